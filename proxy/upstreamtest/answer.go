@@ -1,0 +1,256 @@
+package upstreamtest
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// DefaultTool is the tool that is called when a request offers none.
+	DefaultTool = "get_weather"
+	// ToolArguments are the arguments of every scripted tool call that has no
+	// args directive.
+	ToolArguments = `{"city":"Paris"}`
+	// ReasoningText is what a reasoning answer thinks before it speaks.
+	ReasoningText = "The user wants an answer. First I look at what was asked, then at what is known, then I decide. That is settled now, so I write it down."
+	// PrefillElsewhere is how the mock continues a prefilled text that is not the
+	// beginning of its own.
+	PrefillElsewhere = " and here another thought takes over, which the first answer never had."
+
+	defaultBytes  = 600
+	defaultChunks = 20
+
+	overlapWords  = 4
+	reasonChunks  = 8
+	maxCached     = 64 << 10 // bytes of an answer that is kept for the next request
+	maxCacheCount = 512
+)
+
+// TextFor returns the whole text of the default answer of a model, which may
+// be given with or without its script. It follows the size in names such as
+// m-b4000, not the directives of a script; see TextOf for those.
+func TextFor(model string) string {
+	t := tune(model, tuning{bytes: defaultBytes})
+	return TextOf(model, "", t.bytes)
+}
+
+// TextOf returns the text of exactly size bytes that answers a model under the
+// directives text=variant and bytes=size. Variants differ from their first
+// characters on.
+func TextOf(model, variant string, size int) string {
+	return generate(nameOf(model), variant, size)
+}
+
+// ToolCallID returns the id of the first tool call in the answer to request n
+// (Record.N). Further choices of that answer have ids that begin with it.
+func ToolCallID(n int64) string { return "call_mock_" + strconv.FormatInt(n, 10) }
+
+var vocabulary = strings.Fields(`the gateway request answer stream token model upstream session turn budget
+	window reads writes keeps sends holds counts waits moves tries again before after while every first next
+	last small large quiet early late plain steady careful measured remote local shared ready open done
+	naïve café Zürich Ærøskøbing façade 東京 日本語 привет Ελλάδα 🙂 🚀 π≈3.14 “quoted” "double" back\slash
+	<tag> a&b it's 50% C:\temp #1 {braces} [brackets] ne` + "\u0301")
+
+// generate writes size bytes of text that depend on nothing but its arguments.
+func generate(name, variant string, size int) string {
+	h := fnv.New64a()
+	h.Write([]byte(name + "\x00" + variant))
+	x := h.Sum64() | 1
+	pick := func(n int) int { // xorshift
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		return int((x >> 33) % uint64(n))
+	}
+	var b strings.Builder
+	b.Grow(size + 128)
+	if variant != "" {
+		b.WriteString("[" + variant + "] ")
+	}
+	for sentence := 1; b.Len() < size; sentence++ {
+		for i := range 5 + pick(8) {
+			w := vocabulary[pick(len(vocabulary))]
+			if i == 0 {
+				r, n := utf8.DecodeRuneInString(w)
+				w = strings.ToUpper(string(r)) + w[n:]
+			} else {
+				b.WriteByte(' ')
+			}
+			b.WriteString(w)
+		}
+		switch {
+		case sentence == 1:
+			b.WriteString(` – "né" in\out 🙂. `)
+		case sentence%6 == 0:
+			b.WriteString(".\n\n\t")
+		default:
+			b.WriteString(". ")
+		}
+	}
+	s := b.String()
+	cut := max(size-1, 0)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + strings.Repeat(".", size-cut)
+}
+
+// pieces cuts s into at most n parts at characters, each escaped for JSON.
+func pieces(s string, n int) []string {
+	out := make([]string, 0, min(n, len(s)))
+	for i, from := 1, 0; i <= n && from < len(s); i++ {
+		to := len(s) * i / n
+		for to < len(s) && !utf8.RuneStart(s[to]) {
+			to++
+		}
+		if to > from {
+			out = append(out, escape(s[from:to]))
+			from = to
+		}
+	}
+	return out
+}
+
+// answer is a text ready to be sent.
+type answer struct {
+	text   string
+	pieces []string // escaped, in order
+}
+
+type answerKey struct {
+	name, variant string
+	size, chunks  int
+}
+
+// answers remembers prepared answers, so that a load test pays for each once.
+// It is safe for concurrent use.
+type answers struct {
+	mu   sync.RWMutex
+	kept map[answerKey]*answer
+}
+
+func (a *answers) get(k answerKey) *answer {
+	a.mu.RLock()
+	got := a.kept[k]
+	a.mu.RUnlock()
+	if got != nil {
+		return got
+	}
+	text := generate(k.name, k.variant, k.size)
+	got = &answer{text: text, pieces: pieces(text, k.chunks)}
+	if k.size > maxCached {
+		return got
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept == nil || len(a.kept) >= maxCacheCount {
+		a.kept = make(map[answerKey]*answer)
+	}
+	a.kept[k] = got
+	return got
+}
+
+// continued returns the part of text that follows a prefilled beginning.
+func continued(text, prefix string, mode prefillMode) string {
+	if prefix == "" || mode == prefillIgnore {
+		return text
+	}
+	rest, own := strings.CutPrefix(text, prefix)
+	if !own {
+		rest = PrefillElsewhere
+	}
+	if mode == prefillOverlap {
+		rest = lastWords(prefix, overlapWords) + rest
+	}
+	return rest
+}
+
+// lastWords returns the end of s from its n-th last word on.
+func lastWords(s string, n int) string {
+	at := len(strings.TrimRight(s, " "))
+	for ; n > 0 && at >= 0; n-- {
+		at = strings.LastIndexByte(s[:at], ' ')
+	}
+	return s[at+1:]
+}
+
+// tuning is how fast and how large an answer is.
+type tuning struct {
+	latency, gap  time.Duration
+	chunks, bytes int
+	stamps        bool
+}
+
+// tune applies what a model's name asks for: m-lat50-n100-d20-b4000-ts. A name
+// with a script is left alone.
+func tune(model string, t tuning) tuning {
+	if strings.IndexByte(model, '-') < 0 || strings.IndexByte(model, '@') >= 0 {
+		return t
+	}
+	_, rest, _ := strings.Cut(model, "-")
+	for part := range strings.SplitSeq(rest, "-") {
+		word := strings.TrimRight(part, "0123456789")
+		n, err := strconv.Atoi(part[len(word):])
+		switch {
+		case part == "ts":
+			t.stamps = true
+		case err != nil:
+		case word == "lat":
+			t.latency = time.Duration(n) * time.Millisecond
+		case word == "d":
+			t.gap = time.Duration(n) * time.Millisecond
+		case word == "n":
+			t.chunks = min(max(n, 1), maxChunks)
+		case word == "b":
+			t.bytes = min(n, maxContent)
+		}
+	}
+	return t
+}
+
+// escape returns s as the inside of a JSON string.
+func escape(s string) string {
+	b := appendString(make([]byte, 0, len(s)+16), s)
+	return string(b[1 : len(b)-1])
+}
+
+// appendString appends s as a JSON string, characters beyond ASCII unescaped.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\t':
+			b = append(b, `\t`...)
+		case '\r':
+			b = append(b, `\r`...)
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	b = append(b, s[from:]...)
+	return append(b, '"')
+}
+
+// appendNullable appends s as a JSON string, or null if it is empty.
+func appendNullable(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, "null"...)
+	}
+	return appendString(b, s)
+}

@@ -1,0 +1,98 @@
+package upstreamtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// control answers the mock's own endpoints; false: the path is none of them.
+func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/healthz" && !strings.HasPrefix(r.URL.Path, "/mock/") {
+		return false
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "GET /healthz":
+		_, _ = io.WriteString(w, "ok\n")
+	case "GET /mock/requests":
+		writeJSON(w, s.Requests(r.URL.Query().Get("model")))
+	case "GET /mock/stats":
+		writeJSON(w, s.Stats())
+	case "POST /mock/reset":
+		s.Reset()
+		w.WriteHeader(http.StatusNoContent)
+	case "POST /mock/script":
+		var in struct{ Model, Steps string }
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&in)
+		if err == nil && in.Model == "" {
+			err = errors.New("model is missing")
+		}
+		if err == nil {
+			err = s.Script(in.Model, in.Steps)
+		}
+		if err != nil {
+			e := &apiError{message: "mock script: " + err.Error(), typ: "invalid_request_error", code: "mock_bad_script"}
+			w.Header()["Content-Type"] = typeJSON
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write(e.appendTo(nil, 0))
+			return true
+		}
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		return false
+	}
+	return true
+}
+
+// writeJSON serves the mock's own endpoints; a failed write is the client's loss.
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header()["Content-Type"] = typeJSON
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func (s *Server) models() []byte {
+	b := []byte(`{"object":"list","data":[`)
+	for i, m := range s.opts.Models {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"id":`...)
+		b = appendString(b, m)
+		b = append(b, `,"object":"model","created":1715367049,"owned_by":"mock"}`...)
+	}
+	return append(b, `]}`...)
+}
+
+// embeddings answers with the same vector for every input.
+func embeddings(q *request) []byte {
+	input := q.field("input")
+	n := 1
+	if input.IsArray() && input.Get("0").Type != gjson.Number { // numbers are the tokens of one input
+		n = int(input.Get("#").Int())
+	}
+	vector := `[0.5,-0.25,0.125,1]`
+	if q.field("encoding_format").Str == "base64" {
+		vector = `"AAAAPwAAgL4AAAA+AACAPw=="` // the same as little-endian float32
+	}
+	b := []byte(`{"object":"list","data":[`)
+	for i := range n {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"object":"embedding","index":`...)
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, `,"embedding":`+vector+`}`...)
+	}
+	b = append(b, `],"model":`...)
+	b = appendString(b, q.name)
+	b = append(b, `,"usage":{"prompt_tokens":`...)
+	b = strconv.AppendInt(b, int64(len(input.Raw)/4), 10)
+	b = append(b, `,"total_tokens":`...)
+	b = strconv.AppendInt(b, int64(len(input.Raw)/4), 10)
+	return append(b, `}}`...)
+}

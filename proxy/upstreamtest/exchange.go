@@ -1,0 +1,306 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Header values that many answers share; net/http does not change them.
+var (
+	typeJSON   = []string{"application/json"}
+	typeStream = []string{"text/event-stream; charset=utf-8"}
+	noCache    = []string{"no-cache"}
+)
+
+// exchange is one request on its way through its step. One goroutine owns it.
+type exchange struct {
+	s     *Server
+	w     http.ResponseWriter
+	ctx   context.Context
+	q     *request
+	st    *step
+	t     tuning
+	k     sink
+	begun time.Time
+
+	status int // what was sent, 0 before
+	chunks int // events of the answer that were sent
+}
+
+// run answers the request as its step says. plain makes the answer of an
+// endpoint that has no streams; nil means a chat completion.
+func (x *exchange) run(plain func() []byte) error {
+	st := x.st
+	x.k = sink{ctx: x.ctx, w: x.w, split: st.split, pings: st.pings}
+	x.k.flush, _ = x.w.(http.Flusher)
+	if err := x.k.wait(x.t.latency + st.delay); err != nil {
+		return err
+	}
+	switch st.fault {
+	case faultReset:
+		return x.reset()
+	case faultClose:
+		return errBroken
+	case faultHang:
+		return x.k.wait(forever)
+	case faultEndlessHeaders:
+		return x.endlessHeaders()
+	case faultBadChunk:
+		return x.badChunk()
+	case faultStatusJunk:
+		return x.statusJunk()
+	}
+	h := x.w.Header()
+	for _, kv := range st.header {
+		h[kv[0]] = append(h[kv[0]], kv[1])
+	}
+	h["X-Request-Id"] = []string{"req_mock_" + strconv.FormatInt(x.q.n, 10)}
+	if done, err := x.refuse(); done {
+		return err
+	}
+	switch st.fault {
+	case faultHeadersHang:
+		x.head(x.q.stream)
+		return x.k.wait(forever)
+	case faultEndlessLine:
+		return x.endlessLine()
+	case faultBomb:
+		return x.bomb()
+	}
+	b := replies.Get().(*reply)
+	b.buf, b.events = b.buf[:0], b.events[:0]
+	defer func() {
+		if cap(b.buf) <= 1<<20 {
+			replies.Put(b)
+		}
+	}()
+	switch {
+	case plain != nil:
+		b.buf = append(b.buf, plain()...)
+		return x.sendWhole(b)
+	case x.q.stream:
+		c := x.content()
+		x.stream(b, &c)
+		return x.sendStream(b)
+	default:
+		c := x.content()
+		if !st.empty {
+			x.whole(b, &c)
+		}
+		if err := x.k.wait(st.reasonFor); err != nil {
+			return err
+		}
+		return x.sendWhole(b)
+	}
+}
+
+// head sends the header of a good answer at once.
+func (x *exchange) head(stream bool) {
+	h := x.w.Header()
+	if h["Content-Type"] == nil {
+		if stream {
+			h["Content-Type"], h["Cache-Control"] = typeStream, noCache
+		} else {
+			h["Content-Type"] = typeJSON
+		}
+	}
+	x.status = http.StatusOK
+	x.w.WriteHeader(x.status)
+	x.k.begin(stream)
+}
+
+// refuse sends an error answer if the step has one for this request.
+func (x *exchange) refuse() (bool, error) {
+	st := x.st
+	var e *apiError
+	for _, r := range st.refusals {
+		if e = r(x.q); e != nil {
+			break
+		}
+	}
+	switch {
+	case e == nil && st.body != nil:
+		return true, x.sendBody(*st.body)
+	case e == nil && st.html:
+		x.w.Header()["Content-Type"] = []string{"text/html"}
+		status := st.status
+		if status == 0 {
+			status = http.StatusBadGateway
+		}
+		text := strconv.Itoa(status) + " " + http.StatusText(status)
+		return true, x.sendAll(status, []byte("<html>\r\n<head><title>"+text+"</title></head>\r\n<body>\r\n<center><h1>"+text+"</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"))
+	case e == nil && st.status != 0:
+		e = plainError(st.status, x.q)
+	case e == nil:
+		return false, nil
+	}
+	if st.status != 0 {
+		e.status = st.status
+	}
+	return true, x.sendError(e.overridden(st))
+}
+
+func (x *exchange) sendError(e *apiError) error {
+	x.w.Header()["Content-Type"] = typeJSON
+	return x.sendAll(e.status, e.appendTo(nil, x.q.n))
+}
+
+// sendBody sends the body that the script gives literally.
+func (x *exchange) sendBody(body string) error {
+	h := x.w.Header()
+	switch {
+	case h["Content-Type"] != nil:
+	case len(body) > 0 && (body[0] == '{' || body[0] == '['):
+		h["Content-Type"] = typeJSON
+	case len(body) > 5 && body[:5] == "data:":
+		h["Content-Type"] = typeStream
+	default:
+		h["Content-Type"] = []string{"text/plain; charset=utf-8"}
+	}
+	status := x.st.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	return x.sendAll(status, []byte(body))
+}
+
+// sendAll sends a whole answer with its length.
+func (x *exchange) sendAll(status int, body []byte) error {
+	x.w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	x.status = status
+	x.w.WriteHeader(status)
+	if x.st.split > 0 {
+		return x.k.write(body)
+	}
+	if _, err := x.w.Write(body); err != nil {
+		return errGone
+	}
+	return nil
+}
+
+// sendWhole sends an answer that is not streamed, with the faults of the step
+// in their nearest form.
+func (x *exchange) sendWhole(b *reply) error {
+	st, body := x.st, b.buf
+	if st.errorEvent.set {
+		body = x.streamError().appendTo(nil, x.q.n)
+	}
+	if st.malformed.set {
+		at := st.malformed.of(len(body))
+		body = bytes.Join([][]byte{body[:at], []byte(`\u00zz",}{`), body[at:]}, nil)
+	}
+	if st.fin.set {
+		body = body[:st.fin.of(len(body))]
+	}
+	if st.fault == faultHalfJSON {
+		body = body[:len(body)/2]
+	}
+	h := x.w.Header()
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = typeJSON
+	}
+	cut, stall := len(body), -1
+	switch {
+	case st.cut.set:
+		cut = st.cut.of(len(body))
+	case st.fault == faultShort:
+		cut = len(body) / 2
+	}
+	if st.stall.set {
+		stall = min(st.stall.of(len(body)), cut)
+	}
+	if cut == len(body) && stall < 0 && st.first == 0 && !st.cut.set {
+		return x.sendAll(http.StatusOK, body)
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if st.cut.set {
+		h.Del("Content-Length") // chunked, without its terminator
+	}
+	x.head(false)
+	if err := x.k.wait(st.first); err != nil {
+		return err
+	}
+	from := 0
+	if stall >= 0 {
+		if err := x.k.write(body[:stall]); err != nil {
+			return err
+		}
+		from = stall
+		if err := x.k.wait(st.stallFor); err != nil {
+			return err
+		}
+	}
+	if err := x.k.write(body[from:cut]); err != nil {
+		return err
+	}
+	if cut < len(body) || st.cut.set {
+		return errBroken
+	}
+	return nil
+}
+
+// sendStream plays a stream's events, disturbed as the step says.
+func (x *exchange) sendStream(b *reply) error {
+	st := x.st
+	if st.fault == faultHalfJSON || st.fault == faultShort {
+		return x.sendHalfStream(b)
+	}
+	x.disturb(b)
+	x.k.hold = st.oneWrite
+	x.head(true)
+	for i := range b.events {
+		ev := &b.events[i]
+		if st.oneWrite && ev.act == actSend {
+			ev.pause = 0
+		}
+		if ev.act != actSend || ev.pause > 0 {
+			if x.k.hold {
+				if err := x.k.release(); err != nil {
+					return err
+				}
+			}
+			if err := x.k.wait(ev.pause); err != nil {
+				return err
+			}
+		}
+		switch ev.act {
+		case actStall:
+			continue
+		case actBreak:
+			return errBroken
+		}
+		if ev.stamp > 0 {
+			strconv.AppendInt(b.buf[ev.stamp:ev.stamp:ev.stamp+stampDigits], time.Now().UnixNano(), 10)
+		}
+		if err := x.k.send(b.buf[ev.from:ev.to]); err != nil {
+			return err
+		}
+		x.chunks++
+	}
+	return x.k.release()
+}
+
+// sendHalfStream sends the first half of a stream's bytes: with the length of
+// that half (half-json), or of the whole and a broken connection (short).
+func (x *exchange) sendHalfStream(b *reply) error {
+	half := len(b.buf) / 2
+	for bytes.HasSuffix(b.buf[:half], []byte("\n")) {
+		half-- // in the middle of an event, not between two
+	}
+	length := half
+	if x.st.fault == faultShort {
+		length = len(b.buf)
+	}
+	x.w.Header()["Content-Length"] = []string{strconv.Itoa(length)}
+	x.head(true)
+	if err := x.k.write(b.buf[:half]); err != nil {
+		return err
+	}
+	if half < length {
+		return errBroken
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package upstreamtest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// dial sends a request by hand and returns the connection, for what an HTTP
+// client would hide.
+func dial(t *testing.T, r *Running, model, extra string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	b := body(model, extra)
+	req, err := http.NewRequest(http.MethodPost, r.URL()+"/v1/chat/completions", strings.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	if err := req.Write(conn); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestConnectionFaults(t *testing.T) {
+	up := start(t)
+	for _, tc := range []struct {
+		step, extra string
+		check       func(raw string, err error) bool
+	}{
+		{"reset", "", func(raw string, err error) bool { return raw == "" && errors.Is(err, syscall.ECONNRESET) }},
+		{"close", "", func(raw string, err error) bool { return raw == "" && err == nil }},
+		{"close", `"stream":true,`, func(raw string, err error) bool { return raw == "" && err == nil }},
+		{"status-junk", "", func(raw string, err error) bool { return strings.HasPrefix(raw, "HTTQ") }},
+		{"bad-chunk", "", func(raw string, err error) bool { return strings.Contains(raw, "\r\nzz;\r\n") }},
+		{"cut=0.5", `"stream":true,`, func(raw string, err error) bool {
+			return err == nil && strings.Contains(raw, "data: ") && !strings.HasSuffix(raw, "0\r\n\r\n")
+		}},
+		{"crlf,chunks=1", `"stream":true,`, func(raw string, err error) bool { return strings.Contains(raw, "data: [DONE]\r\n\r\n") }},
+		{"split=3,chunks=1", `"stream":true,`, func(raw string, err error) bool { return strings.Contains(raw, "\r\n3\r\ndat\r\n3\r\na: \r\n") }},
+		{"short", "", func(raw string, err error) bool {
+			head, got, _ := strings.Cut(raw, "\r\n\r\n")
+			return strings.Contains(head, "Content-Length: ") && len(got) > 0 && !gjson.Valid(got)
+		}},
+	} {
+		conn := dial(t, up, "svc@"+tc.step, tc.extra)
+		raw, err := io.ReadAll(conn)
+		if !tc.check(string(raw), err) {
+			t.Errorf("%s %s: %v %q", tc.step, tc.extra, err, raw)
+		}
+	}
+}
+
+// What hangs must notice that the peer has left, and say so in its record.
+func TestHangsNoticeThePeerLeaving(t *testing.T) {
+	for _, tc := range []struct {
+		step    string
+		headers bool
+	}{
+		{"hang", false},
+		{"delay=1h", false},
+		{"headers-hang", true},
+		{"stall=0.5", true},
+		{"first=1h,pings=1h", true},
+	} {
+		for _, extra := range []string{"", `"stream":true,`} {
+			up := start(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			got := make(chan error, 1)
+			go func() {
+				res, err := postContext(t, ctx, up, body("svc@"+tc.step, extra))
+				if err == nil {
+					_, err = io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+					if !tc.headers {
+						err = errors.New("there was an answer")
+					}
+				}
+				got <- err
+			}()
+			awaitArrival(t, up, "svc", 1)
+			cancel()
+			if err := <-got; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s %s: %v", tc.step, extra, err)
+			}
+			rec := awaitOne(t, up, "svc")
+			if !rec.Cancelled || rec.CancelledAt.IsZero() || rec.CancelledAt.Before(rec.Time) {
+				t.Errorf("%s %s: %+v", tc.step, extra, rec)
+			}
+		}
+	}
+}
+
+// Closing the server ends everything that hangs, and is nobody's cancellation.
+func TestCloseEndsWhatHangs(t *testing.T) {
+	up := New(Options{}).Start(t)
+	var wg sync.WaitGroup
+	steps := []string{"hang", "headers-hang", "stall=0.5", "endless-headers"}
+	for _, step := range steps {
+		wg.Go(func() {
+			res, err := post(t, up, body("svc@"+step, `"stream":true,`))
+			if err == nil {
+				io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+		})
+	}
+	awaitArrival(t, up, "svc", len(steps))
+	up.Close()
+	wg.Wait()
+	for _, rec := range up.Requests("svc") {
+		if rec.Finished.IsZero() {
+			t.Errorf("%s is not finished", rec.Step)
+		}
+		if rec.Cancelled && rec.Step != "endless-headers" { // its client gives up by itself
+			t.Errorf("%s counts as cancelled", rec.Step)
+		}
+	}
+	up.Close()
+}
+
+func TestEndlessLine(t *testing.T) {
+	up := start(t)
+	conn := dial(t, up, "svc@endless-line", `"stream":true,`)
+	b := make([]byte, 1<<20)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Count(b, []byte("data: ")) != 1 || bytes.Contains(b, []byte("\n\n")) {
+		t.Error("the line has an end")
+	}
+	conn.Close()
+	if rec := awaitOne(t, up, "svc"); !rec.Cancelled {
+		t.Errorf("%+v", rec)
+	}
+}
+
+func TestEndlessHeaders(t *testing.T) {
+	up := start(t)
+	if _, err := post(t, up, body("svc@endless-headers", "")); err == nil {
+		t.Error("the client has read all headers")
+	}
+	awaitOne(t, up, "svc")
+}
+
+func TestBomb(t *testing.T) {
+	up := start(t)
+	for _, extra := range []string{"", `"stream":true,`} {
+		res, err := post(t, up, body("svc@bomb", extra))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.Header.Get("Content-Encoding") != "gzip" || len(packed) > 2<<20 {
+			t.Fatalf("%v, %d bytes, %v", err, len(packed), res.Header)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.CopyN(io.Discard, z, 64<<20); err != nil {
+			t.Errorf("%d bytes of it, then %v", n, err)
+		}
+	}
+}
+
+// Without a real connection, as in a recorder, a reset is broken off all the
+// same.
+func TestNoConnectionToTake(t *testing.T) {
+	defer func() {
+		if got := recover(); got != http.ErrAbortHandler {
+			t.Errorf("panic %v", got)
+		}
+	}()
+	req, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body("svc@reset", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	New(Options{}).ServeHTTP(bareWriter{}, req)
+}
+
+type bareWriter struct{}
+
+func (bareWriter) Header() http.Header         { return http.Header{} }
+func (bareWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (bareWriter) WriteHeader(int)             {}

@@ -1,0 +1,243 @@
+package upstreamtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxLiteralKey is the length up to which a credential is recorded as it is:
+// what tests invent is shorter, what providers issue is longer.
+const maxLiteralKey = 24
+
+// Record is what the mock remembers of one request.
+type Record struct {
+	// N counts the requests since the start or the last reset, from 1. The answer
+	// carries it in its id, chatcmpl-mock-N, and in X-Request-Id, req_mock_N.
+	N      int64     `json:"n"`
+	Time   time.Time `json:"time"`
+	Method string    `json:"method"`
+	Path   string    `json:"path"`
+	// Model is the requested model with its script.
+	Model string `json:"model"`
+	// Key is the bearer token or api-key: literal up to 24 bytes, else a short
+	// hash of it. See KeyLabel.
+	Key string `json:"key"`
+	// Header has the request's headers without those that carry credentials.
+	Header http.Header `json:"header"`
+	Body   string      `json:"body"`
+	Stream bool        `json:"stream"`
+	// Step is the step that was served, as the script spells it.
+	Step string `json:"step"`
+	// Status is the status that was sent; 0 if none was.
+	Status int `json:"status"`
+	// Chunks is how many events of a stream were sent.
+	Chunks int `json:"chunks"`
+	// Cancelled says that the client left before its answer was complete, and
+	// CancelledAt when the mock noticed.
+	Cancelled   bool      `json:"cancelled"`
+	CancelledAt time.Time `json:"cancelled_at,omitzero"`
+	// Finished is when the mock was done; zero while it is at it.
+	Finished time.Time `json:"finished,omitzero"`
+}
+
+// MarshalJSON writes a JSON body as JSON, any other as a string.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	body := json.RawMessage(r.Body)
+	if !json.Valid(body) {
+		var err error
+		if body, err = json.Marshal(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(struct {
+		plain
+		Body json.RawMessage `json:"body"`
+	}{plain(r), body})
+}
+
+// KeyLabel returns a credential as records show it.
+func KeyLabel(credential string) string {
+	if len(credential) <= maxLiteralKey {
+		return credential
+	}
+	sum := sha256.Sum256([]byte(credential))
+	return "sha256:" + hex.EncodeToString(sum[:6])
+}
+
+// Stats are totals since the start or the last reset.
+type Stats struct {
+	Requests  int64 `json:"requests"`
+	Streams   int64 `json:"streams"`
+	Active    int64 `json:"active"`
+	MaxActive int64 `json:"max_active"`
+	Cancelled int64 `json:"cancelled"`
+	// Connections counts the connections that were accepted by Listen and Start.
+	Connections int64 `json:"connections"`
+	// ByStatus counts by the status that was sent; 0 is none.
+	ByStatus map[int]int64 `json:"by_status"`
+	// ByModel counts by requested model, for the first 1,000 of them.
+	ByModel map[string]int64 `json:"by_model"`
+}
+
+const maxStatModels = 1000
+
+// recorder keeps the latest records and the totals. It is safe for concurrent
+// use.
+type recorder struct {
+	keep      int   // records
+	keepBytes int64 // of their bodies
+
+	mu      sync.Mutex
+	n       int64
+	recs    []*Record
+	bytes   int64
+	stats   Stats
+	epoch   int64         // counts resets: requests from before do not count after
+	changed chan struct{} // closed at the next begin or end; nil while nobody waits
+}
+
+// entry is a record on its way; end needs to know when it began.
+type entry struct {
+	rec   *Record
+	epoch int64
+}
+
+// begin numbers a request and remembers it.
+func (rc *recorder) begin(rec *Record) entry {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	rc.n++
+	rec.N = rc.n
+	s := &rc.stats
+	s.Requests++
+	if rec.Stream {
+		s.Streams++
+	}
+	s.Active++
+	s.MaxActive = max(s.MaxActive, s.Active)
+	if s.ByModel == nil {
+		s.ByModel, s.ByStatus = make(map[string]int64), make(map[int]int64)
+	}
+	if _, known := s.ByModel[rec.Model]; known || len(s.ByModel) < maxStatModels {
+		s.ByModel[rec.Model]++
+	}
+	if rc.keep > 0 {
+		rc.recs = append(rc.recs, rec)
+		rc.bytes += int64(len(rec.Body))
+		for len(rc.recs) > rc.keep || rc.bytes > rc.keepBytes && len(rc.recs) > 1 {
+			rc.bytes -= int64(len(rc.recs[0].Body))
+			rc.recs[0] = nil
+			rc.recs = rc.recs[1:]
+		}
+	}
+	rc.wakeLocked()
+	return entry{rec, rc.epoch}
+}
+
+// end notes how a request went.
+func (rc *recorder) end(e entry, status, chunks int, cancelled bool) {
+	now := time.Now()
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	e.rec.Status, e.rec.Chunks, e.rec.Finished = status, chunks, now
+	s := &rc.stats
+	s.Active--
+	if cancelled {
+		e.rec.Cancelled, e.rec.CancelledAt = true, now
+	}
+	if e.epoch == rc.epoch {
+		s.ByStatus[status]++
+		if cancelled {
+			s.Cancelled++
+		}
+	}
+	rc.wakeLocked()
+}
+
+// list copies the records of a model, or all for the empty name.
+func (rc *recorder) list(model string) []Record {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return rc.listLocked(model)
+}
+
+func (rc *recorder) listLocked(model string) []Record {
+	out := []Record{}
+	for _, r := range rc.recs {
+		if model == "" || r.Model == model || nameOf(r.Model) == model {
+			c := *r
+			c.Header = public(r.Header)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// await returns the records of a model once they are enough.
+func (rc *recorder) await(ctx context.Context, model string, enough func([]Record) bool) ([]Record, error) {
+	for {
+		rc.mu.Lock()
+		recs := rc.listLocked(model)
+		if rc.changed == nil {
+			rc.changed = make(chan struct{})
+		}
+		changed := rc.changed
+		rc.mu.Unlock()
+		if enough(recs) {
+			return recs, nil
+		}
+		select {
+		case <-ctx.Done():
+			return recs, ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// wakeLocked tells who waits that a request came or went.
+func (rc *recorder) wakeLocked() {
+	if rc.changed != nil {
+		close(rc.changed)
+		rc.changed = nil
+	}
+}
+
+// snapshot copies the totals.
+func (rc *recorder) snapshot() Stats {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	s := rc.stats
+	s.ByStatus, s.ByModel = make(map[int]int64, len(s.ByStatus)), make(map[string]int64, len(s.ByModel))
+	for k, v := range rc.stats.ByStatus {
+		s.ByStatus[k] = v
+	}
+	for k, v := range rc.stats.ByModel {
+		s.ByModel[k] = v
+	}
+	return s
+}
+
+// reset forgets everything but the requests that are being served.
+func (rc *recorder) reset() {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	rc.n, rc.recs, rc.bytes = 0, nil, 0
+	rc.epoch++
+	active := rc.stats.Active
+	rc.stats = Stats{Active: active, MaxActive: active, ByModel: make(map[string]int64), ByStatus: make(map[int]int64)}
+}
+
+// public returns the headers without those that carry credentials.
+func public(h http.Header) http.Header {
+	out := h.Clone()
+	for _, name := range [...]string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Proxy-Authorization", "Cookie"} {
+		out.Del(name)
+	}
+	return out
+}
