@@ -1,0 +1,101 @@
+package session
+
+import (
+	"bytes"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// beginning is where a conversation's identity stands in the history.
+type beginning struct {
+	user        int // first message of the user, -1 if there is none
+	prompt      int // the user's last message before the first answer
+	answer, end int // the first answer: assistant messages in a row
+}
+
+// opening finds it; ok is false while there is no answer. An assistant message
+// at the very end is one that the model is to continue, and no answer yet.
+func opening(b *transcript.Body) (begin beginning, ok bool) {
+	list := b.Messages()
+	begin.user, begin.prompt = -1, -1
+	for i := 0; i < len(list); i++ {
+		switch list[i].Role {
+		case transcript.RoleUser:
+			begin.prompt = i
+			if begin.user < 0 {
+				begin.user = i
+			}
+		case transcript.RoleAssistant:
+			begin.answer, begin.end = i, i+1
+			for begin.end < len(list) && list[begin.end].Role == transcript.RoleAssistant {
+				begin.end++
+			}
+			if begin.end == len(list) {
+				return begin, false
+			}
+			i = begin.end - 1
+			// What stands before the user's first message is a greeting that the
+			// application wrote, as is the acknowledgement of a preamble.
+			if begin.user >= 0 && !(begin.end == begin.answer+1 && acknowledges(list[begin.answer])) {
+				return begin, true
+			}
+		}
+	}
+	return begin, false
+}
+
+// acknowledges reports whether an assistant message is one that clients write
+// themselves, in the model's name, behind a preamble of theirs. Should a model
+// really say so, its session begins one answer later.
+func acknowledges(m transcript.Message) bool {
+	if m.End-m.Start > 256 {
+		return false
+	}
+	text := bytes.ToLower(bytes.Trim(m.AppendText(nil), " \t\r\n.!"))
+	switch string(text) {
+	case "got it. thanks for the context", // Gemini CLI, qwen-code
+		"got it", "ok", "okay", "understood", "i understand": // aider and others
+		return len(m.ToolCalls()) == 0
+	}
+	return false
+}
+
+// userText takes out of a user's text what clients add to it for one request.
+// It works in place.
+func userText(text []byte) []byte {
+	return bytes.TrimSpace(without(text, "<system-reminder>", "</system-reminder>"))
+}
+
+// answerText takes out of an answer's text what clients drop later.
+func answerText(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	for _, tag := range [...][2]string{{"<think>", "</think>"}, {"<thinking>", "</thinking>"}} {
+		if bytes.HasPrefix(text, []byte(tag[0])) {
+			if i := bytes.Index(text, []byte(tag[1])); i >= 0 {
+				text = bytes.TrimSpace(text[i+len(tag[1]):])
+			}
+		}
+	}
+	return text
+}
+
+// without removes all blocks from open to the next shut, in place.
+func without(text []byte, open, shut string) []byte {
+	i := bytes.Index(text, []byte(open))
+	if i < 0 {
+		return text
+	}
+	out := text[:i]
+	for rest := text[i:]; ; {
+		i := bytes.Index(rest, []byte(open))
+		if i < 0 {
+			return append(out, rest...)
+		}
+		end := bytes.Index(rest[i:], []byte(shut))
+		if end < 0 {
+			return append(out, rest...)
+		}
+		out = append(out, rest[:i]...)
+		rest = rest[i+end+len(shut):]
+	}
+}

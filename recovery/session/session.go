@@ -1,0 +1,234 @@
+package session
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/binary"
+	"hash"
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Input is what a session is known by. Nothing of it is kept.
+type Input struct {
+	// Body is the request as the client sent it, before any edit.
+	Body *transcript.Body
+	// Credential is the client's raw credential, the key of all hashes. All
+	// clients without one are one tenant.
+	Credential []byte
+	// Explicit is X-Rebound-Session. Any text is good, since only its keyed hash
+	// is used: a client's own name for the conversation, or an ID that was
+	// returned to the same credential earlier, which then means that very session.
+	Explicit string
+	// Hints are values of session-id, thread-id, x-session-id and
+	// x-session-affinity; order, repetition and empty ones do not matter. The
+	// body's cache key is added to them.
+	Hints []string
+}
+
+// ID identifies a conversation of one credential. It is comparable, and the
+// zero ID means that there is no session yet. It may be shown to the client
+// and in logs.
+type ID [16]byte
+
+// An ID is a keyed hash followed by a keyed hash of that, so that an ID which
+// a client sends back can be told from a name that looks like one.
+const hashed = 10
+
+var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+const prefix = "s_"
+
+// IsZero reports whether there is no session yet.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String is "s_" and 26 letters and digits; "" for the zero ID.
+func (id ID) String() string {
+	if id.IsZero() {
+		return ""
+	}
+	var out [len(prefix) + 26]byte
+	encoding.Encode(out[copy(out[:], prefix):], id[:])
+	return string(out[:])
+}
+
+// ParseID reads what String wrote.
+func ParseID(s string) (id ID, ok bool) {
+	if len(s) != len(prefix)+26 || s[:len(prefix)] != prefix {
+		return ID{}, false
+	}
+	n, err := encoding.Decode(id[:], []byte(s[len(prefix):]))
+	if err != nil || n != len(id) || id.String() != s {
+		return ID{}, false
+	}
+	return id, true
+}
+
+// Identify says which conversation the request belongs to: the zero ID if it
+// has none yet, because no answer is part of it and no explicit name is given.
+// It is pure; see the package's comment for what counts.
+func Identify(in Input) ID {
+	if name := trim(in.Explicit); name != "" {
+		k := newKeyed(in.Credential)
+		if id, ok := ParseID(name); ok && k.owns(id) {
+			return id
+		}
+		k.begin("explicit")
+		k.part('n', []byte(name))
+		return k.id()
+	}
+	begin, ok := opening(in.Body)
+	if !ok {
+		return ID{}
+	}
+	k := newKeyed(in.Credential)
+	k.begin("derived")
+	k.hints(in)
+	k.buf = maskDates(in.Body.AppendSystem(k.room(in.Body)))
+	k.part('s', bytes.TrimSpace(k.buf))
+	if begin.user >= 0 {
+		k.message('u', in.Body, begin.user)
+	}
+	if begin.prompt != begin.user {
+		k.message('p', in.Body, begin.prompt)
+	}
+	for i := begin.answer; i < begin.end; i++ {
+		k.message('a', in.Body, i)
+		for _, c := range in.Body.Messages()[i].ToolCalls() {
+			k.text('t', c.Name)
+			k.text('i', c.ID)
+		}
+	}
+	return k.id()
+}
+
+// Affinity is a number that stays the same over a conversation from its first
+// request on, and is the same for conversations that begin alike. It is for
+// choosing among equal keys and targets, so that a provider's prompt cache is
+// met again; it is no identity.
+func Affinity(in Input) uint64 {
+	k := newKeyed(in.Credential)
+	k.begin("affinity")
+	if name := trim(in.Explicit); name != "" {
+		k.text('n', name)
+		return k.number()
+	}
+	k.hints(in)
+	for i, m := range in.Body.Messages() {
+		if m.Role == transcript.RoleUser {
+			k.message('u', in.Body, i)
+			break
+		}
+	}
+	return k.number()
+}
+
+func trim(s string) string { return string(bytes.TrimSpace([]byte(s))) }
+
+// keyed is a keyed hash of labelled parts, and a buffer for the texts.
+type keyed struct {
+	mac  hash.Hash
+	head [9]byte
+	sum  [sha256.Size]byte
+	buf  []byte
+}
+
+func newKeyed(credential []byte) *keyed {
+	return &keyed{mac: hmac.New(sha256.New, credential)}
+}
+
+// begin starts a hash for one purpose.
+func (k *keyed) begin(purpose string) {
+	k.mac.Reset()
+	k.text('!', purpose)
+}
+
+// part adds one part; label and length keep neighbours apart. Of long texts
+// both ends and the length count.
+func (k *keyed) part(label byte, text []byte) {
+	const ends = 32 << 10
+	k.head[0] = label
+	binary.LittleEndian.PutUint64(k.head[1:], uint64(len(text)))
+	k.mac.Write(k.head[:])
+	if len(text) > 2*ends {
+		k.mac.Write(text[:ends])
+		text = text[len(text)-ends:]
+	}
+	k.mac.Write(text)
+}
+
+func (k *keyed) text(label byte, s string) {
+	k.buf = append(k.buf[:0], s...)
+	k.part(label, k.buf)
+}
+
+// message adds what counts of one message's content.
+func (k *keyed) message(label byte, b *transcript.Body, i int) {
+	m := b.Messages()[i]
+	if n := m.End - m.Start; cap(k.buf) < n {
+		k.buf = make([]byte, 0, n)
+	}
+	k.buf = m.AppendText(k.buf[:0])
+	if m.Role == transcript.RoleAssistant {
+		k.part(label, answerText(k.buf))
+	} else {
+		k.part(label, userText(k.buf))
+	}
+	if k.buf = m.AppendMedia(k.buf[:0]); len(k.buf) > 0 {
+		k.part('m', k.buf)
+	}
+}
+
+// hints adds the set of hints.
+func (k *keyed) hints(in Input) {
+	if key := in.Body.CacheKey(); len(in.Hints) > 0 || key != "" {
+		list := append(slices.Clone(in.Hints), key)
+		slices.Sort(list)
+		for _, h := range slices.Compact(list) {
+			if h != "" {
+				k.text('h', h)
+			}
+		}
+	}
+}
+
+// room is the buffer, with space for the messages at the beginning.
+func (k *keyed) room(b *transcript.Body) []byte {
+	for _, m := range b.Messages() {
+		if n := m.End - m.Start; m.Role == transcript.RoleSystem || m.Role == transcript.RoleDeveloper {
+			if cap(k.buf) < n {
+				k.buf = make([]byte, 0, n)
+			}
+		}
+		break
+	}
+	return k.buf[:0]
+}
+
+func (k *keyed) end() []byte { return k.mac.Sum(k.sum[:0]) }
+
+func (k *keyed) number() uint64 { return binary.LittleEndian.Uint64(k.end()) }
+
+func (k *keyed) id() (id ID) {
+	copy(id[:hashed], k.end())
+	k.seal(&id)
+	return id
+}
+
+// seal sets an ID's second part.
+func (k *keyed) seal(id *ID) {
+	k.begin("id")
+	k.part('i', id[:hashed])
+	copy(id[hashed:], k.end())
+}
+
+// owns reports whether the ID was made for this credential.
+func (k *keyed) owns(id ID) bool {
+	want := id
+	k.seal(&want)
+	return subtle.ConstantTimeCompare(want[:], id[:]) == 1
+}

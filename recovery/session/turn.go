@@ -1,0 +1,147 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Side says that a request serves the client rather than the conversation:
+// it belongs to nobody's turn count, and what the client asks for in it is
+// left alone.
+type Side string
+
+// The kinds of side requests.
+const (
+	SideNone    Side = ""
+	SideTitle   Side = "title"   // a name, topic or tags for the conversation
+	SideSummary Side = "summary" // the client's own compaction
+	SideProbe   Side = "probe"   // is the endpoint there
+	SideOther   Side = "other"   // goes over a history of tool calls without offering tools
+)
+
+// Facts is what one request tells about its conversation's progress. It is
+// comparable. The hashes are keyed with the credential.
+type Facts struct {
+	// Side is the kind of side request, as far as one request shows: that its
+	// system prompt differs from the conversation's shows only in the session's
+	// ID, which then differs too.
+	Side Side
+	// UserTurns counts the user's messages; in text protocols these include
+	// what tools answered. A turn lasts while UserTurns and LastUser stay equal.
+	UserTurns int
+	// LastUser is a hash of the user's last message, 0 if there is none.
+	LastUser uint64
+	// Fingerprint is a hash of the whole body: equal when a client sends the same
+	// request again. It is meant for comparison within a session; two
+	// different bodies could be made to have the same one.
+	Fingerprint uint64
+}
+
+// Turn reads the facts of a request.
+func Turn(in Input) Facts {
+	k := newKeyed(in.Credential)
+	f := Facts{Side: sideOf(in.Body), UserTurns: in.Body.UserTurns()}
+	if m, ok := in.Body.LastUser(); ok {
+		k.begin("user")
+		k.message('u', in.Body, m.Index)
+		f.LastUser = k.number()
+	}
+	// Two checksums that the processor computes, at a tenth of the cost of a
+	// cryptographic hash over what may be megabytes.
+	raw := in.Body.Raw()
+	var sums [16]byte
+	binary.LittleEndian.PutUint32(sums[0:], crc32.ChecksumIEEE(raw))
+	binary.LittleEndian.PutUint32(sums[4:], crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)))
+	binary.LittleEndian.PutUint64(sums[8:], uint64(len(raw)))
+	k.begin("body")
+	k.part('b', sums[:])
+	f.Fingerprint = k.number()
+	return f
+}
+
+// Instructions of side requests, as known clients write them, in lower case.
+// A system prompt may have any of them near its beginning; a user's message
+// counts only if it begins with one, for a person may well ask for a title.
+var (
+	titles = []string{
+		"title generator", "generate a title", "generate a short title", "generate a concise", "create a short title", "write a short title",
+		"reply with a title", "conversation title", "chat title", "thread title", "new conversation topic", "generate 1-3 broad tags", "relevant follow-up questions",
+	}
+	summaries = []string{
+		"summarizing conversations", "summarizes internal chat history", "summarize the conversation", "summarizes conversations", "summary of the conversation",
+		"context summarization assistant", "context checkpoint compaction", "context extraction assistant", "anchored context summarization", "conversation summarizer",
+	}
+	askTitles    = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
+	askSummaries = []string{
+		"your task is to create a detailed summary of", "provide a detailed prompt for continuing our conversation", "you are performing a context checkpoint compaction",
+		"first, reason in your scratchpad. then, generate the <state_snapshot>", "summarize the conversation above", "summarize our conversation so far",
+	}
+)
+
+// sideOf recognises side requests.
+func sideOf(b *transcript.Body) Side {
+	const systemHead, userHead = 1 << 10, 256
+	offers := len(b.Tools()) > 0
+	var user []byte
+	if m, ok := b.LastUser(); ok {
+		user = lowerHead(m, userHead)
+	}
+	if begins(user, askSummaries) {
+		return SideSummary // some clients keep their tools in it
+	}
+	if offers {
+		return SideNone
+	}
+	if begins(user, askTitles) {
+		return SideTitle
+	}
+	list := b.Messages()
+	if len(list) > 0 && (list[0].Role == transcript.RoleSystem || list[0].Role == transcript.RoleDeveloper) {
+		switch system := lowerHead(list[0], systemHead); {
+		case contains(system, titles):
+			return SideTitle
+		case contains(system, summaries):
+			return SideSummary
+		}
+	}
+	answered := false
+	for _, m := range list {
+		switch m.Role {
+		case transcript.RoleTool:
+			return SideOther
+		case transcript.RoleAssistant:
+			answered = true
+		}
+	}
+	if _, limit, ok := b.OutputLimit(); ok && limit <= 16 && !answered && b.UserTurns() <= 1 {
+		return SideProbe
+	}
+	return SideNone
+}
+
+// lowerHead is the beginning of a message's text, in lower case.
+func lowerHead(m transcript.Message, n int) []byte {
+	text := bytes.TrimSpace(m.AppendText(make([]byte, 0, m.End-m.Start)))
+	return bytes.ToLower(text[:min(n, len(text))])
+}
+
+func begins(text []byte, list []string) bool {
+	for _, s := range list {
+		if bytes.HasPrefix(text, []byte(s)) {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(text []byte, list []string) bool {
+	for _, s := range list {
+		if bytes.Contains(text, []byte(s)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,190 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMaskDates(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                  "",
+		"Today: 2026-11-24.":                "Today: #.",
+		"2026/11/24 24.11.2026 11/24/2026":  "# # #",
+		"at 11/24/26, 10:05:30 PM":          "at #, #",
+		"2026-11-24T10:00:00Z!":             "#!",
+		"2026-11-24T10:00:00.123+01:00 x":   "# x",
+		"2026-11-24 10:00":                  "# #",
+		"10:00+0200":                        "#",
+		"It is Mon Nov 24 2026":             "It is #",
+		"Tuesday, November 24, 2026.":       "#.",
+		"Tue, 24 Nov 2026 10:00:00 GMT":     "# # GMT",
+		"Tue Nov 24 10:00:00 UTC 2026":      "# # UTC 2026",
+		"Monday 2026-11-23":                 "#",
+		"November 2026 edition":             "# edition",
+		"24th of November, 2026":            "#",
+		"on 1st May we":                     "on # we",
+		"Sept. 3rd":                         "#",
+		"Nov 24":                            "#",
+		"sep 5, sep 6":                      "#, #",
+		"10:05pm 9:05 am":                   "# #",
+		"version 1.2.3 and 1.20.11":         "version 1.2.3 and 1.20.11",
+		"Customer 1234, 24 seats, 3.14":     "Customer 1234, 24 seats, 3.14",
+		"127.0.0.1:8080 localhost:8080":     "127.0.0.1:8080 localhost:8080",
+		"a1:23 x2026-11-24 call_10:00":      "a1:23 x2026-11-24 call_10:00",
+		"2026-11-24-build 1:1 1:234":        "#-build 1:1 1:234",
+		"2026-11-241 2026-111-24 2026-11/2": "2026-11-241 2026-111-24 2026-11/2",
+		"Order 123456789 May":               "Order 123456789 May",
+		"decimal 12, marching 5":            "decimal 12, marching 5",
+		"May 5":                             "#",
+		"1st":                               "1st",
+		"2":                                 "2",
+		"5 ":                                "5 ",
+		"5th of":                            "5th of",
+		"é24 Nov":                           "é24 Nov",
+	} {
+		if got := strings.ReplaceAll(string(maskDates([]byte(in))), "\x00", "#"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzMaskDates(f *testing.F) {
+	f.Add("Tuesday, November 24th, 2026 at 10:00:00 PM 2026-11-24T10:00:00.5+01:00")
+	f.Fuzz(func(t *testing.T, in string) {
+		out := string(maskDates([]byte(in)))
+		if len(out) > len(in) {
+			t.Fatalf("%q grew to %q", in, out)
+		}
+		if !strings.ContainsAny(in, "0123456789") && out != in {
+			t.Fatalf("%q without a number became %q", in, out)
+		}
+	})
+}
+
+func TestTexts(t *testing.T) {
+	for in, want := range map[string]string{
+		"a": "a", " a\n": "a",
+		"a<system-reminder>x</system-reminder>b":                                          "ab",
+		"<system-reminder>x</system-reminder>a<system-reminder>\ny\n</system-reminder>\n": "a",
+		"a <system-reminder> left open":                                                   "a <system-reminder> left open",
+		"<system-reminder>x</system-reminder>a <system-reminder> left open":               "a <system-reminder> left open",
+		"<system-reminder>x</system-reminder></system-reminder>":                          "</system-reminder>",
+		"<think>kept</think>":                                                             "<think>kept</think>",
+	} {
+		if got := string(userText([]byte(in))); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{
+		"a": "a", "\n<think>x</think>\n\nb ": "b", "<think>x": "<think>x", "a <think>x</think>": "a <think>x</think>", "<thinking>x</thinking>": "",
+	} {
+		if got := string(answerText([]byte(in))); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSide(t *testing.T) {
+	with := func(s string) string {
+		return strings.Replace(s, `"model"`, `"tools":[{"type":"function","function":{"name":"bash"}}],"model"`, 1)
+	}
+	says := func(role, text string) string { return `{"role":"` + role + `","content":"` + text + `"}` }
+	for name, c := range map[string]struct {
+		raw  string
+		want Side
+	}{
+		"agent":                    {with(request(system, user, call, result)), SideNone},
+		"chat":                     {request(system, user), SideNone},
+		"chat later":               {request(system, user, says("assistant", "x"), user), SideNone},
+		"a person wants a title":   {request(system, says("user", "Please generate a title for my essay about summaries.")), SideNone},
+		"opencode title":           {request(says("system", `You are a title generator. You output ONLY a thread title.`), says("user", "Generate a title for this conversation:\\n"), user), SideTitle},
+		"title asked by the user":  {request(says("user", "Generate a title for this conversation:\\nhello")), SideTitle},
+		"open-webui title":         {request(says("user", "### Task:\\nGenerate a concise, 3-5 word title")), SideTitle},
+		"opencode compaction":      {request(says("system", "You are a helpful AI assistant tasked with summarizing conversations."), user, call, result, says("user", "Provide a detailed prompt for continuing our conversation above.")), SideSummary},
+		"qwen compaction":          {request(says("system", "You are the component that summarizes internal chat history into a given structure."), user, says("assistant", "x"), user), SideSummary},
+		"summary with tools":       {with(request(system, user, call, result, says("user", "Your task is to create a detailed summary of the conversation so far"))), SideSummary},
+		"tools withheld":           {request(system, user, call, result), SideOther},
+		"probe":                    {strings.Replace(request(says("user", "hi")), `"model"`, `"max_tokens":1,"model"`, 1), SideProbe},
+		"short answer in a dialog": {strings.Replace(request(user, says("assistant", "x"), user), `"model"`, `"max_tokens":1,"model"`, 1), SideNone},
+		"nothing":                  {`{}`, SideNone},
+	} {
+		if got := Turn(Input{Body: parse(t, c.raw)}).Side; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestTurn(t *testing.T) {
+	turn := func(raw string) Facts { return Turn(Input{Body: parse(t, raw), Credential: []byte("k")}) }
+	one := turn(request(system, user))
+	if one.UserTurns != 1 || one.LastUser == 0 || one.Fingerprint == 0 || one != turn(request(system, user)) {
+		t.Errorf("%+v", one)
+	}
+	step := turn(request(system, user, call, result))
+	if step.UserTurns != one.UserTurns || step.LastUser != one.LastUser || step.Fingerprint == one.Fingerprint {
+		t.Errorf("a step of the same turn: %+v", step)
+	}
+	again := turn(request(system, user, call, result, user))
+	if again.UserTurns != 2 || again.LastUser != one.LastUser {
+		t.Errorf("the same words again: %+v", again)
+	}
+	next := turn(request(system, user, call, result, `{"role":"user","content":"Thanks, now lint."}`))
+	if next.LastUser == one.LastUser || next.UserTurns != 2 {
+		t.Errorf("the next turn: %+v", next)
+	}
+	if none := turn(request(system)); none.LastUser != 0 || none.UserTurns != 0 {
+		t.Errorf("%+v", none)
+	}
+	if other := Turn(Input{Body: parse(t, request(system, user)), Credential: []byte("l")}); other.LastUser == one.LastUser || other.Fingerprint == one.Fingerprint {
+		t.Error("hashes are not keyed")
+	}
+	// Every byte of the body counts.
+	raw := request(system, user, call, result)
+	seen := map[uint64]bool{}
+	for i := range raw {
+		if raw[i] >= 'a' && raw[i] < 'z' && strings.Contains("coding agent", raw[i:i+1]) && i > 40 && i < 70 {
+			seen[turn(raw[:i]+string(raw[i]+1)+raw[i+1:]).Fingerprint] = true
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d fingerprints", len(seen))
+	}
+}
+
+func BenchmarkSession(b *testing.B) {
+	body := conversations(b)["pi.json"]
+	for len(body.Raw()) < 100<<10 {
+		e := body.Edit()
+		for _, m := range body.Messages()[1:] {
+			e.AppendMessage(m.Raw())
+		}
+		var err error
+		if body, err = e.Body(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	system := strings.Repeat("You are a coding agent. Use tools, one at a time; at 10:00 stop.\\n", 300)
+	big, err := body.Edit().SetMessageField(0, "content", []byte(`"`+system+`"`)).Body()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		in   Input
+	}{{"100KB", Input{Body: body, Credential: []byte("sk-1")}}, {"system20KB", Input{Body: big, Credential: []byte("sk-1")}}} {
+		c.in.Body.Messages()
+		for name, run := range map[string]func(){
+			"Identify": func() { Identify(c.in) },
+			"Affinity": func() { Affinity(c.in) },
+			"Turn":     func() { Turn(c.in) },
+		} {
+			b.Run(name+"/"+c.name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(c.in.Body.Raw())))
+				for b.Loop() {
+					run()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package transcript
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"sync"
+)
+
+// Limits bounds what Parse accepts.
+type Limits struct {
+	Depth int // deepest nesting; DefaultDepth when not positive
+}
+
+// Body is a request body and an index of it. It is immutable and safe for
+// concurrent use, as long as nobody writes to the bytes it was parsed from.
+type Body struct {
+	raw    []byte
+	format Format
+	limits Limits
+
+	inline   [inlineFields]field
+	more     []field        // beyond inline
+	names    map[string]int // of all fields, once there are more
+	count    int
+	elements []element
+
+	model     string
+	streaming bool
+	usage     bool
+	n         int
+
+	messagesOnce sync.Once
+	messages     []Message
+	toolsOnce    sync.Once
+	tools        []Tool
+}
+
+const inlineFields = 20
+
+// field is a top-level field; the offsets of the key include its quotes.
+type field struct {
+	name                     []byte
+	key, keyEnd, val, valEnd int32
+}
+
+// element is a member of the history, with the value of its role field.
+type element struct {
+	start, end, role, roleEnd int32
+}
+
+// Parse validates and indexes a request body in one pass. The error is an
+// *Error. raw is kept, not copied: it must not change any more.
+func Parse(raw []byte, f Format, lim Limits) (*Body, error) {
+	if lim.Depth <= 0 {
+		lim.Depth = DefaultDepth
+	}
+	if len(raw) > math.MaxInt32 {
+		return nil, &Error{Code: CodeTooLarge, Message: "the body has 2 GiB or more"}
+	}
+	b := &Body{raw: raw, format: f, limits: lim, n: 1}
+	r := f.reader()
+	s := scanner{data: raw, limit: lim.Depth}
+	at := s.begin()
+	if at < 0 {
+		return nil, s.err
+	}
+	if raw[at] != '{' {
+		if i := s.value(at, 0); i < 0 || !s.end(i) {
+			return nil, s.err
+		}
+		return nil, &Error{Code: CodeNotObject, Offset: at, Message: "the body must be a JSON object"}
+	}
+	list, role := r.list(), r.role()
+	w := s.walk(at, 0)
+	for w.next() {
+		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
+			w.to(b.indexElements(&s, w.val, w.depth, role))
+		} else {
+			w.skip()
+		}
+		if s.err != nil {
+			return nil, s.err
+		}
+		name := nameIn(raw[w.key:w.keyEnd]) // w.name would move the scanner to the heap
+		if !b.add(field{name, int32(w.key), int32(w.keyEnd), int32(w.val), int32(w.valEnd)}) {
+			return nil, &Error{Code: CodeDuplicateKey, Offset: w.key, Field: string(name),
+				Message: "the field " + strconv.Quote(clip(name)) + " occurs twice, the second time at byte " + strconv.Itoa(w.key)}
+		}
+	}
+	if s.err != nil || !s.end(w.i) {
+		return nil, s.err
+	}
+	if err := r.check(b); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// clip shortens a name for a message.
+func clip(name []byte) string {
+	if len(name) > 64 {
+		return string(name[:64]) + "…"
+	}
+	return string(name)
+}
+
+// indexElements scans the array at i and records its elements.
+func (b *Body) indexElements(s *scanner, i, depth int, role string) int {
+	var (
+		few  [128]element
+		many []element // takes over when there are more
+		n    int
+	)
+	w := s.walk(i, depth)
+	for w.next() {
+		e := element{start: int32(w.val)}
+		if w.val < len(s.data) && s.data[w.val] == '{' {
+			m := s.walk(w.val, w.depth)
+			for m.step() {
+				if string(m.name) == role {
+					e.role, e.roleEnd = int32(m.val), int32(m.valEnd)
+				}
+			}
+			w.to(m.i)
+		} else {
+			w.skip()
+		}
+		if s.err != nil {
+			return -1
+		}
+		e.end = int32(w.valEnd)
+		if n < len(few) {
+			few[n] = e
+		} else {
+			if n == len(few) {
+				// Expect the rest to be like what was seen, so as to grow once.
+				expect := n * (len(s.data) - i) / (w.valEnd - i)
+				many = append(make([]element, 0, expect+expect/8), few[:]...)
+			}
+			many = append(many, e)
+		}
+		n++
+	}
+	if s.err != nil {
+		return -1
+	}
+	if b.elements = many; n > 0 && n <= len(few) {
+		b.elements = append(make([]element, 0, n), few[:n]...)
+	}
+	return w.i
+}
+
+// add records a field; it returns false if there is one of that name.
+func (b *Body) add(f field) bool {
+	if b.find(string(f.name)) != nil {
+		return false
+	}
+	if b.count < inlineFields {
+		b.inline[b.count] = f
+	} else {
+		if b.names == nil {
+			b.names = make(map[string]int, 4*inlineFields)
+			for i := range b.inline {
+				b.names[string(b.inline[i].name)] = i
+			}
+		}
+		b.names[string(f.name)] = b.count
+		b.more = append(b.more, f)
+	}
+	b.count++
+	return true
+}
+
+// at is the i-th field.
+func (b *Body) at(i int) *field {
+	if i < inlineFields {
+		return &b.inline[i]
+	}
+	return &b.more[i-inlineFields]
+}
+
+func (b *Body) find(name string) *field {
+	if b.names != nil {
+		if i, ok := b.names[name]; ok {
+			return b.at(i)
+		}
+		return nil
+	}
+	for i := range b.inline[:b.count] {
+		if f := &b.inline[i]; string(f.name) == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Raw is the body's bytes, as they were given. They must not be changed.
+func (b *Body) Raw() []byte { return b.raw }
+
+// Format is the format that the body was parsed as.
+func (b *Body) Format() Format { return b.format }
+
+// Field is the value of a top-level field, as it stands in the body.
+func (b *Body) Field(name string) (raw []byte, ok bool) {
+	f := b.find(name)
+	if f == nil {
+		return nil, false
+	}
+	return b.raw[f.val:f.valEnd:f.valEnd], true
+}
+
+// Fields calls yield with the name and the value of every top-level field, in
+// order, until it returns false.
+func (b *Body) Fields(yield func(name string, raw []byte) bool) {
+	for i := range b.count {
+		f := b.at(i)
+		if !yield(string(f.name), b.raw[f.val:f.valEnd:f.valEnd]) {
+			return
+		}
+	}
+}
+
+// Model is the model that the client asks for, or "".
+func (b *Body) Model() string { return b.model }
+
+// Streaming reports whether the client asks for a stream.
+func (b *Body) Streaming() bool { return b.streaming }
+
+// N is the number of answers asked for, 1 by default.
+func (b *Body) N() int { return b.n }
+
+// IncludeUsage reports whether the client asks for usage in the stream.
+func (b *Body) IncludeUsage() bool { return b.usage }
+
+// OutputLimit is the limit of output tokens that the client set, and the field
+// that sets it. Where several do, the newer field counts.
+func (b *Body) OutputLimit() (field string, n int, ok bool) {
+	for _, name := range b.format.reader().outputLimits() {
+		if raw, found := b.Field(name); found && !isNull(raw) {
+			if n, ok := integer(raw); ok {
+				return name, n, true
+			}
+		}
+	}
+	return "", 0, false
+}
+
+// ResponseFormat reports whether the request demands structured output.
+func (b *Body) ResponseFormat() bool { return b.format.reader().structured(b) }
+
+// Logprobs reports whether the request asks for log probabilities.
+func (b *Body) Logprobs() bool { return b.format.reader().logprobs(b) }
+
+// Audio reports whether the request asks for spoken output.
+func (b *Body) Audio() bool { return b.format.reader().audio(b) }
+
+// Reasoning reports whether the request asks the model to reason, in any of
+// the ways that providers have for it. False does not mean that it will not.
+func (b *Body) Reasoning() bool { return b.format.reader().reasoning(b) }
+
+// ServiceTier is the tier that the request asks for, or "".
+func (b *Body) ServiceTier() string { return b.format.reader().serviceTier(b) }
+
+// CacheKey is the key under which the client wants its prompt cached, or "".
+// Some clients put their session id there.
+func (b *Body) CacheKey() string { return b.format.reader().cacheKey(b) }
+
+// EstimateTokens is an estimate of the prompt's tokens: a quarter of the body's
+// bytes. English text and code in JSON rarely exceed it; other scripts may,
+// and inline images are far below. It is for budgets and routing, never a
+// reason to rewrite a request.
+func (b *Body) EstimateTokens() int { return (len(b.raw) + 3) / 4 }
+
+// HasImages reports whether the history has images. It searches the bytes for
+// the mark of an image part, so a call argument that is an object with such a
+// field would count too.
+func (b *Body) HasImages() bool {
+	f := b.find(b.format.reader().list())
+	return f != nil && bytes.Contains(b.raw[f.val:f.valEnd], []byte(b.format.reader().imageMark()))
+}
+
+// integer reads an integral JSON number; huge ones become the largest int32.
+func integer(raw []byte) (int, bool) {
+	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
+		return 0, false
+	}
+	if n, err := strconv.Atoi(string(raw)); err == nil {
+		return max(min(n, math.MaxInt32), math.MinInt32), true
+	}
+	x, _ := strconv.ParseFloat(string(raw), 64)
+	if x != math.Trunc(x) && !math.IsInf(x, 0) {
+		return 0, false
+	}
+	return int(max(min(x, math.MaxInt32), math.MinInt32)), true
+}

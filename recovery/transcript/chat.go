@@ -1,0 +1,253 @@
+package transcript
+
+import "bytes"
+
+// chat reads Chat Completions, as OpenAI and its compatible providers define
+// it: https://platform.openai.com/docs/api-reference/chat/create
+type chat struct{}
+
+var _ reader = chat{}
+
+func (chat) list() string           { return "messages" }
+func (chat) role() string           { return "role" }
+func (chat) model() string          { return "model" }
+func (chat) imageMark() string      { return `"image_url"` }
+func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
+
+func (chat) check(b *Body) *Error {
+	if f := b.find("model"); f != nil {
+		raw := b.raw[f.val:f.valEnd]
+		if !isString(raw) && !isNull(raw) {
+			return f.wrong("a string")
+		}
+		b.model = text(raw)
+	}
+	if f := b.find("messages"); f != nil && b.raw[f.val] != '[' && b.raw[f.val] != 'n' {
+		return f.wrong("an array")
+	}
+	if f := b.find("stream"); f != nil {
+		raw := b.raw[f.val:f.valEnd]
+		if !isBool(raw) && !isNull(raw) {
+			return f.wrong("true or false")
+		}
+		b.streaming = isTrue(raw)
+	}
+	if f := b.find("stream_options"); f != nil {
+		raw := b.raw[f.val:f.valEnd]
+		if raw[0] != '{' && !isNull(raw) {
+			return f.wrong("an object")
+		}
+		v, _ := member(raw, "include_usage")
+		b.usage = isTrue(v)
+	}
+	if f := b.find("n"); f != nil && b.raw[f.val] != 'n' {
+		var ok bool
+		if b.n, ok = integer(b.raw[f.val:f.valEnd]); !ok {
+			return f.wrong("an integer")
+		}
+	}
+	return nil
+}
+
+func (f *field) wrong(want string) *Error {
+	return &Error{Code: CodeWrongType, Offset: int(f.val), Field: string(f.name),
+		Message: "the field '" + string(f.name) + "' must be " + want}
+}
+
+func (chat) speaker(role, _ []byte) string {
+	if !isString(role) {
+		return ""
+	}
+	switch string(role[1 : len(role)-1]) { // no allocation for the usual ones
+	case "user":
+		return RoleUser
+	case "assistant":
+		return RoleAssistant
+	case "tool", "function": // "function" is the older way to answer a call
+		return RoleTool
+	case "system":
+		return RoleSystem
+	case "developer":
+		return RoleDeveloper
+	}
+	return text(role)
+}
+
+func (chat) instructions(dst []byte, _ *Body) []byte { return dst }
+
+func (chat) content(element []byte) []byte {
+	raw, _ := member(element, "content")
+	return raw
+}
+
+func (c chat) appendText(dst, element []byte) []byte {
+	raw := c.content(element)
+	if isString(raw) {
+		return appendDecoded(dst, raw)
+	}
+	var s scanner
+	w, ok := opened(&s, raw, '[')
+	if !ok {
+		return dst
+	}
+	from := len(dst)
+	for w.step() {
+		part := w.value()
+		if len(part) > 0 && part[0] == '{' {
+			part, _ = member(part, "text")
+		}
+		if !isString(part) || len(part) == 2 {
+			continue
+		}
+		if len(dst) > from {
+			dst = append(dst, '\n')
+		}
+		dst = appendDecoded(dst, part)
+	}
+	return dst
+}
+
+func (c chat) appendMedia(dst, element []byte) []byte {
+	const ends = 256
+	var s scanner
+	w, ok := opened(&s, c.content(element), '[')
+	if !ok {
+		return dst
+	}
+	for w.step() {
+		// A part has its payload under the name of its type.
+		kind := stringField(w.value(), "type")
+		raw, ok := member(w.value(), kind)
+		if !ok || kind == "text" {
+			continue
+		}
+		dst = append(append(dst, kind...), ' ')
+		dst = appendInt(dst, len(raw))
+		dst = append(dst, raw[:min(ends, len(raw))]...)
+		dst = append(dst, raw[max(0, len(raw)-ends):]...)
+	}
+	return dst
+}
+
+func (chat) toolCalls(m Message) []ToolCall {
+	var s scanner
+	list, _ := member(m.bytes(), "tool_calls")
+	w, ok := opened(&s, list, '[')
+	if !ok {
+		if call, ok := member(m.bytes(), "function_call"); ok && len(call) > 0 && call[0] == '{' {
+			return []ToolCall{m.call("", call, "arguments")} // the older way: one call without id
+		}
+		return nil
+	}
+	var calls []ToolCall
+	for w.step() {
+		raw := w.value()
+		id := stringField(raw, "id")
+		if f, ok := member(raw, "function"); ok {
+			calls = append(calls, m.call(id, f, "arguments"))
+		} else if f, ok := member(raw, "custom"); ok {
+			calls = append(calls, m.call(id, f, "input"))
+		} else {
+			calls = append(calls, ToolCall{ID: id})
+		}
+	}
+	return calls
+}
+
+func (m Message) call(id string, function []byte, arguments string) ToolCall {
+	c := ToolCall{ID: id, Name: stringField(function, "name")}
+	if raw, ok := member(function, arguments); ok {
+		c.Arguments, c.Span = clipped(raw), m.body.span(raw)
+	}
+	return c
+}
+
+func (chat) toolCallID(element []byte) string { return stringField(element, "tool_call_id") }
+
+func (chat) tools(b *Body) []Tool {
+	var s scanner
+	raw, _ := b.Field("tools")
+	w, ok := opened(&s, raw, '[')
+	if !ok {
+		return nil
+	}
+	var tools []Tool
+	for w.step() {
+		raw := w.value()
+		t := Tool{Type: stringField(raw, "type"), Raw: clipped(raw)}
+		if inner, ok := member(raw, t.Type); ok && len(inner) > 0 && inner[0] == '{' {
+			raw = inner // {"type":"function","function":{…}}, {"type":"custom","custom":{…}}
+		} else if inner, ok := member(raw, "function"); ok {
+			raw = inner // some clients leave the type out
+		}
+		t.Name, t.Description = stringField(raw, "name"), stringField(raw, "description")
+		if p, ok := member(raw, "parameters"); ok && !isNull(p) {
+			t.Parameters = clipped(p)
+		}
+		tools = append(tools, t)
+	}
+	return tools
+}
+
+func (chat) structured(b *Body) bool {
+	raw, ok := b.Field("response_format")
+	return ok && !isNull(raw) && stringField(raw, "type") != "text"
+}
+
+func (chat) logprobs(b *Body) bool {
+	raw, _ := b.Field("logprobs")
+	return isTrue(raw)
+}
+
+func (chat) audio(b *Body) bool {
+	raw, ok := b.Field("audio")
+	if ok && !isNull(raw) {
+		return true
+	}
+	raw, _ = b.Field("modalities")
+	return bytes.Contains(raw, []byte(`"audio"`))
+}
+
+func (chat) reasoning(b *Body) bool {
+	idle := func(effort []byte) bool {
+		switch text(effort) {
+		case "", "none", "minimal":
+			return true
+		}
+		return false
+	}
+	if raw, _ := b.Field("reasoning_effort"); !idle(raw) {
+		return true // OpenAI and most others
+	}
+	if raw, _ := b.Field("reasoning"); len(raw) > 0 && raw[0] == '{' { // OpenRouter
+		effort, named := member(raw, "effort")
+		enabled, set := member(raw, "enabled")
+		if set && isBool(enabled) && !isTrue(enabled) {
+			return false
+		}
+		return !named || isNull(effort) || !idle(effort)
+	}
+	if raw, _ := b.Field("thinking"); len(raw) > 0 && raw[0] == '{' { // Anthropic, GLM, DeepSeek
+		kind := stringField(raw, "type")
+		return kind == "enabled" || kind == "adaptive"
+	}
+	if raw, _ := b.Field("enable_thinking"); isTrue(raw) { // Qwen
+		return true
+	}
+	if raw, _ := b.Field("chat_template_kwargs"); len(raw) > 0 { // vLLM and SGLang
+		qwen, _ := member(raw, "enable_thinking")
+		deepseek, _ := member(raw, "thinking")
+		return isTrue(qwen) || isTrue(deepseek)
+	}
+	return false
+}
+
+func (chat) serviceTier(b *Body) string {
+	raw, _ := b.Field("service_tier")
+	return text(raw)
+}
+
+func (chat) cacheKey(b *Body) string {
+	raw, _ := b.Field("prompt_cache_key")
+	return text(raw)
+}

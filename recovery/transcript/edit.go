@@ -1,0 +1,348 @@
+package transcript
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Edit collects changes to a body. Nothing happens before Apply, and the body
+// itself never changes. Changes see those made before them; the indices of
+// messages are always those of the body. The first impossible change is
+// remembered and returned by Apply. Bytes that are handed in must not change
+// until then. Not safe for concurrent use.
+type Edit struct {
+	body    *Body
+	fields  []change
+	history map[int]*messageEdit
+	tail    [][]byte // appended messages
+	splices []splice // given by position
+	model   []byte   // the new model, while that is all there is
+	err     error
+}
+
+// messageEdit is what happens to one message.
+type messageEdit struct {
+	before  [][]byte // inserted in front of it
+	removed bool
+	whole   []byte   // what takes its place
+	fields  []change // to its fields, or to those of whole
+}
+
+// change is one change to a field of an object.
+type change struct {
+	kind uint8
+	name string
+	raw  []byte // changeSet
+	to   string // changeRename
+}
+
+const (
+	changeSet uint8 = iota
+	changeDelete
+	changeRename
+)
+
+// Edit begins an edit.
+func (b *Body) Edit() *Edit { return &Edit{body: b} }
+
+// Changed reports whether any change was asked for.
+func (e *Edit) Changed() bool {
+	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices) > 0
+}
+
+// Set gives a top-level field a value: in its place if the field exists, else
+// as the last field. raw is one JSON value.
+func (e *Edit) Set(field string, raw []byte) *Edit {
+	if e.accept(raw, "field "+field) {
+		e.change(change{kind: changeSet, name: field, raw: raw})
+	}
+	return e
+}
+
+// SetModel sets the model. Where nothing else changes this costs one copy.
+func (e *Edit) SetModel(name string) *Edit {
+	if !e.Changed() {
+		e.model = String(name)
+		return e
+	}
+	e.change(change{kind: changeSet, name: e.body.format.reader().model(), raw: String(name)})
+	return e
+}
+
+// Delete removes a top-level field, with its comma. A field that does not
+// exist is fine.
+func (e *Edit) Delete(field string) *Edit {
+	e.change(change{kind: changeDelete, name: field})
+	return e
+}
+
+// Rename changes the name of a top-level field; its value and place stay. A
+// field that does not exist is fine; a new name that is taken is an error.
+func (e *Edit) Rename(from, to string) *Edit {
+	e.change(change{kind: changeRename, name: from, to: to})
+	return e
+}
+
+// SetRole gives every message of one role another one.
+func (e *Edit) SetRole(from, to string) *Edit {
+	name := e.body.format.reader().role()
+	for i, m := range e.body.Messages() {
+		if m.Role == from {
+			if h := e.history[i]; h == nil || h.whole == nil {
+				e.SetMessageField(i, name, String(to))
+			}
+		}
+	}
+	return e
+}
+
+// AppendMessage adds a message at the end of the history.
+func (e *Edit) AppendMessage(raw []byte) *Edit {
+	if e.accept(raw, "appended message") {
+		e.general()
+		e.tail = append(e.tail, raw)
+	}
+	return e
+}
+
+// InsertMessage adds a message before message i, after those that were
+// inserted there before.
+func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
+	if e.accept(raw, "inserted message") {
+		if h := e.message(i); h != nil {
+			h.before = append(h.before, raw)
+		}
+	}
+	return e
+}
+
+// ReplaceMessage puts another message in the place of message i.
+func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
+	if e.accept(raw, "replaced message") {
+		if h := e.message(i); h != nil {
+			h.whole, h.removed, h.fields = raw, false, nil
+		}
+	}
+	return e
+}
+
+// RemoveMessage removes message i.
+func (e *Edit) RemoveMessage(i int) *Edit {
+	if h := e.message(i); h != nil {
+		h.removed, h.whole, h.fields = true, nil, nil
+	}
+	return e
+}
+
+// SetMessageField is Set for a field of message i, or of what replaced it.
+func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
+	if e.accept(raw, "message field "+field) {
+		if h := e.message(i); h != nil {
+			h.fields = append(h.fields, change{kind: changeSet, name: field, raw: raw})
+		}
+	}
+	return e
+}
+
+// DeleteMessageField is Delete for a field of message i, or of what replaced it.
+func (e *Edit) DeleteMessageField(i int, field string) *Edit {
+	if h := e.message(i); h != nil {
+		h.fields = append(h.fields, change{kind: changeDelete, name: field})
+	}
+	return e
+}
+
+// Replace puts a JSON value in the place of another, given by where it stands
+// in the body, such as a call's arguments. It must not touch what another
+// change touches.
+func (e *Edit) Replace(at Span, raw []byte) *Edit {
+	if at.Start < 0 || at.End < at.Start || at.End > len(e.body.raw) {
+		e.fail("no bytes %d to %d in this body", at.Start, at.End)
+	} else if e.accept(raw, "replaced value") {
+		e.general()
+		e.splices = append(e.splices, splice{at.Start, at.End, raw})
+	}
+	return e
+}
+
+// Apply writes the edited body and validates it as Parse does. Without any
+// effective change it returns the body's own bytes. An error means that the
+// edit is impossible or would make an invalid body; then the original should
+// be used.
+func (e *Edit) Apply() ([]byte, error) {
+	if raw, ok := e.onlyModel(); ok {
+		return raw, nil
+	}
+	b, err := e.Body()
+	if err != nil {
+		return nil, err
+	}
+	return b.raw, nil
+}
+
+// Body is Apply for those who go on reading: the edited body, parsed.
+func (e *Edit) Body() (*Body, error) {
+	raw, ok := e.onlyModel()
+	if !ok {
+		e.general()
+		splices, err := e.plan()
+		if err != nil {
+			return nil, fmt.Errorf("editing a body: %w", err)
+		}
+		if len(splices) == 0 {
+			return e.body, nil
+		}
+		if raw, err = spliced(e.body.raw, splices); err != nil {
+			return nil, fmt.Errorf("editing a body: %w", err)
+		}
+	}
+	b, err := Parse(raw, e.body.format, e.body.limits)
+	if err != nil {
+		return nil, fmt.Errorf("editing a body: the result is invalid: %w", err)
+	}
+	return b, nil
+}
+
+// onlyModel is the fast path: a string for a string cannot break anything.
+func (e *Edit) onlyModel() ([]byte, bool) {
+	if e.model == nil || e.err != nil {
+		return nil, false
+	}
+	f := e.body.find(e.body.format.reader().model())
+	if f == nil {
+		return nil, false
+	}
+	raw := e.body.raw
+	out := make([]byte, 0, len(raw)-int(f.valEnd-f.val)+len(e.model))
+	out = append(append(out, raw[:f.val]...), e.model...)
+	return append(out, raw[f.valEnd:]...), true
+}
+
+// general leaves the fast path.
+func (e *Edit) general() {
+	if e.model != nil {
+		e.fields = append(e.fields, change{kind: changeSet, name: e.body.format.reader().model(), raw: e.model})
+		e.model = nil
+	}
+}
+
+func (e *Edit) change(c change) {
+	e.general()
+	e.fields = append(e.fields, c)
+}
+
+func (e *Edit) fail(format string, args ...any) {
+	if e.err == nil {
+		e.err = fmt.Errorf(format, args...)
+	}
+}
+
+// accept checks a value that was handed in: balanced on its own, it cannot
+// change the structure around it.
+func (e *Edit) accept(raw []byte, what string) bool {
+	if err := Valid(raw, e.body.limits.Depth); err != nil {
+		e.fail("%s: %w", what, err)
+		return false
+	}
+	return true
+}
+
+// message is the edit of message i, or nil if there is no such message.
+func (e *Edit) message(i int) *messageEdit {
+	if i < 0 || i >= len(e.body.elements) {
+		e.fail("no message %d in a history of %d", i, len(e.body.elements))
+		return nil
+	}
+	e.general()
+	if e.history == nil {
+		e.history = make(map[int]*messageEdit)
+	}
+	h := e.history[i]
+	if h == nil {
+		h = new(messageEdit)
+		e.history[i] = h
+	}
+	return h
+}
+
+// plan turns the changes into splices.
+func (e *Edit) plan() ([]splice, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	b := e.body
+	out := slices.Clone(e.splices)
+	if len(e.fields) > 0 {
+		slots := make([]slot, b.count, b.count+len(e.fields))
+		for i := range slots {
+			f := b.at(i)
+			slots[i] = slot{name: string(f.name), key: int(f.key), keyEnd: int(f.keyEnd), val: int(f.val), valEnd: int(f.valEnd)}
+		}
+		slots, err := resolve(slots, e.fields)
+		if err != nil {
+			return nil, err
+		}
+		out = emit(out, slots, b.count, slices.Index(b.raw, '{')+1, true)
+	}
+	if len(e.history) == 0 && len(e.tail) == 0 {
+		return out, nil
+	}
+	list := b.find(b.format.reader().list())
+	if list == nil || b.raw[list.val] != '[' {
+		return nil, fmt.Errorf("the body has no history")
+	}
+	for _, c := range e.fields {
+		if c.name == string(list.name) {
+			return nil, fmt.Errorf("the history is changed both as a field and by message")
+		}
+	}
+	slots := make([]slot, len(b.elements), len(b.elements)+len(e.tail))
+	for i, m := range b.elements {
+		at, end := int(m.start), int(m.end)
+		slots[i] = slot{key: at, keyEnd: at, val: at, valEnd: end}
+		if h := e.history[i]; h != nil {
+			var err error
+			if out, err = h.plan(out, &slots[i], b.raw); err != nil {
+				return nil, fmt.Errorf("message %d: %w", i, err)
+			}
+		}
+	}
+	for _, raw := range e.tail {
+		slots = append(slots, slot{added: true, raw: raw})
+	}
+	return emit(out, slots, len(b.elements), int(list.val)+1, false), nil
+}
+
+// plan puts the change of a whole message into its slot, and changes inside
+// of it into splices.
+func (h *messageEdit) plan(out []splice, s *slot, raw []byte) ([]splice, error) {
+	s.before = join(nil, h.before)
+	switch {
+	case h.removed && len(h.before) > 0:
+		s.raw, s.before = s.before[:len(s.before)-1], nil // without the last comma: takes the place
+	case h.removed:
+		s.deleted = true
+	case h.whole != nil:
+		s.raw = h.whole
+	}
+	if len(h.fields) == 0 || h.removed {
+		return out, nil
+	}
+	message, base := raw[s.val:s.valEnd], s.val
+	if h.whole != nil {
+		message, base = h.whole, 0
+	}
+	slots, open, err := members(message, base)
+	if err != nil {
+		return nil, err
+	}
+	n := len(slots)
+	if slots, err = resolve(slots, h.fields); err != nil {
+		return nil, err
+	}
+	if h.whole == nil {
+		return emit(out, slots, n, open, true), nil
+	}
+	s.raw, err = spliced(h.whole, emit(nil, slots, n, open, true))
+	return out, err
+}

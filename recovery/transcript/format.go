@@ -1,0 +1,56 @@
+package transcript
+
+// Format is the wire format of a body.
+type Format uint8
+
+// The formats.
+const (
+	Chat Format = iota // Chat Completions
+)
+
+// String names the format.
+func (f Format) String() string { return "chat" }
+
+// The roles of messages, in neutral words. Readers map their format's items
+// onto these; another role of the wire is passed on as it is.
+const (
+	RoleSystem    = "system"
+	RoleDeveloper = "developer"
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+	RoleTool      = "tool"
+)
+
+// reader is what is particular to a wire format: all names of its fields are
+// in the one file that implements it. Everything it is given was validated.
+type reader interface {
+	// list names the field with the history, and role the field of its elements
+	// that tells who speaks. They are indexed while the body is validated.
+	list() string
+	role() string
+	// check reads the fields that the gateway depends on.
+	check(b *Body) *Error
+	// speaker is the neutral role of an element whose role field has this value.
+	speaker(role, element []byte) string
+	// instructions appends text that stands outside the history.
+	instructions(dst []byte, b *Body) []byte
+
+	content(element []byte) []byte
+	appendText(dst, element []byte) []byte
+	appendMedia(dst, element []byte) []byte
+	toolCalls(m Message) []ToolCall
+	toolCallID(element []byte) string
+	tools(b *Body) []Tool
+
+	model() string          // name of the field with the model
+	outputLimits() []string // names of the fields that limit the output, newest first
+	imageMark() string      // what the bytes of a history with images contain
+	structured(b *Body) bool
+	logprobs(b *Body) bool
+	audio(b *Body) bool
+	reasoning(b *Body) bool
+	serviceTier(b *Body) string
+	cacheKey(b *Body) string
+}
+
+func (f Format) reader() reader { return chat{} }

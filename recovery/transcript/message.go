@@ -1,0 +1,175 @@
+package transcript
+
+// Span is a range of bytes of a body.
+type Span struct{ Start, End int }
+
+// Message is one element of the history. It is a view: cheap to copy, valid as
+// long as its body.
+type Message struct {
+	Role       string // neutral: one of the Role constants, or what the wire says; "" if it says nothing
+	Index      int    // position in the history
+	Start, End int    // offsets in the body
+	body       *Body
+}
+
+// ToolCall is a call that an assistant message made.
+type ToolCall struct {
+	ID   string
+	Name string
+	// Arguments is the raw JSON value as it stands in the body: usually a string
+	// that holds JSON. Text decodes it.
+	Arguments []byte
+	// Span is where Arguments stands in the body, for Edit.Replace; empty if
+	// there are none.
+	Span Span
+}
+
+// Text is the arguments as the tool gets them: a string's content, any other
+// value as it is.
+func (c ToolCall) Text() string {
+	if isString(c.Arguments) {
+		return text(c.Arguments)
+	}
+	return string(c.Arguments)
+}
+
+// Tool is a tool that the request offers.
+type Tool struct {
+	Type        string // "function" and others, as on the wire
+	Name        string // "" for tools that have none
+	Description string
+	Parameters  []byte // JSON Schema as it stands in the body; nil if there is none
+	Raw         []byte // the whole definition
+}
+
+// Messages is the history, in order. The slice is shared and must not be changed.
+func (b *Body) Messages() []Message {
+	b.messagesOnce.Do(func() {
+		r := b.format.reader()
+		b.messages = make([]Message, len(b.elements))
+		for i, e := range b.elements {
+			role := r.speaker(b.raw[e.role:e.roleEnd], b.raw[e.start:e.end])
+			b.messages[i] = Message{role, i, int(e.start), int(e.end), b}
+		}
+	})
+	return b.messages
+}
+
+// Tools is what the request offers the model, in order. The slice is shared
+// and must not be changed.
+func (b *Body) Tools() []Tool {
+	b.toolsOnce.Do(func() { b.tools = b.format.reader().tools(b) })
+	return b.tools
+}
+
+// HasTool reports whether the request offers a tool of that name.
+func (b *Body) HasTool(name string) bool {
+	for _, t := range b.Tools() {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// System is the text of the instructions that come before the conversation:
+// those outside the history, and the system and developer messages at its
+// beginning, joined by newlines. Later ones are reminders and do not count.
+func (b *Body) System() []byte { return b.AppendSystem(nil) }
+
+// AppendSystem is System into a buffer.
+func (b *Body) AppendSystem(dst []byte) []byte {
+	from := len(dst)
+	dst = b.format.reader().instructions(dst, b)
+	for _, m := range b.Messages() {
+		if m.Role != RoleSystem && m.Role != RoleDeveloper {
+			break
+		}
+		if len(dst) > from {
+			dst = append(dst, '\n')
+		}
+		dst = m.AppendText(dst)
+	}
+	return dst
+}
+
+// UserTurns counts the user's messages. In text protocols these include
+// what tools answered.
+func (b *Body) UserTurns() int {
+	n := 0
+	for _, m := range b.Messages() {
+		if m.Role == RoleUser {
+			n++
+		}
+	}
+	return n
+}
+
+// LastUser is the last message of the user.
+func (b *Body) LastUser() (m Message, ok bool) {
+	list := b.Messages()
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Role == RoleUser {
+			return list[i], true
+		}
+	}
+	return Message{}, false
+}
+
+// Raw is the message's bytes.
+func (m Message) Raw() []byte { return m.body.raw[m.Start:m.End:m.End] }
+
+// Field is the value of one of the message's own fields, as it stands in the body.
+func (m Message) Field(name string) (raw []byte, ok bool) { return member(m.Raw(), name) }
+
+// Content is where the message's content stands, for Edit.Replace; ok is false
+// if it has none or null.
+func (m Message) Content() (at Span, ok bool) {
+	raw := m.body.format.reader().content(m.bytes())
+	if len(raw) == 0 || isNull(raw) {
+		return Span{}, false
+	}
+	return m.body.span(raw), true
+}
+
+// Text is the text of the content, whether it came as a string or as parts;
+// text parts are joined by newlines, other parts left out. Absent and null
+// content is "".
+func (m Message) Text() string {
+	if raw := m.body.format.reader().content(m.bytes()); isString(raw) {
+		return text(raw)
+	}
+	return string(m.AppendText(nil))
+}
+
+// AppendText is Text into a buffer.
+func (m Message) AppendText(dst []byte) []byte {
+	return m.body.format.reader().appendText(dst, m.bytes())
+}
+
+// AppendMedia appends marks of what the content has besides text (images,
+// files, sound): type, size, beginning and end of each, enough to tell them
+// apart and bounded in size. Cache marks on a part do not matter.
+func (m Message) AppendMedia(dst []byte) []byte {
+	return m.body.format.reader().appendMedia(dst, m.bytes())
+}
+
+// ToolCalls is the calls that the message makes, in order.
+func (m Message) ToolCalls() []ToolCall {
+	return m.body.format.reader().toolCalls(m)
+}
+
+// ToolCallID is the id of the call that the message answers, or "".
+func (m Message) ToolCallID() string { return m.body.format.reader().toolCallID(m.bytes()) }
+
+// bytes is Raw with the capacity of the whole body, from which span reads positions.
+func (m Message) bytes() []byte { return m.body.raw[m.Start:m.End] }
+
+// span locates a part of the body that was sliced without limiting its capacity.
+func (b *Body) span(part []byte) Span {
+	at := cap(b.raw) - cap(part)
+	return Span{at, at + len(part)}
+}
+
+// clipped keeps a caller's append from writing into the body.
+func clipped(raw []byte) []byte { return raw[:len(raw):len(raw)] }

@@ -1,0 +1,330 @@
+package transcript
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// DefaultDepth is the nesting that is allowed when Limits names none. Real
+// requests stay below 20; some JSON libraries die of 10,000.
+const DefaultDepth = 512
+
+// Valid reports whether raw is exactly one JSON value (RFC 8259) that is nested
+// at most depth deep (DefaultDepth if depth is not positive). The error is an
+// *Error. Bytes above 0x7f are not checked for valid UTF-8. It does not
+// allocate, and its time is linear in raw.
+func Valid(raw []byte, depth int) error {
+	s := scanner{data: raw, limit: depth}
+	if depth <= 0 {
+		s.limit = DefaultDepth
+	}
+	i := s.begin()
+	if i >= 0 {
+		i = s.value(i, 0)
+	}
+	if i < 0 || !s.end(i) {
+		return s.err
+	}
+	return nil
+}
+
+// scanner validates JSON. Its methods take the offset where something begins
+// and return the offset after it, or -1 once err is set.
+type scanner struct {
+	data  []byte
+	limit int
+	err   *Error
+}
+
+func (s *scanner) fail(code Code, at int, format string, args ...any) int {
+	s.err = &Error{Code: code, Offset: at, Message: fmt.Sprintf(format, args...)}
+	return -1
+}
+
+func (s *scanner) cut(inside string) int {
+	return s.fail(CodeInvalidJSON, len(s.data), "the JSON ends too early, at byte %d, inside %s", len(s.data), inside)
+}
+
+func (s *scanner) unexpected(at int, want string) int {
+	if at >= len(s.data) {
+		return s.fail(CodeInvalidJSON, at, "the JSON ends too early, at byte %d, where %s is expected", at, want)
+	}
+	return s.fail(CodeInvalidJSON, at, "invalid JSON: %s at byte %d, where %s is expected", quoteByte(s.data[at]), at, want)
+}
+
+// begin skips to the first byte of the outermost value.
+func (s *scanner) begin() int {
+	d := s.data
+	if len(d) >= 3 && d[0] == 0xef && d[1] == 0xbb && d[2] == 0xbf {
+		return s.fail(CodeInvalidJSON, 0, "the JSON begins with a byte order mark, which is not allowed")
+	}
+	i := s.space(0)
+	if i == len(d) {
+		return s.fail(CodeInvalidJSON, i, "the body is empty, where JSON is expected")
+	}
+	return i
+}
+
+// end reports whether nothing but whitespace follows.
+func (s *scanner) end(i int) bool {
+	if i = s.space(i); i < len(s.data) {
+		s.fail(CodeInvalidJSON, i, "invalid JSON: %s at byte %d, after the end of the value", quoteByte(s.data[i]), i)
+		return false
+	}
+	return true
+}
+
+// space skips whitespace.
+func (s *scanner) space(i int) int {
+	d := s.data
+	for i < len(d) && d[i] <= ' ' && (d[i] == ' ' || d[i] == '\n' || d[i] == '\r' || d[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// value scans the value at i, inside depth open containers.
+func (s *scanner) value(i, depth int) int {
+	if i < len(s.data) {
+		switch s.data[i] {
+		case '"':
+			return s.str(i + 1)
+		case '{', '[':
+			return s.container(i, depth)
+		}
+	}
+	return s.scalar(i)
+}
+
+// container scans the object or array at i without recursion: one bit for each
+// open level says whether it is an object.
+func (s *scanner) container(i, depth int) int {
+	var (
+		d      = s.data
+		inline [DefaultDepth / 64]uint64
+		stack  = inline[:]
+		open   int
+		object bool
+		c      byte
+	)
+begin: // d[i] opens a container
+	if depth+open >= s.limit {
+		return s.fail(CodeTooDeep, i, "the JSON is nested more than %d levels deep, at byte %d", s.limit, i)
+	}
+	if open>>6 == len(stack) {
+		stack = append(stack, 0)
+	}
+	object = d[i] == '{'
+	if object {
+		stack[open>>6] |= 1 << (open & 63)
+	} else {
+		stack[open>>6] &^= 1 << (open & 63)
+	}
+	open++
+	if i = s.space(i + 1); i >= len(d) {
+		return s.cut("an object or array")
+	}
+	if object {
+		if d[i] == '}' {
+			goto close
+		}
+		goto key
+	}
+	if d[i] == ']' {
+		goto close
+	}
+	goto value
+key:
+	if i >= len(d) || d[i] != '"' {
+		return s.unexpected(i, "a quoted name")
+	}
+	if i = s.str(i + 1); i < 0 {
+		return -1
+	}
+	if i >= len(d) || d[i] != ':' {
+		if i = s.space(i); i >= len(d) || d[i] != ':' {
+			return s.unexpected(i, "a colon")
+		}
+	}
+	i++
+	if i < len(d) && d[i] <= ' ' {
+		i = s.space(i)
+	}
+value:
+	if i >= len(d) {
+		return s.unexpected(i, "a value")
+	}
+	switch d[i] {
+	case '"':
+		i = s.str(i + 1)
+	case '{', '[':
+		goto begin
+	default:
+		i = s.scalar(i)
+	}
+	if i < 0 {
+		return -1
+	}
+after: // d[i-1] ends a value
+	if i < len(d) && d[i] <= ' ' {
+		i = s.space(i)
+	}
+	if i >= len(d) {
+		return s.cut("an object or array")
+	}
+	c = d[i]
+	if c == ',' {
+		i++
+		if i < len(d) && d[i] <= ' ' {
+			i = s.space(i)
+		}
+		if object {
+			goto key
+		}
+		goto value
+	}
+	if object {
+		if c != '}' {
+			return s.unexpected(i, "a comma or '}'")
+		}
+	} else if c != ']' {
+		return s.unexpected(i, "a comma or ']'")
+	}
+close:
+	i++
+	open--
+	if open == 0 {
+		return i
+	}
+	object = stack[(open-1)>>6]>>((open-1)&63)&1 == 1
+	goto after
+}
+
+// Masks for eight bytes at once. A byte is special inside a string if it is
+// below 0x20, a quote or a backslash. The quote (0x22) becomes 0x20 when 0x02 is
+// flipped, and nothing else becomes less than 0x21 that was not below 0x20
+// before, so one comparison covers both. Borrows can mark a byte falsely only
+// above one that is marked rightly: the lowest mark is exact.
+const (
+	each01 = 0x0101010101010101
+	each02 = 0x0202020202020202
+	each21 = 0x2121212121212121
+	each5c = 0x5c5c5c5c5c5c5c5c
+	each80 = 0x8080808080808080
+)
+
+// str scans the rest of a string after its opening quote at i-1.
+func (s *scanner) str(i int) int {
+	d := s.data
+	for {
+		for i+8 <= len(d) {
+			w := binary.LittleEndian.Uint64(d[i:])
+			m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80
+			if m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				goto special
+			}
+			i += 8
+		}
+		for i < len(d) && d[i] >= 0x20 && d[i] != '"' && d[i] != '\\' {
+			i++
+		}
+	special:
+		if i >= len(d) {
+			return s.cut("a string")
+		}
+		switch c := d[i]; {
+		case c == '"':
+			return i + 1
+		case c < 0x20:
+			return s.fail(CodeInvalidJSON, i, "invalid JSON: control character 0x%02x at byte %d inside a string must be escaped", c, i)
+		}
+		if i+1 >= len(d) {
+			return s.cut("a string")
+		}
+		switch d[i+1] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			i += 2
+		case 'u':
+			for k := i + 2; k < i+6; k++ {
+				if k >= len(d) {
+					return s.cut("a string")
+				}
+				if !isHex(d[k]) {
+					return s.unexpected(k, "a hexadecimal digit")
+				}
+			}
+			i += 6
+		default:
+			return s.fail(CodeInvalidJSON, i+1, "invalid JSON: a backslash before %s at byte %d inside a string", quoteByte(d[i+1]), i+1)
+		}
+	}
+}
+
+func isHex(c byte) bool {
+	return c-'0' < 10 || (c|0x20)-'a' < 6
+}
+
+// scalar scans a number, true, false or null.
+func (s *scanner) scalar(i int) int {
+	d := s.data
+	if i >= len(d) {
+		return s.unexpected(i, "a value")
+	}
+	word := ""
+	switch c := d[i]; c {
+	case 't':
+		word = "true"
+	case 'f':
+		word = "false"
+	case 'n':
+		word = "null"
+	default:
+		if c == '-' || c-'0' < 10 {
+			return s.number(i)
+		}
+		return s.unexpected(i, "a value")
+	}
+	for k := 1; k < len(word); k++ {
+		if i+k >= len(d) || d[i+k] != word[k] {
+			return s.unexpected(i+k, word)
+		}
+	}
+	return i + len(word)
+}
+
+func (s *scanner) number(i int) int {
+	d := s.data
+	digits := func() bool {
+		from := i
+		for i < len(d) && d[i]-'0' < 10 {
+			i++
+		}
+		return i > from
+	}
+	if d[i] == '-' {
+		i++
+	}
+	if i < len(d) && d[i] == '0' {
+		i++
+	} else if !digits() {
+		return s.unexpected(i, "a digit")
+	}
+	if i < len(d) && d[i] == '.' {
+		i++
+		if !digits() {
+			return s.unexpected(i, "a digit")
+		}
+	}
+	if i < len(d) && d[i]|0x20 == 'e' {
+		i++
+		if i < len(d) && (d[i] == '+' || d[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return s.unexpected(i, "a digit")
+		}
+	}
+	return i
+}

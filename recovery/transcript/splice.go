@@ -1,0 +1,161 @@
+package transcript
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// splice replaces the bytes from start to end.
+type splice struct {
+	start, end int
+	raw        []byte
+}
+
+// spliced writes src with all splices in one pass.
+func spliced(src []byte, list []splice) ([]byte, error) {
+	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
+	size, at := len(src), 0
+	for _, s := range list {
+		if s.start < at {
+			return nil, fmt.Errorf("two changes touch the bytes at %d", s.start)
+		}
+		at = s.end
+		size += len(s.raw) - (s.end - s.start)
+	}
+	out := make([]byte, 0, size)
+	at = 0
+	for _, s := range list {
+		out = append(append(out, src[at:s.start]...), s.raw...)
+		at = s.end
+	}
+	return append(out, src[at:]...), nil
+}
+
+// slot is one member of an object or element of an array, and what becomes of it.
+type slot struct {
+	name                     string
+	key, keyEnd, val, valEnd int    // where it stands; key equals val in arrays
+	before                   []byte // elements in front of it, each with its comma
+	raw                      []byte // new value, nil to keep
+	renamed, deleted, added  bool
+}
+
+// members lists the fields of the object in raw, which stands at base.
+func members(raw []byte, base int) (slots []slot, open int, err error) {
+	s := scanner{data: raw, limit: math.MaxInt}
+	at := s.space(0)
+	if at >= len(raw) || raw[at] != '{' {
+		return nil, 0, fmt.Errorf("is not an object")
+	}
+	w := s.walk(at, 0)
+	for w.step() {
+		slots = append(slots, slot{name: string(w.name),
+			key: base + w.key, keyEnd: base + w.keyEnd, val: base + w.val, valEnd: base + w.valEnd})
+	}
+	return slots, base + at + 1, nil
+}
+
+// resolve carries out the changes on slots; new fields are appended.
+func resolve(slots []slot, changes []change) ([]slot, error) {
+	// Of equal names the last counts, as for readers.
+	find := func(name string, deleted bool) *slot {
+		for i := len(slots) - 1; i >= 0; i-- {
+			if slots[i].name == name && slots[i].deleted == deleted {
+				return &slots[i]
+			}
+		}
+		return nil
+	}
+	for _, c := range changes {
+		s := find(c.name, false)
+		switch c.kind {
+		case changeSet:
+			if s == nil {
+				if s = find(c.name, true); s == nil {
+					slots = append(slots, slot{name: c.name, added: true})
+					s = &slots[len(slots)-1]
+				}
+			}
+			s.raw, s.deleted = c.raw, false
+		case changeDelete:
+			for ; s != nil; s = find(c.name, false) {
+				s.deleted = true
+			}
+		case changeRename:
+			if s == nil || c.to == c.name {
+				break
+			}
+			if find(c.to, false) != nil {
+				return nil, fmt.Errorf("cannot rename %q: there is a field %q", c.name, c.to)
+			}
+			s.name, s.renamed = c.to, true
+		}
+	}
+	return slots, nil
+}
+
+// emit appends the splices for slots, of which the first n stand in the source
+// and the rest are new. open is the offset after the opening bracket; named
+// tells an object from an array.
+func emit(out []splice, slots []slot, n, open int, named bool) []splice {
+	left := 0
+	for i := 0; i < n; i++ {
+		s := &slots[i]
+		if !s.deleted {
+			left++
+			if len(s.before) > 0 {
+				out = append(out, splice{s.key, s.key, s.before})
+			}
+			if s.renamed {
+				out = append(out, splice{s.key, s.keyEnd, String(s.name)})
+			}
+			if s.raw != nil {
+				out = append(out, splice{s.val, s.valEnd, s.raw})
+			}
+			continue
+		}
+		first := i
+		for i+1 < n && slots[i+1].deleted {
+			i++
+		}
+		switch {
+		case first > 0: // with the comma before
+			out = append(out, splice{slots[first-1].valEnd, slots[i].valEnd, nil})
+		case i+1 < n: // with the comma after
+			out = append(out, splice{slots[0].key, slots[i+1].key, nil})
+		default:
+			out = append(out, splice{slots[0].key, slots[i].valEnd, nil})
+		}
+	}
+	if n > 0 {
+		open = slots[n-1].valEnd
+	}
+	var added []byte
+	for _, s := range slots[n:] {
+		if s.deleted {
+			continue
+		}
+		if left > 0 {
+			added = append(added, ',')
+		}
+		left++
+		if named {
+			added = append(AppendString(added, s.name), ':')
+		}
+		added = append(added, s.raw...)
+	}
+	if len(added) > 0 {
+		out = append(out, splice{open, open, added})
+	}
+	return out
+}
+
+// join appends values, each followed by a comma.
+func join(dst []byte, values [][]byte) []byte {
+	for _, v := range values {
+		dst = append(append(dst, v...), ',')
+	}
+	return dst
+}

@@ -1,0 +1,270 @@
+package transcript
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// walker steps through the members of one object or the elements of one array.
+// It validates as it goes: next and skip return false at the end and on an
+// error, which is then in the scanner.
+type walker struct {
+	s      *scanner
+	depth  int // containers open around the members
+	i      int // where to go on; after the end, the offset behind the container
+	object bool
+	began  bool
+
+	// The current member. name is decoded; key and keyEnd include the quotes.
+	// In arrays name is nil and key equals val.
+	name                     []byte
+	key, keyEnd, val, valEnd int
+}
+
+// walk prepares stepping through the container at i, inside depth open ones.
+func (s *scanner) walk(i, depth int) walker {
+	if depth >= s.limit {
+		s.fail(CodeTooDeep, i, "the JSON is nested more than %d levels deep, at byte %d", s.limit, i)
+	}
+	return walker{s: s, i: i + 1, depth: depth + 1, object: s.data[i] == '{'}
+}
+
+// next finds the next member and stops at its value, which skip must pass.
+func (w *walker) next() bool {
+	s, d := w.s, w.s.data
+	if s.err != nil {
+		return false
+	}
+	closer, want := byte(']'), "a comma or ']'"
+	if w.object {
+		closer, want = '}', "a comma or '}'"
+	}
+	i := s.space(w.i)
+	switch {
+	case i >= len(d):
+		s.cut("an object or array")
+		return false
+	case d[i] == closer:
+		w.i = i + 1
+		return false
+	case w.began && d[i] != ',':
+		s.unexpected(i, want)
+		return false
+	case w.began:
+		i = s.space(i + 1)
+	}
+	w.began = true
+	if !w.object {
+		w.key, w.keyEnd, w.val = i, i, i
+		return true
+	}
+	if i >= len(d) || d[i] != '"' {
+		s.unexpected(i, "a quoted name")
+		return false
+	}
+	if w.key, w.keyEnd = i, s.str(i+1); w.keyEnd < 0 {
+		return false
+	}
+	if i = s.space(w.keyEnd); i >= len(d) || d[i] != ':' {
+		s.unexpected(i, "a colon")
+		return false
+	}
+	w.val = s.space(i + 1)
+	w.name = nameIn(d[w.key:w.keyEnd])
+	return true
+}
+
+// nameIn is the text of a quoted name; usually a part of raw.
+func nameIn(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		return appendDecoded(nil, raw)
+	}
+	return raw[1 : len(raw)-1]
+}
+
+// skip passes the current value and sets valEnd.
+func (w *walker) skip() bool {
+	return w.to(w.s.value(w.val, w.depth))
+}
+
+// to tells the walker that the current value ends at i, or failed.
+func (w *walker) to(i int) bool {
+	w.i, w.valEnd = i, i
+	return i >= 0
+}
+
+// value is the current value's bytes, after skip.
+func (w *walker) value() []byte { return w.s.data[w.val:w.valEnd] }
+
+// step is next and skip.
+func (w *walker) step() bool { return w.next() && w.skip() }
+
+// opened walks a value that was validated before; ok is false if it is not a
+// container opened by the byte open.
+func opened(s *scanner, raw []byte, open byte) (w walker, ok bool) {
+	if len(raw) == 0 || raw[0] != open {
+		return walker{}, false
+	}
+	*s = scanner{data: raw, limit: math.MaxInt}
+	return s.walk(0, 0), true
+}
+
+// member returns the value of a field of a validated object. Of equal names
+// the last counts, as in most upstreams' JSON readers.
+func member(object []byte, name string) (raw []byte, ok bool) {
+	var s scanner
+	w, is := opened(&s, object, '{')
+	if !is {
+		return nil, false
+	}
+	for w.step() {
+		if string(w.name) == name {
+			raw, ok = w.value(), true
+		}
+	}
+	return raw, ok
+}
+
+// text is the decoded value of a string, or "" for anything else.
+func text(raw []byte) string {
+	if !isString(raw) {
+		return ""
+	}
+	if in := raw[1 : len(raw)-1]; bytes.IndexByte(in, '\\') < 0 {
+		return string(in)
+	}
+	return string(appendDecoded(nil, raw))
+}
+
+// stringField is text of a member.
+func stringField(object []byte, name string) string {
+	raw, _ := member(object, name)
+	return text(raw)
+}
+
+func isString(raw []byte) bool { return len(raw) > 1 && raw[0] == '"' }
+func isNull(raw []byte) bool   { return len(raw) > 0 && raw[0] == 'n' }
+func isTrue(raw []byte) bool   { return len(raw) > 0 && raw[0] == 't' }
+func isBool(raw []byte) bool   { return len(raw) > 0 && (raw[0] == 't' || raw[0] == 'f') }
+
+// Decode returns the text of a JSON string, given with its quotes; ok is false
+// if raw is not one valid string.
+func Decode(raw []byte) (s string, ok bool) {
+	if !isString(raw) || Valid(raw, 1) != nil {
+		return "", false
+	}
+	return text(bytes.TrimRight(raw, " \t\r\n")), true
+}
+
+// appendDecoded appends the text of a validated JSON string, given with its
+// quotes. Half surrogate pairs become U+FFFD; other bytes stay as they are.
+func appendDecoded(dst, raw []byte) []byte {
+	in := raw[1 : len(raw)-1]
+	for {
+		i := bytes.IndexByte(in, '\\')
+		if i < 0 {
+			return append(dst, in...)
+		}
+		dst = append(dst, in[:i]...)
+		c := in[i+1]
+		in = in[i+2:]
+		switch c {
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'u':
+			r := hex4(in)
+			in = in[4:]
+			if utf16.IsSurrogate(r) {
+				pair := rune(utf8.RuneError)
+				if len(in) >= 6 && in[0] == '\\' && in[1] == 'u' {
+					pair = utf16.DecodeRune(r, hex4(in[2:]))
+				}
+				if r = pair; r != utf8.RuneError {
+					in = in[6:]
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		}
+		dst = append(dst, c)
+	}
+}
+
+func hex4(in []byte) (r rune) {
+	for _, c := range in[:4] {
+		switch {
+		case c <= '9':
+			c -= '0'
+		default:
+			c = c | 0x20 - 'a' + 10
+		}
+		r = r<<4 | rune(c)
+	}
+	return r
+}
+
+// String encodes a JSON string. Only what JSON demands is escaped, never <, >
+// or &, so that text which was read is written with the bytes that clients
+// use. Invalid UTF-8 becomes U+FFFD.
+func String(s string) []byte {
+	return AppendString(make([]byte, 0, len(s)+2+len(s)/16), s)
+}
+
+// AppendString is String into a buffer.
+func AppendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r != utf8.RuneError || n > 1 {
+				i += n
+				continue
+			}
+		}
+		dst = append(dst, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			if c >= utf8.RuneSelf {
+				dst = append(dst, "\ufffd"...)
+			} else {
+				dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+		}
+		i += size
+		from = i
+	}
+	return append(append(dst, s[from:]...), '"')
+}
+
+func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
