@@ -1,0 +1,332 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Store keeps everything in the process. It is safe for concurrent use.
+type Store struct {
+	mu     sync.Mutex
+	table  table
+	closed bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns an empty store. Bounds of zero or less are the defaults.
+func New(cfg Config) *Store {
+	if cfg.MaxItems <= 0 {
+		cfg.MaxItems = Defaults().MaxItems
+	}
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = Defaults().MaxBytes
+	}
+	return &Store{table: newTable(cfg)}
+}
+
+// begin takes the lock, unless the operation must not happen.
+func (s *Store) begin(ctx context.Context) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return time.Time{}, store.ErrClosed
+	}
+	return time.Now(), nil
+}
+
+// Get returns the values of keys in order.
+func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
+	if err := store.CheckKeys(keys...); err != nil {
+		return nil, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	out := make([][]byte, len(keys))
+	for i, k := range keys {
+		if it := s.table.find(id{value, k}, now); it != nil {
+			out[i] = it.value
+		}
+	}
+	return out, nil
+}
+
+// Set replaces values.
+func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
+	if err := store.CheckEntries(entries...); err != nil {
+		return err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, e := range entries {
+		ttl, _ := store.Lifetime(e.TTL)
+		it := s.table.make(id{value, e.Key}, now)
+		it.value = keep(e.Value)
+		s.table.put(it, len(it.value), now.Add(ttl), now)
+	}
+	return nil
+}
+
+// Delete removes the value, the counter and the ring of each key.
+func (s *Store) Delete(ctx context.Context, keys ...string) error {
+	if err := store.CheckKeys(keys...); err != nil {
+		return err
+	}
+	_, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	for _, k := range keys {
+		for _, kind := range [...]kind{value, counter, ring} {
+			s.table.drop(s.table.items[id{kind, k}])
+		}
+	}
+	return nil
+}
+
+// Add adds delta to a counter.
+func (s *Store) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error) {
+	if err := store.CheckKeys(key); err != nil {
+		return 0, err
+	}
+	ttl, err := store.Lifetime(ttl)
+	if err != nil {
+		return 0, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	it := s.table.make(id{counter, key}, now)
+	if (delta > 0 && it.count > math.MaxInt64-delta) || (delta < 0 && it.count < math.MinInt64-delta) {
+		return 0, fmt.Errorf("%w: the counter would overflow", store.ErrInvalid)
+	}
+	it.count += delta
+	end := it.expires
+	if end.IsZero() {
+		end = now.Add(ttl)
+	}
+	s.table.put(it, 8, end, now)
+	return it.count, nil
+}
+
+// Push puts value into a ring and returns the ring.
+func (s *Store) Push(ctx context.Context, key, slot string, v []byte, size int, ttl time.Duration) ([][]byte, error) {
+	if err := store.CheckPush(key, slot, v, size); err != nil {
+		return nil, err
+	}
+	ttl, err := store.Lifetime(ttl)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	it := s.table.make(id{ring, key}, now)
+	found := false
+	for i := range it.ring {
+		if it.ring[i].name == slot {
+			it.ring[i].value, found = keep(v), true
+		}
+	}
+	if !found {
+		it.ring = append(it.ring, entry{slot, keep(v)})
+	}
+	it.ring = it.ring[max(len(it.ring)-size, 0):]
+	used := 0
+	for i := range it.ring {
+		used += it.ring[i].size()
+	}
+	for len(it.ring) > 1 && int64(used) > s.table.share() {
+		used -= it.ring[0].size()
+		it.ring = it.ring[1:]
+	}
+	it.ring = slices.Clone(it.ring)
+	out := make([][]byte, len(it.ring))
+	for i, e := range it.ring {
+		out[i] = e.value
+	}
+	s.table.put(it, used, now.Add(ttl), now)
+	return out, nil
+}
+
+// Post puts a field on a board.
+func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool) error {
+	if err := store.CheckField(board, f); err != nil {
+		return err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	it := s.table.make(id{fields, board}, now)
+	if it.fields == nil {
+		it.fields = map[string]store.Field{}
+	}
+	for name, old := range it.fields {
+		if !old.Alive(now) {
+			delete(it.fields, name)
+		}
+	}
+	if old, ok := it.fields[f.Name]; !ok || !max || !old.Until.After(f.Until) {
+		f.Value, f.Until = keep(f.Value), store.End(f.Until, now)
+		it.fields[f.Name] = f
+	}
+	for len(it.fields) > store.MaxFields {
+		delete(it.fields, soonest(it.fields))
+	}
+	s.putFields(it, now)
+	return nil
+}
+
+// putFields accounts for a board that changed.
+func (s *Store) putFields(it *item, now time.Time) {
+	end, size := now, 0
+	for name, f := range it.fields {
+		size += len(name) + len(f.Value) + overhead
+		if f.Until.After(end) {
+			end = f.Until
+		}
+	}
+	s.table.put(it, size, end, now)
+}
+
+// soonest names the field that ends first.
+func soonest(m map[string]store.Field) string {
+	var first string
+	var end time.Time
+	for name, f := range m {
+		if first == "" || f.Until.Before(end) {
+			first, end = name, f.Until
+		}
+	}
+	return first
+}
+
+// Remove takes a field off a board.
+func (s *Store) Remove(ctx context.Context, board, field string) error {
+	if err := store.CheckKeys(board, field); err != nil {
+		return err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if it := s.table.find(id{fields, board}, now); it != nil {
+		delete(it.fields, field)
+		s.putFields(it, now)
+	}
+	return nil
+}
+
+// Board returns the living fields of a board.
+func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) {
+	if err := store.CheckKeys(board); err != nil {
+		return nil, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	it := s.table.find(id{fields, board}, now)
+	if it == nil {
+		return nil, nil
+	}
+	out := make([]store.Field, 0, len(it.fields))
+	for _, f := range it.fields {
+		if f.Alive(now) {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+// Append adds an entry to a log.
+func (s *Store) Append(ctx context.Context, name string, b []byte, size int) error {
+	if err := store.CheckAppend(name, b, size); err != nil {
+		return err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	it := s.table.make(id{log, name}, now)
+	b = keep(b)
+	it.log = append(it.log, b)
+	used := it.size + len(b) + overhead/2
+	for len(it.log) > size || (len(it.log) > 1 && int64(used) > s.table.share()) {
+		used -= len(it.log[0]) + overhead/2
+		it.log[0] = nil // append moves the rest to a new array now and then
+		it.log = it.log[1:]
+	}
+	s.table.put(it, used, now.Add(store.LogTTL), now)
+	return nil
+}
+
+// Tail returns the newest n entries of a log, oldest first.
+func (s *Store) Tail(ctx context.Context, name string, n int) ([][]byte, error) {
+	if err := store.CheckKeys(name); err != nil {
+		return nil, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	it := s.table.find(id{log, name}, now)
+	if it == nil || n <= 0 {
+		return nil, nil
+	}
+	first, size := len(it.log), 0
+	for first > 0 && len(it.log)-first < n {
+		if size += len(it.log[first-1]); size > store.MaxTail {
+			break
+		}
+		first--
+	}
+	return append([][]byte(nil), it.log[first:]...), nil
+}
+
+// Ping reports whether the store is open.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.begin(ctx)
+	if err == nil {
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// Close forgets everything.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.table = true, table{}
+	return nil
+}
+
+// keep copies what is stored, so that a small value does not hold on to the
+// large buffer it was cut from. It never returns nil.
+func keep(b []byte) []byte { return append(make([]byte, 0, len(b)), b...) }

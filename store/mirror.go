@@ -1,0 +1,427 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of what a Mirror has not yet written; beyond, the oldest goes.
+const (
+	maxPending    = 4096
+	maxLogPending = 2048
+	logBytes      = 8 << 20
+	// writeTime bounds one write or read in the background, in case the store does not.
+	writeTime = time.Second
+	// lastFlush bounds what Stop waits for.
+	lastFlush = 250 * time.Millisecond
+)
+
+// Mirror keeps a copy of boards for reads on the path of requests, which cost no
+// allocation and no lock. Posts and removals are visible here at once and
+// written to the store behind; what other replicas posted is visible after one
+// interval. One goroutine does both. It is safe for concurrent use.
+type Mirror struct {
+	store    Store
+	interval time.Duration
+	boards   map[string]*mirrored // never changes
+
+	mu        sync.Mutex
+	pending   map[changeID]fieldChange
+	order     []changeID // of pending, oldest first
+	logs      []change
+	logSize   int
+	listeners []func(board string, f Field, gone bool)
+	stopped   bool
+
+	dropped atomic.Uint64
+	wake    chan struct{}
+	syncs   chan syncRequest
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// mirrored is one board; the map in it is replaced, never changed.
+type mirrored struct {
+	fields atomic.Pointer[map[string]Field]
+}
+
+type syncRequest struct {
+	ctx  context.Context
+	done chan<- error
+}
+
+// NewMirror copies the boards of a store every interval (300 ms is a good one),
+// the first time at once. With an interval of zero or less nothing is read: the
+// store is this process's own, and all that happens to the boards happens
+// through the Mirror. The caller must Stop it before it closes the store.
+func NewMirror(s Store, boards []string, interval time.Duration) *Mirror {
+	ctx, cancel := context.WithCancel(context.Background())
+	m := &Mirror{
+		store: s, interval: interval, boards: map[string]*mirrored{}, pending: map[changeID]fieldChange{},
+		wake: make(chan struct{}, 1), syncs: make(chan syncRequest), cancel: cancel, done: make(chan struct{}),
+	}
+	for _, name := range boards {
+		b := &mirrored{}
+		b.fields.Store(&map[string]Field{})
+		m.boards[name] = b
+	}
+	go m.run(ctx)
+	return m
+}
+
+// Lookup returns a living field of a mirrored board.
+func (m *Mirror) Lookup(board, field string) (Field, bool) {
+	b := m.boards[board]
+	if b == nil {
+		return Field{}, false
+	}
+	f, ok := (*b.fields.Load())[field]
+	if !ok || !f.Alive(time.Now()) {
+		return Field{}, false
+	}
+	return f, true
+}
+
+// Each calls fn for the living fields of a mirrored board, in no particular
+// order, until it returns false.
+func (m *Mirror) Each(board string, fn func(Field) bool) {
+	b := m.boards[board]
+	if b == nil {
+		return
+	}
+	now := time.Now()
+	for _, f := range *b.fields.Load() {
+		if f.Alive(now) && !fn(f) {
+			return
+		}
+	}
+}
+
+// Post puts a field on a board, as Store.Post. It returns at once; the field is
+// visible here from now on, elsewhere as soon as it is written. What is out of
+// bounds is dropped and counted. A board that is not mirrored is only written.
+func (m *Mirror) Post(board string, f Field, max bool) {
+	if CheckField(board, f) != nil {
+		m.dropped.Add(1)
+		return
+	}
+	f.Until = End(f.Until, time.Now())
+	m.change(board, fieldChange{field: f, max: max})
+}
+
+// Remove takes a field off a board, like Post.
+func (m *Mirror) Remove(board, field string) {
+	if CheckKeys(board, field) != nil {
+		m.dropped.Add(1)
+		return
+	}
+	m.change(board, fieldChange{field: Field{Name: field}, gone: true})
+}
+
+func (m *Mirror) change(board string, c fieldChange) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b := m.boards[board]; b != nil {
+		now := time.Now()
+		next := living(*b.fields.Load(), now)
+		c.onto(next, now)
+		b.fields.Store(&next)
+	}
+	if m.stopped {
+		m.dropped.Add(1)
+		return
+	}
+	m.enqueue(changeID{changedField, board, c.field.Name}, c)
+	m.poke()
+}
+
+// enqueue adds a change to what is to be written.
+func (m *Mirror) enqueue(id changeID, c fieldChange) {
+	if old, ok := m.pending[id]; ok {
+		m.pending[id] = c.after(old)
+		return
+	}
+	if len(m.order) >= maxPending {
+		delete(m.pending, m.order[0])
+		m.order = m.order[1:]
+		m.dropped.Add(1)
+	}
+	m.pending[id] = c
+	m.order = append(m.order, id)
+}
+
+// onto does the change on a copy of a board.
+func (c fieldChange) onto(fields map[string]Field, now time.Time) {
+	name := c.field.Name
+	old, there := fields[name]
+	switch {
+	case !c.gone && c.max && there && old.Until.After(c.field.Until):
+	case c.gone || !c.field.Alive(now):
+		delete(fields, name)
+	default:
+		fields[name] = c.field
+		for len(fields) > MaxFields {
+			delete(fields, endsFirst(fields))
+		}
+	}
+}
+
+func living(fields map[string]Field, now time.Time) map[string]Field {
+	next := make(map[string]Field, len(fields)+1)
+	for name, f := range fields {
+		if f.Alive(now) {
+			next[name] = f
+		}
+	}
+	return next
+}
+
+func endsFirst(fields map[string]Field) string {
+	var first string
+	var end time.Time
+	for name, f := range fields {
+		if first == "" || f.Until.Before(end) {
+			first, end = name, f.Until
+		}
+	}
+	return first
+}
+
+// Append adds an entry to a log, as Store.Append, behind. While the store is
+// slower than its callers the oldest unwritten entries are dropped.
+func (m *Mirror) Append(log string, entry []byte, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.stopped || CheckAppend(log, entry, size) != nil {
+		m.dropped.Add(1)
+		return
+	}
+	m.logs = append(m.logs, change{id: changeID{appended, log, ""}, entry: Entry{Value: entry}, size: size})
+	m.logSize += len(entry)
+	for len(m.logs) > maxLogPending || m.logSize > logBytes {
+		m.logSize -= len(m.logs[0].entry.Value)
+		m.logs = m.logs[1:]
+		m.dropped.Add(1)
+	}
+	m.poke()
+}
+
+// Dropped is the number of writes that never reached the store.
+func (m *Mirror) Dropped() uint64 { return m.dropped.Load() }
+
+// OnChange calls fn for every field that another replica posted, changed or
+// removed (gone), from the Mirror's goroutine, after it is visible here. It is not
+// called for own changes nor for fields whose time has passed. fn must not block.
+func (m *Mirror) OnChange(fn func(board string, f Field, gone bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listeners = append(slices.Clip(m.listeners), fn)
+}
+
+// Sync writes what is pending and reads the boards, now: for the start, so that
+// the first request knows what other replicas know, and for tests.
+func (m *Mirror) Sync(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case m.syncs <- syncRequest{ctx, done}:
+	case <-m.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-m.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stop writes what is pending, for a moment, and ends the Mirror's goroutine.
+// Reads and local changes still work afterwards.
+func (m *Mirror) Stop() {
+	m.mu.Lock()
+	m.stopped = true
+	m.mu.Unlock()
+	m.cancel()
+	<-m.done
+}
+
+func (m *Mirror) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Mirror) run(ctx context.Context) {
+	defer close(m.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), lastFlush)
+			_ = m.flush(last)
+			cancel()
+			return
+		case r := <-m.syncs:
+			err := m.flush(r.ctx)
+			if err == nil && m.interval > 0 {
+				err = m.refresh(r.ctx)
+			}
+			r.done <- err
+		case <-m.wake:
+			if m.flush(ctx) != nil && m.interval <= 0 {
+				timer.Reset(writeTime) // else the next refresh tries again
+			}
+		case <-timer.C:
+			err := m.flush(ctx)
+			if m.interval > 0 {
+				_ = m.refresh(ctx)
+				// A little jitter keeps replicas from asking in step.
+				timer.Reset(m.interval*9/10 + rand.N(m.interval/5+1))
+			} else if err != nil {
+				timer.Reset(writeTime)
+			}
+		}
+	}
+}
+
+// flush writes what is pending, oldest first, up to the first failure.
+func (m *Mirror) flush(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		if len(m.order) == 0 {
+			m.mu.Unlock()
+			return m.flushLogs(ctx)
+		}
+		id := m.order[0]
+		c := m.pending[id]
+		m.order = m.order[1:]
+		delete(m.pending, id)
+		m.mu.Unlock()
+		// While this one is written no refresh runs: it is in the next board read.
+		err := bounded(ctx, func(ctx context.Context) error { return c.apply(ctx, m.store, id.name, time.Now()) })
+		if errors.Is(err, ErrInvalid) {
+			m.dropped.Add(1) // it never will be written
+		} else if err != nil {
+			m.mu.Lock()
+			if later, ok := m.pending[id]; ok {
+				m.pending[id] = later.after(c)
+			} else {
+				m.pending[id] = c
+				m.order = slices.Insert(m.order, 0, id)
+			}
+			m.mu.Unlock()
+			return err
+		}
+	}
+}
+
+func (m *Mirror) flushLogs(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		if len(m.logs) == 0 {
+			m.logs = nil
+			m.mu.Unlock()
+			return nil
+		}
+		c := m.logs[0]
+		m.logs = m.logs[1:]
+		m.logSize -= len(c.entry.Value)
+		m.mu.Unlock()
+		err := bounded(ctx, func(ctx context.Context) error { return m.store.Append(ctx, c.id.name, c.entry.Value, c.size) })
+		if err != nil {
+			m.dropped.Add(1) // it may have been done: not twice
+			return err
+		}
+	}
+}
+
+func bounded(ctx context.Context, op func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	defer cancel()
+	return op(ctx)
+}
+
+// refresh reads the boards and tells the listeners what others changed.
+func (m *Mirror) refresh(ctx context.Context) (first error) {
+	for name, b := range m.boards {
+		var fields []Field
+		err := bounded(ctx, func(ctx context.Context) (err error) {
+			fields, err = m.store.Board(ctx, name)
+			return err
+		})
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		m.merge(name, b, fields)
+	}
+	return first
+}
+
+// event is a call of the listeners.
+type event struct {
+	field Field
+	gone  bool
+}
+
+// merge takes over what the store has, except where a change of our own waits to be written.
+func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
+	m.mu.Lock()
+	now := time.Now()
+	old := *b.fields.Load()
+	next := make(map[string]Field, len(fields))
+	for _, f := range fields {
+		if !f.Alive(now) || len(next) >= MaxFields {
+			continue
+		}
+		if was, ok := old[f.Name]; ok && sameField(was, f) {
+			f = was
+		}
+		next[f.Name] = f
+	}
+	for _, id := range m.order {
+		if id.name == name {
+			m.pending[id].onto(next, now)
+		}
+	}
+	var events []event
+	for field, f := range next {
+		if was, ok := old[field]; !ok || !sameField(was, f) {
+			events = append(events, event{f, false})
+		}
+	}
+	for field, f := range old {
+		if _, ok := next[field]; !ok && f.Alive(now) {
+			events = append(events, event{f, true})
+		}
+	}
+	if len(events) > 0 || len(next) != len(old) {
+		b.fields.Store(&next)
+	}
+	listeners := m.listeners
+	m.mu.Unlock()
+	for _, e := range events {
+		for _, fn := range listeners {
+			fn(name, e.field, e.gone)
+		}
+	}
+}
+
+// sameField tells whether two fields are the same, as precisely as stores keep them.
+func sameField(a, b Field) bool {
+	return a.Name == b.Name && a.Until.UnixMicro() == b.Until.UnixMicro() && bytes.Equal(a.Value, b.Value)
+}

@@ -1,0 +1,319 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+const interval = 300 * time.Millisecond
+
+// field is a field that ends in some minutes.
+func field(name, value string, minutes int) store.Field {
+	return store.Field{Name: name, Value: []byte(value), Until: time.Now().Add(time.Duration(minutes) * time.Minute)}
+}
+
+// names lists the living fields of a mirrored board with their values.
+func names(m *store.Mirror, board string) string {
+	var out []string
+	m.Each(board, func(f store.Field) bool { out = append(out, f.Name+"="+string(f.Value)); return true })
+	slices.Sort(out)
+	return fmt.Sprint(out)
+}
+
+func TestMirrorOwnChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		srv.set(nil, nil, 10*time.Millisecond)
+		m := store.NewMirror(srv, []string{"b"}, interval)
+		defer m.Stop()
+		start := time.Now()
+		m.Post("b", field("x", "1", 10), true)
+		if f, ok := m.Lookup("b", "x"); !ok || string(f.Value) != "1" {
+			t.Errorf("Lookup = %v, %v right after Post", f, ok)
+		}
+		m.Post("b", field("x", "2", 5), true) // max: the longer stays
+		m.Post("b", field("y", "3", 5), false)
+		m.Post("b", field("y", "4", 1), false)
+		m.Post("b", field("z", "5", 1), false)
+		m.Remove("b", "z")
+		m.Append("log", []byte("a"), 9)
+		m.Append("log", []byte("b"), 9)
+		if d := time.Since(start); d != 0 {
+			t.Errorf("the changes took %v", d)
+		}
+		if got := names(m, "b"); got != "[x=1 y=4]" {
+			t.Errorf("here the board is %s", got)
+		}
+		time.Sleep(time.Second)
+		got := storetest.Fields(t, srv.Store, "b")
+		if string(got["x"].Value) != "1" || string(got["y"].Value) != "4" || len(got) != 2 {
+			t.Errorf("in the store the board is %v", got)
+		}
+		if log, _ := srv.Store.Tail(ctx, "log", 9); fmt.Sprintf("%s", log) != "[a b]" {
+			t.Errorf("the log is %s", log)
+		}
+		if got := names(m, "b"); got != "[x=1 y=4]" {
+			t.Errorf("after refreshing, here the board is %s", got)
+		}
+		time.Sleep(time.Minute)
+		if got := names(m, "b"); got != "[x=1]" {
+			t.Errorf("after y has ended, the board is %s", got)
+		}
+		if _, ok := m.Lookup("unknown", "x"); ok || m.Dropped() != 0 {
+			t.Errorf("a board that is not mirrored has a field, or %d changes were dropped", m.Dropped())
+		}
+	})
+}
+
+func TestMirrorOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := memory.New(memory.Config{})
+		must(t, shared.Post(ctx, "b", field("early", "1", 60), true))
+		var mu sync.Mutex
+		var events []string
+		one := store.NewMirror(shared, []string{"b", "c"}, interval)
+		defer one.Stop()
+		one.OnChange(func(board string, f store.Field, gone bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			got, there := one.Lookup(board, f.Name)
+			if there == gone || (there && string(got.Value) != string(f.Value)) {
+				t.Errorf("the listener hears of %v, gone %v, but the board has %v, %v", f, gone, got, there)
+			}
+			events = append(events, fmt.Sprint(f.Name, "=", string(f.Value), " gone ", gone))
+		})
+		heard := func(want ...string) {
+			t.Helper()
+			time.Sleep(2 * interval)
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.Sort(events); !slices.Equal(events, want) {
+				t.Errorf("the listener heard %q, want %q", events, want)
+			}
+			events = nil
+		}
+		must(t, one.Sync(ctx))
+		if _, ok := one.Lookup("b", "early"); !ok {
+			t.Error("after Sync, what others posted before is not known")
+		}
+		heard("early=1 gone false")
+
+		two := store.NewMirror(shared, []string{"b"}, interval)
+		defer two.Stop()
+		two.Post("b", field("x", "1", 10), true)
+		one.Post("b", field("own", "1", 10), true)
+		heard("x=1 gone false")
+		two.Post("b", field("x", "2", 20), true)
+		two.Post("b", field("own", "2", 20), true)
+		heard("own=2 gone false", "x=2 gone false")
+		two.Remove("b", "x")
+		one.Remove("b", "own")
+		must(t, shared.Post(ctx, "b", field("short", "1", 1), true))
+		heard("short=1 gone false", "x=2 gone true")
+		time.Sleep(2 * time.Minute)
+		heard()
+		if got := names(one, "b"); got != "[early=1]" {
+			t.Errorf("the board is %s", got)
+		}
+	})
+}
+
+// With a store of its own the Mirror reads nothing: it is the board.
+func TestMirrorAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		m := store.NewMirror(srv, []string{"b"}, 0)
+		m.OnChange(func(string, store.Field, bool) { t.Error("nobody else is there") })
+		m.Post("b", field("x", "1", 10), true)
+		time.Sleep(time.Minute)
+		if n := srv.calls.Load(); n != 1 {
+			t.Errorf("the store was called %d times for one Post", n)
+		}
+		if got := names(m, "b"); got != "[x=1]" {
+			t.Errorf("the board is %s", got)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := names(m, "b"); got != "[]" {
+			t.Errorf("after its end, the board is %s", got)
+		}
+		must(t, m.Sync(ctx))
+		m.Stop()
+		m.Stop()
+		if err := m.Sync(ctx); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("Sync after Stop: %v", err)
+		}
+		m.Post("b", field("late", "1", 10), true)
+		if got := names(m, "b"); got != "[late=1]" || m.Dropped() != 1 {
+			t.Errorf("after Stop, the board is %s and %d were dropped", got, m.Dropped())
+		}
+	})
+}
+
+// A change that comes while an earlier one of the same field fails joins it.
+func TestMirrorJoinsFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		m := store.NewMirror(srv, []string{"b"}, 0)
+		defer m.Stop()
+		srv.set(errDown, nil, 10*time.Millisecond)
+		m.Post("b", field("x", "long", 20), true)
+		time.Sleep(5 * time.Millisecond)
+		m.Post("b", field("x", "short", 10), true)
+		srv.set(nil, nil, 0)
+		time.Sleep(5 * time.Second)
+		if got := storetest.Fields(t, srv.Store, "b")["x"]; string(got.Value) != "long" {
+			t.Errorf("the store has %q, want the one that ends later", got.Value)
+		}
+	})
+}
+
+// A store that fails loses nothing of ours and takes nothing from us.
+func TestMirrorStoreFails(t *testing.T) {
+	for _, every := range []time.Duration{interval, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newServer()
+			m := store.NewMirror(srv, []string{"b"}, every)
+			defer m.Stop()
+			m.Post("b", field("before", "1", 10), true)
+			time.Sleep(time.Second)
+			srv.set(errDown, nil, 0)
+			m.Post("b", field("x", "1", 10), true)
+			m.Post("b", field("x", "2", 20), true)
+			m.Post("b", field("ends", "1", 1), true)
+			m.Remove("b", "before")
+			time.Sleep(2 * time.Minute)
+			if got := names(m, "b"); got != "[x=2]" {
+				t.Errorf("while the store fails, the board is %s", got)
+			}
+			srv.set(nil, nil, 0)
+			time.Sleep(2 * time.Second)
+			got := storetest.Fields(t, srv.Store, "b")
+			if len(got) != 1 || string(got["x"].Value) != "2" || names(m, "b") != "[x=2]" {
+				t.Errorf("afterwards, the store has %v and we %s", got, names(m, "b"))
+			}
+		})
+	}
+}
+
+func TestMirrorBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer()
+		srv.set(errDown, nil, 0)
+		m := store.NewMirror(srv, []string{"b"}, interval)
+		for i := range 5000 {
+			m.Post("b", field(fmt.Sprint(i), "x", 10+i), true)
+			m.Append("log", make([]byte, 10), 10)
+		}
+		n := 0
+		m.Each("b", func(store.Field) bool { n++; return true })
+		if n != store.MaxFields || m.Dropped() < 1000 {
+			t.Errorf("%d fields, %d dropped", n, m.Dropped())
+		}
+		before := m.Dropped()
+		m.Post("b", store.Field{Name: "no end"}, true)
+		m.Remove("", "x")
+		m.Append("log", nil, 0)
+		if n := m.Dropped() - before; n != 3 {
+			t.Errorf("%d of three invalid changes were counted", n)
+		}
+		start := time.Now()
+		srv.set(nil, nil, time.Hour)
+		m.Stop()
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("Stop waited %v for a store that hangs", d)
+		}
+	})
+}
+
+// TestMirrorRaces: whatever the interleaving, an own field that others do not
+// touch is visible from Post to Remove, without a gap.
+func TestMirrorRaces(t *testing.T) {
+	shared := memory.New(memory.Config{})
+	var mirrors []*store.Mirror
+	for range 3 {
+		m := store.NewMirror(shared, []string{"b"}, time.Millisecond)
+		defer m.Stop()
+		mirrors = append(mirrors, m)
+	}
+	var wg sync.WaitGroup
+	for i, m := range mirrors {
+		for j := range 3 {
+			wg.Go(func() {
+				name := fmt.Sprint(i, "-", j)
+				for range 200 {
+					m.Post("b", field(name, "x", 5), rand.N(2) == 0)
+					for range rand.N(50) {
+						if _, ok := m.Lookup("b", name); !ok {
+							t.Errorf("%s is gone though nobody removed it", name)
+							return
+						}
+						time.Sleep(time.Duration(rand.N(100_000)))
+					}
+					m.Remove("b", name)
+					for range rand.N(20) {
+						if _, ok := m.Lookup("b", name); ok {
+							t.Errorf("%s is there though it was removed", name)
+							return
+						}
+						time.Sleep(time.Duration(rand.N(100_000)))
+					}
+				}
+				m.Post("b", field(name, "last", 5), true)
+			})
+		}
+	}
+	wg.Wait()
+	storetest.Eventually(t, "all replicas agree", 10*time.Second, func() bool {
+		for _, m := range mirrors {
+			n := 0
+			m.Each("b", func(f store.Field) bool {
+				if string(f.Value) == "last" {
+					n++
+				}
+				return true
+			})
+			if n != 9 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestMirrorReadsAllocateNothing(t *testing.T) {
+	m := store.NewMirror(memory.New(memory.Config{}), []string{"b"}, 0)
+	defer m.Stop()
+	m.Post("b", field("x", "1", 10), true)
+	n := 0
+	count := func(store.Field) bool { n++; return true }
+	if a := testing.AllocsPerRun(100, func() {
+		if _, ok := m.Lookup("b", "x"); !ok {
+			t.Error("not there")
+		}
+		m.Lookup("b", "none")
+		m.Each("b", count)
+	}); a != 0 {
+		t.Errorf("reading allocates %v times", a)
+	}
+}
+
+func BenchmarkMirrorLookup(b *testing.B) {
+	m := store.NewMirror(memory.New(memory.Config{}), []string{"b"}, 0)
+	defer m.Stop()
+	m.Post("b", field("x", "1", 10), true)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			m.Lookup("b", "x")
+		}
+	})
+}

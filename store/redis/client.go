@@ -1,0 +1,170 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	// dialTimeout bounds a new connection, TLS included. It may be longer than an
+	// operation: go-redis dials aside, and a connection that comes too late for
+	// the operation that asked for it serves the next.
+	dialTimeout = time.Second
+	// One retry, nearly at once: it is for a pooled connection that the server
+	// has closed meanwhile.
+	retries    = 1
+	retryPause = time.Millisecond
+	// redirects are a Cluster's; they include its retries.
+	redirects = 3
+)
+
+// quiet silences go-redis, which writes a line to standard error for every
+// failed dial: a storm while a server is away. The logger is the library's only
+// one and global to the process; everything it says is in the errors too.
+var quiet sync.Once
+
+type silence struct{}
+
+// Printf drops the line.
+func (silence) Printf(context.Context, string, ...any) {}
+
+// connect builds the client. It does not touch the network.
+func connect(cfg Config) (goredis.UniversalClient, error) {
+	quiet.Do(func() { goredis.SetLogger(silence{}) })
+	o := &goredis.Options{Username: cfg.Username, Password: cfg.Password, DB: cfg.Database}
+	secure := cfg.TLS
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.ServerName}
+	if cfg.URL != "" {
+		parsed, err := parseURL(cfg.URL)
+		if err != nil {
+			return nil, fmt.Errorf("url: %w", err)
+		}
+		o.Network, o.Addr, o.DB = parsed.Network, parsed.Addr, parsed.DB
+		if cfg.Username == "" && cfg.Password == "" {
+			o.Username, o.Password = parsed.Username, parsed.Password
+		} else if cfg.Username == "" {
+			o.Username = parsed.Username
+		} else if cfg.Password == "" {
+			o.Password = parsed.Password
+		}
+		if parsed.TLSConfig != nil {
+			secure, conf.InsecureSkipVerify = true, parsed.TLSConfig.InsecureSkipVerify
+		}
+	}
+	if !secure {
+		conf = nil
+	} else if err := addFiles(conf, cfg); err != nil {
+		return nil, err
+	}
+	poolWait := cfg.Timeout / 3 // waited twice, it still ends before the operation's time
+
+	// Protocol 2 and no identity: nothing that an older server, a fork or a
+	// proxy would refuse, and no push messages.
+	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch {
+	case cfg.MasterName != "":
+		return goredis.NewFailoverClient(&goredis.FailoverOptions{
+			SentinelAddrs: cfg.Addresses, MasterName: cfg.MasterName,
+			SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
+			Username: o.Username, Password: o.Password, DB: o.DB,
+			Dialer: dialer(conf), DialTimeout: dialTimeout, DialerRetries: 1,
+			Protocol: 2, DisableIdentity: true,
+			MaxRetries: retries, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause,
+			ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
+			PoolSize: cfg.PoolSize, PoolTimeout: poolWait, PipelinePoolSize: -1,
+		}), nil
+	case cfg.Cluster:
+		addrs := cfg.Addresses
+		if cfg.URL != "" {
+			addrs = []string{o.Addr}
+		}
+		return goredis.NewClusterClient(&goredis.ClusterOptions{
+			Addrs: addrs, Username: o.Username, Password: o.Password,
+			Dialer: dialer(conf), DialTimeout: dialTimeout, DialerRetries: 1,
+			Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: off,
+			// Routing policies ask COMMAND with five seconds of their own; all our
+			// commands name their key first.
+			DisableRoutingPolicies: true, MaxRedirects: redirects,
+			MaxRetries: -1, MinRetryBackoff: retryPause, MaxRetryBackoff: retryPause,
+			ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, ContextTimeoutEnabled: true,
+			ClusterStateReloadInterval: 10 * time.Second,
+			PoolSize:                   cfg.PoolSize, PoolTimeout: poolWait, PipelinePoolSize: -1,
+		}), nil
+	}
+	o.Dialer, o.DialTimeout, o.DialerRetries = dialer(conf), dialTimeout, 1
+	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, off
+	o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = retries, retryPause, retryPause
+	o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = cfg.Timeout, cfg.Timeout, true
+	o.PoolSize, o.PoolTimeout, o.PipelinePoolSize = cfg.PoolSize, poolWait, -1
+	return goredis.NewClient(o), nil
+}
+
+// addFiles reads the certificates.
+func addFiles(conf *tls.Config, cfg Config) error {
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return fmt.Errorf("ca_file: %w", err)
+		}
+		if conf.RootCAs, err = x509.SystemCertPool(); err != nil {
+			conf.RootCAs = x509.NewCertPool()
+		}
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("ca_file: no certificate in %s", cfg.CAFile)
+		}
+	}
+	if cfg.ClientCert != "" {
+		pair, err := tls.LoadX509KeyPair(cfg.ClientCert, cfg.ClientKey)
+		if err != nil {
+			return fmt.Errorf("client_cert: %w", err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// dialer connects, with TLS if there is a configuration for it. Unlike
+// go-redis's own it gives up with the context also while shaking hands.
+func dialer(conf *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+	d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		raw, err := d.DialContext(ctx, network, addr)
+		if err != nil || conf == nil {
+			return raw, err
+		}
+		c := conf
+		if c.ServerName == "" {
+			c = conf.Clone()
+			if c.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+				c.ServerName = addr
+			}
+		}
+		conn := tls.Client(raw, c)
+		if err := conn.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, fmt.Errorf("tls: %w", err)
+		}
+		return abrupt{conn, raw}, nil
+	}
+}
+
+// abrupt closes without a farewell: tls.Conn waits up to five seconds to
+// write one to a server that no longer reads.
+type abrupt struct {
+	*tls.Conn
+	raw net.Conn
+}
+
+// Close closes the connection below TLS.
+

@@ -1,0 +1,403 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Store keeps everything on a server. It is safe for concurrent use.
+type Store struct {
+	client  goredis.UniversalClient
+	prefix  string
+	timeout time.Duration
+	closed  atomic.Bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+const (
+	// mark begins every value: GETRANGE answers the same for an empty value and
+	// for none, and what lacks the mark is another's.
+	mark = "="
+	// grace keeps ended fields a little, so that a replica with a fast clock
+	// does not remove what others still honour.
+	grace = time.Minute
+)
+
+// Open prepares a store; zero tunables are the defaults. It does not connect: a
+// server that is away is an ErrUnavailable of the operations, not of Open.
+func Open(cfg Config) (*Store, error) {
+	def := Defaults()
+	if cfg.Prefix == "" {
+		cfg.Prefix = def.Prefix
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = def.Timeout
+	}
+	if cfg.PoolSize == 0 {
+		cfg.PoolSize = def.PoolSize
+	}
+	if cfg.URL == "" && len(cfg.Addresses) == 0 {
+		return nil, errors.New("opening the store: no server is configured")
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	client, err := connect(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("opening the store: %w", err)
+	}
+	return &Store{client: client, prefix: cfg.Prefix, timeout: cfg.Timeout}, nil
+}
+
+// bound is the operation's own time, within the caller's.
+func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= s.timeout {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// fail says what an error of go-redis or of the server means.
+func (s *Store) fail(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case s.closed.Load() || errors.Is(err, goredis.ErrClosed):
+		return store.ErrClosed
+	case errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted):
+		return fmt.Errorf("%w: %w", store.ErrBusy, err)
+	case strings.Contains(err.Error(), "would overflow"):
+		return fmt.Errorf("%w: the counter would overflow", store.ErrInvalid)
+	}
+	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
+}
+
+// foreign tells whether a key has a type or content that is not ours.
+// Servers before version 7 wrap the message of a script's error.
+func foreign(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "WRONGTYPE") || strings.Contains(err.Error(), "not an integer"))
+}
+
+// read runs a script that changes nothing. A key of a wrong type has nothing.
+func (s *Store) read(ctx context.Context, script *goredis.Script, key string, args ...any) ([][]byte, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	out, err := script.Run(ctx, s.client, []string{key}, args...).Result()
+	if foreign(err) {
+		return nil, nil
+	}
+	return texts(out), s.fail(err)
+}
+
+// run runs a script that writes one key. What has a wrong type there is removed first.
+func (s *Store) run(ctx context.Context, script *goredis.Script, key string, args ...any) (any, error) {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	keys := []string{key}
+	out, err := script.Run(ctx, s.client, keys, args...).Result()
+	if foreign(err) {
+		if err = s.client.Unlink(ctx, key).Err(); err == nil {
+			out, err = script.Run(ctx, s.client, keys, args...).Result()
+		}
+	}
+	return out, s.fail(err)
+}
+
+// texts reads a script's list of strings; other elements are skipped.
+func texts(v any) [][]byte {
+	list, _ := v.([]any)
+	out := make([][]byte, 0, len(list))
+	for _, e := range list {
+		if t, ok := e.(string); ok {
+			out = append(out, []byte(t))
+		}
+	}
+	return out
+}
+
+// Get returns the values of keys in order.
+func (s *Store) Get(ctx context.Context, keys ...string) ([][]byte, error) {
+	if err := store.CheckKeys(keys...); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	out := make([][]byte, len(keys))
+	// One byte more than the largest value shows that a value is too large,
+	// without having to read it.
+	const last = int64(len(mark) + store.MaxValue)
+	if len(keys) == 1 {
+		got, err := s.client.GetRange(ctx, s.prefix+"v:"+keys[0], 0, last).Result()
+		if err != nil && !foreign(err) {
+			return nil, s.fail(err)
+		}
+		out[0] = unmark(got)
+		return out, nil
+	}
+	cmds := make([]*goredis.StringCmd, len(keys))
+	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for i, k := range keys {
+			cmds[i] = p.GetRange(ctx, s.prefix+"v:"+k, 0, last)
+		}
+		return nil
+	})
+	if err != nil && !foreign(err) {
+		return nil, s.fail(err)
+	}
+	for i, c := range cmds {
+		got, err := c.Result()
+		if err != nil && !foreign(err) {
+			return nil, s.fail(err)
+		}
+		out[i] = unmark(got)
+	}
+	return out, nil
+}
+
+// unmark returns the value, or nil for none, another's and one that is too large.
+func unmark(got string) []byte {
+	v, ok := strings.CutPrefix(got, mark)
+	if !ok || len(v) > store.MaxValue {
+		return nil
+	}
+	return []byte(v)
+}
+
+// Set replaces values.
+func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
+	if err := store.CheckEntries(entries...); err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for _, e := range entries {
+			ttl, _ := store.Lifetime(e.TTL)
+			p.Set(ctx, s.prefix+"v:"+e.Key, append([]byte(mark), e.Value...), wholeMillis(ttl))
+		}
+		return nil
+	})
+	return s.fail(err)
+}
+
+// wholeMillis rounds up: the server knows no shorter lifetime than one.
+func wholeMillis(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+func millis(d time.Duration) int64 { return wholeMillis(d).Milliseconds() }
+
+// Delete removes the value, the counter and the ring of each key.
+func (s *Store) Delete(ctx context.Context, keys ...string) error {
+	if err := store.CheckKeys(keys...); err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for _, k := range keys {
+			for _, kind := range [...]string{"v:", "n:", "r:"} {
+				p.Unlink(ctx, s.prefix+kind+k)
+			}
+		}
+		return nil
+	})
+	return s.fail(err)
+}
+
+// Add adds delta to a counter.
+func (s *Store) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error) {
+	if err := store.CheckKeys(key); err != nil {
+		return 0, err
+	}
+	ttl, err := store.Lifetime(ttl)
+	if err != nil {
+		return 0, err
+	}
+	out, err := s.run(ctx, addScript, s.prefix+"n:"+key, delta, millis(ttl))
+	if err != nil {
+		return 0, err
+	}
+	text, _ := out.(string)
+	sum, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: the counter is not a number", store.ErrUnavailable)
+	}
+	return sum, nil
+}
+
+// Push puts value into a ring and returns the ring.
+func (s *Store) Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error) {
+	if err := store.CheckPush(key, slot, value, size); err != nil {
+		return nil, err
+	}
+	ttl, err := store.Lifetime(ttl)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.run(ctx, pushScript, s.prefix+"r:"+key,
+		strconv.Itoa(len(slot))+":"+slot, value, size, millis(ttl), store.MaxValue+store.MaxKey+8)
+	if err != nil {
+		return nil, err
+	}
+	elements := texts(out)
+	ring := make([][]byte, 0, len(elements))
+	for _, e := range elements {
+		if v, ok := slotValue(e); ok {
+			ring = append(ring, v)
+		}
+	}
+	return ring, nil
+}
+
+// slotValue cuts "LEN:SLOT" off an element of a ring.
+func slotValue(e []byte) ([]byte, bool) {
+	at := slices.Index(e[:min(len(e), 8)], ':')
+	if at < 0 {
+		return nil, false
+	}
+	n, err := strconv.Atoi(string(e[:at]))
+	start := at + 1 + n
+	if err != nil || n < 1 || n > store.MaxKey || start > len(e) || len(e)-start > store.MaxValue {
+		return nil, false
+	}
+	return e[start:], true
+}
+
+// Post puts a field on a board.
+func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool) error {
+	if err := store.CheckField(board, f); err != nil {
+		return err
+	}
+	now := time.Now()
+	flag := "0"
+	if max {
+		flag = "1"
+	}
+	_, err := s.run(ctx, postScript, s.prefix+"b:"+board,
+		f.Name, micros(store.End(f.Until, now)), f.Value, flag, micros(now),
+		grace.Microseconds(), store.MaxTTL.Microseconds(), store.MaxFields)
+	return err
+}
+
+// micros never is negative: the scripts read digits only.
+func micros(t time.Time) int64 { return max(t.UnixMicro(), 0) }
+
+// Remove takes a field off a board.
+func (s *Store) Remove(ctx context.Context, board, field string) error {
+	if err := store.CheckKeys(board, field); err != nil {
+		return err
+	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	err := s.client.HDel(ctx, s.prefix+"b:"+board, field).Err()
+	if foreign(err) {
+		return nil
+	}
+	return s.fail(err)
+}
+
+// Board returns the living fields of a board.
+func (s *Store) Board(ctx context.Context, board string) ([]store.Field, error) {
+	if err := store.CheckKeys(board); err != nil {
+		return nil, err
+	}
+	flat, err := s.read(ctx, boardScript, s.prefix+"b:"+board, store.MaxFields, store.MaxKey, store.MaxField+24)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	fields := make([]store.Field, 0, len(flat)/2)
+	for i := 0; i+1 < len(flat); i += 2 {
+		f, ok := fieldOf(flat[i], flat[i+1], now)
+		if ok && f.Alive(now) {
+			fields = append(fields, f)
+		}
+	}
+	return fields, nil
+}
+
+// fieldOf reads "UNTIL:" and a value.
+func fieldOf(name, v []byte, now time.Time) (store.Field, bool) {
+	at := slices.Index(v[:min(len(v), 24)], ':')
+	if at < 0 {
+		return store.Field{}, false
+	}
+	us, err := strconv.ParseInt(string(v[:at]), 10, 64)
+	f := store.Field{Name: string(name), Value: v[at+1:], Until: time.UnixMicro(us)}
+	if err != nil || f.Until.After(now.Add(store.MaxTTL+grace)) || store.CheckField("-", f) != nil {
+		return store.Field{}, false
+	}
+	return f, true
+}
+
+// Append adds an entry to a log.
+func (s *Store) Append(ctx context.Context, log string, entry []byte, size int) error {
+	if err := store.CheckAppend(log, entry, size); err != nil {
+		return err
+	}
+	_, err := s.run(ctx, appendScript, s.prefix+"l:"+log, entry, size, millis(store.LogTTL))
+	return err
+}
+
+// Tail returns the newest n entries of a log, oldest first.
+func (s *Store) Tail(ctx context.Context, log string, n int) ([][]byte, error) {
+	if err := store.CheckKeys(log); err != nil {
+		return nil, err
+	}
+	if n <= 0 {
+		return nil, nil
+	}
+	entries, err := s.read(ctx, tailScript, s.prefix+"l:"+log, min(n, store.MaxLog), store.MaxEntry, store.MaxTail)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(entries)
+	return entries, nil
+}
+
+// Ping reports whether the server takes a write: a replica, a full disk and a
+// full memory answer PING as if nothing were wrong. In a Cluster every master
+// must answer.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		err := cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return c.Ping(ctx).Err() })
+		if err != nil {
+			return s.fail(err)
+		}
+	}
+	return s.fail(s.client.Set(ctx, s.prefix+"ping", "1", time.Second).Err())
+}
+
+// Close closes the connections.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("closing the store: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors that callers tell apart; all arrive wrapped.
+var (
+	// ErrUnavailable is returned by every operation of a store whose server
+	// cannot be reached in time. Callers go on without the store.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrBusy is an ErrUnavailable that says nothing about the server: the
+	// store's own limit on concurrent operations was reached.
+	ErrBusy = fmt.Errorf("%w: too many operations at once", ErrUnavailable)
+	// ErrInvalid is returned for arguments outside the bounds below. Nothing was changed.
+	ErrInvalid = errors.New("invalid store operation")
+	// ErrClosed is returned by operations after Close.
+	ErrClosed = errors.New("store closed")
+)
+
+// Store keeps small values with a lifetime, counters, rings, boards and bounded
+// logs. It knows nothing of what it keeps.
+//
+// Values, counters, rings, boards and logs have separate names: a value and a
+// ring may share a key. Operations are atomic per key and safe for concurrent
+// use. They return promptly once ctx ends, then with an error that wraps
+// ErrUnavailable or the context's. Arguments are bounded (MaxKey, MaxValue and
+// so on); what is out of bounds is an ErrInvalid. Slices may be kept and shared:
+// they must not be modified after they were passed in or handed out.
+//
+// What is malformed in a store's server, or too large, is treated as absent.
+type Store interface {
+	// Get returns the values of keys in order; nil where there is none, and a
+	// non-nil empty slice for an empty value. One round trip.
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+	// Set replaces values, each with its lifetime. One round trip; atomic per
+	// entry, not together. A lifetime of zero or less is invalid, one beyond
+	// MaxTTL is shortened; the same holds for all lifetimes.
+	Set(ctx context.Context, entries ...Entry) error
+	// Delete removes the value, the counter and the ring of each key; missing
+	// ones are no error.
+	Delete(ctx context.Context, keys ...string) error
+	// Add adds delta to a counter and returns the sum. The lifetime starts when
+	// the counter is created and is not prolonged. A sum beyond 64 bits is
+	// invalid and changes nothing. A delta of zero reads the counter.
+	Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error)
+	// Push puts value into the ring at key under slot, keeping the newest size
+	// slots, starts its lifetime anew, and returns the ring, oldest first. A slot
+	// that is already in the ring is replaced in place: pushing twice is once.
+	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
+
+	// Post puts a field on a board: a small map that every replica reads whole.
+	// With max, an existing field whose value ends later than the new one stays
+	// (cool-downs only ever grow). A board keeps MaxFields fields; beyond, the
+	// one that ends first makes room. Until is absolute: the clocks of replicas
+	// should agree to about a second. It may be rounded down to microseconds.
+	Post(ctx context.Context, board string, f Field, max bool) error
+	// Remove takes a field off a board.
+	Remove(ctx context.Context, board, field string) error
+	// Board returns the living fields of a board, in no particular order.
+	Board(ctx context.Context, board string) ([]Field, error)
+
+	// Append adds an entry to a log of at most size entries. A log to which
+	// nothing is appended for LogTTL is gone.
+	Append(ctx context.Context, log string, entry []byte, size int) error
+	// Tail returns the newest n entries, oldest first; fewer if they are together
+	// larger than MaxTail bytes.
+	Tail(ctx context.Context, log string, n int) ([][]byte, error)
+
+	// Ping reports whether the store answers and takes writes.
+	Ping(ctx context.Context) error
+	// Close releases everything. Operations after Close fail.
+	Close() error
+}
+
+// Entry is one value for Set.
+type Entry struct {
+	Key   string
+	Value []byte
+	TTL   time.Duration
+}
+
+// Field is one entry of a board. It is gone after Until.
+type Field struct {
+	Name  string
+	Value []byte
+	Until time.Time
+}
+
+// Alive tells whether the field still counts at a moment.
+func (f Field) Alive(now time.Time) bool { return f.Until.After(now) }
