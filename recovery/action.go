@@ -1,0 +1,79 @@
+package recovery
+
+import "time"
+
+// Strategy is one way to try again. Propose is pure: the situation and a
+// failure in, the next attempt described as a value out; no I/O, no sleep.
+// false means that it cannot help here.
+type Strategy interface {
+	Name() string
+	Propose(s *Situation, f *Failure) (Action, bool)
+}
+
+// Action describes the next attempt.
+type Action struct {
+	Strategy string
+	Target   int           // index into the exchange's candidates
+	Wait     time.Duration // before the attempt
+	Resend   bool          // a blind resend of the same bytes to the same target
+	Edits    []Edit        // for that candidate, from now on
+	Plain    bool          // learned edits are left out: the target refused what they made
+	Resume   *Resume
+}
+
+// Situation is what strategies may look at. It is read-only.
+type Situation struct {
+	Exchange *Exchange
+	Config   *Config
+	Health   Health
+	Now      time.Time
+	Jitter   func() float64 // uniform in [0,1)
+}
+
+// Current is the index of the candidate that the failure came from.
+func (s *Situation) Current(f *Failure) int {
+	for i := range s.Exchange.Candidates {
+		if s.Exchange.Candidates[i].Target == f.Target {
+			return i
+		}
+	}
+	return 0
+}
+
+// Next returns the best candidate other than the current one that may be asked
+// now and passes ok (nil passes all). Where the target failed, another
+// upstream or model comes before another key of the same.
+func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
+	x := s.Exchange
+	second := -1
+	for i := range x.Candidates {
+		c := &x.Candidates[i]
+		if c.Target == f.Target || c.Excluded || c.Silent || c.Tries > 1 || (ok != nil && !ok(c)) {
+			continue
+		}
+		if !s.Health.Check(c.Target).Ready {
+			continue
+		}
+		same := c.Upstream == f.Target.Upstream && c.Model == f.Target.Model
+		if same && f.Spec.Scope == ScopeTarget && !f.Spec.Cools {
+			if second < 0 {
+				second = i
+			}
+			continue
+		}
+		return i, true
+	}
+	return second, second >= 0
+}
+
+// Remaining is how long the client still waits for its first byte.
+func (s *Situation) Remaining() time.Duration { return s.Exchange.deadline.Sub(s.Now) }
+
+// Backoff is full jitter for the n-th resend, from 0: uniform up to a bound that doubles.
+func (s *Situation) Backoff(n int) time.Duration {
+	d := s.Config.BackoffMin
+	for ; n > 0 && d < s.Config.BackoffMax; n-- {
+		d *= 2
+	}
+	return time.Duration(s.Jitter() * float64(min(d, s.Config.BackoffMax)))
+}

@@ -1,0 +1,373 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	errSuperseded = errors.New("another attempt answered first")
+	errDeadline   = fmt.Errorf("before an answer began: %w", context.DeadlineExceeded)
+)
+
+// racer is one attempt under way.
+type racer struct {
+	choice   int // index of its candidate
+	attempt  Attempt
+	ticket   Ticket
+	cancel   context.CancelCauseFunc
+	started  time.Time
+	strategy string
+	parallel bool
+}
+
+// arrival is how a racer's first phase ended.
+type arrival struct {
+	*racer
+	answer  Answer
+	failure *Failure
+}
+
+// attempt makes the attempt that a describes and, when it stays silent too
+// long, a second one beside it. The first to answer wins and becomes r.live.
+func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
+	first, f := r.admit(ctx, a)
+	if f != nil {
+		return nil, f
+	}
+	arrivals := make(chan arrival, 2) // one per racer: senders never block
+	racers := []*racer{first}
+	r.start(ctx, first, a.Resume, arrivals)
+
+	deadline := time.NewTimer(time.Until(r.x.deadline))
+	defer deadline.Stop()
+	limit := r.silence(first, a.Resume)
+	defer limit.stop()
+
+	var failed *Failure
+	for live := 1; live > 0; {
+		select {
+		case got := <-arrivals:
+			live--
+			if got.answer != nil {
+				r.live = got.racer
+				r.supersede(racers, got.racer, arrivals, live)
+				return got.answer, nil
+			}
+			failed = got.failure
+			r.settle(got.racer, failed)
+		case <-limit.c():
+			if second := r.alternative(first, a.Resume); second != nil {
+				racers = append(racers, second)
+				r.start(ctx, second, a.Resume, arrivals)
+				live++
+			} else if r.hopeless(first) {
+				// No budget is left for a second attempt beside it: move.
+				first.cancel(context.DeadlineExceeded)
+			}
+		case <-deadline.C:
+			for _, rc := range racers {
+				rc.cancel(errDeadline)
+			}
+		case <-ctx.Done():
+			for _, rc := range racers {
+				rc.cancel(context.Cause(ctx))
+			}
+			for ; live > 0; live-- {
+				if got := <-arrivals; got.answer != nil {
+					got.answer.Discard()
+				}
+			}
+			for _, rc := range racers {
+				if !r.settled(rc) {
+					rc.ticket.Place.Done(rc.ticket, Outcome{})
+					r.record(rc, "")
+				}
+			}
+			return nil, r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
+		}
+	}
+	return nil, failed
+}
+
+// hopeless reports whether a silent attempt's target is known to be down while
+// another candidate may be asked.
+func (r *run) hopeless(silent *racer) bool {
+	if !r.Health.Check(silent.ticket.Target).Open {
+		return false
+	}
+	_, ok := r.elsewhere(silent.choice)
+	return ok
+}
+
+// admit takes a place at the action's target. When there is none it moves to
+// a candidate that has one, else waits for the target, else goes ahead: with
+// nothing else left a plain proxy would have asked, too. Only blind resends
+// are refused for good.
+func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
+	x, choice, resend := r.x, a.Target, a.Resend
+	strategy := a.Strategy
+	patience := time.Now().Add(r.Config.BackoffMax)
+	for {
+		c := &x.Candidates[choice]
+		ticket, st := r.Health.Begin(c.Target, resend, false)
+		if st.Ready {
+			return &racer{choice: choice, ticket: ticket, strategy: strategy}, nil
+		}
+		if i, ok := r.elsewhere(choice); ok && a.Resume == nil {
+			choice, resend, strategy = i, false, "move"
+			x.act(strategy)
+			continue
+		}
+		wait := max(time.Until(st.Until), time.Millisecond)
+		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there
+		if crowded && time.Now().After(patience) {
+			r.spent = true
+			return nil, r.prev
+		}
+		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && time.Now().Add(wait).Before(x.deadline) {
+			x.act("wait")
+			if !r.pause(ctx, wait) {
+				return nil, r.prev
+			}
+			continue
+		}
+		ticket, _ = r.Health.Begin(c.Target, false, true)
+		return &racer{choice: choice, ticket: ticket, strategy: strategy}, nil
+	}
+}
+
+// elsewhere is a candidate other than i that may be asked now. Only outages
+// and limits come here, so every candidate will do.
+func (r *run) elsewhere(i int) (int, bool) {
+	if r.x.Mode != ModeAct {
+		return 0, false
+	}
+	for j := range r.x.Candidates {
+		c := &r.x.Candidates[j]
+		if j != i && !c.Excluded && !c.Silent && r.Health.Check(c.Target).Ready {
+			return j, true
+		}
+	}
+	return 0, false
+}
+
+// start sends a racer off. From here on it touches nothing of the exchange.
+func (r *run) start(ctx context.Context, rc *racer, resume *Resume, arrivals chan<- arrival) {
+	x := r.x
+	c := &x.Candidates[rc.choice]
+	c.Tries++
+	rc.started = time.Now()
+	body, edited, err := r.build(c, resume)
+	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: resume,
+		Plain: x.Mode == ModeOff || x.Mode == ModeObserve || x.Mode == ModeAnnotate, AcceptEmpty: x.AcceptEmpty(), Deadline: x.deadline}
+	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
+	ctx, rc.cancel = context.WithCancelCause(ctx)
+	if err != nil {
+		arrivals <- arrival{racer: rc, failure: r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})}
+		return
+	}
+	go func() {
+		answer, f := r.sender.Send(ctx, rc.attempt)
+		arrivals <- arrival{rc, answer, f}
+	}()
+}
+
+// silenceLimit is the first-token limit of an attempt; its zero channel never fires.
+type silenceLimit struct{ t *time.Timer }
+
+func (l silenceLimit) c() <-chan time.Time {
+	if l.t == nil {
+		return nil
+	}
+	return l.t.C
+}
+
+func (l silenceLimit) stop() {
+	if l.t != nil {
+		l.t.Stop()
+	}
+}
+
+// silence arms the first-token limit. A continuation has none: it is already
+// the second attempt that the request pays for.
+func (r *run) silence(rc *racer, resume *Resume) silenceLimit {
+	if r.x.Mode != ModeAct || resume != nil {
+		return silenceLimit{}
+	}
+	_, another := r.elsewhere(rc.choice)
+	d := r.Pace.Limit(r.x, rc.attempt.Target, another)
+	if d <= 0 {
+		return silenceLimit{}
+	}
+	return silenceLimit{time.NewTimer(d)}
+}
+
+// alternative takes a place for a parallel attempt: the next target or, with
+// no other, the same one again. nil when nothing is to be had or the budget is spent.
+func (r *run) alternative(silent *racer, resume *Resume) *racer {
+	x := r.x
+	if resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
+		return nil
+	}
+	choice, ok := r.elsewhere(silent.choice)
+	if !ok {
+		choice = silent.choice
+	}
+	if !r.Pace.Allow(x) {
+		return nil
+	}
+	ticket, st := r.Health.Begin(x.Candidates[choice].Target, false, false)
+	if !st.Ready {
+		return nil
+	}
+	x.extra++
+	x.Candidates[silent.choice].Silent = ok
+	x.act("parallel")
+	ev := r.event(EventRecoveryAttempt, nil)
+	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, "parallel"
+	r.Observer.Observe(ev)
+	return &racer{choice: choice, ticket: ticket, strategy: "parallel", parallel: true}
+}
+
+// supersede ends the attempts that lost against winner.
+func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
+	for i, rc := range racers {
+		if rc == winner || r.settled(rc) {
+			continue
+		}
+		rc.cancel(errSuperseded)
+		o := Outcome{}
+		if i == 0 {
+			// Silent beyond its limit while another answered.
+			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
+		}
+		rc.ticket.Place.Done(rc.ticket, o)
+		r.record(rc, Timeout)
+	}
+	if live > 0 {
+		go func() {
+			for ; live > 0; live-- {
+				if got := <-arrivals; got.answer != nil {
+					got.answer.Discard()
+				}
+			}
+		}()
+	}
+}
+
+// deliver hands an answer to the client. Both results are nil when it was
+// complete; an answer comes back when a paused one was replaced.
+func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
+	rc := r.live
+	var rescued Answer
+	// Deliver joins this before it returns, so the exchange has one owner at any time.
+	stalled := func(ctx context.Context, sent string, take func() bool) {
+		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
+		f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
+		next, ok := r.plan(f)
+		if !ok {
+			return
+		}
+		answer, _ := r.attempt(ctx, next)
+		if answer == nil {
+			return
+		}
+		if !take() {
+			answer.Discard()
+			loser := r.live
+			loser.cancel(errSuperseded)
+			loser.ticket.Place.Done(loser.ticket, Outcome{})
+			r.record(loser, "")
+			r.live = rc
+			return
+		}
+		rescued = answer
+	}
+	f := a.Deliver(ctx, stalled)
+	usage, firstToken := a.Usage()
+	rc.cancel(nil)
+	if f == nil {
+		rc.ticket.Place.Done(rc.ticket, Outcome{Success: true})
+		r.record(rc, "")
+		r.x.answered, r.x.usage = rc.ticket.Target, usage
+		r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
+		return nil, nil
+	}
+	r.x.spent = r.x.spent.Add(usage)
+	if ctx.Err() != nil {
+		rc.ticket.Place.Done(rc.ticket, Outcome{})
+		r.record(rc, "")
+		return nil, f
+	}
+	r.settle(rc, f)
+	if rescued != nil {
+		ev := r.event(EventStreamResumed, f)
+		r.Observer.Observe(ev)
+		return rescued, nil
+	}
+	return nil, f
+}
+
+// settle books a failed attempt: what it says of its candidate, and the last
+// real error for the client.
+func (r *run) settle(rc *racer, f *Failure) {
+	x := r.x
+	c := &x.Candidates[rc.choice]
+	f.Target, f.Attempt = c.Target, rc.attempt.Number
+	rc.cancel(nil)
+	rc.ticket.Place.Done(rc.ticket, Outcome{Failure: f, Client: c.Client})
+	r.record(rc, f.Class())
+
+	c.LastClass = f.Class()
+	switch f.Class() {
+	case Auth, QuotaExhausted, Permission:
+		c.Excluded = true
+	case ModelNotFound:
+		x.exclude(func(o *Choice) bool { return o.Upstream == c.Upstream && o.Model == c.Model })
+	case Timeout:
+		c.Silent = c.Silent || f.Signal.Phase <= PhaseHeaders
+	case EmptyResponse:
+		x.empties++
+	}
+	if res := rc.attempt.Resume; res != nil {
+		if f.Signal.Phase == PhaseStatus {
+			x.extra-- // refused, not billed
+		}
+		if res.Prefill && f.Spec.Scope == ScopeRequest {
+			c.NoPrefill = true
+		}
+		c.Replayed = c.Replayed || !res.Prefill
+	}
+	if f.Released >= ReleasedText && r.cut == nil {
+		r.cut = f
+	}
+	if f.Signal.Status != 0 && (rc.attempt.Resume == nil || x.last == nil) {
+		x.last = f
+	}
+}
+
+func (x *Exchange) exclude(match func(*Choice) bool) {
+	for i := range x.Candidates {
+		if match(&x.Candidates[i]) {
+			x.Candidates[i].Excluded = true
+		}
+	}
+}
+
+// record closes an attempt's record.
+func (r *run) record(rc *racer, class Class) {
+	rec := &r.x.Attempts[rc.attempt.Number-1]
+	rec.Class, rec.Duration = class, max(time.Since(rc.started), 1)
+}
+
+// settled reports whether an attempt's end was booked.
+func (r *run) settled(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
+
+// failure classifies what happened on this side of the wire.
+func (r *run) failure(rc *racer, ev Evidence) *Failure {
+	ev.Now = time.Now()
+	return &Failure{Diagnosis: r.Classifier.Classify(ev), Target: rc.ticket.Target, Attempt: rc.attempt.Number, Err: ev.Err}
+}

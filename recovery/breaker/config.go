@@ -1,0 +1,57 @@
+package breaker
+
+import (
+	"errors"
+	"time"
+)
+
+// Config tunes the targets' breakers, cool-downs and resend budget.
+type Config struct {
+	Window       time.Duration `yaml:"window"`        // failures are counted over this long
+	MinRequests  int           `yaml:"min_requests"`  // in the window, before a breaker may open
+	FailureShare float64       `yaml:"failure_share"` // opens at or above
+	Open         time.Duration `yaml:"open"`          // first open period; doubles while probes fail
+	OpenMax      time.Duration `yaml:"open_max"`      // longest open period
+	Successes    int           `yaml:"successes"`     // probes that must succeed to close
+	Cooldown     time.Duration `yaml:"cooldown"`      // after a rate limit without a hint
+	CooldownMax  time.Duration `yaml:"cooldown_max"`  // longest cool-down, whatever the upstream asks
+	ResendShare  float64       `yaml:"resend_share"`  // blind resends, of the target's requests in flight
+	ResendMin    int           `yaml:"resend_min"`    // always allowed at a time
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{
+		Window: 10 * time.Second, MinRequests: 5, FailureShare: 0.5,
+		Open: 5 * time.Second, OpenMax: 15 * time.Second, Successes: 2,
+		Cooldown: time.Second, CooldownMax: time.Hour,
+		ResendShare: 0.2, ResendMin: 3,
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Window <= 0 {
+		errs = append(errs, errors.New("window: must be positive"))
+	}
+	if c.MinRequests < 1 {
+		errs = append(errs, errors.New("min_requests: must be at least 1"))
+	}
+	if c.FailureShare <= 0 || c.FailureShare > 1 {
+		errs = append(errs, errors.New("failure_share: must be above 0 and at most 1"))
+	}
+	if c.Open <= 0 || c.OpenMax < c.Open {
+		errs = append(errs, errors.New("open: must be positive and at most open_max"))
+	}
+	if c.Successes < 1 {
+		errs = append(errs, errors.New("successes: must be at least 1"))
+	}
+	if c.Cooldown <= 0 || c.CooldownMax < c.Cooldown {
+		errs = append(errs, errors.New("cooldown: must be positive and at most cooldown_max"))
+	}
+	if c.ResendShare < 0 || c.ResendShare > 1 || c.ResendMin < 0 {
+		errs = append(errs, errors.New("resend_share: must be between 0 and 1, resend_min not negative"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,11 @@
+// Package breaker knows which targets may be asked now.
+//
+// Three things keep a target from being asked: its breaker is open (the share
+// of failures in a sliding window was too high), its key is cooling down (the
+// upstream said how long), or, for blind resends only, too many of them are
+// under way. What one replica finds out is posted on boards that all replicas
+// read; counting is local.
+//
+// It makes no request and no decision about one: the engine asks Check and
+// Begin, and reports with Done.
+package breaker

@@ -1,0 +1,344 @@
+package breaker
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// The boards that replicas share.
+const (
+	BoardCooldowns = "cooldowns" // field: target with key; gone when it ends
+	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period and its length
+)
+
+// Board is the shared state as this package needs it: reads are local and
+// cheap, writes are visible here at once and elsewhere soon.
+type Board interface {
+	Lookup(board, field string) (store.Field, bool)
+	Post(board string, f store.Field, max bool)
+	Remove(board, field string)
+}
+
+// Set holds the breakers of all targets. Safe for concurrent use.
+type Set struct {
+	cfg      Config
+	board    Board
+	observer recovery.Observer
+
+	mu      sync.Mutex
+	targets map[recovery.Target]*target // by upstream and model
+	keys    map[recovery.Target]*key    // with the key; only those that cooled down lately
+}
+
+var _ recovery.Health = (*Set)(nil)
+
+// maxTargets bounds both maps: clients may invent model names.
+const maxTargets = 4096
+
+// NewSet returns a set in which every target may be asked.
+func NewSet(cfg Config, board Board, observer recovery.Observer) *Set {
+	return &Set{cfg: cfg, board: board, observer: observer,
+		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*key{}}
+}
+
+// Reconfigure applies new limits; what was counted stays.
+func (s *Set) Reconfigure(cfg Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg = cfg
+}
+
+// slots divide the window.
+const slots = 10
+
+// target counts for one upstream and model. The set's lock guards it.
+type target struct {
+	field    string // its name on the board
+	inFlight int
+	resends  int
+	probes   int
+	good     int // successful probes since it was opened
+	total    [slots]int
+	failed   [slots]int
+	slot     int64 // number of the newest slot
+	used     time.Time
+}
+
+// key ramps one credential up again after a cool-down.
+type key struct {
+	until    time.Time // end of the newest cool-down seen
+	inFlight int
+	allowed  int // in flight at a time, doubling with each success
+	used     time.Time
+}
+
+// rampDone ends a ramp: from here on the key is as any other.
+const rampDone = 64
+
+func (s *Set) target(t recovery.Target) *target {
+	t.Key = ""
+	e, ok := s.targets[t]
+	if !ok {
+		if len(s.targets) >= maxTargets {
+			s.evict()
+		}
+		e = &target{field: t.Upstream + "/" + t.Model}
+		s.targets[t] = e
+	}
+	return e
+}
+
+// evict makes room by dropping targets that nothing is under way to. The
+// oldest of a sample goes first.
+func (s *Set) evict() {
+	for range 16 {
+		var oldest recovery.Target
+		var at time.Time
+		seen := 0
+		for t, e := range s.targets {
+			if e.inFlight == 0 && (at.IsZero() || e.used.Before(at)) {
+				oldest, at = t, e.used
+			}
+			if seen++; seen == 64 {
+				break
+			}
+		}
+		delete(s.targets, oldest)
+	}
+}
+
+// Check reports whether t may be asked now.
+func (s *Set) Check(t recovery.Target) recovery.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status(t, s.target(t), time.Now())
+}
+
+func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Status {
+	if until, _, ok := s.opened(e); ok {
+		if now.Before(until) {
+			return recovery.Status{Open: true, Until: until}
+		}
+		if e.probes > 0 { // half-open: one probe at a time
+			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
+		}
+	}
+	if f, ok := s.board.Lookup(BoardCooldowns, t.String()); ok && now.Before(f.Until) {
+		s.cooled(t, f.Until, now)
+		return recovery.Status{Cooling: true, Until: f.Until}
+	}
+	if k, ok := s.keys[t]; ok && k.inFlight >= k.allowed {
+		// Ramping up: those that wait look again soon, not all at once.
+		return recovery.Status{Cooling: true, Until: now.Add(50*time.Millisecond + rand.N(100*time.Millisecond))}
+	}
+	return recovery.Status{Ready: true}
+}
+
+// opened reads the breaker's state from the board.
+func (s *Set) opened(e *target) (until time.Time, length time.Duration, ok bool) {
+	f, ok := s.board.Lookup(BoardBreakers, e.field)
+	if !ok {
+		return time.Time{}, 0, false
+	}
+	a, b, _ := strings.Cut(string(f.Value), " ")
+	ms, err1 := strconv.ParseInt(a, 10, 64)
+	n, err2 := strconv.ParseInt(b, 10, 64)
+	if err1 != nil || err2 != nil || n < 0 {
+		return time.Time{}, 0, false // not ours: a closed breaker does no harm
+	}
+	until, length = time.UnixMilli(ms), time.Duration(n)*time.Millisecond
+	// A clock that is off, or a hostile value, must not close a target for long.
+	if limit := time.Now().Add(s.cfg.OpenMax); until.After(limit) {
+		until = limit
+	}
+	return until, min(length, s.cfg.OpenMax), true
+}
+
+// cooled remembers a cool-down, so that its end is a ramp.
+func (s *Set) cooled(t recovery.Target, until, now time.Time) {
+	k, ok := s.keys[t]
+	if !ok {
+		if len(s.keys) >= maxTargets {
+			for o, e := range s.keys {
+				if e.inFlight == 0 {
+					delete(s.keys, o)
+					break
+				}
+			}
+		}
+		k = &key{}
+		s.keys[t] = k
+	}
+	k.used = now
+	if until.After(k.until) {
+		k.until, k.allowed = until, 1
+	}
+}
+
+// Begin takes a place for one attempt; Ready tells whether there was one.
+func (s *Set) Begin(t recovery.Target, resend, force bool) (recovery.Ticket, recovery.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	e := s.target(t)
+	ticket := recovery.Ticket{Place: s, Target: t, Resend: resend}
+	if !force {
+		if st := s.status(t, e, now); !st.Ready {
+			return ticket, st
+		}
+		if resend && e.resends >= max(s.cfg.ResendMin, int(s.cfg.ResendShare*float64(e.inFlight))) {
+			return ticket, recovery.Status{Until: now.Add(100*time.Millisecond + rand.N(200*time.Millisecond))}
+		}
+	}
+	if _, _, open := s.opened(e); open {
+		ticket.Probe = true
+		e.probes++
+	}
+	if resend {
+		e.resends++
+	}
+	if k, ok := s.keys[t]; ok {
+		ticket.Ramp = true
+		k.inFlight++
+	}
+	e.inFlight++
+	e.used = now
+	return ticket, recovery.Status{Ready: true}
+}
+
+// Done gives a place back with what came of it.
+func (s *Set) Done(ticket recovery.Ticket, o recovery.Outcome) {
+	var events []recovery.Event
+	s.mu.Lock()
+	now := time.Now()
+	e := s.target(ticket.Target)
+	e.inFlight = max(0, e.inFlight-1)
+	if ticket.Resend {
+		e.resends = max(0, e.resends-1)
+	}
+	if ticket.Probe {
+		e.probes = max(0, e.probes-1)
+	}
+	if ticket.Ramp {
+		s.ramp(ticket.Target, o.Success)
+	}
+	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts
+	if o.Success || o.Failure != nil {
+		e.count(now, s.cfg.Window, counts)
+		if ev, ok := s.judge(ticket, e, now, counts); ok {
+			events = append(events, ev)
+		}
+	}
+	if o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Cools {
+		if ev, ok := s.cool(ticket.Target, o, now); ok {
+			events = append(events, ev)
+		}
+	}
+	s.mu.Unlock()
+	for _, ev := range events {
+		s.observer.Observe(ev)
+	}
+}
+
+// ramp books an attempt of a key that cooled down lately.
+func (s *Set) ramp(t recovery.Target, success bool) {
+	k, ok := s.keys[t]
+	if !ok {
+		return
+	}
+	k.inFlight = max(0, k.inFlight-1)
+	if success {
+		if k.allowed *= 2; k.allowed >= rampDone {
+			delete(s.keys, t)
+		}
+	}
+}
+
+// count books one outcome in the window.
+func (e *target) count(now time.Time, window time.Duration, failed bool) {
+	n := now.UnixNano() / int64(max(window/slots, time.Millisecond))
+	for i := max(e.slot+1, n-slots+1); i <= n; i++ {
+		e.total[i%slots], e.failed[i%slots] = 0, 0
+	}
+	e.slot = max(e.slot, n)
+	e.total[e.slot%slots]++
+	if failed {
+		e.failed[e.slot%slots]++
+	}
+}
+
+// judge opens, reopens or closes the breaker.
+func (s *Set) judge(ticket recovery.Ticket, e *target, now time.Time, failed bool) (recovery.Event, bool) {
+	until, length, open := s.opened(e)
+	switch {
+	case open && now.Before(until):
+		return recovery.Event{}, false // late outcomes of before
+	case open && failed:
+		return s.open(ticket, e, now, min(max(2*length, s.cfg.Open), s.cfg.OpenMax)), true
+	case open && ticket.Probe:
+		if e.good++; e.good < s.cfg.Successes {
+			return recovery.Event{}, false
+		}
+		e.total, e.failed, e.good = [slots]int{}, [slots]int{}, 0
+		s.board.Remove(BoardBreakers, e.field)
+		return recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target)}, true
+	case open:
+		return recovery.Event{}, false
+	}
+	total, bad := 0, 0
+	for i := range slots {
+		total += e.total[i]
+		bad += e.failed[i]
+	}
+	if failed && total >= s.cfg.MinRequests && float64(bad) >= s.cfg.FailureShare*float64(total) {
+		return s.open(ticket, e, now, s.cfg.Open), true
+	}
+	return recovery.Event{}, false
+}
+
+func (s *Set) open(ticket recovery.Ticket, e *target, now time.Time, length time.Duration) recovery.Event {
+	e.good = 0
+	until := now.Add(length)
+	s.board.Post(BoardBreakers, store.Field{
+		Name:  e.field,
+		Value: []byte(strconv.FormatInt(until.UnixMilli(), 10) + " " + strconv.FormatInt(length.Milliseconds(), 10)),
+		// Past the open period it is half-open; without traffic it closes by itself.
+		Until: until.Add(2 * s.cfg.OpenMax),
+	}, false)
+	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
+}
+
+// cool starts a cool-down. The client's own credential cools only for what
+// passes by itself: it may be topped up or replaced at any moment.
+func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recovery.Event, bool) {
+	f := o.Failure
+	d := s.cfg.Cooldown
+	if f.Signal.HasRetryAfter {
+		d = f.Signal.RetryAfter
+	} else if f.Class() != recovery.RateLimit {
+		d = credentialCooldown
+	}
+	if o.Client && f.Class() != recovery.RateLimit {
+		return recovery.Event{}, false
+	}
+	if d = min(d, s.cfg.CooldownMax); d <= 0 {
+		return recovery.Event{}, false
+	}
+	until := now.Add(d)
+	s.board.Post(BoardCooldowns, store.Field{Name: t.String(), Value: []byte(f.Class()), Until: until}, true)
+	s.cooled(t, until, now)
+	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
+}
+
+// credentialCooldown is how long a key of the gateway's own rests that was
+// refused or is out of quota: long enough to ask it rarely, short enough that
+// a repaired one comes back by itself.
+const credentialCooldown = 5 * time.Minute
+
+func bare(t recovery.Target) recovery.Target { t.Key = ""; return t }

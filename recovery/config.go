@@ -1,0 +1,100 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Mode says how much the gateway may do to a request.
+type Mode string
+
+// The modes, from most to least.
+const (
+	ModeAct      Mode = "act"      // recover, and guide the model
+	ModeAnnotate Mode = "annotate" // guide the model only: no recovery beyond one attempt
+	ModeObserve  Mode = "observe"  // record what would have been done
+	ModeOff      Mode = "off"      // a plain proxy
+)
+
+// ParseMode reads a mode; ok is false for anything else.
+func ParseMode(s string) (m Mode, ok bool) {
+	switch m := Mode(s); m {
+	case ModeAct, ModeAnnotate, ModeObserve, ModeOff:
+		return m, true
+	}
+	return "", false
+}
+
+// Config bounds what the engine spends on one request.
+type Config struct {
+	Mode Mode `yaml:"mode"`
+	// Deadline bounds the time to the first byte for the client. A client's
+	// x-stainless-timeout takes its place for that request.
+	Deadline time.Duration `yaml:"deadline"`
+	// Attempts is all upstream attempts of one request: retries, moves, re-asks.
+	Attempts int `yaml:"attempts"`
+	// BackoffMin and BackoffMax bound the full jitter between blind resends.
+	BackoffMin time.Duration `yaml:"backoff_min"`
+	BackoffMax time.Duration `yaml:"backoff_max"`
+	// RateLimitWait is the first wait after a rate limit without a hint; it doubles.
+	RateLimitWait time.Duration `yaml:"rate_limit_wait"`
+	// WaitSame is the longest wait on the same target while another exists.
+	WaitSame time.Duration `yaml:"wait_same"`
+	// WaitMax is the longest wait when nothing else is left.
+	WaitMax time.Duration `yaml:"wait_max"`
+	// ExtraInput bounds the extra billable work of one request, in units of its
+	// own input: parallel starts and continuations, each of which sends it once more.
+	ExtraInput int `yaml:"extra_input"`
+	// Parallel bounds parallel starts, the only extra billable work of the
+	// failure path.
+	Parallel ParallelConfig `yaml:"parallel"`
+}
+
+// ParallelConfig bounds parallel starts.
+type ParallelConfig struct {
+	Enabled   bool    `yaml:"enabled"`
+	MaxTokens int     `yaml:"max_tokens"` // no parallel start above this many estimated input tokens
+	MaxShare  float64 `yaml:"max_share"`  // of all requests, over a sliding window
+	Burst     int     `yaml:"burst"`      // parallel starts allowed before the share applies
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{
+		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
+		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
+		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1,
+		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if _, ok := ParseMode(string(c.Mode)); !ok {
+		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", c.Mode))
+	}
+	if c.Attempts < 1 || c.Attempts > 100 {
+		errs = append(errs, errors.New("attempts: must be between 1 and 100"))
+	}
+	if c.Deadline <= 0 {
+		errs = append(errs, errors.New("deadline: must be positive"))
+	}
+	if c.BackoffMin <= 0 || c.BackoffMax < c.BackoffMin {
+		errs = append(errs, errors.New("backoff_min: must be positive and at most backoff_max"))
+	}
+	if c.RateLimitWait <= 0 || c.WaitSame < 0 || c.WaitMax < 0 {
+		errs = append(errs, errors.New("rate_limit_wait: waits must not be negative"))
+	}
+	if c.ExtraInput < 0 || c.ExtraInput > 10 {
+		errs = append(errs, errors.New("extra_input: must be between 0 and 10"))
+	}
+	if c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1 {
+		errs = append(errs, errors.New("parallel.max_share: must be between 0 and 1"))
+	}
+	if c.Parallel.MaxTokens < 0 || c.Parallel.Burst < 0 {
+		errs = append(errs, errors.New("parallel.max_tokens: must not be negative"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,349 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Stage prepares an exchange once, before the first attempt. An error rejects
+// the request; "cannot help" is nil.
+type Stage interface {
+	Prepare(ctx context.Context, x *Exchange) error
+}
+
+// Attempt describes one upstream attempt. It is immutable: a parallel attempt
+// shares nothing else with the exchange.
+type Attempt struct {
+	Number      int
+	Target      Candidate
+	Body        []byte  // what goes upstream
+	Edited      bool    // Body differs from the client's bytes
+	Resume      *Resume // nil for an answer from its beginning
+	Plain       bool    // pass whatever comes, as a plain proxy would
+	AcceptEmpty bool
+	Deadline    time.Time // of the first byte for the client
+}
+
+// Resume continues an answer of which the client already has the beginning.
+type Resume struct {
+	Sent    string // text that the client has
+	Prefill bool   // Body asks to continue Sent; otherwise the answer begins anew and must repeat it
+}
+
+// Sender makes exactly one upstream attempt; it never retries and never
+// decides. Send returns once the attempt's first meaningful event, or its
+// complete answer, has arrived; exactly one of the results is nil. Cancelling
+// ctx ends the attempt and, until Deliver returned, its answer.
+type Sender interface {
+	Send(ctx context.Context, a Attempt) (Answer, *Failure)
+}
+
+// Answer is an attempt that has begun to answer. Exactly one of Deliver and
+// Discard is called, once.
+type Answer interface {
+	// Deliver hands the answer to the client and returns nil when it was
+	// complete. stalled (may be nil) is called, in a goroutine of its own, when
+	// the answer pauses too long after text was sent.
+	Deliver(ctx context.Context, stalled Stalled) *Failure
+	// Discard drops the answer.
+	Discard()
+	// Usage is what the upstream reported, after Deliver; the time is that of
+	// the first meaningful event since the attempt began.
+	Usage() (u Usage, firstToken time.Duration)
+}
+
+// Stalled is told what the client has so far. It may start another attempt
+// while ctx lasts (it ends when the answer goes on by itself) and, once that
+// has begun to answer, call take: true means that the paused answer is given
+// up and its Deliver returns.
+type Stalled func(ctx context.Context, sent string, take func() bool)
+
+// Status says whether a target may be asked now.
+type Status struct {
+	Ready   bool
+	Cooling bool      // a limit is known to last until Until
+	Open    bool      // its breaker is open, or half-open with enough probes under way
+	Until   time.Time // when to look again
+}
+
+// Ticket is a place for one attempt at a target, to be given back by Done.
+type Ticket struct {
+	Place  Place
+	Target Target
+	Resend bool
+	Probe  bool
+	Ramp   bool
+}
+
+// Place takes a ticket back, exactly once.
+type Place interface {
+	Done(t Ticket, o Outcome)
+}
+
+// Outcome is how an attempt ended, as a breaker sees it: neither success nor
+// failure is neutral (the client left).
+type Outcome struct {
+	Success bool
+	Failure *Failure
+	Client  bool // the client's own credential: its limits are its own
+}
+
+// Health knows which targets may be asked now. Safe for concurrent use; no I/O.
+type Health interface {
+	Check(t Target) Status
+	// Begin takes a place for an attempt. resend asks for one of the few blind
+	// resends; force takes it whatever the status.
+	Begin(t Target, resend, force bool) (Ticket, Status)
+}
+
+// Knowledge remembers what targets refuse, and their pace. Safe for concurrent use; no I/O.
+type Knowledge interface {
+	// Edits returns the edits that requests to this target are known to need.
+	Edits(t Target) []Edit
+	Learn(t Target, edits []Edit)
+	Forget(t Target)
+}
+
+// Pace knows how long targets take to their first token. Safe for concurrent use.
+type Pace interface {
+	// Limit is the silence after which an alternative may start; 0 is never.
+	Limit(x *Exchange, c Candidate, alternative bool) time.Duration
+	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
+	// Allow takes one parallel start out of the budget.
+	Allow(x *Exchange) bool
+}
+
+// Keeper remembers on which target a failed-over session stays. Safe for concurrent use.
+type Keeper interface {
+	Keep(pin string, t Target)
+}
+
+// Engine runs exchanges. It is immutable and safe for concurrent use.
+type Engine struct {
+	Config     Config
+	Stages     []Stage
+	Strategies []Strategy
+	Classifier Classifier
+	Health     Health
+	Knowledge  Knowledge
+	Pace       Pace
+	Keeper     Keeper
+	Observer   Observer
+}
+
+// ErrNoTarget rejects a request whose model nothing serves.
+var ErrNoTarget = errors.New("no target serves this model")
+
+// Run answers one exchange: nil when the client got a complete answer. A
+// failure is the last real one of an upstream, for the caller to deliver; an
+// error of ctx means that the client left.
+func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
+	for _, st := range e.Stages {
+		if err := st.Prepare(ctx, x); err != nil {
+			return nil, err
+		}
+	}
+	if len(x.Candidates) == 0 {
+		return nil, ErrNoTarget
+	}
+	patience := e.Config.Deadline
+	if x.Patience > 0 {
+		patience = x.Patience
+	}
+	x.deadline = x.Started.Add(patience)
+
+	r := run{Engine: e, x: x, sender: s, patience: patience}
+	next := Action{Target: e.firstReady(x)}
+	for {
+		answer, f := r.attempt(ctx, next)
+		for answer != nil {
+			answer, f = r.deliver(ctx, answer)
+			if answer == nil && f == nil {
+				r.succeeded()
+				return nil, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		var ok bool
+		if next, ok = r.plan(f); !ok {
+			return r.giveUp(f), nil
+		}
+		r.prev = f
+		if !r.pause(ctx, next.Wait) {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// firstReady is the first candidate that may be asked, else the first.
+func (e *Engine) firstReady(x *Exchange) int {
+	for i := range x.Candidates {
+		if e.Health.Check(x.Candidates[i].Target).Ready {
+			return i
+		}
+	}
+	return 0
+}
+
+// run is one Engine.Run: the exchange's owning goroutine.
+type run struct {
+	*Engine
+	x      *Exchange
+	sender Sender
+	live   *racer // the attempt that answers
+
+	patience time.Duration
+	prev     *Failure // what the attempt under way answers to; nil for the first
+	cut      *Failure // the first failure after text was sent
+	spent    bool     // no further attempt may be made
+}
+
+// plan asks the failure's strategies for the next action, within the limits.
+func (r *run) plan(f *Failure) (Action, bool) {
+	x := r.x
+	if f.Released >= ReleasedCall || f.Spec == nil || r.spent {
+		return Action{}, false
+	}
+	plan := f.Spec.Plan
+	if f.Released == ReleasedText {
+		// Whatever failed since: the client has the beginning of an answer, and
+		// only its continuation can complete that.
+		plan = []string{"resume"}
+		x.deadline = time.Now().Add(r.patience)
+	}
+	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64}
+	if x.Mode != ModeAct {
+		r.observe(s, f)
+		return Action{}, false
+	}
+	if len(x.Attempts) >= r.Config.Attempts {
+		return Action{}, false
+	}
+	for _, name := range plan {
+		for _, st := range r.Strategies {
+			if st.Name() != name {
+				continue
+			}
+			a, ok := st.Propose(s, f)
+			if !ok || s.Now.Add(a.Wait).After(x.deadline) {
+				continue
+			}
+			a.Strategy = name
+			r.take(a, f)
+			return a, true
+		}
+	}
+	return Action{}, false
+}
+
+// observe records what act mode would have done.
+func (r *run) observe(s *Situation, f *Failure) {
+	for _, name := range f.Spec.Plan {
+		for _, st := range r.Strategies {
+			if st.Name() != name {
+				continue
+			}
+			if a, ok := st.Propose(s, f); ok {
+				ev := r.event(EventRecoveryAttempt, f)
+				ev.Strategy, ev.Wait, ev.Observed = name, a.Wait, true
+				r.Observer.Observe(ev)
+				return
+			}
+		}
+	}
+}
+
+// take books an action: edits, waits, and the event.
+func (r *run) take(a Action, f *Failure) {
+	x := r.x
+	c := &x.Candidates[a.Target]
+	if len(a.Edits) > 0 {
+		c.Edits = append(c.Edits, a.Edits...)
+	}
+	if a.Plain {
+		x.plain = true
+		r.Knowledge.Forget(f.Target)
+	}
+	if a.Wait > 0 && !a.Resend {
+		c.Waits++
+	}
+	if a.Resume != nil {
+		x.extra++
+	}
+	x.act(a.Strategy)
+	ev := r.event(EventRecoveryAttempt, f)
+	ev.Strategy, ev.Wait = a.Strategy, a.Wait
+	r.Observer.Observe(ev)
+}
+
+// pause waits d, unless the client leaves first.
+func (r *run) pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// succeeded settles what the answer proves.
+func (r *run) succeeded() {
+	x, c := r.x, &r.x.Candidates[r.live.choice]
+	if len(c.Edits) > 0 {
+		r.Knowledge.Learn(c.Target, c.Edits)
+	}
+	if x.Pin != "" && r.live.choice > 0 {
+		r.Keeper.Keep(x.Pin, c.Target)
+	}
+	if r.live.choice > 0 && c.Rank > x.Candidates[0].Rank {
+		ev := r.event(EventFallbackUsed, nil)
+		ev.Target = c.Target
+		r.Observer.Observe(ev)
+	}
+	if len(x.Attempts) > 1 && len(x.actions) > 0 {
+		ev := r.event(EventRecoverySuccess, nil)
+		ev.Target = c.Target
+		r.Observer.Observe(ev)
+	}
+}
+
+// giveUp chooses the failure that the client sees: the last real one of an
+// upstream, unless bytes are out.
+func (r *run) giveUp(f *Failure) *Failure {
+	switch {
+	case r.cut != nil:
+		// What a continuation met is not what happened to the answer.
+		released := f.Released
+		f = r.cut
+		f.Released = max(f.Released, released)
+	case f.Signal.Status == 0 && r.x.last != nil:
+		f = r.x.last
+	}
+	ev := r.event(EventRecoveryFailed, f)
+	if r.x.Mode == ModeAct {
+		r.Observer.Observe(ev)
+	}
+	return f
+}
+
+func (r *run) event(name EventName, f *Failure) Event {
+	x := r.x
+	ev := Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
+		Attempt: len(x.Attempts), Mode: x.Mode, Streamed: x.Streaming, Cost: x.spent}
+	if f != nil {
+		ev.Target, ev.Class, ev.Rule, ev.Status = f.Target, f.Class(), f.Rule, f.Signal.Status
+		if f.Err != nil {
+			ev.Cause = f.Err.Error()
+		}
+	}
+	return ev
+}

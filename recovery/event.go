@@ -1,0 +1,64 @@
+package recovery
+
+import "time"
+
+// EventName is the stable name of a kind of event.
+type EventName string
+
+// The events of the failure path.
+const (
+	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows
+	EventRecoverySuccess EventName = "error_recovery_success" // a request that had failed was answered
+	EventRecoveryFailed  EventName = "error_recovery_failed"  // all is spent; the client got an error
+	EventStreamResumed   EventName = "stream_resumed"
+	EventTargetCooled    EventName = "target_cooled"
+	EventFallbackUsed    EventName = "fallback_used"
+	EventBreakerOpened   EventName = "breaker_opened"
+	EventBreakerClosed   EventName = "breaker_closed"
+	EventRequestDone     EventName = "request_done" // every request, once; metrics and the access log read it
+)
+
+// Event is one thing that happened, without any prompt or answer text.
+// Zero fields are left out when it is rendered. Values are copied freely and never changed.
+type Event struct {
+	Name     EventName
+	Time     time.Time
+	Request  string // request id
+	Session  string
+	Target   Target
+	Model    string // as the client named it
+	Attempt  int
+	Class    Class
+	Rule     string
+	Strategy string
+	Status   int
+	Streamed bool
+	Wait     time.Duration // planned wait before the next attempt
+	Until    time.Time     // end of a cool-down or an open breaker
+	Duration time.Duration // of the attempt, or of the request
+	TTFB     time.Duration // first byte of the answer for the client
+	Recovery string        // what was done, as in X-Rebound-Recovery
+	Mode     Mode
+	Observed bool // recorded only: observe mode kept the action from being taken
+	Cause    string
+	Cost     Usage // spent beyond the final answer
+	Usage    Usage // of the final answer, as reported
+	Client   string
+	Attempts []Record // of request_done: all attempts, in the order of their start; never changed afterwards
+}
+
+// Usage is tokens as an upstream reported them.
+type Usage struct {
+	Input, Output, CacheRead, CacheWrite, Reasoning int
+}
+
+// Add returns the sum of both.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+}
+
+// Observer learns of events. Observe never blocks, never fails a request, and
+// is safe for concurrent use.
+type Observer interface {
+	Observe(Event)
+}

@@ -1,0 +1,98 @@
+package recovery
+
+import (
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Exchange is one client request and all that happened to it. One goroutine
+// owns it; parallel attempts get copies of what they need. Body never changes.
+type Exchange struct {
+	ID          string
+	Body        *transcript.Body
+	Model       string // as the client named it
+	Credential  string // label of the client's own credential, as used in target keys
+	Session     string // empty on the first request of a conversation
+	Affinity    uint64 // equal for requests that share a prompt prefix; 0 is none
+	Pin         string // session and turn: a failover is kept while it lasts; empty without a session
+	Mode        Mode
+	Streaming   bool
+	ClientRetry int           // x-stainless-retry-count: the client's own retry of the request before
+	Patience    time.Duration // the client's own time-out, 0 when it did not say
+	Started     time.Time
+
+	// Candidates are the targets that serve this request, in order of
+	// preference, with what was tried of each.
+	Candidates []Choice
+	// Attempts are all attempts so far, in order of their start.
+	Attempts []Record
+
+	deadline time.Time
+	actions  []string // what was done, for X-Rebound-Recovery
+	spent    Usage    // of attempts that did not become the answer
+	extra    int      // continuations and parallel starts, in units of the request's own input
+	plain    bool     // learned edits are off: a target refused what they made
+	empties  int      // empty answers so far
+	answered Target   // where the answer came from
+	usage    Usage    // of the answer
+	last     *Failure // last failure that an upstream itself gave, for the client
+}
+
+// Choice is a candidate within one exchange.
+type Choice struct {
+	Candidate
+	Tries     int    // attempts made
+	Waits     int    // waits for this target
+	Silent    bool   // an attempt was never answered
+	Excluded  bool   // asking again cannot help this request
+	NoPrefill bool   // it refused to continue a given beginning
+	Replayed  bool   // a replay was tried and diverged
+	Edits     []Edit // found necessary by this exchange
+	LastClass Class
+}
+
+// Record is one attempt of an exchange.
+type Record struct {
+	Target   Target
+	Class    Class // empty for the attempt that answered
+	Strategy string
+	Parallel bool
+	Started  time.Time
+	Duration time.Duration
+}
+
+// Edit changes one top-level field, or the roles, of the copy that goes upstream.
+type Edit struct {
+	Field  string `json:"field"`            // the field that is changed
+	Rename string `json:"rename,omitempty"` // its new name
+	Drop   bool   `json:"drop,omitempty"`   // take it out
+	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
+	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
+}
+
+// Actions returns what was done so far, for the response header.
+func (x *Exchange) Actions() []string { return x.actions }
+
+// Tried reports how many attempts were made.
+func (x *Exchange) Tried() int { return len(x.Attempts) }
+
+// AcceptEmpty reports whether an empty answer is delivered: the second one is.
+func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }
+
+// Extra is the spending so far on continuations and parallel starts, in units
+// of the request's own input.
+func (x *Exchange) Extra() int { return x.extra }
+
+// Settled returns where the answer came from, what it used, and what was spent beyond it.
+func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
+
+// act notes an action for the response header, once.
+func (x *Exchange) act(name string) {
+	for _, a := range x.actions {
+		if a == name {
+			return
+		}
+	}
+	x.actions = append(x.actions, name)
+}

@@ -1,0 +1,111 @@
+package learn
+
+import (
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// BoardFacts is the board that replicas share; a field is an upstream's model.
+const BoardFacts = "facts"
+
+// Board is the shared state as this package needs it.
+type Board interface {
+	Lookup(board, field string) (store.Field, bool)
+	Post(board string, f store.Field, max bool)
+	Remove(board, field string)
+}
+
+// fact is the value of a field. Edits are few: one per refused field.
+type fact struct {
+	Edits   []recovery.Edit `json:"edits,omitempty"`
+	Reasons bool            `json:"reasons,omitempty"`
+}
+
+// maxEdits bounds what is remembered of one model.
+const maxEdits = 32
+
+// Facts remember what targets refuse. Safe for concurrent use.
+type Facts struct {
+	board Board
+	ttl   atomic.Int64
+}
+
+var _ recovery.Knowledge = (*Facts)(nil)
+
+// NewFacts returns facts that are kept on board for ttl.
+func NewFacts(board Board, ttl time.Duration) *Facts {
+	f := &Facts{board: board}
+	f.ttl.Store(int64(ttl))
+	return f
+}
+
+// Reconfigure sets the lifetime of facts learnt from now on.
+func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
+
+func field(t recovery.Target) string { return t.Upstream + "/" + t.Model }
+
+func (f *Facts) get(t recovery.Target) fact {
+	v, ok := f.board.Lookup(BoardFacts, field(t))
+	if !ok || time.Now().After(v.Until) {
+		return fact{}
+	}
+	var got fact
+	if json.Unmarshal(v.Value, &got) != nil {
+		return fact{} // not ours
+	}
+	return got
+}
+
+func (f *Facts) put(t recovery.Target, v fact) {
+	if len(v.Edits) == 0 && !v.Reasons {
+		f.board.Remove(BoardFacts, field(t))
+		return
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return
+	}
+	f.board.Post(BoardFacts, store.Field{Name: field(t), Value: raw, Until: time.Now().Add(time.Duration(f.ttl.Load()))}, false)
+}
+
+// Edits returns the edits that requests to this target are known to need.
+func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
+
+// Learn adds edits that made a target accept a request.
+func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit) {
+	v := f.get(t)
+	for _, e := range edits {
+		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role })
+		if i >= 0 {
+			v.Edits[i] = e
+		} else if len(v.Edits) < maxEdits {
+			v.Edits = append(v.Edits, e)
+		}
+	}
+	f.put(t, v)
+}
+
+// Forget drops the edits of a target that refused what they made.
+func (f *Facts) Forget(t recovery.Target) {
+	v := f.get(t)
+	if len(v.Edits) > 0 {
+		v.Edits = nil
+		f.put(t, v)
+	}
+}
+
+// Reasons reports whether the target was seen to reason before it answers.
+func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
+
+// SawReasoning remembers that it does.
+func (f *Facts) SawReasoning(t recovery.Target) {
+	if v := f.get(t); !v.Reasons {
+		v.Reasons = true
+		f.put(t, v)
+	}
+}

@@ -1,0 +1,166 @@
+package learn
+
+import (
+	"math/bits"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Pace knows how long targets take to their first token, by input size, and
+// keeps the budget of parallel starts. Safe for concurrent use.
+type Pace struct {
+	facts *Facts
+
+	mu       sync.Mutex
+	cfg      FirstTokenConfig
+	parallel recovery.ParallelConfig
+	samples  map[paceKey]*ring
+	window   [2]struct{ requests, started int } // this period and the one before
+	period   int64
+}
+
+var _ recovery.Pace = (*Pace)(nil)
+
+type paceKey struct {
+	target   recovery.Target
+	size     int8 // bits of the estimated input
+	streamed bool
+}
+
+// ring holds the newest first-token times of one key.
+type ring struct {
+	d    [64]time.Duration
+	n    int
+	next int
+	p95  time.Duration
+}
+
+const (
+	maxPaces = 4096
+	// enough samples before a p95 says anything.
+	enough = 20
+	// sharePeriod is the period over which the share of parallel starts is kept.
+	sharePeriod = 10 * time.Minute
+)
+
+// NewPace returns a pace that has seen nothing.
+func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
+	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{}}
+}
+
+// Reconfigure applies new limits; samples stay.
+func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfig) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg, p.parallel = cfg, parallel
+}
+
+func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
+	t := c.Target
+	t.Key = ""
+	return paceKey{t, int8(bits.Len(uint(x.Body.EstimateTokens()))), x.Streaming}
+}
+
+// Limit is the silence after which an alternative may start: three times the
+// target's p95 for that input size, at least a bound that grows with the
+// input. 0 is never: local servers and slow service tiers take their time.
+func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative bool) time.Duration {
+	if c.Local || slowTier(x.Body.ServiceTier()) {
+		return 0
+	}
+	p.mu.Lock()
+	p.count(time.Now(), 1, 0)
+	cfg := p.cfg
+	tokens := x.Body.EstimateTokens()
+	limit := cfg.Min
+	if !alternative {
+		limit = max(limit, cfg.SameAfter)
+	}
+	limit += time.Duration((tokens+cfg.PerTokens-1)/cfg.PerTokens) * time.Second
+	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
+		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
+	}
+	p.mu.Unlock()
+	if x.Body.Reasoning() || matches(cfg.ReasoningModels, c.Model) || p.facts.Reasons(c.Target) {
+		limit = max(limit, cfg.Reasoning+time.Duration((tokens+cfg.PerTokens-1)/cfg.PerTokens)*time.Second)
+	}
+	return limit
+}
+
+func slowTier(tier string) bool { return tier == "flex" || tier == "batch" }
+
+func matches(patterns []string, model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	for _, p := range patterns {
+		if ok, _ := path.Match(strings.ToLower(p), name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Observe books the time to the first token of an answer.
+func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken time.Duration, u recovery.Usage) {
+	if u.Reasoning > 0 {
+		p.facts.SawReasoning(c.Target)
+	}
+	if firstToken <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := key(x, c)
+	r, ok := p.samples[k]
+	if !ok {
+		if len(p.samples) >= maxPaces {
+			for old := range p.samples {
+				delete(p.samples, old)
+				break
+			}
+		}
+		r = &ring{}
+		p.samples[k] = r
+	}
+	r.d[r.next] = firstToken
+	r.next = (r.next + 1) % len(r.d)
+	r.n = min(r.n+1, len(r.d))
+	if r.next%8 == 0 {
+		sorted := slices.Sorted(slices.Values(r.d[:r.n]))
+		r.p95 = sorted[len(sorted)*95/100]
+	}
+}
+
+// Allow takes one parallel start out of the budget: none for large inputs,
+// and no more than a share of all requests.
+func (p *Pace) Allow(x *recovery.Exchange) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count(time.Now(), 0, 0)
+	requests := p.window[0].requests + p.window[1].requests
+	started := p.window[0].started + p.window[1].started
+	allowed := max(p.parallel.Burst, int(p.parallel.MaxShare*float64(requests)))
+	if x.Body.EstimateTokens() > p.parallel.MaxTokens || started >= allowed {
+		return false
+	}
+	p.count(time.Now(), 0, 1)
+	return true
+}
+
+func (p *Pace) count(now time.Time, requests, started int) {
+	switch n := now.UnixNano() / int64(sharePeriod); n - p.period {
+	case 0:
+	case 1:
+		p.window[1], p.window[0] = p.window[0], struct{ requests, started int }{}
+		p.period = n
+	default:
+		p.window = [2]struct{ requests, started int }{}
+		p.period = n
+	}
+	p.window[0].requests += requests
+	p.window[0].started += started
+}

@@ -1,0 +1,66 @@
+package route
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Model maps a client's model name to targets.
+type Model struct {
+	// Targets in order of preference. Each entry has the rank of its position
+	// unless it names one.
+	Targets []Target `yaml:"targets"`
+	// FallbackFor names the classes that, besides outages and limits, may move
+	// to a later target. Content policy is not among them by default: sending
+	// refused content elsewhere is the operator's decision.
+	FallbackFor []recovery.Class `yaml:"fallback_for"`
+}
+
+// Target is one place that serves a model.
+type Target struct {
+	Upstream string  `yaml:"upstream"`
+	Model    string  `yaml:"model"`  // the upstream's name; empty: as the client named it
+	Rank     *int    `yaml:"rank"`   // default: position in the list
+	Weight   float64 `yaml:"weight"` // share within a rank, default 1
+	Window   int     `yaml:"window"` // context window in tokens, 0 when unknown
+	Prefill  string  `yaml:"prefill"`
+}
+
+// DefaultFallbackFor is used by models that do not name their own list.
+func DefaultFallbackFor() []recovery.Class { return []recovery.Class{recovery.ModelNotFound} }
+
+// Validate reports everything that is wrong, as one joined error; each message
+// begins with the key. Upstream names are checked by the composer.
+func (m Model) Validate() error {
+	var errs []error
+	if len(m.Targets) == 0 {
+		errs = append(errs, errors.New("targets: at least one is needed"))
+	}
+	for i, t := range m.Targets {
+		if t.Upstream == "" {
+			errs = append(errs, fmt.Errorf("targets[%d].upstream: is needed", i))
+		}
+		if t.Weight < 0 {
+			errs = append(errs, fmt.Errorf("targets[%d].weight: must not be negative", i))
+		}
+		if t.Window < 0 {
+			errs = append(errs, fmt.Errorf("targets[%d].window: must not be negative", i))
+		}
+		if t.Rank != nil && *t.Rank < 0 {
+			errs = append(errs, fmt.Errorf("targets[%d].rank: must not be negative", i))
+		}
+		switch recovery.Prefill(t.Prefill) {
+		case "", recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
+		default:
+			errs = append(errs, fmt.Errorf("targets[%d].prefill: %q is none of none, assistant, prefix, continue_final_message", i, t.Prefill))
+		}
+	}
+	for i, c := range m.FallbackFor {
+		if c != recovery.ModelNotFound && c != recovery.ContentPolicy && c != recovery.InvalidRequest {
+			errs = append(errs, fmt.Errorf("fallback_for[%d]: %q is none of model_not_found, content_policy, invalid_request", i, c))
+		}
+	}
+	return errors.Join(errs...)
+}

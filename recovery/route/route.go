@@ -1,0 +1,216 @@
+package route
+
+import (
+	"cmp"
+	"context"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Upstream is what routing needs to know of an upstream.
+type Upstream struct {
+	Name        string
+	Keys        []Key // own credentials; none: the client's or none at all
+	Passthrough bool
+	Prefill     recovery.Prefill
+	Local       bool
+}
+
+// Key is the label and weight of one credential.
+type Key struct {
+	Name   string
+	Weight float64
+}
+
+// Table is the model map. It is immutable and safe for concurrent use; pins
+// outlive it, so they are handed in.
+type Table struct {
+	upstreams map[string]Upstream
+	models    map[string]Model
+	fallback  string // upstream of models that are not mapped
+	pins      *Pins
+}
+
+// New builds a table. Every upstream that a model names must exist; configs checks that.
+func New(upstreams []Upstream, models map[string]Model, fallback string, pins *Pins) *Table {
+	t := &Table{upstreams: map[string]Upstream{}, models: models, fallback: fallback, pins: pins}
+	for _, u := range upstreams {
+		t.upstreams[u.Name] = u
+	}
+	return t
+}
+
+var _ recovery.Stage = (*Table)(nil)
+
+// Names returns the configured model names, sorted.
+func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
+
+// Mapped reports whether a model name is configured.
+func (t *Table) Mapped(model string) bool { _, ok := t.models[model]; return ok }
+
+// Prepare sets the exchange's candidates.
+func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
+	x.Candidates = t.Candidates(x.Model, x.Credential, x.Affinity)
+	if x.Pin == "" || len(x.Candidates) < 2 {
+		return nil
+	}
+	if pinned, ok := t.pins.get(x.Pin); ok {
+		i := slices.IndexFunc(x.Candidates, func(c recovery.Choice) bool { return c.Target == pinned })
+		if i > 0 {
+			c := x.Candidates[i]
+			copy(x.Candidates[1:i+1], x.Candidates[:i])
+			x.Candidates[0] = c
+		}
+	}
+	return nil
+}
+
+// Candidates returns the targets for a model name, best first. credential
+// labels the client's own; affinity is what requests of one conversation share.
+func (t *Table) Candidates(model, credential string, affinity uint64) []recovery.Choice {
+	m, ok := t.models[model]
+	if !ok {
+		m = Model{Targets: []Target{{Upstream: t.fallback}}}
+	}
+	var list []recovery.Choice
+	for i, entry := range m.Targets {
+		list = t.expand(list, i, entry, m, model, credential)
+	}
+	if len(list) > 1 {
+		arrange(list, affinity)
+	}
+	return list
+}
+
+// expand appends the candidates of one entry: one for each key of its upstream.
+func (t *Table) expand(list []recovery.Choice, i int, entry Target, m Model, model, credential string) []recovery.Choice {
+	u := t.upstreams[entry.Upstream]
+	c := recovery.Choice{Candidate: recovery.Candidate{
+		Target: recovery.Target{Upstream: entry.Upstream, Model: cmp.Or(entry.Model, model)},
+		Rank:   i, Window: entry.Window, Local: u.Local, Client: u.Passthrough,
+		Prefill: cmp.Or(recovery.Prefill(entry.Prefill), u.Prefill),
+		Weight:  entry.Weight,
+	}}
+	if entry.Rank != nil {
+		c.Rank = *entry.Rank
+	}
+	if c.Weight == 0 {
+		c.Weight = 1
+	}
+	if i > 0 {
+		c.Fallback = m.FallbackFor
+		if c.Fallback == nil {
+			c.Fallback = DefaultFallbackFor()
+		}
+	}
+	if len(u.Keys) == 0 {
+		if u.Passthrough {
+			c.Key = credential
+		}
+		return append(list, c)
+	}
+	share := c.Weight / float64(len(u.Keys))
+	for _, k := range u.Keys {
+		c.Key = k.Name
+		c.Weight = share
+		if k.Weight > 0 {
+			c.Weight *= k.Weight
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// arrange sorts by rank and, within a rank, by weighted rendezvous hashing
+// (Schindelhauer and Schomaker, 2005): a conversation keeps its target as long
+// as that exists, and shares follow the weights.
+func arrange(list []recovery.Choice, affinity uint64) {
+	scores := make(map[recovery.Target]float64, len(list))
+	for i := range list {
+		h := fnv.New64a()
+		var seed [8]byte
+		for b := range seed {
+			seed[b] = byte(affinity >> (8 * b))
+		}
+		h.Write(seed[:])
+		h.Write([]byte(list[i].Target.String()))
+		u := (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
+		scores[list[i].Target] = -list[i].Weight / math.Log(u)
+	}
+	slices.SortStableFunc(list, func(a, b recovery.Choice) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(scores[b.Target], scores[a.Target]), strings.Compare(a.Key, b.Key))
+	})
+}
+
+// mix spreads a hash over all bits (the finaliser of splitmix64).
+func mix(h uint64) uint64 {
+	h ^= h >> 30
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 27
+	h *= 0x94d049bb133111eb
+	return h ^ h>>31
+}
+
+// Pins remember where failed-over sessions stay: until the turn ends (a pin's
+// name contains the turn) or five minutes pass. They are bounded, local to the
+// process and safe for concurrent use.
+type Pins struct {
+	mu   sync.Mutex
+	pins map[string]pin
+}
+
+type pin struct {
+	target recovery.Target
+	until  time.Time
+}
+
+const (
+	pinFor  = 5 * time.Minute
+	maxPins = 10_000
+)
+
+var _ recovery.Keeper = (*Pins)(nil)
+
+// Keep makes the session and turn that name stands for stay at t.
+func (p *Pins) Keep(name string, t recovery.Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.pins == nil {
+		p.pins = map[string]pin{}
+	}
+	if len(p.pins) >= maxPins {
+		for k, v := range p.pins {
+			if now.After(v.until) {
+				delete(p.pins, k)
+			}
+		}
+		for k := range p.pins {
+			if len(p.pins) < maxPins {
+				break
+			}
+			delete(p.pins, k)
+		}
+	}
+	if old, ok := p.pins[name]; ok && old.target == t && now.Before(old.until) {
+		return // it ends five minutes after the failover, not after the last request
+	}
+	p.pins[name] = pin{t, now.Add(pinFor)}
+}
+
+func (p *Pins) get(name string) (recovery.Target, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, ok := p.pins[name]
+	if !ok || time.Now().After(v.until) {
+		return recovery.Target{}, false
+	}
+	return v.target, true
+}

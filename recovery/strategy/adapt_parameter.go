@@ -1,0 +1,90 @@
+package strategy
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// AdaptParameter renames or drops a field that a target refuses. Only fields
+// that do not change what the client asked for are dropped: sampling and effort.
+type AdaptParameter struct{}
+
+// Name is the name that plans use.
+func (AdaptParameter) Name() string { return "adapt_parameter" }
+
+// Propose implements recovery.Strategy.
+func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	x := s.Exchange
+	i := s.Current(f)
+	c := &x.Candidates[i]
+	names := f.Facts.Params
+	if f.Facts.Param != "" {
+		names = append([]string{f.Facts.Param}, names...)
+	}
+	var edits []recovery.Edit
+	for _, name := range names {
+		e, ok := adapt(x, name, f)
+		if !ok {
+			return recovery.Action{}, false // one of several cannot be helped: neither can the request
+		}
+		if e.Field != "" && edited(c, e.Field) {
+			continue
+		}
+		edits = append(edits, e)
+	}
+	if len(edits) == 0 {
+		return recovery.Action{}, false
+	}
+	return recovery.Action{Target: i, Edits: edits}, true
+}
+
+// adapt finds the edit for one refused field.
+func adapt(x *recovery.Exchange, name string, f *recovery.Failure) (recovery.Edit, bool) {
+	if name == "max_tokens" || name == "max_completion_tokens" {
+		other := "max_completion_tokens"
+		if name == other {
+			other = "max_tokens"
+		}
+		_, has := x.Body.Field(name)
+		return recovery.Edit{Field: name, Rename: other}, has
+	}
+	if role, to, ok := refusedRole(x, name, f); ok {
+		return recovery.Edit{Role: role, Rename: to}, true
+	}
+	if _, has := x.Body.Field(name); has && droppable(name) {
+		return recovery.Edit{Field: name, Drop: true}, true
+	}
+	return recovery.Edit{}, false
+}
+
+// refusedRole recognises the refusal of the developer or system role.
+func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (role, to string, ok bool) {
+	if !strings.HasPrefix(name, "messages") && !strings.Contains(name, "role") {
+		return "", "", false
+	}
+	msg := strings.ToLower(f.Signal.Message)
+	switch {
+	case strings.Contains(msg, "developer") && x.Body.HasRole("developer"):
+		return "developer", "system", true
+	case strings.Contains(msg, "'system'") && x.Body.HasRole("system"):
+		return "system", "developer", true
+	}
+	return "", "", false
+}
+
+// droppable lists the fields whose absence changes how an answer is sampled,
+// how hard the model thinks, or how the request is labelled, but not what was
+// asked for: neither response_format, stop, n, tools and logit_bias, nor what
+// decides about money (service_tier) or about the shape of turns (parallel_tool_calls).
+func droppable(name string) bool {
+	switch name {
+	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
+		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
+		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking",
+		"stream_options", "store", "metadata", "user", "safety_identifier",
+		"prompt_cache_key", "prompt_cache_retention", "prediction":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,42 @@
+package recovery
+
+// Target is where an attempt goes: the key of breakers, cool-downs and
+// metrics. It is comparable and holds no secret: Key is a label.
+type Target struct {
+	Upstream string
+	Model    string
+	Key      string
+}
+
+// String renders the target as upstream/model, with the key's label if there is one.
+func (t Target) String() string {
+	s := t.Upstream + "/" + t.Model
+	if t.Key != "" {
+		s += "#" + t.Key
+	}
+	return s
+}
+
+// Prefill says how an upstream continues an answer whose beginning is given
+// as the last message.
+type Prefill string
+
+// The ways of prefill.
+const (
+	PrefillNone      Prefill = "none"                   // unknown or refused: never tried
+	PrefillAssistant Prefill = "assistant"              // a trailing assistant message (Anthropic, OpenRouter)
+	PrefillPrefix    Prefill = "prefix"                 // the same with "prefix": true (DeepSeek, Mistral)
+	PrefillContinue  Prefill = "continue_final_message" // vLLM's and SGLang's continue_final_message
+)
+
+// Candidate is a target together with what decisions need to know of it.
+type Candidate struct {
+	Target
+	Rank     int     // 0 is preferred; equal ranks share by weight
+	Weight   float64 // share within the rank
+	Window   int     // context window in tokens, 0 when unknown
+	Prefill  Prefill //
+	Local    bool    // on this machine or network: slow first tokens are normal
+	Client   bool    // spends the client's own credential
+	Fallback []Class // beyond availability, failures of these classes may move here from an earlier target; nil for the first rank
+}
