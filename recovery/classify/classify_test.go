@@ -1,0 +1,208 @@
+package classify_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/classify"
+)
+
+// rowsFile lets a person measure a file of rows that is not part of the tests.
+var rowsFile = flag.String("rows", "", "file of corpus rows to measure; reports only")
+
+// sample is one row of a corpus file.
+type sample struct {
+	ID      string            `json:"id"`
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`
+	Stream  bool              `json:"stream"`
+	Class   string            `json:"class"`
+	Facts   map[string]any    `json:"facts"`
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func (s sample) evidence() recovery.Evidence {
+	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: s.Status, Header: http.Header{}, Stream: s.Stream, Now: noon}
+	for k, v := range s.Headers {
+		ev.Header.Set(k, v)
+	}
+	if s.Stream {
+		ev.Phase = recovery.PhaseStream
+	}
+	ev.Body = s.Body
+	var text string
+	if json.Unmarshal(s.Body, &text) == nil {
+		ev.Body = []byte(text)
+	}
+	return ev
+}
+
+func load(t testing.TB, path string) []sample {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []sample
+	sc := bufio.NewScanner(f)
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var s sample
+		if err := json.Unmarshal(sc.Bytes(), &s); err != nil {
+			t.Fatalf("%s: %v: %s", path, err, sc.Text())
+		}
+		out = append(out, s)
+	}
+	if err := sc.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// score is what a run over rows found.
+type score struct {
+	rows, right    int
+	facts, factsOK int
+	extra          int
+	harmful        []string
+	wrong          []string
+	factsWrong     []string
+}
+
+// harmful reports the confusions that do damage: waiting for money, spending
+// on a throttle, cutting a history that was never too long.
+func harmful(want, got string) bool {
+	quota, rate, context := string(recovery.QuotaExhausted), string(recovery.RateLimit), string(recovery.ContextLengthExceeded)
+	return want == quota && got == rate || want == rate && got == quota || got == context && want != context
+}
+
+func measure(tb *classify.Table, rows []sample) score {
+	var sc score
+	for _, s := range rows {
+		d := tb.Classify(s.evidence())
+		got := string(d.Spec.Class)
+		sc.rows++
+		if got == s.Class {
+			sc.right++
+		} else {
+			sc.wrong = append(sc.wrong, fmt.Sprintf("%s: want %s, got %s by %s: %.300s", s.ID, s.Class, got, d.Rule, s.Body))
+			if harmful(s.Class, got) {
+				sc.harmful = append(sc.harmful, fmt.Sprintf("%s: want %s, got %s by %s", s.ID, s.Class, got, d.Rule))
+			}
+		}
+		stated := tb.Stated(s.evidence())
+		for name, want := range s.Facts {
+			sc.facts++
+			if sameFact(want, stated[name]) {
+				sc.factsOK++
+			} else {
+				sc.factsWrong = append(sc.factsWrong, fmt.Sprintf("%s: %s: want %v, got %v: %.400s", s.ID, name, want, stated[name], s.Body))
+			}
+		}
+		for name, got := range stated {
+			if _, expected := s.Facts[name]; !expected {
+				sc.extra++
+				if *rowsFile != "" {
+					sc.factsWrong = append(sc.factsWrong, fmt.Sprintf("%s: EXTRA %s = %v: %.400s", s.ID, name, got, s.Body))
+				}
+			}
+		}
+	}
+	return sc
+}
+
+func sameFact(want, got any) bool {
+	if w, ok := want.(float64); ok {
+		switch g := got.(type) {
+		case int:
+			return w == float64(g)
+		case int64:
+			return w == float64(g)
+		case float64:
+			return math.Abs(w-g) < 0.01
+		}
+		return false
+	}
+	return fmt.Sprint(want) == fmt.Sprint(got)
+}
+
+func TestRows(t *testing.T) {
+	if *rowsFile == "" {
+		t.Skip("no -rows")
+	}
+	sc := measure(classify.New(), load(t, *rowsFile))
+	fmt.Printf("class %d/%d = %.1f %%, facts %d/%d = %.1f %%, extra %d, harmful %d\n", sc.right, sc.rows, 100*float64(sc.right)/float64(sc.rows), sc.factsOK, sc.facts, 100*float64(sc.factsOK)/float64(max(1, sc.facts)), sc.extra, len(sc.harmful))
+	if testing.Verbose() {
+		fmt.Println(strings.Join(sc.wrong, "\n"))
+		fmt.Println("FACTS\n" + strings.Join(sc.factsWrong, "\n"))
+	}
+}
+
+// TestCorpus holds the whole table to what providers really sent. The rows of
+// the corpus that cannot be told from their bytes are named.
+func TestCorpus(t *testing.T) {
+	for _, c := range []struct {
+		file         string
+		class, facts float64
+	}{{"testdata/upstream_errors.jsonl", 0.98, 0.97}, {"testdata/more.jsonl", 1, 1}} {
+		sc := measure(classify.New(), load(t, c.file))
+		if got := float64(sc.right) / float64(sc.rows); got < c.class {
+			t.Errorf("%s: %d of %d classes right, want %.0f %%:\n%s", c.file, sc.right, sc.rows, 100*c.class, strings.Join(sc.wrong, "\n"))
+		}
+		if got := float64(sc.factsOK) / float64(sc.facts); got < c.facts {
+			t.Errorf("%s: %d of %d facts right, want %.0f %%:\n%s", c.file, sc.factsOK, sc.facts, 100*c.facts, strings.Join(sc.factsWrong, "\n"))
+		}
+		if len(sc.harmful) > 0 {
+			t.Errorf("%s: harmful confusions:\n%s", c.file, strings.Join(sc.harmful, "\n"))
+		}
+	}
+}
+
+// TestWrapping: what a gateway puts around an error must not change what it is.
+func TestWrapping(t *testing.T) {
+	tb := classify.New()
+	quote := func(b []byte) string { q, _ := json.Marshal(string(b)); return string(q) }
+	wrappers := map[string]func([]byte) string{
+		"message string": func(b []byte) string { return `{"error":{"message":` + quote(b) + `,"code":400}}` },
+		"message object": func(b []byte) string { return `{"object":"error","message":` + string(b) + `}` },
+		"error string":   func(b []byte) string { return `{"error":` + quote(b) + `}` },
+		"array":          func(b []byte) string { return `[` + string(b) + `]` },
+		"openrouter raw": func(b []byte) string {
+			return `{"error":{"message":"Provider returned error","metadata":{"raw":` + quote(b) + `,"provider_name":"x"}}}`
+		},
+		"litellm": func(b []byte) string {
+			return `{"error":{"message":` + quote([]byte("litellm.BadRequestError: OpenAIException - "+string(b))) + `,"type":null,"param":null}}`
+		},
+		"detail":       func(b []byte) string { return `{"detail":` + quote(b) + `}` },
+		"twice quoted": func(b []byte) string { return `{"error":{"message":` + quote([]byte(`{"error":`+quote(b)+`}`)) + `}}` },
+		"plain prefix": func(b []byte) string { return "Error from provider: " + string(b) },
+	}
+	for _, s := range load(t, "testdata/upstream_errors.jsonl") {
+		if s.Stream || len(s.Body) == 0 || s.Body[0] != '{' || s.Status >= 500 {
+			continue
+		}
+		ev := s.evidence()
+		want := tb.Classify(ev)
+		if want.Spec.Class == recovery.Unknown || want.Spec.Class == recovery.InvalidRequest {
+			continue
+		}
+		for name, wrap := range wrappers {
+			ev.Body = []byte(wrap(s.Body))
+			if got := tb.Classify(ev); got.Spec.Class != want.Spec.Class {
+				t.Errorf("%s in %s: got %s by %s, want %s by %s", s.ID, name, got.Spec.Class, got.Rule, want.Spec.Class, want.Rule)
+			}
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package classify
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// number is a number of a folded text, with the words around it up to its
+// neighbours. Numbers that are parts of names, versions, dates, addresses and
+// identifiers are not among them.
+type number struct {
+	value  int
+	unit   string // bytes, chars, pixels; "" is tokens, requests or unknown
+	before string
+	after  string
+	lead   string // the few bytes before it, other numbers included
+	at     int    // where it begins
+}
+
+var n0 *number // for says on a text that belongs to no number
+
+// says reports whether s contains one of the words.
+func (*number) says(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// follows reports whether the text after the number begins with one of the words.
+func (n *number) follows(words ...string) bool {
+	s := strings.TrimLeft(n.after, " )'")
+	for _, w := range words {
+		if strings.HasPrefix(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// limits reports whether the words say that the number is a bound.
+func (n *number) limits() bool {
+	near := tail(n.before, 64)
+	if n.follows("maximum", "token limit", "limit", "max ", "token context", "-token", "context", "tokens maximum", "tokens max", "tokens limit",
+		"token maximum") && !n.follows("maximum context length is") {
+		return true
+	}
+	if strings.HasSuffix(near, "> ") || strings.HasSuffix(near, ">= ") || n.inRange() {
+		return true
+	}
+	// The nearest word decides: "limit of", "is longer than the context length (".
+	bound := lastOf(near, "maximum", "max_seq_len", "max_model_len", "max ", "limit", "at most", "up to", "<=", "less than", "context length",
+		"context size", "context window", "window", "n_ctx", "allowed", "longer than", "greater than", "exceeds", "exceed ", "supports", "supported",
+		"only ", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")
+	spent := lastOf(near, "requested", "resulted in", "contains", "given", "got", "you sent", "has ", "have ", "current length", "total of",
+		"token count", "prompt is", "too long:", "keep the first", "take ", "used", "received", "n_keep", "your input", "your prompt", "your request",
+		"实际", "当前", "is too large:")
+	return bound >= 0 && bound > spent
+}
+
+// lowEnd reports whether the number is the lower end of such a range.
+func (n *number) lowEnd() bool {
+	return strings.HasSuffix(n.lead, "[") || strings.HasSuffix(n.lead, "between ") || strings.HasSuffix(n.lead, "from ")
+}
+
+// inRange reports whether the number is the upper end of "[1, 8192]" or "between 1 and 8192".
+func (n *number) inRange() bool {
+	lead := strings.TrimRight(n.lead, " ")
+	for _, sep := range [...]string{",", " and", " to", "~", "-"} {
+		head, ok := strings.CutSuffix(lead, sep)
+		if !ok {
+			continue
+		}
+		low := strings.TrimRight(head, "0123456789")
+		if low == head {
+			continue
+		}
+		if strings.HasSuffix(low, "[") || strings.HasSuffix(low, "(") && sep == "," || strings.HasSuffix(low, "between ") || strings.HasSuffix(low,
+			"from ") {
+			return true
+		}
+	}
+	return false
+}
+
+// isWait reports whether the number belongs to a duration.
+func (n *number) isWait() bool {
+	return n.follows("second", "minute", "hour", "day", "sec", "min", "ms", "s.", "s ", "m ", "秒", "分钟", "小时")
+}
+
+func lastOf(s string, words ...string) int {
+	best := -1
+	for _, w := range words {
+		if i := strings.LastIndex(s, w); i >= 0 {
+			best = max(best, i+len(w))
+		}
+	}
+	return best
+}
+
+// sized tells a limit from an amount for numbers with a unit.
+func (n *number) sized(limit, amount string) string {
+	near := tail(n.before, 64)
+	switch {
+	case n.says(tail(n.before, 20), "requestsize", "request size"):
+		return amount
+	case n.follows("bytes >", "byte >", "characters >", "chars >", "b >"):
+		return amount
+	case strings.HasSuffix(near, "> "), n.limits():
+		return limit
+	case n.says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains"):
+		return amount
+	}
+	return ""
+}
+
+// tail returns the last n bytes of s.
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	i := len(s) - n
+	for i < len(s) && !utf8.RuneStart(s[i]) {
+		i++
+	}
+	return s[i:]
+}
+
+// scanNumbers finds the numbers of a folded text, at most 40.
+func scanNumbers(text string) []number {
+	var out []number
+	last := 0 // end of the previous number
+	for i := 0; i < len(text) && len(out) < 40; {
+		c := text[i]
+		if c < '0' || c > '9' {
+			i++
+			continue
+		}
+		j, value, ok := readNumber(text, i)
+		if !ok || glued(text, i, j) || strings.HasPrefix(text[j:], ")") && strings.HasSuffix(text[:i], "(") && strings.Contains(text[max(0, i-160):i],
+			"invalid params") || c == '0' && j > i+1 || identifies(text[max(0, i-14):i]) {
+			for j < len(text) && (isWord(text[j]) || text[j] == '-') {
+				j++
+			}
+			i = j
+			continue
+		}
+		if n := len(out); n > 0 {
+			out[n-1].after = layer(text[last:min(i, last+48)], false)
+		}
+		out = append(out, number{at: i, value: value, lead: text[max(0, i-24):i], before: layer(text[max(last, i-160):i], true)})
+		last, i = j, j
+	}
+	if n := len(out); n > 0 {
+		out[n-1].after = layer(text[last:min(len(text), last+48)], false)
+	}
+	for i := range out {
+		n := &out[i]
+		switch {
+		case n.follows("byte"), n.says(tail(n.before, 40), "number of bytes"), n.says(tail(n.before, 10), "(bytes)"):
+			n.unit = "bytes"
+		case n.follows("character", "chars", "个字符"), n.says(tail(n.before, 40), "string with length", "string with maximum length",
+			"number of characters", "string value length"), strings.Contains(text, "string value length ("):
+			n.unit = "chars"
+		case n.follows("pixel", "px"):
+			n.unit = "pixels"
+		case n.follows("mb", "kb", "gb", "mib", "%", "x "):
+			n.unit = "other"
+		}
+	}
+	return out
+}
+
+// identifies reports that the words before a number make it a code, a status
+// or the name of something.
+func identifies(before string) bool {
+	for _, w := range [...]string{" id: ", " id ", "code: ", "code ", "'code': ", "status: ", "status ", "http ", "<", "error ", "messages.", "line ",
+		"column ", "index ", "position ", "value=", "value=("} {
+		if strings.HasSuffix(before, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// layer cuts s at the border of a layer: what is before it if end, after it otherwise.
+func layer(s string, end bool) string {
+	mark := string(layerMark)
+	if end {
+		if i := strings.LastIndex(s, mark); i >= 0 {
+			return s[i+len(mark):]
+		}
+		return s
+	}
+	head, _, _ := strings.Cut(s, mark)
+	return head
+}
+
+// readNumber reads digits with separators of thousands and a "k".
+func readNumber(text string, i int) (end, value int, ok bool) {
+	j, digits := i, 0
+	for j < len(text) {
+		c := text[j]
+		if c >= '0' && c <= '9' {
+			if value < 1<<40 {
+				value = value*10 + int(c-'0')
+			}
+			digits++
+			j++
+			continue
+		}
+		// 300,000 but not "1, 30720" or "22,3"
+		if (c == ',' || c == '_') && j+3 < len(text) && allDigits(text[j+1:j+4]) && (j+4 == len(text) || text[j+4] < '0' || text[j+4] > '9') && digits <= 3+3*9 && j-i > 0 {
+			j++
+			continue
+		}
+		break
+	}
+	if j < len(text) && text[j] == 'k' && (j+1 == len(text) || !isWord(text[j+1])) {
+		return j + 1, value * 1000, digits <= 7
+	}
+	return j, value, digits <= 12
+}
+
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// glued reports that a number is part of something longer: a name, a version,
+// a decimal, a date, a path.
+func glued(text string, i, j int) bool {
+	if i > 0 {
+		switch c := text[i-1]; {
+		case c >= 'a' && c <= 'z', c == '_', c == '-', c == '.', c == '/' && i > 1 && isWord(text[i-2]), c == '#', c == '$', c == '@',
+			c == ':' && i > 1 && isWord(text[i-2]) && text[i-2] >= '0' && text[i-2] <= '9':
+			return true
+		}
+	}
+	if j < len(text) {
+		switch c := text[j]; {
+		case c >= 'a' && c <= 'z':
+			// "4096tokens" and "5mb" are numbers, "4o" is a name
+			rest := text[j:]
+			for _, unit := range [...]string{"token", "byte", "char", "pixel", "px", "mb", "kb", "gb"} {
+				if strings.HasPrefix(rest, unit) {
+					return false
+				}
+			}
+			return true
+		case c == '_':
+			return true
+		case c == '.' && j+1 < len(text) && text[j+1] >= '0' && text[j+1] <= '9':
+			return true
+		case c == '-' && j+1 < len(text) && isWord(text[j+1]) && !strings.HasPrefix(text[j:], "-token"):
+			return true
+		case c == ':' && j+1 < len(text) && text[j+1] >= '0' && text[j+1] <= '9':
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,344 @@
+package classify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// parameters finds the parameters that a refusal names: from the structure,
+// then from the wording.
+func parameters(v *view, class recovery.Class, f *recovery.Facts) {
+	f.UseInstead = instead(v)
+	switch class {
+	case recovery.UnsupportedParameter, recovery.MaxOutputExceeded, recovery.InvalidRequest, recovery.InvalidToolSchema, recovery.ImageOrMediaError,
+		recovery.ToolPairing,
+		recovery.ContextLengthExceeded, recovery.PayloadTooLarge, recovery.ContentPolicy, recovery.ModelNotFound, recovery.InvalidJSONBody,
+		recovery.ServerError:
+	default:
+		return
+	}
+	names := v.params
+	if class == recovery.UnsupportedParameter || class == recovery.InvalidRequest {
+		if len(names) == 0 {
+			names = listed(v.text)
+		}
+		if len(names) == 0 {
+			names = pair(v.text)
+		}
+		if len(names) == 0 {
+			names = extraneous(v.text)
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !isParam(n) })
+	switch {
+	case len(names) > 1:
+		for _, n := range names {
+			f.Params = append(f.Params, v.spelt(plainPath(n)))
+		}
+		return
+	case len(names) == 1:
+		f.Param = v.spelt(plainPath(names[0]))
+		return
+	}
+	if isParam(v.Param) {
+		f.Param = v.Param
+		return
+	}
+	switch class {
+	case recovery.UnsupportedParameter, recovery.InvalidRequest:
+		f.Param = v.spelt(named(v.text, class))
+	case recovery.ContextLengthExceeded:
+		// "decrease input length or 'max_tokens'": the text names what else helps.
+		if strings.Contains(v.text, "or 'max_tokens' and try again") {
+			f.Param = "max_tokens"
+		}
+	case recovery.InvalidToolSchema:
+		if name, _, ok := strings.Cut(v.text, ": "); ok && strings.HasPrefix(name, "tools") && isParam(name) {
+			f.Param = v.spelt(name)
+		}
+	case recovery.ModelNotFound:
+		if strings.Contains(v.text, "support tool use") {
+			f.Param = "tools"
+		}
+	case recovery.MaxOutputExceeded:
+		f.Param = v.spelt(firstKnown(v.text, outputNames[:]))
+	}
+}
+
+var outputNames = [...]string{"max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens", "max_tokens", "maxtokens",
+	"num_predict"}
+
+// knownNames are the request fields that texts mention without saying that
+// they are fields, the longer spelling before the one it contains.
+var knownNames = [...]string{
+	"max_completion_tokens", "max_output_tokens", "max_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
+	"repetition_penalty", "presencepenalty", "frequencypenalty", "logit_bias", "top_logprobs", "logprobs", "parallel_tool_calls", "tool_choice",
+	"response_format", "json_schema", "stream_options",
+	"reasoning_effort", "enable_thinking", "thinking_budget", "budget_tokens", "thinking", "cache_control", "service_tier", "prompt_cache_key",
+	"prompt_cache_retention", "store", "metadata", "prediction", "modalities", "seed", "stop_sequences", "verbosity", "safety_identifier",
+	"reasoning",
+}
+
+// isParam tells the name of a field from a marker, a status or a sentence.
+func isParam(s string) bool {
+	if s == "" || len(s) > 120 || strings.HasSuffix(s, "_error") || !isWord(s[0]|0x20) || s[0] >= '0' && s[0] <= '9' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_.[]-'/$", c) >= 0) {
+			return false
+		}
+	}
+	switch strings.ToLower(s) {
+	case "none", "null", "nil", "undefined", "unknown", "error":
+		return false
+	}
+	return true
+}
+
+// listed reads lists like "body.min_p: property 'body.min_p' is unsupported".
+func listed(text string) []string {
+	var out []string
+	for rest := text; len(out) < 16; {
+		i := strings.Index(rest, "property '")
+		if i < 0 {
+			break
+		}
+		rest = rest[i+len("property '"):]
+		name, after, ok := strings.Cut(rest, "'")
+		if !ok {
+			break
+		}
+		rest = after
+		if name = strings.TrimPrefix(name, "body."); isParam(name) && strings.Contains(after[:min(len(after), 24)], "unsupported") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// extraneous reads "#/tool_choice: extraneous key [x] is not permitted".
+func extraneous(text string) []string {
+	const words = "extraneous key ["
+	var out []string
+	for from := 0; len(out) < 16; {
+		i := strings.Index(text[from:], words)
+		if i < 0 {
+			break
+		}
+		path, at := "", from+i
+		if j := strings.LastIndexByte(text[from:at], '#'); j >= 0 {
+			path = strings.Trim(text[from+j+1:at], "/: ")
+		}
+		from = at + len(words)
+		name, _, ok := strings.Cut(text[from:], "]")
+		if !ok || !isParam(name) {
+			break
+		}
+		if isParam(path) {
+			name = strings.ReplaceAll(path, "/", ".") + "." + name
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// pair reads "'temperature' and 'top_p' cannot both be specified".
+func pair(text string) []string {
+	for _, words := range []string{"cannot both be", "cannot be both", "cannot be specified together", "cannot be used together", "can't both be",
+		"are mutually exclusive", "不能同时"} {
+		head, _, ok := strings.Cut(text, words)
+		if !ok {
+			continue
+		}
+		left, right, ok := strings.Cut(tail(head, 100), " and ")
+		if !ok {
+			continue
+		}
+		a, b := lastName(left), firstName(right)
+		if isParam(a) && isParam(b) {
+			return []string{a, b}
+		}
+	}
+	return nil
+}
+
+// plainPath takes out of a path the steps that are not in the JSON: the role
+// that names the variant of a message after its index, and a type at the end.
+func plainPath(path string) string {
+	steps := strings.Split(path, ".")
+	message := steps[0] == "messages" || steps[0] == "input"
+	out := steps[:0]
+	for i, s := range steps {
+		if message && i > 0 && i < len(steps)-1 && allDigits(steps[i-1]) && isRole(s) {
+			continue
+		}
+		if i > 0 && i == len(steps)-1 && (s == "str" || s == "int" || s == "float" || s == "bool" || s == "dict" || s == "list" || strings.HasPrefix(s,
+			"list[") || strings.HasPrefix(s, "function-")) {
+			continue
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, ".")
+}
+
+func isRole(s string) bool {
+	switch s {
+	case "user", "assistant", "system", "tool", "function", "developer":
+		return true
+	}
+	return false
+}
+
+func firstName(s string) string {
+	s = strings.TrimLeft(s, " '")
+	return strings.TrimRight(s[:nameLen(s)], ".'")
+}
+
+func lastName(s string) string {
+	s = strings.TrimRight(s, " '")
+	i := len(s)
+	for i > 0 && nameByte(s[i-1]) {
+		i--
+	}
+	return s[i:]
+}
+
+func nameLen(s string) int {
+	n := 0
+	for n < len(s) && nameByte(s[n]) {
+		n++
+	}
+	return n
+}
+
+func nameByte(c byte) bool {
+	return isWord(c) || c == '.' || c == '[' || c == ']' || c == '-' || c == '$'
+}
+
+// named finds the field that a sentence is about.
+func named(text string, class recovery.Class) string {
+	// "unknown field 'x'", "Unsupported parameter: 'x'", "unrecognized request argument supplied: x"
+	for _, lead := range []string{
+		"unsupported parameter", "unknown parameter", "unrecognized request argument supplied", "unrecognized request arguments supplied",
+		"unrecognized parameter", "unknown field", "unknown name", "unsupported value", "unexpected keyword argument", "invalid parameter",
+		"invalid value for", "unrecognized key(s) in object", "unrecognized field", "unsupported param",
+		"unsupported field", "unsupported option", "missing required parameter", "required parameter", "missing field", "support the", "support this",
+		"supports the", "unknown argument", "the parameter", "parameter", "argument", "property", "field", "invalid", "参数",
+	} {
+		for from, tries := 0, 0; tries < 4; tries++ {
+			i := strings.Index(text[from:], lead)
+			if i < 0 {
+				break
+			}
+			from += i + len(lead)
+			rest := strings.TrimLeft(text[from:], "s: ([")
+			quoted := strings.HasPrefix(rest, "'")
+			name := firstName(rest)
+			if name = strings.TrimPrefix(name, "body."); isParam(name) && (quoted || strings.ContainsAny(name,
+				"_.[") || isKnown(name)) && !strings.HasSuffix(name, "error") {
+				return name
+			}
+		}
+	}
+	// "model 'x' does not support thinking", "Stream must be set to true"
+	for _, lead := range []string{"does not support ", "doesn't support ", "not support "} {
+		if _, rest, ok := strings.Cut(text, lead); ok {
+			if name := firstName(rest); isKnown(name) {
+				return name
+			}
+		}
+	}
+	if head, _, ok := strings.Cut(text, " must be set to "); ok && isKnown(lastName(head)) {
+		return lastName(head)
+	}
+	// The kind of block that a path leads to says more than the path.
+	if strings.Contains(text, "expected 'thinking'") {
+		return "thinking"
+	}
+	// "'x' is not supported", "x: Extra inputs are not permitted"
+	if i := strings.IndexByte(text, ':'); i > 0 && i < 80 {
+		if name := text[:i]; isParam(name) && nameLen(name) == len(name) && !strings.Contains(name, "error") && !strings.Contains(name, "exception") {
+			return name
+		}
+	}
+	for _, verb := range []string{"' is not", "' does not", "' is unsupported", "' is deprecated", "' must", "' cannot", "' are not", "' may only",
+		": unknown variant", " is not supported with this model", " is not supported on this model", " is not supported by this model"} {
+		if i := strings.Index(text, verb); i > 0 {
+			if name := lastName(text[:i]); isParam(name) && len(name) > 1 && (verb[0] == '\'' || verb[0] == ':' || strings.Contains(name,
+				"_") || isKnown(name)) {
+				return name
+			}
+		}
+	}
+	if name := firstKnown(text, knownNames[:]); name != "" {
+		return name
+	}
+	if class == recovery.UnsupportedParameter {
+		switch {
+		case n0.says(text, "low, medium", "'low', 'medium'"):
+			return "reasoning_effort"
+		case n0.says(text, "role"), n0.says(text, "system message", "developer instruction"):
+			return "role"
+		case n0.says(text, "tool choice"):
+			return "tool_choice"
+		case n0.says(text, "tool", "function call"):
+			return "tools"
+		case n0.says(text, "stream"):
+			return "stream"
+		}
+	}
+	return ""
+}
+
+func isKnown(name string) bool {
+	for _, k := range knownNames {
+		if strings.Trim(k, "|") == name {
+			return true
+		}
+	}
+	return name == "tools" || name == "messages" || name == "role" || name == "model" || name == "stream" || name == "n"
+}
+
+func firstKnown(text string, names []string) string {
+	best, at := "", -1
+	for _, n := range names {
+		p := newPhrase("|" + strings.Trim(n, "|") + "|")
+		if i, _ := p[0].find(text, 0); i >= 0 && (at < 0 || i < at) {
+			best, at = p[0].text, i
+		}
+	}
+	return best
+}
+
+// instead reads the replacement that a refusal names.
+func instead(v *view) string {
+	for _, lead := range []string{"use '", "use the '", "try '", "did you mean '", "please use '"} {
+		if i := strings.Index(v.text, lead); i >= 0 {
+			rest := v.text[i+len(lead):]
+			name := firstName(rest)
+			after := rest[min(len(rest), len(name)):]
+			if isParam(name) && (strings.HasPrefix(after, "' instead") || strings.HasPrefix(after, "' parameter instead") || strings.HasPrefix(lead,
+				"did")) {
+				return v.spelt(name)
+			}
+		}
+	}
+	return ""
+}
+
+// spelt gives a folded name its original case back.
+func (v *view) spelt(name string) string {
+	if name == "" {
+		return ""
+	}
+	for _, t := range v.texts {
+		if i := indexFold(t, name); i >= 0 && i+len(name) <= len(t) {
+			return t[i : i+len(name)]
+		}
+	}
+	return name
+}

@@ -1,0 +1,458 @@
+package classify
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/tidwall/gjson"
+)
+
+// Read takes the wrappers off the evidence: nested JSON in any known or unknown
+// envelope, JSON inside strings, prefixes of gateways, SSE framing, HTML pages.
+// The retry hints of the result are those that hold for any class; Classify
+// refines them once it knows the class.
+func Read(ev recovery.Evidence) recovery.Signal {
+	v := read(ev)
+	v.settleRetry(recovery.Unknown)
+	return v.Signal
+}
+
+// view is a signal together with what rules and facts look at. It lives for
+// one classification.
+type view struct {
+	recovery.Signal
+	http   int      // the HTTP status, whatever the body says
+	codes  []string // squashed codes, types and statuses of every layer, outermost first
+	texts  []string // messages of every layer, outermost first
+	text   string   // the same, folded and joined by layerMark
+	params []string // parameters that the structure names (validation lists)
+	empty  bool     // there was no body
+	html   bool     // the body was a page
+	broken bool     // the body began as JSON and is not
+	object bool     // the body held a JSON object with nothing that looks like an error
+	counts counts   // numbers that are fields of their own
+	hints  hints
+	nodes  int
+}
+
+// counts are token counts that servers send as fields.
+type counts struct{ prompt, window int }
+
+// read builds the view. It is total: any evidence has one.
+func read(ev recovery.Evidence) *view {
+	v := &view{http: ev.Status}
+	v.Phase, v.Status, v.Stream, v.Err = ev.Phase, ev.Status, ev.Stream, ev.Err
+	v.hints.now = ev.Now
+	v.readHeader(ev.Header)
+	body := ev.Body
+	if len(body) > maxBody {
+		body = body[:maxBody]
+	}
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
+	v.empty = len(body) == 0
+	for _, frame := range frames(body) {
+		v.readFrame(frame)
+	}
+	v.finish()
+	return v
+}
+
+// frames undoes SSE framing: the data of each event, or the body itself.
+func frames(body []byte) [][]byte {
+	if !bytes.HasPrefix(body, []byte("data:")) && !bytes.HasPrefix(body, []byte("event:")) && !bytes.HasPrefix(body, []byte(":")) {
+		if len(body) == 0 {
+			return nil
+		}
+		return [][]byte{body}
+	}
+	var out [][]byte
+	var data []byte
+	flush := func() {
+		if d := bytes.TrimSpace(data); len(d) > 0 && !bytes.Equal(d, []byte("[DONE]")) && len(out) < 16 {
+			out = append(out, d)
+		}
+		data = nil
+	}
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			flush()
+		} else if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			data = append(append(data, bytes.TrimPrefix(rest, []byte(" "))...), '\n')
+		}
+	}
+	flush()
+	return out
+}
+
+func (v *view) readFrame(b []byte) {
+	s := string(b)
+	if (b[0] == '{' || b[0] == '[' || b[0] == '"') && jsonDepth(b, 4*maxDepth) <= 4*maxDepth {
+		if gjson.ValidBytes(b) {
+			r := gjson.ParseBytes(b)
+			v.walk(r, "", 0)
+			v.object = v.object || len(v.texts)+len(v.codes) == 0
+			if len(v.texts) == 0 && v.Status >= 400 {
+				v.leaves(r, 0)
+			}
+			return
+		}
+		v.broken = b[0] != '"'
+	}
+	if looksHTML(s) {
+		v.html = true
+		s = plainText(clip(s, 4*maxText))
+	}
+	v.addText(s, 0)
+}
+
+// readHeader takes what headers say about the error itself.
+func (v *view) readHeader(h http.Header) {
+	for _, name := range []string{"X-Amzn-Errortype", "X-Ms-Error-Code", "X-Error-Code", "X-Error-Type"} {
+		if s := h.Get(name); s != "" {
+			v.addCode(s)
+		}
+	}
+	if s := strings.ToLower(h.Get("X-Should-Retry")); s == "true" || s == "false" {
+		v.ShouldRetry = s
+	}
+	v.hints.header = h
+}
+
+// walk visits a value of the error body. key is the field that holds it.
+func (v *view) walk(r gjson.Result, key string, depth int) {
+	if v.nodes++; v.nodes > maxNodes || depth > maxDepth {
+		return
+	}
+	switch {
+	case r.IsObject():
+		v.readCounts(r)
+		v.hints.readObject(r)
+		if loc := r.Get("loc"); loc.IsArray() {
+			v.addLoc(loc)
+		}
+		// Scalars first: what an object says of itself comes before its parts.
+		r.ForEach(func(k, e gjson.Result) bool {
+			if !e.IsObject() && !e.IsArray() {
+				v.scalar(e, k.Str, depth)
+			}
+			return v.nodes <= maxNodes
+		})
+		r.ForEach(func(k, e gjson.Result) bool {
+			if (e.IsObject() || e.IsArray()) && roleOf(k.Str) != roleSkip && k.Str != "headers" && k.Str != "loc" && k.Str != "ctx" {
+				v.walk(e, k.Str, depth+1)
+			}
+			return v.nodes <= maxNodes
+		})
+	case r.IsArray():
+		r.ForEach(func(_, e gjson.Result) bool {
+			v.walk(e, key, depth+1)
+			return v.nodes <= maxNodes
+		})
+	default:
+		v.scalar(r, key, depth)
+	}
+}
+
+func (v *view) scalar(r gjson.Result, key string, depth int) {
+	if v.nodes++; v.nodes > maxNodes {
+		return
+	}
+	s := r.String()
+	if s == "" || r.Type == gjson.Null {
+		return
+	}
+	what := roleOf(key)
+	if key == "errors" || key == "" {
+		what = roleText
+	}
+	switch what {
+	case roleText:
+		if r.Type == gjson.String {
+			v.addText(s, depth)
+		}
+	case roleCode:
+		v.addCode(s)
+		v.addStatus(s)
+		switch plainKey(key) {
+		case "code", "errorcode":
+			if _, err := strconv.Atoi(v.Code); v.Code == "" || err == nil { // a name says more than a number
+				v.Code = s
+			}
+		case "type", "errortype":
+			if v.Type == "" || v.Type == "error" {
+				v.Type = s
+			}
+		case "reason":
+			if r.Type == gjson.String && strings.ContainsRune(s, ' ') {
+				v.addText(s, depth)
+			}
+		}
+	case roleStatus:
+		v.addStatus(s)
+		v.addCode(s)
+	case roleParam:
+		if r.Type == gjson.String && v.Param == "" {
+			v.Param = s
+		}
+		// Some gateways put the words there ("text is not set").
+		if strings.ContainsRune(s, ' ') {
+			v.addText(s, depth)
+		}
+	case roleOther:
+		if key == "__type" {
+			v.addCode(s)
+		}
+	}
+}
+
+// leaves takes every string of a body whose fields have no known name.
+func (v *view) leaves(r gjson.Result, depth int) {
+	if v.nodes++; v.nodes > maxNodes || depth > maxDepth {
+		return
+	}
+	r.ForEach(func(k, e gjson.Result) bool {
+		switch {
+		case e.IsObject() || e.IsArray():
+			v.leaves(e, depth+1)
+		case e.Type == gjson.String && roleOf(k.Str) == roleOther && strings.ContainsRune(e.Str, ' '):
+			v.addText(e.Str, depth)
+		}
+		return v.nodes <= maxNodes
+	})
+}
+
+// addText keeps a message, and reads the JSON that it is or holds.
+func (v *view) addText(s string, depth int) {
+	s = strings.TrimSpace(s)
+	if s == "" || len(v.texts) >= maxLayers || depth > maxDepth {
+		return
+	}
+	if i := strings.IndexAny(s, "{["); i >= 0 && depth < maxDepth {
+		if inner, ok := embedded(s, i); ok {
+			before := len(v.texts)
+			if head := strings.TrimSpace(s[:i]); head != "" {
+				v.texts = append(v.texts, clip(head, maxText/4))
+				v.prefixCodes(head)
+			}
+			v.walk(gjson.Parse(inner), "", depth+1)
+			if len(v.texts) == before {
+				v.texts = append(v.texts, clip(s, maxText/2))
+			} else if tail := strings.TrimSpace(s[i+len(inner):]); len(tail) > 3 {
+				v.texts = append(v.texts, clip(tail, maxText/4))
+			}
+			return
+		}
+	}
+	s = clip(s, maxText/2)
+	for _, old := range v.texts {
+		if old == s {
+			return
+		}
+	}
+	v.texts = append(v.texts, s)
+	if !strings.ContainsRune(s, ' ') {
+		v.addCode(s) // {"error": "model_not_found"}
+	}
+	v.prefixCodes(s)
+}
+
+// embedded finds the JSON object or array that begins at or after s[i], as in
+// `Error code: 400 - {…}` or `[provider/model] [400]: {…}`. Escaped quotes, of a
+// string that was quoted once too often, are tolerated.
+func embedded(s string, i int) (string, bool) {
+	for tries := 0; tries < 6 && i < len(s); tries++ {
+		if end := balanced(s, i); end > 0 {
+			if inner := s[i:end]; end-i > 4 && jsonDepth([]byte(inner),
+				4*maxDepth) <= 4*maxDepth && gjson.Valid(inner) && (inner[0] == '{' || gjson.Parse(inner).Get("0").IsObject()) {
+				return inner, true
+			}
+		}
+		j := strings.IndexAny(s[i+1:], "{[")
+		if j < 0 {
+			break
+		}
+		i += 1 + j
+	}
+	return "", false
+}
+
+// balanced returns the end of the bracketed value that begins at s[i], or 0.
+func balanced(s string, i int) int {
+	depth := 0
+	for j := i; j < len(s); j++ {
+		switch s[j] {
+		case '"':
+			for j++; j < len(s) && s[j] != '"'; j++ {
+				if s[j] == '\\' {
+					j++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return j + 1
+			}
+		}
+	}
+	return 0
+}
+
+// prefixCodes takes the names of error classes and the statuses that texts
+// begin with: "ThrottlingException: …", "litellm.RateLimitError: …",
+// "An error occurred (validationException) when …", "Error code: 429 - …".
+func (v *view) prefixCodes(s string) {
+	if len(s) > 240 {
+		s = s[:240]
+	}
+	words := strings.FieldsFunc(s, func(r rune) bool {
+		return strings.ContainsRune(" \t\r\n:,;()[]{}<>\"'`|=", r)
+	})
+	for i, w := range words {
+		if i > 24 {
+			break
+		}
+		if j := strings.LastIndexByte(w, '.'); j >= 0 && j < len(w)-1 {
+			w = w[j+1:]
+		}
+		switch {
+		case (strings.HasSuffix(w, "Error") || strings.HasSuffix(w, "Exception")) && len(w) > 9:
+			v.addCode(w)
+		case len(w) > 6 && strings.ToUpper(w) == w && strings.Contains(w, "_"):
+			v.addCode(w)
+		case len(w) == 3 && (i == 0 || statusWord(words[i-1])):
+			v.addStatus(w)
+		}
+	}
+	// python's way of showing a body: {'code': 'x', 'type': 'y'}
+	for _, key := range []string{"'code': '", "'type': '"} {
+		if i := strings.Index(s, key); i >= 0 {
+			rest := s[i+len(key):]
+			if j := strings.IndexByte(rest, '\''); j > 0 && j < 60 {
+				v.addCode(rest[:j])
+			}
+		}
+	}
+}
+
+// statusWord reports whether a number after w is a status.
+func statusWord(w string) bool {
+	switch strings.ToLower(w) {
+	case "code", "status", "http", "status_code", "statuscode", "error", "http/1.1", "http/2":
+		return true
+	}
+	return false
+}
+
+func (v *view) addCode(s string) {
+	if len(s) > 120 || len(v.codes) >= maxLayers {
+		return
+	}
+	if c := squash(s); c != "" {
+		v.codes = append(v.codes, c)
+	}
+}
+
+// addStatus learns the status that a body names where HTTP's own says less:
+// none, success, or a gateway's blanket 400 or 5xx over something precise.
+func (v *view) addStatus(s string) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 400 || n > 599 {
+		return
+	}
+	switch h := v.http; {
+	case h < 400:
+		if v.Status < 400 {
+			v.Status = n
+		}
+	case v.Status != h: // already refined
+	case h == 400 && n != 422 && n != 404, h == 500 && n != 500, h == 502 && n != 500:
+		v.Status = n
+	}
+}
+
+// addLoc reads the path of one entry of a FastAPI validation list.
+func (v *view) addLoc(loc gjson.Result) {
+	if len(v.params) >= 16 {
+		return
+	}
+	var path []string
+	loc.ForEach(func(_, e gjson.Result) bool {
+		s := e.String()
+		if len(path) > 0 || s != "body" && s != "query" {
+			path = append(path, s)
+		}
+		return len(path) < 12
+	})
+	if len(path) > 0 {
+		v.params = append(v.params, strings.Join(path, "."))
+	}
+}
+
+// readCounts takes token counts that are fields (llama.cpp, LM Studio).
+func (v *view) readCounts(r gjson.Result) {
+	if n := r.Get("n_prompt_tokens"); n.Type == gjson.Number && v.counts.prompt == 0 {
+		v.counts.prompt = int(n.Int())
+	}
+	if n := r.Get("n_ctx"); n.Type == gjson.Number && v.counts.window == 0 {
+		v.counts.window = int(n.Int())
+	}
+}
+
+// finish folds the texts and chooses the message that says most.
+func (v *view) finish() {
+	var b strings.Builder
+	for i, t := range v.texts {
+		if i > 0 {
+			b.WriteString(" ¦ ")
+		}
+		b.WriteString(withoutLinks(fold(t)))
+		if b.Len() > maxText {
+			break
+		}
+	}
+	v.text = clip(b.String(), maxText)
+	// The innermost message is the one that the failing party wrote.
+	for i := len(v.texts) - 1; i >= 0; i-- {
+		if t := v.texts[i]; strings.ContainsRune(t, ' ') || i == 0 {
+			v.Message = t
+			break
+		}
+	}
+}
+
+// withoutLinks takes addresses out of folded text: their paths speak of
+// billing, quotas and rate limits whatever the message is about.
+func withoutLinks(s string) string {
+	if !strings.Contains(s, "://") {
+		return s
+	}
+	words := strings.Split(s, " ")
+	for i, w := range words {
+		if j := strings.Index(w, "http"); j >= 0 && strings.Contains(w[j:], "://") {
+			words[i] = w[:j] + "…"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// has reports whether the view has one of the codes. A pattern that ends with
+// "*" matches as a prefix.
+func (v *view) has(patterns []string) bool {
+	for _, c := range v.codes {
+		for _, p := range patterns {
+			if t, ok := strings.CutSuffix(p, "*"); ok {
+				if strings.HasPrefix(c, t) {
+					return true
+				}
+			} else if c == p {
+				return true
+			}
+		}
+	}
+	return false
+}
