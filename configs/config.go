@@ -1,0 +1,255 @@
+package configs
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/telemetry"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/store/redis"
+)
+
+const (
+	defaultName = "default"
+	openAI      = "https://api.openai.com/v1"
+)
+
+// The environment variables that win over the file.
+const (
+	EnvListen     = "REBOUND_LISTEN"
+	EnvUpstream   = "OPENAI_UPSTREAM_URL"
+	EnvRedis      = "REBOUND_REDIS_URL"
+	EnvAdminToken = "REBOUND_ADMIN_TOKEN"
+	EnvLogLevel   = "REBOUND_LOG_LEVEL"
+)
+
+// Config is everything the gateway is told. The keys of Proxy stand at the top
+// level of the file. A loaded Config is complete (defaults filled in, secrets
+// read, paths resolved) and valid; it is not changed afterwards, so it may be
+// shared. Every way to print it leaves secrets out, see [Config.Redacted].
+type Config struct {
+	Proxy           proxy.Config               `yaml:",inline"`
+	Upstreams       map[string]upstream.Config `yaml:"upstreams"`
+	DefaultUpstream string                     `yaml:"default_upstream"` // always one of Upstreams
+	Models          map[string]route.Model     `yaml:"models"`
+	Recovery        recovery.Config            `yaml:"recovery"`
+	Breaker         breaker.Config             `yaml:"breaker"`
+	Learn           learn.Config               `yaml:"learn"`
+	Stream          stream.Config              `yaml:"stream"`
+	Store           StoreConfig                `yaml:"store"`
+	Log             telemetry.Config           `yaml:"log"`
+
+	origin origin
+}
+
+// StoreConfig says where state lives. Without a Redis URL it is memory.
+type StoreConfig struct {
+	Redis redis.Config `yaml:"redis"`
+}
+
+// origin is what a Config was made of, for the watcher.
+type origin struct {
+	path  string // empty without a file
+	empty bool   // nothing is in the file
+	files []source
+}
+
+// Env looks up an environment variable, as os.LookupEnv does.
+type Env = func(name string) (value string, ok bool)
+
+// Defaults returns the configuration that applies without file and environment.
+func Defaults() Config {
+	u := upstream.Defaults()
+	u.URL, u.Passthrough = openAI, true
+	return Config{
+		Proxy:           proxy.Defaults(),
+		Upstreams:       map[string]upstream.Config{defaultName: u},
+		DefaultUpstream: defaultName,
+		Recovery:        recovery.Defaults(),
+		Breaker:         breaker.Defaults(),
+		Learn:           learn.Defaults(),
+		Stream:          stream.Defaults(),
+		Store:           StoreConfig{Redis: redis.Defaults()},
+		Log:             telemetry.Defaults(),
+	}
+}
+
+//go:embed default.yaml
+var reference string
+
+// Reference returns default.yaml: every key, its default and what it does.
+func Reference() string { return reference }
+
+// Listen is the address to listen on.
+func (c *Config) Listen() string { return c.Proxy.Listen }
+
+// Path is the file that the configuration was loaded from, empty without one.
+func (c *Config) Path() string { return c.origin.path }
+
+// Default makes the configuration of a gateway without a file. The error is an
+// [Errors] about the environment.
+func Default(env Env) (*Config, error) {
+	c, _, err := read("", nil, env)
+	return c, err
+}
+
+// Load reads a configuration file. The error is an [Errors], or, when the file
+// itself cannot be read, wraps that reason (fs.ErrNotExist and others).
+func Load(path string, env Env) (*Config, error) {
+	c, _, err := load(path, env)
+	return c, err
+}
+
+// Parse is Load for text that is already in memory. The name stands for the
+// file in messages, and relative paths start in its folder. Files and variables
+// that the text names are read. The error is an [Errors]; nothing panics,
+// whatever the text.
+func Parse(name string, data []byte, env Env) (*Config, error) {
+	c, _, err := read(name, data, env)
+	return c, err
+}
+
+// load is Load; it also tells which files took part, even if it fails.
+func load(path string, env Env) (*Config, []source, error) {
+	if path == "" {
+		return read("", nil, env)
+	}
+	data, err := readBounded(path, maxBytes+1)
+	own := newSource(path, 0, data, err)
+	if err != nil {
+		return nil, []source{own}, fmt.Errorf("reading configuration: %w", err)
+	}
+	c, files, err := read(path, data, env)
+	files = append([]source{own}, files...)
+	if err != nil {
+		return nil, files, err
+	}
+	c.origin = origin{path: path, empty: len(bytes.TrimSpace(data)) == 0, files: files}
+	return c, files, nil
+}
+
+// readBounded reads at most limit bytes of a file that is not a folder.
+func readBounded(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	return data, errors.Join(err, f.Close())
+}
+
+// read is the whole way from text to a valid Config.
+func read(name string, data []byte, env Env) (*Config, []source, error) {
+	if env == nil {
+		env = func(string) (string, bool) { return "", false }
+	}
+	r := &reader{name: name, dir: filepath.Dir(name), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
+	c := Defaults()
+	if name != "" {
+		r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
+		n, at, err := parseText(data)
+		if err != nil {
+			r.reportAt(at, false, "", "%s", err)
+			return nil, nil, sortProblems(r.problems)
+		}
+		if n != nil {
+			r.decode(n, reflect.ValueOf(&c).Elem(), "")
+		}
+	}
+	r.chooseDefault(&c)
+	r.applyEnv(&c, env)
+	r.fill(&c)
+	r.secrets(&c, env)
+	r.validate(&c)
+	if len(r.problems) > 0 {
+		return nil, r.sources, sortProblems(r.problems)
+	}
+	return &c, r.sources, nil
+}
+
+// chooseDefault settles which upstream serves what no model names.
+func (r *reader) chooseDefault(c *Config) {
+	if len(c.Upstreams) == 0 {
+		c.Upstreams = Defaults().Upstreams
+	}
+	if _, ok := c.Upstreams[c.DefaultUpstream]; ok {
+		return
+	}
+	declared := slices.Sorted(maps.Keys(c.Upstreams))
+	switch {
+	case r.has("default_upstream"):
+		if s := nearest(c.DefaultUpstream, declared); s != "" {
+			r.report("default_upstream", "no upstream is called %s: did you mean %s?", quote(c.DefaultUpstream), s)
+			return
+		}
+		r.report("default_upstream", "no upstream is called %s: name one of %s", quote(c.DefaultUpstream), list(declared))
+	case len(declared) == 1:
+		c.DefaultUpstream = declared[0]
+	default:
+		at := r.find("upstreams")
+		r.reportAt(at, false, "default_upstream", "is needed, because no upstream is called default: name one of %s", list(declared))
+	}
+}
+
+// applyEnv lets the environment win.
+func (r *reader) applyEnv(c *Config, env Env) {
+	set := func(name, key string, to *string) bool {
+		value, ok := env(name)
+		if !ok || value == "" {
+			return false
+		}
+		*to = value
+		r.fromEnv[key] = name
+		return true
+	}
+	set(EnvListen, "listen", &c.Proxy.Listen)
+	set(EnvLogLevel, "log.level", &c.Log.Level)
+	if d := &c.Store.Redis; set(EnvRedis, "store.redis.url", &d.URL) {
+		// It says all of where the server is.
+		d.URLEnv, d.Addresses, d.MasterName, d.Database, d.TLS = EnvRedis, nil, "", 0, false
+	}
+	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && set(EnvUpstream, childKey("upstreams", c.DefaultUpstream)+".url", &u.URL) {
+		c.Upstreams[c.DefaultUpstream] = u
+	}
+	var token string
+	if set(EnvAdminToken, "auth.admin_env", &token) {
+		c.Proxy.Auth.AdminEnv, c.Proxy.Auth.AdminFile = EnvAdminToken, ""
+	}
+}
+
+// fill completes what depends on more than one key.
+func (r *reader) fill(c *Config) {
+	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && len(u.Keys) == 0 && !r.failed(childKey("upstreams", c.DefaultUpstream)+".keys") &&
+		!r.has(childKey("upstreams", c.DefaultUpstream)+".passthrough") {
+		u.Passthrough = true
+		c.Upstreams[c.DefaultUpstream] = u
+	}
+	for name, m := range c.Models {
+		if m.FallbackFor == nil {
+			m.FallbackFor = route.DefaultFallbackFor()
+			c.Models[name] = m
+		}
+	}
+}
+
+func list(names []string) string {
+	if len(names) > 20 {
+		names = append(slices.Clone(names[:20]), "…")
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,344 @@
+package configs
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery/route"
+)
+
+// sizeKeys are the integers that are bytes and so may be written as 64MiB.
+var sizeKeys = []string{"limits.body", "limits.headers", "stream.max_event", "stream.max_answer"}
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// reader collects what is wrong while text becomes a Config.
+type reader struct {
+	name     string // of the file, for messages
+	dir      string // relative paths start here
+	lines    []string
+	problems []Problem
+	places   map[string]place  // of every key in the file
+	broken   map[string]bool   // keys whose value could not be read at all
+	fromEnv  map[string]string // keys that the environment overrode, and the variable
+	sources  []source          // other files that were read
+}
+
+// report adds a problem at a key, or at the nearest of its parents that the file has.
+func (r *reader) report(key, format string, args ...any) {
+	p := Problem{File: r.name, Key: key, Message: mask(fmt.Sprintf(format, args...))}
+	if name, ok := r.fromEnv[key]; ok {
+		p.File = ""
+		p.Message += " (set by " + name + ")"
+		r.problems = append(r.problems, p)
+		return
+	}
+	r.problems = append(r.problems, r.locate(p, r.find(key), false))
+}
+
+// refuse reports that a value cannot be read.
+func (r *reader) refuse(n *node, key, format string, args ...any) {
+	r.broken[key] = true
+	r.reportAt(n.at, false, key, format, args...)
+}
+
+func (r *reader) reportAt(at place, unknown bool, key, format string, args ...any) {
+	p := Problem{File: r.name, Key: key, Message: mask(fmt.Sprintf(format, args...))}
+	r.problems = append(r.problems, r.locate(p, at, unknown))
+}
+
+func (r *reader) locate(p Problem, at place, unknown bool) Problem {
+	p.Line, p.Column = at.line, at.column
+	if at.line >= 1 && at.line <= len(r.lines) {
+		p.source = sourceLine(r.lines[at.line-1], p.Key, unknown)
+	}
+	return p
+}
+
+// has tells whether the file gives the key.
+func (r *reader) has(key string) bool { _, ok := r.places[key]; return ok }
+
+// failed tells whether something is already known to be wrong at the key or inside.
+func (r *reader) failed(key string) bool {
+	return slices.ContainsFunc(r.problems, func(p Problem) bool {
+		rest, ok := strings.CutPrefix(p.Key, key)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// unreadable tells whether the key or what it belongs to could not be read, so
+// that further complaints about it would only repeat that.
+func (r *reader) unreadable(key string) bool {
+	for ; key != ""; key = parentKey(key) {
+		if r.broken[key] {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) find(key string) place {
+	for ; key != ""; key = parentKey(key) {
+		if at, ok := r.places[key]; ok {
+			return at
+		}
+	}
+	if len(r.lines) == 0 {
+		return place{}
+	}
+	return place{1, 1}
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// childKey is the path of an entry. Names with other characters than letters,
+// digits, - and _ are quoted, so that paths are unambiguous.
+func childKey(parent, name string) string {
+	switch {
+	case !plainName.MatchString(name):
+		return parent + "[" + strconv.Quote(name) + "]"
+	case parent == "":
+		return name
+	}
+	return parent + "." + name
+}
+
+// joinKey appends a path that a package's Validate reported.
+func joinKey(parent, path string) string {
+	if parent == "" || path == "" {
+		return parent + path
+	}
+	return parent + "." + path
+}
+
+func parentKey(key string) string {
+	if strings.HasSuffix(key, `"]`) {
+		return key[:max(strings.LastIndex(key, `["`), 0)]
+	}
+	return key[:max(strings.LastIndexAny(key, ".["), 0)]
+}
+
+// field is one key of a struct.
+type field struct {
+	name  string
+	index []int
+	typ   reflect.Type
+}
+
+// fields lists the keys of a struct in order; inlined structs are flattened.
+func fields(t reflect.Type) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case !f.IsExported() || name == "-":
+		case options == "inline":
+			for _, in := range fields(f.Type) {
+				in.index = append([]int{i}, in.index...)
+				out = append(out, in)
+			}
+		case name != "":
+			out = append(out, field{name: name, index: []int{i}, typ: f.Type})
+		}
+	}
+	return out
+}
+
+// elementDefaults is what an entry of a list or map has before the file is read into it.
+func elementDefaults(t reflect.Type) reflect.Value {
+	out := reflect.New(t).Elem()
+	switch p := out.Addr().Interface().(type) {
+	case *upstream.Config:
+		*p = upstream.Defaults()
+	case *upstream.Key:
+		p.Weight = 1
+	case *route.Target:
+		p.Weight = 1
+	}
+	return out
+}
+
+// decode reads a node into v, which holds the default.
+func (r *reader) decode(n *node, v reflect.Value, key string) {
+	if n.kind == null {
+		switch v.Kind() {
+		case reflect.Struct, reflect.Map, reflect.Slice:
+			return // a heading whose lines are all comments
+		}
+		r.refuse(n, key, "has no value: give one, or remove the line to keep the default")
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		r.decodeStruct(n, v, key)
+	case reflect.Map:
+		r.decodeMap(n, v, key)
+	case reflect.Slice:
+		r.decodeList(n, v, key)
+	case reflect.Pointer:
+		p := reflect.New(v.Type().Elem())
+		r.decode(n, p.Elem(), key)
+		v.Set(p)
+	default:
+		if n.kind != scalar {
+			r.refuse(n, key, "must be a single value (%s), not a %s", example(v.Type(), key), n.kind)
+			return
+		}
+		if err := setScalar(n, v, slices.Contains(sizeKeys, key)); err != nil {
+			r.refuse(n, key, "%s", err)
+		}
+	}
+}
+
+// String names the kind for messages.
+func (k kind) String() string {
+	return [...]string{"nothing", "single value", "map", "list"}[k]
+}
+
+func (r *reader) decodeStruct(n *node, v reflect.Value, key string) {
+	known := fields(v.Type())
+	if n.kind != mapping {
+		r.refuse(n, key, "must be a map with some of %s, not a %s", names(known), n.kind)
+		return
+	}
+	for _, p := range n.pairs {
+		path := childKey(key, p.key)
+		i := slices.IndexFunc(known, func(f field) bool { return f.name == p.key })
+		if i < 0 {
+			r.reportAt(p.at, true, path, "%s", unknownKey(p.key, key, known))
+			continue
+		}
+		if r.enter(p, path) {
+			r.decode(p.value, v.FieldByIndex(known[i].index), path)
+		}
+	}
+}
+
+func (r *reader) decodeMap(n *node, v reflect.Value, key string) {
+	if n.kind != mapping {
+		r.refuse(n, key, "must be a map of name: value, not a %s", n.kind)
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, p := range n.pairs {
+		path := childKey(key, p.key)
+		if !r.enter(p, path) {
+			continue
+		}
+		entry := elementDefaults(v.Type().Elem())
+		if u, ok := entry.Addr().Interface().(*upstream.Config); ok && p.key == defaultName {
+			u.URL = openAI
+		}
+		r.decode(p.value, entry, path)
+		v.SetMapIndex(reflect.ValueOf(p.key), entry)
+	}
+}
+
+func (r *reader) decodeList(n *node, v reflect.Value, key string) {
+	if n.kind != sequence {
+		r.refuse(n, key, "must be a list, as in [a, b] or with a line that begins with - for each entry, not a %s", n.kind)
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), 0, len(n.items))
+	for i, item := range n.items {
+		path := key + "[" + strconv.Itoa(i) + "]"
+		r.places[path] = item.at
+		entry := elementDefaults(v.Type().Elem())
+		if item.kind == null {
+			r.refuse(item, path, "is an empty entry: give it a value or remove its dash")
+		} else {
+			r.decode(item, entry, path)
+		}
+		out = reflect.Append(out, entry)
+	}
+	v.Set(out)
+}
+
+// enter records where a key is and refuses a second one of the same name.
+func (r *reader) enter(p pair, path string) bool {
+	if p.dup > 0 {
+		r.reportAt(p.at, false, path, "is given twice, first in line %d: remove one", p.dup)
+		return false
+	}
+	at := p.at
+	if p.value.kind == scalar {
+		at = p.value.at
+	}
+	r.places[path] = at
+	return true
+}
+
+func names(known []field) string {
+	out := make([]string, len(known))
+	for i, f := range known {
+		out[i] = f.name
+	}
+	return strings.Join(out, ", ")
+}
+
+// schema calls visit for every key that a type can have, lists and maps included.
+func schema(t reflect.Type, key string, visit func(key, name string, t reflect.Type)) {
+	switch t.Kind() {
+	case reflect.Struct:
+		for _, f := range fields(t) {
+			path := joinKey(key, f.name)
+			visit(path, f.name, f.typ)
+			schema(f.typ, path, visit)
+		}
+	case reflect.Map:
+		schema(t.Elem(), key+".NAME", visit)
+	case reflect.Slice:
+		schema(t.Elem(), key+"[]", visit)
+	}
+}
+
+// unknownKey says what a key that nobody knows was probably meant to be.
+func unknownKey(name, parent string, known []field) string {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
+	case "apikey", "key", "value", "secret", "token", "password", "credential", "admintoken":
+		if ways := secretKeys(known); ways != "" {
+			return "unknown key: secrets never stand in this file; name an environment variable or a file that holds it (" + ways + ")"
+		}
+	}
+	var here, elsewhere []string
+	for _, f := range known {
+		here = append(here, f.name)
+	}
+	schema(reflect.TypeFor[Config](), "", func(key, n string, _ reflect.Type) {
+		if n == name && !strings.Contains(key, "NAME") && !strings.Contains(key, "[]") {
+			elsewhere = append(elsewhere, key)
+		}
+	})
+	if len(elsewhere) == 1 {
+		return fmt.Sprintf("unknown key here: did you mean %s?", elsewhere[0])
+	}
+	if s := nearest(name, here); s != "" {
+		return fmt.Sprintf("unknown key: did you mean %s?", s)
+	}
+	where := "at the top level"
+	if parent != "" {
+		where = "under " + parent
+	}
+	return fmt.Sprintf("unknown key: %s there are %s", where, names(known))
+}
+
+// secretKeys are the keys by which a secret could be named here.
+func secretKeys(known []field) string {
+	var out []string
+	for _, f := range known {
+		switch {
+		case f.name == "keys":
+			out = append(out, "keys: [{name: main, env: NAME}]")
+		case f.name == "env" || f.name == "file" || strings.HasSuffix(f.name, "_env") || strings.HasSuffix(f.name, "_file") && f.name != "ca_file":
+			out = append(out, f.name)
+		}
+	}
+	return strings.Join(out, " or ")
+}

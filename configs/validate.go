@@ -1,0 +1,233 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery/route"
+)
+
+// validate asks every package about its part, then checks what concerns several.
+func (r *reader) validate(c *Config) {
+	r.validateValue(reflect.ValueOf(c).Elem(), "")
+	r.checkListen(c)
+	r.checkGatewayKeys(c)
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		r.checkUpstream(c, name, c.Upstreams[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		r.checkModel(c, name, c.Models[name])
+	}
+}
+
+// validateValue calls Validate wherever there is one and gives what it reports
+// the full path of the key.
+func (r *reader) validateValue(v reflect.Value, key string) {
+	if own, ok := v.Interface().(interface{ Validate() error }); ok {
+		r.reportAll(key, own.Validate())
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		t := v.Type()
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			switch {
+			case !f.IsExported() || name == "-":
+			case options == "inline":
+				r.validateValue(v.Field(i), key)
+			default:
+				r.validateValue(v.Field(i), joinKey(key, name))
+			}
+		}
+	case reflect.Map:
+		for _, name := range slices.Sorted(maps.Keys(mapNames(v))) {
+			r.validateValue(v.MapIndex(reflect.ValueOf(name)), childKey(key, name))
+		}
+	}
+}
+
+func mapNames(v reflect.Value) map[string]bool {
+	out := map[string]bool{}
+	for _, k := range v.MapKeys() {
+		out[k.String()] = true
+	}
+	return out
+}
+
+var keyPath = regexp.MustCompile(`^[a-z][a-z0-9_]*(\[[0-9]+\])*(\.[a-z][a-z0-9_]*(\[[0-9]+\])*)*$`)
+
+// reportAll takes a joined error apart; each of its messages begins with its key.
+func (r *reader) reportAll(key string, err error) {
+	if err == nil {
+		return
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			r.reportAll(key, e)
+		}
+		return
+	}
+	path, message, ok := strings.Cut(err.Error(), ": ")
+	if !ok || !keyPath.MatchString(path) {
+		path, message = "", err.Error()
+	}
+	at := joinKey(key, path)
+	if !r.failed(at) && !r.unreadable(at) {
+		r.report(at, "%s", message)
+	}
+}
+
+// loopback tells whether only this machine can reach an address.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return true // reported elsewhere
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(strings.TrimSuffix(strings.Split(host, "%")[0], "."))
+	return ip != nil && ip.IsLoopback()
+}
+
+func (r *reader) checkListen(c *Config) {
+	_, port, err := net.SplitHostPort(c.Proxy.Listen)
+	if err != nil {
+		return
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		r.report("listen", "the port %s is not a number from 0 to 65535", quote(port))
+	}
+}
+
+func (r *reader) checkGatewayKeys(c *Config) {
+	names, values := map[string]int{}, map[string]int{}
+	for i, k := range c.Proxy.Auth.Keys {
+		key := fmt.Sprintf("auth.keys[%d]", i)
+		if first, ok := names[k.Name]; ok && k.Name != "" {
+			if !r.failed(key + ".name") {
+				r.report(key+".name", "%s is used twice, first by keys[%d]: give each key its own name", quote(k.Name), first)
+			}
+		} else {
+			names[k.Name] = i
+		}
+		r.checkLabel(key+".name", k.Name)
+		if k.Value == "" {
+			continue
+		}
+		if other, ok := values[k.Value]; ok {
+			r.report(key, "has the same secret as keys[%d]: each key needs its own, or requests cannot be told apart", other)
+			continue
+		}
+		values[k.Value] = i
+	}
+	if t := c.Proxy.Auth.AdminToken; t != "" {
+		if other, ok := values[t]; ok {
+			r.report("auth.admin_env", "the admin token is also the secret of keys[%d]: they must differ", other)
+		}
+	}
+}
+
+var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+
+// checkLabel refuses names that would make metrics and logs unreadable.
+func (r *reader) checkLabel(key, name string) {
+	if name != "" && !label.MatchString(name) {
+		r.report(key, "%s cannot be a name: use up to 64 letters, digits and . _ - @", quote(mask(name)))
+	}
+}
+
+// Headers and query parameters that carry credentials at some provider.
+var (
+	secretHeaders = []string{"authorization", "proxy-authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"}
+	secretQueries = []string{"key", "api_key", "api-key", "apikey", "access_token", "token"}
+	hopHeaders    = []string{"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+	headerName    = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+)
+
+func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
+	key := childKey("upstreams", name)
+	r.checkLabel(key, name)
+	if len(u.Keys) > 0 && len(c.Proxy.Auth.Keys) == 0 && !r.failed("auth.keys") && !loopback(c.Proxy.Listen) {
+		from := ""
+		if env, ok := r.fromEnv["listen"]; ok {
+			from = " (" + env + ")"
+		}
+		r.report(key+".keys", "anyone who reaches %s%s would spend these keys: add auth.keys, so that clients need a key of the gateway, or listen on 127.0.0.1", c.Proxy.Listen, from)
+	}
+	if u.AuthHeader != "" && !headerName.MatchString(u.AuthHeader) && !r.failed(key+".auth_header") {
+		r.report(key+".auth_header", "must be the name of a header, like Authorization or api-key")
+	}
+	for _, h := range slices.Sorted(maps.Keys(u.Headers)) {
+		at := childKey(key+".headers", h)
+		switch lower := strings.ToLower(h); {
+		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.AuthHeader):
+			r.report(at, "secrets never stand in this file: use keys with env or file, and auth_header: %s", h)
+		case slices.Contains(hopHeaders, lower):
+			r.report(at, "is set by the gateway: remove it")
+		case !headerName.MatchString(h):
+			r.report(at, "%s is not the name of a header", quote(h))
+		case strings.ContainsFunc(u.Headers[h], func(c rune) bool { return c < ' ' && c != '\t' || c > '~' }):
+			r.report(at, "must be one line of plain ASCII text")
+		}
+	}
+	for _, q := range slices.Sorted(maps.Keys(u.Query)) {
+		if slices.Contains(secretQueries, strings.ToLower(q)) {
+			r.report(childKey(key+".query", q), "secrets never stand in this file: use keys with env or file, and auth_header")
+		}
+	}
+	r.checkProxy(key+".proxy", u.Proxy)
+	for i, k := range u.Keys {
+		r.checkWeight(fmt.Sprintf("%s.keys[%d]", key, i), k.Weight)
+	}
+}
+
+func (r *reader) checkProxy(key, proxy string) {
+	if proxy == "" || proxy == "env" || r.failed(key) {
+		return
+	}
+	p, err := url.Parse(proxy)
+	switch {
+	case err != nil || p.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, p.Scheme):
+		r.report(key, "must be env, or a URL like http://proxy.example:3128 (http, https or socks5)")
+	case p.User != nil:
+		r.report(key, "secrets never stand in this file: write env and put the address with its password into HTTPS_PROXY")
+	}
+}
+
+func (r *reader) checkModel(c *Config, name string, m route.Model) {
+	key := childKey("models", name)
+	if name == "" || len(name) > 256 || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		r.report(key, "%s cannot be the name of a model: it must be one line without spaces around it", quote(name))
+	}
+	declared := slices.Sorted(maps.Keys(c.Upstreams))
+	for i, t := range m.Targets {
+		at := fmt.Sprintf("%s.targets[%d].upstream", key, i)
+		if _, ok := c.Upstreams[t.Upstream]; !ok && t.Upstream != "" && !r.failed(at) {
+			if s := nearest(t.Upstream, declared); s != "" {
+				r.report(at, "no upstream is called %s: did you mean %s?", quote(t.Upstream), s)
+			} else {
+				r.report(at, "no upstream is called %s: declare it under upstreams, or name one of %s", quote(t.Upstream), list(declared))
+			}
+		}
+		r.checkWeight(fmt.Sprintf("%s.targets[%d]", key, i), t.Weight)
+	}
+}
+
+// checkWeight refuses 0, which looks like a way to switch an entry off and is
+// what an entry has that says nothing.
+func (r *reader) checkWeight(entry string, weight float64) {
+	if weight == 0 && r.has(entry+".weight") && !r.failed(entry+".weight") {
+		r.report(entry+".weight", "must be above 0: to leave an entry unused, remove it")
+	}
+}

@@ -1,0 +1,204 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// maxErrorBody bounds how much of an upstream's error is read.
+const maxErrorBody = 1 << 20
+
+// errorBodyPatience bounds how long an error's body may take.
+const errorBodyPatience = 10 * time.Second
+
+// sender makes the attempts of one exchange.
+type sender struct {
+	core   *Core
+	x      *recovery.Exchange
+	sink   *stream.Sink
+	header http.Header // the client's, forwardable
+	path   string
+	query  string
+	gone   context.CancelCauseFunc // the client cannot be written to
+}
+
+var _ recovery.Sender = (*sender)(nil)
+
+// Send makes one attempt and waits until its answer has begun.
+func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	started := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
+		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
+		Header: s.header, Body: a.Body,
+	})
+	if err != nil {
+		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
+		cancel(nil)
+		if upstream.Unsent(err) {
+			ev.Phase = recovery.PhaseConnect
+		}
+		return nil, s.fail(a, ev)
+	}
+	upstream.Returnable(resp.Header)
+	if err := upstream.Decode(resp); err != nil {
+		cancel(nil)
+		_ = resp.Body.Close()
+		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
+	}
+	if resp.StatusCode >= 300 {
+		return nil, s.refused(ctx, cancel, a, resp)
+	}
+	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
+		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: started, Cancel: cancel}
+	var begun beginning
+	var broken *stream.Broken
+	phase := recovery.PhaseBody
+	switch {
+	case a.Plain:
+		begun = stream.Raw(resp, o)
+	case s.streamed(resp.Header):
+		phase = recovery.PhaseStream
+		resp.Header.Del("Content-Length")
+		var ans *stream.Answer
+		if ans, broken = stream.Open(resp, o); broken == nil {
+			begun = ans
+		}
+	default:
+		var whole *stream.Whole
+		if whole, broken = stream.ReadWhole(resp, o); broken == nil {
+			begun = whole
+		}
+	}
+	if broken != nil {
+		broken.Err = cause(ctx, broken.Err)
+		cancel(nil)
+		_ = resp.Body.Close()
+		return nil, s.broken(a, phase, resp, broken)
+	}
+	return &answer{beginning: begun, s: s, a: a, phase: phase, resp: resp, ctx: ctx}, nil
+}
+
+// streamed reports whether a successful response is read as events.
+func (s *sender) streamed(h http.Header) bool {
+	ct := h.Get("Content-Type")
+	return strings.HasPrefix(ct, "text/event-stream") || s.x.Streaming && !strings.Contains(ct, "json")
+}
+
+// refused reads a response with an error status.
+func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a recovery.Attempt, resp *http.Response) *recovery.Failure {
+	defer cancel(nil)
+	defer resp.Body.Close()
+	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
+	defer t.Stop()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
+	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
+	}
+	f := s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
+	f.Status, f.Header, f.Body = resp.StatusCode, resp.Header, body
+	return f
+}
+
+// broken turns a response that was no answer into a failure.
+func (s *sender) broken(a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
+	if b.Client {
+		s.gone(errClientGone)
+	}
+	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
+	switch {
+	case b.Event != nil && b.Err == nil:
+		ev.Status, ev.Body, ev.Stream = resp.StatusCode, b.Event, phase == recovery.PhaseStream
+		if phase == recovery.PhaseBody {
+			ev.Phase = recovery.PhaseStatus
+		}
+	case b.Empty:
+		ev = recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header}
+	case errors.Is(b.Err, stream.ErrInvalid):
+		ev.Body, ev.Status = b.Event, resp.StatusCode
+	}
+	f := s.fail(a, ev)
+	f.Stalled, f.Diverged = b.Stalled, b.Diverged
+	if b.Event != nil {
+		f.Header, f.Body = resp.Header, b.Event
+	}
+	return f
+}
+
+// fail classifies evidence and adds what the client has of an answer.
+func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
+	ev.Now = time.Now()
+	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number,
+		Released: s.sink.Released(), Sent: s.sink.Sent(), Err: ev.Err}
+}
+
+// cause is why an attempt was ended, if somebody ended it, else its own error.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil && err != nil {
+		return c
+	}
+	return err
+}
+
+// beginning is an answer as package stream sees it.
+type beginning interface {
+	Deliver(context.Context, recovery.Stalled) *stream.Broken
+	Discard()
+	Usage() (recovery.Usage, time.Duration)
+}
+
+// answer adds the gateway's headers and turns what breaks into failures.
+type answer struct {
+	beginning
+	s     *sender
+	a     recovery.Attempt
+	phase recovery.Phase
+	resp  *http.Response
+	ctx   context.Context
+}
+
+var _ recovery.Answer = (*answer)(nil)
+
+// Deliver implements recovery.Answer.
+func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recovery.Failure {
+	n.s.decorate(n.resp.Header, n.a.Target.Target)
+	b := n.beginning.Deliver(ctx, stalled)
+	if b == nil {
+		return nil
+	}
+	if b.Err != nil && !b.Stalled && !b.Client {
+		b.Err = cause(n.ctx, b.Err)
+		b.Stalled = errors.Is(b.Err, stream.ErrStalled)
+	}
+	return n.s.broken(n.a, n.phase, n.resp, b)
+}
+
+// decorate sets the gateway's response headers.
+func (s *sender) decorate(h http.Header, t recovery.Target) {
+	if s.x.Session != "" {
+		h["X-Rebound-Session"] = []string{s.x.Session}
+	}
+	h["X-Rebound-Attempts"] = []string{strconv.Itoa(max(1, s.x.Tried()))}
+	if t != (recovery.Target{}) {
+		h["X-Rebound-Target"] = []string{t.Upstream + "/" + t.Model}
+	}
+	if done := s.x.Actions(); len(done) > 0 {
+		h["X-Rebound-Recovery"] = []string{strings.Join(done, ", ")}
+	}
+}
+
+// openAIShaped reports whether an error body is an envelope that every SDK
+// understands, and so passes byte for byte.
+func openAIShaped(body []byte) bool {
+	msg, ok := errorMessage(body)
+	return ok && msg != ""
+}

@@ -1,0 +1,231 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// chatPath is where completions are below an upstream's base URL.
+const chatPath = "/chat/completions"
+
+var errClientGone = errors.New("the client left")
+
+// chat answers a chat completion: the request becomes an exchange, the
+// exchange an answer.
+func (s *Server) chat(c echo.Context) error {
+	started := time.Now()
+	core := s.core.Load()
+	req := c.Request()
+	who, err := core.authenticate(req)
+	if err != nil {
+		return err
+	}
+	raw, err := readBody(c, core.Config.Limits)
+	if err != nil {
+		return err
+	}
+	body, perr := transcript.Parse(raw, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
+	if perr != nil {
+		return badBody(perr)
+	}
+	x, err := core.exchange(c, who, body)
+	if err != nil {
+		return err
+	}
+	x.Started = started
+
+	s.meter.Begin()
+	defer s.meter.End()
+	ctx, gone := context.WithCancelCause(req.Context())
+	defer gone(nil)
+	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
+	defer sink.Close()
+	if x.Streaming && x.Mode == recovery.ModeAct {
+		h := http.Header{}
+		if x.Session != "" {
+			h["X-Rebound-Session"] = []string{x.Session}
+		}
+		sink.KeepAwake(h)
+	}
+	send := &sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery, gone: gone}
+	send.header = upstream.Forwardable(req.Header)
+	if !who.passes {
+		delete(send.header, who.header)
+	}
+	send.header["Accept-Encoding"] = []string{"identity"} // answers are read here
+
+	failure, err := core.Engine.Run(ctx, x, send)
+	return s.finish(c, core, send, failure, err)
+}
+
+// finish delivers what is left to deliver, and reports the request.
+func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
+	x, sink := send.x, send.sink
+	sink.Close()
+	ev := recovery.Event{Name: recovery.EventRequestDone, Request: x.ID, Session: x.Session, Model: x.Model,
+		Attempt: x.Tried(), Mode: x.Mode, Streamed: x.Streaming, Recovery: strings.Join(x.Actions(), ", "),
+		Status: c.Response().Status, TTFB: sink.FirstByte(x.Started)}
+	ev.Target, ev.Usage, ev.Cost = x.Settled()
+	defer func() {
+		ev.Time = time.Now()
+		ev.Duration = ev.Time.Sub(x.Started)
+		core.Observer.Observe(ev)
+	}()
+	switch {
+	case err == nil && f == nil:
+		return nil
+	case f == nil && c.Request().Context().Err() != nil, errors.Is(err, errClientGone):
+		ev.Status, ev.Client = statusClientGone, "gone"
+		if sink.Committed() {
+			panic(http.ErrAbortHandler)
+		}
+		return nil
+	case errors.Is(err, recovery.ErrNoTarget):
+		ev.Status = http.StatusNotFound
+		return failf(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
+	case f == nil:
+		ev.Status, ev.Cause = http.StatusInternalServerError, err.Error()
+		return failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
+	}
+	ev.Class, ev.Rule = f.Class(), f.Rule
+	if f.Err != nil {
+		ev.Cause = f.Err.Error()
+	}
+	r := core.final(f, x.Mode != recovery.ModeAct)
+	ev.Status = r.status
+	if sink.Committed() {
+		// Too late for a status: an error event, and then no clean end.
+		if x.Streaming && x.Mode == recovery.ModeAct {
+			_ = sink.Write(stream.Piece{Bytes: stream.ErrorEvent(r.body)})
+		}
+		panic(http.ErrAbortHandler)
+	}
+	send.decorate(r.header, f.Target)
+	_ = sink.Whole(r.status, r.header, r.body)
+	return nil
+}
+
+// statusClientGone is nginx's status for a client that left; it is only logged.
+const statusClientGone = 499
+
+// exchange gathers what the gateway needs to know of a request.
+func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*recovery.Exchange, error) {
+	req := c.Request()
+	x := &recovery.Exchange{ID: requestID(), Body: body, Model: body.Model(), Mode: k.Engine.Config.Mode, Streaming: body.Streaming()}
+	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
+		x.Model = deployment // Azure names the model in the path
+	}
+	if !who.may(x.Model) {
+		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(x.Model))
+	}
+	if v := req.Header.Get("X-Rebound-Mode"); v != "" {
+		mode, ok := recovery.ParseMode(v)
+		if !ok {
+			return nil, failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
+		}
+		x.Mode = mode
+	}
+	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
+		x.ClientRetry = n
+	}
+	if secs, err := strconv.ParseFloat(req.Header.Get("X-Stainless-Timeout"), 64); err == nil && secs > 0 && secs < 86400 {
+		x.Patience = time.Duration(secs * float64(time.Second))
+	}
+	if who.passes {
+		x.Credential = label(who.credential)
+	}
+	var hints []string
+	for _, name := range sessionHints {
+		if v := req.Header.Get(name); v != "" {
+			hints = append(hints, v)
+		}
+	}
+	id := k.Identifier.Identify(body, who.credential, req.Header.Get("X-Rebound-Session"), hints)
+	x.Session, x.Pin, x.Affinity = id.Session, id.Pin, id.Affinity
+	return x, nil
+}
+
+// readBody reads a request body within its limits. It is left to the
+// collector, not pooled: an attempt that lost may still be sending it.
+func readBody(c echo.Context, lim LimitsConfig) ([]byte, error) {
+	req := c.Request()
+	if enc := req.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies must not be compressed (Content-Encoding: %s).", printable(enc))
+	}
+	if req.ContentLength > lim.Body {
+		return nil, tooLarge(lim)
+	}
+	size := req.ContentLength
+	if size < 0 {
+		size = 4 << 10
+	}
+	buf := bytes.NewBuffer(make([]byte, 0, min(size, trustedLength)+bytes.MinRead))
+	src := newPacedReader(c, lim.BodyTimeout)
+	n, err := io.Copy(buf, io.LimitReader(src, lim.Body+1))
+	src.done(err == nil && n <= lim.Body)
+	switch {
+	case n > lim.Body:
+		return nil, tooLarge(lim)
+	case err != nil:
+		e := failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end. Nothing was sent upstream.")
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			e = failf(http.StatusRequestTimeout, "slow_body", "The request body made no progress for %s. Nothing was sent upstream.", lim.BodyTimeout)
+		}
+		e.Header = http.Header{"Connection": {"close"}}
+		return nil, e
+	}
+	return buf.Bytes(), nil
+}
+
+// trustedLength bounds what is allocated on the word of a Content-Length.
+const trustedLength = 1 << 20
+
+// pacedReader fails a body that makes no progress.
+type pacedReader struct {
+	r        io.Reader
+	rc       *http.ResponseController
+	patience time.Duration
+	set      time.Time
+}
+
+func newPacedReader(c echo.Context, patience time.Duration) *pacedReader {
+	return &pacedReader{r: c.Request().Body, rc: http.NewResponseController(c.Response()), patience: patience}
+}
+
+func (p *pacedReader) Read(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(p.set) > p.patience/4 {
+		_ = p.rc.SetReadDeadline(now.Add(p.patience)) // not every connection has one
+		p.set = now
+	}
+	return p.r.Read(b)
+}
+
+// done lifts the deadline: from here on the client only listens. Where the
+// body was not read to its end, nobody waits for the rest of it either.
+func (p *pacedReader) done(whole bool) {
+	if whole {
+		_ = p.rc.SetReadDeadline(time.Time{})
+	} else {
+		_ = p.rc.SetReadDeadline(time.Now())
+	}
+}
+
+func tooLarge(lim LimitsConfig) *Error {
+	e := failf(http.StatusRequestEntityTooLarge, "body_too_large", "The request body is larger than %d bytes (limits.body).", lim.Body)
+	e.Header = http.Header{"Connection": {"close"}}
+	return e
+}

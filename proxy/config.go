@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Config is the edge: where it listens, who may speak to it and how much.
+type Config struct {
+	Listen string `yaml:"listen"`
+	// Drain bounds how long a stop waits for answers under way.
+	Drain  time.Duration `yaml:"drain"`
+	Auth   AuthConfig    `yaml:"auth"`
+	Limits LimitsConfig  `yaml:"limits"`
+}
+
+// AuthConfig says who may use the gateway.
+type AuthConfig struct {
+	// Keys are gateway keys. With none, everybody may, and the client's own
+	// Authorization passes through.
+	Keys []ClientKey `yaml:"keys"`
+	// Admin opens /rebound/ and /metrics to others than loopback.
+	AdminEnv   string `yaml:"admin_env"`
+	AdminFile  string `yaml:"admin_file"`
+	AdminToken string `yaml:"-"`
+}
+
+// ClientKey is one gateway key. Value is filled by the loader and never printed.
+type ClientKey struct {
+	Name   string   `yaml:"name"`
+	Env    string   `yaml:"env"`
+	File   string   `yaml:"file"`
+	Models []string `yaml:"models"` // names the key may use; empty: all
+	Value  string   `yaml:"-"`
+}
+
+// String names the key without its value.
+func (k ClientKey) String() string { return k.Name }
+
+// LimitsConfig bounds what clients may send.
+type LimitsConfig struct {
+	Body        int64         `yaml:"body"`    // bytes of a request body
+	Headers     int           `yaml:"headers"` // bytes of a request's head
+	Nesting     int           `yaml:"nesting"` // JSON levels
+	HeadTimeout time.Duration `yaml:"head_timeout"`
+	BodyTimeout time.Duration `yaml:"body_timeout"` // without progress
+	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a kept-alive connection
+	WriteStall  time.Duration `yaml:"write_stall"`  // a client that takes no byte for this long is gone
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{
+		Listen: "127.0.0.1:8080", Drain: 30 * time.Second,
+		Limits: LimitsConfig{
+			Body: 64 << 20, Headers: 256 << 10, Nesting: 512,
+			HeadTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second, WriteStall: 60 * time.Second,
+		},
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("listen: %q is not host:port", c.Listen))
+	}
+	if c.Drain < 0 {
+		errs = append(errs, errors.New("drain: must not be negative"))
+	}
+	if c.Limits.Body < 1<<10 || c.Limits.Headers < 1<<10 {
+		errs = append(errs, errors.New("limits.body: must be at least 1KiB, as must limits.headers"))
+	}
+	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {
+		errs = append(errs, errors.New("limits.nesting: must be between 8 and 10000"))
+	}
+	if c.Limits.HeadTimeout <= 0 || c.Limits.BodyTimeout <= 0 || c.Limits.IdleTimeout <= 0 || c.Limits.WriteStall <= 0 {
+		errs = append(errs, errors.New("limits.head_timeout: time-outs must be positive"))
+	}
+	for i, k := range c.Auth.Keys {
+		if k.Name == "" {
+			errs = append(errs, fmt.Errorf("auth.keys[%d].name: is needed; it is the label in logs and metrics", i))
+		}
+		if (k.Env == "") == (k.File == "") {
+			errs = append(errs, fmt.Errorf("auth.keys[%d]: needs either env or file", i))
+		}
+	}
+	if c.Auth.AdminEnv != "" && c.Auth.AdminFile != "" {
+		errs = append(errs, errors.New("auth.admin_env: and auth.admin_file exclude each other"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Core is everything that a reload replaces: built anew, then swapped in with
+// one pointer. It is immutable.
+type Core struct {
+	Config     Config
+	Stream     stream.Config
+	Engine     *recovery.Engine
+	Router     Router
+	Upstreams  map[string]*upstream.Upstream
+	Fallback   string // upstream of models that are not mapped, and of all other paths
+	Identifier Identifier
+	Classifier recovery.Classifier
+	Observer   recovery.Observer
+}
+
+// Router knows the model map.
+type Router interface {
+	Candidates(model, credential string, affinity uint64) []recovery.Choice
+	Names() []string
+	Mapped(model string) bool
+}
+
+// Identifier knows which conversation a request belongs to.
+type Identifier interface {
+	Identify(body *transcript.Body, credential, explicit string, hints []string) Identity
+}
+
+// Identity is a request's conversation.
+type Identity struct {
+	Session  string // empty on the first request
+	Pin      string // session and turn
+	Affinity uint64 // shared by requests with the same beginning
+}
+
+// Meter counts requests under way.
+type Meter interface {
+	Begin()
+	End()
+}
+
+// sessionHints are the headers in which clients name their conversation.
+var sessionHints = [...]string{"Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity"}
+
+// credentialOf is the client's own credential as it came.
+func credentialOf(h http.Header) string {
+	for _, k := range [...]string{"Authorization", "Api-Key", "X-Api-Key"} {
+		if v := h.Get(k); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// label names a credential without revealing it: a prefix of its hash.
+func label(credential string) string {
+	if credential == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("rebound credential label\x00" + credential))
+	return "client-" + hex.EncodeToString(sum[:8])
+}

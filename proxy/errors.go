@@ -1,0 +1,223 @@
+package proxy
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Error is an error that the gateway itself gives a client: OpenAI's envelope
+// with type "rebound_error", a stable code, and a message that says what to do.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+	Header  http.Header // more headers, may be nil
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+func failf(status int, code, format string, args ...any) *Error {
+	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// envelope is OpenAI's error object.
+type envelope struct {
+	Error envelopeError `json:"error"`
+}
+
+type envelopeError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func encode(message, kind, param, code string) []byte {
+	e := envelope{envelopeError{Message: message, Type: kind}}
+	if param != "" {
+		e.Error.Param = &param
+	}
+	if code != "" {
+		e.Error.Code = &code
+	}
+	b, err := json.Marshal(e)
+	if err != nil { // strings always marshal
+		return []byte(`{"error":{"message":"internal error","type":"rebound_error","param":null,"code":"internal"}}`)
+	}
+	return b
+}
+
+// respond sends an error of the gateway's own.
+func (e *Error) respond(c echo.Context) error {
+	h := c.Response().Header()
+	for k, v := range e.Header {
+		h[k] = v
+	}
+	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
+}
+
+// onError is echo's error handler: whatever a handler returns becomes an envelope.
+func onError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	var own *Error
+	switch e := err.(type) {
+	case *Error:
+		own = e
+	case *echo.HTTPError:
+		switch e.Code {
+		case http.StatusNotFound:
+			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT/v1.", c.Request().Method, printable(c.Request().URL.Path))
+		case http.StatusMethodNotAllowed:
+			own = failf(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here.", c.Request().Method)
+		default:
+			own = failf(e.Code, "request_refused", "%v", e.Message)
+		}
+	default:
+		own = failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
+	}
+	_ = own.respond(c)
+}
+
+// printable bounds what is quoted of a request.
+func printable(s string) string {
+	if len(s) > 200 {
+		s = s[:200] + "…"
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// badBody explains a request body that cannot be read.
+func badBody(err error) *Error {
+	if e, ok := err.(*transcript.Error); ok {
+		return failf(http.StatusBadRequest, string(e.Code), "The request body cannot be used: %s. Nothing was sent upstream.", e.Message)
+	}
+	return failf(http.StatusBadRequest, "invalid_json", "The request body cannot be used. Nothing was sent upstream.")
+}
+
+// errorMessage is the message of an error in OpenAI's shape.
+func errorMessage(body []byte) (string, bool) {
+	if transcript.Valid(body, 64) != nil {
+		return "", false
+	}
+	e := gjson.GetBytes(body, "error")
+	m := e.Get("message")
+	return m.Str, e.IsObject() && m.Type == gjson.String
+}
+
+// reply is what the client gets for the last failure of an exchange.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// final turns the last failure into a reply: the upstream's real error, in
+// OpenAI's shape byte for byte, in any other shape wrapped with its wording kept.
+func (k *Core) final(f *recovery.Failure, plain bool) reply {
+	r := reply{status: f.Status, header: http.Header{}, body: f.Body}
+	for name, v := range f.Header {
+		if name != "Content-Length" && name != "Content-Encoding" {
+			r.header[name] = v
+		}
+	}
+	if plain && f.Status != 0 {
+		return r
+	}
+	up := k.Upstreams[f.Target.Upstream]
+	if r.status < 400 {
+		r.status = f.Signal.Status
+	}
+	if r.status < 400 || r.status > 599 {
+		r.status = http.StatusBadGateway
+		if f.Spec != nil && f.Spec.Status >= 400 {
+			r.status = f.Spec.Status
+		}
+	}
+	class := string(f.Class())
+	switch {
+	case up != nil && up.OwnKeys() && (f.Class() == recovery.Auth || f.Class() == recovery.Permission || r.status == 401 || r.status == 402 || r.status == 403):
+		// The client has no part in this credential and must not be told to change its own.
+		r.status, r.header = http.StatusBadGateway, http.Header{}
+		r.body = encode(fmt.Sprintf("The upstream %q refused the gateway's own credential (%s). The operator has to look at that key.", f.Target.Upstream, class), "rebound_error", "", "upstream_credentials")
+	case openAIShaped(r.body):
+	case strings.TrimSpace(f.Signal.Message) != "":
+		kind := f.Signal.Type
+		if kind == "" {
+			kind = "upstream_error"
+		}
+		code := f.Signal.Code
+		if code == "" {
+			code = class
+		}
+		r.body = encode(bound(f.Signal.Message), kind, f.Signal.Param, code)
+	default:
+		r.body = encode(explain(f), "rebound_error", "", class)
+	}
+	r.header["Content-Type"] = []string{"application/json"}
+	if r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") == "" {
+		wait := f.Signal.RetryAfter
+		if !f.Signal.HasRetryAfter {
+			wait = defaultRetryAfter
+		}
+		r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
+	}
+	if f.Spec != nil && retriedBySDKs(r.status) && hopeless(f) && r.header.Get("X-Should-Retry") == "" {
+		r.header.Set("X-Should-Retry", "false")
+	}
+	return r
+}
+
+// defaultRetryAfter is told to clients where the upstream gave no hint.
+const defaultRetryAfter = 5 * time.Second
+
+// hopeless reports whether the client's own retries could only multiply the damage.
+func hopeless(f *recovery.Failure) bool {
+	return f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit
+}
+
+// retriedBySDKs are the statuses that the usual SDKs ask again.
+func retriedBySDKs(status int) bool {
+	return status == 408 || status == 409 || status == 429 || status >= 500
+}
+
+// explain says what happened where the upstream said nothing.
+func explain(f *recovery.Failure) string {
+	what := "gave no usable answer"
+	switch {
+	case f.Diverged:
+		what = "broke off, and its answer could not be continued"
+	case f.Signal.Phase == recovery.PhaseConnect:
+		what = "could not be reached"
+	case f.Class() == recovery.Timeout:
+		what = "did not answer in time"
+	case f.Class() == recovery.StreamCut:
+		what = "broke off in the middle of its answer"
+	case f.Class() == recovery.EmptyResponse:
+		what = "gave an empty answer"
+	case f.Signal.Status != 0:
+		what = "answered with status " + strconv.Itoa(f.Signal.Status)
+	}
+	return fmt.Sprintf("The upstream %q %s. All attempts that were allowed are spent; try again later.", f.Target.Upstream, what)
+}
+
+// bound shortens an upstream's wording that is a page rather than a message.
+func bound(s string) string {
+	const limit = 8 << 10
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,189 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// gateway is a running gateway with a scripted upstream, on real sockets.
+type gateway struct {
+	t   *testing.T
+	url string
+	up  *upstreamtest.Running
+}
+
+// scaled are limits that keep tests short; their proportions are the defaults'.
+const scaled = `
+listen: 127.0.0.1:0
+drain: 1s
+upstreams:
+  default: {url: "UP/v1", passthrough: true, profile: hosted}
+  backup: {url: "UP/v1", passthrough: true, profile: hosted}
+  prefills: {url: "UP/v1", passthrough: true, profile: hosted, prefill: assistant}
+  dead: {url: "http://127.0.0.1:1/v1", passthrough: true, profile: hosted}
+  two: {url: "UP/v1", profile: hosted, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B, weight: 0.000001}]}
+learn: {first_token: {min: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s}}
+stream: {idle: 400ms, idle_pinged: 2s, keepalive_after: 500ms, keepalive_every: 200ms, max_event: 1MiB, max_answer: 4MiB}
+recovery: {backoff_min: 20ms, backoff_max: 200ms, rate_limit_wait: 50ms, wait_same: 500ms, wait_max: 3s, parallel: {burst: 1000}}
+breaker: {open: 300ms, open_max: 600ms, cooldown: 50ms}
+`
+
+// start runs a gateway with more configuration (YAML) on top of the scaled one.
+func start(t *testing.T, more string) *gateway {
+	t.Helper()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := startAt(t, up.URL(), more)
+	g.up = up
+	return g
+}
+
+// startAt is start with another upstream.
+func startAt(t *testing.T, url string, more ...string) *gateway {
+	t.Helper()
+	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
+	text := strings.ReplaceAll(scaled+strings.Join(more, "\n"), "UP/", url+"/")
+	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(cfg, io.Discard, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+	return &gateway{t: t, url: "http://" + a.Addr().String()}
+}
+
+// reply is what a client saw of an answer.
+type reply struct {
+	status   int
+	header   http.Header
+	body     []byte
+	text     string
+	finish   string
+	done     bool // [DONE]
+	event    string
+	comments int
+	broken   error // how the connection ended
+	ids      map[string]bool
+	took     time.Duration
+	model    string
+}
+
+// complete reports whether a client takes this for one clean answer.
+func (r reply) complete() bool {
+	return r.status == 200 && r.broken == nil && r.finish != "" && r.event == "" && (r.done || r.body != nil)
+}
+
+func (r reply) String() string {
+	return fmt.Sprintf("status=%d finish=%q done=%v error=%q broken=%v took=%v recovery=%q text=%q", r.status, r.finish, r.done, r.event, r.broken, r.took, r.header.Get("X-Rebound-Recovery"), r.text)
+}
+
+// ask sends one request. extra is more JSON fields, like `"n":2,`.
+func (g *gateway) ask(ctx context.Context, model string, stream bool, extra string) reply {
+	g.t.Helper()
+	body := fmt.Sprintf(`{"model":%q,"stream":%v,%s"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello."}]}`, model, stream, extra)
+	return g.post(ctx, "/v1/chat/completions", body, nil)
+}
+
+func (g *gateway) post(ctx context.Context, path, body string, header http.Header) reply {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer sk-client")
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	started := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return reply{broken: err, took: time.Since(started)}
+	}
+	defer resp.Body.Close()
+	r := read(resp)
+	r.took = time.Since(started)
+	return r
+}
+
+func read(resp *http.Response) reply {
+	r := reply{status: resp.StatusCode, header: resp.Header, ids: map[string]bool{}}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		r.body, r.broken = io.ReadAll(io.LimitReader(resp.Body, 100<<20))
+		r.text = gjson.GetBytes(r.body, "choices.0.message.content").Str
+		r.finish = gjson.GetBytes(r.body, "choices.0.finish_reason").Str
+		r.model = gjson.GetBytes(r.body, "model").Str
+		return r
+	}
+	s := bufio.NewScanner(resp.Body)
+	s.Buffer(nil, 1<<20)
+	var text strings.Builder
+	for s.Scan() {
+		line := s.Bytes()
+		if bytes.HasPrefix(line, []byte(":")) {
+			r.comments++
+		}
+		data, ok := bytes.CutPrefix(line, []byte("data: "))
+		switch {
+		case !ok:
+		case string(data) == "[DONE]":
+			r.done = true
+		case !json.Valid(data):
+			r.event = "malformed event: " + string(data)
+		case gjson.GetBytes(data, "error").Exists():
+			r.event = gjson.GetBytes(data, "error").Raw
+		default:
+			c := gjson.GetBytes(data, "choices.0")
+			text.WriteString(c.Get("delta.content").Str)
+			if f := c.Get("finish_reason").Str; f != "" {
+				r.finish = f
+			}
+			r.ids[gjson.GetBytes(data, "id").Str] = true
+			r.model = gjson.GetBytes(data, "model").Str
+		}
+	}
+	r.text, r.broken = text.String(), s.Err()
+	return r
+}
+
+// models renders a model map: each value is a list of "upstream script".
+func models(m map[string][]string) string {
+	var b strings.Builder
+	b.WriteString("models:\n")
+	for name, targets := range m {
+		fmt.Fprintf(&b, "  %q:\n    targets:\n", name)
+		for _, t := range targets {
+			f := strings.Fields(t)
+			more := ""
+			if len(f) > 2 {
+				more = ", " + strings.Join(f[2:], " ")
+			}
+			fmt.Fprintf(&b, "      - {upstream: %s, model: %q%s}\n", f[0], f[1], more)
+		}
+	}
+	return b.String()
+}

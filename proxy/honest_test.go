@@ -1,0 +1,255 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// TestHonestWhenNotRecovered: what cannot be recovered ends as the upstream's
+// real error, and never as an answer that looks complete.
+func TestHonestWhenNotRecovered(t *testing.T) {
+	g := start(t, models(map[string][]string{
+		"diverges":         {"default diverges@cut=0.66,text=A/ok,text=B"},
+		"diverges-prefill": {"prefills diverges-prefill@cut=0.66,text=A/ok,text=A"},
+		"always-cut":       {"default always-cut@cut=0.5"},
+		"tool-cut":         {"default tool-cut@tool,cut=0.66/ok"},
+		"limited":          {"default limited@429"},
+		"limited-long":     {"default limited-long@429,retry-after=3600"},
+		"overflow":         {"default overflow@ctx"},
+		"overflow-smaller": {"default os@ctx window: 128000", "backup other@ok window: 4000"},
+		"down":             {"default down@503"},
+		"html":             {"default html@502,html"},
+		"quota":            {"default quota@quota"},
+		"bad":              {"default bad@400,msg=nope,code=weird"},
+		"auth":             {"default auth@unauthorized"},
+		"dead":             {"dead nothing"},
+		"own-key":          {"two own-key@unauthorized"},
+		"filtered":         {"default filtered@content-filter", "backup other@ok"},
+	}))
+	ctx := t.Context()
+
+	for _, name := range []string{"diverges", "always-cut"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := g.ask(ctx, name, true, "")
+			if r.complete() || r.done || r.finish != "" || r.event == "" || r.broken == nil {
+				t.Errorf("want an error event and a broken connection, got %s", r)
+			}
+			if n := len(g.up.Requests(name)); n != 2 {
+				t.Errorf("%d attempts, want 2: a continuation costs the input once more, and only once", n)
+			}
+		})
+	}
+	t.Run("diverges-prefill", func(t *testing.T) {
+		t.Parallel()
+		if r := g.ask(ctx, "diverges-prefill", true, ""); !r.complete() {
+			t.Errorf("a declared prefill continues: %s", r)
+		}
+	})
+	t.Run("tool-cut", func(t *testing.T) {
+		t.Parallel()
+		r := g.ask(ctx, "tool-cut", true, "")
+		if r.complete() || r.event == "" || r.broken == nil || len(g.up.Requests("tool-cut")) != 1 {
+			t.Errorf("a call that was begun is never repeated: %s", r)
+		}
+	})
+
+	cases := []struct {
+		model, code string
+		status      int
+		attempts    int
+		retryAfter  bool
+		noRetry     bool
+	}{
+		{"limited", "rate_limit_exceeded", 429, 6, true, false},
+		{"limited-long", "rate_limit_exceeded", 429, 1, true, false},
+		{"overflow", "context_length_exceeded", 400, 1, false, false},
+		{"down", "", 503, 6, false, false},
+		{"html", "", 502, 6, false, false},
+		{"quota", "insufficient_quota", 429, 1, true, true},
+		{"bad", "weird", 400, 1, false, false},
+		{"auth", "invalid_api_key", 401, 1, false, false},
+		{"dead", "server_error", 502, 0, false, false},
+		{"own-key", "upstream_credentials", 502, 2, false, true},
+		{"filtered", "", 400, 1, false, false},
+	}
+	for _, c := range cases {
+		for _, stream := range []bool{false, true} {
+			if stream && c.model == "limited" {
+				continue // longer than the first comment: see TestKeepsAwake
+			}
+			t.Run(fmt.Sprintf("%s/stream=%v", c.model, stream), func(t *testing.T) {
+				model := c.model
+				r := g.ask(ctx, model, stream, "")
+				if r.status != c.status {
+					t.Errorf("status %d, want %d: %s", r.status, c.status, r.body)
+				}
+				if ct := r.header.Get("Content-Type"); !strings.HasPrefix(ct, "application/json") {
+					t.Errorf("content type %q", ct)
+				}
+				e := gjson.GetBytes(r.body, "error")
+				if e.Get("message").Str == "" || !e.Get("type").Exists() || !e.Get("code").Exists() {
+					t.Errorf("not OpenAI's envelope: %s", r.body)
+				}
+				if c.code != "" && e.Get("code").Str != c.code {
+					t.Errorf("code %q, want %q: %s", e.Get("code").Str, c.code, r.body)
+				}
+				if got := r.header.Get("Retry-After") != ""; got != c.retryAfter {
+					t.Errorf("Retry-After %q", r.header.Get("Retry-After"))
+				}
+				if got := r.header.Get("X-Should-Retry") == "false"; got != c.noRetry {
+					t.Errorf("X-Should-Retry %q", r.header.Get("X-Should-Retry"))
+				}
+				if !stream && len(g.up.Requests(model)) != c.attempts {
+					t.Errorf("%d attempts, want %d", len(g.up.Requests(model)), c.attempts)
+				}
+			})
+		}
+	}
+	t.Run("overflow never moves to a smaller window", func(t *testing.T) {
+		r := g.ask(ctx, "overflow-smaller", false, "")
+		if r.status != 400 || len(g.up.Requests("other")) != 0 {
+			t.Errorf("got %s, %d at the smaller target", r, len(g.up.Requests("other")))
+		}
+	})
+}
+
+// TestClientLeaves: the upstream is cancelled at once and nothing more is tried.
+func TestClientLeaves(t *testing.T) {
+	g := start(t, "")
+	for _, script := range []string{"hang", "headers-hang", "gap=50ms,chunks=400", "503", "429,retry-after=2"} {
+		for _, stream := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/stream=%v", script, stream), func(t *testing.T) {
+				t.Parallel()
+				model := fmt.Sprintf("leaver%v@%s", stream, script)
+				ctx, cancel := context.WithCancel(context.Background())
+				go func() {
+					wait, stop := context.WithTimeout(ctx, 5*time.Second)
+					defer stop()
+					_, _ = g.up.AwaitArrival(wait, model, 1)
+					time.Sleep(100 * time.Millisecond)
+					cancel()
+				}()
+				g.ask(ctx, model, stream, "")
+				left := time.Now()
+				time.Sleep(50 * time.Millisecond) // what is on its way arrives
+				before := len(g.up.Requests(model))
+				wait, stop := context.WithTimeout(context.Background(), time.Second)
+				defer stop()
+				recs, err := g.up.Await(wait, model, before)
+				if err != nil {
+					t.Fatalf("the upstream's request had not ended a second after the client left")
+				}
+				if strings.Contains(script, "hang") && (!recs[0].Cancelled || recs[0].CancelledAt.Sub(left) > 500*time.Millisecond) {
+					t.Errorf("not cancelled at once: %+v", recs[0])
+				}
+				time.Sleep(300 * time.Millisecond)
+				if after := len(g.up.Requests(model)); after != before {
+					t.Errorf("%d attempts after the client had left", after-before)
+				}
+			})
+		}
+	}
+}
+
+// TestKeepsAwake: a silent wait is bridged by comments, and not doubled where
+// the model is known to think long.
+func TestKeepsAwake(t *testing.T) {
+	g := start(t, "")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	model := "o3-mini@delay=2500ms"
+	r := g.ask(ctx, model, true, "")
+	if !r.complete() || r.text != upstreamtest.TextFor("o3-mini") {
+		t.Fatalf("got %s", r)
+	}
+	if r.comments < 3 {
+		t.Errorf("%d comments in 2.5 s", r.comments)
+	}
+	if n := len(g.up.Requests(model)); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	// After a comment there is no status any more: the final error is an event.
+	r = g.ask(ctx, "o3@delay=1s,400,msg=nope", true, "")
+	if r.status != 200 || r.event == "" || r.done || r.broken == nil {
+		t.Errorf("want an error event and no clean end, got %s", r)
+	}
+}
+
+// TestLearnsRefusals: what a target refused once is right the first time from then on.
+func TestLearnsRefusals(t *testing.T) {
+	g := start(t, "")
+	ctx := context.Background()
+	for model, extra := range map[string]string{
+		"strict@no-param=max_tokens":  `"max_tokens":100,`,
+		"strict@no-param=temperature": `"temperature":0.7,`,
+		"strict@max-out=4096":         `"max_tokens":100000,`,
+	} {
+		for i, want := range []int{2, 3, 4} {
+			if r := g.ask(ctx, model, i == 1, extra); !r.complete() {
+				t.Errorf("%s: %s", model, r)
+			}
+			if got := len(g.up.Requests(model)); got != want {
+				t.Errorf("%s: %d upstream requests after %d of the client's, want %d", model, got, i+1, want)
+			}
+		}
+		if r := g.ask(ctx, model, false, ""); !r.complete() || len(g.up.Requests(model)) != 5 {
+			t.Errorf("%s: a request without the field: %s", model, r)
+		}
+	}
+	last := g.up.Requests("strict@max-out=4096")
+	if got := gjson.Get(last[2].Body, "max_tokens").Int(); got != 4096 {
+		t.Errorf("clamped to %d", got)
+	}
+}
+
+// TestKeys: another key of the same upstream takes over, and a refused one rests.
+func TestKeys(t *testing.T) {
+	for name, step := range map[string]string{"unauthorized": "unauthorized", "quota": "quota", "limited": "429,retry-after=30"} {
+		t.Run(name, func(t *testing.T) {
+			g := start(t, models(map[string][]string{"m": {"two m@" + step + ",only-key=sk-key-aaaaaaaaaaaa"}}))
+			for range 3 {
+				if r := g.ask(context.Background(), "m", false, ""); !r.complete() {
+					t.Fatalf("got %s", r)
+				}
+			}
+			asked := 0
+			for _, r := range g.up.Requests("m") {
+				if strings.Contains(r.Key, "aaaa") {
+					asked++
+				}
+				if strings.Contains(r.Key, "sk-client") || r.Key == upstreamtest.KeyLabel("sk-client") {
+					t.Errorf("the client's credential went to an upstream with keys of its own")
+				}
+			}
+			if asked != 1 {
+				t.Errorf("the failing key was asked %d times", asked)
+			}
+		})
+	}
+}
+
+// TestModes: observe and off change nothing, for one request by header.
+func TestModes(t *testing.T) {
+	g := start(t, "")
+	for _, mode := range []string{"off", "observe"} {
+		model := "m" + mode + "@502,html/ok"
+		body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"x"}]}`, model)
+		r := g.post(context.Background(), "/v1/chat/completions", body, http.Header{"X-Rebound-Mode": {mode}})
+		if r.status != 502 || !strings.Contains(string(r.body), "<html") || len(g.up.Requests(model)) != 1 {
+			t.Errorf("%s: got %s %s", mode, r, r.body)
+		}
+	}
+	r := g.post(context.Background(), "/v1/chat/completions", `{"model":"m","messages":[]}`, http.Header{"X-Rebound-Mode": {"maybe"}})
+	if r.status != 400 || gjson.GetBytes(r.body, "error.code").Str != "invalid_mode" {
+		t.Errorf("got %s %s", r, r.body)
+	}
+}

@@ -1,0 +1,186 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// connectTries is how often a request is tried where nothing could be sent.
+const connectTries = 3
+
+// passthrough forwards any other path unchanged. JSON bodies with a model
+// follow the model map, everything else goes to the default upstream. It is
+// tried again only where nothing was sent.
+func (s *Server) passthrough(c echo.Context) error {
+	core := s.core.Load()
+	req := c.Request()
+	who, err := core.authenticate(req)
+	if err != nil {
+		return err
+	}
+	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: upstream.Forwardable(req.Header)}
+	if !who.passes {
+		delete(up.Header, who.header)
+	}
+	if enc := req.Header["Accept-Encoding"]; enc != nil {
+		up.Header["Accept-Encoding"] = enc // the answer is not read here
+	}
+	targets, err := core.aim(c, who, &up)
+	if err != nil {
+		return err
+	}
+	s.meter.Begin()
+	defer s.meter.End()
+	resp, err := core.forward(req.Context(), targets, up)
+	if err != nil {
+		if req.Context().Err() != nil {
+			return nil
+		}
+		return &Error{Status: http.StatusBadGateway, Code: "upstream_unreachable",
+			Message: "The upstream could not be reached. Nothing came back from it."}
+	}
+	upstream.Returnable(resp.Header)
+	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
+	defer sink.Close()
+	defer resp.Body.Close()
+	sink.Begin(resp.StatusCode, resp.Header)
+	if broken := stream.Copy(sink, resp.Body); broken != nil {
+		panic(http.ErrAbortHandler) // never a clean end after a failure
+	}
+	return nil
+}
+
+// aim finds the targets of a request by the model in its body, and the body itself.
+func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
+	req := c.Request()
+	model := ""
+	if strings.Contains(req.Header.Get("Content-Type"), "json") && req.Body != nil && req.ContentLength != 0 && req.Header.Get("Content-Encoding") == "" {
+		raw, err := readBody(c, k.Config.Limits)
+		if err != nil {
+			return nil, err
+		}
+		up.Body = raw
+		if transcript.Valid(raw, k.Config.Limits.Nesting) == nil {
+			model = gjson.GetBytes(raw, "model").Str
+		}
+	} else if req.Body != nil && req.ContentLength != 0 {
+		up.Reader, up.Length = newPacedReader(c, k.Config.Limits.BodyTimeout), req.ContentLength
+	}
+	if !who.may(model) && model != "" {
+		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
+	}
+	credential := ""
+	if who.passes {
+		credential = label(who.credential)
+	}
+	if model == "" || !k.Router.Mapped(model) {
+		u := k.Upstreams[k.Fallback]
+		t := recovery.Target{Upstream: k.Fallback, Model: model}
+		if cfg := u.Config(); len(cfg.Keys) > 0 {
+			t.Key = cfg.Keys[0].Name
+		}
+		return []recovery.Choice{{Candidate: recovery.Candidate{Target: t}}}, nil
+	}
+	return k.Router.Candidates(model, credential, 0), nil
+}
+
+// forward makes the request; a target that cannot be reached passes it to the next.
+func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstream.Request) (*http.Response, error) {
+	client := up.Body
+	for n := 0; ; n++ {
+		t := targets[min(n, len(targets)-1)]
+		up.Model, up.Key, up.Body = t.Model, t.Key, client
+		if client != nil && t.Model != "" {
+			up.Body = withModel(client, t.Model, k.Config.Limits.Nesting)
+		}
+		resp, err := k.Upstreams[t.Upstream].Do(ctx, up)
+		if err == nil || !upstream.Unsent(err) || n+1 >= max(connectTries, len(targets)) || up.Reader != nil && n > 0 {
+			return resp, err
+		}
+		if !pause(ctx, time.Duration(n)*200*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// withModel sets the model of a body; bytes that already name it stay as they are.
+func withModel(raw []byte, model string, depth int) []byte {
+	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{Depth: depth})
+	if err != nil || b.Model() == model {
+		return raw
+	}
+	out, err := b.Edit().SetModel(model).Apply()
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// below takes the prefix off that upstreams' base URLs already end with.
+func below(path string) string { return strings.TrimPrefix(path, "/v1") }
+
+// maxModelList bounds what is read of an upstream's list.
+const maxModelList = 8 << 20
+
+// models is the default upstream's list plus the configured names. Where the
+// upstream gives none, the configured names are the list.
+func (s *Server) models(c echo.Context) error {
+	core := s.core.Load()
+	req := c.Request()
+	who, err := core.authenticate(req)
+	if err != nil {
+		return err
+	}
+	names := core.Router.Names()
+	if len(names) == 0 && len(who.models) == 0 {
+		return s.passthrough(c)
+	}
+	var list []json.RawMessage
+	known := map[string]bool{}
+	header := upstream.Forwardable(req.Header)
+	if !who.passes {
+		delete(header, who.header)
+	}
+	header["Accept-Encoding"] = []string{"identity"}
+	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header}
+	if cfg := core.Upstreams[core.Fallback].Config(); len(cfg.Keys) > 0 {
+		r.Key = cfg.Keys[0].Name
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), 10*time.Second)
+	defer cancel()
+	if resp, err := core.Upstreams[core.Fallback].Do(ctx, r); err == nil {
+		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
+		_ = resp.Body.Close()
+		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {
+			gjson.GetBytes(raw, "data").ForEach(func(_, m gjson.Result) bool {
+				if id := m.Get("id").Str; who.may(id) {
+					known[id] = true
+					list = append(list, json.RawMessage(m.Raw))
+				}
+				return true
+			})
+		}
+	}
+	for _, name := range names {
+		if !known[name] && who.may(name) {
+			m, err := json.Marshal(map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"})
+			if err != nil {
+				return err
+			}
+			list = append(list, m)
+		}
+	}
+	return c.JSON(http.StatusOK, map[string]any{"object": "list", "data": list})
+}

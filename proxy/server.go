@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Server is the edge. Its core can be swapped while it serves.
+type Server struct {
+	core  atomic.Pointer[Core]
+	echo  *echo.Echo
+	http  *http.Server
+	meter Meter
+	ready func() error
+
+	draining atomic.Bool
+	cancel   context.CancelFunc // ends what is still under way after a drain
+}
+
+// Handlers are the parts of the edge that belong to others: nil ones are not served.
+type Handlers struct {
+	Metrics http.Handler // GET /metrics
+	Admin   http.Handler // /rebound/
+	// Ready tells why the gateway is not ready, nil when it is.
+	Ready func() error
+}
+
+// NewServer builds the edge around a core.
+func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
+	s := &Server{meter: meter, ready: h.Ready}
+	s.core.Store(core)
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = onError
+	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
+	s.echo = e
+
+	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
+		e.POST(path, s.chat)
+	}
+	e.GET("/v1/models", s.models)
+	e.GET("/models", s.models)
+	e.GET("/v1/responses", s.noWebSocket)
+	e.GET("/responses", s.noWebSocket)
+	e.Any("/v1/*", s.passthrough)
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", s.readyz)
+	if h.Metrics != nil {
+		e.GET("/metrics", echo.WrapHandler(s.admin(h.Metrics)))
+	}
+	if h.Admin != nil {
+		e.Any("/rebound/*", echo.WrapHandler(s.admin(h.Admin)))
+	}
+
+	base, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	lim := core.Config.Limits
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ReadHeaderTimeout: lim.HeadTimeout,
+		IdleTimeout:       lim.IdleTimeout,
+		MaxHeaderBytes:    lim.Headers,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	return s
+}
+
+// serve refuses new requests while draining; everything else is echo's.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.draining.Load() && r.URL.Path != "/healthz" {
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", "1")
+		writeError(w, failf(http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again."))
+		return
+	}
+	s.echo.ServeHTTP(w, r)
+}
+
+// Handler serves the edge without a listener of its own, for embedding and tests.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// Swap replaces the core. Requests under way keep theirs.
+func (s *Server) Swap(core *Core) { s.core.Store(core) }
+
+// Serve accepts connections until Shutdown.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Shutdown refuses new requests and waits until those under way are answered,
+// or ctx ends; then it cuts what is left.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	err := s.http.Shutdown(ctx)
+	s.cancel()
+	if err != nil {
+		_ = s.http.Close()
+	}
+	return err
+}
+
+// readyz tells a load balancer whether to send requests here.
+func (s *Server) readyz(c echo.Context) error {
+	if s.ready != nil {
+		if err := s.ready(); err != nil {
+			return failf(http.StatusServiceUnavailable, "not_ready", "%v", err)
+		}
+	}
+	return c.String(http.StatusOK, "ready\n")
+}
+
+// noWebSocket answers a client that tries the WebSocket form first: 426 makes
+// it fall back to POST at once, where 404 costs it seven tries.
+func (s *Server) noWebSocket(c echo.Context) error {
+	if !strings.EqualFold(c.Request().Header.Get("Upgrade"), "websocket") {
+		return s.passthrough(c)
+	}
+	return failf(http.StatusUpgradeRequired, "no_websocket", "WebSocket is not served here; use POST.")
+}
+
+// requestID names a request in logs. It is no secret.
+func requestID() string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], rand.Uint64())
+	return "req_" + hex.EncodeToString(b[:])
+}
+
+// pause waits d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

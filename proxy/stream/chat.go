@@ -1,0 +1,292 @@
+package stream
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Format reads answers of one wire format. Chat is the first; another format
+// is another reader, and nothing else changes.
+type Format interface {
+	// Delta says what one event means.
+	Delta(ev Event) Delta
+	// Whole says what a complete JSON answer is.
+	Whole(body []byte) Delta
+	// WithText returns data with its text replaced and its identity set to id
+	// and created (raw JSON values; empty: unchanged).
+	WithText(data []byte, text string, id Identity) []byte
+	// Identify returns data with its identity set.
+	Identify(data []byte, id Identity) []byte
+	// TextEvent returns data for an event with nothing but text, in the likeness of another.
+	TextEvent(like []byte, text string, id Identity) []byte
+	// Done is the event that ends a stream.
+	Done() []byte
+}
+
+// Kind is what an event carries, by how much it commits the answer.
+type Kind uint8
+
+// The kinds of events.
+const (
+	KindNothing   Kind = iota // a role, a ping, an empty choice, a comment
+	KindMalformed             // not JSON
+	KindReasoning             // unsigned reasoning
+	KindText                  // text of the answer
+	KindCall                  // a tool call, a refusal, audio, signed reasoning: not repeatable
+	KindError                 // the upstream reports a failure
+	KindDone                  // the end of the stream
+)
+
+// Delta is the meaning of one event, or of a complete answer.
+type Delta struct {
+	Kind     Kind
+	Text     string // decoded text of the first choice
+	Finishes int    // choices that give a finish reason
+	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
+	Choices  int    // number of choices in it
+	Several  bool   // it belongs to a choice other than the first, or carries logprobs
+	Usage    recovery.Usage
+	HasUsage bool
+	ID       Identity
+}
+
+// Identity is what all chunks of one stream have in common, as raw JSON.
+type Identity struct{ ID, Created string }
+
+// Chat is the format of chat completions.
+type Chat struct{}
+
+var _ Format = Chat{}
+
+var doneEvent = []byte("data: [DONE]\n\n")
+
+// Done is the event that ends a stream.
+func (Chat) Done() []byte { return doneEvent }
+
+// maxDepth bounds the nesting of what upstreams send.
+const maxDepth = 256
+
+// Delta reads one chunk.
+func (Chat) Delta(ev Event) Delta {
+	if !ev.HasData {
+		return Delta{}
+	}
+	data := bytes.TrimSpace(ev.Data)
+	switch {
+	case len(data) == 0:
+		return Delta{}
+	case bytes.Equal(data, []byte("[DONE]")):
+		return Delta{Kind: KindDone}
+	case transcript.Valid(data, maxDepth) != nil:
+		return Delta{Kind: KindMalformed}
+	}
+	d := read(data, "delta")
+	if string(ev.Name) == "error" {
+		d.Kind = KindError
+	}
+	return d
+}
+
+// Whole reads a complete answer.
+func (Chat) Whole(body []byte) Delta {
+	if transcript.Valid(body, maxDepth) != nil {
+		return Delta{Kind: KindMalformed}
+	}
+	return read(body, "message")
+}
+
+// read looks at an answer or chunk once. message is the name of a choice's content.
+func read(data []byte, message string) Delta {
+	var d Delta
+	sawChoices := false
+	failed := false
+	gjson.ParseBytes(data).ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "id":
+			d.ID.ID = v.Raw
+		case "created":
+			d.ID.Created = v.Raw
+		case "choices":
+			sawChoices = v.IsArray()
+			v.ForEach(func(_, c gjson.Result) bool {
+				d.choice(c, message)
+				return true
+			})
+		case "usage":
+			if v.IsObject() {
+				d.HasUsage, d.Usage = true, usage(v)
+			}
+		case "error":
+			failed = failed || (v.Type != gjson.Null && v.Type != gjson.False && v.Raw != "{}" && v.Raw != `""`)
+		case "object":
+			failed = failed || v.Str == "error"
+		case "type":
+			failed = failed || v.Str == "error"
+		}
+		return true
+	})
+	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
+		d.Kind = KindError
+	}
+	if !sawChoices && message == "message" && d.Kind == KindNothing && !d.HasUsage && gjson.GetBytes(data, "detail").Exists() {
+		d.Kind = KindError
+	}
+	return d
+}
+
+// choice adds one choice.
+func (d *Delta) choice(c gjson.Result, message string) {
+	d.Choices++
+	c.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "index":
+			d.Several = d.Several || v.Num != 0
+		case "logprobs":
+			d.Several = d.Several || v.Type != gjson.Null
+		case "finish_reason":
+			switch {
+			case v.Type != gjson.String || v.Str == "":
+			case v.Str == "error":
+				d.raise(KindError)
+			default:
+				d.Finishes++
+				d.Truthful = d.Truthful || v.Str == "length" || v.Str == "content_filter"
+			}
+		case message:
+			v.ForEach(func(k, v gjson.Result) bool {
+				d.field(k.Str, v)
+				return true
+			})
+		case "text": // legacy completions
+			if v.Str != "" {
+				d.raise(KindText)
+				d.Text += v.Str
+			}
+		}
+		return true
+	})
+}
+
+// field adds one field of a delta or message: any that is not empty, but the
+// role, is meaningful.
+func (d *Delta) field(name string, v gjson.Result) {
+	if empty(v) {
+		return
+	}
+	switch name {
+	case "role", "annotations", "reasoning_id", "id":
+	case "content":
+		if v.Type == gjson.String {
+			d.raise(KindText)
+			d.Text += v.Str
+		} else {
+			d.raise(KindCall) // parts: passed on, never repeated
+		}
+	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
+		if v.IsObject() || v.IsArray() {
+			d.raise(KindCall)
+		} else {
+			d.raise(KindReasoning)
+		}
+	case "reasoning_details", "thinking_blocks":
+		if signed(v) {
+			d.raise(KindCall)
+		} else {
+			d.raise(KindReasoning)
+		}
+	default:
+		d.raise(KindCall)
+	}
+}
+
+func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }
+
+func empty(v gjson.Result) bool {
+	switch v.Type {
+	case gjson.Null, gjson.False:
+		return true
+	case gjson.String:
+		return v.Str == ""
+	case gjson.JSON:
+		none := true
+		v.ForEach(func(_, _ gjson.Result) bool { none = false; return false })
+		return none
+	}
+	return false
+}
+
+// signed reports whether reasoning carries a signature or is encrypted: a
+// provider accepts it back only as it was, so it cannot be replaced.
+func signed(v gjson.Result) bool {
+	found := false
+	v.ForEach(func(_, item gjson.Result) bool {
+		if s := item.Get("signature"); s.Type == gjson.String && s.Str != "" {
+			found = true
+		}
+		if s := item.Get("data"); s.Type == gjson.String && s.Str != "" {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// usage reads token counts in OpenAI's names and the usual others for caches.
+func usage(v gjson.Result) recovery.Usage {
+	u := recovery.Usage{
+		Input:      int(v.Get("prompt_tokens").Int()),
+		Output:     int(v.Get("completion_tokens").Int()),
+		CacheRead:  int(v.Get("prompt_tokens_details.cached_tokens").Int()),
+		CacheWrite: int(v.Get("cache_creation_input_tokens").Int()),
+		Reasoning:  int(v.Get("completion_tokens_details.reasoning_tokens").Int()),
+	}
+	if u.CacheRead == 0 {
+		u.CacheRead = int(max(v.Get("cache_read_input_tokens").Int(), v.Get("prompt_cache_hit_tokens").Int()))
+	}
+	return u
+}
+
+// WithText replaces the first choice's text and sets the identity.
+func (c Chat) WithText(data []byte, text string, id Identity) []byte {
+	v := gjson.GetBytes(data, "choices.0.delta.content")
+	if v.Index > 0 {
+		out := make([]byte, 0, len(data)+len(text))
+		out = append(out, data[:v.Index]...)
+		out = append(out, transcript.String(text)...)
+		data = append(out, data[v.Index+len(v.Raw):]...)
+	}
+	return c.Identify(data, id)
+}
+
+// Identify sets the identity.
+func (Chat) Identify(data []byte, id Identity) []byte {
+	for _, f := range [2]struct{ name, raw string }{{"id", id.ID}, {"created", id.Created}} {
+		v := gjson.GetBytes(data, f.name)
+		if f.raw == "" || v.Index <= 0 || v.Raw == f.raw {
+			continue
+		}
+		out := make([]byte, 0, len(data)+len(f.raw))
+		out = append(out, data[:v.Index]...)
+		out = append(out, f.raw...)
+		data = append(out, data[v.Index+len(v.Raw):]...)
+	}
+	return data
+}
+
+// TextEvent builds a chunk with nothing but text.
+func (c Chat) TextEvent(like []byte, text string, id Identity) []byte {
+	out := []byte(`{"id":"","object":"chat.completion.chunk","created":0,"model":`)
+	if m := gjson.GetBytes(like, "model"); m.Exists() {
+		out = append(out, m.Raw...)
+	} else {
+		out = append(out, `""`...)
+	}
+	out = append(out, `,"choices":[{"index":0,"delta":{"content":`...)
+	out = append(out, transcript.String(text)...)
+	out = append(out, `},"finish_reason":null}]}`...)
+	return c.Identify(out, id)
+}

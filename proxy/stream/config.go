@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config tunes how streamed answers are watched and delivered.
+type Config struct {
+	// KeepAliveAfter is how long a streaming client waits without a byte before
+	// it gets status 200 and a comment line; KeepAliveEvery repeats it. Zero turns it off.
+	KeepAliveAfter time.Duration `yaml:"keepalive_after"`
+	KeepAliveEvery time.Duration `yaml:"keepalive_every"`
+	// Idle is how long a stream may pause after its first content before a
+	// continuation is started beside it; IdlePinged where pings arrive meanwhile.
+	Idle       time.Duration `yaml:"idle"`
+	IdlePinged time.Duration `yaml:"idle_pinged"`
+	// MidStream says what happens to a stream that breaks after text was sent:
+	// continue it, end it with an error event, or buffer answers whole.
+	MidStream MidStream `yaml:"mid_stream"`
+	// MaxEvent bounds one SSE event in bytes, MaxAnswer a buffered answer.
+	MaxEvent  int64 `yaml:"max_event"`
+	MaxAnswer int64 `yaml:"max_answer"`
+}
+
+// MidStream is a policy for streams that break after text was sent.
+type MidStream string
+
+// The policies.
+const (
+	MidStreamContinue MidStream = "continue"
+	MidStreamError    MidStream = "error"
+	MidStreamBuffer   MidStream = "buffer"
+)
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{
+		KeepAliveAfter: 30 * time.Second, KeepAliveEvery: 15 * time.Second,
+		Idle: 20 * time.Second, IdlePinged: 120 * time.Second,
+		MidStream: MidStreamContinue, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	switch c.MidStream {
+	case MidStreamContinue, MidStreamError, MidStreamBuffer:
+	default:
+		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
+	}
+	if c.KeepAliveAfter < 0 || (c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0) {
+		errs = append(errs, errors.New("keepalive_every: must be positive"))
+	}
+	if c.Idle <= 0 || c.IdlePinged < c.Idle {
+		errs = append(errs, errors.New("idle: must be positive and at most idle_pinged"))
+	}
+	if c.MaxEvent < 1<<10 || c.MaxAnswer < 1<<10 {
+		errs = append(errs, errors.New("max_event: must be at least 1KiB, as must max_answer"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,228 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+const (
+	// endGrace is how long a finished stream may take to send its end mark (and
+	// its usage) before it is ended for it.
+	endGrace = 2 * time.Second
+	// drainFor and drainBytes bound what is read after the end mark, so that
+	// the connection can be used again.
+	drainFor   = 100 * time.Millisecond
+	drainBytes = 64 << 10
+)
+
+// Deliver passes the answer on, event for event, and returns nil when it was
+// complete. header is that of the response to the client, if it has none yet.
+func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken {
+	defer a.resp.Body.Close()
+	s := a.o.Sink
+	s.Begin(a.resp.StatusCode, a.resp.Header)
+	if err := s.Write(a.held); err != nil {
+		return a.clientGone(err)
+	}
+	a.held = Piece{}
+	if !a.done {
+		a.last = time.Now()
+		watch := a.watch(ctx, stalled)
+		broken := a.pass()
+		watch()
+		if broken != nil {
+			return broken
+		}
+	}
+	a.drain()
+	return nil
+}
+
+// pass is the loop over events.
+func (a *Answer) pass() *Broken {
+	s := a.o.Sink
+	var batch Piece
+	var grace *time.Timer
+	for !a.done {
+		if grace == nil && a.finished() {
+			grace = time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
+			defer grace.Stop()
+		}
+		ev, err := a.r.Next()
+		if err != nil {
+			return a.end(err)
+		}
+		piece, d, broken := a.admit(ev)
+		if ev.HasData && !a.proceed() {
+			return &Broken{Err: ErrTaken, Stalled: true}
+		}
+		if broken != nil {
+			return broken
+		}
+		if a.first.IsZero() && d.Kind >= KindReasoning {
+			a.first = time.Now()
+		}
+		if !a.done && a.r.Ready() {
+			// More is at hand: one write and one flush for all of it.
+			batch.Bytes = append(batch.Bytes, piece.Bytes...)
+			batch.Released = max(batch.Released, piece.Released)
+			batch.Text += piece.Text
+			continue
+		}
+		if a.done && !a.finished() {
+			// The end mark without a finish reason: not an end.
+			if len(batch.Bytes) > 0 {
+				_ = s.Write(batch)
+			}
+			return &Broken{Err: ErrEnded}
+		}
+		if len(batch.Bytes) > 0 {
+			batch.Bytes = append(batch.Bytes, piece.Bytes...)
+			batch.Released = max(batch.Released, piece.Released)
+			batch.Text += piece.Text
+			piece, batch = batch, Piece{Bytes: batch.Bytes[:0]}
+		}
+		if len(piece.Bytes) == 0 {
+			continue
+		}
+		if err := s.Write(piece); err != nil {
+			if a.done {
+				return nil // it hung up on the last bytes: it has them or does not want them
+			}
+			return a.clientGone(err)
+		}
+	}
+	return nil
+}
+
+// end says what the end of the bytes means.
+func (a *Answer) end(err error) *Broken {
+	a.mu.Lock()
+	rescued := a.rescued
+	a.mu.Unlock()
+	if rescued != nil {
+		<-rescued // whoever tries to take over may still do so
+	}
+	a.mu.Lock()
+	taken := a.taken
+	a.mu.Unlock()
+	switch {
+	case taken:
+		return &Broken{Err: ErrTaken, Stalled: true}
+	case a.finished():
+		// Complete, whatever became of the end mark.
+		if werr := a.o.Sink.Write(Piece{Bytes: a.o.Format.Done()}); werr != nil {
+			return a.clientGone(werr)
+		}
+		a.done = true
+		return nil
+	case errors.Is(err, io.EOF):
+		return &Broken{Err: ErrEnded}
+	default:
+		return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
+	}
+}
+
+func (a *Answer) clientGone(err error) *Broken {
+	a.o.Cancel(err)
+	return &Broken{Err: err, Client: true}
+}
+
+// proceed notes an event with data; false means that another attempt has taken over.
+func (a *Answer) proceed() bool {
+	a.mu.Lock()
+	if a.taken {
+		a.mu.Unlock()
+		return false
+	}
+	a.last = time.Now()
+	rescue, rescued := a.rescue, a.rescued
+	a.rescue, a.rescued = nil, nil
+	a.mu.Unlock()
+	if rescue != nil {
+		rescue() // it goes on by itself
+		<-rescued
+	}
+	return true
+}
+
+// watch looks after pauses: it ends a finished stream that sends no end mark,
+// calls stalled when an unfinished one pauses, and gives up on one that stays
+// silent. The returned function ends the watch and whatever it started.
+func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func()) {
+	c := a.o.Config
+	ctx, cancel := context.WithCancel(ctx)
+	tried := time.Time{}
+	var timer *time.Timer
+	check := func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if ctx.Err() != nil || a.taken {
+			return
+		}
+		now := time.Now()
+		quiet := now.Sub(a.last)
+		silent := now.Sub(a.r.LastByte())
+		switch {
+		case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
+			a.o.Cancel(ErrStalled)
+			return
+		case a.rescue == nil && stalled != nil && tried != a.last && (silent >= c.Idle || quiet >= c.IdlePinged):
+			tried = a.last // once for each pause
+			a.attemptRescue(ctx, stalled)
+		}
+		timer.Reset(max(c.Idle/8, 10*time.Millisecond))
+	}
+	a.mu.Lock()
+	timer = time.AfterFunc(c.Idle, check)
+	a.mu.Unlock()
+	return func() {
+		cancel()
+		a.mu.Lock()
+		timer.Stop()
+		rescued := a.rescued
+		a.mu.Unlock()
+		if rescued != nil {
+			<-rescued
+		}
+	}
+}
+
+// attemptRescue starts the attempt that may take over. The lock is held.
+func (a *Answer) attemptRescue(ctx context.Context, stalled recovery.Stalled) {
+	if a.o.Sink.Released() != recovery.ReleasedText {
+		return // nothing that could be continued
+	}
+	sent := a.o.Sink.Sent()
+	if sent == "" {
+		return
+	}
+	ctx, a.rescue = context.WithCancel(ctx)
+	ended := make(chan struct{})
+	a.rescued = ended
+	take := func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.rescued != ended || a.taken {
+			return false // it went on by itself
+		}
+		a.taken = true
+		a.o.Cancel(ErrTaken)
+		return true
+	}
+	go func() {
+		defer close(ended)
+		stalled(ctx, sent, take)
+	}()
+}
+
+// drain reads the little that follows the end mark.
+func (a *Answer) drain() {
+	t := time.AfterFunc(drainFor, func() { a.o.Cancel(nil) })
+	defer t.Stop()
+	_, _ = io.CopyN(io.Discard, a.resp.Body, drainBytes)
+}

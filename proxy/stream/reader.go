@@ -1,0 +1,180 @@
+package stream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// Errors for what is larger than its bound.
+var (
+	ErrEventTooLong  = errors.New("stream: event too long")
+	ErrAnswerTooLong = errors.New("stream: answer too long")
+)
+
+// Event is one server-sent event. Its slices are valid until the next call of Next.
+type Event struct {
+	Raw  []byte // all bytes up to and including the blank line, comments included
+	Name []byte // of an "event:" line
+	Data []byte // of the "data:" lines, joined by newlines
+	// HasData is false for events of comments and other fields only.
+	HasData bool
+}
+
+// Reader splits a stream into server-sent events as the WHATWG specification
+// defines them (lines end with LF, CRLF or CR), and keeps their bytes. Not
+// safe for concurrent use, except LastByte.
+type Reader struct {
+	src      io.Reader
+	buf      []byte
+	from, to int // unread bytes
+	max      int
+	joined   []byte
+	err      error
+	start    bool
+	lastByte atomic.Int64
+}
+
+// NewReader returns a reader of src with events of at most max bytes.
+func NewReader(src io.Reader, max int64) *Reader {
+	r := &Reader{src: src, buf: make([]byte, 4<<10), max: int(max), start: true}
+	r.lastByte.Store(time.Now().UnixNano())
+	return r
+}
+
+// LastByte is when the upstream last sent anything.
+func (r *Reader) LastByte() time.Time { return time.Unix(0, r.lastByte.Load()) }
+
+// Ready reports whether the next event is at hand without another read. It
+// may say no where the framing is unusual.
+func (r *Reader) Ready() bool {
+	b := r.buf[r.from:r.to]
+	return bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n"))
+}
+
+// Next returns the next event. At the end of the stream it returns io.EOF, or
+// io.ErrUnexpectedEOF when bytes of an unfinished event are left; those are
+// never returned, as the specification demands.
+func (r *Reader) Next() (Event, error) {
+	var ev Event
+	data := 0 // data lines so far
+	pos := r.from
+	searched := 0 // bytes of the current line that hold no line end
+	for {
+		if r.start && r.to-r.from >= 3 {
+			r.start = false
+			if bytes.HasPrefix(r.buf[r.from:r.to], []byte("\xef\xbb\xbf")) {
+				pos += 3 // byte order mark
+			}
+		}
+		line, n := cutLine(r.buf[pos:r.to], searched, r.err != nil)
+		if n == 0 {
+			searched = max(0, r.to-pos-1)
+			if r.err != nil {
+				if r.to > r.from && errors.Is(r.err, io.EOF) {
+					return Event{}, io.ErrUnexpectedEOF
+				}
+				return Event{}, r.err
+			}
+			moved, err := r.fill()
+			if err != nil {
+				return Event{}, err
+			}
+			if moved { // the slices so far point into bytes that moved: once more
+				ev, data, pos, searched = Event{}, 0, r.from, 0
+			}
+			continue
+		}
+		pos, searched = pos+n, 0
+		if len(line) == 0 {
+			ev.Raw = r.buf[r.from:pos]
+			r.from = pos
+			return ev, nil
+		}
+		field, value := cutField(line)
+		switch string(field) {
+		case "data":
+			ev.HasData = true
+			switch data++; data {
+			case 1:
+				ev.Data = value
+			case 2:
+				r.joined = append(append(append(r.joined[:0], ev.Data...), '\n'), value...)
+				ev.Data = r.joined
+			default:
+				r.joined = append(append(r.joined, '\n'), value...)
+				ev.Data = r.joined
+			}
+		case "event":
+			ev.Name = value
+		}
+	}
+}
+
+// fill reads more, and says whether the unread bytes moved for that.
+func (r *Reader) fill() (moved bool, err error) {
+	if r.to == len(r.buf) {
+		if r.to-r.from >= r.max {
+			return false, ErrEventTooLong
+		}
+		next := r.buf
+		if r.from == 0 {
+			next = make([]byte, min(2*len(r.buf), max(r.max, len(r.buf)+1)))
+		}
+		copy(next, r.buf[r.from:r.to])
+		moved = true
+		r.to -= r.from
+		r.from, r.buf = 0, next
+	}
+	n, err := r.src.Read(r.buf[r.to:])
+	if n > 0 {
+		r.to += n
+		r.lastByte.Store(time.Now().UnixNano())
+	}
+	if err != nil {
+		r.err = err
+	}
+	return moved, nil
+}
+
+// cutLine returns the first line without its end, and the bytes it takes; 0
+// when it is not complete yet. A CR at the very end waits for its LF. The
+// first searched bytes are known to hold no line end.
+func cutLine(b []byte, searched int, last bool) (line []byte, n int) {
+	lf := bytes.IndexByte(b[searched:], '\n')
+	head := b
+	if lf >= 0 {
+		lf += searched
+		head = b[:lf]
+	}
+	if cr := bytes.IndexByte(head[searched:], '\r'); cr >= 0 {
+		cr += searched
+		switch {
+		case cr+1 == lf:
+			return b[:cr], lf + 1
+		case cr+1 < len(b) || last:
+			return b[:cr], cr + 1
+		default:
+			return nil, 0
+		}
+	}
+	if lf < 0 {
+		return nil, 0
+	}
+	return head, lf + 1
+}
+
+// cutField splits a line at its first colon; one space after it is not part of the value.
+func cutField(line []byte) (field, value []byte) {
+	i := bytes.IndexByte(line, ':')
+	if i < 0 {
+		return line, nil
+	}
+	value = line[i+1:]
+	if len(value) > 0 && value[0] == ' ' {
+		value = value[1:]
+	}
+	return line[:i], value
+}

@@ -1,0 +1,215 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Sink is the client's side of one exchange: whichever attempt answers writes
+// here, one after the other. Keep-alive comments come from a timer of its own,
+// between events. Safe for concurrent use.
+type Sink struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	cfg   Config
+	stall time.Duration
+	awake http.Header // headers of a response that begins with a comment
+
+	mu        sync.Mutex
+	committed bool // status and headers are out
+	closed    bool
+	released  recovery.Released
+	sent      bytes.Buffer // text so far
+	unsafe    bool         // the text cannot be continued
+	id        Identity
+	timer     *time.Timer
+	last      time.Time // last write
+	first     time.Time // first byte of an answer
+	deadline  time.Time // write deadline set last
+	err       error
+}
+
+// NewSink returns the sink of one response. A write that makes no progress for
+// stall fails.
+func NewSink(w http.ResponseWriter, cfg Config, stall time.Duration) *Sink {
+	return &Sink{w: w, rc: http.NewResponseController(w), cfg: cfg, stall: stall, last: time.Now()}
+}
+
+// KeepAwake starts keep-alive comments for a streaming client that waits. The
+// headers are those of a response that has to begin with one.
+func (s *Sink) KeepAwake(h http.Header) {
+	if s.cfg.KeepAliveAfter <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awake = h
+	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
+}
+
+// tick writes a comment when nothing was written for long. A comment is one
+// line: a blank line after it would dispatch an event in clients that have seen an id.
+func (s *Sink) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.err != nil {
+		return
+	}
+	quiet := s.cfg.KeepAliveAfter
+	if s.committed && s.released == recovery.ReleasedNothing {
+		quiet = s.cfg.KeepAliveEvery
+	}
+	if d := time.Since(s.last); d < quiet {
+		s.timer.Reset(quiet - d)
+		return
+	}
+	if !s.committed {
+		h := s.w.Header()
+		maps.Copy(h, s.awake)
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+		s.commit(http.StatusOK)
+	}
+	s.write([]byte(": keep-alive\n"))
+	s.timer.Reset(s.cfg.KeepAliveEvery)
+}
+
+// Begin sends status and headers, unless they are out. header is copied.
+func (s *Sink) Begin(status int, header http.Header) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.committed {
+		return
+	}
+	maps.Copy(s.w.Header(), header)
+	s.commit(status)
+}
+
+func (s *Sink) commit(status int) {
+	s.committed = true
+	s.w.WriteHeader(status)
+}
+
+// Piece is bytes for the client together with what they reveal.
+type Piece struct {
+	Bytes    []byte
+	Released recovery.Released
+	Text     string
+	ID       Identity
+}
+
+// Write passes a piece on and flushes it.
+func (s *Sink) Write(p Piece) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id.ID == "" {
+		s.id = p.ID
+	}
+	if s.released = max(s.released, p.Released); s.released > recovery.ReleasedNothing && s.first.IsZero() {
+		s.first = time.Now()
+	}
+	switch {
+	case s.unsafe || p.Text == "":
+	case int64(s.sent.Len()+len(p.Text)) > s.cfg.MaxAnswer || s.cfg.MidStream != MidStreamContinue:
+		s.unsafe, s.sent = true, bytes.Buffer{}
+	default:
+		s.sent.WriteString(p.Text)
+	}
+	s.write(p.Bytes)
+	return s.err
+}
+
+func (s *Sink) write(b []byte) {
+	if s.err != nil {
+		return
+	}
+	now := time.Now()
+	if s.deadline.Sub(now) < s.stall/2 {
+		s.deadline = now.Add(s.stall)
+		_ = s.rc.SetWriteDeadline(s.deadline) // not every writer has one
+	}
+	if _, err := s.w.Write(b); err != nil {
+		s.err = err
+		return
+	}
+	s.err = s.rc.Flush()
+	s.last = now
+}
+
+// Whole sends a complete response of one write.
+func (s *Sink) Whole(status int, header http.Header, body []byte) error {
+	s.Begin(status, header)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.released, s.first = recovery.ReleasedCall, time.Now()
+	if s.err == nil {
+		_ = s.rc.SetWriteDeadline(time.Now().Add(s.stall))
+		_, s.err = s.w.Write(body)
+	}
+	return s.err
+}
+
+// Sent is the text that the client has, empty where it cannot be continued.
+func (s *Sink) Sent() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent.String()
+}
+
+// identity is that of the stream which the client has.
+func (s *Sink) identity() Identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Committed reports whether status and headers are out.
+func (s *Sink) Committed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.committed
+}
+
+// Released says what of an answer is out.
+func (s *Sink) Released() recovery.Released {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.released
+}
+
+// FirstByte is how long after started the answer began; 0 if it did not.
+func (s *Sink) FirstByte(started time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first.IsZero() {
+		return 0
+	}
+	return s.first.Sub(started)
+}
+
+// Close ends the keep-alive comments. Nothing is written afterwards.
+func (s *Sink) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// ErrorEvent is an error body as an event of a stream.
+func ErrorEvent(body []byte) []byte {
+	var b bytes.Buffer
+	b.WriteString("data: ")
+	if json.Compact(&b, body) != nil { // an event is one line
+		return []byte(`data: {"error":{"message":"the upstream's error could not be read","type":"rebound_error","param":null,"code":"unknown"}}` + "\n\n")
+	}
+	b.WriteString("\n\n")
+	return b.Bytes()
+}

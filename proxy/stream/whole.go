@@ -1,0 +1,141 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Whole is one attempt's answer that is no stream: read and checked before the
+// client sees anything of it.
+type Whole struct {
+	o     Options
+	resp  *http.Response
+	buf   *bytes.Buffer
+	usage recovery.Usage
+	first time.Time
+}
+
+// bodies are buffers for complete answers.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// keepBody is the capacity above which a buffer is left to the collector.
+const keepBody = 1 << 20
+
+// ReadWhole reads a complete answer and checks that it is one.
+func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
+	w := &Whole{o: o, resp: resp, buf: bodies.Get().(*bytes.Buffer)}
+	w.buf.Reset()
+	if n := resp.ContentLength; n > 0 {
+		w.buf.Grow(int(min(n, keepBody)) + bytes.MinRead)
+	}
+	n, err := io.Copy(w.buf, io.LimitReader(resp.Body, o.Config.MaxAnswer+1))
+	if n > o.Config.MaxAnswer {
+		err = ErrAnswerTooLong
+	}
+	if err != nil {
+		w.release()
+		return nil, &Broken{Err: err}
+	}
+	body := bytes.TrimSpace(w.buf.Bytes())
+	d := o.Format.Whole(body)
+	w.usage = d.Usage
+	var broken *Broken
+	switch {
+	case len(body) == 0:
+		broken = &Broken{Empty: true, Err: io.ErrUnexpectedEOF}
+	case d.Kind == KindMalformed:
+		broken = &Broken{Err: ErrInvalid, Event: bytes.Clone(body)}
+	case d.Kind == KindError:
+		broken = &Broken{Event: bytes.Clone(body)}
+	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty:
+		broken = &Broken{Empty: true}
+	}
+	if broken != nil {
+		w.release()
+		return nil, broken
+	}
+	w.first = time.Now()
+	return w, nil
+}
+
+func (w *Whole) release() {
+	_ = w.resp.Body.Close()
+	if w.buf != nil && w.buf.Cap() <= keepBody {
+		bodies.Put(w.buf)
+	}
+	w.buf = nil
+}
+
+// Deliver sends the answer in one write.
+func (w *Whole) Deliver(context.Context, recovery.Stalled) *Broken {
+	defer w.release()
+	w.resp.Header.Set("Content-Length", strconv.Itoa(w.buf.Len()))
+	if err := w.o.Sink.Whole(w.resp.StatusCode, w.resp.Header, w.buf.Bytes()); err != nil {
+		return &Broken{Err: err, Client: true}
+	}
+	return nil
+}
+
+// Copy passes bytes on unread, each read with a flush.
+func Copy(s *Sink, body io.Reader) *Broken {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			if werr := s.Write(Piece{Bytes: buf[:n], Released: recovery.ReleasedCall}); werr != nil {
+				return &Broken{Err: werr, Client: true}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &Broken{Err: err}
+		}
+	}
+}
+
+// Usage returns what the upstream reported, and the time to the answer.
+func (w *Whole) Usage() (recovery.Usage, time.Duration) {
+	return w.usage, w.first.Sub(w.o.Started)
+}
+
+// Discard drops the answer.
+func (w *Whole) Discard() {
+	w.o.Cancel(nil)
+	w.release()
+}
+
+// Unread is a response that is passed on as it comes, unchecked, as a plain
+// proxy does.
+type Unread struct {
+	o    Options
+	resp *http.Response
+}
+
+// Raw takes a response as it is.
+func Raw(resp *http.Response, o Options) *Unread { return &Unread{o, resp} }
+
+// Deliver copies the response.
+func (u *Unread) Deliver(context.Context, recovery.Stalled) *Broken {
+	defer u.resp.Body.Close()
+	u.o.Sink.Begin(u.resp.StatusCode, u.resp.Header)
+	return Copy(u.o.Sink, u.resp.Body)
+}
+
+// Usage knows nothing: the answer was not read.
+func (u *Unread) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, 0 }
+
+// Discard drops the response.
+func (u *Unread) Discard() {
+	u.o.Cancel(nil)
+	_ = u.resp.Body.Close()
+}

@@ -1,0 +1,37 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Config says what is logged.
+type Config struct {
+	Level  string `yaml:"level"`  // debug, info, warn, error
+	Format string `yaml:"format"` // json or text
+	// Requests logs one line for every request; without it only those in which
+	// something happened.
+	Requests bool `yaml:"requests"`
+	// Queue bounds the events that wait to be written; more are counted and dropped.
+	Queue int `yaml:"queue"`
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config { return Config{Level: "info", Format: "json", Requests: false, Queue: 4096} }
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	switch c.Level {
+	case "debug", "info", "warn", "error":
+	default:
+		errs = append(errs, fmt.Errorf("level: %q is none of debug, info, warn, error", c.Level))
+	}
+	if c.Format != "json" && c.Format != "text" {
+		errs = append(errs, fmt.Errorf("format: %q is neither json nor text", c.Format))
+	}
+	if c.Queue < 1 {
+		errs = append(errs, errors.New("queue: must be at least 1"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,247 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Hub receives every event of the gateway. It lives as long as the process;
+// a reload changes it with [Hub.Reload]. All methods are safe for concurrent use.
+type Hub struct {
+	metrics  *metrics
+	registry *prometheus.Registry
+	feed     *feed
+	log      *slog.Logger
+	lines    slog.Handler // events in the text format; nil for JSON
+	out      *output
+	level    slog.LevelVar
+	requests atomic.Bool
+	sink     atomic.Pointer[func([]byte)]
+
+	mu     sync.RWMutex // guards closed, and queue against being closed while sent to
+	closed bool
+	queue  chan *recovery.Event
+
+	abandon atomic.Bool // Close gave up: what is left is not written
+	done    chan struct{}
+	lost    atomic.Int64
+	noted   int64 // of lost, how many a line has reported
+	noteAt  time.Time
+}
+
+var _ recovery.Observer = (*Hub)(nil)
+
+// Option changes how a Hub is made.
+type Option func(*options)
+
+type options struct {
+	registry *prometheus.Registry
+	version  string
+	names    Names
+}
+
+// WithRegistry takes the registry for the metrics. Without it the hub has one
+// of its own, which also describes the process and the Go runtime.
+func WithRegistry(r *prometheus.Registry) Option { return func(o *options) { o.registry = r } }
+
+// WithVersion sets the version that rebound_build_info shows.
+func WithVersion(v string) Option { return func(o *options) { o.version = v } }
+
+// WithNames sets the values that labels may have; see [Hub.Reload] for later changes.
+func WithNames(n Names) Option { return func(o *options) { o.names = n } }
+
+// New makes a hub that writes log lines to out, one Write for each, never two
+// at a time. cfg must be valid. Close ends the hub's goroutine.
+func New(cfg Config, out io.Writer, opts ...Option) *Hub {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.registry == nil {
+		o.registry = prometheus.NewRegistry()
+		o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	h := &Hub{
+		metrics: newMetrics(o.registry, o.version), registry: o.registry,
+		out: &output{w: out}, queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
+	}
+	h.feed = newFeed(h.metrics.droppedSubscriber)
+	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
+	if cfg.Format == "text" {
+		h.lines = handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: eventKeys})
+	}
+	h.Reload(cfg, o.names)
+	go h.run()
+	return h
+}
+
+// Logger is the process's own logger. It writes to the same place, in the same
+// format and from the same level on as events; secrets are redacted.
+func (h *Hub) Logger() *slog.Logger { return h.log }
+
+// Reload applies what of a configuration may change while the process runs:
+// the level, whether all requests are logged, and the names of labels. Series of
+// names that are gone are removed. Format and queue stay as they are.
+func (h *Hub) Reload(cfg Config, n Names) {
+	h.SetLevel(parseLevel(cfg.Level))
+	h.requests.Store(cfg.Requests)
+	h.metrics.setNames(n)
+}
+
+// SetLevel sets the lowest level that is logged. The live stream, the sink and
+// the metrics have all events.
+func (h *Hub) SetLevel(l slog.Level) { h.level.Set(l) }
+
+// SetSink makes f receive every noteworthy event as JSON, without a line feed
+// at the end. It is called by one goroutine, in order; while it blocks, events
+// wait in the queue. f may keep the bytes and must not change them. nil ends it.
+func (h *Hub) SetSink(f func([]byte)) {
+	if f == nil {
+		h.sink.Store(nil)
+		return
+	}
+	h.sink.Store(&f)
+}
+
+// Begin counts a request as under way, until End.
+func (h *Hub) Begin() { h.metrics.inFlight.Inc() }
+
+// End counts a request as no longer under way.
+func (h *Hub) End() { h.metrics.inFlight.Dec() }
+
+// Handler serves the metrics.
+func (h *Hub) Handler() http.Handler {
+	return promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 8,
+	})
+}
+
+// Observe implements recovery.Observer. It counts the event and, if it is
+// worth a line or somebody listens, queues it; when the queue is full the
+// event is dropped and counted. It never blocks.
+func (h *Hub) Observe(ev recovery.Event) {
+	h.metrics.count(&ev)
+	if plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() {
+		return
+	}
+	e := ev // only what is queued goes to the heap
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if !h.closed {
+		select {
+		case h.queue <- &e:
+			return
+		default:
+		}
+	}
+	h.lose()
+}
+
+// lose counts an event that was not written.
+func (h *Hub) lose() {
+	h.lost.Add(1)
+	h.metrics.droppedQueue.Inc()
+}
+
+// run writes what is queued until the queue is closed and empty.
+func (h *Hub) run() {
+	defer close(h.done)
+	r := newRenderer()
+	for ev := range h.queue {
+		if h.abandon.Load() {
+			h.lose()
+			continue
+		}
+		h.deliver(r, ev)
+		h.noteDropped()
+	}
+	h.noteAt = time.Time{}
+	h.noteDropped()
+}
+
+// deliver renders an event once, for everybody.
+func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
+	rec := record(ev)
+	line := r.render(rec)
+	data := line[: len(line)-1 : len(line)-1]
+	history := kept(ev)
+	h.feed.publish(message{name: rec.Message, data: data}, history)
+
+	if h.level.Level() <= rec.Level && (!plain(ev) || h.requests.Load()) {
+		var err error
+		if h.lines != nil {
+			err = h.lines.Handle(context.Background(), rec)
+		} else {
+			_, err = h.out.Write(line)
+		}
+		if err != nil { // a full disk, a closed pipe: there is nowhere to say so but here
+			h.metrics.droppedLog.Inc()
+		}
+	}
+	if sink := h.sink.Load(); sink != nil && history {
+		h.drain(*sink, data)
+	}
+}
+
+// drain keeps a broken sink from ending the process.
+func (h *Hub) drain(sink func([]byte), data []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.metrics.droppedSink.Inc()
+			h.log.Error("the event sink panicked", "panic", fmt.Sprint(p))
+		}
+	}()
+	sink(data)
+}
+
+// noteEvery is the shortest time between two lines about dropped events.
+const noteEvery = 10 * time.Second
+
+// noteDropped says that lines are missing, where the lines are missed.
+func (h *Hub) noteDropped() {
+	n := h.lost.Load()
+	if n == h.noted || time.Since(h.noteAt) < noteEvery {
+		return
+	}
+	h.log.Warn("events were dropped because too many waited to be written", "dropped", n-h.noted, "total", n)
+	h.noted, h.noteAt = n, time.Now()
+}
+
+// Disconnect ends all live streams and refuses new ones. A server that drains
+// calls it first (http.Server.RegisterOnShutdown): streams do not end by themselves.
+func (h *Hub) Disconnect() { h.feed.close() }
+
+// Close ends the live streams and writes what is queued. Events that come
+// later are counted, and dropped as log lines. If ctx ends first, what is still queued
+// is dropped and counted, and the error says how much it was.
+func (h *Hub) Close(ctx context.Context) error {
+	h.Disconnect()
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.queue)
+	}
+	h.mu.Unlock()
+	select {
+	case <-h.done:
+		return nil
+	case <-ctx.Done():
+		h.abandon.Store(true)
+		return fmt.Errorf("writing the last %d events: %w", len(h.queue), context.Cause(ctx))
+	}
+}

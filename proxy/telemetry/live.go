@@ -1,0 +1,173 @@
+package telemetry
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// keepAlive is the pause after which a comment shows that the stream is alive:
+	// well below the idle limits of browsers and of proxies on the way.
+	keepAlive = 15 * time.Second
+	// writeLimit bounds one write to a subscriber who does not read.
+	writeLimit = 30 * time.Second
+)
+
+// Events serves the live event stream, for GET /rebound/events:
+//
+//	event: NAME
+//	data: {the event as in the log}
+//
+// Comments keep it alive. ?last=N begins with the last N noteworthy events (of
+// at most 1,000); ?requests=1 adds the requests to which nothing happened. A reader
+// that is too slow loses events, and is told with an event "dropped", data
+// {"dropped":N}. At most 32 readers; the stream ends with the request or with
+// [Hub.Disconnect]. It checks nobody's rights.
+func (h *Hub) Events() http.Handler { return http.HandlerFunc(h.serveEvents) }
+
+func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "The event stream is read with GET.")
+		return
+	}
+	q := r.URL.Query()
+	last := 0
+	if v := q.Get("last"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			refuse(w, http.StatusBadRequest, "invalid_last", "last must be a number of events, from 0 to 1000.")
+			return
+		}
+		last = n
+	}
+	all := false
+	if v := q.Get("requests"); v != "" {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "invalid_requests", "requests must be 0 or 1.")
+			return
+		}
+		all = b
+	}
+	history, sub, err := h.feed.subscribe(last, all)
+	if err != nil {
+		w.Header().Set("Retry-After", "5")
+		if errors.Is(err, errFull) {
+			refuse(w, http.StatusServiceUnavailable, "too_many_subscribers", "The event stream already has 32 readers. Close one of them.")
+		} else {
+			refuse(w, http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again.")
+		}
+		return
+	}
+	defer h.feed.unsubscribe(sub)
+
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	h.stream(newEventWriter(w), r.Context().Done(), history, sub)
+}
+
+// stream writes until the client, the hub or the connection ends.
+func (h *Hub) stream(w *eventWriter, gone <-chan struct{}, history []message, sub *subscriber) {
+	defer w.release()
+	for _, m := range history {
+		w.add(m)
+	}
+	if !w.flush() {
+		return
+	}
+	tick := time.NewTicker(keepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case m := <-sub.queue:
+			w.add(m)
+			w.addQueued(sub)
+			tick.Reset(keepAlive)
+		case <-tick.C:
+			if n := h.feed.missed(sub); n > 0 {
+				w.dropped(n)
+			} else {
+				w.comment()
+			}
+		case <-h.feed.done:
+			w.addQueued(sub)
+			w.flush()
+			return
+		case <-gone:
+			return
+		}
+		if !w.flush() {
+			return
+		}
+	}
+}
+
+// eventWriter gathers events and writes them together.
+type eventWriter struct {
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf bytes.Buffer
+}
+
+func newEventWriter(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{w: w, rc: http.NewResponseController(w)}
+}
+
+func (w *eventWriter) add(m message) {
+	if m.lost > 0 {
+		w.dropped(m.lost)
+	}
+	w.buf.WriteString("event: ")
+	w.buf.WriteString(m.name)
+	w.buf.WriteString("\ndata: ")
+	w.buf.Write(m.data)
+	w.buf.WriteString("\n\n")
+}
+
+// addQueued adds what waits already, so that a burst is one write.
+func (w *eventWriter) addQueued(sub *subscriber) {
+	for range subscriberQueue {
+		select {
+		case m := <-sub.queue:
+			w.add(m)
+		default:
+			return
+		}
+	}
+}
+
+func (w *eventWriter) dropped(n int) {
+	w.buf.WriteString("event: dropped\ndata: {\"dropped\":")
+	w.buf.WriteString(strconv.Itoa(n))
+	w.buf.WriteString("}\n\n")
+}
+
+// comment is one line: an empty line after it would be an event to some readers.
+func (w *eventWriter) comment() { w.buf.WriteString(": keep-alive\n") }
+
+// flush sends what was added; false means that nobody reads it.
+func (w *eventWriter) flush() bool {
+	_ = w.rc.SetWriteDeadline(time.Now().Add(writeLimit)) // not every connection has one
+	_, err := w.w.Write(w.buf.Bytes())
+	w.buf.Reset()
+	return err == nil && w.rc.Flush() == nil
+}
+
+// release lifts the deadline from a connection that goes on to serve others.
+func (w *eventWriter) release() { _ = w.rc.SetWriteDeadline(time.Time{}) }
+
+// refuse answers with OpenAI's error envelope, as all errors of the gateway's own.
+// The texts need no escaping.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(`{"error":{"message":"` + message + `","type":"rebound_error","param":null,"code":"` + code + `"}}`))
+}

@@ -1,0 +1,60 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+)
+
+// output is the one writer of log lines: every Write is one whole line.
+type output struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+// handler writes lines in the configured format.
+func handler(format string, w io.Writer, opts *slog.HandlerOptions) slog.Handler {
+	if format == "text" {
+		return slog.NewTextHandler(w, opts)
+	}
+	return slog.NewJSONHandler(w, opts)
+}
+
+// ownKeys is what the process's own lines have in common with those of events:
+// UTC, and no secret in what libraries and the system had to say.
+func ownKeys(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return inUTC(a)
+	}
+	switch a.Value.Kind() {
+	case slog.KindString:
+		if a.Key != "request" && a.Key != "session" { // ids, and as random as secrets
+			a.Value = slog.StringValue(Redact(a.Value.String()))
+		}
+	case slog.KindAny:
+		switch v := a.Value.Any().(type) {
+		case error:
+			a.Value = slog.StringValue(Redact(v.Error()))
+		case fmt.Stringer:
+			a.Value = slog.StringValue(Redact(v.String()))
+		}
+	}
+	return a
+}
+
+// parseLevel reads a level of the configuration; info for anything else.
+func parseLevel(s string) slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(s)); err != nil {
+		return slog.LevelInfo
+	}
+	return l
+}

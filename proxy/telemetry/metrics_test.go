@@ -1,0 +1,265 @@
+package telemetry
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Dashboards and alerts depend on names, labels and help: a change of this file
+// breaks them and belongs in the change log.
+func TestMetricsGolden(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	newHub(t, Defaults(), &buffer{}, WithRegistry(reg))
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, f := range families {
+		labels := map[string]bool{}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = true
+			}
+		}
+		var list []string
+		for l := range labels {
+			list = append(list, l)
+		}
+		slices.Sort(list)
+		fmt.Fprintf(&b, "%s{%s} %s\n    %s\n", f.GetName(), strings.Join(list, ","), f.GetType(), f.GetHelp())
+	}
+	golden(t, "metrics.golden", b.Bytes())
+}
+
+func TestMetricsLint(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	problems, err := promlint.New(strings.NewReader(scrape(t, h))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "rebound_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	if !strings.Contains(scrape(t, h), "go_goroutines") || !strings.Contains(scrape(t, h), `version="1.2.3"`) {
+		t.Error("the process is not described")
+	}
+}
+
+func TestCount(t *testing.T) {
+	event := func(name recovery.EventName, change func(*recovery.Event)) recovery.Event {
+		ev := recovery.Event{Name: name, Time: at, Model: "coder", Target: recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}}
+		if change != nil {
+			change(&ev)
+		}
+		return ev
+	}
+	done := func(change func(*recovery.Event)) recovery.Event {
+		ev := healthy()
+		change(&ev)
+		return ev
+	}
+	for _, tt := range []struct {
+		name string
+		ev   recovery.Event
+		want []string // lines of the exposition that were 0 or absent before
+	}{
+		{"healthy", healthy(), []string{
+			`rebound_requests_total{model="coder",outcome="ok",status_class="2xx"} 1`,
+			`rebound_request_duration_seconds_count{model="coder"} 1`,
+			`rebound_request_duration_seconds_bucket{model="coder",le="5"} 1`,
+			`rebound_ttfb_seconds_bucket{model="coder",le="0.5"} 1`,
+			`rebound_attempts_total{class="ok",upstream="openai"} 1`,
+			`rebound_tokens_total{kind="input",upstream="openai"} 1200`,
+			`rebound_tokens_total{kind="cache_read",upstream="openai"} 1024`,
+		}},
+		{"recovered", recovered(), []string{
+			`rebound_requests_total{model="coder",outcome="recovered",status_class="2xx"} 1`,
+			`rebound_attempts_total{class="timeout",upstream="openai"} 1`,
+			`rebound_attempts_total{class="ok",upstream="azure"} 1`,
+			`rebound_extra_tokens_total{kind="input"} 1200`,
+			`rebound_tokens_total{kind="output",upstream="azure"} 340`,
+		}},
+		{"failed", done(func(ev *recovery.Event) {
+			ev.Status, ev.Class, ev.Attempts[0].Class = 504, recovery.Timeout, recovery.Timeout
+		}), []string{
+			`rebound_requests_total{model="coder",outcome="failed",status_class="5xx"} 1`,
+			`rebound_attempts_total{class="timeout",upstream="openai"} 1`,
+		}},
+		{"cut after 200", done(func(ev *recovery.Event) { ev.Class = recovery.StreamCut }), []string{
+			`rebound_requests_total{model="coder",outcome="failed",status_class="2xx"} 1`,
+		}},
+		{"without a list of attempts", done(func(ev *recovery.Event) { ev.Attempts = nil }), []string{
+			`rebound_attempts_total{class="ok",upstream="openai"} 1`,
+		}},
+		{"client left", done(func(ev *recovery.Event) { ev.Status = 499 }), []string{
+			`rebound_requests_total{model="coder",outcome="canceled",status_class="4xx"} 1`,
+			`rebound_attempts_total{class="canceled",upstream="openai"} 1`,
+		}},
+		{"rejected", done(func(ev *recovery.Event) {
+			ev.Status, ev.Attempt, ev.Attempts, ev.Model = 404, 0, nil, "nonsense"
+		}), []string{
+			`rebound_requests_total{model="other",outcome="rejected",status_class="4xx"} 1`,
+		}},
+		{"not streamed", done(func(ev *recovery.Event) { ev.Streamed = false }), []string{
+			`rebound_ttfb_seconds_count{model="coder"} 0`,
+		}},
+		{"no status", done(func(ev *recovery.Event) { ev.Status, ev.Class = 0, "nonsense" }), []string{
+			`rebound_requests_total{model="coder",outcome="failed",status_class="none"} 1`,
+		}},
+		{"unknown class and upstream", done(func(ev *recovery.Event) {
+			ev.Attempts = []recovery.Record{{Target: recovery.Target{Upstream: "x"}, Class: "y"}}
+		}), []string{`rebound_attempts_total{class="other",upstream="other"} 1`}},
+		{"absurd usage", done(func(ev *recovery.Event) {
+			ev.Usage = recovery.Usage{Input: -5, Output: math.MaxInt}
+			ev.Cost = recovery.Usage{Input: math.MinInt}
+		}), []string{
+			`rebound_tokens_total{kind="input",upstream="openai"} 0`,
+			`rebound_tokens_total{kind="output",upstream="openai"} 1.073741824e+09`,
+		}},
+		{"attempt", event(recovery.EventRecoveryAttempt, func(ev *recovery.Event) { ev.Strategy = "move" }),
+			[]string{`rebound_recoveries_total{result="attempted",strategy="move"} 1`}},
+		{"parallel", event(recovery.EventRecoveryAttempt, func(ev *recovery.Event) { ev.Strategy = "parallel" }),
+			[]string{`rebound_recoveries_total{result="attempted",strategy="parallel"} 1`}},
+		{"observed", event(recovery.EventRecoveryAttempt, func(ev *recovery.Event) { ev.Strategy, ev.Observed = "wait", true }),
+			[]string{`rebound_recoveries_total{result="observed",strategy="wait"} 1`}},
+		{"success", event(recovery.EventRecoverySuccess, func(ev *recovery.Event) { ev.Strategy = "nonsense" }),
+			[]string{`rebound_recoveries_total{result="success",strategy="other"} 1`}},
+		{"nothing helped", event(recovery.EventRecoveryFailed, nil),
+			[]string{`rebound_recoveries_total{result="failed",strategy="none"} 1`}},
+		{"fallback", event(recovery.EventFallbackUsed, func(ev *recovery.Event) { ev.Target.Upstream = "azure" }),
+			[]string{`rebound_fallback_total{model="coder",upstream="azure"} 1`}},
+		{"cooled", event(recovery.EventTargetCooled, func(ev *recovery.Event) { ev.Class = recovery.RateLimit }),
+			[]string{`rebound_target_cooldowns_total{class="rate_limit",key="main",upstream="openai"} 1`}},
+		{"cooled client", event(recovery.EventTargetCooled, func(ev *recovery.Event) {
+			ev.Class, ev.Target.Key = recovery.RateLimit, "client-0011223344556677"
+		}), []string{`rebound_target_cooldowns_total{class="rate_limit",key="client",upstream="openai"} 1`}},
+		{"cooled without key", event(recovery.EventTargetCooled, func(ev *recovery.Event) { ev.Class, ev.Target.Key = "nonsense", "" }),
+			[]string{`rebound_target_cooldowns_total{class="other",key="none",upstream="openai"} 1`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHub(t, Defaults(), &buffer{})
+			before := scrape(t, h)
+			h.Observe(tt.ev)
+			got := scrape(t, h)
+			for _, want := range tt.want {
+				if !strings.HasSuffix(want, " 0") && strings.Contains(before, want+"\n") {
+					t.Errorf("%s was there before", want)
+				}
+				if !strings.Contains(got, want+"\n") {
+					t.Errorf("%s is missing", want)
+				}
+			}
+		})
+	}
+}
+
+// No client and no upstream can create series.
+func TestLabelsAreBounded(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	observe := func(i int) {
+		odd := fmt.Sprintf("x%d", i)
+		target := recovery.Target{Upstream: odd, Model: odd, Key: odd}
+		for _, name := range append(events(), recovery.EventName(odd)) {
+			h.Observe(recovery.Event{Name: name, Model: odd, Target: target, Class: recovery.Class(odd), Strategy: odd, Status: i, Rule: odd,
+				Attempt: 1, Session: odd, Request: odd, Client: odd, Recovery: odd, Until: time.Now().Add(time.Hour),
+				Attempts: []recovery.Record{{Target: target, Class: recovery.Class(odd), Strategy: odd}}})
+		}
+	}
+	ours := func() int { return len(regexp.MustCompile(`(?m)^rebound_`).FindAllString(scrape(t, h), -1)) }
+	for i := range 600 { // every status once
+		observe(i)
+	}
+	n := ours()
+	for i := 600; i < 3000; i++ {
+		observe(i)
+	}
+	if got := ours(); got != n {
+		t.Errorf("%d series became %d", n, got)
+	}
+	for i := range 2 * maxOpen {
+		h.Observe(recovery.Event{Name: recovery.EventBreakerOpened, Target: recovery.Target{Upstream: fmt.Sprint(i)}, Until: time.Now().Add(time.Hour)})
+	}
+	if got := scrape(t, h); !strings.Contains(got, fmt.Sprintf(`rebound_breaker_open{model="other",upstream="other"} %d`, maxOpen)) {
+		t.Error("the open breakers of unknown targets are not bounded")
+	}
+}
+
+func events() []recovery.EventName {
+	return []recovery.EventName{recovery.EventRecoveryAttempt, recovery.EventRecoverySuccess, recovery.EventRecoveryFailed, recovery.EventStreamResumed,
+		recovery.EventTargetCooled, recovery.EventFallbackUsed, recovery.EventBreakerOpened, recovery.EventBreakerClosed, recovery.EventRequestDone}
+}
+
+// A breaker that nobody probes again closes without an event.
+func TestBreakerGauge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Defaults(), &buffer{})
+		is := func(model string, n int) {
+			t.Helper()
+			if want := fmt.Sprintf("rebound_breaker_open{model=%q,upstream=\"openai\"} %d\n", model, n); !strings.Contains(scrape(t, h), want) {
+				t.Errorf("want %s", want)
+			}
+		}
+		open := func(model string) {
+			h.Observe(recovery.Event{Name: recovery.EventBreakerOpened, Target: recovery.Target{Upstream: "openai", Model: model, Key: "main"}, Until: time.Now().Add(time.Minute)})
+		}
+		is("gpt-5", 0)
+		open("gpt-5")
+		open("gpt-5") // a failed probe opens it again
+		open("unknown-1")
+		open("unknown-2")
+		is("gpt-5", 1)
+		is("gpt-5-mini", 0)
+		is("other", 2)
+		h.Observe(recovery.Event{Name: recovery.EventBreakerClosed, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}})
+		is("gpt-5", 0)
+		time.Sleep(time.Minute)
+		is("other", 0)
+	})
+}
+
+func TestReloadRemovesSeries(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	h.Observe(recovered())
+	n := names()
+	delete(n.Models, "coder")
+	delete(n.Upstreams, "azure")
+	h.Reload(Defaults(), n)
+	got := scrape(t, h)
+	for _, gone := range []string{`"coder"`, `"azure"`, `"gpt-5-eu"`} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	if !strings.Contains(got, `rebound_attempts_total{class="timeout",upstream="openai"} 1`) {
+		t.Error("a counter that stays lost its count")
+	}
+	h.Observe(healthy())
+	if !strings.Contains(scrape(t, h), `rebound_requests_total{model="other",outcome="ok",status_class="2xx"} 1`) {
+		t.Error("a model that is gone is not counted as other")
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	h.Begin()
+	h.Begin()
+	h.End()
+	if !strings.Contains(scrape(t, h), "rebound_in_flight 1\n") {
+		t.Error("one request is under way")
+	}
+}

@@ -1,0 +1,40 @@
+package telemetry
+
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Names are the values that labels may have, all from configuration and from
+// fixed tables. Whatever else occurs is counted as "other", so that no client
+// can create series. It is read when it is handed over and not kept.
+type Names struct {
+	// Models are the configured model names with their targets, in order of
+	// preference; the keys of those targets are not looked at.
+	Models map[string][]recovery.Target
+	// Upstreams are the configured upstreams with the labels of their own keys.
+	Upstreams map[string][]string
+	// Specs is the table of classes.
+	Specs []*recovery.Spec
+	// Strategies are the names of all strategies.
+	Strategies []string
+}
+
+// The label values that stand for what has no name of its own.
+const (
+	labelOther  = "other"  // a name that is not configured
+	labelNone   = "none"   // nothing applied
+	labelClient = "client" // any credential of a client
+	labelOK     = "ok"     // an attempt that answered
+	labelGone   = "canceled"
+)
+
+// parallel is the engine's own strategy: a second attempt beside a silent one.
+const parallel = "parallel"
+
+func (n *Names) strategies() []string {
+	out := append([]string{parallel, labelNone}, n.Strategies...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,247 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Bounds of what others wrote, in bytes.
+const (
+	maxCause = 512
+	maxName  = 128
+	// maxRaw bounds what of a cause is searched for secrets.
+	maxRaw   = 2048
+	maxTries = 20 // attempts of one request that are listed
+)
+
+// plain reports whether ev is a request to which nothing happened.
+func plain(ev *recovery.Event) bool {
+	return ev.Name == recovery.EventRequestDone && ev.Attempt <= 1 && ev.Status < 400 &&
+		ev.Class == "" && ev.Recovery == "" && ev.Cause == "" && !ev.Observed && ev.Cost == (recovery.Usage{})
+}
+
+// kept reports whether ev belongs to the history that the ring and the sink
+// hold. Requests that were turned away at the door do not: anybody could flush
+// the history with them.
+func kept(ev *recovery.Event) bool {
+	return !plain(ev) && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0)
+}
+
+func level(name recovery.EventName) slog.Level {
+	switch name {
+	case recovery.EventRecoveryFailed, recovery.EventBreakerOpened, recovery.EventTargetCooled:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// record lists what is known of an event, in the order in which a person reads
+// it. It is the one place that names the keys; zero fields are left out.
+func record(ev *recovery.Event) slog.Record {
+	r := slog.NewRecord(ev.Time, level(ev.Name), clean(string(ev.Name), maxName), 0)
+	attrs := make([]slog.Attr, 0, 26)
+	text := func(key, v string) {
+		if v != "" {
+			attrs = append(attrs, slog.String(key, clean(v, maxName)))
+		}
+	}
+	number := func(key string, v int) {
+		if v != 0 {
+			attrs = append(attrs, slog.Int(key, v))
+		}
+	}
+	flag := func(key string, v bool) {
+		if v {
+			attrs = append(attrs, slog.Bool(key, v))
+		}
+	}
+	text("request", ev.Request)
+	text("session", ev.Session)
+	text("client", ev.Client)
+	text("model", ev.Model)
+	text("target", place(ev.Target))
+	text("upstream_key", ev.Target.Key)
+	number("attempt", ev.Attempt)
+	text("class", string(ev.Class))
+	text("rule", ev.Rule)
+	text("strategy", ev.Strategy)
+	number("status", ev.Status)
+	flag("streamed", ev.Streamed)
+	number("wait_ms", millis(ev.Wait))
+	if !ev.Until.IsZero() {
+		attrs = append(attrs, slog.Time("until", ev.Until.UTC()))
+	}
+	number("duration_ms", millis(ev.Duration))
+	number("ttfb_ms", millis(ev.TTFB))
+	text("recovery", ev.Recovery)
+	text("mode", string(ev.Mode))
+	flag("observed", ev.Observed)
+	if ev.Cause != "" {
+		attrs = append(attrs, slog.String("cause", cause(ev.Cause)))
+	}
+	for _, u := range [...]struct {
+		key   string
+		usage *recovery.Usage
+	}{{"usage", &ev.Usage}, {"cost", &ev.Cost}} {
+		var parts []any
+		for k, n := range byKind(u.usage) {
+			if n != 0 {
+				parts = append(parts, slog.Int(kindNames[k], n))
+			}
+		}
+		if len(parts) > 0 {
+			attrs = append(attrs, slog.Group(u.key, parts...))
+		}
+	}
+	if len(ev.Attempts) > 1 {
+		attrs = append(attrs, slog.Any("attempts", tries(ev.Attempts[:min(len(ev.Attempts), maxTries)])))
+	}
+	r.AddAttrs(attrs...)
+	return r
+}
+
+// place is a target without its key.
+func place(t recovery.Target) string {
+	if t.Upstream == "" && t.Model == "" {
+		return ""
+	}
+	return t.Upstream + "/" + t.Model
+}
+
+// millis rounds to milliseconds; what took any time took at least one.
+func millis(d time.Duration) int {
+	if d > 0 && d < time.Millisecond {
+		return 1
+	}
+	return int(d.Round(time.Millisecond) / time.Millisecond)
+}
+
+// tries renders the attempts of a request.
+type tries []recovery.Record
+
+// MarshalJSON implements json.Marshaler.
+func (t tries) MarshalJSON() ([]byte, error) {
+	type try struct {
+		Target   string `json:"target"`
+		Key      string `json:"upstream_key,omitempty"`
+		Class    string `json:"class,omitempty"`
+		Strategy string `json:"strategy,omitempty"`
+		Parallel bool   `json:"parallel,omitempty"`
+		Duration int    `json:"duration_ms,omitempty"`
+	}
+	list := make([]try, len(t))
+	for i, a := range t {
+		list[i] = try{clean(place(a.Target), maxName), clean(a.Target.Key, maxName), clean(string(a.Class), maxName),
+			clean(a.Strategy, maxName), a.Parallel, millis(a.Duration)}
+	}
+	return json.Marshal(list)
+}
+
+// MarshalText implements encoding.TextMarshaler, for the text format.
+func (t tries) MarshalText() ([]byte, error) {
+	var b []byte
+	for i, a := range t {
+		if i > 0 {
+			b = append(b, "; "...)
+		}
+		if a.Strategy != "" {
+			b = append(b, clean(a.Strategy, maxName)+" "...)
+		}
+		b = append(b, clean(a.Target.String(), maxName)+" "...)
+		if a.Class != "" {
+			b = append(b, clean(string(a.Class), maxName)+" "...)
+		}
+		b = strconv.AppendInt(b, int64(millis(a.Duration)), 10)
+		b = append(b, "ms"...)
+	}
+	return b, nil
+}
+
+// renderer writes events as JSON. It is for one goroutine.
+type renderer struct {
+	buf     bytes.Buffer
+	handler slog.Handler
+}
+
+func newRenderer() *renderer {
+	r := &renderer{}
+	r.handler = slog.NewJSONHandler(&r.buf, &slog.HandlerOptions{ReplaceAttr: eventKeys})
+	return r
+}
+
+// render returns a line of JSON that ends in a line feed. It is the caller's.
+func (r *renderer) render(rec slog.Record) []byte {
+	r.buf.Reset()
+	_ = r.handler.Handle(context.Background(), rec) // a buffer takes everything
+	return bytes.Clone(r.buf.Bytes())
+}
+
+// eventKeys makes slog's message the event's name, and time UTC: lines of several
+// replicas are read together.
+func eventKeys(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.MessageKey:
+		a.Key = "event"
+	case slog.TimeKey:
+		a = inUTC(a)
+	}
+	return a
+}
+
+func inUTC(a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindTime {
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	}
+	return a
+}
+
+// cause bounds what an error said, without secrets.
+func cause(s string) string {
+	if len(s) > maxRaw {
+		// A secret that is cut in two is not found: leave out the last word.
+		s = s[:maxRaw]
+		s = s[:strings.LastIndexAny(s, " \t\r\n")+1] + "…"
+	}
+	return clean(Redact(clean(s, 4*maxRaw)), maxCause)
+}
+
+// clean makes text of others fit for one line of at most limit bytes: invalid
+// bytes and what a terminal or a browser would obey (control and format
+// characters) become spaces.
+func clean(s string, limit int) string {
+	ok := len(s) <= limit
+	for i := 0; ok && i < len(s); i++ {
+		ok = s[i] >= ' ' && s[i] < 0x7f
+	}
+	if ok {
+		return s
+	}
+	const ellipsis = "…"
+	var b strings.Builder
+	cut := 0 // the length at which an ellipsis still fits
+	for _, c := range s {
+		if !unicode.IsGraphic(c) || unicode.Is(unicode.Zl, c) || unicode.Is(unicode.Zp, c) {
+			c = ' '
+		}
+		if b.Len()+utf8.RuneLen(c) > limit {
+			return b.String()[:cut] + ellipsis
+		}
+		b.WriteRune(c)
+		if b.Len() <= limit-len(ellipsis) {
+			cut = b.Len()
+		}
+	}
+	return b.String()
+}

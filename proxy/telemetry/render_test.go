@@ -1,0 +1,177 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// story is one event of each kind.
+func story() []recovery.Event {
+	target := recovery.Target{Upstream: "openai", Model: "gpt-5", Key: "main"}
+	of := func(name recovery.EventName, change func(*recovery.Event)) recovery.Event {
+		ev := recovery.Event{Name: name, Time: at, Request: "req_0123456789abcdef", Session: "s1", Model: "coder", Target: target, Mode: recovery.ModeAct}
+		change(&ev)
+		return ev
+	}
+	rejected := healthy()
+	rejected.Attempt, rejected.Attempts, rejected.Status, rejected.Target = 0, nil, 404, recovery.Target{}
+	rejected.Usage, rejected.Duration, rejected.TTFB, rejected.Streamed = recovery.Usage{}, 300*time.Microsecond, 0, false
+	return []recovery.Event{
+		healthy(),
+		of(recovery.EventRecoveryAttempt, func(ev *recovery.Event) {
+			ev.Attempt, ev.Class, ev.Rule, ev.Status = 1, recovery.RateLimit, "rate_limit_status", 429
+			ev.Strategy, ev.Wait, ev.Cause = "wait", 2500*time.Millisecond, "Incorrect API key provided: sk-proj-abcdefghijkl"
+		}),
+		of(recovery.EventRecoveryAttempt, func(ev *recovery.Event) {
+			ev.Attempt, ev.Class, ev.Strategy, ev.Mode, ev.Observed = 1, recovery.Timeout, "resend", recovery.ModeObserve, true
+		}),
+		of(recovery.EventRecoverySuccess, func(ev *recovery.Event) { ev.Attempt, ev.Strategy = 2, "wait" }),
+		of(recovery.EventRecoveryFailed, func(ev *recovery.Event) {
+			ev.Attempt, ev.Class, ev.Status, ev.Cost = 6, recovery.Overloaded, 529, recovery.Usage{Input: 9000, Output: 12, Reasoning: 3, CacheWrite: 1}
+		}),
+		of(recovery.EventStreamResumed, func(ev *recovery.Event) { ev.Attempt, ev.Class, ev.Streamed = 2, recovery.StreamCut, true }),
+		{Name: recovery.EventTargetCooled, Time: at, Target: target, Class: recovery.RateLimit, Until: at.Add(20 * time.Second), Wait: 20 * time.Second},
+		of(recovery.EventFallbackUsed, func(ev *recovery.Event) { ev.Attempt, ev.Target.Upstream = 2, "azure" }),
+		{Name: recovery.EventBreakerOpened, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}, Until: at.Add(time.Minute)},
+		{Name: recovery.EventBreakerClosed, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}},
+		recovered(),
+		rejected,
+		{Name: "loop_detected", Time: at, Session: "s1"}, // events of other steps need nothing here
+	}
+}
+
+// People and scripts read these lines: keys are only ever added.
+func TestLogGolden(t *testing.T) {
+	for _, format := range []string{"json", "text"} {
+		t.Run(format, func(t *testing.T) {
+			var out buffer
+			cfg := Defaults()
+			cfg.Format, cfg.Requests = format, true
+			h := newHub(t, cfg, &out)
+			for _, ev := range story() {
+				h.Observe(ev)
+			}
+			closeHub(t, h)
+			golden(t, "events."+format+".golden", []byte(out.String()))
+		})
+	}
+}
+
+// A field that is added to Event must be rendered.
+func TestEveryFieldIsRendered(t *testing.T) {
+	render := func(ev recovery.Event) string { return string(newRenderer().render(record(&ev))) }
+	base := recovery.Event{Name: "x", Time: at}
+	none := render(base)
+	if want := `{"time":"2026-03-01T02:00:00.123456789Z","level":"INFO","event":"x"}` + "\n"; none != want {
+		t.Errorf("zero fields are rendered: %s", none)
+	}
+	typ := reflect.TypeFor[recovery.Event]()
+	for i := range typ.NumField() {
+		ev := base
+		v := reflect.ValueOf(&ev).Elem().Field(i)
+		switch f := v.Addr().Interface().(type) {
+		case *time.Time:
+			*f = at.Add(time.Hour)
+		case *time.Duration:
+			*f = time.Second
+		case *recovery.Target:
+			f.Upstream = "u"
+		case *recovery.Usage:
+			f.Reasoning = 1
+		case *[]recovery.Record:
+			*f = make([]recovery.Record, 2)
+		default:
+			switch v.Kind() {
+			case reflect.String:
+				v.SetString("y")
+			case reflect.Int:
+				v.SetInt(1)
+			case reflect.Bool:
+				v.SetBool(true)
+			default:
+				t.Fatalf("%s: no sample for %s", typ.Field(i).Name, v.Type())
+			}
+		}
+		if render(ev) == none {
+			t.Errorf("%s is not rendered", typ.Field(i).Name)
+		}
+	}
+}
+
+// The cause is what an upstream, or whoever answers in its place, wrote.
+func TestHostileText(t *testing.T) {
+	for name, hostile := range map[string]string{
+		"lines":    "boom\r\n{\"level\":\"INFO\",\"event\":\"forged\"}\ndata: forged\n\nevent: forged",
+		"controls": "\x00\x1b[2J\x1b]0;title\x07\x7f\u009b31m\u202egnp.exe\u2028\u2029\u200b",
+		"invalid":  "\xff\xfe\xc3(\xed\xa0\x80",
+		"huge":     strings.Repeat("x", 10<<20),
+		"huge key": strings.Repeat("word ", 400) + "sk-" + strings.Repeat("a", 4096),
+		"runes":    strings.Repeat("失敗", 5000),
+		"html":     "<script>alert(1)</script>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ev := recovered()
+			ev.Name, ev.Cause, ev.Model, ev.Session, ev.Rule = recovery.EventName(hostile), hostile, hostile, hostile, hostile
+			ev.Target.Key, ev.Attempts[0].Target.Model, ev.Client = hostile, hostile, hostile
+			line := newRenderer().render(record(&ev))
+			if len(line) > 8<<10 || bytes.Count(line, []byte("\n")) != 1 || !utf8.Valid(line) {
+				t.Errorf("%d bytes, %d lines", len(line), bytes.Count(line, []byte("\n")))
+			}
+			var got map[string]any
+			if err := json.Unmarshal(line, &got); err != nil {
+				t.Fatal(err)
+			}
+			for k, v := range got {
+				s, ok := v.(string)
+				if !ok {
+					continue
+				}
+				if limit := map[bool]int{true: maxCause, false: 2*maxName + 1}[k == "cause"]; len(s) > limit {
+					t.Errorf("%s has %d bytes", k, len(s))
+				}
+				for _, c := range s {
+					if c < ' ' || c == 0x7f || c >= 0x80 && c < 0xa0 || c >= 0x200b && c <= 0x202e && c != '…' {
+						t.Errorf("%s has %U", k, c)
+					}
+				}
+			}
+			if strings.Contains(string(line), "aaaaaaaa") {
+				t.Error("half a key is left")
+			}
+		})
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("a\nb\x00ü失", 3)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		if limit < 3 || limit > 1<<16 {
+			return
+		}
+		got := clean(s, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b") {
+			t.Errorf("clean(%q, %d) = %q", s, limit, got)
+		}
+		if clean(got, limit) != got {
+			t.Errorf("cleaning %q again changes it", got)
+		}
+		if c := cause(s); len(c) > maxCause {
+			t.Errorf("%d bytes", len(c))
+		}
+	})
+}
+
+func BenchmarkRender(b *testing.B) {
+	ev, r := recovered(), newRenderer()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.render(record(&ev))
+	}
+}

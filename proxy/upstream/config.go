@@ -1,0 +1,116 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Config is one upstream: where it is, how it is spoken to and which
+// credentials it gets.
+type Config struct {
+	// URL is the base that ends before "/chat/completions". "{model}" in it is
+	// replaced by the target's model, as Azure's deployments need.
+	URL string `yaml:"url"`
+	// AuthHeader carries the credential: "Authorization" sends "Bearer KEY",
+	// any other header the bare key (Azure: api-key).
+	AuthHeader string `yaml:"auth_header"`
+	// Passthrough sends the client's own credential. Without it and without
+	// keys, none is sent (local servers).
+	Passthrough bool              `yaml:"passthrough"`
+	Keys        []Key             `yaml:"keys"`
+	Headers     map[string]string `yaml:"headers"`
+	Query       map[string]string `yaml:"query"`
+
+	Proxy      string `yaml:"proxy"`       // forward proxy; "env" takes HTTPS_PROXY and friends
+	CAFile     string `yaml:"ca_file"`     // PEM, in addition to the system's
+	ClientCert string `yaml:"client_cert"` // PEM files
+	ClientKey  string `yaml:"client_key"`
+
+	Prefill recovery.Prefill `yaml:"prefill"`
+	// Profile says whether slow first tokens are normal: auto takes private and
+	// loopback addresses for local.
+	Profile string `yaml:"profile"`
+
+	ConnectTimeout time.Duration `yaml:"connect_timeout"`
+	MaxIdleConns   int           `yaml:"max_idle_conns"`
+}
+
+// Key is one credential of an upstream. The configuration names where it
+// comes from; Value is filled by the loader and never printed.
+type Key struct {
+	Name   string  `yaml:"name"`
+	Env    string  `yaml:"env"`
+	File   string  `yaml:"file"`
+	Weight float64 `yaml:"weight"`
+	Value  string  `yaml:"-"`
+}
+
+// String names the key without its value.
+func (k Key) String() string { return k.Name }
+
+// Defaults returns what an upstream has unless it says otherwise.
+func Defaults() Config {
+	return Config{
+		AuthHeader: "Authorization", Prefill: recovery.PrefillNone, Profile: "auto",
+		ConnectTimeout: 10 * time.Second, MaxIdleConns: 1024,
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if c.URL == "" {
+		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
+	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL", c.URL))
+	} else if u.User != nil {
+		errs = append(errs, errors.New("url: must not contain a credential; use keys"))
+	}
+	if c.AuthHeader == "" || http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
+		errs = append(errs, errors.New("auth_header: must be a header name"))
+	}
+	if c.Passthrough && len(c.Keys) > 0 {
+		errs = append(errs, errors.New("passthrough: an upstream with keys of its own cannot also take the client's"))
+	}
+	switch c.Prefill {
+	case recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
+	default:
+		errs = append(errs, fmt.Errorf("prefill: %q is none of none, assistant, prefix, continue_final_message", c.Prefill))
+	}
+	switch c.Profile {
+	case "auto", "hosted", "local":
+	default:
+		errs = append(errs, fmt.Errorf("profile: %q is none of auto, hosted, local", c.Profile))
+	}
+	if (c.ClientCert == "") != (c.ClientKey == "") {
+		errs = append(errs, errors.New("client_cert: needs client_key, and the other way round"))
+	}
+	if c.ConnectTimeout <= 0 {
+		errs = append(errs, errors.New("connect_timeout: must be positive"))
+	}
+	if c.MaxIdleConns < 1 {
+		errs = append(errs, errors.New("max_idle_conns: must be at least 1"))
+	}
+	names := map[string]bool{}
+	for i, k := range c.Keys {
+		if k.Name == "" {
+			errs = append(errs, fmt.Errorf("keys[%d].name: is needed; it is the label in logs and metrics", i))
+		} else if names[k.Name] {
+			errs = append(errs, fmt.Errorf("keys[%d].name: %q is used twice", i, k.Name))
+		}
+		names[k.Name] = true
+		if (k.Env == "") == (k.File == "") {
+			errs = append(errs, fmt.Errorf("keys[%d]: needs either env or file", i))
+		}
+		if k.Weight < 0 {
+			errs = append(errs, fmt.Errorf("keys[%d].weight: must not be negative", i))
+		}
+	}
+	return errors.Join(errs...)
+}

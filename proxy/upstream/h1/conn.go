@@ -1,0 +1,145 @@
+package h1
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// hostKey names what connections are interchangeable for. The host is spelt as
+// in the URL: a second spelling costs a second pool, nothing else.
+type hostKey struct {
+	tls  bool
+	host string
+}
+
+// addr is where to connect to.
+func (k hostKey) addr() string {
+	u := url.URL{Host: k.host}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if k.tls {
+			port = "443"
+		}
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// conn is one connection. Either an exchange owns it or the pool.
+type conn struct {
+	nc      net.Conn // what is read and written
+	tcp     net.Conn // the same, or below TLS
+	key     hostKey
+	in      reader
+	probe   *probe
+	timeout time.Duration // of a write; not positive: none
+
+	reused    bool
+	idleSince time.Time
+	aborted   atomic.Bool
+	abortFunc func() // abort, made once
+}
+
+// dial connects and shakes hands. Errors are *DialError.
+func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
+	addr := key.addr()
+	tcp, err := bounded(ctx, t.cfg.DialTimeout, "connect", func(ctx context.Context) (net.Conn, error) {
+		return t.cfg.DialContext(ctx, "tcp", addr)
+	})
+	if err != nil {
+		return nil, &DialError{addr, err}
+	}
+	c := &conn{nc: tcp, tcp: tcp, key: key, timeout: t.cfg.WriteTimeout, probe: newProbe(tcp)}
+	c.abortFunc = c.abort
+	if key.tls {
+		cfg := t.cfg.TLS
+		if cfg.ServerName == "" {
+			cfg = cfg.Clone()
+			u := url.URL{Host: key.host}
+			cfg.ServerName, _, _ = strings.Cut(u.Hostname(), "%")
+		}
+		tc := tls.Client(tcp, cfg)
+		_, err := bounded(ctx, t.cfg.TLSHandshakeTimeout, "TLS handshake", func(ctx context.Context) (net.Conn, error) {
+			return nil, tc.HandshakeContext(ctx)
+		})
+		if err == nil {
+			if p := tc.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
+				err = fmt.Errorf("server insists on protocol %q", p)
+			}
+		}
+		if err != nil {
+			_ = tcp.Close()
+			return nil, &DialError{addr, err}
+		}
+		c.nc = tc
+	}
+	c.in.src = c.nc
+	return c, nil
+}
+
+// bounded runs one step of dialling. Its error is the context's cause if that
+// has ended, and os.ErrDeadlineExceeded if the step took too long.
+func bounded(ctx context.Context, limit time.Duration, what string, step func(context.Context) (net.Conn, error)) (net.Conn, error) {
+	sctx := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		sctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	nc, err := step(sctx)
+	if err == nil {
+		return nc, nil
+	}
+	if cause := ctxErr(ctx); cause != nil {
+		return nil, cause
+	}
+	if ctxErr(sctx) != nil {
+		return nil, fmt.Errorf("no %s within %v: %w", what, limit, os.ErrDeadlineExceeded)
+	}
+	return nil, err
+}
+
+// write writes all of p, in pieces that each have the whole time-out.
+func (c *conn) write(p []byte) error {
+	for len(p) > 0 {
+		piece := p[:min(len(p), writePiece)]
+		if c.timeout > 0 {
+			if err := c.nc.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+				return err
+			}
+		}
+		if _, err := c.nc.Write(piece); err != nil {
+			return err
+		}
+		p = p[len(piece):]
+	}
+	if c.timeout > 0 && c.nc != c.tcp { // TLS may have to write while it reads, at any time
+		_ = c.nc.SetWriteDeadline(time.Time{})
+	}
+	return nil
+}
+
+// abort ends whatever goes on with the connection, at once. It may be called
+// at any time by any goroutine as long as an exchange owns the connection.
+func (c *conn) abort() {
+	c.aborted.Store(true)
+	_ = c.tcp.Close()
+}
+
+// retire closes an idle connection with TLS's farewell, so that the server
+// knows it was no accident.
+func (c *conn) retire() { _ = c.nc.Close() }
+
+// alive reports whether an idle connection looks as if it could be used:
+// its peer has neither closed it nor sent something that nobody asked for.
+func (c *conn) alive() bool { return c.probe.quiet() }
+
+var errUpgrade = errors.New("server switches protocols though nobody asked")

@@ -1,0 +1,228 @@
+package h1
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// outgoing is a request on its way: bytes to be written and, unless they are
+// everything, a body that follows.
+type outgoing struct {
+	buf    []byte
+	body   io.ReadCloser // nil if buf is the whole request
+	first  []byte        // of the body, read too early
+	length int64         // of body with first, -1 to send it chunked
+	memory bool          // body never waits
+	close  bool          // the connection is not to be used again
+}
+
+// seekable is what bodies that embed a bytes.Reader or strings.Reader have.
+type seekable interface {
+	io.Seeker
+	Len() int
+}
+
+// inMemory reports whether reading the body cannot wait for anything, and
+// whether rewind will work.
+func inMemory(req *http.Request) bool {
+	if req.Body == nil || req.Body == http.NoBody || req.GetBody != nil {
+		return true
+	}
+	_, ok := req.Body.(seekable)
+	return ok
+}
+
+// unread is how much of a seekable body there is.
+func unread(req *http.Request) int64 {
+	if s, ok := req.Body.(seekable); ok {
+		return int64(s.Len())
+	}
+	return 0
+}
+
+// rewind returns the body of a request that is inMemory once more from where it
+// began; size is what it had unread then.
+func rewind(req *http.Request, size int64) (io.ReadCloser, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, nil
+	}
+	if req.GetBody != nil {
+		return req.GetBody()
+	}
+	_, err := req.Body.(seekable).Seek(-size, io.SeekEnd)
+	return req.Body, err
+}
+
+// encode appends the request's head to o.buf, and its body if that is small
+// and in memory, which it then closes. It validates everything it writes: no
+// byte of the caller's can begin another header or request.
+func (o *outgoing) encode(req *http.Request, body io.ReadCloser) error {
+	o.memory = inMemory(req)
+	o.length = req.ContentLength
+	switch {
+	case body == nil || body == http.NoBody:
+		body, o.length = nil, 0
+		if req.ContentLength > 0 {
+			return &RequestError{fmt.Errorf("%d bytes announced without a body", req.ContentLength)}
+		}
+	case o.length == 0 && unread(req) > 0: // zero is net/http's way to say that it is unknown
+		o.length = unread(req)
+	case o.length == 0 && o.memory:
+		o.first = make([]byte, 1)
+		if _, err := io.ReadFull(body, o.first); err == io.EOF {
+			o.first = nil
+		} else if err != nil {
+			return &RequestBodyError{err}
+		} else {
+			o.length = -1
+		}
+	case o.length == 0:
+		o.length = -1
+	}
+	if err := o.head(req, body != nil); err != nil {
+		return err
+	}
+	if body == nil || !o.memory || o.length < 0 || o.length > inlineBody {
+		o.body = body
+		return nil
+	}
+	n := len(o.buf)
+	o.buf = append(o.buf, make([]byte, o.length+1)...) // one more shows a body that is longer
+	m, err := io.ReadFull(body, o.buf[n:])
+	if err == nil {
+		err = errBodyTooLong
+	} else if int64(m) == o.length && (err == io.EOF || err == io.ErrUnexpectedEOF) {
+		err = nil
+	} else {
+		err = unexpected(err)
+	}
+	o.buf = o.buf[:n+m]
+	if cerr := body.Close(); err == nil && cerr != nil {
+		err = cerr
+	}
+	if err != nil {
+		return &RequestBodyError{err}
+	}
+	return nil
+}
+
+var errBodyTooLong = errors.New("body is longer than its announced length")
+
+// head appends request line and headers.
+func (o *outgoing) head(req *http.Request, body bool) error {
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	if !validToken(method) || method == http.MethodConnect {
+		return &RequestError{fmt.Errorf("method %.40q", method)}
+	}
+	b := append(o.buf, method...)
+	b = append(b, ' ')
+	target := len(b)
+	if u := req.URL; u.Opaque != "" {
+		b = append(b, u.RequestURI()...)
+	} else {
+		path := u.EscapedPath()
+		if !strings.HasPrefix(path, "/") {
+			b = append(b, '/')
+		}
+		b = append(b, path...)
+		if u.ForceQuery || u.RawQuery != "" {
+			b = append(b, '?')
+			b = append(b, u.RawQuery...)
+		}
+	}
+	for _, c := range b[target:] {
+		if c <= ' ' || c == 0x7f {
+			return &RequestError{fmt.Errorf("white space or control byte in URL %.80q", b[target:])}
+		}
+	}
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	if zone := strings.IndexByte(host, '%'); zone >= 0 { // nobody's business but ours (RFC 6874, section 4)
+		if end := strings.IndexByte(host[zone:], ']'); end >= 0 {
+			host = host[:zone] + host[zone+end:]
+		}
+	}
+	if !validHost(host) {
+		return &RequestError{fmt.Errorf("host %.80q", host)}
+	}
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, host...)
+	b = append(b, '\r', '\n')
+	for name, values := range req.Header {
+		if !validToken(name) {
+			return &RequestError{fmt.Errorf("header name %.40q", name)}
+		}
+		switch len(name) { // what frames the message is ours to say, in any spelling
+		case len("Host"), len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
+			if strings.EqualFold(name, "Host") || strings.EqualFold(name, "Trailer") ||
+				strings.EqualFold(name, "Content-Length") || strings.EqualFold(name, "Transfer-Encoding") {
+				continue
+			}
+		case len("Connection"):
+			if strings.EqualFold(name, "Connection") {
+				if hasToken(values, "close") {
+					o.close = true
+				}
+				if req.Close {
+					continue
+				}
+			}
+		}
+		for _, v := range values {
+			if !validValue(v) {
+				return &RequestError{fmt.Errorf("control byte in the value of header %.40q", name)} // the value may be a credential
+			}
+			b = append(b, name...)
+			b = append(b, ':', ' ')
+			b = append(b, strings.Trim(v, " \t")...)
+			b = append(b, '\r', '\n')
+		}
+	}
+	if req.Close {
+		o.close = true
+		b = append(b, "Connection: close\r\n"...)
+	}
+	switch {
+	case o.length < 0:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	case body || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch:
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, o.length, 10)
+		b = append(b, '\r', '\n')
+	}
+	o.buf = append(b, '\r', '\n')
+	return nil
+}
+
+// validToken reports whether s can be a method or a header's name.
+func validToken(s string) bool {
+	for i := range len(s) {
+		if !token(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// validHost accepts names (international ones as punycode), addresses and
+// ports, and nothing that could end a line or an authority.
+func validHost(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', digit(c):
+		case c == '.', c == '-', c == '_', c == '~', c == ':', c == '[', c == ']', c == '%':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,103 @@
+package h1
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"time"
+)
+
+// What a response can be wrong about. They are found with [errors.Is] inside
+// [HeaderError] and [BodyError].
+var (
+	// ErrHeaderTooLarge means more bytes or lines than allowed before the body.
+	ErrHeaderTooLarge = errors.New("header too large")
+	// ErrMalformed means bytes that are not HTTP/1.
+	ErrMalformed = errors.New("malformed response")
+)
+
+// RequestError means that the request cannot be written as HTTP/1.1. Nothing was sent.
+type RequestError struct{ Err error }
+
+func (e *RequestError) Error() string { return "invalid request: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// DialError means that there is no connection: lookup, connect or handshake
+// failed, or the request's context ended meanwhile. Nothing was sent.
+type DialError struct {
+	Addr string // host:port
+	Err  error
+}
+
+func (e *DialError) Error() string { return "connecting to " + e.Addr + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *DialError) Unwrap() error { return e.Err }
+
+// BeforeResponseError means that the request was sent, in part at least, and
+// the connection failed before the first byte of a response. The server may
+// have acted on it.
+type BeforeResponseError struct{ Err error }
+
+func (e *BeforeResponseError) Error() string { return "waiting for a response: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BeforeResponseError) Unwrap() error { return e.Err }
+
+// RequestBodyError means that the request's own body could not be read, or was
+// not as long as announced. It says nothing about the server.
+type RequestBodyError struct{ Err error }
+
+func (e *RequestBodyError) Error() string { return "reading the request's body: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *RequestBodyError) Unwrap() error { return e.Err }
+
+// HeaderError means that a response had begun and its head was cut short,
+// malformed ([ErrMalformed]) or too large ([ErrHeaderTooLarge]).
+type HeaderError struct{ Err error }
+
+func (e *HeaderError) Error() string { return "reading the response's header: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *HeaderError) Unwrap() error { return e.Err }
+
+// BodyError means that a response's body was cut short (io.ErrUnexpectedEOF or
+// an error of the connection) or not framed correctly ([ErrMalformed]).
+type BodyError struct{ Err error }
+
+func (e *BodyError) Error() string { return "reading the response's body: " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// ctxErr is why the context has ended, or nil. A deadline that has passed
+// counts although the context's own timer may be late.
+func ctxErr(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// unexpected turns the end of input in the middle of something into an error
+// that no reader takes for the end of a body.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// peerClosed reports whether an error is what a connection yields that its
+// peer has closed.
+func peerClosed(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED)
+}

@@ -1,0 +1,196 @@
+package h1
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// parseHead reads a response's head, complete with its empty line, into resp:
+// protocol, status and headers. It changes raw (names become canonical there,
+// so that the headers need a single string) and keeps nothing of it.
+func parseHead(raw []byte, resp *http.Response) error {
+	lines := -1 // not counting the empty one
+	for rest := raw; len(rest) > 0; lines++ {
+		i := bytes.IndexByte(rest, '\n')
+		l := bytes.TrimSuffix(rest[:i], []byte{'\r'})
+		rest = rest[i+1:]
+		if lines < 0 {
+			if !validStatusLine(l) {
+				return fmt.Errorf("%w: status line %.80q", ErrMalformed, l)
+			}
+			continue
+		}
+		if len(l) > 0 && !canonicalLine(l) {
+			return fmt.Errorf("%w: header line %.80q", ErrMalformed, l)
+		}
+	}
+	lines-- // the empty one
+	s := string(raw)
+	status, s, _ := strings.Cut(s, "\n")
+	status = strings.TrimSuffix(status, "\r")
+	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = status[:8], 1, int(status[7]-'0')
+	resp.Status = status[9:]
+	resp.StatusCode = int(status[9]-'0')*100 + int(status[10]-'0')*10 + int(status[11]-'0')
+	resp.Header = make(http.Header, max(0, lines))
+	slab := make([]string, max(0, lines))
+	for range lines {
+		var l string
+		l, s, _ = strings.Cut(s, "\n")
+		name, value, _ := strings.Cut(l, ":")
+		value = strings.Trim(value, " \t\r")
+		if old := resp.Header[name]; old != nil {
+			resp.Header[name] = append(old, value)
+			continue
+		}
+		slab[0] = value
+		resp.Header[name] = slab[:1:1] // an append to it must not reach its neighbour
+		slab = slab[1:]
+	}
+	return nil
+}
+
+// validStatusLine accepts HTTP/1.x, three digits from 100 and a reason that cannot hide anything.
+func validStatusLine(l []byte) bool {
+	if len(l) < len("HTTP/1.1 200") || string(l[:7]) != "HTTP/1." || !digit(l[7]) || l[8] != ' ' ||
+		l[9] < '1' || !digit(l[9]) || !digit(l[10]) || !digit(l[11]) {
+		return false
+	}
+	return len(l) == 12 || l[12] == ' ' && validValue(l[12:])
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+// canonicalLine checks a header line and gives its name the spelling of
+// [http.CanonicalHeaderKey], in place.
+func canonicalLine(l []byte) bool {
+	upper := true
+	for i, c := range l {
+		if c == ':' {
+			return i > 0 && validValue(l[i+1:])
+		}
+		if !token(c) {
+			return false
+		}
+		if upper && 'a' <= c && c <= 'z' || !upper && 'A' <= c && c <= 'Z' {
+			l[i] = c ^ 0x20
+		}
+		upper = c == '-'
+	}
+	return false
+}
+
+// token reports whether a byte may be in a header's name (RFC 9110, section 5.6.2).
+func token(c byte) bool {
+	const lo = 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
+	const hi = (1<<26-1)<<('A'-64) | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | (1<<26-1)<<('a'-64) | 1<<('|'-64) | 1<<('~'-64)
+	return c < 128 && (uint64(1)<<(c&63)&[2]uint64{lo, hi}[c>>6]) != 0
+}
+
+// validValue reports whether a header's value is free of control bytes but tabs.
+func validValue[T string | []byte](v T) bool {
+	for i := 0; i < len(v); i++ {
+		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// frame says how the body of a response ends and whether its connection may
+// be used again, from its head and the request's method (RFC 9112, section
+// 6.3). It removes the headers that described the framing.
+func frame(method string, resp *http.Response) (p payload, keep bool, err error) {
+	h := resp.Header
+	if resp.ProtoMinor == 0 {
+		keep = hasToken(h["Connection"], "keep-alive") && !hasToken(h["Connection"], "close")
+	} else {
+		keep = !hasToken(h["Connection"], "close")
+	}
+	length, err := contentLength(h)
+	if err != nil {
+		return p, false, err
+	}
+	chunked := false
+	if te, ok := h["Transfer-Encoding"]; ok {
+		delete(h, "Transfer-Encoding")
+		switch {
+		case resp.ProtoMinor == 0: // it does not exist there: not trusted any further
+			keep = false
+		case len(te) != 1 || !strings.EqualFold(te[0], "chunked"):
+			return p, false, fmt.Errorf("%w: transfer encoding %.80q", ErrMalformed, te)
+		default:
+			chunked = true
+			delete(h, "Trailer")
+		}
+	}
+	resp.ContentLength = length
+	switch {
+	case method == http.MethodHead || resp.StatusCode < 200 || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified:
+		p.kind = noPayload
+		if method != http.MethodHead {
+			resp.ContentLength = 0
+		}
+		if chunked {
+			resp.TransferEncoding = []string{"chunked"}
+		}
+	case chunked:
+		if length >= 0 { // somebody on the way may have believed the other one
+			delete(h, "Content-Length")
+			keep = false
+		}
+		p.kind = chunkedPayload
+		resp.ContentLength = -1
+		resp.TransferEncoding = []string{"chunked"}
+	case length == 0:
+		p.kind = noPayload
+	case length > 0:
+		p.kind, p.left = sizedPayload, length
+	default:
+		p.kind = closedPayload
+		keep = false
+	}
+	resp.Close = !keep
+	return p, keep, nil
+}
+
+// contentLength is -1 where there is none. Repetitions must agree.
+func contentLength(h http.Header) (int64, error) {
+	vv := h["Content-Length"]
+	if len(vv) == 0 {
+		return -1, nil
+	}
+	v := vv[0]
+	for _, other := range vv[1:] {
+		if other != v {
+			return 0, fmt.Errorf("%w: several content lengths", ErrMalformed)
+		}
+	}
+	if len(vv) > 1 {
+		h["Content-Length"] = vv[:1]
+	}
+	if v == "" || len(v) > 18 { // an exabyte is enough
+		return 0, fmt.Errorf("%w: content length %.40q", ErrMalformed, v)
+	}
+	var n int64
+	for i := range len(v) {
+		if !digit(v[i]) {
+			return 0, fmt.Errorf("%w: content length %.40q", ErrMalformed, v)
+		}
+		n = n*10 + int64(v[i]-'0')
+	}
+	return n, nil
+}
+
+// hasToken reports whether a comma-separated header contains a word.
+func hasToken(values []string, word string) bool {
+	for _, v := range values {
+		for t := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.Trim(t, " \t"), word) {
+				return true
+			}
+		}
+	}
+	return false
+}

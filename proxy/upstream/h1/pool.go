@@ -1,0 +1,135 @@
+package h1
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// pool keeps idle connections, the one used last on top: it is the least
+// likely to have been closed by the server, and what load does not need ages
+// at the bottom. One timer, which runs only while there is something to age,
+// serves all of them.
+type pool struct {
+	timeout time.Duration // not positive: for ever
+	perHost int
+
+	mu      sync.Mutex
+	idle    map[hostKey][]*conn // oldest first
+	timer   *time.Timer         // calls reap; made with the first connection
+	armed   bool                // timer is running
+	closing bool                // CloseIdleConnections was called and no request has come since
+}
+
+// get returns the connection that became idle last, or nil. The caller owns
+// it, and must look whether it is alive.
+func (p *pool) get(key hostKey) *conn {
+	p.mu.Lock()
+	p.closing = false
+	stack := p.idle[key]
+	if len(stack) == 0 {
+		p.mu.Unlock()
+		return nil
+	}
+	c := stack[len(stack)-1]
+	stack[len(stack)-1] = nil
+	p.idle[key] = stack[:len(stack)-1]
+	p.mu.Unlock()
+	c.reused = true
+	return c
+}
+
+// put takes a connection over, and closes it if there is no room.
+func (p *pool) put(c *conn) {
+	c.idleSince = time.Now()
+	p.mu.Lock()
+	stack := p.idle[c.key]
+	if p.closing || len(stack) >= p.perHost {
+		p.mu.Unlock()
+		c.retire()
+		return
+	}
+	if p.idle == nil {
+		p.idle = make(map[hostKey][]*conn)
+	}
+	p.idle[c.key] = append(stack, c)
+	if !p.armed && p.timeout > 0 {
+		p.arm(p.timeout)
+	}
+	p.mu.Unlock()
+}
+
+// arm sets the one timer. p.mu is held.
+func (p *pool) arm(d time.Duration) {
+	p.armed = true
+	if p.timer == nil {
+		p.timer = time.AfterFunc(d, p.reap)
+		return
+	}
+	p.timer.Reset(d)
+}
+
+// reap closes what has been idle for too long and sets the timer to the next.
+func (p *pool) reap() {
+	now := time.Now()
+	var old []*conn
+	p.mu.Lock()
+	next := time.Duration(-1)
+	for key, stack := range p.idle {
+		n, _ := slices.BinarySearchFunc(stack, now.Add(-p.timeout), func(c *conn, t time.Time) int {
+			if c.idleSince.After(t) {
+				return 1
+			}
+			return -1
+		})
+		old = append(old, stack[:n]...)
+		if n == len(stack) {
+			delete(p.idle, key)
+			continue
+		}
+		if n > 0 {
+			p.idle[key] = slices.Clone(stack[n:])
+		}
+		if d := stack[n].idleSince.Add(p.timeout).Sub(now); next < 0 || d < next {
+			next = d
+		}
+	}
+	p.armed = false
+	if next >= 0 {
+		p.arm(max(next, p.timeout/16)) // not once for each connection
+	}
+	p.mu.Unlock()
+	for _, c := range old {
+		c.retire()
+	}
+}
+
+// closeAll closes all that are idle, and those that become idle before the
+// next request.
+func (p *pool) closeAll() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle = nil
+	p.closing = true
+	if p.armed {
+		p.timer.Stop()
+		p.armed = false
+	}
+	p.mu.Unlock()
+	for _, stack := range idle {
+		for _, c := range stack {
+			c.retire()
+		}
+	}
+}
+
+// count returns the number of idle connections.
+func (p *pool) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, stack := range p.idle {
+		n += len(stack)
+	}
+	return n
+}

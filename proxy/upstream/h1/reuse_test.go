@@ -1,0 +1,249 @@
+package h1_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+)
+
+const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// blind dials connections that cannot be looked at before they are used again,
+// as if the server closed them right after the look.
+func blind(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return struct{ net.Conn }{c}, err
+}
+
+// TestStale: the server closes connections while they are idle.
+func TestStale(t *testing.T) {
+	// The first connection serves one request and then acts as told; all later ones serve.
+	for name, end := range map[string]func(net.Conn, *bufio.Reader){
+		"closed":            func(c net.Conn, br *bufio.Reader) {},
+		"reset":             func(c net.Conn, br *bufio.Reader) { _ = c.(*net.TCPConn).SetLinger(0) },
+		"closed on request": func(c net.Conn, br *bufio.Reader) { _, _ = br.Peek(1) },
+		"closed in request": func(c net.Conn, br *bufio.Reader) { _, _ = br.Discard(20) },
+	} {
+		for _, dial := range []string{"look", "blind"} {
+			t.Run(name+" "+dial, func(t *testing.T) {
+				ended := make(chan struct{})
+				p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+					if n > 1 {
+						always(okAnswer)(n, c, br)
+						return
+					}
+					once(okAnswer)(n, c, br)
+					if strings.HasPrefix(name, "closed ") {
+						close(ended)
+						end(c, br)
+						return
+					}
+					end(c, br)
+					_ = c.Close()
+					close(ended)
+				})
+				cfg := h1.Config{}
+				if dial == "blind" {
+					cfg.DialContext = blind
+				}
+				tr := newTransport(t, cfg)
+				get(t, tr, p.url)
+				<-ended
+				resp, err := tr.RoundTrip(request(t, t.Context(), "POST", p.url, "body"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if b, err := io.ReadAll(resp.Body); string(b) != "ok" || err != nil {
+					t.Fatalf("%q %v", b, err)
+				}
+				if n := p.conns.Load(); n != 2 {
+					t.Errorf("%d connections", n)
+				}
+			})
+		}
+	}
+}
+
+// TestRetryOnlyOnce: and never on a new connection, nor after a byte, nor
+// without a body to send again.
+func TestRetryOnlyOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		reuse bool
+		last  string // what the server says before it closes
+		body  any
+		conns int32
+	}{
+		{"new connection", false, "", "body", 1},
+		{"reused, then new", true, "", "body", 2},
+		{"reused, large", true, "", make([]byte, 1<<20), 2},
+		{"reused, a byte came", true, "H", "body", 1},
+		{"reused, body is gone", true, "", io.MultiReader(strings.NewReader("body")), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var requests atomic.Int32
+			p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+				if n == 1 && tt.reuse {
+					if readRequest(br) != nil {
+						return
+					}
+					_, _ = io.WriteString(c, okAnswer)
+				}
+				if readRequest(br) == nil {
+					requests.Add(1)
+				}
+				_, _ = io.WriteString(c, tt.last)
+			})
+			tr := newTransport(t, h1.Config{})
+			if tt.reuse {
+				get(t, tr, p.url)
+			}
+			_, err := tr.RoundTrip(request(t, t.Context(), "POST", p.url, tt.body))
+			var before *h1.BeforeResponseError
+			if errors.As(err, &before) != (tt.last == "") || !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("%T %v", err, err)
+			}
+			if n := p.conns.Load(); n != tt.conns {
+				t.Errorf("%d connections, want %d", n, tt.conns)
+			}
+			if n := requests.Load(); n != tt.conns {
+				t.Errorf("%d requests, want %d", n, tt.conns)
+			}
+		})
+	}
+}
+
+// seekBody is a body that says that it is in memory by what it can do.
+type seekBody struct{ *bytes.Reader }
+
+func (seekBody) Close() error { return nil }
+
+func TestRetrySendsTheSameBody(t *testing.T) {
+	for _, size := range []int{0, 1, 1000, 64 << 10, 64<<10 + 1, 1 << 20} {
+		for _, announced := range []bool{true, false} {
+			for _, kind := range []string{"seek", "getbody"} {
+				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
+				got := make(chan []byte, 9)
+				p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+					for i := 0; ; i++ {
+						req, err := http.ReadRequest(br)
+						if err != nil {
+							return
+						}
+						b, err := io.ReadAll(req.Body)
+						if err != nil {
+							return
+						}
+						if i > 0 || n > 1 {
+							got <- b
+						}
+						if n == 1 && i == 1 {
+							return
+						}
+						_, _ = io.WriteString(c, okAnswer)
+					}
+				})
+				tr := newTransport(t, h1.Config{})
+				get(t, tr, p.url)
+				req := request(t, t.Context(), "POST", p.url, nil)
+				open := func() io.ReadCloser {
+					r := bytes.NewReader(append([]byte("read before"), want...))
+					_, _ = r.Seek(int64(len("read before")), io.SeekStart)
+					return seekBody{r}
+				}
+				req.Body = open()
+				if kind == "getbody" {
+					req.Body = io.NopCloser(req.Body)
+					req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(open()), nil }
+				}
+				if announced {
+					req.ContentLength = int64(size)
+				}
+				resp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(size, announced, kind, err)
+				}
+				_, _ = io.ReadAll(resp.Body)
+				for i := range 2 {
+					if b := <-got; !bytes.Equal(b, want) {
+						t.Errorf("%d %v %s: attempt %d sent %d bytes", size, announced, kind, i+1, len(b))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestUnasked: what arrives on an idle connection answers no request.
+func TestUnasked(t *testing.T) {
+	said := make(chan struct{})
+	p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+		_ = readRequest(br)
+		_, _ = io.WriteString(c, okAnswer)
+		if n == 1 {
+			<-said
+			_, _ = io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+			said <- struct{}{}
+			_, _ = io.Copy(io.Discard, br)
+		}
+	})
+	tr := newTransport(t, h1.Config{})
+	get(t, tr, p.url)
+	said <- struct{}{}
+	<-said
+	if resp, body := get(t, tr, p.url); resp.StatusCode != 200 || body != "ok" || p.conns.Load() != 2 {
+		t.Errorf("%d %q, %d connections", resp.StatusCode, body, p.conns.Load())
+	}
+}
+
+func TestPoolLimits(t *testing.T) {
+	p := listen(t, always(okAnswer))
+	for limit, idle := range map[int]int{2: 2, 0: 5, -1: 0} {
+		tr := newTransport(t, h1.Config{MaxIdlePerHost: limit})
+		var open []*http.Response
+		for range 5 {
+			resp, err := tr.RoundTrip(request(t, t.Context(), "GET", p.url, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, resp)
+		}
+		for _, resp := range open {
+			_, _ = io.ReadAll(resp.Body)
+		}
+		if n := tr.IdleConns(); n != idle {
+			t.Errorf("limit %d: %d idle", limit, n)
+		}
+		tr.CloseIdleConnections()
+		p.gone(t)
+	}
+}
+
+// TestCloseIdleWithOneInUse: as a reload does.
+func TestCloseIdleWithOneInUse(t *testing.T) {
+	p := listen(t, always(okAnswer))
+	tr := newTransport(t, h1.Config{})
+	resp, err := tr.RoundTrip(request(t, t.Context(), "GET", p.url, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.CloseIdleConnections()
+	if b, err := io.ReadAll(resp.Body); string(b) != "ok" || err != nil {
+		t.Fatalf("%q %v", b, err)
+	}
+	p.gone(t)
+	get(t, tr, p.url)
+	if tr.IdleConns() != 1 {
+		t.Error("not kept after the next request")
+	}
+}

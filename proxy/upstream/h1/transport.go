@@ -1,0 +1,146 @@
+package h1
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Transport makes requests. It is safe for concurrent use; make it with [New].
+type Transport struct {
+	cfg     Config
+	pool    pool
+	reads   sync.Pool // of *[readBuffer]byte
+	encoded sync.Pool // of *outgoing
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// New returns a Transport. It starts nothing and opens no connection.
+func New(cfg Config) *Transport {
+	cfg = cfg.withDefaults()
+	return &Transport{
+		cfg:     cfg,
+		pool:    pool{timeout: cfg.IdleTimeout, perHost: cfg.MaxIdlePerHost},
+		reads:   sync.Pool{New: func() any { return new([readBuffer]byte) }},
+		encoded: sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, 4<<10)} }},
+	}
+}
+
+// CloseIdleConnections closes the connections that no request uses. Those in
+// use are closed at their end, unless another request comes first.
+func (t *Transport) CloseIdleConnections() { t.pool.closeAll() }
+
+// IdleConns returns how many connections no request uses.
+func (t *Transport) IdleConns() int { return t.pool.count() }
+
+// RoundTrip implements [http.RoundTripper]. It uses of the request: Method,
+// URL, Host, Header, Body, ContentLength, GetBody, Close and the context, which
+// also bounds the reading of the response's body. It changes none of them, and
+// closes the body in any case.
+//
+// Errors are *RequestError, *DialError, *BeforeResponseError, *HeaderError or
+// *RequestBodyError; reading the body gives *BodyError. If the context ended
+// the request, the error is [context.Cause], inside a *DialError if nothing had
+// been sent yet.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	o := t.encoded.Get().(*outgoing)
+	*o = outgoing{buf: o.buf[:0]}
+	size := unread(req)
+	key, err := hostOf(req)
+	if err == nil {
+		err = o.encode(req, req.Body)
+	}
+	if err != nil {
+		closeBody(req.Body)
+		t.release(o)
+		return nil, err
+	}
+	var c *conn
+	if err = ctxErr(req.Context()); err != nil {
+		err = &DialError{key.addr(), err}
+	} else if c = t.idle(key); c == nil {
+		c, err = t.dial(req.Context(), key)
+	}
+	if err != nil {
+		closeBody(o.body)
+		t.release(o)
+		return nil, err
+	}
+	x := newExchange(t, c, req)
+	resp, err := x.run(o)
+	if err == nil || !x.stale(err) {
+		return resp, err
+	}
+	return t.again(req, key, size, err)
+}
+
+// again makes the same request on a new connection; an idle one was closed
+// before the request had reached its peer.
+func (t *Transport) again(req *http.Request, key hostKey, size int64, first error) (*http.Response, error) {
+	body, err := rewind(req, size)
+	if err != nil {
+		return nil, errors.Join(first, &RequestBodyError{err})
+	}
+	o := t.encoded.Get().(*outgoing)
+	*o = outgoing{buf: o.buf[:0]}
+	if err := o.encode(req, body); err != nil {
+		closeBody(body)
+		t.release(o)
+		return nil, err
+	}
+	c, err := t.dial(req.Context(), key)
+	if err != nil {
+		closeBody(o.body)
+		t.release(o)
+		return nil, err
+	}
+	return newExchange(t, c, req).run(o)
+}
+
+// idle returns a connection that was used before and seems to be alive, or nil.
+func (t *Transport) idle(key hostKey) *conn {
+	for {
+		c := t.pool.get(key)
+		if c == nil {
+			return nil
+		}
+		if (t.cfg.IdleTimeout <= 0 || time.Since(c.idleSince) < t.cfg.IdleTimeout) && c.alive() {
+			return c
+		}
+		c.retire()
+	}
+}
+
+// release gives an encoded request's memory back, unless it grew too large to keep.
+func (t *Transport) release(o *outgoing) {
+	if cap(o.buf) > inlineBody+16<<10 {
+		return
+	}
+	*o = outgoing{buf: o.buf[:0]}
+	t.encoded.Put(o)
+}
+
+// hostOf checks the parts of a request that choose the connection.
+func hostOf(req *http.Request) (hostKey, error) {
+	if req.URL == nil {
+		return hostKey{}, &RequestError{errors.New("no URL")}
+	}
+	key := hostKey{tls: req.URL.Scheme == "https", host: req.URL.Host}
+	if !key.tls && req.URL.Scheme != "http" {
+		return key, &RequestError{fmt.Errorf("scheme %.20q", req.URL.Scheme)}
+	}
+	if !validHost(key.host) || req.URL.Hostname() == "" {
+		return key, &RequestError{fmt.Errorf("host %.80q", key.host)}
+	}
+	return key, nil
+}
+
+func closeBody(b io.Closer) {
+	if b != nil {
+		_ = b.Close()
+	}
+}

@@ -1,0 +1,313 @@
+package upstream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+)
+
+// Upstream speaks to one configured upstream. Safe for concurrent use.
+type Upstream struct {
+	name      string
+	cfg       Config
+	base      *url.URL // with modelMark in place of {model}
+	transport http.RoundTripper
+	keys      map[string]string
+}
+
+// modelMark stands for the model in parsed URLs, where braces would be escaped.
+const modelMark = "rebound-model-mark"
+
+// New prepares an upstream. It opens no connection.
+func New(name string, cfg Config) (*Upstream, error) {
+	u, err := url.Parse(strings.TrimRight(strings.ReplaceAll(cfg.URL, "{model}", modelMark), "/"))
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", name, err)
+	}
+	t, err := newTransport(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", name, err)
+	}
+	keys := make(map[string]string, len(cfg.Keys))
+	for _, k := range cfg.Keys {
+		keys[k.Name] = k.Value
+	}
+	return &Upstream{name: name, cfg: cfg, base: u, transport: t, keys: keys}, nil
+}
+
+// newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy is in between.
+func newTransport(cfg Config) (http.RoundTripper, error) {
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
+	if cfg.CAFile != "" {
+		pem, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading ca_file: %w", err)
+		}
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, errors.New("ca_file: holds no certificate")
+		}
+		tlsConfig.RootCAs = pool
+	}
+	if cfg.ClientCert != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.ClientCert, cfg.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("loading client_cert: %w", err)
+		}
+		tlsConfig.Certificates = []tls.Certificate{cert}
+	}
+	if cfg.Proxy == "" {
+		return h1.New(h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig}), nil
+	}
+	proxy := http.ProxyFromEnvironment
+	if cfg.Proxy != "env" {
+		u, err := url.Parse(cfg.Proxy)
+		if err != nil || u.Host == "" {
+			return nil, fmt.Errorf("proxy: %q is not a URL", cfg.Proxy)
+		}
+		proxy = http.ProxyURL(u)
+	}
+	return &http.Transport{
+		Proxy:               proxy,
+		DialContext:         (&net.Dialer{Timeout: cfg.ConnectTimeout}).DialContext,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: cfg.ConnectTimeout,
+		MaxIdleConnsPerHost: cfg.MaxIdleConns,
+		IdleConnTimeout:     90 * time.Second,
+		DisableCompression:  true,
+	}, nil
+}
+
+// Name is the upstream's name in the configuration.
+func (u *Upstream) Name() string { return u.name }
+
+// Passthrough reports whether it gets the client's own credential.
+func (u *Upstream) Passthrough() bool { return u.cfg.Passthrough }
+
+// OwnKeys reports whether it gets a credential of the gateway's.
+func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
+
+// Config returns how it was configured.
+func (u *Upstream) Config() Config { return u.cfg }
+
+// Close drops idle connections.
+func (u *Upstream) Close() {
+	if c, ok := u.transport.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Local reports whether slow first tokens are normal: a server of one's own.
+func (u *Upstream) Local() bool {
+	switch u.cfg.Profile {
+	case "local":
+		return true
+	case "hosted":
+		return false
+	}
+	host := u.base.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
+}
+
+// Request is one request to an upstream.
+type Request struct {
+	Method string
+	Path   string // below the base, with a leading slash
+	Query  string // of the client, raw
+	Model  string // for URLs that contain it
+	Key    string // label of the own key; ignored where there is none
+	// Header is the client's, already without hop-by-hop and internal headers
+	// (see Forwardable). It is not modified.
+	Header http.Header
+	Body   []byte    // or
+	Reader io.Reader // a body that can be read once
+	Length int64     // of Reader, -1 unknown
+}
+
+// Do makes the request. The response's body must be closed. Errors before
+// anything was sent satisfy Unsent.
+func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
+	target := *u.base
+	if u.cfg.hasModel() {
+		target.Path = strings.ReplaceAll(target.Path, modelMark, r.Model)
+		target.RawPath = ""
+	}
+	target.Path += r.Path
+	target.RawQuery = u.query(r.Query)
+	req := &http.Request{
+		Method: r.Method, URL: &target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: u.header(r.Header, r.Key),
+	}
+	switch {
+	case r.Reader != nil:
+		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
+	case r.Body != nil:
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	}
+	return u.transport.RoundTrip(req.WithContext(ctx))
+}
+
+func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
+
+// header is the client's with this upstream's credential and extra headers.
+func (u *Upstream) header(client http.Header, key string) http.Header {
+	if u.cfg.Passthrough && len(u.cfg.Headers) == 0 {
+		return client
+	}
+	h := make(http.Header, len(client)+len(u.cfg.Headers)+1)
+	for k, v := range client {
+		if u.cfg.Passthrough || !credentialHeader(k) {
+			h[k] = v
+		}
+	}
+	for k, v := range u.cfg.Headers {
+		h[http.CanonicalHeaderKey(k)] = []string{v}
+	}
+	if value, ok := u.keys[key]; ok {
+		if http.CanonicalHeaderKey(u.cfg.AuthHeader) == "Authorization" {
+			value = "Bearer " + value
+		}
+		h[http.CanonicalHeaderKey(u.cfg.AuthHeader)] = []string{value}
+	}
+	return h
+}
+
+// query adds the upstream's parameters, which win over the client's, and
+// takes the client's credentials out where they do not belong.
+func (u *Upstream) query(client string) string {
+	if len(u.cfg.Query) == 0 && (client == "" || u.cfg.Passthrough) {
+		return client
+	}
+	q, err := url.ParseQuery(client)
+	if err != nil {
+		q = url.Values{}
+	}
+	if !u.cfg.Passthrough {
+		for _, k := range []string{"key", "api_key", "api-key", "access_token", "subscription-key"} {
+			q.Del(k)
+		}
+	}
+	for k, v := range u.cfg.Query {
+		q.Set(k, v)
+	}
+	return q.Encode()
+}
+
+// credentialHeader reports whether a client's header may identify it to
+// somebody else than it meant.
+func credentialHeader(canonical string) bool {
+	switch canonical {
+	case "Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "Openai-Organization", "Openai-Project":
+		return true
+	}
+	return false
+}
+
+// Forwardable returns a client's headers without those that end at this hop,
+// those of the gateway itself and those that describe the body's framing.
+func Forwardable(h http.Header) http.Header {
+	named := h["Connection"]
+	out := make(http.Header, len(h)+1)
+next:
+	for k, v := range h {
+		switch k {
+		case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
+			"Transfer-Encoding", "Upgrade", "Content-Length", "Host", "Accept-Encoding", "Expect":
+			continue
+		}
+		if strings.HasPrefix(k, "X-Rebound-") {
+			continue
+		}
+		for _, list := range named {
+			for name := range strings.SplitSeq(list, ",") {
+				if strings.EqualFold(strings.TrimSpace(name), k) {
+					continue next
+				}
+			}
+		}
+		out[k] = v
+	}
+	return out
+}
+
+// Returnable removes from an upstream's headers, in place, those that end at
+// this hop and those that only the gateway may set.
+func Returnable(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			h.Del(strings.TrimSpace(name))
+		}
+	}
+	for _, k := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Alt-Svc"} {
+		delete(h, k)
+	}
+	for k := range h {
+		if strings.HasPrefix(k, "X-Rebound-") {
+			delete(h, k)
+		}
+	}
+}
+
+// Unsent reports whether a failed Do had sent nothing.
+func Unsent(err error) bool {
+	var dial *h1.DialError
+	if errors.As(err, &dial) {
+		return true
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// Decode takes a content encoding off that the upstream used without being
+// asked. Unknown ones are an error. The result is not bounded: readers bound it.
+func Decode(resp *http.Response) error {
+	enc := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
+	var r io.Reader
+	var err error
+	switch enc {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+		r, err = gzip.NewReader(resp.Body)
+	case "deflate":
+		r, err = zlib.NewReader(resp.Body)
+	default:
+		return fmt.Errorf("content encoding %q was not asked for", enc)
+	}
+	if err != nil {
+		return fmt.Errorf("decoding %s: %w", enc, err)
+	}
+	resp.Body = decoded{r, resp.Body}
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+	resp.ContentLength = -1
+	return nil
+}
+
+type decoded struct {
+	io.Reader
+	io.Closer
+}
