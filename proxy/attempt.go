@@ -28,7 +28,6 @@ type sender struct {
 	header http.Header // the client's, forwardable
 	path   string
 	query  string
-	gone   context.CancelCauseFunc // the client cannot be written to
 }
 
 var _ recovery.Sender = (*sender)(nil)
@@ -36,7 +35,7 @@ var _ recovery.Sender = (*sender)(nil)
 // Send makes one attempt and waits until its answer has begun.
 func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 	started := time.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
+	cancel := a.Cancel
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
 		Header: s.header, Body: a.Body,
@@ -111,9 +110,6 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 
 // broken turns a response that was no answer into a failure.
 func (s *sender) broken(a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
-	if b.Client {
-		s.gone(errClientGone)
-	}
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
 	case b.Event != nil && b.Err == nil:
@@ -127,7 +123,7 @@ func (s *sender) broken(a recovery.Attempt, phase recovery.Phase, resp *http.Res
 		ev.Body, ev.Status = b.Event, resp.StatusCode
 	}
 	f := s.fail(a, ev)
-	f.Stalled, f.Diverged = b.Stalled, b.Diverged
+	f.Stalled, f.Diverged, f.Client = b.Stalled, b.Diverged, b.Client
 	if b.Event != nil {
 		f.Header, f.Body = resp.Header, b.Event
 	}

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -21,8 +19,6 @@ import (
 
 // chatPath is where completions are below an upstream's base URL.
 const chatPath = "/chat/completions"
-
-var errClientGone = errors.New("the client left")
 
 // chat answers a chat completion: the request becomes an exchange, the
 // exchange an answer.
@@ -50,8 +46,6 @@ func (s *Server) chat(c echo.Context) error {
 
 	s.meter.Begin()
 	defer s.meter.End()
-	ctx, gone := context.WithCancelCause(req.Context())
-	defer gone(nil)
 	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
 	defer sink.Close()
 	if x.Streaming && x.Mode == recovery.ModeAct {
@@ -61,14 +55,15 @@ func (s *Server) chat(c echo.Context) error {
 		}
 		sink.KeepAwake(h)
 	}
-	send := &sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery, gone: gone}
-	send.header = upstream.Forwardable(req.Header)
+	send := &sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery}
+	send.header = req.Header
+	upstream.Forwardable(send.header)
 	if !who.passes {
 		delete(send.header, who.header)
 	}
 	send.header["Accept-Encoding"] = []string{"identity"} // answers are read here
 
-	failure, err := core.Engine.Run(ctx, x, send)
+	failure, err := core.Engine.Run(req.Context(), x, send)
 	return s.finish(c, core, send, failure, err)
 }
 
@@ -78,7 +73,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	sink.Close()
 	ev := recovery.Event{Name: recovery.EventRequestDone, Request: x.ID, Session: x.Session, Model: x.Model,
 		Attempt: x.Tried(), Mode: x.Mode, Streamed: x.Streaming, Recovery: strings.Join(x.Actions(), ", "),
-		Status: c.Response().Status, TTFB: sink.FirstByte(x.Started)}
+		Status: c.Response().Status, TTFB: sink.FirstByte(x.Started), Attempts: x.Attempts}
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
 	defer func() {
 		ev.Time = time.Now()
@@ -88,7 +83,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	switch {
 	case err == nil && f == nil:
 		return nil
-	case f == nil && c.Request().Context().Err() != nil, errors.Is(err, errClientGone):
+	case errors.Is(err, recovery.ErrClientGone):
 		ev.Status, ev.Client = statusClientGone, "gone"
 		if sink.Committed() {
 			panic(http.ErrAbortHandler)
@@ -101,7 +96,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		ev.Status, ev.Cause = http.StatusInternalServerError, err.Error()
 		return failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
 	}
-	ev.Class, ev.Rule = f.Class(), f.Rule
+	ev.Target, ev.Class, ev.Rule = f.Target, f.Class(), f.Rule
 	if f.Err != nil {
 		ev.Cause = f.Err.Error()
 	}
@@ -155,7 +150,10 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		}
 	}
 	id := k.Identifier.Identify(body, who.credential, req.Header.Get("X-Rebound-Session"), hints)
-	x.Session, x.Pin, x.Affinity = id.Session, id.Pin, id.Affinity
+	x.Session = id.Session
+	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
+		x.Affinity, x.Pin = id.Affinity(), id.Pin()
+	}
 	return x, nil
 }
 
@@ -169,16 +167,11 @@ func readBody(c echo.Context, lim LimitsConfig) ([]byte, error) {
 	if req.ContentLength > lim.Body {
 		return nil, tooLarge(lim)
 	}
-	size := req.ContentLength
-	if size < 0 {
-		size = 4 << 10
-	}
-	buf := bytes.NewBuffer(make([]byte, 0, min(size, trustedLength)+bytes.MinRead))
 	src := newPacedReader(c, lim.BodyTimeout)
-	n, err := io.Copy(buf, io.LimitReader(src, lim.Body+1))
-	src.done(err == nil && n <= lim.Body)
+	raw, err := src.readAll(req.ContentLength, lim.Body)
+	src.done(err == nil && int64(len(raw)) <= lim.Body)
 	switch {
-	case n > lim.Body:
+	case int64(len(raw)) > lim.Body:
 		return nil, tooLarge(lim)
 	case err != nil:
 		e := failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end. Nothing was sent upstream.")
@@ -188,7 +181,30 @@ func readBody(c echo.Context, lim LimitsConfig) ([]byte, error) {
 		e.Header = http.Header{"Connection": {"close"}}
 		return nil, e
 	}
-	return buf.Bytes(), nil
+	return raw, nil
+}
+
+// readAll reads a body to its end, or a byte beyond limit. announced is its
+// Content-Length, -1 when unknown.
+func (p *pacedReader) readAll(announced, limit int64) ([]byte, error) {
+	if announced < 0 {
+		announced = 4 << 10
+	}
+	b := make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
+	for int64(len(b)) <= limit {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := p.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
 // trustedLength bounds what is allocated on the word of a Content-Length.

@@ -30,6 +30,8 @@ type Router interface {
 	Candidates(model, credential string, affinity uint64) []recovery.Choice
 	Names() []string
 	Mapped(model string) bool
+	// Chooses reports whether a model has more than one target.
+	Chooses(model string) bool
 }
 
 // Identifier knows which conversation a request belongs to.
@@ -39,9 +41,9 @@ type Identifier interface {
 
 // Identity is a request's conversation.
 type Identity struct {
-	Session  string // empty on the first request
-	Pin      string // session and turn
-	Affinity uint64 // shared by requests with the same beginning
+	Session  string        // empty on the first request
+	Pin      func() string // session and turn; empty without a session
+	Affinity func() uint64 // shared by requests with the same beginning
 }
 
 // Meter counts requests under way.

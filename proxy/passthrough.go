@@ -30,16 +30,18 @@ func (s *Server) passthrough(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: upstream.Forwardable(req.Header)}
-	if !who.passes {
-		delete(up.Header, who.header)
-	}
-	if enc := req.Header["Accept-Encoding"]; enc != nil {
-		up.Header["Accept-Encoding"] = enc // the answer is not read here
-	}
+	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: req.Header}
 	targets, err := core.aim(c, who, &up)
 	if err != nil {
 		return err
+	}
+	encoding := req.Header["Accept-Encoding"]
+	upstream.Forwardable(up.Header)
+	if encoding != nil {
+		up.Header["Accept-Encoding"] = encoding // the answer is not read here
+	}
+	if !who.passes {
+		delete(up.Header, who.header)
 	}
 	s.meter.Begin()
 	defer s.meter.End()
@@ -149,7 +151,8 @@ func (s *Server) models(c echo.Context) error {
 	}
 	var list []json.RawMessage
 	known := map[string]bool{}
-	header := upstream.Forwardable(req.Header)
+	header := req.Header
+	upstream.Forwardable(header)
 	if !who.passes {
 		delete(header, who.header)
 	}

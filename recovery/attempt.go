@@ -17,6 +17,7 @@ type racer struct {
 	choice   int // index of its candidate
 	attempt  Attempt
 	ticket   Ticket
+	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	started  time.Time
 	strategy string
@@ -32,22 +33,81 @@ type arrival struct {
 
 // attempt makes the attempt that a describes and, when it stays silent too
 // long, a second one beside it. The first to answer wins and becomes r.live.
+//
+// The first attempt runs in this goroutine. Only when a limit passes, race
+// takes the exchange over, in a goroutine of its own, while this one waits in
+// Send and touches nothing.
 func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	first, f := r.admit(ctx, a)
 	if f != nil {
 		return nil, f
 	}
-	arrivals := make(chan arrival, 2) // one per racer: senders never block
-	racers := []*racer{first}
-	r.start(ctx, first, a.Resume, arrivals)
+	if f := r.start(ctx, first, a.Resume); f != nil {
+		r.settle(first, f)
+		return nil, f
+	}
+	limit := r.silence(first, a.Resume)
+	untilDeadline := time.Until(r.x.deadline)
+	wake := untilDeadline
+	if limit > 0 {
+		wake = min(wake, limit)
+	}
+	c := race{arrivals: make(chan arrival, 2), result: make(chan arrival, 1)} // no sender ever blocks
+	timer := time.AfterFunc(wake, func() {
+		answer, f := r.race(ctx, first, a.Resume, limit > 0 && limit <= untilDeadline, c.arrivals)
+		c.result <- arrival{answer: answer, failure: f}
+	})
+	answer, f := r.sender.Send(first.ctx, first.attempt)
+	if !timer.Stop() {
+		c.arrivals <- arrival{first, answer, f}
+		got := <-c.result
+		return got.answer, got.failure
+	}
+	switch {
+	case answer != nil:
+		r.live = first
+	case ctx.Err() != nil:
+		first.cancel(nil)
+		first.ticket.Place.Done(first.ticket, Outcome{})
+		r.record(first, "")
+	default:
+		r.settle(first, f)
+	}
+	return answer, f
+}
 
+// race is what two goroutines exchange about one attempt.
+type race struct {
+	arrivals chan arrival
+	result   chan arrival
+}
+
+// race goes on with an attempt whose first limit has passed: with its
+// first-token limit if silent, else with the deadline.
+func (r *run) race(ctx context.Context, first *racer, resume *Resume, silent bool, arrivals chan arrival) (Answer, *Failure) {
+	racers := []*racer{first}
+	live := 1
+	if silent {
+		if second := r.alternative(first, resume); second != nil {
+			racers = append(racers, second)
+			live++
+			if f := r.start(ctx, second, resume); f != nil {
+				arrivals <- arrival{racer: second, failure: f}
+			} else {
+				go func() {
+					answer, f := r.sender.Send(second.ctx, second.attempt)
+					arrivals <- arrival{second, answer, f}
+				}()
+			}
+		} else if r.hopeless(first) {
+			// No budget is left for a second attempt beside it: move.
+			first.cancel(context.DeadlineExceeded)
+		}
+	}
 	deadline := time.NewTimer(time.Until(r.x.deadline))
 	defer deadline.Stop()
-	limit := r.silence(first, a.Resume)
-	defer limit.stop()
-
 	var failed *Failure
-	for live := 1; live > 0; {
+	for live > 0 {
 		select {
 		case got := <-arrivals:
 			live--
@@ -57,15 +117,8 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 				return got.answer, nil
 			}
 			failed = got.failure
-			r.settle(got.racer, failed)
-		case <-limit.c():
-			if second := r.alternative(first, a.Resume); second != nil {
-				racers = append(racers, second)
-				r.start(ctx, second, a.Resume, arrivals)
-				live++
-			} else if r.hopeless(first) {
-				// No budget is left for a second attempt beside it: move.
-				first.cancel(context.DeadlineExceeded)
+			if ctx.Err() == nil {
+				r.settle(got.racer, failed)
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
@@ -80,13 +133,16 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 					got.answer.Discard()
 				}
 			}
-			for _, rc := range racers {
-				if !r.settled(rc) {
-					rc.ticket.Place.Done(rc.ticket, Outcome{})
-					r.record(rc, "")
-				}
+			failed = r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
+		}
+	}
+	if ctx.Err() != nil {
+		for _, rc := range racers {
+			if !r.settled(rc) {
+				rc.cancel(nil)
+				rc.ticket.Place.Done(rc.ticket, Outcome{})
+				r.record(rc, "")
 			}
-			return nil, r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
 		}
 	}
 	return nil, failed
@@ -154,55 +210,32 @@ func (r *run) elsewhere(i int) (int, bool) {
 	return 0, false
 }
 
-// start sends a racer off. From here on it touches nothing of the exchange.
-func (r *run) start(ctx context.Context, rc *racer, resume *Resume, arrivals chan<- arrival) {
+// start makes a racer ready to be sent. From then on it touches nothing of the
+// exchange. A failure means that there is nothing to send.
+func (r *run) start(ctx context.Context, rc *racer, resume *Resume) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
 	c.Tries++
 	rc.started = time.Now()
+	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
 	body, edited, err := r.build(c, resume)
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: resume,
-		Plain: x.Mode == ModeOff || x.Mode == ModeObserve || x.Mode == ModeAnnotate, AcceptEmpty: x.AcceptEmpty(), Deadline: x.deadline}
+		Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
-	ctx, rc.cancel = context.WithCancelCause(ctx)
 	if err != nil {
-		arrivals <- arrival{racer: rc, failure: r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})}
-		return
+		return r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})
 	}
-	go func() {
-		answer, f := r.sender.Send(ctx, rc.attempt)
-		arrivals <- arrival{rc, answer, f}
-	}()
+	return nil
 }
 
-// silenceLimit is the first-token limit of an attempt; its zero channel never fires.
-type silenceLimit struct{ t *time.Timer }
-
-func (l silenceLimit) c() <-chan time.Time {
-	if l.t == nil {
-		return nil
-	}
-	return l.t.C
-}
-
-func (l silenceLimit) stop() {
-	if l.t != nil {
-		l.t.Stop()
-	}
-}
-
-// silence arms the first-token limit. A continuation has none: it is already
-// the second attempt that the request pays for.
-func (r *run) silence(rc *racer, resume *Resume) silenceLimit {
+// silence is the first-token limit of an attempt, 0 for none. A continuation
+// has none: it is already the second attempt that the request pays for.
+func (r *run) silence(rc *racer, resume *Resume) time.Duration {
 	if r.x.Mode != ModeAct || resume != nil {
-		return silenceLimit{}
+		return 0
 	}
 	_, another := r.elsewhere(rc.choice)
-	d := r.Pace.Limit(r.x, rc.attempt.Target, another)
-	if d <= 0 {
-		return silenceLimit{}
-	}
-	return silenceLimit{time.NewTimer(d)}
+	return r.Pace.Limit(r.x, rc.attempt.Target, another)
 }
 
 // alternative takes a place for a parallel attempt: the next target or, with
@@ -264,27 +297,33 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
 	var rescued Answer
 	// Deliver joins this before it returns, so the exchange has one owner at any time.
-	stalled := func(ctx context.Context, sent string, take func() bool) {
+	stalled := func(paused context.Context, sent string, take func() bool) {
 		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 		f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
 		next, ok := r.plan(f)
 		if !ok {
 			return
 		}
+		// The attempt ends with the pause, unless it takes over: then it has to
+		// outlive it.
+		ctx, cancel := context.WithCancelCause(ctx)
+		untie := context.AfterFunc(paused, func() { cancel(errSuperseded) })
 		answer, _ := r.attempt(ctx, next)
-		if answer == nil {
-			return
-		}
-		if !take() {
+		switch {
+		case answer == nil:
+			cancel(nil)
+		case untie() && take():
+			rescued = answer
+		default:
 			answer.Discard()
+			cancel(errSuperseded)
 			loser := r.live
-			loser.cancel(errSuperseded)
 			loser.ticket.Place.Done(loser.ticket, Outcome{})
 			r.record(loser, "")
-			r.live = rc
-			return
 		}
-		rescued = answer
+		if rescued == nil {
+			r.live = rc
+		}
 	}
 	f := a.Deliver(ctx, stalled)
 	usage, firstToken := a.Usage()
@@ -297,7 +336,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		return nil, nil
 	}
 	r.x.spent = r.x.spent.Add(usage)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || f.Client {
 		rc.ticket.Place.Done(rc.ticket, Outcome{})
 		r.record(rc, "")
 		return nil, f

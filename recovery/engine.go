@@ -23,7 +23,7 @@ type Attempt struct {
 	Resume      *Resume // nil for an answer from its beginning
 	Plain       bool    // pass whatever comes, as a plain proxy would
 	AcceptEmpty bool
-	Deadline    time.Time // of the first byte for the client
+	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
 
 // Resume continues an answer of which the client already has the beginning.
@@ -133,12 +133,15 @@ type Engine struct {
 	Observer   Observer
 }
 
-// ErrNoTarget rejects a request whose model nothing serves.
-var ErrNoTarget = errors.New("no target serves this model")
+// Ways in which an exchange ends without an answer and without a failure.
+var (
+	ErrNoTarget   = errors.New("no target serves this model")
+	ErrClientGone = errors.New("the client left")
+)
 
 // Run answers one exchange: nil when the client got a complete answer. A
-// failure is the last real one of an upstream, for the caller to deliver; an
-// error of ctx means that the client left.
+// failure is the last real one of an upstream, for the caller to deliver.
+// Errors are ErrNoTarget, ErrClientGone, and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
 	for _, st := range e.Stages {
 		if err := st.Prepare(ctx, x); err != nil {
@@ -165,8 +168,8 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 				return nil, nil
 			}
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if ctx.Err() != nil || f.Client {
+			return nil, ErrClientGone
 		}
 		var ok bool
 		if next, ok = r.plan(f); !ok {
@@ -174,7 +177,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		}
 		r.prev = f
 		if !r.pause(ctx, next.Wait) {
-			return nil, context.Cause(ctx)
+			return nil, ErrClientGone
 		}
 	}
 }
@@ -306,12 +309,12 @@ func (r *run) succeeded() {
 	}
 	if r.live.choice > 0 && c.Rank > x.Candidates[0].Rank {
 		ev := r.event(EventFallbackUsed, nil)
-		ev.Target = c.Target
+		ev.Target, ev.Strategy = c.Target, r.live.strategy
 		r.Observer.Observe(ev)
 	}
 	if len(x.Attempts) > 1 && len(x.actions) > 0 {
 		ev := r.event(EventRecoverySuccess, nil)
-		ev.Target = c.Target
+		ev.Target, ev.Strategy = c.Target, r.live.strategy
 		r.Observer.Observe(ev)
 	}
 }
@@ -329,6 +332,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		f = r.x.last
 	}
 	ev := r.event(EventRecoveryFailed, f)
+	ev.Strategy = r.x.Attempts[len(r.x.Attempts)-1].Strategy
 	if r.x.Mode == ModeAct {
 		r.Observer.Observe(ev)
 	}

@@ -106,6 +106,7 @@ type Failure struct {
 	Sent     string // the text that has reached the client
 	Stalled  bool   // the stream stopped instead of breaking
 	Diverged bool   // a replay did not repeat what the client has
+	Client   bool   // it was the client that could not be written to
 
 	// What the client gets when this is the last failure.
 	Status int

@@ -7,7 +7,8 @@
 //	Mirror   a local copy of boards for reads on the request's path, written behind
 //
 // A gateway with a server reads and writes Mirror(Shared(redis, memory)); one
-// without reads and writes Mirror(memory). The conformance suite of every
+// without reads and writes Mirror(memory). The Mirror is for boards and logs;
+// values, counters and rings are read and written at the store itself. The conformance suite of every
 // Store is store/storetest.
 //
 // The package is not responsible for encodings, for key names, for what is

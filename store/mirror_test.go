@@ -250,7 +250,7 @@ func TestMirrorRaces(t *testing.T) {
 		for j := range 3 {
 			wg.Go(func() {
 				name := fmt.Sprint(i, "-", j)
-				for range 200 {
+				for range 100 {
 					m.Post("b", field(name, "x", 5), rand.N(2) == 0)
 					for range rand.N(50) {
 						if _, ok := m.Lookup("b", name); !ok {

@@ -237,16 +237,24 @@ func signed(v gjson.Result) bool {
 
 // usage reads token counts in OpenAI's names and the usual others for caches.
 func usage(v gjson.Result) recovery.Usage {
-	u := recovery.Usage{
-		Input:      int(v.Get("prompt_tokens").Int()),
-		Output:     int(v.Get("completion_tokens").Int()),
-		CacheRead:  int(v.Get("prompt_tokens_details.cached_tokens").Int()),
-		CacheWrite: int(v.Get("cache_creation_input_tokens").Int()),
-		Reasoning:  int(v.Get("completion_tokens_details.reasoning_tokens").Int()),
-	}
-	if u.CacheRead == 0 {
-		u.CacheRead = int(max(v.Get("cache_read_input_tokens").Int(), v.Get("prompt_cache_hit_tokens").Int()))
-	}
+	var u recovery.Usage
+	v.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "prompt_tokens":
+			u.Input = int(v.Int())
+		case "completion_tokens":
+			u.Output = int(v.Int())
+		case "prompt_tokens_details":
+			u.CacheRead = max(u.CacheRead, int(v.Get("cached_tokens").Int()))
+		case "cache_read_input_tokens", "prompt_cache_hit_tokens":
+			u.CacheRead = max(u.CacheRead, int(v.Int()))
+		case "cache_creation_input_tokens":
+			u.CacheWrite = int(v.Int())
+		case "completion_tokens_details":
+			u.Reasoning = int(v.Get("reasoning_tokens").Int())
+		}
+		return true
+	})
 	return u
 }
 

@@ -139,7 +139,7 @@ type Request struct {
 	Model  string // for URLs that contain it
 	Key    string // label of the own key; ignored where there is none
 	// Header is the client's, already without hop-by-hop and internal headers
-	// (see Forwardable). It is not modified.
+	// (see Forwardable). It is not modified here.
 	Header http.Header
 	Body   []byte    // or
 	Reader io.Reader // a body that can be read once
@@ -226,42 +226,36 @@ func credentialHeader(canonical string) bool {
 	return false
 }
 
-// Forwardable returns a client's headers without those that end at this hop,
-// those of the gateway itself and those that describe the body's framing.
-func Forwardable(h http.Header) http.Header {
-	named := h["Connection"]
-	out := make(http.Header, len(h)+1)
-next:
-	for k, v := range h {
-		switch k {
-		case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer",
-			"Transfer-Encoding", "Upgrade", "Content-Length", "Host", "Accept-Encoding", "Expect":
-			continue
-		}
-		if strings.HasPrefix(k, "X-Rebound-") {
-			continue
-		}
-		for _, list := range named {
-			for name := range strings.SplitSeq(list, ",") {
-				if strings.EqualFold(strings.TrimSpace(name), k) {
-					continue next
-				}
-			}
-		}
-		out[k] = v
+// Forwardable removes from a client's headers, in place, those that end at
+// this hop, those of the gateway itself and those that describe the body's framing.
+func Forwardable(h http.Header) {
+	removeNamed(h)
+	for _, k := range [...]string{"Proxy-Authorization", "Content-Length", "Host", "Accept-Encoding", "Expect"} {
+		delete(h, k)
 	}
-	return out
+	removeHop(h)
 }
 
 // Returnable removes from an upstream's headers, in place, those that end at
 // this hop and those that only the gateway may set.
 func Returnable(h http.Header) {
+	removeNamed(h)
+	delete(h, "Alt-Svc")
+	removeHop(h)
+}
+
+// removeNamed removes the headers that a Connection header names.
+func removeNamed(h http.Header) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
 			h.Del(strings.TrimSpace(name))
 		}
 	}
-	for _, k := range []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Alt-Svc"} {
+}
+
+// removeHop removes what is for one hop only, and what is the gateway's own.
+func removeHop(h http.Header) {
+	for _, k := range [...]string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
 		delete(h, k)
 	}
 	for k := range h {

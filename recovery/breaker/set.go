@@ -31,6 +31,8 @@ type Set struct {
 	board    Board
 	observer recovery.Observer
 
+	names recovery.Names
+
 	mu      sync.Mutex
 	targets map[recovery.Target]*target // by upstream and model
 	keys    map[recovery.Target]*key    // with the key; only those that cooled down lately
@@ -129,7 +131,7 @@ func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Statu
 			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
 		}
 	}
-	if f, ok := s.board.Lookup(BoardCooldowns, t.String()); ok && now.Before(f.Until) {
+	if f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t)); ok && now.Before(f.Until) {
 		s.cooled(t, f.Until, now)
 		return recovery.Status{Cooling: true, Until: f.Until}
 	}
@@ -331,7 +333,7 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 		return recovery.Event{}, false
 	}
 	until := now.Add(d)
-	s.board.Post(BoardCooldowns, store.Field{Name: t.String(), Value: []byte(f.Class()), Until: until}, true)
+	s.board.Post(BoardCooldowns, store.Field{Name: s.names.Of(t), Value: []byte(f.Class()), Until: until}, true)
 	s.cooled(t, until, now)
 	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
 }

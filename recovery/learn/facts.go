@@ -33,6 +33,7 @@ const maxEdits = 32
 type Facts struct {
 	board Board
 	ttl   atomic.Int64
+	names recovery.Names
 }
 
 var _ recovery.Knowledge = (*Facts)(nil)
@@ -47,10 +48,14 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 // Reconfigure sets the lifetime of facts learnt from now on.
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
-func field(t recovery.Target) string { return t.Upstream + "/" + t.Model }
+// field is the name of a target's facts: all its keys share them.
+func (f *Facts) field(t recovery.Target) string {
+	t.Key = ""
+	return f.names.Of(t)
+}
 
 func (f *Facts) get(t recovery.Target) fact {
-	v, ok := f.board.Lookup(BoardFacts, field(t))
+	v, ok := f.board.Lookup(BoardFacts, f.field(t))
 	if !ok || time.Now().After(v.Until) {
 		return fact{}
 	}
@@ -63,14 +68,14 @@ func (f *Facts) get(t recovery.Target) fact {
 
 func (f *Facts) put(t recovery.Target, v fact) {
 	if len(v.Edits) == 0 && !v.Reasons {
-		f.board.Remove(BoardFacts, field(t))
+		f.board.Remove(BoardFacts, f.field(t))
 		return
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return
 	}
-	f.board.Post(BoardFacts, store.Field{Name: field(t), Value: raw, Until: time.Now().Add(time.Duration(f.ttl.Load()))}, false)
+	f.board.Post(BoardFacts, store.Field{Name: f.field(t), Value: raw, Until: time.Now().Add(time.Duration(f.ttl.Load()))}, false)
 }
 
 // Edits returns the edits that requests to this target are known to need.

@@ -130,8 +130,9 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	r.next = (r.next + 1) % len(r.d)
 	r.n = min(r.n+1, len(r.d))
 	if r.next%8 == 0 {
-		sorted := slices.Sorted(slices.Values(r.d[:r.n]))
-		r.p95 = sorted[len(sorted)*95/100]
+		sorted := r.d
+		slices.Sort(sorted[:r.n])
+		r.p95 = sorted[r.n*95/100]
 	}
 }
 

@@ -55,6 +55,15 @@ func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
 // Mapped reports whether a model name is configured.
 func (t *Table) Mapped(model string) bool { _, ok := t.models[model]; return ok }
 
+// Chooses reports whether a model has more than one target.
+func (t *Table) Chooses(model string) bool {
+	m, ok := t.models[model]
+	if !ok {
+		return len(t.upstreams[t.fallback].Keys) > 1
+	}
+	return len(m.Targets) > 1 || len(t.upstreams[m.Targets[0].Upstream].Keys) > 1
+}
+
 // Prepare sets the exchange's candidates.
 func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 	x.Candidates = t.Candidates(x.Model, x.Credential, x.Affinity)

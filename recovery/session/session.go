@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
@@ -129,21 +128,25 @@ func Affinity(in Input) uint64 {
 
 func trim(s string) string { return string(bytes.TrimSpace([]byte(s))) }
 
-// keyed is a keyed hash of labelled parts, and a buffer for the texts.
+// keyed is a keyed hash of labelled parts, and a buffer for the texts: SHA-256
+// over the key and the parts. HMAC's protection against extension is not
+// needed where only a part of the sum is ever shown, and costs as much again.
 type keyed struct {
 	mac  hash.Hash
+	key  []byte
 	head [9]byte
 	sum  [sha256.Size]byte
 	buf  []byte
 }
 
 func newKeyed(credential []byte) *keyed {
-	return &keyed{mac: hmac.New(sha256.New, credential)}
+	return &keyed{mac: sha256.New(), key: credential}
 }
 
 // begin starts a hash for one purpose.
 func (k *keyed) begin(purpose string) {
 	k.mac.Reset()
+	k.part('k', k.key)
 	k.text('!', purpose)
 }
 

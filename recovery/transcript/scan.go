@@ -218,6 +218,20 @@ const (
 func (s *scanner) str(i int) int {
 	d := s.data
 	for {
+		// Four words at once while nothing is special, then one by one.
+		for i+32 <= len(d) {
+			b := d[i : i+32 : i+32]
+			w0 := binary.LittleEndian.Uint64(b)
+			w1 := binary.LittleEndian.Uint64(b[8:])
+			w2 := binary.LittleEndian.Uint64(b[16:])
+			w3 := binary.LittleEndian.Uint64(b[24:])
+			m := (((w0^each02)-each21)|((w0^each5c)-each01))&^w0 | (((w1^each02)-each21)|((w1^each5c)-each01))&^w1 |
+				(((w2^each02)-each21)|((w2^each5c)-each01))&^w2 | (((w3^each02)-each21)|((w3^each5c)-each01))&^w3
+			if m&each80 != 0 {
+				break
+			}
+			i += 32
+		}
 		for i+8 <= len(d) {
 			w := binary.LittleEndian.Uint64(d[i:])
 			m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80

@@ -167,4 +167,4 @@ type abrupt struct {
 }
 
 // Close closes the connection below TLS.
-
+func (a abrupt) Close() error { return a.raw.Close() }

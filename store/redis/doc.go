@@ -19,7 +19,7 @@
 //
 // All keys expire. A user needs, on keys with the prefix: GETRANGE, SET,
 // UNLINK, HDEL, EVAL, EVALSHA and, from scripts, INCRBY, GET, PTTL, PEXPIRE,
-// LLEN, LRANGE, LSET, RPUSH, LTRIM, HLEN, HGETALL, HSET; in a Cluster also
+// LLEN, LRANGE, LSET, RPUSH, LTRIM, HLEN, HGETALL, HSET, DEL; in a Cluster also
 // CLUSTER SLOTS and PING.
 //
 // What others wrote under these keys is not trusted: it is bounded on the

@@ -1,12 +1,8 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,229 +61,6 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func get(t *testing.T, s store.Store, key string) []byte {
-	t.Helper()
-	got, err := s.Get(ctx, key)
-	must(t, err)
-	if len(got) != 1 {
-		t.Fatalf("Get of one key returned %d values", len(got))
-	}
-	return got[0]
-}
-
-func values(t *testing.T, s store.Store) {
-	if v := get(t, s, "k"); v != nil {
-		t.Errorf("a missing value is %q, want nil", v)
-	}
-	must(t, s.Set(ctx, store.Entry{Key: "k", Value: []byte("one"), TTL: time.Hour}))
-	must(t, s.Set(ctx, store.Entry{Key: "k", Value: []byte("two"), TTL: time.Hour}))
-	if v := get(t, s, "k"); string(v) != "two" {
-		t.Errorf("Get = %q, want two", v)
-	}
-	for _, v := range [][]byte{{}, nil} {
-		must(t, s.Set(ctx, store.Entry{Key: "k", Value: v, TTL: time.Hour}))
-		if v := get(t, s, "k"); v == nil || len(v) != 0 {
-			t.Errorf("an empty value is %#v, want empty and not nil", v)
-		}
-	}
-	must(t, s.Delete(ctx, "k", "missing"))
-	if v := get(t, s, "k"); v != nil {
-		t.Errorf("a deleted value is %q", v)
-	}
-	must(t, s.Ping(ctx))
-}
-
-func manyValues(t *testing.T, s store.Store) {
-	var entries []store.Entry
-	var keys []string
-	for i := range 200 {
-		key := fmt.Sprintf("key-%d", i)
-		keys = append(keys, key, "missing-"+key)
-		entries = append(entries, store.Entry{Key: key, Value: []byte(key), TTL: time.Hour})
-	}
-	must(t, s.Set(ctx, entries...))
-	got, err := s.Get(ctx, keys...)
-	must(t, err)
-	for i, k := range keys {
-		if want := !strings.HasPrefix(k, "missing-"); (got[i] != nil) != want || (want && string(got[i]) != k) {
-			t.Fatalf("value %d, of %s, is %q", i, k, got[i])
-		}
-	}
-	must(t, s.Delete(ctx, keys...))
-	got, err = s.Get(ctx, append(keys, keys[0])...)
-	must(t, err)
-	if slices.ContainsFunc(got, func(b []byte) bool { return b != nil }) {
-		t.Error("values are left after Delete")
-	}
-	// Nothing is no operation and no error.
-	must(t, s.Set(ctx))
-	must(t, s.Delete(ctx))
-	if got, err := s.Get(ctx); err != nil || len(got) != 0 {
-		t.Errorf("Get of nothing = %v, %v", got, err)
-	}
-}
-
-func valuesExpire(t *testing.T, s store.Store) {
-	must(t, s.Set(ctx,
-		store.Entry{Key: "short", Value: []byte("x"), TTL: 30 * time.Millisecond},
-		store.Entry{Key: "shortest", Value: []byte("x"), TTL: time.Nanosecond},
-		store.Entry{Key: "long", Value: []byte("x"), TTL: time.Hour},
-		store.Entry{Key: "longest", Value: []byte("x"), TTL: math.MaxInt64},
-		store.Entry{Key: "again", Value: []byte("x"), TTL: 30 * time.Millisecond}))
-	must(t, s.Set(ctx, store.Entry{Key: "again", Value: []byte("y"), TTL: time.Hour}))
-	Eventually(t, "the short values end", soon, func() bool {
-		return get(t, s, "short") == nil && get(t, s, "shortest") == nil
-	})
-	for _, k := range []string{"long", "longest", "again"} {
-		if get(t, s, k) == nil {
-			t.Errorf("%s ended early", k)
-		}
-	}
-}
-
-func hostile(t *testing.T, s store.Store) {
-	names := []string{
-		"a b", "{x}", "{}", "}{", "\x00", "\xff\xfe", "k\r\nDEL k", "ünï", "*", "a:b:c", "%s%d",
-		"}{rebound:", strings.Repeat("k", store.MaxKey),
-	}
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
-	}
-	texts := [][]byte{all, []byte("="), []byte("1:"), []byte("3:abc"), []byte("nil"), []byte("\r\n$-1\r\n")}
-	for _, n := range names {
-		for _, v := range texts {
-			must(t, s.Set(ctx, store.Entry{Key: n, Value: v, TTL: time.Hour}))
-			if got := get(t, s, n); !bytes.Equal(got, v) {
-				t.Errorf("value of %q = %q, want %q", n, got, v)
-			}
-			ring, err := s.Push(ctx, n, n, v, 2, time.Hour)
-			must(t, err)
-			if len(ring) != 1 || !bytes.Equal(ring[0], v) {
-				t.Errorf("ring of %q = %q, want %q", n, ring, v)
-			}
-			must(t, s.Post(ctx, n, store.Field{Name: n, Value: v, Until: time.Now().Add(time.Hour)}, false))
-			fields, err := s.Board(ctx, n)
-			must(t, err)
-			if len(fields) != 1 || fields[0].Name != n || !bytes.Equal(fields[0].Value, v) {
-				t.Errorf("board of %q = %v, want %q", n, fields, v)
-			}
-			must(t, s.Append(ctx, n, v, 1))
-			tail, err := s.Tail(ctx, n, 1)
-			must(t, err)
-			if len(tail) != 1 || !bytes.Equal(tail[0], v) {
-				t.Errorf("log of %q = %q, want %q", n, tail, v)
-			}
-		}
-	}
-	large := bytes.Repeat([]byte{0, 255}, store.MaxValue/2)
-	must(t, s.Set(ctx, store.Entry{Key: "large", Value: large, TTL: time.Hour}))
-	if !bytes.Equal(get(t, s, "large"), large) {
-		t.Error("the largest value came back changed")
-	}
-	ring, err := s.Push(ctx, "large", strings.Repeat("s", store.MaxKey), large, 1, time.Hour)
-	must(t, err)
-	if len(ring) != 1 || !bytes.Equal(ring[0], large) {
-		t.Error("the largest slot came back changed")
-	}
-}
-
-func separateNames(t *testing.T, s store.Store) {
-	must(t, s.Set(ctx, store.Entry{Key: "k", Value: []byte("v"), TTL: time.Hour}))
-	sum, err := s.Add(ctx, "k", 5, time.Hour)
-	must(t, err)
-	ring, err := s.Push(ctx, "k", "s", []byte("r"), 3, time.Hour)
-	must(t, err)
-	must(t, s.Post(ctx, "k", store.Field{Name: "f", Until: time.Now().Add(time.Hour)}, true))
-	must(t, s.Append(ctx, "k", []byte("l"), 3))
-	if sum != 5 || len(ring) != 1 || string(get(t, s, "k")) != "v" {
-		t.Errorf("kinds of the same name disturb each other: %d, %q", sum, ring)
-	}
-	must(t, s.Delete(ctx, "k"))
-	sum, err = s.Add(ctx, "k", 1, time.Hour)
-	must(t, err)
-	ring, err = s.Push(ctx, "k", "t", []byte("r"), 3, time.Hour)
-	must(t, err)
-	if sum != 1 || len(ring) != 1 || get(t, s, "k") != nil {
-		t.Errorf("Delete left something: %d, %q", sum, ring)
-	}
-	fields, err := s.Board(ctx, "k")
-	must(t, err)
-	tail, err := s.Tail(ctx, "k", 9)
-	must(t, err)
-	if len(fields) != 1 || len(tail) != 1 {
-		t.Errorf("Delete removed a board or a log: %v, %q", fields, tail)
-	}
-}
-
-func rings(t *testing.T, s store.Store) {
-	push := func(slot, value string, want ...string) {
-		t.Helper()
-		got, err := s.Push(ctx, "ring", slot, []byte(value), 3, time.Hour)
-		must(t, err)
-		if !slices.EqualFunc(got, want, func(b []byte, s string) bool { return string(b) == s }) {
-			t.Errorf("Push(%s, %s) = %q, want %q", slot, value, got, want)
-		}
-	}
-	push("a", "1", "1")
-	push("b", "", "1", "")
-	push("a", "1", "1", "") // pushing twice is once
-	push("a", "2", "2", "")
-	push("aa", "3", "2", "", "3") // not the slot whose name it begins with
-	push("c", "4", "", "3", "4")
-	push("b", "5", "5", "3", "4") // in place: still the oldest
-	push("d", "6", "3", "4", "6")
-	push("b", "7", "4", "6", "7") // had left, so it is new
-	push("bb", "8", "6", "7", "8")
-	push("b", "9", "6", "9", "8") // again not the longer name
-	got, err := s.Push(ctx, "ring", "b", []byte("8"), 1, time.Hour)
-	must(t, err)
-	if len(got) != 1 {
-		t.Errorf("a smaller ring is %q, want one slot", got)
-	}
-	for _, slot := range []string{"xx", "x", "xxx"} { // longer names first
-		got, err = s.Push(ctx, "other", slot, []byte(slot), 3, time.Hour)
-		must(t, err)
-	}
-	if len(got) != 3 {
-		t.Errorf("slots whose names begin alike are one: %q", got)
-	}
-}
-
-func ringsExpire(t *testing.T, s store.Store) {
-	_, err := s.Push(ctx, "ring", "a", []byte("1"), 5, 50*time.Millisecond)
-	must(t, err)
-	_, err = s.Push(ctx, "ring", "b", []byte("2"), 5, time.Hour)
-	must(t, err)
-	_, err = s.Push(ctx, "gone", "a", []byte("1"), 5, 50*time.Millisecond)
-	must(t, err)
-	time.Sleep(100 * time.Millisecond)
-	kept, err := s.Push(ctx, "ring", "c", []byte("3"), 5, time.Hour)
-	must(t, err)
-	gone, err := s.Push(ctx, "gone", "c", []byte("3"), 5, time.Hour)
-	must(t, err)
-	if len(gone) != 1 || len(kept) == 0 || string(kept[len(kept)-2]) != "2" {
-		t.Errorf("after the lifetime: %q; prolonged: %q", gone, kept)
-	}
-}
-
-func ringsConcurrent(t *testing.T, s store.Store) {
-	together(t, 8, func(n int) error {
-		for i := range 10 {
-			got, err := s.Push(ctx, "ring", fmt.Sprintf("%d-%d", n, i), []byte("x"), 40, time.Hour)
-			if err != nil || len(got) > 40 {
-				return fmt.Errorf("%d slots, %w", len(got), err)
-			}
-		}
-		return nil
-	})
-	got, err := s.Push(ctx, "ring", "0-0", []byte("x"), 64, time.Hour)
-	must(t, err)
-	if len(got) < 40 || len(got) > 41 {
-		t.Errorf("after 80 pushes, the ring of 40 has %d slots", len(got))
-	}
-}
-
 // together runs a function in several goroutines and reports their errors.
 func together(t *testing.T, n int, fn func(n int) error) {
 	t.Helper()
@@ -298,4 +71,104 @@ func together(t *testing.T, n int, fn func(n int) error) {
 	}
 	wg.Wait()
 	must(t, errors.Join(errs...))
+}
+
+func bounds(t *testing.T, s store.Store) {
+	long := strings.Repeat("k", store.MaxKey+1)
+	later := time.Now().Add(time.Hour)
+	huge := make([]byte, store.MaxValue+1)
+	many := make([]string, store.MaxKeys+1)
+	for i := range many {
+		many[i] = "k"
+	}
+	set := func(k string, v []byte, ttl time.Duration) error {
+		return s.Set(ctx, store.Entry{Key: "fine", TTL: time.Hour}, store.Entry{Key: k, Value: v, TTL: ttl})
+	}
+	push := func(k, slot string, v []byte, size int, ttl time.Duration) error {
+		_, err := s.Push(ctx, k, slot, v, size, ttl)
+		return err
+	}
+	add := func(k string, ttl time.Duration) error { _, err := s.Add(ctx, k, 1, ttl); return err }
+	read := func(keys ...string) error { _, err := s.Get(ctx, keys...); return err }
+	for what, err := range map[string]error{
+		"Get of an empty key":     read("k", ""),
+		"Get of a long key":       read(long),
+		"Get of many keys":        read(many...),
+		"Delete of many keys":     s.Delete(ctx, many...),
+		"Set of an empty key":     set("", nil, time.Hour),
+		"Set of a large value":    set("k", huge, time.Hour),
+		"Set without lifetime":    set("k", nil, 0),
+		"Set with a past":         set("k", nil, -time.Second),
+		"Set of many":             s.Set(ctx, make([]store.Entry, store.MaxKeys+1)...),
+		"Delete of a long key":    s.Delete(ctx, long),
+		"Add to a long key":       add(long, time.Hour),
+		"Add without lifetime":    add("k", 0),
+		"Push to a long slot":     push("k", long, nil, 1, time.Hour),
+		"Push to no slot":         push("k", "", nil, 1, time.Hour),
+		"Push of a large value":   push("k", "s", huge, 1, time.Hour),
+		"Push to size 0":          push("k", "s", nil, 0, time.Hour),
+		"Push to a large ring":    push("k", "s", nil, store.MaxRing+1, time.Hour),
+		"Push without lifetime":   push("k", "s", nil, 1, 0),
+		"Post of a large value":   s.Post(ctx, "b", store.Field{Name: "f", Value: huge[:store.MaxField+1], Until: later}, true),
+		"Post of no name":         s.Post(ctx, "b", store.Field{Until: later}, true),
+		"Post without end":        s.Post(ctx, "b", store.Field{Name: "f"}, true),
+		"Post to a long board":    s.Post(ctx, long, store.Field{Name: "f", Until: later}, true),
+		"Remove of a long field":  s.Remove(ctx, "b", long),
+		"Append of a large entry": s.Append(ctx, "l", huge[:store.MaxEntry+1], 5),
+		"Append to size 0":        s.Append(ctx, "l", nil, 0),
+		"Append to a large log":   s.Append(ctx, "l", nil, store.MaxLog+1),
+	} {
+		if !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("%s: %v, want ErrInvalid", what, err)
+		}
+	}
+	if get(t, s, "fine") != nil {
+		t.Error("a Set with an invalid entry has set another")
+	}
+}
+
+// endedContexts: an operation whose context has ended returns at once. It may
+// succeed; if not, the error says why.
+func endedContexts(t *testing.T, s store.Store) {
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	for _, c := range []context.Context{cancelled, late} {
+		start := time.Now()
+		_, getErr := s.Get(c, "k", "l")
+		_, addErr := s.Add(c, "k", 1, time.Hour)
+		_, boardErr := s.Board(c, "b")
+		_, tailErr := s.Tail(c, "l", 1)
+		for _, err := range []error{
+			getErr, addErr, boardErr, tailErr,
+			s.Set(c, store.Entry{Key: "k", TTL: time.Hour}),
+			s.Post(c, "b", store.Field{Name: "f", Until: start.Add(time.Hour)}, true),
+			s.Append(c, "l", nil, 1),
+		} {
+			if err != nil && !errors.Is(err, c.Err()) && !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("with an ended context: %v", err)
+			}
+		}
+		if d := time.Since(start); d > time.Second {
+			t.Errorf("with an ended context, seven operations took %v", d)
+		}
+	}
+	must(t, s.Ping(ctx))
+}
+
+func closed(t *testing.T, s store.Store) {
+	must(t, s.Close())
+	must(t, s.Close())
+	_, getErr := s.Get(ctx, "k")
+	_, pushErr := s.Push(ctx, "k", "s", nil, 1, time.Hour)
+	_, boardErr := s.Board(ctx, "b")
+	for _, err := range []error{
+		getErr, pushErr, boardErr, s.Ping(ctx),
+		s.Set(ctx, store.Entry{Key: "k", TTL: time.Hour}), s.Append(ctx, "l", nil, 1),
+	} {
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	}
 }

@@ -247,3 +247,27 @@ func TestCloseIdleWithOneInUse(t *testing.T) {
 		t.Error("not kept after the next request")
 	}
 }
+
+// TestReset: the cause of a failure can be found in every phase.
+func TestReset(t *testing.T) {
+	for said, want := range map[string]any{
+		"":                    new(*h1.BeforeResponseError),
+		"HTTP/1.1 200 OK\r\n": new(*h1.HeaderError),
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nh": new(*h1.BodyError),
+		"HTTP/1.1 200 OK\r\n\r\nhello":                  new(*h1.BodyError), // not its end
+	} {
+		p := listen(t, func(_ int, c net.Conn, br *bufio.Reader) {
+			_ = readRequest(br)
+			_, _ = io.WriteString(c, said)
+			_ = c.(*net.TCPConn).SetLinger(0)
+		})
+		resp, err := newTransport(t, h1.Config{}).RoundTrip(request(t, t.Context(), "GET", p.url, nil))
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+		}
+		if !errors.As(err, want) || !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("after %q: %T %v", said, err, err)
+		}
+	}
+}

@@ -231,7 +231,7 @@ func TestManyWithCancels(t *testing.T) {
 	tr := newTransport(t, h1.Config{})
 	var wg sync.WaitGroup
 	var done, cancelled atomic.Int32
-	slots := make(chan struct{}, 100)
+	slots := make(chan struct{}, 1000)
 	for id := range 3000 {
 		slots <- struct{}{}
 		wg.Go(func() {

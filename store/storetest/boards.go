@@ -2,68 +2,13 @@ package storetest
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rebound-llm/rebound/store"
 )
-
-func counters(t *testing.T, s store.Store) {
-	for _, step := range []struct{ delta, want int64 }{
-		{0, 0}, {3, 3}, {-5, -2}, {0, -2}, {1 << 60, 1<<60 - 2}, {1, 1<<60 - 1},
-	} {
-		got, err := s.Add(ctx, "c", step.delta, time.Hour)
-		must(t, err)
-		if got != step.want {
-			t.Errorf("Add(%d) = %d, want %d", step.delta, got, step.want)
-		}
-	}
-}
-
-func counterLifetime(t *testing.T, s store.Store) {
-	// Each Add asks for an hour more; the counter ends all the same.
-	_, err := s.Add(ctx, "c", 100, 50*time.Millisecond)
-	must(t, err)
-	Eventually(t, "the counter starts anew", soon, func() bool {
-		n, err := s.Add(ctx, "c", 1, time.Hour)
-		must(t, err)
-		return n == 1
-	})
-	time.Sleep(60 * time.Millisecond)
-	if n, err := s.Add(ctx, "c", 1, time.Millisecond); err != nil || n != 2 {
-		t.Errorf("Add = %d, %v; the new counter has the new lifetime, want 2", n, err)
-	}
-}
-
-func counterOverflow(t *testing.T, s store.Store) {
-	_, err := s.Add(ctx, "c", math.MaxInt64, time.Hour)
-	must(t, err)
-	if _, err := s.Add(ctx, "c", 1, time.Hour); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("beyond 64 bits: %v, want ErrInvalid", err)
-	}
-	if n, err := s.Add(ctx, "c", 0, time.Hour); err != nil || n != math.MaxInt64 {
-		t.Errorf("Add(0) = %d, %v, want the old sum", n, err)
-	}
-}
-
-func countersConcurrent(t *testing.T, s store.Store) {
-	together(t, 8, func(int) error {
-		for range 50 {
-			if _, err := s.Add(ctx, "c", 1, time.Hour); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if n, err := s.Add(ctx, "c", 0, time.Hour); err != nil || n != 400 {
-		t.Errorf("the sum is %d, %v, want 400", n, err)
-	}
-}
 
 // Fields returns a board as a map.
 func Fields(t testing.TB, s store.Store, board string) map[string]store.Field {
@@ -233,105 +178,5 @@ func logsConcurrent(t *testing.T, s store.Store) {
 	})
 	if got, err := s.Tail(ctx, "log", 1000); err != nil || len(got) != 150 {
 		t.Errorf("%d entries, %v, want 150", len(got), err)
-	}
-}
-
-func bounds(t *testing.T, s store.Store) {
-	long := strings.Repeat("k", store.MaxKey+1)
-	later := time.Now().Add(time.Hour)
-	huge := make([]byte, store.MaxValue+1)
-	many := make([]string, store.MaxKeys+1)
-	for i := range many {
-		many[i] = "k"
-	}
-	set := func(k string, v []byte, ttl time.Duration) error {
-		return s.Set(ctx, store.Entry{Key: "fine", TTL: time.Hour}, store.Entry{Key: k, Value: v, TTL: ttl})
-	}
-	push := func(k, slot string, v []byte, size int, ttl time.Duration) error {
-		_, err := s.Push(ctx, k, slot, v, size, ttl)
-		return err
-	}
-	add := func(k string, ttl time.Duration) error { _, err := s.Add(ctx, k, 1, ttl); return err }
-	read := func(keys ...string) error { _, err := s.Get(ctx, keys...); return err }
-	for what, err := range map[string]error{
-		"Get of an empty key":     read("k", ""),
-		"Get of a long key":       read(long),
-		"Get of many keys":        read(many...),
-		"Delete of many keys":     s.Delete(ctx, many...),
-		"Set of an empty key":     set("", nil, time.Hour),
-		"Set of a large value":    set("k", huge, time.Hour),
-		"Set without lifetime":    set("k", nil, 0),
-		"Set with a past":         set("k", nil, -time.Second),
-		"Set of many":             s.Set(ctx, make([]store.Entry, store.MaxKeys+1)...),
-		"Delete of a long key":    s.Delete(ctx, long),
-		"Add to a long key":       add(long, time.Hour),
-		"Add without lifetime":    add("k", 0),
-		"Push to a long slot":     push("k", long, nil, 1, time.Hour),
-		"Push to no slot":         push("k", "", nil, 1, time.Hour),
-		"Push of a large value":   push("k", "s", huge, 1, time.Hour),
-		"Push to size 0":          push("k", "s", nil, 0, time.Hour),
-		"Push to a large ring":    push("k", "s", nil, store.MaxRing+1, time.Hour),
-		"Push without lifetime":   push("k", "s", nil, 1, 0),
-		"Post of a large value":   s.Post(ctx, "b", store.Field{Name: "f", Value: huge[:store.MaxField+1], Until: later}, true),
-		"Post of no name":         s.Post(ctx, "b", store.Field{Until: later}, true),
-		"Post without end":        s.Post(ctx, "b", store.Field{Name: "f"}, true),
-		"Post to a long board":    s.Post(ctx, long, store.Field{Name: "f", Until: later}, true),
-		"Remove of a long field":  s.Remove(ctx, "b", long),
-		"Append of a large entry": s.Append(ctx, "l", huge[:store.MaxEntry+1], 5),
-		"Append to size 0":        s.Append(ctx, "l", nil, 0),
-		"Append to a large log":   s.Append(ctx, "l", nil, store.MaxLog+1),
-	} {
-		if !errors.Is(err, store.ErrInvalid) {
-			t.Errorf("%s: %v, want ErrInvalid", what, err)
-		}
-	}
-	if get(t, s, "fine") != nil {
-		t.Error("a Set with an invalid entry has set another")
-	}
-}
-
-// endedContexts: an operation whose context has ended returns at once. It may
-// succeed; if not, the error says why.
-func endedContexts(t *testing.T, s store.Store) {
-	cancelled, cancel := context.WithCancel(ctx)
-	cancel()
-	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
-	defer cancel()
-	for _, c := range []context.Context{cancelled, late} {
-		start := time.Now()
-		_, getErr := s.Get(c, "k", "l")
-		_, addErr := s.Add(c, "k", 1, time.Hour)
-		_, boardErr := s.Board(c, "b")
-		_, tailErr := s.Tail(c, "l", 1)
-		for _, err := range []error{
-			getErr, addErr, boardErr, tailErr,
-			s.Set(c, store.Entry{Key: "k", TTL: time.Hour}),
-			s.Post(c, "b", store.Field{Name: "f", Until: start.Add(time.Hour)}, true),
-			s.Append(c, "l", nil, 1),
-		} {
-			if err != nil && !errors.Is(err, c.Err()) && !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("with an ended context: %v", err)
-			}
-		}
-		if d := time.Since(start); d > time.Second {
-			t.Errorf("with an ended context, seven operations took %v", d)
-		}
-	}
-	must(t, s.Ping(ctx))
-}
-
-func closed(t *testing.T, s store.Store) {
-	must(t, s.Close())
-	must(t, s.Close())
-	_, getErr := s.Get(ctx, "k")
-	_, pushErr := s.Push(ctx, "k", "s", nil, 1, time.Hour)
-	_, boardErr := s.Board(ctx, "b")
-	for _, err := range []error{
-		getErr, pushErr, boardErr, s.Ping(ctx),
-		s.Set(ctx, store.Entry{Key: "k", TTL: time.Hour}), s.Append(ctx, "l", nil, 1),
-	} {
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("after Close: %v, want ErrClosed", err)
-		}
 	}
 }

@@ -1,0 +1,285 @@
+package app
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/telemetry"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/session"
+	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+	"github.com/rebound-llm/rebound/store/redis"
+)
+
+const (
+	// refresh is how often the boards of other replicas are read: what one finds
+	// out, the others honour within a second.
+	refresh = 300 * time.Millisecond
+	// eventLog is the store's log of noteworthy events, and how many it keeps.
+	eventLog     = "events"
+	eventLogSize = 10_000
+	// watchEvery is how often the configuration's files are looked at.
+	watchEvery = 2 * time.Second
+)
+
+// App is a gateway.
+type App struct {
+	hub      *telemetry.Hub
+	log      *slog.Logger
+	listener net.Listener
+	server   *proxy.Server
+
+	store  store.Store
+	shared *store.Shared // nil without Redis
+	mirror *store.Mirror
+
+	health     *breaker.Set
+	facts      *learn.Facts
+	pace       *learn.Pace
+	pins       *route.Pins
+	classifier *classify.Table
+
+	mu     sync.Mutex
+	config *configs.Config
+	core   *proxy.Core
+}
+
+// New builds a gateway and opens its listener; it serves once Run is called.
+// Log lines go to out.
+func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
+	a := &App{config: cfg, pins: &route.Pins{}, classifier: classify.New()}
+	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
+	a.log = a.hub.Logger()
+	if err := a.openStore(cfg.Store.Redis); err != nil {
+		return nil, errors.Join(err, a.hub.Close(context.Background()))
+	}
+	a.health = breaker.NewSet(cfg.Breaker, a.mirror, a.hub)
+	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
+	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
+	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
+	var err error
+	if a.core, err = a.build(cfg); err == nil {
+		if a.listener, err = net.Listen("tcp", cfg.Listen()); err != nil {
+			err = fmt.Errorf("listening: %w", err)
+		}
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	admin := http.NewServeMux()
+	admin.Handle("GET /rebound/events", a.hub.Events())
+	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: admin})
+	return a, nil
+}
+
+// openStore opens Redis behind a local fallback, or local memory alone.
+func (a *App) openStore(cfg redis.Config) error {
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}
+	local := memory.New(memory.Defaults())
+	if !cfg.Enabled() {
+		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
+		return nil
+	}
+	remote, err := redis.Open(cfg)
+	if err != nil {
+		return fmt.Errorf("opening store: %w", err)
+	}
+	tuning := store.SharedDefaults()
+	tuning.Timeout = cfg.Timeout
+	a.shared = store.NewShared(remote, local, tuning, a.log)
+	a.store, a.mirror = a.shared, store.NewMirror(a.shared, boards, refresh)
+	return nil
+}
+
+// build makes the part that a reload replaces.
+func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
+	ups := make(map[string]*upstream.Upstream, len(cfg.Upstreams))
+	var routes []route.Upstream
+	for name, c := range cfg.Upstreams {
+		u, err := upstream.New(name, c)
+		if err != nil {
+			return nil, err
+		}
+		ups[name] = u
+		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefill, Local: u.Local()}
+		for _, k := range c.Keys {
+			r.Keys = append(r.Keys, route.Key{Name: k.Name, Weight: k.Weight})
+		}
+		routes = append(routes, r)
+	}
+	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, a.pins)
+	return &proxy.Core{
+		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
+		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub,
+		Engine: &recovery.Engine{
+			Config: cfg.Recovery, Stages: []recovery.Stage{table}, Strategies: strategy.All(), Classifier: a.classifier,
+			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Observer: a.hub,
+		},
+	}, nil
+}
+
+// names are the values that metric labels may have.
+func (a *App) names(cfg *configs.Config) telemetry.Names {
+	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: a.classifier.Specs()}
+	for _, s := range strategy.All() {
+		n.Strategies = append(n.Strategies, s.Name())
+	}
+	for name, m := range cfg.Models {
+		n.Models[name] = []recovery.Target{}
+		for _, t := range m.Targets {
+			model := t.Model
+			if model == "" {
+				model = name
+			}
+			n.Models[name] = append(n.Models[name], recovery.Target{Upstream: t.Upstream, Model: model})
+		}
+	}
+	for name, u := range cfg.Upstreams {
+		n.Upstreams[name] = []string{}
+		for _, k := range u.Keys {
+			n.Upstreams[name] = append(n.Upstreams[name], k.Name)
+		}
+	}
+	return n
+}
+
+// Reload puts another configuration in force. What can fail is done first; on
+// an error the old one stays. The address, the store and the connection limits
+// of the listener need a restart.
+func (a *App) Reload(cfg *configs.Config) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	core, err := a.build(cfg)
+	if err != nil {
+		return err
+	}
+	if cfg.Listen() != a.config.Listen() {
+		a.log.Warn("the new listen address needs a restart", "listen", cfg.Listen())
+	}
+	a.health.Reconfigure(cfg.Breaker)
+	a.facts.Reconfigure(cfg.Learn.FactTTL)
+	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
+	a.hub.Reload(cfg.Log, a.names(cfg))
+	old := a.core
+	a.config, a.core = cfg, core
+	a.server.Swap(core)
+	for _, u := range old.Upstreams {
+		u.Close() // idle connections only: requests under way keep theirs
+	}
+	a.log.Info("configuration reloaded")
+	return nil
+}
+
+// Watch reloads when the configuration's files change or hup gets a value.
+// A bad new configuration is reported and the old one stays. It ends with ctx.
+func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
+	report := func(err error) {
+		a.log.Error("the new configuration is not used; the old one stays in force", "error", err)
+	}
+	w := configs.Watch(ctx, a.config, env, watchEvery, func(cfg *configs.Config) {
+		if err := a.Reload(cfg); err != nil {
+			report(err)
+		}
+	}, report)
+	for {
+		select {
+		case <-hup:
+			w.Reload()
+		case <-ctx.Done():
+			<-w.Done()
+			return
+		}
+	}
+}
+
+// Addr is where the gateway listens.
+func (a *App) Addr() net.Addr { return a.listener.Addr() }
+
+// Logger is the process's logger.
+func (a *App) Logger() *slog.Logger { return a.log }
+
+// Run serves until ctx ends. Then it drains: new requests are refused, those
+// under way are answered, within the configured bound; nil when all were.
+func (a *App) Run(ctx context.Context) error {
+	served := make(chan error, 1)
+	go func() { served <- a.server.Serve(a.listener) }()
+	a.log.Info("listening", "address", a.Addr().String())
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		a.hub.Disconnect() // live event streams have no end of their own
+		a.mu.Lock()
+		drain := a.config.Proxy.Drain
+		a.mu.Unlock()
+		a.log.Info("draining", "at_most", drain.String())
+		bounded, cancel := context.WithTimeout(context.Background(), drain)
+		if err = a.server.Shutdown(bounded); errors.Is(err, context.DeadlineExceeded) {
+			a.log.Warn("some answers were cut: they took longer than the drain", "at_most", drain.String())
+			err = nil
+		}
+		cancel()
+		<-served
+		a.log.Info("stopped")
+	}
+	a.close()
+	return err
+}
+
+// close releases everything, in the order of dependence.
+func (a *App) close() {
+	if a.core != nil {
+		for _, u := range a.core.Upstreams {
+			u.Close()
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = a.hub.Close(ctx) // what is not written by then is lost
+	a.mirror.Stop()
+	_ = a.store.Close()
+	if a.listener != nil {
+		_ = a.listener.Close()
+	}
+}
+
+// identifier adapts package session to the edge.
+type identifier struct{}
+
+func (identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
+	in := session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}
+	id := proxy.Identity{Affinity: func() uint64 { return session.Affinity(in) }, Pin: func() string { return "" }}
+	sid := session.Identify(in)
+	if sid.IsZero() {
+		return id
+	}
+	id.Session = sid.String()
+	id.Pin = func() string {
+		turn := session.Turn(in)
+		var b [16]byte
+		binary.BigEndian.PutUint64(b[:8], turn.LastUser)
+		binary.BigEndian.PutUint64(b[8:], uint64(turn.UserTurns))
+		return id.Session + "/" + hex.EncodeToString(b[:])
+	}
+	return id
+}

@@ -1,0 +1,133 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// faults are what upstreams of this test do, one for each request.
+var faults = []string{
+	"ok", "delay=100ms", "gap=10ms", "503x2/ok", "429,retry-after-ms=50/ok", "reset/ok", "close/ok", "reset", "cut=0.5/ok", "cut=0.5",
+	"fin=0.6/ok", "stall=0.5:10s/ok", "stall=0.3", "hang", "hang/ok", "headers-hang", "first=300ms,gap=5ms", "first=10s", "half-json/ok",
+	"error-event=0.5/ok", "malformed=0.3", "empty/ok", "role-only/ok", "tool,gap=10ms", "tool,cut=0.9/ok", "reason=0.2,gap=5ms",
+	"bad-chunk/ok", "status-junk/ok", "short/ok", "html", "big=300000,chunks=100", "pings=20ms,first=400ms", "no-param=max_tokens", "529x9",
+}
+
+// Clients leave at any moment: before the answer, within it, while the gateway
+// waits, resends, races or continues. Each time everything upstream ends with
+// them: no goroutine and no request stays behind, and no target is lost to a
+// place that nobody gives back.
+func TestClientsLeave(t *testing.T) {
+	const requests, atOnce = 300, 24
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	up := upstreamtest.New(upstreamtest.Options{KeepRequests: -1}).Start(t)
+	g := launch(t, text(up, mapped("shared", "default prim", "default spare"), "log: {requests: true}"))
+	g.must(chat("warm", true, ""))
+	g.must(chat("shared", false, ""))
+	baseline := ours()
+
+	// The model shared is served by a target that fails in many ways.
+	steps := slices.Clone(faults)
+	rnd.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	script(t, up, "prim", strings.Join(steps, "/"))
+
+	slots := make(chan struct{}, atOnce)
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	var left, answered int
+	for i := range requests {
+		fault := faults[i%len(faults)]
+		model := fmt.Sprintf("p%d@%s", i, fault)
+		if i%3 == 0 {
+			model = "shared"
+		}
+		body := chat(model, rnd.IntN(3) > 0, `"max_tokens":50,`)
+		// From half a millisecond to two seconds, each order of magnitude as often.
+		patience := time.Duration(float64(500*time.Microsecond) * math.Pow(4000, rnd.Float64()))
+		slots <- struct{}{}
+		clients.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			r := g.ask(ctx, body)
+			mu.Lock()
+			defer mu.Unlock()
+			if ctx.Err() != nil {
+				left++
+			} else if r.ok() {
+				answered++
+			}
+		})
+	}
+	clients.Wait()
+	t.Logf("%d clients left, %d were answered", left, answered)
+	if left < requests/10 || answered < requests/10 {
+		t.Errorf("%d clients left and %d were answered: the test shows little", left, answered)
+	}
+
+	end := time.Now().Add(10 * time.Second)
+	for {
+		now, active := ours(), up.Stats().Active
+		if len(now) <= len(baseline) && active == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after all clients have gone: %d requests at the upstream; %d goroutines, %d before:\n%s", active, len(now), len(baseline), strings.Join(now, "\n\n"))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+
+	// What was taken for those requests was given back: the target is asked again,
+	// by several at a time.
+	script(t, up, "prim", "delay=100ms")
+	eventually(t, 20*time.Second, "the first target is asked again", func() bool {
+		return g.must(chat("shared", false, "")).target() == "default/prim"
+	})
+	eventually(t, 20*time.Second, "the first target serves eight at a time", func() bool {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		there := 0
+		for range 8 {
+			wg.Go(func() {
+				if r := g.ask(t.Context(), chat("shared", false, "")); r.ok() && r.target() == "default/prim" {
+					mu.Lock()
+					defer mu.Unlock()
+					there++
+				}
+			})
+		}
+		wg.Wait()
+		return there == 8
+	})
+}
+
+// ours returns the stacks of the goroutines that run code of the gateway, which
+// the scripted upstream is not part of.
+func ours() []string {
+	buf := make([]byte, 8<<20)
+	var out []string
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "rebound/proxy/upstreamtest") {
+			continue
+		}
+		for _, part := range []string{"rebound/proxy.", "rebound/proxy/", "rebound/recovery.", "rebound/recovery/"} {
+			if strings.Contains(stack, part) {
+				out = append(out, stack)
+				break
+			}
+		}
+	}
+	return out
+}

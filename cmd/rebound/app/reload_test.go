@@ -1,0 +1,215 @@
+package app_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// watched is a gateway whose configuration is a file.
+type watched struct {
+	*gateway
+	up   *upstreamtest.Running
+	path string
+	hup  chan struct{}
+}
+
+// watch starts a gateway with the quick configuration and more in a file, which
+// it watches as "rebound serve" does.
+func watch(t *testing.T, more string) *watched {
+	t.Helper()
+	w := &watched{
+		up: upstreamtest.New(upstreamtest.Options{}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan struct{}),
+	}
+	w.put(t, text(w.up, more))
+	cfg, err := configs.Load(w.path, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.gateway = launchConfig(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.Watch(ctx, environ, w.hup)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return w
+}
+
+// put replaces the file at once, as editors and config maps do.
+func (w *watched) put(t *testing.T, text string) {
+	t.Helper()
+	next := w.path + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, w.path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged is the number of log lines with a message.
+func (w *watched) logged(t *testing.T, text string) int { return len(w.log.lines(t, saying(text))) }
+
+const (
+	reloaded = "configuration reloaded"
+	refused  = "the old one stays in force"
+)
+
+// A changed file is in force soon. Streams under way do not notice, and a request
+// that is being recovered ends with the configuration that it began with.
+func TestReloadChangedFile(t *testing.T) {
+	t.Parallel()
+	w := watch(t, mapped("m", "default old")+mappedMore("slow", "default slow@gap=100ms,chunks=60")+mappedMore("retried", "default retried@429,retry-after-ms=900x4/ok"))
+	if r := w.must(chat("m", false, "")); r.target() != "default/old" {
+		t.Fatal(r)
+	}
+	resp, err := w.open(t.Context(), chat("slow", true, "")) // takes 6 s
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.put(t, text(w.up, mapped("m", "default new")))
+	retried := make(chan reply, 1)
+	go func() { // begins before the reload, which needs two seconds at least, and ends after it
+		retried <- w.ask(t.Context(), chat("retried", false, ""))
+	}()
+	eventually(t, 5*time.Second, "the new model map is in force", func() bool {
+		return w.must(chat("m", false, "")).target() == "default/new"
+	})
+	if n := w.up.Stats().Active; n == 0 {
+		t.Error("the slow stream was not under way when the file was reloaded: the test shows nothing")
+	}
+	if r := <-retried; !r.ok() || r.target() != "default/retried@429,retry-after-ms=900x4/ok" {
+		t.Errorf("a request that was being recovered: %v", r)
+	}
+	if r := read(resp); !r.ok() || strings.Count(string(r.body), `"content"`) < 60 {
+		t.Errorf("the stream was hurt by the reload: %v", r)
+	}
+	if n := w.logged(t, reloaded); n != 1 {
+		t.Errorf("logged %d reloads, want 1", n)
+	}
+	if lines := w.log.lines(t, func(l map[string]any) bool { return troubled(l) && l["event"] == nil }); len(lines) > 0 {
+		t.Errorf("troubles: %v", lines)
+	}
+	// Names that are gone are no names of ours any more.
+	if r := w.must(chat("slow", false, "")); r.target() != "default/slow" {
+		t.Errorf("a name that was taken out of the map: %v", r)
+	}
+}
+
+// mappedMore is a further entry after mapped.
+func mappedMore(m string, targets ...string) string {
+	return strings.TrimPrefix(mapped(m, targets...), "models:\n")
+}
+
+// A bad file is reported once, with the place of what is wrong, and the old
+// configuration stays; a good one after it is taken.
+func TestReloadBadFile(t *testing.T) {
+	t.Parallel()
+	w := watch(t, mapped("m", "default old"))
+	bad := text(w.up, mapped("m", "default new"), "recovery_deadline: 5s")
+	line := strings.Count(bad, "\n") + 1
+	w.put(t, bad)
+	eventually(t, 5*time.Second, "the bad file is reported", func() bool { return w.logged(t, refused) > 0 })
+	time.Sleep(3 * time.Second) // the next look at the file
+	lines := w.log.lines(t, troubled)
+	if len(lines) != 1 || lines[0]["level"] != "ERROR" {
+		t.Fatalf("a bad file has to be one line of level ERROR: %v", lines)
+	}
+	reason, _ := lines[0]["error"].(string)
+	if place := w.path + ":" + strconv.Itoa(line) + ":"; !strings.Contains(reason, place) || !strings.Contains(reason, "recovery_deadline") {
+		t.Errorf("the report names neither %s nor the key: %q", place, reason)
+	}
+	if r := w.must(chat("m", false, "")); r.target() != "default/old" {
+		t.Errorf("the bad file is in force: %v", r)
+	}
+	if n := w.logged(t, reloaded); n != 0 {
+		t.Errorf("logged %d reloads", n)
+	}
+	w.put(t, text(w.up, mapped("m", "default new")))
+	eventually(t, 5*time.Second, "the repaired file is in force", func() bool {
+		return w.must(chat("m", false, "")).target() == "default/new"
+	})
+}
+
+// SIGHUP reloads at once: good, bad (reported again each time) and unchanged.
+func TestReloadOnHangup(t *testing.T) {
+	t.Parallel()
+	w := watch(t, mapped("m", "default old"))
+	hang := func(what string, done func() bool) {
+		t.Helper()
+		w.hup <- struct{}{}
+		eventually(t, 5*time.Second, what, done)
+	}
+	w.put(t, text(w.up, mapped("m", "default new")))
+	start := time.Now()
+	hang("the new file is in force", func() bool { return w.logged(t, reloaded) == 1 })
+	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
+		t.Errorf("after SIGHUP: %v", r)
+	}
+	t.Logf("in force after %v", time.Since(start))
+	w.put(t, "upstreams: {default: {url: nonsense}}\n")
+	hang("the bad file is reported", func() bool { return w.logged(t, refused) >= 1 })
+	again := w.logged(t, refused)
+	hang("the bad file is reported again", func() bool { return w.logged(t, refused) > again })
+	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
+		t.Errorf("after SIGHUP with a bad file: %v", r)
+	}
+	if err := os.Remove(w.path); err != nil {
+		t.Fatal(err)
+	}
+	again = w.logged(t, refused)
+	hang("the missing file is reported", func() bool { return w.logged(t, refused) > again })
+	if r := w.must(chat("m", false, "")); r.target() != "default/new" {
+		t.Errorf("after SIGHUP without a file: %v", r)
+	}
+	w.put(t, text(w.up, mapped("m", "default third")))
+	hang("the file is read again", func() bool { return w.must(chat("m", false, "")).target() == "default/third" })
+}
+
+// Reloads under traffic cost no request, and what the gateway knows of its
+// targets outlives them.
+func TestReloadUnderTraffic(t *testing.T) {
+	t.Parallel()
+	const limit = "lim@429,retry-after=60"
+	models := mapped("m", "default quick") + mappedMore("limited", "default "+limit, "default spare")
+	w := watch(t, models)
+	if r := w.must(chat("limited", false, "")); r.target() != "default/spare" {
+		t.Fatal(r)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for i := range 4 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				if r := w.ask(t.Context(), chat("m", i%2 == 0, "")); !r.ok() {
+					t.Errorf("a request failed during reloads: %v", r)
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		w.hup <- struct{}{}
+		eventually(t, 5*time.Second, "a reload", func() bool { return w.logged(t, reloaded) > i })
+	}
+	stop()
+	clients.Wait()
+	if n := w.logged(t, refused); n > 0 {
+		t.Errorf("%d of the reloads failed", n)
+	}
+	if r := w.must(chat("limited", false, "")); r.target() != "default/spare" || count(w.up, limit) != 1 {
+		t.Errorf("a reload forgot a cool-down: %v", r)
+	}
+}

@@ -1,0 +1,389 @@
+//go:build unix
+
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// honoured is how soon what one replica finds out counts for the others.
+const honoured = time.Second
+
+// honour waits that long, and for as much longer as the machine stood still.
+func honour(t *testing.T) {
+	stalled := storetest.Stalls(t)
+	time.Sleep(honoured)
+	time.Sleep(stalled())
+}
+
+// replicas are two gateways with one Redis and one upstream.
+type replicas struct {
+	t        *testing.T
+	one, two *gateway
+	up       *upstreamtest.Running
+	config   string
+}
+
+// pair starts two replicas on a Redis; more is configuration on top of quick.
+func pair(t *testing.T, url string, more ...string) *replicas {
+	t.Helper()
+	up := upstreamtest.New(upstreamtest.Options{KeepRequests: 1 << 16}).Start(t)
+	p := &replicas{t: t, up: up, config: text(up, append(more, "store: {redis: {url: \""+url+"\", prefix: \""+storetest.Prefix(t)+"\"}}")...)}
+	p.one, p.two = launch(t, p.config), launch(t, p.config)
+	return p
+}
+
+// A limit that one replica ran into keeps the others away from that key or
+// target: within a second their requests go elsewhere without asking it.
+func TestReplicasShareCooldowns(t *testing.T) {
+	t.Parallel()
+	const limit = "lim@429,retry-after=5"
+	tests := []struct {
+		name, models  string
+		limited       string // the model that has the limit
+		key           string // the credential that has it; empty: any
+		target, after string // X-Rebound-Target of both replicas
+	}{
+		{"target", mapped("m", "default "+limit, "default spare"), limit, "", "default/spare", "default/spare"},
+		{"key", mapped("m", "two "+limit+",only-key="+keyA), limit + ",only-key=" + keyA, keyA, "two/" + limit + ",only-key=" + keyA, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := pair(t, storetest.Redis(t), tt.models)
+			refused := func() (n int) {
+				for _, r := range p.up.Requests(tt.limited) {
+					if tt.key == "" || r.Key == tt.key {
+						n++
+					}
+				}
+				return n
+			}
+			if r := p.one.must(chat("m", false, "")); !strings.HasPrefix(r.target(), tt.target) || refused() != 1 {
+				t.Fatalf("replica 1 was refused %d times: %v", refused(), r)
+			}
+			honour(t)
+			r := p.two.must(chat("m", false, ""))
+			if refused() != 1 {
+				t.Errorf("replica 2 asked what replica 1 knows to be limited")
+			}
+			if !strings.HasPrefix(r.target(), tt.target) {
+				t.Errorf("replica 2 was answered by %s", r.target())
+			}
+			if n := r.header.Get("X-Rebound-Attempts"); n != "" && n != "1" {
+				t.Errorf("replica 2 needed %s attempts", n)
+			}
+		})
+	}
+}
+
+// A breaker that one replica opened is open for the others, and closed for all
+// of them once the probes of one have succeeded.
+func TestReplicasShareBreakers(t *testing.T) {
+	t.Parallel()
+	p := pair(t, storetest.Redis(t), mapped("m", "default prim", "default spare"))
+	script(t, p.up, "prim", "503")
+	for range 6 {
+		p.one.must(chat("m", false, ""))
+	}
+	eventually(t, honoured, "replica 1 reports an open breaker", func() bool {
+		return strings.Contains(p.one.log.String(), "breaker_opened")
+	})
+	asked := count(p.up, "prim")
+	if asked < 5 {
+		t.Fatalf("the breaker opened after %d requests", asked)
+	}
+	honour(t)
+	if r := p.two.must(chat("m", false, "")); count(p.up, "prim") != asked || r.target() != "default/spare" {
+		t.Errorf("replica 2 does not honour the breaker of replica 1: %d more requests, %v", count(p.up, "prim")-asked, r)
+	}
+
+	// The upstream recovers. Half-open, a replica has one request at a time there.
+	script(t, p.up, "prim", "delay=150ms")
+	eventually(t, 10*time.Second, "replica 1 reports a closed breaker", func() bool {
+		p.one.must(chat("m", false, ""))
+		return strings.Contains(p.one.log.String(), "breaker_closed")
+	})
+	honour(t)
+	for i, g := range []*gateway{p.one, p.two} {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if r := g.ask(t.Context(), chat("m", false, "")); !r.ok() || r.target() != "default/prim" {
+					t.Errorf("replica %d does not take the breaker for closed: %v", i+1, r)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if strings.Contains(p.two.log.String(), "breaker_opened") {
+		t.Error("replica 2 opened the breaker by itself: the test shows nothing")
+	}
+}
+
+// What a target refused to one replica is not sent to it by the others, nor by
+// replicas that were started later.
+func TestReplicasShareRefusals(t *testing.T) {
+	t.Parallel()
+	const model = "fussy@no-param=max_tokens"
+	p := pair(t, storetest.Redis(t))
+	// sent tells which field the last request had and how many there were.
+	sent := func() (n int, field string) {
+		recs := p.up.Requests(model)
+		for _, name := range []string{"max_tokens", "max_completion_tokens"} {
+			if gjson.Get(recs[len(recs)-1].Body, name).Int() == 77 {
+				field += name
+			}
+		}
+		return len(recs), field
+	}
+	body := chat(model, false, `"max_tokens":77,`)
+	p.one.must(body)
+	if n, field := sent(); n != 2 || field != "max_completion_tokens" {
+		t.Fatalf("replica 1 sent %d requests, the last with %q", n, field)
+	}
+	honour(t)
+	p.two.must(body)
+	if n, field := sent(); n != 3 || field != "max_completion_tokens" {
+		t.Errorf("replica 2 was not right the first time: %d requests, the last with %q", n-2, field)
+	}
+	for i := range 5 {
+		stop(t, p.one, p.two)
+		p.one, p.two = launch(t, p.config), launch(t, p.config)
+		for j, g := range []*gateway{p.one, p.two} {
+			before, _ := sent()
+			g.must(body)
+			if n, field := sent(); n != before+1 || field != "max_completion_tokens" {
+				t.Errorf("restart %d: replica %d was not right the first time: %d requests, the last with %q", i+1, j+1, n-before, field)
+			}
+		}
+	}
+}
+
+// step is one outage: how Redis goes and how it comes back.
+type step struct{ away, back func(*storetest.Server) }
+
+// An outage of Redis costs no request and no time, is told in one line each
+// way, and afterwards replicas share again by themselves.
+func TestReplicasOutliveRedis(t *testing.T) {
+	kill := step{(*storetest.Server).Kill, (*storetest.Server).Restart}
+	pause := step{(*storetest.Server).Pause, (*storetest.Server).Resume}
+	pauseKill := step{(*storetest.Server).Pause, (*storetest.Server).Restart}
+	tests := []struct {
+		name  string
+		steps []step
+	}{
+		{"killed and restarted", []step{kill}},
+		{"paused and resumed", []step{pause}},
+		{"paused, killed and restarted", []step{pauseKill}},
+		{"all in turn", []step{kill, pause, kill}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			calmly(t, func(v *verdict) {
+				server := storetest.StartRedis(t)
+				p := pair(t, server.URL(), cooling)
+				end := p.traffic(t)
+				p.shares(v, "before", honoured)
+				for i, s := range tt.steps {
+					s.away(server)
+					time.Sleep(2500 * time.Millisecond)
+					p.told(v, "store is away", i+1)
+					during := fmt.Sprint("during", i)
+					p.cool(v, p.one, during) // known here now, and to the other when the store is back
+					s.back(server)
+					p.shares(v, fmt.Sprint("after", i), 2*time.Second)
+					p.avoids(v, p.two, during)
+					p.told(v, "store is back", i+1)
+				}
+				v.slowest(end())
+				p.told(v, "store is away", len(tt.steps))
+				for i, g := range []*gateway{p.one, p.two} {
+					lines := g.log.lines(t, func(line map[string]any) bool { return troubled(line) && line["event"] == nil })
+					if len(lines) != len(tt.steps) {
+						v.add("replica %d logged %d warnings, want %d: %v", i+1, len(lines), len(tt.steps), lines)
+					}
+				}
+				stop(t, p.one, p.two)
+			})
+		})
+	}
+}
+
+// A gateway starts without its Redis, serves, and shares once that is there.
+func TestReplicasStartWithoutRedis(t *testing.T) {
+	calmly(t, func(v *verdict) {
+		server := storetest.StartRedis(t)
+		server.Kill()
+		p := pair(t, server.URL(), cooling)
+		end := p.traffic(t)
+		time.Sleep(1500 * time.Millisecond)
+		p.cool(v, p.one, "early")
+		server.Restart()
+		p.shares(v, "later", 2*time.Second)
+		p.avoids(v, p.two, "early")
+		v.slowest(end())
+		p.told(v, "store is away", 1)
+		p.told(v, "store is back", 1)
+		stop(t, p.one, p.two)
+	})
+}
+
+// verdict collects what is wrong with times and with what depends on times: a
+// store that does not answer within 50 ms is away, whoever kept it from answering.
+type verdict struct{ wrong []string }
+
+func (v *verdict) add(format string, args ...any) {
+	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
+}
+
+// slowest judges the slowest of n requests.
+func (v *verdict) slowest(n int, took time.Duration) {
+	if n < 100 {
+		v.add("only %d requests were sent", n)
+	}
+	if took > 100*time.Millisecond {
+		v.add("a request took %v", took)
+	}
+}
+
+// calmly runs a test of times, again if something was wrong while the machine
+// kept goroutines waiting: that is no verdict on the gateway. On a machine that
+// never is calm the test is skipped, and says what it saw.
+func calmly(t *testing.T, run func(v *verdict)) {
+	t.Helper()
+	const calm = 25 * time.Millisecond
+	var v *verdict
+	for range 4 {
+		v = &verdict{}
+		stalled := storetest.Stalls(t)
+		run(v)
+		stall := stalled()
+		if len(v.wrong) == 0 {
+			return
+		}
+		report := "- " + strings.Join(v.wrong, "\n- ")
+		if stall < calm {
+			t.Fatal("wrong:\n" + report)
+		}
+		t.Logf("the machine stalled for up to %v, so this may be its doing:\n%s", stall, report)
+	}
+	t.Skip("no verdict: this machine is too busy")
+}
+
+// told checks how often each replica logged something.
+func (p *replicas) told(v *verdict, text string, want int) {
+	for i, g := range []*gateway{p.one, p.two} {
+		if n := len(g.log.lines(p.t, saying(text))); n != want {
+			v.add("replica %d told %d times that the %s, want %d", i+1, n, text, want)
+		}
+	}
+}
+
+// cooling gives each name cold-X a limited first target of its own.
+var cooling = func() string {
+	var b strings.Builder
+	b.WriteString("models:\n")
+	for _, name := range coolNames {
+		fmt.Fprintf(&b, "  %q: {targets: [{upstream: default, model: %q}, {upstream: default, model: spare}]}\n", "cool-"+name, name+"@429,retry-after=60")
+	}
+	return b.String()
+}()
+
+// coolNames are the names that tests use up one by one.
+var coolNames = []string{"before", "early", "later", "during0", "during1", "during2", "after0", "after1", "after2"}
+
+// cool makes a gateway run into the limit of a target.
+func (p *replicas) cool(v *verdict, g *gateway, name string) {
+	if r := g.must(chat("cool-"+name, false, "")); r.target() != "default/spare" || count(p.up, name) != 1 {
+		v.add("asked for %s %d times: %v", name, count(p.up, name), r)
+	}
+	p.avoids(v, g, name)
+}
+
+// avoids checks that a gateway knows of a limit.
+func (p *replicas) avoids(v *verdict, g *gateway, name string) {
+	before := count(p.up, name)
+	if r := g.must(chat("cool-"+name, false, "")); r.target() != "default/spare" || count(p.up, name) != before {
+		v.add("replica %d does not know of the limit of %s: %v", 1+slices.Index([]*gateway{p.one, p.two}, g), name, r)
+	}
+}
+
+// shares checks that replica 2 soon knows of a limit that replica 1 has just met.
+func (p *replicas) shares(v *verdict, name string, within time.Duration) {
+	p.cool(v, p.one, name)
+	time.Sleep(within)
+	p.avoids(v, p.two, name)
+}
+
+// traffic sends 50 requests a second to both replicas until end is called,
+// which returns how many there were and how long the slowest took. A failed one
+// fails the test.
+func (p *replicas) traffic(t *testing.T) (end func() (n int, slowest time.Duration)) {
+	t.Helper()
+	var mu sync.Mutex
+	var n int
+	var slowest time.Duration
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			g := []*gateway{p.one, p.two}[i%2]
+			wg.Go(func() {
+				// Not ctx: a request under way is finished.
+				r := g.ask(context.WithoutCancel(ctx), chat(fmt.Sprintf("load%d", i%8), i%4 < 2, ""))
+				if !r.ok() {
+					t.Errorf("a request failed: %v", r)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				n++
+				slowest = max(slowest, r.took)
+			})
+		}
+	})
+	var once sync.Once
+	end = func() (int, time.Duration) {
+		once.Do(func() {
+			stop()
+			wg.Wait()
+		})
+		return n, slowest
+	}
+	t.Cleanup(func() { end() })
+	return end
+}
+
+func script(t *testing.T, up *upstreamtest.Running, model, steps string) {
+	t.Helper()
+	if err := up.Script(model, steps); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stop(t *testing.T, gateways ...*gateway) {
+	t.Helper()
+	for _, g := range gateways {
+		if err := g.stop(); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	}
+}

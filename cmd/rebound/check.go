@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+)
+
+const checkUsage = `usage: rebound check [-v] FILE
+
+Reads a configuration as the gateway would, with the variables and files that it
+names, and reports everything that is wrong with it. Nothing is started.
+
+  -v  print the whole configuration that results, without secrets
+
+Exit code: 0 good, 1 problems found, 2 no such file or wrong use.
+`
+
+// runCheck is "rebound check". It returns the exit code.
+func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	verbose := flags.Bool("v", false, "")
+	err := flags.Parse(args)
+	files := flags.Args()
+	if err == nil && len(files) > 1 { // also after the file, as people write it
+		if err = flags.Parse(files[1:]); err == nil {
+			files = append(files[:1:1], flags.Args()...)
+		}
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, checkUsage)
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "rebound check: %s\n\n%s", err, checkUsage)
+		return 2
+	case len(files) != 1 || files[0] == "":
+		fmt.Fprintf(stderr, "rebound check: needs one file\n\n%s", checkUsage)
+		return 2
+	}
+	c, err := configs.Load(files[0], env)
+	var problems configs.Errors
+	switch {
+	case errors.As(err, &problems):
+		fmt.Fprintln(stderr, problems.Detail())
+		noun := "problems"
+		if len(problems) == 1 {
+			noun = "problem"
+		}
+		fmt.Fprintf(stderr, "\n%d %s in %s\n", len(problems), noun, files[0])
+		return 1
+	case err != nil:
+		fmt.Fprintf(stderr, "rebound check: %s\n", err)
+		return 2
+	}
+	fmt.Fprintf(stdout, "ok: %s\n", files[0])
+	summarize(stdout, c)
+	if *verbose {
+		fmt.Fprintf(stdout, "\n%s", c.Redacted())
+	}
+	return 0
+}
+
+// summarize prints what an operator wants to be sure of, in a few lines.
+func summarize(out io.Writer, c *configs.Config) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	row := func(title, format string, args ...any) {
+		fmt.Fprintf(w, "  %s\t%s\n", title, fmt.Sprintf(format, args...))
+	}
+	row("listen", "%s", c.Listen())
+	title := "upstreams"
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		note := ""
+		if name == c.DefaultUpstream {
+			note = "; default"
+		}
+		u := c.Upstreams[name]
+		row(title, "%s: %s (%s%s)", name, u.URL, credential(u, len(c.Proxy.Auth.Keys) > 0), note)
+		title = ""
+	}
+	title = "models"
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		var targets []string
+		for _, t := range c.Models[name].Targets {
+			model := t.Model
+			if model == "" {
+				model = name
+			}
+			targets = append(targets, t.Upstream+"/"+model)
+		}
+		row(title, "%s -> %s", name, strings.Join(targets, ", "))
+		title = ""
+	}
+	var clients []string
+	for _, k := range c.Proxy.Auth.Keys {
+		clients = append(clients, k.Name)
+	}
+	if len(clients) == 0 {
+		row("clients", "anyone who can connect")
+	} else {
+		row("clients", "keys %s", strings.Join(clients, ", "))
+	}
+	if c.Proxy.Auth.AdminToken == "" {
+		row("admin", "this machine only")
+	} else {
+		row("admin", "this machine, or the admin token")
+	}
+	state := "memory"
+	if c.Store.Redis.Enabled() {
+		state = "redis"
+	}
+	row("state", "%s", state)
+}
+
+// credential says what an upstream gets, by name.
+func credential(u upstream.Config, gatewayKeys bool) string {
+	if len(u.Keys) > 0 {
+		var names []string
+		for _, k := range u.Keys {
+			names = append(names, k.Name)
+		}
+		if len(names) == 1 {
+			return "key " + names[0]
+		}
+		return "keys " + strings.Join(names, ", ")
+	}
+	switch {
+	case u.Passthrough && gatewayKeys:
+		return "no key: a gateway key is never passed on"
+	case u.Passthrough:
+		return "the client's credential"
+	}
+	return "no credential"
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/classify"
+)
+
+const classifyUsage = `usage: rebound classify [FILE|-]
+
+Says of recorded error answers what the gateway would take them for. Reads JSON
+lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
+JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
+input.
+
+Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
+or wrong use.
+`
+
+// maxClassifyLine bounds one line of input: an error answer, not a download.
+const maxClassifyLine = 4 << 20
+
+// classifyRow is one line of input. Other keys are ignored. A status may be
+// written as a number or as a string, a header's value as a string or a list.
+type classifyRow struct {
+	ID      json.RawMessage            `json:"id"`
+	Status  json.RawMessage            `json:"status"`
+	Headers map[string]json.RawMessage `json:"headers"`
+	Body    json.RawMessage            `json:"body"`
+	Stream  bool                       `json:"stream"`
+}
+
+// classifyResult is one line of output.
+type classifyResult struct {
+	ID    json.RawMessage `json:"id"`
+	Class recovery.Class  `json:"class"`
+	Facts map[string]any  `json:"facts"`
+	Plan  []string        `json:"plan"`
+	Rule  string          `json:"rule"`
+}
+
+// runClassify is `rebound classify [FILE|-]`: it says of recorded error answers,
+// one JSON object a line, what the gateway would take them for. It returns the
+// exit code: 0 done, 1 a line was not usable (the others are answered), 2
+// nothing was.
+func runClassify(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	in := stdin
+	switch {
+	case len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help"):
+		fmt.Fprint(stdout, classifyUsage)
+		return 0
+	case len(args) > 1 || len(args) == 1 && len(args[0]) > 1 && args[0][0] == '-':
+		fmt.Fprint(stderr, classifyUsage)
+		return 2
+	case len(args) == 1 && args[0] != "-":
+		f, err := os.Open(args[0])
+		if err != nil {
+			fmt.Fprintf(stderr, "rebound classify: %v\n", err)
+			return 2
+		}
+		defer f.Close()
+		in = f
+	}
+	out := bufio.NewWriter(stdout)
+	table := classify.New()
+	done, bad := 0, 0
+	complain := func(line int, err error) {
+		bad++
+		fmt.Fprintf(stderr, "rebound classify: line %d: %v\n", line, err)
+	}
+	lines := bufio.NewReader(in)
+	for n := 1; ; n++ {
+		line, err := readLine(lines, maxClassifyLine)
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+			if result, problem := classifyLine(table, trimmed); problem != nil {
+				complain(n, problem)
+			} else if problem := writeLine(out, result); problem != nil {
+				fmt.Fprintf(stderr, "rebound classify: writing: %v\n", problem)
+				return 2
+			} else {
+				done++
+			}
+		}
+		switch {
+		case errors.Is(err, errLongLine):
+			complain(n, err)
+		case errors.Is(err, io.EOF):
+			if err := out.Flush(); err != nil {
+				fmt.Fprintf(stderr, "rebound classify: writing: %v\n", err)
+				return 2
+			}
+			switch {
+			case done == 0 && bad == 0:
+				fmt.Fprintln(stderr, "rebound classify: the input is empty")
+				return 2
+			case done == 0:
+				return 2
+			case bad > 0:
+				return 1
+			}
+			return 0
+		case err != nil:
+			_ = out.Flush() // what was answered is still worth having
+			fmt.Fprintf(stderr, "rebound classify: reading: %v\n", err)
+			return 2
+		}
+	}
+}
+
+var errLongLine = fmt.Errorf("longer than %d bytes", maxClassifyLine)
+
+// readLine returns the next line without bounding the reader's own buffer. A
+// line above limit is skipped and reported as errLongLine.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > limit; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && err == nil:
+			return nil, errLongLine
+		case long && errors.Is(err, io.EOF):
+			return nil, errors.Join(errLongLine, io.EOF)
+		}
+		return line, err
+	}
+}
+
+func writeLine(w io.Writer, result classifyResult) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(result)
+}
+
+// classifyLine answers one line.
+func classifyLine(table *classify.Table, line []byte) (classifyResult, error) {
+	var row classifyRow
+	if line[0] != '{' {
+		return classifyResult{}, errors.New("not a JSON object")
+	}
+	if err := json.Unmarshal(line, &row); err != nil {
+		return classifyResult{}, err
+	}
+	if row.Status == nil && row.Body == nil && row.Headers == nil {
+		return classifyResult{}, errors.New("has neither status nor headers nor body")
+	}
+	ev, err := row.evidence()
+	if err != nil {
+		return classifyResult{}, err
+	}
+	d := table.Classify(ev)
+	result := classifyResult{ID: row.ID, Class: d.Spec.Class, Facts: table.Stated(ev), Plan: d.Spec.Plan, Rule: d.Rule}
+	if result.ID == nil {
+		result.ID = json.RawMessage("null")
+	}
+	if result.Plan == nil {
+		result.Plan = []string{}
+	}
+	return result, nil
+}
+
+// evidence is what the gateway would have seen of the row.
+func (r classifyRow) evidence() (recovery.Evidence, error) {
+	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Stream: r.Stream, Header: make(http.Header), Now: time.Now()}
+	if s := strings.Trim(string(r.Status), `"`); s != "" && s != "null" {
+		if err := json.Unmarshal([]byte(s), &ev.Status); err != nil {
+			return ev, fmt.Errorf("status %s is not a number", r.Status)
+		}
+	}
+	for name, raw := range r.Headers {
+		var one string
+		var many []string
+		switch {
+		case json.Unmarshal(raw, &one) == nil:
+			many = []string{one}
+		case json.Unmarshal(raw, &many) == nil:
+		default:
+			many = []string{string(raw)} // a bare number
+		}
+		for _, v := range many {
+			ev.Header.Add(name, v)
+		}
+	}
+	var text string
+	if json.Unmarshal(r.Body, &text) == nil { // null too: no body
+		ev.Body = []byte(text)
+	} else {
+		ev.Body = r.Body
+	}
+	switch {
+	case r.Stream:
+		ev.Phase = recovery.PhaseStream
+	case ev.Status >= 200 && ev.Status < 300 && (len(bytes.TrimSpace(ev.Body)) == 0 || brokenJSON(ev.Body)):
+		ev.Phase = recovery.PhaseBody
+	}
+	return ev, nil
+}
+
+// brokenJSON reports a body that began as JSON and is cut.
+func brokenJSON(b []byte) bool {
+	b = bytes.TrimSpace(b)
+	return len(b) > 0 && (b[0] == '{' || b[0] == '[') && !json.Valid(b)
+}

@@ -1,0 +1,286 @@
+package demo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// retries and firstWait are what the usual SDKs do by default: 0.5 s, then 1 s,
+	// unless the server says how long.
+	retries   = 2
+	firstWait = 500 * time.Millisecond
+	// longestHint is the longest Retry-After that SDKs obey.
+	longestHint = time.Minute
+	// patience is how long the agent waits for an answer in all. SDKs wait ten
+	// minutes; so long would nobody watch a demo.
+	patience = 8 * time.Second
+
+	maxEvent = 1 << 20
+	maxBody  = 16 << 20
+)
+
+// verdict is what the agent's user has in the end.
+type verdict int
+
+const (
+	complete  verdict = iota // the whole text
+	truncated                // a part of it, and nothing tells
+	empty                    // nothing of it, and nothing tells
+	wrong                    // another text
+	failed                   // an error
+	hung                     // the agent gave up waiting
+)
+
+// looksComplete reports whether the agent took something for the answer that is not.
+func (v verdict) looksComplete() bool { return v == truncated || v == empty || v == wrong }
+
+// outcome is how one question went.
+type outcome struct {
+	verdict  verdict
+	problem  string // of failed: what the agent would report
+	percent  int    // of the text that had arrived when it went wrong
+	requests int
+	done     bool // [DONE] came
+	took     time.Duration
+}
+
+// agent is a client that behaves like the usual SDKs. Safe for concurrent use.
+type agent struct {
+	client *http.Client
+	url    string // ends in /v1
+	key    string
+}
+
+// ask sends a question and judges the answer by the text that is right.
+func (a *agent) ask(ctx context.Context, f *fault, model, want string) outcome {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	started := time.Now()
+	var o outcome
+	var r reply
+	for wait := firstWait; ; wait *= 2 {
+		r = a.try(ctx, f, model, o.requests)
+		o.requests++
+		if r.err == nil || !r.again || o.requests > retries {
+			break
+		}
+		if r.hint == 0 {
+			r.hint = wait
+		}
+		if !pause(ctx, r.hint) {
+			r.err = ctx.Err()
+			break
+		}
+	}
+	o.took, o.done = time.Since(started), r.done
+	o.judge(r.text, want, r.err)
+	return o
+}
+
+// judge compares what the agent has with the text that is right.
+func (o *outcome) judge(text, want string, err error) {
+	o.percent = 100 * len(text) / len(want)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		o.verdict = hung
+	case err != nil:
+		o.verdict, o.problem = failed, explain(err)
+	case text == want:
+		o.verdict = complete
+	case text == "":
+		o.verdict = empty
+	case strings.HasPrefix(want, text):
+		o.verdict = truncated
+	default:
+		o.verdict = wrong
+	}
+}
+
+// statusError is an answer with an error status.
+type statusError int
+
+func (e statusError) Error() string { return "error " + strconv.Itoa(int(e)) }
+
+// brokenError is a problem that has words of its own.
+type brokenError string
+
+func (e brokenError) Error() string { return string(e) }
+
+const (
+	errBadBody  brokenError = "body is not JSON"
+	errBadEvent brokenError = "event is not JSON"
+	errEvent    brokenError = "error event"
+)
+
+// reply is what came of one request.
+type reply struct {
+	text  string
+	done  bool // [DONE] came
+	err   error
+	again bool          // SDKs would repeat the request
+	hint  time.Duration // how long the server asks them to wait; 0 if it does not say
+}
+
+// try makes one request. What fails once an answer has begun is not repeated.
+func (a *agent) try(ctx context.Context, f *fault, model string, retry int) reply {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/chat/completions", strings.NewReader(f.question(model)))
+	if err != nil {
+		return reply{err: err}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+a.key)
+	req.Header.Set("X-Stainless-Retry-Count", strconv.Itoa(retry))
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return reply{err: err, again: true}
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode != http.StatusOK:
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // so that the connection is kept
+		return reply{err: statusError(resp.StatusCode), again: repeatable(resp), hint: retryAfter(resp.Header)}
+	case f.whole:
+		return readWhole(resp.Body)
+	default:
+		return readStream(resp.Body)
+	}
+}
+
+// repeatable reports whether SDKs repeat a request after this answer.
+func repeatable(resp *http.Response) bool {
+	switch resp.Header.Get("X-Should-Retry") {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	switch code := resp.StatusCode; code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	default:
+		return code >= 500
+	}
+}
+
+// retryAfter is how long the server asks to wait; 0 if it does not say.
+func retryAfter(h http.Header) time.Duration {
+	unit, v := time.Millisecond, h.Get("Retry-After-Ms")
+	if v == "" {
+		unit, v = time.Second, h.Get("Retry-After")
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	if err != nil || n <= 0 || n > float64(longestHint/unit) {
+		return 0
+	}
+	return time.Duration(n * float64(unit))
+}
+
+// readWhole reads an answer that is not streamed.
+func readWhole(body io.Reader) reply {
+	data, err := io.ReadAll(io.LimitReader(body, maxBody))
+	if err != nil {
+		return reply{err: err}
+	}
+	if !json.Valid(data) {
+		return reply{err: errBadBody}
+	}
+	return reply{text: gjson.GetBytes(data, "choices.0.message.content").Str}
+}
+
+// readStream reads a stream as most SDKs do: what ends without an error is a
+// complete answer, with finish_reason and [DONE] or without.
+func readStream(body io.Reader) reply {
+	var text strings.Builder
+	s := bufio.NewScanner(body)
+	s.Buffer(nil, maxEvent)
+	for s.Scan() {
+		data, ok := bytes.CutPrefix(s.Bytes(), []byte("data:"))
+		if !ok {
+			continue
+		}
+		data = bytes.TrimSpace(data)
+		switch {
+		case string(data) == "[DONE]":
+			return reply{text: text.String(), done: true}
+		case !json.Valid(data):
+			return reply{text: text.String(), err: errBadEvent}
+		case gjson.GetBytes(data, "error").Exists():
+			return reply{text: text.String(), err: errEvent}
+		}
+		text.WriteString(gjson.GetBytes(data, "choices.0.delta.content").Str)
+	}
+	return reply{text: text.String(), err: s.Err()}
+}
+
+// explain names an error as a user would.
+func explain(err error) string {
+	var status statusError
+	var broken brokenError
+	switch {
+	case errors.As(err, &status), errors.As(err, &broken):
+		return err.Error()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "connection broke"
+	}
+	return "connection failed"
+}
+
+// String describes the outcome in a few words.
+func (o outcome) String() string {
+	at, after, took := "", "", fmt.Sprintf("%.1f s", o.took.Seconds())
+	if o.took < 100*time.Millisecond {
+		took = fmt.Sprintf("%d ms", o.took.Milliseconds())
+	}
+	if o.percent > 0 {
+		at = fmt.Sprintf(" at %d %%", o.percent)
+	}
+	if o.requests > 1 {
+		after = fmt.Sprintf(", %d requests", o.requests)
+	}
+	switch o.verdict {
+	case complete:
+		if o.requests > 1 {
+			return "complete, " + took + after
+		}
+		return "complete answer, " + took
+	case truncated:
+		return "TRUNCATED, looks complete"
+	case empty:
+		return "EMPTY, looks complete"
+	case wrong:
+		return "WRONG TEXT, looks complete"
+	case hung:
+		return fmt.Sprintf("hung%s, gave up after %.0f s", at, o.took.Seconds())
+	default:
+		return o.problem + at + after
+	}
+}
+
+// pause waits for d; false if ctx ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,121 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// Upstreams of the demo's configuration.
+const (
+	onPrimary  = "primary"
+	onBackup   = "backup"
+	onPrefills = "prefills" // declares that it continues a given beginning
+	onRefuses  = "refuses"  // nobody listens
+	onTwoKeys  = "two-keys"
+)
+
+// target is one place that serves the fault's model.
+type target struct {
+	on     string
+	script string // of package upstreamtest
+	window int    // tokens; 0 is unknown
+}
+
+// fault is one row: what goes wrong, and what was promised for it.
+type fault struct {
+	group   string // a headline above this row
+	slug    string // the model that the agent asks the gateway for
+	title   string
+	targets []target // the first one is what the agent meets straight
+	whole   bool     // not streamed
+	extra   string   // more fields of the request, each followed by a comma
+	prompt  int      // bytes of the question beyond the usual
+	// honest says that nothing can save this one: what is promised is an error.
+	honest bool
+	// variant is the text of the first answer; see upstreamtest.TextOf.
+	variant string
+}
+
+func alone(script string) []target { return []target{{on: onPrimary, script: script}} }
+
+func on(upstream, script string) []target { return []target{{on: upstream, script: script}} }
+
+// backed adds a second model that is well.
+func backed(t target) []target { return []target{t, {on: onBackup, script: "ok"}} }
+
+func withBackup(script string) []target { return backed(target{on: onPrimary, script: script}) }
+
+// faults are the rows in the order in which they are printed. The slugs look
+// like no tuning of upstreamtest and like no model that reasons.
+var faults = [...]fault{
+	{slug: "healthy", title: "none", targets: alone("ok")},
+
+	{group: "limits and outages", slug: "limited", title: "429, Retry-After: 1", targets: alone("429,retry-after=1/ok")},
+	{slug: "limited-long", title: "429, Retry-After: 1, 4 times", targets: alone("429,retry-after=1x4/ok")},
+	{slug: "failed-once", title: "500", targets: alone("500/ok")},
+	{slug: "burst", title: "503, 4 times", targets: alone("503x4/ok")},
+	{slug: "down", title: "503 for ever; fallback", targets: withBackup("503")},
+	{slug: "page", title: "502 with HTML page, 3 times", targets: alone("html,502x3/ok")},
+	{slug: "reset", title: "connection reset, 3 times", targets: alone("resetx3/ok")},
+	{slug: "refused", title: "connection refused; fallback", targets: backed(target{on: onRefuses, script: "ok"})},
+
+	{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup("hang")},
+	{slug: "silent-alone", title: "no answer, the next is well", targets: alone("hang/ok")},
+	{slug: "headers-only", title: "only headers; fallback", targets: withBackup("headers-hang")},
+	{slug: "late", title: "late first token; fallback", targets: withBackup("first=6s")},
+
+	{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone("cut=0.66/ok")},
+	{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, "cut=0.66/ok,prefill=overlap")},
+	{slug: "stalled", title: "stream stalls half-way", targets: alone("stall=0.5/ok")},
+	{slug: "clean-end", title: "ends without finish_reason", targets: alone("fin=0.66/ok")},
+	{slug: "error-event", title: "error event half-way", targets: alone("error-event=0.5/ok")},
+	{slug: "malformed", title: "one malformed event", targets: alone("malformed=0.3")},
+	{slug: "no-done", title: "no [DONE]", targets: alone("no-done")},
+	{slug: "empty", title: "empty 200", targets: alone("empty/ok")},
+	{slug: "role-only", title: "role chunk and nothing else", targets: alone("role-only/ok")},
+	{slug: "half-json", title: "half a JSON body", targets: alone("half-json/ok"), whole: true},
+	{slug: "diverges", title: "cut, then another answer", targets: alone("cut=0.66,text=A/ok,text=B"), honest: true, variant: "A"},
+
+	{group: "credentials and models", slug: "key-refused", title: "key 1 of 2 unauthorised", targets: on(onTwoKeys, "unauthorized,only-key="+keyOne)},
+	{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, "quota,only-key="+keyOne)},
+	{slug: "gone", title: "model withdrawn; fallback", targets: withBackup("gone")},
+
+	{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone("no-param=max_tokens"), extra: `"max_tokens":800,`},
+	{slug: "temperature", title: "temperature refused", targets: alone("no-param=temperature"), extra: `"temperature":0.2,`},
+	{slug: "output-limit", title: "max_tokens above the limit", targets: alone("max-out=4096"), extra: `"max_tokens":32000,`},
+	{slug: "overflow", title: "context overflow; fallback", prompt: 48_000, targets: []target{
+		{on: onPrimary, script: "ctx=8192"}, {on: onBackup, script: "ctx=128000", window: 128_000}}},
+}
+
+// straightModel is the model that the agent asks the upstream for.
+func (f *fault) straightModel() string { return "straight-" + f.slug + "@" + f.targets[0].script }
+
+// targetModel is what the gateway asks the i-th target for.
+func (f *fault) targetModel(i int) string {
+	return fmt.Sprintf("%s-%d@%s", f.slug, i+1, f.targets[i].script)
+}
+
+// answers is the name of the model whose text is the right one through the
+// gateway: the last target is the one that is well.
+func (f *fault) answers() string {
+	name, _, _ := strings.Cut(f.targetModel(len(f.targets)-1), "@")
+	return name
+}
+
+// text is the whole answer of a model to this fault's question.
+func (f *fault) text(model string) string {
+	whole := upstreamtest.TextFor(model)
+	if f.variant != "" {
+		whole = upstreamtest.TextOf(model, f.variant, len(whole))
+	}
+	return whole
+}
+
+// question is the request that the agent sends.
+func (f *fault) question(model string) string {
+	ask := "Why does the build fail?" + strings.Repeat(" And why?", f.prompt/len(" And why?"))
+	return fmt.Sprintf(`{"model":%q,"stream":%v,%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}]}`,
+		model, !f.whole, f.extra, ask)
+}

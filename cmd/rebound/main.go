@@ -1,0 +1,73 @@
+// Command rebound is an OpenAI-compatible gateway that recovers from upstream
+// failures before the client notices them.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+)
+
+// version is set by the linker.
+var version = ""
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+const usage = `Rebound is an OpenAI-compatible gateway that recovers from upstream failures
+before the client notices them.
+
+  rebound [serve] [--config FILE]   start the gateway (no file: http://127.0.0.1:8080/v1 -> api.openai.com)
+  rebound check [-v] FILE           validate a configuration
+  rebound classify [FILE|-]         tell what went wrong from error answers, one JSON object a line
+  rebound demo                      faults, straight and through the gateway, side by side
+  rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
+  rebound version
+
+The configuration reference: rebound serve --print-defaults
+`
+
+// run is main with everything handed in; it returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	name := "serve"
+	if len(args) > 0 && (args[0] == "" || args[0][0] != '-') {
+		name, args = args[0], args[1:]
+	} else if len(args) > 0 && (args[0] == "-h" || args[0] == "--help" || args[0] == "-help") {
+		name = "help"
+	} else if len(args) > 0 && args[0] == "--version" {
+		name = "version"
+	}
+	switch name {
+	case "serve":
+		return runServe(args, os.LookupEnv, stdout, stderr)
+	case "check":
+		return runCheck(args, os.LookupEnv, stdout, stderr)
+	case "classify":
+		return runClassify(args, stdin, stdout, stderr)
+	case "demo":
+		return runDemo(args, stdout, stderr)
+	case "healthcheck":
+		return runHealthcheck(args, os.LookupEnv, stderr)
+	case "version":
+		fmt.Fprintln(stdout, "rebound", buildVersion())
+		return 0
+	case "help":
+		fmt.Fprint(stdout, usage)
+		return 0
+	}
+	fmt.Fprintf(stderr, "rebound: unknown command %q\n\n%s", name, usage)
+	return 2
+}
+
+// buildVersion is the linker's, else what the module system knows.
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "dev"
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
+)
+
+// runServe starts the gateway and stops it on SIGTERM or SIGINT.
+func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("rebound serve", flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	file := fs.String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	reference := fs.Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	if fs.NArg() > 0 {
+		fmt.Fprintf(stderr, "rebound serve: unexpected argument %q\n", fs.Arg(0))
+		return 2
+	}
+	if *reference {
+		fmt.Fprint(stdout, configs.Reference())
+		return 0
+	}
+	cfg, err := loadConfig(*file, env)
+	if err != nil {
+		fmt.Fprintln(stderr, describe(err))
+		return 1
+	}
+	tuneGC(env)
+	a, err := app.New(cfg, stderr, buildVersion())
+	if err != nil {
+		fmt.Fprintln(stderr, "rebound:", err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.Watch(ctx, env, hangups(ctx))
+	}()
+	err = a.Run(ctx)
+	stop()
+	<-watched
+	if err != nil {
+		fmt.Fprintln(stderr, "rebound:", err)
+		return 1
+	}
+	return 0
+}
+
+func loadConfig(file string, env configs.Env) (*configs.Config, error) {
+	if file == "" {
+		return configs.Default(env)
+	}
+	return configs.Load(file, env)
+}
+
+// describe renders configuration problems with the lines they are about.
+func describe(err error) string {
+	var problems configs.Errors
+	if errors.As(err, &problems) {
+		return problems.Detail()
+	}
+	return "rebound: " + err.Error()
+}
+
+// tuneGC lets the heap grow to five times what lives, unless the environment
+// says otherwise: a gateway's live heap is small, and this costs a few MB for
+// a fifth of its CPU (measured; see docs/performance.md).
+func tuneGC(env configs.Env) {
+	if _, set := env("GOGC"); !set {
+		debug.SetGCPercent(400)
+	}
+}
+
+// hangups turns SIGHUP into values until ctx ends.
+func hangups(ctx context.Context) <-chan struct{} {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	out := make(chan struct{})
+	go func() {
+		defer signal.Stop(signals)
+		for {
+			select {
+			case <-signals:
+				select {
+				case out <- struct{}{}:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// runHealthcheck asks a gateway on this machine, for containers that have no other program.
+func runHealthcheck(args []string, env configs.Env, stderr io.Writer) int {
+	url := ""
+	if len(args) > 0 {
+		url = args[0]
+	} else {
+		listen, ok := env(configs.EnvListen)
+		if !ok || listen == "" {
+			listen = "127.0.0.1:8080"
+		}
+		host, port, err := net.SplitHostPort(listen)
+		if err != nil {
+			fmt.Fprintln(stderr, "rebound healthcheck:", err)
+			return 2
+		}
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			host = "127.0.0.1"
+		}
+		url = "http://" + net.JoinHostPort(host, port) + "/healthz"
+	}
+	client := http.Client{Timeout: 2 * time.Second}
+	resp, err := client.Get(url)
+	if err != nil {
+		fmt.Fprintln(stderr, "rebound healthcheck:", err)
+		return 1
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		fmt.Fprintln(stderr, "rebound healthcheck:", resp.Status)
+		return 1
+	}
+	return 0
+}

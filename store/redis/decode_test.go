@@ -1,0 +1,42 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+)
+
+// FuzzDecode: whatever a server has, reading it neither panics nor hands out
+// what is beyond the bounds, and what we write is read back.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"", "=", ":", "1:ab", "3:ab", "512:x", "-1:x", "99999999999999999999:x", "1763000000000000:x"} {
+		f.Add("name", []byte(s))
+	}
+	now := time.Now()
+	f.Fuzz(func(t *testing.T, name string, b []byte) {
+		if v, ok := slotValue(b); ok && (len(v) > store.MaxValue || !bytes.HasSuffix(b, v)) {
+			t.Errorf("slot %q", v)
+		}
+		if v := unmark(string(b)); len(v) > store.MaxValue {
+			t.Errorf("value of %d bytes", len(v))
+		}
+		if field, ok := fieldOf([]byte(name), b, now); ok && store.CheckField("b", field) != nil {
+			t.Errorf("field %v", field)
+		}
+		if store.CheckPush("k", name, b, 1) == nil {
+			if v, ok := slotValue(fmt.Appendf(nil, "%d:%s%s", len(name), name, b)); !ok || !bytes.Equal(v, b) {
+				t.Errorf("a slot comes back as %q, %v", v, ok)
+			}
+		}
+		want := store.Field{Name: name, Value: b, Until: now.Add(time.Hour)}
+		if store.CheckField("b", want) == nil {
+			got, ok := fieldOf([]byte(name), fmt.Appendf(nil, "%d:%s", micros(want.Until), b), now)
+			if !ok || got.Name != name || !bytes.Equal(got.Value, b) {
+				t.Errorf("a field comes back as %v, %v", got, ok)
+			}
+		}
+	})
+}

@@ -1,0 +1,227 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// What happened meanwhile arrives as it would have one by one.
+func TestSharedRepeats(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+		for _, k := range []string{"set", "gone", "again", "kept"} {
+			set(t, s, k, "old")
+		}
+		_, err := s.Push(ctx, "ring", "a", []byte("1"), 3, time.Hour)
+		must(t, err)
+		_, err = s.Push(ctx, "gone", "a", []byte("1"), 3, time.Hour)
+		must(t, err)
+		_, err = s.Add(ctx, "n", 5, time.Hour)
+		must(t, err)
+		for _, f := range []string{"removed", "longer", "shorter", "reset"} {
+			post(t, s, "b", f, 10, true)
+		}
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+
+		set(t, s, "set", "newer")
+		set(t, s, "set", "newest")
+		must(t, s.Set(ctx, store.Entry{Key: "short", Value: []byte("x"), TTL: time.Second}))
+		must(t, s.Delete(ctx, "gone", "again"))
+		set(t, s, "again", "new")
+		for _, v := range []string{"b", "c", "d", "c"} {
+			_, err = s.Push(ctx, "ring", v, []byte(v), 3, time.Hour)
+			must(t, err)
+		}
+		for range 3 {
+			_, err = s.Add(ctx, "n", 1, time.Hour)
+			must(t, err)
+		}
+		must(t, s.Remove(ctx, "b", "removed"))
+		must(t, s.Remove(ctx, "b", "never"))
+		post(t, s, "b", "longer", 20, true)
+		post(t, s, "b", "shorter", 5, true)
+		must(t, s.Remove(ctx, "b", "reset"))
+		post(t, s, "b", "reset", 5, true)
+		post(t, s, "b", "overwritten", 30, true)
+		post(t, s, "b", "overwritten", 5, false)
+		must(t, s.Append(ctx, "log", []byte("1"), 5))
+		must(t, s.Append(ctx, "log", []byte("2"), 5))
+		// Others were not cut off.
+		post(t, srv.Store, "b", "theirs", 10, true)
+		post(t, srv.Store, "b", "longer", 30, true)
+
+		before := time.Now()
+		time.Sleep(2 * time.Second)
+		srv.set(nil, nil, 0)
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		log.expect(t, 1, 1)
+		for k, want := range map[string]string{"set": "newest", "gone": "", "again": "new", "kept": "old", "short": ""} {
+			if got := value(t, srv.Store, k); got != want {
+				t.Errorf("%s is %q, want %q", k, got, want)
+			}
+		}
+		ring, err := srv.Store.Push(ctx, "ring", "d", []byte("d"), 3, time.Hour)
+		must(t, err)
+		if got := fmt.Sprintf("%s", ring); got != "[b c d]" {
+			t.Errorf("the ring is %s", got)
+		}
+		if n, _ := srv.Store.Add(ctx, "n", 0, time.Hour); n != 8 {
+			t.Errorf("the counter is %d, want 8", n)
+		}
+		if got, _ := srv.Store.Tail(ctx, "log", 9); fmt.Sprintf("%s", got) != "[1 2]" {
+			t.Errorf("the log is %s", got)
+		}
+		got := map[string]int{}
+		for name, f := range storetest.Fields(t, srv.Store, "b") {
+			got[name] = int(f.Until.Sub(before).Minutes())
+		}
+		want := map[string]int{"longer": 30, "shorter": 10, "reset": 5, "overwritten": 5, "theirs": 10}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("the board is %v, want %v", got, want)
+		}
+	})
+}
+
+// An Add that failed on its way may have been done, so it is not done again.
+func TestSharedAddOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+		srv.set(errDown, nil, 0)
+		n, err := s.Add(ctx, "n", 1, time.Hour)
+		if n != 1 || err != nil {
+			t.Errorf("Add = %d, %v", n, err)
+		}
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		if n, _ := srv.Store.Add(ctx, "n", 0, time.Hour); n != 0 {
+			t.Errorf("the counter is %d", n)
+		}
+	})
+}
+
+// The journal is bounded, and boards are the last to be forgotten.
+func TestSharedLongOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *store.Shared, log *lines) {
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		post(t, s, "b", "cool-down", 60, true)
+		for i := range 20_000 {
+			set(t, s, fmt.Sprint(i), "x")
+		}
+		large := strings.Repeat("x", store.MaxValue)
+		for i := range 40 {
+			set(t, s, fmt.Sprint("large", i), large)
+		}
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		if value(t, srv.Store, "large39") == "" || value(t, srv.Store, "large0") != "" || value(t, srv.Store, "0") != "" {
+			t.Error("want the newest repeated and the oldest forgotten")
+		}
+		if got := storetest.Fields(t, srv.Store, "b"); len(got) != 1 {
+			t.Errorf("the board is %v", got)
+		}
+		if line := log.all()[1]; !strings.Contains(line, "forgotten=200") {
+			t.Errorf("the line is %s", line)
+		}
+	})
+}
+
+// A write that waits to be repeated does not overwrite a later one.
+func TestSharedLaterWins(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+		old := func() {
+			set(t, s, "k", "old")
+			set(t, s, "deleted", "old")
+			post(t, s, "b", "f", 10, false)
+			post(t, s, "b", "removed", 10, false)
+			_, err := s.Push(ctx, "ring", "a", []byte("old"), 3, time.Hour)
+			must(t, err)
+		}
+		srv.set(nil, store.ErrBusy, 0)
+		old()
+		srv.set(nil, nil, 0)
+		set(t, s, "k", "new")
+		must(t, s.Delete(ctx, "deleted"))
+		post(t, s, "b", "f", 5, false)
+		must(t, s.Remove(ctx, "b", "removed"))
+		ring, err := s.Push(ctx, "ring", "a", []byte("new"), 3, time.Hour)
+		must(t, err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		fields := storetest.Fields(t, srv.Store, "b")
+		if value(t, srv.Store, "k") != "new" || value(t, srv.Store, "deleted") != "" || fmt.Sprintf("%s", ring) != "[new]" ||
+			len(fields) != 1 || time.Until(fields["f"].Until) > 5*time.Minute {
+			t.Errorf("the server has %q, %q, %s and %v", value(t, srv.Store, "k"), value(t, srv.Store, "deleted"), ring, fields)
+		}
+	})
+}
+
+// Property: whatever happens while the server is away, afterwards it has what it
+// would have if it had been there.
+func TestSharedRepeatsAnything(t *testing.T) {
+	for seed := range uint64(300) {
+		bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			oracle := memory.New(memory.Config{})
+			var history []string
+			pick := func(n int) string { return string(rune('a' + r.IntN(n))) }
+			step := func() {
+				k, sub, v := pick(2), pick(5), []byte(fmt.Sprint(r.IntN(1000)))
+				f := store.Field{Name: sub, Value: v, Until: time.Now().Add(time.Duration(1+r.IntN(50)) * time.Minute)}
+				max, delta := r.IntN(2) == 0, int64(r.IntN(9))
+				kind := r.IntN(7)
+				history = append(history, fmt.Sprint(kind, k, sub, string(v), max, delta, f.Until.Minute()))
+				for _, st := range []store.Store{s, oracle} {
+					var err error
+					switch kind {
+					case 0:
+						err = st.Set(ctx, store.Entry{Key: k, Value: v, TTL: time.Hour})
+					case 1:
+						err = st.Delete(ctx, k)
+					case 2:
+						_, err = st.Add(ctx, k, delta, time.Hour)
+					case 3, 4:
+						_, err = st.Push(ctx, k, sub, v, 3, time.Hour)
+					case 5:
+						err = st.Post(ctx, k, f, max)
+					case 6:
+						err = st.Remove(ctx, k, sub)
+					}
+					must(t, err)
+				}
+			}
+			for range 20 {
+				step()
+			}
+			srv.set(errDown, nil, 0)
+			value(t, s, "k")
+			synctest.Wait()
+			for range r.IntN(150) {
+				step()
+			}
+			srv.set(nil, nil, 0)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			for _, k := range []string{"a", "b"} {
+				state := func(st store.Store) string {
+					n, _ := st.Add(ctx, k, 0, time.Hour)
+					ring, _ := st.Push(ctx, k, "z", nil, 4, time.Hour)
+					return fmt.Sprintf("%s %d %s %v", value(t, st, k), n, ring, storetest.Fields(t, st, k))
+				}
+				if got, want := state(srv.Store), state(oracle); got != want {
+					t.Fatalf("seed %d, key %s: the server has\n%s, want\n%s after %q", seed, k, got, want, history)
+				}
+			}
+		})
+	}
+}
