@@ -121,7 +121,9 @@ func gather(v *view, class recovery.Class) *stated {
 		case n.unit == "chars":
 			s.set(n.sized(limitChars, requestedChars), n.value)
 		case n.unit == "pixels":
-			s.set(limitPixels, n.value)
+			if !n.says(strings.ReplaceAll(n.before, "at least one", ""), "minimum", "at least", "below") && !n.says(n.after, "below", "total pixels") {
+				s.set(limitPixels, n.value)
+			}
 		}
 	}
 	switch class {
@@ -135,7 +137,11 @@ func gather(v *view, class recovery.Class) *stated {
 		quotaFacts(v, numbers, s)
 	case recovery.PayloadTooLarge:
 		for _, n := range numbers {
-			if n.unit == "" && n.value >= 1000 && n.says(n.before, "less than or equal to", "maximum", "limit", "larger than max") {
+			switch {
+			case n.unit != "" || n.value < 1000:
+			case n.says(tail(n.before, 24), "actual", "got", "received", "was "):
+				s.set(requestedBytes, n.value)
+			case n.says(n.before, "less than or equal to", "maximum", "limit", "larger than max"):
 				s.set(limitBytes, n.value)
 			}
 		}
@@ -194,30 +200,50 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 		case n.follows("in the completion", "for the completion", "in the output", "output tokens", "completion tokens", "tokens for the completion",
 			"tokens in the completion", "max_tokens", "max_new_tokens", "max_completion_tokens", "tokens of output", "for completion", "new tokens"):
 			s.set(maxOutputTokens, n.value)
+		case i+1 < len(numbers) && outdoes(n.after):
+			s.set(n.usedAs(), n.value)
+		case strings.HasPrefix(n.after, " tokens > ") || strings.HasPrefix(n.after, " > ") || n.after == "/":
+			s.set(n.usedAs(), n.value)
+		case strings.HasSuffix(n.lead, "/"):
+			s.set(limitTokens, n.value)
 		case n.says(n.before, "used") && n.says(v.text, "limit"):
 			s.set(usedTokens, n.value)
 		case n.limits():
 			s.set(limitTokens, n.value)
 		case n.says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
 			s.set(maxOutputTokens, n.value)
-		case n.says(tail(n.before, 40), "request", "total", "resulted in", "will take", "contains", "got", "given", "received", "current length",
-			"token count", "prompt is too long", "prompt too long", "you sent", "n_prompt_tokens", "n_keep", "keep the first", "have", "has", "used",
-			"with ", "input", "prompt", "length", "messages", "your ", "tokens:", "conversation", "共", "当前", "实际"):
+		case n.says(tail(n.before, 40), "request", "total", "resulted in", "will take", "contains", "got", "given", "received", "prefill", "current length",
+			"token count", "prompt is too long", "prompt too long", "you sent", "n_prompt_tokens", "n_keep", "keep the first", "required", "have",
+			"has", "used",
+			"with ", "input", "prompt", "length", "messages", "your ", "sequence", "tokens:", "conversation", "共", "当前", "实际", "输入", "token数"):
 			s.set(n.usedAs(), n.value)
 		}
 	}
 }
 
+// outdoes reports that what precedes after exceeds what after goes on to name.
+func outdoes(after string) bool {
+	after = strings.TrimPrefix(strings.TrimLeft(after, " )"), "tokens ")
+	for _, w := range [...]string{"exceeds ", "exceeded the ", "exceeded this ", "exceed the ", "is greater than ", "is larger than ",
+		"is longer than "} {
+		if strings.HasPrefix(after, w) {
+			return true
+		}
+	}
+	return false
+}
+
 // usedAs tells a count of the prompt alone from a count of the whole request.
 func (n *number) usedAs() string {
 	near := tail(n.before, 48)
-	for _, whole := range []string{"token count", "keep the first", "n_keep", "request", "total", "resulted in", "will take", "is too long",
+	for _, whole := range []string{"token count", "and maximum output", "and output", "keep the first", "n_keep", "request", "total",
+		"resulted in", "will take", "is too long",
 		"too long:", "current length", "n_prompt_tokens", "messages", "conversation"} {
 		if strings.Contains(near, whole) {
 			return requestedTokens
 		}
 	}
-	for _, prompt := range []string{"prompt", "input", "given"} {
+	for _, prompt := range []string{"prompt", "input", "given", "输入"} {
 		if strings.Contains(near, prompt) {
 			return inputTokens
 		}
@@ -240,6 +266,10 @@ func outputFacts(numbers []number, s *stated) {
 		case n.value <= 1, n.lowEnd():
 		case n.inRange(), n.limits() && !n.follows(">", "exceeds"):
 			s.set(maxOutputLimit, n.value)
+			if i > 0 && strings.HasSuffix(numbers[i-1].before, "range of max_tokens should be [") {
+				// The frame in which the same server states its window.
+				s.set(limitTokens, n.value)
+			}
 		case n.says(near, "got", "provided", "you requested", "requested", "given", "received", "value of", "is too large", "too large:",
 			"you passed", "was "):
 			s.set(requestedOutput, n.value)
@@ -247,7 +277,7 @@ func outputFacts(numbers []number, s *stated) {
 			"which exceeds", ") exceeds", ") is ", ") must", "> "):
 			s.set(requestedOutput, n.value)
 		case n.limits(), n.says(near, "<=", "less than", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
-			"no more than", "no greater than", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
+			"than ", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
 			s.set(maxOutputLimit, n.value)
 		case n.says(near, "max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens"):
 			s.set(requestedOutput, n.value)
@@ -274,6 +304,9 @@ func rateFacts(v *view, numbers []number, s *stated) {
 		case n.follows("tokens per", "tokens/", "tpm", "input tokens per", "output tokens per", "prompt tokens per", "completion tokens per",
 			"tokens a "):
 			s.set(limitTokens, n.value)
+		case strings.HasSuffix(n.before, ": ") && n.says(tail(n.before, 36), "rpm", "rpd", "requests per") && !n.says(tail(n.before, 12), "current", "used",
+			"remaining"):
+			s.set(limitRequests, n.value)
 		case n.says(tail(n.before, 12), "limit", "limit:"):
 			if ofTokens {
 				s.set(limitTokens, n.value)

@@ -295,6 +295,13 @@ func textWait(text string, now time.Time) (time.Duration, bool) {
 			}
 		}
 	}
+	if i := strings.Index(text, "limit reached|"); i >= 0 && !found {
+		h := hints{now: now}
+		s := text[i+len("limit reached|"):]
+		if d, ok := h.moment(s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]); ok {
+			return d, true
+		}
+	}
 	if !found {
 		for _, word := range []string{"will reset at ", "resets at ", "reset at ", "regain access on ", "until ", "available at "} {
 			if i := strings.Index(text, word); i >= 0 {
@@ -332,12 +339,12 @@ func (h *hints) untilText(s string) (time.Duration, bool) {
 
 // resetAt returns the instant that a text names, as sent.
 func resetAt(text string) string {
-	for _, word := range []string{"reset at ", "resets at ", "将在 ", "will reset on ", "regain access on "} {
+	for _, word := range []string{"reset at ", "resets at ", "将在", "will reset on ", "regain access on "} {
 		i := strings.Index(text, word)
 		if i < 0 {
 			continue
 		}
-		s := text[i+len(word):]
+		s := strings.TrimLeft(text[i+len(word):], " ")
 		n := 0
 		for n < len(s) && n < 32 && (s[n] >= '0' && s[n] <= '9' || strings.IndexByte("-:. tz+", s[n]) >= 0) {
 			n++

@@ -51,24 +51,36 @@ func (n *number) limits() bool {
 		return true
 	}
 	// The nearest word decides: "limit of", "is longer than the context length (".
-	bound := lastOf(near, "maximum", "max_seq_len", "max_model_len", "max ", "limit", "at most", "up to", "<=", "less than", "context length",
-		"context size", "context window", "window", "n_ctx", "allowed", "longer than", "greater than", "exceeds", "exceed ", "supports", "supported",
-		"only ", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")
+	bound := lastOf(near, "maximum", "max_seq_len", "max_model_len", "max ", "max:", "limit", "at most", "up to", "<=", "than ", "context length",
+		"context of",
+		"context size", "context window", "window", "n_ctx", "allowed", "exceeds", "exceed ", "supports", "supported",
+		"only ", "can take", "truncate to", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")
 	spent := lastOf(near, "requested", "resulted in", "contains", "given", "got", "you sent", "has ", "have ", "current length", "total of",
-		"token count", "prompt is", "too long:", "keep the first", "take ", "used", "received", "n_keep", "your input", "your prompt", "your request",
+		"token count", "prompt is", "too long:", "keep the first", "required ", "will take ", "used", "received", "n_keep", "your input",
+		"your prompt", "your request", "prompt's", "the prompt", "input's",
 		"实际", "当前", "is too large:")
 	return bound >= 0 && bound > spent
 }
 
 // lowEnd reports whether the number is the lower end of such a range.
 func (n *number) lowEnd() bool {
-	return strings.HasSuffix(n.lead, "[") || strings.HasSuffix(n.lead, "between ") || strings.HasSuffix(n.lead, "from ")
+	return rangeOpens(n.lead)
+}
+
+// rangeOpens reports whether the text before a number opens a range.
+func rangeOpens(s string) bool {
+	for _, w := range [...]string{"[", "between ", "from ", "in range ", "in the range ", "范围为", "范围是"} {
+		if strings.HasSuffix(s, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // inRange reports whether the number is the upper end of "[1, 8192]" or "between 1 and 8192".
 func (n *number) inRange() bool {
 	lead := strings.TrimRight(n.lead, " ")
-	for _, sep := range [...]string{",", " and", " to", "~", "-"} {
+	for _, sep := range [...]string{",", " and", " to", "~", "-", "到", "至"} {
 		head, ok := strings.CutSuffix(lead, sep)
 		if !ok {
 			continue
@@ -77,8 +89,7 @@ func (n *number) inRange() bool {
 		if low == head {
 			continue
 		}
-		if strings.HasSuffix(low, "[") || strings.HasSuffix(low, "(") && sep == "," || strings.HasSuffix(low, "between ") || strings.HasSuffix(low,
-			"from ") {
+		if rangeOpens(low) || strings.HasSuffix(low, "(") && sep == "," {
 			return true
 		}
 	}
@@ -161,7 +172,8 @@ func scanNumbers(text string) []number {
 		switch {
 		case n.follows("byte"), n.says(tail(n.before, 40), "number of bytes"), n.says(tail(n.before, 10), "(bytes)"):
 			n.unit = "bytes"
-		case n.follows("character", "chars", "个字符"), n.says(tail(n.before, 40), "string with length", "string with maximum length",
+		case n.follows("character", "chars", "个字符"), n.says(tail(n.before, 24), "characters is"), n.says(tail(n.before, 40), "string with length",
+			"string with maximum length",
 			"number of characters", "string value length"), strings.Contains(text, "string value length ("):
 			n.unit = "chars"
 		case n.follows("pixel", "px"):
@@ -218,6 +230,15 @@ func readNumber(text string, i int) (end, value int, ok bool) {
 		}
 		break
 	}
+	// "60.000000" is what some print for a whole number.
+	if z := j + 1; j < len(text) && text[j] == '.' && strings.HasPrefix(text[z:], "00") {
+		for z < len(text) && text[z] == '0' {
+			z++
+		}
+		if z == len(text) || !isWord(text[z]) {
+			return z, value, digits <= 12
+		}
+	}
 	if j < len(text) && text[j] == 'k' && (j+1 == len(text) || !isWord(text[j+1])) {
 		return j + 1, value * 1000, digits <= 7
 	}
@@ -233,12 +254,17 @@ func allDigits(s string) bool {
 	return true
 }
 
+// ratio reports that a number follows another as in "140000/131072".
+func ratio(text string, i, j int) bool {
+	return j-i >= 4 && i >= 5 && allDigits(text[i-5:i-1])
+}
+
 // glued reports that a number is part of something longer: a name, a version,
 // a decimal, a date, a path.
 func glued(text string, i, j int) bool {
 	if i > 0 {
 		switch c := text[i-1]; {
-		case c >= 'a' && c <= 'z', c == '_', c == '-', c == '.', c == '/' && i > 1 && isWord(text[i-2]), c == '#', c == '$', c == '@',
+		case c >= 'a' && c <= 'z', c == '_', c == '-', c == '.', c == '/' && i > 1 && isWord(text[i-2]) && !ratio(text, i, j), c == '#', c == '$', c == '@',
 			c == ':' && i > 1 && isWord(text[i-2]) && text[i-2] >= '0' && text[i-2] <= '9':
 			return true
 		}

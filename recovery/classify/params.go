@@ -51,11 +51,11 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 		f.Param = v.spelt(named(v.text, class))
 	case recovery.ContextLengthExceeded:
 		// "decrease input length or 'max_tokens'": the text names what else helps.
-		if strings.Contains(v.text, "or 'max_tokens' and try again") {
+		if strings.Contains(v.text, "or 'max_tokens' and try again") || strings.Contains(v.text, "or max_tokens and try again") {
 			f.Param = "max_tokens"
 		}
 	case recovery.InvalidToolSchema:
-		if name, _, ok := strings.Cut(v.text, ": "); ok && strings.HasPrefix(name, "tools") && isParam(name) {
+		if name := toolPath(v.text); name != "" {
 			f.Param = v.spelt(name)
 		}
 	case recovery.ModelNotFound:
@@ -93,7 +93,7 @@ func isParam(s string) bool {
 		}
 	}
 	switch strings.ToLower(s) {
-	case "none", "null", "nil", "undefined", "unknown", "error":
+	case "none", "null", "nil", "undefined", "unknown", "error", "parameter", "parameters", "params", "argument", "field":
 		return false
 	}
 	return true
@@ -148,6 +148,18 @@ func extraneous(text string) []string {
 
 // pair reads "'temperature' and 'top_p' cannot both be specified".
 func pair(text string) []string {
+	for _, words := range []string{"cannot specify both ", "cannot set both ", "only one of "} {
+		if _, rest, ok := strings.Cut(text, words); ok {
+			if a := firstName(rest); isParam(a) {
+				rest = strings.TrimPrefix(strings.TrimLeft(rest, " '")[len(a):], "'")
+				for _, joint := range []string{" and ", " or "} {
+					if b, ok := strings.CutPrefix(rest, joint); ok && isParam(firstName(b)) {
+						return []string{a, firstName(b)}
+					}
+				}
+			}
+		}
+	}
 	for _, words := range []string{"cannot both be", "cannot be both", "cannot be specified together", "cannot be used together", "can't both be",
 		"are mutually exclusive", "不能同时"} {
 		head, _, ok := strings.Cut(text, words)
@@ -227,7 +239,8 @@ func named(text string, class recovery.Class) string {
 		"unrecognized parameter", "unknown field", "unknown name", "unsupported value", "unexpected keyword argument", "invalid parameter",
 		"invalid value for", "unrecognized key(s) in object", "unrecognized field", "unsupported param",
 		"unsupported field", "unsupported option", "missing required parameter", "required parameter", "missing field", "support the", "support this",
-		"supports the", "unknown argument", "the parameter", "parameter", "argument", "property", "field", "invalid", "参数",
+		"not supported on this model:", "not supported by this model:", "not supported for this model:", "not supported:", "unsupported:",
+		"supports the", "unknown argument", "the parameter", "parameter", "argument", "property", "field", "for the", "invalid", "参数",
 	} {
 		for from, tries := 0, 0; tries < 4; tries++ {
 			i := strings.Index(text[from:], lead)
@@ -238,7 +251,8 @@ func named(text string, class recovery.Class) string {
 			rest := strings.TrimLeft(text[from:], "s: ([")
 			quoted := strings.HasPrefix(rest, "'")
 			name := firstName(rest)
-			if name = strings.TrimPrefix(name, "body."); isParam(name) && (quoted || strings.ContainsAny(name,
+			last := strings.HasSuffix(lead, ":") && strings.Trim(rest[len(name):], " .'") == ""
+			if name = strings.TrimPrefix(name, "body."); isParam(name) && (quoted || last || strings.ContainsAny(name,
 				"_.[") || isKnown(name)) && !strings.HasSuffix(name, "error") {
 				return name
 			}
@@ -247,10 +261,19 @@ func named(text string, class recovery.Class) string {
 	// "model 'x' does not support thinking", "Stream must be set to true"
 	for _, lead := range []string{"does not support ", "doesn't support ", "not support "} {
 		if _, rest, ok := strings.Cut(text, lead); ok {
-			if name := firstName(rest); isKnown(name) {
+			if name := firstName(rest); isKnown(name) || strings.Contains(name, "_") {
 				return name
 			}
 		}
+	}
+	// "the incremental_output parameter of this model"
+	if head, _, ok := strings.Cut(text, " parameter "); ok {
+		if name := lastName(head); isParam(name) && (strings.Contains(name, "_") || isKnown(name)) {
+			return name
+		}
+	}
+	if _, rest, ok := strings.Cut(text, " must have "); ok && isKnown(firstName(rest)) {
+		return firstName(rest)
 	}
 	if head, _, ok := strings.Cut(text, " must be set to "); ok && isKnown(lastName(head)) {
 		return lastName(head)
@@ -259,26 +282,48 @@ func named(text string, class recovery.Class) string {
 	if strings.Contains(text, "expected 'thinking'") {
 		return "thinking"
 	}
+	// serde: "… into the target type: messages[9]: invalid type: sequence"
+	if _, rest, ok := strings.Cut(text, "into the target type: "); ok {
+		if name := firstName(rest); isParam(name) && strings.HasPrefix(rest[len(name):], ":") {
+			return name
+		}
+	}
+	// "'tools' : maximum number of items is 128"
+	if rest, ok := strings.CutPrefix(text, "'"); ok {
+		if name := firstName(rest); isParam(name) && strings.HasPrefix(strings.TrimLeft(rest[len(name):], "' "), ":") {
+			return name
+		}
+	}
 	// "'x' is not supported", "x: Extra inputs are not permitted"
 	if i := strings.IndexByte(text, ':'); i > 0 && i < 80 {
-		if name := text[:i]; isParam(name) && nameLen(name) == len(name) && !strings.Contains(name, "error") && !strings.Contains(name, "exception") {
+		if name := text[:i]; isParam(name) && nameLen(name) == len(name) && name != "status_code" && !strings.HasPrefix(text[i:], ": http ") && !strings.Contains(name, "error") && !strings.Contains(name, "exception") {
 			return name
 		}
 	}
 	for _, verb := range []string{"' is not", "' does not", "' is unsupported", "' is deprecated", "' must", "' cannot", "' are not", "' may only",
 		": unknown variant", " is not supported with this model", " is not supported on this model", " is not supported by this model"} {
 		if i := strings.Index(text, verb); i > 0 {
-			if name := lastName(text[:i]); isParam(name) && len(name) > 1 && (verb[0] == '\'' || verb[0] == ':' || strings.Contains(name,
+			name := lastName(text[:i])
+			// "response_format 'json_object' cannot": a value, after its field.
+			if field := lastName(strings.TrimSuffix(text[:i], name)); isKnown(field) {
+				return field
+			}
+			if isParam(name) && len(name) > 1 && !strings.HasSuffix(text[:i], "/"+name) && (verb[0] == '\'' || verb[0] == ':' || strings.Contains(name,
 				"_") || isKnown(name)) {
 				return name
 			}
 		}
 	}
 	if name := firstKnown(text, knownNames[:]); name != "" {
+		if name == "reasoning" && strings.Contains(text, "reasoning effort") {
+			return "reasoning_effort"
+		}
 		return name
 	}
 	if class == recovery.UnsupportedParameter {
 		switch {
+		case n0.says(text, "json output", "json mode", "json schema", "structured output", "response format"):
+			return "response_format"
 		case n0.says(text, "low, medium", "'low', 'medium'"):
 			return "reasoning_effort"
 		case n0.says(text, "role"), n0.says(text, "system message", "developer instruction"):

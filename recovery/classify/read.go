@@ -131,8 +131,10 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 	case r.IsObject():
 		v.readCounts(r)
 		v.hints.readObject(r)
-		if loc := r.Get("loc"); loc.IsArray() {
-			v.addLoc(loc)
+		for _, key := range [...]string{"loc", "path"} { // FastAPI's, Zod's
+			if path := r.Get(key); path.IsArray() {
+				v.addLoc(path)
+			}
 		}
 		// Scalars first: what an object says of itself comes before its parts.
 		r.ForEach(func(k, e gjson.Result) bool {
@@ -142,7 +144,7 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 			return v.nodes <= maxNodes
 		})
 		r.ForEach(func(k, e gjson.Result) bool {
-			if (e.IsObject() || e.IsArray()) && roleOf(k.Str) != roleSkip && k.Str != "headers" && k.Str != "loc" && k.Str != "ctx" {
+			if (e.IsObject() || e.IsArray()) && roleOf(k.Str) != roleSkip && k.Str != "headers" && k.Str != "loc" && k.Str != "path" && k.Str != "ctx" {
 				v.walk(e, k.Str, depth+1)
 			}
 			return v.nodes <= maxNodes
@@ -231,17 +233,17 @@ func (v *view) addText(s string, depth int) {
 	if s == "" || len(v.texts) >= maxLayers || depth > maxDepth {
 		return
 	}
-	if i := strings.IndexAny(s, "{["); i >= 0 && depth < maxDepth {
-		if inner, ok := embedded(s, i); ok {
+	if depth < maxDepth {
+		if start, end, inner := embedded(s); inner != "" {
 			before := len(v.texts)
-			if head := strings.TrimSpace(s[:i]); head != "" {
+			if head := strings.TrimSpace(s[:start]); head != "" {
 				v.texts = append(v.texts, clip(head, maxText/4))
 				v.prefixCodes(head)
 			}
 			v.walk(gjson.Parse(inner), "", depth+1)
 			if len(v.texts) == before {
 				v.texts = append(v.texts, clip(s, maxText/2))
-			} else if tail := strings.TrimSpace(s[i+len(inner):]); len(tail) > 3 {
+			} else if tail := strings.TrimSpace(s[end:]); len(tail) > 3 {
 				v.texts = append(v.texts, clip(tail, maxText/4))
 			}
 			return
@@ -260,16 +262,17 @@ func (v *view) addText(s string, depth int) {
 	v.prefixCodes(s)
 }
 
-// embedded finds the JSON object or array that begins at or after s[i], as in
-// `Error code: 400 - {…}` or `[provider/model] [400]: {…}`. Escaped quotes, of a
-// string that was quoted once too often, are tolerated.
-func embedded(s string, i int) (string, bool) {
-	for tries := 0; tries < 6 && i < len(s); tries++ {
-		if end := balanced(s, i); end > 0 {
-			if inner := s[i:end]; end-i > 4 && jsonDepth([]byte(inner),
-				4*maxDepth) <= 4*maxDepth && gjson.Valid(inner) && (inner[0] == '{' || gjson.Parse(inner).Get("0").IsObject()) {
-				return inner, true
-			}
+// embedded finds the JSON object, or array of objects, that a text holds, as in
+// `Error code: 400 - {…}` or `[provider/model] [400]: {…}`, and where it begins
+// and ends. What Python prints for such a value counts too.
+func embedded(s string) (start, end int, inner string) {
+	i := strings.IndexAny(s, "{[")
+	for tries := 0; tries < 6 && i >= 0 && i < len(s); tries++ {
+		if e := balanced(s, i); e-i > 4 && holdsObject(s[i:e]) {
+			return i, e, s[i:e]
+		}
+		if t, e := fromPython(s, i); e > 0 && holdsObject(t) {
+			return i, e, t
 		}
 		j := strings.IndexAny(s[i+1:], "{[")
 		if j < 0 {
@@ -277,7 +280,15 @@ func embedded(s string, i int) (string, bool) {
 		}
 		i += 1 + j
 	}
-	return "", false
+	return 0, 0, ""
+}
+
+// holdsObject reports whether s is JSON that the walk can take.
+func holdsObject(s string) bool {
+	if jsonDepth([]byte(s), 4*maxDepth) > 4*maxDepth || !gjson.Valid(s) {
+		return false
+	}
+	return s[0] == '{' || gjson.Parse(s).Get("0").IsObject()
 }
 
 // balanced returns the end of the bracketed value that begins at s[i], or 0.
@@ -324,17 +335,8 @@ func (v *view) prefixCodes(s string) {
 			v.addCode(w)
 		case len(w) > 6 && strings.ToUpper(w) == w && strings.Contains(w, "_"):
 			v.addCode(w)
-		case len(w) == 3 && (i == 0 || statusWord(words[i-1])):
+		case len(w) == 3 && (i == 0 || statusWord(words[i-1]) || i+1 < len(words) && reasonPhrase(w, words[i+1])):
 			v.addStatus(w)
-		}
-	}
-	// python's way of showing a body: {'code': 'x', 'type': 'y'}
-	for _, key := range []string{"'code': '", "'type': '"} {
-		if i := strings.Index(s, key); i >= 0 {
-			rest := s[i+len(key):]
-			if j := strings.IndexByte(rest, '\''); j > 0 && j < 60 {
-				v.addCode(rest[:j])
-			}
 		}
 	}
 }
@@ -346,6 +348,16 @@ func statusWord(w string) bool {
 		return true
 	}
 	return false
+}
+
+// reasonPhrase reports whether next begins the phrase that HTTP gives the status.
+func reasonPhrase(status, next string) bool {
+	n, err := strconv.Atoi(status)
+	if err != nil || n < 400 {
+		return false
+	}
+	phrase, _, _ := strings.Cut(http.StatusText(n), " ")
+	return strings.EqualFold(phrase, next)
 }
 
 func (v *view) addCode(s string) {
@@ -370,12 +382,12 @@ func (v *view) addStatus(s string) {
 			v.Status = n
 		}
 	case v.Status != h: // already refined
-	case h == 400 && n != 422 && n != 404, h == 500 && n != 500, h == 502 && n != 500:
+	case h == 400 && n != 422 && n != 404, h >= 500 && n < 500, h == 500 && n != 500, h == 502 && n != 500:
 		v.Status = n
 	}
 }
 
-// addLoc reads the path of one entry of a FastAPI validation list.
+// addLoc reads the path of one entry of a validation list.
 func (v *view) addLoc(loc gjson.Result) {
 	if len(v.params) >= 16 {
 		return
@@ -410,7 +422,7 @@ func (v *view) finish() {
 		if i > 0 {
 			b.WriteString(" ¦ ")
 		}
-		b.WriteString(withoutLinks(fold(t)))
+		b.WriteString(withoutTrailer(withoutLinks(fold(t))))
 		if b.Len() > maxText {
 			break
 		}
@@ -438,6 +450,28 @@ func withoutLinks(s string) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// withoutTrailer cuts what a router appends about itself to folded text: the
+// words of that are no part of the failure.
+func withoutTrailer(s string) string {
+	for _, mark := range []string{"received model group=", "available model group fallbacks=", "no fallback model group found"} {
+		if i := strings.Index(s, mark); i > 0 {
+			s = strings.TrimRight(s[:i], " .")
+		}
+	}
+	// "… (request id: 2025…)"
+	for _, mark := range []string{"request id: ", "request_id: ", "requestid: ", "trace id: ", "traceid: ", "session_id: "} {
+		i := strings.Index(s, mark)
+		if i <= 0 {
+			continue
+		}
+		if j := strings.LastIndexByte(s[:i], '('); j > 0 && i-j < 16 {
+			_, tail, _ := strings.Cut(s[j:], ")")
+			s = strings.TrimRight(s[:j], " ") + tail
+		}
+	}
+	return s
 }
 
 // has reports whether the view has one of the codes. A pattern that ends with

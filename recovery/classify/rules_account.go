@@ -52,13 +52,25 @@ func accountRules() []rule {
 			when: func(v *view) bool {
 				return !v.has([]string{"quotaexhausted", "exceededquota", "prepaid*"}) || !transient(v)
 			}},
-		{name: "quota-text", class: recovery.QuotaExhausted, any: quotaPhrases(),
+		{name: "quota-text", class: recovery.QuotaExhausted, any: quotaPhrases(), not: []string{"context window", "context length"},
 			when: func(v *view) bool { return !transient(v) && v.Status != 404 }},
 		{name: "quota-free-tier", class: recovery.QuotaExhausted, any: []string{"not available on the free tier", "requires available credits",
-			"account balance is too low", "free tier…exhausted", "limit: 0,", "limit: 0.", "limit: 0 "},
+			"account balance is too low", "free tier…exhausted", "limit: 0,", "limit: 0.", "limit: 0 ", "n't have a free", "not have a free",
+			"no free quota", "no free tier"},
 			not: []string{"per minute per"}, when: deniedForNow},
+		{name: "quota-words", class: recovery.QuotaExhausted, any: []string{"|budget|", "|credit|", "|credits|", "|balance|", "|billing|",
+			"|payment|", "|subscription|", "|funds|", "|wallet|", "|prepaid|", "spending", "|key| limit", "余额", "额度", "套餐", "订阅", "账单"},
+			also: []string{"exceed", "exhaust", "insufficient", "not enough", "deplet", "reached", "expired", "has ended", "required", "too low",
+				"used up", "negative", "no longer active", "inactive", "renew", "lapsed", "overdrawn", "不足", "用完", "用尽", "耗尽", "到期", "过期", "已达"},
+			not: []string{"budget_tokens", "budget tokens", "thinking budget", "token budget", "thinking_budget", "context", "subscription key",
+				"rate limit", "time window", "parameter", "permission", "schema"},
+			when: func(v *view) bool {
+				return !namesWindow(v.text) && !transient(v) && (v.Status == 429 || v.Status == 402 || v.Status == 403 || v.Status < 400 ||
+					v.Status == 400 && !strings.Contains(v.text, "'"))
+			}},
 		{name: "permission-iam", class: recovery.Permission, any: []string{"not authorized to perform", "model access is denied",
-			"not allowed to access", "ip address is not", "permission denied on", "does not have permission to"}},
+			"not allowed to use", "not permitted to use", "use case details have not been submitted",
+			"not allowed to access", "not authorized to access", "ip address is not", "permission denied on", "does not have permission to"}},
 		{name: "auth-code", class: recovery.Auth, codes: []string{
 			"invalid_api_key", "API_KEY_INVALID", "incorrect_api_key_error", "invalid_authentication_error", "authentication_error", "auth_error",
 			"authentication_failed", "AuthFailure*", "UNAUTHENTICATED", "unauthorized", "UnauthorizedError", "not_authenticated", "invalid_token",
@@ -85,9 +97,11 @@ func accountRules() []rule {
 			"account has been disabled", "account is disabled", "re-authenticate", "无效的令牌", "令牌已过期", "令牌状态不可用", "该令牌", "无效的api", "密钥无效", "密钥非法",
 			"身份验证", "鉴权失败", "认证失败", "未授权", "未提供令牌", "api key错误", "令牌验证", "invalid organization", "login fail", "please carry the api secret key"},
 			not: []string{"quota", "rate limit", "额度", "does not have access to model", "not have permission", "insufficient permission",
-				"context length", "model"},
+				"context length", "|model|", "scope"},
 			when: func(v *view) bool { return v.Status < 500 && v.Status != 429 }},
-		{name: "auth-text-401", class: recovery.Auth, status: []int{401}, not: []string{"quota", "balance", "credit", "额度", "余额"}},
+		{name: "auth-text-401", class: recovery.Auth, status: []int{401}, not: []string{"quota", "balance", "credit", "额度", "余额", "permission",
+			"only available to",
+			"not have access", "无权", "权限"}},
 		{name: "model-missing-code", class: recovery.ModelNotFound, codes: []string{
 			"model_not_found", "model_not_exist*", "model_decommissioned", "model_deprecated", "DeploymentNotFound", "unknown_model",
 			"model_not_supported", "model_not_available", "ModelNotOpen", "InvalidEndpointOrModelNotFound", "ModelNotFound*",
@@ -95,10 +109,12 @@ func accountRules() []rule {
 			"no_such_model", "ModelNotSupported", "model_invalid", "1211", "1221", "1222", "ModelNotReadyForPlan", "OperationNotSupported",
 			"NoSuchModel", "model_not_accessible", "model_removed", "20012", "not_found_model", "ENDPOINT_NOT_FOUND", "NOT_FOUND"},
 			when: func(v *view) bool {
-				return !strings.Contains(v.text, "data policy") && !strings.Contains(v.text, "must be verified")
+				return !strings.Contains(v.text, "data policy") && !strings.Contains(v.text, "must be verified") &&
+					!strings.Contains(v.text, "no permission")
 			}},
 		{name: "model-missing-text", class: recovery.ModelNotFound, any: []string{
-			"|model|…not found", "|model|…does not exist", "|model|…do not exist", "|model|…doesn't exist", "|model|…not exist", "no such model",
+			"|model|…not found", "|model|…does not exist", "no model named", "no model with", "no endpoints available", "no endpoint available", "未知模型",
+			"未知的模型", "模型名称…正确", "模型名称错误", "|model|…do not exist", "|model|…doesn't exist", "|model|…not exist", "no such model",
 			"no 'model_name' with this string", "unknown model", "invalid model", "not a valid model", "|model|…decommissioned",
 			"|model|…been retired", "|model|…deprecated", "|model|…discontinued", "|model|…no longer available", "|model|…no longer supported",
 			"model not supported", "|model|…is not supported", "|model|…is not available", "|model|…unavailable for", "unsupported model",
@@ -110,7 +126,7 @@ func accountRules() []rule {
 			"model isn't available", "model…is not deployed", "not a chat model", "model…marked by provider as legacy", "end of its life",
 			"model…not loaded", "no models loaded",
 			"model_not_found", "model: claude", "no deployments…for", "is not a supported model", "there are no healthy deployments", "模型不存在",
-			"无可用渠道", "模型…不存在", "模型…下线", "模型…未找到", "不支持的模型", "不支持该模型", "模型…未开通", "无权限访问该模型", "无权访问模型", "没有可用的渠道", "model is disabled",
+			"无可用渠道", "模型…不存在", "模型…下线", "模型…未找到", "不支持的模型", "不支持该模型", "模型…未开通", "无权限访问该模型", "无权访问模型", "没有可用的渠道", "model is disabled", "model disabled",
 			"model…requires…endpoint", "has not activated the model", "inference profile",
 			"model…is not permitted", "task type", "not supported by any provider", "no provider…model", "model…not enabled",
 			"supported api model names are"},
@@ -137,7 +153,7 @@ func accountRules() []rule {
 			"insufficient scope", "missing scopes", "only authorized for use with", "has not been used in project", "it is disabled",
 			"access to this model", "gated", "terms", "plan does not", "subscription does not", "not included in your plan", "upgrade to access",
 			"ip address", "not permitted to", "blocked by your organization", "allowlist", "not eligible",
-			"model access is denied", "无权", "没有权限", "权限不足", "无权限", "禁止访问", "not have the required", "only available for claude code", "only allows",
+			"model access is denied", "无权", "没有权限", "权限不足", "无权限", "禁止访问", "not have the required", "only available for", "only available to", "only allows",
 			"is not enabled for", "long context beta is not yet available"},
 			when: func(v *view) bool { return v.Status == 403 || v.Status == 401 || v.Status == 400 || v.Status == 404 }},
 	}
@@ -152,9 +168,11 @@ func quotaPhrases() []string {
 		"prepayment",
 		"requires more credits", "require more credits", "requires credits", "credits…exhausted", "credits…depleted", "credit…depleted",
 		"out of credits", "out of funds", "out of…usage", "used all available credits", "used all of your", "no usable credits", "no credits",
+		"any credits", "have no quota",
 		"no remaining credits", "credits remaining", "run out of", "ran out of", "used up your", "used up all", "has been used up",
 		"purchase…credits", "buy…credits", "add credits", "add more credits", "add funds",
-		"exceeded your current quota", "exceeded current quota", "exceeded your quota", "exceeded the quota", "quota exceeded",
+		"exceeded your current quota", "exceeded current quota", "exceeded your quota", "exceeded the quota", "exceeded its quota",
+		"quota exceeded", "reached your quota", "reached the quota", "quota reached", "key limit exceeded", "total limit",
 		"quota has been exceeded", "quota exhausted", "quota has been exhausted", "quota is exhausted", "quota is not enough", "quota limit",
 		"quota will reset", "quota…used up", "exhausted your", "exhausted…quota", "exhausted…capacity", "free allocated quota",
 		"workspace allocated quota", "allocated quota exhausted", "entitlement exhausted",
@@ -184,6 +202,10 @@ func transient(v *view) bool {
 		"arrearage", "paymentrequired", "billinghardlimitreached"}) {
 		return false
 	}
+	// OpenAI's sentence, which Google sends about windows too.
+	if strings.Contains(v.text, "exceeded your current quota") && !v.has([]string{"resourceexhausted"}) && !namesWindow(v.text) {
+		return v.endsSoon()
+	}
 	for _, money := range []string{"credit", "balance", "余额", "欠费", "充值", "recharge", "payment", "spending", "budget", "limit: 0,", "limit: 0 ",
 		"free tier of the model", "free allocated", "overdue", "top up"} {
 		if strings.Contains(v.text, money) {
@@ -193,7 +215,8 @@ func transient(v *view) bool {
 	if namesWindow(v.text) {
 		return true
 	}
-	for _, w := range [...]string{"too many requests", "try again later", "please wait", "slow down"} {
+	for _, w := range [...]string{"too many requests", "try again later", "please wait", "slow down", "resource has been exhausted",
+		"resource exhausted"} {
 		if strings.Contains(v.text, w) {
 			return true
 		}
@@ -211,7 +234,7 @@ const soon = 12 * time.Hour
 
 // endsSoon reports that the answer promises an early end of the refusal.
 func (v *view) endsSoon() bool {
-	for _, w := range [...]string{"5 hour", "5-hour", "5小时", "5 小时", "rolling", "time window", "hour window"} {
+	for _, w := range [...]string{"5 hour", "5-hour", "5小时", "rolling", "time window", "hour window"} {
 		if strings.Contains(v.text, w) {
 			return true
 		}
@@ -228,7 +251,8 @@ func (v *view) endsSoon() bool {
 
 // namesWindow reports that a text speaks of a limit per second, minute, hour or day.
 func namesWindow(text string) bool {
-	for _, w := range [...]string{"per min", "per-min", "perminute", "/min", "per second", "persecond", "per hour", "per day", "per-day", "perday",
+	for _, w := range [...]string{"per min", "per-min", "perminute", "/min", "per second", "persecond", "per hour", "per day", "per-day",
+		"perday", "每分钟", "每秒", "每小时",
 		"tokens per d", "requests per d", "rate limit", "concurren"} {
 		if strings.Contains(text, w) {
 			return true

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -17,7 +18,8 @@ func serviceRules() []rule {
 			"ServiceUnavailableException", "3505", "1305", "1312", "3040", "SystemOverload",
 			"system_busy", "server_busy", "service_busy", "upstream_busy", "model_busy"}},
 		{name: "overloaded-text", class: recovery.Overloaded, any: []string{
-			"overloaded", "overload", "at capacity", "over capacity", "out of capacity", "capacity exceeded", "capacity limit", "no capacity",
+			"overloaded", "overload", "degraded function", "at capacity", "over capacity", "out of capacity", "capacity exceeded", "capacity limit",
+			"no capacity",
 			"insufficient capacity", "lack of capacity", "capacity constraint", "capacity reached", "capacity temporarily", "enough capacity",
 			"maximum capacity", "exceeded capacity", "high demand", "heavy load", "high load", "high traffic", "high volume of requests",
 			"heavy traffic", "under load", "unusually high", "too busy",
@@ -77,16 +79,19 @@ func serviceRules() []rule {
 			"socket hang up", "broken pipe", "no healthy upstream", "no server is available", "web server is down", "origin…unreachable",
 			"unknown error", "unexpected error", "something went wrong", "fetch failed", "provider returned error", "unable to reach",
 			"cuda", "out of memory", "oom", "engine…dead", "engine core", "enginedeaderror", "worker…died", "stream disconnected", "内部错误", "服务器错误",
-			"系统错误", "服务异常", "内部服务", "网络错误", "服务器内部", "processing stream", "unexpected eof", "incomplete chunked", "backend error",
-			"exceeded resource limits", "llama runner process", "model runner has unexpectedly", "no such host"},
-			when: func(v *view) bool { return v.Status >= 500 || v.Status < 400 || v.Status == 424 }},
+			"系统错误", "服务异常", "内部异常", "unexpected failure", "内部服务", "网络错误", "服务器内部", "processing stream", "unexpected eof", "incomplete chunked",
+			"backend error",
+			"exceeded resource limits", "llama runner process", "|crashed|", "model runner has unexpectedly", "no such host"},
+			when: func(v *view) bool {
+				return v.Status >= 500 || v.Status < 400 || v.Status == 424 || strings.Contains(v.text, " crashed")
+			}},
 		{name: "invalid-request-code", class: recovery.InvalidRequest, codes: []string{"invalid_request_error", "invalid_request", "invalid_argument",
 			"INVALID_ARGUMENT", "BadRequestError", "bad_request", "ValidationException", "validation_error", "invalid_parameter*", "invalid_params",
 			"invalid_value", "missing", "missing_required_parameter", "UnprocessableEntityError", "FAILED_PRECONDITION", "invalid_prompt", "1210",
 			"1213", "1214", "1215", "2013", "20015", "array_above_max_length", "empty_array", "invalid_type", "value_error",
 			"invalid_encrypted_content", "wrong_api_format", "INVALID_REQUEST_BODY"},
 			when: func(v *view) bool {
-				return v.Status != 401 && v.Status != 403 && v.Status != 404 && v.Status != 402 && !(v.Status == 422 && v.empty) && (v.Status < 500 || v.Status == 500)
+				return v.Status != 401 && v.Status != 403 && v.Status != 404 && v.Status != 402 && v.Status != 413 && !(v.Status == 422 && v.empty) && (v.Status < 500 || v.Status == 500)
 			}},
 	}
 }

@@ -12,15 +12,19 @@ func sizeRules() []rule {
 	return []rule{
 		{name: "throttled-tokens", class: recovery.RateLimit, any: []string{"too many tokens, please wait", "too many tokens per", "throttl",
 			"too many tokens processed", "tokens per minute", "tokens per min", "tokens per day", "tokens per hour", "tokens per second", "|tpm|",
-			"|rpm|", "|tpd|", "|rpd|", "per minute", "per-minute", "/min|",
+			"|rpm|", "|tpd|", "|rpd|", "per minute", "per-minute", "/min|", "每分钟", "每秒",
 			"rate limit", "rate-limit", "ratelimit", "too many requests", "requests per", "slow down", "rate increased too quickly",
 			"quota exceeded for", "too many concurrent", "concurrency"},
-			not: []string{"maximum context", "context length", "context window", "per request", "context_length", "prompt is too long"},
+			not: []string{"maximum context", "context length", "context window", "per request", "context_length", "prompt is too long",
+				"overloaded", "is busy", "too busy"},
 			when: func(v *view) bool {
-				return v.Status == 429 || v.Status == 413 || v.Status < 429 && !v.has([]string{"contextlengthexceeded"})
+				return !v.has([]string{"engineoverloaded", "overloaded", "serveroverloaded", "serverisoverloaded"}) &&
+					(v.Status == 429 || v.Status == 413 || v.Status < 429 && !v.has([]string{"contextlengthexceeded"}))
 			}},
+		{name: "throttled-code", class: recovery.RateLimit, codes: []string{"1039"}, not: []string{"exceed", "context"}},
 		{name: "payload-code", class: recovery.PayloadTooLarge, codes: []string{"request_too_large", "payload_too_large", "entity_too_large",
-			"request_entity_too_large", "RequestEntityTooLargeException", "body_too_large", "content_too_large", "string_above_max_length",
+			"request_entity_too_large", "RequestEntityTooLargeException", "body_too_large", "content_too_large", "characters_too_long",
+			"string_above_max_length",
 			"FUNCTION_PAYLOAD_TOO_LARGE"}, not: []string{"token"},
 			when: func(v *view) bool { return !v.has([]string{"stringabovemaxlength"}) || longContent(v) }},
 		{name: "max-output-code", class: recovery.MaxOutputExceeded, codes: []string{"max_tokens_exceeded", "max_output_tokens_exceeded",
@@ -28,15 +32,16 @@ func sizeRules() []rule {
 		{name: "max-output", class: recovery.MaxOutputExceeded, any: []string{"max_tokens", "max_completion_tokens", "max_output_tokens",
 			"maxoutputtokens", "max_new_tokens", "maxtokens", "max tokens", "maximum tokens", "max_tokens_to_sample", "max_completion_tokens_limit",
 			"output tokens", "completion tokens", "num_predict", "max output tokens", "max completion tokens", "最大输出", "最大token", "output length"},
-			also: []string{"too large", "less than or equal", "<=|", "≤", "at most", "maximum allowed number of output", "valid range", "range of",
+			also: []string{"too large", "less than or equal", "<=|", "≤", "at most", "maximum allowed", "valid range", "range of",
 				"range is", "range:", "supported range", "not exceed", "cannot exceed", "can't exceed", "exceeds", "exceeded", "above max",
 				"above the max", "no more than", "no greater than", "must be less than", "should be less than", "lower than", "must be between",
 				"should be between", "between 1 and", "must be in", "should be in", "in the range", "greater than the max", "is greater than",
 				"larger than", "is over", "max allowed", "maximum value", "upper limit", "out of range", "is limited to", "maximum is", "max is",
-				"limit is", "expected a value <=", "outside", "超过", "不能大于", "应在", "范围", "[1,", "higher than"},
+				"limit is", "allowed limit", "more than", "expected a value <=", "outside", "超过", "不能大于", "应在", "范围", "[1,", "higher than"},
 			not: []string{"maximum context length", "context limit", "context size", "maximum model length", "max_model_len", "'inputs' tokens",
 				"input tokens", "input messages", "prompt", "input length", "total token", "number of tokens in", "tokens in request",
-				"context window of", "context window exceed", "exceed context", "exceed the context", "exceeds the context", "exceeds model context",
+				"context window of", "context window limit", "context window exceed", "exceed context", "exceed the context", "exceeds the context",
+				"exceeds model context",
 				"exceeds context", "context length", "messages", "budget_tokens", "budget tokens", "per minute", "thinking budget", "credits",
 				"must be at least", "greater than 'thinking", "was reached", "higher max_tokens", "max_model_length", "sequence length",
 				"input token", "per request", "input text", "total context", "上下文", "输入", "request exceeds the maximum size",
@@ -53,22 +58,28 @@ func sizeRules() []rule {
 			not: []string{"context window too small", "context window is too small", "minimum is", "must be at least 1024", "image dimensions",
 				"is temporarily reduced", "per minute", "long context beta", "tool_call_id", "'user'", "'id'", "array too long",
 				"expected a string with maximum length", "extra usage is required", "too small"}},
-		{name: "context-words", class: recovery.ContextLengthExceeded, any: []string{"|tokens|", "|token|", "token length", "token count"},
-			also: []string{"exceed", "too many", "too long", "too large", "over the limit", "larger than", "more than", "maximum allowed"},
-			not: []string{"per min", "per day", "per hour", "per second", "rate", "quota", "balance", "budget", "credit", "api token",
-				"access token", "bearer", "auth", "expired", "invalid token", "max_tokens", "max_completion_tokens", "max_output_tokens",
-				"maxoutputtokens", "output token", "completion token", "max_new_tokens", "stop token", "logprob", "image", "wait", "throttl",
-				"token_", "invalid api"},
-			when: func(v *view) bool {
-				return v.Status == 400 || v.Status == 413 || v.Status == 422 || v.Status == 500 || v.Status < 400
-			}},
+		{name: "context-words", class: recovery.ContextLengthExceeded, any: []string{"|tokens|", "|token|", "token length", "token count",
+			"context window", "context length", "context size", "上下文"},
+			also: []string{"exceed", "too many", "too long", "too large", "too big", "over the limit", "over the model", "larger than", "more than",
+				"longer than", "greater than", "maximum allowed", "not fit", "surpass", "overflow", "is full", "window full", "超", "过长", "过大", "已满"},
+			not: notTokens(), when: sized},
+		// The words for "too much" are many; two numbers of which the amount is
+		// the larger need none.
+		{name: "context-numbers", class: recovery.ContextLengthExceeded, any: []string{"|tokens|", "|token|", "|input_tokens|", "|prompt_tokens|"},
+			not: notTokens(), when: func(v *view) bool { return sized(v) && outgrown(v) }},
+		{name: "context-prose", class: recovery.ContextLengthExceeded, any: []string{"|prompt|", "|conversation|", "|input|",
+			"chat history", "|history|", "提示词", "对话", "输入", "消息", "会话", "请求内容"},
+			also: []string{"|is too long", "|are too long", "|is too large for", "|are too large for", "|is too big for", "not fit", "过长", "太长", "长度超",
+				"超出长度", "超长", "超过长度"},
+			not: append(notTokens(), "character", "string", "array", "byte", "字符", "|id|", "name", "tool", "mb|", "kb|", "items"), when: sized},
 		{name: "context-long-tier", class: recovery.ContextLengthExceeded, any: []string{"required for long context requests",
 			"long context requests over", "extra usage is required for long context"}},
 		{name: "context-overflow-negative", class: recovery.ContextLengthExceeded, any: []string{"max_tokens must be at least 1, got -",
 			"max_completion_tokens must be at least 1, got -", "max_tokens must be at least 0, got -"}},
 		{name: "payload-text", class: recovery.PayloadTooLarge, any: []string{"request entity too large", "payload too large", "content too large",
 			"request body too large", "body is too large", "body too large", "request too large", "request size exceeds",
-			"request payload size exceeds", "request exceeds the maximum size", "exceeds the maximum size", "maximum allowed number of bytes",
+			"request payload size exceeds", "request exceeds the maximum size", "exceeds the maximum size", "exceeds the maximum allowed size",
+			"maximum allowed number of bytes",
 			"number of bytes", "entity too large",
 			"payload size", "request size limit", "body size limit", "length limit exceeded", "exceeded max body", "message larger than max",
 			"content length exceeds", "maximum allowed content length", "max content length", "body size exceeds", "requestsize(",
@@ -78,10 +89,33 @@ func sizeRules() []rule {
 	}
 }
 
+// notTokens are the words that make tokens, and windows, those of something else:
+// of a rate, of money, of a login, of the output, of an image.
+func notTokens() []string {
+	return []string{"per min", "per day", "per hour", "per second", "|rate|", "rate limit", "quota", "balance", "budget", "credit", "api token",
+		"access token", "bearer", "auth", "expired", "invalid token", "max_tokens", "max_completion_tokens", "max_output_tokens",
+		"maxoutputtokens", "output token", "completion token", "max_new_tokens", "stop token", "logprob", "image", "wait", "throttl",
+		"token_", "invalid api", "too small", "at least", "每分钟", "每秒", "额度", "频率", "并发", "限流", "图片", "令牌"}
+}
+
+// sized reports a status with which a refusal for size comes.
+func sized(v *view) bool {
+	return v.Status == 400 || v.Status == 413 || v.Status == 422 || v.Status == 500 || v.Status < 400
+}
+
+// outgrown reports that the text states an amount of tokens and a smaller limit.
+func outgrown(v *view) bool {
+	s := &stated{numbers: make(map[string]int)}
+	sizeFacts(v, scanNumbers(v.text), s)
+	limit := s.numbers[limitTokens]
+	return limit > 0 && max(s.numbers[requestedTokens], s.numbers[inputTokens]) > limit
+}
+
 // contextPhrases are the wordings of "the input does not fit the window".
 func contextPhrases() []string {
 	return []string{
-		"maximum context length", "max context length", "maximum context limit", "maximum context size", "maximum context window",
+		"maximum context length", "max length exceeded", "cannot truncate to", "max context length", "maximum context limit", "maximum context size",
+		"maximum context window",
 		"context length exceeded", "context length is only", "context length of", "context_length_exceeded", "context length limit",
 		"model's context length", "the context length", "model context length", "exceeds the context", "exceed the context",
 		"exceeded the context", "exceeds context", "exceed context", "exceeding the context", "exceeds model context", "exceeds model's context",
@@ -114,7 +148,7 @@ func contextPhrases() []string {
 		"too long for the model", "too long for this model", "too large for model", "too large for this model", "input data length",
 		"range of input length",
 		"middle-out", "context shift", "上下文…超", "上下文…过长", "超…上下文", "上下文长度", "上下文过长", "上下文超", "压缩上下文", "超过最大长度", "最大长度", "输入过长", "输入…过长", "输入长度",
-		"超过模型", "超出模型", "prompt 超长", "prompt超长", "提示词过长", "token数…超", "tokens…超", "超…token", "输入…超", "超长", "最大token",
+		"超过模型", "超出模型", "prompt超长", "提示词过长", "token数…超", "tokens…超", "超…token", "输入…超", "超长", "最大token",
 	}
 }
 

@@ -21,11 +21,12 @@ const layerMark = '¦'
 
 // fold prepares text for matching: lower case, every kind of quote a straight
 // single one, full-width punctuation plain, white space and escape sequences
-// one space each.
+// one space each, and none beside Chinese, which some write with and some
+// without.
 func fold(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
-	space := false
+	space, wide := false, false
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == '\\' && i+1 < len(s) { // an escape that survived one decoding
@@ -67,10 +68,11 @@ func fold(s string) string {
 			space = b.Len() > 0
 			continue
 		}
-		if space {
+		han := unicode.Is(unicode.Han, r)
+		if space && !wide && !han {
 			b.WriteByte(' ')
-			space = false
 		}
+		space, wide = false, han
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return b.String()
