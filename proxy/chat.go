@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -64,6 +65,10 @@ func (s *Server) chat(c echo.Context) error {
 	send.header["Accept-Encoding"] = []string{"identity"} // answers are read here
 
 	failure, err := core.Engine.Run(req.Context(), x, send)
+	if failure == nil && err == nil && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean() {
+		// One attempt, and it has ended: nobody reads the request's bytes any more.
+		defer recycle(raw)
+	}
 	return s.finish(c, core, send, failure, err)
 }
 
@@ -91,27 +96,39 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		return nil
 	case errors.Is(err, recovery.ErrNoTarget):
 		ev.Status = http.StatusNotFound
-		return failf(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
+		return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
 	case f == nil:
 		ev.Status, ev.Cause = http.StatusInternalServerError, err.Error()
-		return failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
+		return reported(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
 	}
 	ev.Target, ev.Class, ev.Rule = f.Target, f.Class(), f.Rule
 	if f.Err != nil {
 		ev.Cause = f.Err.Error()
 	}
-	r := core.final(f, x.Mode != recovery.ModeAct)
+	r := core.final(f, x)
 	ev.Status = r.status
 	if sink.Committed() {
 		// Too late for a status: an error event, and then no clean end.
 		if x.Streaming && x.Mode == recovery.ModeAct {
 			_ = sink.Write(stream.Piece{Bytes: stream.ErrorEvent(r.body)})
+			pause(c.Request().Context(), beforeBreak)
 		}
 		panic(http.ErrAbortHandler)
 	}
 	send.decorate(r.header, f.Target)
 	_ = sink.Whole(r.status, r.header, r.body)
 	return nil
+}
+
+// beforeBreak is between an error event and the end of the connection: some
+// clients lose what they have not yet read when it breaks.
+const beforeBreak = 200 * time.Millisecond
+
+// reported is failf for what the request's own event tells.
+func reported(status int, code, format string, args ...any) *Error {
+	e := failf(status, code, format, args...)
+	e.reported = true
+	return e
 }
 
 // statusClientGone is nginx's status for a client that left; it is only logged.
@@ -137,8 +154,12 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
 		x.ClientRetry = n
 	}
-	if secs, err := strconv.ParseFloat(req.Header.Get("X-Stainless-Timeout"), 64); err == nil && secs > 0 && secs < 86400 {
-		x.Patience = time.Duration(secs * float64(time.Second))
+	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
+		if v := req.Header.Get(name); v != "" && x.Patience == 0 {
+			if secs, err := strconv.ParseFloat(v, 64); err == nil && secs > 0 && secs < 86400 {
+				x.Patience = time.Duration(secs * float64(time.Second))
+			}
+		}
 	}
 	if who.passes {
 		x.Credential = label(who.credential)
@@ -157,8 +178,21 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	return x, nil
 }
 
-// readBody reads a request body within its limits. It is left to the
-// collector, not pooled: an attempt that lost may still be sending it.
+// bodies are buffers of requests that were answered at the first attempt. All
+// others are left to the collector: an attempt that lost may still be sending.
+var bodies sync.Pool
+
+// keepBody is the capacity above which a buffer is left to the collector.
+const keepBody = 1 << 20
+
+func recycle(b []byte) {
+	if cap(b) <= keepBody {
+		b = b[:0]
+		bodies.Put(&b)
+	}
+}
+
+// readBody reads a request body within its limits.
 func readBody(c echo.Context, lim LimitsConfig) ([]byte, error) {
 	req := c.Request()
 	if enc := req.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
@@ -190,7 +224,12 @@ func (p *pacedReader) readAll(announced, limit int64) ([]byte, error) {
 	if announced < 0 {
 		announced = 4 << 10
 	}
-	b := make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
+	var b []byte
+	if p, ok := bodies.Get().(*[]byte); ok && int64(cap(*p)) > announced {
+		b = *p
+	} else {
+		b = make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
+	}
 	for int64(len(b)) <= limit {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]

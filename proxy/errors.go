@@ -23,6 +23,8 @@ type Error struct {
 	Code    string
 	Message string
 	Header  http.Header // more headers, may be nil
+
+	reported bool // an event tells of it already
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -67,8 +69,9 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
 }
 
-// onError is echo's error handler: whatever a handler returns becomes an envelope.
-func onError(err error, c echo.Context) {
+// onError is echo's error handler: whatever a handler returns becomes an
+// envelope, and an event if it is not told yet.
+func (s *Server) onError(err error, c echo.Context) {
 	if c.Response().Committed {
 		return
 	}
@@ -88,7 +91,10 @@ func onError(err error, c echo.Context) {
 	default:
 		own = failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
 	}
-	_ = own.respond(c)
+	if !own.reported && own.Code != "not_ready" && own.Code != "unknown_path" && own.Code != "method_not_allowed" {
+		s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Status: own.Status, Rule: own.Code, Cause: own.Message})
+	}
+	_ = own.respond(c) // the client may have left
 }
 
 // printable bounds what is quoted of a request.
@@ -126,15 +132,15 @@ type reply struct {
 
 // final turns the last failure into a reply: the upstream's real error, in
 // OpenAI's shape byte for byte, in any other shape wrapped with its wording kept.
-func (k *Core) final(f *recovery.Failure, plain bool) reply {
+func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 	r := reply{status: f.Status, header: http.Header{}, body: f.Body}
 	for name, v := range f.Header {
 		if name != "Content-Length" && name != "Content-Encoding" {
 			r.header[name] = v
 		}
 	}
-	if plain && f.Status != 0 {
-		return r
+	if x.Mode != recovery.ModeAct && f.Status != 0 {
+		return r // a plain proxy's answer
 	}
 	up := k.Upstreams[f.Target.Upstream]
 	if r.status < 400 {
@@ -151,7 +157,8 @@ func (k *Core) final(f *recovery.Failure, plain bool) reply {
 	case up != nil && up.OwnKeys() && (f.Class() == recovery.Auth || f.Class() == recovery.Permission || r.status == 401 || r.status == 402 || r.status == 403):
 		// The client has no part in this credential and must not be told to change its own.
 		r.status, r.header = http.StatusBadGateway, http.Header{}
-		r.body = encode(fmt.Sprintf("The upstream %q refused the gateway's own credential (%s). The operator has to look at that key.", f.Target.Upstream, class), "rebound_error", "", "upstream_credentials")
+		e := upstreamCredentials(f.Target.Upstream)
+		r.body = encode(e.Message, "rebound_error", "", e.Code)
 	case openAIShaped(r.body):
 	case strings.TrimSpace(f.Signal.Message) != "":
 		kind := f.Signal.Type
@@ -174,10 +181,16 @@ func (k *Core) final(f *recovery.Failure, plain bool) reply {
 		}
 		r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	}
-	if f.Spec != nil && retriedBySDKs(r.status) && hopeless(f) && r.header.Get("X-Should-Retry") == "" {
+	spent := x.Tried() >= k.Engine.Config.Attempts
+	if f.Spec != nil && retriedBySDKs(r.status) && (spent || hopeless(f)) && r.header.Get("X-Should-Retry") == "" {
 		r.header.Set("X-Should-Retry", "false")
 	}
 	return r
+}
+
+// upstreamCredentials is the error for a refusal of the gateway's own key.
+func upstreamCredentials(upstream string) *Error {
+	return reported(http.StatusBadGateway, "upstream_credentials", "The upstream %q refused the gateway's own credential. The operator has to look at that key.", upstream)
 }
 
 // defaultRetryAfter is told to clients where the upstream gave no hint.

@@ -69,15 +69,15 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		retryAfter  bool
 		noRetry     bool
 	}{
-		{"limited", "rate_limit_exceeded", 429, 6, true, false},
+		{"limited", "rate_limit_exceeded", 429, 6, true, true},
 		{"limited-long", "rate_limit_exceeded", 429, 1, true, false},
 		{"overflow", "context_length_exceeded", 400, 1, false, false},
-		{"down", "", 503, 6, false, false},
-		{"html", "", 502, 6, false, false},
+		{"down", "", 503, 6, false, true},
+		{"html", "", 502, 6, false, true},
 		{"quota", "insufficient_quota", 429, 1, true, true},
 		{"bad", "weird", 400, 1, false, false},
 		{"auth", "invalid_api_key", 401, 1, false, false},
-		{"dead", "server_error", 502, 0, false, false},
+		{"dead", "server_error", 502, 0, false, true},
 		{"own-key", "upstream_credentials", 502, 2, false, true},
 		{"filtered", "", 400, 1, false, false},
 	}

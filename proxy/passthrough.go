@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,13 +46,28 @@ func (s *Server) passthrough(c echo.Context) error {
 	}
 	s.meter.Begin()
 	defer s.meter.End()
+	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Model: targets[0].Model, Target: targets[0].Target, Attempt: 1, Mode: recovery.ModeOff}
+	started := time.Now()
+	defer func() {
+		ev.Time = time.Now()
+		ev.Duration = ev.Time.Sub(started)
+		core.Observer.Observe(ev)
+	}()
 	resp, err := core.forward(req.Context(), targets, up)
 	if err != nil {
 		if req.Context().Err() != nil {
+			ev.Status = statusClientGone
 			return nil
 		}
-		return &Error{Status: http.StatusBadGateway, Code: "upstream_unreachable",
+		ev.Status, ev.Cause = http.StatusBadGateway, err.Error()
+		return &Error{reported: true, Status: http.StatusBadGateway, Code: "upstream_unreachable",
 			Message: "The upstream could not be reached. Nothing came back from it."}
+	}
+	ev.Status = resp.StatusCode
+	if own := core.Upstreams[targets[0].Upstream].OwnKeys(); own && (resp.StatusCode == 401 || resp.StatusCode == 402 || resp.StatusCode == 403) {
+		_ = resp.Body.Close()
+		ev.Status = http.StatusBadGateway
+		return upstreamCredentials(targets[0].Upstream)
 	}
 	upstream.Returnable(resp.Header)
 	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
@@ -87,15 +103,22 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 	if who.passes {
 		credential = label(who.credential)
 	}
-	if model == "" || !k.Router.Mapped(model) {
-		u := k.Upstreams[k.Fallback]
-		t := recovery.Target{Upstream: k.Fallback, Model: model}
-		if cfg := u.Config(); len(cfg.Keys) > 0 {
-			t.Key = cfg.Keys[0].Name
+	return k.readyFirst(k.Router.Candidates(model, credential, 0)), nil
+}
+
+// readyFirst moves what may be asked now before the rest.
+func (k *Core) readyFirst(list []recovery.Choice) []recovery.Choice {
+	slices.SortStableFunc(list, func(a, b recovery.Choice) int {
+		ra, rb := k.Engine.Health.Check(a.Target).Ready, k.Engine.Health.Check(b.Target).Ready
+		switch {
+		case ra && !rb:
+			return -1
+		case rb && !ra:
+			return 1
 		}
-		return []recovery.Choice{{Candidate: recovery.Candidate{Target: t}}}, nil
-	}
-	return k.Router.Candidates(model, credential, 0), nil
+		return 0
+	})
+	return list
 }
 
 // forward makes the request; a target that cannot be reached passes it to the next.
@@ -157,10 +180,8 @@ func (s *Server) models(c echo.Context) error {
 		delete(header, who.header)
 	}
 	header["Accept-Encoding"] = []string{"identity"}
-	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header}
-	if cfg := core.Upstreams[core.Fallback].Config(); len(cfg.Keys) > 0 {
-		r.Key = cfg.Keys[0].Name
-	}
+	t := core.readyFirst(core.Router.Candidates("", "", 0))[0]
+	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Key: t.Key}
 	ctx, cancel := context.WithTimeout(req.Context(), 10*time.Second)
 	defer cancel()
 	if resp, err := core.Upstreams[core.Fallback].Do(ctx, r); err == nil {

@@ -41,7 +41,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	s.core.Store(core)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.HTTPErrorHandler = onError
+	e.HTTPErrorHandler = s.onError
 	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
 	s.echo = e
 
@@ -70,7 +70,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 		ReadHeaderTimeout: lim.HeadTimeout,
 		IdleTimeout:       lim.IdleTimeout,
 		MaxHeaderBytes:    lim.Headers,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 	return s

@@ -174,7 +174,6 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		}
 		if i, ok := r.elsewhere(choice); ok && a.Resume == nil {
 			choice, resend, strategy = i, false, "move"
-			x.act(strategy)
 			continue
 		}
 		wait := max(time.Until(st.Until), time.Millisecond)
@@ -217,6 +216,7 @@ func (r *run) start(ctx context.Context, rc *racer, resume *Resume) *Failure {
 	c := &x.Candidates[rc.choice]
 	c.Tries++
 	rc.started = time.Now()
+	x.act(rc.strategy)
 	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
 	body, edited, err := r.build(c, resume)
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: resume,
@@ -258,11 +258,10 @@ func (r *run) alternative(silent *racer, resume *Resume) *racer {
 	}
 	x.extra++
 	x.Candidates[silent.choice].Silent = ok
-	x.act("parallel")
 	ev := r.event(EventRecoveryAttempt, nil)
-	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, "parallel"
+	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, StrategyParallel
 	r.Observer.Observe(ev)
-	return &racer{choice: choice, ticket: ticket, strategy: "parallel", parallel: true}
+	return &racer{choice: choice, ticket: ticket, strategy: StrategyParallel, parallel: true}
 }
 
 // supersede ends the attempts that lost against winner.
@@ -355,7 +354,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 func (r *run) settle(rc *racer, f *Failure) {
 	x := r.x
 	c := &x.Candidates[rc.choice]
-	f.Target, f.Attempt = c.Target, rc.attempt.Number
+	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
 	rc.ticket.Place.Done(rc.ticket, Outcome{Failure: f, Client: c.Client})
 	r.record(rc, f.Class())
@@ -364,6 +363,10 @@ func (r *run) settle(rc *racer, f *Failure) {
 	switch f.Class() {
 	case Auth, QuotaExhausted, Permission:
 		c.Excluded = true
+	case ContextLengthExceeded:
+		// Neither this one again, nor one that is known to hold no more.
+		limit := max(f.Facts.LimitTokens, c.Window)
+		x.exclude(func(o *Choice) bool { return o.Target == c.Target || o.Window > 0 && o.Window <= limit })
 	case ModelNotFound:
 		x.exclude(func(o *Choice) bool { return o.Upstream == c.Upstream && o.Model == c.Model })
 	case Timeout:

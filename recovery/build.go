@@ -24,6 +24,9 @@ func (r *run) build(c *Choice, resume *Resume) (body []byte, edited bool, err er
 			edited = apply(b, e, ed) || edited
 		}
 	}
+	if edited && len(c.Edits) == 0 {
+		r.x.act("learned") // an earlier request found out what this target refuses
+	}
 	if prefill {
 		e.Continue(resume.Sent, string(c.Prefill))
 		edited = true

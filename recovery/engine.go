@@ -219,8 +219,12 @@ func (r *run) plan(f *Failure) (Action, bool) {
 		x.deadline = time.Now().Add(r.patience)
 	}
 	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64}
-	if x.Mode != ModeAct {
+	switch x.Mode {
+	case ModeAct:
+	case ModeObserve:
 		r.observe(s, f)
+		return Action{}, false
+	default:
 		return Action{}, false
 	}
 	if len(x.Attempts) >= r.Config.Attempts {
@@ -240,7 +244,28 @@ func (r *run) plan(f *Failure) (Action, bool) {
 			return a, true
 		}
 	}
+	if a, ok := r.original(s, f); ok {
+		r.take(a, f)
+		return a, true
+	}
 	return Action{}, false
+}
+
+// StrategyOriginal and StrategyParallel are the engine's own: the client's own
+// bytes where a target refused what was made of them, and a second attempt
+// beside a silent one.
+const (
+	StrategyOriginal = "original"
+	StrategyParallel = "parallel"
+)
+
+// original goes back to the client's bytes when an edited request was refused
+// for a reason that no strategy helps against: the edit may be the reason.
+func (r *run) original(s *Situation, f *Failure) (Action, bool) {
+	if r.x.plain || !f.Edited || f.Spec.Scope != ScopeRequest || f.Released > ReleasedNothing {
+		return Action{}, false
+	}
+	return Action{Strategy: StrategyOriginal, Target: s.Current(f), Plain: true}, true
 }
 
 // observe records what act mode would have done.
@@ -268,7 +293,7 @@ func (r *run) take(a Action, f *Failure) {
 		c.Edits = append(c.Edits, a.Edits...)
 	}
 	if a.Plain {
-		x.plain = true
+		x.plain, c.Edits = true, nil
 		r.Knowledge.Forget(f.Target)
 	}
 	if a.Wait > 0 && !a.Resend {
@@ -277,7 +302,6 @@ func (r *run) take(a Action, f *Failure) {
 	if a.Resume != nil {
 		x.extra++
 	}
-	x.act(a.Strategy)
 	ev := r.event(EventRecoveryAttempt, f)
 	ev.Strategy, ev.Wait = a.Strategy, a.Wait
 	r.Observer.Observe(ev)

@@ -89,6 +89,9 @@ func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answere
 
 // act notes an action for the response header, once.
 func (x *Exchange) act(name string) {
+	if name == "" {
+		return
+	}
 	for _, a := range x.actions {
 		if a == name {
 			return

@@ -101,7 +101,8 @@ const (
 type Failure struct {
 	Diagnosis
 	Target   Target
-	Attempt  int // 1 for the first
+	Attempt  int  // 1 for the first
+	Edited   bool // what was refused was not the client's own bytes
 	Released Released
 	Sent     string // the text that has reached the client
 	Stalled  bool   // the stream stopped instead of breaking

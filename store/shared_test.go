@@ -94,7 +94,7 @@ func TestSharedGoesAndComesBack(t *testing.T) {
 		if got := storetest.Fields(t, srv.Store, "b"); len(got) != 3 {
 			t.Errorf("the server's board is %v, want what was posted meanwhile too", got)
 		}
-		if line := log.all()[1]; !strings.Contains(line, "away=30m0.") || !strings.Contains(line, "repeated=102") {
+		if line := log.all()[1]; !strings.Contains(line, "away_ms=1800") || !strings.Contains(line, "repeated=102") {
 			t.Errorf("the line is %s", line)
 		}
 	})

@@ -108,7 +108,7 @@ func (s *Shared) look() time.Duration {
 	s.mu.Unlock()
 	w.back, w.failures = time.Now(), 0
 	s.log.LogAttrs(context.Background(), slog.LevelInfo, "store is back, state is shared again",
-		slog.Duration("away", w.back.Sub(w.left).Round(time.Millisecond)),
+		slog.Int64("away_ms", w.back.Sub(w.left).Milliseconds()),
 		slog.Int("repeated", n), slog.Int("forgotten", forgotten))
 	return 0
 }

@@ -76,7 +76,7 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	for {
 		ev, err := a.r.Next()
 		if err != nil {
-			if a.finished() && !a.first.IsZero() {
+			if a.complete(err) && !a.first.IsZero() {
 				return a, nil
 			}
 			if errors.Is(err, io.EOF) {
@@ -102,7 +102,7 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		case ended && a.first.IsZero():
 			return nil, &Broken{Empty: true, Err: ErrEnded}
 		}
-		if d.Kind == KindDone && !a.finished() {
+		if d.Kind == KindDone && !a.complete(io.EOF) {
 			return nil, &Broken{Err: ErrEnded}
 		}
 		if d.Kind == KindDone || !buffer && !a.first.IsZero() {
@@ -111,7 +111,14 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	}
 }
 
+// finished reports whether every choice has ended.
 func (a *Answer) finished() bool { return a.finishes >= max(1, a.o.Choices) }
+
+// complete reports whether a stream that ended with err is whole. An upstream
+// that ends properly may give fewer choices than were asked for.
+func (a *Answer) complete(err error) bool {
+	return a.finished() || a.finishes > 0 && errors.Is(err, io.EOF)
+}
 
 func (a *Answer) hold(p Piece) {
 	a.held.Bytes = append(a.held.Bytes, p.Bytes...)

@@ -48,9 +48,13 @@ func (a *Answer) pass() *Broken {
 	var batch Piece
 	var grace *time.Timer
 	for !a.done {
-		if grace == nil && a.finished() {
+		switch {
+		case !a.finished():
+		case grace == nil:
 			grace = time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 			defer grace.Stop()
+		default:
+			grace.Reset(endGrace)
 		}
 		ev, err := a.r.Next()
 		if err != nil {
@@ -73,7 +77,7 @@ func (a *Answer) pass() *Broken {
 			batch.Text += piece.Text
 			continue
 		}
-		if a.done && !a.finished() {
+		if a.done && !a.complete(io.EOF) {
 			// The end mark without a finish reason: not an end.
 			if len(batch.Bytes) > 0 {
 				_ = s.Write(batch)
@@ -113,7 +117,7 @@ func (a *Answer) end(err error) *Broken {
 	switch {
 	case taken:
 		return &Broken{Err: ErrTaken, Stalled: true}
-	case a.finished():
+	case a.complete(err):
 		// Complete, whatever became of the end mark.
 		if werr := a.o.Sink.Write(Piece{Bytes: a.o.Format.Done()}); werr != nil {
 			return a.clientGone(werr)

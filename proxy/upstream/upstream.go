@@ -105,6 +105,10 @@ func (u *Upstream) Passthrough() bool { return u.cfg.Passthrough }
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
+// Lean reports whether the transport leaves a request's body alone once the
+// response's body is closed, so that its buffer can be used again.
+func (u *Upstream) Lean() bool { _, ok := u.transport.(*h1.Transport); return ok }
+
 // Config returns how it was configured.
 func (u *Upstream) Config() Config { return u.cfg }
 

@@ -1,10 +1,12 @@
 package breaker
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -32,6 +34,9 @@ type Set struct {
 	observer recovery.Observer
 
 	names recovery.Names
+
+	barren   atomic.Int64 // failures in a row, over all targets
+	lastFail atomic.Int64 // unix nanoseconds
 
 	mu      sync.Mutex
 	targets map[recovery.Target]*target // by upstream and model
@@ -66,6 +71,7 @@ type target struct {
 	resends  int
 	probes   int
 	good     int // successful probes since it was opened
+	streak   int // failures without a success between them
 	total    [slots]int
 	failed   [slots]int
 	slot     int64 // number of the newest slot
@@ -114,6 +120,21 @@ func (s *Set) evict() {
 		delete(s.targets, oldest)
 	}
 }
+
+// Ready tells why no request can be answered at present: all that were asked
+// lately failed. nil is the usual state; a quiet gateway is ready.
+func (s *Set) Ready() error {
+	if n := s.barren.Load(); n >= barrenAfter && time.Since(time.Unix(0, s.lastFail.Load())) < barrenFor {
+		return fmt.Errorf("the last %d attempts at all upstreams failed", n)
+	}
+	return nil
+}
+
+// barrenAfter failures in a row, the last within barrenFor, mean that nothing works.
+const (
+	barrenAfter = 20
+	barrenFor   = 30 * time.Second
+)
 
 // Check reports whether t may be asked now.
 func (s *Set) Check(t recovery.Target) recovery.Status {
@@ -231,8 +252,21 @@ func (s *Set) Done(ticket recovery.Ticket, o recovery.Outcome) {
 		s.ramp(ticket.Target, o.Success)
 	}
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts
+	switch {
+	case counts:
+		s.barren.Add(1)
+		s.lastFail.Store(now.UnixNano())
+	case o.Success:
+		s.barren.Store(0)
+	}
 	if o.Success || o.Failure != nil {
 		e.count(now, s.cfg.Window, counts)
+		switch {
+		case counts:
+			e.streak++
+		case o.Success:
+			e.streak = 0
+		}
 		if ev, ok := s.judge(ticket, e, now, counts); ok {
 			events = append(events, ev)
 		}
@@ -298,7 +332,8 @@ func (s *Set) judge(ticket recovery.Ticket, e *target, now time.Time, failed boo
 		total += e.total[i]
 		bad += e.failed[i]
 	}
-	if failed && total >= s.cfg.MinRequests && float64(bad) >= s.cfg.FailureShare*float64(total) {
+	// So many failures in a row say enough, however much went well before them.
+	if failed && total >= s.cfg.MinRequests && (float64(bad) >= s.cfg.FailureShare*float64(total) || e.streak >= s.cfg.MinRequests) {
 		return s.open(ticket, e, now, s.cfg.Open), true
 	}
 	return recovery.Event{}, false

@@ -81,13 +81,14 @@ func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative boo
 	if !alternative {
 		limit = max(limit, cfg.SameAfter)
 	}
-	limit += time.Duration((tokens+cfg.PerTokens-1)/cfg.PerTokens) * time.Second
+	limit += time.Duration(tokens/cfg.PerTokens) * time.Second
 	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
 		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
 	}
 	p.mu.Unlock()
 	if x.Body.Reasoning() || matches(cfg.ReasoningModels, c.Model) || p.facts.Reasons(c.Target) {
-		limit = max(limit, cfg.Reasoning+time.Duration((tokens+cfg.PerTokens-1)/cfg.PerTokens)*time.Second)
+		// A second more: what thinks for exactly that long is not doubled.
+		limit = max(limit, cfg.Reasoning+time.Duration(1+tokens/cfg.PerTokens)*time.Second)
 	}
 	return limit
 }

@@ -18,7 +18,7 @@ func (Move) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	class := f.Class()
 	i, ok := s.Next(f, func(c *recovery.Choice) bool {
 		switch class {
-		case recovery.ModelNotFound, recovery.ContentPolicy:
+		case recovery.ModelNotFound, recovery.ContentPolicy, recovery.InvalidRequest:
 			return slices.Contains(c.Fallback, class)
 		case recovery.UnsupportedParameter:
 			return c.Upstream != f.Target.Upstream || c.Model != f.Target.Model

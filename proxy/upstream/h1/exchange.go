@@ -29,7 +29,8 @@ type exchange struct {
 	err     error // what Read returns from now on
 	payload payload
 
-	resp http.Response
+	resp   http.Response
+	unsent bool // the request could not be written whole
 }
 
 func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
@@ -68,6 +69,7 @@ func (x *exchange) run(o *outgoing) (*http.Response, error) {
 		}
 	}
 	if err != nil {
+		x.unsent = unsent != nil
 		err = x.explain(err, unsent)
 		x.finish(false)
 		return nil, err
@@ -138,11 +140,21 @@ func (x *exchange) explain(err, unsent error) error {
 }
 
 // stale reports whether a failed request may be made again because its
-// connection had been closed by the peer before it was used.
+// connection had been closed by the peer before it was used. A POST that was
+// written whole may have arrived: whether it is paid for twice is not decided here.
 func (x *exchange) stale(err error) bool {
 	before, ok := err.(*BeforeResponseError)
-	return ok && !x.sent.IsZero() && time.Since(x.sent) < staleWindow && peerClosed(before.Err) &&
+	return ok && (x.unsent || idempotent(x.req.Method)) && !x.sent.IsZero() && time.Since(x.sent) < staleWindow && peerClosed(before.Err) &&
 		inMemory(x.req) && ctxErr(x.req.Context()) == nil
+}
+
+// idempotent methods may be repeated (RFC 9110, section 9.2.2).
+func idempotent(method string) bool {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return false
 }
 
 // finish ends the exchange's use of its connection, which goes back to the

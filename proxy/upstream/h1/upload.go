@@ -193,9 +193,6 @@ func (u *upload) copied() error {
 		if err != nil {
 			return &RequestBodyError{err}
 		}
-		if left == 0 { // it must end here, and its end may be why it is read
-			b = b[:1]
-		}
 	}
 }
 
