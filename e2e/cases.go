@@ -1,0 +1,430 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// table is every case. The first target's script is the fault that a client
+// meets straight; README.md explains how to read it.
+var table = slices.Concat(rateLimits, serverErrors, silence, streams, credentials, requests, healthy)
+
+const second = time.Second
+
+// Groups of clients that behave alike.
+var (
+	notVercel = []string{"openai-go", "openai-node", "openai-python", "langchain", plain}
+	// asksAgain are the libraries that retry half a body.
+	asksAgain = []string{"vercel", "langchain"}
+	// losesEvents are the libraries that tell of the broken connection and not
+	// of the error event before it.
+	losesEvents = []string{"vercel"}
+	// renames: it sends max_completion_tokens for max_tokens.
+	renames = []string{"langchain"}
+)
+
+// one, with and closed are the usual targets.
+func one(script string) []Target { return []Target{{Script: script}} }
+
+func withFallback(script string) []Target {
+	return []Target{{Script: script}, {On: "backup", Script: "ok"}}
+}
+
+var rateLimits = []Case{
+	{
+		Name: "429-hint", Want: "waits as long as Retry-After asks, then answers",
+		Targets: one("429,retry-after=2/ok"),
+		Through: []Check{whole(0), attempts(0, 2, 2), apart(0, 1800*time.Millisecond), within(0, 2, 1500*time.Millisecond)},
+	},
+	{
+		Name: "429-hint-ms", Want: "retry-after-ms is obeyed as well",
+		Targets: one("429,retry-after-ms=1500/ok"),
+		Through: []Check{whole(0), attempts(0, 2, 2), apart(0, 1400*time.Millisecond)},
+	},
+	{
+		Name: "429-hint-5", Want: "lasts longer than the client's own retries; every hint is obeyed",
+		Targets:  one("429,retry-after=2x5/ok"),
+		Straight: []Check{broken, fails(429)},
+		Through:  []Check{whole(0), asked(0, 6, 6), apart(0, 1800*time.Millisecond)},
+	},
+	{
+		Name: "429-hint-20", Want: "with nothing else left even 20 s are waited",
+		Targets:  one("429,retry-after=20/ok"),
+		Patience: fixed(40 * second),
+		Through:  []Check{whole(0), asked(0, 2, 2), apart(0, 19500*time.Millisecond)},
+	},
+	{
+		Name: "429-hint-far", Want: "a wait of 30 s moves to the next target at once",
+		Targets:  withFallback("429,retry-after=30"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(Time{}, fixed(3*second))},
+	},
+	{
+		Name: "429-5", Want: "without a hint: backs off and answers in the end",
+		Targets:  one("429x5/ok"),
+		Straight: []Check{broken, fails(429)},
+		Through:  []Check{whole(0), asked(0, 6, 6), within(0, 4, 3*second)},
+	},
+	{
+		Name: "429-hint-too-far", Want: "the client's own limit is shorter than the wait: it is no worse off than straight, where it waits by itself",
+		Targets: one("429,retry-after=20/ok"), Ask: Ask{Timeout: fixed(5 * second)},
+		Client: []string{"openai-node", "openai-python", "langchain"}, Patience: fixed(60 * second),
+		Straight: []Check{whole(0)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "429-for-ever", Want: "at most 4 attempts in 3 s and 6 in all, then the client's 429 with Retry-After",
+		Targets:  one("429"),
+		Straight: []Check{fails(429)},
+		Through:  []Check{fails(0), except(losesEvents, failsLate(429, "rate_limit_exceeded", "rate limit")), attempts(0, 1, 6), within(0, 4, 3*second), retryAfter},
+	},
+	{
+		Name: "429-fallback", Want: "for ever and without a hint: the fallback answers soon",
+		Targets:  withFallback("429"),
+		Straight: []Check{fails(429)},
+		Through:  []Check{whole(1), asked(0, 1, 2), asked(1, 1, 1), took(Time{}, fixed(6*second))},
+	},
+}
+
+// burst is five failures in a row: more than any client's own three tries.
+func burst(name, step string) Case {
+	return Case{
+		Name: name, Want: "five in a row, more than the client's own retries: answers",
+		Targets:  one(step + "x5/ok"),
+		Straight: []Check{broken, fails(0)},
+		Through:  []Check{whole(0), asked(0, 6, 6), attempts(0, 6, 6)},
+	}
+}
+
+var serverErrors = []Case{
+	{
+		Name: "500-once", Want: "the same target is asked once more, the fallback is not",
+		Targets: withFallback("500/ok"),
+		Through: []Check{whole(0), asked(0, 2, 2), asked(1, 0, 0), countTold},
+	},
+	{
+		Name: "503-fallback", Want: "for ever: one resend at most, then the fallback answers, with its own name and usage",
+		Targets: withFallback("503"), Ask: Ask{Usage: true},
+		Straight: []Check{fails(503)},
+		Through:  []Check{whole(1), asked(0, 1, 2), asked(1, 1, 1), header("X-Rebound-Recovery"), countTold},
+	},
+	{
+		Name: "503-for-ever", Want: "no fallback: the upstream's own error after at most 6 attempts",
+		Targets:  one("503"),
+		Straight: []Check{fails(503)},
+		Through:  []Check{fails(0), except(losesEvents, failsLate(503, "service_unavailable", "overloaded")), attempts(0, 2, 6)},
+	},
+	burst("500-5", "500"), burst("502-5", "502"), burst("503-5", "503"), burst("504-5", "504"),
+	burst("529-5", "overloaded"), burst("html-5", "html"), burst("reset-5", "reset"), burst("close-5", "close"),
+	{
+		Name: "html-fallback", Want: "an HTML page for ever: the fallback answers",
+		Targets:  withFallback("html"),
+		Straight: []Check{fails(502)},
+		Through:  []Check{whole(1), asked(0, 1, 2)},
+	},
+	{
+		Name: "html-for-ever", Want: "no fallback: an error in OpenAI's shape",
+		Targets:  one("html"),
+		Straight: []Check{fails(502)},
+		Through:  []Check{failsLate(502), only([]string{plain}, fails(0, "502 bad gateway", "bad gateway"))},
+	},
+	{
+		Name: "reset-fallback", Want: "resets before the headers: the fallback answers",
+		Targets:  withFallback("reset"),
+		Straight: []Check{fails(0)},
+		Through:  []Check{whole(1), asked(0, 1, 2)},
+	},
+	{
+		Name: "refused-fallback", Want: "nobody listens: the fallback answers",
+		Targets:  []Target{{On: "closed", Script: "ok"}, {On: "backup", Script: "ok"}},
+		Straight: []Check{fails(0)},
+		Through:  []Check{whole(1), asked(1, 1, 1), took(Time{}, fixed(4*second))},
+	},
+	{
+		Name: "refused", Want: "nobody listens, no fallback: a clear error with a status",
+		Targets:  []Target{{On: "closed", Script: "ok"}},
+		Straight: []Check{fails(0)},
+		Through:  []Check{failsLate(502)},
+	},
+	{
+		Name: "half-json", Want: "half a body is no answer",
+		Targets:  one("half-json/ok"),
+		Straight: []Check{except(asksAgain, broken), streamed(broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "short-body", Want: "less than Content-Length is no answer",
+		Targets: one("short/ok"),
+		Through: []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "late-error", Want: "a failure after the client was kept awake is an error, never a clean end",
+		Targets: one("delay={40s},500"), Pace: "scaled", Patience: fixed(40 * second),
+		Straight: []Check{fails(0)},
+		Through:  []Check{fails(0), except(losesEvents, failsLate(500, "server_error", "server had an error")), attempts(0, 1, 6)},
+	},
+}
+
+// soon is when an alternative that began at the first-token limit has answered.
+var soon = Time{Real: 25 * second, Scaled: 4 * second}
+
+var silence = []Case{
+	{
+		Name: "hang-fallback", Want: "no answer at all: the fallback answers after the first-token limit; asked once",
+		Targets: withFallback("hang"), Ask: Ask{Usage: true},
+		Straight: []Check{broken},
+		Through:  []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), soon), cancelled(0), countTold},
+	},
+	{
+		Name: "hang-slow", Want: "the same with a fallback that streams slowly: what has lost does not end what has won",
+		Targets:  []Target{{Script: "hang"}, {On: "backup", Script: "chunks=30,gap=50ms"}},
+		Straight: []Check{broken},
+		Through:  []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), cancelled(0)},
+	},
+	{
+		Name: "hang", Want: "no answer, no fallback: a fresh attempt answers",
+		Targets:  one("hang/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2), took(tenth(30*second), Time{Real: 45 * second, Scaled: 6 * second})},
+	},
+	{
+		Name: "late-fallback", Want: "the first token is late: the fallback is faster",
+		Targets:  withFallback("first={60s}"),
+		Patience: tenth(40 * second), Straight: []Check{broken},
+		Through: []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), soon), cancelled(0)},
+	},
+	{
+		Name: "late", Want: "late, but below the limit of a single target: one attempt, uncut",
+		Targets: one("first={20s}"),
+		Through: []Check{whole(0), asked(0, 1, 1), uncut(0)},
+	},
+	{
+		Name: "late-long", Want: "beyond the limit: a fresh attempt may start, the slow answer is not cut",
+		Targets: one("first={50s}"), Patience: fixed(70 * second),
+		Through: []Check{whole(0), asked(0, 1, 2), uncut(0), took(tenth(50*second), tenth(60*second))},
+	},
+	{
+		Name: "headers-fallback", Want: "headers at once, then silence: the fallback answers",
+		Targets:  withFallback("headers-hang"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), soon)},
+	},
+	{
+		Name: "headers", Want: "headers, then silence, no fallback: a fresh attempt answers",
+		Targets:  one("headers-hang/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "reasoning", Want: "a reasoning model is silent for long: not cut, not doubled, the client kept awake",
+		Targets: withFallback("first={170s}"), Patience: Time{Real: 200 * second, Scaled: 30 * second},
+		Through: []Check{
+			whole(0), asked(0, 1, 1), asked(1, 0, 0), took(tenth(170*second), tenth(190*second)),
+			keptAwake(tenth(30*second), tenth(15*second)),
+		},
+	},
+	{
+		Name: "reasoning-long", Want: "silent beyond every limit: still not cut",
+		Targets: one("first={185s}"), Patience: Time{Real: 220 * second, Scaled: 30 * second},
+		Through: []Check{whole(0), asked(0, 1, 2), uncut(0), keptAwake(tenth(30*second), tenth(15*second))},
+	},
+}
+
+var streams = []Case{
+	{
+		Name: "cut", Want: "cut at two thirds: a replay that begins alike goes on where it stopped",
+		Targets: one("cut=0.66/ok"), Ask: Ask{Usage: true},
+		// Not streamed, a broken body is a broken connection; some ask again.
+		Straight: []Check{streamed(broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "cut-slow", Want: "the same with streams that flow slowly, as real ones do",
+		Targets: one("cut=0.66,chunks=30,gap=50ms/chunks=30,gap=50ms"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "cut-twice", Want: "cut again: the budget of extra input pays for one continuation, then an honest error; what is not streamed is asked for again",
+		Targets:  one("cut=0.3/cut=0.66/ok"),
+		Straight: []Check{streamed(broken)},
+		Through:  []Check{streamed(honest(0), attempts(0, 2, 3)), notStreamed(whole(0), asked(0, 3, 3))},
+	},
+	{
+		Name: "cut-for-ever", Want: "every replay is cut: an error, never a part that looks complete",
+		Targets:  one("cut=0.66"),
+		Straight: []Check{broken},
+		Through:  []Check{fails(0), attempts(0, 2, 6)},
+	},
+	{
+		Name: "cut-tool", Want: "cut within a tool call: what was begun is never repeated, so an honest error; not streamed, the call comes whole",
+		Targets: one("tool,cut=0.66/tool"), Ask: Ask{Tools: true},
+		Straight: []Check{streamed(broken)},
+		Through:  []Check{streamed(honest(0), asked(0, 1, 1)), notStreamed(toolCall(0), asked(0, 2, 2))},
+	},
+	{
+		Name: "cut-text-tool", Want: "cut within a call that follows a text: an honest error, too",
+		Targets: one("text-tool,cut=0.95/text-tool"), Ask: Ask{Tools: true}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{honest(0), asked(0, 1, 1)},
+	},
+	{
+		Name: "stall", Want: "stops in the middle for 5 minutes: continued on the same stream",
+		Targets:  one("stall=0.5:{300s}/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2), took(tenth(20*second), Time{Real: 60 * second, Scaled: 12 * second})},
+	},
+	{
+		Name: "stall-slow", Want: "the same with a replay that flows slowly: what has lost does not end what has won",
+		Targets: one("stall=0.5:{300s}/chunks=30,gap=50ms"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2), cancelled(0)},
+	},
+	{
+		Name: "stall-short", Want: "a pause below the idle limit is left alone",
+		Targets: one("stall=0.5:{10s}"), Only: Streamed,
+		Through: []Check{whole(0), asked(0, 1, 1), uncut(0)},
+	},
+	{
+		Name: "stall-pinged", Want: "a longer pause with pings is left alone",
+		Targets: one("stall=0.5:{60s},pings={5s}"), Only: Streamed, Patience: fixed(75 * second),
+		Through: []Check{whole(0), asked(0, 1, 1), uncut(0)},
+	},
+	{
+		Name: "malformed", Want: "one broken event is skipped; a broken body is asked for again",
+		Targets:  []Target{{Script: "malformed=0.3", Whole: "malformed=0.3/ok"}},
+		Straight: []Check{streamed(broken), except(asksAgain, broken)},
+		Through:  []Check{whole(0), streamed(asked(0, 1, 1)), notStreamed(asked(0, 2, 2))},
+	},
+	{
+		Name: "no-done", Want: "a complete stream without [DONE] ends promptly",
+		Targets: one("no-done"), Only: Streamed,
+		Through: []Check{whole(0), asked(0, 1, 1), took(Time{}, fixed(3*second))},
+	},
+	{
+		Name: "no-finish", Want: "an end without finish_reason is a failure: replayed",
+		Targets: one("no-finish/ok"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "fin", Want: "a clean end in the middle is a failure: replayed",
+		Targets:  one("fin=0.66/ok"),
+		Straight: []Check{streamed(broken), except(asksAgain, broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "fin-for-ever", Want: "always a clean end in the middle: an error, never a truncated success",
+		Targets:  one("fin=0.66"),
+		Straight: []Check{broken},
+		Through:  []Check{fails(0), attempts(0, 2, 6)},
+	},
+	{
+		Name: "error-first", Want: "an error event before everything else: asked again",
+		Targets:  one("error-event=0/ok"),
+		Straight: []Check{streamed(broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "error-first-fallback", Want: "an error event first, for ever: the fallback answers",
+		Targets:  withFallback("error-event=0"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(1), asked(0, 1, 2), asked(1, 1, 1)},
+	},
+	{
+		Name: "error-middle", Want: "an error event in the middle: continued",
+		Targets:  one("error-event=0.5/ok"),
+		Straight: []Check{streamed(broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "error-for-ever", Want: "an error event in the middle, for ever: the error, and never a part that looks complete",
+		Targets:  one("error-event=0.5"),
+		Straight: []Check{broken},
+		Through:  []Check{fails(0), attempts(0, 2, 6)},
+	},
+	{
+		Name: "empty", Want: "an empty 200 is no answer",
+		Targets:  one("empty/ok"),
+		Straight: []Check{except(asksAgain, broken), streamed(broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "role-only", Want: "a role and nothing else is no answer",
+		Targets:  one("role-only/ok"),
+		Straight: []Check{streamed(broken), except(asksAgain, broken)},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "empty-answer", Want: "a finish_reason without content is no answer",
+		Targets:  one("empty-answer/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "prefill-refused", Want: "the target refuses the declared prefill: a plain replay goes on",
+		Targets: []Target{{Script: "cut=0.5/prefill=refuse", Prefill: "assistant"}}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 3)},
+	},
+	{
+		Name: "prefill-refused-fallback", Want: "the fallback refuses prefill: its plain answer goes on where the cut was",
+		Targets:  []Target{{Script: "cut=0.5/503"}, {On: "backup", Script: "prefill=refuse", Prefill: "assistant", Same: true}},
+		Only:     Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0)},
+	},
+	{
+		Name: "prefill", Want: "continued by prefill",
+		Targets: []Target{{Script: "cut=0.5/prefill=ok", Prefill: "assistant"}}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "prefill-overlap", Want: "continued by prefill that repeats some words: the seam is clean",
+		Targets: []Target{{Script: "cut=0.5/prefill=overlap", Prefill: "assistant"}}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "prefill-ignored", Want: "the model starts over in spite of the prefill: nothing is told twice",
+		Targets: []Target{{Script: "cut=0.5/prefill=ignore", Prefill: "assistant"}}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{honest(0)},
+	},
+	{
+		Name: "prefill-diverges", Want: "the model would tell another text, prefill is declared: continued",
+		Targets: []Target{{Script: "cut=0.5/text=B", Prefill: "assistant"}}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{text(halfThenElsewhere), asked(0, 2, 2)},
+	},
+	{
+		Name: "replay-diverges", Want: "the replay tells another text, no prefill: an error, never a truncated answer",
+		Targets: one("cut=0.5/text=B"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{fails(0), attempts(0, 2, 6)},
+	},
+	{
+		Name: "leave-stream", Want: "the client leaves a stream: the upstream is cancelled at once, nothing is asked again",
+		Targets: one("chunks=100,gap=100ms"), Ask: Ask{Leave: fixed(1500 * time.Millisecond)}, Only: Streamed, After: fixed(2 * second),
+		Through: []Check{cancelled(0), asked(0, 1, 1)},
+	},
+	{
+		Name: "leave-silence", Want: "the client leaves before anything came: the same",
+		Targets: withFallback("hang"), Ask: Ask{Leave: Time{Real: 2 * second, Scaled: 600 * time.Millisecond}}, After: fixed(3 * second),
+		Through: []Check{cancelled(0), asked(0, 1, 1), asked(1, 0, 0)},
+	},
+	{
+		Name: "leave-wait", Want: "the client leaves while the gateway waits: no further attempt",
+		Targets: one("429,retry-after=4/ok"), Ask: Ask{Leave: fixed(1500 * time.Millisecond)}, After: fixed(5 * second),
+		Through: []Check{asked(0, 1, 1)},
+	},
+}
+
+// halfThenElsewhere is the first half of the first target's text, continued by
+// a model that has another one in mind.
+func halfThenElsewhere(r *Run) string {
+	return half(r.text(0)) + upstreamtest.PrefillElsewhere
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// closedPort is where nobody listens.
+const closedPort = "http://127.0.0.1:1/v1"
+
+// Gateway is the gateway's program under test.
+type Gateway struct {
+	URL  string
+	cmd  *exec.Cmd
+	done chan error
+	log  string
+}
+
+// buildGateway builds the program from the checkout.
+func buildGateway(t tree) (string, error) {
+	binary := t.cached("rebound")
+	_, err := command(t.root, "go", "build", "-o", binary, "./cmd/rebound")
+	return binary, err
+}
+
+// configure writes the configuration that serves the runs.
+func configure(listen, upstream string, pace *Pace, runs []*Run, extra []model) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: %s\nlog: {level: info}%supstreams:\n", listen, pace.Config)
+	fmt.Fprintf(&b, "  default: {url: %q, passthrough: true, profile: hosted}\n", upstream)
+	fmt.Fprintf(&b, "  backup: {url: %q, passthrough: true, profile: hosted}\n", upstream)
+	fmt.Fprintf(&b, "  closed: {url: %q, passthrough: true, profile: hosted}\n", closedPort)
+	models := extra
+	for _, r := range runs {
+		m := model{name: r.key()}
+		for i := range r.Case.Targets {
+			t := &r.Case.Targets[i]
+			on := t.On
+			switch {
+			case i == 0 && r.Case.Keys:
+				on = "own-" + r.key()
+				fmt.Fprintf(&b, "  %q: {url: %q, profile: hosted, keys: [{name: a, env: E2E_KEY_A, weight: 1000}, {name: b, env: E2E_KEY_B, weight: 0.001}]}\n", on, upstream)
+			case on == "":
+				on = "default"
+			}
+			m.targets = append(m.targets, modelTarget{on, r.target(i), t.Window, t.Prefill})
+		}
+		models = append(models, m)
+	}
+	b.WriteString("models:\n")
+	for _, m := range models {
+		fmt.Fprintf(&b, "  %q:\n    targets:\n", m.name)
+		for _, t := range m.targets {
+			fmt.Fprintf(&b, "      - {upstream: %q, model: %q", t.upstream, t.model)
+			if t.window > 0 {
+				fmt.Fprintf(&b, ", window: %d", t.window)
+			}
+			if t.prefill != "" {
+				fmt.Fprintf(&b, ", prefill: %s", t.prefill)
+			}
+			b.WriteString("}\n")
+		}
+	}
+	return b.String()
+}
+
+// model is one entry of the configuration's models.
+type model struct {
+	name    string
+	targets []modelTarget
+}
+
+type modelTarget struct {
+	upstream, model string
+	window          int
+	prefill         string
+}
+
+// freePort finds an address to listen on.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// startGateway starts the program with a configuration and waits until it is ready.
+func startGateway(t tree, binary, name, listen, config string) (*Gateway, error) {
+	file := t.cached("logs", name+".yaml")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		return nil, err
+	}
+	out, err := os.Create(t.cached("logs", name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the process has it, too
+	g := &Gateway{URL: "http://" + listen, done: make(chan error, 1), log: out.Name()}
+	g.cmd = exec.Command(binary, "serve", "--config", file)
+	g.cmd.Dir = filepath.Dir(binary)
+	g.cmd.Stdout, g.cmd.Stderr = out, out
+	g.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "E2E_KEY_A=" + KeyA, "E2E_KEY_B=" + KeyB}
+	if err := g.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the gateway: %w", err)
+	}
+	go func() { g.done <- g.cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/readyz", nil)
+		if err != nil {
+			return nil, err
+		}
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return g, nil
+			}
+		}
+		select {
+		case err := <-g.done:
+			g.done <- err
+			said, _ := os.ReadFile(g.log)
+			return nil, fmt.Errorf("the gateway ended at once (%v):\n%.3000s", err, said)
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("the gateway was not ready in time, see %s", g.log), g.Stop())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Stop ends the program as an operator would; anything but exit code 0 within
+// a few seconds is an error.
+func (g *Gateway) Stop() error {
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stopping the gateway: %w", errors.Join(err, <-g.done))
+	}
+	select {
+	case err := <-g.done:
+		if err != nil {
+			return fmt.Errorf("the gateway ended badly (%w), see %s", err, g.log)
+		}
+		return nil
+	case <-time.After(10 * time.Second):
+		_ = g.cmd.Process.Kill()
+		return fmt.Errorf("the gateway was still there 10 s after SIGTERM with nothing to do, see %s", g.log)
+	}
+}
