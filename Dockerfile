@@ -1,0 +1,18 @@
+# A static binary, nothing else, not root.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/rebound ./cmd/rebound
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/rebound /rebound
+USER 65532:65532
+ENV REBOUND_LISTEN=0.0.0.0:8080
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=3s CMD ["/rebound", "healthcheck"]
+ENTRYPOINT ["/rebound"]
+CMD ["serve"]

@@ -1,0 +1,63 @@
+# Every target works on a fresh machine with Go. `make help` lists them.
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := help
+.PHONY: help run build demo test race e2e lint fuzz bench bench-quick bench-docs redis-server docker clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+run: build ## build and start the gateway: no configuration, no Redis
+	@exec bin/rebound serve
+
+build: ## bin/rebound and bin/mockllm, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+demo: build ## faults, straight and through the gateway, side by side; no account needed
+	@bin/rebound demo
+
+test: redis-server ## all tests, on real sockets and a real redis-server
+	$(GO) test ./...
+
+race: redis-server ## all tests with the race detector
+	$(GO) test -race ./...
+
+# The tests start servers of their own; this only makes the program available.
+redis-server:
+	@command -v redis-server >/dev/null || { \
+	  echo "installing redis-server for the tests"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server >/dev/null; } || \
+	  { echo "redis-server is needed: install it, or set REBOUND_TEST_REDIS=redis://HOST:PORT" >&2; test -n "$$REBOUND_TEST_REDIS"; }
+
+e2e: ## real client libraries through every fault (Node and Python are needed)
+	$(GO) run ./e2e
+
+lint: ## gofmt, go vet, staticcheck, go mod tidy
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these" >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target for FUZZTIME
+	@set -e; for pkg in $$(grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$pkg/*_test.go | sed 's/func //'); do \
+	    echo "$$pkg $$f"; $(GO) test $$pkg -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME); done; done
+
+bench: ## CPU, latency, memory and start-up next to nginx and httputil.ReverseProxy (Linux, two cores)
+	$(GO) run ./e2e/bench -o bench.json
+
+bench-quick: ## the same in a minute or two, only to see that it works
+	$(GO) run ./e2e/bench -quick
+
+bench-docs: ## measure and renew the figures of docs/performance.md
+	$(GO) run ./e2e/bench -md docs/performance.md
+
+docker: ## the container image
+	docker build --build-arg VERSION=$(VERSION) -t rebound:$(VERSION) .
+
+clean: ## remove what was built
+	rm -rf bin bench.json e2e/.cache
