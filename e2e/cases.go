@@ -15,7 +15,6 @@ const second = time.Second
 
 // Groups of clients that behave alike.
 var (
-	notVercel = []string{"openai-go", "openai-node", "openai-python", "langchain", plain}
 	// asksAgain are the libraries that retry half a body.
 	asksAgain = []string{"vercel", "langchain"}
 	// losesEvents are the libraries that tell of the broken connection and not

@@ -429,7 +429,7 @@ func embedded(c *ast.CommentGroup) bool {
 }
 
 // made are calls whose results do not change.
-var made = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript"}
+var made = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase"}
 
 // state says why a variable may be state, empty if it is none.
 func state(name string, typ, value ast.Expr, changed map[string]bool) string {

@@ -28,7 +28,7 @@ type request struct {
 
 var (
 	errTooLarge = errors.New("request body is larger than the mock accepts")
-	errNotJSON  = errors.New("We could not parse the JSON body of your request.") //nolint:staticcheck // OpenAI's words, sent as they are
+	errNotJSON  = errors.New("body is not JSON")
 )
 
 // readBody reads a request's body as a string, without a second copy of it.

@@ -171,7 +171,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) prepare(x *exchange) *apiError {
 	q := x.q
 	if err := q.inspect(!s.opts.Lenient); err != nil {
-		return &apiError{status: http.StatusBadRequest, message: err.Error(), typ: "invalid_request_error"}
+		return &apiError{status: http.StatusBadRequest, message: "We could not parse the JSON body of your request.", typ: "invalid_request_error"}
 	}
 	st, err := s.scripts.next(q.model, q.mockKey, q.credential, x.begun)
 	if err != nil {

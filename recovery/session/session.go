@@ -201,13 +201,10 @@ func (k *keyed) hints(in Input) {
 
 // room is the buffer, with space for the messages at the beginning.
 func (k *keyed) room(b *transcript.Body) []byte {
-	for _, m := range b.Messages() {
-		if n := m.End - m.Start; m.Role == transcript.RoleSystem || m.Role == transcript.RoleDeveloper {
-			if cap(k.buf) < n {
-				k.buf = make([]byte, 0, n)
-			}
+	if list := b.Messages(); len(list) > 0 && (list[0].Role == transcript.RoleSystem || list[0].Role == transcript.RoleDeveloper) {
+		if n := list[0].End - list[0].Start; cap(k.buf) < n {
+			k.buf = make([]byte, 0, n)
 		}
-		break
 	}
 	return k.buf[:0]
 }

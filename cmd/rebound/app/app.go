@@ -88,7 +88,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	}
 	admin := http.NewServeMux()
 	admin.Handle("GET /rebound/events", a.hub.Events())
-	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: admin})
+	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: admin, Ready: a.health.Ready})
 	return a, nil
 }
 
@@ -108,6 +108,11 @@ func (a *App) openStore(cfg redis.Config) error {
 	tuning.Timeout = cfg.Timeout
 	a.shared = store.NewShared(remote, local, tuning, a.log)
 	a.store, a.mirror = a.shared, store.NewMirror(a.shared, boards, refresh)
+	// What is shared already counts from the first request on; a server that is
+	// away delays the start by no more than this.
+	ctx, cancel := context.WithTimeout(context.Background(), refresh)
+	defer cancel()
+	_ = a.mirror.Sync(ctx) // the store tells of its own loss
 	return nil
 }
 
@@ -141,6 +146,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 // names are the values that metric labels may have.
 func (a *App) names(cfg *configs.Config) telemetry.Names {
 	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: a.classifier.Specs()}
+	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel}
 	for _, s := range strategy.All() {
 		n.Strategies = append(n.Strategies, s.Name())
 	}

@@ -52,7 +52,7 @@ func text(up *upstreamtest.Running, more ...string) string {
 	return strings.ReplaceAll(quick+strings.Join(more, "\n"), "UP/", up.URL()+"/")
 }
 
-// mapped is a model map in which m goes to primary, then to fallback. Each is
+// mapped is a model map in which m has these targets, in this order. Each is
 // "upstream model".
 func mapped(m string, targets ...string) string {
 	var b strings.Builder
@@ -231,7 +231,7 @@ func saying(text string) func(map[string]any) bool {
 	}
 }
 
-// atLeast matches lines of the levels WARN and ERROR.
+// troubled matches lines of the levels WARN and ERROR.
 func troubled(line map[string]any) bool { return line["level"] == "WARN" || line["level"] == "ERROR" }
 
 // eventually waits until cond holds, and fails the test if it does not in time.

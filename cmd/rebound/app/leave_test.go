@@ -113,6 +113,76 @@ func TestClientsLeave(t *testing.T) {
 	})
 }
 
+// A client that leaves gives back what its attempt had taken: the one probe of a
+// half-open breaker, the one place of a key after its cool-down, the place of a
+// resend. Else nobody would ever get it again.
+func TestLeaversGiveBackPlaces(t *testing.T) {
+	t.Parallel()
+	const breaker = "breaker: {open: 3s, open_max: 3s, cooldown: 50ms}"
+	tests := []struct {
+		name, breaker string
+		fail          string // how the target fails at first, and how often
+		times         int
+		pause         time.Duration // until it may be asked again
+		leave         string        // what it does when the clients leave, one after the other
+		leavers       int
+		then          string // what it does for the last one
+	}{
+		{"probe", "breaker: {open: 300ms, open_max: 15s}", "503", 6, 400 * time.Millisecond, "SLOW", 1, "ok"},
+		{"ramp", breaker, "429,retry-after-ms=300", 1, 400 * time.Millisecond, "SLOW", 1, "ok"},
+		{"resend", "breaker: {min_requests: 1000}", "", 0, 0, "503/SLOW", 3, "503/ok"},
+	}
+	moments := []struct {
+		name, slow string
+		patience   time.Duration
+	}{
+		{"before the answer", "hang", 400 * time.Millisecond},
+		{"within the answer", "gap=20ms,chunks=500", 400 * time.Millisecond},
+		{"while two attempts race", "hang", 1800 * time.Millisecond}, // the first-token limit is passed
+	}
+	for _, tt := range tests {
+		for _, when := range moments {
+			t.Run(tt.name+" "+when.name, func(t *testing.T) {
+				t.Parallel()
+				up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+				config := text(up, mapped("m", "default prim", "default spare")+mappedMore("solo", "default prim"))
+				config = strings.Replace(config, breaker, tt.breaker, 1)
+				g := launch(t, strings.Replace(config, "min: 1s, per_tokens: 1000000, same_after: 2s", "min: 700ms, per_tokens: 1000000, same_after: 700ms", 1))
+				model := "m"
+				if tt.fail == "" {
+					model = "solo" // with another target, nobody waits for a resend
+				} else {
+					script(t, up, "prim", tt.fail)
+				}
+				for range tt.times {
+					g.must(chat(model, false, ""))
+				}
+				time.Sleep(tt.pause)
+				script(t, up, "spare", "hang")
+				for i := range tt.leavers {
+					script(t, up, "prim", strings.Replace(tt.leave, "SLOW", when.slow, 1))
+					primary, all := count(up, "prim"), count(up, "")
+					want := 1 + strings.Count(tt.leave, "/")
+					ctx, cancel := context.WithTimeout(t.Context(), when.patience)
+					r := g.ask(ctx, chat(model, true, ""))
+					cancel()
+					primary, all = count(up, "prim")-primary, count(up, "")-all
+					if races := all > want; r.ok() || primary < want || races != (when.patience > time.Second) {
+						t.Fatalf("client %d did not leave at the right time: asked %d times, %d of them the first target, %v", i+1, all, primary, r)
+					}
+				}
+				script(t, up, "spare", "ok")
+				eventually(t, 5*time.Second, "the upstream is rid of them", func() bool { return up.Stats().Active == 0 })
+				eventually(t, 5*time.Second, "the target is asked again and answers", func() bool {
+					script(t, up, "prim", tt.then)
+					r := g.ask(t.Context(), chat(model, false, ""))
+					return r.ok() && r.target() == "default/prim"
+				})
+			})
+		}
+	}
+}
+
 // ours returns the stacks of the goroutines that run code of the gateway, which
 // the scripted upstream is not part of.
 func ours() []string {
