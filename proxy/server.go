@@ -24,6 +24,7 @@ type Server struct {
 	ready func() error
 
 	draining atomic.Bool
+	active   atomic.Int64       // requests under way
 	cancel   context.CancelFunc // ends what is still under way after a drain
 }
 
@@ -84,6 +85,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		writeError(w, failf(http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again."))
 		return
 	}
+	s.active.Add(1)
+	defer s.active.Add(-1)
 	s.echo.ServeHTTP(w, r)
 }
 
@@ -97,15 +100,28 @@ func (s *Server) Swap(core *Core) { s.core.Store(core) }
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
 // Shutdown refuses new requests and waits until those under way are answered,
-// or ctx ends; then it cuts what is left.
+// or ctx ends; then it cuts what is left. The listener stays open meanwhile:
+// net/http drops what it reads once its own Shutdown has begun, and a client
+// deserves to be told.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
-	err := s.http.Shutdown(ctx)
+	s.idle(ctx)
+	err := ctx.Err()
 	s.cancel()
-	if err != nil {
-		_ = s.http.Close()
+	if err == nil {
+		return s.http.Shutdown(ctx)
 	}
+	_ = s.http.Close()
+	bounded, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s.idle(bounded) // what was cut still reports its end
 	return err
+}
+
+// idle waits until no request is under way, or ctx ends.
+func (s *Server) idle(ctx context.Context) {
+	for s.active.Load() > 0 && pause(ctx, 10*time.Millisecond) {
+	}
 }
 
 // readyz tells a load balancer whether to send requests here.

@@ -51,6 +51,7 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the drain, too
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -22,9 +22,6 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 		wait = s.Config.RateLimitWait << min(c.Waits, 16)
 		wait = max(s.Config.RateLimitWait, min(wait, s.Config.WaitMax))
 	}
-	// Never earlier than asked; a little later, so that the requests that wait
-	// for the same moment do not arrive in the same moment.
-	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
 	limit := s.Config.WaitMax
 	if _, ok := s.Next(f, nil); ok {
 		if c.Waits > 0 {
@@ -35,5 +32,8 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	if wait > limit {
 		return recovery.Action{}, false
 	}
+	// Never earlier than asked; a little later, so that the requests that wait
+	// for the same moment do not arrive in the same moment.
+	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
 	return recovery.Action{Target: i, Wait: wait}, true
 }

@@ -1,0 +1,24 @@
+package breaker
+
+// MaxTargets bounds the maps.
+const MaxTargets = maxTargets
+
+// UnderWay adds up what the set thinks is under way.
+func (s *Set) UnderWay() (requests, resends, probes, ramped int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.targets {
+		requests, resends, probes = requests+e.inFlight, resends+e.resends, probes+e.probes
+	}
+	for _, k := range s.keys {
+		ramped += k.inFlight
+	}
+	return
+}
+
+// Sizes are the sizes of both maps.
+func (s *Set) Sizes() (targets, keys int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.targets), len(s.keys)
+}
