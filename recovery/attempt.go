@@ -314,11 +314,8 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		case untie() && take():
 			rescued = answer
 		default:
-			answer.Discard()
+			r.drop(answer)
 			cancel(errSuperseded)
-			loser := r.live
-			loser.ticket.Place.Done(loser.ticket, Outcome{})
-			r.record(loser, "")
 		}
 		if rescued == nil {
 			r.live = rc
@@ -338,6 +335,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	if ctx.Err() != nil || f.Client {
 		rc.ticket.Place.Done(rc.ticket, Outcome{})
 		r.record(rc, "")
+		if rescued != nil {
+			r.drop(rescued) // it took over, and nobody is left to get it
+		}
 		return nil, f
 	}
 	r.settle(rc, f)
@@ -347,6 +347,15 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		return rescued, nil
 	}
 	return nil, f
+}
+
+// drop ends the live attempt, whose answer nobody gets.
+func (r *run) drop(answer Answer) {
+	rc := r.live
+	answer.Discard()
+	rc.cancel(errSuperseded)
+	rc.ticket.Place.Done(rc.ticket, Outcome{})
+	r.record(rc, "")
 }
 
 // settle books a failed attempt: what it says of its candidate, and the last
@@ -360,6 +369,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 	r.record(rc, f.Class())
 
 	c.LastClass = f.Class()
+	c.refused = c.refused || !f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest
 	switch f.Class() {
 	case Auth, QuotaExhausted, Permission:
 		c.Excluded = true

@@ -182,8 +182,12 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	}
 }
 
-// firstReady is the first candidate that may be asked, else the first.
+// firstReady is the first candidate that may be asked, else the first. Only
+// where the gateway may act it passes over any.
 func (e *Engine) firstReady(x *Exchange) int {
+	if x.Mode != ModeAct {
+		return 0
+	}
 	for i := range x.Candidates {
 		if e.Health.Check(x.Candidates[i].Target).Ready {
 			return i
@@ -265,7 +269,11 @@ func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 	if r.x.plain || !f.Edited || f.Spec.Scope != ScopeRequest || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
-	return Action{Strategy: StrategyOriginal, Target: s.Current(f), Plain: true}, true
+	i := s.Current(f)
+	if r.x.Candidates[i].refused {
+		return Action{}, false
+	}
+	return Action{Strategy: StrategyOriginal, Target: i, Plain: true}, true
 }
 
 // observe records what act mode would have done.

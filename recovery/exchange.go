@@ -50,6 +50,8 @@ type Choice struct {
 	Replayed  bool   // a replay was tried and diverged
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
+
+	refused bool // the client's own bytes were refused
 }
 
 // Record is one attempt of an exchange.

@@ -152,7 +152,7 @@ func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Statu
 			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
 		}
 	}
-	if f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t)); ok && now.Before(f.Until) {
+	if f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t)); ok && now.Before(f.Until) && f.Until.Before(now.Add(s.cfg.CooldownMax+skew)) {
 		s.cooled(t, f.Until, now)
 		return recovery.Status{Cooling: true, Until: f.Until}
 	}
@@ -162,6 +162,10 @@ func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Statu
 	}
 	return recovery.Status{Ready: true}
 }
+
+// skew is how far replicas' clocks may be apart; a cool-down that ends later
+// than that after the longest one is nobody's.
+const skew = time.Minute
 
 // opened reads the breaker's state from the board.
 func (s *Set) opened(e *target) (until time.Time, length time.Duration, ok bool) {
@@ -176,9 +180,11 @@ func (s *Set) opened(e *target) (until time.Time, length time.Duration, ok bool)
 		return time.Time{}, 0, false // not ours: a closed breaker does no harm
 	}
 	until, length = time.UnixMilli(ms), time.Duration(n)*time.Millisecond
-	// A clock that is off, or a hostile value, must not close a target for long.
-	if limit := time.Now().Add(s.cfg.OpenMax); until.After(limit) {
-		until = limit
+	// A clock that is off, or a hostile value, must not close a target for long:
+	// what no replica would have posted is half-open now. To cap it instead would
+	// push its end away with every look.
+	if now := time.Now(); until.After(now.Add(2 * s.cfg.OpenMax)) {
+		until = now
 	}
 	return until, min(length, s.cfg.OpenMax), true
 }

@@ -201,8 +201,9 @@ func (p *Pins) Keep(name string, t recovery.Target) {
 				delete(p.pins, k)
 			}
 		}
+		// Room for many at once: a look at all of them for each new one is too dear.
 		for k := range p.pins {
-			if len(p.pins) < maxPins {
+			if len(p.pins) <= maxPins*9/10 {
 				break
 			}
 			delete(p.pins, k)

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -28,8 +29,8 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		if !ok {
 			return recovery.Action{}, false // one of several cannot be helped: neither can the request
 		}
-		if e.Field != "" && edited(c, e.Field) {
-			continue
+		if slices.ContainsFunc(c.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role }) {
+			continue // what did not help once does not help twice
 		}
 		edits = append(edits, e)
 	}

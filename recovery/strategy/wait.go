@@ -18,7 +18,8 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
 	wait := f.Signal.RetryAfter
-	if !f.Signal.HasRetryAfter {
+	if wait <= 0 {
+		// No hint, or "now", which must not become a tight loop.
 		wait = s.Config.RateLimitWait << min(c.Waits, 16)
 		wait = max(s.Config.RateLimitWait, min(wait, s.Config.WaitMax))
 	}

@@ -1,0 +1,124 @@
+package breaker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+)
+
+func TestCooldown(t *testing.T) {
+	cases := []struct {
+		name   string
+		o      recovery.Outcome
+		client bool
+		want   time.Duration
+	}{
+		{"hint", limited(recovery.RateLimit, 7*time.Second), false, 7 * time.Second},
+		{"no hint", failed(recovery.RateLimit), false, time.Second},
+		{"hint of nothing", limited(recovery.RateLimit, 0), false, 0},
+		{"negative hint", limited(recovery.RateLimit, -time.Hour), false, 0},
+		{"absurd", limited(recovery.RateLimit, 114*time.Hour), false, time.Hour},
+		{"quota", failed(recovery.QuotaExhausted), false, 5 * time.Minute},
+		{"quota with hint", limited(recovery.QuotaExhausted, 10*time.Minute), false, 10 * time.Minute},
+		{"auth", failed(recovery.Auth), false, 5 * time.Minute},
+		{"permission", failed(recovery.Permission), false, 0},
+		{"overloaded", limited(recovery.Overloaded, time.Minute), false, 0},
+		{"client's rate limit", limited(recovery.RateLimit, 7*time.Second), true, 7 * time.Second},
+		{"client's quota", failed(recovery.QuotaExhausted), true, 0},
+		{"client's quota with hint", limited(recovery.QuotaExhausted, time.Minute), true, 0},
+		{"client's auth", failed(recovery.Auth), true, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &log{}
+				s := breaker.NewSet(breaker.Defaults(), newBoard(), l)
+				c.o.Client = c.client
+				once(t, s, target, c.o)
+				st := s.Check(target)
+				if c.want == 0 {
+					if !st.Ready || l.count(recovery.EventTargetCooled) != 0 {
+						t.Fatalf("cools: %+v", st)
+					}
+					return
+				}
+				if got := time.Until(st.Until); !st.Cooling || got != c.want || l.count(recovery.EventTargetCooled) != 1 {
+					t.Fatalf("cools for %v, want %v", got, c.want)
+				}
+				time.Sleep(c.want - time.Millisecond)
+				if s.Check(target).Ready {
+					t.Error("ready too early")
+				}
+				time.Sleep(time.Millisecond)
+				if !s.Check(target).Ready {
+					t.Error("not ready in time")
+				}
+			})
+		})
+	}
+}
+
+// TestCooldownMax: a shorter hint does not end a longer cool-down.
+func TestCooldownMax(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		a, _ := s.Begin(target, false, false)
+		b, _ := s.Begin(target, false, false)
+		a.Place.Done(a, limited(recovery.RateLimit, 30*time.Second))
+		b.Place.Done(b, limited(recovery.RateLimit, 2*time.Second))
+		if got := time.Until(s.Check(target).Until); got != 30*time.Second {
+			t.Errorf("cools for %v", got)
+		}
+	})
+}
+
+// TestRamp: after a cool-down one request at a time goes through, then two, four, …
+func TestRamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		once(t, s, target, limited(recovery.RateLimit, 10*time.Second))
+		time.Sleep(10 * time.Second)
+		fill := func() (list []recovery.Ticket) {
+			for len(list) < 1000 {
+				ticket, st := s.Begin(target, false, false)
+				if !st.Ready {
+					if wait := time.Until(st.Until); wait <= 0 || wait > time.Second {
+						t.Errorf("look again in %v", wait)
+					}
+					break
+				}
+				list = append(list, ticket)
+			}
+			return list
+		}
+		for _, want := range []int{1, 2, 4, 8, 16, 32} {
+			list := fill()
+			if len(list) != want {
+				t.Fatalf("%d at a time, want %d", len(list), want)
+			}
+			for i, ticket := range list {
+				o := recovery.Outcome{}
+				if i == 0 {
+					o = success
+				}
+				ticket.Place.Done(ticket, o)
+			}
+		}
+		list := fill()
+		if len(list) != 1000 {
+			t.Fatalf("still ramping at %d", len(list))
+		}
+		for _, ticket := range list {
+			ticket.Place.Done(ticket, success)
+		}
+		// The next cool-down begins anew.
+		once(t, s, target, limited(recovery.RateLimit, time.Second))
+		time.Sleep(time.Second)
+		if got := len(fill()); got != 1 {
+			t.Errorf("%d at a time after the second cool-down", got)
+		}
+	})
+}

@@ -1,0 +1,467 @@
+package recovery_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+var (
+	busy     = refuse(500, envelope("The server had an error"))
+	limited  = refuse(429, envelope("Rate limit reached"))
+	overflow = refuse(400, envelope("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."))
+)
+
+// answered fails unless x was answered.
+func answered(t *testing.T, f *recovery.Failure, err error) {
+	t.Helper()
+	if f != nil || err != nil {
+		t.Errorf("got %v, %v instead of an answer", f, err)
+	}
+}
+
+// TestRecovers is one fault after the other: who is asked, and what the header says.
+func TestRecovers(t *testing.T) {
+	long := refuse(429, envelope("Rate limit reached"), "Retry-After", "30")
+	short := refuse(429, envelope("Rate limit reached"), "Retry-After", "2")
+	cases := []struct {
+		name    string
+		a, b    []step
+		to      string
+		asked   string
+		actions string
+		class   recovery.Class // of the failure in the end
+		most    time.Duration
+	}{
+		{name: "healthy", a: []step{ok}, to: "ab", asked: "a"},
+		{name: "resend", a: []step{busy, ok}, to: "a", asked: "aa", actions: "resend"},
+		{name: "one resend, then move", a: []step{busy}, b: []step{ok}, to: "ab", asked: "aab", actions: "resend move", most: 3 * time.Second},
+		{name: "budget", a: []step{busy}, to: "a", asked: "aaaaaa", actions: "resend", class: recovery.ServerError},
+		{name: "reset", a: []step{reset, ok}, to: "a", asked: "aa", actions: "resend"},
+		{name: "short wait", a: []step{short, ok}, b: []step{ok}, to: "ab", asked: "aa", actions: "wait"},
+		{name: "long wait, move at once", a: []step{long}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
+		{name: "long wait, nothing else", a: []step{long, ok}, to: "a", asked: "aa", actions: "wait", most: 35 * time.Second},
+		{name: "one wait, then move", a: []step{limited}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move"},
+		{name: "quota", a: []step{refuse(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
+		{name: "auth alone", a: []step{refuse(401, envelope("Incorrect API key provided"))}, to: "a", asked: "a", class: recovery.Auth},
+		{name: "overflow alone", a: []step{overflow}, to: "a", asked: "a", class: recovery.ContextLengthExceeded},
+		{name: "overflow, unknown window", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "a", class: recovery.ContextLengthExceeded},
+		{name: "content policy", a: []step{refuse(400, `{"error":{"message":"Your request was rejected by our safety system","code":"content_policy_violation"}}`)}, b: []step{ok}, to: "ab", asked: "a", class: recovery.ContentPolicy},
+		{name: "invalid", a: []step{refuse(400, envelope("Invalid value"))}, b: []step{ok}, to: "ab", asked: "a", class: recovery.InvalidRequest},
+		{name: "cut after text", a: []step{cut(recovery.ReleasedText, "Hel"), ok}, to: "a", asked: "aa", actions: "resume"},
+		{name: "cut before text", a: []step{cut(recovery.ReleasedNothing, ""), ok}, to: "a", asked: "aa", actions: "resend"},
+		{name: "cut after reasoning", a: []step{cut(recovery.ReleasedReasoning, ""), ok}, to: "a", asked: "aa", actions: "resend"},
+		{name: "cut in a call", a: []step{cut(recovery.ReleasedCall, "x"), ok}, b: []step{ok}, to: "ab", asked: "a", class: recovery.StreamCut},
+		{name: "cut twice", a: []step{cut(recovery.ReleasedText, "Hel")}, to: "a", asked: "aa", actions: "resume", class: recovery.StreamCut},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				x := exchange(t, plainBody, c.to)
+				f, err := g.run(t, t.Context(), x)
+				if err != nil || (f == nil) != (c.class == "") || f != nil && f.Class() != c.class {
+					t.Errorf("ended with %v, %v", f, err)
+				}
+				if got := g.asked(); got != c.asked {
+					t.Errorf("asked %s, want %s", got, c.asked)
+				}
+				if got := strings.Join(x.Actions(), " "); got != c.actions {
+					t.Errorf("did %q, want %q", got, c.actions)
+				}
+				if took := time.Since(x.Started) - time.Second; c.most > 0 && took > c.most {
+					t.Errorf("took %v", took)
+				}
+				if n := g.observer.count(recovery.EventRecoveryFailed); (n == 1) != (f != nil) {
+					t.Errorf("%d events of failure", n)
+				}
+				if n := g.observer.count(recovery.EventRecoverySuccess); (n == 1) != (f == nil && len(c.asked) > 1) {
+					t.Errorf("%d events of success", n)
+				}
+				for i := range g.attempts {
+					if !bytes.Equal(g.attempts[i].Body, x.Body.Raw()) {
+						t.Errorf("attempt %d got other bytes", i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRateLimitForEver: a limit without a hint is not run into.
+func TestRateLimitForEver(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {limited}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+			if err != nil || f == nil || f.Class() != recovery.RateLimit || f.Status != 429 {
+				t.Fatalf("ended with %v, %v", f, err)
+			}
+			early := 0
+			for _, a := range g.attempts {
+				if a.at.Sub(g.attempts[0].at) <= 3*time.Second {
+					early++
+				}
+			}
+			if early > 4 || len(g.attempts) > 6 {
+				t.Errorf("%d attempts in 3 s, %d in all", early, len(g.attempts))
+			}
+		})
+	}
+}
+
+// TestRetryAfterAnew: each refusal's own hint counts, and none is undercut.
+func TestRetryAfterAnew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var script []step
+		hints := []int{1, 20, 3, 0}
+		for _, s := range hints {
+			script = append(script, refuse(429, envelope("Rate limit reached"), "Retry-After", fmt.Sprint(s)))
+		}
+		g := newRig(map[string][]step{"a": append(script, ok)})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+		answered(t, f, err)
+		for i, s := range hints {
+			hint := time.Duration(s) * time.Second
+			if got := g.attempts[i+1].at.Sub(g.attempts[i].at); got < max(hint, time.Second) || s > 0 && got > hint+hint/10+time.Second {
+				t.Errorf("waited %v where %v was asked for", got, hint)
+			}
+		}
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, script := range [][]step{{hang}, {busy}, {limited}, {late(time.Minute, busy)}} {
+			for _, patience := range []time.Duration{0, 3 * time.Second, 45 * time.Second} {
+				g := newRig(map[string][]step{"a": script})
+				g.Config.Attempts = 100
+				x := exchange(t, plainBody, "a")
+				x.Patience = patience
+				f, err := g.run(t, t.Context(), x)
+				limit := patience
+				if limit == 0 {
+					limit = g.Config.Deadline
+				}
+				if took := time.Since(x.Started) - time.Second; f == nil || err != nil || took > limit+time.Second {
+					t.Errorf("%v, %v after %v, the limit is %v", f, err, took, limit)
+				}
+			}
+		}
+	})
+}
+
+// TestSilent: a target that does not answer gets an alternative at its limit,
+// keeps its chance, and is not asked again while another exists.
+func TestSilent(t *testing.T) {
+	cases := []struct {
+		name  string
+		a, b  []step
+		to    string
+		asked string
+		took  time.Duration // to the answer, which takes a second more
+		from  string
+	}{
+		{"alternative wins", []step{hang}, []step{ok}, "ab", "ab", 11 * time.Second, "b"},
+		{"first still wins", []step{late(12*time.Second, ok)}, []step{late(5*time.Second, ok)}, "ab", "ab", 13 * time.Second, "a"},
+		{"before its limit", []step{late(9900*time.Millisecond, ok)}, []step{ok}, "ab", "a", 10900 * time.Millisecond, "a"},
+		{"no other", []step{hang, ok}, nil, "a", "aa", 31 * time.Second, "a"},
+		{"first fails, alternative wins", []step{late(11*time.Second, busy)}, []step{late(4*time.Second, ok)}, "ab", "ab", 15 * time.Second, "b"},
+		{"deaf loser", []step{deaf(60 * time.Second)}, []step{ok}, "ab", "ab", 61 * time.Second, "b"}, // Send returns when it returns
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				x := exchange(t, plainBody, c.to)
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if got := g.asked(); got != c.asked {
+					t.Errorf("asked %s, want %s", got, c.asked)
+				}
+				if to, _, _ := x.Settled(); to.Upstream != c.from {
+					t.Errorf("answered by %s", to)
+				}
+				if took := time.Since(x.Started) - time.Second; took < c.took || took > c.took+time.Second {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if want := len(c.asked) > 1; slices.Contains(x.Actions(), recovery.StrategyParallel) != want || (x.Extra() == 1) != want {
+					t.Errorf("did %v, extra %d", x.Actions(), x.Extra())
+				}
+			})
+		})
+	}
+	t.Run("not again", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {hang}, "b": {busy, busy, busy, ok}, "c": {busy, ok}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "abc"))
+			if got := g.asked(); strings.Count(got, "a") != 1 {
+				t.Errorf("asked %s: %v, %v", got, f, err)
+			}
+		})
+	})
+	t.Run("time-out", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			down := func(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+				return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseConnect, Err: context.DeadlineExceeded})
+			}
+			g := newRig(map[string][]step{"a": {down}, "b": {busy, ok}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
+			answered(t, f, err)
+			if got := g.asked(); got != "abb" {
+				t.Errorf("asked %s", got)
+			}
+		})
+	})
+}
+
+// TestSilentAndDown: with no budget for a second attempt beside it, a silent
+// target whose breaker is open is left; one whose breaker is not, is waited for.
+func TestSilentAndDown(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {late(40*time.Second, ok)}, "b": {ok}})
+			g.Config.ExtraInput = 0
+			x := exchange(t, plainBody, "ab")
+			if open {
+				time.AfterFunc(8*time.Second, func() { // others find out meanwhile
+					for range 5 {
+						ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, false, true)
+						ticket.Place.Done(ticket, recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.ServerError)}}})
+					}
+				})
+			}
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if got, want := g.asked(), map[bool]string{true: "ab", false: "a"}[open]; got != want {
+				t.Errorf("open %v: asked %s, want %s", open, got, want)
+			}
+			if slices.Contains(x.Actions(), recovery.StrategyParallel) || slices.Contains(x.Actions(), "move") != open {
+				t.Errorf("open %v: did %v", open, x.Actions())
+			}
+		})
+	}
+}
+
+// TestLoserSettled: the loser is cancelled at once, and booked once as silent.
+func TestLoserSettled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var cause error
+		g := newRig(map[string][]step{"b": {ok}, "a": {func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return hang(g, ctx, a)
+		}}})
+		x := exchange(t, plainBody, "ab")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
+			t.Errorf("the loser ended by %v", cause)
+		}
+		if o := g.health.places[0].outcomes[0]; o.Failure == nil || o.Failure.Class() != recovery.Timeout {
+			t.Errorf("the loser is booked as %+v", o)
+		}
+		if r := x.Attempts; r[0].Class != recovery.Timeout || r[1].Class != "" || !r[1].Parallel {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+func TestStall(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		script []step
+		pause  time.Duration
+	}{
+		{"taken over", []step{stall("Hel", time.Hour), ok}, 21 * time.Second},
+		{"goes on by itself", []step{stall("Hel", 25*time.Second), hang}, 25 * time.Second},
+		{"short", []step{stall("Hel", 10*time.Second), hang}, 10 * time.Second},
+		{"no help", []step{stall("Hel", 30*time.Second), refuse(400, envelope("Invalid value"))}, 30 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.script})
+				x := exchange(t, plainBody, "a")
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if took := time.Since(x.Started) - time.Second; took < c.pause || took > c.pause+time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestOriginal(t *testing.T) {
+	body := `{"model":"m","messages":[{"role":"user","content":"hello"}],"seed":1}`
+	refusesEdit := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		if a.Edited {
+			return refuse(400, envelope("Invalid value"))(g, ctx, a)
+		}
+		return ok(g, ctx, a)
+	}
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {refusesEdit}})
+		x := exchange(t, body, "a")
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "seed", Drop: true}})
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if len(g.attempts) != 2 || bytes.Contains(g.attempts[0].Body, []byte("seed")) || string(g.attempts[1].Body) != body {
+			t.Errorf("%d attempts, the last with %s", len(g.attempts), g.attempts[len(g.attempts)-1].Body)
+		}
+		if got := strings.Join(x.Actions(), " "); got != "learned original" {
+			t.Errorf("did %q", got)
+		}
+		if got := g.facts.Edits(x.Candidates[0].Target); len(got) != 0 {
+			t.Errorf("still known: %v", got)
+		}
+	})
+	bubble(t, func(t *testing.T) { // what helps is learned, and used by the next
+		no := refuse(400, `{"error":{"message":"Unsupported parameter: 'seed'","type":"invalid_request_error","param":"seed","code":"unsupported_parameter"}}`)
+		g := newRig(map[string][]step{"a": {no, ok}})
+		x := exchange(t, body, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if got := strings.Join(x.Actions(), " "); got != "adapt_parameter" {
+			t.Errorf("did %q", got)
+		}
+		if got := g.facts.Edits(x.Candidates[0].Target); !slices.Equal(got, []recovery.Edit{{Field: "seed", Drop: true}}) {
+			t.Errorf("learned %v", got)
+		}
+		if string(x.Body.Raw()) != body {
+			t.Error("the client's bytes were changed")
+		}
+	})
+	bubble(t, func(t *testing.T) { // refused in any shape: the client gets the refusal, soon
+		g := newRig(map[string][]step{"a": {refuse(400, `{"error":{"message":"Unsupported parameter: 'seed'","param":"seed","code":"unsupported_parameter"}}`)}})
+		f, err := g.run(t, t.Context(), exchange(t, body, "a"))
+		if f == nil || err != nil || f.Class() != recovery.UnsupportedParameter || len(g.attempts) > 3 {
+			t.Errorf("%v, %v after %d attempts", f, err, len(g.attempts))
+		}
+	})
+	bubble(t, func(t *testing.T) { // a role, too
+		g := newRig(map[string][]step{"a": {refuse(400, `{"error":{"message":"Unknown role 'developer'","param":"messages[0].role","code":"unsupported_value"}}`)}})
+		f, err := g.run(t, t.Context(), exchange(t, `{"model":"m","messages":[{"role":"developer","content":"x"}]}`, "a"))
+		if f == nil || err != nil || len(g.attempts) > 3 {
+			t.Errorf("%v, %v after %d attempts", f, err, len(g.attempts))
+		}
+	})
+}
+
+// TestObserve: every mode but act makes one attempt at the first target, whatever is known.
+func TestObserve(t *testing.T) {
+	for _, mode := range []recovery.Mode{recovery.ModeObserve, recovery.ModeAnnotate, recovery.ModeOff} {
+		for name, script := range map[string]step{"busy": busy, "limited": limited, "late": late(2*time.Minute, ok), "stall": stall("Hel", time.Minute), "cut": cut(recovery.ReleasedText, "Hel")} {
+			for _, cooling := range []bool{false, true} {
+				bubble(t, func(t *testing.T) {
+					g := newRig(map[string][]step{"a": {script}, "b": {ok}})
+					body := `{"model":"m","messages":[],"seed":1}`
+					x := exchange(t, body, "ab")
+					x.Mode = mode
+					to := x.Candidates[0].Target
+					g.facts.Learn(to, []recovery.Edit{{Field: "seed", Drop: true}})
+					if cooling {
+						ticket, _ := g.health.Set.Begin(to, false, false)
+						o := recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.Auth)}}}
+						ticket.Place.Done(ticket, o)
+					}
+					f, err := g.run(t, t.Context(), x)
+					if want := name != "late" && name != "stall"; err != nil || (f != nil) != want {
+						t.Errorf("%s, %s: ended with %v, %v", mode, name, f, err)
+					}
+					if got := g.asked(); got != "a" || string(g.attempts[0].Body) != body || !g.attempts[0].Plain {
+						t.Errorf("%s, %s, cooling %v: asked %s", mode, name, cooling, got)
+					}
+					if len(x.Actions()) != 0 {
+						t.Errorf("%s, %s: did %v", mode, name, x.Actions())
+					}
+					g.observer.mu.Lock()
+					for _, ev := range g.observer.events {
+						switch ev.Name {
+						case recovery.EventRecoveryAttempt:
+							if !ev.Observed || mode != recovery.ModeObserve {
+								t.Errorf("%s, %s: %+v", mode, name, ev)
+							}
+						case recovery.EventRecoveryFailed, recovery.EventRecoverySuccess, recovery.EventFallbackUsed:
+							t.Errorf("%s, %s: %+v", mode, name, ev)
+						}
+					}
+					g.observer.mu.Unlock()
+				})
+			}
+		}
+	}
+}
+
+// TestRealError: the client sees what an upstream said, not how a later connection broke.
+func TestRealError(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {busy, reset}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+		if err != nil || f == nil || f.Status != 500 || !bytes.Contains(f.Body, []byte("The server had an error")) {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+	bubble(t, func(t *testing.T) { // the last one that is real
+		g := newRig(map[string][]step{"a": {busy}, "b": {refuse(503, envelope("overloaded")), reset}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
+		if err != nil || f == nil || f.Status != 503 {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+	bubble(t, func(t *testing.T) { // with nothing real, the connection's
+		g := newRig(map[string][]step{"a": {reset}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+		if err != nil || f == nil || f.Class() != recovery.ServerError || f.Status != 0 {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+	bubble(t, func(t *testing.T) { // a continuation's refusal is not what happened to the answer
+		g := newRig(map[string][]step{"a": {cut(recovery.ReleasedText, "Hel"), refuse(400, envelope("Invalid value"))}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+		if err != nil || f == nil || f.Class() != recovery.StreamCut || f.Released != recovery.ReleasedText {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+}
+
+func TestOverflow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {overflow}, "b": {ok}, "c": {ok}})
+		x := exchange(t, plainBody, "abc")
+		x.Candidates[1].Window, x.Candidates[2].Window = 8000, 128_000
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if got := g.asked(); got != "ac" || !slices.Equal(x.Actions(), []string{"larger_window"}) {
+			t.Errorf("asked %s, did %v", got, x.Actions())
+		}
+		if st := g.health.Check(x.Candidates[0].Target); !st.Ready {
+			t.Errorf("an overflow was held against the target: %+v", st)
+		}
+	})
+}
+
+type stage func(*recovery.Exchange) error
+
+func (s stage) Prepare(_ context.Context, x *recovery.Exchange) error { return s(x) }
+
+func TestEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(nil)
+		if _, err := g.Run(t.Context(), exchange(t, plainBody, ""), g); !errors.Is(err, recovery.ErrNoTarget) {
+			t.Errorf("no target: %v", err)
+		}
+		no := errors.New("no")
+		g.Stages = []recovery.Stage{stage(func(*recovery.Exchange) error { return no })}
+		if _, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g); !errors.Is(err, no) {
+			t.Errorf("a stage's error: %v", err)
+		}
+	})
+}

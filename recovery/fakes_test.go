@@ -1,0 +1,402 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+)
+
+var table = classify.New()
+
+// board is shared state of this process.
+type board struct {
+	mu     sync.Mutex
+	fields map[string]store.Field
+}
+
+func (b *board) Lookup(name, field string) (store.Field, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := b.fields[name+"|"+field]
+	return f, ok && f.Alive(time.Now())
+}
+
+func (b *board) Post(name string, f store.Field, _ bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fields[name+"|"+f.Name] = f
+}
+
+func (b *board) Remove(name, field string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.fields, name+"|"+field)
+}
+
+// health counts what becomes of the places that a real one gives.
+type health struct {
+	*breaker.Set
+	mu     sync.Mutex
+	places []*place
+}
+
+type place struct {
+	inner    recovery.Place
+	mu       sync.Mutex
+	outcomes []recovery.Outcome
+	target   recovery.Target
+}
+
+func (h *health) Begin(t recovery.Target, resend, force bool) (recovery.Ticket, recovery.Status) {
+	ticket, st := h.Set.Begin(t, resend, force)
+	if st.Ready {
+		p := &place{inner: ticket.Place, target: t}
+		ticket.Place = p
+		h.mu.Lock()
+		h.places = append(h.places, p)
+		h.mu.Unlock()
+	}
+	return ticket, st
+}
+
+func (p *place) Done(t recovery.Ticket, o recovery.Outcome) {
+	p.mu.Lock()
+	p.outcomes = append(p.outcomes, o)
+	p.mu.Unlock()
+	p.inner.Done(t, o)
+}
+
+// observer keeps events.
+type observer struct {
+	mu     sync.Mutex
+	events []recovery.Event
+}
+
+func (o *observer) Observe(ev recovery.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, ev)
+}
+
+func (o *observer) count(name recovery.EventName) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, ev := range o.events {
+		if ev.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// step is what an upstream does with one attempt.
+type step func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure)
+
+// sent is an attempt as the upstream saw it.
+type sent struct {
+	recovery.Attempt
+	at time.Time
+}
+
+// rig is an engine with a scripted sender. The last step of a script repeats.
+type rig struct {
+	*recovery.Engine
+	health   *health
+	observer *observer
+	facts    *learn.Facts
+	board    *board
+	scripts  map[string][]step
+
+	mu       sync.Mutex
+	attempts []sent
+	answers  []*answer
+}
+
+func newRig(scripts map[string][]step) *rig {
+	g := &rig{observer: &observer{}, board: &board{fields: map[string]store.Field{}}, scripts: scripts}
+	g.health = &health{Set: breaker.NewSet(breaker.Defaults(), g.board, g.observer)}
+	g.facts = learn.NewFacts(g.board, time.Hour)
+	g.Engine = &recovery.Engine{
+		Config: recovery.Defaults(), Strategies: strategy.All(), Classifier: table, Health: g.health, Knowledge: g.facts,
+		Pace:   learn.NewPace(learn.Defaults().FirstToken, recovery.Defaults().Parallel, g.facts),
+		Keeper: &route.Pins{}, Observer: g.observer,
+	}
+	return g
+}
+
+func (g *rig) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	g.mu.Lock()
+	n := 0
+	for _, old := range g.attempts {
+		if old.Target.Upstream == a.Target.Upstream {
+			n++
+		}
+	}
+	script := g.scripts[a.Target.Upstream]
+	g.attempts = append(g.attempts, sent{a, time.Now()})
+	g.mu.Unlock()
+	return script[min(n, len(script)-1)](g, ctx, a)
+}
+
+// asked are the upstreams in the order in which they were asked.
+func (g *rig) asked() (s string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range g.attempts {
+		s += a.Target.Upstream
+	}
+	return s
+}
+
+const plainBody = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
+
+func exchange(t testing.TB, body, upstreams string) *recovery.Exchange {
+	t.Helper()
+	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Streaming: true, Started: time.Now()}
+	for i, u := range upstreams {
+		x.Candidates = append(x.Candidates, recovery.Choice{Candidate: recovery.Candidate{
+			Target: recovery.Target{Upstream: string(u), Model: "m", Key: "k"}, Rank: i, Weight: 1}})
+	}
+	return x
+}
+
+// run answers x and checks what holds for every run.
+func (g *rig) run(t testing.TB, ctx context.Context, x *recovery.Exchange) (*recovery.Failure, error) {
+	t.Helper()
+	f, err := g.Run(ctx, x, g)
+	time.Sleep(time.Second) // losers settle
+	g.check(t, x)
+	return f, err
+}
+
+func (g *rig) check(t testing.TB, x *recovery.Exchange) {
+	t.Helper()
+	synctest.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(x.Attempts); n > g.Config.Attempts {
+		t.Errorf("%d attempts", n)
+	}
+	if len(x.Attempts) < len(g.attempts) {
+		t.Errorf("%d attempts are on record, %d were made", len(x.Attempts), len(g.attempts))
+	}
+	if len(g.health.places) != len(x.Attempts) {
+		t.Errorf("%d places for %d attempts", len(g.health.places), len(x.Attempts))
+	}
+	won := 0
+	for i, p := range g.health.places {
+		if len(p.outcomes) != 1 {
+			t.Errorf("place %d, at %s, was given back %d times", i, p.target, len(p.outcomes))
+			continue
+		}
+		if p.outcomes[0].Success {
+			won++
+		}
+	}
+	if won > 1 {
+		t.Errorf("%d attempts succeeded", won)
+	}
+	for i, r := range x.Attempts {
+		if r.Duration <= 0 {
+			t.Errorf("record %d was never closed", i)
+		}
+	}
+	for i, n := range g.answers {
+		if n.delivered+n.discarded != 1 {
+			t.Errorf("answer %d was delivered %d times and discarded %d times", i, n.delivered, n.discarded)
+		}
+	}
+}
+
+func fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
+	ev.Now = time.Now()
+	return &recovery.Failure{Diagnosis: table.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Err: ev.Err,
+		Status: ev.Status, Header: ev.Header, Body: ev.Body}
+}
+
+// refuse answers with an error status.
+func refuse(status int, body string, header ...string) step {
+	return func(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		h := http.Header{}
+		for i := 0; i+1 < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: status, Header: h, Body: []byte(body)})
+	}
+}
+
+func envelope(message string) string {
+	return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, message)
+}
+
+// reset breaks the connection.
+func reset(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: syscall.ECONNRESET})
+}
+
+// hang never answers; it takes a moment to notice that it was given up.
+func hang(_ *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	<-ctx.Done()
+	time.Sleep(10 * time.Millisecond)
+	return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
+}
+
+// late does what s does, later.
+func late(d time.Duration, s step) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		select {
+		case <-time.After(d):
+			return s(g, ctx, a)
+		case <-ctx.Done():
+			return hang(g, ctx, a)
+		}
+	}
+}
+
+// deaf answers after d even if it was given up meanwhile.
+func deaf(d time.Duration) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		time.Sleep(d)
+		return ok(g, ctx, a)
+	}
+}
+
+func ok(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	return g.answer(ctx, a, &answer{})
+}
+
+// cut breaks after some text; reasoned after reasoning only; called after a part of a tool call.
+func cut(r recovery.Released, text string) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		return g.answer(ctx, a, &answer{released: r, sent: text, breaks: true})
+	}
+}
+
+// stall pauses after some text, for so long; then it goes on and ends well.
+func stall(text string, d time.Duration) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		return g.answer(ctx, a, &answer{released: recovery.ReleasedText, sent: text, pause: d})
+	}
+}
+
+func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recovery.Answer, *recovery.Failure) {
+	n.ctx, n.a = ctx, a
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answers = append(g.answers, n)
+	return n, nil
+}
+
+// answer is scripted.
+type answer struct {
+	ctx      context.Context
+	a        recovery.Attempt
+	released recovery.Released
+	sent     string
+	breaks   bool
+	pause    time.Duration
+	taken    func() // called when another attempt has taken over
+
+	mu                   sync.Mutex
+	delivered, discarded int
+}
+
+func (n *answer) Discard() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.discarded++
+}
+
+func (n *answer) Usage() (recovery.Usage, time.Duration) {
+	return recovery.Usage{Input: 10, Output: 5}, time.Second
+}
+
+func (n *answer) broken(err error) *recovery.Failure {
+	f := fail(n.a, recovery.Evidence{Phase: recovery.PhaseStream, Err: err})
+	f.Released, f.Sent = n.released, n.sent
+	return f
+}
+
+func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recovery.Failure {
+	n.mu.Lock()
+	n.delivered++
+	n.mu.Unlock()
+	wait := time.Second
+	if n.pause > 0 {
+		wait = n.pause
+	}
+	var joined sync.WaitGroup
+	defer joined.Wait()
+	over, end := make(chan struct{}), false
+	paused, goOn := context.WithCancel(ctx)
+	defer goOn()
+	if n.pause > 20*time.Second && stalled != nil {
+		joined.Go(func() {
+			select {
+			case <-time.After(20 * time.Second):
+			case <-paused.Done():
+				return
+			}
+			stalled(paused, n.sent, func() bool {
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				if end || paused.Err() != nil {
+					return false
+				}
+				end = true
+				close(over)
+				return true
+			})
+		})
+	}
+	select {
+	case <-over:
+		if n.taken != nil {
+			n.taken()
+		}
+		joined.Wait()
+		f := n.broken(context.DeadlineExceeded)
+		f.Stalled = true
+		return f
+	case <-n.ctx.Done():
+		goOn()
+		return n.broken(context.Cause(n.ctx))
+	case <-time.After(wait):
+	}
+	n.mu.Lock()
+	took := end
+	end = true
+	n.mu.Unlock()
+	switch {
+	case took:
+		joined.Wait()
+		f := n.broken(context.DeadlineExceeded)
+		f.Stalled = true
+		return f
+	case n.breaks:
+		return n.broken(errors.New("unexpected EOF"))
+	}
+	return nil
+}
+
+// bubble runs a test with a clock of its own. It fails when a goroutine stays.
+func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }

@@ -1,0 +1,134 @@
+package learn_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+)
+
+var target = recovery.Target{Upstream: "up", Model: "m", Key: "k"}
+
+func board(t *testing.T) *store.Mirror {
+	m := store.NewMirror(memory.New(memory.Defaults()), []string{learn.BoardFacts}, 0)
+	t.Cleanup(m.Stop)
+	return m
+}
+
+func TestFacts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := learn.NewFacts(board(t), time.Hour)
+		check := func(want ...recovery.Edit) {
+			t.Helper()
+			if got := f.Edits(target); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		}
+		check()
+		drop := recovery.Edit{Field: "temperature", Drop: true}
+		clamp := recovery.Edit{Field: "max_tokens", Clamp: 8192}
+		role := recovery.Edit{Role: "developer", Rename: "system"}
+		f.Learn(target, []recovery.Edit{drop})
+		f.Learn(target, []recovery.Edit{clamp, role, drop})
+		check(drop, clamp, role)
+		clamp.Clamp = 4096
+		f.Learn(target, []recovery.Edit{clamp}) // newer knowledge of the same field
+		check(drop, clamp, role)
+
+		other := target
+		other.Key = "k2"
+		if got := f.Edits(other); len(got) != 3 {
+			t.Errorf("another key of the same target: %v", got)
+		}
+		other.Model = "m2"
+		if got := f.Edits(other); len(got) != 0 {
+			t.Errorf("another model: %v", got)
+		}
+
+		f.SawReasoning(target)
+		f.Forget(target)
+		check()
+		if !f.Reasons(target) {
+			t.Error("that it reasons was forgotten with the edits")
+		}
+		f.Learn(target, []recovery.Edit{drop})
+		if !f.Reasons(target) {
+			t.Error("learning forgot that it reasons")
+		}
+		time.Sleep(time.Hour - time.Second)
+		check(drop)
+		time.Sleep(time.Second)
+		check() // tried again as the client sent it
+		if f.Reasons(target) {
+			t.Error("that it reasons did not expire")
+		}
+		f.Reconfigure(time.Minute)
+		f.Learn(target, []recovery.Edit{drop})
+		time.Sleep(time.Minute)
+		check()
+		f.Forget(target) // nothing to forget is no harm
+	})
+}
+
+// TestFactsShared: two replicas with one store learn from each other.
+func TestFactsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := memory.New(memory.Defaults())
+		var facts [2]*learn.Facts
+		for i := range facts {
+			m := store.NewMirror(shared, []string{learn.BoardFacts}, 300*time.Millisecond)
+			defer m.Stop()
+			facts[i] = learn.NewFacts(m, time.Hour)
+		}
+		facts[0].Learn(target, []recovery.Edit{{Field: "top_k", Drop: true}})
+		time.Sleep(time.Second)
+		facts[1].Learn(target, []recovery.Edit{{Field: "seed", Drop: true}})
+		time.Sleep(time.Second)
+		for i, f := range facts {
+			if got := f.Edits(target); len(got) != 2 {
+				t.Errorf("replica %d knows %v", i, got)
+			}
+		}
+		facts[0].Forget(target)
+		time.Sleep(time.Second)
+		if got := facts[1].Edits(target); len(got) != 0 {
+			t.Errorf("not forgotten: %v", got)
+		}
+	})
+}
+
+func TestFactsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := learn.NewFacts(board(t), time.Hour)
+		for i := range 500 {
+			f.Learn(target, []recovery.Edit{{Field: fmt.Sprint("invented", i), Drop: true}})
+		}
+		if got := len(f.Edits(target)); got != 32 {
+			t.Errorf("%d edits of one model", got)
+		}
+	})
+}
+
+// TestFactsHostile: what is no fact of ours is no fact.
+func TestFactsHostile(t *testing.T) {
+	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := board(t)
+			f := learn.NewFacts(m, time.Hour)
+			m.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(v), Until: time.Now().Add(time.Hour)}, false)
+			if got := f.Edits(target); len(got) != 0 || f.Reasons(target) {
+				t.Errorf("%q: %v, %v", v, got, f.Reasons(target))
+			}
+			f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}})
+			if got := f.Edits(target); len(got) != 1 {
+				t.Errorf("%q keeps new knowledge out: %v", v, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package learn_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// exchange has a body of about so many tokens, with extra fields.
+func exchange(t testing.TB, tokens int, extra string) *recovery.Exchange {
+	t.Helper()
+	head, tail := `{"model":"m",`+extra+`"messages":[{"role":"user","content":"`, `"}]}`
+	raw := head + strings.Repeat("x", max(0, tokens*4-len(head)-len(tail))) + tail
+	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &recovery.Exchange{Body: b, Model: "m", Streaming: true}
+}
+
+func candidate(model string) recovery.Candidate {
+	return recovery.Candidate{Target: recovery.Target{Upstream: "up", Model: model, Key: "k"}}
+}
+
+func newPace(t *testing.T) (*learn.Pace, *learn.Facts) {
+	facts := learn.NewFacts(board(t), time.Hour)
+	return learn.NewPace(learn.Defaults().FirstToken, recovery.Defaults().Parallel, facts), facts
+}
+
+func TestLimit(t *testing.T) {
+	const alone, another = false, true
+	cases := []struct {
+		name        string
+		tokens      int
+		extra       string
+		model       string
+		local       bool
+		alternative bool
+		want        time.Duration
+	}{
+		{"least", 100, "", "m", false, another, 10 * time.Second},
+		{"below a step", 4999, "", "m", false, another, 10 * time.Second},
+		{"a step", 5000, "", "m", false, another, 11 * time.Second},
+		{"large", 100_000, "", "m", false, another, 30 * time.Second},
+		{"no other target", 100, "", "m", false, alone, 30 * time.Second},
+		{"no other target, large", 100_000, "", "m", false, alone, 50 * time.Second},
+		{"reasoning by request", 100, `"reasoning_effort":"high",`, "m", false, another, 181 * time.Second},
+		{"no reasoning by request", 100, `"reasoning_effort":"none",`, "m", false, another, 10 * time.Second},
+		{"reasoning by name", 100, "", "o3-mini", false, another, 181 * time.Second},
+		{"reasoning by name with a path", 100, "", "vendor/DeepSeek-R1-0528", false, another, 181 * time.Second},
+		{"no reasoning by name", 100, "", "gpt-4o", false, another, 10 * time.Second},
+		{"reasoning, large", 50_000, "", "gpt-5.1", false, alone, 191 * time.Second},
+		{"local", 100, "", "m", true, another, 0},
+		{"local, reasoning", 100, "", "o3", true, alone, 0},
+		{"flex", 100, `"service_tier":"flex",`, "m", false, another, 0},
+		{"batch", 100, `"service_tier":"batch",`, "m", false, alone, 0},
+		{"priority", 100, `"service_tier":"priority",`, "m", false, another, 10 * time.Second},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, _ := newPace(t)
+				to := candidate(c.model)
+				to.Local = c.local
+				if got := p.Limit(exchange(t, c.tokens, c.extra), to, c.alternative); got != c.want {
+					t.Errorf("%v, want %v", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestLimitSawReasoning: an answer that reasoned tells for all later requests.
+func TestLimitSawReasoning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, facts := newPace(t)
+		x := exchange(t, 100, "")
+		p.Observe(x, candidate("m"), time.Second, recovery.Usage{Output: 10})
+		if got := p.Limit(x, candidate("m"), true); got != 10*time.Second {
+			t.Errorf("%v before", got)
+		}
+		p.Observe(x, candidate("m"), 0, recovery.Usage{Output: 10, Reasoning: 5})
+		if got := p.Limit(x, candidate("m"), true); got != 181*time.Second || !facts.Reasons(target) {
+			t.Errorf("%v after", got)
+		}
+		if got := p.Limit(x, candidate("m2"), true); got != 10*time.Second {
+			t.Errorf("%v for another model", got)
+		}
+	})
+}
+
+func TestLimitP95(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		x := exchange(t, 1000, "")
+		c := candidate("m")
+		for range 19 {
+			p.Observe(x, c, 8*time.Second, recovery.Usage{})
+		}
+		if got := p.Limit(x, c, true); got != 10*time.Second {
+			t.Errorf("%v with too few samples", got)
+		}
+		for range 5 {
+			p.Observe(x, c, 8*time.Second, recovery.Usage{})
+		}
+		if got := p.Limit(x, c, true); got != 24*time.Second {
+			t.Errorf("%v, want three times the p95", got)
+		}
+		if got := p.Limit(x, c, false); got != 30*time.Second {
+			t.Errorf("%v with no other target", got)
+		}
+		otherKey := c
+		otherKey.Key = "k2"
+		if got := p.Limit(x, otherKey, true); got != 24*time.Second {
+			t.Errorf("%v for another key of the same target", got)
+		}
+		for name, other := range map[string]*recovery.Exchange{"size": exchange(t, 3000, ""), "kind": {Body: x.Body}} {
+			if got := p.Limit(other, c, true); got != 10*time.Second {
+				t.Errorf("%v for another %s", got, name)
+			}
+		}
+		// It follows: what was slow once is forgotten. Outliers below 5 % do not count.
+		for i := range 64 {
+			d := time.Second
+			if i%32 == 0 {
+				d = time.Minute
+			}
+			p.Observe(x, c, d, recovery.Usage{})
+		}
+		if got := p.Limit(x, c, true); got != 10*time.Second {
+			t.Errorf("%v after it became fast", got)
+		}
+		// No sample is taken where there was no first token.
+		for range 100 {
+			p.Observe(x, c, 0, recovery.Usage{})
+			p.Observe(x, c, -time.Second, recovery.Usage{})
+		}
+		if got := p.Limit(x, c, true); got != 10*time.Second {
+			t.Errorf("%v after nothing", got)
+		}
+	})
+}
+
+func TestAllow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		small, large := exchange(t, 100, ""), exchange(t, 100_001, "")
+		start := func() (n int) {
+			for n < 10_000 && p.Allow(small) {
+				n++
+			}
+			return n
+		}
+		if p.Allow(large) {
+			t.Error("a large input was allowed")
+		}
+		if got := start(); got != 10 {
+			t.Errorf("%d at first, want the burst of 10", got)
+		}
+		for range 1000 {
+			p.Limit(small, candidate("m"), true)
+		}
+		if got := start(); got != 40 {
+			t.Errorf("%d more beside 1000 requests, want 5 %% of them together", got)
+		}
+		time.Sleep(30 * time.Minute)
+		if got := start(); got != 10 {
+			t.Errorf("%d after a quiet while, want the burst again", got)
+		}
+		p.Reconfigure(learn.Defaults().FirstToken, recovery.ParallelConfig{})
+		time.Sleep(30 * time.Minute)
+		if got := start(); got != 0 {
+			t.Errorf("%d without any budget", got)
+		}
+	})
+}
+
+// TestPaceConcurrent is for the race detector, and for models without number.
+func TestPaceConcurrent(t *testing.T) {
+	p, _ := newPace(t)
+	x := exchange(t, 100, "")
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 2000 {
+				c := candidate(fmt.Sprint("invented", i, n))
+				p.Limit(x, c, true)
+				p.Observe(x, c, time.Second, recovery.Usage{})
+				p.Allow(x)
+				if n%500 == 0 {
+					p.Reconfigure(learn.Defaults().FirstToken, recovery.Defaults().Parallel)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestValidate(t *testing.T) {
+	if err := learn.Defaults().Validate(); err != nil {
+		t.Error(err)
+	}
+	bad := learn.Defaults()
+	bad.FirstToken.ReasoningModels = []string{"["}
+	if bad.Validate() == nil || (learn.Config{}).Validate() == nil {
+		t.Error("wrong configurations are valid")
+	}
+}

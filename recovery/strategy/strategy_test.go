@@ -1,0 +1,396 @@
+package strategy_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+var table = classify.New()
+
+// down are the targets that may not be asked, by upstream and key.
+type down map[string]bool
+
+func (d down) Check(t recovery.Target) recovery.Status {
+	return recovery.Status{Ready: !d[t.Upstream+t.Key]}
+}
+func (d down) Begin(recovery.Target, bool, bool) (recovery.Ticket, recovery.Status) {
+	panic("a strategy takes no places")
+}
+
+// choice is a candidate a, b, … or one key of it: "a#1".
+func choice(name string, change ...func(*recovery.Choice)) recovery.Choice {
+	c := recovery.Choice{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: name[:1], Model: "m"}}}
+	if len(name) > 2 {
+		c.Key = name[2:]
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func tried(n int) func(*recovery.Choice)  { return func(c *recovery.Choice) { c.Tries = n } }
+func waited(n int) func(*recovery.Choice) { return func(c *recovery.Choice) { c.Waits = n } }
+func window(n int) func(*recovery.Choice) { return func(c *recovery.Choice) { c.Window = n } }
+func silent(c *recovery.Choice)           { c.Silent = true }
+func excluded(c *recovery.Choice)         { c.Excluded = true }
+func replayed(c *recovery.Choice)         { c.Replayed = true }
+func noPrefill(c *recovery.Choice)        { c.NoPrefill = true }
+func prefills(c *recovery.Choice)         { c.Prefill = recovery.PrefillAssistant }
+func prefillNone(c *recovery.Choice)      { c.Prefill = recovery.PrefillNone }
+func edited(e ...recovery.Edit) func(*recovery.Choice) {
+	return func(c *recovery.Choice) { c.Edits = e }
+}
+func falls(to ...recovery.Class) func(*recovery.Choice) {
+	return func(c *recovery.Choice) { c.Fallback = to }
+}
+
+// situation has a jitter of share; the failure comes from the first candidate.
+func situation(t *testing.T, body string, share float64, d down, list ...recovery.Choice) *recovery.Situation {
+	t.Helper()
+	if body == "" {
+		body = `{"model":"m","messages":[]}`
+	}
+	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := recovery.Defaults()
+	return &recovery.Situation{Exchange: &recovery.Exchange{Body: b, Candidates: list}, Config: &cfg, Health: d,
+		Now: time.Now(), Jitter: func() float64 { return share }}
+}
+
+func failure(c recovery.Class, from recovery.Choice) *recovery.Failure {
+	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(c)}, Target: from.Target}
+}
+
+// TestComplete: every name in the table's plans is a strategy, and the other way round.
+func TestComplete(t *testing.T) {
+	named, have := map[string]bool{}, map[string]bool{}
+	for _, s := range table.Specs() {
+		for _, name := range s.Plan {
+			named[name] = true
+		}
+	}
+	for _, s := range strategy.All() {
+		if have[s.Name()] || !named[s.Name()] {
+			t.Errorf("%s twice, or in no plan", s.Name())
+		}
+		have[s.Name()] = true
+	}
+	if len(named) != len(have) {
+		t.Errorf("plans name %v, there are %v", named, have)
+	}
+}
+
+func TestMove(t *testing.T) {
+	list := func(c ...recovery.Choice) []recovery.Choice { return c }
+	cases := []struct {
+		name  string
+		class recovery.Class
+		down  down
+		list  []recovery.Choice
+		want  int // -1: cannot help
+	}{
+		{"alone", recovery.ServerError, nil, list(choice("a")), -1},
+		{"next", recovery.ServerError, nil, list(choice("a"), choice("b"), choice("c")), 1},
+		{"next is down", recovery.ServerError, down{"b": true}, list(choice("a"), choice("b"), choice("c")), 2},
+		{"all others down", recovery.ServerError, down{"b": true}, list(choice("a"), choice("b")), -1},
+		{"next is out", recovery.Timeout, nil, list(choice("a"), choice("b", excluded), choice("c", silent), choice("d", tried(2))), -1},
+		{"next was tried once", recovery.Timeout, nil, list(choice("a"), choice("b", tried(1))), 1},
+		{"another upstream before another key", recovery.ServerError, nil, list(choice("a#1"), choice("a#2"), choice("b")), 2},
+		{"another key at last", recovery.ServerError, nil, list(choice("a#1"), choice("a#2")), 1},
+		{"a limit: the next key first", recovery.RateLimit, nil, list(choice("a#1"), choice("a#2"), choice("b")), 1},
+		{"auth: the next key first", recovery.Auth, nil, list(choice("a#1"), choice("a#2"), choice("b")), 1},
+		{"model not found, no fallback", recovery.ModelNotFound, nil, list(choice("a"), choice("b")), -1},
+		{"model not found, fallback", recovery.ModelNotFound, nil, list(choice("a"), choice("b"), choice("c", falls(recovery.ModelNotFound))), 2},
+		{"content policy, other fallback", recovery.ContentPolicy, nil, list(choice("a"), choice("b", falls(recovery.ModelNotFound))), -1},
+		{"content policy, fallback", recovery.ContentPolicy, nil, list(choice("a"), choice("b", falls(recovery.ContentPolicy))), 1},
+		{"invalid request, fallback", recovery.InvalidRequest, nil, list(choice("a"), choice("b", falls(recovery.InvalidRequest))), 1},
+		{"parameter: no other key", recovery.UnsupportedParameter, nil, list(choice("a#1"), choice("a#2")), -1},
+		{"parameter: another upstream", recovery.UnsupportedParameter, nil, list(choice("a#1"), choice("a#2"), choice("b")), 2},
+	}
+	for _, c := range cases {
+		s := situation(t, "", 0, c.down, c.list...)
+		a, ok := strategy.Move{}.Propose(s, failure(c.class, c.list[0]))
+		if ok != (c.want >= 0) || ok && a.Target != c.want || a.Wait != 0 || a.Resend {
+			t.Errorf("%s: %+v, %v, want %d", c.name, a, ok, c.want)
+		}
+	}
+}
+
+func TestResend(t *testing.T) {
+	cases := []struct {
+		name string
+		down down
+		list []recovery.Choice
+		ok   bool
+		wait time.Duration // with the full jitter
+	}{
+		{"first time", nil, []recovery.Choice{choice("a", tried(1))}, true, 500 * time.Millisecond},
+		{"second time", nil, []recovery.Choice{choice("a", tried(2))}, true, time.Second},
+		{"fifth time", nil, []recovery.Choice{choice("a", tried(5))}, true, 8 * time.Second},
+		{"for ever", nil, []recovery.Choice{choice("a", tried(99))}, true, 8 * time.Second},
+		{"once beside another", nil, []recovery.Choice{choice("a", tried(1)), choice("b")}, true, 500 * time.Millisecond},
+		{"twice beside another", nil, []recovery.Choice{choice("a", tried(2)), choice("b")}, false, 0},
+		{"twice beside one that is down", down{"b": true}, []recovery.Choice{choice("a", tried(2)), choice("b")}, true, time.Second},
+		{"twice beside one that was tried twice", nil, []recovery.Choice{choice("a", tried(2)), choice("b", tried(2))}, true, time.Second},
+		{"silent beside another", nil, []recovery.Choice{choice("a", tried(1), silent), choice("b")}, false, 0},
+		{"silent alone", nil, []recovery.Choice{choice("a", tried(1), silent)}, true, 500 * time.Millisecond},
+		{"excluded", nil, []recovery.Choice{choice("a", tried(1), excluded)}, false, 0},
+	}
+	for _, c := range cases {
+		for _, share := range []float64{0, 0.5, 1} {
+			a, ok := strategy.Resend{}.Propose(situation(t, "", share, c.down, c.list...), failure(recovery.ServerError, c.list[0]))
+			if want := time.Duration(share * float64(c.wait)); ok != c.ok || a.Wait != want || a.Resend != c.ok || a.Target != 0 {
+				t.Errorf("%s: %+v, %v, want %v after %v", c.name, a, ok, c.ok, want)
+			}
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	const none = -1
+	cases := []struct {
+		name string
+		hint time.Duration
+		down down
+		list []recovery.Choice
+		ok   bool
+		wait time.Duration // at least; at most a tenth and a second more
+	}{
+		{"as asked", 3 * time.Second, nil, []recovery.Choice{choice("a")}, true, 3 * time.Second},
+		{"a minute less jitter", 54 * time.Second, nil, []recovery.Choice{choice("a")}, true, 54 * time.Second},
+		{"too long", 61 * time.Second, nil, []recovery.Choice{choice("a")}, false, 0},
+		{"absurd", 114 * time.Hour, nil, []recovery.Choice{choice("a")}, false, 0},
+		{"short beside another", 4 * time.Second, nil, []recovery.Choice{choice("a"), choice("b")}, true, 4 * time.Second},
+		{"long beside another", 6 * time.Second, nil, []recovery.Choice{choice("a"), choice("b")}, false, 0},
+		{"long beside one that is down", 6 * time.Second, down{"b": true}, []recovery.Choice{choice("a"), choice("b")}, true, 6 * time.Second},
+		{"second beside another", time.Second, nil, []recovery.Choice{choice("a", waited(1)), choice("b")}, false, 0},
+		{"second alone, read anew", 2 * time.Second, nil, []recovery.Choice{choice("a", waited(3))}, true, 2 * time.Second},
+		{"no hint", none, nil, []recovery.Choice{choice("a")}, true, time.Second},
+		{"no hint, second", none, nil, []recovery.Choice{choice("a", waited(1))}, true, 2 * time.Second},
+		{"no hint, fourth", none, nil, []recovery.Choice{choice("a", waited(3))}, true, 8 * time.Second},
+		{"no hint, beside another", none, nil, []recovery.Choice{choice("a"), choice("b")}, true, time.Second},
+		{"no hint, second beside another", none, nil, []recovery.Choice{choice("a", waited(1)), choice("b")}, false, 0},
+		// "Now" that is not now must not become a tight loop.
+		{"hint of nothing", 0, nil, []recovery.Choice{choice("a")}, true, time.Second},
+		{"hint of nothing, again", 0, nil, []recovery.Choice{choice("a", waited(2))}, true, 4 * time.Second},
+	}
+	for _, c := range cases {
+		for _, share := range []float64{0, 0.99} {
+			f := failure(recovery.RateLimit, c.list[0])
+			if c.hint != none {
+				f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, c.hint
+			}
+			a, ok := strategy.Wait{}.Propose(situation(t, "", share, c.down, c.list...), f)
+			if ok != c.ok || a.Resend || a.Target != 0 {
+				t.Errorf("%s: %+v, %v", c.name, a, ok)
+			} else if ok && (a.Wait < c.wait || a.Wait > c.wait+min(c.wait/10, time.Second)) {
+				t.Errorf("%s: waits %v, want %v", c.name, a.Wait, c.wait)
+			}
+		}
+	}
+	// Without a hint it never gives up waiting because the doubling went too far.
+	list := []recovery.Choice{choice("a", waited(60))}
+	if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != time.Minute {
+		t.Errorf("the longest: %v, %v", a.Wait, ok)
+	}
+}
+
+func TestLargerWindow(t *testing.T) {
+	cases := []struct {
+		name  string
+		facts recovery.Facts
+		list  []recovery.Choice
+		want  int
+	}{
+		{"larger", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(128_000))}, 1},
+		{"unknown", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b")}, -1},
+		{"smaller", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096))}, -1},
+		{"the same", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(8192))}, -1},
+		{"the first that is", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096)), choice("c", window(16_384)), choice("d", window(1_000_000))}, 2},
+		{"not large enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 20_000}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, -1},
+		{"just enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 16_384}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, 1},
+		{"own window is known", recovery.Facts{}, []recovery.Choice{choice("a", window(8192)), choice("b", window(4096)), choice("c", window(9000))}, 2},
+		{"nothing is known", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(1_000_000))}, -1},
+		{"not again", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(16_384), excluded)}, -1},
+	}
+	for _, c := range cases {
+		f := failure(recovery.ContextLengthExceeded, c.list[0])
+		f.Facts = c.facts
+		a, ok := strategy.LargerWindow{}.Propose(situation(t, "", 0, nil, c.list...), f)
+		if ok != (c.want >= 0) || ok && a.Target != c.want {
+			t.Errorf("%s: %+v, %v, want %d", c.name, a, ok, c.want)
+		}
+	}
+}
+
+func TestClampOutput(t *testing.T) {
+	cases := []struct {
+		name, body string
+		limit      int
+		done       []recovery.Edit
+		want       recovery.Edit
+	}{
+		{"old field", `{"model":"m","messages":[],"max_tokens":100000}`, 4096, nil, recovery.Edit{Field: "max_tokens", Clamp: 4096}},
+		{"new field", `{"model":"m","messages":[],"max_completion_tokens":100000}`, 4096, nil, recovery.Edit{Field: "max_completion_tokens", Clamp: 4096}},
+		{"not stated", `{"model":"m","messages":[],"max_tokens":100000}`, 0, nil, recovery.Edit{}},
+		{"hostile", `{"model":"m","messages":[],"max_tokens":100000}`, -5, nil, recovery.Edit{}},
+		{"already lower", `{"model":"m","messages":[],"max_tokens":4096}`, 4096, nil, recovery.Edit{}},
+		{"no field", `{"model":"m","messages":[]}`, 4096, nil, recovery.Edit{}},
+		{"second time", `{"model":"m","messages":[],"max_tokens":100000}`, 4096, []recovery.Edit{{Field: "max_tokens", Clamp: 8192}}, recovery.Edit{}},
+	}
+	for _, c := range cases {
+		list := []recovery.Choice{choice("a", edited(c.done...))}
+		f := failure(recovery.MaxOutputExceeded, list[0])
+		f.Facts.MaxOutputLimit = c.limit
+		a, ok := strategy.ClampOutput{}.Propose(situation(t, c.body, 0, nil, list...), f)
+		if ok != (c.want != recovery.Edit{}) || ok && !slices.Equal(a.Edits, []recovery.Edit{c.want}) {
+			t.Errorf("%s: %+v, %v", c.name, a, ok)
+		}
+	}
+}
+
+func TestAdaptParameter(t *testing.T) {
+	roles := `{"model":"m","messages":[{"role":"developer","content":"x"},{"role":"user","content":"y"}]}`
+	systems := `{"model":"m","messages":[{"role":"system","content":"x"}]}`
+	type edits = []recovery.Edit
+	cases := []struct {
+		name, body string
+		params     []string
+		message    string
+		done       edits
+		want       edits
+	}{
+		{"new name", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_tokens"}, "", nil, edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}},
+		{"old name", `{"model":"m","messages":[],"max_completion_tokens":5}`, []string{"max_completion_tokens"}, "", nil, edits{{Field: "max_completion_tokens", Rename: "max_tokens"}}},
+		{"name not sent", `{"model":"m","messages":[]}`, []string{"max_tokens"}, "", nil, nil},
+		{"renamed already", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_completion_tokens"}, "", edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
+		{"refused again", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_tokens"}, "", edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
+		{"developer", roles, []string{"messages[0].role"}, "Unknown role 'developer'", nil, edits{{Role: "developer", Rename: "system"}}},
+		{"system", systems, []string{"messages[0].role"}, "Unsupported value: 'system' is not supported", nil, edits{{Role: "system", Rename: "developer"}}},
+		{"developer, again", roles, []string{"messages[0].role"}, "Unknown role 'developer'", edits{{Role: "developer", Rename: "system"}}, nil},
+		{"developer, not sent", systems, []string{"messages[0].role"}, "Unknown role 'developer'", nil, nil},
+		{"several", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", nil, edits{{Field: "seed", Drop: true}, {Field: "top_k", Drop: true}}},
+		{"one of several done", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", edits{{Field: "seed", Drop: true}}, edits{{Field: "top_k", Drop: true}}},
+		{"one of several cannot be dropped", `{"model":"m","messages":[],"seed":5,"stop":["x"]}`, []string{"seed", "stop"}, "", nil, nil},
+		{"not named", `{"model":"m","messages":[],"seed":5}`, nil, "", nil, nil},
+	}
+	for _, c := range cases {
+		list := []recovery.Choice{choice("a", edited(c.done...))}
+		f := failure(recovery.UnsupportedParameter, list[0])
+		f.Facts.Params, f.Signal.Message = c.params, c.message
+		a, ok := strategy.AdaptParameter{}.Propose(situation(t, c.body, 0, nil, list...), f)
+		if ok != (c.want != nil) || !slices.Equal(a.Edits, c.want) {
+			t.Errorf("%s: %+v, %v, want %+v", c.name, a.Edits, ok, c.want)
+		}
+	}
+
+	one := func(name string) (recovery.Action, bool) {
+		list := []recovery.Choice{choice("a")}
+		f := failure(recovery.UnsupportedParameter, list[0])
+		f.Facts.Param = name
+		body := `{"model":"m","messages":[],"` + name + `":1}`
+		switch name {
+		case "model":
+			body = `{"model":"m","messages":[]}`
+		case "messages":
+			body = `{"messages":[]}`
+		case "stream":
+			body = `{"model":"m","messages":[],"stream":true}`
+		case "stream_options":
+			body = `{"model":"m","messages":[],"stream":true,"stream_options":{"include_usage":true}}`
+		}
+		return strategy.AdaptParameter{}.Propose(situation(t, body, 0, nil, list...), f)
+	}
+	for _, name := range []string{"temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty",
+		"seed", "reasoning_effort", "reasoning", "verbosity", "thinking", "enable_thinking", "stream_options", "store", "metadata", "user",
+		"safety_identifier", "prompt_cache_key"} {
+		if a, ok := one(name); !ok || !slices.Equal(a.Edits, []recovery.Edit{{Field: name, Drop: true}}) {
+			t.Errorf("%s: %+v, %v, want it dropped", name, a, ok)
+		}
+	}
+	for _, name := range []string{"response_format", "stop", "n", "tools", "tool_choice", "functions", "function_call", "logit_bias", "logprobs",
+		"top_logprobs", "parallel_tool_calls", "service_tier", "modalities", "audio", "stream", "model", "messages", "invented"} {
+		if a, ok := one(name); ok {
+			t.Errorf("%s: %+v, it changes what was asked for", name, a)
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	cases := []struct {
+		name     string
+		released recovery.Released
+		sent     string
+		stalled  bool
+		extra    int
+		down     down
+		list     []recovery.Choice
+		want     int
+		prefill  bool
+		wait     bool
+	}{
+		{name: "nothing shown", released: recovery.ReleasedNothing, list: []recovery.Choice{choice("a")}, want: -1, extra: 1},
+		{name: "reasoning shown", released: recovery.ReleasedReasoning, list: []recovery.Choice{choice("a")}, want: -1, extra: 1},
+		{name: "a call shown", released: recovery.ReleasedCall, sent: "x", list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 1},
+		{name: "replay", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a"), choice("b")}, want: 0, extra: 1, wait: true},
+		{name: "replay of a stalled one", released: recovery.ReleasedText, sent: "x", stalled: true, list: []recovery.Choice{choice("a")}, want: 0, extra: 1},
+		{name: "text unknown", released: recovery.ReleasedText, list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 1},
+		{name: "budget", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 0},
+		{name: "prefill", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills), choice("b", prefills)}, want: 0, prefill: true, extra: 1},
+		{name: "prefill elsewhere before replay here", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a"), choice("b"), choice("c", prefills)}, want: 2, prefill: true, extra: 1},
+		{name: "prefill was refused", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills, noPrefill), choice("b", prefillNone)}, want: 0, extra: 1, wait: true},
+		{name: "replay diverged here", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed), choice("b")}, want: 1, extra: 1},
+		{name: "replay diverged everywhere", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed), choice("b", replayed)}, want: -1, extra: 1},
+		{name: "prefill after a replay", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed, prefills)}, want: 0, prefill: true, extra: 1},
+		{name: "the same target though it is down", released: recovery.ReleasedText, sent: "x", down: down{"a": true, "b": true}, list: []recovery.Choice{choice("a"), choice("b", prefills)}, want: 0, extra: 1, wait: true},
+		{name: "excluded", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills, excluded), choice("b")}, want: 1, extra: 1},
+	}
+	for _, c := range cases {
+		s := situation(t, "", 0.5, c.down, c.list...)
+		s.Config.ExtraInput = c.extra
+		f := failure(recovery.StreamCut, c.list[0])
+		f.Released, f.Sent, f.Stalled = c.released, c.sent, c.stalled
+		a, ok := strategy.Resume{}.Propose(s, f)
+		if ok != (c.want >= 0) {
+			t.Errorf("%s: %+v, %v", c.name, a, ok)
+			continue
+		}
+		if ok && (a.Target != c.want || a.Resume == nil || a.Resume.Prefill != c.prefill || a.Resume.Sent != c.sent || (a.Wait > 0) != c.wait || a.Resend) {
+			t.Errorf("%s: %+v %+v, want %d", c.name, a, a.Resume, c.want)
+		}
+	}
+}
+
+// TestPure: proposing changes nothing.
+func TestPure(t *testing.T) {
+	list := []recovery.Choice{choice("a", tried(1)), choice("b", window(10), prefills)}
+	s := situation(t, `{"model":"m","messages":[],"max_tokens":9,"seed":1}`, 0.5, nil, list...)
+	before := slices.Clone(s.Exchange.Candidates)
+	for _, st := range strategy.All() {
+		f := failure(recovery.UnsupportedParameter, list[0])
+		f.Facts = recovery.Facts{Param: "seed", Params: []string{"max_tokens"}, MaxOutputLimit: 5, LimitTokens: 5}
+		f.Released, f.Sent = recovery.ReleasedText, "x"
+		a, okA := st.Propose(s, f)
+		b, okB := st.Propose(s, f)
+		if okA != okB || a.Target != b.Target || a.Wait != b.Wait || !slices.Equal(a.Edits, b.Edits) {
+			t.Errorf("%s: first %+v, then %+v", st.Name(), a, b)
+		}
+		if !slices.Equal(f.Facts.Params, []string{"max_tokens"}) {
+			t.Errorf("%s changed the facts", st.Name())
+		}
+	}
+	for i, c := range s.Exchange.Candidates {
+		if c.Tries != before[i].Tries || c.Waits != before[i].Waits || len(c.Edits) != 0 || c.Excluded || c.Silent {
+			t.Errorf("candidate %d was changed: %+v", i, c)
+		}
+	}
+}
