@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -58,7 +59,11 @@ type Answer struct {
 	done     bool // the end mark was seen
 
 	mu      sync.Mutex // guards what the stall watch shares
-	last    time.Time  // last event with data
+	last    time.Time  // last event with data, later by the time that the client took since
+	reading time.Time  // since when more is waited for; zero while it is not
+	busy    time.Time  // since when it is not
+	ended   bool       // every choice has ended
+	tried   bool       // this pause was told of
 	taken   bool
 	rescue  context.CancelFunc // ends the attempt that may take over
 	rescued chan struct{}      // closed when it has ended
@@ -73,6 +78,8 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		a.seam = &seam{sent: o.Resume.Sent, prefill: o.Resume.Prefill}
 	}
 	buffer := o.Config.MidStream == MidStreamBuffer
+	var grace *time.Timer
+	defer func() { stop(grace) }()
 	for {
 		ev, err := a.r.Next()
 		if err != nil {
@@ -87,6 +94,9 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		piece, d, broken := a.admit(ev)
 		if broken != nil {
 			return nil, broken
+		}
+		if buffer && ev.HasData {
+			grace = a.grace(grace)
 		}
 		a.hold(piece)
 		if int64(len(a.held.Bytes)) > o.Config.MaxAnswer {
@@ -214,7 +224,7 @@ func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
 			if rest != "" {
 				// Held back to the very end: an event of its own before this one.
 				d.Kind, d.Text = KindText, rest
-				raw := append(frame(f.TextEvent(ev.Data, rest, id)), frame(f.Identify(ev.Data, id))...)
+				raw := append(frame(f.TextEvent(ev.Data, rest, id)), frame(f.Later(ev.Data, id))...)
 				return a.piece(raw, d), d, nil
 			}
 		}
@@ -223,14 +233,18 @@ func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
 		d.Kind = KindNothing
 		return Piece{}, d, nil
 	}
-	return a.piece(frame(f.Identify(ev.Data, id)), d), d, nil
+	return a.piece(frame(f.Later(ev.Data, id)), d), d, nil
 }
 
+// frame makes an event of data, which may have come as several lines.
 func frame(data []byte) []byte {
 	out := make([]byte, 0, len(data)+8)
-	out = append(out, "data: "...)
-	out = append(out, data...)
-	return append(out, "\n\n"...)
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		out = append(out, "data: "...)
+		out = append(out, line...)
+		out = append(out, '\n')
+	}
+	return append(out, '\n')
 }
 
 // Usage returns what the upstream reported, and the time to the first

@@ -21,6 +21,8 @@ type Format interface {
 	WithText(data []byte, text string, id Identity) []byte
 	// Identify returns data with its identity set.
 	Identify(data []byte, id Identity) []byte
+	// Later returns data with its identity set and without a role, for a client that has one.
+	Later(data []byte, id Identity) []byte
 	// TextEvent returns data for an event with nothing but text, in the likeness of another.
 	TextEvent(like []byte, text string, id Identity) []byte
 	// Done is the event that ends a stream.
@@ -107,9 +109,13 @@ func read(data []byte, message string) Delta {
 	gjson.ParseBytes(data).ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "id":
-			d.ID.ID = v.Raw
+			if !empty(v) { // as in the content filter's results, which may come first
+				d.ID.ID = v.Raw
+			}
 		case "created":
-			d.ID.Created = v.Raw
+			if !empty(v) {
+				d.ID.Created = v.Raw
+			}
 		case "choices":
 			sawChoices = v.IsArray()
 			v.ForEach(func(_, c gjson.Result) bool {
@@ -121,7 +127,7 @@ func read(data []byte, message string) Delta {
 				d.HasUsage, d.Usage = true, usage(v)
 			}
 		case "error":
-			failed = failed || (v.Type != gjson.Null && v.Type != gjson.False && v.Raw != "{}" && v.Raw != `""`)
+			failed = failed || !empty(v)
 		case "object":
 			failed = failed || v.Str == "error"
 		case "type":
@@ -261,6 +267,9 @@ func usage(v gjson.Result) recovery.Usage {
 // WithText replaces the first choice's text and sets the identity.
 func (c Chat) WithText(data []byte, text string, id Identity) []byte {
 	v := gjson.GetBytes(data, "choices.0.delta.content")
+	if v.Index <= 0 {
+		v = gjson.GetBytes(data, "choices.0.text") // legacy completions
+	}
 	if v.Index > 0 {
 		out := make([]byte, 0, len(data)+len(text))
 		out = append(out, data[:v.Index]...)
@@ -283,6 +292,27 @@ func (Chat) Identify(data []byte, id Identity) []byte {
 		data = append(out, data[v.Index+len(v.Raw):]...)
 	}
 	return data
+}
+
+// Later sets the identity and removes the role.
+func (c Chat) Later(data []byte, id Identity) []byte {
+	v := gjson.GetBytes(data, "choices.0.delta")
+	if v.Index > 0 && v.IsObject() && v.Get("role").Exists() {
+		out := make([]byte, 0, len(data))
+		out = append(append(out, data[:v.Index]...), '{')
+		v.ForEach(func(k, f gjson.Result) bool {
+			if k.Str == "role" {
+				return true
+			}
+			if out[len(out)-1] != '{' {
+				out = append(out, ',')
+			}
+			out = append(append(append(out, k.Raw...), ':'), f.Raw...)
+			return true
+		})
+		data = append(append(out, '}'), data[v.Index+len(v.Raw):]...)
+	}
+	return c.Identify(data, id)
 }
 
 // TextEvent builds a chunk with nothing but text.

@@ -30,7 +30,7 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 	}
 	a.held = Piece{}
 	if !a.done {
-		a.last = time.Now()
+		a.last, a.ended = time.Now(), a.finished()
 		watch := a.watch(ctx, stalled)
 		broken := a.pass()
 		watch()
@@ -47,20 +47,17 @@ func (a *Answer) pass() *Broken {
 	s := a.o.Sink
 	var batch Piece
 	var grace *time.Timer
+	defer func() { stop(grace) }()
+	grace = a.grace(nil)
 	for !a.done {
-		switch {
-		case !a.finished():
-		case grace == nil:
-			grace = time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
-			defer grace.Stop()
-		default:
-			grace.Reset(endGrace)
-		}
-		ev, err := a.r.Next()
+		ev, err := a.next()
 		if err != nil {
 			return a.end(err)
 		}
 		piece, d, broken := a.admit(ev)
+		if ev.HasData { // pings do not prolong it
+			grace = a.grace(grace)
+		}
 		if ev.HasData && !a.proceed() {
 			return &Broken{Err: ErrTaken, Stalled: true}
 		}
@@ -103,6 +100,40 @@ func (a *Answer) pass() *Broken {
 	return nil
 }
 
+// grace gives a finished stream its time to end, anew with each call.
+func (a *Answer) grace(t *time.Timer) *time.Timer {
+	switch {
+	case !a.finished():
+	case t == nil:
+		return time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
+	default:
+		t.Reset(endGrace)
+	}
+	return t
+}
+
+func stop(t *time.Timer) {
+	if t != nil {
+		t.Stop()
+	}
+}
+
+// next reads an event. The time between two calls is the client's, and no
+// pause of the upstream.
+func (a *Answer) next() (Event, error) {
+	a.mu.Lock()
+	a.reading = time.Now()
+	if !a.busy.IsZero() {
+		a.last = a.last.Add(a.reading.Sub(a.busy))
+	}
+	a.mu.Unlock()
+	ev, err := a.r.Next()
+	a.mu.Lock()
+	a.reading, a.busy = time.Time{}, time.Now()
+	a.mu.Unlock()
+	return ev, err
+}
+
 // end says what the end of the bytes means.
 func (a *Answer) end(err error) *Broken {
 	a.mu.Lock()
@@ -143,7 +174,7 @@ func (a *Answer) proceed() bool {
 		a.mu.Unlock()
 		return false
 	}
-	a.last = time.Now()
+	a.last, a.ended, a.tried = time.Now(), a.finished(), false
 	rescue, rescued := a.rescue, a.rescued
 	a.rescue, a.rescued = nil, nil
 	a.mu.Unlock()
@@ -160,7 +191,6 @@ func (a *Answer) proceed() bool {
 func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func()) {
 	c := a.o.Config
 	ctx, cancel := context.WithCancel(ctx)
-	tried := time.Time{}
 	var timer *time.Timer
 	check := func() {
 		a.mu.Lock()
@@ -168,15 +198,15 @@ func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func
 		if ctx.Err() != nil || a.taken {
 			return
 		}
-		now := time.Now()
-		quiet := now.Sub(a.last)
-		silent := now.Sub(a.r.LastByte())
+		quiet := time.Since(a.last)
+		silent := min(time.Since(a.r.LastByte()), time.Since(a.reading))
 		switch {
+		case a.reading.IsZero(): // it is the client that is waited for
 		case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
 			a.o.Cancel(ErrStalled)
 			return
-		case a.rescue == nil && stalled != nil && tried != a.last && (silent >= c.Idle || quiet >= c.IdlePinged):
-			tried = a.last // once for each pause
+		case a.rescue == nil && stalled != nil && !a.tried && !a.ended && (silent >= c.Idle || quiet >= c.IdlePinged):
+			a.tried = true
 			a.attemptRescue(ctx, stalled)
 		}
 		timer.Reset(max(c.Idle/8, 10*time.Millisecond))

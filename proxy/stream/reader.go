@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -33,13 +34,16 @@ type Reader struct {
 	max      int
 	joined   []byte
 	err      error
-	start    bool
+	start    bool // nothing was read yet
+	mark     int  // length of the byte order mark that the unread bytes begin with
 	lastByte atomic.Int64
 }
 
+const byteOrderMark = "\xef\xbb\xbf"
+
 // NewReader returns a reader of src with events of at most max bytes.
 func NewReader(src io.Reader, max int64) *Reader {
-	r := &Reader{src: src, buf: make([]byte, 4<<10), max: int(max), start: true}
+	r := &Reader{src: src, buf: make([]byte, min(4<<10, max)), max: int(max), start: true}
 	r.lastByte.Store(time.Now().UnixNano())
 	return r
 }
@@ -63,10 +67,11 @@ func (r *Reader) Next() (Event, error) {
 	pos := r.from
 	searched := 0 // bytes of the current line that hold no line end
 	for {
-		if r.start && r.to-r.from >= 3 {
+		if r.start && (r.to >= len(byteOrderMark) || !strings.HasPrefix(byteOrderMark, string(r.buf[:r.to]))) {
 			r.start = false
-			if bytes.HasPrefix(r.buf[r.from:r.to], []byte("\xef\xbb\xbf")) {
-				pos += 3 // byte order mark
+			if string(r.buf[:min(r.to, len(byteOrderMark))]) == byteOrderMark {
+				r.mark = len(byteOrderMark)
+				pos, searched = r.mark, 0
 			}
 		}
 		line, n := cutLine(r.buf[pos:r.to], searched, r.err != nil)
@@ -83,14 +88,14 @@ func (r *Reader) Next() (Event, error) {
 				return Event{}, err
 			}
 			if moved { // the slices so far point into bytes that moved: once more
-				ev, data, pos, searched = Event{}, 0, r.from, 0
+				ev, data, pos, searched = Event{}, 0, r.from+r.mark, 0
 			}
 			continue
 		}
 		pos, searched = pos+n, 0
 		if len(line) == 0 {
 			ev.Raw = r.buf[r.from:pos]
-			r.from = pos
+			r.from, r.mark = pos, 0
 			return ev, nil
 		}
 		field, value := cutField(line)

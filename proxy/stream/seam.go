@@ -38,7 +38,11 @@ func (s *seam) feed(text string) (fresh string, decided, diverged bool) {
 		return "", false, false
 	}
 	s.done = true
-	return got[s.overlap(got):], true, false
+	again := s.overlap(got)
+	if again == 0 && len(got) >= minOverlap && strings.HasPrefix(s.sent, got[:minOverlap]) {
+		return "", false, true // it began anew and became another answer
+	}
+	return got[again:], true, false
 }
 
 // undecided reports whether more text could still show an overlap longer than

@@ -30,6 +30,7 @@ type Sink struct {
 	id        Identity
 	timer     *time.Timer
 	last      time.Time // last write
+	idle      bool      // it was a comment
 	first     time.Time // first byte of an answer
 	deadline  time.Time // write deadline set last
 	err       error
@@ -62,7 +63,7 @@ func (s *Sink) tick() {
 		return
 	}
 	quiet := s.cfg.KeepAliveAfter
-	if s.committed && s.released == recovery.ReleasedNothing {
+	if s.idle {
 		quiet = s.cfg.KeepAliveEvery
 	}
 	if d := time.Since(s.last); d < quiet {
@@ -77,6 +78,7 @@ func (s *Sink) tick() {
 		s.commit(http.StatusOK)
 	}
 	s.write([]byte(": keep-alive\n"))
+	s.idle = true
 	s.timer.Reset(s.cfg.KeepAliveEvery)
 }
 
@@ -122,6 +124,7 @@ func (s *Sink) Write(p Piece) error {
 		s.sent.WriteString(p.Text)
 	}
 	s.write(p.Bytes)
+	s.idle = false
 	return s.err
 }
 

@@ -84,12 +84,14 @@ func (w *Whole) Deliver(context.Context, recovery.Stalled) *Broken {
 	return nil
 }
 
-// Copy passes bytes on unread, each read with a flush.
+// Copy passes bytes on unread, each read with a flush. No comment comes
+// between them: it might be in the middle of an event.
 func Copy(s *Sink, body io.Reader) *Broken {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(buf)
 		if n > 0 {
+			s.Close()
 			if werr := s.Write(Piece{Bytes: buf[:n], Released: recovery.ReleasedCall}); werr != nil {
 				return &Broken{Err: werr, Client: true}
 			}

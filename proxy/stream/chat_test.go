@@ -1,0 +1,301 @@
+package stream
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func delta(data string) Delta { return Chat{}.Delta(Event{Data: []byte(data), HasData: true}) }
+
+func TestDeltaKind(t *testing.T) {
+	in := func(delta string) string {
+		return `{"id":"c1","created":7,"choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}`
+	}
+	cases := []struct {
+		name, data string
+		want       Kind
+		text       string
+	}{
+		{"role", in(`{"role":"assistant"}`), KindNothing, ""},
+		{"role and empty content", in(`{"role":"assistant","content":""}`), KindNothing, ""},
+		{"role and null content", in(`{"role":"assistant","content":null,"refusal":null,"function_call":null}`), KindNothing, ""},
+		{"empty tool calls", in(`{"content":null,"tool_calls":[]}`), KindNothing, ""},
+		{"null tool calls", in(`{"tool_calls":null}`), KindNothing, ""},
+		{"null tool calls with text", in(`{"content":"hi","tool_calls":null}`), KindText, "hi"},
+		{"empty delta", in(`{}`), KindNothing, ""},
+		{"null delta", in(`null`), KindNothing, ""},
+		{"text", in(`{"content":"hi"}`), KindText, "hi"},
+		{"escaped text", in(`{"content":"a\n\u00e4\ud83d\ude00"}`), KindText, "a\nä😀"},
+		{"a space", in(`{"content":" "}`), KindText, " "},
+		{"role and text", in(`{"role":"assistant","content":"hi"}`), KindText, "hi"},
+		{"parts", in(`{"content":[{"type":"text","text":"hi"}]}`), KindCall, ""},
+		{"no parts", in(`{"content":[]}`), KindNothing, ""},
+		{"tool call", in(`{"tool_calls":[{"index":0,"id":"t1","function":{"name":"f","arguments":""}}]}`), KindCall, ""},
+		{"tool call and text", in(`{"content":"hi","tool_calls":[{"index":0}]}`), KindCall, "hi"},
+		{"function call", in(`{"function_call":{"name":"f"}}`), KindCall, ""},
+		{"refusal", in(`{"refusal":"no"}`), KindCall, ""},
+		{"audio", in(`{"audio":{"id":"a"}}`), KindCall, ""},
+		{"unknown field", in(`{"images":[{"url":"x"}]}`), KindCall, ""},
+		{"reasoning", in(`{"reasoning":"hm"}`), KindReasoning, ""},
+		{"reasoning_content", in(`{"content":"","reasoning_content":"hm"}`), KindReasoning, ""},
+		{"empty reasoning", in(`{"reasoning_content":"","reasoning":null,"reasoning_details":[]}`), KindNothing, ""},
+		{"reasoning and text", in(`{"reasoning":"hm","content":"hi"}`), KindText, "hi"},
+		{"reasoning as an object", in(`{"reasoning":{"encrypted":"x"}}`), KindCall, ""},
+		{"details", in(`{"reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":null}]}`), KindReasoning, ""},
+		{"signed details", in(`{"reasoning_details":[{"type":"reasoning.text","text":""},{"type":"reasoning.text","signature":"abc"}]}`), KindCall, ""},
+		{"encrypted details", in(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"abc"}]}`), KindCall, ""},
+		{"signed thinking", in(`{"thinking_blocks":[{"type":"thinking","thinking":"x","signature":"abc"}]}`), KindCall, ""},
+		{"thinking with an empty signature", in(`{"thinking_blocks":[{"type":"thinking","thinking":"x","signature":""}]}`), KindReasoning, ""},
+		{"annotations", in(`{"annotations":[{"type":"url_citation"}]}`), KindNothing, ""},
+		{"usage only", `{"id":"c1","choices":[],"usage":{"prompt_tokens":1}}`, KindNothing, ""},
+		{"no choices", `{"id":"c1","choices":[]}`, KindNothing, ""},
+		{"legacy text", `{"choices":[{"index":0,"text":"hi","finish_reason":null}]}`, KindText, "hi"},
+		{"legacy without text", `{"choices":[{"index":0,"text":""}]}`, KindNothing, ""},
+		{"done", "[DONE]", KindDone, ""},
+		{"done with spaces", "  [DONE] ", KindDone, ""},
+		{"empty", "", KindNothing, ""},
+		{"spaces", "  ", KindNothing, ""},
+		{"malformed", `{"choices":[{"del`, KindMalformed, ""},
+		{"text instead of JSON", "upstream failed", KindMalformed, ""},
+		{"two values", "{}{}", KindMalformed, ""},
+		{"not an object", `"hi"`, KindNothing, ""},
+		{"a list", `[{"a":1}]`, KindNothing, ""},
+		{"too deep", strings.Repeat("[", 300) + strings.Repeat("]", 300), KindMalformed, ""},
+		{"error object", `{"error":{"message":"overloaded","code":529}}`, KindError, ""},
+		{"error text", `{"error":"overloaded"}`, KindError, ""},
+		{"error list", `{"error":[{"message":"x"}]}`, KindError, ""},
+		{"error true", `{"error":true}`, KindError, ""},
+		{"type error", `{"type":"error","error":{"type":"overloaded_error"}}`, KindError, ""},
+		{"object error", `{"object":"error","message":"x","code":400}`, KindError, ""},
+		{"error beside empty choices", `{"id":"c1","choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":502}}`, KindError, ""},
+		{"finish reason error", `{"choices":[{"delta":{},"finish_reason":"error"}]}`, KindError, ""},
+		{"finish reason error with text", `{"choices":[{"delta":{"content":"hi"},"finish_reason":"error"}]}`, KindError, "hi"},
+		{"error null", `{"error":null,"choices":[{"delta":{"content":"hi"}}]}`, KindText, "hi"},
+		{"no error", `{"error":{},"choices":[]}`, KindNothing, ""},
+		{"no error, spaced", `{"error":{ },"choices":[]}`, KindNothing, ""},
+		{"no error, a list", `{"error":[],"choices":[]}`, KindNothing, ""},
+		{"no error, text", `{"error":"","choices":[]}`, KindNothing, ""},
+		{"error false", `{"error":false,"choices":[]}`, KindNothing, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			d := delta(c.data)
+			if d.Kind != c.want || d.Text != c.text {
+				t.Errorf("%s: kind %d, text %q, want %d, %q", c.data, d.Kind, d.Text, c.want, c.text)
+			}
+			if d.Finishes != 0 {
+				t.Errorf("%s: ends %d choices", c.data, d.Finishes)
+			}
+		})
+	}
+	if d := (Chat{}).Delta(Event{Raw: []byte(": ping\n\n")}); d != (Delta{}) {
+		t.Errorf("a comment: %+v", d)
+	}
+	named := Event{Name: []byte("error"), Data: []byte(`{"message":"x"}`), HasData: true}
+	if d := (Chat{}).Delta(named); d.Kind != KindError {
+		t.Errorf("an event called error: kind %d", d.Kind)
+	}
+}
+
+func TestDeltaFinish(t *testing.T) {
+	cases := []struct {
+		reason   string
+		finishes int
+		truthful bool
+	}{
+		{`"stop"`, 1, false}, {`"length"`, 1, true}, {`"content_filter"`, 1, true}, {`"tool_calls"`, 1, false},
+		{`"function_call"`, 1, false}, {`"end_turn"`, 1, false}, {`""`, 0, false}, {`null`, 0, false}, {`"error"`, 0, false}, {`0`, 0, false},
+	}
+	for _, c := range cases {
+		d := delta(`{"choices":[{"index":0,"delta":{},"finish_reason":` + c.reason + `}]}`)
+		if d.Finishes != c.finishes || d.Truthful != c.truthful {
+			t.Errorf("%s: %d, %v, want %d, %v", c.reason, d.Finishes, d.Truthful, c.finishes, c.truthful)
+		}
+	}
+	d := delta(`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"},{"index":1,"delta":{},"finish_reason":"stop"}]}`)
+	if d.Finishes != 2 || d.Choices != 2 || !d.Several {
+		t.Errorf("two choices: %+v", d)
+	}
+	d = delta(`{"error":{"message":"x"},"choices":[{"delta":{},"finish_reason":"stop"}]}`)
+	if d.Kind == KindError || d.Finishes != 1 {
+		t.Errorf("a finish reason beside an error: %+v", d)
+	}
+	for data, want := range map[string]bool{
+		`{"choices":[{"index":0,"delta":{"content":"a"}}]}`:                        false,
+		`{"choices":[{"index":0,"delta":{"content":"a"},"logprobs":null}]}`:        false,
+		`{"choices":[{"index":1,"delta":{"content":"a"}}]}`:                        true,
+		`{"choices":[{"index":0,"delta":{"content":"a"},"logprobs":{"a":[1]}}]}`:   true,
+		`{"choices":[{"delta":{"content":"a"}},{"index":1,"delta":{"role":"a"}}]}`: true,
+	} {
+		if d := delta(data); d.Several != want {
+			t.Errorf("%s: several %v", data, d.Several)
+		}
+	}
+}
+
+func TestDeltaIdentity(t *testing.T) {
+	for data, want := range map[string]Identity{
+		`{"id":"c1","created":17,"choices":[]}`:              {`"c1"`, "17"},
+		`{ "created" : 1.7e9 , "id" : "a\"b" }`:              {`"a\"b"`, "1.7e9"},
+		`{"choices":[{"id":"x"}]}`:                           {},
+		`{"id":"","created":0,"choices":[],"model":"gpt"}`:   {"", "0"}, // of content filter results that come first
+		`{"id":null,"created":null,"choices":[]}`:            {},
+		`{"id":"c1","choices":[{"delta":{"content":"hi"}}]}`: {`"c1"`, ""},
+	} {
+		if d := delta(data); d.ID != want {
+			t.Errorf("%s: %+v", data, d.ID)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for raw, want := range map[string]recovery.Usage{
+		`{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`: {Input: 10, Output: 5},
+		`{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":7,"audio_tokens":0},"completion_tokens":5,
+		  "completion_tokens_details":{"reasoning_tokens":3}}`: {Input: 10, Output: 5, CacheRead: 7, Reasoning: 3},
+		`{"prompt_tokens":10,"prompt_cache_hit_tokens":6,"prompt_cache_miss_tokens":4}`:                       {Input: 10, CacheRead: 6},
+		`{"prompt_tokens":10,"cache_read_input_tokens":6,"cache_creation_input_tokens":2}`:                    {Input: 10, CacheRead: 6, CacheWrite: 2},
+		`{"cache_read_input_tokens":6,"prompt_tokens_details":{"cached_tokens":5}}`:                           {CacheRead: 6},
+		`{"prompt_tokens":null,"prompt_tokens_details":null,"completion_tokens_details":null,"cost":0.00012}`: {},
+		`{}`: {},
+	} {
+		for _, d := range []Delta{delta(`{"choices":[],"usage":` + raw + `}`), (Chat{}).Whole([]byte(`{"choices":[],"usage":` + raw + `}`))} {
+			if !d.HasUsage || d.Usage != want {
+				t.Errorf("%s: %+v", raw, d)
+			}
+		}
+	}
+	if delta(`{"choices":[],"usage":null}`).HasUsage {
+		t.Error("null is no usage")
+	}
+}
+
+func TestWhole(t *testing.T) {
+	cases := []struct {
+		name, body string
+		want       Kind
+		text       string
+		finishes   int
+	}{
+		{"text", `{"id":"c1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`, KindText, "hi", 1},
+		{"indented", "{\n  \"choices\": [\n    {\"message\": {\"content\": \"hi\"}, \"finish_reason\": \"stop\"}\n  ]\n}", KindText, "hi", 1},
+		{"tool call", `{"choices":[{"message":{"content":null,"tool_calls":[{"id":"t","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, KindCall, "", 1},
+		{"refusal", `{"choices":[{"message":{"content":null,"refusal":"no"},"finish_reason":"stop"}]}`, KindCall, "", 1},
+		{"reasoning only", `{"choices":[{"message":{"content":"","reasoning":"hm"},"finish_reason":"length"}]}`, KindReasoning, "", 1},
+		{"empty", `{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}],"usage":{"completion_tokens":0}}`, KindNothing, "", 1},
+		{"no choices", `{"choices":[]}`, KindNothing, "", 0},
+		{"null choices", `{"choices":null}`, KindNothing, "", 0},
+		{"two choices", `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"},{"index":1,"message":{"content":"b"},"finish_reason":"stop"}]}`, KindText, "ab", 2},
+		{"legacy", `{"choices":[{"text":"hi","finish_reason":"stop"}]}`, KindText, "hi", 1},
+		{"error", `{"error":{"message":"x"}}`, KindError, "", 0},
+		{"error text", `{"error":"x"}`, KindError, "", 0},
+		{"error of another kind", `{"type":"error","error":{"message":"x"}}`, KindError, "", 0},
+		{"vLLM's", `{"object":"error","message":"x","type":"BadRequestError","code":400}`, KindError, "", 0},
+		{"FastAPI's", `{"detail":"Not Found"}`, KindError, "", 0},
+		{"detail in an answer", `{"detail":"x","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`, KindText, "hi", 1},
+		{"half", `{"choices":[{"message":{"content":"hi`, KindMalformed, "", 0},
+		{"HTML", `<html>`, KindMalformed, "", 0},
+		{"nothing", ``, KindMalformed, "", 0},
+		{"a chunk", `{"choices":[{"delta":{"content":"hi"}}]}`, KindNothing, "", 0},
+	}
+	for _, c := range cases {
+		d := Chat{}.Whole([]byte(c.body))
+		if d.Kind != c.want || d.Text != c.text || d.Finishes != c.finishes {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	id := Identity{ID: `"first"`, Created: "1"}
+	cases := []struct{ name, data, identified, withText string }{
+		{
+			"all else as it was",
+			`{ "id": "second","object":"chat.completion.chunk", "created":2, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "\u0068i", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
+			`{ "id": "first","object":"chat.completion.chunk", "created":1, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "\u0068i", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
+			`{ "id": "first","object":"chat.completion.chunk", "created":1, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "new \"text\"\n", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
+		},
+		{
+			"order of fields", `{"choices":[{"delta":{"content":"hi"}}],"created":22222,"id":"x"}`,
+			`{"choices":[{"delta":{"content":"hi"}}],"created":1,"id":"first"}`,
+			`{"choices":[{"delta":{"content":"new \"text\"\n"}}],"created":1,"id":"first"}`,
+		},
+		{"no identity", `{"choices":[{"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":"new \"text\"\n"}}]}`},
+		{"no text", `{"id":"x","choices":[{"delta":{}}]}`, `{"id":"first","choices":[{"delta":{}}]}`, `{"id":"first","choices":[{"delta":{}}]}`},
+		{"no choices", `{"id":"x","choices":[]}`, `{"id":"first","choices":[]}`, `{"id":"first","choices":[]}`},
+		{"legacy", `{"id":"x","choices":[{"text":"hi","index":0}]}`, `{"id":"first","choices":[{"text":"hi","index":0}]}`, `{"id":"first","choices":[{"text":"new \"text\"\n","index":0}]}`},
+	}
+	for _, c := range cases {
+		data := []byte(c.data)
+		if got := string(Chat{}.Identify(data, id)); got != c.identified {
+			t.Errorf("%s: identified\ngot  %s\nwant %s", c.name, got, c.identified)
+		}
+		if got := string(Chat{}.WithText(data, "new \"text\"\n", id)); got != c.withText {
+			t.Errorf("%s: with text\ngot  %s\nwant %s", c.name, got, c.withText)
+		}
+		if got := string(Chat{}.Identify(data, Identity{})); got != c.data || string(data) != c.data {
+			t.Errorf("%s: without an identity %s, and the original is now %s", c.name, got, data)
+		}
+	}
+	for data, want := range map[string]string{
+		`{"id":"x","choices":[ {"delta": { "role" : "assistant", "content" : "hi" , "x":[1] } ,"a":1} ]}`: `{"id":"first","choices":[ {"delta": {"content":"hi","x":[1]} ,"a":1} ]}`,
+		`{"choices":[{"delta":{"content":null,"role":"assistant"}}]}`:                                     `{"choices":[{"delta":{"content":null}}]}`,
+		`{"choices":[{"delta":{"role":"assistant"}}]}`:                                                    `{"choices":[{"delta":{}}]}`,
+		`{"choices":[{"delta":{ "content":"hi" }}],"id":"x"}`:                                             `{"choices":[{"delta":{ "content":"hi" }}],"id":"first"}`,
+		`{"choices":[]}`: `{"choices":[]}`,
+	} {
+		if got := string(Chat{}.Later([]byte(data), id)); got != want {
+			t.Errorf("later\ngot  %s\nwant %s", got, want)
+		}
+	}
+	for like, want := range map[string]string{
+		`{"id":"x","model":"gpt-x","choices":[]}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"gpt-x","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
+		`{}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
+	} {
+		if got := string(Chat{}.TextEvent([]byte(like), `a"b`, id)); got != want {
+			t.Errorf("text event\ngot  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// FuzzDelta: nothing that upstreams send makes it panic, and what is rewritten
+// stays valid JSON with the meaning that it had.
+func FuzzDelta(f *testing.F) {
+	for _, s := range []string{
+		`{"id":"c1","created":7,"choices":[{"index":0,"delta":{"content":"hi","tool_calls":null},"finish_reason":null}]}`,
+		`{"id":{"a":[1]},"created":"x","choices":[{"delta":{"reasoning_details":[{"data":"x"}]}}],"usage":{"prompt_tokens":1e99}}`,
+		`{"\u0069d":1,"id":2,"id":3,"choices":{"0":{"delta":{"content":"x"}}}}`, `[{"id":1}]`, `[DONE]`, `{"error":{}}`, ` {"id" :"" } `,
+		`{"choices":[{"text":"x"}],"model":{"a":1}}`, `{"choices":[{"delta":[{"content":"x"}]}]}`, "\xff", `{"choices":[{"delta":{"content":"\ud800"}}]}`,
+	} {
+		f.Add([]byte(s), "text")
+	}
+	id := Identity{ID: `"first"`, Created: "1"}
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		before := string(data)
+		d := Chat{}.Delta(Event{Data: data, HasData: true})
+		_ = Chat{}.Whole(data)
+		if bare := strings.TrimSpace(before); (d.Kind == KindMalformed) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
+			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))
+		}
+		outs := [][]byte{Chat{}.Identify(data, id), Chat{}.WithText(data, text, id), Chat{}.TextEvent(data, text, id), Chat{}.Later(data, id)}
+		if string(data) != before {
+			t.Fatalf("%q became %q", before, data)
+		}
+		if !json.Valid(data) {
+			return
+		}
+		for i, out := range outs {
+			if !json.Valid(out) {
+				t.Fatalf("%d: %q became %q", i, data, out)
+			}
+		}
+		same := delta(string(outs[0]))
+		same.ID, d.ID = Identity{}, Identity{}
+		if same != d {
+			t.Fatalf("%q means %+v, identified it is %q and means %+v", data, d, outs[0], same)
+		}
+	})
+}
