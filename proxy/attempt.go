@@ -77,6 +77,11 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		if whole, broken = stream.ReadWhole(resp, o); broken == nil {
 			begun = whole
 		}
+		if begun != nil && s.x.Streaming && s.sink.Committed() {
+			// The client was kept awake as a stream; a whole answer does not fit into one.
+			whole.Discard()
+			begun, broken = nil, &stream.Broken{Err: stream.ErrEnded}
+		}
 	}
 	if broken != nil {
 		broken.Err = cause(ctx, broken.Err)
