@@ -196,10 +196,3 @@ func (s *sender) decorate(h http.Header, t recovery.Target) {
 		h["X-Rebound-Recovery"] = []string{strings.Join(done, ", ")}
 	}
 }
-
-// openAIShaped reports whether an error body is an envelope that every SDK
-// understands, and so passes byte for byte.
-func openAIShaped(body []byte) bool {
-	msg, ok := errorMessage(body)
-	return ok && msg != ""
-}

@@ -151,9 +151,6 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		}
 		x.Mode = mode
 	}
-	if n, err := strconv.Atoi(req.Header.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
-		x.ClientRetry = n
-	}
 	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
 		if v := req.Header.Get(name); v != "" && x.Patience == 0 {
 			if secs, err := strconv.ParseFloat(v, 64); err == nil && secs > 0 && secs < 86400 {

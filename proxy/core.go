@@ -29,7 +29,6 @@ type Core struct {
 type Router interface {
 	Candidates(model, credential string, affinity uint64) []recovery.Choice
 	Names() []string
-	Mapped(model string) bool
 	// Chooses reports whether a model has more than one target.
 	Chooses(model string) bool
 }

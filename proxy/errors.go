@@ -123,6 +123,13 @@ func errorMessage(body []byte) (string, bool) {
 	return m.Str, e.IsObject() && m.Type == gjson.String
 }
 
+// openAIShaped reports whether an error body is an envelope that every SDK
+// understands, and so passes byte for byte.
+func openAIShaped(body []byte) bool {
+	msg, ok := errorMessage(body)
+	return ok && msg != ""
+}
+
 // reply is what the client gets for the last failure of an exchange.
 type reply struct {
 	status int

@@ -66,9 +66,6 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	return second, second >= 0
 }
 
-// Remaining is how long the client still waits for its first byte.
-func (s *Situation) Remaining() time.Duration { return s.Exchange.deadline.Sub(s.Now) }
-
 // Backoff is full jitter for the n-th resend, from 0: uniform up to a bound that doubles.
 func (s *Situation) Backoff(n int) time.Duration {
 	d := s.Config.BackoffMin

@@ -9,18 +9,17 @@ import (
 // Exchange is one client request and all that happened to it. One goroutine
 // owns it; parallel attempts get copies of what they need. Body never changes.
 type Exchange struct {
-	ID          string
-	Body        *transcript.Body
-	Model       string // as the client named it
-	Credential  string // label of the client's own credential, as used in target keys
-	Session     string // empty on the first request of a conversation
-	Affinity    uint64 // equal for requests that share a prompt prefix; 0 is none
-	Pin         string // session and turn: a failover is kept while it lasts; empty without a session
-	Mode        Mode
-	Streaming   bool
-	ClientRetry int           // x-stainless-retry-count: the client's own retry of the request before
-	Patience    time.Duration // the client's own time-out, 0 when it did not say
-	Started     time.Time
+	ID         string
+	Body       *transcript.Body
+	Model      string // as the client named it
+	Credential string // label of the client's own credential, as used in target keys
+	Session    string // empty on the first request of a conversation
+	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
+	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
+	Mode       Mode
+	Streaming  bool
+	Patience   time.Duration // the client's own time-out, 0 when it did not say
+	Started    time.Time
 
 	// Candidates are the targets that serve this request, in order of
 	// preference, with what was tried of each.

@@ -23,7 +23,6 @@ import (
 
 // Upstream speaks to one configured upstream. Safe for concurrent use.
 type Upstream struct {
-	name      string
 	cfg       Config
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
@@ -47,7 +46,7 @@ func New(name string, cfg Config) (*Upstream, error) {
 	for _, k := range cfg.Keys {
 		keys[k.Name] = k.Value
 	}
-	return &Upstream{name: name, cfg: cfg, base: u, transport: t, keys: keys}, nil
+	return &Upstream{cfg: cfg, base: u, transport: t, keys: keys}, nil
 }
 
 // newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy is in between.
@@ -96,21 +95,12 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 	}, nil
 }
 
-// Name is the upstream's name in the configuration.
-func (u *Upstream) Name() string { return u.name }
-
-// Passthrough reports whether it gets the client's own credential.
-func (u *Upstream) Passthrough() bool { return u.cfg.Passthrough }
-
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
 // Lean reports whether the transport leaves a request's body alone once the
 // response's body is closed, so that its buffer can be used again.
 func (u *Upstream) Lean() bool { _, ok := u.transport.(*h1.Transport); return ok }
-
-// Config returns how it was configured.
-func (u *Upstream) Config() Config { return u.cfg }
 
 // Close drops idle connections.
 func (u *Upstream) Close() {

@@ -52,9 +52,6 @@ var _ recovery.Stage = (*Table)(nil)
 // Names returns the configured model names, sorted.
 func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
 
-// Mapped reports whether a model name is configured.
-func (t *Table) Mapped(model string) bool { _, ok := t.models[model]; return ok }
-
 // Chooses reports whether a model has more than one target.
 func (t *Table) Chooses(model string) bool {
 	m, ok := t.models[model]
