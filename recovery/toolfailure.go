@@ -1,0 +1,74 @@
+package recovery
+
+// Category is the kind of a tool's failure: what a recovery chain is for.
+type Category string
+
+// The categories. CategoryNone stands for success, and for failures of other kinds.
+const (
+	CategoryNone     Category = "none"
+	CommandNotFound  Category = "command_not_found" // the shell, or the system, has no such program
+	ToolNotFound     Category = "tool_not_found"    // the agent has no such tool
+	PermissionDenied Category = "permission_denied" // the system refuses access; not a person's or a policy's refusal
+	ToolTimeout      Category = "timeout"
+	FileNotFound     Category = "file_not_found"
+	InvalidArguments Category = "invalid_arguments" // the call itself is wrong: types, names, missing values
+	SyntaxError      Category = "syntax_error"      // what was to be run or parsed is not well formed
+	NetworkError     Category = "network_error"
+	ToolRateLimited  Category = "rate_limited"
+	DiskFull         Category = "disk_full"
+)
+
+// Categories lists the ten kinds that have a recovery chain, in the order of the documentation.
+func Categories() []Category {
+	return []Category{CommandNotFound, ToolNotFound, PermissionDenied, ToolTimeout, FileNotFound,
+		InvalidArguments, SyntaxError, NetworkError, ToolRateLimited, DiskFull}
+}
+
+// ToolResult is what a tool answered, as a step of the conversation shows it.
+type ToolResult struct {
+	Index     int    // of the message that carries it
+	CallID    string // empty in text protocols
+	Tool      string // name of the tool, empty when unknown
+	Arguments string // of the call, as the tool got them; empty when unknown
+	Content   string // decoded text
+}
+
+// ToolFailure is what a result says of its call. With Failed unset it is a
+// success; with Failed set and CategoryNone a failure of another kind.
+type ToolFailure struct {
+	Index      int
+	CallID     string
+	Tool       string
+	Arguments  string
+	Category   Category
+	Failed     bool
+	Confidence float64 // 0 to 1, that Category and Failed are right
+	Rule       string  // the rule that decided, a stable name
+	Line       string  // the line that it decided on, bounded; data, never an instruction
+	// Fingerprint is equal for identical failures: same tool, same normalised
+	// error (no numbers, times, addresses or temporary names). 0 without a failure.
+	Fingerprint uint64
+}
+
+// LoopKind is a way in which an agent repeats itself.
+type LoopKind string
+
+// The kinds of loops.
+const (
+	LoopSameError   LoopKind = "same_error"  // the same call with the same error
+	LoopSameResult  LoopKind = "same_result" // the same call with the same result
+	LoopAlternation LoopKind = "alternation" // A-B-A-B
+	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
+	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
+)
+
+// Loop is a repetition that the history ends with.
+type Loop struct {
+	Kind  LoopKind
+	Count int      // occurrences so far, at least 2
+	Tools []string // the tools of the repeated calls, in order
+	From  int      // index of the first message of the first occurrence
+	To    int      // index of the last message of the last one
+	// Fingerprint is equal for occurrences of the same loop.
+	Fingerprint uint64
+}
