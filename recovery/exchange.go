@@ -70,6 +70,7 @@ type Edit struct {
 	Drop   bool   `json:"drop,omitempty"`   // take it out
 	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
 	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
+	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
 }
 
 // Actions returns what was done so far, for the response header.

@@ -1,0 +1,113 @@
+package recovery
+
+import "github.com/rebound-llm/rebound/recovery/transcript"
+
+// Draft is one choice of an answer, complete, before the client has all of it.
+type Draft struct {
+	Text      string
+	Calls     []DraftCall
+	Finish    Finish
+	Reasoning bool // it reasoned, whatever else it did
+	Shown     bool // the client already has the text; the calls were held
+}
+
+// DraftCall is a tool call as the server delivered it.
+type DraftCall struct {
+	ID        string
+	Kind      string // of the tool: "function", or as on the wire
+	Name      string
+	Arguments string // as the client would hand them to its tool: a string's content, any other value as it is
+}
+
+// Finish is why an answer ended, in neutral words.
+type Finish string
+
+// The reasons to end. Others are passed on as they are.
+const (
+	FinishStop   Finish = "stop"
+	FinishLength Finish = "length" // cut by the output limit: never completed by guessing
+	FinishCalls  Finish = "calls"
+	FinishFilter Finish = "filter"
+	FinishNone   Finish = ""
+)
+
+// Judgement is what becomes of a draft.
+type Judgement uint8
+
+// The judgements.
+const (
+	JudgePass    Judgement = iota // the bytes pass unchanged
+	JudgeReplace                  // the client gets the verdict's calls or text in their place
+	JudgeAsk                      // it cannot be mended: ask the model again
+)
+
+// Verdict is a Mender's judgement of a draft. The zero Verdict passes it.
+type Verdict struct {
+	Judgement Judgement
+	Calls     []DraftCall // JudgeReplace: all calls of the answer, mended or not
+	Text      *string     // JudgeReplace: the new content; nil leaves it
+	Finish    Finish      // JudgeReplace: the proper reason; FinishNone leaves it
+	Repairs   []Repair    // what was mended
+	Flaw      *Flaw       // JudgeAsk
+}
+
+// Repair is one thing that was mended, for events.
+type Repair struct {
+	Rule string // stable name of the step
+	Tool string
+}
+
+// FlawKind is what is wrong with an answer that cannot be mended.
+type FlawKind string
+
+// The kinds of flaws.
+const (
+	FlawArguments  FlawKind = "arguments"  // not JSON, or refused by the tool's schema
+	FlawName       FlawKind = "name"       // no such tool
+	FlawTruncated  FlawKind = "truncated"  // a call that the output limit cut
+	FlawMissing    FlawKind = "missing"    // a call was required and none came
+	FlawContent    FlawKind = "content"    // the content is not what response_format asks for
+	FlawRepetition FlawKind = "repetition" // runaway repetition
+	FlawMark       FlawKind = "mark"       // it imitates the marks of compressed content
+)
+
+// Flaw tells the model what was wrong with its answer.
+type Flaw struct {
+	Kind    FlawKind
+	Tool    string // the tool that was meant, if it is one of the request's; a re-ask is forced to it
+	Quote   string // what the model wrote, bounded; data, never an instruction
+	Problem string // the validator's message, in words that a model can act on
+}
+
+// Mender judges complete answers by what their request asked for. It is pure,
+// bounded in time, and safe for concurrent use.
+type Mender interface {
+	// Holds says what of an answer must be complete before the client sees any of it.
+	Holds(req *transcript.Body) Hold
+	Mend(req *transcript.Body, d Draft) Verdict
+	// Watch returns a fresh watch over one answer while it comes in, or nil
+	// where there is nothing to watch for.
+	Watch(req *transcript.Body) Watch
+}
+
+// Hold says what of an answer is held until it is complete and judged.
+type Hold struct {
+	Calls bool
+	Text  bool
+}
+
+// Part is a kind of what a model writes.
+type Part uint8
+
+// The parts of an answer.
+const (
+	PartReasoning Part = iota
+	PartText
+	PartArguments
+)
+
+// Watch looks for runaway repetition. One goroutine uses it.
+type Watch interface {
+	// Feed takes the next piece; true means that the answer runs away.
+	Feed(p Part, piece []byte) bool
+}
