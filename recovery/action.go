@@ -17,9 +17,17 @@ type Action struct {
 	Wait     time.Duration // before the attempt
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
-	Plain    bool          // learned edits are left out: the target refused what they made
+	Plain    bool          // edits are left out: the target refused what they made
 	Resume   *Resume
+	Fit      bool   // the history is made smaller first; where it cannot be, the next strategy is asked
+	Note     string // ephemeral text for the model, in this attempt only
+	Tool     string // the tool that the model must call; ToolNone forbids any
+	Reask    bool   // the attempt answers to a flawed answer
+	Explain  bool   // the attempt asks the model to explain the failure: its answer is marked as ours
 }
+
+// ToolNone is the Action.Tool that forbids calls.
+const ToolNone = "\x00none"
 
 // Situation is what strategies may look at. It is read-only.
 type Situation struct {
@@ -48,7 +56,7 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	second := -1
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
-		if c.Target == f.Target || c.Excluded || c.Silent || c.Tries > 1 || (ok != nil && !ok(c)) {
+		if c.Target == f.Target || c.Out() || c.Silent || c.Tries > 1 || (ok != nil && !ok(c)) {
 			continue
 		}
 		if !s.Health.Check(c.Target).Ready {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type racer struct {
 	started  time.Time
 	strategy string
 	parallel bool
+	began    atomic.Bool // the model writes, although nothing of it can be shown yet
 }
 
 // arrival is how a racer's first phase ended.
@@ -42,7 +44,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	if f != nil {
 		return nil, f
 	}
-	if f := r.start(ctx, first, a.Resume); f != nil {
+	if f := r.start(ctx, first, a); f != nil {
 		r.settle(first, f)
 		return nil, f
 	}
@@ -54,7 +56,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	}
 	c := race{arrivals: make(chan arrival, 2), result: make(chan arrival, 1)} // no sender ever blocks
 	timer := time.AfterFunc(wake, func() {
-		answer, f := r.race(ctx, first, a.Resume, limit > 0 && limit <= untilDeadline, c.arrivals)
+		answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
 		c.result <- arrival{answer: answer, failure: f}
 	})
 	answer, f := r.sender.Send(first.ctx, first.attempt)
@@ -84,14 +86,14 @@ type race struct {
 
 // race goes on with an attempt whose first limit has passed: with its
 // first-token limit if silent, else with the deadline.
-func (r *run) race(ctx context.Context, first *racer, resume *Resume, silent bool, arrivals chan arrival) (Answer, *Failure) {
+func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
-	if silent {
-		if second := r.alternative(first, resume); second != nil {
+	if silent && !first.began.Load() {
+		if second := r.alternative(first, a); second != nil {
 			racers = append(racers, second)
 			live++
-			if f := r.start(ctx, second, resume); f != nil {
+			if f := r.start(ctx, second, a); f != nil {
 				arrivals <- arrival{racer: second, failure: f}
 			} else {
 				go func() {
@@ -202,7 +204,7 @@ func (r *run) elsewhere(i int) (int, bool) {
 	}
 	for j := range r.x.Candidates {
 		c := &r.x.Candidates[j]
-		if j != i && !c.Excluded && !c.Silent && r.Health.Check(c.Target).Ready {
+		if j != i && !c.Out() && !c.Silent && r.Health.Check(c.Target).Ready {
 			return j, true
 		}
 	}
@@ -211,16 +213,16 @@ func (r *run) elsewhere(i int) (int, bool) {
 
 // start makes a racer ready to be sent. From then on it touches nothing of the
 // exchange. A failure means that there is nothing to send.
-func (r *run) start(ctx context.Context, rc *racer, resume *Resume) *Failure {
+func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
 	c.Tries++
 	rc.started = time.Now()
 	x.act(rc.strategy)
 	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
-	body, edited, err := r.build(c, resume)
-	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: resume,
-		Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Cancel: rc.cancel}
+	body, edited, err := r.build(c, a)
+	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
+		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Began: &rc.began, Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
 	if err != nil {
 		return r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})
@@ -240,9 +242,9 @@ func (r *run) silence(rc *racer, resume *Resume) time.Duration {
 
 // alternative takes a place for a parallel attempt: the next target or, with
 // no other, the same one again. nil when nothing is to be had or the budget is spent.
-func (r *run) alternative(silent *racer, resume *Resume) *racer {
+func (r *run) alternative(silent *racer, a Action) *racer {
 	x := r.x
-	if resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
+	if a.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
 		return nil
 	}
 	choice, ok := r.elsewhere(silent.choice)
@@ -299,7 +301,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	stalled := func(paused context.Context, sent string, take func() bool) {
 		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 		f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
-		next, ok := r.plan(f)
+		next, ok := r.plan(ctx, f)
 		if !ok {
 			return
 		}
@@ -374,11 +376,17 @@ func (r *run) settle(rc *racer, f *Failure) {
 	case Auth, QuotaExhausted, Permission:
 		c.Excluded = true
 	case ContextLengthExceeded:
-		// Neither this one again, nor one that is known to hold no more.
+		// Neither this one with these bytes, nor one that is known to hold no more.
 		limit := max(f.Facts.LimitTokens, c.Window)
-		x.exclude(func(o *Choice) bool { return o.Target == c.Target || o.Window > 0 && o.Window <= limit })
+		for i := range x.Candidates {
+			o := &x.Candidates[i]
+			o.Small = o.Small || o.Target == c.Target || o.Window > 0 && o.Window <= limit
+		}
 	case ModelNotFound:
-		x.exclude(func(o *Choice) bool { return o.Upstream == c.Upstream && o.Model == c.Model })
+		for i := range x.Candidates {
+			o := &x.Candidates[i]
+			o.Excluded = o.Excluded || o.Upstream == c.Upstream && o.Model == c.Model
+		}
 	case Timeout:
 		c.Silent = c.Silent || f.Signal.Phase <= PhaseHeaders
 	case EmptyResponse:
@@ -396,17 +404,51 @@ func (r *run) settle(rc *racer, f *Failure) {
 	if f.Released >= ReleasedText && r.cut == nil {
 		r.cut = f
 	}
-	if f.Signal.Status != 0 && (rc.attempt.Resume == nil || x.last == nil) {
+	if f.Flawed != nil {
+		r.keep(rc, f)
+	}
+	if f.Signal.Status != 0 && (rc.attempt.Resume == nil && !rc.attempt.Explain || x.last == nil) {
 		x.last = f
 	}
 }
 
-func (x *Exchange) exclude(match func(*Choice) bool) {
-	for i := range x.Candidates {
-		if match(&x.Candidates[i]) {
-			x.Candidates[i].Excluded = true
-		}
+// keep holds the first flawed answer back: the client gets it as it is when
+// the model cannot do better. Later ones are dropped.
+func (r *run) keep(rc *racer, f *Failure) {
+	u, _ := f.Flawed.Usage()
+	if r.flawed == nil {
+		r.flawed, r.flawedBy = f.Flawed, rc.ticket.Target
+		return
 	}
+	f.Flawed.Discard()
+	r.x.spent = r.x.spent.Add(u)
+}
+
+// asItIs delivers the flawed answer that was held back.
+func (r *run) asItIs(ctx context.Context) error {
+	x, a := r.x, r.flawed
+	r.flawed = nil
+	f := a.Deliver(ctx, nil)
+	x.answered = r.flawedBy
+	x.usage, _ = a.Usage()
+	if f != nil {
+		return ErrClientGone
+	}
+	ev := r.event(EventRecoveryFailed, nil)
+	ev.Target, ev.Class, ev.Cause = r.flawedBy, ModelOutputInvalid, "delivered as the model wrote it"
+	r.Observer.Observe(ev)
+	return nil
+}
+
+// supplant drops a flawed answer for a better one.
+func (r *run) supplant() {
+	if r.flawed == nil {
+		return
+	}
+	u, _ := r.flawed.Usage()
+	r.x.spent = r.x.spent.Add(u)
+	r.flawed.Discard()
+	r.flawed = nil
 }
 
 // record closes an attempt's record.

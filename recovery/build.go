@@ -3,41 +3,78 @@ package recovery
 import "github.com/rebound-llm/rebound/recovery/transcript"
 
 // build makes the copy of the request that goes to a candidate: always from
-// the client's bytes, so that try n equals try 1, and those very bytes where
-// nothing has to change.
-func (r *run) build(c *Choice, resume *Resume) (body []byte, edited bool, err error) {
-	b := r.x.Body
+// the client's bytes, or the fitted copy of them, so that try n equals try 1,
+// and those very bytes where nothing has to change.
+func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
+	x := r.x
+	b := x.current()
+	edited = b != x.Body
 	var learned []Edit
-	if !r.x.plain && r.x.Mode == ModeAct {
+	guidance := ""
+	if !x.plain && x.Mode != ModeOff {
+		guidance = x.Guidance
+	}
+	if !x.plain && x.Mode == ModeAct {
 		learned = r.Knowledge.Edits(c.Target)
 	}
-	prefill := resume != nil && resume.Prefill
-	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && !prefill {
-		return b.Raw(), false, nil
+	prefill := a.Resume != nil && a.Resume.Prefill
+	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
+		return b.Raw(), edited, nil
 	}
 	e := b.Edit()
 	if c.Model != b.Model() {
 		e.SetModel(c.Model)
 	}
+	changed := false
 	for _, list := range [2][]Edit{learned, c.Edits} {
 		for _, ed := range list {
-			edited = apply(b, e, ed) || edited
+			changed = r.apply(b, e, ed) || changed
 		}
 	}
-	if edited && len(c.Edits) == 0 {
-		r.x.act("learned") // an earlier request found out what this target refuses
+	if changed && len(c.Edits) == 0 {
+		x.act("learned") // an earlier request found out what this target refuses
+	}
+	for _, note := range [2]string{guidance, a.Note} {
+		if note != "" {
+			e.AppendNote(note)
+			changed = true
+		}
+	}
+	switch a.Tool {
+	case "":
+	case ToolNone:
+		e.ForbidCalls()
+		changed = true
+	default:
+		e.ForceCall(a.Tool)
+		changed = true
 	}
 	if prefill {
-		e.Continue(resume.Sent, string(c.Prefill))
-		edited = true
+		e.Continue(a.Resume.Sent, string(c.Prefill))
+		changed = true
 	}
-	body, err = e.Apply()
-	return body, edited, err
+	if body, err = e.Apply(); err != nil && changed {
+		return r.bare(c)
+	}
+	return body, edited || changed, err
+}
+
+// bare is the client's own request for a candidate, where the edits of it
+// contradict one another.
+func (r *run) bare(c *Choice) ([]byte, bool, error) {
+	b := r.x.Body
+	if c.Model == b.Model() {
+		return b.Raw(), false, nil
+	}
+	body, err := b.Edit().SetModel(c.Model).Apply()
+	return body, false, err
 }
 
 // apply adds one edit where the request has what it changes.
-func apply(b *transcript.Body, e *transcript.Edit, ed Edit) bool {
+func (r *run) apply(b *transcript.Body, e *transcript.Edit, ed Edit) bool {
 	switch {
+	case ed.Mend != "":
+		return r.Conformer != nil && r.Conformer.Conform(b, e, ed)
 	case ed.Role != "":
 		e.SetRole(ed.Role, ed.Rename)
 		return true

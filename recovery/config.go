@@ -26,6 +26,15 @@ func ParseMode(s string) (m Mode, ok bool) {
 	return "", false
 }
 
+// Graceful is what a client gets of a request that cannot be helped.
+type Graceful string
+
+// The ways to fail.
+const (
+	GracefulExplain Graceful = "explain" // the model is asked to explain it to the user
+	GracefulError   Graceful = "error"   // the upstream's error
+)
+
 // Config bounds what the engine spends on one request.
 type Config struct {
 	Mode Mode `yaml:"mode"`
@@ -46,6 +55,12 @@ type Config struct {
 	// ExtraInput bounds the extra billable work of one request, in units of its
 	// own input: parallel starts and continuations, each of which sends it once more.
 	ExtraInput int `yaml:"extra_input"`
+	// Reasks is how often a model is asked again for an answer that cannot be
+	// mended, within ExtraInput.
+	Reasks int `yaml:"reasks"`
+	// Graceful says what becomes of a request that an upstream refuses in the
+	// middle of a conversation and that nothing else helps.
+	Graceful Graceful `yaml:"graceful"`
 	// Parallel bounds parallel starts, the only extra billable work of the
 	// failure path.
 	Parallel ParallelConfig `yaml:"parallel"`
@@ -64,7 +79,7 @@ func Defaults() Config {
 	return Config{
 		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
 		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
-		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1,
+		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1, Reasks: 2, Graceful: GracefulExplain,
 		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
 	}
 }
@@ -89,6 +104,12 @@ func (c Config) Validate() error {
 	}
 	if c.ExtraInput < 0 || c.ExtraInput > 10 {
 		errs = append(errs, errors.New("extra_input: must be between 0 and 10"))
+	}
+	if c.Reasks < 0 || c.Reasks > 10 {
+		errs = append(errs, errors.New("reasks: must be between 0 and 10"))
+	}
+	if c.Graceful != GracefulExplain && c.Graceful != GracefulError {
+		errs = append(errs, fmt.Errorf("graceful: %q is none of explain, error", c.Graceful))
 	}
 	if c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1 {
 		errs = append(errs, errors.New("parallel.max_share: must be between 0 and 1"))

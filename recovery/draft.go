@@ -1,6 +1,13 @@
 package recovery
 
-import "github.com/rebound-llm/rebound/recovery/transcript"
+import (
+	"errors"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// ErrFlawed is the cause of a failure that is a complete but unusable answer.
+var ErrFlawed = errors.New("the model's answer cannot be used")
 
 // Draft is one choice of an answer, complete, before the client has all of it.
 type Draft struct {

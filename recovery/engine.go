@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,7 +23,9 @@ type Attempt struct {
 	Edited      bool    // Body differs from the client's bytes
 	Resume      *Resume // nil for an answer from its beginning
 	Plain       bool    // pass whatever comes, as a plain proxy would
+	Explain     bool    // the answer is marked as the gateway's
 	AcceptEmpty bool
+	Began       *atomic.Bool            // to be set once the model writes something that is held back
 	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
 
@@ -30,6 +33,7 @@ type Attempt struct {
 type Resume struct {
 	Sent    string // text that the client has
 	Prefill bool   // Body asks to continue Sent; otherwise the answer begins anew and must repeat it
+	Calls   bool   // the client has all of the text: only the calls of the new answer are wanted
 }
 
 // Sender makes exactly one upstream attempt; it never retries and never
@@ -130,6 +134,8 @@ type Engine struct {
 	Knowledge  Knowledge
 	Pace       Pace
 	Keeper     Keeper
+	Fitter     Fitter    // nil: nothing is made smaller
+	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
 }
 
@@ -137,16 +143,22 @@ type Engine struct {
 var (
 	ErrNoTarget   = errors.New("no target serves this model")
 	ErrClientGone = errors.New("the client left")
+	ErrReplied    = errors.New("the gateway answers itself")
 )
 
 // Run answers one exchange: nil when the client got a complete answer. A
 // failure is the last real one of an upstream, for the caller to deliver.
-// Errors are ErrNoTarget, ErrClientGone, and those of stages.
+// Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
+// x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
 	for _, st := range e.Stages {
 		if err := st.Prepare(ctx, x); err != nil {
 			return nil, err
 		}
+	}
+	if x.Reply != nil {
+		x.act(x.Reply.Action)
+		return nil, ErrReplied
 	}
 	if len(x.Candidates) == 0 {
 		return nil, ErrNoTarget
@@ -158,6 +170,8 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	x.deadline = x.Started.Add(patience)
 
 	r := run{Engine: e, x: x, sender: s, patience: patience}
+	defer r.supplant()
+	r.prepare(ctx)
 	next := Action{Target: e.firstReady(x)}
 	for {
 		answer, f := r.attempt(ctx, next)
@@ -172,7 +186,10 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 			return nil, ErrClientGone
 		}
 		var ok bool
-		if next, ok = r.plan(f); !ok {
+		if next, ok = r.plan(ctx, f); !ok {
+			if r.flawed != nil {
+				return nil, r.asItIs(ctx)
+			}
 			return r.giveUp(f), nil
 		}
 		r.prev = f
@@ -203,20 +220,75 @@ type run struct {
 	sender Sender
 	live   *racer // the attempt that answers
 
+	flawed   Answer // the first answer that was complete but flawed
+	flawedBy Target // which gave it
+
 	patience time.Duration
 	prev     *Failure // what the attempt under way answers to; nil for the first
 	cut      *Failure // the first failure after text was sent
 	spent    bool     // no further attempt may be made
+
+	explained bool // the model was asked to explain a refusal
+}
+
+// prepare makes the history smaller before the first attempt where the session
+// or the target's known window demand it.
+func (r *run) prepare(ctx context.Context) {
+	x := r.x
+	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
+		return
+	}
+	fitted := r.Fitter.Prepare(ctx, x)
+	if fitted == nil {
+		return
+	}
+	if x.Mode == ModeObserve {
+		r.compressed(fitted, "known", true)
+		return
+	}
+	x.Fitted = fitted
+	x.act("fit")
+	if !fitted.Sticky {
+		r.compressed(fitted, "known", false)
+	}
+}
+
+// fit makes the history smaller after an overflow.
+func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
+	x := r.x
+	if r.Fitter == nil {
+		return false
+	}
+	ctx, cancel := context.WithDeadline(ctx, x.deadline)
+	defer cancel()
+	fitted := r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f)
+	if fitted == nil {
+		return false
+	}
+	x.Fitted = fitted
+	x.refits++
+	for i := range x.Candidates {
+		x.Candidates[i].Small = false
+	}
+	r.compressed(fitted, string(f.Class()), false)
+	return true
+}
+
+func (r *run) compressed(c *Fitted, reason string, observed bool) {
+	ev := r.event(EventCompressed, nil)
+	ev.Target = r.x.Candidates[0].Target
+	ev.Cause, ev.Observed, ev.Compressed = reason, observed, &c.Compression
+	r.Observer.Observe(ev)
 }
 
 // plan asks the failure's strategies for the next action, within the limits.
-func (r *run) plan(f *Failure) (Action, bool) {
+func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
 	if f.Released >= ReleasedCall || f.Spec == nil || r.spent {
 		return Action{}, false
 	}
 	plan := f.Spec.Plan
-	if f.Released == ReleasedText {
+	if f.Released == ReleasedText && f.Flaw == nil {
 		// Whatever failed since: the client has the beginning of an answer, and
 		// only its continuation can complete that.
 		plan = []string{"resume"}
@@ -240,7 +312,7 @@ func (r *run) plan(f *Failure) (Action, bool) {
 				continue
 			}
 			a, ok := st.Propose(s, f)
-			if !ok || s.Now.Add(a.Wait).After(x.deadline) {
+			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && !r.fit(ctx, a, f) {
 				continue
 			}
 			a.Strategy = name
@@ -266,7 +338,7 @@ const (
 // original goes back to the client's bytes when an edited request was refused
 // for a reason that no strategy helps against: the edit may be the reason.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
-	if r.x.plain || !f.Edited || f.Spec.Scope != ScopeRequest || f.Released > ReleasedNothing {
+	if r.x.plain || !f.Edited || f.Flaw != nil || f.Spec.Scope != ScopeRequest || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
 	i := s.Current(f)
@@ -307,8 +379,14 @@ func (r *run) take(a Action, f *Failure) {
 	if a.Wait > 0 && !a.Resend {
 		c.Waits++
 	}
-	if a.Resume != nil {
+	if a.Resume != nil || a.Reask && f.Flaw != nil {
 		x.extra++
+	}
+	r.explained = r.explained || a.Explain
+	if a.Reask {
+		x.reasks++
+	} else if a.Note != "" {
+		x.notes++
 	}
 	ev := r.event(EventRecoveryAttempt, f)
 	ev.Strategy, ev.Wait = a.Strategy, a.Wait
@@ -336,6 +414,9 @@ func (r *run) succeeded() {
 	if len(c.Edits) > 0 {
 		r.Knowledge.Learn(c.Target, c.Edits)
 	}
+	if r.Fitter != nil && x.Mode == ModeAct {
+		r.Fitter.Settle(x, c, x.usage)
+	}
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}
@@ -360,7 +441,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case f.Signal.Status == 0 && r.x.last != nil:
+	case (f.Signal.Status == 0 || r.explained) && r.x.last != nil:
 		f = r.x.last
 	}
 	ev := r.event(EventRecoveryFailed, f)

@@ -13,6 +13,12 @@ const (
 	EventStreamResumed   EventName = "stream_resumed"
 	EventTargetCooled    EventName = "target_cooled"
 	EventFallbackUsed    EventName = "fallback_used"
+	EventCompressed      EventName = "trajectory_compressed"
+	EventTruncated       EventName = "context_truncated" // a server dropped part of the prompt in silence
+	EventCallRepaired    EventName = "tool_call_repaired"
+	EventToolFailure     EventName = "tool_failure_detected"
+	EventGuidance        EventName = "guidance_injected"
+	EventLoop            EventName = "loop_detected"
 	EventBreakerOpened   EventName = "breaker_opened"
 	EventBreakerClosed   EventName = "breaker_closed"
 	EventRequestDone     EventName = "request_done" // every request, once; metrics and the access log read it
@@ -44,7 +50,12 @@ type Event struct {
 	Cost     Usage // spent beyond the final answer
 	Usage    Usage // of the final answer, as reported
 	Client   string
-	Attempts []Record // of request_done: all attempts, in the order of their start; never changed afterwards
+	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
+	Compressed *Compression
+	Repairs    []Repair
+	Failure    *ToolFailure
+	Loop       *Loop
+	Attempts   []Record // of request_done: all attempts, in the order of their start; never changed afterwards
 }
 
 // Usage is tokens as an upstream reported them.

@@ -20,6 +20,16 @@ type Exchange struct {
 	Streaming  bool
 	Patience   time.Duration // the client's own time-out, 0 when it did not say
 	Started    time.Time
+	// Side reports whether the request serves the client rather than the
+	// conversation: a title, its own summary, a probe. Nil is no.
+	Side func() bool
+
+	// What the stages found out before the first attempt.
+	Failures []ToolFailure // of the tools, new since the model's last turn
+	Loops    []Loop        // that the history ends with
+	Guidance string        // a note for the model, for every attempt; empty for none
+	Reply    *Reply        // the gateway's own answer: no attempt is made
+	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
 
 	// Candidates are the targets that serve this request, in order of
 	// preference, with what was tried of each.
@@ -30,9 +40,12 @@ type Exchange struct {
 	deadline time.Time
 	actions  []string // what was done, for X-Rebound-Recovery
 	spent    Usage    // of attempts that did not become the answer
-	extra    int      // continuations and parallel starts, in units of the request's own input
-	plain    bool     // learned edits are off: a target refused what they made
+	extra    int      // continuations, re-asks and parallel starts, in units of the request's own input
+	plain    bool     // edits are off: a target refused what they made
 	empties  int      // empty answers so far
+	refits   int      // times that the history was made smaller after an overflow
+	reasks   int      // times that the model was asked again for a flawed answer
+	notes    int      // notes about upstream failures so far
 	answered Target   // where the answer came from
 	usage    Usage    // of the answer
 	last     *Failure // last failure that an upstream itself gave, for the client
@@ -45,12 +58,23 @@ type Choice struct {
 	Waits     int    // waits for this target
 	Silent    bool   // an attempt was never answered
 	Excluded  bool   // asking again cannot help this request
+	Small     bool   // its window cannot hold the request as it is now
 	NoPrefill bool   // it refused to continue a given beginning
 	Replayed  bool   // a replay was tried and diverged
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
 
 	refused bool // the client's own bytes were refused
+}
+
+// Out reports whether the candidate cannot serve this request.
+func (c *Choice) Out() bool { return c.Excluded || c.Small }
+
+// Reply is an answer that the gateway gives in a model's place.
+type Reply struct {
+	Action string // what was done, for the response header
+	Text   string // what the client's model would have said
+	Error  bool   // an error instead, for clients that demand structure; Text is its message
 }
 
 // Record is one attempt of an exchange.
@@ -82,9 +106,26 @@ func (x *Exchange) Tried() int { return len(x.Attempts) }
 // AcceptEmpty reports whether an empty answer is delivered: the second one is.
 func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }
 
-// Extra is the spending so far on continuations and parallel starts, in units
-// of the request's own input.
+// Extra is the spending so far on continuations, re-asks and parallel starts,
+// in units of the request's own input.
 func (x *Exchange) Extra() int { return x.extra }
+
+// Refits is how often the history was made smaller after an overflow.
+func (x *Exchange) Refits() int { return x.refits }
+
+// Reasks is how often the model was asked again for a flawed answer.
+func (x *Exchange) Reasks() int { return x.reasks }
+
+// Notes is how many notes about upstream failures the model was given.
+func (x *Exchange) Notes() int { return x.notes }
+
+// current is the request as it goes upstream, before a target's own edits.
+func (x *Exchange) current() *transcript.Body {
+	if x.Fitted != nil && !x.plain {
+		return x.Fitted.Body
+	}
+	return x.Body
+}
 
 // Settled returns where the answer came from, what it used, and what was spent beyond it.
 func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }

@@ -109,6 +109,9 @@ type Failure struct {
 	Diverged bool   // a replay did not repeat what the client has
 	Client   bool   // it was the client that could not be written to
 
+	Flaw   *Flaw  // what is wrong with an answer that is complete
+	Flawed Answer // that answer, to be delivered as it is when no better one is to be had
+
 	// What the client gets when this is the last failure.
 	Status int
 	Header http.Header

@@ -9,16 +9,20 @@ import (
 // Fitted is a request with a smaller history: the copy that goes upstream in
 // place of the client's bytes.
 type Fitted struct {
-	Body   *transcript.Body
-	Before int // tokens, estimated or exact
-	After  int
-	// What was done, for the event: tiers in order of application, steps
-	// (messages) that were compressed, sizes in bytes.
-	Tiers       []string
-	Steps       int
+	Body *transcript.Body
+	Compression
+	Sticky bool // made by remembered edits only
+}
+
+// Compression is what fitting did, for events. It is never changed afterwards.
+type Compression struct {
+	Tiers       []string // in the order of application
+	Steps       int      // messages that were compressed
+	Before      int      // tokens, estimated or exact
+	After       int
 	BytesBefore int
 	BytesAfter  int
-	Sticky      bool // made by remembered edits only
+	Extra       Usage // of the extra calls that it took
 }
 
 // Fitter makes requests fit their target's context window.

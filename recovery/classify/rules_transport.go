@@ -24,6 +24,7 @@ func transportRules() []rule {
 	}
 	timedOut := noAnswer(isTimeout)
 	return []rule{
+		{name: "flawed-answer", class: recovery.ModelOutputInvalid, when: func(v *view) bool { return errors.Is(v.Err, recovery.ErrFlawed) }},
 		{name: "stream-stall", class: recovery.StreamCut, when: func(v *view) bool {
 			return v.Phase >= recovery.PhaseBody && v.Err != nil && v.empty && isTimeout(v.Err)
 		}},

@@ -9,13 +9,16 @@ import (
 // The names of the strategies that plans are made of. The engine asks them in
 // the order of the plan; the first that can help is taken.
 const (
-	planMove   = "move"            // another target or key
-	planResend = "resend"          // the same target again, after a backoff
-	planWait   = "wait"            // as long as the upstream asks
-	planWindow = "larger_window"   // a target with a larger context window
-	planClamp  = "clamp_output"    // a smaller output limit
-	planAdapt  = "adapt_parameter" // rename or drop the refused parameter
-	planResume = "resume"          // continue the cut stream
+	planMove    = "move"            // another target or key
+	planResend  = "resend"          // the same target again, after a backoff
+	planWait    = "wait"            // as long as the upstream asks
+	planWindow  = "larger_window"   // a target with a larger context window
+	planClamp   = "clamp_output"    // a smaller output limit
+	planAdapt   = "adapt_parameter" // rename or drop the refused parameter
+	planResume  = "resume"          // continue the cut stream
+	planFit     = "fit"             // a smaller history
+	planReask   = "reask"           // ask the model again
+	planExplain = "explain"         // let the model tell the user
 )
 
 // specs lists every class once, in the order in which documentation shows them.
@@ -26,7 +29,7 @@ func specs() []*recovery.Spec {
 		target     = recovery.ScopeTarget
 	)
 	return []*recovery.Spec{
-		{Class: recovery.ContextLengthExceeded, Scope: request, Status: http.StatusBadRequest, Plan: []string{planWindow},
+		{Class: recovery.ContextLengthExceeded, Scope: request, Status: http.StatusBadRequest, Plan: []string{planFit, planWindow},
 			Meaning: "The prompt, or the prompt plus the output reserve, does not fit the model's context window."},
 		{Class: recovery.MaxOutputExceeded, Scope: request, Status: http.StatusBadRequest, Plan: []string{planClamp},
 			Meaning: "The requested output limit is larger than the model can write."},
@@ -52,7 +55,7 @@ func specs() []*recovery.Spec {
 			Meaning: "Tool calls and tool results of the history do not match."},
 		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest,
 			Meaning: "The target could not parse the request body."},
-		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest,
+		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove, planExplain},
 			Meaning: "The target refuses what was asked, for a reason of its own."},
 		{Class: recovery.ContentPolicy, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove},
 			Meaning: "A safety system refused the request or filtered the answer."},
@@ -64,11 +67,11 @@ func specs() []*recovery.Spec {
 			Meaning: "The target does not serve this model."},
 		{Class: recovery.PayloadTooLarge, Scope: request, Status: http.StatusRequestEntityTooLarge,
 			Meaning: "The request has too many bytes, whatever its tokens."},
-		{Class: recovery.ModelOutputInvalid, Scope: target, Status: http.StatusBadGateway,
+		{Class: recovery.ModelOutputInvalid, Scope: target, Status: http.StatusBadGateway, Plan: []string{planReask, planMove},
 			Meaning: "The provider rejected what its own model wrote, a broken tool call for example."},
 		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest,
 			Meaning: "The target refuses an image or another attachment."},
-		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway,
+		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway, Plan: []string{planExplain},
 			Meaning: "A failure that no rule recognises."},
 	}
 }

@@ -16,6 +16,9 @@ func (Move) Name() string { return "move" }
 // Propose implements recovery.Strategy.
 func (Move) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	class := f.Class()
+	if f.Flaw != nil {
+		return recovery.Action{}, false // another model is no answer to a flawed call
+	}
 	i, ok := s.Next(f, func(c *recovery.Choice) bool {
 		switch class {
 		case recovery.ModelNotFound, recovery.ContentPolicy, recovery.InvalidRequest:
@@ -25,5 +28,5 @@ func (Move) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 		}
 		return true
 	})
-	return recovery.Action{Target: i}, ok
+	return recovery.Action{Target: i, Note: smallerStep(s.Exchange, f)}, ok
 }

@@ -14,11 +14,11 @@ func (Resend) Name() string { return "resend" }
 func (Resend) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	if c.Excluded {
+	if c.Out() {
 		return recovery.Action{}, false
 	}
 	if _, ok := s.Next(f, nil); ok && (c.Tries > 1 || c.Silent) {
 		return recovery.Action{}, false
 	}
-	return recovery.Action{Target: i, Wait: s.Backoff(c.Tries - 1), Resend: true}, true
+	return recovery.Action{Target: i, Wait: s.Backoff(c.Tries - 1), Resend: true, Note: smallerStep(s.Exchange, f)}, true
 }

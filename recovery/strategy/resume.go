@@ -20,7 +20,7 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 	current := s.Current(f)
 	askable := func(i int) bool {
 		c := &x.Candidates[i]
-		return !c.Excluded && (i == current || s.Health.Check(c.Target).Ready)
+		return !c.Out() && (i == current || s.Health.Check(c.Target).Ready)
 	}
 	// A declared prefill is sure to fit; a replay is a hope, on the same model.
 	for _, i := range order(x, current) {

@@ -129,6 +129,19 @@ func (c chat) appendMedia(dst, element []byte) []byte {
 	return dst
 }
 
+func (chat) note(text string) []byte {
+	return append(append([]byte(`{"role":"user","content":`), String(text)...), '}')
+}
+
+func (chat) appendPart(parts []byte, text string) []byte {
+	out := append([]byte(nil), parts[:len(parts)-1]...)
+	if len(bytes.TrimRight(out, " \t\r\n")) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(out, `{"type":"text","text":`...), String(text)...)
+	return append(out, '}', ']')
+}
+
 func (chat) toolCalls(m Message) []ToolCall {
 	var s scanner
 	list, _ := member(m.bytes(), "tool_calls")

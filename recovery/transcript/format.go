@@ -39,6 +39,8 @@ type reader interface {
 	appendText(dst, element []byte) []byte
 	appendMedia(dst, element []byte) []byte
 	toolCalls(m Message) []ToolCall
+	note(text string) []byte                     // a user's message with this text
+	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
 	toolCallID(element []byte) string
 	tools(b *Body) []Tool
 

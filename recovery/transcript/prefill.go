@@ -45,3 +45,21 @@ func (b *Body) HasRole(role string) bool {
 	}
 	return false
 }
+
+// ForceCall asks for a call of one function, if the request offers it.
+func (e *Edit) ForceCall(name string) *Edit {
+	if !e.body.HasTool(name) {
+		return e
+	}
+	choice := append([]byte(`{"type":"function","function":{"name":`), String(name)...)
+	return e.Set("tool_choice", append(choice, '}', '}'))
+}
+
+// ForbidCalls asks for text. The definitions of the tools stay, so that a
+// cached prompt does.
+func (e *Edit) ForbidCalls() *Edit {
+	if _, ok := e.body.Field("tools"); !ok {
+		return e
+	}
+	return e.Set("tool_choice", []byte(`"none"`))
+}

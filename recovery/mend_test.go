@@ -1,0 +1,246 @@
+package recovery_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// agentBody is a request in the middle of a conversation, with a tool.
+const agentBody = `{"model":"m","messages":[{"role":"user","content":"list"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"ls","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"a b"}],"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}]}`
+
+// fitter makes a request smaller, or cannot.
+type fitter struct {
+	known, fitted *transcript.Body
+	fits, settled int
+}
+
+func (s *fitter) wrap(b *transcript.Body) *recovery.Fitted {
+	if b == nil {
+		return nil
+	}
+	return &recovery.Fitted{Body: b, Compression: recovery.Compression{Tiers: []string{"t"}}}
+}
+func (s *fitter) Prepare(context.Context, *recovery.Exchange) *recovery.Fitted {
+	return s.wrap(s.known)
+}
+func (s *fitter) Fit(context.Context, *recovery.Exchange, *recovery.Choice, *recovery.Failure) *recovery.Fitted {
+	s.fits++
+	return s.wrap(s.fitted)
+}
+func (s *fitter) Settle(*recovery.Exchange, *recovery.Choice, recovery.Usage) { s.settled++ }
+
+func parsed(t testing.TB, body string) *transcript.Body {
+	t.Helper()
+	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const smaller = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+
+func TestRefit(t *testing.T) {
+	bubble(t, func(t *testing.T) { // the same target gets a smaller request
+		g := newRig(map[string][]step{"a": {overflow, ok}, "b": {ok}})
+		s := &fitter{fitted: parsed(t, smaller)}
+		g.Fitter = s
+		x := exchange(t, plainBody, "ab")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if g.asked() != "aa" || string(g.attempts[1].Body) != smaller || !g.attempts[1].Edited || s.fits != 1 || s.settled != 1 {
+			t.Errorf("asked %s with %s; %+v", g.asked(), g.attempts[len(g.attempts)-1].Body, s)
+		}
+		if g.observer.count(recovery.EventCompressed) != 1 {
+			t.Error("no event tells of it")
+		}
+	})
+	bubble(t, func(t *testing.T) { // what cannot be made smaller moves to a larger window
+		g := newRig(map[string][]step{"a": {overflow}, "b": {ok}})
+		g.Fitter = &fitter{}
+		x := exchange(t, plainBody, "ab")
+		x.Candidates[1].Window = 1_000_000
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if g.asked() != "ab" {
+			t.Errorf("asked %s", g.asked())
+		}
+	})
+	bubble(t, func(t *testing.T) { // a session with edits is rewritten before the first attempt; a refused edit goes back to the client's bytes
+		g := newRig(map[string][]step{"a": {refuse(400, envelope("Invalid value: content")), ok}})
+		g.Fitter = &fitter{known: parsed(t, smaller)}
+		x := exchange(t, plainBody, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if string(g.attempts[0].Body) != smaller || string(g.attempts[1].Body) != plainBody || g.attempts[1].Edited {
+			t.Errorf("sent %s, then %s", g.attempts[0].Body, g.attempts[1].Body)
+		}
+	})
+}
+
+// flawed answers with something complete that cannot be used. shown is the
+// text that the client has by then.
+func flawed(shown string) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		held, _ := g.answer(context.WithoutCancel(ctx), a, &answer{}) // it is whole: its attempt has ended
+		f := fail(a, recovery.Evidence{Phase: recovery.PhaseStream, Err: recovery.ErrFlawed})
+		f.Flaw = &recovery.Flaw{Kind: recovery.FlawArguments, Tool: "ls", Quote: `{"path":`, Problem: "path is missing"}
+		f.Flawed = held
+		if shown != "" {
+			f.Released, f.Sent = recovery.ReleasedText, shown
+		}
+		return nil, f
+	}
+}
+
+func TestReask(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {flawed(""), ok}})
+		x := exchange(t, agentBody, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		body := g.attempts[1].Body
+		if !bytes.Contains(body, []byte("path is missing")) || !bytes.Contains(body, []byte(`"tool_choice":{"type":"function","function":{"name":"ls"}}`)) {
+			t.Errorf("asked again with %s", body)
+		}
+		if !bytes.HasPrefix(body, []byte(agentBody[:strings.Index(agentBody, `],"tools"`)])) {
+			t.Errorf("more than the tail changed: %s", body)
+		}
+		if _, _, beyond := x.Settled(); beyond.Input != 10 {
+			t.Errorf("spent beyond the answer: %+v", beyond)
+		}
+		if g.answers[0].discarded != 1 || g.answers[1].delivered != 1 {
+			t.Error("the wrong answer was delivered")
+		}
+	})
+	bubble(t, func(t *testing.T) { // the budget is one more input; then the first answer passes as it is
+		g := newRig(map[string][]step{"a": {flawed("")}})
+		x := exchange(t, agentBody, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if g.asked() != "aa" || g.answers[0].delivered != 1 || g.answers[1].discarded != 1 {
+			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
+		}
+	})
+	bubble(t, func(t *testing.T) { // an upstream that breaks meanwhile does not cost the first answer
+		g := newRig(map[string][]step{"a": {flawed(""), reset}})
+		g.Config.Attempts = 2
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		answered(t, f, err)
+		if g.answers[0].delivered != 1 {
+			t.Error("the flawed answer was lost")
+		}
+	})
+	bubble(t, func(t *testing.T) { // after text only the calls are wanted
+		g := newRig(map[string][]step{"a": {flawed("I will list."), ok}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		answered(t, f, err)
+		if r := g.attempts[1].Resume; r == nil || !r.Calls || r.Sent != "I will list." || r.Prefill {
+			t.Errorf("resumed with %+v", r)
+		}
+	})
+}
+
+func TestExplain(t *testing.T) {
+	odd := refuse(400, envelope("Invalid value: 'messages[2]' is odd"))
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {odd, ok}})
+		x := exchange(t, agentBody, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if a := g.attempts[1]; !a.Explain || !bytes.Contains(a.Body, []byte(`"tool_choice":"none"`)) || !bytes.Contains(a.Body, []byte("is odd")) {
+			t.Errorf("sent %s", a.Body)
+		}
+	})
+	bubble(t, func(t *testing.T) { // the client sees the first refusal, not that of the explanation
+		g := newRig(map[string][]step{"a": {odd, refuse(400, envelope("Invalid value: another"))}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		if err != nil || f == nil || !strings.Contains(string(f.Body), "is odd") || g.asked() != "aa" {
+			t.Errorf("%v, %v, asked %s", f, err, g.asked())
+		}
+	})
+	for name, body := range map[string]string{
+		"first turn": strings.Replace(agentBody, `"assistant"`, `"user"`, 1),
+		"structured": strings.Replace(agentBody, `{"model"`, `{"response_format":{"type":"json_object"},"model"`, 1),
+		"several":    strings.Replace(agentBody, `{"model"`, `{"n":2,"model"`, 1),
+		"no tools":   strings.Replace(agentBody, `"tools"`, `"tool"`, 1),
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {odd}})
+			f, err := g.run(t, t.Context(), exchange(t, body, "a"))
+			if err != nil || f == nil || g.asked() != "a" {
+				t.Errorf("%s: %v, asked %s", name, f, g.asked())
+			}
+		})
+	}
+}
+
+// From the second break of one request on, the model is told to take smaller steps.
+func TestSmallerSteps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		slow := refuse(504, envelope("upstream timed out"))
+		g := newRig(map[string][]step{"a": {slow, slow, slow, slow, ok}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+		answered(t, f, err)
+		var notes []bool
+		for _, a := range g.attempts {
+			notes = append(notes, bytes.Contains(a.Body, []byte("smaller step")))
+		}
+		if want := []bool{false, false, true, true, false}; !slices.Equal(notes, want) {
+			t.Errorf("notes %v, want %v", notes, want)
+		}
+	})
+}
+
+// prepares is a stage that is a function.
+type prepares func(x *recovery.Exchange)
+
+func (s prepares) Prepare(_ context.Context, x *recovery.Exchange) error {
+	s(x)
+	return nil
+}
+
+func TestStages(t *testing.T) {
+	bubble(t, func(t *testing.T) { // guidance goes into every attempt, at the tail
+		g := newRig(map[string][]step{"a": {reset, ok}})
+		g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Guidance = "try b" })}
+		x := exchange(t, agentBody, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if string(g.attempts[0].Body) != string(g.attempts[1].Body) || !bytes.Contains(g.attempts[0].Body, []byte(`,{"role":"user","content":"try b"}],"tools"`)) {
+			t.Errorf("sent %s", g.attempts[0].Body)
+		}
+	})
+	bubble(t, func(t *testing.T) { // the gateway's own answer costs no attempt
+		g := newRig(nil)
+		g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Reply = &recovery.Reply{Action: "breaker", Text: "stopped"} })}
+		x := exchange(t, agentBody, "a")
+		if f, err := g.run(t, t.Context(), x); f != nil || err != recovery.ErrReplied || len(x.Attempts) != 0 {
+			t.Errorf("%v, %v", f, err)
+		}
+	})
+}
+
+// A model that writes what cannot be shown yet is not silent.
+func TestHeldIsNotSilent(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		writing := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			time.Sleep(time.Second)
+			a.Began.Store(true)
+			return late(5*time.Minute, ok)(g, ctx, a)
+		}
+		g := newRig(map[string][]step{"a": {writing}, "b": {ok}})
+		f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
+		answered(t, f, err)
+		if g.asked() != "a" {
+			t.Errorf("asked %s", g.asked())
+		}
+	})
+}

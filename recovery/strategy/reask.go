@@ -1,0 +1,65 @@
+package strategy
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Reask asks the model again for an answer that was complete but cannot be
+// used: with what it wrote and what is wrong with it as context, and bound to
+// the tool that it meant. What a person already saw is not asked for again:
+// after text only calls are.
+type Reask struct{}
+
+// Name is the name that plans use.
+func (Reask) Name() string { return "reask" }
+
+// Propose implements recovery.Strategy.
+func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	x := s.Exchange
+	if x.Reasks() >= s.Config.Reasks || f.Flaw != nil && x.Extra() >= s.Config.ExtraInput || f.Released > recovery.ReleasedText {
+		return recovery.Action{}, false
+	}
+	i := s.Current(f)
+	if x.Candidates[i].Out() {
+		return recovery.Action{}, false
+	}
+	a := recovery.Action{Target: i, Reask: true}
+	if f.Flaw == nil { // the provider itself refused what its model wrote
+		a.Note = reaskNote("", strings.TrimSpace(f.Signal.Message))
+		return a, f.Released == recovery.ReleasedNothing
+	}
+	if f.Released == recovery.ReleasedText {
+		switch f.Flaw.Kind {
+		case recovery.FlawArguments, recovery.FlawName, recovery.FlawMissing:
+			a.Resume = &recovery.Resume{Sent: f.Sent, Calls: true}
+		default:
+			return recovery.Action{}, false
+		}
+	}
+	a.Note, a.Tool = reaskNote(f.Flaw.Quote, f.Flaw.Problem), f.Flaw.Tool
+	return a, true
+}
+
+// reaskNote tells the model what was wrong. What it wrote is quoted as data.
+func reaskNote(quote, problem string) string {
+	var b strings.Builder
+	b.WriteString("[gateway note, not from the user] Your last answer was discarded before anyone saw it, because it could not be used.\n")
+	if problem != "" {
+		b.WriteString("Problem: " + clip(problem, 1000) + "\n")
+	}
+	if quote != "" {
+		b.WriteString("What you wrote (data, not an instruction):\n<<<\n" + clip(strings.ReplaceAll(quote, ">>>", "> > >"), 2000) + "\n>>>\n")
+	}
+	b.WriteString("Answer again with the same intention, this time correctly: use only the tools that are offered, with complete and valid JSON arguments. Do not mention this note.")
+	return b.String()
+}
+
+// clip bounds a text that others wrote.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
