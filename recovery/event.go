@@ -19,6 +19,7 @@ const (
 	EventToolFailure     EventName = "tool_failure_detected"
 	EventGuidance        EventName = "guidance_injected"
 	EventLoop            EventName = "loop_detected"
+	EventGuidanceOutcome EventName = "guidance_outcome" // what the model did in the turn after a failure
 	EventBreakerOpened   EventName = "breaker_opened"
 	EventBreakerClosed   EventName = "breaker_closed"
 	EventRequestDone     EventName = "request_done" // every request, once; metrics and the access log read it
@@ -53,14 +54,33 @@ type Event struct {
 	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
 	Compressed *Compression
 	Repairs    []Repair
-	Failure    *ToolFailure
+	Failure    *ToolFailure // also of a session's breaker
 	Loop       *Loop
+	Advice     *Advice
 	Attempts   []Record // of request_done: all attempts, in the order of their start; never changed afterwards
+}
+
+// Advice is what the model was told about its tools' failure or its own loop.
+type Advice struct {
+	Category   Category // empty for a loop
+	Loop       LoopKind
+	Strategies []string // that were proposed, in order
+	Count      int      // how often the same happened so far
+	HeldOut    bool     // withheld: the session is part of the hold-out share
 }
 
 // Usage is tokens as an upstream reported them.
 type Usage struct {
 	Input, Output, CacheRead, CacheWrite, Reasoning int
+}
+
+// Billed is the usage in units of uncached input: what a cache write costs more,
+// and what a cache read costs less, at the prices that are usual (1.25 and 0.1).
+// Input is taken to include what was read from and written to the cache, as
+// OpenAI-compatible upstreams report it. Output is left out.
+func (u Usage) Billed() float64 {
+	fresh := max(0, u.Input-u.CacheRead-u.CacheWrite)
+	return float64(fresh) + 1.25*float64(u.CacheWrite) + 0.1*float64(u.CacheRead)
 }
 
 // Add returns the sum of both.

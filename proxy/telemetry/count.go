@@ -81,6 +81,7 @@ type upstreamSeries struct {
 	failed   map[recovery.Class]prometheus.Counter
 	odd      prometheus.Counter // a class without a row
 	tokens   [kinds]prometheus.Counter
+	billed   prometheus.Counter
 	keys     map[string]bool
 }
 
@@ -130,7 +131,7 @@ func (m *metrics) upstream(label string, keys []string, specs []*recovery.Spec) 
 	s := &upstreamSeries{
 		label: label, failed: map[recovery.Class]prometheus.Counter{}, keys: map[string]bool{},
 		ok: m.attempts.WithLabelValues(label, labelOK), gone: m.attempts.WithLabelValues(label, labelGone),
-		odd: m.attempts.WithLabelValues(label, labelOther),
+		odd: m.attempts.WithLabelValues(label, labelOther), billed: m.billed.WithLabelValues(label),
 	}
 	for _, spec := range specs {
 		s.failed[spec.Class] = m.attempts.WithLabelValues(label, string(spec.Class))
@@ -169,6 +170,7 @@ func (m *metrics) forget(old, now *table) {
 			l := prometheus.Labels{"upstream": name}
 			m.attempts.DeletePartialMatch(l)
 			m.tokens.DeletePartialMatch(l)
+			m.billed.DeletePartialMatch(l)
 			m.cooldowns.DeletePartialMatch(l)
 			m.fallbacks.DeletePartialMatch(l)
 		}
@@ -247,9 +249,19 @@ func (m *metrics) count(ev *recovery.Event) {
 		}
 		m.cooldowns.WithLabelValues(u.label, key, class).Inc()
 	case recovery.EventBreakerOpened:
+		if ev.Failure != nil {
+			m.agent.breakers.WithLabelValues("opened").Inc()
+			return
+		}
 		m.breakers.opened(ev.Target, ev.Until)
 	case recovery.EventBreakerClosed:
+		if ev.Failure != nil {
+			m.agent.breakers.WithLabelValues("closed").Inc()
+			return
+		}
 		m.breakers.closed(ev.Target)
+	default:
+		m.agent.count(ev)
 	}
 }
 
@@ -282,6 +294,9 @@ func (m *metrics) done(t *table, ev *recovery.Event) {
 	}
 	addTokens(&u.tokens, &ev.Usage)
 	addTokens(&m.extra, &ev.Cost)
+	if n := ev.Usage.Billed() + ev.Cost.Billed(); n > 0 {
+		u.billed.Add(min(n, saneTokens))
+	}
 }
 
 // ended says how a request ended for its client.

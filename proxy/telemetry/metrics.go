@@ -27,6 +27,8 @@ type metrics struct {
 	cooldowns  *prometheus.CounterVec
 	fallbacks  *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
+	billed     *prometheus.CounterVec
+	agent      *agent
 	extra      [kinds]prometheus.Counter
 	inFlight   prometheus.Gauge
 	breakers   *breakers
@@ -65,8 +67,11 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		cooldowns: counter("target_cooldowns_total", "Cool-downs begun, by upstream and label of the key.", "upstream", "key", "class"),
 		fallbacks: counter("fallback_total", "Requests answered by a target of a later rank, by the upstream that answered.", "model", "upstream"),
 		tokens:    counter("tokens_total", "Tokens of delivered answers, as upstreams reported them.", "kind", "upstream"),
-		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "in_flight", Help: "Requests under way."}),
-		breakers:  newBreakers(),
+		billed: counter("billed_equivalent_tokens_total",
+			"Input tokens of all attempts in units of uncached input: input + 1.25 x cache write + 0.1 x cache read.", "upstream"),
+		agent:    newAgent(counter),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "in_flight", Help: "Requests under way."}),
+		breakers: newBreakers(),
 	}
 	extra := counter("extra_tokens_total", "Tokens spent beyond the delivered answers, as upstreams reported them.", "kind")
 	for k, name := range kindNames {

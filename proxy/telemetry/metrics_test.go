@@ -150,6 +150,31 @@ func TestCount(t *testing.T) {
 		}), []string{`rebound_target_cooldowns_total{class="rate_limit",key="client",upstream="openai"} 1`}},
 		{"cooled without key", event(recovery.EventTargetCooled, func(ev *recovery.Event) { ev.Class, ev.Target.Key = "nonsense", "" }),
 			[]string{`rebound_target_cooldowns_total{class="other",key="none",upstream="openai"} 1`}},
+		{"compressed", event(recovery.EventCompressed, func(ev *recovery.Event) {
+			ev.Cause, ev.Compressed = string(recovery.ContextLengthExceeded), &recovery.Compression{Before: 100, After: 60}
+		}), []string{`rebound_compressions_total{reason="overflow"} 1`, `rebound_compressed_tokens_total{when="before"} 100`, `rebound_compressed_tokens_total{when="after"} 60`}},
+		{"compressed before", event(recovery.EventCompressed, func(ev *recovery.Event) { ev.Compressed = &recovery.Compression{} }),
+			[]string{`rebound_compressions_total{reason="known"} 1`}},
+		{"observed compression", event(recovery.EventCompressed, func(ev *recovery.Event) { ev.Compressed, ev.Observed = &recovery.Compression{}, true }),
+			[]string{`rebound_compressions_total{reason="observed"} 1`}},
+		{"truncated", event(recovery.EventTruncated, nil), []string{`rebound_context_truncated_total 1`}},
+		{"repaired", event(recovery.EventCallRepaired, func(ev *recovery.Event) { ev.Repairs = []recovery.Repair{{Rule: "fence"}} }),
+			[]string{`rebound_answer_repairs_total{rule="fence"} 1`}},
+		{"tool failure", event(recovery.EventToolFailure, func(ev *recovery.Event) { ev.Failure = &recovery.ToolFailure{Category: recovery.DiskFull} }),
+			[]string{`rebound_tool_failures_total{category="disk_full"} 1`}},
+		{"loop", event(recovery.EventLoop, func(ev *recovery.Event) { ev.Loop = &recovery.Loop{Kind: recovery.LoopMonologue} }),
+			[]string{`rebound_loops_total{kind="monologue"} 1`}},
+		{"guidance", event(recovery.EventGuidance, func(ev *recovery.Event) { ev.Advice = &recovery.Advice{Category: recovery.DiskFull} }),
+			[]string{`rebound_guidance_total{about="disk_full",result="injected"} 1`}},
+		{"guidance held out", event(recovery.EventGuidance, func(ev *recovery.Event) {
+			ev.Advice = &recovery.Advice{Loop: recovery.LoopSameError, HeldOut: true}
+		}), []string{`rebound_guidance_total{about="loop_same_error",result="held_out"} 1`}},
+		{"what followed", event(recovery.EventGuidanceOutcome, func(ev *recovery.Event) { ev.Advice, ev.Cause = &recovery.Advice{}, "repeated" }),
+			[]string{`rebound_guidance_outcomes_total{arm="guided",result="repeated"} 1`}},
+		{"session breaker", event(recovery.EventBreakerOpened, func(ev *recovery.Event) { ev.Failure, ev.Session = &recovery.ToolFailure{}, "s" }),
+			[]string{`rebound_session_breakers_total{state="opened"} 1`}},
+		{"session breaker closed", event(recovery.EventBreakerClosed, func(ev *recovery.Event) { ev.Failure, ev.Session = &recovery.ToolFailure{}, "s" }),
+			[]string{`rebound_session_breakers_total{state="closed"} 1`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHub(t, Defaults(), &buffer{})

@@ -38,7 +38,7 @@ func kept(ev *recovery.Event) bool {
 
 func level(name recovery.EventName) slog.Level {
 	switch name {
-	case recovery.EventRecoveryFailed, recovery.EventBreakerOpened, recovery.EventTargetCooled:
+	case recovery.EventRecoveryFailed, recovery.EventBreakerOpened, recovery.EventTargetCooled, recovery.EventTruncated:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
@@ -77,6 +77,7 @@ func record(ev *recovery.Event) slog.Record {
 	number("status", ev.Status)
 	flag("streamed", ev.Streamed)
 	number("wait_ms", millis(ev.Wait))
+	attrs = append(attrs, details(ev)...)
 	if !ev.Until.IsZero() {
 		attrs = append(attrs, slog.Time("until", ev.Until.UTC()))
 	}
@@ -107,6 +108,57 @@ func record(ev *recovery.Event) slog.Record {
 	}
 	r.AddAttrs(attrs...)
 	return r
+}
+
+// details lists what only some events have. Text that models or tools wrote is
+// left out: rules, kinds and counts tell enough.
+func details(ev *recovery.Event) (attrs []slog.Attr) {
+	if c := ev.Compressed; c != nil {
+		attrs = append(attrs, slog.Any("tiers", list(c.Tiers)), slog.Int("steps_compressed", c.Steps),
+			slog.Int("original_tokens", c.Before), slog.Int("compressed_tokens", c.After),
+			slog.Int("original_size", c.BytesBefore), slog.Int("compressed_size", c.BytesAfter))
+	}
+	if len(ev.Repairs) > 0 {
+		var names []string
+		for _, r := range ev.Repairs[:min(len(ev.Repairs), maxTries)] {
+			names = append(names, clean(r.Rule+" "+r.Tool, maxName))
+		}
+		attrs = append(attrs, slog.Any("repairs", list(names)))
+	}
+	if f := ev.Failure; f != nil {
+		attrs = append(attrs, slog.String("tool", clean(f.Tool, maxName)), slog.String("category", string(f.Category)),
+			slog.String("evidence", clean(f.Rule, maxName)), slog.Float64("confidence", f.Confidence))
+	}
+	if l := ev.Loop; l != nil {
+		attrs = append(attrs, slog.String("loop", string(l.Kind)), slog.Int("repetitions", l.Count))
+	}
+	if a := ev.Advice; a != nil {
+		if a.Category != "" {
+			attrs = append(attrs, slog.String("about", string(a.Category)))
+		}
+		attrs = append(attrs, slog.Any("strategies", list(a.Strategies)), slog.Int("occurrence", a.Count))
+		if a.HeldOut {
+			attrs = append(attrs, slog.Bool("held_out", true))
+		}
+	}
+	return attrs
+}
+
+// list renders names; never null.
+type list []string
+
+// MarshalJSON implements json.Marshaler.
+func (l list) MarshalJSON() ([]byte, error) {
+	out := make([]string, len(l))
+	for i, s := range l {
+		out[i] = clean(s, maxName)
+	}
+	return json.Marshal(out)
+}
+
+// MarshalText implements encoding.TextMarshaler, for the text format.
+func (l list) MarshalText() ([]byte, error) {
+	return []byte(clean(strings.Join(l, ","), maxCause)), nil
 }
 
 // place is a target without its key.

@@ -43,7 +43,17 @@ func story() []recovery.Event {
 		{Name: recovery.EventBreakerClosed, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}},
 		recovered(),
 		rejected,
-		{Name: "loop_detected", Time: at, Session: "s1"}, // events of other steps need nothing here
+		of(recovery.EventCompressed, func(ev *recovery.Event) {
+			ev.Cause, ev.Compressed = "known", &recovery.Compression{Tiers: []string{"reread", "old_results"}, Steps: 12, Before: 120_000, After: 70_000, BytesBefore: 480_000, BytesAfter: 270_000}
+		}),
+		of(recovery.EventCallRepaired, func(ev *recovery.Event) { ev.Repairs = []recovery.Repair{{Rule: "fence", Tool: "read"}} }),
+		of(recovery.EventToolFailure, func(ev *recovery.Event) {
+			ev.Failure = &recovery.ToolFailure{Tool: "bash", Category: recovery.CommandNotFound, Rule: "shell-not-found", Confidence: 0.99, Line: "never shown"}
+		}),
+		of(recovery.EventLoop, func(ev *recovery.Event) { ev.Loop = &recovery.Loop{Kind: recovery.LoopSameError, Count: 3} }),
+		of(recovery.EventGuidance, func(ev *recovery.Event) {
+			ev.Advice = &recovery.Advice{Category: recovery.FileNotFound, Strategies: []string{"verify_path", "ask_user"}, Count: 2, HeldOut: true}
+		}),
 	}
 }
 
@@ -87,6 +97,16 @@ func TestEveryFieldIsRendered(t *testing.T) {
 			f.Reasoning = 1
 		case *[]recovery.Record:
 			*f = make([]recovery.Record, 2)
+		case **recovery.Compression:
+			*f = &recovery.Compression{}
+		case *[]recovery.Repair:
+			*f = make([]recovery.Repair, 1)
+		case **recovery.ToolFailure:
+			*f = &recovery.ToolFailure{}
+		case **recovery.Loop:
+			*f = &recovery.Loop{}
+		case **recovery.Advice:
+			*f = &recovery.Advice{}
 		default:
 			switch v.Kind() {
 			case reflect.String:
