@@ -28,7 +28,7 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	changed := false
 	for _, list := range [2][]Edit{learned, c.Edits} {
 		for _, ed := range list {
-			changed = r.apply(b, e, ed) || changed
+			changed = r.Engine.apply(b, e, ed) || changed
 		}
 	}
 	if changed && len(c.Edits) == 0 {
@@ -70,34 +70,43 @@ func (r *run) bare(c *Choice) ([]byte, bool, error) {
 	return body, false, err
 }
 
+// Edited is a body after a target's edits.
+func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
+	edit := b.Edit()
+	for _, ed := range edits {
+		e.apply(b, edit, ed)
+	}
+	return edit.Apply()
+}
+
 // apply adds one edit where the request has what it changes.
-func (r *run) apply(b *transcript.Body, e *transcript.Edit, ed Edit) bool {
+func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool {
 	switch {
 	case ed.Mend != "":
-		return r.Conformer != nil && r.Conformer.Conform(b, e, ed)
+		return e.Conformer != nil && e.Conformer.Conform(b, edit, ed)
 	case ed.Role != "":
-		e.SetRole(ed.Role, ed.Rename)
+		edit.SetRole(ed.Role, ed.Rename)
 		return true
 	case ed.Drop:
 		if _, ok := b.Field(ed.Field); !ok {
 			return false
 		}
-		e.Delete(ed.Field)
+		edit.Delete(ed.Field)
 	case ed.Rename != "":
 		if _, ok := b.Field(ed.Field); !ok {
 			return false
 		}
 		if _, both := b.Field(ed.Rename); both {
-			e.Delete(ed.Field)
+			edit.Delete(ed.Field)
 		} else {
-			e.Rename(ed.Field, ed.Rename)
+			edit.Rename(ed.Field, ed.Rename)
 		}
 	case ed.Clamp > 0:
 		n, ok := b.Int(ed.Field)
 		if !ok || n <= ed.Clamp {
 			return false
 		}
-		e.SetInt(ed.Field, ed.Clamp)
+		edit.SetInt(ed.Field, ed.Clamp)
 	}
 	return true
 }

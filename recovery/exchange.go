@@ -23,6 +23,8 @@ type Exchange struct {
 	// Side reports whether the request serves the client rather than the
 	// conversation: a title, its own summary, a probe. Nil is no.
 	Side func() bool
+	// Completer makes extra calls on behalf of this exchange; nil makes none.
+	Completer Completer
 
 	// What the stages found out before the first attempt.
 	Failures []ToolFailure // of the tools, new since the model's last turn

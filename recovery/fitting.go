@@ -40,10 +40,10 @@ type Fitter interface {
 	Settle(x *Exchange, c *Choice, u Usage)
 }
 
-// Completer asks a model for a text: summaries. It shares the request's deadline, the
+// Completer asks a model for a text, once: a summary. It goes through the
 // targets' breakers and cool-downs, and is bounded by the caller's ctx.
 type Completer interface {
-	Complete(ctx context.Context, x *Exchange, p Prompt) (text string, u Usage, err error)
+	Complete(ctx context.Context, p Prompt) (text string, u Usage, err error)
 }
 
 // Prompt is an extra call to a model.

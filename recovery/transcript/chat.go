@@ -264,3 +264,76 @@ func (chat) cacheKey(b *Body) string {
 	raw, _ := b.Field("prompt_cache_key")
 	return text(raw)
 }
+
+func (chat) toolChoice(b *Body) ToolChoice {
+	raw, _ := b.Field("tool_choice")
+	switch text(raw) {
+	case "none":
+		return ToolChoice{Choice: ChoiceNone}
+	case "required", "any": // "any" is Mistral's word
+		return ToolChoice{Choice: ChoiceRequired}
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return ToolChoice{}
+	}
+	kind := stringField(raw, "type")
+	inner := raw
+	if v, ok := member(raw, kind); ok && len(v) > 0 && v[0] == '{' {
+		inner = v // {"type":"function","function":{"name":…}}, {"type":"allowed_tools","allowed_tools":{…}}
+	}
+	if kind != "allowed_tools" {
+		if name := stringField(inner, "name"); name != "" {
+			return ToolChoice{Choice: ChoiceNamed, Name: name}
+		}
+		return ToolChoice{}
+	}
+	c := ToolChoice{Allowed: []string{}}
+	if stringField(inner, "mode") == "required" {
+		c.Choice = ChoiceRequired
+	}
+	var s scanner
+	list, _ := member(inner, "tools")
+	for w, ok := opened(&s, list, '['); ok && w.step(); {
+		tool := w.value()
+		if v, ok := member(tool, stringField(tool, "type")); ok && len(v) > 0 && v[0] == '{' {
+			tool = v
+		}
+		if name := stringField(tool, "name"); name != "" {
+			c.Allowed = append(c.Allowed, name)
+		}
+	}
+	return c
+}
+
+func (chat) contentForm(b *Body) (ContentForm, []byte) {
+	raw, _ := b.Field("response_format")
+	if len(raw) == 0 || raw[0] != '{' {
+		return FormText, nil
+	}
+	switch stringField(raw, "type") {
+	case "", "text":
+		return FormText, nil
+	case "json_object":
+		schema, _ := member(raw, "schema") // llama.cpp, Together, Fireworks
+		if len(schema) > 0 && schema[0] == '{' {
+			return FormSchema, clipped(schema)
+		}
+		return FormObject, nil
+	case "json_schema":
+		inner, _ := member(raw, "json_schema")
+		schema, ok := member(inner, "schema")
+		if !ok {
+			schema, _ = member(raw, "schema")
+		}
+		if len(schema) > 0 && schema[0] == '{' {
+			return FormSchema, clipped(schema)
+		}
+		return FormSchema, nil
+	}
+	return FormOther, nil
+}
+
+func (chat) parallelCalls(b *Body) bool {
+	raw, ok := b.Field("parallel_tool_calls")
+	return !ok || !isBool(raw) || isTrue(raw)
+}

@@ -44,6 +44,8 @@ type reader interface {
 	toolCallID(element []byte) string
 	tools(b *Body) []Tool
 
+	ask(model, system, user, limit string, maxOutput int) []byte
+
 	model() string          // name of the field with the model
 	outputLimits() []string // names of the fields that limit the output, newest first
 	imageMark() string      // what the bytes of a history with images contain
@@ -53,6 +55,9 @@ type reader interface {
 	reasoning(b *Body) bool
 	serviceTier(b *Body) string
 	cacheKey(b *Body) string
+	toolChoice(b *Body) ToolChoice
+	contentForm(b *Body) (form ContentForm, schema []byte)
+	parallelCalls(b *Body) bool
 }
 
 func (f Format) reader() reader { return chat{} }
