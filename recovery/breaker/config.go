@@ -2,7 +2,10 @@ package breaker
 
 import (
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Config tunes the targets' breakers, cool-downs and resend budget.
@@ -17,6 +20,12 @@ type Config struct {
 	CooldownMax  time.Duration `yaml:"cooldown_max"`  // longest cool-down, whatever the upstream asks
 	ResendShare  float64       `yaml:"resend_share"`  // blind resends, of the target's requests in flight
 	ResendMin    int           `yaml:"resend_min"`    // always allowed at a time
+
+	// Of sessions: identical failures of an agent's tools in a row that open the
+	// breaker (0: never), what the client gets then, and how long it is remembered.
+	Failures   int           `yaml:"failures"`
+	OnOpen     OnOpen        `yaml:"on_open"`
+	SessionTTL time.Duration `yaml:"session_ttl"`
 }
 
 // Defaults returns the configuration that applies when none is given.
@@ -26,6 +35,7 @@ func Defaults() Config {
 		Open: 5 * time.Second, OpenMax: 15 * time.Second, Successes: 2,
 		Cooldown: time.Second, CooldownMax: time.Hour,
 		ResendShare: 0.2, ResendMin: 3,
+		Failures: 5, OnOpen: OnOpenExplain, SessionTTL: 24 * time.Hour,
 	}
 }
 
@@ -52,6 +62,17 @@ func (c Config) Validate() error {
 	}
 	if c.ResendShare < 0 || c.ResendShare > 1 || c.ResendMin < 0 {
 		errs = append(errs, errors.New("resend_share: must be between 0 and 1, resend_min not negative"))
+	}
+	if c.Failures < 0 || c.Failures > store.MaxRing {
+		errs = append(errs, fmt.Errorf("failures: must be between 0 and %d", store.MaxRing))
+	}
+	switch c.OnOpen {
+	case OnOpenExplain, OnOpenError, OnOpenSteer:
+	default:
+		errs = append(errs, fmt.Errorf("on_open: %q is none of explain, error, steer", c.OnOpen))
+	}
+	if c.SessionTTL < time.Minute {
+		errs = append(errs, errors.New("session_ttl: must be at least 1m"))
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,5 @@
-// Package breaker knows which targets may be asked now.
+// Package breaker knows what may be called now: which targets (Set), and
+// whether a conversation may go on at all (Sessions, session.go).
 //
 // Three things keep a target from being asked: its breaker is open (the share
 // of failures in a sliding window was too high), its key is cooling down (the

@@ -1,0 +1,305 @@
+package breaker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+)
+
+// told collects events.
+type told struct {
+	mu     sync.Mutex
+	events []recovery.Event
+}
+
+func (o *told) Observe(ev recovery.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, ev)
+}
+
+func (o *told) names() (s string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, ev := range o.events {
+		s += string(ev.Name) + " "
+	}
+	return strings.TrimSpace(s)
+}
+
+// local is a board of one process.
+type local struct {
+	mu sync.Mutex
+	m  map[string]store.Field
+}
+
+func (b *local) Lookup(_, field string) (store.Field, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f, ok := b.m[field]
+	return f, ok
+}
+func (b *local) Post(_ string, f store.Field, _ bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.m[f.Name] = f
+}
+func (b *local) Remove(_, field string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.m, field)
+}
+
+type sessions struct {
+	*breaker.Sessions
+	told  *told
+	board *local
+}
+
+func newSessions(rings breaker.Rings, change func(*breaker.Config)) sessions {
+	cfg := breaker.Defaults()
+	if change != nil {
+		change(&cfg)
+	}
+	s := sessions{told: &told{}, board: &local{m: map[string]store.Field{}}}
+	s.Sessions = breaker.NewSessions(cfg, rings, s.board, s.told, func(c recovery.Category) string {
+		if c == recovery.DiskFull {
+			return "free some space."
+		}
+		return ""
+	})
+	return s
+}
+
+func newStore(t *testing.T) store.Store {
+	s := memory.New(memory.Defaults())
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+const agent = `{"model":"m","messages":[{"role":"user","content":"go"}],"tools":[]}`
+
+// at is an exchange at a turn. failure 0 is a success.
+func at(t *testing.T, body, slot string, failure, user, success uint64) *recovery.Exchange {
+	t.Helper()
+	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Turn: recovery.Turn{Slot: slot, User: user, Success: success}}
+	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}
+	if failure != 0 {
+		r.Failed, r.Category, r.Fingerprint, r.Line = true, recovery.DiskFull, failure, "make: No space left on device"
+		x.Turn.Failure, x.Turn.Streak, x.Turn.Seen = &r, 1, 1
+	}
+	x.Results = []recovery.ToolFailure{r}
+	return x
+}
+
+func prepare(t *testing.T, s sessions, x *recovery.Exchange) *recovery.Reply {
+	t.Helper()
+	if err := s.Prepare(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	return x.Reply
+}
+
+func TestFifthIdenticalFailure(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	for i := 1; i <= 4; i++ {
+		x := at(t, agent, fmt.Sprint(i), 7, 1, 0)
+		if r := prepare(t, s, x); r != nil || x.Turn.Streak != i || x.Turn.Seen != i {
+			t.Fatalf("failure %d: reply %+v, turn %+v", i, r, x.Turn)
+		}
+		for range 3 { // a client's own retries are the same turn
+			if r := prepare(t, s, at(t, agent, fmt.Sprint(i), 7, 1, 0)); r != nil {
+				t.Fatalf("retry of failure %d: %+v", i, r)
+			}
+		}
+	}
+	for range 2 {
+		r := prepare(t, s, at(t, agent, "5", 7, 1, 0))
+		if r == nil || r.Error || r.Action != "session_stopped" {
+			t.Fatalf("the fifth failure: %+v", r)
+		}
+		for _, want := range []string{"`bash`", "5 times", "No space left on device", `{"command":"make"}`, "free some space", "Send a message"} {
+			if !strings.Contains(r.Text, want) {
+				t.Errorf("%q is missing in:\n%s", want, r.Text)
+			}
+		}
+	}
+	if got := s.told.names(); got != "breaker_opened" {
+		t.Errorf("events: %s", got)
+	}
+	field, ok := s.board.Lookup(breaker.BoardSessions, "s")
+	if o, ours := breaker.ReadOpen(field); !ok || !ours || o.Failures != 5 || o.Tool != "bash" || o.Category != recovery.DiskFull {
+		t.Errorf("on the board: %+v", o)
+	}
+	// A new message of the person closes it.
+	x := at(t, agent, "", 0, 2, 0)
+	x.Results, x.Turn = nil, recovery.Turn{}
+	if r := prepare(t, s, x); r != nil {
+		t.Errorf("after a new message: %+v", r)
+	}
+	if r := prepare(t, s, at(t, agent, "6", 7, 2, 0)); r != nil {
+		t.Errorf("the first failure after it: %+v", r)
+	}
+	if got := s.told.names(); got != "breaker_opened breaker_closed" {
+		t.Errorf("events: %s", got)
+	}
+}
+
+func TestWhatResets(t *testing.T) {
+	type turn struct{ failure, user, success uint64 }
+	for name, tt := range map[string]struct {
+		turns []turn
+		open  bool
+	}{
+		"nothing":                 {[]turn{{7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}}, true},
+		"an old success":          {[]turn{{7, 1, 3}, {7, 1, 3}, {7, 1, 3}, {7, 1, 3}, {7, 1, 3}}, true},
+		"a success in between":    {[]turn{{7, 1, 0}, {7, 1, 0}, {7, 1, 9}, {7, 1, 9}, {7, 1, 9}}, false},
+		"another failure":         {[]turn{{7, 1, 0}, {7, 1, 0}, {8, 1, 0}, {7, 1, 0}, {7, 1, 0}}, false},
+		"a new message":           {[]turn{{7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 2, 0}}, false},
+		"a history cut meanwhile": {[]turn{{7, 1, 3}, {7, 1, 3}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}}, true},
+		"different all along":     {[]turn{{1, 1, 0}, {2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {5, 1, 0}}, false},
+		"a sixth":                 {[]turn{{7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}, {7, 1, 0}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSessions(newStore(t), nil)
+			var r *recovery.Reply
+			for i, turn := range tt.turns {
+				r = prepare(t, s, at(t, agent, fmt.Sprint(i), turn.failure, turn.user, turn.success))
+			}
+			if (r != nil) != tt.open {
+				t.Errorf("open is %t", r != nil)
+			}
+		})
+	}
+}
+
+// Two replicas take turns; both ask at once about the fifth.
+func TestReplicas(t *testing.T) {
+	shared := newStore(t)
+	a, b := newSessions(shared, nil), newSessions(shared, nil)
+	for i := range 4 {
+		if r := prepare(t, [2]sessions{a, b}[i%2], at(t, agent, fmt.Sprint(i), 7, 1, 0)); r != nil {
+			t.Fatalf("failure %d: %+v", i+1, r)
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			x := at(t, agent, "5", 7, 1, 0)
+			if err := [2]sessions{a, b}[i%2].Prepare(context.Background(), x); err != nil || x.Reply == nil {
+				t.Errorf("replica %d: %v, %+v", i%2, err, x.Reply)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// After a restart without a shared store the request's own history counts.
+func TestHistoryCounts(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	x := at(t, agent, "5", 7, 1, 0)
+	x.Turn.Streak = 5
+	if prepare(t, s, x) == nil {
+		t.Error("five failures in the history do not open the breaker")
+	}
+}
+
+func TestReset(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	x := func(slot string) *recovery.Exchange {
+		x := at(t, agent, slot, 7, 1, 0)
+		x.Turn.Streak = 9
+		return x
+	}
+	if prepare(t, s, x("1")) == nil {
+		t.Fatal("not open")
+	}
+	if err := s.Reset(t.Context(), "s"); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := s.board.Lookup("", "s"); known {
+		t.Error("still on the board")
+	}
+	for i := range 4 {
+		if r := prepare(t, s, x(fmt.Sprint("again", i))); r != nil {
+			t.Fatalf("failure %d after the reset: %+v", i+1, r)
+		}
+	}
+	if prepare(t, s, x("again4")) == nil {
+		t.Error("five more do not open it again")
+	}
+}
+
+func TestOnOpen(t *testing.T) {
+	fill := func(t *testing.T, s sessions, body string, mode recovery.Mode) *recovery.Exchange {
+		var x *recovery.Exchange
+		for i := range 5 {
+			x = at(t, body, fmt.Sprint(i), 7, 1, 0)
+			x.Mode = mode
+			prepare(t, s, x)
+		}
+		return x
+	}
+	set := func(o breaker.OnOpen) func(*breaker.Config) { return func(c *breaker.Config) { c.OnOpen = o } }
+	if x := fill(t, newSessions(newStore(t), set(breaker.OnOpenError)), agent, recovery.ModeAct); x.Reply == nil || !x.Reply.Error {
+		t.Errorf("error: %+v", x.Reply)
+	}
+	if x := fill(t, newSessions(newStore(t), set(breaker.OnOpenSteer)), agent, recovery.ModeAct); x.Reply != nil || !strings.Contains(x.Guidance, "Do not call it again") {
+		t.Errorf("steer: %+v, %q", x.Reply, x.Guidance)
+	}
+	structured := strings.Replace(agent, `{"model"`, `{"response_format":{"type":"json_object"},"model"`, 1)
+	if x := fill(t, newSessions(newStore(t), nil), structured, recovery.ModeAct); x.Reply == nil || !x.Reply.Error {
+		t.Errorf("structured output: %+v", x.Reply)
+	}
+	s := newSessions(newStore(t), nil)
+	if x := fill(t, s, agent, recovery.ModeObserve); x.Reply != nil || s.told.names() != "breaker_opened" || !s.told.events[0].Observed {
+		t.Errorf("observe: %+v, %s", x.Reply, s.told.names())
+	}
+	if x := fill(t, newSessions(newStore(t), func(c *breaker.Config) { c.Failures = 0 }), agent, recovery.ModeAct); x.Reply != nil {
+		t.Errorf("switched off: %+v", x.Reply)
+	}
+}
+
+// away is a store that is away.
+type away struct{}
+
+func (away) Push(ctx context.Context, _, _ string, _ []byte, _ int, _ time.Duration) ([][]byte, error) {
+	<-ctx.Done()
+	return nil, store.ErrUnavailable
+}
+func (away) Delete(context.Context, ...string) error { return store.ErrUnavailable }
+
+// hostile is a store with values that are not ours.
+type hostile struct{}
+
+func (hostile) Push(_ context.Context, _, _ string, v []byte, _ int, _ time.Duration) ([][]byte, error) {
+	return [][]byte{[]byte("x"), nil, []byte(`{"f":"7"}`), []byte(`[]`), v}, nil
+}
+func (hostile) Delete(context.Context, ...string) error { return nil }
+
+func TestStoreTrouble(t *testing.T) {
+	for _, rings := range []breaker.Rings{away{}, hostile{}} {
+		s := newSessions(rings, nil)
+		for i := range 6 {
+			if r := prepare(t, s, at(t, agent, fmt.Sprint(i), 7, 1, 0)); r != nil {
+				t.Errorf("%T: %+v", rings, r)
+			}
+		}
+	}
+	if newSessions(away{}, nil).Reset(t.Context(), "s") == nil {
+		t.Error("a reset that did not happen is reported as done")
+	}
+}
