@@ -1,5 +1,7 @@
 package recovery
 
+import "time"
+
 // Category is the kind of a tool's failure: what a recovery chain is for.
 type Category string
 
@@ -50,6 +52,23 @@ type ToolFailure struct {
 	Fingerprint uint64
 }
 
+// Turn is where a history stands whose last turn of the model called tools.
+type Turn struct {
+	// Slot names the model's last turn: equal when a client sends the same again.
+	Slot string
+	// Failure is the failure that the turn ended in: nil where any of its tools
+	// succeeded, or none failed.
+	Failure *ToolFailure
+	// User is a hash of the person's last message, 0 without one. Repeating it
+	// word for word changes nothing, nor does an observation of a text protocol.
+	User uint64
+	// Success marks the last successful result of the history, 0 where none is in it.
+	Success uint64
+	// Streak counts the turns in a row, this one included, that ended in the same
+	// failure, with nothing else between them; Seen those of the whole history.
+	Streak, Seen int
+}
+
 // LoopKind is a way in which an agent repeats itself.
 type LoopKind string
 
@@ -71,4 +90,14 @@ type Loop struct {
 	To    int      // index of the last message of the last one
 	// Fingerprint is equal for occurrences of the same loop.
 	Fingerprint uint64
+}
+
+// OpenSession is a session whose breaker is open.
+type OpenSession struct {
+	Session  string    `json:"session"`
+	Tool     string    `json:"tool"`
+	Category Category  `json:"category"`
+	Rule     string    `json:"evidence"`
+	Failures int       `json:"failures"`
+	Since    time.Time `json:"since"`
 }

@@ -23,6 +23,7 @@ before the client notices them.
   rebound check [-v] FILE           validate a configuration
   rebound classify [FILE|-]         tell what went wrong from error answers, one JSON object a line
   rebound demo                      faults, straight and through the gateway, side by side
+  rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
   rebound version
 
@@ -48,6 +49,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runClassify(args, stdin, stdout, stderr)
 	case "demo":
 		return runDemo(args, stdout, stderr)
+	case "sessions":
+		return runSessions(args, os.LookupEnv, stdout, stderr)
 	case "healthcheck":
 		return runHealthcheck(args, os.LookupEnv, stderr)
 	case "version":

@@ -121,19 +121,12 @@ func runHealthcheck(args []string, env configs.Env, stderr io.Writer) int {
 	if len(args) > 0 {
 		url = args[0]
 	} else {
-		listen, ok := env(configs.EnvListen)
-		if !ok || listen == "" {
-			listen = "127.0.0.1:8080"
-		}
-		host, port, err := net.SplitHostPort(listen)
+		base, err := ownURL(env)
 		if err != nil {
 			fmt.Fprintln(stderr, "rebound healthcheck:", err)
 			return 2
 		}
-		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			host = "127.0.0.1"
-		}
-		url = "http://" + net.JoinHostPort(host, port) + "/healthz"
+		url = base + "/healthz"
 	}
 	client := http.Client{Timeout: 2 * time.Second}
 	resp, err := client.Get(url)
@@ -147,4 +140,21 @@ func runHealthcheck(args []string, env configs.Env, stderr io.Writer) int {
 		return 1
 	}
 	return 0
+}
+
+// ownURL is where the gateway of this machine listens, as far as the
+// environment tells.
+func ownURL(env configs.Env) (string, error) {
+	listen, ok := env(configs.EnvListen)
+	if !ok || listen == "" {
+		listen = "127.0.0.1:8080"
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", err
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
 }

@@ -34,6 +34,12 @@ type Rings interface {
 	Delete(ctx context.Context, keys ...string) error
 }
 
+// Listed is a Board whose fields can be listed.
+type Listed interface {
+	Board
+	Each(board string, fn func(store.Field) bool)
+}
+
 // Sessions are the breakers of conversations. Each has a ring of its last
 // failing turns; when all of it is the same failure the breaker opens, and no
 // model is called until the person writes something new. Turns that succeed
@@ -42,7 +48,7 @@ type Rings interface {
 type Sessions struct {
 	cfg      atomic.Pointer[Config]
 	rings    Rings
-	board    Board
+	board    Listed
 	observer recovery.Observer
 	ask      func(recovery.Category) string
 }
@@ -51,7 +57,7 @@ var _ recovery.Stage = (*Sessions)(nil)
 
 // NewSessions returns sessions without failures. ask says what a person can do
 // about a category of failures.
-func NewSessions(cfg Config, rings Rings, board Board, observer recovery.Observer, ask func(recovery.Category) string) *Sessions {
+func NewSessions(cfg Config, rings Rings, board Listed, observer recovery.Observer, ask func(recovery.Category) string) *Sessions {
 	s := &Sessions{rings: rings, board: board, observer: observer, ask: ask}
 	s.cfg.Store(&cfg)
 	return s
@@ -67,16 +73,6 @@ type slot struct {
 	Success uint64 `json:"s,omitempty"` // the last success before it, as far as its request showed one
 	Streak  int    `json:"n,omitempty"` // as its request's own history shows it
 	Reset   bool   `json:"r,omitempty"` // an operator closed the breaker here
-}
-
-// OpenSession is a session whose breaker is open.
-type OpenSession struct {
-	Session  string            `json:"session"`
-	Tool     string            `json:"tool"`
-	Category recovery.Category `json:"category"`
-	Rule     string            `json:"evidence"`
-	Failures int               `json:"failures"`
-	Since    time.Time         `json:"since"`
 }
 
 // storeTime bounds what the ring may cost a request.
@@ -167,7 +163,7 @@ func (s *Sessions) open(x *recovery.Exchange, f *recovery.ToolFailure, n int) {
 		return
 	}
 	now := time.Now()
-	raw, err := json.Marshal(OpenSession{Session: x.Session, Tool: clipped(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: n, Since: now.UTC()})
+	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: clipped(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: n, Since: now.UTC()})
 	if err != nil {
 		return
 	}
@@ -182,7 +178,7 @@ func (s *Sessions) close(x *recovery.Exchange) {
 		return
 	}
 	s.board.Remove(BoardSessions, x.Session)
-	var o OpenSession
+	var o recovery.OpenSession
 	_ = json.Unmarshal(field.Value, &o) // what is not ours is closed, too
 	s.tell(recovery.EventBreakerClosed, x, &recovery.ToolFailure{Tool: o.Tool, Category: o.Category, Rule: o.Rule, Failed: true})
 }
@@ -210,10 +206,19 @@ func (s *Sessions) Reset(ctx context.Context, session string) error {
 	return nil
 }
 
-// ReadOpen reads a field of the board; ok is false for what is not ours.
-func ReadOpen(f store.Field) (o OpenSession, ok bool) {
-	ok = json.Unmarshal(f.Value, &o) == nil && o.Session == f.Name
-	return o, ok
+// Open lists the sessions whose breaker is open, the latest first.
+func (s *Sessions) Open() (open []recovery.OpenSession) {
+	s.board.Each(BoardSessions, func(f store.Field) bool {
+		var o recovery.OpenSession
+		if json.Unmarshal(f.Value, &o) == nil && o.Session == f.Name {
+			open = append(open, o)
+		}
+		return true
+	})
+	slices.SortFunc(open, func(a, b recovery.OpenSession) int {
+		return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Session, b.Session))
+	})
+	return open
 }
 
 // explain is what the user reads in place of a further attempt.

@@ -53,6 +53,15 @@ func (b *local) Post(_ string, f store.Field, _ bool) {
 	defer b.mu.Unlock()
 	b.m[f.Name] = f
 }
+func (b *local) Each(_ string, fn func(store.Field) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.m {
+		if !fn(f) {
+			return
+		}
+	}
+}
 func (b *local) Remove(_, field string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,9 +149,9 @@ func TestFifthIdenticalFailure(t *testing.T) {
 	if got := s.told.names(); got != "breaker_opened" {
 		t.Errorf("events: %s", got)
 	}
-	field, ok := s.board.Lookup(breaker.BoardSessions, "s")
-	if o, ours := breaker.ReadOpen(field); !ok || !ours || o.Failures != 5 || o.Tool != "bash" || o.Category != recovery.DiskFull {
-		t.Errorf("on the board: %+v", o)
+	s.board.Post("", store.Field{Name: "x", Value: []byte("not ours")}, false)
+	if o := s.Open(); len(o) != 1 || o[0].Session != "s" || o[0].Failures != 5 || o[0].Tool != "bash" || o[0].Category != recovery.DiskFull {
+		t.Errorf("open: %+v", o)
 	}
 	// A new message of the person closes it.
 	x := at(t, agent, "", 0, 2, 0)

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestSessionsCommand(t *testing.T) {
+	var asked []string
+	body := `{"sessions":[{"session":"s_a","tool":"bash","category":"disk_full","evidence":"r","failures":5,"since":"2026-03-01T02:00:00Z"}]}`
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.Path+" "+r.Header.Get("Authorization"))
+		switch {
+		case r.Header.Get("Authorization") == "Bearer bad":
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"error":{"message":"This needs the admin token"}}`))
+		case r.Method == http.MethodDelete:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			_, _ = w.Write([]byte(body))
+		}
+	}))
+	defer gateway.Close()
+	token := ""
+	env := func(name string) (string, bool) {
+		switch name {
+		case "REBOUND_LISTEN":
+			return strings.TrimPrefix(gateway.URL, "http://"), true
+		case "REBOUND_ADMIN_TOKEN":
+			return token, token != ""
+		}
+		return "", false
+	}
+	run := func(args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		code := runSessions(args, env, &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	if code, out, _ := run(); code != 0 || !strings.Contains(out, "s_a") || !strings.Contains(out, "disk_full") {
+		t.Errorf("list: %d %s", code, out)
+	}
+	if code, out, _ := run("--json"); code != 0 || out != body {
+		t.Errorf("json: %d %s", code, out)
+	}
+	token = "good"
+	if code, out, errs := run("reset", "s_a"); code != 0 || !strings.Contains(out, "may go on") {
+		t.Errorf("reset: %d %s %s", code, out, errs)
+	}
+	if got := asked[len(asked)-1]; got != "DELETE /rebound/sessions/s_a Bearer good" {
+		t.Errorf("asked %s", got)
+	}
+	token = "bad"
+	if code, _, errs := run(); code != 1 || !strings.Contains(errs, "admin token") {
+		t.Errorf("refused: %d %s", code, errs)
+	}
+	body = `{"sessions":[]}`
+	token = ""
+	if code, out, _ := run(); code != 0 || out != "no session is stopped\n" {
+		t.Errorf("none: %d %s", code, out)
+	}
+	body = `<html>`
+	if code, _, errs := run(); code != 1 || errs == "" {
+		t.Errorf("no gateway: %d %s", code, errs)
+	}
+	for _, args := range [][]string{{"reset"}, {"odd"}, {"--nope"}, {"reset", "a", "b"}} {
+		if code, _, errs := run(args...); code != 2 || !strings.Contains(errs, "usage") {
+			t.Errorf("%v: %d %s", args, code, errs)
+		}
+	}
+	if code, out, _ := run("-h"); code != 0 || out != sessionsUsage {
+		t.Errorf("help: %d %s", code, out)
+	}
+	gateway.Close()
+	if code, _, errs := run(); code != 1 || !strings.Contains(errs, "no gateway answers") {
+		t.Errorf("closed: %d %s", code, errs)
+	}
+}
