@@ -35,6 +35,8 @@ var imports = []row{
 	{pkg: "recovery", may: []string{"recovery/transcript"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
 	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "store", "tokenizer"}},
+	{pkg: "recovery/inspect/looptest"}, // generators of test data
+	{pkg: "recovery/fit/probetest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/upstream/h1"}},
@@ -61,6 +63,7 @@ var closed = []struct {
 	// For tests, and the programs that are made of the scripted upstream.
 	{pkg: []string{"proxy/upstreamtest"}, by: []string{"cmd/mockllm", "cmd/rebound/demo", "e2e"}},
 	{pkg: []string{"store/storetest"}},
+	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest"}},
 }
 
 // homes says where a library outside of the standard one is at home. Their
@@ -95,6 +98,8 @@ var wireReaders = map[string]string{
 	"proxy/stream":                         "the reader and writer of answers",
 	"proxy/upstreamtest":                   "the other side of the wire",
 	"e2e":                                  "real clients of the gateway",
+	"recovery/inspect/looptest":            "generated requests of agents, for tests",
+	"recovery/fit/probetest":               "generated sessions of agents, for tests",
 	"cmd/rebound/demo":                     "a client of the gateway, with requests of its own",
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
 	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",

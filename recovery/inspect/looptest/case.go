@@ -1,0 +1,136 @@
+package looptest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// The kinds of planted loops, in the words of the product.
+const (
+	SameError   = "same_error"
+	SameResult  = "same_result"
+	Alternation = "alternation"
+	Monologue   = "monologue"
+	NoProgress  = "no_progress"
+)
+
+// Case is one session of an agent, request by request.
+type Case struct {
+	Name   string   // of the scenario and the number, for messages of tests
+	Kind   string   // of the planted loop, empty for a healthy session
+	Why    string   // it is labelled so
+	Bodies [][]byte // of the requests; each history begins with the messages of the one before
+
+	// From is the index of the first body at which a detector may speak: the
+	// loop's call, pair or text is there for the second time. By is the index at
+	// which it must have spoken: the third time. For no_progress the two are the
+	// 6th and the 12th step without anything new. Until is the last body that
+	// ends with the loop; after it the agent does something new. All are -1 in a
+	// healthy session.
+	From, By, Until int
+}
+
+// Cases makes n cases. The same seed gives the same bytes. It holds all of
+// them, about 220 KB each: walk with At for very many.
+func Cases(seed uint64, n int) []Case {
+	out := make([]Case, 0, max(n, 0))
+	for i := range n {
+		out = append(out, At(seed, i))
+	}
+	return out
+}
+
+// At makes the i-th case of a seed. Even ones are healthy; scenarios take turns.
+func At(seed uint64, i int) Case {
+	list := healthy
+	if i%2 == 1 {
+		list = planted
+	}
+	sc := list[(uint64(i/2)+seed)%uint64(len(list))]
+	s := newSession(rand.New(rand.NewPCG(seed, uint64(i))), sc.form)
+	s.work(s.IntN(31))
+	if sc.kind != "" && s.chance(0.3) { // something that only looks like a loop, before the real one
+		s.lookalike()
+		s.work(2)
+	}
+	sc.plan(s)
+	s.work(s.IntN(4))
+	c := Case{Name: fmt.Sprintf("%s/%d-%d", sc.name, seed, i), Kind: sc.kind, Why: sc.why, Bodies: s.bodies(), From: -1, By: -1, Until: -1}
+	if sc.kind != "" {
+		c.From, c.By, c.Until = s.seen[0], s.seen[1], s.seen[2]
+	}
+	return c
+}
+
+// scenario is one way in which a session may go.
+type scenario struct {
+	name, kind, why string
+	form            form
+	plan            func(*session)
+}
+
+// form is what a scenario demands of the protocol.
+type form uint8
+
+const (
+	anyForm   form = iota
+	callsOnly      // needs tool calls, for example parallel ones
+)
+
+// turn is an answer of the model and what came back.
+type turn struct {
+	text  string // of the assistant, may be empty if there are calls
+	calls []op
+	res   []result // one per call
+	reply string   // of the user; needed when there are no calls
+}
+
+// result is what a tool answered. The code is the exit code, or any number but
+// 0 for a tool that failed.
+type result struct {
+	out  string
+	code int
+}
+
+// session is a case that is being planned.
+type session struct {
+	gen
+	style style
+	task  string
+	turns []turn
+	seen  [3]int // the bodies From, By and Until
+}
+
+func newSession(r *rand.Rand, f form) *session {
+	s := &session{gen: gen{Rand: r, used: map[string]bool{}, clock: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	s.clock = s.clock.Add(time.Duration(r.IntN(600*24*3600)) * time.Second)
+	s.style = s.newStyle(f)
+	s.task = s.pick("Fix the failing tests of ", "Add retries to ", "Find out why the service is slow; start with ", "Please refactor ",
+		"Port the old client to the new interface in ", "The build is broken since yesterday, look at ") + s.path() + "." +
+		s.pick("", " Keep the public interface as it is.", " Run the tests before you finish.")
+	return s
+}
+
+// add appends a turn with one call.
+func (s *session) add(text string, o op, r result) { s.turn(turn{text, []op{o}, []result{r}, ""}) }
+
+// talk appends a turn without a call.
+func (s *session) talk(text, reply string) { s.turn(turn{text: text, reply: reply}) }
+
+func (s *session) turn(t turn) {
+	s.turns = append(s.turns, t)
+	s.clock = s.clock.Add(time.Duration(2+s.IntN(40)) * time.Second)
+}
+
+// occurrence notes that the loop is there for the n-th time.
+func (s *session) occurrence(n int) {
+	at := len(s.turns)
+	switch n {
+	case 2:
+		s.seen[0] = at
+	case 3:
+		s.seen[1] = at
+	}
+	s.seen[2] = at
+}

@@ -1,0 +1,15 @@
+// Package looptest makes labelled agent sessions for testing a loop detector:
+// request bodies in the chat format, as an agent sends them one after the
+// other. It is for tests only.
+//
+//	Cases(seed, n) -> At(seed, i) for each i
+//	At: plan (a style, a task, turns) -> write each message once -> one body per request
+//
+// Half of the cases or more are healthy look-alikes, such as polling or the
+// same test between edits; the others contain a planted loop with the index of
+// the body at which a detector may speak and of the one at which it must have
+// spoken. A seed gives the same bytes on every run and machine.
+//
+// The package uses the standard library only and knows nothing of the detector
+// that it tests: its labels come from what was planted.
+package looptest
