@@ -1,0 +1,123 @@
+package tokenizer
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Names of the encodings that Get knows.
+const (
+	O200K        = "o200k_base"
+	CL100K       = "cl100k_base"
+	O200KHarmony = "o200k_harmony"
+)
+
+// Encoding counts tokens of one vocabulary. Obtain it from Get or ForModel; it
+// is safe for concurrent use. The first count of an encoding loads its
+// vocabulary (some tens of milliseconds); callers that count at the same time
+// wait for that one load.
+type Encoding struct {
+	name string
+	core *core
+}
+
+// core is what encodings of different names may share.
+type core struct {
+	asset string // file name of the embedded vocabulary
+	split splitter
+
+	once    sync.Once
+	words   *vocabulary
+	classes *classTable
+	scratch sync.Pool // of *scratch
+}
+
+var (
+	o200kCore  = core{asset: "o200k_base.tiktoken", split: splitO200K}
+	cl100kCore = core{asset: "cl100k_base.tiktoken", split: splitCL100K}
+
+	o200k        = Encoding{name: O200K, core: &o200kCore}
+	cl100k       = Encoding{name: CL100K, core: &cl100kCore}
+	o200kHarmony = Encoding{name: O200KHarmony, core: &o200kCore}
+)
+
+// Get returns the encoding of that name: O200K, CL100K or O200KHarmony. It
+// loads nothing.
+func Get(name string) (*Encoding, bool) {
+	switch name {
+	case O200K:
+		return &o200k, true
+	case CL100K:
+		return &cl100k, true
+	case O200KHarmony:
+		return &o200kHarmony, true
+	}
+	return nil, false
+}
+
+// AtMost returns the largest number of tokens that a text of this many bytes,
+// valid UTF-8, can have. Every token stands for at least one byte, so a text
+// whose AtMost fits into a limit need not be counted. Invalid bytes are counted
+// as longer characters; that makes more tokens than bytes in no known case.
+func AtMost(bytes int) int { return bytes }
+
+// Name returns the name under which Get knows the encoding.
+func (e *Encoding) Name() string { return e.name }
+
+// Count returns the number of tokens of text, read as ordinary text without
+// special tokens. It never fails; time is O(n log n) in the length.
+func (e *Encoding) Count(text string) int {
+	if text == "" {
+		return 0
+	}
+	c := e.core
+	c.once.Do(c.load)
+	if !utf8.ValidString(text) {
+		text = replaceInvalid(text)
+	}
+	sc, ok := c.scratch.Get().(*scratch)
+	if !ok {
+		sc = new(scratch)
+	}
+	total := 0
+	for i := 0; i < len(text); {
+		j := c.split(c.classes, text, i)
+		total += c.words.countPiece(text[i:j], sc)
+		i = j
+	}
+	if sc.small() {
+		c.scratch.Put(sc)
+	}
+	return total
+}
+
+// CountBytes is Count for bytes. It does not copy or keep them; the caller must
+// not change them meanwhile.
+func (e *Encoding) CountBytes(text []byte) int {
+	// The string is only read, and only until Count returns.
+	return e.Count(unsafe.String(unsafe.SliceData(text), len(text)))
+}
+
+// load runs once. The vocabulary is part of the program, so reading it fails
+// only in a broken build (a test loads each). Even then counting stays safe:
+// with no vocabulary every byte is a token, which is AtMost.
+func (c *core) load() {
+	c.classes = runeClasses()
+	words, err := loadVocabulary(c.asset)
+	if err != nil {
+		words = newVocabulary(nil, []uint32{0})
+	}
+	c.words = words
+}
+
+// replaceInvalid puts U+FFFD for each byte that is not part of valid UTF-8.
+func replaceInvalid(text string) string {
+	var out strings.Builder
+	out.Grow(len(text) + len(text)/8)
+	for _, r := range text { // yields U+FFFD, one byte further, for such a byte
+		out.WriteRune(r)
+	}
+	return out.String()
+}
