@@ -27,8 +27,9 @@ type Exchange struct {
 	Completer Completer
 
 	// What the stages found out before the first attempt.
-	Failures []ToolFailure // of the tools, new since the model's last turn
+	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
 	Loops    []Loop        // that the history ends with
+	Turn     Turn          // where the history stands; zero without new results
 	Guidance string        // a note for the model, for every attempt; empty for none
 	Reply    *Reply        // the gateway's own answer: no attempt is made
 	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
