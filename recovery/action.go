@@ -36,6 +36,8 @@ type Situation struct {
 	Health   Health
 	Now      time.Time
 	Jitter   func() float64 // uniform in [0,1)
+	// Changes reports whether an edit changes the request as it goes to a candidate.
+	Changes func(candidate int, ed Edit) bool
 }
 
 // Current is the index of the candidate that the failure came from.

@@ -1,6 +1,10 @@
 package recovery
 
-import "github.com/rebound-llm/rebound/recovery/transcript"
+import (
+	"bytes"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
 
 // build makes the copy of the request that goes to a candidate: always from
 // the client's bytes, or the fitted copy of them, so that try n equals try 1,
@@ -68,6 +72,19 @@ func (r *run) bare(c *Choice) ([]byte, bool, error) {
 	}
 	body, err := b.Edit().SetModel(c.Model).Apply()
 	return body, false, err
+}
+
+// changes reports whether a candidate's request would be another with one more edit.
+func (r *run) changes(candidate int, ed Edit) bool {
+	b := r.x.current()
+	c := &r.x.Candidates[candidate]
+	list := append(append([]Edit(nil), r.Knowledge.Edits(c.Target)...), c.Edits...)
+	before, err := r.Edited(b, list)
+	if err != nil {
+		return false
+	}
+	after, err := r.Edited(b, append(list, ed))
+	return err == nil && !bytes.Equal(before, after)
 }
 
 // Edited is a body after a target's edits.

@@ -35,6 +35,15 @@ const (
 	GracefulError   Graceful = "error"   // the upstream's error
 )
 
+// Media is what becomes of images and other attachments that a target refuses.
+type Media string
+
+// The ways to treat them.
+const (
+	MediaKeep Media = "keep" // the refusal stands
+	MediaDrop Media = "drop" // the model gets a short text in their place
+)
+
 // Config bounds what the engine spends on one request.
 type Config struct {
 	Mode Mode `yaml:"mode"`
@@ -61,6 +70,8 @@ type Config struct {
 	// Graceful says what becomes of a request that an upstream refuses in the
 	// middle of a conversation and that nothing else helps.
 	Graceful Graceful `yaml:"graceful"`
+	// Media says what becomes of attachments that a target refuses.
+	Media Media `yaml:"media"`
 	// Parallel bounds parallel starts, the only extra billable work of the
 	// failure path.
 	Parallel ParallelConfig `yaml:"parallel"`
@@ -79,7 +90,7 @@ func Defaults() Config {
 	return Config{
 		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
 		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
-		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1, Reasks: 2, Graceful: GracefulExplain,
+		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1, Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
 		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
 	}
 }
@@ -110,6 +121,9 @@ func (c Config) Validate() error {
 	}
 	if c.Graceful != GracefulExplain && c.Graceful != GracefulError {
 		errs = append(errs, fmt.Errorf("graceful: %q is none of explain, error", c.Graceful))
+	}
+	if c.Media != MediaKeep && c.Media != MediaDrop {
+		errs = append(errs, fmt.Errorf("media: %q is none of keep, drop", c.Media))
 	}
 	if c.Parallel.MaxShare < 0 || c.Parallel.MaxShare > 1 {
 		errs = append(errs, errors.New("parallel.max_share: must be between 0 and 1"))

@@ -294,7 +294,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		plan = []string{"resume"}
 		x.deadline = time.Now().Add(r.patience)
 	}
-	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64}
+	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64, Changes: r.changes}
 	switch x.Mode {
 	case ModeAct:
 	case ModeObserve:

@@ -105,6 +105,8 @@ var wireReaders = map[string]string{
 	"cmd/rebound/demo":                     "a client of the gateway, with requests of its own",
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
 	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",
+	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
+	"recovery/conforming.go":               "names of refused fields, as data: which of them may be dropped",
 	"recovery/target.go":                   "the value of a setting, which is called as in vLLM's documentation",
 	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",
 }

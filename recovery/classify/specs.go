@@ -17,6 +17,9 @@ const (
 	planAdapt   = "adapt_parameter" // rename or drop the refused parameter
 	planResume  = "resume"          // continue the cut stream
 	planFit     = "fit"             // a smaller history
+	planPairs   = "mend_history"    // calls, results and turns as the target takes them
+	planSchema  = "trim_schema"     // tool schemas without what it refuses
+	planMedia   = "drop_media"      // text in place of attachments
 	planReask   = "reask"           // ask the model again
 	planExplain = "explain"         // let the model tell the user
 )
@@ -49,13 +52,13 @@ func specs() []*recovery.Spec {
 			Meaning: "The upstream reported success and sent no content."},
 		{Class: recovery.UnsupportedParameter, Scope: request, Status: http.StatusBadRequest, Plan: []string{planAdapt, planMove},
 			Meaning: "The target does not take a field, value or role of the request."},
-		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest,
+		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest, Plan: []string{planSchema},
 			Meaning: "The target refuses the JSON Schema of a tool."},
-		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest,
+		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs, planExplain},
 			Meaning: "Tool calls and tool results of the history do not match."},
 		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest,
 			Meaning: "The target could not parse the request body."},
-		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove, planExplain},
+		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs, planMove, planExplain},
 			Meaning: "The target refuses what was asked, for a reason of its own."},
 		{Class: recovery.ContentPolicy, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove},
 			Meaning: "A safety system refused the request or filtered the answer."},
@@ -69,7 +72,7 @@ func specs() []*recovery.Spec {
 			Meaning: "The request has too many bytes, whatever its tokens."},
 		{Class: recovery.ModelOutputInvalid, Scope: target, Status: http.StatusBadGateway, Plan: []string{planReask, planMove},
 			Meaning: "The provider rejected what its own model wrote, a broken tool call for example."},
-		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest,
+		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMedia, planExplain},
 			Meaning: "The target refuses an image or another attachment."},
 		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway, Plan: []string{planExplain},
 			Meaning: "A failure that no rule recognises."},

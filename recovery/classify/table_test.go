@@ -29,7 +29,7 @@ var classes = []recovery.Class{
 // TestComplete: a class needs a row, a rule and a sample; nothing may be forgotten.
 func TestComplete(t *testing.T) {
 	tb := classify.New()
-	strategies := []string{"move", "resend", "wait", "larger_window", "clamp_output", "adapt_parameter", "resume", "fit", "reask", "explain"}
+	strategies := []string{"move", "resend", "wait", "larger_window", "clamp_output", "adapt_parameter", "resume", "fit", "reask", "explain", "mend_history", "trim_schema", "drop_media"}
 	if got, want := len(tb.Specs()), len(classes); got != want {
 		t.Errorf("%d rows for %d classes", got, want)
 	}

@@ -85,7 +85,7 @@ func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits
 func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit) {
 	v := f.get(t)
 	for _, e := range edits {
-		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role })
+		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
 		if i >= 0 {
 			v.Edits[i] = e
 		} else if len(v.Edits) < maxEdits {

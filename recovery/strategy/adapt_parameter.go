@@ -29,7 +29,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		if !ok {
 			return recovery.Action{}, false // one of several cannot be helped: neither can the request
 		}
-		if slices.ContainsFunc(c.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role }) {
+		if slices.ContainsFunc(c.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend }) {
 			continue // what did not help once does not help twice
 		}
 		edits = append(edits, e)
@@ -56,7 +56,21 @@ func adapt(x *recovery.Exchange, name string, f *recovery.Failure) (recovery.Edi
 	if _, has := x.Body.Field(name); has && droppable(name) {
 		return recovery.Edit{Field: name, Drop: true}, true
 	}
+	if field, ok := ofMessage(name); ok {
+		return recovery.Edit{Mend: recovery.MendField, Field: field}, true
+	}
 	return recovery.Edit{}, false
+}
+
+// ofMessage is the field of a message that a parameter names, as in
+// messages[2].name or messages.2.reasoning_content.
+func ofMessage(name string) (field string, ok bool) {
+	rest, ok := strings.CutPrefix(name, "messages")
+	if !ok {
+		return "", false
+	}
+	field = strings.TrimLeft(rest[strings.LastIndexAny(rest, ".]")+1:], ".")
+	return field, recovery.MessageLabel(field) && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
 }
 
 // refusedRole recognises the refusal of the developer or system role.

@@ -9,5 +9,6 @@ import "github.com/rebound-llm/rebound/recovery"
 // All returns every strategy. The order does not matter: a class's plan names
 // the order in which they are asked.
 func All() []recovery.Strategy {
-	return []recovery.Strategy{Resend{}, Wait{}, Move{}, LargerWindow{}, ClampOutput{}, AdaptParameter{}, Resume{}, Fit{}, Reask{}, Explain{}}
+	return []recovery.Strategy{Resend{}, Wait{}, Move{}, LargerWindow{}, ClampOutput{}, AdaptParameter{}, Resume{}, Fit{}, Reask{}, Explain{},
+		MendHistory{}, TrimSchema{}, DropMedia{}}
 }

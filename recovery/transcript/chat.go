@@ -155,14 +155,18 @@ func (chat) toolCalls(m Message) []ToolCall {
 	var calls []ToolCall
 	for w.step() {
 		raw := w.value()
-		id := stringField(raw, "id")
+		given, named := member(raw, "id")
+		id := text(given)
+		c := ToolCall{ID: id}
 		if f, ok := member(raw, "function"); ok {
-			calls = append(calls, m.call(id, f, "arguments"))
+			c = m.call(id, f, "arguments")
 		} else if f, ok := member(raw, "custom"); ok {
-			calls = append(calls, m.call(id, f, "input"))
-		} else {
-			calls = append(calls, ToolCall{ID: id})
+			c = m.call(id, f, "input")
 		}
+		if named {
+			c.IDSpan = m.body.span(given)
+		}
+		calls = append(calls, c)
 	}
 	return calls
 }
@@ -178,9 +182,12 @@ func (m Message) call(id string, function []byte, arguments string) ToolCall {
 func (chat) toolCallID(element []byte) string { return stringField(element, "tool_call_id") }
 
 func (chat) tools(b *Body) []Tool {
+	f := b.find("tools")
+	if f == nil {
+		return nil
+	}
 	var s scanner
-	raw, _ := b.Field("tools")
-	w, ok := opened(&s, raw, '[')
+	w, ok := opened(&s, b.raw[f.val:f.valEnd], '[')
 	if !ok {
 		return nil
 	}
@@ -195,7 +202,10 @@ func (chat) tools(b *Body) []Tool {
 		}
 		t.Name, t.Description = stringField(raw, "name"), stringField(raw, "description")
 		if p, ok := member(raw, "parameters"); ok && !isNull(p) {
-			t.Parameters = clipped(p)
+			t.Parameters, t.Span = clipped(p), b.span(p)
+		}
+		if strict, ok := member(raw, "strict"); ok && isTrue(strict) {
+			t.Strict = b.span(strict)
 		}
 		tools = append(tools, t)
 	}

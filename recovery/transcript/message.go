@@ -20,8 +20,8 @@ type ToolCall struct {
 	// that holds JSON. Text decodes it.
 	Arguments []byte
 	// Span is where Arguments stands in the body, for Edit.Replace; empty if
-	// there are none.
-	Span Span
+	// there are none. IDSpan is the same for the id.
+	Span, IDSpan Span
 }
 
 // Text is the arguments as the tool gets them: a string's content, any other
@@ -40,6 +40,9 @@ type Tool struct {
 	Description string
 	Parameters  []byte // JSON Schema as it stands in the body; nil if there is none
 	Raw         []byte // the whole definition
+	// Span is where Parameters stands in the body, Strict where its being strict
+	// does, for Edit.Replace; empty if there are none.
+	Span, Strict Span
 }
 
 // Messages is the history, in order. The slice is shared and must not be changed.

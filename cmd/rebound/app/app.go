@@ -20,6 +20,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/conform"
 	"github.com/rebound-llm/rebound/recovery/learn"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/session"
@@ -138,7 +139,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub,
 		Engine: &recovery.Engine{
 			Config: cfg.Recovery, Stages: []recovery.Stage{table}, Strategies: strategy.All(), Classifier: a.classifier,
-			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Observer: a.hub,
+			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
+			Conformer: conform.Conformer{}, Observer: a.hub,
 		},
 	}, nil
 }

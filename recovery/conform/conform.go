@@ -1,0 +1,90 @@
+package conform
+
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Conformer carries out mends. The zero value is ready, immutable, and safe for
+// concurrent use.
+type Conformer struct{}
+
+var _ recovery.Conformer = Conformer{}
+
+// Conform adds to e what the mend ed.Mend changes in b; false where b needs
+// nothing, or the mend is unknown.
+func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
+	switch ed.Mend {
+	case recovery.MendPairing:
+		return pair(b, e)
+	case recovery.MendCallIDs:
+		return shortIDs(b, e)
+	case recovery.MendSignatures:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return e.SignCalls(m.Index, ed.Field == "all") })
+	case recovery.MendStubTools:
+		return stubTools(b, e)
+	case recovery.MendAlternate:
+		return alternate(b, e)
+	case recovery.MendSystem:
+		return systemFirst(b, e)
+	case recovery.MendEmpty:
+		return fill(b, e)
+	case recovery.MendTextOnly:
+		return each(b, "", func(m transcript.Message) bool { return e.FlattenText(m.Index) })
+	case recovery.MendMedia:
+		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
+	case recovery.MendField:
+		return each(b, "", func(m transcript.Message) bool {
+			if _, ok := m.Field(ed.Field); ok && recovery.MessageLabel(ed.Field) {
+				e.DeleteMessageField(m.Index, ed.Field)
+				return true
+			}
+			return false
+		})
+	case recovery.MendKeyword, recovery.MendItems, recovery.MendPlain:
+		return schemas(b, e, ed)
+	case recovery.MendStrict:
+		changed := false
+		for _, t := range b.Tools() {
+			if t.Strict.End > t.Strict.Start {
+				e.Replace(t.Strict, []byte("false"))
+				changed = true
+			}
+		}
+		return changed
+	}
+	return false
+}
+
+// each calls change for every message of a role, or all, and reports whether any changed.
+func each(b *transcript.Body, role string, change func(transcript.Message) bool) bool {
+	changed := false
+	for _, m := range b.Messages() {
+		if role == "" || m.Role == role {
+			changed = change(m) || changed
+		}
+	}
+	return changed
+}
+
+// stubTools defines what the history calls, where the request offers no tools:
+// some providers take no call without its definition.
+func stubTools(b *transcript.Body, e *transcript.Edit) bool {
+	if len(b.Tools()) > 0 {
+		return false
+	}
+	var names []string
+	for _, m := range b.Messages() {
+		for _, c := range m.ToolCalls() {
+			if c.Name != "" && !slices.Contains(names, c.Name) && len(names) < 128 {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		e.OfferTools(names)
+	}
+	return len(names) > 0
+}

@@ -1,0 +1,179 @@
+package conform_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// after is a request after a mend, and whether it says that it changed anything.
+func after(t testing.TB, body string, ed recovery.Edit) (string, bool) {
+	t.Helper()
+	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	e := b.Edit()
+	changed := conform.Conformer{}.Conform(b, e, ed)
+	out, err := e.Apply()
+	if err != nil {
+		t.Fatalf("%s: %v", ed.Mend, err)
+	}
+	if changed != (string(out) != body) {
+		t.Errorf("%s says changed %t of\n%s\nto\n%s", ed.Mend, changed, body, out)
+	}
+	return string(out), changed
+}
+
+// A history in short: u text, s text, c id,id (a call each, of f), r id=text, a text.
+func history(short ...string) string {
+	var list []string
+	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	for _, m := range short {
+		kind, rest, _ := strings.Cut(m, " ")
+		switch kind {
+		case "u", "s", "a":
+			role := map[string]string{"u": "user", "s": "system", "a": "assistant"}[kind]
+			list = append(list, `{"role":"`+role+`","content":`+quote(rest)+`}`)
+		case "c":
+			var calls []string
+			for id := range strings.SplitSeq(rest, ",") {
+				calls = append(calls, `{"id":`+quote(id)+`,"type":"function","function":{"name":"f","arguments":"{}"}}`)
+			}
+			list = append(list, `{"role":"assistant","content":null,"tool_calls":[`+strings.Join(calls, ",")+`]}`)
+		case "r":
+			id, text, _ := strings.Cut(rest, "=")
+			list = append(list, `{"role":"tool","tool_call_id":`+quote(id)+`,"content":`+quote(text)+`}`)
+		}
+	}
+	return `{"model":"m","messages":[` + strings.Join(list, ",") + `]}`
+}
+
+const none, quiet = "[no result: the call was interrupted before it answered]", "[no output]"
+
+func TestPairing(t *testing.T) {
+	for name, tt := range map[string]struct{ in, want []string }{
+		"whole":                {[]string{"u go", "c 1,2", "r 1=a", "r 2=b", "a ok"}, []string{"u go", "c 1,2", "r 1=a", "r 2=b", "a ok"}},
+		"other order":          {[]string{"u go", "c 1,2", "r 2=b", "r 1=a"}, []string{"u go", "c 1,2", "r 2=b", "r 1=a"}},
+		"one is missing":       {[]string{"u go", "c 1,2", "r 1=a", "a ok"}, []string{"u go", "c 1,2", "r 1=a", "r 2=" + none, "a ok"}},
+		"all are missing":      {[]string{"u go", "c 1,2", "u and?"}, []string{"u go", "c 1,2", "r 1=" + none, "r 2=" + none, "u and?"}},
+		"missing at the end":   {[]string{"u go", "c 1"}, []string{"u go", "c 1", "r 1=" + none}},
+		"an orphan":            {[]string{"u go", "r 9=x", "a ok"}, []string{"u go", "a ok"}},
+		"orphan first":         {[]string{"r 9=x", "u go"}, []string{"u go"}},
+		"orphan of another":    {[]string{"u go", "c 1", "r 1=a", "r 7=x", "u on"}, []string{"u go", "c 1", "r 1=a", "u on"}},
+		"displaced":            {[]string{"u go", "c 1", "u wait", "r 1=a", "a ok"}, []string{"u go", "c 1", "r 1=a", "u wait", "a ok"}},
+		"displaced to the end": {[]string{"u go", "c 1,2", "r 1=a", "u wait", "r 2=b"}, []string{"u go", "c 1,2", "r 1=a", "r 2=b", "u wait"}},
+		"twice the same":       {[]string{"u go", "c 1", "r 1=a", "r 1=a", "u on"}, []string{"u go", "c 1", "r 1=a", "u on"}},
+		"twice, different":     {[]string{"u go", "c 1", "r 1=a", "r 1=b", "u on"}, []string{"u go", "c 1", "r 1=a\nb", "u on"}},
+		"one id for two calls": {[]string{"u go", "c 1,1", "r 1=a", "r 1=b", "u on"}, []string{"u go", "c 1,call_1_1", "r 1=a", "r call_1_1=b", "u on"}},
+		"ids of every turn":    {[]string{"u go", "c 0", "r 0=a", "c 0", "r 0=b"}, []string{"u go", "c 0", "r 0=a", "c 0", "r 0=b"}},
+		"no ids":               {[]string{"u go", "c ,", "r =a", "r =b"}, []string{"u go", "c call_1_0,call_1_1", "r call_1_0=a", "r call_1_1=b"}},
+		"after the next calls": {[]string{"u go", "c 1", "c 2", "r 1=a", "r 2=b"}, []string{"u go", "c 1", "r 1=" + none, "c 2", "r 2=b"}},
+		"no calls at all":      {[]string{"s x", "u go", "a ok", "u on"}, []string{"s x", "u go", "a ok", "u on"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := after(t, history(tt.in...), recovery.Edit{Mend: recovery.MendPairing})
+			if want := history(tt.want...); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if again, changed := after(t, got, recovery.Edit{Mend: recovery.MendPairing}); changed {
+				t.Errorf("mended twice: %s", again)
+			}
+		})
+	}
+}
+
+func TestMends(t *testing.T) {
+	tool := func(schema, more string) string {
+		return `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f"` + more + `,"parameters":` + schema + `}}]}`
+	}
+	for name, tt := range map[string]struct {
+		ed       recovery.Edit
+		in, want string
+	}{
+		"short ids":      {recovery.Edit{Mend: recovery.MendCallIDs}, history("u go", "c call_abc-1,abcdefgh9", "r call_abc-1=a", "r abcdefgh9=b"), history("u go", "c "+short+",abcdefgh9", "r "+short+"=a", "r abcdefgh9=b")},
+		"turns":          {recovery.Edit{Mend: recovery.MendAlternate}, history("s x", "u a", "u b", "a c", "a d", "u e"), history("s x", "u a\n\nb", "a c\n\nd", "u e")},
+		"late system":    {recovery.Edit{Mend: recovery.MendSystem}, history("s x", "s y", "u a", "s b", "a c"), history("s x", "s y", "u a", "u b", "a c")},
+		"empty content":  {recovery.Edit{Mend: recovery.MendEmpty}, history("u ", "c 1", "r 1=", "a ", "u x"), history("u [empty]", "c 1", "r 1="+quiet, "a [empty]", "u x")},
+		"parts":          {recovery.Edit{Mend: recovery.MendTextOnly}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, `{"messages":[{"role":"user","content":"a\nb"},{"role":"user","content":"c"}]}`},
+		"an image":       {recovery.Edit{Mend: recovery.MendMedia}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:x"}}]}]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"[image_url removed: this model does not take it]"}]}]}`},
+		"a field":        {recovery.Edit{Mend: recovery.MendField, Field: "name"}, `{"messages":[{"role":"user","name":"x","content":"a"}]}`, `{"messages":[{"role":"user","content":"a"}]}`},
+		"no such label":  {recovery.Edit{Mend: recovery.MendField, Field: "content"}, history("u a"), history("u a")},
+		"stub tools":     {recovery.Edit{Mend: recovery.MendStubTools}, history("u go", "c 1", "r 1=a"), strings.TrimSuffix(history("u go", "c 1", "r 1=a"), "}") + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},
+		"tools there":    {recovery.Edit{Mend: recovery.MendStubTools}, tool(`{}`, ""), tool(`{}`, "")},
+		"signatures":     {recovery.Edit{Mend: recovery.MendSignatures}, history("u go", "c 1", "r 1=a"), strings.Replace(history("u go", "c 1", "r 1=a"), `"arguments":"{}"}}`, `"arguments":"{}"},"extra_content":{"google":{"thought_signature":"skip_thought_signature_validator"}}}`, 1)},
+		"keyword":        {recovery.Edit{Mend: recovery.MendKeyword, Field: "format"}, tool(`{"type":"object","properties":{"format":{"type":"string","format":"uri"}},"required":["format"]}`, ""), tool(`{"type":"object","properties":{"format":{"type":"string"}},"required":["format"]}`, "")},
+		"items":          {recovery.Edit{Mend: recovery.MendItems}, tool(`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":"array"}}}}`, ""), tool(`{"type":"object","properties":{"a":{"type":"array","items":{}},"b":{"type":"array","items":{"type":"array","items":{}}}}}`, "")},
+		"strict":         {recovery.Edit{Mend: recovery.MendStrict}, tool(`{"type":"object"}`, `,"strict":true`), tool(`{"type":"object"}`, `,"strict":false`)},
+		"plain":          {recovery.Edit{Mend: recovery.MendPlain}, tool(`{"$schema":"x","type":"object","properties":{"pattern":{"type":"string","pattern":"^a","enum":["a"]}},"additionalProperties":false}`, ""), tool(`{"type":"object","properties":{"pattern":{"type":"string","enum":["a"]}}}`, "")},
+		"plain already":  {recovery.Edit{Mend: recovery.MendPlain}, tool(`{"type": "object", "properties": {}}`, ""), tool(`{"type": "object", "properties": {}}`, "")},
+		"an unheard-of":  {recovery.Edit{Mend: "nonsense"}, history("u a"), history("u a")},
+		"no such schema": {recovery.Edit{Mend: recovery.MendPlain}, tool(`null`, ""), tool(`null`, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := after(t, tt.in, tt.ed); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The id is the same in every request and every process.
+const short = "0k0rtzg8j"
+
+// What is well formed stays as it is, whatever a target was found to need.
+func TestHealthySessionsStay(t *testing.T) {
+	files, err := filepath.Glob("../fit/testdata/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bodies := []string{history("s x", "u go", "c 1,2", "r 1=a", "r 2=b", "a ok", "u on")}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err == nil && strings.Contains(string(raw), `"messages"`) {
+			bodies = append(bodies, string(raw))
+		}
+	}
+	for _, body := range bodies {
+		for _, mend := range []string{recovery.MendPairing, recovery.MendSystem, recovery.MendEmpty} {
+			if _, changed := after(t, body, recovery.Edit{Mend: mend}); changed {
+				t.Errorf("%s changes a healthy history", mend)
+			}
+		}
+	}
+}
+
+func FuzzConform(f *testing.F) {
+	f.Add(history("u go", "c 1,1", "r 1=a", "u x", "r 1=b"))
+	f.Add(`{"messages":[{"role":"assistant","tool_calls":[{"id":7},{"function":{}}]},{"role":"tool","content":[{"type":"image"}]}],"tools":[{"function":{"strict":true,"parameters":{"items":[{}],"type":"array"}}}]}`)
+	mends := []string{recovery.MendPairing, recovery.MendCallIDs, recovery.MendSignatures, recovery.MendStubTools, recovery.MendAlternate, recovery.MendSystem,
+		recovery.MendEmpty, recovery.MendTextOnly, recovery.MendItems, recovery.MendStrict, recovery.MendPlain, recovery.MendMedia}
+	f.Fuzz(func(t *testing.T, body string) {
+		b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
+		if err != nil {
+			return
+		}
+		for _, m := range mends {
+			e := b.Edit()
+			conform.Conformer{}.Conform(b, e, recovery.Edit{Mend: m})
+			out, err := e.Body()
+			if err != nil {
+				t.Fatalf("%s: %v", m, err)
+			}
+			if m != recovery.MendPairing {
+				continue
+			}
+			again := out.Edit()
+			conform.Conformer{}.Conform(out, again, recovery.Edit{Mend: m})
+			if twice, err := again.Apply(); err != nil || string(twice) != string(out.Raw()) {
+				t.Fatalf("not mended at once (%v):\n%s\n%s", err, out.Raw(), twice)
+			}
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package conform
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// schemas rewrites the parameters of all tools.
+func schemas(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
+	changed := false
+	for _, t := range b.Tools() {
+		if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
+			continue
+		}
+		r := rewriter{}
+		switch ed.Mend {
+		case recovery.MendKeyword:
+			r.drop = func(keyword string) bool { return keyword == ed.Field }
+		case recovery.MendPlain:
+			r.drop = func(keyword string) bool { return !plain(keyword) }
+			r.items = true
+		case recovery.MendItems:
+			r.items = true
+		}
+		out := r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
+		if r.changed {
+			e.Replace(t.Span, out)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// plain are the keywords that every provider's subset of JSON Schema has.
+func plain(keyword string) bool {
+	switch keyword {
+	case "type", "description", "properties", "required", "items", "enum", "anyOf", "$ref", "$defs", "definitions":
+		return true
+	}
+	return false
+}
+
+// rewriter copies a schema without some keywords. It tells keywords from names
+// of properties, which may be anything.
+type rewriter struct {
+	drop    func(keyword string) bool
+	items   bool // arrays without items get some
+	changed bool
+}
+
+// maxDepth bounds nesting; what is deeper is copied.
+const maxDepth = 64
+
+// schema appends one schema.
+func (r *rewriter) schema(dst []byte, v gjson.Result, depth int) []byte {
+	if !v.IsObject() || depth > maxDepth {
+		return append(dst, v.Raw...)
+	}
+	dst = append(dst, '{')
+	array, items := false, false
+	open := len(dst)
+	v.ForEach(func(k, v gjson.Result) bool {
+		if r.drop != nil && r.drop(k.Str) {
+			r.changed = true
+			return true
+		}
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, k.Raw...), ':')
+		switch k.Str {
+		case "type":
+			array = v.Str == "array"
+			dst = append(dst, v.Raw...)
+		case "items", "prefixItems":
+			items = true
+			dst = r.value(dst, v, depth)
+		case "properties", "$defs", "definitions", "patternProperties", "dependentSchemas":
+			dst = r.named(dst, v, depth)
+		case "enum", "const", "default", "examples", "required":
+			dst = append(dst, v.Raw...)
+		default:
+			dst = r.value(dst, v, depth)
+		}
+		return true
+	})
+	if r.items && array && !items {
+		r.changed = true
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"items":{}`...)
+	}
+	return append(dst, '}')
+}
+
+// named appends an object whose values are schemas.
+func (r *rewriter) named(dst []byte, v gjson.Result, depth int) []byte {
+	if !v.IsObject() {
+		return append(dst, v.Raw...)
+	}
+	dst = append(dst, '{')
+	open := len(dst)
+	v.ForEach(func(k, v gjson.Result) bool {
+		if len(dst) > open {
+			dst = append(dst, ',')
+		}
+		dst = append(append(dst, k.Raw...), ':')
+		dst = r.schema(dst, v, depth+1)
+		return true
+	})
+	return append(dst, '}')
+}
+
+// value appends a schema, a list of them, or anything else as it is.
+func (r *rewriter) value(dst []byte, v gjson.Result, depth int) []byte {
+	switch {
+	case v.IsObject():
+		return r.schema(dst, v, depth+1)
+	case v.IsArray() && depth <= maxDepth:
+		dst = append(dst, '[')
+		open := len(dst)
+		v.ForEach(func(_, v gjson.Result) bool {
+			if len(dst) > open {
+				dst = append(dst, ',')
+			}
+			dst = r.value(dst, v, depth+1)
+			return true
+		})
+		return append(dst, ']')
+	}
+	return append(dst, v.Raw...)
+}

@@ -1,0 +1,83 @@
+package conform
+
+import "github.com/rebound-llm/rebound/recovery/transcript"
+
+// alternate joins messages of the user, or of the model, that follow one
+// another: the templates of many models want both to take turns. Messages with
+// calls or attachments stay apart. Of the model's, the later words follow the earlier.
+func alternate(b *transcript.Body, e *transcript.Edit) bool {
+	list := b.Messages()
+	changed := false
+	for i := 0; i < len(list); i++ {
+		if !joinable(b, list[i]) {
+			continue
+		}
+		text, last := list[i].Text(), i
+		for j := i + 1; j < len(list) && list[j].Role == list[i].Role && joinable(b, list[j]); j++ {
+			if more := list[j].Text(); more != "" {
+				text = join(text, "\n"+more)
+			}
+			e.RemoveMessage(j)
+			last = j
+		}
+		if last > i {
+			e.SetText(i, text, true)
+			changed, i = true, last
+		}
+	}
+	return changed
+}
+
+func joinable(b *transcript.Body, m transcript.Message) bool {
+	return (m.Role == transcript.RoleUser || m.Role == transcript.RoleAssistant) && len(m.ToolCalls()) == 0 && m.Shape().Media == 0 && settable(b, m)
+}
+
+// settable reports whether a message's content is text, parts, or nothing:
+// what else clients send is theirs.
+func settable(b *transcript.Body, m transcript.Message) bool {
+	at, ok := m.Content()
+	if !ok {
+		return true
+	}
+	c := b.Raw()[at.Start]
+	return c == '"' || c == '['
+}
+
+// systemFirst turns system messages behind the beginning into messages of the
+// user, where templates take them at the beginning only.
+func systemFirst(b *transcript.Body, e *transcript.Edit) bool {
+	began, changed := false, false
+	for i, m := range b.Messages() {
+		if m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper {
+			began = true
+		} else if began {
+			e.SetRoleOf(i, transcript.RoleUser)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// fill gives messages without content one: providers differ in what they take
+// for empty. An answer that only calls tools may lack it.
+func fill(b *transcript.Body, e *transcript.Edit) bool {
+	changed := false
+	list := b.Messages()
+	for i, m := range list {
+		if m.Text() != "" || m.Shape().Media > 0 || !settable(b, m) {
+			continue
+		}
+		switch {
+		case m.Role == transcript.RoleTool:
+			e.SetText(i, emptyResult, false)
+		case len(m.ToolCalls()) > 0:
+			continue
+		case m.Role == transcript.RoleAssistant, m.Role == transcript.RoleUser:
+			e.SetText(i, "[empty]", false)
+		default:
+			e.RemoveMessage(i)
+		}
+		changed = true
+	}
+	return changed
+}

@@ -1,0 +1,72 @@
+package strategy
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// MendHistory changes what a target refuses of the conversation itself: calls
+// and results that do not match, ids, turns, empty messages. What the refusal
+// says chooses the mend; one that changes nothing, or did not help, is passed over.
+type MendHistory struct{}
+
+// Name is the name that plans use.
+func (MendHistory) Name() string { return "mend_history" }
+
+// historyMends are the mends by the words of a refusal, in the order in which
+// they are tried. The last row is for refusals that say no more than that calls
+// and results do not match.
+var historyMends = []struct {
+	words []string // one of these, in lower case
+	edit  recovery.Edit
+}{
+	{[]string{"missing a thought_signature", "missing thought signature", "thought_signature is missing"}, recovery.Edit{Mend: recovery.MendSignatures}},
+	{[]string{"corrupted thought signature", "thought signature is not valid", "invalid thought"}, recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}},
+	{[]string{"toolconfig field must be defined", "tools must be defined", "tools= param", "tools parameter is required", "requires tools"}, recovery.Edit{Mend: recovery.MendStubTools}},
+	{[]string{"with a length of 9", "length of 9", "maximum length 40", "tool_calls[0].id", "].id': string", "tool_use.id: string should match", "invalid tool call id", "invalid tool_call_id"}, recovery.Edit{Mend: recovery.MendCallIDs}},
+	{[]string{"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'"}, recovery.Edit{Mend: recovery.MendAlternate}},
+	{[]string{"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'", "system role is only"}, recovery.Edit{Mend: recovery.MendSystem}},
+	{[]string{"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required", "must have non-empty", "content should not be empty", "empty content"}, recovery.Edit{Mend: recovery.MendEmpty}},
+	{[]string{"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array", "expected a string but got an array", "input should be a valid string"}, recovery.Edit{Mend: recovery.MendTextOnly}},
+	{nil, recovery.Edit{Mend: recovery.MendPairing}},
+}
+
+// Propose implements recovery.Strategy.
+func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	text := strings.ToLower(f.Signal.Message)
+	for _, m := range historyMends {
+		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
+			continue
+		}
+		if a, ok := mended(s, f, m.edit); ok {
+			return a, true
+		}
+	}
+	return recovery.Action{}, false
+}
+
+// mended is the attempt with one more edit, if that changes the request and was
+// not tried yet.
+func mended(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
+	i := s.Current(f)
+	c := &s.Exchange.Candidates[i]
+	for _, done := range c.Edits {
+		if done == ed {
+			return recovery.Action{}, false
+		}
+	}
+	if c.Out() || s.Changes != nil && !s.Changes(i, ed) {
+		return recovery.Action{}, false
+	}
+	return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true
+}
+
+func containsAny(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}

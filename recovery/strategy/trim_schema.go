@@ -1,0 +1,62 @@
+package strategy
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// TrimSchema takes out of the tools' schemas what a target refuses: the
+// keywords that it names, else what is known to trouble providers, step by step.
+type TrimSchema struct{}
+
+// Name is the name that plans use.
+func (TrimSchema) Name() string { return "trim_schema" }
+
+// refusedKeyword finds the keyword in the ways in which providers name one.
+var refusedKeyword = regexp.MustCompile(`(?i)(?:unknown name "|unknown field:? "|unsupported (?:schema )?(?:keyword|key)s?:? ['"` + "`" + `]?|['"` + "`" + `]|keyword ['"` + "`" + `]?)` +
+	`(\$?[A-Za-z]{3,30})(?:['"` + "`" + `]|\b)(?: at '?tools|[^.]{0,40}(?:is )?not (?:permitted|supported|allowed)|: cannot find field)?`)
+
+// keywords are those of JSON Schema that some provider refuses.
+var keywords = map[string]bool{
+	"$schema": true, "$id": true, "$comment": true, "additionalProperties": true, "additionalItems": true, "patternProperties": true, "propertyNames": true,
+	"unevaluatedProperties": true, "unevaluatedItems": true, "dependentRequired": true, "dependentSchemas": true, "default": true, "examples": true, "const": true,
+	"format": true, "pattern": true, "minLength": true, "maxLength": true, "minItems": true, "maxItems": true, "uniqueItems": true, "minimum": true, "maximum": true,
+	"exclusiveMinimum": true, "exclusiveMaximum": true, "multipleOf": true, "minProperties": true, "maxProperties": true, "title": true, "deprecated": true,
+	"readOnly": true, "writeOnly": true, "contentEncoding": true, "contentMediaType": true, "prefixItems": true, "contains": true, "not": true, "if": true, "then": true,
+	"else": true, "allOf": true, "oneOf": true, "nullable": true,
+}
+
+// Propose implements recovery.Strategy.
+func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	text := f.Signal.Message
+	lower := strings.ToLower(text)
+	if strings.Contains(lower, "is required to be supplied and to be false") || strings.Contains(lower, "strict") {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendStrict}); ok {
+			return a, true
+		}
+	}
+	if strings.Contains(lower, "missing items") || strings.Contains(lower, "items: missing") || strings.Contains(lower, "items: field required") {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendItems}); ok {
+			return a, true
+		}
+	}
+	// All that are named go at once: each costs a refusal otherwise.
+	var a recovery.Action
+	found := false
+	for _, m := range refusedKeyword.FindAllStringSubmatch(text, 16) {
+		if !keywords[m[1]] {
+			continue
+		}
+		if one, ok := mended(s, f, recovery.Edit{Mend: recovery.MendKeyword, Field: m[1]}); ok {
+			a.Target = one.Target
+			a.Edits = append(a.Edits, one.Edits...)
+			found = true
+		}
+	}
+	if found {
+		return a, true
+	}
+	return mended(s, f, recovery.Edit{Mend: recovery.MendPlain})
+}
