@@ -1,0 +1,33 @@
+package inspect
+
+import (
+	"regexp"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// callRules recognise agents' and frameworks' answers to a call that is wrong
+// in itself: a tool that there is not, arguments that the schema refuses.
+var callRules = []rule{
+	// What a container cannot do is nothing that a network could mend.
+	{"no-init-system", recovery.CategoryNone, []string{"systemd", "connect to "}, regexp.MustCompile(`^System has not been booted with systemd|^Failed to connect to (?:system |session )?bus\b`), strict},
+
+	{"tool-not-found", recovery.ToolNotFound, []string{"tool", "function", "unsupported call"},
+		regexp.MustCompile(`(?i)^(?:(?:error|mcp error -?\d+|mcperror|exception|\w*error|invalid params|invalid request|failed|❌|calling "[\w/]+")[:!]? ?)*(?:<[^>]{1,20}>)?(?:error: )?(?:no such (?:tool|function)(?: available)?\b|no (?:tool|function) (?:named|called|with (?:the )?name|found (?:with|for))\b|unknown (?:tool|function)\b(?: name)?(?: call)?[:\s'"\x60]|(?:the )?(?:tool (?:name )?['"‘\x60]?[\w.:/-]{1,100}['"’\x60]?|function (?:name )?['"‘\x60][\w.:/-]{1,100}['"’\x60]) (?:is |was |could |does |has |are )?(?:not (?:be )?(?:found|available|registered|exist|supported|recognized|recognised|defined|enabled|known|a valid tool|implemented|in the list)|disabled\b|unavailable\b|unknown\b|not in\b|doesn't exist|isn't available)|[\w.:/-]{1,100} is not a (?:valid|known|registered|supported|recognized) (?:tool|function)\b|(?:model|agent|llm|assistant) tried to (?:call|use) (?:an )?(?:unavailable|unknown|undefined|non-?existent|invalid) (?:tool|function)|(?:could not|cannot|couldn't|unable to) find (?:a |the )?(?:tool|function)\b|tool not found\b|invalid tool(?: name)?\s*[:'"\x60]|unsupported (?:tool|function)?(?: ?call)?:|unavailable tool\b|attempted to (?:call|use) (?:an? )?(?:unknown|unavailable|non-?existent) (?:tool|function)|unrecognized (?:tool|function)\b|you (?:called|tried to (?:call|use)) (?:a |an |the )?(?:non-?existent |unknown )?(?:tool|function)\b.*(?:not exist|unknown|not available))`), strict},
+	{"tool-missing-from-list", recovery.ToolNotFound, []string{"available tools", "valid tool", "tool"},
+		regexp.MustCompile(`(?i)(?:not found|unknown|not available|does ?n[o']t exist|invalid|not a valid tool|unavailable)\b.{0,120}\b(?:available|valid|known) (?:tools|functions)\b|\bis not a valid tool\b|\btool ['"\x60][\w.:/-]{1,80}['"\x60] not found\b`), strict},
+	{"function-not-available", recovery.ToolNotFound, []string{"function"}, regexp.MustCompile(`(?i)^(?:error: )?function [\w.:-]{1,80} (?:is |was )?(?:not (?:found|available|registered|defined|supported)|unknown|does not exist)`), loose},
+	{"method-not-found", recovery.ToolNotFound, []string{"method not found"}, regexp.MustCompile(`(?i)^(?:(?:mcp )?error:? ?)?(?:-32601)?:? ?method not found\b`), loose},
+
+	{"schema-refused", recovery.InvalidArguments, []string{"invalid arguments", "input validation", "invalid input", "inputvalidationerror", "validation error", "validation failed", "invalid parameters", "invalid tool", "invalid_arguments", "invalid params", "invalid tool_call", "error invoking tool", "following issue", "arguments provided to the tool"},
+		regexp.MustCompile(`(?i)^(?:(?:error|mcp error -?\d+|mcperror|tool error|\w*error|invalid params)[: ]+)*(?:the arguments provided to the tool are invalid|invalid (?:arguments?|input|parameters?|params|tool (?:arguments|parameters|input))\b.{0,40}\b(?:for|to|in) (?:the )?(?:tool|function|call)|input ?validation ?(?:error|failed)|\d+ validation errors? (?:for|in)\b|(?:argument|parameter|schema|tool|input|arguments|parameters)s? validation (?:error|failed)|validation (?:error|failed)\b.{0,60}\b(?:for|tool|argument|parameter|input|field)|inputvalidationerror|invalid (?:arguments?|params|parameters)(?:: |$)|error invoking tool .{0,80} with kwargs|.{1,60}\bcalled with invalid arguments|\S+ failed due to the following issues?:)`), strict},
+	{"schema-problem", recovery.InvalidArguments, []string{"validating ", "required", "missing", "expected", "unexpected additional", "additional propert", "must have", "invalid_type", "must be", "unrecognized_keys", "unrecognized key", "not of type", "value_error", "field required", "should be a valid"},
+		regexp.MustCompile(`(?i)^(?:(?:error|tool error|mcp error -?\d+|\w+error)[: ]+)*(?:validating (?:root|"?arguments"?|/)|required (?:argument|parameter|property|field)s? .{1,80}(?:not found|missing|not provided)|missing (?:the )?(?:required )?(?:argument|parameter|propert|field|value for|value)\w*\b|missing value for required parameter|(?:the )?(?:required )?(?:argument|parameter|property|field)s? ['"\x60‘]?[\w.]{1,60}['"\x60’]? (?:is|are|was|must be|should be|cannot be|has to be|expected)\b|['"\x60][\w.]{1,60}['"\x60] is (?:a )?required(?: property)?|.{1,80} is not of type ['"]|additional properties are not allowed|(?:data|arguments|args|params|parameters|input)[\w./]* (?:must|should) (?:have|be|not have)|you must provide|(?:the )?required (?:parameter|argument|field)s? (?:['"\x60]?[\w, .'"\x60]{1,80})?(?:is|are|was|were) (?:missing|not|required)|argument ['"\x60]?[\w.]+['"\x60]? is not a?\b|an unexpected (?:parameter|argument) .{1,80} was provided|.{0,100}\bmissing value for required parameter\b|the parameter .{1,80} type is expected|input should be an? |field required|unrecognized key)`), strict},
+	{"schema-code", recovery.InvalidArguments, []string{`"invalid_type"`, `"unrecognized_keys"`, `"invalid_union"`, `"invalid_enum_value"`, `"too_small"`, `"too_big"`, `"invalid_value"`, "invalid_arguments", "expected_type"},
+		regexp.MustCompile(`"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|too_small|too_big|invalid_value|invalid_arguments?)"|^"?invalid_arguments?"?$`), loose},
+	{"pydantic-field", recovery.InvalidArguments, []string{"[type="}, regexp.MustCompile(`\[type=\w+, input_value=.*`), strict},
+	{"arguments-json", recovery.InvalidArguments, []string{"arguments", "parameters", "json"},
+		regexp.MustCompile(`(?i)(?:failed to parse|could not parse|unable to parse|error parsing|cannot parse|invalid json (?:in|for)|malformed|invalid|not valid json)\b.{0,40}\b(?:tool(?: call)?|function(?: call)?) (?:arguments|parameters|input)|(?:function|tool)(?: call)? (?:arguments|parameters) (?:are|is|was|were) not valid|arguments? (?:must be|is not|are not) (?:a )?valid json`), strict},
+	{"call-signature", recovery.InvalidArguments, []string{"argument"},
+		regexp.MustCompile(`^(?:TypeError: |Error(?:: | executing tool [\w.-]+: | calling tool '?[\w.-]+'?: ))?(?:[\w.<>]{1,100}\(\) )(?:missing \d+ required (?:positional|keyword-only)|got an unexpected keyword argument|takes (?:from )?\d+ .*positional arguments? but|got multiple values for)`), loose},
+}

@@ -1,0 +1,19 @@
+// Package inspect reads what an agent's tools answered: which results are new,
+// which of them are failures, and of which kind.
+//
+//	request → Results: the tool results since the last assistant turn, with
+//	          their calls; in text protocols the user message after an action
+//	result  → open: the wrappers of known agents, until the program's own text
+//	          and the outcome (exit code, error flag) are known
+//	        → evidence: structure (traceback, JSON error), then the lines where
+//	          errors stand, by the tables of rules
+//	        → Judge: failure or not, category, confidence, line, fingerprint
+//
+// The tables are one file per kind of evidence. A strict rule is a form that
+// only a failing program prints and may decide alone; a loose one is a wording
+// and counts only where the call is known to have failed. What a reading tool
+// returns is data, whatever it says.
+//
+// The package does not decide what to do about a failure, does not recognise
+// sessions and keeps nothing. Everything in it is pure and safe for concurrent use.
+package inspect

@@ -1,0 +1,40 @@
+package inspect
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// editRefusals are the first words of an editor that did not apply an edit.
+var editRefusals = regexp.MustCompile(`(?i)^(?:error: |edit failed: |\[?error\]?:? )*(?:your proposed edit has introduced new syntax error|no replacement was performed|could not find (?:the )?(?:exact )?(?:text|old_?str(?:ing)?|old_?text|search|match)\b|(?:the )?(?:old_?str(?:ing)?|oldtext|old_?text|string to replace|search (?:text|block|string))\b.{0,80}(?:not found|did not appear|does not appear|was not found|must be unique|appears multiple|no match)|string to replace not found|found \d+ (?:matches|occurrences) (?:of|for) (?:the )?(?:text|string|old)|(?:the )?(?:search|replace|diff|patch|hunk|edit)\b.{0,60}(?:failed to (?:match|apply)|does not match|did not match|no(?:t an)? exact match|could not be applied)|failed to (?:apply|find expected lines|match)|# \d+ SEARCH/REPLACE blocks? failed to match|unable to apply diff|file has (?:not been read|been (?:unexpectedly )?modified since)|no changes (?:made|to apply))`)
+
+// syntaxCodes are the linter's codes for text that does not parse, as SWE-agent prints them.
+var syntaxCodes = regexp.MustCompile(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
+
+// editRefused reads what editors say about an edit that they did not apply.
+// The call's arguments are wrong then, but a schema would not help: no note is sent.
+func (v *view) editRefused() finding {
+	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == kindReader || !editRefusals.MatchString(short(v.lines[0])) {
+		return finding{}
+	}
+	f := finding{true, recovery.InvalidArguments, doubtful, "edit-refused", v.lines[0]}
+	switch low := strings.ToLower(v.lines[0]); {
+	case strings.HasPrefix(low, "file has "):
+		f.category = recovery.CategoryNone // the editor's own rules of order
+		return f
+	case !strings.Contains(low, "syntax error"):
+		return f
+	}
+	f.category = recovery.CategoryNone // the new text has another fault, until its code is read
+	for _, line := range v.lines[1:min(len(v.lines), 12)] {
+		if strings.HasPrefix(line, "This is how") {
+			break
+		}
+		if syntaxCodes.MatchString(line) {
+			return finding{true, recovery.SyntaxError, certain, "edit-syntax", line}
+		}
+	}
+	return f
+}

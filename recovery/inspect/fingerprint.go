@@ -1,0 +1,59 @@
+package inspect
+
+import (
+	"hash/fnv"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// volatile is what differs between two occurrences of one failure, in the
+// order in which it is taken out.
+var volatile = []struct {
+	re   *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d(?:[t _]\d\d[:_]\d\d[:_]\d\d(?:[.,_]\d+)?(?:z|[+-]\d\d:?\d\d)?)?`), "<time>"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
+	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "<hex>"},
+	// Temporary names: /tmp/tmpab12, /var/folders/…, tmp_code_9f…, pytest-of-root/pytest-3.
+	{regexp.MustCompile(`/(?:private/)?var/folders/[^\s'":,)]+/`), "/tmp/"},
+	{regexp.MustCompile(`/tmp/(?:tmp[\w.-]*|[\w-]*[._-][0-9a-z]{6,}|[0-9a-f]{6,})`), "/tmp/<tmp>"},
+	{regexp.MustCompile(`\btmp[_-]?(?:code[_-])?[0-9a-z_]*\d[0-9a-z_]*`), "<tmp>"},
+	{regexp.MustCompile(`\b[0-9a-f]{7,128}\b`), "<hex>"},
+	{regexp.MustCompile(`\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?)\b`), "<duration>"},
+	// Line and column behind a file's name.
+	{regexp.MustCompile(`(\.[a-z]{1,5}):\d+(?::\d+)?`), "$1:#"},
+	{regexp.MustCompile(`\b(line|lines|column|col|char|position|byte|pid|port|offset|attempt|try|retry|request)([ =:#]+)\d+`), "$1$2#"},
+	{regexp.MustCompile(`(^|[\s=:,;()\[\]<>'"@#$])-?\d+(?:[.,]\d+)*`), "$1#"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+// maxFingerprint bounds the text that a fingerprint is made of, in bytes.
+const maxFingerprint = 500
+
+// normalise removes from an error what differs each time it occurs.
+func normalise(line string) string {
+	line = strings.ToLower(strings.TrimSpace(line[:min(len(line), maxFingerprint)]))
+	for i := range volatile {
+		line = volatile[i].re.ReplaceAllString(line, volatile[i].with)
+	}
+	return line
+}
+
+// fingerprint is 64 bits of a failure, never 0: the tool, the category and the
+// normalised error. Repetitions of one failure have the same.
+func fingerprint(tool string, category recovery.Category, line string) uint64 {
+	h := fnv.New64a()
+	for _, part := range []string{tool, string(category), normalise(line)} {
+		_, _ = io.WriteString(h, part)
+		_, _ = h.Write([]byte{0})
+	}
+	if sum := h.Sum64(); sum != 0 {
+		return sum
+	}
+	return 1
+}

@@ -1,0 +1,244 @@
+package inspect
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// maxResultJSON bounds the JSON that is read as a result, in bytes.
+const maxResultJSON = 4 << 20
+
+// members is what the fields of a JSON result tell.
+type members struct {
+	exit           int
+	hasExit        bool
+	output, errors string
+	hasOutput      bool
+	failure        gjson.Result // error, or the like
+	said           outcome
+	message        string
+	status         int // an HTTP status
+	fields         int
+	timedOut       bool
+}
+
+// unwrapJSON reads results that are one JSON value: Codex, mini-swe-agent, MCP,
+// and the many that answer {"error": …} or {"success": false, …}.
+func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
+	if len(text) > maxResultJSON || transcript.Valid([]byte(text), 64) != nil {
+		return text, "", false
+	}
+	v.structured = true
+	root := gjson.Parse(text)
+	if root.IsArray() {
+		return v.unwrapParts(text, root)
+	}
+	m := readMembers(root)
+	if v.kind == kindReader && !m.hasOutput && m.said == unknown && !m.failure.Exists() {
+		return text, "", false
+	}
+	if m.hasExit && (m.hasOutput || m.errors != "" || m.fields <= 3) {
+		v.setExit(m.exit, "json-exit-code")
+		if m.timedOut {
+			v.decided = finding{true, recovery.ToolTimeout, certain, "json-timed-out", firstLine(m.errors, m.output)}
+		}
+		if s := describe(m.failure); s != "" && m.exit != 0 {
+			m.errors = join(m.errors, s)
+		}
+		return m.output, m.errors, true
+	}
+	if s := describe(m.failure); s != "" {
+		if v.outcome == failed && v.hasExit || m.said == succeeded {
+			return text, "", false
+		}
+		v.set(failed, "json-error")
+		if m.status >= 400 {
+			s += "\nHTTP status " + strconv.Itoa(m.status)
+		}
+		return s, "", true
+	}
+	if m.said == unknown && m.message != "" && !m.hasOutput && m.fields <= 4 {
+		if r := match(m.message, false); r != nil {
+			v.set(failed, "json-message")
+			return m.message, "", true
+		}
+	}
+	if m.said == failed {
+		v.set(failed, "json-status")
+		return join(m.message, m.output), m.errors, m.message+m.output+m.errors != ""
+	}
+	if m.said == succeeded && v.outcome == unknown {
+		v.set(succeeded, "json-status")
+	}
+	if m.hasOutput && m.fields <= 6 {
+		return m.output, m.errors, m.output != "" || m.errors != ""
+	}
+	return text, "", false
+}
+
+// readMembers looks at the fields of one object.
+func readMembers(root gjson.Result) members {
+	var m members
+	root.ForEach(func(key, value gjson.Result) bool {
+		m.fields++
+		switch strings.ToLower(key.Str) {
+		case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
+			m.setExit(value)
+		case "code", "status_code", "statuscode", "http_status", "httpstatus":
+			if value.Type == gjson.Number && value.Int() >= 100 && value.Int() < 600 {
+				m.status = int(value.Int())
+			}
+		case "metadata", "meta":
+			value.ForEach(func(k, w gjson.Result) bool {
+				switch strings.ToLower(k.Str) {
+				case "exit_code", "exitcode", "exit", "returncode":
+					m.setExit(w)
+				case "timed_out", "timedout", "timeout":
+					m.timedOut = m.timedOut || w.Type == gjson.True
+				}
+				return true
+			})
+		case "output", "stdout", "content", "result", "aggregated_output", "observation", "text", "data":
+			if value.Type == gjson.String {
+				m.output, m.hasOutput = join(m.output, value.Str), true
+			} else if value.IsArray() && strings.ToLower(key.Str) == "content" {
+				m.output, m.hasOutput = join(m.output, partsText(value)), true
+			}
+		case "stderr":
+			m.errors = value.String()
+			m.hasOutput = true
+		case "error", "err", "exception", "exception_info", "error_message", "errormessage":
+			if describe(value) != "" {
+				m.failure = value
+			}
+		case "errors":
+			if value.IsArray() && len(value.Array()) > 0 && !root.Get("data").IsObject() {
+				m.failure = value
+			}
+		case "iserror", "is_error", "failed":
+			if value.Type == gjson.True {
+				m.said = failed
+			} else if value.Type == gjson.False && m.said == unknown {
+				m.said = succeeded
+			}
+		case "success", "ok", "succeeded":
+			if value.Type == gjson.False {
+				m.said = failed
+			} else if value.Type == gjson.True {
+				m.said = succeeded
+			}
+		case "status":
+			switch strings.ToLower(value.Str) {
+			case "error", "failed", "failure", "fail", "errored":
+				m.said = failed
+			case "success", "ok", "succeeded", "completed":
+				m.said = succeeded
+			case "timeout", "timed_out":
+				m.said, m.timedOut = failed, true
+			}
+			if value.Type == gjson.Number && value.Int() >= 100 && value.Int() < 600 {
+				m.status = int(value.Int())
+			}
+		case "timed_out", "timedout":
+			m.timedOut = m.timedOut || value.Type == gjson.True
+		case "message", "detail", "reason", "msg", "title":
+			m.message = join(m.message, describe(value))
+		}
+		return true
+	})
+	// {"message": "…", "status": 404, "type"/"path"/"timestamp": …}: an HTTP API's error page.
+	if m.status >= 400 && m.message != "" && !m.failure.Exists() && !m.hasOutput {
+		m.failure = root.Get("message")
+		if !m.failure.Exists() {
+			m.failure = gjson.Result{Type: gjson.String, Str: m.message}
+		}
+	}
+	return m
+}
+
+func (m *members) setExit(value gjson.Result) {
+	if value.Type == gjson.Number {
+		m.hasExit, m.exit = true, int(value.Int())
+	}
+}
+
+// unwrapParts reads a list of content parts, as MCP and Anthropic have them, and
+// lists of validation problems.
+func (v *view) unwrapParts(text string, list gjson.Result) (inner, errors string, ok bool) {
+	if s := partsText(list); s != "" {
+		return s, "", true
+	}
+	return text, "", false
+}
+
+// partsText is the text of [{"type":"text","text":"…"}, …], "" for other lists.
+func partsText(list gjson.Result) string {
+	out, plain := "", true
+	list.ForEach(func(_, part gjson.Result) bool {
+		if kind := part.Get("type"); part.IsObject() && kind.Type == gjson.String {
+			if kind.Str == "text" {
+				out = join(out, part.Get("text").String())
+			}
+			return true
+		}
+		plain = false
+		return false
+	})
+	if !plain {
+		return ""
+	}
+	return out
+}
+
+// describe is the text of an error field: a string, or an object's message and
+// code on lines of their own. null, false, 0, "" and {} are no error.
+func describe(value gjson.Result) string {
+	switch {
+	case value.Type == gjson.String:
+		s := strings.TrimSpace(value.Str)
+		switch strings.ToLower(s) {
+		case "none", "null", "no error", "ok", "false", "(none)":
+			return ""
+		}
+		return s
+	case value.IsObject(), value.IsArray():
+		out, budget := "", 16
+		var walk func(gjson.Result, int)
+		walk = func(r gjson.Result, depth int) {
+			r.ForEach(func(key, w gjson.Result) bool {
+				if budget--; budget < 0 {
+					return false
+				}
+				switch {
+				case w.Type == gjson.String:
+					out = join(out, w.Str)
+				case w.Type == gjson.Number && key.Str != "":
+					out = join(out, key.Str+": "+w.Raw)
+				case depth < 2 && (w.IsObject() || w.IsArray()):
+					walk(w, depth+1)
+				}
+				return true
+			})
+		}
+		walk(value, 0)
+		return out
+	case value.Type == gjson.True:
+		return "error: true"
+	}
+	return ""
+}
+
+func firstLine(texts ...string) string {
+	for _, s := range texts {
+		if s = strings.TrimSpace(s); s != "" {
+			line, _, _ := strings.Cut(s, "\n")
+			return line
+		}
+	}
+	return ""
+}

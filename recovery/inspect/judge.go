@@ -1,0 +1,143 @@
+package inspect
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Threshold is the confidence from which a failure is certain enough to tell
+// the model about it.
+const Threshold = 0.9
+
+// maxLine bounds ToolFailure.Line, in runes.
+const maxLine = 300
+
+// Levels of confidence. They are measured on recorded results: above Threshold
+// at least 99 of 100 are right.
+const (
+	certain  = 0.98 // a strict form in a call that is known to have failed
+	likely   = 0.95 // a strict form where errors stand, nothing known of the outcome
+	worded   = 0.92 // wording in a call that is known to have failed
+	doubtful = 0.85 // the category is a matter of opinion
+	possible = 0.7  // wording, outcome unknown
+	other    = 0.8  // a failure of another kind
+	fine     = 0.9  // nothing says that it failed
+)
+
+// Judge says whether a tool's result is a failure and of which kind. It is pure
+// and total. Its time is linear in the content; only the head and the tail of a
+// large one are searched.
+func Judge(r recovery.ToolResult) recovery.ToolFailure {
+	f := recovery.ToolFailure{Index: r.Index, CallID: r.CallID, Tool: r.Tool, Arguments: r.Arguments,
+		Category: recovery.CategoryNone, Confidence: fine, Rule: "success"}
+	v := open(r)
+	found := v.judge()
+	if !found.failed {
+		if found.rule != "" {
+			f.Rule = found.rule
+		}
+		if found.confidence > 0 {
+			f.Confidence = found.confidence
+		}
+		return f
+	}
+	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
+	f.Line = bounded(strings.TrimSpace(found.line), maxLine)
+	f.Fingerprint = fingerprint(r.Tool, found.category, found.line)
+	return f
+}
+
+// finding is what the evidence says. The zero finding is "nothing found".
+type finding struct {
+	failed     bool
+	category   recovery.Category
+	confidence float64
+	rule       string
+	line       string
+}
+
+// judge weighs the evidence: refusals, then structure, then lines, then the
+// outcome alone.
+func (v *view) judge() finding {
+	if line, ok := v.refusal(); ok {
+		return finding{true, recovery.CategoryNone, certain, "refusal", line}
+	}
+	if v.decided.failed {
+		return v.decided
+	}
+	if v.outcome == succeeded && v.bare() {
+		return finding{rule: "exit-zero"}
+	}
+	if f := v.editRefused(); f.failed {
+		return f
+	}
+	if v.data() {
+		return v.judgeData()
+	}
+	if f := v.traceback(); f.failed {
+		return f
+	}
+	if f := v.lineRules(); f.failed {
+		return f
+	}
+	return v.byOutcome()
+}
+
+// byOutcome decides without any known wording.
+func (v *view) byOutcome() finding {
+	last := v.lastLine()
+	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, line: last}
+	switch {
+	case v.outcome == failed && v.hasExit:
+		switch v.exit {
+		case 124:
+			f.category, f.confidence, f.rule = recovery.ToolTimeout, worded, "exit-124"
+			return f
+		case 127:
+			f.category, f.confidence, f.rule = recovery.CommandNotFound, worded, "exit-127"
+			return f
+		case 1:
+			if last == "" || v.noMatch() || looksLikeDiff(v.text) {
+				return finding{rule: "exit-one-no-match", confidence: possible}
+			}
+		case 141:
+			return finding{rule: "exit-sigpipe", confidence: possible}
+		}
+		f.rule = "exit-code"
+		return f
+	case v.outcome == failed:
+		f.rule = v.source
+		return f
+	case v.outcome == unknown && !v.data():
+		if line, ok := v.otherFailure(); ok {
+			f.line, f.rule, f.confidence = line, "other-error", possible
+			return f
+		}
+	}
+	return finding{}
+}
+
+// looksLikeDiff recognises diff output: exit code 1 of diff means "differs".
+func looksLikeDiff(text string) bool {
+	return diffHead.MatchString(text)
+}
+
+// bounded cuts a text to n runes.
+func bounded(s string, n int) string {
+	if len(s) <= n {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	count := 0
+	for i := range s {
+		if count == n-1 {
+			return strings.ToValidUTF8(s[:i], "\uFFFD") + "…"
+		}
+		count++
+	}
+	if !utf8.ValidString(s) {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return s
+}

@@ -1,0 +1,135 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func judge(tool, arguments, content string) recovery.ToolFailure {
+	return Judge(recovery.ToolResult{Index: 7, CallID: "id", Tool: tool, Arguments: arguments, Content: content})
+}
+
+// What a command reads is data; what the reading program says is not.
+func TestCommandsDecideWhatIsData(t *testing.T) {
+	for command, want := range map[string]recovery.Category{
+		`{"command":"make"}`:              recovery.CommandNotFound,
+		`make`:                            recovery.CommandNotFound,
+		`{"command":"tail -5 build.log"}`: recovery.CategoryNone,
+		`{"command":"cd /app && grep -rn 'not found' . | head"}`: recovery.CategoryNone,
+		`{"cmd":["bash","-lc","cat a.log | sed -n '1,5p'"]}`:     recovery.CategoryNone,
+		`{"command":"git -C repo log -3; LANG=C git show HEAD"}`: recovery.CategoryNone,
+		`{"command":"cat a.log; make"}`:                          recovery.CommandNotFound,
+		`{"command":"echo '; make'; cat \"a|make\" | sort -u"}`:  recovery.CategoryNone,
+		`{"path":"x"}`:                      recovery.CommandNotFound,
+		strings.Repeat("x", maxArguments+1): recovery.CommandNotFound,
+		`{"command":"docker logs app && kubectl logs -f pod/app"}`: recovery.CategoryNone,
+	} {
+		if f := judge("bash", command, "x\n./build.sh: line 1: foo: command not found\n"); f.Category != want {
+			t.Errorf("%.60s: %+v, want %s", command, f, want)
+		}
+	}
+	if f := judge("bash", `{"command":"cat a b"}`, "text of a\ncat: b: No such file or directory"); f.Category != recovery.FileNotFound || f.Confidence < Threshold {
+		t.Errorf("%+v", f)
+	}
+	for command, fails := range map[string]bool{"grep x a": false, "make check": true, "cd a && diff b c": false} {
+		if f := judge("bash", command, "Exit code: 1\nOutput:\nsome text"); f.Failed != fails || f.Category != recovery.CategoryNone {
+			t.Errorf("%s: %+v", command, f)
+		}
+	}
+}
+
+func TestFailureIsComplete(t *testing.T) {
+	f := judge("bash", "cat x", "cat: x: No such file or directory")
+	if !f.Failed || f.Index != 7 || f.CallID != "id" || f.Tool != "bash" || f.Arguments != "cat x" || f.Rule == "" || f.Line != "cat: x: No such file or directory" || f.Fingerprint == 0 {
+		t.Errorf("%+v", f)
+	}
+	f = judge("bash", "", "fine")
+	if f.Failed || f.Category != recovery.CategoryNone || f.Fingerprint != 0 || f.Line != "" || f.Rule == "" {
+		t.Errorf("%+v", f)
+	}
+	f = judge("bash", "", "cat: "+strings.Repeat("é", 400)+": No such file or directory\nExit code: 1")
+	if n := utf8.RuneCountInString(f.Line); !f.Failed || n > maxLine {
+		t.Errorf("%d runes: %+v", n, f)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	same := [][]string{
+		{"cat: /tmp/tmpab12cd/x.txt: No such file or directory", "cat: /tmp/tmpzz99yy/x.txt: No such file or directory"},
+		{"curl: (28) Operation timed out after 5001 milliseconds with 0 bytes received", "curl: (28) Operation timed out after 5003 milliseconds with 12 bytes received"},
+		{"app.py:12:5: error: syntax error near x", "app.py:14:9: error: syntax error near x"},
+		{"Error: request 3f2504e0-4f89-11d3-9a0c-0305e82c3301 timed out after 30s", "Error: request 9b2504e0-4f89-11d3-9a0c-0305e82c3344 timed out after 31s"},
+		{"Error: connect ECONNREFUSED at 2026-03-01T10:00:01Z", "Error: connect ECONNREFUSED at 2026-03-02T11:07:41Z"},
+		{"ConnectionError: <urllib3.connection.HTTPConnection object at 0x7fa118122910>: refused", "ConnectionError: <urllib3.connection.HTTPConnection object at 0x7fb118122abc>: refused"},
+		{"exitcode: 1 (execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_a00908f9d7f2c4c5.py, line 3)", "exitcode: 1 (execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_bb1908f9d7f2c4c5.py, line 8)"},
+		{"Error: Exit code 127\nbash: line 3: uv: command not found", "Error: Exit code 127\nbash: line 9: uv: command not found"},
+	}
+	for _, pair := range same {
+		a, b := judge("bash", "", pair[0]), judge("bash", "", pair[1])
+		if a.Fingerprint != b.Fingerprint || a.Fingerprint == 0 {
+			t.Errorf("%q and %q differ:\n %q\n %q", pair[0], pair[1], normalise(a.Line), normalise(b.Line))
+		}
+	}
+	different := []string{"cat: a.txt: No such file or directory", "cat: b.txt: No such file or directory", "cat: a.txt: Permission denied",
+		"cat: part1.txt: No such file or directory", "cat: part2.txt: No such file or directory", "bash: line 1: uv: command not found", "bash: line 1: rg: command not found"}
+	seen := map[uint64]string{}
+	for _, text := range different {
+		f := judge("bash", "", text)
+		if other, ok := seen[f.Fingerprint]; ok || f.Fingerprint == 0 {
+			t.Errorf("%q is the same as %q", text, other)
+		}
+		seen[f.Fingerprint] = text
+	}
+	if judge("bash", "", different[0]).Fingerprint == judge("shell", "", different[0]).Fingerprint {
+		t.Error("the tool does not count")
+	}
+}
+
+// A huge result costs little more than reading it. The limit is for slow machines
+// with the race detector; it is there to catch quadratic time.
+func TestHugeResults(t *testing.T) {
+	for name, unit := range map[string]string{
+		"one line": "a", "lines": "x: y\n", "brackets": "[", "braces": "{", "objects": `{"error":`, "tags": "<output>", "escapes": "\x1b[", "colons": ": ",
+		"exit codes": "Exit code: 1\n", "fences": "```\n", "errors": "Error: ", "spaces": " ", "traceback": "Traceback (most recent call last):\n  x\n", "unicode": "\xff",
+		"denied": "a: b: Permission denied ", "quotes": `'"`,
+	} {
+		content := strings.Repeat(unit, (1<<20)/len(unit))
+		start := time.Now()
+		Judge(recovery.ToolResult{Tool: "bash", Content: content})
+		Judge(recovery.ToolResult{Tool: "read", Content: content, Arguments: content[:1<<19]})
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
+	}
+	huge := strings.Repeat("line of a log\n", 200_000) + "cp: x: No space left on device\nExit code: 1"
+	if f := judge("bash", "", huge); f.Category != recovery.DiskFull {
+		t.Errorf("%+v", f)
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	for _, name := range []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl"} {
+		for i, r := range rows(f, name) {
+			if i%3 == 0 && len(r.Content) < 2000 {
+				f.Add(r.Tool, r.Cmd, r.Content)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, tool, arguments, content string) {
+		r := recovery.ToolResult{Tool: tool, Arguments: arguments, Content: content}
+		a := Judge(r)
+		if a != Judge(r) {
+			t.Fatal("not deterministic")
+		}
+		if a.Failed != (a.Fingerprint != 0) || !a.Failed && (a.Category != recovery.CategoryNone || a.Line != "") || a.Rule == "" {
+			t.Fatalf("%+v", a)
+		}
+		if a.Confidence <= 0 || a.Confidence > 1 || !utf8.ValidString(a.Line) || utf8.RuneCountInString(a.Line) > maxLine {
+			t.Fatalf("%+v", a)
+		}
+	})
+}

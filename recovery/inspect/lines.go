@@ -1,0 +1,187 @@
+package inspect
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// trailing are lines that follow an error and explain it: stack frames, hints, summaries.
+var trailing = regexp.MustCompile(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*)$`)
+
+// Places, in lines, where errors stand when nothing is known of the outcome.
+const (
+	headPlaces  = 1
+	tailPlaces  = 3
+	shortResult = 8 // in a result of so few lines all are
+	cluster     = 3 // errors so near to each other are one failure, named by the first
+)
+
+// lineRules looks for the line that says why.
+func (v *view) lineRules() finding {
+	end := len(v.lines)
+	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && !v.says(v.lines[end-1]) {
+		end--
+	}
+	if end == 0 {
+		end = len(v.lines)
+	}
+	report := testReport.MatchString(strings.Join(v.lines[max(0, len(v.lines)-40):], "\n"))
+	var best *rule
+	at := -1
+	for i := end - 1; i >= 0; i-- {
+		words, ok := v.place(i, end)
+		if !ok {
+			continue
+		}
+		r := match(v.lines[i], words && !report && (best == nil || best.form == loose))
+		if r == nil || v.excused(r) || v.outcome != failed && quoted(r, v.lines[i]) {
+			continue
+		}
+		if best == nil || best.form == loose && r.form != loose || at-i <= cluster {
+			best, at = r, i
+		}
+	}
+	if v.hasExit && v.exit == 127 && best != nil && best.category == recovery.FileNotFound {
+		return finding{true, recovery.CommandNotFound, certain, "exit-127", v.lines[at]}
+	}
+	if best == nil {
+		return finding{}
+	}
+	f := finding{true, best.category, certain, best.name, v.lines[at]}
+	switch {
+	case v.outcome == failed && best.form == loose:
+		f.confidence = worded
+	case v.outcome == failed:
+	case v.outcome == succeeded:
+		f.confidence = worded
+	case best.form == loose:
+		f.confidence = possible
+	default:
+		f.confidence = likely
+	}
+	return f
+}
+
+func short(line string) string { return line[:min(len(line), maxRuleLine)] }
+
+// says reports whether a line that looks like a hint is itself a known error.
+func (v *view) says(line string) bool { return match(line, false) != nil }
+
+// place says whether line i may be an error's, and whether wording counts there.
+func (v *view) place(i, end int) (words, ok bool) {
+	if v.stderr >= 0 && i >= v.stderr && v.outcome == failed {
+		return true, true
+	}
+	short := end <= shortResult
+	switch v.outcome {
+	case failed:
+		if i < 4 || i >= end-12 {
+			return true, true
+		}
+		return false, true
+	case succeeded:
+		return false, i >= end-2 || i == 0 && end <= shortResult
+	}
+	return false, short || i < headPlaces || i >= end-tailPlaces
+}
+
+// excused are lines that match a rule and are no failure of this call.
+func (v *view) excused(r *rule) bool {
+	// With exit code 0 only the forms count that a pipe may hide.
+	return v.outcome == succeeded && r.form != piped
+}
+
+// quoted reports a line that some program found or logged: a match with file and
+// line number in front, a log entry with its time. Compilers' messages look the same.
+func quoted(r *rule, line string) bool {
+	switch {
+	case passed.MatchString(line) || codeLine.MatchString(line):
+		return true
+	case r.category == recovery.SyntaxError || r.category == recovery.CommandNotFound:
+		return false
+	}
+	return foundLine.MatchString(line) || codeEnd.MatchString(line)
+}
+
+// judgeData looks for a reading tool's own error: the result is short and begins with it.
+func (v *view) judgeData() finding {
+	if len(v.lines) == 0 {
+		return finding{}
+	}
+	if v.structured {
+		if schemaProblems.MatchString(v.text) {
+			return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
+		}
+		return finding{rule: "json-data"}
+	}
+	if v.outcome == succeeded && v.kind == kindReader {
+		return finding{rule: "data"}
+	}
+	first, last := v.lines[0], v.lines[len(v.lines)-1]
+	for _, line := range []string{first, last} {
+		program, _, ok := strings.Cut(line, ": ")
+		if !ok || len(v.programs) == 0 || !shellName.MatchString(program) && !slices.Contains(v.programs, program) {
+			continue
+		}
+		if r := match(line, false); r != nil && !v.excused(r) {
+			return finding{true, r.category, likely, r.name, line}
+		}
+	}
+	if r := match(first, false); r != nil && (r.category == recovery.InvalidArguments || r.category == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
+		(len(v.lines) <= 2 || errorCall.MatchString(first)) {
+		return finding{true, r.category, likely, r.name, first}
+	}
+	if v.kind != kindReader || len(v.lines) > 6 || len(v.text) > 1500 || numbered.MatchString(first) {
+		return finding{rule: "data"}
+	}
+	if r := match(first, false); r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
+		return finding{true, r.category, likely, r.name, first}
+	}
+	if readerError.MatchString(first) {
+		if r := match(first, true); r != nil && len(v.lines) <= 2 {
+			return finding{true, r.category, worded, r.name, first}
+		}
+		if len(v.lines) <= 3 {
+			return finding{true, recovery.CategoryNone, other, "reader-error", first}
+		}
+	}
+	return finding{rule: "data"}
+}
+
+var (
+	passed    = regexp.MustCompile(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
+	codeLine  = regexp.MustCompile(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
+	codeEnd   = regexp.MustCompile(`[{;]$|^\s*['"].*,$|^\S+ += `)
+	foundLine = regexp.MustCompile(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^\s*(?:[#>*|•●-]+|//)\s`)
+	// testReport is the summary of tests: what they print about errors is their business.
+	testReport = regexp.MustCompile(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
+	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
+	schemaProblems = regexp.MustCompile(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
+	shellName      = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
+	numbered       = regexp.MustCompile(`^\s*(?:L?\d+[:|→\t]|\S+:\d+[:\s])`)
+	errorCall      = regexp.MustCompile(`(?i)^(?:error|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
+	readerError    = regexp.MustCompile(`(?i)^(?:error\b|E[A-Z]{3,12}: |\[error\]|failed to |could not |cannot |can't |unable to |\S+Error: |request failed|fetch failed|http error|an error occurred)`)
+)
+
+// otherErrors are forms of failures that belong to none of the ten kinds.
+var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+
+// otherFailure finds a failure of another kind where errors stand.
+func (v *view) otherFailure() (line string, ok bool) {
+	end := len(v.lines)
+	for end > 1 && trailing.MatchString(short(v.lines[end-1])) {
+		end--
+	}
+	for i := end - 1; i >= 0; i-- {
+		if i != 0 && i < end-tailPlaces {
+			i = 0
+		}
+		if otherErrors.MatchString(short(v.lines[i])) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
+			return v.lines[i], true
+		}
+	}
+	return "", false
+}

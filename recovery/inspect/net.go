@@ -1,0 +1,77 @@
+package inspect
+
+import (
+	"regexp"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// httpForm is how clients state a response's status, up to the number.
+const httpForm = `(?i)(?:^HTTP/[\d.]+ |\bHTTP (?:status|error|code)(?: code)?:? |\bstatus(?: |_)?code:? (?:of |is |was )?|\brequested URL returned error: |\bHTTPError: (?:HTTP Error )?|^HTTP ERROR |\bserver returned (?:HTTP response code: |HTTP |status )?|\bresponded with (?:a |status |code |HTTP )?(?:status of )?|\breturned (?:HTTP |status |code )(?:code )?|\bERROR |\bError: (?:HTTP )?|\bunexpected status(?: code)?:? |\bstatus: |\bRequest failed(?: with)?(?: status(?: code)?)? |\bHTTP |\bE|\bfailed: |\bfailed with |\(|^npm (?:error|ERR!) |error code:? )`
+
+var statusNumber = regexp.MustCompile(`\b([45]\d\d)\b`)
+
+// httpStatus is what the first status of a client's error message means.
+func httpStatus(message string) recovery.Category {
+	m := statusNumber.FindString(message)
+	switch m {
+	case "429":
+		return recovery.ToolRateLimited
+	case "401", "403":
+		return recovery.PermissionDenied
+	case "408", "504":
+		return recovery.ToolTimeout
+	case "500", "502", "503":
+		return recovery.NetworkError
+	}
+	return recovery.CategoryNone
+}
+
+var rateRules = []rule{
+	{"http-rate", recovery.ToolRateLimited, []string{"429"}, regexp.MustCompile(httpForm + `429\b`), piped},
+	{"rate-code", recovery.ToolRateLimited, []string{"rate_limit", "too_many_requests", "ratelimit", "toomanyrequests", "resource_exhausted", "throttlingexception", "requestlimitexceeded", "secondary rate limit"},
+		regexp.MustCompile(`^"?(?:rate_limit(?:ed|_exceeded|_error)?|too_many_requests|RESOURCE_EXHAUSTED)"?$|\b(?:RateLimitError|ThrottlingException|RequestLimitExceeded|TooManyRequestsException|toomanyrequests:|secondary rate limit|rate_limit_exceeded|RESOURCE_EXHAUSTED)\b`), strict},
+	{"rate-message", recovery.ToolRateLimited, []string{"rate limit", "too many requests", "rate-limit", "ratelimit"},
+		regexp.MustCompile(`(?i)^(?:\S{1,40}: |error: ?|.{0,60}\berror:? )?(?:\S+ )?(?:api )?(?:rate[- ]?limit(?:ed)? (?:reached|exceeded|hit|error)|you(?:'ve| have) (?:exceeded|reached|hit|been) .{0,40}rate[- ]?limit|too many requests\b|429 too many requests|exceeded (?:the |your |api )?rate[- ]?limit|being rate[- ]?limited)`), piped},
+	{"rate-words", recovery.ToolRateLimited, []string{"rate limit", "too many requests", "rate-limit", "ratelimit", "quota exceeded", "throttl", "请求过于频繁", "频率限制"},
+		regexp.MustCompile(`(?i)\b(?:rate[- ]?limit(?:s|ed|ing)?(?: (?:exceeded|reached|hit|error))?|too many requests|quota exceeded|(?:request|rate) (?:was |is |has been )?throttled|throttling)\b|请求过于频繁|频率限制`), loose},
+}
+
+var timeoutRules = []rule{
+	{"agent-timeout", recovery.ToolTimeout, []string{"timed out", "timeout", "time out", "time limit", "time budget"},
+		regexp.MustCompile(`(?i)^[\[(<*]*(?:(?:error|warning|tool error|timeout|timeouterror|mcp error -?\d+|toolerror)[: ]+)*(?:the |your |last |shell |bash |tool |process |previous |request |mcp |python |code |cell |script |current )*(?:command|execution|process|tool|call|request|script|operation|code|cell|job|program|task|test|session|bash|search|query|action|'.{1,300}'|".{1,300}"|\x60.{1,300}\x60)s?(?: '.{1,300}'| ".{1,300}"| \x60.{1,300}\x60)?(?: \S{1,60})? (?:execution )?(?:has |have |was |is |been |likely |probably )*(?:timed[ -]out|timeout|exceeded (?:the |its )?(?:\w+ )?(?:time ?out|time limit|\d+)|cancell?ed (?:because|due to|after).{0,40}(?:time|timeout)|killed (?:because|due to|after).{0,60}(?:time|timeout|second)|terminated (?:because|due to|after).{0,60}(?:timeout|timed|second|time limit)|aborted (?:after|due to).{0,40}(?:timeout|timed|second|\d)|terminated \w+ after exceeding (?:the )?timeout|did not (?:complete|finish|return) (?:in|within|after)|(?:hit|reached) (?:the )?(?:timeout|time limit)|stopped after \d)`), strict},
+	{"timed-out-after", recovery.ToolTimeout, []string{"timed out", "timeout", "timedout"},
+		regexp.MustCompile(`(?i)^[\[(]?(?:(?:error|\S{1,80}error|panic)[: ]+)*(?:execution timed out|timed? ?out(?: waiting| after| while|$|\.$)|timeout (?:after|of|reached|exceeded|expired|waiting|error|while)|.{0,120}\btimed out after \d|timeout: sending signal|test timed out after|.{0,80}exceeded (?:its |the )?(?:timeout|time limit)|Timeout \d+\s?ms exceeded|.{0,80}: Timeout \d+\s?m?s exceeded|TimeoutError\b)`), strict},
+	{"deadline", recovery.ToolTimeout, []string{"deadline", "execution expired", "timeoutexception", "timeouterror", "timeoutexpired", "etimedout", "-32001", "esockettimedout"},
+		regexp.MustCompile(`context deadline exceeded|DEADLINE_EXCEEDED|code = DeadlineExceeded|execution expired|\b\w*TimeoutException\b|^(?:\S+\.)?TimeoutE(?:rror|xpired)\b|^(?:Uncaught |\[?)?(?:Error: )?(?:spawn(?:Sync)? \S+ |connect |read |request to \S+ failed, reason: (?:connect )?)?E(?:SOCKET)?TIMEDOUT\b|npm (?:error|ERR!) (?:code|errno) E(?:SOCKET)?TIMEDOUT|MCP error -32001`), strict},
+	{"timeout-exception", recovery.ToolTimeout, []string{"time"}, regexp.MustCompile(`^(?:\w+\.)*(?:ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|TimeoutError|TimeoutException|TimeoutExpired|ReadTimeoutError|APITimeoutError|\w*TimedOut)(?:: .*)?$`), strict},
+	{"curl-timeout", recovery.ToolTimeout, []string{"curl: (28)", "read error (connection timed out)", "operation timed out", "operation too slow"}, regexp.MustCompile(`^curl: \(28\)|^Read error \(Connection timed out\)`), piped},
+	{"http-timeout", recovery.ToolTimeout, []string{"408", "504"}, regexp.MustCompile(httpForm + `(?:408|504)\b`), strict},
+	{"timeout-other-languages", recovery.ToolTimeout, []string{"zeitüberschreitung", "délai", "tiempo de espera", "超时", "タイムアウト", "tempo limite", "zeitlimit"},
+		regexp.MustCompile(`(?i)Zeitüberschreitung|Zeitlimit .{0,30}überschritten|délai (?:d['’]attente )?.{0,30}(?:dépassé|expiré)|tiempo de espera .{0,30}(?:agotado|excedido)|(?:连接|命令|执行|请求|操作)(?:已)?超时|タイムアウト(?:しました|です|$)|tempo limite`), loose},
+	{"timeout-words", recovery.ToolTimeout, []string{"timed out", "timeout", "time limit"}, regexp.MustCompile(`(?i)\b(?:timed out|timeout (?:exceeded|expired|reached|error)|time limit exceeded|timeout of \d+|\d+\s?m?s timeout)\b`), loose},
+}
+
+var networkRules = []rule{
+	{"curl-network", recovery.NetworkError, []string{"curl: ("}, regexp.MustCompile(`^(?:\S+ )?curl: \((?:5|6|7|16|18|35|51|52|55|56|58|60|77|80|91|92|95|96)\)`), piped},
+	{"curl-status", recovery.NetworkError, []string{"returned error: 50"}, regexp.MustCompile(`^curl: \(22\) The requested URL returned error: 50[0-3]`), piped},
+	{"runtime-network", recovery.NetworkError, []string{"econnrefused", "econnreset", "enotfound", "eai_again", "ehostunreach", "enetunreach", "epipe", "econnaborted", "und_err", "self_signed", "unable_to_verify", "err_name_not", "err_connection", "err_internet", "err_network", "err_tunnel", "err_ssl", "err_cert"},
+		regexp.MustCompile(`(?:^|[\s:('"])(?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ECONNABORTED|UND_ERR_\w+|SELF_SIGNED_CERT\w*|UNABLE_TO_VERIFY\w*|net::ERR_(?:NAME_NOT_RESOLVED|CONNECTION_\w+|INTERNET_DISCONNECTED|NETWORK_\w+|TUNNEL_\w+|SSL_\w+|CERT_\w+|ADDRESS_UNREACHABLE))\b`), strict},
+	{"npm-network", recovery.NetworkError, []string{"npm "}, regexp.MustCompile(`^npm (?:error|ERR!) (?:code|errno) (?:ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_SOCKET_TIMEOUT|CERT_HAS_EXPIRED|SELF_SIGNED_CERT\w*|UNABLE_TO_\w+)`), piped},
+	{"resolve", recovery.NetworkError, []string{"resolve", "resolution", "no such host", "name or service", "nodename nor servname", "unknown host", "no address associated", "resolv", "unknownhostexception"},
+		regexp.MustCompile(`(?i)\b(?:could not resolve (?:host|proxy|hostname)|couldn't resolve host|temporary failure (?:in name resolution|resolving)|name or service not known|nodename nor servname provided|no such host\b|unknown host\b|UnknownHostException|failed to resolve (?:address|host)|unable to resolve (?:host|address)|no address associated with hostname|server can't find|could not be resolved|name resolution (?:failed|failure|error)|getaddrinfo failed|failed to lookup address|dns (?:lookup|resolution) failed)`), strict},
+	{"connect", recovery.NetworkError, []string{"connect", "unreachable", "no route", "connection", "socket", "fetch", "network", "remote"},
+		regexp.MustCompile(`(?i)^(?:(?:[\w./+\[\]() -]{1,80}|.{0,40}\b(?:error|fatal|failed|unable|request|dial|connect|curl|ssh|wget|exception)\b.{0,240}): ?(?:.{0,200}[\s:(])?|[\w.]{0,60}(?:Error|Exception)\S*: .{0,200})?(?:connection (?:refused|reset(?: by peer)?|closed by (?:remote host|foreign host|\S+ port \d+)|aborted|timed out)|(?:could not|couldn't|failed to|unable to|cannot|can't) (?:establish (?:a )?(?:new )?(?:ssl )?connection|connect to (?:the )?(?:server\b|host\b|docker daemon|endpoint|database|mysql|remote|\S+:\d+|\S+ port|local mysql|\S+\.\S+))|network is (?:unreachable|down)|no route to host|host is unreachable|could not connect to (?:the )?endpoint|remote end hung up unexpectedly|remote end closed connection|the remote end|could not read from remote repository|(?:the )?connection to .{1,120} (?:failed|was refused|refused|timed out|was lost|lost)|connection error|connect error|network error|socket hang up|fetch failed|failed to fetch)\b.{0,300}$`), strict},
+	{"network-exception", recovery.NetworkError, []string{"connect", "gaierror", "urlerror", "proxyerror", "disconnected", "unreachable"}, regexp.MustCompile(`^(?:\w+\.)*(?:ConnectionError|ConnectError|Connection(?:Refused|Reset|Aborted)Error|APIConnectionError|EndpointConnectionError|ClientConnector\w*Error|ServerDisconnectedError|RemoteDisconnected|gaierror|URLError|ProxyError|NoValidConnectionsError|MaxRetryError|NewConnectionError)(?:: .*)?$`), strict},
+	{"tls", recovery.NetworkError, []string{"certificate", "ssl", "tls"},
+		regexp.MustCompile(`(?i)^(?:\S{1,80}: |.{0,200}\b(?:error|failed|unable|curl|problem|fatal|x509|failure|exception)\b).{0,300}?(?:certificate verify failed|x509: certificate|certificate has expired|ssl (?:certificate problem|handshake|connect error)|tls handshake (?:timeout|failure)|unable to verify the first certificate|self[- ]signed certificate|sslhandshakeexception|server certificate verification failed|wrong version number|gnutls_handshake)|^(?:x509: certificate|certificate verify failed|self[- ]signed certificate)`), strict},
+	{"transport-exception", recovery.NetworkError, []string{"java.net.", "system.net.", "httprequestexception", "socketexception", "connectexception"},
+		regexp.MustCompile(`java\.net\.(?:ConnectException|NoRouteToHostException|SocketException|UnknownHostException)|System\.Net\.(?:Sockets\.SocketException|Http\.HttpRequestException|WebException)|SocketException|ConnectException`), strict},
+	{"apt-fetch", recovery.NetworkError, []string{"failed to fetch", "unable to fetch", "failed to download", "download failed", "failed to synchronize"},
+		regexp.MustCompile(`^(?:[EW]: Failed to fetch |[EW]: Some index files failed|E: Unable to fetch some archives|error: failed to download|.{0,40}Failed to download metadata|error: failed to synchronize)`), strict},
+	{"http-unavailable", recovery.NetworkError, []string{"500", "502", "503"}, regexp.MustCompile(httpForm + `(?:502|503)\b`), strict},
+	{"network-other-languages", recovery.NetworkError, []string{"verbindung", "connexion", "conexión", "连接", "接続", "名称解析", "名前解決", "无法解析", "无法访问", "netzwerk"},
+		regexp.MustCompile(`(?i)Verbindungsaufbau abgelehnt|Verbindung (?:verweigert|abgelehnt|wurde zurückgesetzt)|Connexion refusée|Conexión (?:rehusada|rechazada)|拒绝连接|连接被拒绝|接続を拒否されました|无法解析主机|名前解決に失敗|Das Netzwerk ist nicht erreichbar`), strict},
+	{"network-words", recovery.NetworkError, []string{"network", "connection", "unreachable", "dns", "connect", "bad gateway", "service unavailable"},
+		regexp.MustCompile(`(?i)\b(?:network (?:error|failure|issue|is unreachable|timeout)|connection (?:error|refused|reset|closed|failed|aborted|lost)|dns (?:error|lookup|resolution)|failed to connect|unable to connect|could not connect|cannot connect|bad gateway|service (?:temporarily )?unavailable)\b`), loose},
+}

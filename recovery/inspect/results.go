@@ -1,0 +1,122 @@
+package inspect
+
+import (
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Results is the tool results that are new since the last assistant turn, in
+// order, with the calls that they answer. In text protocols it is the user
+// message after an assistant turn that contains an action. Earlier messages are
+// not decoded. The result is nil if nothing is new.
+func Results(b *transcript.Body) []recovery.ToolResult {
+	list := b.Messages()
+	from := len(list)
+	for from > 0 && list[from-1].Role != transcript.RoleAssistant {
+		from--
+	}
+	if from == 0 || from == len(list) {
+		return nil
+	}
+	r := reader{body: b, list: list}
+	return r.collect(from-1, nil)
+}
+
+// All is the results of the whole history, in order. It decodes every result
+// and every call that is answered; the time is linear in the body.
+func All(b *transcript.Body) []recovery.ToolResult {
+	r := reader{body: b, list: b.Messages()}
+	return r.collect(0, nil)
+}
+
+// IsObservation reports whether message i is a user message of a text protocol
+// that carries what a tool answered, and not a person's words.
+func IsObservation(b *transcript.Body, i int) bool {
+	list := b.Messages()
+	if i <= 0 || i >= len(list) || list[i].Role != transcript.RoleUser {
+		return false
+	}
+	r := reader{body: b, list: list}
+	_, ok := r.observation(i)
+	return ok
+}
+
+// reader walks a history.
+type reader struct {
+	body     *transcript.Body
+	list     []transcript.Message
+	protocol protocol // of text, found out once
+}
+
+// collect appends the results of the messages from index from on.
+func (r *reader) collect(from int, out []recovery.ToolResult) []recovery.ToolResult {
+	var calls []pending
+	caller := -1 // the assistant turn that is answered, calls not yet read
+	for i := from; i < len(r.list); i++ {
+		m := r.list[i]
+		switch m.Role {
+		case transcript.RoleAssistant:
+			if caller = i; len(calls) > 0 {
+				calls = calls[:0]
+			}
+		case transcript.RoleTool:
+			if caller >= 0 {
+				calls = r.calls(caller, calls[:0])
+				caller = -1
+			}
+			out = append(out, answer(m, calls))
+		case transcript.RoleUser:
+			if i > 0 && r.list[i-1].Role == transcript.RoleAssistant {
+				if res, ok := r.observation(i); ok {
+					out = append(out, res)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// pending is a call and whether its result was seen.
+type pending struct {
+	transcript.ToolCall
+	answered bool
+}
+
+// calls reads the calls of the assistant turn at i. A turn may be split over
+// adjacent assistant messages.
+func (r *reader) calls(i int, dst []pending) []pending {
+	first := i
+	for first > 0 && r.list[first-1].Role == transcript.RoleAssistant {
+		first--
+	}
+	for ; first <= i; first++ {
+		for _, c := range r.list[first].ToolCalls() {
+			dst = append(dst, pending{ToolCall: c})
+		}
+	}
+	return dst
+}
+
+// answer joins a tool message with the call that it answers: the first
+// unanswered one of its id; without an id the first unanswered one.
+func answer(m transcript.Message, calls []pending) recovery.ToolResult {
+	res := recovery.ToolResult{Index: m.Index, CallID: m.ToolCallID(), Content: m.Text()}
+	for again := range 2 { // a second result for the same id still has its call
+		for i := range calls {
+			c := &calls[i]
+			if c.answered && again == 0 || c.ID != res.CallID && res.CallID != "" {
+				continue
+			}
+			if c.answered && res.CallID == "" {
+				continue
+			}
+			c.answered = true
+			res.Tool, res.Arguments = c.Name, c.Text()
+			return res
+		}
+	}
+	if raw, ok := m.Field("name"); ok {
+		res.Tool, _ = transcript.Decode(raw)
+	}
+	return res
+}

@@ -1,0 +1,61 @@
+package inspect
+
+import (
+	"regexp"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// shellRules recognise that a program is missing, in the words of shells, of
+// programs that run others, and of operating systems, in the languages whose
+// translations agents meet.
+var shellRules = []rule{
+	{"shell-not-found", recovery.CommandNotFound, []string{"not found"},
+		regexp.MustCompile(`^-?(?:\S*/)?(?:ba|da|z|k|a|c|tc)?sh(?:\[\d+\])?(?:: line \d+|: ?\d+|: -c: line \d+|: eval: line \d+)*: [^:]{1,160}: (?:command )?not found$`), piped},
+	{"script-not-found", recovery.CommandNotFound, []string{"not found"},
+		regexp.MustCompile(`^[^:]{1,300}: (?:line )?\d+: (?:exec: )?[^:\s]{1,160}: (?:command )?not found$`), piped},
+	{"zsh-not-found", recovery.CommandNotFound, []string{"command not found"},
+		regexp.MustCompile(`^(?:[\w./-]*(?::\d+)?: ?)*command not found: \S+$`), piped},
+	{"fish-unknown", recovery.CommandNotFound, []string{"fish: "}, regexp.MustCompile(`^fish: (?:Unknown command:? |The command .* not found)`), piped},
+	{"csh-not-found", recovery.CommandNotFound, []string{"command not found."}, regexp.MustCompile(`^[\w.+-]{1,60}: Command not found\.$`), piped},
+	{"plain-not-found", recovery.CommandNotFound, []string{"command not found"},
+		regexp.MustCompile(`^(?:Error: |ERROR: |error: )?(?:(?:ba|z|da|k)?sh: )?(?:command not found: ['"` + "`" + `]?[\w./+-]+['"` + "`" + `]?\.?|[\w.+-]{1,60}: command not found)$`), strict},
+	{"runner-not-found", recovery.CommandNotFound, []string{"no such file", "command not found", "not found"},
+		regexp.MustCompile(`^(?:sudo|xargs|env|/usr/bin/env|time|/usr/bin/time|nohup|exec|watch|doas|nice|timeout|stdbuf|setsid|ionice|strace|entr|script|chroot|command|parallel|flock)(?:: line \d+)?: (?:(?:failed to (?:run|execute)(?: command)?|cannot (?:run|exec(?:ute)?)|can't execute|exec(?:vp)?(?: failed)?|unable to execute) )?['"‘’“”` + "`" + `]?[\w./+\\-]{1,120}['"‘’“”` + "`" + `]?: (?:command not found|not found|No such file or directory)$`), piped},
+	{"make-not-found", recovery.CommandNotFound, []string{"make"},
+		regexp.MustCompile(`^g?make(?:\[\d+\])?: [\w./+-]{1,120}: (?:Command not found|No such file or directory)$`), piped},
+	{"distribution-hint", recovery.CommandNotFound, []string{"not found, ", "not installed", "not found. try:", "was not found, but"},
+		regexp.MustCompile(`^(?:Command ['"‘].{1,80}['"’] (?:not found, (?:but|did)|was not found, but)|The program ['"‘].{1,80}['"’] is (?:currently )?not installed|No command ['"‘].{1,80}['"’] found)`), piped},
+	{"windows-not-recognized", recovery.CommandNotFound, []string{"is not recognized as", "commandnotfoundexception"},
+		regexp.MustCompile(`is not recognized as (?:an internal or external command|(?:the|a) name of a cmdlet)|\bCommandNotFoundException\b`), piped},
+	{"go-exec", recovery.CommandNotFound, []string{"executable file not found"}, regexp.MustCompile(`executable file not found in (?:\$PATH|%PATH%)`), piped},
+	{"node-spawn", recovery.CommandNotFound, []string{"enoent"},
+		regexp.MustCompile(`^(?:(?:Uncaught )?(?:Error: |\[?Error: |npm (?:error|ERR!) )?(?:\S{1,40}: )?)?(?:spawn(?:Sync)?|execvp?|exec) .{1,160} ENOENT\b`), piped},
+	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, regexp.MustCompile(`Cannot run program ".{1,200}".{0,200}error=2\b`), piped},
+	{"perl-exec", recovery.CommandNotFound, []string{"exec"}, regexp.MustCompile(`^(?:Can't exec ".{1,120}"|exec(?:vp)? (?:of .{1,80} )?failed): No such file or directory`), strict},
+	{"not-in-path", recovery.CommandNotFound, []string{"path"},
+		regexp.MustCompile(`(?i)\b(?:is not installed or (?:it's |is )?not in (?:your |the )?path|not found (?:in|on) (?:your |the |system )?\$?path\b|(?:could not|cannot|couldn't|unable to) (?:find|locate) .{1,80} (?:in|on) (?:your |the |system )?\$?path\b|is not (?:in|on) (?:your |the |system )?\$?path\b)`), strict},
+	{"executable-missing", recovery.CommandNotFound, []string{"executable", "binary", "program"},
+		regexp.MustCompile(`(?i)^(?:error: |\S+: )?(?:(?:could not|cannot|couldn't|can't|unable to|failed to) (?:find|locate|run|execute|spawn) (?:the )?(?:executable|binary|program)\b|(?:executable|binary|program) ['"‘` + "`" + `]?[\w./+-]+['"’` + "`" + `]? (?:was |is |could )?not (?:be )?found\b)`), strict},
+	{"rust-subcommand", recovery.CommandNotFound, []string{"no such command", "no such subcommand"}, regexp.MustCompile("^error: no such (?:sub)?command: "), strict},
+	{"interpreter", recovery.CommandNotFound, []string{"bad interpreter"}, regexp.MustCompile(`bad interpreter: No such file or directory$`), piped},
+	{"npm-executable", recovery.CommandNotFound, []string{"could not determine executable", "npm err! could not find"}, regexp.MustCompile(`^npm (?:error|ERR!) could not determine executable to run`), strict},
+	{"container-exec", recovery.CommandNotFound, []string{"stat "}, regexp.MustCompile(`\bexec: "[^"]{1,160}": stat [^:]{1,160}: no such file or directory`), piped},
+	{"package-runner", recovery.CommandNotFound, []string{"command", "failed to spawn"},
+		regexp.MustCompile(`^(?:error: )?(?:Failed to spawn: .*|Command ['"\x60]?[\w./+-]{1,60}['"\x60]? not found\.?(?: .*)?|ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL.*Command ".*" not found|.{0,20}ERR_PNPM_\w+.{0,10}Command "[^"]+" not found)$`), strict},
+
+	{"not-found-de", recovery.CommandNotFound, []string{"nicht gefunden", "falsch geschrieben", "nicht als name"},
+		regexp.MustCompile(`: (?:Kommando|Befehl) nicht gefunden\.?$|^(?:Der )?Befehl ".{1,80}" (?:ist entweder falsch geschrieben|nicht gefunden)|wurde nicht als Name eines Cmdlet`), piped},
+	{"not-found-fr", recovery.CommandNotFound, []string{"introuvable", "reconnu"},
+		regexp.MustCompile(`: ?commande introuvable\.?$|n['’]est pas reconnu (?:en tant que commande|comme nom d['’]applet)|n'est pas reconnu en tant que`), piped},
+	{"not-found-es", recovery.CommandNotFound, []string{"no encontrad", "no se encontró", "no se reconoce"},
+		regexp.MustCompile(`: (?:orden|comando) no encontrad[oa]|: no se encontró la orden|no se reconoce como (?:un )?(?:comando|nombre de un cmdlet)`), piped},
+	{"not-found-zh", recovery.CommandNotFound, []string{"找不到", "未找到", "不是内部", "无法将", "沒有"},
+		regexp.MustCompile(`(?:未找到命令|找不到命令|未找到指令|找不到指令|命令未找到)|不是内部或外部命令|无法将.{0,40}项识别为 ?cmdlet`), piped},
+	{"not-found-ja", recovery.CommandNotFound, []string{"見つかりません", "内部コマンド", "認識されません"},
+		regexp.MustCompile(`コマンドが見つかりません|内部コマンドまたは外部コマンド|コマンドレット.{0,80}として認識されません`), piped},
+	{"not-found-other-languages", recovery.CommandNotFound, []string{"não encontrado", "non trovato", "не найдена", "찾을 수 없", "no se reconoce", "não é reconhecido", "non è riconosciuto", "не является внутренней", "niet gevonden", "nie znaleziono", "내부 또는 외부 명령"},
+		regexp.MustCompile(`: (?:comando não encontrado|comando non trovato|команда не найдена|명령어를 찾을 수 없음|opdracht niet gevonden|nie znaleziono polecenia)|não é reconhecido como um comando|non è riconosciuto come comando|не является внутренней или внешней|내부 또는 외부 명령`), piped},
+	{"not-found-words", recovery.CommandNotFound, []string{"not found", "not installed"},
+		regexp.MustCompile(`(?i)\b(?:command|executable|program|binary) (?:['"‘` + "`" + `].{1,60}['"’` + "`" + `] )?(?:was )?not found\b|^[\w.+-]{1,40} (?:command )?(?:is )?not installed\b|^[\w./ -]{1,60}: not found$`), loose},
+}

@@ -1,0 +1,76 @@
+package inspect
+
+import (
+	"regexp"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// The messages of operating systems, after the name of the program that prints
+// them ("cp: cannot stat 'x': Permission denied"), with the codes and words of
+// runtimes and other languages. A program's name is what stands before the
+// first colon.
+
+const (
+	program = `^(?:[\w.+/@-]{1,80}(?: [\w.()+-]{1,30}){0,2}|[\w.+-]{1,40} \(child\)|-?\S{1,40}(?:: line \d+|: \d+)|\S*/\S{1,80})(?:\[\d+\])?:\s{1,2}.{0,400}?`
+	ending  = `(?: \((?:os error )?\d+\)| \(you must be root\))?[.)'"’”>]{0,3}(?:\s+Stop\.| at \S+ line \d+\.?| -- .*| - .*| \(LoadError\)| \(\d+\))?$`
+	// errnoHead is what stands before a code of libuv and of Node.js.
+	errnoHead = `^(?:Uncaught |\[?)?(?:[\w$.]*Error(?: \[\w+\])?: |npm (?:error|ERR!) (?:code |errno |nospc |syscall \w+ )?|(?:Error|Failed|Cannot|Could not|Unable)[^:]{0,120}: |\w+: )*`
+)
+
+var permissionRules = []rule{
+	{"errno-permission", recovery.PermissionDenied, []string{"permission denied", "operation not permitted", "read-only file system", "access denied", "access is denied"},
+		regexp.MustCompile(program + `(?i)\b(?:Permission denied|Operation not permitted|Read-only file system|Access (?:is )?denied)` + ending), strict},
+	{"shell-permission", recovery.PermissionDenied, []string{"permission denied"},
+		regexp.MustCompile(`(?i)^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh(?:: line \d+|:\d+|: \d+)?: (?:permission denied: \S+|.{1,300}: permission denied)$`), piped},
+	{"runtime-permission", recovery.PermissionDenied, []string{"eacces", "eperm", "erofs"}, regexp.MustCompile(errnoHead + `(?:EACCES|EPERM|EROFS)\b`), strict},
+	{"os-error-permission", recovery.PermissionDenied, []string{"os error 13", "os error 1)", "os error 30", "(13: permission", "errno 13"}, regexp.MustCompile(`^(?i)(?:[\w.]*error|caused by|failed|fatal|could not|cannot|unable|[\w./-]+|\s*\d+)\b[^:]{0,60}:.*\(os error (?:1|13|30)\)|^E: .*\(13: Permission denied\)|^(?:[\w.]*Error: |ERROR: .*|[\w./-]+: )?\[Errno 13\]`), strict},
+	{"need-root", recovery.PermissionDenied, []string{"superuser", "root", "sudoers", "privilege", "administrator", "elevat"},
+		regexp.MustCompile(`(?i)^(?:\S{1,60}: .{0,160}?|(?:\S+ )?(?:error|you|this|please|must|only|permission|are|requires?|insufficient|a|run)\b.{0,120}?)?(?:\b|^)(?:must be (?:the )?(?:superuser|root|run as root)|are you root\?|requires? (?:superuser|root|administrator|elevated|elevation)|you (?:must|need to) be root|only root can|not in the sudoers file|need to be (?:run as )?root|this command has to be run (?:under the root user|with superuser)|insufficient privileges?|run as administrator|a required privilege is not held|you cannot perform this operation unless you are root)`), strict},
+	{"sudo-password", recovery.PermissionDenied, []string{"sudo: "}, regexp.MustCompile(`^sudo: (?:a password is required|a terminal is required|no tty present|sorry, )`), strict},
+	{"public-key", recovery.PermissionDenied, []string{"permission denied ("}, regexp.MustCompile(`^(?:\S+: )?Permission denied \((?:publickey|password|keyboard|gssapi)[\w,-]*\)`), strict},
+	{"windows-denied", recovery.PermissionDenied, []string{"access is denied", "is denied", "unauthorizedaccess", "accessdenied", "permissiondenied"},
+		regexp.MustCompile(`^Access is denied\.?$|Access to the (?:path|registry key) .{0,300}is denied|\bUnauthorizedAccessException\b|\bUnauthorizedAccess\b|java\.nio\.file\.AccessDeniedException|PermissionDenied: \(`), strict},
+	{"service-denied", recovery.PermissionDenied, []string{"access denied for user", "permission denied for", "accessdenied", "permission_denied", "permission denied while trying", "not authorized to perform", "unauthorizedoperation", "permission to ", "forbidden:"},
+		regexp.MustCompile(`Access denied for user|permission denied for (?:table|schema|relation|database|sequence|view|function)|\(AccessDenied(?:Exception)?\)|PERMISSION_DENIED|permission denied while trying to connect|not authorized to perform|\(UnauthorizedOperation\)|ERROR: Permission to \S+ denied to|Error from server \(Forbidden\)`), strict},
+	{"http-permission", recovery.PermissionDenied, []string{"401", "403"}, regexp.MustCompile(httpForm + `(?:401|403)\b`), strict},
+	{"denied-other-languages", recovery.PermissionDenied, []string{"keine berechtigung", "zugriff verweigert", "permission non accordée", "accès refusé", "permiso denegado", "acceso denegado", "权限不够", "拒绝访问", "許可がありません", "アクセスが拒否", "permissão negada", "acesso negado", "permesso negato", "accesso negato", "отказано", "허가 거부", "액세스가 거부", "vorgang nicht zulässig", "opération non permise", "operación no permitida", "不允许的操作", "操作不允许", "権限がありません", "許可されていない操作"},
+		regexp.MustCompile(`(?i)(?:Keine Berechtigung|Zugriff verweigert|Permission non accordée|Accès refusé|Permiso denegado|Acceso denegado|权限不够|拒绝访问|許可がありません|アクセスが拒否されました|Permissão negada|Acesso negado|Permesso negato|Accesso negato|Отказано в доступе|허가 거부|액세스가 거부|Vorgang nicht zulässig|Der Vorgang ist nicht (?:zulässig|erlaubt)|Opération non permise|Operación no permitida|不允许的操作|操作不允许|権限がありません|許可されていない操作です)[。.)]*$`), strict},
+	{"permission-words", recovery.PermissionDenied, []string{"permission denied", "access denied", "not permitted", "access is denied", "eacces", "eperm", "insufficient permission"},
+		regexp.MustCompile(`(?i)\b(?:permission denied|access (?:is )?denied|operation not permitted|EACCES|EPERM|insufficient permissions?)\b`), loose},
+}
+
+var diskRules = []rule{
+	{"errno-disk", recovery.DiskFull, []string{"no space left on device", "disk quota exceeded", "file too large"},
+		regexp.MustCompile(`(?i)^(?:[\w.+/@ -]{1,80}(?:\[\d+\])?:\s|\S.{0,300}[:(]\s?|I/O error: |E: .{0,200}|fatal: .{0,200}|error: .{0,200}|.{0,80}\berror:? )?.{0,200}(?:No space left on device|Disk quota exceeded)` + `(?:[ .,)"'\]].{0,80})?$`), strict},
+	{"runtime-disk", recovery.DiskFull, []string{"enospc", "edquot"}, regexp.MustCompile(errnoHead + `(?:ENOSPC|EDQUOT)\b`), piped},
+	{"os-error-disk", recovery.DiskFull, []string{"os error 28", "errno 28", "sqlstate 53100"}, regexp.MustCompile(`\(os error 28\)|\[Errno 28\]|SQLSTATE 53100`), strict},
+	{"disk-form", recovery.DiskFull, []string{"disk is full", "not enough space", "database or disk", "disk full", "enough free space", "disk space", "not enough disk"},
+		regexp.MustCompile(`(?i)\bdatabase or disk is full\b|^There is not enough space on the disk|There is not enough space on the disk\.|\bE: You don't have enough free space in\b|^\S+: .{0,80}\bdisk full\b|\bnot enough (?:free )?disk space\b|\binsufficient disk space\b|\bout of disk space\b|The disk is full`), strict},
+	{"disk-other-languages", recovery.DiskFull, []string{"kein speicherplatz", "auf dem gerät", "espace disponible", "aucun espace", "queda espacio", "没有空间", "空き領域", "磁盘空间", "espaço", "spazio", "места", "남은 공간", "kein platz", "genügend speicherplatz", "espace insuffisant", "espacio en", "ディスク"},
+		regexp.MustCompile(`(?i)(?:Auf dem Gerät ist kein Speicherplatz mehr verfügbar|Kein Platz mehr auf dem Gerät|nicht genügend Speicherplatz auf dem Datenträger|Aucun espace disponible sur le périphérique|Espace insuffisant sur le disque|No queda espacio en el dispositivo|Espacio en disco insuficiente|设备上没有空间|磁盘空间不足|デバイスに空き領域がありません|ディスクに十分な空き領域がありません|Não há espaço disponível no dispositivo|Spazio esaurito sul device|На устройстве не осталось свободного места|장치에 남은 공간이 없음)`), strict},
+	{"disk-words", recovery.DiskFull, []string{"no space left", "disk full", "disk quota", "enospc", "disk is full", "not enough space", "insufficient space"},
+		regexp.MustCompile(`(?i)\b(?:no space left|disk (?:is )?full|disk quota exceeded|ENOSPC|not enough space|insufficient space)\b`), loose},
+}
+
+var fileRules = []rule{
+	{"errno-file", recovery.FileNotFound, []string{"no such file", "not a directory"},
+		regexp.MustCompile(program + `(?i)\b(?:No such file(?: or directory)?|Not a directory)` + ending), strict},
+	{"runtime-file", recovery.FileNotFound, []string{"enoent", "enotdir"}, regexp.MustCompile(errnoHead + `(?:ENOENT|ENOTDIR)\b`), strict},
+	{"os-error-file", recovery.FileNotFound, []string{"os error 2)", "os error 3)", "errno 2]"}, regexp.MustCompile(`^(?i)(?:[\w.]*error|caused by|failed|fatal|could not|cannot|unable|[\w./-]+|\s*\d+)\b[^:]{0,60}:.*\(os error [23]\)|^(?:[\w.]*Error: |[\w./-]+: (?:can't open file .*)?)?\[Errno 2\]`), strict},
+	{"ruby-file", recovery.FileNotFound, []string{"errno::enoent", "(loaderror)"}, regexp.MustCompile(`No such file or directory.*(?:\(Errno::ENOENT\)|\(LoadError\))|cannot load such file -- /`), strict},
+	{"zsh-cd", recovery.FileNotFound, []string{"no such file or directory: "}, regexp.MustCompile(`^(?:[\w().-]+:)*(?:\d+:)? ?(?:cd|source|\.|pushd|zsh)?(?::\d+)?: ?no such file or directory: \S`), strict},
+	{"zsh-glob", recovery.FileNotFound, []string{"no matches found"}, regexp.MustCompile(`^(?:zsh|fish)?(?::\d+)?: ?no matches found: \S`), strict},
+	{"cannot-access", recovery.FileNotFound, []string{"cannot", "can't", "could not", "couldn't", "no such", "does not exist", "not found", "did not match", "unable to", "doesn't exist"},
+		regexp.MustCompile(`^(?:(?:unzip|gunzip|gzip|tar|python\d?(?:\.\d+)?|\S*/python\d?(?:\.\d+)?|ERROR|error|E|fatal|go|node|make|Error|docker|nano|vim|pytest|cc1|gcc|ld|ffmpeg|warning|xcrun|bash|perl|ruby|php|tsc|eslint)\b[^:\n]{0,60}:\s+)?(?:\*\*\* )?(?:.{0,60}\bcannot find or open \S|can't open (?:file|perl script) ['"]|(?:Could not|Cannot|cannot|could not) open (?:requirements file|input file|file)\b|(?:file or directory not found|[Ff]ile not found): \S|go\.mod file not found|pathspec '.{1,200}' did not match any|(?:input )?(?:file|directory|path|folder) ['"‘\x60]?[^\s'"’\x60]{1,200}['"’\x60]? (?:does not exist|not found|doesn't exist|was not found|could not be found)|open \S{1,300}: no such file or directory|stat \S{1,300}: no such file or directory|Cannot find module '(?:/|[A-Z]:)|Could not open input file: |unable to (?:open|find|read|locate) (?:file|input file|path)\b|failed to (?:read|open) (?:file|dockerfile|the file|Dockerfile)\b.{0,200}(?:no such|not exist|not found)|no such file or directory:? |invalid path ')`), strict},
+	{"tool-file", recovery.FileNotFound, []string{"not found", "does not exist", "no such", "doesn't exist", "not exist", "could not be found", "cannot find", "could not find", "no file"},
+		regexp.MustCompile(`(?i)^(?:(?:error|tool error|failed|invalid path|invalid .path. parameter|errors?:)[:!]? ?)*(?:(?:error|failed|could not|cannot|unable)[^:]{0,80}: )?(?:(?:the )?(?:specified |requested |given |source |target |input )?(?:\w{2,5} )?(?:file|path|directory|folder)(?: path)?(?::? ?['"‘\x60(]?[^\s'"’\x60)]{1,300}['"’\x60)]?)? ?(?:does not exist|doesn't exist|was not found|not found|could not be found|is not found|not exist)|no (?:such )?file (?:or directory )?(?:found )?(?:at|named|exists|with)\b|(?:could not|cannot|couldn't) find (?:the )?(?:file|path|directory|folder)\b|the path ['"\x60]?/\S+ does not exist)`), piped},
+	{"windows-file", recovery.FileNotFound, []string{"system cannot find", "cannot find path", "could not find file", "could not find a part of the path", "file not found", "itemnotfound", "nosuchfileexception", "filenotfoundexception"},
+		regexp.MustCompile(`The system cannot find the (?:file|path|drive) specified|Cannot find path '.{1,300}' because it does not exist|Could not find (?:file|a part of the path)\b|^File Not Found$|\bItemNotFoundException\b|\b(?:NoSuch|)FileNotFoundException\b|\bNoSuchFileException\b`), strict},
+	{"node-module", recovery.FileNotFound, []string{"cannot find module"}, regexp.MustCompile(`^(?:Error(?: \[\w+\])?: )?Cannot find module '(?:/|[A-Z]:\\)`), strict},
+	{"compiler-include", recovery.FileNotFound, []string{"no such file or directory"}, regexp.MustCompile(`^\S+:\d+:\d+: fatal error: \S+: No such file or directory`), strict},
+	{"file-other-languages", recovery.FileNotFound, []string{"datei oder verzeichnis", "angegebene datei", "angegebenen pfad", "fichier ou dossier", "fichier spécifié", "chemin d", "archivo o el directorio", "fichero o el directorio", "fichero o directorio", "archivo o directorio", "archivo especificado", "ruta especificada", "没有那个文件", "找不到指定的", "ファイルやディレクトリ", "指定されたファイル", "指定されたパス", "arquivo ou diretório", "file o directory", "файла или каталога", "파일이나 디렉터리", "não pode encontrar", "указанный файл", "path, da er", "da er nicht vorhanden", "找不到路径", "そのようなファイル"},
+		regexp.MustCompile(`(?i)(?:Datei oder Verzeichnis nicht gefunden|Das System kann (?:die angegebene Datei|den angegebenen Pfad) nicht finden|kann nicht gefunden werden, da er nicht vorhanden|Aucun fichier ou dossier de ce (?:type|nom)|Le (?:fichier|chemin d['’]accès) spécifié est introuvable|introuvable.{0,30}chemin d|No existe el (?:archivo|fichero) o (?:el )?directorio|El sistema no puede encontrar (?:el archivo especificado|la ruta especificada)|没有那个文件或目录|系统找不到指定的(?:文件|路径)|找不到路径|そのようなファイルやディレクトリはありません|指定された(?:ファイル|パス)が見つかりません|Arquivo ou diretório (?:não encontrado|inexistente)|File o directory non esistente|Нет такого файла или каталога|Не удается найти указанный файл|그런 파일이나 디렉터리가 없습니다|O sistema não pode encontrar)`), strict},
+	{"file-words", recovery.FileNotFound, []string{"no such file", "file not found", "enoent", "path not found", "file does not exist", "path does not exist", "directory does not exist", "directory not found", "cannot find the file"},
+		regexp.MustCompile(`(?i)\b(?:no such file|file not found|ENOENT|path not found|(?:file|path|directory) does not exist|directory not found|cannot find the file)\b`), loose},
+}

@@ -1,0 +1,171 @@
+package inspect
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+var (
+	tracebackHead = regexp.MustCompile(`Traceback \(most recent call last\):?`)
+	// exceptionLine is the last line of a Python traceback.
+	exceptionLine = regexp.MustCompile(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
+	exceptionName = regexp.MustCompile(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
+	subprocess    = regexp.MustCompile(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.exec`)
+)
+
+// traceback finds the exception at the end of the last Python traceback.
+func (v *view) traceback() finding {
+	at := -1
+	for i := len(v.lines) - 1; i >= 0; i-- {
+		if tracebackHead.MatchString(v.lines[i]) {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		return finding{}
+	}
+	first, last := -1, -1
+	for i := at + 1; i < len(v.lines); i++ {
+		line := v.lines[i]
+		if line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
+		m := exceptionLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if first < 0 && v.lines[i-1][0] == ' ' {
+			first = i
+		}
+		if exceptionName.MatchString(m[1]) {
+			last = i
+		}
+	}
+	end := first
+	if last >= 0 && (end < 0 || !exceptionName.MatchString(nameOf(v.lines[end]))) {
+		end = last
+	}
+	if end < 0 {
+		return finding{}
+	}
+	tail := len(v.lines) - 1 - end
+	switch {
+	case v.outcome == failed:
+	case v.outcome == succeeded && at == 0 && tail <= 2:
+		// behind a pipe that hides the exit code, or printed by a program that went on
+	case v.outcome == unknown && (at <= 1 || tail <= 3):
+	default:
+		return finding{}
+	}
+	line := v.lines[end]
+	if end+1 < len(v.lines) && len(line) < 200 && (strings.HasSuffix(line, ":") || !strings.Contains(line, ": ")) && v.lines[end+1][0] != '[' {
+		line += " " + strings.TrimSpace(v.lines[end+1])
+	}
+	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, rule: "python-exception", line: line}
+	if category, rule := exception(line, strings.Join(v.lines[at:end], "\n")); rule != "" {
+		f.category, f.rule, f.confidence = category, rule, certain
+		if rule == signatureRule {
+			f.confidence = doubtful
+		} else if v.outcome == unknown {
+			f.confidence = likely
+		}
+		if v.outcome == succeeded {
+			f.confidence = worded
+		}
+	}
+	return f
+}
+
+// signatureRule is a call with the wrong arguments somewhere in a program: its
+// author's fault as often as the call's.
+const signatureRule = "python-signature"
+
+func nameOf(line string) string {
+	name, _, _ := strings.Cut(line, ":")
+	return name
+}
+
+// exceptions are Python's exception classes that tell the kind by their name.
+var exceptions = []struct {
+	category recovery.Category
+	names    *regexp.Regexp
+}{
+	{recovery.ToolRateLimited, regexp.MustCompile(`(?:RateLimit\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
+	{recovery.PermissionDenied, regexp.MustCompile(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
+	{recovery.FileNotFound, regexp.MustCompile(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
+	{recovery.ToolTimeout, regexp.MustCompile(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut)$`)},
+	{recovery.NetworkError, regexp.MustCompile(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
+	{recovery.SyntaxError, regexp.MustCompile(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
+	{recovery.InvalidArguments, regexp.MustCompile(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
+}
+
+// errnos are the numbers in Python's "[Errno 13]" and Rust's "(os error 13)" on Linux and macOS.
+var errnos = map[string]recovery.Category{
+	"1": recovery.PermissionDenied, "2": recovery.FileNotFound, "13": recovery.PermissionDenied, "20": recovery.FileNotFound,
+	"28": recovery.DiskFull, "30": recovery.PermissionDenied, "122": recovery.DiskFull, "60": recovery.ToolTimeout, "110": recovery.ToolTimeout,
+	"61": recovery.NetworkError, "111": recovery.NetworkError, "104": recovery.NetworkError, "54": recovery.NetworkError, "101": recovery.NetworkError,
+	"113": recovery.NetworkError, "-2": recovery.NetworkError, "-3": recovery.NetworkError, "-5": recovery.NetworkError, "8": recovery.CategoryNone,
+}
+
+var (
+	errnoNumber = regexp.MustCompile(`\[Errno (-?\d+)\]`)
+	statusError = regexp.MustCompile(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
+	netPhrase   = regexp.MustCompile(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
+)
+
+// exception says what an exception means: by its status or error number, its
+// name, then by the rules on lines. frames are the traceback's lines above it.
+func exception(line, frames string) (recovery.Category, string) {
+	name, message, _ := strings.Cut(line, ": ")
+	if statusError.MatchString(name) {
+		if r := httpStatus(message); r != recovery.CategoryNone {
+			return r, "python-http-status"
+		}
+	}
+	if m := errnoNumber.FindStringSubmatch(line); m != nil && !strings.Contains(line, "Max retries") {
+		c, ok := errnos[m[1]]
+		if ok && c == recovery.FileNotFound && subprocess.MatchString(frames) {
+			return recovery.CommandNotFound, "python-subprocess"
+		}
+		if ok && c != recovery.CategoryNone {
+			return c, "python-errno"
+		}
+	}
+	for _, row := range exceptions {
+		if !row.names.MatchString(name) {
+			continue
+		}
+		c := row.category
+		switch {
+		case c == recovery.FileNotFound && subprocess.MatchString(frames):
+			return recovery.CommandNotFound, "python-subprocess"
+		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):
+			return recovery.ToolTimeout, "python-timed-out"
+		case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
+			return recovery.CategoryNone, "" // an answer of a server that was not JSON
+		}
+		return c, "python-exception-name"
+	}
+	if name == "TypeError" && callSignature.MatchString(message) {
+		return recovery.InvalidArguments, signatureRule
+	}
+	if netPhrase.MatchString(message) {
+		return recovery.NetworkError, "python-network-words"
+	}
+	if r := match(message, false); r != nil {
+		return r.category, r.name
+	}
+	if r := match(line, false); r != nil {
+		return r.category, r.name
+	}
+	return recovery.CategoryNone, ""
+}
+
+var (
+	callSignature = regexp.MustCompile(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
+	timedOut      = regexp.MustCompile(`(?i)\btimed out\b|\btimeout\b`)
+	netFrames     = regexp.MustCompile(`requests/|httpx/|urllib`)
+)

@@ -1,0 +1,150 @@
+package inspect
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// outcome is what the wrapper of a result says of the call.
+type outcome uint8
+
+const (
+	unknown outcome = iota
+	succeeded
+	failed
+)
+
+// Bounds of what is searched of a large result, in bytes.
+const (
+	headWindow = 4 << 10
+	tailWindow = 12 << 10
+	maxLayers  = 4 // wrappers inside wrappers
+)
+
+// view is a result without its wrappers.
+type view struct {
+	kind     kind
+	programs []string // that the call's command runs, nil if unknown
+	text     string   // what the program or tool printed, head and tail of it
+	lines    []string // of text, without blank ones
+	stderr   int      // index of the first line that is known to be an error stream's, -1 if none is
+
+	outcome    outcome
+	exit       int
+	hasExit    bool
+	structured bool    // the text is JSON: what its fields say is data
+	source     string  // what told the outcome: a rule's name
+	decided    finding // set when the wrapper itself names the failure
+}
+
+// open takes the wrappers of known agents off a result.
+func open(r recovery.ToolResult) view {
+	v := view{kind: kindOf(r.Tool), stderr: -1}
+	if command := commandOf(r.Arguments); command != "" && v.kind != kindCode {
+		v.programs = programs(command)
+	}
+	text := window(r.Content)
+	if whole := strings.TrimSpace(r.Content); len(whole) > len(text) && whole[0] == '{' {
+		text = whole // JSON is only readable as a whole
+	}
+	stderr := ""
+	for range maxLayers {
+		inner, errors, ok := v.unwrap(text)
+		if errors != "" {
+			stderr = errors
+		}
+		if !ok {
+			break
+		}
+		text = inner
+	}
+	v.structured = v.structured && len(text) > 1 && (text[0] == '{' || text[0] == '[')
+	v.text = clean(window(text))
+	v.lines = textLines(v.text)
+	if stderr = clean(window(stderr)); strings.TrimSpace(stderr) != "" {
+		v.stderr = len(v.lines)
+		v.lines = append(v.lines, textLines(stderr)...)
+		v.text += "\n" + stderr
+	}
+	return v
+}
+
+// window is the head and the tail of a large text.
+func window(s string) string {
+	if len(s) <= headWindow+tailWindow {
+		return s
+	}
+	head, tail := s[:headWindow], s[len(s)-tailWindow:]
+	if i := strings.LastIndexByte(head, '\n'); i >= 0 {
+		head = head[:i+1]
+	}
+	if i := strings.IndexByte(tail, '\n'); i >= 0 {
+		tail = tail[i+1:]
+	}
+	return head + "\n" + tail
+}
+
+// textLines is the lines that are not blank, without white space at their ends.
+func textLines(s string) []string {
+	var out []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
+			line = line[i+1:] // a progress bar that was overwritten
+		}
+		if line = strings.TrimRight(line, " \t\r"); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// clean removes terminal escapes.
+func clean(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
+	}
+	return terminal.ReplaceAllString(s, "")
+}
+
+// set records an outcome. The innermost wrapper knows best, but a failure
+// outside stays one.
+func (v *view) set(o outcome, source string) {
+	if v.outcome == failed && o == succeeded {
+		return
+	}
+	v.outcome, v.source = o, source
+}
+
+func (v *view) setExit(code int, source string) {
+	v.hasExit, v.exit = true, code
+	if code == 0 {
+		v.set(succeeded, source)
+	} else {
+		v.set(failed, source)
+	}
+}
+
+// bare reports an empty result.
+func (v *view) bare() bool { return len(v.lines) == 0 }
+
+func (v *view) lastLine() string {
+	if len(v.lines) == 0 {
+		return ""
+	}
+	return v.lines[len(v.lines)-1]
+}
+
+// noMatch reports whether the exit code 1 comes from a program for which it is an answer.
+func (v *view) noMatch() bool {
+	return len(v.programs) > 0 && noMatchers[v.programs[len(v.programs)-1]]
+}
+
+// data reports whether the text was read from somewhere, so that what it says
+// is no evidence.
+func (v *view) data() bool {
+	if v.outcome == failed {
+		return false
+	}
+	return v.structured || v.kind == kindReader || v.kind != kindCode && onlyReads(v.programs)
+}
