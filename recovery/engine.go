@@ -373,7 +373,7 @@ func (r *run) take(a Action, f *Failure) {
 		c.Edits = append(c.Edits, a.Edits...)
 	}
 	if a.Plain {
-		x.plain, c.Edits = true, nil
+		x.plain, c.Edits, x.Fitted = true, nil, nil
 		r.Knowledge.Forget(f.Target)
 	}
 	if a.Wait > 0 && !a.Resend {

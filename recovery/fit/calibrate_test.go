@@ -1,0 +1,132 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// feed gives a model samples of a law, some of them wrong.
+func feed(c *Calibration, model string, scale, call float64, n int, wrong float64) {
+	r := rand.New(rand.NewPCG(7, uint64(n)))
+	for range n {
+		w := weight{text: 30 + int(math.Exp(r.Float64()*7)), calls: r.IntN(3)}
+		report := scale*float64(w.text) + call*float64(w.calls) + 10*r.NormFloat64()
+		if r.Float64() < wrong {
+			report *= 0.4 + 2*r.Float64()
+		}
+		c.learn(model, w, int(report), false)
+	}
+}
+
+func TestCalibrationLearns(t *testing.T) {
+	for _, tt := range []struct{ scale, call, wrong, within float64 }{
+		{1, 0, 0, 0.02}, {1.25, 40, 0, 0.02}, {0.8, 5, 0, 0.035}, {1.25, 40, 0.15, 0.06}, {2, 100, 0.15, 0.06},
+	} {
+		c := NewCalibration(10)
+		feed(c, "m", tt.scale, tt.call, 60, tt.wrong)
+		k := c.curve("m")
+		if math.Abs(k.Scale/tt.scale-1) > tt.within || math.Abs(k.Call-tt.call) > 12 {
+			t.Errorf("learned %+v of %+v", k, tt)
+		}
+		if !c.Known("m") || c.Known("other") {
+			t.Error("what is known is wrong")
+		}
+		if n := c.Text("m", 10_000); math.Abs(float64(n)/10_000/tt.scale-1) > tt.within {
+			t.Errorf("10,000 tokens are %d", n)
+		}
+	}
+}
+
+func TestCalibrationStartsCarefully(t *testing.T) {
+	c := NewCalibration(10)
+	if n := c.Text("m", 500); n != 500 {
+		t.Errorf("500 tokens are %d", n)
+	}
+	c.learn("m", weight{text: 100}, 390, false)
+	if k := c.curve("m"); k.Scale > 2.2 || c.Known("m") {
+		t.Errorf("one sample made %+v", k)
+	}
+	// Nonsense is no sample.
+	before := c.curve("m")
+	for _, report := range []int{-500, 0, 10, 900_000} {
+		c.learn("m", weight{text: 1000}, report, false)
+	}
+	c.learn("m", weight{text: 3}, 9, false)
+	if c.curve("m") != before {
+		t.Errorf("nonsense made %+v", c.curve("m"))
+	}
+}
+
+// What a whole prompt says counts until differences are known.
+func TestWholePromptsGiveWay(t *testing.T) {
+	c := NewCalibration(10)
+	for range 6 {
+		c.learn("m", weight{text: 20_000}, 30_000, true)
+	}
+	if k := c.curve("m"); k.Scale < 1.4 || !c.Known("m") {
+		t.Errorf("whole prompts made %+v", k)
+	}
+	feed(c, "m", 1.1, 0, 10, 0)
+	if k := c.curve("m"); math.Abs(k.Scale-1.1) > 0.05 {
+		t.Errorf("differences made %+v", k)
+	}
+}
+
+func TestCalibrationIsBounded(t *testing.T) {
+	c := NewCalibration(3)
+	for i := range 10 {
+		feed(c, "busy", 1.2, 0, 1, 0)
+		feed(c, fmt.Sprint("model", i), 1.2, 0, 5, 0)
+	}
+	if len(c.models) != 3 || c.models["busy"] == nil || c.models["model9"] == nil {
+		t.Errorf("%d models", len(c.models))
+	}
+}
+
+func TestCalibrationIsShared(t *testing.T) {
+	c := NewCalibration(10)
+	feed(c, "a", 1.25, 40, 50, 0)
+	feed(c, "b", 0.8, 0, 50, 0)
+	feed(c, "new", 2, 0, 2, 0)
+	state, err := c.Export()
+	if err != nil || len(state) > 300 {
+		t.Fatalf("%s: %v", state, err)
+	}
+	if again, _ := c.Export(); string(again) != string(state) {
+		t.Error("the state is not written the same way twice")
+	}
+	d := NewCalibration(10)
+	feed(d, "b", 1.5, 0, 50, 0)
+	if err := d.Import(state); err != nil {
+		t.Fatal(err)
+	}
+	if d.curve("a") != c.curve("a") || !d.Known("a") || d.Known("new") {
+		t.Errorf("%+v, want %+v", d.curve("a"), c.curve("a"))
+	}
+	if k := d.curve("b"); math.Abs(k.Scale-1.5) > 0.05 {
+		t.Errorf("own samples gave way: %+v", k)
+	}
+	// What was imported bends with what is seen.
+	feed(d, "a", 1, 0, 48, 0)
+	if k := d.curve("a"); k.Scale > 1.1 {
+		t.Errorf("%+v after samples of 1", k)
+	}
+	e := NewCalibration(10)
+	for _, bad := range []string{"", "[]", `{"a":`, `{"a":{"scale":"x"}}`} {
+		if e.Import([]byte(bad)) == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if err := e.Import([]byte(`{"a":{"scale":99,"samples":9},"b":{"scale":1,"call":-4,"samples":9},"c":{"scale":1,"samples":0}}`)); err != nil || len(e.models) != 0 {
+		t.Errorf("impossible curves were taken: %v, %d", err, len(e.models))
+	}
+	if e.Import(make([]byte, maxImport+1)) == nil {
+		t.Error("a state of any size was taken")
+	}
+	small := NewCalibration(1)
+	if small.Import(state); len(small.models) != 1 {
+		t.Errorf("%d models of at most 1", len(small.models))
+	}
+}

@@ -1,0 +1,219 @@
+package fit
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Counts is the size of a prompt in tokens, uncalibrated.
+//
+// The text of OpenAI's models is exact, and so is a conversation of plain
+// messages with those of them that OpenAI's cookbook describes: then Exact is
+// set. Everything else is an approximation: how tools, calls, results, images
+// and schemas are written into the prompt is not public, and other providers
+// have other vocabularies. Calibration.Tokens corrects by what was reported.
+//
+// Source: https://github.com/openai/openai-cookbook,
+// examples/How_to_count_tokens_with_tiktoken.ipynb.
+type Counts struct {
+	Messages []int  // each message of the history with its overhead
+	Fixed    int    // tool definitions, answer schema, priming
+	Total    int    // the prompt; room for the answer is not in it, see Reserve
+	Exact    bool   // the upstream will report this very number
+	Encoding string // what the text was counted with
+
+	weights []weight
+	fixed   weight
+}
+
+// weight is the tokens of a part of a prompt, by what calibration tells apart.
+type weight struct {
+	text  int  // tokens of text, with the framing that belongs to it
+	media int  // tokens of images, sound and files
+	calls int  // tool calls: what a provider adds to each is learned
+	exact bool // text is the model's own, and nothing is approximate
+}
+
+func (w weight) total() int { return w.text + w.media }
+
+func (w weight) add(v weight) weight {
+	return weight{w.text + v.text, w.media + v.media, w.calls + v.calls, w.exact && v.exact}
+}
+
+// from is the weight of the messages from i on.
+func (c Counts) from(i int) weight {
+	w := weight{exact: true}
+	for _, m := range c.weights[min(i, len(c.weights)):] {
+		w = w.add(m)
+	}
+	return w
+}
+
+// whole is the weight of the prompt.
+func (c Counts) whole() weight { return c.from(0).add(c.fixed) }
+
+// Overheads of OpenAI's framing: <|start|>role<|message|>…<|end|>, and the
+// beginning of the answer (cookbook). Those of calls and results were measured
+// by the authors of github.com/hmarr/openai-chat-tokens.
+const (
+	messageTokens = 3
+	nameTokens    = 1
+	callTokens    = 3
+	resultTokens  = -2
+	primingTokens = 3
+)
+
+// scale is how the requests for one model are counted.
+type scale struct {
+	Vocabulary
+	vision vision
+	row    uint32 // of vision, which tells scales apart
+	framed bool   // the framing of plain messages is published
+	ids    bool   // call ids are part of the prompt
+	schema bool   // tools are shown to the model as JSON, not as TypeScript
+}
+
+// scale returns how a model's requests are counted.
+func (m *Meter) scale(model string) *scale {
+	name := bareModel(model)
+	s := &scale{Vocabulary: m.vocabulary(model)}
+	s.vision, s.row = visionOf(name)
+	s.schema = !s.Exact
+	s.ids = strings.Contains(name, "claude") || strings.Contains(name, "mistral")
+	for _, family := range []string{"gpt-3.5", "gpt-35", "gpt-4", "chatgpt-4o"} {
+		s.framed = s.framed || strings.HasPrefix(name, family)
+	}
+	return s
+}
+
+// signature tells scales of one encoding apart.
+func (s *scale) signature() uint32 {
+	n := s.row << 2
+	if s.ids {
+		n |= 1
+	}
+	if s.Exact {
+		n |= 2
+	}
+	return n
+}
+
+// message counts one message.
+func (s *scale) message(m transcript.Message) weight {
+	raw := m.Raw()
+	if m.Role == "" { // no message; the upstream will say so
+		return weight{text: s.Count(string(raw))}
+	}
+	w := weight{text: messageTokens + 1, exact: s.Exact} // the role is one token
+	switch m.Role {
+	case transcript.RoleSystem, transcript.RoleUser, transcript.RoleAssistant, transcript.RoleDeveloper:
+	case transcript.RoleTool:
+		w.exact = false
+	default:
+		w.text += s.Count(m.Role)
+		w.exact = false
+	}
+	if name, ok := m.Field("name"); ok {
+		if text, ok := transcript.Decode(name); ok {
+			w.text += nameTokens + s.Count(text)
+			if m.Role == transcript.RoleTool {
+				w.text += resultTokens
+			}
+		}
+	}
+	w = s.content(w, m)
+	for _, c := range m.ToolCalls() {
+		w.text += callTokens + s.Count(c.Name) + s.Count(c.Text())
+		if s.ids {
+			w.text += s.Count(c.ID)
+		}
+		w.calls++
+		w.exact = false
+	}
+	if s.ids && m.Role == transcript.RoleTool {
+		w.text += s.Count(m.ToolCallID())
+	}
+	return s.aside(w, raw)
+}
+
+// content adds what a message says.
+func (s *scale) content(w weight, m transcript.Message) weight {
+	at, ok := m.Content()
+	if !ok {
+		return w
+	}
+	if raw := m.Raw()[at.Start-m.Start : at.End-m.Start]; raw[0] == '[' {
+		gjson.ParseBytes(raw).ForEach(func(_, part gjson.Result) bool {
+			w = w.add(s.part(part, 0))
+			return true
+		})
+	} else if raw[0] == '"' {
+		w.text += s.Count(m.Text())
+	} else {
+		w.text += s.Count(string(raw))
+		w.exact = false
+	}
+	return w
+}
+
+// aside adds what a message has besides its content: reasoning that is passed
+// back, a refusal. Signatures and sealed reasoning are no text: what they stand
+// for is not known here and left to calibration.
+func (s *scale) aside(w weight, raw []byte) weight {
+	gjson.ParseBytes(raw).ForEach(func(name, v gjson.Result) bool {
+		if n := name.Str; v.Type != gjson.Null && (n == "refusal" || strings.HasPrefix(n, "reasoning") || strings.HasPrefix(n, "thinking")) {
+			w.text += s.prose(v, 0)
+			w.exact = false
+		}
+		return true
+	})
+	return w
+}
+
+// proseDepth bounds how deep blocks within blocks are followed.
+const proseDepth = 8
+
+// prose counts the readable strings of a reasoning block.
+func (s *scale) prose(v gjson.Result, depth int) (n int) {
+	switch {
+	case v.Type == gjson.String:
+		return s.Count(v.Str)
+	case !v.IsObject() && !v.IsArray() || depth > proseDepth:
+		return 0
+	}
+	object := v.IsObject()
+	v.ForEach(func(name, v gjson.Result) bool {
+		switch {
+		case !object, v.IsObject(), v.IsArray():
+			n += s.prose(v, depth+1)
+		case name.Str == "text", name.Str == "summary", name.Str == "thinking", name.Str == "content":
+			n += s.prose(v, depth+1)
+		}
+		return true
+	})
+	return n
+}
+
+// DefaultReserve is the room for an answer where the client sets no limit and
+// the window is large.
+const DefaultReserve = 4096
+
+// Reserve is the room that the answer needs, in tokens: the client's own limit,
+// else an eighth of the window, at most DefaultReserve. window is 0 where it is
+// not known. A limit above the window is cut to it.
+func Reserve(b *transcript.Body, window int) int {
+	n := DefaultReserve
+	if window > 0 {
+		n = min(n, window/8)
+	}
+	if _, limit, ok := b.OutputLimit(); ok && limit > 0 {
+		n = limit
+	}
+	if window > 0 {
+		n = min(n, window)
+	}
+	return n
+}

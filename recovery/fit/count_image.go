@@ -1,0 +1,230 @@
+package fit
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+)
+
+// vision is how a family of models turns a picture into tokens.
+//
+// Sources: https://platform.openai.com/docs/guides/images-vision (tiles, patches
+// and their budgets; multipliers of 1.2 as reported by usage, not documented),
+// https://docs.anthropic.com/en/docs/build-with-claude/vision,
+// https://ai.google.dev/gemini-api/docs/tokens.
+type vision struct {
+	prefix string // of the model's name; "" is every other model
+
+	// Tiles of 512 pixels after scaling to 2048 and 768 pixels.
+	base, tile int
+
+	// Patches: pixels a side; the most of them for each detail (0: no limit); the
+	// longest edge in pixels at detail high (0: any); tokens a patch.
+	side                 int
+	high, auto, original int
+	edge                 int
+	each                 float64
+
+	// flat is the price of any picture.
+	flat int
+}
+
+// visions are the rules; the first prefix that matches counts.
+var visions = []vision{
+	{prefix: "gpt-4o-mini", base: 2833, tile: 5667},
+	{prefix: "gpt-4.1-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
+	{prefix: "gpt-4.1-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
+	{prefix: "gpt-4", base: 85, tile: 170},
+	{prefix: "chatgpt-4o", base: 85, tile: 170},
+	{prefix: "o4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.72},
+	{prefix: "o1", base: 75, tile: 150},
+	{prefix: "o3", base: 75, tile: 150},
+	{prefix: "computer-use", base: 65, tile: 129},
+	{prefix: "gpt-5-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
+	{prefix: "gpt-5-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
+	{prefix: "gpt-5-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.1-codex", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.2", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.3", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.4-mini", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 1.62},
+	{prefix: "gpt-5.4-nano", side: 32, high: 1536, auto: 1536, original: 1536, edge: 2048, each: 2.46},
+	{prefix: "gpt-5.4", side: 32, high: 2500, auto: 2500, original: 10_000, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.5", side: 32, high: 2500, auto: 10_000, original: 10_000, edge: 2048, each: 1.2},
+	{prefix: "gpt-5.", side: 32, high: 2500, edge: 2048, each: 1.2},
+	{prefix: "gpt-5", base: 70, tile: 140},
+	{prefix: "gpt-", side: 32, high: 2500, edge: 2048, each: 1.2},
+	{prefix: "claude-3", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
+	{prefix: "claude-haiku-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
+	{prefix: "claude-sonnet-4", side: 28, high: 1568, auto: 1568, original: 1568, edge: 1568, each: 1},
+	{prefix: "claude", side: 28, high: 4784, auto: 4784, original: 4784, edge: 2576, each: 1},
+	{prefix: "gemini-1", flat: 258},
+	{prefix: "gemini-2", base: 0, tile: 258},
+	{prefix: "gemini", flat: 1120},
+	// Models that anyone may serve: patches as in Qwen-VL, whose budget is the largest.
+	{side: 28, high: 16_384, auto: 16_384, original: 16_384, each: 1},
+}
+
+// visionOf returns the rule for a model, by its name in lower case, and the
+// rule's number.
+func visionOf(name string) (vision, uint32) {
+	for i, v := range visions {
+		if strings.HasPrefix(name, v.prefix) {
+			return v, uint32(i)
+		}
+	}
+	return visions[len(visions)-1], uint32(len(visions) - 1)
+}
+
+// Sizes that are taken where a picture does not tell its own: one that was
+// scaled down for a model, and the largest that providers accept.
+const (
+	usualSide = 2048
+	hugeSide  = 16_384
+)
+
+// image is the price of a picture.
+func (v vision) image(m media) int {
+	w, h, ok := imageSize(decodeHead(m.data, imageHead))
+	if !ok {
+		w, h = usualSide, usualSide
+	}
+	return v.price(w, h, m.detail)
+}
+
+// most is the highest price that a picture can have.
+func (v vision) most(m media) int {
+	w, h, ok := imageSize(decodeHead(m.data, imageHead))
+	switch {
+	case ok:
+	case v.base > 0:
+		w, h = 2048, 768 // the shape with the most tiles
+	case v.side > 0 && min(v.high, v.auto, v.original) > 0:
+		return int(math.Ceil(float64(max(v.high, v.auto, v.original)) * v.each))
+	default:
+		w, h = hugeSide, hugeSide
+	}
+	return max(v.price(w, h, ""), v.price(w, h, "high"), v.price(w, h, "original"), v.price(w, h, "low"))
+}
+
+// price is the price of a picture of w × h pixels.
+func (v vision) price(w, h int, detail string) int {
+	x, y := float64(max(w, 1)), float64(max(h, 1))
+	switch {
+	case v.flat > 0:
+		return v.flat
+	case v.tile > 0 && v.base == 0: // tiles of 768 pixels, small pictures are one
+		if x <= 384 && y <= 384 {
+			return v.tile
+		}
+		return int(min(math.Ceil(x/768)*math.Ceil(y/768), 64)) * v.tile
+	case v.tile > 0:
+		if detail == "low" {
+			return v.base
+		}
+		if longest := max(x, y); longest > 2048 {
+			x, y = x*2048/longest, y*2048/longest
+		}
+		if shortest := min(x, y); shortest > 768 {
+			x, y = x*768/shortest, y*768/shortest
+		}
+		return v.base + v.tile*int(math.Ceil(x/512)*math.Ceil(y/512))
+	}
+	budget, edge := v.auto, 0
+	switch detail {
+	case "low":
+		budget, edge = 256, 512
+	case "high":
+		budget = v.high
+	case "original":
+		budget = v.original
+	}
+	if edge == 0 && budget == v.high {
+		edge = v.edge
+	}
+	return int(math.Ceil(float64(v.patches(x, y, budget, edge)) * v.each))
+}
+
+// patches is the number of patches that cover a picture after it was scaled
+// into the budget, as documented.
+func (v vision) patches(x, y float64, budget, edge int) int {
+	side := float64(v.side)
+	if longest := max(x, y); edge > 0 && longest > float64(edge) {
+		x, y = math.Floor(x*float64(edge)/longest), math.Floor(y*float64(edge)/longest)
+		x, y = max(x, 1), max(y, 1)
+	}
+	n := math.Ceil(x/side) * math.Ceil(y/side)
+	if budget == 0 || n <= float64(budget) {
+		return int(min(n, 1<<24))
+	}
+	shrink := math.Sqrt(side * side * float64(budget) / (x * y))
+	fx, fy := x*shrink/side, y*shrink/side
+	if fit := min(math.Floor(fx)/fx, math.Floor(fy)/fy); fit > 0 {
+		shrink *= fit
+	}
+	n = math.Ceil(math.Floor(x*shrink)/side) * math.Ceil(math.Floor(y*shrink)/side)
+	return int(max(1, min(n, float64(budget))))
+}
+
+// imageHead is how many bytes of a picture are looked at for its size: JPEG
+// has it behind whatever a camera wrote about the picture.
+const imageHead = 256 << 10
+
+// imageSize reads width and height in pixels from the beginning of a PNG, JPEG,
+// GIF or WebP. It never reads beyond head.
+func imageSize(head []byte) (w, h int, ok bool) {
+	be, le := binary.BigEndian, binary.LittleEndian
+	switch {
+	case len(head) >= 24 && string(head[:8]) == "\x89PNG\r\n\x1a\n" && string(head[12:16]) == "IHDR":
+		w, h = int(be.Uint32(head[16:])), int(be.Uint32(head[20:]))
+	case len(head) >= 10 && (string(head[:6]) == "GIF87a" || string(head[:6]) == "GIF89a"):
+		w, h = int(le.Uint16(head[6:])), int(le.Uint16(head[8:]))
+	case len(head) >= 30 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
+		w, h = webpSize(head)
+	case len(head) >= 4 && head[0] == 0xff && head[1] == 0xd8:
+		w, h = jpegSize(head)
+	}
+	const most = 1 << 20
+	return w, h, w > 0 && h > 0 && w <= most && h <= most
+}
+
+// webpSize reads the three kinds of WebP (RFC 9649).
+func webpSize(head []byte) (w, h int) {
+	le := binary.LittleEndian
+	switch string(head[12:16]) {
+	case "VP8 ":
+		if head[23] == 0x9d && head[24] == 0x01 && head[25] == 0x2a {
+			return int(le.Uint16(head[26:]) & 0x3fff), int(le.Uint16(head[28:]) & 0x3fff)
+		}
+	case "VP8L":
+		if head[20] == 0x2f {
+			n := le.Uint32(head[21:])
+			return int(n&0x3fff) + 1, int(n>>14&0x3fff) + 1
+		}
+	case "VP8X":
+		return (int(head[24]) | int(head[25])<<8 | int(head[26])<<16) + 1, (int(head[27]) | int(head[28])<<8 | int(head[29])<<16) + 1
+	}
+	return 0, 0
+}
+
+// jpegSize walks the segments up to the frame's header (ITU-T T.81, B.2).
+func jpegSize(head []byte) (w, h int) {
+	for i := 2; i+9 <= len(head); {
+		if head[i] != 0xff {
+			return 0, 0
+		}
+		switch kind := head[i+1]; {
+		case kind == 0xff: // filling
+			i++
+			continue
+		case kind == 0x01 || kind >= 0xd0 && kind <= 0xd8: // markers without a segment
+			i += 2
+			continue
+		case kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc:
+			return int(binary.BigEndian.Uint16(head[i+7:])), int(binary.BigEndian.Uint16(head[i+5:]))
+		case kind == 0xd9 || kind == 0xda: // the picture itself, or its end
+			return 0, 0
+		}
+		i += 2 + max(2, int(binary.BigEndian.Uint16(head[i+2:])))
+	}
+	return 0, 0
+}

@@ -1,0 +1,203 @@
+package fit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// definitions are the parts of a request that describe what the model may
+// answer with.
+type definitions struct {
+	tools  []transcript.Tool // with function definitions of the older kind
+	schema []byte            // of the answer; nil if it has none
+}
+
+// fixedParts finds them. The answer's schema is known by its shape, an object
+// whose type names the member that holds it, as every format writes it.
+func fixedParts(b *transcript.Body) (d definitions) {
+	d.tools = b.Tools()
+	structured := b.ResponseFormat()
+	b.Fields(func(name string, raw []byte) bool {
+		switch {
+		case name == "functions" && raw[0] == '[':
+			d.tools = append(slices.Clip(d.tools), functions(raw)...)
+		case structured && raw[0] == '{' && d.schema == nil:
+			v := gjson.ParseBytes(raw)
+			if v.Get("type").Str == "json_schema" {
+				d.schema = raw
+			}
+		}
+		return true
+	})
+	return d
+}
+
+// functions reads definitions of the older kind.
+func functions(raw []byte) (list []transcript.Tool) {
+	gjson.ParseBytes(raw).ForEach(func(_, f gjson.Result) bool {
+		list = append(list, transcript.Tool{Name: f.Get("name").String(), Description: f.Get("description").String(),
+			Parameters: []byte(f.Get("parameters").Raw), Raw: []byte(f.Raw)})
+		return true
+	})
+	return list
+}
+
+// Overheads of definitions, measured by the authors of
+// github.com/hmarr/openai-chat-tokens for functions, approximate for schemas.
+const (
+	toolsHead    = "namespace functions {\n\n"
+	toolsTail    = "} // namespace functions"
+	toolsTokens  = 9
+	systemTokens = -4 // tools go into the system message that is there
+	schemaFrame  = 16
+)
+
+// toolFrame is what comes around the definitions of tools.
+func (s *scale) toolFrame(b *transcript.Body) int {
+	n := toolsTokens + s.Count(toolsHead) + s.Count(toolsTail)
+	for _, m := range b.Messages() {
+		if m.Role == transcript.RoleSystem || m.Role == transcript.RoleDeveloper {
+			// They follow its text, which gets a line break.
+			text := m.Text()
+			text = text[max(0, len(text)-32):]
+			return n + systemTokens + s.Count(text+"\n") - s.Count(text)
+		}
+	}
+	return n
+}
+
+// tool counts one definition. OpenAI's models see it as a TypeScript type,
+// which is known from what they repeat of it; for all others the JSON is
+// counted, as the templates of open models have it.
+func (s *scale) tool(t transcript.Tool) int {
+	if s.schema || t.Name == "" {
+		return s.Count(string(t.Raw))
+	}
+	var b strings.Builder
+	writeComment(&b, 0, t.Description)
+	b.WriteString("type ")
+	b.WriteString(t.Name)
+	p := gjson.ParseBytes(t.Parameters)
+	if properties := p.Get("properties"); properties.IsObject() && properties.Get("@keys.0").Exists() {
+		b.WriteString(" = (_: {\n")
+		writeProperties(&b, p, 0)
+		b.WriteString("}) => any;\n\n")
+	} else {
+		b.WriteString(" = () => any;\n\n")
+	}
+	return s.Count(b.String())
+}
+
+// schemaDepth bounds the nesting of a schema that is written out.
+const schemaDepth = 24
+
+func writeComment(b *strings.Builder, indent int, text string) {
+	if text != "" {
+		writeSpaces(b, indent)
+		b.WriteString("// ")
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+}
+
+func writeSpaces(b *strings.Builder, n int) {
+	for range n {
+		b.WriteByte(' ')
+	}
+}
+
+// writeProperties writes the members of an object type, one a line.
+func writeProperties(b *strings.Builder, object gjson.Result, depth int) {
+	required := map[string]bool{}
+	object.Get("required").ForEach(func(_, name gjson.Result) bool {
+		required[name.String()] = true
+		return true
+	})
+	object.Get("properties").ForEach(func(name, p gjson.Result) bool {
+		writeComment(b, depth, p.Get("description").String())
+		writeSpaces(b, depth)
+		b.WriteString(name.String())
+		if !required[name.String()] {
+			b.WriteByte('?')
+		}
+		b.WriteString(": ")
+		writeType(b, p, depth)
+		b.WriteByte(',')
+		if v := p.Get("default"); v.Exists() {
+			b.WriteString(" // default: ")
+			b.WriteString(v.Raw)
+		}
+		b.WriteByte('\n')
+		return true
+	})
+}
+
+// writeType writes a schema as a type.
+func writeType(b *strings.Builder, p gjson.Result, depth int) {
+	if depth > schemaDepth || !p.IsObject() {
+		b.WriteString("any")
+		return
+	}
+	for _, union := range []string{"anyOf", "oneOf"} {
+		if list := p.Get(union); list.IsArray() {
+			writeUnion(b, list, func(v gjson.Result) { writeType(b, v, depth+1) })
+			return
+		}
+	}
+	if list := p.Get("enum"); list.IsArray() {
+		writeUnion(b, list, func(v gjson.Result) { b.WriteString(v.Raw) })
+		return
+	}
+	if kinds := p.Get("type"); kinds.IsArray() {
+		// Each kind once: what lies below must not be written again and again.
+		seen := map[string]bool{}
+		writeUnion(b, kinds, func(v gjson.Result) {
+			if kind := v.String(); !seen[kind] {
+				seen[kind] = true
+				writeKind(b, p, kind, depth)
+			}
+		})
+		return
+	}
+	writeKind(b, p, p.Get("type").String(), depth)
+}
+
+func writeUnion(b *strings.Builder, list gjson.Result, write func(gjson.Result)) {
+	first := true
+	list.ForEach(func(_, v gjson.Result) bool {
+		if !first {
+			b.WriteString(" | ")
+		}
+		first = false
+		write(v)
+		return true
+	})
+}
+
+// writeKind writes a schema of one type.
+func writeKind(b *strings.Builder, p gjson.Result, kind string, depth int) {
+	switch kind {
+	case "integer":
+		b.WriteString("number")
+	case "string", "number", "boolean", "null":
+		b.WriteString(kind)
+	case "array":
+		if items := p.Get("items"); items.Exists() {
+			writeType(b, items, depth+1)
+			b.WriteString("[]")
+		} else {
+			b.WriteString("any[]")
+		}
+	case "object":
+		b.WriteString("{\n")
+		writeProperties(b, p, depth+2)
+		writeSpaces(b, depth)
+		b.WriteByte('}')
+	default:
+		b.WriteString("any")
+	}
+}

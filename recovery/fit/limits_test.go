@@ -1,0 +1,86 @@
+package fit
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func failure(class recovery.Class, facts recovery.Facts, change func(*recovery.Failure)) *recovery.Failure {
+	f := &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: class}, Signal: recovery.Signal{Phase: recovery.PhaseStatus, Status: 400}, Facts: facts}}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func TestLimitFrom(t *testing.T) {
+	stream := func(body string) func(*recovery.Failure) {
+		return func(f *recovery.Failure) {
+			f.Signal.Stream, f.Signal.Phase, f.Body = true, recovery.PhaseStream, []byte(body)
+		}
+	}
+	limit := recovery.Facts{LimitTokens: 128_000, RequestedTokens: 202_868}
+	tests := map[string]struct {
+		f    *recovery.Failure
+		want int
+	}{
+		"stated":                   {failure(recovery.ContextLengthExceeded, limit, nil), 128_000},
+		"limit alone":              {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 8192}, nil), 8192},
+		"input and output exceed":  {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 4096, InputTokens: 3000, RequestedOutput: 2000}, nil), 4096},
+		"input that needs room":    {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 202_750, InputTokens: 182_387}, nil), 202_750},
+		"event of a stream":        {failure(recovery.ContextLengthExceeded, limit, stream(`{"error":{}}`)), 128_000},
+		"cut event":                {failure(recovery.ContextLengthExceeded, limit, stream(`{"error":{"message":"maximum context len`)), 0},
+		"after reasoning":          {failure(recovery.ContextLengthExceeded, limit, func(f *recovery.Failure) { f.Released = recovery.ReleasedReasoning }), 0},
+		"after text in a stream":   {failure(recovery.ContextLengthExceeded, limit, func(f *recovery.Failure) { stream(`{}`)(f); f.Released = recovery.ReleasedText }), 0},
+		"stream that broke":        {failure(recovery.ContextLengthExceeded, limit, func(f *recovery.Failure) { stream(`{}`)(f); f.Err = errors.New("reset") }), 0},
+		"stalled":                  {failure(recovery.ContextLengthExceeded, limit, func(f *recovery.Failure) { f.Stalled = true }), 0},
+		"the client's side":        {failure(recovery.ContextLengthExceeded, limit, func(f *recovery.Failure) { f.Client = true }), 0},
+		"tokens per minute":        {failure(recovery.RateLimit, recovery.Facts{LimitTokens: 30_000, RequestedTokens: 61_337}, nil), 0},
+		"output":                   {failure(recovery.MaxOutputExceeded, recovery.Facts{LimitTokens: 8192}, nil), 0},
+		"no limit stated":          {failure(recovery.ContextLengthExceeded, recovery.Facts{RequestedTokens: 9000}, nil), 0},
+		"too small":                {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 255}, nil), 0},
+		"smallest":                 {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 256}, nil), 256},
+		"largest":                  {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 20_000_000}, nil), 20_000_000},
+		"too large":                {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 20_000_001}, nil), 0},
+		"what was asked for fits":  {failure(recovery.ContextLengthExceeded, recovery.Facts{LimitTokens: 200_000, RequestedTokens: 5000}, nil), 0},
+		"not classified":           {&recovery.Failure{Diagnosis: recovery.Diagnosis{Facts: limit}}, 0},
+		"no failure":               {nil, 0},
+		"bytes of a large payload": {failure(recovery.PayloadTooLarge, recovery.Facts{LimitTokens: 100_000}, nil), 0},
+	}
+	for name, tt := range tests {
+		if got, ok := LimitFrom(tt.f); got != tt.want || ok != (tt.want > 0) {
+			t.Errorf("%s: %d, %v, want %d", name, got, ok, tt.want)
+		}
+	}
+}
+
+func TestLimitExpires(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		limit Limit
+		want  bool
+	}{
+		{Limit{Tokens: 5}, true}, {Limit{Tokens: 5, Until: now.Add(1)}, true}, {Limit{Tokens: 5, Until: now}, false}, {Limit{}, false}, {Limit{Until: now.Add(1)}, false},
+	} {
+		if got := tt.limit.Valid(now); got != tt.want {
+			t.Errorf("%+v: %v", tt.limit, got)
+		}
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	for _, tt := range []struct {
+		count, reported  int
+		calibrated, want bool
+	}{
+		{10_000, 5999, true, true}, {10_000, 6001, true, false}, {10_000, 3999, false, true}, {10_000, 4001, false, false},
+		{2000, 100, true, false}, {2001, 100, true, true}, {10_000, 0, true, false}, {10_000, 50_000, true, false}, {30_000, 4096, false, true},
+	} {
+		if got := Truncated(tt.count, tt.reported, tt.calibrated); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package fit
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/tokenizer"
+)
+
+// Counter counts the tokens of a text. It is safe for concurrent use.
+type Counter interface {
+	Count(text string) int
+}
+
+// Vocabulary is what counts the text of a model.
+type Vocabulary struct {
+	Counter
+	Name  string // of the encoding
+	Exact bool   // it is the model's own; otherwise a stand-in whose counts need calibration
+}
+
+// Vocabularies returns the vocabulary of a model by the model's name. It never
+// fails: a model that it does not know gets a stand-in. Safe for concurrent use.
+type Vocabularies func(model string) Vocabulary
+
+// Offline returns the vocabularies that the program carries: OpenAI's. A model
+// of anyone else gets o200k_base as a stand-in.
+func Offline() Vocabularies {
+	return func(model string) Vocabulary {
+		e, exact := tokenizer.ForModel(model)
+		return Vocabulary{Counter: e, Name: e.Name(), Exact: exact}
+	}
+}
+
+// bareModel is a model's name in lower case, without a router's prefix and the
+// mark of a fine-tune: "openai/gpt-4o" and "ft:gpt-4o:org::id" begin with gpt-4o.
+func bareModel(model string) string {
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return strings.TrimPrefix(model, "ft:")
+}
+
+// MeterConfig bounds a Meter's memory.
+type MeterConfig struct {
+	Entries int // counts that are remembered, about 150 bytes each; 1<<16 when not positive
+	Models  int // models that are calibrated; 256 when not positive
+}
+
+// Meter counts the tokens of requests. What it counted it remembers by content,
+// so that of the next request of a session, which carries the whole history
+// again, only the new messages are tokenised. It also learns how each model's
+// reports differ from its counts (see Observe). Safe for concurrent use.
+type Meter struct {
+	vocabulary  Vocabularies
+	cache       *counted
+	calibration *Calibration
+	seed        maphash.Seed
+}
+
+// NewMeter makes a meter that counts with these vocabularies.
+func NewMeter(v Vocabularies, cfg MeterConfig) *Meter {
+	if cfg.Entries <= 0 {
+		cfg.Entries = 1 << 16
+	}
+	if cfg.Models <= 0 {
+		cfg.Models = 256
+	}
+	return &Meter{vocabulary: v, cache: newCounted(cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
+}
+
+// Calibration is what the meter has learned of models.
+func (m *Meter) Calibration() *Calibration { return m.calibration }
+
+// Text is the tokens of a text alone, uncalibrated: without a message's framing.
+func (m *Meter) Text(model, s string) int {
+	v := m.vocabulary(model)
+	if len(s) < 256 {
+		return v.Count(s) // faster than to look it up
+	}
+	k := countKey{hash: maphash.String(m.seed, s), size: len(s), kind: kindText, encoding: v.Name}
+	return m.remember(k, func() weight { return weight{text: v.Count(s), exact: v.Exact} }).text
+}
+
+// Measure counts the prompt that a body makes for a model, uncalibrated. The
+// model is the one that is asked, which may differ from the one in the body.
+func (m *Meter) Measure(b *transcript.Body, model string) Counts {
+	s := m.scale(model)
+	messages := b.Messages()
+	c := Counts{Messages: make([]int, len(messages)), Exact: s.Exact && s.framed, Encoding: s.Name, weights: make([]weight, len(messages))}
+	for i, msg := range messages {
+		raw := msg.Raw()
+		k := m.key(s, kindMessage, raw)
+		w := m.remember(k, func() weight { return s.message(msg) })
+		c.weights[i], c.Messages[i] = w, w.total()
+		c.Exact = c.Exact && w.exact
+		c.Total += w.total()
+	}
+	fixed := m.fixed(s, b)
+	c.fixed, c.Fixed = fixed, fixed.total()
+	c.Exact = c.Exact && fixed.exact
+	c.Total += c.Fixed
+	return c
+}
+
+// fixed counts what is not in the history: the priming of the answer, tools,
+// and the schema of the answer.
+func (m *Meter) fixed(s *scale, b *transcript.Body) weight {
+	w := weight{text: primingTokens, exact: true}
+	d := fixedParts(b)
+	for _, t := range d.tools {
+		w.text += m.remember(m.key(s, kindTool, t.Raw), func() weight { return weight{text: s.tool(t)} }).text
+	}
+	if len(d.tools) > 0 {
+		w.text += s.toolFrame(b)
+	}
+	if d.schema != nil {
+		w.text += schemaFrame + m.remember(m.key(s, kindSchema, d.schema), func() weight { return weight{text: s.Count(string(d.schema))} }).text
+	}
+	w.exact = len(d.tools) == 0 && d.schema == nil
+	return w
+}
+
+// key is the key of a part of a request, counted for a scale.
+func (m *Meter) key(s *scale, kind countKind, raw []byte) countKey {
+	return countKey{hash: maphash.Bytes(m.seed, raw), size: len(raw), kind: kind, encoding: s.Name, scale: s.signature()}
+}
+
+// remember returns what is known under a key, else counts and keeps it.
+func (m *Meter) remember(k countKey, count func() weight) weight {
+	if w, ok := m.cache.get(k); ok {
+		return w
+	}
+	w := count()
+	m.cache.put(k, w)
+	return w
+}
+
+// fingerprint mixes raw into a hash that is the same in every process. It is
+// no defence against collisions that someone makes on purpose: what it guards
+// is the count of the maker's own session.
+func fingerprint(h uint64, raw []byte) uint64 {
+	const a, b = 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93
+	h = fold(h^uint64(len(raw)), a)
+	for ; len(raw) >= 8; raw = raw[8:] {
+		h = fold(h^binary.LittleEndian.Uint64(raw), b)
+	}
+	if len(raw) > 0 {
+		var last [8]byte
+		copy(last[:], raw)
+		h = fold(h^binary.LittleEndian.Uint64(last[:]), a)
+	}
+	return h
+}
