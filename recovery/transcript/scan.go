@@ -1,10 +1,6 @@
 package transcript
 
-import (
-	"encoding/binary"
-	"fmt"
-	"math/bits"
-)
+import "fmt"
 
 // DefaultDepth is the nesting that is allowed when Limits names none. Real
 // requests stay below 20; some JSON libraries die of 10,000.
@@ -199,85 +195,6 @@ close:
 	}
 	object = stack[(open-1)>>6]>>((open-1)&63)&1 == 1
 	goto after
-}
-
-// Masks for eight bytes at once. A byte is special inside a string if it is
-// below 0x20, a quote or a backslash. The quote (0x22) becomes 0x20 when 0x02 is
-// flipped, and nothing else becomes less than 0x21 that was not below 0x20
-// before, so one comparison covers both. Borrows can mark a byte falsely only
-// above one that is marked rightly: the lowest mark is exact.
-const (
-	each01 = 0x0101010101010101
-	each02 = 0x0202020202020202
-	each21 = 0x2121212121212121
-	each5c = 0x5c5c5c5c5c5c5c5c
-	each80 = 0x8080808080808080
-)
-
-// str scans the rest of a string after its opening quote at i-1.
-func (s *scanner) str(i int) int {
-	d := s.data
-	for {
-		// Four words at once while nothing is special, then one by one.
-		for i+32 <= len(d) {
-			b := d[i : i+32 : i+32]
-			w0 := binary.LittleEndian.Uint64(b)
-			w1 := binary.LittleEndian.Uint64(b[8:])
-			w2 := binary.LittleEndian.Uint64(b[16:])
-			w3 := binary.LittleEndian.Uint64(b[24:])
-			m := (((w0^each02)-each21)|((w0^each5c)-each01))&^w0 | (((w1^each02)-each21)|((w1^each5c)-each01))&^w1 |
-				(((w2^each02)-each21)|((w2^each5c)-each01))&^w2 | (((w3^each02)-each21)|((w3^each5c)-each01))&^w3
-			if m&each80 != 0 {
-				break
-			}
-			i += 32
-		}
-		for i+8 <= len(d) {
-			w := binary.LittleEndian.Uint64(d[i:])
-			m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80
-			if m != 0 {
-				i += bits.TrailingZeros64(m) >> 3
-				goto special
-			}
-			i += 8
-		}
-		for i < len(d) && d[i] >= 0x20 && d[i] != '"' && d[i] != '\\' {
-			i++
-		}
-	special:
-		if i >= len(d) {
-			return s.cut("a string")
-		}
-		switch c := d[i]; {
-		case c == '"':
-			return i + 1
-		case c < 0x20:
-			return s.fail(CodeInvalidJSON, i, "invalid JSON: control character 0x%02x at byte %d inside a string must be escaped", c, i)
-		}
-		if i+1 >= len(d) {
-			return s.cut("a string")
-		}
-		switch d[i+1] {
-		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-			i += 2
-		case 'u':
-			for k := i + 2; k < i+6; k++ {
-				if k >= len(d) {
-					return s.cut("a string")
-				}
-				if !isHex(d[k]) {
-					return s.unexpected(k, "a hexadecimal digit")
-				}
-			}
-			i += 6
-		default:
-			return s.fail(CodeInvalidJSON, i+1, "invalid JSON: a backslash before %s at byte %d inside a string", quoteByte(d[i+1]), i+1)
-		}
-	}
-}
-
-func isHex(c byte) bool {
-	return c-'0' < 10 || (c|0x20)-'a' < 6
 }
 
 // scalar scans a number, true, false or null.
