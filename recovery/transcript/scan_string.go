@@ -29,6 +29,14 @@ const (
 // bytes, and each jump would be a wrong guess of the processor's.
 func (s *scanner) str(i int) int {
 	d := s.data
+	if i+8 <= len(d) { // names are short
+		w := binary.LittleEndian.Uint64(d[i:])
+		if m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80; m != 0 {
+			if end := i + bits.TrailingZeros64(m)>>3; d[end] == '"' {
+				return end + 1
+			}
+		}
+	}
 	var escaped, carry uint64 // carry marks the byte at i if there is a backslash before it
 	for i+32 <= len(d) {
 		b := d[i : i+32 : i+32]

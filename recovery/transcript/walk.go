@@ -139,6 +139,10 @@ func text(raw []byte) string {
 	return string(appendDecoded(nil, raw))
 }
 
+// Text is the decoded value of a string that is known to be valid, or "" for
+// any other value.
+func Text(raw []byte) string { return text(raw) }
+
 // stringField is text of a member.
 func stringField(object []byte, name string) string {
 	raw, _ := member(object, name)

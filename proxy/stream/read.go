@@ -1,0 +1,245 @@
+package stream
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// read validates an answer or chunk and says what it means, in one pass.
+// message is the name of a choice's content.
+func read(data []byte, message string) Delta {
+	var d Delta
+	var doc transcript.Document
+	sawChoices, sawDetail, failed := false, false, false
+	top, ok := doc.Open(data, maxDepth)
+	for ok && top.Next() {
+		switch string(top.Name()) {
+		case "id":
+			if v := top.Value(); !empty(v) { // as in the content filter's results, which may come first
+				d.ID.ID = string(v)
+			}
+		case "created":
+			if v := top.Value(); !empty(v) {
+				d.ID.Created = string(v)
+			}
+		case "choices":
+			sawChoices = d.choices(&top, message)
+		case "usage":
+			if c, ok := top.Enter(); ok {
+				u := usage(&c)
+				if isObject(top.Leave(c)) {
+					d.HasUsage, d.Usage = true, u
+				}
+			}
+		case "error":
+			v := top.Value()
+			failed = failed || !empty(v)
+		case "object", "type":
+			v := top.Value()
+			failed = failed || is(v, "error")
+		case "detail":
+			sawDetail = ok
+		}
+	}
+	if ok && !doc.End(top) || !doc.Valid() {
+		return Delta{Kind: KindMalformed}
+	}
+	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
+		d.Kind = KindError
+	}
+	if !sawChoices && message == "message" && d.Kind == KindNothing && !d.HasUsage && sawDetail {
+		d.Kind = KindError
+	}
+	return d
+}
+
+// choices adds all choices, and reports whether they are an array.
+func (d *Delta) choices(top *transcript.Cursor, message string) bool {
+	list, ok := top.Enter()
+	if !ok {
+		return false
+	}
+	for list.Next() {
+		d.Choices++
+		if c, ok := list.Enter(); ok {
+			d.choice(&c, message)
+			list.Leave(c)
+		}
+	}
+	all := top.Leave(list)
+	return len(all) > 0 && all[0] == '['
+}
+
+// choice adds one choice.
+func (d *Delta) choice(c *transcript.Cursor, message string) {
+	for c.Next() {
+		switch string(c.Name()) {
+		case "index":
+			d.Several = d.Several || !isZero(c.Value())
+		case "logprobs":
+			d.Several = !isNull(c.Value()) || d.Several
+		case "finish_reason":
+			switch v := c.Value(); {
+			case !isString(v) || empty(v):
+			case is(v, "error"):
+				d.raise(KindError)
+			default:
+				d.Finishes++
+				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
+			}
+		case message:
+			fields, ok := c.Enter()
+			if !ok {
+				d.field("", c.Value())
+				break
+			}
+			for fields.Next() {
+				d.field(string(fields.Name()), fields.Value())
+			}
+			c.Leave(fields)
+		case "text": // legacy completions
+			if v := c.Value(); isString(v) && !empty(v) {
+				d.raise(KindText)
+				d.Text += transcript.Text(v)
+			}
+		}
+	}
+}
+
+// field adds one field of a delta or message: any that is not empty, but the
+// role, is meaningful.
+func (d *Delta) field(name string, v []byte) {
+	if empty(v) {
+		return
+	}
+	switch name {
+	case "role", "annotations", "reasoning_id", "id":
+	case "content":
+		if isString(v) {
+			d.raise(KindText)
+			d.Text += transcript.Text(v)
+		} else {
+			d.raise(KindCall) // parts: passed on, never repeated
+		}
+	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
+		if isObject(v) || v[0] == '[' {
+			d.raise(KindCall)
+		} else {
+			d.raise(KindReasoning)
+		}
+	case "reasoning_details", "thinking_blocks":
+		if signed(gjson.ParseBytes(v)) {
+			d.raise(KindCall)
+		} else {
+			d.raise(KindReasoning)
+		}
+	default:
+		d.raise(KindCall)
+	}
+}
+
+func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }
+
+// The following look at valid JSON values, or at nothing.
+
+func isNull(v []byte) bool   { return len(v) > 0 && v[0] == 'n' }
+func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }
+func isObject(v []byte) bool { return len(v) > 0 && v[0] == '{' }
+
+// is reports whether a value is that string.
+func is(v []byte, s string) bool {
+	return isString(v) && (string(v[1:len(v)-1]) == s || bytes.IndexByte(v, '\\') > 0 && transcript.Text(v) == s)
+}
+
+// isZero reports whether a value is no number but 0.
+func isZero(v []byte) bool {
+	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') || string(v) == "0" {
+		return true
+	}
+	n, _ := strconv.ParseFloat(string(v), 64)
+	return n == 0
+}
+
+// empty reports whether a value says nothing: null, false, "", {} or [].
+func empty(v []byte) bool {
+	switch {
+	case len(v) == 0:
+		return true
+	case v[0] == 'n', v[0] == 'f':
+		return true
+	case v[0] == '"':
+		return len(v) == 2
+	case v[0] == '{', v[0] == '[':
+		next := bytes.TrimLeft(v[1:], " \t\r\n")[0]
+		return next == '}' || next == ']'
+	}
+	return false
+}
+
+// signed reports whether reasoning carries a signature or is encrypted: a
+// provider accepts it back only as it was, so it cannot be replaced.
+func signed(v gjson.Result) bool {
+	found := false
+	v.ForEach(func(_, item gjson.Result) bool {
+		if s := item.Get("signature"); s.Type == gjson.String && s.Str != "" {
+			found = true
+		}
+		if s := item.Get("data"); s.Type == gjson.String && s.Str != "" {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// usage reads token counts in OpenAI's names and the usual others for caches.
+func usage(c *transcript.Cursor) (u recovery.Usage) {
+	for c.Next() {
+		switch string(c.Name()) {
+		case "prompt_tokens":
+			u.Input = count(c.Value())
+		case "completion_tokens":
+			u.Output = count(c.Value())
+		case "prompt_tokens_details":
+			u.CacheRead = max(u.CacheRead, detail(c, "cached_tokens"))
+		case "cache_read_input_tokens", "prompt_cache_hit_tokens":
+			u.CacheRead = max(u.CacheRead, count(c.Value()))
+		case "cache_creation_input_tokens":
+			u.CacheWrite = count(c.Value())
+		case "completion_tokens_details":
+			u.Reasoning = detail(c, "reasoning_tokens")
+		}
+	}
+	return u
+}
+
+// detail is a count inside the current value.
+func detail(c *transcript.Cursor, name string) (n int) {
+	fields, ok := c.Enter()
+	for ok && fields.Next() {
+		if string(fields.Name()) == name {
+			n = count(fields.Value())
+		}
+	}
+	if ok {
+		c.Leave(fields)
+	}
+	return n
+}
+
+// count reads a number, however it is written.
+func count(v []byte) int {
+	n := 0
+	for _, c := range v {
+		if c < '0' || c > '9' || n > 1<<50 {
+			return int(gjson.ParseBytes(v).Int())
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
