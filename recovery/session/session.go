@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"slices"
+	"sync"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -73,6 +74,7 @@ func ParseID(s string) (id ID, ok bool) {
 func Identify(in Input) ID {
 	if name := trim(in.Explicit); name != "" {
 		k := newKeyed(in.Credential)
+		defer k.release()
 		if id, ok := ParseID(name); ok && k.owns(id) {
 			return id
 		}
@@ -85,6 +87,7 @@ func Identify(in Input) ID {
 		return ID{}
 	}
 	k := newKeyed(in.Credential)
+	defer k.release()
 	k.begin("derived")
 	k.hints(in)
 	k.buf = maskDates(in.Body.AppendSystem(k.room(in.Body)))
@@ -111,6 +114,7 @@ func Identify(in Input) ID {
 // met again; it is no identity.
 func Affinity(in Input) uint64 {
 	k := newKeyed(in.Credential)
+	defer k.release()
 	k.begin("affinity")
 	if name := trim(in.Explicit); name != "" {
 		k.text('n', name)
@@ -139,8 +143,24 @@ type keyed struct {
 	buf  []byte
 }
 
+// hashes are used again with their buffers: system prompts have tens of KB.
+var hashes = sync.Pool{New: func() any { return &keyed{mac: sha256.New()} }}
+
+// keepBuffer is the capacity above which a buffer is left to the collector.
+const keepBuffer = 256 << 10
+
+// newKeyed returns a hash for one goroutine, until release.
 func newKeyed(credential []byte) *keyed {
-	return &keyed{mac: sha256.New(), key: credential}
+	k := hashes.Get().(*keyed)
+	k.key = credential
+	return k
+}
+
+func (k *keyed) release() {
+	k.key = nil
+	if cap(k.buf) <= keepBuffer {
+		hashes.Put(k)
+	}
 }
 
 // begin starts a hash for one purpose.

@@ -43,6 +43,7 @@ type Facts struct {
 // Turn reads the facts of a request.
 func Turn(in Input) Facts {
 	k := newKeyed(in.Credential)
+	defer k.release()
 	f := Facts{Side: sideOf(in.Body), UserTurns: in.Body.UserTurns()}
 	if m, ok := in.Body.LastUser(); ok {
 		k.begin("user")
