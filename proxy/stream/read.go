@@ -20,11 +20,11 @@ func read(data []byte, message string) Delta {
 	for ok && top.Next() {
 		switch string(top.Name()) {
 		case "id":
-			if v := top.Value(); !empty(v) { // as in the content filter's results, which may come first
+			if v := top.Value(); !isEmpty(v) { // as in the content filter's results, which may come first
 				d.ID.ID = string(v)
 			}
 		case "created":
-			if v := top.Value(); !empty(v) {
+			if v := top.Value(); !isEmpty(v) {
 				d.ID.Created = string(v)
 			}
 		case "choices":
@@ -38,7 +38,7 @@ func read(data []byte, message string) Delta {
 			}
 		case "error":
 			v := top.Value()
-			failed = failed || !empty(v)
+			failed = failed || !isEmpty(v)
 		case "object", "type":
 			v := top.Value()
 			failed = failed || is(v, "error")
@@ -85,7 +85,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			d.Several = !isNull(c.Value()) || d.Several
 		case "finish_reason":
 			switch v := c.Value(); {
-			case !isString(v) || empty(v):
+			case !isString(v) || isEmpty(v):
 			case is(v, "error"):
 				d.raise(KindError)
 			default:
@@ -103,7 +103,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			}
 			c.Leave(fields)
 		case "text": // legacy completions
-			if v := c.Value(); isString(v) && !empty(v) {
+			if v := c.Value(); isString(v) && !isEmpty(v) {
 				d.raise(KindText)
 				d.Text += transcript.Text(v)
 			}
@@ -114,7 +114,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 // field adds one field of a delta or message: any that is not empty, but the
 // role, is meaningful.
 func (d *Delta) field(name string, v []byte) {
-	if empty(v) {
+	if isEmpty(v) {
 		return
 	}
 	switch name {
@@ -165,8 +165,8 @@ func isZero(v []byte) bool {
 	return n == 0
 }
 
-// empty reports whether a value says nothing: null, false, "", {} or [].
-func empty(v []byte) bool {
+// isEmpty reports whether a value says nothing: null, false, "", {} or [].
+func isEmpty(v []byte) bool {
 	switch {
 	case len(v) == 0:
 		return true
@@ -186,10 +186,10 @@ func empty(v []byte) bool {
 func signed(v gjson.Result) bool {
 	found := false
 	v.ForEach(func(_, item gjson.Result) bool {
-		if s := item.Get("signature"); s.Type == gjson.String && s.Str != "" {
+		if s := item.Get("signature"); s.Type == gjson.String && !empty(s) {
 			found = true
 		}
-		if s := item.Get("data"); s.Type == gjson.String && s.Str != "" {
+		if s := item.Get("data"); s.Type == gjson.String && !empty(s) {
 			found = true
 		}
 		return !found
@@ -243,3 +243,6 @@ func count(v []byte) int {
 	}
 	return n
 }
+
+// empty is isEmpty of what gjson found.
+func empty(v gjson.Result) bool { return isEmpty([]byte(v.Raw)) }
