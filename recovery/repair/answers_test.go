@@ -1,0 +1,140 @@
+package repair
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// answer is a case of testdata/malformed/answers.jsonl: a whole answer.
+type answer struct {
+	ID           string          `json:"id"`
+	Toolset      string          `json:"toolset"`
+	ToolChoice   json.RawMessage `json:"tool_choice"`
+	FinishReason string          `json:"finish_reason"`
+	Message      struct {
+		Content   *string `json:"content"`
+		Reasoning string  `json:"reasoning_content"`
+		Calls     []struct {
+			ID       string  `json:"id"`
+			Kind     string  `json:"type"`
+			Function rowCall `json:"function"`
+		} `json:"tool_calls"`
+	} `json:"message"`
+	Expect      string    `json:"expect"`
+	Want        []rowCall `json:"want"`
+	WantIDs     string    `json:"want_ids"`
+	WantContent *string   `json:"want_content"`
+}
+
+// elsewhere are the cases that something else decides.
+var elsewhere = map[string]string{
+	"reason-01":    "a finish that contradicts the calls is put right here: some agents stop at it",
+	"reasoning-01": "empty answers are failures of the attempt, which the gate finds",
+	"empty-01":     "the same",
+}
+
+func TestMalformedAnswers(t *testing.T) {
+	dir := filepath.Join("testdata", "malformed")
+	data, err := os.ReadFile(filepath.Join(dir, "answers.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("there are no answers")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := map[string]json.RawMessage{}
+	raw, err := os.ReadFile(filepath.Join(dir, "toolsets.json"))
+	if err == nil {
+		err = json.Unmarshal(raw, &sets)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, right, all := mender(), 0, 0
+	for line := range bytes.Lines(data) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var a answer
+		if err := json.Unmarshal(line, &a); err != nil {
+			t.Fatal(err)
+		}
+		more := `,"tools":` + string(sets[a.Toolset])
+		if len(a.ToolChoice) > 0 {
+			more += `,"tool_choice":` + string(a.ToolChoice)
+		}
+		d := recovery.Draft{Finish: finish(a.FinishReason), Reasoning: a.Message.Reasoning != ""}
+		if a.Message.Content != nil {
+			d.Text = *a.Message.Content
+		}
+		for _, c := range a.Message.Calls {
+			d.Calls = append(d.Calls, recovery.DraftCall{ID: c.ID, Kind: c.Kind, Name: c.Function.Name, Arguments: c.Function.text()})
+		}
+		v := m.Mend(request(t, more), d)
+		if elsewhere[a.ID] != "" {
+			continue
+		}
+		all++
+		if problem := a.check(t, d, v); problem != "" {
+			t.Logf("%s expects %s: %s (%+v %+v)", a.ID, a.Expect, problem, v, v.Flaw)
+			if v.Judgement == recovery.JudgeReplace {
+				t.Errorf("%s was mended to something else", a.ID)
+			}
+			continue
+		}
+		right++
+	}
+	t.Logf("%d of %d answers", right, all)
+	if right < all {
+		t.Errorf("%d of %d answers are judged as they should be", right, all)
+	}
+}
+
+func (a answer) check(t *testing.T, d recovery.Draft, v recovery.Verdict) string {
+	t.Helper()
+	want := map[string]recovery.Judgement{"pass": recovery.JudgePass, "mend": recovery.JudgeReplace, "ask": recovery.JudgeAsk}[a.Expect]
+	if v.Judgement != want {
+		return "another judgement"
+	}
+	if want != recovery.JudgeReplace {
+		return ""
+	}
+	if a.Want != nil && len(a.Want) != len(v.Calls) {
+		return "another number of calls"
+	}
+	for i, w := range a.Want {
+		if v.Calls[i].Name != w.Name || !alike(t, []byte(v.Calls[i].Arguments), []byte(w.text())) {
+			return "another call"
+		}
+	}
+	if a.WantIDs == "unique" {
+		seen := map[string]bool{}
+		for i, c := range v.Calls {
+			if c.ID == "" || seen[c.ID] {
+				return "ids are not unique"
+			}
+			seen[c.ID] = true
+			if old := d.Calls[i].ID; i == 0 && old != "" && c.ID != old {
+				return "a good id was changed"
+			}
+		}
+	}
+	if a.WantContent != nil {
+		text := d.Text
+		if v.Text != nil {
+			text = *v.Text
+		}
+		if strings.TrimSpace(text) != strings.TrimSpace(*a.WantContent) {
+			return "another text"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package repair
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func TestCallsInTheText(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	const paris = `{"city":"Paris"}`
+	for name, c := range map[string]struct{ text, before, tool, args string }{
+		"hermes":            {"I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look.", "", ""},
+		"hermes not closed": {"<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}", "", "", ""},
+		"hermes brace":      {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}</tool_call>`, "", "", ""},
+		"hermes two braces": {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}}</tool_call>`, "", "", ""},
+		"gemma":             {"```tool_code\nprint(default_api.get_weather(city='Paris'))\n```", "", "", ""},
+		"gemma 4":           {`<|tool_call>call:get_weather{city:<|"|>Paris<|"|>}<tool_call|>`, "", "", ""},
+		"sentence":          {`[Calling tool: get_weather with arguments: {"city": "Paris"}]`, "", "", ""},
+		"kimi headless":     {`get_weather:0<|tool_call_argument_begin|>{"city": "Paris"}<|tool_calls_section_end|>`, "", "", ""},
+		"glm json":          {`<tool_call>get_weather {"city": "Paris"}</tool_call>`, "", "", ""},
+		"hermes string":     {`<tool_call>{"name": "get_weather", "arguments": "{\"city\": \"Paris\"}"}</tool_call><|im_end|>`, "", "", ""},
+		"hermes thinking":   {"<think>hm</think>\n<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call>", "<think>hm</think>", "", ""},
+		"hermes coerced":    {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris", "days": "2"}}</tool_call>`, "", "", `{"city":"Paris","days":2}`},
+		"llama function":    {`<function=get_weather>{"city": "Paris"}</function>`, "", "", ""},
+		"qwen coder":        {"ok\n<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>", "ok", "", `{"city":"Paris","days":3}`},
+		"qwen coder bare":   {"<function=bash>\n<parameter=command>\nif x; then\n  echo \"a < b\"\nfi\n</parameter>\n</function>\n</tool_call>", "", "bash", `{"command":"if x; then\n  echo \"a < b\"\nfi"}`},
+		"glm":               {"<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n<arg_key>metric</arg_key>\n<arg_value>true</arg_value>\n</tool_call>", "", "", `{"city":"Paris","metric":true}`},
+		"mistral list":      {`[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Paris"}}]`, "", "", ""},
+		"mistral name":      {`[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}</s>`, "", "", ""},
+		"mistral short":     {`[TOOL_CALLS]get_weather{"city": "Paris"}`, "", "", ""},
+		"deepseek v3":       {"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Paris\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "", "", ""},
+		"deepseek v3.1":     {"Let me.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{\"city\": \"Paris\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>", "Let me.", "", ""},
+		"deepseek v3.2":     {"<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" string=\"true\">Paris</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>", "", "", `{"city":"Paris","days":2}`},
+		"kimi":              {`<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Paris"}<|tool_call_end|><|tool_calls_section_end|>`, "", "", ""},
+		"minimax":           {"<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Paris</parameter>\n</invoke>\n</minimax:tool_call>", "", "", ""},
+		"anthropic":         {"<function_calls>\n<invoke name=\"bash\">\n<parameter name=\"command\">ls -la</parameter>\n</invoke>\n</function_calls>", "", "bash", `{"command":"ls -la"}`},
+		"harmony":           {`<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris"}<|call|>`, "", "", ""},
+		"harmony started":   {`<|start|>assistant<|channel|>commentary to=functions.get_weather<|message|>{"city": "Paris"}`, "", "", ""},
+		"harmony stripped":  {`commentary to=functions.get_weather json{"city": "Paris"}`, "", "", ""},
+		"python tag":        {`<|python_tag|>{"name": "get_weather", "parameters": {"city": "Paris"}}<|eom_id|>`, "", "", ""},
+		"python call":       {`<|python_tag|>get_weather.call(city="Paris")`, "", "", ""},
+		"pythonic":          {`<|python_start|>[get_weather(city='Paris', metric=True)]<|python_end|>`, "", "", `{"city":"Paris","metric":true}`},
+		"bare":              {`{"name": "get_weather", "parameters": {"city": "Paris"}}`, "", "", ""},
+		"openai shape":      {`<tool_call>{"type":"function","function":{"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}</tool_call>`, "", "", ""},
+	} {
+		v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop})
+		if c.tool == "" {
+			c.tool = "get_weather"
+		}
+		if c.args == "" {
+			c.args = paris
+		}
+		if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 1 || v.Text == nil {
+			t.Errorf("%s: %+v %+v", name, v, v.Flaw)
+			continue
+		}
+		got := v.Calls[0]
+		if got.Name != c.tool || !same(t, got.Arguments, c.args) || *v.Text != c.before || v.Finish != recovery.FinishCalls || !strings.HasPrefix(got.ID, "call_") || got.Kind != "function" {
+			t.Errorf("%s: %+v, text %q", name, v, *v.Text)
+		}
+		if v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop, Shown: true}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%s, which was shown: %+v", name, v)
+		}
+		if v := m.Mend(withKit(t, `,"tool_choice":"none"`), recovery.Draft{Text: c.text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%s, without a tool choice: %+v", name, v)
+		}
+	}
+}
+
+func TestSeveralCallsInTheText(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	one := `<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>`
+	for _, text := range []string{
+		one + "\n" + one,
+		`[TOOL_CALLS][{"name":"get_weather","arguments":{"city":"A"}},{"name":"get_weather","arguments":{"city":"B"}}]`,
+		`<|python_tag|>{"name":"get_weather","parameters":{"city":"A"}}; {"name":"get_weather","parameters":{"city":"B"}}`,
+		`[get_weather(city="A"), get_weather(city="B")]`,
+	} {
+		v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop})
+		if len(v.Calls) != 2 || v.Calls[0].ID == v.Calls[1].ID {
+			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
+		}
+	}
+}
+
+func TestTextsThatAreNoCalls(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	one := `<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>`
+	for _, text := range []string{
+		"Hermes writes " + one + " for a call.",
+		"Use this:\n```xml\n" + one + "\n```",
+		"The tag `<tool_call>` begins one.",
+		"<tool_call> is the tag with which Hermes begins a call.",
+		"As an example:\n```\n<tool_call>{\"name\": \"other\", \"arguments\": {}}</tool_call>\n```",
+		`{"name": "Paris", "parameters": {"population": 2}}`,
+		`{"name": "get_weather"}`,
+		"Call it as {\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}",
+		"<think>I could <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call>",
+		"Qwen writes <function=name> and then its parameters.",
+		"[1](https://example.com)", "",
+	} {
+		if v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
+		}
+	}
+}
+
+func TestBrokenCallsInTheText(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for text, kind := range map[string]recovery.FlawKind{
+		`<tool_call>{"name": "get_whether_x", "arguments": {}}</tool_call>`:                                                            recovery.FlawName,
+		`<tool_call>{"name": "get_weather", "arguments": {"days": 1}}</tool_call>`:                                                     recovery.FlawArguments,
+		`<tool_call>{"name": "get_weather", "arguments": {"city": "Par`:                                                                recovery.FlawArguments,
+		`<tool_call>{'name': 'bash', 'arguments': {'command': 'ls'}}</tool_call>`:                                                      recovery.FlawArguments,
+		"```json\n{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}\n```":                                                    recovery.FlawArguments,
+		"<function=bash>\n<parameter=command>\necho '</parameter> x'\n</parameter>\n</function>":                                       recovery.FlawArguments,
+		"<invoke name=\"write_file\"><parameter name=\"path\">a</parameter><parameter name=\"content\">a &amp; b</parameter></invoke>": recovery.FlawArguments,
+	} {
+		if v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != kind {
+			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
+		}
+	}
+	if v := m.Mend(req, recovery.Draft{Text: "Let me see.\n<｜DSML｜function_ca", Finish: recovery.FinishStop}); v.Flaw == nil {
+		t.Errorf("half of a mark: %+v", v)
+	}
+	v := m.Mend(req, recovery.Draft{Text: `<tool_call>{"name": "get_weather", "arguments": {"city": "Par`, Finish: recovery.FinishLength})
+	if v.Flaw == nil || v.Flaw.Kind != recovery.FlawTruncated {
+		t.Errorf("%+v", v)
+	}
+}

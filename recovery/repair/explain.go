@@ -1,0 +1,179 @@
+package repair
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// explain turns a validator's error into what a model can act on: where, what
+// was expected, what came. At most four complaints, sorted, bounded.
+func explain(e *jsonschema.ValidationError) string {
+	var lines []string
+	budget := 400 // complaints that are looked at
+	collect(e, &lines, &budget)
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	if len(lines) == 0 {
+		return "they do not match the tool's schema"
+	}
+	if len(lines) > 4 {
+		lines = append(lines[:4], fmt.Sprintf("and %d more", len(lines)-4))
+	}
+	return clip(strings.Join(lines, "; "), maxProblem)
+}
+
+func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
+	if *budget--; *budget < 0 {
+		return
+	}
+	at := where(e.InstanceLocation)
+	switch k := e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		*lines = append(*lines, at+" matches none of the allowed forms"+forms(e))
+		return
+	case *kind.Required:
+		*lines = append(*lines, at+" lacks the required "+names(k.Missing))
+	case *kind.DependentRequired:
+		*lines = append(*lines, at+" lacks "+names(k.Missing)+", which "+strconv.Quote(k.Prop)+" requires")
+	case *kind.Type:
+		*lines = append(*lines, at+" must be "+strings.Join(k.Want, " or ")+", not "+k.Got)
+	case *kind.Enum:
+		*lines = append(*lines, at+" must be one of "+choices(k.Want)+", not "+short(k.Got))
+	case *kind.Const:
+		*lines = append(*lines, at+" must be "+short(k.Want)+", not "+short(k.Got))
+	case *kind.Minimum:
+		*lines = append(*lines, at+" must be at least "+rat(k.Want)+", not "+rat(k.Got))
+	case *kind.Maximum:
+		*lines = append(*lines, at+" must be at most "+rat(k.Want)+", not "+rat(k.Got))
+	case *kind.ExclusiveMinimum:
+		*lines = append(*lines, at+" must be above "+rat(k.Want)+", not "+rat(k.Got))
+	case *kind.ExclusiveMaximum:
+		*lines = append(*lines, at+" must be below "+rat(k.Want)+", not "+rat(k.Got))
+	case *kind.MultipleOf:
+		*lines = append(*lines, at+" must be a multiple of "+rat(k.Want)+", not "+rat(k.Got))
+	case *kind.MinLength:
+		*lines = append(*lines, fmt.Sprintf("%s must have at least %d characters, not %d", at, k.Want, k.Got))
+	case *kind.MaxLength:
+		*lines = append(*lines, fmt.Sprintf("%s must have at most %d characters, not %d", at, k.Want, k.Got))
+	case *kind.MinItems:
+		*lines = append(*lines, fmt.Sprintf("%s must have at least %d items, not %d", at, k.Want, k.Got))
+	case *kind.MaxItems:
+		*lines = append(*lines, fmt.Sprintf("%s must have at most %d items, not %d", at, k.Want, k.Got))
+	case *kind.MinProperties:
+		*lines = append(*lines, fmt.Sprintf("%s must have at least %d members, not %d", at, k.Want, k.Got))
+	case *kind.MaxProperties:
+		*lines = append(*lines, fmt.Sprintf("%s must have at most %d members, not %d", at, k.Want, k.Got))
+	case *kind.UniqueItems:
+		*lines = append(*lines, at+" must not repeat items")
+	default:
+		if len(e.Causes) == 0 {
+			*lines = append(*lines, at+" does not match its schema")
+		}
+	}
+	for _, c := range e.Causes {
+		collect(c, lines, budget)
+	}
+}
+
+// forms says what the alternatives complain about, shortly.
+func forms(e *jsonschema.ValidationError) string {
+	var lines []string
+	budget := 40
+	for _, c := range e.Causes {
+		collect(c, &lines, &budget)
+	}
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	if len(lines) == 0 {
+		return ""
+	}
+	return " (" + clip(strings.Join(lines[:min(3, len(lines))], "; "), 400) + ")"
+}
+
+// where names a place in the arguments as people write it: filters[0].name
+func where(path []string) string {
+	if len(path) == 0 {
+		return "the object"
+	}
+	var b strings.Builder
+	for i, p := range path[:min(len(path), 12)] {
+		switch _, err := strconv.Atoi(p); {
+		case err == nil && i > 0:
+			b.WriteString("[" + p + "]")
+		case i > 0:
+			b.WriteString("." + clip(p, 60))
+		default:
+			b.WriteString(clip(p, 60))
+		}
+	}
+	return strconv.Quote(b.String())
+}
+
+func names(list []string) string {
+	quoted := make([]string, 0, 8)
+	for _, n := range list[:min(8, len(list))] {
+		quoted = append(quoted, strconv.Quote(clip(n, 60)))
+	}
+	if len(list) > 8 {
+		quoted = append(quoted, "…")
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func choices(values []any) string {
+	var parts []string
+	for _, v := range values[:min(12, len(values))] {
+		parts = append(parts, short(v))
+	}
+	if len(values) > 12 {
+		parts = append(parts, "…")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// short renders a value in a few characters.
+func short(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "an array"
+	case string:
+		return strconv.Quote(clip(v, 60))
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "a value"
+	}
+	return clip(string(raw), 60)
+}
+
+func rat(r *big.Rat) string {
+	if r == nil {
+		return "?"
+	}
+	if r.IsInt() {
+		return clip(r.Num().String(), 40)
+	}
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// clip shortens s to n bytes, at the border of a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,88 @@
+package repair
+
+import (
+	"regexp"
+	"strings"
+)
+
+// openers begin calls. Sources: the chat templates and tool parsers of the
+// models, as vLLM, SGLang and llama.cpp carry them.
+var openers = []string{
+	"<tool_call>", "<tool_calls>", "<|tool_call|>", "<TOOLCALL>", "<function_call>", "<functioncall>", // Hermes, Qwen, GLM, MiniMax-M1, Granite, Nemotron
+	"<function=",                                                                                                                                  // Llama, Qwen3-Coder
+	"[TOOL_CALLS]",                                                                                                                                // Mistral
+	"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<|tool▁calls▁begin|>", "<|tool▁call▁begin|>", "<｜DSML｜function_calls>", "<｜DSML｜invoke name=", // DeepSeek
+	"<|tool_calls_section_begin|>", "<|tool_call_begin|>", // Kimi
+	"<minimax:tool_call>", "<function_calls>", "<invoke name=", // MiniMax, Anthropic
+	"<|python_tag|>", "<|python_start|>", // Llama
+	"<|action_start|><|plugin|>",   // InternLM
+	"<|tool_call>", "```tool_code", // Gemma
+	"<|tool_call_argument_begin|>", "<|open|>", // Kimi
+	"<antml:function_calls>", "<antml:invoke name=",
+	"<|start|>assistant<|channel|>commentary to=", "<|start|>assistant to=", "<|channel|>commentary to=", "<|channel|>analysis to=", // harmony
+}
+
+// noise may stand between calls and behind them, and means nothing.
+var noise = []string{
+	"<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|end|>", "<|return|>", "<|call|>", "<|endoftext|>", "<|end_of_text|>",
+	"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁end｜>", "<｜end▁of▁sentence｜>", "<|tool▁calls▁begin|>", "<|tool▁calls▁end|>", "<|tool▁call▁end|>",
+	"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_end|>",
+	"</tool_call>", "</tool_calls>", "<|/tool_call|>", "</TOOLCALL>", "</function_call>", "</functioncall>",
+	"<function_calls>", "</function_calls>", "<minimax:tool_call>", "</minimax:tool_call>", "<｜DSML｜function_calls>", "</｜DSML｜function_calls>",
+	"<antml:function_calls>", "</antml:function_calls>", "<tool_call|>",
+	"<|python_end|>", "<|action_end|>", "[/TOOL_CALLS]", ";",
+}
+
+// wrapping openers stand before JSON, a function in tags, or a call as in Python.
+var wrapping = []string{"<tool_call>", "<tool_calls>", "<|tool_call|>", "<TOOLCALL>", "<function_call>", "<functioncall>",
+	"<|python_tag|>", "<|python_start|>", "<|action_start|><|plugin|>"}
+
+var (
+	harmony = regexp.MustCompile(`^(?:<\|start\|>assistant)?(?:\s*to=([^\s<]+))?\s*<\|channel\|>(?:commentary|analysis)(?:\s+to=([^\s<]+))?\s*(?:<\|constrain\|>)?\s*(?:json|code)?\s*<\|message\|>`)
+	plain   = regexp.MustCompile(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*\{`)
+	// headless is a call of Kimi whose first token is gone.
+	headless = regexp.MustCompile(`^[\w.-]{1,128}:\d{1,4}\s*<\|tool_call_argument_begin\|>`)
+	// sentence is how some models describe the call that they do not make.
+	sentence = regexp.MustCompile(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? \{`)
+	// assigned is Gemma's way to write a call as a program.
+	assigned = regexp.MustCompile(`^tool_code = |^print\(`)
+	named    = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
+)
+
+// argumentMark stands behind the name in Kimi's calls.
+const argumentMark = "<|tool_call_argument_begin|>"
+
+// isToken reports whether a mark is a token that no prose has.
+func isToken(mark string) bool {
+	return strings.HasPrefix(mark, "<|") || strings.HasPrefix(mark, "<｜") || strings.HasPrefix(mark, "[TOOL_CALLS]")
+}
+
+// cutOff reports whether a call was never closed.
+func cutOff(rest string) bool { return !strings.Contains(rest, "</") }
+
+// halfMark reports whether a text ends with the beginning of a token that begins calls.
+func halfMark(text string) bool {
+	text = strings.TrimSpace(text)
+	for _, o := range openers {
+		if !isToken(o) || len(o) < 12 {
+			continue
+		}
+		for n := len(o) - 1; n >= 8; n-- {
+			if strings.HasSuffix(text, o[:n]) {
+				return !fenced(text[:len(text)-n])
+			}
+		}
+	}
+	return false
+}
+
+// misspelt passes the closing tag of a wrapper that no dialect has, if the text
+// before the calls ended with its opening tag.
+func (c *cursor) misspelt(before string) bool {
+	before = strings.TrimSpace(before)
+	tag := before[strings.LastIndexByte(before, '<')+1:]
+	if len(tag) < 2 || len(tag) > 40 || !strings.HasSuffix(tag, ">") || strings.ContainsAny(tag, " /\n") || !c.take("</"+tag) {
+		return false
+	}
+	return c.end()
+}

@@ -1,0 +1,265 @@
+package repair
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// The names of what is mended of an answer as a whole.
+const (
+	ruleIDs      = "call_ids"
+	ruleFinish   = "finish"
+	ruleLeak     = "call_in_text"
+	ruleParallel = "parallel_wrapper"
+)
+
+// Mender implements recovery.Mender. It is safe for concurrent use.
+type Mender struct {
+	cfg     Config
+	schemas *schemas
+}
+
+var _ recovery.Mender = (*Mender)(nil)
+
+// New returns a Mender. cfg must be valid.
+func New(cfg Config) *Mender { return &Mender{cfg: cfg, schemas: newSchemas()} }
+
+// judged reports whether the answers of a request are judged at all.
+func (m *Mender) judged(req *transcript.Body) bool {
+	return m.cfg.Enabled && req.N() <= 1 && !req.Logprobs() && !req.Audio()
+}
+
+// Holds implements recovery.Mender: calls where tools are offered; the text
+// where it must be JSON, unless the client wants it as it comes.
+func (m *Mender) Holds(req *transcript.Body) recovery.Hold {
+	if !m.judged(req) {
+		return recovery.Hold{}
+	}
+	form, _ := req.ContentForm()
+	structured := form == transcript.FormObject || form == transcript.FormSchema
+	return recovery.Hold{
+		Calls: len(req.Tools()) > 0,
+		Text:  structured && (!req.Streaming() || m.cfg.JSONStream == JSONHold),
+	}
+}
+
+// Watch implements recovery.Mender.
+func (m *Mender) Watch(req *transcript.Body) recovery.Watch {
+	if !m.judged(req) || !m.cfg.Repetition.Enabled {
+		return nil
+	}
+	return newWatch(m.cfg.Repetition)
+}
+
+// job is the judgement of one answer.
+type job struct {
+	*Mender
+	req     *transcript.Body
+	tools   tools
+	draft   recovery.Draft
+	close   bool // the answer ended by itself: nothing but brackets can be missing
+	repairs []recovery.Repair
+	text    *string
+	finish  recovery.Finish
+	leaked  bool // calls came out of the text
+}
+
+// Mend implements recovery.Mender.
+func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
+	if !m.judged(req) {
+		return recovery.Verdict{}
+	}
+	if flaw := imitation(req, d); flaw != nil {
+		return ask(flaw)
+	}
+	j := &job{Mender: m, req: req, tools: offered(req), draft: d}
+	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
+	calls := d.Calls
+	wanted := len(j.tools.list) > 0 && j.tools.choice.Choice != transcript.ChoiceNone
+	if len(calls) == 0 && wanted && !d.Shown {
+		var flaw *recovery.Flaw
+		if calls, flaw = j.leaks(); flaw != nil {
+			return ask(flaw)
+		}
+	}
+	if len(calls) > 0 && wanted && len(calls) <= maxCalls {
+		var flaw *recovery.Flaw
+		if calls, flaw = j.calls(calls); flaw != nil {
+			return ask(flaw)
+		}
+	}
+	if len(calls) > 0 && wanted {
+		if flaw := j.another(calls); flaw != nil {
+			return ask(flaw)
+		}
+	}
+	if len(calls) == 0 {
+		if flaw := j.missing(); flaw != nil {
+			return ask(flaw)
+		}
+		if flaw := j.content(); flaw != nil {
+			return ask(flaw)
+		}
+	}
+	j.ending(len(calls))
+	if len(j.repairs) == 0 {
+		return recovery.Verdict{}
+	}
+	return recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: calls, Text: j.text, Finish: j.finish, Repairs: j.repairs}
+}
+
+func ask(f *recovery.Flaw) recovery.Verdict {
+	f.Quote, f.Problem = clip(f.Quote, maxQuote), clip(f.Problem, maxProblem)
+	return recovery.Verdict{Judgement: recovery.JudgeAsk, Flaw: f}
+}
+
+func (j *job) mended(tool string, rules ...string) {
+	for _, rule := range rules {
+		j.repairs = append(j.repairs, recovery.Repair{Rule: rule, Tool: tool})
+	}
+}
+
+// calls judges all calls of the answer. They are copied before the first change.
+func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.Flaw) {
+	if unpacked, ok := j.unpack(list); ok {
+		list = unpacked
+	}
+	out := list
+	for i, c := range list {
+		mended, rules, flaw := j.call(c, i == len(list)-1)
+		if flaw != nil {
+			return nil, flaw
+		}
+		if len(rules) == 0 {
+			continue
+		}
+		if &out[0] == &list[0] {
+			out = slices.Clone(list)
+		}
+		out[i] = mended
+		j.mended(mended.Name, rules...)
+	}
+	return j.ids(out), nil
+}
+
+// call judges one call.
+func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []string, *recovery.Flaw) {
+	function := c.Kind == transcript.KindFunction || c.Kind == ""
+	if !function && j.tools.named(c.Name) != nil {
+		return c, nil, nil // free text, or the server's own
+	}
+	tool, rule, near := j.resolve(&j.tools, c.Name)
+	if tool == nil && near != nil && function && j.fits(near, c.Arguments) {
+		tool = near
+	}
+	switch {
+	case tool == nil && (j.tools.opaque || !function):
+		return c, nil, nil
+	case tool == nil:
+		return c, nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: c.Name + "(" + c.Arguments + ")", Problem: j.unknown(c.Name)}
+	}
+	var rules []string
+	if rule != "" {
+		rules = append(rules, rule)
+		c.Name = tool.Name
+	}
+	if !function || !tool.Callable() {
+		return c, rules, nil
+	}
+	a := j.judge(tool)
+	args, ok := a.mend(c.Arguments)
+	if !ok {
+		f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: c.Arguments,
+			Problem: "the arguments of " + strconv.Quote(tool.Name) + " cannot be used: " + a.problem}
+		if j.draft.Finish == recovery.FinishLength && last && !complete(c.Arguments) {
+			f.Kind = recovery.FlawTruncated
+			f.Problem = "the output limit cut the call of " + strconv.Quote(tool.Name) + "; make it shorter, or split it into several calls"
+		}
+		return c, nil, f
+	}
+	c.Arguments = args
+	return c, append(rules, a.rules...), nil
+}
+
+func (j *job) judge(t *transcript.Tool) *arguments {
+	return &arguments{tool: t.Name, schema: j.schemas.get(t.Parameters), close: j.close, guard: func() bool { return j.guarded(t) }}
+}
+
+// complete reports whether text is JSON that was not cut.
+func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth) == nil }
+
+// fits reports whether arguments are, or can be made, right for a tool.
+func (j *job) fits(t *transcript.Tool, args string) bool {
+	_, ok := j.judge(t).mend(args)
+	return ok
+}
+
+// unknown tells the model which tools there are.
+func (j *job) unknown(name string) string {
+	var known []string
+	for i := range j.tools.list {
+		if n := j.tools.list[i].Name; n != "" && j.tools.allowed(n) {
+			known = append(known, n)
+		}
+	}
+	if strings.TrimSpace(name) == "" {
+		return "the call names no tool; the tools are " + names(known)
+	}
+	return "there is no tool " + strconv.Quote(clip(name, 100)) + "; the tools are " + names(known)
+}
+
+// leaks makes calls of those that stand in the text.
+func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
+	before, found, marked := leaks(j.draft.Text)
+	form, _ := j.req.ContentForm()
+	if len(found) == 0 {
+		if !marked {
+			return nil, nil
+		}
+		f := &recovery.Flaw{Kind: recovery.FlawArguments, Quote: j.draft.Text, Problem: "the text holds a tool call that is not well formed; make the call as a tool call"}
+		if j.draft.Finish == recovery.FinishLength {
+			f.Kind = recovery.FlawTruncated
+		}
+		return nil, f
+	}
+	if !marked && form != transcript.FormText {
+		return nil, nil // JSON that was asked for
+	}
+	calls := make([]recovery.DraftCall, 0, len(found))
+	for _, l := range found {
+		tool, _, near := j.resolve(&j.tools, l.name)
+		if tool == nil && marked && !l.tagged && near != nil && j.fits(near, l.args) {
+			tool = near
+		}
+		switch {
+		case !marked && (tool == nil || tool.Name != l.name && bare(l.name) != tool.Name):
+			return nil, nil // a text about calls
+		case tool == nil:
+			return nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: j.draft.Text[len(before):], Problem: j.unknown(l.name)}
+		case l.loose && j.guarded(tool):
+			return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
+				Problem: "the call stands in the text; make it as a tool call"}
+		case !tool.Callable():
+			return nil, nil
+		}
+		args := l.args
+		if l.tagged {
+			v := typed(l.params, j.schemas.get(tool.Parameters).doc)
+			if v == nil {
+				return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
+					Problem: "the call stands in the text, with parameters that may be read in two ways; make it as a tool call"}
+			}
+			args = v.render()
+		}
+		calls = append(calls, recovery.DraftCall{Kind: transcript.KindFunction, Name: l.name, Arguments: args})
+	}
+	j.leaked = true
+	j.mended("", ruleLeak)
+	before = strings.TrimRight(before, " \t\r\n")
+	j.text = &before
+	return calls, nil
+}

@@ -1,0 +1,364 @@
+package repair
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// kit is a request's tools for the tests: two that look, and some that change.
+const kit = `[
+ {"type":"function","function":{"name":"get_weather","description":"Get the weather","parameters":{"type":"object","properties":{
+   "city":{"type":"string"},"days":{"type":"integer"},"metric":{"type":"boolean"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},
+   "tags":{"type":"array","items":{"type":"string"}},"limit":{"type":["integer","null"]},"range":{"type":"object","properties":{"from":{"type":"number"},"to":{"type":"number"}},"required":["from"]}},
+   "required":["city"],"additionalProperties":false}}},
+ {"type":"function","function":{"name":"read_file","description":"Read a file","parameters":{"type":"object","properties":{
+   "file_path":{"type":"string"},"start_line":{"type":"integer"},"regex":{"type":"string"}},"required":["file_path"]}}},
+ {"type":"function","function":{"name":"list_sessions","parameters":{"type":"object","properties":{"page":{"type":"integer"}}}}},
+ {"type":"function","function":{"name":"bash","description":"Run a command","parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer"}},"required":["command"]}}},
+ {"type":"function","function":{"name":"write_file","parameters":{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}}},
+ {"type":"function","function":{"name":"reset_all","parameters":{"type":"object","properties":{}}}}
+]`
+
+func request(t testing.TB, fields string) *transcript.Body {
+	t.Helper()
+	b, err := transcript.Parse([]byte(`{"model":"m","messages":[]`+fields+`}`), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func withKit(t testing.TB, more string) *transcript.Body {
+	return request(t, `,"tools":`+kit+more)
+}
+
+func mender() *Mender { return New(Defaults()) }
+
+func call(name, args string) recovery.Draft {
+	return recovery.Draft{Calls: []recovery.DraftCall{{ID: "call_1", Kind: "function", Name: name, Arguments: args}}, Finish: recovery.FinishCalls}
+}
+
+// same compares two JSON texts by meaning.
+func same(t testing.TB, a, b string) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal([]byte(a), &x); err != nil {
+		return false
+	}
+	if err := json.Unmarshal([]byte(b), &y); err != nil {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+func TestCallsThatPass(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for _, c := range [][2]string{
+		{"get_weather", `{"city":"Paris"}`},
+		{"get_weather", " {\n \"city\" : \"Paris\" , \"days\": 3 }\n"},
+		{"get_weather", `{"city":"Paris","unlisted":1}`}, // only additionalProperties fails
+		{"get_weather", `{"city":"Paris","city":"Rome"}`},
+		{"get_weather", `{"city":"\ud83d","limit":null}`},
+		{"list_sessions", `{}`},
+		{"list_sessions", `{"arguments":{"page":1}}`}, // strange, and valid
+		{"bash", `{"command":"echo \"{'a':1,}\" <|im_end|>"}`},
+		{"read_file", `{"file_path":"C:\\temp"}`},
+	} {
+		if v := m.Mend(req, call(c[0], c[1])); !reflect.DeepEqual(v, recovery.Verdict{}) {
+			t.Errorf("%s %s: %+v", c[0], c[1], v)
+		}
+	}
+}
+
+func TestCallsThatAreMended(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for _, c := range []struct{ name, args, wantName, wantArgs, rule string }{
+		{"get_weather", "```json\n{\"city\":\"Paris\"}\n```", "", `{"city":"Paris"}`, ruleFence},
+		{"get_weather", "```{\"city\":\"Paris\"}```", "", `{"city":"Paris"}`, ruleFence},
+		{"bash", "```json\n{\"command\":\"ls\"}\n```", "", `{"command":"ls"}`, ruleFence},
+		{"bash", `{"command":"ls"}<|im_end|>`, "", `{"command":"ls"}`, ruleTokens},
+		{"bash", `{"command":"ls"}</tool_call>`, "", `{"command":"ls"}`, ruleTags},
+		{"bash", `<parameter=command>` + "\nls -la\n" + `</parameter>` + "\n<parameter=timeout>\n5\n</parameter>", "", `{"command":"ls -la","timeout":5}`, ruleParameters},
+		{"bash", `"{\"command\":\"ls\"}"`, "", `{"command":"ls"}`, ruleEncoded},
+		{"bash", `{\"command\":\"ls \\\"x\\\"\"}`, "", `{"command":"ls \"x\""}`, ruleEncoded},
+		{"bash", `{"name":"bash","arguments":{"command":"ls"}}`, "", `{"command":"ls"}`, ruleWrapper},
+		{"bash", `{"arguments":"{\"command\":\"ls\"}"}`, "", `{"command":"ls"}`, ruleWrapper},
+		{"read_file", `{"name":"read_file","parameters":{"filePath":"a"}}`, "", `{"file_path":"a"}`, ruleKeyAlias},
+		{"get_weather", `{"city":"Paris"}{"city":"Paris"}`, "", `{"city":"Paris"}`, ruleRepeated},
+		{"get_weather", `{"city":"Paris",}`, "", `{"city":"Paris"}`, ruleTrailingComma},
+		{"get_weather", `{'city': 'Paris', 'metric': True, 'limit': None}`, "", `{"city":"Paris","metric":true,"limit":null}`, ruleSingleQuotes},
+		{"get_weather", `{city: "Paris"}`, "", `{"city":"Paris"}`, ruleKeys},
+		{"get_weather", "{\"city\": \"Paris\" // the capital\n}", "", `{"city":"Paris"}`, ruleComments},
+		{"get_weather", "{\"city\": \"a\nb\tc\"}", "", `{"city":"a\nb\tc"}`, ruleControls},
+		{"read_file", `{"file_path":"a","regex":"\d+\.\w"}`, "", `{"file_path":"a","regex":"\\d+\\.\\w"}`, ruleEscapes},
+		{"get_weather", `{“city”: “Paris”}`, "", `{"city":"Paris"}`, ruleSmartQuotes},
+		{"get_weather", `{"city":"Paris","tags":["a","b"`, "", `{"city":"Paris","tags":["a","b"]}`, ruleBrackets},
+		{"get_weather", `{"city":"Paris","tags":["a","b"}`, "", `{"city":"Paris","tags":["a","b"]}`, ruleBrackets},
+		{"get_weather", `{"city":"Paris"}}`, "", `{"city":"Paris"}`, ruleExtraBrackets},
+		{"get_weather", `{"city":"Paris","days":"3","metric":"True"}`, "", `{"city":"Paris","days":3,"metric":true}`, ruleToNumber},
+		{"get_weather", `{"city":75001}`, "", `{"city":"75001"}`, ruleToString},
+		{"get_weather", `{"city":["Paris"],"tags":"x"}`, "", `{"city":"Paris","tags":["x"]}`, ruleFromList},
+		{"get_weather", `{"city":"Paris","tags":"[\"x\",\"y\"]"}`, "", `{"city":"Paris","tags":["x","y"]}`, ruleParseInside},
+		{"get_weather", `{"city":"Paris","range":"{\"from\": \"1.5\"}"}`, "", `{"city":"Paris","range":{"from":1.5}}`, ruleParseInside},
+		{"get_weather", `{"city":"Paris","unit":"Celsius"}`, "", `{"city":"Paris","unit":"celsius"}`, ruleEnum},
+		{"get_weather", `{"city":"Paris","days":null}`, "", `{"city":"Paris"}`, ruleDropNull},
+		{"get_weather", `{"city":"Paris","limit":"null"}`, "", `{"city":"Paris","limit":null}`, ruleToNull},
+		{"read_file", `{"filePath":"a","start-line":"7"}`, "", `{"file_path":"a","start_line":7}`, ruleKeyAlias},
+		{"list_sessions", ``, "", `{}`, ruleEmpty},
+		{"reset_all", ``, "", `{}`, ruleEmpty},
+		{"functions.bash", `{"command":"ls"}`, "bash", `{"command":"ls"}`, ruleNamePrefix},
+		{"bash<|channel|>commentary", `{"command":"ls"}`, "bash", `{"command":"ls"}`, ruleNamePrefix},
+		{"default_api:get_weather", `{"city":"Paris"}`, "get_weather", `{"city":"Paris"}`, ruleNamePrefix},
+		{"mcp__fs__read_file", `{"file_path":"a"}`, "read_file", `{"file_path":"a"}`, ruleNameNamespace},
+		{"GetWeather", `{"city":"Paris"}`, "get_weather", `{"city":"Paris"}`, ruleNameSpelling},
+		{"get_waether", `{"city":"Paris"}`, "get_weather", `{"city":"Paris"}`, ruleNameNear},
+	} {
+		if c.wantName == "" {
+			c.wantName = c.name
+		}
+		d := call(c.name, c.args)
+		v := m.Mend(req, d)
+		if v.Judgement != recovery.JudgeReplace {
+			t.Errorf("%s %s: %+v %+v", c.name, c.args, v, v.Flaw)
+			continue
+		}
+		if got := v.Calls[0]; got.Name != c.wantName || !same(t, got.Arguments, c.wantArgs) {
+			t.Errorf("%s %s: %+v", c.name, c.args, got)
+		}
+		if !strings.Contains(fmt.Sprint(v.Repairs), c.rule+" ") {
+			t.Errorf("%s %s: %v, want %s", c.name, c.args, v.Repairs, c.rule)
+		}
+		if d.Calls[0].Arguments != c.args || d.Calls[0].Name != c.name {
+			t.Errorf("%s %s: the draft was changed", c.name, c.args)
+		}
+	}
+}
+
+func TestCallsThatAreAskedAgain(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for _, c := range []struct {
+		name, args string
+		kind       recovery.FlawKind
+		problem    string
+	}{
+		{"get_weather", `{"location":"Paris"}`, recovery.FlawArguments, `lacks the required "city"; there is no parameter "location"`},
+		{"get_weather", `{"days":3}`, recovery.FlawArguments, `lacks the required "city"`},
+		{"get_weather", `{"city":"Paris","days":"three"}`, recovery.FlawArguments, `"days" must be integer, not string`},
+		{"get_weather", `{"city":"Paris","days":1.5}`, recovery.FlawArguments, `"days"`},
+		{"get_weather", `{"city":"Paris","tags":"a, b"}`, recovery.FlawArguments, `"tags" must be array`},
+		{"get_weather", `{"city":"Paris","unit":"kelvin"}`, recovery.FlawArguments, `must be one of "celsius", "fahrenheit"`},
+		{"get_weather", `{"city":null}`, recovery.FlawArguments, `"city" must be string`},
+		{"get_weather", `{"city":"Par`, recovery.FlawArguments, ""},
+		{"get_weather", `{"city":`, recovery.FlawArguments, ""},
+		{"get_weather", `{"city":"Paris",`, recovery.FlawArguments, ""},
+		{"get_weather", `{"city":"Paris"}{"city":"Rome"}`, recovery.FlawArguments, ""},
+		{"get_weather", `{"city":"say "hi"","days":1}`, recovery.FlawArguments, ""},
+		{"get_weather", `{city: Paris}`, recovery.FlawArguments, ""},
+		{"read_file", `{"file_path":"C:\temp\data"}`, recovery.FlawArguments, ""},
+		{"get_weather", `["Paris"]`, recovery.FlawArguments, "not a JSON object"},
+		{"bash", `{"command":"ls",}`, recovery.FlawArguments, ""},
+		{"bash", `{'command':'ls'}`, recovery.FlawArguments, ""},
+		{"bash", `{"command":"ls","timeout":"5"}`, recovery.FlawArguments, ""},
+		{"bash", `{"command":["ls"]}`, recovery.FlawArguments, ""},
+		{"bash", `{"command":"ls"}{"command":"ls"}`, recovery.FlawArguments, ""},
+		{"bash", ``, recovery.FlawArguments, ""},
+		{"write_file", "{\"path\":\"a\",\"content\":\"x\ny\"}", recovery.FlawArguments, ""},
+		{"Bash", `{"command":"ls"}`, recovery.FlawName, `there is no tool "Bash"`},
+		{"bsh", `{"command":"ls"}`, recovery.FlawName, ""},
+		{"get_wind", `{"city":"Paris"}`, recovery.FlawName, `"get_weather"`},
+		{"", `{"city":"Paris"}`, recovery.FlawName, "names no tool"},
+	} {
+		v := m.Mend(req, call(c.name, c.args))
+		if v.Judgement != recovery.JudgeAsk || v.Flaw.Kind != c.kind || !strings.Contains(v.Flaw.Problem, c.problem) {
+			t.Errorf("%s %s: %+v %+v", c.name, c.args, v, v.Flaw)
+		}
+	}
+}
+
+func TestTruncatedIsNeverClosed(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for _, args := range []string{`{"city":"Paris"`, `{"city":"Paris","tags":["a"`, `{"city":"Par`, ``, `{"city":"Paris","days":1`} {
+		d := call("get_weather", args)
+		d.Finish = recovery.FinishLength
+		if v := m.Mend(req, d); v.Judgement != recovery.JudgeAsk || v.Flaw.Kind != recovery.FlawTruncated || v.Flaw.Tool != "get_weather" {
+			t.Errorf("%s: %+v", args, v)
+		}
+		d.Finish = recovery.FinishNone
+		if v := m.Mend(req, d); v.Judgement != recovery.JudgeAsk {
+			t.Errorf("%s without a finish: %+v", args, v)
+		}
+	}
+	d := call("get_weather", `{"city":"Paris"}`)
+	d.Finish = recovery.FinishLength
+	if v := m.Mend(req, d); v.Judgement != recovery.JudgePass {
+		t.Errorf("a whole call at the limit: %+v", v)
+	}
+}
+
+func TestAnswerLevel(t *testing.T) {
+	m := mender()
+	two := func(a, b string) recovery.Draft {
+		return recovery.Draft{Finish: recovery.FinishCalls, Calls: []recovery.DraftCall{
+			{ID: a, Kind: "function", Name: "get_weather", Arguments: `{"city":"A"}`}, {ID: b, Kind: "function", Name: "get_weather", Arguments: `{"city":"A"}`}}}
+	}
+	for _, d := range []recovery.Draft{two("", ""), two("x", "x"), two("x", " ")} {
+		v := m.Mend(withKit(t, ""), d)
+		if v.Judgement != recovery.JudgeReplace || v.Calls[0].ID == v.Calls[1].ID || v.Calls[0].ID == "" || v.Calls[1].ID == "" || d.Calls[0].ID == "x" && v.Calls[0].ID != "x" {
+			t.Errorf("%+v", v)
+		}
+		if again := m.Mend(withKit(t, ""), d); !reflect.DeepEqual(v, again) {
+			t.Errorf("not the same twice: %+v, %+v", v, again)
+		}
+	}
+	d := call("multi_tool_use.parallel", `{"tool_uses":[{"recipient_name":"functions.get_weather","parameters":{"city":"A"}},{"recipient_name":"functions.bash","parameters":{"command":"ls"}}]}`)
+	v := m.Mend(withKit(t, ""), d)
+	if len(v.Calls) != 2 || v.Calls[0].Name != "get_weather" || v.Calls[1].Arguments != `{"command":"ls"}` || v.Calls[0].ID == v.Calls[1].ID {
+		t.Errorf("%+v %+v", v, v.Flaw)
+	}
+	d = call("get_weather", `{"city":"A"}`)
+	d.Finish = recovery.FinishStop
+	if v := m.Mend(withKit(t, ""), d); v.Finish != recovery.FinishCalls || len(v.Calls) != 1 {
+		t.Errorf("%+v", v)
+	}
+	if v := m.Mend(withKit(t, `,"tool_choice":{"type":"function","function":{"name":"get_weather"}}`), d); v.Judgement != recovery.JudgePass {
+		t.Errorf("a forced call that stops: %+v", v)
+	}
+	if v := m.Mend(withKit(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishCalls}); v.Finish != recovery.FinishStop {
+		t.Errorf("%+v", v)
+	}
+	for _, choice := range []string{`"required"`, `{"type":"function","function":{"name":"bash"}}`} {
+		if v := m.Mend(withKit(t, `,"tool_choice":`+choice), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
+			t.Errorf("%s: %+v", choice, v)
+		}
+	}
+	if v := m.Mend(withKit(t, `,"tool_choice":"none"`), call("nothing", `{`)); v.Judgement != recovery.JudgePass {
+		t.Errorf("%+v", v)
+	}
+	for _, more := range []string{`,"n":2`, `,"logprobs":true`, `,"modalities":["text","audio"],"audio":{"voice":"x"}`} {
+		req := withKit(t, more)
+		if v := m.Mend(req, call("nothing", `{`)); v.Judgement != recovery.JudgePass || m.Holds(req) != (recovery.Hold{}) || m.Watch(req) != nil {
+			t.Errorf("%s: %+v", more, v)
+		}
+	}
+	for _, text := range []string{`{"_compressed": true, "summary":"x"}`, "see { \"_compressed\" :true"} {
+		if v := m.Mend(withKit(t, ""), recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
+			t.Errorf("%s: %+v", text, v)
+		}
+	}
+	if v := m.Mend(withKit(t, ""), call("write_file", `{"path":"a","content":"{\"_compressed\": true}"}`)); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMark {
+		t.Errorf("%+v", v)
+	}
+	cfg := Defaults()
+	cfg.EmptyCall = true
+	if v := New(cfg).Mend(withKit(t, ""), recovery.Draft{Text: "hi", Finish: recovery.FinishStop}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawMissing {
+		t.Errorf("%+v", v)
+	}
+	one := request(t, `,"tools":[{"type":"function","function":{"name":"get_time","parameters":{"type":"object"}}}]`)
+	if v := m.Mend(one, call("", `{}`)); v.Judgement != recovery.JudgeReplace || v.Calls[0].Name != "get_time" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestOtherKindsOfTools(t *testing.T) {
+	req := request(t, `,"tools":[{"type":"custom","custom":{"name":"apply_patch"}},{"type":"web_search"},{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]`)
+	m := mender()
+	for _, c := range []recovery.DraftCall{
+		{ID: "1", Kind: "custom", Name: "apply_patch", Arguments: "*** Begin Patch"},
+		{ID: "1", Kind: "web_search_call", Name: "", Arguments: ""},
+		{ID: "1", Kind: "function", Name: "server_side", Arguments: "{"},
+		{ID: "1", Kind: "function", Name: "drive.f", Arguments: "{}"}, // perhaps a tool of a server
+		{ID: "1", Kind: "function", Name: "apply_patch", Arguments: "*** Begin Patch"},
+	} {
+		if v := m.Mend(req, recovery.Draft{Calls: []recovery.DraftCall{c}, Finish: recovery.FinishCalls}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%+v: %+v", c, v)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	hold := Defaults()
+	hold.JSONStream = JSONHold
+	for _, c := range []struct {
+		cfg  Config
+		req  *transcript.Body
+		want recovery.Hold
+	}{
+		{Defaults(), request(t, ""), recovery.Hold{}},
+		{Defaults(), withKit(t, ""), recovery.Hold{Calls: true}},
+		{Defaults(), request(t, `,"response_format":{"type":"json_object"}`), recovery.Hold{Text: true}},
+		{Defaults(), request(t, `,"stream":true,"response_format":{"type":"json_object"}`), recovery.Hold{}},
+		{hold, request(t, `,"stream":true,"response_format":{"type":"json_object"}`), recovery.Hold{Text: true}},
+		{Config{}, withKit(t, ""), recovery.Hold{}},
+	} {
+		if got := New(c.cfg).Holds(c.req); got != c.want {
+			t.Errorf("%s: %+v", c.req.Raw(), got)
+		}
+	}
+}
+
+func TestContent(t *testing.T) {
+	m := mender()
+	object := request(t, `,"response_format":{"type":"json_object"}`)
+	typed := request(t, `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}}}`)
+	for _, c := range []struct {
+		req        *transcript.Body
+		text, want string // "" asks again, "=" passes
+	}{
+		{object, `{"a":1}`, "="},
+		{object, " {\"a\" : 1}\n", "="},
+		{object, "```json\n{\"a\" : 1}\n```", `{"a" : 1}`},
+		{object, "Here you are:\n```json\n{\"a\" : 1}\n```\nEnjoy!", `{"a" : 1}`},
+		{object, "Sure! {\"a\" : 1} Enjoy!", `{"a" : 1}`},
+		{object, "<think>{hm}</think>\n{\"a\" : 1}", `{"a" : 1}`},
+		{object, `{'a': 1,}`, `{"a":1}`},
+		{object, `{"a":"1"`, `{"a":"1"}`},
+		{object, `{"a":1`, ""},
+		{object, `{"a":1} or {"a":2}`, ""},
+		{object, `I cannot do that.`, ""},
+		{object, `[1]`, ""},
+		{typed, `{"a":1}`, "="},
+		{typed, `{"a":"1","b":"x"}`, `{"a":1,"b":["x"]}`},
+		{typed, `{"b":[]}`, ""},
+		{typed, "{\"b\":1} is wrong, {\"a\": 1} is right", `{"a": 1}`},
+		{typed, ``, "="},
+	} {
+		v := m.Mend(c.req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop})
+		switch {
+		case c.want == "=":
+			if v.Judgement != recovery.JudgePass {
+				t.Errorf("%s: %+v", c.text, v)
+			}
+		case c.want == "":
+			if v.Flaw == nil || v.Flaw.Kind != recovery.FlawContent {
+				t.Errorf("%s: %+v", c.text, v)
+			}
+		case v.Text == nil || *v.Text != c.want:
+			t.Errorf("%s: %+v %+v", c.text, v, v.Flaw)
+		}
+	}
+	if v := m.Mend(object, recovery.Draft{Text: `{"a":1`, Finish: recovery.FinishLength}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawTruncated {
+		t.Errorf("%+v", v)
+	}
+	if v := m.Mend(object, recovery.Draft{Text: `nothing`, Shown: true}); v.Judgement != recovery.JudgePass {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if err := Defaults().Validate(); err != nil {
+		t.Error(err)
+	}
+	bad := Config{Safe: []string{"["}, JSONStream: "x"}
+	err := bad.Validate()
+	for _, key := range []string{"safe[0]", "json_stream", "repetition.repetitions", "repetition.bytes", "repetition.unit"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%v lacks %s", err, key)
+		}
+	}
+}

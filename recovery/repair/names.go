@@ -1,0 +1,264 @@
+package repair
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// The names of what was mended in a tool's name.
+const (
+	ruleNamePrefix    = "name_prefix"    // functions.read_file, default_api:read_file, read_file<|channel|>commentary
+	ruleNameNamespace = "name_namespace" // fs.read_file, mcp__fs__read_file
+	ruleNameSpelling  = "name_spelling"  // readFile, Read-File
+	ruleNameNear      = "name_near"      // raed_file
+	ruleNameOnly      = "name_only"      // no name at all, and only one tool
+)
+
+// tools is what a request offers, for one judgement.
+type tools struct {
+	list   []transcript.Tool
+	choice transcript.ToolChoice
+	opaque bool // tools whose calls have names that the request does not tell
+}
+
+func offered(req *transcript.Body) tools {
+	o := tools{list: req.Tools(), choice: req.ToolChoice()}
+	for i := range o.list {
+		t := &o.list[i]
+		o.opaque = o.opaque || t.Name == "" || !t.Callable() && t.Type != "custom"
+	}
+	return o
+}
+
+// named finds the tool of exactly that name.
+func (o *tools) named(name string) *transcript.Tool {
+	for i := range o.list {
+		if o.list[i].Name == name && name != "" {
+			return &o.list[i]
+		}
+	}
+	return nil
+}
+
+// allowed reports whether the request lets the model call the tool. A mended
+// call never goes to one that it does not.
+func (o *tools) allowed(name string) bool {
+	if o.choice.Choice == transcript.ChoiceNamed {
+		return o.choice.Name == name
+	}
+	return o.choice.Allowed == nil || slices.Contains(o.choice.Allowed, name)
+}
+
+// only is the tool that a call without a name must mean, nil if there are several.
+func (o *tools) only() *transcript.Tool {
+	if o.choice.Choice == transcript.ChoiceNamed {
+		return o.named(o.choice.Name)
+	}
+	if len(o.choice.Allowed) == 1 {
+		return o.named(o.choice.Allowed[0])
+	}
+	if len(o.list) == 1 && o.list[0].Name != "" {
+		return &o.list[0]
+	}
+	return nil
+}
+
+// prefixes are what models put before a name because their training did.
+var prefixes = []string{"functions.", "function.", "functions:", "function:", "functions/", "function=", "tools.", "tool.",
+	"default_api.", "default_api:", "to=functions.", "to=", "tool_use.", "api.", "assistant."}
+
+// nameMark is a mark of a dialect in front of a name.
+var nameMark = regexp.MustCompile(`^(?:<(?:tool_call|function_call|tool_calls)>|\[TOOL_CALLS\]|<function=|<invoke name="?)\s*`)
+
+// bare takes off what never belongs to a name: space, quotes, special tokens,
+// the prefixes of providers, and the counter of Kimi's call ids. It loses nothing.
+func bare(name string) string {
+	name = strings.Trim(name, " \t\r\n\"'`")
+	for range 4 {
+		before := name
+		name = nameMark.ReplaceAllString(name, "")
+		for _, mark := range []string{"<|", "<｜"} {
+			if i := strings.Index(name, mark); i > 0 {
+				name = name[:i]
+			} else if i == 0 {
+				_, name, _ = strings.Cut(name, ">")
+			}
+		}
+		for _, p := range prefixes {
+			if len(name) > len(p) && strings.EqualFold(name[:len(p)], p) {
+				name = name[len(p):]
+			}
+		}
+		if i := strings.LastIndexByte(name, ':'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+			name = name[:i]
+		}
+		name = strings.TrimSuffix(name, "()")
+		name = strings.Trim(name, " \t\r\n\"'`")
+		if name == before {
+			break
+		}
+	}
+	return name
+}
+
+// resolve finds the tool that a name means, with the rule that found it. near
+// is the only one that is close in spelling, where nothing better was found: it
+// is meant if the arguments fit it.
+func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string, near *transcript.Tool) {
+	if t := o.named(name); t != nil {
+		return t, "", nil
+	}
+	if len(name) > 256 {
+		return nil, "", nil
+	}
+	if strings.TrimSpace(name) == "" {
+		if t := o.only(); t != nil && !m.guarded(t) {
+			return t, ruleNameOnly, nil
+		}
+		return nil, "", nil
+	}
+	short := bare(name)
+	if t := o.named(short); t != nil && o.allowed(t.Name) {
+		return t, ruleNamePrefix, nil
+	}
+	if o.opaque {
+		return nil, "", nil // it may be the name of a tool that the request does not list
+	}
+	if t := o.sole(func(n string) bool {
+		return last(short) == n || last(n) == short || last(n) == last(short) && last(n) != n && last(short) != short
+	}); t != nil {
+		return m.unless(t, ruleNameNamespace)
+	}
+	key := canonical(short)
+	if t := o.sole(func(n string) bool { return canonical(n) == key }); t != nil && key != "" {
+		return m.unless(t, ruleNameSpelling)
+	}
+	if t := o.sole(func(n string) bool { return canonical(last(n)) == canonical(last(short)) }); t != nil && canonical(last(short)) != "" {
+		return m.unless(t, ruleNameSpelling)
+	}
+	for i := range o.list {
+		t := &o.list[i]
+		if t.Name == "" || !closeTo(short, t.Name) {
+			continue
+		}
+		if near != nil {
+			return nil, "", nil // two are as near
+		}
+		near = t
+	}
+	if near == nil || !near.Callable() || !o.allowed(near.Name) || m.guarded(near) {
+		return nil, "", nil
+	}
+	return nil, ruleNameNear, near
+}
+
+// unless withholds a tool about whose calls nothing may be guessed.
+func (m *Mender) unless(t *transcript.Tool, rule string) (*transcript.Tool, string, *transcript.Tool) {
+	if m.guarded(t) {
+		return nil, "", nil
+	}
+	return t, rule, nil
+}
+
+// sole returns the one tool whose name matches, nil if there are several or none.
+func (o *tools) sole(match func(name string) bool) (found *transcript.Tool) {
+	for i := range o.list {
+		t := &o.list[i]
+		if t.Name == "" || !match(t.Name) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = t
+	}
+	if found != nil && !o.allowed(found.Name) {
+		return nil
+	}
+	return found
+}
+
+// last is the last part of a name with namespaces: mcp__fs__read_file, fs.read_file, fs/read_file, fs:read_file.
+func last(name string) string {
+	if i := strings.LastIndexAny(name, "./:"); i >= 0 {
+		name = name[i+1:]
+	}
+	if i := strings.LastIndex(name, "__"); i >= 0 {
+		name = name[i+2:]
+	}
+	return name
+}
+
+// opposites are words that a slip of a letter does not explain: a model that
+// writes one of them means it.
+const opposites words = " get set put add sub start restart stop open close enable disable lock unlock import export mount unmount " +
+	"subscribe unsubscribe push pull send receive encode decode encrypt decrypt upload download attach detach " +
+	"increase decrease increment decrement raise lower min max up down left right on off in out yes no first last " +
+	"next prev previous read load save write copy show hide list create delete update search book look like " +
+	"unlike follow unfollow do undo redo mute unmute archive unarchive pin unpin zip unzip pack unpack bind " +
+	"unbind wrap unwrap link unlink register deregister login logout "
+
+// closeTo reports whether a is b with a slip of the pen: a distance of one, or
+// of two in names of ten letters and more, in letters that are no digits, and
+// not one known word for another.
+func closeTo(a, b string) bool {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	limit := 1
+	if min(len(a), len(b)) >= 10 {
+		limit = 2
+	}
+	if len(a) < 4 || len(b) < 4 || max(len(a), len(b)) > 128 || distance(a, b, limit) > limit {
+		return false
+	}
+	digits := func(s string) string {
+		return strings.Map(func(c rune) rune {
+			if unicode.IsDigit(c) {
+				return c
+			}
+			return -1
+		}, s)
+	}
+	if digits(a) != digits(b) {
+		return false
+	}
+	wa, wb := split(a), split(b)
+	for i := range min(len(wa), len(wb)) {
+		if wa[i] != wb[i] && opposites.has(wa[i]) && (opposites.has(wb[i]) || len(wa) == len(wb)) {
+			return false
+		}
+	}
+	return true
+}
+
+// distance is the number of insertions, deletions, replacements and swaps of
+// neighbours that make b of a (optimal string alignment), or more than limit.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	width := len(b) + 1
+	rows := make([]int, 3*width)
+	before, prev, cur := rows[:width], rows[width:2*width], rows[2*width:]
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], before[j-2]+1)
+			}
+		}
+		before, prev, cur = prev, cur, before
+	}
+	return prev[len(b)]
+}

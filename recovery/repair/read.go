@@ -1,0 +1,329 @@
+package repair
+
+import (
+	"errors"
+	"strings"
+)
+
+// The names of what the tolerant reader mended.
+const (
+	ruleTrailingComma  = "trailing_comma"
+	ruleSingleQuotes   = "single_quotes"
+	ruleSmartQuotes    = "smart_quotes"
+	ruleLiterals       = "python_literals"
+	ruleKeys           = "unquoted_keys"
+	ruleComments       = "comments"
+	ruleControls       = "control_characters"
+	ruleEscapes        = "invalid_escapes"
+	ruleBrackets       = "missing_brackets"
+	ruleExtraBrackets  = "extra_brackets"
+	ruleDuplicateNames = "repeated_names"
+	ruleComma          = "missing_comma"
+	ruleColon          = "missing_colon"
+	ruleSpaces         = "foreign_spaces"
+)
+
+// The errors of the tolerant reader.
+var (
+	errSyntax    = errors.New("not JSON")
+	errAmbiguous = errors.New("JSON that may mean two things")
+	errOpen      = errors.New("JSON that ends too early")
+	errTooDeep   = errors.New("JSON that is nested too deep")
+)
+
+// reader reads JSON as models write it. It is linear in the text and mends
+// only what has one meaning:
+//
+//   - commas before a closing bracket
+//   - strings in single quotes, or in typographic ones, that end where a string must end
+//   - True, False, None
+//   - names without quotes
+//   - comments
+//   - control characters in strings, which stay what they are
+//   - backslashes that escape nothing, which stay backslashes
+//   - missing closing brackets, where close allows it and nothing but brackets is missing
+//   - closing brackets too many, behind the value
+//   - names that occur twice with equal values
+//   - a comma or colon that is missing where space and the next name, object or string follow
+//
+// It never supplies a quote or a value.
+type reader struct {
+	in    string
+	i     int
+	depth int
+	close bool     // missing brackets may be closed
+	rules []string // what was mended, each once, in order
+	open  bool     // the text ended inside a value
+	gemma bool     // strings stand between Gemma's marks
+}
+
+// readTolerant reads one value, which must be all of the text.
+func readTolerant(in string, close bool) (v *value, rules []string, err error) {
+	r := reader{in: in, close: close}
+	r.i = len(in) - len(strings.TrimPrefix(in, "\ufeff"))
+	if v, err = r.value(); err != nil {
+		return nil, nil, err
+	}
+	if err := r.rest(); err != nil {
+		return nil, nil, err
+	}
+	return v, r.rules, nil
+}
+
+// readPrefix reads the value at the beginning of the text strictly enough that
+// its end is certain, and returns where it ends.
+func readPrefix(in string) (v *value, rules []string, end int, err error) {
+	r := reader{in: in}
+	if v, err = r.value(); err != nil {
+		return nil, nil, 0, err
+	}
+	return v, r.rules, r.i, nil
+}
+
+// rest accepts what may follow the value: space, and stray closing brackets.
+func (r *reader) rest() error {
+	if err := r.space(); err != nil {
+		return err
+	}
+	stray := 0
+	for r.i < len(r.in) {
+		if c := r.in[r.i]; c != '}' && c != ']' || stray == 3 {
+			return errSyntax
+		}
+		stray++
+		r.i++
+		if err := r.space(); err != nil {
+			return err
+		}
+	}
+	if stray > 0 {
+		if r.has(ruleBrackets) {
+			return errAmbiguous
+		}
+		r.note(ruleExtraBrackets)
+	}
+	return nil
+}
+
+func (r *reader) has(rule string) bool {
+	for _, have := range r.rules {
+		if have == rule {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) note(rule string) {
+	if !r.has(rule) {
+		r.rules = append(r.rules, rule)
+	}
+}
+
+// space skips whitespace and comments.
+func (r *reader) space() error {
+	for r.i < len(r.in) {
+		switch c := r.in[r.i]; {
+		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+			r.i++
+		case c == '#':
+			r.line()
+		case c == '/' && strings.HasPrefix(r.in[r.i:], "//"):
+			r.line()
+		case c == '/' && strings.HasPrefix(r.in[r.i:], "/*"):
+			end := strings.Index(r.in[r.i+2:], "*/")
+			if end < 0 {
+				return errOpen
+			}
+			r.note(ruleComments)
+			r.i += end + 4
+		case strings.HasPrefix(r.in[r.i:], "\u00a0"):
+			r.note(ruleSpaces)
+			r.i += len("\u00a0")
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *reader) line() {
+	r.note(ruleComments)
+	if end := strings.IndexByte(r.in[r.i:], '\n'); end >= 0 {
+		r.i += end
+	} else {
+		r.i = len(r.in)
+	}
+}
+
+func (r *reader) value() (*value, error) {
+	if err := r.space(); err != nil {
+		return nil, err
+	}
+	if r.i >= len(r.in) {
+		return nil, errOpen
+	}
+	switch c := r.in[r.i]; {
+	case c == '{':
+		return r.object()
+	case c == '[':
+		return r.array()
+	case c == '-' || c >= '0' && c <= '9':
+		return r.number()
+	case r.quote() != 0:
+		lit, err := r.str()
+		if err != nil {
+			return nil, err
+		}
+		return &value{kind: kindString, text: lit}, nil
+	}
+	return r.literal()
+}
+
+func (r *reader) enter() error {
+	if r.depth++; r.depth > maxDepth {
+		return errTooDeep
+	}
+	r.i++
+	return nil
+}
+
+// finish handles the end of the text inside a container. Only brackets may be
+// missing: after a comma or a name more was to come.
+func (r *reader) finish(afterValue bool) error {
+	r.open = true
+	if !r.close || !afterValue || r.in[r.i-1] >= '0' && r.in[r.i-1] <= '9' {
+		return errOpen // a number may go on
+	}
+	r.note(ruleBrackets)
+	return nil
+}
+
+func (r *reader) object() (*value, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { r.depth-- }()
+	v := &value{kind: kindObject}
+	seen := map[string]int{}
+	for first := true; ; first = false {
+		if err := r.space(); err != nil {
+			return nil, err
+		}
+		if !first { // after a value
+			switch {
+			case r.i >= len(r.in):
+				return v, r.finish(true)
+			case r.in[r.i] == ']' && r.depth > 1 && r.close:
+				r.note(ruleBrackets) // the array around closes
+				return v, nil
+			case r.in[r.i] == ',':
+				r.i++
+				if err := r.space(); err != nil {
+					return nil, err
+				}
+				if r.i < len(r.in) && r.in[r.i] == '}' {
+					r.note(ruleTrailingComma)
+				}
+			case r.in[r.i] == '"' && r.spaced() && !r.gemma:
+				r.note(ruleComma) // a name follows: its colon is demanded below
+			case r.in[r.i] != '}':
+				return nil, errSyntax
+			}
+		}
+		if r.i >= len(r.in) {
+			return nil, r.cut()
+		}
+		if r.in[r.i] == '}' {
+			r.i++
+			return v, nil
+		}
+		name, lit, err := r.name()
+		if err != nil {
+			return nil, err
+		}
+		if err := r.space(); err != nil {
+			return nil, err
+		}
+		if r.i >= len(r.in) {
+			return nil, r.cut()
+		}
+		switch {
+		case r.in[r.i] == ':':
+			r.i++
+		case r.in[r.i] == '"' && r.spaced() && !r.has(ruleComma):
+			r.note(ruleColon)
+		default:
+			return nil, errSyntax
+		}
+		val, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		if at, ok := seen[name]; ok {
+			if !v.members[at].val.equal(val) {
+				return nil, errAmbiguous
+			}
+			r.note(ruleDuplicateNames)
+			continue
+		}
+		seen[name] = len(v.members)
+		v.members = append(v.members, member{name, lit, val})
+	}
+}
+
+// spaced reports whether space stands in front of the reader's place.
+func (r *reader) spaced() bool {
+	return r.i > 0 && strings.IndexByte(" \t\r\n", r.in[r.i-1]) >= 0
+}
+
+func (r *reader) cut() error {
+	r.open = true
+	return errOpen
+}
+
+func (r *reader) array() (*value, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { r.depth-- }()
+	v := &value{kind: kindArray}
+	for first := true; ; first = false {
+		if err := r.space(); err != nil {
+			return nil, err
+		}
+		if !first {
+			switch {
+			case r.i >= len(r.in):
+				return v, r.finish(true)
+			case r.in[r.i] == '}' && r.depth > 1 && r.close:
+				r.note(ruleBrackets) // the object around closes
+				return v, nil
+			case r.in[r.i] == ',':
+				r.i++
+				if err := r.space(); err != nil {
+					return nil, err
+				}
+				if r.i < len(r.in) && r.in[r.i] == ']' {
+					r.note(ruleTrailingComma)
+				}
+			case r.in[r.i] == '{' && r.spaced() && v.items[len(v.items)-1].kind == kindObject:
+				r.note(ruleComma)
+			case r.in[r.i] != ']':
+				return nil, errSyntax
+			}
+		}
+		if r.i >= len(r.in) {
+			return nil, r.cut()
+		}
+		if r.in[r.i] == ']' {
+			r.i++
+			return v, nil
+		}
+		item, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		v.items = append(v.items, item)
+	}
+}

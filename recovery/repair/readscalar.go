@@ -1,0 +1,117 @@
+package repair
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// word is the identifier at the reader's place.
+func (r *reader) word() string {
+	i := r.i
+	for i < len(r.in) {
+		c := r.in[i]
+		if c == '_' || c == '$' || c|0x20 >= 'a' && c|0x20 <= 'z' || i > r.i && (c >= '0' && c <= '9' || c == '-') {
+			i++
+			continue
+		}
+		break
+	}
+	return r.in[r.i:i]
+}
+
+// name reads a name and returns it decoded and as JSON.
+func (r *reader) name() (name, lit string, err error) {
+	if r.quote() != 0 {
+		if lit, err = r.str(); err != nil {
+			return "", "", err
+		}
+		return (&value{kind: kindString, text: lit}).str(), lit, nil
+	}
+	word := r.word()
+	if word == "" {
+		return "", "", errSyntax
+	}
+	r.i += len(word)
+	r.note(ruleKeys)
+	return word, "", nil
+}
+
+func (r *reader) literal() (*value, error) {
+	word := r.word()
+	r.i += len(word)
+	switch word {
+	case "true", "false":
+		return &value{kind: kindBool, text: word}, nil
+	case "null":
+		return &value{kind: kindNull, text: word}, nil
+	case "True", "False":
+		r.note(ruleLiterals)
+		return &value{kind: kindBool, text: strings.ToLower(word)}, nil
+	case "None":
+		r.note(ruleLiterals)
+		return &value{kind: kindNull, text: "null"}, nil
+	}
+	if r.i >= len(r.in) && word != "" {
+		r.open = true
+	}
+	return nil, errSyntax
+}
+
+func (r *reader) number() (*value, error) {
+	from := r.i
+	for r.i < len(r.in) {
+		c := r.in[r.i]
+		if c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.' || c|0x20 == 'e' {
+			r.i++
+			continue
+		}
+		break
+	}
+	text := r.in[from:r.i]
+	if !isNumber(text) {
+		return nil, errSyntax
+	}
+	// 12_000, 5px and 2024-01-01 are no numbers.
+	if r.i < len(r.in) {
+		if c, _ := utf8.DecodeRuneInString(r.in[r.i:]); c == '_' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '%' {
+			return nil, errSyntax
+		}
+	}
+	return &value{kind: kindNumber, text: text}, nil
+}
+
+// isNumber reports whether s is a number as JSON writes it.
+func isNumber(s string) bool {
+	i := 0
+	digits := func() bool {
+		from := i
+		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if i < len(s) && s[i] == '-' {
+		i++
+	}
+	if i < len(s) && s[i] == '0' {
+		i++
+	} else if !digits() {
+		return false
+	}
+	if i < len(s) && s[i] == '.' {
+		i++
+		if !digits() {
+			return false
+		}
+	}
+	if i < len(s) && s[i]|0x20 == 'e' {
+		i++
+		if i < len(s) && (s[i] == '+' || s[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return i == len(s)
+}

@@ -1,0 +1,257 @@
+package repair
+
+import (
+	"bytes"
+	"container/list"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// schema is a compiled schema. It is safe for concurrent use.
+type schema struct {
+	doc      any                // the schema as it was given, decoded; nil if it is not understood
+	compiled *jsonschema.Schema // relaxed; nil: whatever is an object passes
+	enums    int                // values in the largest enumeration
+
+	mu   sync.Mutex // held during a validation, because work belongs to it
+	work meter
+}
+
+// meter counts the subschemas that a validation applies. A schema of a few
+// hundred bytes can describe more work than there is time for: each level
+// refers to the next one twice.
+type meter struct{ left int }
+
+// errWork ends a validation that takes too long.
+var errWork = errors.New("the validation takes too long")
+
+// cost is the work that one subschema's keywords are. It is compiled into every subschema.
+type cost struct {
+	meter *meter
+	each  int
+}
+
+// Validate implements jsonschema.SchemaExt. It panics to end the validation:
+// the library has no other way. check recovers.
+func (c cost) Validate(*jsonschema.ValidatorContext, any) {
+	if c.meter.left -= c.each; c.meter.left < 0 {
+		panic(errWork)
+	}
+}
+
+// check validates a decoded value. Both results are nil if it passes; skipped
+// is set if that could not be found out within bounds.
+func (s *schema) check(v any) (failure *jsonschema.ValidationError, skipped bool) {
+	if s.compiled == nil {
+		return nil, true
+	}
+	n, ok := measure(v, 0)
+	if !ok || n*max(1, s.enums) > 20*maxWork {
+		return nil, true
+	}
+	defer func() {
+		if e := recover(); e != nil {
+			if err, ok := e.(error); !ok || !errors.Is(err, errWork) {
+				panic(e)
+			}
+			failure, skipped = nil, true
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.work.left = maxWork
+	if err := s.compiled.Validate(v); err != nil {
+		if errors.As(err, &failure) {
+			return failure, false
+		}
+		return nil, true
+	}
+	return nil, false
+}
+
+// measure counts the values in v; ok is false for numbers that are too long for
+// exact arithmetic, and for nesting beyond the bounds.
+func measure(v any, depth int) (n int, ok bool) {
+	if depth > maxDepth {
+		return 0, false
+	}
+	n = 1
+	add := func(v any) bool {
+		k, ok := measure(v, depth+1)
+		n += k
+		return ok
+	}
+	switch v := v.(type) {
+	case json.Number:
+		return 1, tame(string(v))
+	case []any:
+		for _, item := range v {
+			if !add(item) {
+				return 0, false
+			}
+		}
+	case map[string]any:
+		for _, item := range v {
+			if !add(item) {
+				return 0, false
+			}
+		}
+	}
+	return n, true
+}
+
+// tame reports whether a number is short enough to compute with: 1e1000000 is
+// nine bytes long and half a megabyte as an integer.
+func tame(number string) bool {
+	if len(number) > 100 {
+		return false
+	}
+	i := strings.IndexAny(number, "eE")
+	return i < 0 || len(strings.TrimLeft(number[i+1:], "+-0")) <= 3
+}
+
+// schemas compiles schemas and remembers them by the hash of their bytes. It is
+// safe for concurrent use.
+type schemas struct {
+	mu    sync.Mutex
+	byKey map[[sha256.Size]byte]*list.Element
+	order *list.List // of *cached, the latest used first
+	bytes int
+}
+
+type cached struct {
+	key    [sha256.Size]byte
+	size   int
+	schema *schema
+}
+
+func newSchemas() *schemas {
+	return &schemas{byKey: map[[sha256.Size]byte]*list.Element{}, order: list.New()}
+}
+
+// get compiles raw, or finds it. The result is never nil.
+func (c *schemas) get(raw []byte) *schema {
+	if len(raw) == 0 || len(raw) > maxSchema {
+		return &schema{}
+	}
+	key := sha256.Sum256(raw)
+	c.mu.Lock()
+	if e, ok := c.byKey[key]; ok {
+		c.order.MoveToFront(e)
+		s := e.Value.(*cached).schema
+		c.mu.Unlock()
+		return s
+	}
+	c.mu.Unlock()
+	s := compile(raw) // outside of the lock: two may compile the same, which is harmless
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.byKey[key]; !ok {
+		c.byKey[key] = c.order.PushFront(&cached{key, len(raw), s})
+		c.bytes += len(raw)
+	}
+	for c.order.Len() > maxCachedSchemas || c.bytes > maxCachedBytes {
+		e := c.order.Back()
+		old := e.Value.(*cached)
+		c.order.Remove(e)
+		delete(c.byKey, old.key)
+		c.bytes -= old.size
+	}
+	return s
+}
+
+// compile never fails: what cannot be compiled does not validate.
+func compile(raw []byte) *schema {
+	s := &schema{}
+	doc, ok := decode(raw, maxSchemaDepth)
+	if !ok {
+		return s
+	}
+	if _, ok := measure(doc, 0); !ok {
+		return s
+	}
+	relaxer := relaxer{}
+	relaxed := relaxer.root(doc)
+	if relaxer.count > maxSubschemas {
+		return s
+	}
+	s.doc, s.enums = doc, relaxer.enums
+	if len(relaxer.refs) > 0 && !relaxer.inside() {
+		return s
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(refusing{})
+	c.UseRegexpEngine(patterns)
+	c.AssertVocabs()
+	c.RegisterVocabulary(&jsonschema.Vocabulary{
+		URL: "urn:rebound:work",
+		Compile: func(_ *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
+			return cost{&s.work, 1 + width(obj)}, nil
+		},
+	})
+	const location = "urn:rebound:schema"
+	if c.AddResource(location, relaxed) != nil {
+		return s
+	}
+	if compiled, err := c.Compile(location); err == nil {
+		s.compiled = compiled
+	}
+	return s
+}
+
+// width is how many values and subschemas one schema lists itself.
+func width(obj map[string]any) (n int) {
+	for _, v := range obj {
+		switch v := v.(type) {
+		case []any:
+			n += len(v)
+		case map[string]any:
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// decode parses JSON with numbers as they are spelled.
+func decode(raw []byte, depth int) (v any, ok bool) {
+	if transcript.Valid(raw, depth) != nil {
+		return nil, false
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return v, d.Decode(&v) == nil
+}
+
+// refusing loads nothing: a schema that a client sent must not make the gateway
+// read its files or call other hosts.
+type refusing struct{}
+
+var errRefused = errors.New("references outside of the schema are not followed")
+
+func (refusing) Load(string) (any, error) { return nil, errRefused }
+
+// patterns compiles a pattern. One that Go does not know (look-ahead), or that
+// is too long, matches nothing: only property names are ever matched, and one
+// that matches nothing demands nothing.
+func patterns(s string) (jsonschema.Regexp, error) {
+	if len(s) <= maxPattern {
+		if re, err := regexp.Compile(s); err == nil {
+			return re, nil
+		}
+	}
+	return nothing(s), nil
+}
+
+type nothing string
+
+func (n nothing) String() string        { return string(n) }
+func (nothing) MatchString(string) bool { return false }

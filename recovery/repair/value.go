@@ -1,0 +1,163 @@
+package repair
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// shape is the type of a JSON value.
+type shape uint8
+
+const (
+	kindNull shape = iota
+	kindBool
+	kindNumber
+	kindString
+	kindArray
+	kindObject
+)
+
+// value is a JSON value that keeps the order of its members and the spelling
+// of its scalars, so that what is not mended stays what it was.
+type value struct {
+	kind    shape
+	text    string // a scalar as JSON: null, true, 1.50, "a\u00e9"
+	items   []*value
+	members []member
+}
+
+type member struct {
+	name string // decoded
+	lit  string // as JSON, if it was read
+	val  *value
+}
+
+// str is the text of a string.
+func (v *value) str() string {
+	s, _ := transcript.Decode([]byte(v.text))
+	return s
+}
+
+func stringValue(s string) *value {
+	return &value{kind: kindString, text: string(transcript.String(s))}
+}
+
+// get returns the member of that name, nil if there is none.
+func (v *value) get(name string) *value {
+	if v.kind != kindObject {
+		return nil
+	}
+	for i := range v.members {
+		if v.members[i].name == name {
+			return v.members[i].val
+		}
+	}
+	return nil
+}
+
+// has reports whether the object has a member of that name.
+func (v *value) has(name string) bool { return v.get(name) != nil }
+
+// render writes the value as compact JSON.
+func (v *value) render() string {
+	var b strings.Builder
+	v.write(&b)
+	return b.String()
+}
+
+func (v *value) write(b *strings.Builder) {
+	switch v.kind {
+	case kindArray:
+		b.WriteByte('[')
+		for i, item := range v.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.write(b)
+		}
+		b.WriteByte(']')
+	case kindObject:
+		b.WriteByte('{')
+		for i, m := range v.members {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if m.lit != "" {
+				b.WriteString(m.lit)
+			} else {
+				b.Write(transcript.String(m.name))
+			}
+			b.WriteByte(':')
+			m.val.write(b)
+		}
+		b.WriteByte('}')
+	default:
+		b.WriteString(v.text)
+	}
+}
+
+// decoded is the value as the validator takes it.
+func (v *value) decoded() any {
+	switch v.kind {
+	case kindBool:
+		return v.text == "true"
+	case kindNumber:
+		return json.Number(v.text)
+	case kindString:
+		return v.str()
+	case kindArray:
+		out := make([]any, len(v.items))
+		for i, item := range v.items {
+			out[i] = item.decoded()
+		}
+		return out
+	case kindObject:
+		out := make(map[string]any, len(v.members))
+		for _, m := range v.members {
+			out[m.name] = m.val.decoded()
+		}
+		return out
+	}
+	return nil
+}
+
+// equal compares by meaning, but numbers by their spelling.
+func (v *value) equal(w *value) bool {
+	if v.kind != w.kind || len(v.items) != len(w.items) || len(v.members) != len(w.members) {
+		return false
+	}
+	for i := range v.items {
+		if !v.items[i].equal(w.items[i]) {
+			return false
+		}
+	}
+	for i := range v.members {
+		if v.members[i].name != w.members[i].name || !v.members[i].val.equal(w.members[i].val) {
+			return false
+		}
+	}
+	if v.kind == kindString {
+		return v.text == w.text || v.str() == w.str()
+	}
+	return v.text == w.text
+}
+
+// clone copies the value down to its scalars.
+func (v *value) clone() *value {
+	c := &value{kind: v.kind, text: v.text}
+	if v.items != nil {
+		c.items = make([]*value, len(v.items))
+		for i, item := range v.items {
+			c.items[i] = item.clone()
+		}
+	}
+	if v.members != nil {
+		c.members = make([]member, len(v.members))
+		for i, m := range v.members {
+			c.members[i] = member{m.name, m.lit, m.val.clone()}
+		}
+	}
+	return c
+}
