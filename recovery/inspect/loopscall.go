@@ -1,0 +1,161 @@
+package inspect
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Bounds of the arguments that are read as JSON, in bytes and in depth, and of
+// those that are searched for words.
+const (
+	maxCanonical  = 256 << 10
+	canonicalDeep = 64
+	maxSearched   = 4 << 10
+)
+
+// sameCall reports whether both are the same call: same tool, and arguments that
+// mean the same. Order of keys, blanks and spelling of JSON do not matter.
+func sameCall(a, b *step) bool {
+	return a.Tool == b.Tool && (a.Arguments == b.Arguments || a.canonical() == b.canonical())
+}
+
+// canonical is the arguments in a form in which equal ones have equal bytes.
+func (s *step) canonical() string {
+	if !s.sorted {
+		s.args, s.sorted = canonical(s.Arguments), true
+	}
+	return s.args
+}
+
+func canonical(arguments string) string {
+	t := strings.TrimSpace(arguments)
+	if t == "" || t[0] != '{' && t[0] != '[' || len(t) > maxCanonical || transcript.Valid([]byte(t), canonicalDeep) != nil {
+		return t
+	}
+	return string(appendCanonical(make([]byte, 0, len(t)), gjson.Parse(t)))
+}
+
+func appendCanonical(dst []byte, v gjson.Result) []byte {
+	switch {
+	case v.IsObject():
+		type member struct {
+			key   string
+			value gjson.Result
+		}
+		var list []member
+		v.ForEach(func(key, value gjson.Result) bool {
+			list = append(list, member{key.Str, value})
+			return true
+		})
+		slices.SortStableFunc(list, func(a, b member) int { return strings.Compare(a.key, b.key) })
+		dst = append(dst, '{')
+		for i, m := range list {
+			if i+1 < len(list) && list[i+1].key == m.key {
+				continue // the last of equal keys counts
+			}
+			dst = append(transcript.AppendString(dst, m.key), ':')
+			dst = append(appendCanonical(dst, m.value), ',')
+		}
+		return append(dst, '}')
+	case v.IsArray():
+		dst = append(dst, '[')
+		v.ForEach(func(_, value gjson.Result) bool {
+			dst = append(appendCanonical(dst, value), ',')
+			return true
+		})
+		return append(dst, ']')
+	case v.Type == gjson.String:
+		return transcript.AppendString(dst, v.Str)
+	case v.Type == gjson.Number && len(v.Raw) <= 15: // no digit is lost
+		return strconv.AppendFloat(dst, v.Num, 'g', -1, 64)
+	}
+	return append(dst, v.Raw...)
+}
+
+// waitingWords are names of tools, and programs, that only let time pass.
+var waitingWords = []string{"wait", "await", "sleep", "pause", "delay", "start-sleep"}
+
+// waitingArguments are ways to tell a tool to wait.
+var waitingArguments = []string{"sleep(", "--wait", "--watch", `"wait`, `"delay`, `"sleep`, `"yield_time`, `"poll_interval`, "settimeout("}
+
+// waits reports whether the call lets time pass: doing it again is patience.
+func (s *step) waits() bool {
+	for _, w := range splitName(s.Tool) {
+		if slices.Contains(waitingWords, w) {
+			return true
+		}
+	}
+	k := kindOf(s.Tool)
+	if k == kindEditor || len(s.Arguments) > maxSearched {
+		return false
+	}
+	low := strings.ToLower(s.Arguments)
+	if containsAny(low, waitingArguments) {
+		return true
+	}
+	if !strings.Contains(low, "wait") && !strings.Contains(low, "sleep") {
+		return false
+	}
+	for _, p := range programs(commandOf(s.Arguments)) {
+		if slices.Contains(waitingWords, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// gestures are tools that move something on with each call, whatever they answer.
+var gestures = []string{"press", "key", "keypress", "click", "scroll", "type", "tap", "swipe", "next", "forward", "back", "send", "stdin", "step"}
+
+// moves reports whether the call is a gesture that was only acknowledged.
+func (s *step) moves() bool {
+	for _, w := range splitName(s.Tool) {
+		if slices.Contains(gestures, w) {
+			return len(s.essence().text) < 40
+		}
+	}
+	return false
+}
+
+// lookups are words with which names of tools begin that only look.
+var lookups = []string{"get", "query", "lookup", "look", "describe", "check", "count", "status", "inspect", "explain"}
+
+// reads reports whether the call is known to change nothing.
+func (s *step) reads() bool {
+	switch kindOf(s.Tool) {
+	case kindReader:
+		return true
+	case kindShell:
+		command := commandOf(s.Arguments)
+		if command == "" {
+			return false
+		}
+		plain := strings.NewReplacer("2>/dev/null", "", "2>&1", "", ">/dev/null", "").Replace(command)
+		return onlyReads(programs(command)) && !strings.ContainsAny(plain, ">`") && !strings.Contains(plain, "$(") &&
+			!containsAny(plain, []string{" -delete", " -exec", " --in-place", "sed -i", "sed -ni", "|tee", "| tee"})
+	case kindOther:
+		words := splitName(s.Tool)
+		return len(words) > 0 && slices.Contains(lookups, words[0])
+	}
+	return false
+}
+
+// lasting are failures that waiting does not help against.
+func lasting(c recovery.Category) bool {
+	switch c {
+	case recovery.CommandNotFound, recovery.ToolNotFound, recovery.PermissionDenied, recovery.InvalidArguments, recovery.SyntaxError, recovery.DiskFull:
+		return true
+	}
+	return false
+}
+
+// passing are failures after which a call is tried once more as it is.
+func passing(c recovery.Category) bool {
+	return c == recovery.NetworkError || c == recovery.ToolRateLimited
+}

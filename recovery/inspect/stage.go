@@ -1,0 +1,236 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Config tunes what is read out of an agent's history.
+type Config struct {
+	Enabled bool `yaml:"enabled"` // off: no failures, no loops, no session breaker, no guidance
+	// NoProgress is the number of steps without a new call or result that is a loop; 0 is never.
+	NoProgress int `yaml:"no_progress"`
+	// MinConfidence is the confidence from which a tool's failure is told, 0 to 1.
+	MinConfidence float64 `yaml:"confidence"`
+}
+
+// minNoProgress is the lowest NoProgress: a few searches without a hit are work.
+const minNoProgress = 6
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{Enabled: true, NoProgress: defaultNoProgress, MinConfidence: Threshold}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if c.NoProgress != 0 && (c.NoProgress < minNoProgress || c.NoProgress > lookBack) {
+		errs = append(errs, fmt.Errorf("no_progress: must be 0 (never) or between %d and %d", minNoProgress, lookBack))
+	}
+	if !(c.MinConfidence >= 0 && c.MinConfidence <= 1) {
+		errs = append(errs, errors.New("confidence: must be between 0 and 1"))
+	}
+	return errors.Join(errs...)
+}
+
+// What followed a turn's failure, as the cause of guidance_outcome.
+const (
+	OutcomeRecovered = "recovered" // a success
+	OutcomeRepeated  = "repeated"  // the same failure
+	OutcomeOther     = "other"     // other failures
+)
+
+// Stage reads what the tools answered and where the history stands. It is
+// immutable once in use, and safe for concurrent use.
+type Stage struct {
+	cfg      Config
+	observer recovery.Observer
+	// HeldOut tells whether a session is part of the hold-out share, whose models
+	// get no guidance; nil is no session. Set it before the first Prepare.
+	HeldOut func(session string) bool
+}
+
+var _ recovery.Stage = (*Stage)(nil)
+
+// NewStage returns a stage. cfg must be valid.
+func NewStage(cfg Config, observer recovery.Observer) *Stage {
+	return &Stage{cfg: cfg, observer: observer}
+}
+
+// Prepare sets the exchange's Results, Loops and Turn, and tells of failures,
+// loops, and what followed the previous turn's failure. It does nothing without
+// new results, but for an agent that only talks. It never returns an error.
+func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
+	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !news(x.Body) {
+		return nil
+	}
+	h := readHistory(x.Body)
+	t := h.last()
+	if t == nil {
+		return nil
+	}
+	if len(t.steps) == 0 {
+		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
+			x.Loops = loops
+			s.tellLoops(x)
+		}
+		return nil
+	}
+	if side(x) {
+		return nil
+	}
+	x.Results = make([]recovery.ToolFailure, len(t.steps))
+	for i := range t.steps {
+		x.Results[i] = *t.steps[i].judge()
+	}
+	x.Turn = h.position()
+	x.Loops = h.loops(s.cfg.NoProgress)
+
+	for i := range x.Results {
+		if f := &x.Results[i]; f.Failed && f.Confidence >= s.cfg.MinConfidence {
+			ev := event(recovery.EventToolFailure, x)
+			ev.Failure = bare(f)
+			s.observer.Observe(ev)
+		}
+	}
+	s.tellLoops(x)
+	s.tellOutcome(x, h)
+	return nil
+}
+
+func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
+
+// news reports cheaply whether the history may end with results, or with an
+// agent that repeats itself.
+func news(b *transcript.Body) bool {
+	list := b.Messages()
+	last := len(list) - 1
+	for last >= 0 && list[last].Role != transcript.RoleAssistant {
+		if list[last].Role == transcript.RoleTool {
+			return true
+		}
+		last--
+	}
+	if last < 0 || last == len(list)-1 || list[last+1].Role != transcript.RoleUser {
+		return false
+	}
+	if observable(b, last) {
+		return true
+	}
+	first := last
+	for first > 0 && list[first-1].Role == transcript.RoleAssistant {
+		first--
+	}
+	// A monologue is at least text, a message to go on, text, such a message.
+	end := list[len(list)-1]
+	return first > 1 && list[first-2].Role == transcript.RoleAssistant && list[first-1].Role == transcript.RoleUser &&
+		end.End-end.Start < 2*maxNudge && prompts(end.Text())
+}
+
+// actionSigns are in every text that makes a call, as it stands in a body.
+var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:"}
+
+// actionWords are in all instructions that make code blocks calls. They spare
+// other conversations about code the search for such instructions.
+var actionWords = []string{"bash-$", "special interface", "code block", "codeblock", "command", "action", "bash block", "backtick", "executed",
+	"shell code", "suggest python"}
+
+// observable reports cheaply whether the message after the assistant's message i
+// may be an observation of a text protocol.
+func observable(b *transcript.Body, i int) bool {
+	list := b.Messages()
+	raw := list[i].Raw()
+	if !slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) || len(b.Tools()) > 0 {
+		return false
+	}
+	a, ok := findAction(list[i].Text())
+	if !ok || a.explicit {
+		return ok
+	}
+	for _, m := range list[:i] {
+		if m.Role == transcript.RoleAssistant {
+			break
+		}
+		if containsAny(strings.ToLower(window(m.Text())), actionWords) {
+			return true
+		}
+	}
+	text := list[i+1].Text()
+	return observationHead.MatchString(text[:min(len(text), 400)]) || observationTail.MatchString(text[max(0, len(text)-400):])
+}
+
+// agent reports whether the conversation has tools, or had results.
+func (h *history) agent() bool {
+	if len(h.body.Tools()) > 0 || h.how() == protocolFenced {
+		return true
+	}
+	for k := range h.turns {
+		if len(h.load(k).steps) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Stage) tellLoops(x *recovery.Exchange) {
+	for i := range x.Loops {
+		ev := event(recovery.EventLoop, x)
+		loop := x.Loops[i]
+		ev.Loop = &loop
+		s.observer.Observe(ev)
+	}
+}
+
+// tellOutcome tells what the model did after the previous turn's failure, unless
+// a person spoke between.
+func (s *Stage) tellOutcome(x *recovery.Exchange, h *history) {
+	k := len(h.turns) - 2
+	if k < 0 || h.spoken(k) {
+		return
+	}
+	var failure *recovery.ToolFailure
+	before := h.load(k)
+	for i := range before.steps {
+		if f := before.steps[i].judge(); f.Failed && f.Category != recovery.CategoryNone && f.Confidence >= s.cfg.MinConfidence {
+			failure = f
+			break
+		}
+	}
+	if failure == nil {
+		return
+	}
+	outcome := OutcomeOther
+	for i := range x.Results {
+		if f := &x.Results[i]; !f.Failed {
+			outcome = OutcomeRecovered
+			break
+		} else if f.Fingerprint == failure.Fingerprint {
+			outcome = OutcomeRepeated
+		}
+	}
+	ev := event(recovery.EventGuidanceOutcome, x)
+	ev.Cause, ev.Failure = outcome, bare(failure)
+	ev.Advice = &recovery.Advice{Category: failure.Category, HeldOut: s.HeldOut != nil && x.Session != "" && s.HeldOut(x.Session)}
+	s.observer.Observe(ev)
+}
+
+func event(name recovery.EventName, x *recovery.Exchange) recovery.Event {
+	return recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
+		Mode: x.Mode, Streamed: x.Streaming}
+}
+
+// bare is a failure for an event: without what the model or the tool wrote.
+func bare(f *recovery.ToolFailure) *recovery.ToolFailure {
+	out := *f
+	out.Arguments, out.Line = "", ""
+	return &out
+}

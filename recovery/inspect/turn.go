@@ -1,0 +1,342 @@
+package inspect
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// lookBack bounds how many turns of a history are looked at, and maxJudged how
+// many different results of those before the last one are judged.
+const (
+	lookBack  = 60
+	maxJudged = 200
+)
+
+// Position says where a history stands: which turn it ends with, how that
+// turn's calls ended, and what came before. It is the zero Turn where no tool
+// results are new. At most the last 60 turns are looked at.
+func Position(b *transcript.Body) recovery.Turn { return readHistory(b).position() }
+
+// history is the last turns of a conversation. What costs time is read when it
+// is needed, once.
+type history struct {
+	reader
+	turns   []turn // oldest first
+	ordinal int    // of the last turn, from 1
+	persons []person
+	peopled bool // persons are there
+	known   map[recovery.ToolResult]recovery.ToolFailure
+}
+
+// turn is one turn of the model: adjacent assistant messages, and all that
+// followed until its next turn.
+type turn struct {
+	start    int // index of its first message
+	answered int // index of the message after the model's
+	end      int // index after its last message
+	steps    []step
+	loaded   bool
+}
+
+// step is a call with its result.
+type step struct {
+	recovery.ToolResult
+	history *history
+	verdict recovery.ToolFailure
+	judged  bool
+	said    essence
+	read    bool // said is there
+	args    string
+	sorted  bool // args is there
+}
+
+// person is a message that a person wrote, or a client in a person's place.
+type person struct {
+	index int
+	words uint64 // hash of what it says, 0 until it is needed
+}
+
+func readHistory(b *transcript.Body) *history {
+	h := &history{reader: reader{body: b, list: b.Messages()}}
+	i := len(h.list)
+	for i > 0 {
+		last := i - 1
+		for last >= 0 && h.list[last].Role != transcript.RoleAssistant {
+			last--
+		}
+		if last < 0 {
+			break
+		}
+		first := last
+		for first > 0 && h.list[first-1].Role == transcript.RoleAssistant {
+			first--
+		}
+		if h.ordinal++; len(h.turns) < lookBack {
+			if h.turns == nil {
+				h.turns = make([]turn, 0, lookBack)
+			}
+			h.turns = append(h.turns, turn{start: first, answered: last + 1, end: i})
+		}
+		i = first
+	}
+	slices.Reverse(h.turns)
+	return h
+}
+
+// last is the turn that the history ends with, nil without one.
+func (h *history) last() *turn {
+	if len(h.turns) == 0 {
+		return nil
+	}
+	return h.load(len(h.turns) - 1)
+}
+
+// load reads the results of turn k.
+func (h *history) load(k int) *turn {
+	t := &h.turns[k]
+	if t.loaded {
+		return t
+	}
+	t.loaded = true
+	if t.answered == t.end {
+		return t
+	}
+	r := reader{body: h.body, list: h.list[:t.end], protocol: h.how()}
+	results := r.collect(t.answered-1, nil)
+	t.steps = make([]step, len(results))
+	for i := range results {
+		t.steps[i] = step{ToolResult: results[i], history: h}
+	}
+	return t
+}
+
+func (h *history) how() protocol {
+	if h.protocol == protocolUnknown {
+		h.protocol = h.findProtocol()
+	}
+	return h.protocol
+}
+
+// judge is Judge, once for equal results. When too many different ones were
+// judged, those of earlier turns count as successes of which nothing is known:
+// that ends a row of failures.
+func (s *step) judge() *recovery.ToolFailure {
+	if s.judged {
+		return &s.verdict
+	}
+	s.judged = true
+	h, key := s.history, s.ToolResult
+	key.Index, key.CallID = 0, ""
+	verdict, known := h.known[key]
+	if !known {
+		if len(h.known) >= maxJudged && s.Index < h.turns[len(h.turns)-1].start {
+			return &s.verdict
+		}
+		if verdict = Judge(key); h.known == nil {
+			h.known = make(map[recovery.ToolResult]recovery.ToolFailure, 8)
+		}
+		h.known[key] = verdict
+	}
+	s.verdict = verdict
+	s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
+	return &s.verdict
+}
+
+// findPersons lists the messages that a person wrote: those of users that are
+// no observation. In text protocols nobody looks at observations further back
+// than the turns.
+func (h *history) findPersons() []person {
+	if h.peopled {
+		return h.persons
+	}
+	h.peopled = true
+	k := 0
+	for i, m := range h.list {
+		if m.Role != transcript.RoleUser {
+			continue
+		}
+		if i > 0 && h.list[i-1].Role == transcript.RoleAssistant && h.how() != protocolNone {
+			for k < len(h.turns) && h.turns[k].answered < i {
+				k++
+			}
+			if k == len(h.turns) || h.turns[k].answered != i {
+				continue
+			}
+			if t := h.load(k); len(t.steps) > 0 && t.steps[0].Index == i {
+				continue
+			}
+		}
+		h.persons = append(h.persons, person{index: i})
+	}
+	return h.persons
+}
+
+// words is a hash of what the person's message says, never 0.
+func (h *history) words(p *person) uint64 {
+	if p.words == 0 {
+		m := h.list[p.index]
+		p.words = mark(m.Text(), string(m.AppendMedia(nil)))
+	}
+	return p.words
+}
+
+// userBefore is the hash of the person's last message before message i, 0 without one.
+func (h *history) userBefore(i int) uint64 {
+	list := h.findPersons()
+	n, _ := slices.BinarySearchFunc(list, i, func(p person, i int) int { return p.index - i })
+	if n == 0 {
+		return 0
+	}
+	return h.words(&list[n-1])
+}
+
+// spoken reports whether a person said something new after turn k: any message
+// after a turn without calls, and after others one that does not repeat the
+// message before it word for word, as reminders do that clients add by themselves.
+func (h *history) spoken(k int) bool {
+	list, t := h.findPersons(), &h.turns[k]
+	n, _ := slices.BinarySearchFunc(list, t.answered, func(p person, i int) int { return p.index - i })
+	for ; n < len(list) && list[n].index < t.end; n++ {
+		if len(h.load(k).steps) == 0 || n == 0 || h.words(&list[n]) != h.words(&list[n-1]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *history) position() (p recovery.Turn) {
+	t := h.last()
+	if t == nil || len(t.steps) == 0 {
+		return p
+	}
+	p.Slot = h.slot(t)
+	p.User = h.userBefore(len(h.list))
+	p.Success = h.lastSuccess()
+	if p.Failure = t.failure(); p.Failure != nil {
+		p.Streak, p.Seen = h.count(p.Failure, p.User)
+	}
+	return p
+}
+
+// slot names a turn by its bytes and its place.
+func (h *history) slot(t *turn) string {
+	sum := sha256.New()
+	for _, m := range h.list[t.start:t.answered] {
+		_, _ = sum.Write(m.Raw())
+	}
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(h.ordinal)))
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// failure is what the turn failed in, nil if any result is a success or there is
+// none. Several different failures are one with a fingerprint of its own.
+func (t *turn) failure() *recovery.ToolFailure {
+	var first *recovery.ToolFailure
+	var prints []uint64
+	for i := range t.steps {
+		f := t.steps[i].judge()
+		if !f.Failed {
+			return nil
+		}
+		if first == nil || first.Category == recovery.CategoryNone && f.Category != recovery.CategoryNone {
+			first = f
+		}
+		prints = append(prints, f.Fingerprint)
+	}
+	if first == nil {
+		return nil
+	}
+	out := *first
+	slices.Sort(prints)
+	if prints = slices.Compact(prints); len(prints) > 1 {
+		sum := fnv.New64a()
+		for _, p := range prints {
+			_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, p))
+		}
+		out.Fingerprint = max(sum.Sum64(), 1)
+	}
+	return &out
+}
+
+// lastSuccess marks the last successful result.
+func (h *history) lastSuccess() uint64 {
+	for k := len(h.turns) - 1; k >= 0; k-- {
+		t := h.load(k)
+		for i := len(t.steps) - 1; i >= 0; i-- {
+			if s := &t.steps[i]; !s.judge().Failed {
+				return mark(s.CallID, s.Tool, s.Arguments, s.Content)
+			}
+		}
+	}
+	return 0
+}
+
+// count counts the turns that ended in the failure f: those in a row at the end,
+// which the person did not interrupt, and all.
+func (h *history) count(f *recovery.ToolFailure, user uint64) (streak, seen int) {
+	probe := []byte(probeOf(f.Line))
+	streak, seen = 1, 1
+	row := true
+	for k := len(h.turns) - 2; k >= 0; k-- {
+		t := &h.turns[k]
+		row = row && h.userBefore(t.start) == user
+		if t.answered == t.end || !row && !t.loaded && !h.mentions(t, probe) {
+			continue
+		}
+		if h.load(k); len(t.steps) == 0 {
+			continue
+		}
+		if g := t.failure(); g == nil || g.Fingerprint != f.Fingerprint {
+			row = false
+			continue
+		}
+		seen++
+		if row {
+			streak++
+		}
+	}
+	return streak, seen
+}
+
+// mentions reports whether the bytes of what followed the turn contain the probe.
+func (h *history) mentions(t *turn, probe []byte) bool {
+	return contains(h.body.Raw()[h.list[t.answered].Start:h.list[t.end-1].End], probe)
+}
+
+// probeOf is a word of an error that any repetition of the error has: the
+// longest that normalising leaves in. It is empty without one.
+func probeOf(line string) string {
+	kept, best := normalise(line), ""
+	for _, w := range strings.FieldsFunc(line[:min(len(line), maxFingerprint)], func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }) {
+		if len(w) > max(3, len(best)) && strings.Contains(kept, strings.ToLower(w)) {
+			best = w
+		}
+	}
+	return best
+}
+
+// mark is a hash of texts that is the same in every process, never 0: FNV-1a,
+// with each text's length before it.
+func mark(parts ...string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	sum := uint64(offset)
+	for _, p := range parts {
+		for n := len(p); ; n >>= 8 {
+			sum = (sum ^ uint64(n&0xff)) * prime
+			if n < 256 {
+				break
+			}
+		}
+		for i := range len(p) {
+			sum = (sum ^ uint64(p[i])) * prime
+		}
+	}
+	return max(sum, 1)
+}
