@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// longRequest has one old result of so many characters, and a last turn.
+func longRequest(chars int) string {
+	return `{"model":"gpt-4o", "messages":[{"role":"system","content":"s"},{"role":"user","content":"look at it"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}}]},` +
+		`{"role":"tool","tool_call_id":"a","content":"` + strings.Repeat("a line of words\\n", chars/16) + `"},` +
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"bash","arguments":"{\"command\":\"pwd\"}"}}]},` +
+		`{"role":"tool","tool_call_id":"b","content":"` + strings.Repeat("recent words here ", 200) + `"}]}`
+}
+
+type compressReport struct {
+	TokensBefore int      `json:"tokens_before"`
+	TokensAfter  int      `json:"tokens_after"`
+	Tiers        []string `json:"tiers"`
+	Steps        int      `json:"steps_compressed"`
+	Original     int      `json:"original_chars"`
+	Compressed   int      `json:"compressed_chars"`
+}
+
+func compress(t *testing.T, input string, args ...string) (out string, r compressReport, code int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = runCompress(args, strings.NewReader(input), &stdout, &stderr)
+	if err := json.Unmarshal(stderr.Bytes(), &r); err != nil {
+		t.Fatalf("the report is %q: %v", stderr.String(), err)
+	}
+	return stdout.String(), r, code
+}
+
+func TestCompress(t *testing.T) {
+	in := longRequest(16_000)
+	out, r, code := compress(t, in, "--limit", "2000", "--reserve", "100")
+	if code != 0 || !json.Valid([]byte(out)) || len(out) >= len(in) || !strings.Contains(out, `_compressed`) {
+		t.Fatalf("exit %d, %d of %d bytes", code, len(out), len(in))
+	}
+	if r.TokensAfter > 1900*6/10 || r.TokensBefore <= 1900 || r.Steps != 1 || fmt.Sprint(r.Tiers) != "[results]" {
+		t.Errorf("report %+v", r)
+	}
+	if r.Original != len(in) || r.Compressed != len(out) {
+		t.Errorf("sizes %d and %d, want %d and %d", r.Original, r.Compressed, len(in), len(out))
+	}
+	again, second, code := compress(t, out, "--limit=2000", "--reserve=100", "-")
+	if code != 0 || again != out || second.Steps != 0 {
+		t.Errorf("what was fitted is fitted again: %+v", second)
+	}
+}
+
+func TestCompressFits(t *testing.T) {
+	in := longRequest(1600) + "\n"
+	file := filepath.Join(t.TempDir(), "r.json")
+	if err := os.WriteFile(file, []byte(in), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, r, code := compress(t, "", "--limit", "100000", "--model", "gpt-4", file)
+	if code != 0 || out != in || r.Steps != 0 || len(r.Tiers) != 0 || r.TokensBefore != r.TokensAfter || r.TokensBefore == 0 {
+		t.Errorf("exit %d, report %+v, unchanged: %v", code, r, out == in)
+	}
+}
+
+func TestCompressCannot(t *testing.T) {
+	in := longRequest(16_000)
+	for _, limit := range []string{"100", "300"} {
+		out, r, code := compress(t, in, "--limit", limit, "--reserve", "50")
+		if code != 1 || out != in || r.TokensAfter != r.TokensBefore {
+			t.Errorf("limit %s: exit %d, unchanged %v, report %+v", limit, code, out == in, r)
+		}
+	}
+}
+
+func TestCompressUnusable(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		args []string
+	}{
+		{"{}", []string{"--limit", "1000"}},
+		{`{"messages":[]}`, []string{"--limit", "1000"}},
+		{"[1]", []string{"--limit", "1000"}},
+		{"", []string{"--limit", "1000"}},
+		{`{"messages":[`, []string{"--limit", "1000"}},
+		{longRequest(16), nil},
+		{longRequest(16), []string{"--limit"}},
+		{longRequest(16), []string{"--limit", "0"}},
+		{longRequest(16), []string{"--limit", "x"}},
+		{longRequest(16), []string{"--limit", "100", "--reserve", "-1"}},
+		{longRequest(16), []string{"--limit", "100", "--model="}},
+		{longRequest(16), []string{"--limit", "100", "--other", "1"}},
+		{longRequest(16), []string{"--limit", "100", "a", "b"}},
+		{"", []string{"--limit", "100", "/no/such/file"}},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := runCompress(c.args, strings.NewReader(c.in), &stdout, &stderr); code != 2 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "rebound compress: ") {
+			t.Errorf("%q %q: exit %d, output %q, %q", c.in[:min(20, len(c.in))], c.args, code, stdout.String(), stderr.String())
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if code := runCompress([]string{"--help"}, nil, &stdout, &stderr); code != 0 || stdout.String() != compressUsage {
+		t.Errorf("help: exit %d", code)
+	}
+}

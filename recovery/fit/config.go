@@ -1,0 +1,90 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says when requests are fitted to a context window, and how far.
+type Config struct {
+	// Enabled is false to leave context errors to the client.
+	Enabled bool `yaml:"enabled"`
+	// Summarize allows extra calls that summarise the oldest turns where the
+	// other ways do not suffice.
+	Summarize bool `yaml:"summarize"`
+	// Summarizer is who writes summaries; the target itself when empty.
+	Summarizer Summarizer `yaml:"summarizer"`
+	// SummarizeResults has the summariser shorten single large results too,
+	// instead of keeping their first and last lines.
+	SummarizeResults bool `yaml:"summarize_results"`
+	// ThresholdChars is the size in characters above which an old tool result is shortened.
+	ThresholdChars int `yaml:"threshold_chars"`
+	// ThresholdArgs is the size in characters above which the arguments of an old call are.
+	ThresholdArgs int `yaml:"threshold_args"`
+	// TargetShare is the share of the budget (window less output reserve) that a
+	// request has after fitting.
+	TargetShare float64 `yaml:"target_share"`
+	// TriggerShare is the share of the window above which a known count (output
+	// reserve included) is fitted before it is sent.
+	TriggerShare float64 `yaml:"trigger_share"`
+	// KeepRecent is the share of the budget that recent turns have for themselves.
+	KeepRecent float64 `yaml:"keep_recent"`
+	// MaxRefits is how often one request is fitted again after its first fitting was refused.
+	MaxRefits int `yaml:"max_refits"`
+	// TTL is how long a session's edits are remembered after its last request.
+	TTL time.Duration `yaml:"ttl"`
+	// MinTokens is the size below which a request is not looked up, while no
+	// limit of its target is known.
+	MinTokens int `yaml:"min_tokens"`
+}
+
+// Summarizer names an upstream and a model; both or none.
+type Summarizer struct {
+	Upstream string `yaml:"upstream"`
+	Model    string `yaml:"model"`
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config {
+	return Config{
+		Enabled: true, Summarize: true, ThresholdChars: 2000, ThresholdArgs: 1000,
+		TargetShare: 0.6, TriggerShare: 0.95, KeepRecent: 0.25, MaxRefits: 1,
+		TTL: 24 * time.Hour, MinTokens: 16_000,
+	}
+}
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c Config) Validate() error {
+	var errs []error
+	if (c.Summarizer.Upstream == "") != (c.Summarizer.Model == "") {
+		errs = append(errs, errors.New("summarizer: needs both upstream and model, or neither"))
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"threshold_chars", c.ThresholdChars}, {"threshold_args", c.ThresholdArgs}} {
+		if n.value < 200 || n.value > 10_000_000 {
+			errs = append(errs, fmt.Errorf("%s: must be between 200 and 10000000", n.key))
+		}
+	}
+	if !(c.TriggerShare > 0 && c.TriggerShare <= 1) {
+		errs = append(errs, errors.New("trigger_share: must be above 0 and at most 1"))
+	}
+	if !(c.TargetShare > 0 && c.TargetShare < c.TriggerShare) {
+		errs = append(errs, errors.New("target_share: must be above 0 and below trigger_share"))
+	}
+	if !(c.KeepRecent >= 0 && c.KeepRecent < c.TargetShare) {
+		errs = append(errs, errors.New("keep_recent: must be at least 0 and below target_share"))
+	}
+	if c.MaxRefits < 0 || c.MaxRefits > 5 {
+		errs = append(errs, errors.New("max_refits: must be between 0 and 5"))
+	}
+	if c.TTL <= 0 {
+		errs = append(errs, errors.New("ttl: must be positive"))
+	}
+	if c.MinTokens < 0 {
+		errs = append(errs, errors.New("min_tokens: must not be negative"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,27 @@
+// Package fit makes a request fit its target's context window, only when it
+// must, and the same way again on every later request of the session.
+//
+//	meter      tokens of a request, anchored on what upstreams reported
+//	limits     what a target's window is
+//	plan       which edits bring the request to the target size, the first tiers that suffice:
+//	             reread     older results of a call that was made again
+//	             overtaken  files that were changed after they were read
+//	             results    old results to first, last and error lines
+//	             arguments  old call arguments to their keys
+//	             long       a single message that is too long
+//	             summary    the oldest turns, as the summariser tells them
+//	protect    what no edit touches
+//	recipe     an edit as a content hash and numbers: the same bytes on every replica
+//	check      the last look before anything is sent
+//	memory     recipes per session: one read before, one write after
+//	Fitter     the contract with the engine
+//
+// A person's words are never shortened. Those that stand beyond their share of
+// the budget may be told in a summary, which quotes their beginning; where that
+// does not suffice the request is not fitted.
+//
+// A request whose protected part alone exceeds the window is not fitted: the
+// upstream's own error is better than a history with holes. Nothing here sends
+// a request; a recovery.Completer does. Whether a target with a larger window
+// exists is for the strategies.
+package fit

@@ -1,0 +1,353 @@
+package fit
+
+import (
+	"context"
+	"math"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Parts are what a Fitter works with. Only Meter is required.
+type Parts struct {
+	Meter *Meter
+	// Store keeps sessions; nil keeps the recent ones in the process only.
+	Store Values
+	// Secret is the client's credential, which seals what is stored; nil takes
+	// the credential's label.
+	Secret func(x *recovery.Exchange) []byte
+	// Window is what is known of a target's context window besides its
+	// configuration and what refusals say; 0 where nothing is. nil knows nothing.
+	Window func(t recovery.Target) int
+	// Truncated is told that a server read only a part of a prompt. It is called
+	// off the request's path and must not block. May be nil.
+	Truncated func(request, session string, t recovery.Target, counted, reported int)
+}
+
+// Fitter implements recovery.Fitter. Safe for concurrent use; Close ends its goroutine.
+type Fitter struct {
+	cfg     Config
+	parts   Parts
+	memory  *memory
+	windows *windows
+	drafts  drafts
+	bare    bool // summaries without the program's lists: for measuring
+}
+
+var _ recovery.Fitter = (*Fitter)(nil)
+
+// New starts a fitter.
+func New(cfg Config, p Parts) *Fitter {
+	return &Fitter{cfg: cfg, parts: p, memory: newMemory(p.Store, cfg.TTL), windows: newWindows(cfg.TTL)}
+}
+
+// Close writes what is queued, until ctx ends.
+func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
+
+// on reports whether the exchange is any business of the fitter: the client's
+// own titles, summaries and probes are not.
+func (f *Fitter) on(x *recovery.Exchange) bool {
+	return f.cfg.Enabled && x.Body != nil && len(x.Body.Messages()) > 1 && (x.Side == nil || !x.Side())
+}
+
+func (f *Fitter) keys(x *recovery.Exchange) keys {
+	if f.parts.Secret != nil {
+		return newKeys(f.parts.Secret(x))
+	}
+	return newKeys([]byte(x.Credential))
+}
+
+// window is the context window of a target, 0 when unknown: what it said
+// itself, what this session met, what is configured.
+func (f *Fitter) window(c *recovery.Choice, s *session) int {
+	if n := f.windows.get(c.Target); n > 0 {
+		return n
+	}
+	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
+		return int(s.Window)
+	}
+	if c.Window > 0 {
+		return c.Window
+	}
+	if f.parts.Window != nil {
+		return f.parts.Window(c.Target)
+	}
+	return 0
+}
+
+// matters reports whether the session may have, or need, edits: only then the
+// store is asked. Half of the smallest window is below every size at which
+// something was edited.
+func (f *Fitter) matters(x *recovery.Exchange) bool {
+	least := 0
+	for i := range x.Candidates {
+		if n := f.window(&x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	from := f.cfg.MinTokens
+	if least > 0 {
+		from = least / 2
+	}
+	return Bound(x.Body) >= from
+}
+
+// Prepare implements recovery.Fitter.
+func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
+	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.matters(x) {
+		return nil
+	}
+	s := f.memory.get(ctx, x.Session)
+	d := f.drafts.of(x)
+	d.session, d.loaded = s, true
+	if s == nil {
+		return nil
+	}
+	c := &x.Candidates[0]
+	window := f.window(c, s)
+	if len(s.Recipes)+len(s.Sealed) == 0 && window == 0 {
+		return nil
+	}
+	body := x.Body
+	k := f.resume(x, d, c.Model)
+	if k != nil {
+		if b, err := k.build(); err == nil && check(x.Body, b) == nil {
+			body, d.work, d.body = b, k, b
+			k.total = f.parts.Meter.Measure(b, c.Model).Total
+		} else {
+			k = nil
+		}
+	}
+	if window > 0 {
+		if fitted := f.ahead(ctx, x, c, d, k, body, window); fitted != nil {
+			return fitted
+		}
+	}
+	if k == nil {
+		return nil
+	}
+	out := d.fitted(x, f.tokensFor(c.Model, s, body))
+	out.Sticky = true
+	return out
+}
+
+// resume is the history with the edits that are remembered; nil without any.
+func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) *work {
+	if d.session == nil || len(d.session.Recipes)+len(d.session.Sealed) == 0 {
+		return nil
+	}
+	k := f.begin(x, d, model)
+	if !k.apply(d.session, d.keys) {
+		return nil
+	}
+	return k
+}
+
+// begin is the history without edits.
+func (f *Fitter) begin(x *recovery.Exchange, d *draft, model string) *work {
+	if d.view == nil {
+		d.keys = f.keys(x)
+		d.view = newView(x.Body)
+		d.view.keyed(d.keys)
+	}
+	return newWork(d.view, f.parts.Meter, model)
+}
+
+// ahead fits a request that would overflow, if that is known: its count is
+// anchored on what the upstream reported, or the session was refused before.
+func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, body *transcript.Body, window int) *recovery.Fitted {
+	s := d.session
+	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
+	switch {
+	case basis == BasisAnchored || s.Short:
+	case k == nil:
+		return nil
+	default:
+		tokens = f.tokensFor(c.Model, s, body).of(f.parts.Meter.Measure(body, c.Model).Total)
+	}
+	reserve := Reserve(x.Body, window)
+	if float64(tokens+reserve) <= f.cfg.TriggerShare*float64(window) {
+		return nil
+	}
+	raw := f.parts.Meter.Measure(body, c.Model).Total
+	scale := ratio{tokens, raw}
+	if k == nil {
+		k = f.begin(x, d, c.Model)
+	} else {
+		k = k.clone()
+	}
+	return f.plan(ctx, x, c, d, k, window, reserve, scale, false)
+}
+
+// Fit implements recovery.Fitter.
+func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
+	if !f.on(x) || fail == nil {
+		return nil
+	}
+	d := f.drafts.of(x)
+	if d.fits > f.cfg.MaxRefits {
+		return nil
+	}
+	d.fits++
+	if !d.loaded && x.Session != "" {
+		d.session, d.loaded = f.memory.get(ctx, x.Session), true
+	}
+	sent := x.Body
+	if d.body != nil {
+		sent = d.body
+	}
+	raw := f.parts.Meter.Measure(sent, c.Model).Total
+	scale := f.tokensFor(c.Model, d.session, sent)
+	window, stated := LimitFrom(fail)
+	if stated {
+		f.windows.learn(c.Target, window)
+	} else if window = f.window(c, d.session); window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
+		// Nobody says how large the window is, or what was said is not true: it
+		// is smaller than what was refused.
+		window = scale.of(raw) + Reserve(x.Body, scale.of(raw))
+	}
+	reserve := Reserve(x.Body, window)
+	if n := promptIn(fail.Facts); n > 0 && raw > 0 && n < 4*raw && n > raw/4 {
+		scale = ratio{n, raw}
+	}
+	if scale.of(raw) < window-reserve { // it was refused, so it is larger than the count says
+		scale = ratio{window - reserve, raw}
+	}
+	d.window = window
+	k := f.begin(x, d, c.Model)
+	if d.work != nil {
+		k = d.work.clone()
+	} else if d.session != nil {
+		k.apply(d.session, d.keys)
+	}
+	return f.plan(ctx, x, c, d, k, window, reserve, scale, true)
+}
+
+// promptIn is the size of the prompt as the refusal states it, 0 if it does not.
+func promptIn(facts recovery.Facts) int {
+	if facts.InputTokens > 0 {
+		return facts.InputTokens
+	}
+	return max(0, facts.RequestedTokens-facts.RequestedOutput)
+}
+
+// plan looks for further edits and makes the fitted request of them.
+func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window, reserve int, scale ratio, refused bool) *recovery.Fitted {
+	budget := scale.raw(window - reserve)
+	if budget < 256 {
+		return nil
+	}
+	p := &planner{cfg: &f.cfg, secret: d.keys, goal: goal{budget: budget, target: int(f.cfg.TargetShare * float64(budget))}}
+	var w *writer
+	if f.cfg.Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
+		w = f.writer(x, c, d, k, window)
+		p.scribe = w
+	}
+	before := k.counts.Total
+	body, ok := p.run(ctx, k)
+	if w != nil {
+		d.spent = max(d.spent, before-w.budget)
+		d.cost = d.cost.Add(w.cost)
+		if w.failed {
+			f.memory.rest(x.Session)
+		}
+	}
+	if !ok || len(p.names) == 0 {
+		return nil
+	}
+	if err := check(x.Body, body); err != nil {
+		return nil
+	}
+	d.work, d.body, d.fresh = k, body, true
+	d.names = append(d.names, p.names...)
+	if refused {
+		d.learned = window
+		d.target = c.Target
+	}
+	d.scale = scale
+	out := d.fitted(x, scale)
+	out.Before = scale.of(before)
+	return out
+}
+
+// writer is who writes summaries for the exchange: within what is left of its
+// budget, which is the request's own input, once.
+func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *writer {
+	w := &writer{completer: x.Completer, w: f.parts.Meter, target: c.Target, window: window,
+		budget: max(0, k.counts.Total-d.spent), bare: f.bare}
+	if s := f.cfg.Summarizer; s.Model != "" {
+		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}
+		if n := f.windows.get(w.target); n > 0 {
+			w.window = n
+		} else if f.parts.Window != nil {
+			if n := f.parts.Window(w.target); n > 0 {
+				w.window = n
+			}
+		}
+	}
+	return w
+}
+
+// Settle implements recovery.Fitter.
+func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
+	if !f.on(x) || x.Session == "" {
+		return
+	}
+	d := f.drafts.find(x)
+	if d == nil && !f.matters(x) {
+		return
+	}
+	if d == nil {
+		d = &draft{}
+	}
+	sent := x.Body
+	if x.Fitted != nil {
+		sent = x.Fitted.Body
+	}
+	base := d.session
+	if now := f.memory.local(x.Session); now != nil && (base == nil || now.Gen >= base.Gen) {
+		base = now
+	}
+	next := &session{}
+	if base != nil {
+		*next = *base
+	}
+	if d.fresh && d.work != nil && sent == d.body {
+		if n := Prompt(u); n > 0 && f.plainly(d, sent, x, c.Model, n) {
+			sent = x.Body // the client's own bytes were answered
+		} else {
+			next.Gen++
+			d.work.keep(next)
+			next.Scale = d.scale.permille()
+		}
+		if d.learned > 0 {
+			next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
+		}
+		f.memory.hold(x.Session, next)
+	}
+	id, request, target, model := x.Session, x.ID, c.Target, c.Model
+	f.memory.later(func(ctx context.Context) { f.learn(ctx, id, request, target, model, sent, next, u) })
+}
+
+// plainly reports whether the reported prompt is the original rather than what
+// was made of it.
+func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, model string, reported int) bool {
+	fitted := d.scale.of(f.parts.Meter.Measure(sent, model).Total)
+	whole := d.scale.of(f.parts.Meter.Measure(x.Body, model).Total)
+	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
+}
+
+// learn anchors the session on a report and stores it. It runs off the
+// request's path.
+func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, sent *transcript.Body, next *session, u recovery.Usage) {
+	anchor, truncated := f.parts.Meter.Observe(sent, model, next.Anchor, u)
+	s := *next
+	s.Anchor, s.Short = anchor, truncated
+	if truncated && f.parts.Truncated != nil {
+		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
+	}
+	if now := f.memory.local(id); now == nil || now.Gen <= s.Gen {
+		f.memory.hold(id, &s)
+	}
+	f.memory.write(ctx, id, &s)
+}

@@ -1,0 +1,99 @@
+package fit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/probetest"
+)
+
+// halved fits a session to half its size, in one step.
+func halved(t *testing.T, c *conversation, share float64, bare bool) []byte {
+	t.Helper()
+	cfg := fit.Defaults()
+	cfg.TargetShare = share
+	cfg.KeepRecent = share / 2.5
+	m := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
+	f := fit.New(cfg, fit.Parts{Meter: m})
+	defer f.Close(context.Background())
+	if bare {
+		f.Bare()
+	}
+	b := c.body(t, len(c.Messages))
+	total := m.Measure(b, simModel).Total
+	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newTeller(),
+		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
+	limit := total - 1 + 4096
+	out := f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{
+		Spec: &recovery.Spec{Class: recovery.ContextLengthExceeded}, Facts: recovery.Facts{LimitTokens: limit, InputTokens: total, RequestedTokens: total + 4096}}})
+	if out == nil {
+		return nil
+	}
+	verify(t, b, out.Body)
+	t.Logf("%s: %d -> %d tokens, %v, %d steps", c.name, out.Before, out.After, out.Tiers, out.Steps)
+	return out.Body.Raw()
+}
+
+func survive(t *testing.T, c *conversation, rewritten []byte, name string) (kept, all int) {
+	t.Helper()
+	whole := c.raw(len(c.Messages))
+	text := probetest.Text(rewritten)
+	for seed := range uint64(4) {
+		for _, p := range probetest.Probes(seed, whole) {
+			all++
+			if probetest.Present(p, text) {
+				kept++
+			} else if name != "" {
+				t.Logf("lost by %s: %s %q of message %d", name, p.Kind, p.Text, p.Where)
+			}
+		}
+	}
+	return kept, all
+}
+
+// What matters of a session survives when half of it goes, and more than when
+// the oldest messages are dropped. The summariser says next to nothing here:
+// what survives, the tiers and the program's own lists keep.
+func TestProbes(t *testing.T) {
+	if fit.RaceEnabled {
+		t.Skip("large, and nothing in it is parallel")
+	}
+	list := recorded(t)
+	for seed := range uint64(3) {
+		list = append(list, synthetic(t, seed, 400_000))
+	}
+	share := func(share float64, bare bool) (fitted, dropped float64) {
+		var kept, left, all int
+		for _, c := range list {
+			out := halved(t, c, share, bare)
+			if out == nil {
+				t.Logf("%s: not fitted to %.2f", c.name, share)
+				continue
+			}
+			report := ""
+			if !bare {
+				report = "fitting"
+			}
+			k, n := survive(t, c, out, report)
+			d, _ := survive(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out)), "")
+			kept, all, left = kept+k, all+n, left+d
+		}
+		if all < 500 {
+			t.Errorf("only %d probes", all)
+		}
+		return float64(kept) / float64(all), float64(left) / float64(all)
+	}
+	for _, size := range []float64{0.5, 0.25} {
+		fitted, dropped := share(size, false)
+		bare, _ := share(size, true)
+		t.Logf("%.2f of the size: %.3f survive, %.3f without the program's lists, %.3f when the oldest are dropped", size, fitted, bare, dropped)
+		if fitted < 0.95 || fitted < dropped+0.2 {
+			t.Errorf("%.3f survive at %.2f of the size, %.3f when the oldest are dropped", fitted, size, dropped)
+		}
+		if size < 0.5 && fitted <= bare {
+			t.Errorf("the lists are worth nothing: %.3f and %.3f", fitted, bare)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package fit
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Requests of one session may run at the same time.
+func TestParallel(t *testing.T) {
+	f := fitter(t, Defaults(), newShelf())
+	b := talk(60).body(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 4 {
+				x := exchange(b, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+				c := &x.Candidates[0]
+				if x.Fitted = f.Prepare(context.Background(), x); x.Fitted == nil {
+					x.Fitted = f.Fit(context.Background(), x, c, overflow(9000, 20_000))
+				}
+				if x.Fitted == nil {
+					t.Error("not fitted")
+					return
+				}
+				f.Settle(x, c, recovery.Usage{Input: x.Fitted.After})
+			}
+		})
+	}
+	wg.Wait()
+	f.Flush()
+	x := exchange(b, "s", nil)
+	if out := f.Prepare(context.Background(), x); out == nil || !out.Sticky {
+		t.Errorf("%+v", out)
+	}
+}

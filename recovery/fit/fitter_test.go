@@ -1,0 +1,442 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// shelf is a store whose behaviour a test sets.
+type shelf struct {
+	mu    sync.Mutex
+	m     map[string][]byte
+	err   error
+	delay time.Duration
+	reads int
+}
+
+func newShelf() *shelf { return &shelf{m: map[string][]byte{}} }
+
+func (s *shelf) wait(ctx context.Context) error {
+	t := time.NewTimer(s.delay)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return store.ErrUnavailable
+	case <-t.C:
+		return s.err
+	}
+}
+
+func (s *shelf) Get(ctx context.Context, keys ...string) ([][]byte, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	return [][]byte{s.m[keys[0]]}, nil
+}
+
+func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.m[entries[0].Key] = entries[0].Value
+	return nil
+}
+
+type answers func(recovery.Prompt) (string, error)
+
+func (a answers) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
+	text, err := a(p)
+	return text, recovery.Usage{Input: len(p.User) / 4}, err
+}
+
+const fineSummary = "Goal: mend the build.\nConstraints: never touch vendor.\nDecisions: none.\nFiles: see below.\nNext step: go on."
+
+func exchange(b *transcript.Body, session string, a answers) *recovery.Exchange {
+	x := &recovery.Exchange{ID: "r", Body: b, Model: "gpt-4o", Credential: "label", Session: session, Mode: recovery.ModeAct,
+		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: "gpt-4o"}}}}}
+	if a != nil {
+		x.Completer = a
+	}
+	return x
+}
+
+func overflow(limit, input int) *recovery.Failure {
+	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.ContextLengthExceeded},
+		Facts: recovery.Facts{LimitTokens: limit, InputTokens: input}}, Status: 400}
+}
+
+// talk is a session that no tier but the summary helps: short turns of text.
+func talk(turns int) *script {
+	s := newScript()
+	for range turns {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 20)+time.Unix(int64(s.n)*1000, 0).UTC().String())
+		s.say("assistant", strings.Repeat("I think about it ", 15))
+		if s.n%7 == 0 {
+			s.say("user", "Never use port "+time.Unix(int64(s.n), 0).UTC().Format("05"))
+		}
+	}
+	s.call("edit", `{"path":"pkg/last.go","old":"a","new":"b"}`, "done")
+	return s
+}
+
+func fitter(t testing.TB, cfg Config, s Values) *Fitter {
+	t.Helper()
+	f := New(cfg, Parts{Meter: offline(), Store: s})
+	t.Cleanup(func() {
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func fitOnce(t testing.TB, f *Fitter, b *transcript.Body, limit int, session string, a answers) (*recovery.Exchange, *recovery.Fitted) {
+	t.Helper()
+	x := exchange(b, session, a)
+	total := f.parts.Meter.Measure(b, "gpt-4o").Total
+	x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(limit, max(total, limit)))
+	return x, x.Fitted
+}
+
+func TestSummary(t *testing.T) {
+	s := talk(60)
+	b := s.body(t)
+	f := fitter(t, Defaults(), nil)
+	var asked []recovery.Prompt
+	_, out := fitOnce(t, f, b, 9000, "", func(p recovery.Prompt) (string, error) {
+		asked = append(asked, p)
+		return fineSummary, nil
+	})
+	if out == nil || len(asked) == 0 || len(asked) > 4 || out.Extra.Input == 0 {
+		t.Fatalf("fitted %v with %d calls", out, len(asked))
+	}
+	if target := int(0.6 * float64(9000-Reserve(b, 9000))); out.After > target {
+		t.Errorf("%d tokens are left, the target is %d", out.After, target)
+	}
+	var summary string
+	for _, m := range out.Body.Messages() {
+		if compressed(m.Text()) && strings.Contains(m.Text(), "Summary of") {
+			summary = m.Text()
+			if m.Role != transcript.RoleUser {
+				t.Errorf("the summary is told by %s", m.Role)
+			}
+		}
+	}
+	if !strings.Contains(summary, "never touch vendor") {
+		t.Errorf("no summary: %q", summary)
+	}
+	users := 0
+	for _, m := range b.Messages() {
+		if m.Role == transcript.RoleUser {
+			users++
+			if !strings.Contains(string(out.Body.Raw()), string(m.Raw())) {
+				t.Errorf("the user's words are gone: %s", m.Raw())
+			}
+		}
+	}
+	if users < 5 {
+		t.Fatal("the session has too few messages of the user")
+	}
+	if p := asked[0]; p.Target.Model != "gpt-4o" || !strings.Contains(p.System, "Constraints:") || !strings.Contains(p.User, "I think about it") {
+		t.Errorf("asked %+v", p)
+	}
+}
+
+// A summariser that fails or talks nonsense is as good as none.
+func TestBadSummaries(t *testing.T) {
+	b := talk(60).body(t)
+	for name, a := range map[string]answers{
+		"error":    func(recovery.Prompt) (string, error) { return "", errors.New("no") },
+		"empty":    func(recovery.Prompt) (string, error) { return "  \n", nil },
+		"nonsense": func(recovery.Prompt) (string, error) { return strings.Repeat("la la ", 50), nil },
+		"refusal":  func(recovery.Prompt) (string, error) { return "I'm sorry, but I can't do that.\n" + fineSummary, nil },
+		"protocol": func(recovery.Prompt) (string, error) { return fineSummary + "\n<tool_call>{}</tool_call>", nil },
+		"json":     func(recovery.Prompt) (string, error) { return `{"name":"bash","arguments":{"command":"ls"}}`, nil },
+		"too long": func(recovery.Prompt) (string, error) {
+			return fineSummary + strings.Repeat("\nFiles: and so on and on", 3000), nil
+		},
+		"error text": func(recovery.Prompt) (string, error) { return "Error: upstream overloaded\n" + fineSummary, nil },
+		"marks":      func(recovery.Prompt) (string, error) { return fineSummary + "\n{\"_compressed\": true}", nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fitter(t, Defaults(), nil)
+			calls := 0
+			_, out := fitOnce(t, f, b, 5000, "", func(p recovery.Prompt) (string, error) { calls++; return a(p) })
+			if calls == 0 || calls > maxPieces {
+				t.Errorf("%d calls", calls)
+			}
+			if out != nil && strings.Contains(string(out.Body.Raw()), "Summary of") {
+				t.Errorf("it was used: %v", out.Tiers)
+			}
+		})
+	}
+}
+
+// All calls together read at most what the request itself has, each no more
+// than the summariser's window.
+func TestSummaryIsBounded(t *testing.T) {
+	b := talk(400).body(t)
+	cfg := Defaults()
+	f := fitter(t, cfg, nil)
+	total := f.parts.Meter.Measure(b, "gpt-4o").Total
+	spent, largest, calls := 0, 0, 0
+	count := func(p recovery.Prompt) (string, error) {
+		n := f.parts.Meter.Text("gpt-4o", p.System) + f.parts.Meter.Text("gpt-4o", p.User)
+		spent, largest, calls = spent+n, max(largest, n), calls+1
+		return fineSummary, nil
+	}
+	limit := total * 2 / 5
+	x, out := fitOnce(t, f, b, limit, "", count)
+	if out == nil || calls < 2 {
+		t.Fatalf("%d calls for %d tokens", calls, total)
+	}
+	f.Fit(context.Background(), x, &x.Candidates[0], overflow(limit, limit))
+	if spent > total || largest > limit {
+		t.Errorf("%d calls read %d tokens, at most %d at once; the request has %d, the window %d", calls, spent, largest, total, limit)
+	}
+}
+
+func TestSticks(t *testing.T) {
+	s := talk(60)
+	b := s.body(t)
+	disk := newShelf()
+	f := fitter(t, Defaults(), disk)
+	x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	if out == nil {
+		t.Fatal("not fitted")
+	}
+	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	if !f.Flush() || len(disk.m) != 1 {
+		t.Fatal("nothing was stored")
+	}
+	for _, v := range disk.m {
+		if strings.Contains(string(v), "vendor") || strings.Contains(string(v), "Goal") {
+			t.Error("text is stored in the clear")
+		}
+	}
+	s.say("assistant", "And on.").say("user", "More.")
+	next := s.body(t)
+	for name, g := range map[string]*Fitter{"same": f, "other replica": fitter(t, Defaults(), disk)} {
+		y := exchange(next, "s", nil)
+		got := g.Prepare(context.Background(), y)
+		if got == nil || !got.Sticky {
+			t.Fatalf("%s: %+v", name, got)
+		}
+		if n := len(out.Body.Messages()); string(got.Body.Messages()[n-1].Raw()) != string(out.Body.Messages()[n-1].Raw()) {
+			t.Errorf("%s: the beginning differs", name)
+		}
+	}
+	other := exchange(next, "s", nil)
+	other.Credential = "somebody else"
+	if got := fitter(t, Defaults(), disk).Prepare(context.Background(), other); got != nil {
+		t.Error("another credential gets the edits")
+	}
+	for key := range disk.m {
+		disk.m[key] = []byte("\x01 hostile nonsense")
+	}
+	if got := fitter(t, Defaults(), disk).Prepare(context.Background(), exchange(next, "s", nil)); got != nil {
+		t.Error("nonsense in the store is used")
+	}
+}
+
+func TestStoreIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newShelf()
+		f := New(Defaults(), Parts{Meter: offline(), Store: disk})
+		b := talk(60).body(t)
+		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+		if out == nil {
+			t.Fatal("not fitted")
+		}
+		disk.delay = time.Hour
+		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+		began := time.Now()
+		y := exchange(b, "s", nil)
+		got := f.Prepare(context.Background(), y)
+		if d := time.Since(began); d > storeTime {
+			t.Errorf("the store took %v", d)
+		}
+		if got == nil || string(got.Body.Raw()) != string(out.Body.Raw()) {
+			t.Error("what the process knows is not used while the store is away")
+		}
+		began = time.Now()
+		if err := f.Close(context.Background()); err != nil || time.Since(began) > time.Second {
+			t.Errorf("closing: %v after %v", err, time.Since(began))
+		}
+		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: 1}) // after Close: nothing happens
+	})
+}
+
+func TestLeftAlone(t *testing.T) {
+	b := talk(60).body(t)
+	disk := newShelf()
+	f := fitter(t, Defaults(), disk)
+	off := Defaults()
+	off.Enabled = false
+	side := exchange(b, "s", nil)
+	side.Side = func() bool { return true }
+	for name, c := range map[string]struct {
+		f *Fitter
+		x *recovery.Exchange
+	}{"side": {f, side}, "disabled": {fitter(t, off, disk), exchange(b, "s", nil)}} {
+		if c.f.Prepare(context.Background(), c.x) != nil || c.f.Fit(context.Background(), c.x, &c.x.Candidates[0], overflow(9000, 20000)) != nil {
+			t.Errorf("%s: fitted", name)
+		}
+	}
+	small := exchange(newScript().body(t), "s", nil)
+	if f.Prepare(context.Background(), small) != nil || disk.reads != 0 {
+		t.Errorf("a small request was looked up %d times", disk.reads)
+	}
+}
+
+func TestRefits(t *testing.T) {
+	b := talk(200).body(t)
+	f := fitter(t, Defaults(), nil)
+	x := exchange(b, "", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	c := &x.Candidates[0]
+	nothing := overflow(0, 0) // says neither limit nor size
+	sizes := []int{len(b.Raw())}
+	for range 2 {
+		x.Fitted = f.Fit(context.Background(), x, c, nothing)
+		if x.Fitted == nil {
+			t.Fatalf("not fitted after %v", sizes)
+		}
+		sizes = append(sizes, len(x.Fitted.Body.Raw()))
+	}
+	if sizes[1] > sizes[0]*3/4 || sizes[2] > sizes[1]*3/4 {
+		t.Errorf("sizes %v", sizes)
+	}
+	if f.Fit(context.Background(), x, c, nothing) != nil {
+		t.Error("fitted a third time")
+	}
+}
+
+// A count that is anchored on a report fits a request before it overflows; one
+// that is not does nothing.
+func TestAhead(t *testing.T) {
+	s := newScript()
+	for range 30 {
+		s.call("bash", `{"command":"make `+strings.Repeat("x", s.n)+`"}`, lines(150, "out"))
+	}
+	b := s.body(t)
+	m := offline()
+	total := m.Measure(b, "gpt-4o").Total
+	run := func(anchored bool) *recovery.Fitted {
+		f := fitter(t, Defaults(), newShelf())
+		x := exchange(b, "s", nil)
+		x.Candidates[0].Window = total + 3500
+		if anchored {
+			f.Settle(x, &x.Candidates[0], recovery.Usage{Input: total})
+			f.Flush()
+		}
+		s.call("bash", `{"command":"true"}`, "ok")
+		y := exchange(s.body(t), "s", nil)
+		y.Candidates[0].Window = total + 3500
+		return f.Prepare(context.Background(), y)
+	}
+	if out := run(false); out != nil {
+		t.Errorf("an estimate rewrote a request: %+v", out.Compression)
+	}
+	if out := run(true); out == nil || out.Sticky || out.After > total*2/3 {
+		t.Errorf("not fitted ahead: %+v", out)
+	}
+}
+
+// Where the client's own bytes were answered, the edits are not kept.
+func TestPlainAnswerKeepsNothing(t *testing.T) {
+	b := talk(60).body(t)
+	disk := newShelf()
+	f := fitter(t, Defaults(), disk)
+	x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.Before})
+	f.Flush()
+	if got := f.Prepare(context.Background(), exchange(b, "s", nil)); got != nil && got.Sticky {
+		t.Error("edits are kept that were refused")
+	}
+}
+
+func TestSummarizeResults(t *testing.T) {
+	s := newScript()
+	for _, target := range []string{"a", "b", "c"} {
+		s.call("bash", `{"command":"make `+target+`"}`, lines(900, target))
+	}
+	s.call("bash", `{"command":"true"}`, lines(200, "recent"))
+	b := s.body(t)
+	cfg := Defaults()
+	cfg.SummarizeResults = true
+	disk := newShelf()
+	f := fitter(t, cfg, disk)
+	x, out := fitOnce(t, f, b, 9000, "s", func(p recovery.Prompt) (string, error) {
+		if !strings.Contains(p.User, "line 899") {
+			t.Errorf("asked with %.100q", p.User)
+		}
+		return "A build with 900 lines of output, which found nothing wrong.", nil
+	})
+	if out == nil || !strings.Contains(out.Body.Messages()[3].Text(), "found nothing wrong") {
+		t.Fatalf("%+v", out)
+	}
+	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Flush()
+	s.say("assistant", "So.").say("user", "Go on.")
+	y := exchange(s.body(t), "s", nil)
+	y.Candidates[0].Window = 9000
+	got := fitter(t, cfg, disk).Prepare(context.Background(), y)
+	if got == nil || string(got.Body.Messages()[3].Raw()) != string(out.Body.Messages()[3].Raw()) {
+		t.Errorf("not the same again: %+v", got)
+	}
+}
+
+// What is kept of an exchange goes with it.
+func TestDraftsEnd(t *testing.T) {
+	f := fitter(t, Defaults(), nil)
+	b := talk(60).body(t)
+	for range 20 {
+		fitOnce(t, f, b, 9000, "", nil)
+	}
+	left := func() (n int) {
+		f.drafts.m.Range(func(any, any) bool { n++; return true })
+		return n
+	}
+	end := time.After(10 * time.Second)
+	for left() > 1 {
+		runtime.GC()
+		select {
+		case <-end:
+			t.Fatalf("%d drafts are left", left())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	m := newMemory(nil, time.Hour)
+	defer func() { _ = m.close(context.Background()) }()
+	for i := range 3 * maxSessions {
+		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())
+	}
+	if len(m.index) > maxSessions || m.recent.Len() != len(m.index) {
+		t.Errorf("%d sessions are held", len(m.index))
+	}
+	big := &session{Recipes: make([]recipe, maxHeld/24/3)}
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		m.hold(id, big)
+	}
+	if m.size > maxHeld {
+		t.Errorf("%d bytes are held", m.size)
+	}
+}

@@ -1,0 +1,148 @@
+package fit
+
+import (
+	"hash/fnv"
+	"runtime"
+	"sync"
+	"time"
+	"weak"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// draft is what happens to one exchange between Prepare and Settle. The
+// goroutine that owns the exchange owns it.
+type draft struct {
+	session *session // as it was remembered, nil if nothing was
+	loaded  bool
+	view    *view
+	keys    keys
+	work    *work            // the edits so far
+	body    *transcript.Body // what goes upstream, nil for the client's own
+	fresh   bool             // there are edits that were not remembered
+	names   []string         // of the tiers
+	fits    int              // how often Fit was asked
+	spent   int              // tokens spent on summaries
+	cost    recovery.Usage   // of summaries, as reported and not yet told
+	window  int              // that was fitted to
+	learned int              // the window that a refusal told, and of which target
+	target  recovery.Target
+	scale   ratio
+}
+
+// fitted describes what goes upstream.
+func (d *draft) fitted(x *recovery.Exchange, scale ratio) *recovery.Fitted {
+	cost := d.cost
+	d.cost = recovery.Usage{} // told once
+	return &recovery.Fitted{Body: d.body, Compression: recovery.Compression{
+		Before: scale.of(d.work.counts.Total), After: scale.of(d.work.total),
+		Tiers: d.names, Steps: d.work.steps(), BytesBefore: len(x.Body.Raw()), BytesAfter: len(d.body.Raw()),
+		Extra: cost,
+	}}
+}
+
+// drafts finds the draft of an exchange. An entry lives as long as its exchange.
+type drafts struct{ m sync.Map } // weak.Pointer[recovery.Exchange] to *draft
+
+func (d *drafts) find(x *recovery.Exchange) *draft {
+	if v, ok := d.m.Load(weak.Make(x)); ok {
+		return v.(*draft)
+	}
+	return nil
+}
+
+func (d *drafts) of(x *recovery.Exchange) *draft {
+	p := weak.Make(x)
+	v, found := d.m.LoadOrStore(p, &draft{})
+	if !found {
+		runtime.AddCleanup(x, func(p weak.Pointer[recovery.Exchange]) { d.m.Delete(p) }, p)
+	}
+	return v.(*draft)
+}
+
+// ratio converts between what is counted and what upstreams count.
+type ratio struct{ tokens, raw0 int }
+
+func (r ratio) of(raw int) int {
+	if r.raw0 <= 0 || r.tokens <= 0 {
+		return raw
+	}
+	return int(float64(raw) * float64(r.tokens) / float64(r.raw0))
+}
+
+func (r ratio) raw(tokens int) int {
+	if r.raw0 <= 0 || r.tokens <= 0 {
+		return tokens
+	}
+	return int(float64(tokens) * float64(r.raw0) / float64(r.tokens))
+}
+
+func (r ratio) permille() uint32 { return uint32(min(max(r.of(1_000_000)/1000, 100), 10_000)) }
+
+// tokensFor is how a body's count converts, by the best that is known.
+func (f *Fitter) tokensFor(model string, s *session, b *transcript.Body) ratio {
+	raw := f.parts.Meter.Measure(b, model).Total
+	if s == nil {
+		s = &session{}
+	}
+	tokens, basis := f.parts.Meter.Estimate(b, model, s.Anchor)
+	if basis < BasisSession && s.Scale > 0 {
+		return ratio{int(s.Scale), 1000}
+	}
+	return ratio{tokens, raw}
+}
+
+// maxWindows bounds how many targets' windows are remembered.
+const maxWindows = 512
+
+// windows are the context windows that refusals stated. They expire, for
+// providers enlarge them. Safe for concurrent use.
+type windows struct {
+	ttl time.Duration
+	mu  sync.Mutex
+	m   map[recovery.Target]Limit
+}
+
+func newWindows(ttl time.Duration) *windows {
+	return &windows{ttl: ttl, m: map[recovery.Target]Limit{}}
+}
+
+// keyless is the target without its key: all keys see the same model.
+func keyless(t recovery.Target) recovery.Target {
+	t.Key = ""
+	return t
+}
+
+func (w *windows) get(t recovery.Target) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := w.m[keyless(t)]; l.Valid(time.Now()) {
+		return l.Tokens
+	}
+	return 0
+}
+
+func (w *windows) learn(t recovery.Target, tokens int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if len(w.m) >= maxWindows {
+		for k, l := range w.m {
+			if !l.Valid(now) {
+				delete(w.m, k)
+			}
+		}
+		if len(w.m) >= maxWindows {
+			clear(w.m)
+		}
+	}
+	w.m[keyless(t)] = Limit{Tokens: tokens, Until: now.Add(w.ttl), Evidence: "refusal"}
+}
+
+// targetHash names a target in what is stored.
+func targetHash(t recovery.Target) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(t.Upstream + "\x00" + t.Model))
+	return h.Sum64()
+}

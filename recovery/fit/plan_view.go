@@ -1,0 +1,203 @@
+package fit
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// view is a history as the tiers read it. It is computed once; one goroutine uses it.
+type view struct {
+	body  *transcript.Body
+	items []item
+	// lead is how many messages stand before the first answer: the instructions
+	// and the task.
+	lead int
+	// prose is set for text protocols: tools answer in messages of the user.
+	prose  bool
+	native bool // tools are offered, or were called
+}
+
+// item is one message.
+type item struct {
+	transcript.Message
+	shape  transcript.Shape
+	text   string
+	calls  []callInfo
+	result bool     // a tool's answer
+	caller int      // index of the message that made the call, -1 if none did
+	call   callInfo // the call that it answers, if result
+	fails  int8     // whether the tool says that it failed: 0 not read yet, 1 yes, -1 no
+	key    uint64   // of the content, see keyed
+	sum    [32]byte // of the content
+}
+
+// newView reads the history.
+func newView(b *transcript.Body) *view {
+	list := b.Messages()
+	v := &view{body: b, items: make([]item, len(list)), lead: len(list)}
+	t := newToolbox(b)
+	v.native = len(b.Tools()) > 0
+	for i, m := range list {
+		it := item{Message: m, shape: m.Shape(), text: m.Text(), caller: -1}
+		for _, c := range m.ToolCalls() {
+			v.native = true
+			it.calls = append(it.calls, t.read(c.Name, c.Text(), c))
+		}
+		v.native = v.native || m.Role == transcript.RoleTool
+		if m.Role == transcript.RoleAssistant && v.lead == len(list) {
+			v.lead = i
+		}
+		v.items[i] = it
+	}
+	v.prose = !v.native && v.observes(t)
+	v.pair()
+	return v
+}
+
+// observes finds out whether this is a text protocol, and marks its results. A
+// person's words must not be taken for one: the instructions have to speak of
+// it, and two thirds of the answers have to end with a command.
+func (v *view) observes(t *toolbox) bool {
+	asked, acts := 0, map[int]callInfo{}
+	for i := 1; i < len(v.items); i++ {
+		if v.items[i].Role != transcript.RoleUser || v.items[i-1].Role != transcript.RoleAssistant {
+			continue
+		}
+		asked++
+		if command, ok := action(v.items[i-1].text); ok {
+			acts[i] = t.command(command)
+		}
+	}
+	if len(acts) == 0 || 3*len(acts) < 2*asked || !v.instructed() {
+		return false
+	}
+	for i, c := range acts {
+		it := &v.items[i]
+		it.result, it.caller, it.call = true, i-1, c
+	}
+	return true
+}
+
+// instructed reports whether what stands before the first answer tells the
+// model how to give commands.
+func (v *view) instructed() bool {
+	for i := range v.items[:v.lead] {
+		text := strings.ToLower(v.items[i].text)
+		for _, word := range []string{"command", "tool", "execute", "action"} {
+			if strings.Contains(text, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// action is the command in an answer of a text protocol: what stands in one of
+// the usual tags, or the fenced block that the answer ends with.
+func action(text string) (command string, ok bool) {
+	for _, tag := range [...][2]string{{"<command>", "</command>"}, {"<execute_bash>", "</execute_bash>"}, {"<execute>", "</execute>"},
+		{"<tool_call>", "</tool_call>"}, {"<function=", "</function>"}, {"<use_mcp_tool>", "</use_mcp_tool>"}, {"<read_file>", "</read_file>"},
+		{"<execute_command>", "</execute_command>"}, {"<write_to_file>", "</write_to_file>"}, {"<replace_in_file>", "</replace_in_file>"},
+		{"<apply_diff>", "</apply_diff>"}, {"<search_files>", "</search_files>"}, {"<list_files>", "</list_files>"}} {
+		if i := strings.LastIndex(text, tag[0]); i >= 0 {
+			inner, _, closed := strings.Cut(text[i+len(tag[0]):], tag[1])
+			if closed {
+				return strings.TrimSpace(inner), true
+			}
+		}
+	}
+	text = strings.TrimSpace(text)
+	end := len(text) - len("```")
+	if !strings.HasSuffix(text, "```") {
+		return "", false
+	}
+	start := strings.LastIndex(text[:end], "```")
+	if start < 0 {
+		return "", false
+	}
+	_, inner, ok := strings.Cut(text[start:end], "\n")
+	return strings.TrimSpace(inner), ok && strings.TrimSpace(inner) != ""
+}
+
+// pair finds the call that each tool message answers: by id among the calls of
+// the assistant's message before it. Ids repeat in some histories, so what
+// stands further back does not count.
+func (v *view) pair() {
+	caller := -1
+	var open map[string]int // the caller's calls by id
+	for i := range v.items {
+		it := &v.items[i]
+		if it.Role == transcript.RoleAssistant {
+			caller, open = i, nil
+			continue
+		}
+		if it.Role != transcript.RoleTool {
+			caller = -1
+			continue
+		}
+		it.result = true
+		if caller < 0 {
+			continue
+		}
+		if open == nil {
+			open = make(map[string]int, len(v.items[caller].calls))
+			for n, c := range v.items[caller].calls {
+				open[c.ID] = n
+			}
+		}
+		if n, ok := open[it.ToolCallID()]; ok {
+			it.caller, it.call = caller, v.items[caller].calls[n]
+		}
+	}
+}
+
+// failed reports whether a result says that its call failed. It is read when it
+// is asked for first.
+func (it *item) failed() bool {
+	if it.fails == 0 {
+		it.fails = -1
+		if failed(it.text, it.call.kind) {
+			it.fails = 1
+		}
+	}
+	return it.fails > 0
+}
+
+// boundary reports whether the history may be cut before message i: no call is
+// there without its results, no result without its call.
+func (v *view) boundary(i int) bool {
+	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool
+}
+
+// stepStart is where the step begins that message i belongs to: an answer and
+// the results of its calls.
+func (v *view) stepStart(i int) int {
+	for i > 0 && !v.boundary(i) {
+		i--
+	}
+	return i
+}
+
+// stepEnd is the end of the step that begins at i.
+func (v *view) stepEnd(i int) int {
+	for i++; !v.boundary(i); i++ {
+	}
+	return i
+}
+
+// compressed reports content that was replaced before.
+func compressed(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), `{"_compressed"`)
+}
+
+// lastStep is where the last answer's step begins; the end of the history if
+// there is no answer.
+func (v *view) lastStep() int {
+	for i := len(v.items) - 1; i >= 0; i-- {
+		if v.items[i].Role == transcript.RoleAssistant {
+			return i
+		}
+	}
+	return len(v.items)
+}

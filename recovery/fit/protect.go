@@ -1,0 +1,143 @@
+package fit
+
+import "github.com/rebound-llm/rebound/recovery/transcript"
+
+// protected says why a message is left as it is. Only some reasons also keep it
+// out of a summary.
+type protected uint8
+
+const (
+	protectLead      protected = 1 << iota // instructions, and all up to the first answer
+	protectUser                            // a person's words
+	protectRecent                          // the end of the history
+	protectError                           // an error that nothing resolved, and its call
+	protectReasoning                       // its reasoning goes back as it came; the whole step may be summarised
+	protectSystem                          // instructions in the middle
+)
+
+// keeps are the reasons for which a message survives a summary.
+const keeps = protectLead | protectUser | protectRecent | protectError | protectSystem
+
+// protection is what no tier touches.
+type protection struct {
+	of     []protected
+	tokens []int // of each message
+	recent int   // where the recent turns begin
+	held   int   // tokens of all messages that even a summary keeps
+}
+
+// The shares of the budget that protected messages may have, besides the recent turns.
+const (
+	userShare  = 0.25
+	errorShare = 0.10
+)
+
+// protect finds the protected messages. tokens are those of each message,
+// recentShare is the share of the budget that the recent turns have.
+func protect(v *view, tokens []int, budget int, recentShare float64) *protection {
+	p := &protection{of: make([]protected, len(v.items)), tokens: tokens}
+	for i := range v.items {
+		it := &v.items[i]
+		if i < v.lead {
+			p.of[i] |= protectLead
+		}
+		if it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper {
+			p.of[i] |= protectSystem
+		}
+		if it.shape.Reasoning {
+			p.of[i] |= protectReasoning
+		}
+	}
+	p.markRecent(v, int(float64(budget)*recentShare))
+	p.markUsers(v, int(float64(budget)*userShare))
+	p.markErrors(v, int(float64(budget)*errorShare))
+	for i := range v.items {
+		if p.of[i]&keeps != 0 {
+			p.held += tokens[i]
+		}
+	}
+	return p
+}
+
+// markRecent protects the end: at least the last step, and steps before it
+// until they have the share.
+func (p *protection) markRecent(v *view, share int) {
+	p.recent = len(v.items)
+	for sum := 0; p.recent > v.lead; {
+		start := v.stepStart(p.recent - 1)
+		answered := p.recent < len(v.items) && v.stepIn(p.recent)
+		if answered && sum >= share {
+			break
+		}
+		for i := start; i < p.recent; i++ {
+			sum += p.tokens[i]
+		}
+		p.recent = start
+	}
+	for i := p.recent; i < len(v.items); i++ {
+		p.of[i] |= protectRecent
+	}
+}
+
+// stepIn reports whether there is an answer at or after message i.
+func (v *view) stepIn(i int) bool {
+	for ; i < len(v.items); i++ {
+		if v.items[i].Role == transcript.RoleAssistant {
+			return true
+		}
+	}
+	return false
+}
+
+// markUsers protects a person's words, the newest first, up to the share; the
+// newest always and besides.
+func (p *protection) markUsers(v *view, share int) {
+	sum, newest := 0, true
+	for i := len(v.items) - 1; i >= v.lead; i-- {
+		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result {
+			continue
+		}
+		switch {
+		case newest:
+			newest = false
+		case sum+p.tokens[i] > share:
+			continue // a smaller one may still have room
+		default:
+			sum += p.tokens[i]
+		}
+		p.of[i] |= protectUser
+	}
+}
+
+// markErrors protects the last error of each thing that was tried and has not
+// succeeded since, with its call, the newest first, up to the share.
+func (p *protection) markErrors(v *view, share int) {
+	tried := map[string]bool{}
+	sum := 0
+	for i := len(v.items) - 1; i >= v.lead; i-- {
+		it := &v.items[i]
+		if !it.result || it.caller < 0 {
+			continue
+		}
+		attempt := it.call.attempt()
+		if tried[attempt] {
+			continue
+		}
+		tried[attempt] = true
+		if !it.failed() || p.of[i]&protectRecent != 0 {
+			continue
+		}
+		end := v.stepEnd(it.caller)
+		step := 0
+		for k := it.caller; k < end; k++ {
+			step += p.tokens[k]
+		}
+		if sum+step > share {
+			continue
+		}
+		sum += step
+		for k := it.caller; k < max(end, i+1); k++ {
+			p.of[k] |= protectError
+		}
+	}
+}

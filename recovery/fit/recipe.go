@@ -1,0 +1,170 @@
+package fit
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"strconv"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// op is what a recipe does to a message. The values are stored.
+type op uint8
+
+const (
+	opRepeated  op = 1 // a result whose call was made again later with the same result
+	opOutdated  op = 2 // a result whose call was made again later with another result
+	opOvertaken op = 3 // a result that shows a file which was changed later
+	opShorten   op = 4 // an old message: keep A bytes of the beginning and B of the end; images go
+	opArguments op = 5 // keep the structure of call arguments, and values up to A bytes
+	opSealed    op = 6 // a result in the words of the summariser; see sealed
+	opCut       op = 7 // a run of messages with a summary at its end; see sealed
+	opLong      op = 8 // opShorten for a message that is too long wherever it stands
+	opLast      op = opLong
+)
+
+// recipe is one edit of one message without any of its text: with the same
+// message it makes the same bytes, everywhere.
+type recipe struct {
+	Key  uint64 // content of the message, see keyed
+	Op   op
+	A, B uint32
+}
+
+// maxKeep bounds A and B.
+const maxKeep = 1 << 24
+
+// rendered is what a recipe makes of its message.
+type rendered struct {
+	text  string         // the new text, if texts
+	texts bool           // the text changes
+	args  map[int]string // the new arguments by the call's place in the message
+}
+
+// render carries a recipe out; ok is false where it does not apply to the
+// message, or would not make it smaller.
+func (v *view) render(i int, r recipe) (out rendered, ok bool) {
+	it := &v.items[i]
+	if r.Op != opArguments && (compressed(it.text) || it.text == "" && it.shape.Media == 0) {
+		return out, false
+	}
+	if (r.Op == opRepeated || r.Op == opOutdated || r.Op == opOvertaken) && !it.result {
+		return out, false
+	}
+	was := "The result of " + it.call.label() + ", " + size(it.text)
+	if it.shape.Parts && it.shape.Media > 0 {
+		was += " and " + strconv.Itoa(it.shape.Media) + " images or files"
+	}
+	switch r.Op {
+	case opRepeated:
+		out.text = mark(was + ", was removed here: the same call was made again later, with the same result, which is kept there.")
+	case opOutdated:
+		out.text = mark(was + ", was removed here: the same call was made again later, and its newer result is kept there.")
+	case opOvertaken:
+		out.text = mark(was + ", was removed here: the file was changed later in this conversation. Read it again if its content is needed.")
+	case opShorten, opLong:
+		return v.shorten(it, int(min(r.A, maxKeep)), int(min(r.B, maxKeep)))
+	case opArguments:
+		return v.shrink(it, int(min(r.A, maxKeep)))
+	default:
+		return out, false
+	}
+	out.texts = true
+	return out, len(out.text) < len(it.text) || it.shape.Media > 0
+}
+
+// shorten keeps the beginning and the end.
+func (v *view) shorten(it *item, head, tail int) (out rendered, ok bool) {
+	var what string
+	switch {
+	case it.result:
+		what = "The result of " + it.call.label()
+		if it.shape.Media > 0 {
+			what += " (its " + strconv.Itoa(it.shape.Media) + " images or files were removed)"
+		}
+	case it.Role == transcript.RoleAssistant:
+		what = "An earlier answer of the assistant"
+	default:
+		what = "An earlier message of the user"
+	}
+	out.text, ok = shortened(what, it.text, head, tail)
+	if !ok && it.result && it.shape.Media > 0 {
+		out.text, ok = mark(what+". Its text was:\n"+it.text), true
+	}
+	out.texts = true
+	return out, ok
+}
+
+// edit adds what was rendered to an edit of the body.
+func (out rendered) edit(v *view, e *transcript.Edit, i int) {
+	if out.texts {
+		e.SetText(i, out.text, !v.items[i].result)
+	}
+	for n, c := range v.items[i].calls {
+		text, ok := out.args[n]
+		if !ok {
+			continue
+		}
+		raw := []byte(text)
+		if len(c.Arguments) > 0 && c.Arguments[0] == '"' {
+			raw = transcript.String(text)
+		}
+		e.Replace(c.Span, raw)
+	}
+}
+
+// keys makes content hashes for one credential: what is stored of a session
+// tells nothing of its texts without the credential.
+type keys struct{ secret [32]byte }
+
+func newKeys(credential []byte) keys {
+	var k keys
+	derived, err := hkdf.Key(sha256.New, append([]byte{1}, credential...), nil, "rebound fit content keys v1", len(k.secret))
+	if err == nil { // never fails for so short a key
+		copy(k.secret[:], derived)
+	}
+	return k
+}
+
+// keyed gives every message its key: its role, text, media and calls, for a
+// result also the call that it answers, and which of several equal messages it
+// is. Cache marks, the spelling of the JSON and reasoning do not matter:
+// clients change those.
+func (v *view) keyed(k keys) {
+	seen := make(map[uint64]uint64, len(v.items))
+	h := sha256.New()
+	for i := range v.items {
+		it := &v.items[i]
+		h.Reset()
+		h.Write(k.secret[:])
+		part(h, it.Role)
+		part(h, it.text)
+		if it.shape.Media > 0 {
+			part(h, string(it.AppendMedia(nil)))
+		}
+		for _, c := range it.calls {
+			part(h, c.ID)
+			part(h, c.Name)
+			part(h, c.text)
+		}
+		if it.result {
+			part(h, it.ToolCallID())
+			part(h, it.call.Name)
+			part(h, it.call.text)
+		}
+		h.Sum(it.sum[:0])
+		n := binary.LittleEndian.Uint64(it.sum[:])
+		it.key = n + seen[n]*0x9e3779b97f4a7c15
+		seen[n]++
+	}
+}
+
+// part writes a string so that it cannot be confused with its neighbours.
+func part(h hash.Hash, s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	h.Write(n[:])
+	h.Write([]byte(s))
+}

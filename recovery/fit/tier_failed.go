@@ -1,0 +1,92 @@
+package fit
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+var (
+	exitStatus = regexp.MustCompile(`(?i)(?:exit(?:ed)?(?: with)?[ _](?:code|status)"?|returncode>?|exit code)[:=\s]*(-?\d+)`)
+	errorHead  = regexp.MustCompile(`(?i)^\W{0,4}(?:\w{0,30}error\b|traceback \(|fatal:|exception\b|failed\b|could not|cannot |command timed out|command failed|enoent|<tool_use_error>|invalid )`)
+	errorTail  = regexp.MustCompile(`(?m)^(?:\w*(?:Error|Exception)\b.*|.*: command not found|.*: [Nn]o such file or directory|.*: [Pp]ermission denied|make: \*\*\* .*|npm ERR!.*|error: .*)$`)
+	errorLine  = regexp.MustCompile(`(?i)\b(?:\w*error|\w*exception|fail(?:s|ed|ure)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|timed out|refused|assert\w*)\b`)
+)
+
+// failed reports whether a result says that its call failed. It is for
+// protecting what is unresolved, so it errs towards yes where the beginning or
+// the end says so, and does not read what files or searches contain.
+func failed(text string, kind toolKind) bool {
+	const ends = 600
+	trimmed := strings.TrimSpace(text)
+	if strings.HasPrefix(trimmed, "{") && len(trimmed) < 64<<10 && transcript.Valid([]byte(trimmed), 64) == nil {
+		r := gjson.Parse(trimmed)
+		switch {
+		case r.Get("_compressed").Bool():
+			return false
+		case r.Get("is_error").Bool() || r.Get("isError").Bool():
+			return true
+		case r.Get("exit_code").Exists():
+			return r.Get("exit_code").Int() != 0
+		case r.Get("metadata.exit_code").Exists():
+			return r.Get("metadata.exit_code").Int() != 0
+		case r.Get("success").Type == gjson.False:
+			return true
+		}
+		e := r.Get("error")
+		return e.Exists() && e.Type != gjson.Null && e.Type != gjson.False && e.String() != ""
+	}
+	head, tail := trimmed, trimmed
+	if len(trimmed) > ends {
+		head, tail = cutBefore(trimmed, ends), trimmed[cutAfter(trimmed, len(trimmed)-ends):]
+	}
+	if m := lastMatch(exitStatus, tail); m != "" {
+		return m != "0"
+	}
+	if m := exitStatus.FindStringSubmatch(head); m != nil && m[1] != "0" {
+		return true
+	}
+	if errorHead.MatchString(head) {
+		return true
+	}
+	switch kind {
+	case kindRead, kindSearch:
+		return false
+	}
+	lines := strings.Split(tail, "\n")
+	return errorTail.MatchString(strings.Join(lines[max(0, len(lines)-3):], "\n"))
+}
+
+func lastMatch(re *regexp.Regexp, text string) string {
+	all := re.FindAllStringSubmatch(text, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1][1]
+}
+
+var (
+	lead     = regexp.MustCompile(`^(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|\w+=\S*\s))+`)
+	follower = regexp.MustCompile(`(?s)\s*(?:\d?>|[|;\n]|&&).*`)
+)
+
+// attempt is what two tries at one thing have in common: of a command its first
+// words, of an edit the file, of anything else the arguments.
+func (c callInfo) attempt() string {
+	if c.command != "" && (c.kind == kindShell || len(c.paths) == 0) {
+		var list []string
+		for _, w := range strings.Fields(follower.ReplaceAllString(lead.ReplaceAllString(cutBefore(c.command, 4<<10), ""), "")) {
+			if !strings.HasPrefix(w, "-") && len(list) < 3 {
+				list = append(list, w)
+			}
+		}
+		return strings.Join(list, " ")
+	}
+	if len(c.paths) > 0 {
+		return c.Name + " " + c.paths[0]
+	}
+	return c.Name + " " + c.text
+}
