@@ -54,12 +54,16 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		_ = resp.Body.Close()
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
+	o := s.options(a, started)
 	if resp.StatusCode >= 300 {
-		return nil, s.refused(ctx, cancel, a, resp)
+		f := s.refused(ctx, cancel, a, resp)
+		if composed := s.salvage(a, f, o); composed != nil {
+			resp.Header = composed.Header
+			return &answer{Deliverable: composed, s: s, a: a, phase: recovery.PhaseBody, resp: resp, ctx: ctx}, nil
+		}
+		return nil, f
 	}
-	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
-		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: started, Cancel: cancel}
-	var begun beginning
+	var begun stream.Deliverable
 	var broken *stream.Broken
 	phase := recovery.PhaseBody
 	switch {
@@ -84,12 +88,15 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		}
 	}
 	if broken != nil {
-		broken.Err = cause(ctx, broken.Err)
+		if broken.Flaw == nil {
+			broken.Err = cause(ctx, broken.Err)
+			broken.Stalled = broken.Stalled || errors.Is(broken.Err, stream.ErrStalled)
+		}
 		cancel(nil)
 		_ = resp.Body.Close()
-		return nil, s.broken(a, phase, resp, broken)
+		return nil, s.broken(ctx, a, phase, resp, broken)
 	}
-	return &answer{beginning: begun, s: s, a: a, phase: phase, resp: resp, ctx: ctx}, nil
+	return &answer{Deliverable: begun, s: s, a: a, phase: phase, resp: resp, ctx: ctx}, nil
 }
 
 // streamed reports whether a successful response is read as events.
@@ -114,7 +121,7 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 }
 
 // broken turns a response that was no answer into a failure.
-func (s *sender) broken(a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
+func (s *sender) broken(ctx context.Context, a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
 	case b.Event != nil && b.Err == nil:
@@ -128,7 +135,10 @@ func (s *sender) broken(a recovery.Attempt, phase recovery.Phase, resp *http.Res
 		ev.Body, ev.Status = b.Event, resp.StatusCode
 	}
 	f := s.fail(a, ev)
-	f.Stalled, f.Diverged, f.Client = b.Stalled, b.Diverged, b.Client
+	f.Stalled, f.Diverged, f.Client, f.Flaw = b.Stalled, b.Diverged, b.Client, b.Flaw
+	if b.Flawed != nil {
+		f.Flawed = &answer{Deliverable: b.Flawed, s: s, a: a, phase: phase, resp: resp, ctx: ctx}
+	}
 	if b.Event != nil {
 		f.Header, f.Body = resp.Header, b.Event
 	}
@@ -150,16 +160,9 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// beginning is an answer as package stream sees it.
-type beginning interface {
-	Deliver(context.Context, recovery.Stalled) *stream.Broken
-	Discard()
-	Usage() (recovery.Usage, time.Duration)
-}
-
 // answer adds the gateway's headers and turns what breaks into failures.
 type answer struct {
-	beginning
+	stream.Deliverable
 	s     *sender
 	a     recovery.Attempt
 	phase recovery.Phase
@@ -171,16 +174,23 @@ var _ recovery.Answer = (*answer)(nil)
 
 // Deliver implements recovery.Answer.
 func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recovery.Failure {
+	if _, whole := n.Deliverable.(*stream.Whole); whole && n.s.x.Streaming && n.s.sink.Committed() {
+		// It was held back until the client had to be kept awake as a stream.
+		n.Discard()
+		return n.s.broken(n.ctx, n.a, n.phase, n.resp, &stream.Broken{Err: stream.ErrEnded})
+	}
+	n.Tell()
 	n.s.decorate(n.resp.Header, n.a.Target.Target)
-	b := n.beginning.Deliver(ctx, stalled)
+	b := n.Deliverable.Deliver(ctx, stalled)
+	n.s.ranAway(n)
 	if b == nil {
 		return nil
 	}
-	if b.Err != nil && !b.Stalled && !b.Client {
+	if b.Err != nil && !b.Stalled && !b.Client && b.Flaw == nil {
 		b.Err = cause(n.ctx, b.Err)
 		b.Stalled = errors.Is(b.Err, stream.ErrStalled)
 	}
-	return n.s.broken(n.a, n.phase, n.resp, b)
+	return n.s.broken(n.ctx, n.a, n.phase, n.resp, b)
 }
 
 // decorate sets the gateway's response headers.

@@ -95,6 +95,8 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 			panic(http.ErrAbortHandler)
 		}
 		return nil
+	case errors.Is(err, recovery.ErrReplied):
+		return send.replied(c.Request().Context(), &ev)
 	case errors.Is(err, recovery.ErrNoTarget):
 		ev.Status = http.StatusNotFound
 		return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
@@ -169,7 +171,8 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		}
 	}
 	id := k.Identifier.Identify(body, who.credential, req.Header.Get("X-Rebound-Session"), hints)
-	x.Session = id.Session
+	x.Session, x.Side = id.Session, id.Side
+	x.Secret = []byte(who.credential)
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}

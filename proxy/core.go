@@ -23,6 +23,7 @@ type Core struct {
 	Identifier Identifier
 	Classifier recovery.Classifier
 	Observer   recovery.Observer
+	Mender     recovery.Mender // nil: answers are passed on as they are
 }
 
 // Router knows the model map.
@@ -43,6 +44,7 @@ type Identity struct {
 	Session  string        // empty on the first request
 	Pin      func() string // session and turn; empty without a session
 	Affinity func() uint64 // shared by requests with the same beginning
+	Side     func() bool   // a request of the client's own, for a title or a summary; nil is no
 }
 
 // Meter counts requests under way.

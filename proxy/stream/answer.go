@@ -1,15 +1,16 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Options of one attempt's answer.
@@ -22,6 +23,13 @@ type Options struct {
 	AcceptEmpty bool // an empty answer passes
 	Started     time.Time
 	Cancel      context.CancelCauseFunc // ends the attempt's request
+
+	Mender   recovery.Mender         // nil: nothing is held
+	Request  *transcript.Body        // what the client asked for
+	Began    *atomic.Bool            // set once the model writes; may be nil
+	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
+	Explain  bool                    // the answer gets the gateway's identity
+	ID       string                  // of the request, for that
 }
 
 // Broken is how a response failed to be an answer.
@@ -32,6 +40,9 @@ type Broken struct {
 	Diverged bool   // it did not repeat what the client has
 	Stalled  bool   // it stopped without breaking
 	Client   bool   // it was the client's side that failed
+
+	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or runs away
+	Flawed Deliverable    // the complete one, to be delivered as it is; nil for a runaway
 }
 
 // Ways of breaking.
@@ -54,6 +65,8 @@ type Answer struct {
 	first  time.Time // first meaningful event
 	rework bool      // events are rewritten to fit what the client already has
 	seam   *seam
+	h      *hold // nil where nothing is held
+	later  bool  // all of it is held, for a later delivery
 
 	finishes int
 	done     bool // the end mark was seen
@@ -74,28 +87,39 @@ type Answer struct {
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent)}
 	a.rework = o.Sink.Released() > recovery.ReleasedNothing
-	if o.Resume != nil {
+	a.h = newHold(&o)
+	if o.Resume != nil && !o.Resume.Calls {
 		a.seam = &seam{sent: o.Resume.Sent, prefill: o.Resume.Prefill}
 	}
 	buffer := o.Config.MidStream == MidStreamBuffer
 	var grace *time.Timer
-	defer func() { stop(grace) }()
+	var patience func()
+	defer func() {
+		stop(grace)
+		if patience != nil {
+			patience()
+		}
+	}()
 	for {
 		ev, err := a.r.Next()
 		if err != nil {
 			if a.complete(err) && !a.first.IsZero() {
-				return a, nil
+				return a.conclude()
 			}
 			if errors.Is(err, io.EOF) {
 				return nil, &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
 			}
-			return nil, &Broken{Err: err}
+			return nil, &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 		}
 		piece, d, broken := a.admit(ev)
+		if a.h != nil && broken == nil {
+			piece, broken = a.screen(ev, piece, &d)
+		}
 		if broken != nil {
+			a.flawed(broken, piece)
 			return nil, broken
 		}
-		if buffer && ev.HasData {
+		if (buffer || a.h != nil) && ev.HasData {
 			grace = a.grace(grace)
 		}
 		a.hold(piece)
@@ -106,17 +130,22 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		ended := d.Kind == KindDone || d.Finishes > 0
 		switch {
 		case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || o.AcceptEmpty):
-			if a.first.IsZero() {
-				a.first = time.Now()
-			}
+			a.begun()
 		case ended && a.first.IsZero():
 			return nil, &Broken{Empty: true, Err: ErrEnded}
 		}
 		if d.Kind == KindDone && !a.complete(io.EOF) {
 			return nil, &Broken{Err: ErrEnded}
 		}
-		if d.Kind == KindDone || !buffer && !a.first.IsZero() {
+		if d.Kind == KindDone || !buffer && !a.first.IsZero() && a.opens() {
 			return a, nil
+		}
+		switch {
+		case a.h == nil || a.first.IsZero() || !ev.HasData:
+		case patience == nil:
+			patience = a.patience()
+		default:
+			a.noted()
 		}
 	}
 }
@@ -130,14 +159,13 @@ func (a *Answer) complete(err error) bool {
 	return a.finished() || a.finishes > 0 && errors.Is(err, io.EOF)
 }
 
-func (a *Answer) hold(p Piece) {
-	a.held.Bytes = append(a.held.Bytes, p.Bytes...)
-	a.held.Released = max(a.held.Released, p.Released)
-	a.held.Text += p.Text
-	if a.held.ID.ID == "" {
-		a.held.ID = p.ID
-	}
+// opens reports whether the client may see what has come since the first
+// meaningful event, or nothing has to be held.
+func (a *Answer) opens() bool {
+	return a.h == nil || a.h.judged || a.held.Released > recovery.ReleasedNothing
 }
+
+func (a *Answer) hold(p Piece) { a.held.add(p) }
 
 // admit decides what of one event goes to the client, and keeps account of it.
 func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
@@ -164,8 +192,15 @@ func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
 	a.finishes += d.Finishes
-	if a.rework {
+	if a.h != nil && d.Kind == KindReasoning {
+		a.h.reason(ev.Data)
+	}
+	switch {
+	case a.rework:
 		return a.fit(ev, d)
+	case a.o.Explain && ev.HasData:
+		d.ID.ID = string(transcript.String(IDPrefix + a.o.ID))
+		return a.piece(a.brand(ev), d), d, nil
 	}
 	return a.piece(ev.Raw, d), d, nil
 }
@@ -185,66 +220,6 @@ func (a *Answer) piece(raw []byte, d Delta) Piece {
 		p.Released = recovery.ReleasedCall
 	}
 	return p
-}
-
-// fit rewrites an event for a client that already has the beginning of an
-// answer: one identity, no second role, no second reasoning, only new text.
-func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
-	if !ev.HasData {
-		return Piece{Bytes: ev.Raw}, d, nil // a comment
-	}
-	id := a.o.Sink.identity()
-	f := a.o.Format
-	diverged := &Broken{Diverged: true, Err: ErrReplay}
-	if a.seam != nil && !a.seam.done {
-		switch d.Kind {
-		case KindCall:
-			return Piece{}, d, diverged
-		case KindText:
-			fresh, decided, other := a.seam.feed(d.Text)
-			if other {
-				return Piece{}, d, diverged
-			}
-			if !decided {
-				fresh = ""
-			}
-			if fresh != d.Text {
-				d.Text = fresh
-				if fresh == "" {
-					d.Kind = KindNothing
-				}
-				ev.Data = f.WithText(ev.Data, fresh, id)
-			}
-		}
-		if d.Finishes > 0 && !a.seam.done {
-			rest, other := a.seam.finish()
-			if other {
-				return Piece{}, d, diverged
-			}
-			if rest != "" {
-				// Held back to the very end: an event of its own before this one.
-				d.Kind, d.Text = KindText, rest
-				raw := append(frame(f.TextEvent(ev.Data, rest, id)), frame(f.Later(ev.Data, id))...)
-				return a.piece(raw, d), d, nil
-			}
-		}
-	}
-	if d.Finishes == 0 && !d.HasUsage && d.Kind <= KindReasoning {
-		d.Kind = KindNothing
-		return Piece{}, d, nil
-	}
-	return a.piece(frame(f.Later(ev.Data, id)), d), d, nil
-}
-
-// frame makes an event of data, which may have come as several lines.
-func frame(data []byte) []byte {
-	out := make([]byte, 0, len(data)+8)
-	for line := range bytes.SplitSeq(data, []byte("\n")) {
-		out = append(out, "data: "...)
-		out = append(out, line...)
-		out = append(out, '\n')
-	}
-	return append(out, '\n')
 }
 
 // Usage returns what the upstream reported, and the time to the first

@@ -388,7 +388,8 @@ func TestResumeFails(t *testing.T) {
 		{name: "prefill, began anew and ended", prefill: true, body: strings.NewReader(two.answer("The quick brown")), want: Broken{Diverged: true, Err: ErrReplay}},
 		{name: "prefill, began anew, another answer", prefill: true, body: strings.NewReader(two.answer("The quick brown cow sleeps all day.")), want: Broken{Diverged: true, Err: ErrReplay}},
 		{name: "prefill, nothing", prefill: true, body: strings.NewReader(""), want: Broken{Err: ErrEnded}},
-		{name: "prefill, a call", prefill: true, body: strings.NewReader(two.role() + two.call()), want: Broken{Diverged: true, Err: ErrReplay}},
+		{name: "prefill, signed reasoning", prefill: true, body: strings.NewReader(two.role() + two.chunk(`{"reasoning_details":[{"signature":"s"}]}`, "null")), want: Broken{Diverged: true, Err: ErrReplay}},
+		{name: "a call before the text is complete", body: strings.NewReader(two.words("The quick ") + two.call() + two.finish("tool_calls") + end), want: Broken{Diverged: true, Err: ErrReplay}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,6 +19,9 @@ type Config struct {
 	// MidStream says what happens to a stream that breaks after text was sent:
 	// continue it, end it with an error event, or buffer answers whole.
 	MidStream MidStream `yaml:"mid_stream"`
+	// Repetition says what becomes of an answer that repeats itself without end
+	// after text of it was shown. Before, it is always stopped.
+	Repetition Repetition `yaml:"repetition"`
 	// MaxEvent bounds one SSE event in bytes, MaxAnswer a buffered answer.
 	MaxEvent  int64 `yaml:"max_event"`
 	MaxAnswer int64 `yaml:"max_answer"`
@@ -34,12 +37,21 @@ const (
 	MidStreamBuffer   MidStream = "buffer"
 )
 
+// Repetition is a policy for answers that repeat themselves without end.
+type Repetition string
+
+// The policies.
+const (
+	RepetitionObserve Repetition = "observe" // it goes on; Answer.Runaway tells of it
+	RepetitionStop    Repetition = "stop"    // it breaks
+)
+
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config {
 	return Config{
 		KeepAliveAfter: 30 * time.Second, KeepAliveEvery: 15 * time.Second,
 		Idle: 20 * time.Second, IdlePinged: 120 * time.Second,
-		MidStream: MidStreamContinue, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
+		MidStream: MidStreamContinue, Repetition: RepetitionObserve, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
 	}
 }
 
@@ -50,6 +62,9 @@ func (c Config) Validate() error {
 	case MidStreamContinue, MidStreamError, MidStreamBuffer:
 	default:
 		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
+	}
+	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
+		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))
 	}
 	if c.KeepAliveAfter < 0 || (c.KeepAliveAfter > 0 && c.KeepAliveEvery <= 0) {
 		errs = append(errs, errors.New("keepalive_every: must be positive"))

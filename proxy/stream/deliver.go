@@ -24,11 +24,15 @@ const (
 func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken {
 	defer a.resp.Body.Close()
 	s := a.o.Sink
+	a.Tell()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
 	if err := s.Write(a.held); err != nil {
 		return a.clientGone(err)
 	}
 	a.held = Piece{}
+	if a.later {
+		return nil
+	}
 	if !a.done {
 		a.last, a.ended = time.Now(), a.finished()
 		watch := a.watch(ctx, stalled)
@@ -55,6 +59,9 @@ func (a *Answer) pass() *Broken {
 			return a.end(err)
 		}
 		piece, d, broken := a.admit(ev)
+		if a.h != nil && broken == nil {
+			piece, broken = a.screen(ev, piece, &d)
+		}
 		if ev.HasData { // pings do not prolong it
 			grace = a.grace(grace)
 		}
@@ -62,8 +69,9 @@ func (a *Answer) pass() *Broken {
 			return &Broken{Err: ErrTaken, Stalled: true}
 		}
 		if broken != nil {
-			return broken
+			return a.breaks(broken, batch, piece)
 		}
+		a.Tell()
 		if a.first.IsZero() && d.Kind >= KindReasoning {
 			a.first = time.Now()
 		}
@@ -98,6 +106,24 @@ func (a *Answer) pass() *Broken {
 		}
 	}
 	return nil
+}
+
+// breaks ends the loop. Text that was shown in the judgement's eyes has to be
+// out before anything else is said of an answer that is complete.
+func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
+	if a.h == nil || !a.h.asked {
+		return b
+	}
+	if len(batch.Bytes) > 0 {
+		if err := a.o.Sink.Write(batch); err != nil {
+			return a.clientGone(err)
+		}
+	}
+	a.mu.Lock()
+	a.ended = true // no pause matters any more
+	a.mu.Unlock()
+	a.flawed(b, held)
+	return b
 }
 
 // grace gives a finished stream its time to end, anew with each call.
@@ -150,7 +176,13 @@ func (a *Answer) end(err error) *Broken {
 		return &Broken{Err: ErrTaken, Stalled: true}
 	case a.complete(err):
 		// Complete, whatever became of the end mark.
-		if werr := a.o.Sink.Write(Piece{Bytes: a.o.Format.Done()}); werr != nil {
+		piece, broken := a.settled(Piece{})
+		if broken != nil {
+			return a.breaks(broken, Piece{}, piece)
+		}
+		a.Tell()
+		piece.add(Piece{Bytes: a.o.Format.Done()})
+		if werr := a.o.Sink.Write(piece); werr != nil {
 			return a.clientGone(werr)
 		}
 		a.done = true

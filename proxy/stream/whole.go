@@ -21,6 +21,8 @@ type Whole struct {
 	buf   *bytes.Buffer
 	usage recovery.Usage
 	first time.Time
+
+	repairs []recovery.Repair // not told yet
 }
 
 // bodies are buffers for complete answers.
@@ -63,6 +65,9 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, broken
 	}
 	w.first = time.Now()
+	if broken := w.finished(body, d); broken != nil {
+		return nil, broken
+	}
 	return w, nil
 }
 
@@ -77,6 +82,7 @@ func (w *Whole) release() {
 // Deliver sends the answer in one write.
 func (w *Whole) Deliver(context.Context, recovery.Stalled) *Broken {
 	defer w.release()
+	w.Tell()
 	w.resp.Header.Set("Content-Length", strconv.Itoa(w.buf.Len()))
 	if err := w.o.Sink.Whole(w.resp.StatusCode, w.resp.Header, w.buf.Bytes()); err != nil {
 		return &Broken{Err: err, Client: true}

@@ -108,6 +108,13 @@
 //	                   get_weather, with ToolArguments
 //	args=JSON          other arguments for it, valid or not
 //	text-tool          the text, then the call
+//	call=FORM          how the call is sent: whole (in one chunk), merged (two
+//	                   calls, in a stream both with index 0), no-index, names (the
+//	                   name on each chunk), object (arguments that are no string),
+//	                   message (not in the delta, but with the finish reason).
+//	                   An answer that is not streamed knows merged and object
+//	leak               the call stands in the text, see LeakedCall
+//	rejected           400 tool_use_failed with the leaked call as failed_generation
 //	reason=2           reasoning_content first, over 2 s; reason without delay
 //	logprobs           log probabilities (also if the request asks for them)
 //	n, n=3             so many choices (else as many as the request's n); n is 2

@@ -97,6 +97,8 @@ type step struct {
 	tool, textTool bool
 	toolName       string
 	args           *string
+	form           callForm
+	leak           bool
 	reason         bool
 	reasonFor      time.Duration
 	logprobs       bool
@@ -270,6 +272,9 @@ var directives = map[string]directive{
 	"text":      escaped(func(st *step, v string) { st.text = v }),
 	"tool":      {valueOptional, setTool},
 	"args":      form(func(st *step, v string) { st.args = &v }),
+	"call":      {valueNeeded, setCallForm},
+	"leak":      flag(func(st *step) { st.leak = true }),
+	"rejected":  refuses(callRejected),
 	"text-tool": flag(func(st *step) { st.tool, st.textTool = true, true }),
 	"reason":    {valueOptional, setReason},
 	"logprobs":  flag(func(st *step) { st.logprobs = true }),

@@ -18,6 +18,8 @@ type apiError struct {
 	message, typ, param, code string
 	// flavour is the envelope: OpenAI's unless anthropic is set.
 	anthropic bool
+	// rejected is what the model wrote, where that is the reason.
+	rejected string
 }
 
 // refusal decides whether a request is refused; nil lets it pass.
@@ -196,5 +198,8 @@ func (e *apiError) appendTo(b []byte, n int64) []byte {
 	b = appendNullable(b, e.param)
 	b = append(b, `,"code":`...)
 	b = appendNullable(b, e.code)
+	if e.rejected != "" {
+		b = appendString(append(b, `,"failed_generation":`...), e.rejected)
+	}
 	return append(b, `}}`...)
 }

@@ -88,6 +88,9 @@ func (x *exchange) content() content {
 			c.args = *st.args
 		}
 	}
+	if st.leak {
+		x.leak(&c)
+	}
 	if st.finish != "" {
 		c.finish = st.finish
 	}
@@ -130,6 +133,9 @@ func (x *exchange) stream(b *reply, c *content) {
 		for i := range c.choices {
 			from := b.open(i)
 			b.buf = append(b.buf, `{}`...)
+			if st.form == formMessage && c.tool != "" {
+				x.callMessage(b, c, i)
+			}
 			b.close(from, 0, "", c.finish)
 		}
 	}
@@ -182,7 +188,11 @@ func (x *exchange) streamChoice(b *reply, c *content, index int, gap time.Durati
 		b.close(from, pause, token, "")
 		b.events[len(b.events)-1].stamp = stamp
 	}
-	if c.tool == "" {
+	switch {
+	case c.tool == "":
+		return
+	case x.st.form != formFragments:
+		x.streamCalls(b, c, index, gap)
 		return
 	}
 	from := b.open(index)
@@ -313,13 +323,8 @@ func (x *exchange) wholeChoice(b *reply, c *content, index int) {
 		b.buf = append(b.buf, '"')
 	}
 	if c.tool != "" {
-		b.buf = append(b.buf, `,"tool_calls":[{"id":"`...)
-		b.appendCallID(x.q.n, index)
-		b.buf = append(b.buf, `","type":"function","function":{"name":`...)
-		b.buf = appendString(b.buf, c.tool)
-		b.buf = append(b.buf, `,"arguments":`...)
-		b.buf = appendString(b.buf, c.args)
-		b.buf = append(b.buf, `}}]`...)
+		b.buf = append(b.buf, `,"tool_calls":`...)
+		x.callList(b, c, index)
 	}
 	b.buf = append(b.buf, `,"refusal":null,"annotations":[]},"logprobs":`...)
 	token := ""

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// actionRepaired is what X-Rebound-Recovery says of an answer that was mended.
+const actionRepaired = "tool_call_repaired"
+
+// options are those of one attempt's answer.
+func (s *sender) options(a recovery.Attempt, started time.Time) stream.Options {
+	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
+		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: started, Cancel: a.Cancel,
+		Request: s.x.Body, Began: a.Began, Explain: a.Explain, ID: s.x.ID}
+	if !a.Plain {
+		o.Mender = s.core.Mender
+		o.Repaired = func(list []recovery.Repair) { s.repaired(a, list) }
+	}
+	return o
+}
+
+// repaired tells what was mended of the answer that is being delivered. It runs
+// where that is done: the exchange has no other owner meanwhile.
+func (s *sender) repaired(a recovery.Attempt, list []recovery.Repair) {
+	s.x.Did(actionRepaired)
+	ev := s.event(a, recovery.EventCallRepaired)
+	ev.Repairs = list
+	s.core.Observer.Observe(ev)
+}
+
+// ranAway tells of an answer that repeated itself without end and was let go on.
+func (s *sender) ranAway(n *answer) {
+	a, ok := n.Deliverable.(*stream.Answer)
+	if !ok || !a.Runaway() {
+		return
+	}
+	ev := s.event(n.a, recovery.EventRecoveryAttempt)
+	ev.Class, ev.Cause, ev.Observed = recovery.ModelOutputInvalid, string(recovery.FlawRepetition), true
+	s.core.Observer.Observe(ev)
+}
+
+func (s *sender) event(a recovery.Attempt, name recovery.EventName) recovery.Event {
+	x := s.x
+	return recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
+		Target: a.Target.Target, Attempt: a.Number, Mode: x.Mode, Streamed: x.Streaming}
+}
+
+// salvage makes an answer of what a provider refused of its own model's output,
+// if the error says what that was and calls can be read from it.
+func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Options) *stream.Composed {
+	b := s.x.Body
+	if f.Class() != recovery.ModelOutputInvalid || o.Mender == nil || a.Resume != nil || f.Released > recovery.ReleasedNothing ||
+		b.N() != 1 || b.Logprobs() || b.Audio() {
+		return nil
+	}
+	text, ok := stream.Rejected(f.Body)
+	if !ok {
+		return nil
+	}
+	v := o.Mender.Mend(b, recovery.Draft{Text: text})
+	if v.Judgement != recovery.JudgeReplace || len(v.Calls) == 0 {
+		return nil
+	}
+	c := stream.Composition{ID: s.x.ID, Model: a.Target.Model, Calls: v.Calls, Created: time.Now()}
+	if v.Text != nil {
+		c.Text = *v.Text
+	}
+	return stream.Compose(b, c, v.Repairs, o)
+}
+
+// codeStopped is the code of an error in the place of the gateway's own answer.
+const codeStopped = "session_stopped"
+
+// replied delivers the gateway's own answer, and completes the request's event.
+func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
+	x := s.x
+	if x.Reply.Error {
+		ev.Status, ev.Rule = http.StatusUnprocessableEntity, codeStopped
+		if s.sink.Committed() {
+			_ = s.sink.Write(stream.Piece{Bytes: stream.ErrorEvent(encode(x.Reply.Text, "rebound_error", "", codeStopped))})
+			pause(ctx, beforeBreak)
+			panic(http.ErrAbortHandler) // an error event, and then no clean end
+		}
+		e := reported(ev.Status, codeStopped, "%s", x.Reply.Text)
+		e.Header = http.Header{"X-Should-Retry": {"false"}}
+		s.decorate(e.Header, recovery.Target{})
+		return e
+	}
+	c := stream.Composition{ID: x.ID, Model: x.Model, Text: x.Reply.Text, Created: time.Now()}
+	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Sink: s.sink, Started: x.Started})
+	s.decorate(n.Header, recovery.Target{})
+	ev.Status = http.StatusOK
+	if b := n.Deliver(ctx, nil); b != nil {
+		ev.Status, ev.Client = statusClientGone, "gone"
+	}
+	ev.TTFB = s.sink.FirstByte(x.Started)
+	return nil
+}

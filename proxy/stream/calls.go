@@ -1,0 +1,362 @@
+package stream
+
+import (
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// maxCalls bounds the calls of one answer that are put together. Beyond, an
+// answer is not judged.
+const maxCalls = 1024
+
+// call is a tool call put together from what came of it.
+type call struct {
+	recovery.DraftCall // without its arguments until all of them are there
+	args               []byte
+	index              int
+	numbered           bool     // index was given
+	state              openJSON // of the arguments so far
+	value              bool     // the arguments were no string
+	names              int      // fragments with a name
+	extra, inner       extra    // fields of the call, and of its function, that are passed on
+	raw                string
+}
+
+// extra is fields that the gateway does not know, such as the signatures that
+// a provider wants back with its calls.
+type extra []struct{ key, raw string }
+
+func (e extra) with(key, raw string) extra {
+	for i := range e {
+		if e[i].key == key {
+			e[i].raw = raw
+			return e
+		}
+	}
+	return append(e, struct{ key, raw string }{key, raw})
+}
+
+func (e extra) appendTo(b []byte) []byte {
+	for _, f := range e {
+		b = append(append(append(append(b, ','), f.key...), ':'), f.raw...)
+	}
+	return b
+}
+
+// calls puts the calls of one answer together, in all the ways in which servers
+// send them.
+type calls struct {
+	list   []*call
+	known  func(name string) bool // the request offers this tool
+	odd    bool                   // a client that goes by the index puts something else together
+	legacy bool                   // function_call
+	over   bool                   // more than maxCalls
+	fresh  []byte                 // arguments of the event read last
+}
+
+// event reads one chunk; true means that it has calls.
+func (s *calls) event(data []byte) bool {
+	s.fresh = s.fresh[:0]
+	choice := gjson.GetBytes(data, "choices.0")
+	if s.message(choice.Get("delta")) {
+		return true
+	}
+	if len(s.list) > 0 { // the whole message once more, or nothing
+		return false
+	}
+	m := choice.Get("message")
+	if !m.IsObject() || !s.message(m) {
+		return false
+	}
+	s.odd = true // clients read the delta
+	return true
+}
+
+// message reads a delta, or a message.
+func (s *calls) message(m gjson.Result) bool {
+	list, before := m.Get("tool_calls"), len(s.list)
+	found := false
+	switch {
+	case list.IsArray():
+		list.ForEach(func(_, c gjson.Result) bool {
+			if c.IsObject() {
+				found = true
+				s.add(c, before)
+			}
+			return !s.over
+		})
+	case list.IsObject():
+		found, s.odd = true, true
+		s.add(list, before)
+	}
+	if f := m.Get("function_call"); f.IsObject() && !empty(f) {
+		found, s.legacy = true, true
+		s.put(fragment{numbered: true, function: f}, before)
+	}
+	return found
+}
+
+// fragment is one element of a chunk's list of calls.
+type fragment struct {
+	index    int
+	numbered bool
+	id, kind string
+	function gjson.Result
+	extra    extra
+	raw      string
+}
+
+func (s *calls) add(c gjson.Result, before int) {
+	f := fragment{raw: c.Raw}
+	c.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "index":
+			f.index, f.numbered = int(v.Int()), v.Type == gjson.Number
+		case "id":
+			f.id = v.String()
+		case "type":
+			f.kind = v.String()
+		case "function", "custom":
+			if v.IsObject() {
+				f.function = v
+				if k.Str == "custom" && f.kind == "" {
+					f.kind = "custom"
+				}
+			}
+		default:
+			if v.Type != gjson.Null {
+				f.extra = f.extra.with(k.Raw, v.Raw)
+			}
+		}
+		return true
+	})
+	s.put(f, before)
+}
+
+// put adds a fragment to its call, or begins one. Calls from before on are of
+// the same chunk.
+func (s *calls) put(f fragment, before int) {
+	var name string
+	var inner extra
+	var arguments gjson.Result
+	f.function.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "name":
+			if v.Type == gjson.String {
+				name = v.Str
+			}
+		case "arguments", "input":
+			arguments = v
+		default:
+			if v.Type != gjson.Null {
+				inner = inner.with(k.Raw, v.Raw)
+			}
+		}
+		return true
+	})
+	value := arguments.Raw != "" && arguments.Type != gjson.String && arguments.Type != gjson.Null
+	text := arguments.Str
+	if value {
+		text = arguments.Raw
+	}
+
+	c := s.find(f, name)
+	if c == nil && f.id+name+text == "" {
+		return // a place for a call that may come
+	}
+	if c == nil || s.another(c, f, name, text, slices.Contains(s.list[before:], c)) {
+		if len(s.list) >= maxCalls {
+			s.over = true
+			return
+		}
+		s.odd = s.odd || c != nil && c.numbered && f.numbered && c.index == f.index
+		c = &call{index: f.index, numbered: f.numbered, raw: f.raw}
+		s.list = append(s.list, c)
+	}
+	s.odd = s.odd || !f.numbered || c.numbered && f.index != c.index
+	if c.ID == "" {
+		c.ID = f.id
+	}
+	if c.Kind == "" {
+		c.Kind = f.kind
+	}
+	if name != "" {
+		s.name(c, name)
+	}
+	if value {
+		c.value, s.odd = true, true
+	}
+	c.args = append(c.args, text...)
+	c.state.feed(text)
+	s.fresh = append(s.fresh, text...)
+	for _, e := range f.extra {
+		c.extra = c.extra.with(e.key, e.raw)
+	}
+	for _, e := range inner {
+		c.inner = c.inner.with(e.key, e.raw)
+	}
+}
+
+// find is the call that a fragment seems to belong to, nil for a new one.
+func (s *calls) find(f fragment, name string) *call {
+	n := len(s.list)
+	if n == 0 {
+		return nil
+	}
+	for i := n - 1; i >= 0 && f.id != ""; i-- {
+		if c := s.list[i]; c.ID == f.id && (!f.numbered || !c.numbered || c.index == f.index) {
+			return c
+		}
+	}
+	last := s.list[n-1]
+	if f.numbered {
+		for i := n - 1; i >= 0; i-- {
+			if s.list[i].numbered && s.list[i].index == f.index {
+				return s.list[i]
+			}
+		}
+		if f.id == "" && name == "" {
+			return last // a call does not begin with its arguments
+		}
+		return nil
+	}
+	if f.id != "" && (last.ID != "" || name != "") {
+		return nil
+	}
+	return last
+}
+
+// another reports whether a fragment that has the place of c begins another
+// call: parallel calls that all have the same index (litellm#33678), or none.
+func (s *calls) another(c *call, f fragment, name, text string, together bool) bool {
+	switch {
+	case f.id != "" && c.ID != "" && f.id != c.ID:
+		return true
+	case name == "" || c.Name == "":
+		return false
+	case together:
+		return true
+	case len(c.args) == 0:
+		return name != c.Name && s.offers(c.Name) && s.offers(name) && !s.offers(c.Name+name)
+	case name != c.Name:
+		return true
+	}
+	return c.state.complete() && opens(text)
+}
+
+func (s *calls) offers(name string) bool { return s.known != nil && s.known(name) }
+
+// name adds a name, or a piece of one, or the same once more.
+func (s *calls) name(c *call, name string) {
+	c.names++
+	switch whole := c.Name + name; {
+	case c.Name == "":
+		c.Name = name
+	case name == c.Name && (s.offers(c.Name) || !s.offers(whole)):
+	case len(name) > len(c.Name) && name[:len(c.Name)] == c.Name && s.offers(name) && !s.offers(whole):
+		c.Name = name // it is sent as far as it is known
+	default:
+		c.Name = whole
+	}
+	s.odd = s.odd || c.names > 1
+}
+
+// draft is the calls in their order.
+func (s *calls) draft() []recovery.DraftCall {
+	if len(s.list) == 0 {
+		return nil
+	}
+	seen := make(map[int]bool, len(s.list))
+	plain := true
+	for _, c := range s.list {
+		plain = plain && c.numbered && !seen[c.index]
+		seen[c.index] = true
+	}
+	if plain {
+		slices.SortStableFunc(s.list, func(a, b *call) int { return a.index - b.index })
+	}
+	out := make([]recovery.DraftCall, len(s.list))
+	for i, c := range s.list {
+		s.odd = s.odd || plain && c.index != i
+		if c.Kind == "" {
+			c.Kind = "function"
+		}
+		c.Arguments = string(c.args)
+		out[i] = c.DraftCall
+	}
+	return out
+}
+
+// match gives calls of a verdict the fields of those they were made of.
+func (s *calls) match(list []recovery.DraftCall) []*call {
+	out := make([]*call, len(list))
+	byID, twice := map[string]*call{}, map[string]bool{}
+	for _, c := range s.list {
+		twice[c.ID] = byID[c.ID] != nil
+		byID[c.ID] = c
+	}
+	for i, d := range list {
+		if d.Kind == "" {
+			d.Kind = "function"
+		}
+		out[i] = &call{DraftCall: d}
+		from := byID[d.ID]
+		if len(list) == len(s.list) {
+			from = s.list[i]
+		} else if d.ID == "" || twice[d.ID] {
+			from = nil
+		}
+		if from != nil {
+			out[i].extra, out[i].inner, out[i].raw = from.extra, from.inner, from.raw
+			if d == from.DraftCall {
+				out[i].value = from.value
+			} else {
+				out[i].raw = ""
+			}
+		}
+	}
+	return out
+}
+
+// openJSON follows a JSON value that comes in pieces, as far as its end.
+type openJSON struct {
+	depth            int
+	quoted, escaping bool
+	began            bool
+}
+
+func (j *openJSON) feed(text string) {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case j.escaping:
+			j.escaping = false
+		case j.quoted && c == '\\':
+			j.escaping = true
+		case c == '"':
+			j.quoted, j.began = !j.quoted, true
+		case j.quoted:
+		case c == '{' || c == '[':
+			j.depth, j.began = j.depth+1, true
+		case c == '}' || c == ']':
+			j.depth--
+		}
+	}
+}
+
+// complete reports whether all that was opened is closed.
+func (j *openJSON) complete() bool { return j.began && j.depth <= 0 && !j.quoted }
+
+// opens reports whether a text begins like an object.
+func opens(text string) bool {
+	for i := range len(text) {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+			continue
+		}
+		return text[i] == '{' || text[i] == '"'
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Deliverable is an answer as whoever delivers it sees it.
+type Deliverable interface {
+	// Tell reports what was mended so far, once; Deliver does so too. It comes
+	// first where the response's headers depend on it.
+	Tell()
+	Deliver(context.Context, recovery.Stalled) *Broken
+	Discard()
+	Usage() (recovery.Usage, time.Duration)
+}
+
+var (
+	_ Deliverable = (*Answer)(nil)
+	_ Deliverable = (*Whole)(nil)
+	_ Deliverable = (*Unread)(nil)
+	_ Deliverable = (*Composed)(nil)
+)
+
+// asIs makes the answer one that is delivered later, or never: what was held,
+// and the little that follows. p was taken from the queue.
+func (a *Answer) asIs(b *Broken, p Piece) {
+	a.hold(p)
+	grace := time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
+	defer grace.Stop()
+	for !a.done && int64(len(a.held.Bytes)) < a.o.Config.MaxAnswer {
+		ev, err := a.r.Next()
+		if err != nil {
+			break
+		}
+		p, _, broken := a.admit(ev)
+		if broken != nil {
+			break
+		}
+		a.hold(p)
+	}
+	if !a.done {
+		a.hold(Piece{Bytes: a.o.Format.Done()})
+	}
+	a.done, a.later = true, true
+	_ = a.resp.Body.Close()
+	b.Flawed = a
+}
+
+// conclude judges what is held at the end of the bytes, before anything was delivered.
+func (a *Answer) conclude() (*Answer, *Broken) {
+	p, broken := a.settled(Piece{})
+	if broken != nil {
+		a.flawed(broken, p)
+		return nil, broken
+	}
+	a.hold(p)
+	return a, nil
+}
+
+// flawed keeps an answer that is complete but cannot be used.
+func (a *Answer) flawed(b *Broken, p Piece) {
+	if a.h != nil && a.h.asked {
+		a.asIs(b, p)
+	}
+}
+
+// Tell reports what was mended so far, once.
+func (a *Answer) Tell() {
+	if a.h == nil || len(a.h.repairs) == 0 || a.o.Repaired == nil {
+		return
+	}
+	list := a.h.repairs
+	a.h.repairs = nil
+	a.o.Repaired(list)
+}
+
+// begun notes the first meaningful event, shown or held.
+func (a *Answer) begun() {
+	if !a.first.IsZero() {
+		return
+	}
+	a.first = time.Now()
+	if a.o.Began != nil {
+		a.o.Began.Store(true)
+	}
+}
+
+// patience watches an answer of which nothing can be shown yet for pauses. The
+// returned function ends the watch. There is nothing to rescue: the attempt ends,
+// and another one begins unseen.
+func (a *Answer) patience() (stop func()) {
+	c := a.o.Config
+	var timer *time.Timer
+	stopped := false
+	check := func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		switch {
+		case stopped:
+		case time.Since(a.r.LastByte()) >= c.Idle || time.Since(a.last) >= c.IdlePinged:
+			a.o.Cancel(ErrStalled)
+		default:
+			timer.Reset(max(c.Idle/8, 10*time.Millisecond))
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = time.Now()
+	timer = time.AfterFunc(c.Idle, check)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
+}
+
+// noted is an event with data while patience watches.
+func (a *Answer) noted() {
+	a.mu.Lock()
+	a.last = time.Now()
+	a.mu.Unlock()
+}

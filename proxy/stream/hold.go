@@ -1,0 +1,312 @@
+package stream
+
+import (
+	"io"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// hold keeps back what of an answer has to be complete before the client sees
+// it: from the first such event on, all events wait in order. Once the choice
+// has ended the whole is judged, and goes out with one write.
+type hold struct {
+	mender recovery.Mender
+	req    *transcript.Body
+	what   recovery.Hold
+	watch  recovery.Watch
+
+	calls    calls
+	text     []byte
+	unjudged bool // it is too long, or otherwise not to be judged
+	reasoned bool
+	shown    bool // the client has text, or gets it before what is held
+	known    bool // that the answer does, or does not, begin like a call
+	runaway  bool // the watch found a repetition
+	last     []byte
+
+	holding bool
+	closing bool // only for an end that came together with content
+	queue   Piece
+	said    []byte // text of the queue
+
+	finish  string
+	ended   bool // a finish reason came, and content with it: there may be more
+	judged  bool
+	asked   bool // the judgement was to ask the model again
+	repairs []recovery.Repair
+}
+
+// mends reports whether an answer is one that may be judged at all.
+func (o *Options) mends() bool {
+	return o.Mender != nil && o.Request != nil && o.Choices <= 1 && !o.Request.Logprobs() && !o.Request.Audio()
+}
+
+// newHold is nil where nothing is held and nothing watched.
+func newHold(o *Options) *hold {
+	h := &hold{calls: calls{}}
+	if o.mends() {
+		h.mender, h.req = o.Mender, o.Request
+		h.calls.known = h.req.HasTool
+		h.what, h.watch = h.mender.Holds(h.req), h.mender.Watch(h.req)
+		if o.Config.MidStream == MidStreamBuffer && h.what.Calls {
+			h.what.Text = true // nothing is shown before the end
+		}
+	}
+	if o.Resume != nil {
+		h.what.Calls = h.what.Calls || o.Resume.Calls
+		if !o.Resume.Calls {
+			h.text = append(h.text, o.Resume.Sent...)
+		}
+	}
+	h.shown = o.Resume != nil || o.Sink.Released() >= recovery.ReleasedText
+	h.judged = !h.what.Calls && !h.what.Text
+	if h.judged && h.watch == nil {
+		return nil
+	}
+	return h
+}
+
+// reason follows reasoning, whether it is passed on or not.
+func (h *hold) reason(data []byte) {
+	h.reasoned = true
+	if h.watch == nil {
+		return
+	}
+	h.feed(recovery.PartReasoning, reasoning(gjson.GetBytes(data, "choices.0.delta")))
+}
+
+// reasoning is the text of a delta's or message's reasoning.
+func reasoning(m gjson.Result) (text string) {
+	m.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "reasoning", "reasoning_content", "reasoning_text", "thinking":
+			if v.Type == gjson.String {
+				text = v.Str
+			}
+		}
+		return text == ""
+	})
+	return text
+}
+
+// feed shows the watch a piece.
+func (h *hold) feed(p recovery.Part, text string) {
+	if h.watch == nil || text == "" {
+		return
+	}
+	h.last = append(h.last[:0], text...)
+	if h.watch.Feed(p, h.last) {
+		h.watch, h.runaway = nil, true
+	}
+}
+
+// screen decides what of an admitted event goes on now. A broken answer with a
+// flaw comes with the piece that was held.
+func (a *Answer) screen(ev Event, p Piece, d *Delta) (Piece, *Broken) {
+	h := a.h
+	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
+		return p, nil // nothing came of it
+	}
+	var free Piece // what goes on before this event
+	content := d.Kind >= KindReasoning && d.Kind <= KindCall
+	var called bool
+	if !h.judged {
+		if h.ended && content && h.closing {
+			free = h.dequeue() // it was not the end
+		}
+		h.ended = h.ended && !(content && h.closing)
+		switch {
+		case d.Kind == KindDone:
+			return a.settled(p)
+		case d.Several:
+			h.judged = true
+			h.enqueue(p)
+			return join(free, h.dequeue()), nil
+		case d.Kind == KindCall || d.Finishes > 0:
+			if called = h.calls.event(ev.Data); called {
+				d.Kind, content = KindCall, true
+				p.Released = recovery.ReleasedCall
+				if h.watch != nil {
+					h.feed(recovery.PartArguments, string(h.calls.fresh))
+				}
+			}
+		}
+		if d.Text != "" {
+			h.note(d.Text, a.o.Config.MaxAnswer)
+			free = join(free, h.beginning())
+		}
+	}
+	h.shown = h.shown || free.Released >= recovery.ReleasedText
+	h.feed(recovery.PartText, d.Text)
+	if broken := a.ranAway(); broken != nil {
+		return Piece{}, broken
+	}
+	if h.judged {
+		return p, nil
+	}
+	ends := d.Finishes > 0
+	if !h.holding && (called || d.Text != "" && h.what.Text || ends) {
+		h.holding, h.closing = true, !called && !(d.Text != "" && h.what.Text)
+	} else if called || d.Text != "" && h.what.Text {
+		h.closing = false
+	}
+	if !h.holding {
+		h.shown = h.shown || p.Released == recovery.ReleasedText
+		return join(free, p), nil
+	}
+	h.enqueue(p)
+	if int64(len(h.queue.Bytes)) > a.o.Config.MaxAnswer {
+		return Piece{}, &Broken{Err: ErrAnswerTooLong}
+	}
+	if ends {
+		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
+		h.ended = true
+	}
+	switch {
+	case !h.ended || !ev.HasData || content:
+		return free, nil // more may come
+	case a.first.IsZero() && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
+		h.judged = true
+		return h.dequeue(), nil // an empty answer, which is a matter of its own
+	}
+	out, broken := a.judge()
+	return join(free, out), broken
+}
+
+// settled judges what is held when nothing more comes; rest follows it.
+func (a *Answer) settled(rest Piece) (Piece, *Broken) {
+	if a.h == nil || a.h.judged {
+		return rest, nil
+	}
+	if !a.complete(io.EOF) {
+		return Piece{}, nil
+	}
+	out, broken := a.judge()
+	return join(out, rest), broken
+}
+
+func join(a, b Piece) Piece {
+	if len(a.Bytes) == 0 {
+		return b
+	}
+	a.add(b)
+	return a
+}
+
+// add appends a piece. Bytes are copied.
+func (p *Piece) add(q Piece) {
+	p.Bytes = append(p.Bytes, q.Bytes...)
+	p.Released = max(p.Released, q.Released)
+	p.Text += q.Text
+	if p.ID.ID == "" {
+		p.ID = q.ID
+	}
+}
+
+func (h *hold) enqueue(p Piece) {
+	h.said = append(h.said, p.Text...)
+	p.Text = ""
+	h.queue.add(p)
+}
+
+// dequeue takes all that is held.
+func (h *hold) dequeue() Piece {
+	p := h.queue
+	p.Text = string(h.said)
+	h.queue, h.said, h.holding = Piece{}, nil, false
+	return p
+}
+
+// note keeps the text for the judgement.
+func (h *hold) note(text string, most int64) {
+	if int64(len(h.text)+len(text)) > most {
+		h.unjudged = true
+		return
+	}
+	h.text = append(h.text, text...)
+}
+
+// judge has the complete choice judged, and returns what goes out in the place
+// of what is held.
+func (a *Answer) judge() (Piece, *Broken) {
+	h := a.h
+	h.judged = true
+	out := h.dequeue()
+	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Reasoning: h.reasoned, Shown: h.shown}
+	var v recovery.Verdict
+	if h.mender != nil && !h.unjudged && !h.calls.over {
+		v = h.mender.Mend(h.req, draft)
+	}
+	only := a.o.Resume != nil && a.o.Resume.Calls
+	switch {
+	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
+		h.asked = true
+		return out, &Broken{Err: recovery.ErrFlawed, Flaw: v.Flaw}
+	case v.Judgement == recovery.JudgeReplace:
+		h.repairs = v.Repairs
+	case len(draft.Calls) > 0 && !h.calls.over && (h.calls.odd || h.misplaced()):
+		v = recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: draft.Calls}
+		h.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
+	default:
+		if only && len(draft.Calls) == 0 {
+			return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
+		}
+		return out, nil
+	}
+	if only && len(v.Calls) == 0 {
+		return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
+	}
+	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced()}
+	if !h.shown {
+		w.text = v.Text
+	}
+	out.Bytes = w.rewrite(out.Bytes)
+	switch {
+	case len(v.Calls) > 0:
+		out.Released = recovery.ReleasedCall
+	case out.Released == recovery.ReleasedCall && h.calls.list != nil:
+		out.Released = recovery.ReleasedText
+	}
+	if w.text != nil {
+		out.Text = *w.text
+	}
+	return out, nil
+}
+
+// RepairAssembly is the rule of calls that were right, but sent in a way that
+// clients misunderstand.
+const RepairAssembly = "call_assembly"
+
+// misplaced reports whether the calls came in the old form, which a client
+// that offers tools does not read.
+func (h *hold) misplaced() bool {
+	return h.calls.legacy && h.req != nil && len(h.req.Tools()) > 0
+}
+
+// ranAway ends an answer that repeats itself, where the client has no text of it.
+func (a *Answer) ranAway() *Broken {
+	h := a.h
+	if !h.runaway || h.last == nil {
+		return nil
+	}
+	last := h.last
+	h.last = nil
+	if a.o.Sink.Released() >= recovery.ReleasedText && a.o.Config.Repetition != RepetitionStop {
+		return nil
+	}
+	a.o.Cancel(recovery.ErrFlawed)
+	return &Broken{Err: recovery.ErrFlawed, Flaw: repetition(last)}
+}
+
+// repetition is the flaw of an answer whose end repeats itself.
+func repetition(end []byte) *recovery.Flaw {
+	end = end[max(0, len(end)-200):]
+	return &recovery.Flaw{Kind: recovery.FlawRepetition, Quote: strings.ToValidUTF8(string(end), ""), Problem: "the answer repeated itself without end"}
+}
+
+// Runaway reports whether the answer repeated itself without end and went on.
+func (a *Answer) Runaway() bool { return a.h != nil && a.h.runaway }

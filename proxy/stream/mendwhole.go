@@ -1,0 +1,267 @@
+package stream
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// splice replaces the bytes from start to end.
+type splice struct {
+	start, end int
+	raw        []byte
+}
+
+// spliced is data with all splices, which do not overlap.
+func spliced(data []byte, list []splice) []byte {
+	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
+	size := len(data)
+	for _, s := range list {
+		size += len(s.raw) - (s.end - s.start)
+	}
+	out, at := make([]byte, 0, size), 0
+	for _, s := range list {
+		if s.start < at {
+			return data // a name occurs twice in an odd way
+		}
+		out = append(append(out, data[at:s.start]...), s.raw...)
+		at = s.end
+	}
+	return append(out, data[at:]...)
+}
+
+// finished judges a complete answer, and mends it in its buffer. A broken
+// answer with a flaw stays deliverable.
+func (w *Whole) finished(body []byte, d Delta) *Broken {
+	if w.o.Explain {
+		w.set(body, []splice{branded(body, w.o.ID)})
+		body = bytes.TrimSpace(w.buf.Bytes())
+	}
+	if !w.o.mends() || d.Choices != 1 || d.Several {
+		return nil
+	}
+	choice := gjson.GetBytes(body, "choices.0")
+	message := choice.Get("message")
+	if !message.IsObject() {
+		return nil
+	}
+	s := calls{known: w.o.Request.HasTool}
+	s.whole(message)
+	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: neutral(choice.Get("finish_reason").Str),
+		Reasoning: reasons(message)}
+	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
+		return nil
+	}
+	if flaw := w.ranAway(message, draft); flaw != nil {
+		return &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
+	}
+	v := w.o.Mender.Mend(w.o.Request, draft)
+	switch {
+	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
+		return &Broken{Err: recovery.ErrFlawed, Flaw: v.Flaw, Flawed: w}
+	case v.Judgement == recovery.JudgeReplace:
+		w.repairs = v.Repairs
+	case s.odd:
+		v = recovery.Verdict{Calls: draft.Calls}
+		w.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
+	default:
+		return nil
+	}
+	w.set(body, s.splices(body, v))
+	return nil
+}
+
+// ranAway has the answer watched as if it had come as a stream.
+func (w *Whole) ranAway(message gjson.Result, d recovery.Draft) *recovery.Flaw {
+	h := hold{watch: w.o.Mender.Watch(w.o.Request)}
+	if h.watch == nil {
+		return nil
+	}
+	if r := reasoning(message); r != "" {
+		h.feed(recovery.PartReasoning, r)
+	}
+	h.feed(recovery.PartText, d.Text)
+	for _, c := range d.Calls {
+		h.feed(recovery.PartArguments, c.Arguments)
+	}
+	if !h.runaway {
+		return nil
+	}
+	return repetition(h.last)
+}
+
+// set writes the changed body into the buffer. Space around it stays.
+func (w *Whole) set(body []byte, list []splice) {
+	all := w.buf.Bytes()
+	lead := len(all) - len(bytes.TrimLeft(all, " \t\r\n"))
+	for i := range list {
+		list[i].start += lead
+		list[i].end += lead
+	}
+	out := spliced(all, list)
+	w.buf.Reset()
+	w.buf.Write(out)
+}
+
+// Tell reports what was mended, once.
+func (w *Whole) Tell() {
+	if list := w.repairs; len(list) > 0 && w.o.Repaired != nil {
+		w.repairs = nil
+		w.o.Repaired(list)
+	}
+}
+
+// Tell has nothing to report.
+func (u *Unread) Tell() {}
+
+// reasons reports whether a message has reasoning.
+func reasons(message gjson.Result) bool {
+	found := false
+	message.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "reasoning", "reasoning_content", "reasoning_text", "thinking", "reasoning_details", "thinking_blocks":
+			found = found || !empty(v)
+		}
+		return !found
+	})
+	return found
+}
+
+// whole reads the calls of a complete message: each element is a call.
+func (s *calls) whole(message gjson.Result) {
+	one := func(f gjson.Result, c *call) {
+		c.Name = f.Get("name").String()
+		v := f.Get("arguments")
+		if c.Kind == "custom" {
+			v = f.Get("input")
+		}
+		c.Arguments = v.String()
+		if v.IsObject() || v.IsArray() {
+			c.value, s.odd, c.Arguments = true, true, v.Raw
+		}
+		if s.list = append(s.list, c); len(s.list) > maxCalls {
+			s.over = true
+		}
+	}
+	if list := message.Get("tool_calls"); list.IsArray() {
+		list.ForEach(func(_, e gjson.Result) bool {
+			c := &call{DraftCall: recovery.DraftCall{ID: e.Get("id").String(), Kind: e.Get("type").String()}, raw: e.Raw}
+			f := e.Get("function")
+			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
+				c.Kind, f = "custom", custom
+			}
+			if c.Kind == "" {
+				c.Kind = "function"
+			}
+			one(f, c)
+			return !s.over
+		})
+	}
+	if f := message.Get("function_call"); f.IsObject() && !empty(f) && len(s.list) == 0 {
+		s.legacy = true
+		one(f, &call{DraftCall: recovery.DraftCall{Kind: "function"}})
+	}
+}
+
+func (s *calls) draftWhole() (out []recovery.DraftCall) {
+	for _, c := range s.list {
+		out = append(out, c.DraftCall)
+	}
+	return out
+}
+
+// splices are the changes that a verdict makes to a complete answer.
+func (s *calls) splices(body []byte, v recovery.Verdict) (list []splice) {
+	message := gjson.GetBytes(body, "choices.0.message")
+	end := message.Index + len(message.Raw) - 1 // its last brace
+	put := func(object string, at int, bare bool, name string, raw []byte) {
+		old := gjson.GetBytes(body, object+"."+name)
+		if old.Exists() && old.Index > 0 {
+			list = append(list, splice{old.Index, old.Index + len(old.Raw), raw})
+			return
+		}
+		field := append([]byte(`,"`+name+`":`), raw...)
+		if bare {
+			field = field[1:]
+		}
+		list = append(list, splice{at, at, field})
+	}
+	bare := empty(message)
+	if matched := s.match(v.Calls); s.legacy && len(matched) > 0 {
+		put("choices.0.message", end, bare, "function_call", append(matched[0].appendFunction(nil), '}'))
+	} else if raw, changed := s.array(matched); changed {
+		put("choices.0.message", end, bare, "tool_calls", raw)
+		bare = false
+	}
+	if v.Text != nil {
+		put("choices.0.message", end, bare, "content", transcript.String(*v.Text))
+	}
+	if v.Finish != recovery.FinishNone {
+		choice := gjson.GetBytes(body, "choices.0")
+		put("choices.0", choice.Index+len(choice.Raw)-1, false, "finish_reason", transcript.String(wireFinish(v.Finish, s.legacy)))
+	}
+	return list
+}
+
+// array is the list of calls; elements that did not change keep their bytes.
+func (s *calls) array(matched []*call) (raw []byte, changed bool) {
+	changed = len(matched) != len(s.list)
+	raw = []byte{'['}
+	for i, c := range matched {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		if c.raw != "" && !c.value {
+			raw = append(raw, c.raw...)
+			continue
+		}
+		changed = true
+		if from := s.origin(c, i, len(matched)); from != nil {
+			raw = append(raw, element(from, c)...)
+			continue
+		}
+		raw = append(c.appendFields(append(raw, '{')), '}')
+	}
+	return append(raw, ']'), changed
+}
+
+// origin is the call that a mended one was made of.
+func (s *calls) origin(c *call, i, n int) *call {
+	if n == len(s.list) {
+		return s.list[i]
+	}
+	for _, from := range s.list {
+		if c.ID != "" && from.ID == c.ID {
+			return from
+		}
+	}
+	return nil
+}
+
+// element is the bytes of a call with its changed fields exchanged.
+func element(from, c *call) []byte {
+	raw := []byte(from.raw)
+	holder, value := "function", "arguments"
+	if c.Kind == "custom" {
+		holder, value = "custom", "input"
+	}
+	var list []splice
+	for _, f := range [...]struct{ path, old, new string }{
+		{"id", from.ID, c.ID}, {"type", from.Kind, c.Kind}, {holder + ".name", from.Name, c.Name}, {holder + "." + value, from.Arguments, c.Arguments},
+	} {
+		if f.old == f.new && !(from.value && f.path == holder+"."+value) {
+			continue
+		}
+		v := gjson.GetBytes(raw, f.path)
+		if !v.Exists() || v.Index <= 0 {
+			return append(c.appendFields([]byte{'{'}), '}') // another shape
+		}
+		list = append(list, splice{v.Index, v.Index + len(v.Raw), transcript.String(f.new)})
+	}
+	return spliced(raw, list)
+}

@@ -1,0 +1,171 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func wholeOf(message, finish string) string {
+	return "\n" + `{ "id":"c1", "x" : 1.0e2,"choices":[{"index":0, "message": ` + message + ` ,"logprobs":null,"finish_reason":"` + finish + `"}],"usage":{"prompt_tokens":3} }` + " \n"
+}
+
+func (x *exchange) whole(body string, change ...func(*Options)) *Broken {
+	w, broken := ReadWhole(respond(strings.NewReader(body)), x.options(change...))
+	if broken != nil {
+		return broken
+	}
+	return w.Deliver(context.Background(), nil)
+}
+
+func TestMendWhole(t *testing.T) {
+	const bad = `{"role":"assistant","content":null, "tool_calls": [ {"id":"a","type":"function","function":{"name":"ls","arguments":"{'p':1}"},"extra_content":{"s":"1"}} , {"type":"function","function":{"name":"f", "arguments":"{}"},"id":"b"} ],"refusal":null}`
+	text := "So."
+	cases := []struct {
+		name, message, finish string
+		m                     *mender
+		want, wantFinish      string // empty: unchanged
+		draft                 string
+	}{
+		{name: "pass", message: bad, finish: "tool_calls", m: judging(nil), draft: fmt.Sprint([]recovery.DraftCall{fn("a", "ls", "{'p':1}"), fn("b", "f", "{}")})},
+		{name: "arguments", message: bad, finish: "stop", m: replacing(nil, recovery.FinishCalls, fn("a", "ls", `{"p":1}`), fn("b", "f", "{}")), wantFinish: "tool_calls",
+			want: strings.NewReplacer(`"{'p':1}"`, `"{\"p\":1}"`, `[ {`, `[{`, `} , {`, `},{`, `} ]`, `}]`).Replace(bad)},
+		{name: "one less", message: bad, finish: "tool_calls", m: replacing(nil, "", fn("b", "f", "{}")),
+			want: strings.Replace(bad, bad[strings.Index(bad, "[ "):strings.Index(bad, ` ],"refusal`)+2], `[{"type":"function","function":{"name":"f", "arguments":"{}"},"id":"b"}]`, 1)},
+		{name: "leaked", message: `{"content":"<call>ls</call>"}`, finish: "stop", m: replacing(&text, recovery.FinishCalls, fn("a", "ls", "{}")), wantFinish: "tool_calls",
+			want: `{"content":"So.","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}`},
+		{name: "null calls", message: `{"content":"x","tool_calls":null,"y":1}`, finish: "stop", m: replacing(nil, recovery.FinishCalls, fn("a", "ls", "{}")), wantFinish: "tool_calls",
+			want: `{"content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}],"y":1}`},
+		{name: "content only", message: `{"content":"` + "```" + `{}","reasoning":"r"}`, finish: "stop", m: replacing(&text, ""), want: `{"content":"So.","reasoning":"r"}`},
+		{name: "content beside calls", message: strings.Replace(bad, "null", `"x"`, 1), finish: "tool_calls", m: replacing(&text, "", fn("a", "ls", "{'p':1}"), fn("b", "f", "{}")), want: strings.Replace(bad, "null", `"So."`, 1)},
+		{name: "no calls left", message: bad, finish: "tool_calls", m: replacing(&text, recovery.FinishStop), wantFinish: "stop",
+			want: `{"role":"assistant","content":"So.", "tool_calls": [],"refusal":null}`},
+		{name: "object arguments", message: `{"content":null,"tool_calls":[{"id":"a","function":{"arguments":{"p": 1},"name":"ls"}}]}`, finish: "tool_calls", m: judging(nil),
+			want: `{"content":null,"tool_calls":[{"id":"a","function":{"arguments":"{\"p\": 1}","name":"ls"}}]}`},
+		{name: "no id", message: `{"content":null,"tool_calls":[{"function":{"arguments":"{}","name":"ls"}}]}`, finish: "tool_calls", m: replacing(nil, "", fn("n", "ls", "{}")),
+			want: `{"content":null,"tool_calls":[{"id":"n","type":"function","function":{"name":"ls","arguments":"{}"}}]}`},
+		{name: "old form", message: `{"content":null,"function_call":{"name":"ls","arguments":"{"}}`, finish: "function_call", m: replacing(nil, "", fn("", "ls", "{}")),
+			want: `{"content":null,"function_call":{"name":"ls","arguments":"{}"}}`},
+		{name: "custom", message: `{"content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"sh","input":"ls"}}]}`, finish: "tool_calls",
+			m: replacing(nil, "", recovery.DraftCall{ID: "a", Kind: "custom", Name: "sh", Arguments: "ls -l"}), want: `{"content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"sh","input":"ls -l"}}]}`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			x := newExchange()
+			told := 0
+			body := wholeOf(c.message, c.finish)
+			if broken := x.whole(body, mended(t, c.m), func(o *Options) { o.Repaired = func([]recovery.Repair) { told++ } }); broken != nil {
+				t.Fatalf("%+v", broken)
+			}
+			want := body
+			if c.want != "" {
+				want = strings.Replace(want, c.message, c.want, 1)
+			}
+			if c.wantFinish != "" {
+				want = strings.Replace(want, `"finish_reason":"`+c.finish, `"finish_reason":"`+c.wantFinish, 1)
+			}
+			if x.got() != want || !json.Valid([]byte(want)) || (told == 1) != (c.want != "") || x.header.Get("Content-Length") != fmt.Sprint(len(want)) {
+				t.Errorf("told %d times\ngot  %q\nwant %q", told, x.got(), want)
+			}
+			if c.draft != "" && fmt.Sprint(c.m.drafts[0].Calls) != c.draft {
+				t.Errorf("judged %+v", c.m.drafts)
+			}
+		})
+	}
+}
+
+func TestAskWhole(t *testing.T) {
+	body := wholeOf(`{"content":null,"tool_calls":[{"id":"a","function":{"name":"nope","arguments":"{}"}}]}`, "tool_calls")
+	x := newExchange()
+	broken := x.whole(body, mended(t, asking(recovery.FlawName)))
+	if broken == nil || !errors.Is(broken.Err, recovery.ErrFlawed) || broken.Flaw == nil || broken.Flawed == nil || x.status != 0 {
+		t.Fatalf("%+v", broken)
+	}
+	if b := broken.Flawed.Deliver(context.Background(), nil); b != nil || x.got() != body {
+		t.Errorf("%+v %q", b, x.got())
+	}
+	if u, first := broken.Flawed.Usage(); u.Input != 3 || first <= 0 {
+		t.Errorf("%+v %v", u, first)
+	}
+	x = newExchange()
+	if broken = x.whole(body, mended(t, asking(recovery.FlawName))); broken == nil || broken.Flawed == nil {
+		t.Fatalf("%+v", broken)
+	}
+	broken.Flawed.Discard()
+	x = newExchange()
+	m := &mender{watch: &watching{after: 20}}
+	if broken = x.whole(wholeOf(`{"content":"again again ","reasoning":"and again"}`, "length"), mended(t, m)); broken == nil || broken.Flaw.Kind != recovery.FlawRepetition || broken.Flawed == nil {
+		t.Errorf("a runaway: %+v", broken)
+	}
+	two := strings.Replace(body, `"choices":[`, `"choices":[{"index":1,"message":{"content":"x"},"finish_reason":"stop"},`, 1)
+	for name, body := range map[string]string{"two choices": two, "logprobs": strings.Replace(body, `"logprobs":null`, `"logprobs":{}`, 1)} {
+		x, m := newExchange(), asking(recovery.FlawName)
+		if broken := x.whole(body, mended(t, m)); broken != nil || x.got() != body || len(m.drafts) != 0 {
+			t.Errorf("%s: %+v", name, broken)
+		}
+	}
+}
+
+func TestCompose(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	list := []recovery.DraftCall{fn("a", "ls", `{"p":"ü"}`), {ID: "b", Kind: "custom", Name: "sh", Arguments: "ls"}}
+	for name, c := range map[string]struct {
+		text   string
+		calls  []recovery.DraftCall
+		finish string
+	}{"text": {"Stopped: \"loop\" \n<é>", nil, "stop"}, "calls": {"", list, "tool_calls"}, "both": {"So: ", list, "tool_calls"}, "nothing": {"", nil, "stop"}} {
+		comp := Composition{ID: "req_1", Model: "m", Text: c.text, Calls: c.calls, Created: now}
+		for _, usage := range []string{"", `"stream_options":{"include_usage":true},`} {
+			x := newExchange()
+			req := request(t, `{"model":"m",`+usage+`"stream":true,"messages":[]}`)
+			told := 0
+			n := Compose(req, comp, []recovery.Repair{{Rule: "r"}}, x.options(func(o *Options) { o.Repaired = func([]recovery.Repair) { told++ } }))
+			if broken := n.Deliver(context.Background(), nil); broken != nil || told != 1 {
+				t.Fatalf("%+v, told %d times", broken, told)
+			}
+			got := x.read()
+			if wrong := got.whole(c.text); wrong != "" || got.roles != 1 || got.finishes != 1 || !got.ids[Identity{ID: `"chatcmpl-rebound-req_1"`}] || x.header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+				t.Errorf("%s: %s\n%s", name, wrong, x.got())
+			}
+			if strings.Contains(x.got(), `"usage":{"prompt_tokens":0,`) != (usage != "") || strings.Contains(x.got(), `"usage":null`) != (usage != "") {
+				t.Errorf("%s: usage\n%s", name, x.got())
+			}
+			if len(c.calls) > 0 {
+				if _, got, finish := merged(t, x.got()); len(got) != 2 || got[0] != list[0] || got[1].ID != "b" || finish != c.finish || !strings.Contains(x.got(), `"custom":{"name":"sh","input":"ls"}`) {
+					t.Errorf("%s: %v %s", name, got, x.got())
+				}
+			}
+			x = newExchange()
+			n = Compose(request(t, `{"model":"m","messages":[]}`), comp, nil, x.options())
+			if broken := n.Deliver(context.Background(), nil); broken != nil || x.status != 200 || x.header.Get("Content-Type") != "application/json" {
+				t.Fatalf("%+v", broken)
+			}
+			d := Chat{}.Whole([]byte(x.got()))
+			if d.Text != c.text || d.Finishes != 1 || d.Choices != 1 || d.ID.ID != `"chatcmpl-rebound-req_1"` || d.ID.Created != "1700000000" || !d.HasUsage ||
+				gjson.Get(x.got(), "choices.0.finish_reason").Str != c.finish || int(gjson.Get(x.got(), "choices.0.message.tool_calls.#").Int()) != len(c.calls) {
+				t.Errorf("%s: %+v\n%s", name, d, x.got())
+			}
+		}
+	}
+}
+
+func TestRejected(t *testing.T) {
+	groq := `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=ls>{}</function>"}}`
+	quoted, _ := json.Marshal(groq)
+	for body, want := range map[string]string{
+		groq: "<function=ls>{}</function>", `{"error":{"message":"Provider returned error","metadata":{"raw":` + string(quoted) + `}}}`: "<function=ls>{}</function>",
+		`{"failed_generation":"x"}`: "x", `{"error":{"failed_generation":""}}`: "", `{"error":{"failed_generation":{"a":1}}}`: "", `{"error":"x"}`: "", `no JSON`: "", ``: "",
+	} {
+		if got, ok := Rejected([]byte(body)); got != want || ok != (want != "") {
+			t.Errorf("%s: %q %v", body, got, ok)
+		}
+	}
+}
