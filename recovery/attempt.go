@@ -312,6 +312,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		answer, _ := r.attempt(ctx, next)
 		switch {
 		case answer == nil:
+			r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
 			cancel(nil)
 		case untie() && take():
 			rescued = answer
