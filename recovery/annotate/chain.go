@@ -1,0 +1,251 @@
+package annotate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// AskUser is the strategy that ends every chain: what a person can do.
+const AskUser = "ask_user"
+
+// Bounds of a chain, so that a note stays a note.
+const (
+	maxStrategies = 12
+	maxSteps      = 4
+	maxStep       = 600 // runes, all alternatives together
+	maxIterations = 20
+)
+
+// Strategy is one way to go on after a failure of its chain's category.
+type Strategy struct {
+	// Name is stable: events, metrics and Config.Forbid use it.
+	Name string `yaml:"name"`
+	// Priority decides between equal scores: lower goes first.
+	Priority int `yaml:"priority"`
+	// Confidence is the prior chance, above 0 to 1, that it helps.
+	Confidence float64 `yaml:"confidence"`
+	// Iterations is how many calls it takes until it helped, at least 1.
+	Iterations int `yaml:"iterations"`
+	// Needs are kinds of tools, of which the request must offer at least one.
+	// Empty: it needs none.
+	Needs []string `yaml:"needs"`
+	// Risky marks what installs, deletes or changes permissions.
+	Risky bool `yaml:"risky"`
+	// Steps are templates, said in order; see [parseStep].
+	Steps []string `yaml:"steps"`
+}
+
+// Chains are the strategies of each category, by its name. Read only.
+type Chains map[string][]Strategy
+
+// isCategory tells the ten categories.
+func isCategory(name string) bool {
+	return slices.Contains(recovery.Categories(), recovery.Category(name))
+}
+
+// With is the chains with an operator's changes. An entry whose name the chain
+// has changes that strategy: what the entry leaves out (a zero value) stays, and
+// what is risky stays risky. Any other entry is a strategy more. The error is
+// everything that is wrong, joined; each message begins with the key, as in c.
+func (c Chains) With(cfg Config) (Chains, error) {
+	out := make(Chains, len(c))
+	for category, chain := range c {
+		out[category] = slices.Clone(chain)
+	}
+	var errs []error
+	for _, category := range slices.Sorted(maps.Keys(cfg.Chains)) {
+		if _, ok := c[category]; !ok || !isCategory(category) {
+			names := slices.Sorted(maps.Keys(c))
+			hint := "there are " + strings.Join(names, ", ")
+			if near := nearest(category, names); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			key := "chains"
+			if strategyName.MatchString(category) {
+				key += "." + category
+			}
+			errs = append(errs, fmt.Errorf("%s: there is no category %q: %s", key, short(category), hint))
+			continue
+		}
+		chain := out[category]
+		for i, s := range cfg.Chains[category] {
+			at := slices.IndexFunc(chain, func(o Strategy) bool { return o.Name == s.Name })
+			if at >= 0 {
+				chain[at] = chain[at].changed(s)
+				s = chain[at]
+			} else {
+				end := max(0, len(chain)-1) // before ask_user
+				chain = slices.Insert(chain, end, s)
+			}
+			key := fmt.Sprintf("chains.%s[%d]", category, i)
+			if s.Confidence == 0 {
+				errs = append(errs, fmt.Errorf("%s.confidence: a new strategy needs one, above 0 and at most 1", key))
+			}
+			if s.Iterations == 0 {
+				errs = append(errs, fmt.Errorf("%s.iterations: a new strategy needs an estimate, at least 1", key))
+			}
+			if len(s.Steps) == 0 {
+				errs = append(errs, fmt.Errorf("%s.steps: a new strategy needs at least one step", key))
+			}
+			if s.Name == AskUser {
+				errs = append(errs, s.checkAsk(key)...)
+			}
+		}
+		if len(chain) > maxStrategies {
+			errs = append(errs, fmt.Errorf("chains.%s: has more than %d strategies with those that it had", category, maxStrategies))
+		}
+		out[category] = chain
+	}
+	var names []string
+	for _, category := range slices.Sorted(maps.Keys(out)) {
+		for _, s := range out[category] {
+			names = append(names, s.Name)
+		}
+	}
+	for i, name := range cfg.Forbid {
+		if slices.Contains(names, name) {
+			continue
+		}
+		hint := "see the chains for their names"
+		if near := nearest(name, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		errs = append(errs, fmt.Errorf("forbid[%d]: no strategy is called %q: %s", i, short(name), hint))
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return out, nil
+}
+
+// changed is the strategy with what an operator's entry says.
+func (s Strategy) changed(by Strategy) Strategy {
+	s.Priority = cmp.Or(by.Priority, s.Priority)
+	s.Confidence = cmp.Or(by.Confidence, s.Confidence)
+	s.Iterations = cmp.Or(by.Iterations, s.Iterations)
+	s.Risky = s.Risky || by.Risky
+	if by.Needs != nil {
+		s.Needs = by.Needs
+	}
+	if len(by.Steps) > 0 {
+		s.Steps = by.Steps
+	}
+	return s
+}
+
+// Validate reports everything that is wrong with complete chains: each of the
+// ten categories has one, it ends with ask_user, and every strategy is complete.
+func (c Chains) Validate() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !isCategory(name) {
+			errs = append(errs, fmt.Errorf("there is no category %q", short(name)))
+		}
+	}
+	for _, category := range recovery.Categories() {
+		chain := c[string(category)]
+		if len(chain) == 0 {
+			errs = append(errs, fmt.Errorf("%s: has no chain", category))
+			continue
+		}
+		if len(chain) > maxStrategies {
+			errs = append(errs, fmt.Errorf("%s: has more than %d strategies", category, maxStrategies))
+		}
+		for i, s := range chain {
+			key := fmt.Sprintf("%s[%d]", category, i)
+			errs = append(errs, s.check(key)...)
+			if slices.ContainsFunc(chain[:i], func(o Strategy) bool { return o.Name == s.Name }) {
+				errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
+			}
+			if s.Confidence == 0 || s.Iterations == 0 || len(s.Steps) == 0 {
+				errs = append(errs, fmt.Errorf("%s: needs confidence, iterations and steps", key))
+			}
+			if last := i == len(chain)-1; last != (s.Name == AskUser) {
+				errs = append(errs, fmt.Errorf("%s.name: a chain ends with %s, and has it once", key, AskUser))
+			}
+			if s.Name == AskUser {
+				errs = append(errs, s.checkAsk(key)...)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var strategyName = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
+
+// elevated are ways to run a command as another user. No step has them, whatever
+// the configuration permits: that is a person's decision.
+var elevated = regexp.MustCompile(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bsu\s+(?:-|root\b)`)
+
+// dangerous are words for what installs, deletes or changes permissions.
+var dangerous = regexp.MustCompile(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
+
+// check reports what is wrong with the parts that are given.
+func (s Strategy) check(key string) (errs []error) {
+	add := func(part, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s.%s: %s", key, part, fmt.Sprintf(format, args...)))
+	}
+	if !strategyName.MatchString(s.Name) {
+		add("name", "%q cannot be a name: use 2 to 40 lower-case letters, digits and _", short(s.Name))
+	}
+	if s.Priority < 0 || s.Priority > 1000 {
+		add("priority", "must be between 0 and 1000")
+	}
+	if !(s.Confidence >= 0 && s.Confidence <= 1) {
+		add("confidence", "must be above 0 and at most 1")
+	}
+	if s.Iterations < 0 || s.Iterations > maxIterations {
+		add("iterations", "must be between 1 and %d", maxIterations)
+	}
+	for i, name := range s.Needs {
+		if _, ok := kindNamed(name); !ok {
+			add(fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(kindNames(), ", "))
+		}
+	}
+	if len(s.Steps) > maxSteps {
+		add("steps", "at most %d fit into a note", maxSteps)
+	}
+	for i, step := range s.Steps {
+		part := fmt.Sprintf("steps[%d]", i)
+		switch {
+		case strings.TrimSpace(step) == "":
+			add(part, "is empty")
+		case utf8.RuneCountInString(step) > maxStep:
+			add(part, "is longer than %d characters", maxStep)
+		case !utf8.ValidString(step) || strings.ContainsFunc(step, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }):
+			add(part, "must be one line of text")
+		case elevated.MatchString(step):
+			add(part, "tells the agent to run something as another user (%s): steps never do, leave that to %s", elevated.FindString(step), AskUser)
+		case s.Name != AskUser && !s.Risky && dangerous.MatchString(step):
+			add(part, "%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
+		}
+		if _, err := parseStep(step); err != nil {
+			add(part, "%s", err)
+		}
+	}
+	return errs
+}
+
+// checkAsk reports what is wrong with a chain's end.
+func (s Strategy) checkAsk(key string) (errs []error) {
+	if s.Risky || len(s.Needs) > 0 {
+		errs = append(errs, fmt.Errorf("%s: %s needs no tool and is never risky", key, AskUser))
+	}
+	if len(s.Steps) != 1 {
+		errs = append(errs, fmt.Errorf("%s.steps: %s has one step: what a person can do", key, AskUser))
+		return errs
+	}
+	if st, err := parseStep(s.Steps[0]); err == nil && st.plain() == "" {
+		errs = append(errs, fmt.Errorf("%s.steps[0]: the last alternative must have no slot", key))
+	}
+	return errs
+}

@@ -1,0 +1,67 @@
+package annotate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Config says which notes are written, and changes the chains.
+type Config struct {
+	// Confidence is how certain a failure must be, 0 to 1, for the model to be told.
+	Confidence float64 `yaml:"confidence"`
+	// Holdout is the share of sessions, 0 to 1, that get no note, to measure what notes do.
+	Holdout float64 `yaml:"holdout"`
+	// Risky permits strategies that install, delete or change permissions.
+	Risky bool `yaml:"risky"`
+	// Forbid names strategies that are never proposed.
+	Forbid []string `yaml:"forbid"`
+	// Chains changes chains, by category; see [Chains.With].
+	Chains map[string][]Strategy `yaml:"chains"`
+}
+
+// Defaults returns the configuration that applies when none is given.
+func Defaults() Config { return Config{Confidence: 0.9} }
+
+// Validate reports everything that is wrong in itself, as one joined error; each
+// message begins with the key. What depends on the chains that are changed,
+// [Chains.With] reports.
+func (c Config) Validate() error {
+	var errs []error
+	if !(c.Confidence >= 0 && c.Confidence <= 1) {
+		errs = append(errs, errors.New("confidence: must be between 0 and 1"))
+	}
+	if !(c.Holdout >= 0 && c.Holdout <= 1) {
+		errs = append(errs, errors.New("holdout: must be between 0 and 1"))
+	}
+	for i, name := range c.Forbid {
+		switch {
+		case name == AskUser:
+			errs = append(errs, fmt.Errorf("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser))
+		case slices.Contains(c.Forbid[:i], name):
+			errs = append(errs, fmt.Errorf("forbid[%d]: %q is named twice", i, short(name)))
+		}
+	}
+	for _, category := range slices.Sorted(maps.Keys(c.Chains)) {
+		if !isCategory(category) {
+			continue // With says so, with the names that there are
+		}
+		for i, s := range c.Chains[category] {
+			key := fmt.Sprintf("chains.%s[%d]", category, i)
+			errs = append(errs, s.check(key)...)
+			if slices.ContainsFunc(c.Chains[category][:i], func(o Strategy) bool { return o.Name == s.Name }) {
+				errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// short bounds what a message quotes.
+func short(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,150 @@
+package annotate_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
+	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// observed collects events.
+type observed struct {
+	mu     sync.Mutex
+	events []recovery.Event
+}
+
+func (o *observed) Observe(ev recovery.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.events = append(o.events, ev)
+}
+
+func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *observed) {
+	t.Helper()
+	chains, err := configs.Chains()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := annotate.Defaults()
+	if change != nil {
+		change(&cfg)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	o := &observed{}
+	s, err := annotate.New(cfg, chains, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, o
+}
+
+type object = map[string]any
+
+// tool is a definition with parameters as name: JSON type; a * marks required ones.
+func tool(name, about string, params ...string) object {
+	props, required := object{}, []string{}
+	for i := 0; i+1 < len(params); i += 2 {
+		p := params[i]
+		if p[0] == '*' {
+			p = p[1:]
+			required = append(required, p)
+		}
+		var schema any = object{"type": params[i+1]}
+		if params[i+1][0] == '{' {
+			schema = json.RawMessage(params[i+1])
+		}
+		props[p] = schema
+	}
+	return object{"type": "function", "function": object{"name": name, "description": about,
+		"parameters": object{"type": "object", "properties": props, "required": required}}}
+}
+
+var (
+	bash  = tool("bash", "Run a shell command.", "*command", "string", "timeout", "number")
+	read  = tool("read", "Read a file.", "*path", "string", "offset", "integer", "limit", "integer")
+	write = tool("write", "Write a file.", "*path", "string", "*content", "string")
+	ls    = tool("ls", "List a directory.", "path", "string")
+	grep  = tool("grep", "Search file contents.", "*pattern", "string", "path", "string")
+	ask   = tool("ask_user", "Ask the user a question.", "*question", "string")
+)
+
+// talk builds a history.
+type talk struct {
+	tools    []object
+	messages []object
+	calls    int
+}
+
+func agent(tools ...object) *talk {
+	return &talk{tools: tools, messages: []object{{"role": "system", "content": "You are a coding agent."}, {"role": "user", "content": "Please get the tests to pass."}}}
+}
+
+func (c *talk) user(text string) *talk {
+	c.messages = append(c.messages, object{"role": "user", "content": text})
+	return c
+}
+
+func (c *talk) says(text string) *talk {
+	c.messages = append(c.messages, object{"role": "assistant", "content": text})
+	return c
+}
+
+// call adds a call and what it answered.
+func (c *talk) call(name string, args object, answer string) *talk {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	c.calls++
+	id := fmt.Sprintf("call_%d", c.calls)
+	c.messages = append(c.messages,
+		object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": name, "arguments": string(raw)}}}},
+		object{"role": "tool", "tool_call_id": id, "content": answer})
+	return c
+}
+
+func (c *talk) run(command, answer string) *talk {
+	return c.call("bash", object{"command": command}, answer)
+}
+
+func (c *talk) bytes() []byte {
+	body := object{"model": "m", "messages": c.messages}
+	if len(c.tools) > 0 {
+		body["tools"] = c.tools
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// exchange is what the stages before this one find out about a body.
+func exchange(t testing.TB, raw []byte) *recovery.Exchange {
+	t.Helper()
+	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
+	for _, r := range inspect.Results(b) {
+		x.Results = append(x.Results, inspect.Judge(r))
+	}
+	for i := range x.Results {
+		if x.Results[i].Failed {
+			x.Turn.Failure = &x.Results[i]
+		}
+	}
+	x.Turn.Seen, x.Turn.Streak = 1, 1
+	return x
+}
+
+func (c *talk) exchange(t testing.TB) *recovery.Exchange { return exchange(t, c.bytes()) }

@@ -1,0 +1,137 @@
+package annotate
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// firm is the count from which a hint about a loop is firm.
+const firm = 3
+
+// repeating says what is repeated: softly the second time, firmly from the third.
+func repeating(x *recovery.Exchange, l *recovery.Loop) string {
+	what := repeated(x, l)
+	switch l.Kind {
+	case recovery.LoopSameError:
+		if l.Count >= firm {
+			return fmt.Sprintf("You have made the same call%s %d times with the same error. Do not make it again as it is.", what, l.Count)
+		}
+		return fmt.Sprintf("You made the same call%s twice, with the same error.", what)
+	case recovery.LoopSameResult:
+		if l.Count >= firm {
+			return fmt.Sprintf("You have made the same call%s %d times with the same result. Do not make it again as it is.", what, l.Count)
+		}
+		return fmt.Sprintf("You made the same call%s twice, with the same result.", what)
+	case recovery.LoopAlternation:
+		tools := listed(l.Tools, 4, "and")
+		if tools != "" {
+			tools = " between " + tools
+		}
+		if l.Count >= firm {
+			return fmt.Sprintf("You have gone back and forth%s %d times with the same results. Do not start another round.", tools, l.Count)
+		}
+		return fmt.Sprintf("You went back and forth%s twice, with the same results.", tools)
+	case recovery.LoopMonologue:
+		if l.Count >= firm {
+			return fmt.Sprintf("You have written the same text %d times without calling a tool. Do not write it again.", l.Count)
+		}
+		return "You wrote the same text twice, without calling a tool."
+	}
+	if l.Count >= firm {
+		return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
+	}
+	return "The last steps brought nothing new."
+}
+
+// advised says what to do about a loop, by kind; the second is the firm one.
+var advised = map[recovery.LoopKind][2]string{
+	recovery.LoopSameError: {
+		"Read the error before the next call, and change what it complains about.",
+		"Find the cause first: look at what the error names (the file, the directory, the definition, the versions), then make a call that differs in just that.",
+	},
+	recovery.LoopSameResult: {
+		"The result is in the conversation: use it. If it is not what you need, change the call: another file, another range, other words.",
+		"The result is in the conversation and will not change: say in one sentence what it tells you and what is missing, then make the call that gets what is missing, or take the next step of the task.",
+	},
+	recovery.LoopAlternation: {
+		"Compare the two results and decide which way is right before the next call.",
+		"Say in one sentence what each of the two changes and why the other undoes it. Then choose one, look at the state that it leaves, and go on from there.",
+	},
+	recovery.LoopMonologue: {
+		"If there is something to do, make the call now; if all is done, give the final answer.",
+		"Make the call that you announce, now, in this answer; or, if all is done, give the final answer.",
+	},
+	recovery.LoopNoProgress: {
+		"Say what is known and what is missing, then make the one call that gets what is missing.",
+		"Say in one sentence what the task still needs. Then make a call that you have not made yet and that gets it: run the test, read the error's file, search for the name.",
+	},
+}
+
+// loopNote is the note where nothing failed in a way that has a chain.
+func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
+	var b strings.Builder
+	b.WriteString(prefix)
+	b.WriteString(repeating(x, l))
+	b.WriteByte('\n')
+	if l.Kind == recovery.LoopSameError {
+		for i := range x.Results {
+			if x.Results[i].Failed {
+				b.WriteString(printed(x.Results[i].Line))
+				break
+			}
+		}
+	}
+	step := advised[l.Kind]
+	switch {
+	case step[0] == "":
+		b.WriteString(advised[recovery.LoopNoProgress][0])
+	case l.Count >= firm:
+		b.WriteString(step[1])
+	default:
+		b.WriteString(step[0])
+	}
+	b.WriteString("\nKeep using tools; diagnose first, then change one thing.")
+	if l.Count >= firm {
+		tools, text := offered(x.Body, x.Body.Messages())
+		s := scene{tools: tools, text: text}
+		if ask := s.toolFor(Ask); ask != "" {
+			b.WriteString(" If you cannot tell what blocks you, ask the user with " + ask + ".")
+		} else {
+			b.WriteString(" If you cannot tell what blocks you, tell the user in your answer and ask.")
+		}
+	}
+	b.WriteString(" Do not mention this note.")
+	return upTo(b.String(), maxNote), recovery.Advice{Loop: l.Kind, Count: l.Count}
+}
+
+// repeated names the call that is repeated, with its arguments, as data.
+func repeated(x *recovery.Exchange, l *recovery.Loop) string {
+	if len(l.Tools) == 0 {
+		return ""
+	}
+	out := ""
+	if name := quoted(l.Tools[0]); name != "" {
+		out = " of " + name
+	}
+	list := x.Body.Messages()
+	if l.From < 0 || l.From >= len(list) || list[l.From].Role != transcript.RoleAssistant || list[l.From].End-list[l.From].Start > maxMessage {
+		return out
+	}
+	for _, c := range list[l.From].ToolCalls() {
+		if c.Name != l.Tools[0] {
+			continue
+		}
+		args := c.Text()
+		if command := commandOf(c.Name, args); command != "" {
+			args = command
+		}
+		if args = quoted(args); args != "" && args != "`{}`" && !secret(args) {
+			out += " (" + args + ")"
+		}
+		break
+	}
+	return out
+}

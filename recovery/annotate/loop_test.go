@@ -1,0 +1,87 @@
+package annotate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func TestLoopNotes(t *testing.T) {
+	c := agent(bash, read, ask)
+	for range 3 {
+		c.call("read", object{"path": "src/main.go"}, "package main\n")
+	}
+	for _, tc := range []struct {
+		kind       recovery.LoopKind
+		count      int
+		want, lack []string
+	}{
+		{recovery.LoopSameResult, 2, []string{"same call of `read` (`{\"path\":\"src/main.go\"}`) twice, with the same result", "use it"}, []string{"Do not make it again", "ask the user"}},
+		{recovery.LoopSameResult, 3, []string{"You have made the same call of `read` (`{\"path\":\"src/main.go\"}`) 3 times with the same result. Do not make it again", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopSameError, 2, []string{"twice, with the same error"}, []string{"Do not make it again"}},
+		{recovery.LoopSameError, 5, []string{"5 times with the same error. Do not make it again", "Find the cause first"}, nil},
+		{recovery.LoopAlternation, 2, []string{"back and forth between `read` and `bash` twice"}, nil},
+		{recovery.LoopAlternation, 4, []string{"back and forth between `read` and `bash` 4 times", "Do not start another round"}, nil},
+		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
+		{recovery.LoopMonologue, 3, []string{"same text 3 times without calling a tool", "Make the call"}, nil},
+		{recovery.LoopNoProgress, 2, []string{"brought nothing new"}, nil},
+		{recovery.LoopNoProgress, 12, []string{"The last 12 steps brought nothing new"}, nil},
+		{"a_new_kind", 2, []string{"brought nothing new"}, nil},
+	} {
+		s, o := stage(t, nil)
+		x := c.exchange(t)
+		tools := []string{"read"}
+		if tc.kind == recovery.LoopAlternation {
+			tools = []string{"read", "bash"}
+		}
+		x.Loops = []recovery.Loop{{Kind: tc.kind, Count: tc.count, Tools: tools, From: 2, To: 7}}
+		if err := s.Prepare(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, x.Guidance)
+		for _, w := range tc.want {
+			if !strings.Contains(x.Guidance, w) {
+				t.Errorf("%s %d lacks %q:\n%s", tc.kind, tc.count, w, x.Guidance)
+			}
+		}
+		for _, w := range tc.lack {
+			if strings.Contains(x.Guidance, w) {
+				t.Errorf("%s %d has %q:\n%s", tc.kind, tc.count, w, x.Guidance)
+			}
+		}
+		if strings.Contains(strings.ToLower(x.Guidance), "change approach") {
+			t.Errorf("%s: models stop using tools after this:\n%s", tc.kind, x.Guidance)
+		}
+		if len(o.events) != 1 || o.events[0].Advice.Loop != tc.kind || o.events[0].Advice.Count != tc.count || o.events[0].Advice.Category != "" {
+			t.Errorf("%s: %+v", tc.kind, o.events)
+		}
+	}
+}
+
+// TestFailureAndLoop: one note for both, and the loop's count rotates the strategies.
+func TestFailureAndLoop(t *testing.T) {
+	s, o := stage(t, nil)
+	c := agent(bash, read)
+	for range 3 {
+		c.run("cat a/b.txt", "cat: a/b.txt: No such file or directory\n\nCommand exited with code 1")
+	}
+	x := c.exchange(t)
+	x.Loops = []recovery.Loop{
+		{Kind: recovery.LoopNoProgress, Count: 2},
+		{Kind: recovery.LoopSameError, Count: 3, Tools: []string{"bash"}, From: 2, To: 7},
+	}
+	if err := s.Prepare(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	note := x.Guidance
+	wellFormed(t, note)
+	if !strings.Contains(note, "The last call of `bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times with the same error. Do not make it again") {
+		t.Errorf("not both:\n%s", note)
+	}
+	a := o.events[0].Advice
+	if a.Category != recovery.FileNotFound || a.Loop != recovery.LoopSameError || a.Count != 3 || slices.Contains(a.Strategies, "verify_path") {
+		t.Errorf("%+v\n%s", a, note)
+	}
+}

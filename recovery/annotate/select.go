@@ -1,0 +1,90 @@
+package annotate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// maxProposed is how many strategies a note has at most, besides asking.
+const maxProposed = 3
+
+// plan is a strategy with its steps parsed.
+type plan struct {
+	Strategy
+	said []step
+}
+
+// planned parses the steps of a strategy; the error names the strategy.
+func planned(st Strategy) (plan, error) {
+	p := plan{Strategy: st}
+	for _, text := range st.Steps {
+		said, err := parseStep(text)
+		if err != nil {
+			return plan{}, err
+		}
+		p.said = append(p.said, said)
+	}
+	return p, nil
+}
+
+// score orders strategies: confidence × simplicity, where
+//
+//	simplicity = 1 / (1 + (iterations − 1) / 4)
+//
+// so that one call counts whole, two count 0.8, five count a half.
+func (s Strategy) score() float64 {
+	return s.Confidence / (1 + float64(max(s.Iterations, 1)-1)/4)
+}
+
+// ordered is the strategies of a category that this request can follow, the
+// most promising first, without ask_user.
+func (s *Stage) ordered(category recovery.Category, offered Set) []plan {
+	var out []plan
+	for _, st := range s.chains[category] {
+		switch need := needed(st.Needs); {
+		case st.Name == AskUser, st.Risky && !s.cfg.Risky, slices.Contains(s.cfg.Forbid, st.Name), need != 0 && need&offered == 0:
+			continue
+		}
+		out = append(out, st)
+	}
+	slices.SortStableFunc(out, func(a, b plan) int {
+		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.Priority, b.Priority))
+	})
+	return out
+}
+
+// untried splits an order at the n-th occurrence of one failure: each earlier
+// occurrence tried what stood first then.
+func untried(order []plan, n int) (tried, left []plan) {
+	at := min(max(n, 1)-1, len(order))
+	return order[:at], order[at:]
+}
+
+// occurrence is how often the failure happened so far, this time included: as
+// the turns of the history and the store count it, so that a client's retry and
+// another replica count the same; else as the loop does; else by looking for the
+// same line in earlier turns.
+func (s *scene) occurrence(x *recovery.Exchange, loop *recovery.Loop) int {
+	n := 1
+	switch t := x.Turn.Failure; {
+	case t != nil && t.Fingerprint == s.f.Fingerprint:
+		n = max(n, x.Turn.Seen, x.Turn.Streak)
+	case t == nil: // another call of the turn succeeded
+		n = max(n, s.repeated())
+	}
+	if loop != nil && loop.Kind == recovery.LoopSameError && slices.Contains(loop.Tools, s.f.Tool) {
+		n = max(n, loop.Count)
+	}
+	return n
+}
+
+// ask is the strategy that ends the category's chain.
+func (s *Stage) ask(category recovery.Category) (plan, bool) {
+	chain := s.chains[category]
+	if len(chain) == 0 || chain[len(chain)-1].Name != AskUser {
+		return plan{}, false
+	}
+	return chain[len(chain)-1], true
+}

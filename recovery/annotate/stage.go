@@ -1,0 +1,144 @@
+package annotate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Stage writes notes. It keeps nothing and is safe for concurrent use.
+type Stage struct {
+	cfg      Config
+	chains   map[recovery.Category][]plan
+	observer recovery.Observer
+}
+
+var _ recovery.Stage = (*Stage)(nil)
+
+// New returns a stage with these chains and what cfg changes in them. The error
+// is what [Chains.With] says.
+func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) {
+	changed, err := chains.With(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("changing recovery chains: %w", err)
+	}
+	s := &Stage{cfg: cfg, chains: map[recovery.Category][]plan{}, observer: observer}
+	for _, category := range recovery.Categories() {
+		for _, st := range changed[string(category)] {
+			p, err := planned(st)
+			if err != nil {
+				return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", category, short(st.Name), err)
+			}
+			s.chains[category] = append(s.chains[category], p)
+		}
+	}
+	return s, nil
+}
+
+// Prepare sets the exchange's guidance where its tools failed or it ends with a
+// loop, and tells the observer. What another stage set stays. Sessions of the
+// hold-out share get no note, and observe mode gives none; both are told of.
+func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
+	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
+		return nil
+	}
+	if s.failure(x) == nil && repetition(x) == nil || x.Side != nil && x.Side() {
+		return nil
+	}
+	text, advice := s.Note(x)
+	if text == "" {
+		return nil
+	}
+	advice.HeldOut = s.HeldOut(x.Session)
+	observed := x.Mode == recovery.ModeObserve
+	if !observed && !advice.HeldOut {
+		x.Guidance = text
+	}
+	s.observer.Observe(recovery.Event{Name: recovery.EventGuidance, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
+		Mode: x.Mode, Observed: observed, Advice: &advice})
+	return nil
+}
+
+// HeldOut reports whether the session belongs to the share that gets no notes.
+// It is a pure function of the session and Config.Holdout; a request without a
+// session is never held out.
+func (s *Stage) HeldOut(session string) bool {
+	if session == "" || s.cfg.Holdout <= 0 {
+		return false
+	}
+	sum := sha256.Sum256([]byte("holdout/" + session))
+	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < s.cfg.Holdout
+}
+
+// Ask says what a person can do about failures of a category, as a phrase with
+// a full stop; "" for a category without a chain.
+func (s *Stage) Ask(category recovery.Category) string {
+	p, ok := s.ask(category)
+	if !ok || len(p.said) == 0 {
+		return ""
+	}
+	return sentence(p.said[0].plain())
+}
+
+// failure is the one that a note is about: the most certain of the new results,
+// of those the one that the turn ended in, then the first. Nil is none.
+func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
+	var best *recovery.ToolFailure
+	for i := range x.Results {
+		f := &x.Results[i]
+		if !f.Failed || f.Confidence < s.cfg.Confidence || len(s.chains[f.Category]) == 0 {
+			continue
+		}
+		ended := x.Turn.Failure != nil && x.Turn.Failure.Fingerprint == f.Fingerprint
+		switch {
+		case best == nil, f.Confidence > best.Confidence:
+			best = f
+		case f.Confidence == best.Confidence && ended && x.Turn.Failure.Fingerprint != best.Fingerprint:
+			best = f
+		}
+	}
+	return best
+}
+
+// refused is the rule of results that a person or a policy refused.
+const refused = "refusal"
+
+// repetition is the loop that a note is about: the one that occurred most
+// often. Nil is none, also where a person just refused a call: another way
+// around that is not for us to suggest.
+func repetition(x *recovery.Exchange) *recovery.Loop {
+	var best *recovery.Loop
+	for i := range x.Loops {
+		if l := &x.Loops[i]; l.Count >= 2 && (best == nil || l.Count > best.Count) {
+			best = l
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	for i := range x.Results {
+		if x.Results[i].Failed && x.Results[i].Rule == refused {
+			return nil
+		}
+	}
+	return best
+}
+
+// Note is the note for an exchange whose results, loops and turn are known, and
+// what it says; "" where there is nothing to say. It is pure: it decides
+// neither on modes nor on the hold-out share.
+func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
+	f, loop := s.failure(x), repetition(x)
+	if f == nil && loop == nil || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+		return "", recovery.Advice{}
+	}
+	if f == nil {
+		return loopNote(x, loop)
+	}
+	return s.failureNote(x, f, loop)
+}

@@ -1,0 +1,115 @@
+package annotate
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what is quoted, in runes.
+const (
+	maxExcerpt = 200 // a line that a tool printed
+	maxQuoted  = 120 // a path, a name, a command
+)
+
+var (
+	terminal = regexp.MustCompile(`\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?)`)
+	// marks begin what would look like another speaker, or like a note of ours.
+	marks = regexp.MustCompile(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
+)
+
+// oneLine makes data of a text: one line of at most n runes, without control
+// characters, terminal escapes, fences, tags and the marks of other speakers.
+// It is idempotent.
+func oneLine(s string, n int) string {
+	if len(s) > 16*n {
+		s = s[:16*n] // four bytes each, and as much again of what is taken out
+	}
+	if strings.IndexByte(s, 0x1b) >= 0 {
+		s = terminal.ReplaceAllString(s, "")
+	}
+	var b strings.Builder
+	count, space, more := 0, false, false
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			space = b.Len() > 0
+			continue
+		case r == utf8.RuneError, unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp):
+			continue
+		}
+		if space {
+			count++
+		}
+		if count++; count > n {
+			more = true
+			break
+		}
+		if space {
+			b.WriteByte(' ')
+			space = false
+		}
+		switch r {
+		case '`':
+			r = '\''
+		case '<':
+			r = '‹'
+		case '>':
+			r = '›'
+		}
+		b.WriteRune(r)
+	}
+	out := b.String()
+	if strings.IndexByte(out, '[') >= 0 {
+		out = marks.ReplaceAllString(out, "($1")
+	}
+	if more {
+		return out[:len(out)-lastRune(out)] + "…"
+	}
+	return out
+}
+
+func lastRune(s string) int {
+	_, n := utf8.DecodeLastRuneInString(s)
+	return n
+}
+
+// quoted is a name, a path or a command as data, "" for nothing.
+func quoted(s string) string {
+	if s = oneLine(s, maxQuoted); s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// listed is up to max of the names, quoted; "" without one.
+func listed(names []string, max int, last string) string {
+	var out []string
+	for _, n := range names {
+		if len(out) == max {
+			break
+		}
+		if q := quoted(n); q != "" {
+			out = append(out, q)
+		}
+	}
+	switch {
+	case len(out) == 0:
+		return ""
+	case len(names) > max:
+		return strings.Join(out, ", ") + ", …"
+	case len(out) == 1:
+		return out[0]
+	}
+	return strings.Join(out[:len(out)-1], ", ") + " " + last + " " + out[len(out)-1]
+}
+
+// upTo cuts our own text to n runes.
+func upTo(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:n-1]) + "…"
+}
