@@ -18,8 +18,12 @@ import (
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/store/redis"
 )
@@ -50,6 +54,10 @@ type Config struct {
 	Recovery        recovery.Config            `yaml:"recovery"`
 	Breaker         breaker.Config             `yaml:"breaker"`
 	Learn           learn.Config               `yaml:"learn"`
+	Inspect         inspect.Config             `yaml:"inspect"`
+	Strategies      annotate.Config            `yaml:"strategies"`
+	Fit             fit.Config                 `yaml:"fit"`
+	Repair          repair.Config              `yaml:"repair"`
 	Stream          stream.Config              `yaml:"stream"`
 	Store           StoreConfig                `yaml:"store"`
 	Log             telemetry.Config           `yaml:"log"`
@@ -83,6 +91,10 @@ func Defaults() Config {
 		Recovery:        recovery.Defaults(),
 		Breaker:         breaker.Defaults(),
 		Learn:           learn.Defaults(),
+		Inspect:         inspect.Defaults(),
+		Strategies:      annotate.Defaults(),
+		Fit:             fit.Defaults(),
+		Repair:          repair.Defaults(),
 		Stream:          stream.Defaults(),
 		Store:           StoreConfig{Redis: redis.Defaults()},
 		Log:             telemetry.Defaults(),

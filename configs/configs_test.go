@@ -16,8 +16,12 @@ import (
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/store/redis"
 )
 
@@ -61,6 +65,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 	same(t, *c, Config{
 		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u}, DefaultUpstream: "default",
 		Recovery: recovery.Defaults(), Breaker: breaker.Defaults(), Learn: learn.Defaults(), Stream: stream.Defaults(),
+		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
 		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(),
 	})
 

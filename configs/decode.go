@@ -316,7 +316,7 @@ func unknownKey(name, parent string, known []field) string {
 			elsewhere = append(elsewhere, key)
 		}
 	})
-	if len(elsewhere) == 1 {
+	if len(elsewhere) == 1 && nearest(name, here) == "" {
 		return fmt.Sprintf("unknown key here: did you mean %s?", elsewhere[0])
 	}
 	if s := nearest(name, here); s != "" {

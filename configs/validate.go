@@ -20,6 +20,8 @@ func (r *reader) validate(c *Config) {
 	r.validateValue(reflect.ValueOf(c).Elem(), "")
 	r.checkListen(c)
 	r.checkGatewayKeys(c)
+	r.checkChains("strategies", c.Strategies)
+	r.checkSummarizer(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		r.checkUpstream(c, name, c.Upstreams[name])
 	}
@@ -135,6 +137,15 @@ func (r *reader) checkGatewayKeys(c *Config) {
 		if other, ok := values[t]; ok {
 			r.report("auth.admin_env", "the admin token is also the secret of keys[%d]: they must differ", other)
 		}
+	}
+}
+
+// checkSummarizer refuses a summariser at an upstream that is not declared.
+func (r *reader) checkSummarizer(c *Config) {
+	const key = "fit.summarizer.upstream"
+	name := c.Fit.Summarizer.Upstream
+	if _, ok := c.Upstreams[name]; name != "" && !ok && !r.failed(key) {
+		r.report(key, "no upstream is called %s: declare it under upstreams", quote(name))
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/session"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -94,7 +96,21 @@ type inspectResult struct {
 
 // runInspect is `rebound inspect`; it returns the exit code.
 func runInspect(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return inspectWith(inspectSteps{}, args, stdin, stdout, stderr)
+	chains, err := configs.Chains()
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
+		return 2
+	}
+	notes, err := annotate.New(annotate.Defaults(), chains, nil)
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
+		return 2
+	}
+	note := func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) string {
+		text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Results: results, Loops: loops, Turn: inspect.Position(b)})
+		return text
+	}
+	return inspectWith(inspectSteps{loops: inspect.Loops, note: note}, args, stdin, stdout, stderr)
 }
 
 func inspectWith(steps inspectSteps, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -22,6 +22,9 @@ before the client notices them.
   rebound [serve] [--config FILE]   start the gateway (no file: http://127.0.0.1:8080/v1 -> api.openai.com)
   rebound check [-v] FILE           validate a configuration
   rebound classify [FILE|-]         tell what went wrong from error answers, one JSON object a line
+  rebound inspect [FILE|-]          tell what a chat request's tools answered, and what the model would be told
+  rebound compress --limit N [FILE] make a chat request fit a context window
+  rebound tokens [FILE|-]           count tokens
   rebound demo                      faults, straight and through the gateway, side by side
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
@@ -47,6 +50,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runCheck(args, os.LookupEnv, stdout, stderr)
 	case "classify":
 		return runClassify(args, stdin, stdout, stderr)
+	case "inspect":
+		return runInspect(args, stdin, stdout, stderr)
+	case "compress":
+		return runCompress(args, stdin, stdout, stderr)
+	case "tokens":
+		return runTokens(args, stdin, stdout, stderr)
 	case "demo":
 		return runDemo(args, stdout, stderr)
 	case "sessions":

@@ -24,11 +24,16 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	fs.SetOutput(stderr)
 	file := fs.String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
 	reference := fs.Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
+	chains := fs.Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
 		return 2
+	}
+	if *chains {
+		fmt.Fprint(stdout, configs.ChainsReference())
+		return 0
 	}
 	if fs.NArg() > 0 {
 		fmt.Fprintf(stderr, "rebound serve: unexpected argument %q\n", fs.Arg(0))

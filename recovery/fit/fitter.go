@@ -3,6 +3,7 @@ package fit
 import (
 	"context"
 	"math"
+	"sync/atomic"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -16,20 +17,28 @@ type Parts struct {
 	// Secret is the client's credential, which seals what is stored; nil takes
 	// the credential's label.
 	Secret func(x *recovery.Exchange) []byte
-	// Window is what is known of a target's context window besides its
-	// configuration and what refusals say; 0 where nothing is. nil knows nothing.
-	Window func(t recovery.Target) int
+	// Windows remember what refusals say of targets' context windows; nil
+	// remembers it in the process only.
+	Windows Windows
 	// Truncated is told that a server read only a part of a prompt. It is called
 	// off the request's path and must not block. May be nil.
 	Truncated func(request, session string, t recovery.Target, counted, reported int)
 }
 
+// Windows remember the context windows that targets stated in a refusal. Safe
+// for concurrent use; no I/O.
+type Windows interface {
+	// Window is 0 where nothing is known, or not any more.
+	Window(t recovery.Target) int
+	LearnWindow(t recovery.Target, tokens int)
+}
+
 // Fitter implements recovery.Fitter. Safe for concurrent use; Close ends its goroutine.
 type Fitter struct {
-	cfg     Config
+	cfg     atomic.Pointer[Config]
 	parts   Parts
 	memory  *memory
-	windows *windows
+	windows Windows
 	drafts  drafts
 	bare    bool // summaries without the program's lists: for measuring
 }
@@ -38,8 +47,19 @@ var _ recovery.Fitter = (*Fitter)(nil)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	return &Fitter{cfg: cfg, parts: p, memory: newMemory(p.Store, cfg.TTL), windows: newWindows(cfg.TTL)}
+	f := &Fitter{parts: p, memory: newMemory(p.Store, cfg.TTL), windows: p.Windows}
+	if f.windows == nil {
+		f.windows = newWindows(cfg.TTL)
+	}
+	f.cfg.Store(&cfg)
+	return f
 }
+
+// Reconfigure applies other settings to requests from now on. How long sessions
+// are remembered stays.
+func (f *Fitter) Reconfigure(cfg Config) { f.cfg.Store(&cfg) }
+
+func (f *Fitter) config() *Config { return f.cfg.Load() }
 
 // Close writes what is queued, until ctx ends.
 func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
@@ -47,7 +67,7 @@ func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
 // on reports whether the exchange is any business of the fitter: the client's
 // own titles, summaries and probes are not.
 func (f *Fitter) on(x *recovery.Exchange) bool {
-	return f.cfg.Enabled && x.Body != nil && len(x.Body.Messages()) > 1 && (x.Side == nil || !x.Side())
+	return f.config().Enabled && x.Body != nil && len(x.Body.Messages()) > 1 && (x.Side == nil || !x.Side())
 }
 
 func (f *Fitter) keys(x *recovery.Exchange) keys {
@@ -60,7 +80,7 @@ func (f *Fitter) keys(x *recovery.Exchange) keys {
 // window is the context window of a target, 0 when unknown: what it said
 // itself, what this session met, what is configured.
 func (f *Fitter) window(c *recovery.Choice, s *session) int {
-	if n := f.windows.get(c.Target); n > 0 {
+	if n := f.windows.Window(c.Target); n > 0 {
 		return n
 	}
 	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
@@ -68,9 +88,6 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 	}
 	if c.Window > 0 {
 		return c.Window
-	}
-	if f.parts.Window != nil {
-		return f.parts.Window(c.Target)
 	}
 	return 0
 }
@@ -85,7 +102,7 @@ func (f *Fitter) matters(x *recovery.Exchange) bool {
 			least = n
 		}
 	}
-	from := f.cfg.MinTokens
+	from := f.config().MinTokens
 	if least > 0 {
 		from = least / 2
 	}
@@ -166,7 +183,7 @@ func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Ch
 		tokens = f.tokensFor(c.Model, s, body).of(f.parts.Meter.Measure(body, c.Model).Total)
 	}
 	reserve := Reserve(x.Body, window)
-	if float64(tokens+reserve) <= f.cfg.TriggerShare*float64(window) {
+	if float64(tokens+reserve) <= f.config().TriggerShare*float64(window) {
 		return nil
 	}
 	raw := f.parts.Meter.Measure(body, c.Model).Total
@@ -185,7 +202,7 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 		return nil
 	}
 	d := f.drafts.of(x)
-	if d.fits > f.cfg.MaxRefits {
+	if d.fits > f.config().MaxRefits {
 		return nil
 	}
 	d.fits++
@@ -200,7 +217,7 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 	scale := f.tokensFor(c.Model, d.session, sent)
 	window, stated := LimitFrom(fail)
 	if stated {
-		f.windows.learn(c.Target, window)
+		f.windows.LearnWindow(c.Target, window)
 	} else if window = f.window(c, d.session); window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
 		// Nobody says how large the window is, or what was said is not true: it
 		// is smaller than what was refused.
@@ -237,9 +254,9 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	if budget < 256 {
 		return nil
 	}
-	p := &planner{cfg: &f.cfg, secret: d.keys, goal: goal{budget: budget, target: int(f.cfg.TargetShare * float64(budget))}}
+	p := &planner{cfg: f.config(), secret: d.keys, goal: goal{budget: budget, target: int(f.config().TargetShare * float64(budget))}}
 	var w *writer
-	if f.cfg.Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
+	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w = f.writer(x, c, d, k, window)
 		p.scribe = w
 	}
@@ -275,14 +292,10 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *writer {
 	w := &writer{completer: x.Completer, w: f.parts.Meter, target: c.Target, window: window,
 		budget: max(0, k.counts.Total-d.spent), bare: f.bare}
-	if s := f.cfg.Summarizer; s.Model != "" {
+	if s := f.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}
-		if n := f.windows.get(w.target); n > 0 {
+		if n := f.windows.Window(w.target); n > 0 {
 			w.window = n
-		} else if f.parts.Window != nil {
-			if n := f.parts.Window(w.target); n > 0 {
-				w.window = n
-			}
 		}
 	}
 	return w

@@ -114,7 +114,8 @@ func keyless(t recovery.Target) recovery.Target {
 	return t
 }
 
-func (w *windows) get(t recovery.Target) int {
+// Window implements Windows.
+func (w *windows) Window(t recovery.Target) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l := w.m[keyless(t)]; l.Valid(time.Now()) {
@@ -123,7 +124,8 @@ func (w *windows) get(t recovery.Target) int {
 	return 0
 }
 
-func (w *windows) learn(t recovery.Target, tokens int) {
+// LearnWindow implements Windows.
+func (w *windows) LearnWindow(t recovery.Target, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()

@@ -24,6 +24,7 @@ type Board interface {
 type fact struct {
 	Edits   []recovery.Edit `json:"edits,omitempty"`
 	Reasons bool            `json:"reasons,omitempty"`
+	Window  int             `json:"window,omitempty"` // tokens, as a refusal stated it
 }
 
 // maxEdits bounds what is remembered of one model.
@@ -67,7 +68,7 @@ func (f *Facts) get(t recovery.Target) fact {
 }
 
 func (f *Facts) put(t recovery.Target, v fact) {
-	if len(v.Edits) == 0 && !v.Reasons {
+	if len(v.Edits) == 0 && !v.Reasons && v.Window == 0 {
 		f.board.Remove(BoardFacts, f.field(t))
 		return
 	}
@@ -111,6 +112,18 @@ func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
 func (f *Facts) SawReasoning(t recovery.Target) {
 	if v := f.get(t); !v.Reasons {
 		v.Reasons = true
+		f.put(t, v)
+	}
+}
+
+// Window is the context window that the target stated when it refused a
+// request, in tokens; 0 where it did not, or too long ago.
+func (f *Facts) Window(t recovery.Target) int { return f.get(t).Window }
+
+// LearnWindow remembers it.
+func (f *Facts) LearnWindow(t recovery.Target, tokens int) {
+	if v := f.get(t); v.Window != tokens {
+		v.Window = tokens
 		f.put(t, v)
 	}
 }

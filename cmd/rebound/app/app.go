@@ -11,17 +11,23 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/admin"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/session"
 	"github.com/rebound-llm/rebound/recovery/strategy"
@@ -54,10 +60,14 @@ type App struct {
 	mirror *store.Mirror
 
 	health     *breaker.Set
+	sessions   *breaker.Sessions
+	fitter     *fit.Fitter
 	facts      *learn.Facts
 	pace       *learn.Pace
 	pins       *route.Pins
 	classifier *classify.Table
+
+	notes atomic.Pointer[annotate.Stage]
 
 	mu     sync.Mutex
 	config *configs.Config
@@ -76,6 +86,8 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.health = breaker.NewSet(cfg.Breaker, a.mirror, a.hub)
 	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
+	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
+	a.fitter = a.newFitter(cfg.Fit)
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
@@ -87,15 +99,16 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 		a.close()
 		return nil, err
 	}
-	admin := http.NewServeMux()
-	admin.Handle("GET /rebound/events", a.hub.Events())
-	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: admin, Ready: a.health.Ready})
+	mux := http.NewServeMux()
+	mux.Handle("GET /rebound/events", a.hub.Events())
+	admin.Handle(mux, a.sessions)
+	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
 }
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, learn.BoardFacts}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -134,16 +147,48 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		routes = append(routes, r)
 	}
 	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, a.pins)
+	chains, err := configs.Chains()
+	if err != nil {
+		return nil, err
+	}
+	notes, err := annotate.New(cfg.Strategies, chains, a.hub)
+	if err != nil {
+		return nil, err
+	}
+	a.notes.Store(notes)
+	seen := inspect.NewStage(cfg.Inspect, a.hub)
+	seen.HeldOut = notes.HeldOut
+	var mender recovery.Mender
+	if cfg.Repair.Enabled {
+		mender = repair.New(cfg.Repair)
+	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub,
+		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub, Mender: mender,
 		Engine: &recovery.Engine{
-			Config: cfg.Recovery, Stages: []recovery.Stage{table}, Strategies: strategy.All(), Classifier: a.classifier,
+			Config: cfg.Recovery, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
-			Conformer: conform.Conformer{}, Observer: a.hub,
+			Fitter: a.fitter, Conformer: conform.Conformer{}, Observer: a.hub,
 		},
 	}, nil
 }
+
+// newFitter makes the part that fits requests to context windows. It lives as
+// long as the gateway: sessions' edits are in it.
+func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
+	return fit.New(cfg, fit.Parts{
+		Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}),
+		Store: a.store, Windows: a.facts,
+		Secret: func(x *recovery.Exchange) []byte { return x.Secret },
+		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
+			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,
+				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
+		},
+	})
+}
+
+// ask says what a person can do about a category of failures.
+func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
 
 // names are the values that metric labels may have.
 func (a *App) names(cfg *configs.Config) telemetry.Names {
@@ -185,6 +230,8 @@ func (a *App) Reload(cfg *configs.Config) error {
 		a.log.Warn("the new listen address needs a restart", "listen", cfg.Listen())
 	}
 	a.health.Reconfigure(cfg.Breaker)
+	a.sessions.Reconfigure(cfg.Breaker)
+	a.fitter.Reconfigure(cfg.Fit)
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
 	a.hub.Reload(cfg.Log, a.names(cfg))
@@ -263,7 +310,10 @@ func (a *App) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = a.hub.Close(ctx) // what is not written by then is lost
+	if a.fitter != nil {
+		_ = a.fitter.Close(ctx) // what is not written by then is lost, here too:
+	}
+	_ = a.hub.Close(ctx)
 	a.mirror.Stop()
 	_ = a.store.Close()
 	if a.listener != nil {
@@ -282,6 +332,7 @@ func (identifier) Identify(body *transcript.Body, credential, explicit string, h
 		return id
 	}
 	id.Session = sid.String()
+	id.Side = func() bool { return session.Turn(in).Side != session.SideNone }
 	id.Pin = func() string {
 		turn := session.Turn(in)
 		var b [16]byte

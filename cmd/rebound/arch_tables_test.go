@@ -1,0 +1,113 @@
+package main
+
+// row is one row of the table of imports. A package has the row whose pattern is
+// its path, else the one whose pattern matches with * for one folder.
+type row struct {
+	pkg string
+	may []string // patterns of our packages that it may import
+}
+
+// imports is the table. Tests of package x_test may import anything.
+var imports = []row{
+	{pkg: "store"},
+	{pkg: "store/*", may: []string{"store"}},
+	{pkg: "tokenizer"},
+	{pkg: "recovery/transcript"},
+	{pkg: "recovery", may: []string{"recovery/transcript"}},
+	// Never a sibling: what a step needs of another one is an interface of its own.
+	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "store", "tokenizer"}},
+	{pkg: "recovery/inspect/looptest"}, // generators of test data
+	{pkg: "recovery/fit/probetest"},
+	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
+	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
+	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/upstream/h1"}},
+	{pkg: "proxy/upstream/h1"}, // a transport: it knows HTTP and nothing of ours
+	{pkg: "proxy/upstreamtest"},
+	{pkg: "configs", may: []string{"proxy", "proxy/*", "recovery", "recovery/*", "store", "store/*", "tokenizer"}},
+	{pkg: "cmd/mockllm", may: []string{"proxy/upstreamtest"}},
+	{pkg: "cmd/rebound", may: []string{anything}},
+	{pkg: "cmd/rebound/*", may: []string{anything}},
+	{pkg: "e2e", may: []string{anything}},
+	{pkg: "e2e/*", may: []string{anything}},
+	{pkg: "e2e/bench/*", may: []string{anything}},
+}
+
+const anything = "..."
+
+// closed are packages that only their own kind imports: configuration is handed
+// on as data, and programs are nobody's library.
+var closed = []struct {
+	pkg, by []string
+}{
+	{pkg: []string{"cmd", "configs"}, by: []string{"cmd", "e2e"}},
+	{pkg: []string{"e2e"}, by: []string{"e2e"}},
+	// For tests, and the programs that are made of the scripted upstream.
+	{pkg: []string{"proxy/upstreamtest"}, by: []string{"cmd/mockllm", "cmd/rebound/demo", "e2e"}},
+	{pkg: []string{"store/storetest"}},
+	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest"}},
+}
+
+// homes says where a library outside of the standard one is at home. Their
+// tests may use it too, and tests of package x_test any of them.
+var homes = []struct {
+	library string
+	at      []string // patterns of packages; none: tests only
+}{
+	{"github.com/labstack/echo/v4", []string{"proxy"}},
+	{"github.com/redis/go-redis/v9", []string{"store/redis"}},
+	{"github.com/prometheus/client_golang", []string{"proxy/telemetry"}},
+	{"go.opentelemetry.io", []string{"proxy/telemetry"}},
+	{"github.com/goccy/go-yaml", []string{"configs"}},
+	{"github.com/pkoukk/tiktoken-go", nil},
+	{"github.com/pkoukk/tiktoken-go-loader", []string{"tokenizer"}},
+	{"github.com/santhosh-tekuri/jsonschema", []string{"recovery/repair"}},
+	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
+	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
+	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound/demo"}},
+	{"go.uber.org/goleak", nil},
+	{"github.com/rogpeppe/go-internal", nil},
+}
+
+// wireWords are the names of fields that are part of a wire format and not much else.
+var wireWords = []string{
+	"messages", "tool_calls", "tool_call_id", "choices", "delta", "finish_reason", "max_tokens", "max_completion_tokens",
+	"max_output_tokens", "stream_options", "include_usage", "response_format", "reasoning_content", "tool_choice",
+	"parallel_tool_calls", "prompt_tokens", "completion_tokens", "continue_final_message",
+}
+
+// wireReaders know those names. The reasons say which of them are exceptions.
+var wireReaders = map[string]string{
+	"recovery/transcript":                  "the reader of requests",
+	"proxy/stream":                         "the reader and writer of answers",
+	"proxy/upstreamtest":                   "the other side of the wire",
+	"e2e":                                  "real clients of the gateway",
+	"recovery/inspect/looptest":            "generated requests of agents, for tests",
+	"recovery/fit/probetest":               "generated sessions of agents, for tests",
+	"cmd/rebound/demo":                     "a client of the gateway, with requests of its own",
+	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
+	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",
+	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
+	"recovery/conforming.go":               "names of refused fields, as data: which of them may be dropped",
+	"recovery/target.go":                   "the value of a setting, which is called as in vLLM's documentation",
+	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",
+}
+
+// variables are package-level variables that the mechanical rule of
+// TestNoPackageState does not understand, with the reason why they are no state.
+var variables = map[string]string{
+	"cmd/rebound.version":           "set by the linker, read only",
+	"store/redis.quiet":             "go-redis has one logger for the process; it is silenced once",
+	"store/storetest.ctx":           "context.Background(), for tests",
+	"cmd/rebound/demo.faults":       "a table; its rows are handed around by pointer",
+	"recovery/session.encoding":     "an immutable base32.Encoding",
+	"proxy/upstreamtest.bombFiller": "made once, then read only",
+	"proxy/upstreamtest.okStep":     "a step that is read only",
+	"proxy/upstreamtest.noStep":     "a step that is read only",
+	"tokenizer.runeClasses":         "a table, made once, then read only",
+	"tokenizer.o200kCore":           "a vocabulary, which is loaded at its first use, once",
+	"tokenizer.cl100kCore":          "a vocabulary, which is loaded at its first use, once",
+	"tokenizer.o200k":               "an encoding; its vocabulary is loaded once",
+	"tokenizer.cl100k":              "an encoding; its vocabulary is loaded once",
+	"tokenizer.o200kHarmony":        "an encoding; its vocabulary is loaded once",
+	"recovery/classify.n0":          "a nil pointer as a receiver: no number",
+}
