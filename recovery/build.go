@@ -44,6 +44,9 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 			changed = true
 		}
 	}
+	if guidance != "" {
+		x.act("guidance")
+	}
 	switch a.Tool {
 	case "":
 	case ToolNone:

@@ -217,6 +217,9 @@ func TestStages(t *testing.T) {
 		if string(g.attempts[0].Body) != string(g.attempts[1].Body) || !bytes.Contains(g.attempts[0].Body, []byte(`,{"role":"user","content":"try b"}],"tools"`)) {
 			t.Errorf("sent %s", g.attempts[0].Body)
 		}
+		if !slices.Contains(x.Actions(), "guidance") {
+			t.Errorf("did %v", x.Actions())
+		}
 	})
 	bubble(t, func(t *testing.T) { // the gateway's own answer costs no attempt
 		g := newRig(nil)

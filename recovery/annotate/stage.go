@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -47,7 +48,8 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
-	if s.failure(x) == nil && repetition(x) == nil || x.Side != nil && x.Side() {
+	loop := repetition(x)
+	if s.failure(x) == nil && loop == nil || loop == nil && spoken(x) || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
@@ -62,6 +64,14 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	s.observer.Observe(recovery.Event{Name: recovery.EventGuidance, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
 		Mode: x.Mode, Observed: observed, Advice: &advice})
 	return nil
+}
+
+// spoken reports whether a person has said something since the tools answered:
+// what they say goes before what we would.
+func spoken(x *recovery.Exchange) bool {
+	list := x.Body.Messages()
+	last := list[len(list)-1]
+	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Index == last.Index })
 }
 
 // HeldOut reports whether the session belongs to the share that gets no notes.

@@ -336,3 +336,12 @@ func TestDeterminism(t *testing.T) {
 		t.Errorf("not the newest and first three:\n%s", want)
 	}
 }
+
+// Once a person has spoken, the old failure is theirs to talk about.
+func TestThePersonSpoke(t *testing.T) {
+	s, told := stage(t, nil)
+	x := failing().user("use python3 then").exchange(t)
+	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(told.events) != 0 {
+		t.Errorf("%v, %q, %d events", err, x.Guidance, len(told.events))
+	}
+}
