@@ -195,11 +195,13 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			s.set(overflowTokens, n.value)
 		case n.follows("in your prompt", "in the messages", "in the prompt", "in messages", "of text input", "input tokens", "input token",
 			"prompt tokens", "tokens from the input", "tokens in the messages", "tokens in your prompt", "tokens in the input", "tokens of input",
-			"from the input", "'inputs'", "in the input", "tokens from the prompt"):
+			"from the input", "tokens from the messages", "'inputs'", "inputs tokens", "prompt +", "in the input", "tokens from the prompt"):
 			s.set(inputTokens, n.value)
 		case n.follows("in the completion", "for the completion", "in the output", "output tokens", "completion tokens", "tokens for the completion",
-			"tokens in the completion", "max_tokens", "max_new_tokens", "max_completion_tokens", "tokens of output", "for completion", "new tokens"):
+			"tokens in the completion", "max_tokens", "max_new_tokens", "max_completion_tokens", "tokens of output", "for completion", "new tokens", "max generation"):
 			s.set(maxOutputTokens, n.value)
+		case n.says(tail(n.before, 9), "needs ", "requires "):
+			s.set(requestedTokens, n.value)
 		case i+1 < len(numbers) && outdoes(n.after):
 			s.set(n.usedAs(), n.value)
 		case strings.HasPrefix(n.after, " tokens > ") || strings.HasPrefix(n.after, " > ") || n.after == "/":
@@ -236,6 +238,11 @@ func outdoes(after string) bool {
 // usedAs tells a count of the prompt alone from a count of the whole request.
 func (n *number) usedAs() string {
 	near := tail(n.before, 48)
+	for _, own := range []string{"input length", "input length of", "prompt length", "prompt length of", "input tokens", "prompt tokens"} {
+		if strings.HasSuffix(strings.TrimRight(near, " (:"), own) {
+			return inputTokens
+		}
+	}
 	for _, whole := range []string{"token count", "and maximum output", "and output", "keep the first", "n_keep", "request", "total",
 		"resulted in", "will take", "is too long",
 		"too long:", "current length", "n_prompt_tokens", "messages", "conversation"} {

@@ -207,7 +207,7 @@ func (h *hints) readObject(r gjson.Result) {
 		ok := false
 		switch plainKey(k.Str) {
 		case "retrydelay", "retryafter", "retryafterseconds", "retryafters", "resetsinseconds", "resetinseconds", "resetseconds",
-			"estimatedtime", "waitseconds", "waittime", "retryinseconds", "retryin", "resetsin", "cooldownseconds", "resettime",
+			"estimatedtime", "waitseconds", "waittime", "retryinseconds", "retryins", "retryin", "resetsin", "cooldownseconds", "resettime",
 			"resetsat", "resetat", "resetstime", "retryat", "quotaresetdelay", "quotaresettimestamp":
 			d, ok = h.moment(s)
 		case "retryafterms", "retryaftermilliseconds", "resetaftermilliseconds", "resetsinms", "waitms":

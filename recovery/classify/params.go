@@ -233,6 +233,23 @@ func nameByte(c byte) bool {
 
 // named finds the field that a sentence is about.
 func named(text string, class recovery.Class) string {
+	if name := limitedField(text); name != "" {
+		return name
+	}
+	// "context_management: Extra inputs are not permitted"
+	for _, complaint := range [...]string{": extra inputs are not permitted", ": field required", ": input should be "} {
+		if head, _, ok := strings.Cut(text, complaint); ok {
+			if name := lastName(head); isParam(name) {
+				return plainPath(name)
+			}
+		}
+	}
+	// "… must be satisfied[('messages.0.content' : value must be a string)]"
+	if _, rest, ok := strings.Cut(text, "must be satisfied[('"); ok {
+		if name, after, _ := strings.Cut(rest, "'"); isParam(name) && strings.HasPrefix(after, " : value") {
+			return name
+		}
+	}
 	// "unknown field 'x'", "Unsupported parameter: 'x'", "unrecognized request argument supplied: x"
 	for _, lead := range []string{
 		"unsupported parameter", "unknown parameter", "unrecognized request argument supplied", "unrecognized request arguments supplied",
@@ -254,6 +271,16 @@ func named(text string, class recovery.Class) string {
 			last := strings.HasSuffix(lead, ":") && strings.Trim(rest[len(name):], " .'") == ""
 			if name = strings.TrimPrefix(name, "body."); isParam(name) && (quoted || last || strings.ContainsAny(name,
 				"_.[") || isKnown(name)) && !strings.HasSuffix(name, "error") {
+				return name
+			}
+		}
+	}
+	// "support the effort parameter", "support the stopSequences field", "support parameter reasoningEffort."
+	for _, lead := range []string{"support the ", "support parameter ", "supports the ", "support this parameter: "} {
+		if _, rest, ok := strings.Cut(text, lead); ok {
+			name := firstName(rest)
+			after := strings.TrimPrefix(strings.TrimLeft(rest, " '")[len(name):], "'")
+			if isParam(name) && (strings.HasPrefix(after, " parameter") || strings.HasPrefix(after, " field") || lead == "support parameter " && strings.Trim(after, " .") == "") {
 				return name
 			}
 		}

@@ -41,7 +41,7 @@ func accountRules() []rule {
 			"insufficient_quota", "insufficient_user_quota", "insufficient_balance", "insufficient_credits", "insufficient_funds",
 			"insufficient_token_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error", "billing_limit*", "budget_exceeded",
 			"BudgetExceededError",
-			"exceeded_current_quota_error", "exceeded_quota", "quota_exhausted", "QuotaExhausted", "credit_balance*", "credits_exhausted",
+			"exceeded_current_quota_error", "exceeded_quota", "quota_exhausted", "QuotaExhausted", "credit_balance*", "*credits_exhausted", "*credit_exhausted",
 			"credits_required", "credit_required", "usage_not_included", "out_of_credits", "no_credits", "payment_required", "PaymentRequired",
 			"arrearage", "PrepaidBillOverdue", "PostpaidBillOverdue",
 			"AllocationQuotaFreeTierOnly", "AccountOverdue*", "account_overdue", "overdue_balance", "pre_consume_token_quota_failed",
@@ -70,7 +70,13 @@ func accountRules() []rule {
 			}},
 		{name: "permission-iam", class: recovery.Permission, any: []string{"not authorized to perform", "model access is denied",
 			"not allowed to use", "not permitted to use", "use case details have not been submitted",
-			"not allowed to access", "not authorized to access", "ip address is not", "permission denied on", "does not have permission to"}},
+			"not allowed to access", "not authorized to access", "ip address is not", "permission denied on", "does not have permission to", "operation not allowed"}},
+		{name: "permission-plan", class: recovery.Permission, any: []string{"not available in your…tier", "not available in your…plan",
+			"not available on your…tier", "not available on your…plan", "not available for your…plan", "not available for your…tier",
+			"not included in your", "not allowed for this account", "not allowed for your", "not allowed for this organization",
+			"not allowed for this project", "not enabled for this account", "not available for your account",
+			"令牌无权", "无权使用"},
+			when: func(v *view) bool { return v.Status == 400 || v.Status == 401 || v.Status == 403 || v.Status == 404 }},
 		{name: "auth-code", class: recovery.Auth, codes: []string{
 			"invalid_api_key", "API_KEY_INVALID", "incorrect_api_key_error", "invalid_authentication_error", "authentication_error", "auth_error",
 			"authentication_failed", "AuthFailure*", "UNAUTHENTICATED", "unauthorized", "UnauthorizedError", "not_authenticated", "invalid_token",
@@ -95,23 +101,33 @@ func accountRules() []rule {
 			"invalid credentials", "credentials…invalid",
 			"invalid username or password", "oauth token", "not authenticated", "unauthenticated", "user not found", "account has been deactivated",
 			"account has been disabled", "account is disabled", "re-authenticate", "无效的令牌", "令牌已过期", "令牌状态不可用", "该令牌", "无效的api", "密钥无效", "密钥非法",
-			"身份验证", "鉴权失败", "认证失败", "未授权", "未提供令牌", "api key错误", "令牌验证", "invalid organization", "login fail", "please carry the api secret key"},
+			"身份验证", "鉴权失败", "认证失败", "未授权", "未提供令牌", "api key错误", "令牌验证", "invalid organization", "unregistered callers", "login fail", "please carry the api secret key"},
 			not: []string{"quota", "rate limit", "额度", "does not have access to model", "not have permission", "insufficient permission",
 				"context length", "|model|", "scope"},
 			when: func(v *view) bool { return v.Status < 500 && v.Status != 429 }},
 		{name: "auth-text-401", class: recovery.Auth, status: []int{401}, not: []string{"quota", "balance", "credit", "额度", "余额", "permission",
 			"only available to",
 			"not have access", "无权", "权限"}},
+		// What is missing is something the request refers to.
+		{name: "reference-missing", class: recovery.InvalidRequest, any: []string{"item with id", "response with id", "previous response",
+			"conversation with id", "file with id", "no such file", "vector store with id", "assistant with id", "thread with id"},
+			also: []string{"not found", "does not exist", "no such"}, status: []int{400, 404}},
 		{name: "model-missing-code", class: recovery.ModelNotFound, codes: []string{
 			"model_not_found", "model_not_exist*", "model_decommissioned", "model_deprecated", "DeploymentNotFound", "unknown_model",
 			"model_not_supported", "model_not_available", "ModelNotOpen", "InvalidEndpointOrModelNotFound", "ModelNotFound*",
 			"model_unavailable_permanently", "unsupported_model", "invalid_model", "invalid_model_error",
 			"no_such_model", "ModelNotSupported", "model_invalid", "1211", "1221", "1222", "ModelNotReadyForPlan", "OperationNotSupported",
-			"NoSuchModel", "model_not_accessible", "model_removed", "20012", "not_found_model", "ENDPOINT_NOT_FOUND", "NOT_FOUND"},
+			"NoSuchModel", "model_not_accessible", "model_removed", "20012", "not_found_model", "ENDPOINT_NOT_FOUND", "NOT_FOUND",
+			"resource_not_found_error"},
 			when: func(v *view) bool {
 				return !strings.Contains(v.text, "data policy") && !strings.Contains(v.text, "must be verified") &&
 					!strings.Contains(v.text, "no permission")
 			}},
+		{name: "model-missing-plain", class: recovery.ModelNotFound, any: []string{"|model|…does not exist", "|model|…not found",
+			"|model|…decommissioned", "|model|…been retired", "no such model", "not a valid model", "unknown model", "invalid model name",
+			"|model|…requires a newer version"},
+			not: []string{"parameter", "permission", "rate limit", "overloaded", "tool_choice", "not authorized", "tool", "image", "data policy",
+				"busy", "capacity"}},
 		{name: "model-missing-text", class: recovery.ModelNotFound, any: []string{
 			"|model|…not found", "|model|…does not exist", "no model named", "no model with", "no endpoints available", "no endpoint available", "未知模型",
 			"未知的模型", "模型名称…正确", "模型名称错误", "|model|…do not exist", "|model|…doesn't exist", "|model|…not exist", "no such model",
@@ -129,12 +145,14 @@ func accountRules() []rule {
 			"无可用渠道", "模型…不存在", "模型…下线", "模型…未找到", "不支持的模型", "不支持该模型", "模型…未开通", "无权限访问该模型", "无权访问模型", "没有可用的渠道", "model is disabled", "model disabled",
 			"model…requires…endpoint", "has not activated the model", "inference profile",
 			"model…is not permitted", "task type", "not supported by any provider", "no provider…model", "model…not enabled",
-			"supported api model names are"},
+			"supported api model names are", "|model|…not support endpoint", "not support chat|", "not support embedding", "not support completion", "not support generate|",
+			"llm provider not provided", "not support the endpoint",
+			"model has no "},
 			not: []string{"not supported in your", "support image", "data policy", "guardrail", "privacy", "is not supported with this", "parameter",
 				"rate limit", "high demand", "please try again later", "temporarily unavailable", "currently unavailable", "overloaded", "permission",
 				"tool_choice", "image input",
 				"context length", "context window", "try again", "'temperature'", "max_tokens", "response_format", "reasoning_effort", "service_tier",
-				"requires terms", "not authorized"}},
+				"requires terms", "not authorized", "chat template"}},
 		{name: "permission-code", class: recovery.Permission, codes: []string{
 			"permission_denied", "permission_error", "PermissionDeniedError", "permission_denied_error", "forbidden", "access_denied", "AccessDenied",
 			"AccessDeniedException", "access_forbidden", "unsupported_country_region_territory", "request_forbidden", "insufficient_permissions",
@@ -149,7 +167,7 @@ func accountRules() []rule {
 			"does not have access", "don't have access", "doesn't have access", "access denied", "access to model denied", "not allowed to",
 			"country, region, or territory", "not available in your country", "not available in your region", "location is not supported",
 			"unsupported country", "data policy",
-			"privacy settings", "guardrail restrictions", "must be verified", "organization has been disabled", "not enabled for your",
+			"privacy settings", "guardrail restrictions", "must be verified", "been restricted", "organization has been disabled", "not enabled for your",
 			"insufficient scope", "missing scopes", "only authorized for use with", "has not been used in project", "it is disabled",
 			"access to this model", "gated", "terms", "plan does not", "subscription does not", "not included in your plan", "upgrade to access",
 			"ip address", "not permitted to", "blocked by your organization", "allowlist", "not eligible",
@@ -182,7 +200,7 @@ func quotaPhrases() []string {
 		"spend cap", "spend…limit reached", "usage cap", "usage limit", "usage limits",
 		"budget has been exceeded", "budget exceeded", "exceeded budget", "exceeds budget", "over budget", "crossed budget", "max budget",
 		"exceeded…budget", "premium request", "free credits", "free trial", "trial…expired", "trial…ended", "subscription…expired",
-		"subscription quota", "plan…expired", "daily free allocation", "free quota", "free usage", "upgrade your plan", "upgrade to a paid",
+		"subscription quota", "plan…expired", "daily free allocation", "from your extra usage", "not your plan limits", "free quota", "free usage", "upgrade your plan", "upgrade to a paid",
 		"paid plan", "paid account",
 		"余额不足", "额度不足", "额度已用", "额度用尽", "额度已耗尽", "额度已达", "欠费", "充值", "配额不足", "配额已用", "配额已用尽", "配额用尽", "超出配额", "免费额度", "预扣费额度失败", "预扣费", "令牌额度",
 		"账户已用完", "余额已", "套餐已到期", "套餐已过期", "已过期…续订", "资源包", "使用上限",
@@ -251,7 +269,7 @@ func (v *view) endsSoon() bool {
 
 // namesWindow reports that a text speaks of a limit per second, minute, hour or day.
 func namesWindow(text string) bool {
-	for _, w := range [...]string{"per min", "per-min", "perminute", "/min", "per second", "persecond", "per hour", "per day", "per-day",
+	for _, w := range [...]string{"per min", "per-min", "perminute", "/min", "per second", "persecond", "per hour", "hourly", "per day", "per-day",
 		"perday", "每分钟", "每秒", "每小时",
 		"tokens per d", "requests per d", "rate limit", "concurren"} {
 		if strings.Contains(text, w) {

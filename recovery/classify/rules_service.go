@@ -15,8 +15,11 @@ func serviceRules() []rule {
 			"overloaded_error", "overloaded", "engine_overloaded_error", "engine_overloaded", "server_overloaded", "server_is_overloaded",
 			"model_overloaded", "ServerOverloaded", "queue_exceeded", "insufficient_system_resource", "service_tier_capacity_exceeded",
 			"capacity_exceeded", "ModelNotReadyException", "no_capacity", "NoCapacity", "insufficient_capacity", "model_loading",
-			"ServiceUnavailableException", "3505", "1305", "1312", "3040", "SystemOverload",
+			"3505", "1305", "1312", "3040", "SystemOverload",
 			"system_busy", "server_busy", "service_busy", "upstream_busy", "model_busy"}},
+		{name: "overloaded-unavailable", class: recovery.Overloaded, codes: []string{"ServiceUnavailableException"}, when: func(v *view) bool {
+			return v.Status < 400 || v.Status == 429 || v.Status == 503
+		}},
 		{name: "overloaded-text", class: recovery.Overloaded, any: []string{
 			"overloaded", "overload", "degraded function", "at capacity", "over capacity", "out of capacity", "capacity exceeded", "capacity limit",
 			"no capacity",
@@ -58,7 +61,7 @@ func serviceRules() []rule {
 			"read_timeout", "first_token_timeout", "ETIMEDOUT", "408", "504", "524", "522", "3007"}},
 		{name: "timeout-text", class: recovery.Timeout, any: []string{"timed out", "timeout", "time-out", "time out", "deadline exceeded",
 			"deadline expired", "didn't respond in time", "did not respond in time", "took too long", "too long to respond", "a timeout occurred",
-			"超时", "no response received", "not respond within"},
+			"超时", "no response received", "not respond within", "terminal signal within", "no data received within"},
 			not: []string{"timeout' is not", "timeout parameter", "invalid timeout"}},
 		{name: "unavailable", class: recovery.Overloaded, any: []string{"temporarily unavailable", "temporarily unable", "currently unavailable",
 			"service unavailable", "try again later", "unable to process your request", "暂时不可用", "稍后再试", "稍后重试", "请稍后"},
@@ -85,6 +88,15 @@ func serviceRules() []rule {
 			when: func(v *view) bool {
 				return v.Status >= 500 || v.Status < 400 || v.Status == 424 || strings.Contains(v.text, " crashed")
 			}},
+		// What is refused as unsupported, and is none of the things that the rules
+		// before this one know, is a feature that the request asks for: whatever
+		// somebody does not support, or what is not supported unless it is the model.
+		{name: "feature-refused", class: recovery.UnsupportedParameter, status: []int{400, 422}, any: []string{"does not support ", "doesn't support ",
+			"do not support ", "not support ", "not be support", "不支持"},
+			not: []string{"successive", "consecutive", "prefill", "pre-fill", "alternate", "operation", "endpoint", "method", "model is not support"}},
+		{name: "feature-unsupported", class: recovery.UnsupportedParameter, status: []int{400, 422}, any: []string{"not supported", "unsupported",
+			"not implemented"},
+			not: []string{"successive", "consecutive", "prefill", "pre-fill", "alternate", "|model|", "模型", "operation", "endpoint", "method"}},
 		{name: "invalid-request-code", class: recovery.InvalidRequest, codes: []string{"invalid_request_error", "invalid_request", "invalid_argument",
 			"INVALID_ARGUMENT", "BadRequestError", "bad_request", "ValidationException", "validation_error", "invalid_parameter*", "invalid_params",
 			"invalid_value", "missing", "missing_required_parameter", "UnprocessableEntityError", "FAILED_PRECONDITION", "invalid_prompt", "1210",

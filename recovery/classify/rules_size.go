@@ -27,8 +27,18 @@ func sizeRules() []rule {
 			"string_above_max_length",
 			"FUNCTION_PAYLOAD_TOO_LARGE"}, not: []string{"token"},
 			when: func(v *view) bool { return !v.has([]string{"stringabovemaxlength"}) || longContent(v) }},
+		{name: "context-code", class: recovery.ContextLengthExceeded, codes: []string{
+			"context_length_exceeded", "context_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded", "context_window_exceeded",
+			"model_context_window_exceeded", "ContextWindowExceededError", "prompt_too_long", "input_too_long", "context_too_long",
+			"context_overflow", "context_length_error", "context_limit_exceeded", "max_context_length_exceeded", "max_prompt_tokens_exceeded",
+			"token_limit_exceeded", "tokens_limit_reached",
+			"string_too_long_for_context", "1261", "max_tokens_limit_exceeded_for_input", "input_token_limit_exceeded", "too_many_prompt_tokens",
+			"prompt_tokens_exceeded", "request_token_limit_exceeded", "invalid_request_error_context", "max_input_tokens_exceeded",
+			"ContextLengthExceededError", "context_size_exceeded"}},
 		{name: "max-output-code", class: recovery.MaxOutputExceeded, codes: []string{"max_tokens_exceeded", "max_output_tokens_exceeded",
 			"invalid_max_tokens"}, not: []string{"context"}},
+		{name: "max-output-window", class: recovery.MaxOutputExceeded, any: []string{"fewer output tokens", "|max_tokens|…cannot be greater than",
+			"|max_completion_tokens|…cannot be greater than"}, not: []string{"input", "prompt", "messages", "credits"}},
 		{name: "max-output", class: recovery.MaxOutputExceeded, any: []string{"max_tokens", "max_completion_tokens", "max_output_tokens",
 			"maxoutputtokens", "max_new_tokens", "maxtokens", "max tokens", "maximum tokens", "max_tokens_to_sample", "max_completion_tokens_limit",
 			"output tokens", "completion tokens", "num_predict", "max output tokens", "max completion tokens", "最大输出", "最大token", "output length"},
@@ -45,19 +55,11 @@ func sizeRules() []rule {
 				"exceeds context", "context length", "messages", "budget_tokens", "budget tokens", "per minute", "thinking budget", "credits",
 				"must be at least", "greater than 'thinking", "was reached", "higher max_tokens", "max_model_length", "sequence length",
 				"input token", "per request", "input text", "total context", "上下文", "输入", "request exceeds the maximum size",
-				"should be at least", "token limit reached", "requested token count", "context_length"}},
-		{name: "context-code", class: recovery.ContextLengthExceeded, codes: []string{
-			"context_length_exceeded", "context_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded", "context_window_exceeded",
-			"model_context_window_exceeded", "ContextWindowExceededError", "prompt_too_long", "input_too_long", "context_too_long",
-			"context_overflow", "context_length_error", "context_limit_exceeded", "max_context_length_exceeded", "max_prompt_tokens_exceeded",
-			"token_limit_exceeded", "tokens_limit_reached",
-			"string_too_long_for_context", "1261", "max_tokens_limit_exceeded_for_input", "input_token_limit_exceeded", "too_many_prompt_tokens",
-			"prompt_tokens_exceeded", "request_token_limit_exceeded", "invalid_request_error_context", "max_input_tokens_exceeded",
-			"ContextLengthExceededError", "context_size_exceeded"}},
+				"should be at least", "token limit reached", "requested token count", "context_length", "inputs tokens", "+ max_"}},
 		{name: "context-text", class: recovery.ContextLengthExceeded, any: contextPhrases(),
 			not: []string{"context window too small", "context window is too small", "minimum is", "must be at least 1024", "image dimensions",
 				"is temporarily reduced", "per minute", "long context beta", "tool_call_id", "'user'", "'id'", "array too long",
-				"expected a string with maximum length", "extra usage is required", "too small"}},
+				"expected a string with maximum length", "extra usage is required", "too small", "overloaded"}},
 		{name: "context-words", class: recovery.ContextLengthExceeded, any: []string{"|tokens|", "|token|", "token length", "token count",
 			"context window", "context length", "context size", "上下文"},
 			also: []string{"exceed", "too many", "too long", "too large", "too big", "over the limit", "over the model", "larger than", "more than",
@@ -140,7 +142,7 @@ func contextPhrases() []string {
 		"exceeds max_model_len", "max_model_len", "max_seq_len", "maximum model length", "max model length", "maximum sequence length",
 		"max sequence length", "sequence length", "'inputs' tokens", "'inputs' must have", "inputs must have less", "total tokens",
 		"total number of tokens", "total token", "total length of", "tokens in request more than", "request tokens", "requested tokens",
-		"requested token count", "request exceeds the available", "greater than the context length", "n_ctx", "n_keep", "kv cache", "kvcache",
+		"requested token count", "request exceeds the available", "greater than the context length", "n_ctx", "n_keep", "max_kv_size", "needs…context tokens", "kv cache", "kvcache",
 		"larger than the model",
 		"longer than the model", "longer than the maximum", "longer than max", "reduce the length of", "reduce the size of", "reduce your prompt",
 		"reduce the number of tokens", "reduce your message", "reduce the prompt", "shorten your", "shorten the", "conversation is too long",
@@ -190,5 +192,10 @@ func tokenAfter(text, word string) int {
 
 // longContent reports that the over-long string is what is said, not an id.
 func longContent(v *view) bool {
-	return strings.Contains(v.text, "content") || strings.Contains(v.text, "'input'") || strings.Contains(v.text, "instructions")
+	for _, w := range [...]string{"content", "'input'", "instructions", ".output'", ".text'", "'prompt'"} {
+		if strings.Contains(v.text, w) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,7 +11,7 @@ type rule struct {
 	class recovery.Class
 
 	status []int            // one of these effective statuses
-	codes  []string         // one of these codes, types or reasons; "x*" is a prefix
+	codes  []string         // one of these codes, types or reasons; "x*" is a prefix, "*x" a suffix
 	any    []string         // one of these phrases (see newPhrase)
 	also   []string         // and one of these
 	not    []string         // and none of these
@@ -55,8 +55,11 @@ func (t *Table) compile(r rule) row {
 	c.codes = make([]string, len(r.codes))
 	for i, s := range r.codes {
 		c.codes[i] = squash(s)
-		if s[len(s)-1] == '*' {
+		switch {
+		case s[len(s)-1] == '*':
 			c.codes[i] += "*"
+		case s[0] == '*':
+			c.codes[i] = "*" + c.codes[i]
 		}
 	}
 	return c
