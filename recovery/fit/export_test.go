@@ -1,6 +1,9 @@
 package fit
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Flush waits until what was settled is stored.
 func (f *Fitter) Flush() bool {
@@ -11,6 +14,9 @@ func (f *Fitter) Flush() bool {
 	<-done
 	return true
 }
+
+// NewWindows are windows that several fitters share.
+func NewWindows() Windows { return newWindows(time.Hour) }
 
 // Bare leaves the program's own lists out of summaries.
 func (f *Fitter) Bare() { f.bare = true }

@@ -30,6 +30,10 @@ type Parts struct {
 type Windows interface {
 	// Window is 0 where nothing is known, or not any more.
 	Window(t recovery.Target) int
+	// Overflowed reports whether the target refused a request as too long lately.
+	Overflowed(t recovery.Target) bool
+	// LearnWindow remembers an overflow, and the window if it was stated; 0
+	// leaves what is known.
 	LearnWindow(t recovery.Target, tokens int)
 }
 
@@ -93,20 +97,26 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 }
 
 // matters reports whether the session may have, or need, edits: only then the
-// store is asked. Half of the smallest window is below every size at which
-// something was edited.
+// store is asked. Where no window is known and nothing overflowed lately,
+// nobody has edited anything. Half of the smallest window is below every size
+// at which something was. Few bytes are few tokens: they need no look.
 func (f *Fitter) matters(x *recovery.Exchange) bool {
-	least := 0
+	least, overflowed := 0, false
 	for i := range x.Candidates {
-		if n := f.window(&x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
+		c := &x.Candidates[i]
+		if n := f.window(c, nil); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
+		overflowed = overflowed || f.windows.Overflowed(c.Target)
 	}
 	from := f.config().MinTokens
-	if least > 0 {
+	switch {
+	case least > 0:
 		from = least / 2
+	case !overflowed:
+		return false
 	}
-	return Bound(x.Body) >= from
+	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
 }
 
 // Prepare implements recovery.Fitter.
@@ -216,12 +226,14 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 	raw := f.parts.Meter.Measure(sent, c.Model).Total
 	scale := f.tokensFor(c.Model, d.session, sent)
 	window, stated := LimitFrom(fail)
-	if stated {
-		f.windows.LearnWindow(c.Target, window)
-	} else if window = f.window(c, d.session); window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
-		// Nobody says how large the window is, or what was said is not true: it
-		// is smaller than what was refused.
-		window = scale.of(raw) + Reserve(x.Body, scale.of(raw))
+	f.windows.LearnWindow(c.Target, window)
+	if !stated {
+		window = f.window(c, d.session)
+		if window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
+			// Nobody says how large the window is, or what was said is not true: it
+			// is smaller than what was refused.
+			window = scale.of(raw) + Reserve(x.Body, scale.of(raw))
+		}
 	}
 	reserve := Reserve(x.Body, window)
 	if n := promptIn(fail.Facts); n > 0 && raw > 0 && n < 4*raw && n > raw/4 {
@@ -254,7 +266,7 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	if budget < 256 {
 		return nil
 	}
-	p := &planner{cfg: f.config(), secret: d.keys, goal: goal{budget: budget, target: int(f.config().TargetShare * float64(budget))}}
+	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
 	var w *writer
 	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w = f.writer(x, c, d, k, window)
@@ -269,13 +281,15 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 			f.memory.rest(x.Session)
 		}
 	}
-	if !ok || len(p.names) == 0 {
+	// What is remembered may suffice, where it was not looked for before.
+	remembered := len(p.names) == 0 && d.body == nil && k.steps() > 0
+	if !ok || len(p.names) == 0 && !remembered {
 		return nil
 	}
 	if err := check(x.Body, body); err != nil {
 		return nil
 	}
-	d.work, d.body, d.fresh = k, body, true
+	d.work, d.body, d.fresh = k, body, !remembered || d.fresh
 	d.names = append(d.names, p.names...)
 	if refused {
 		d.learned = window
@@ -283,7 +297,7 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	}
 	d.scale = scale
 	out := d.fitted(x, scale)
-	out.Before = scale.of(before)
+	out.Before, out.Sticky = scale.of(before), remembered
 	return out
 }
 
@@ -316,6 +330,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 	sent := x.Body
 	if x.Fitted != nil {
 		sent = x.Fitted.Body
+		f.windows.LearnWindow(c.Target, 0) // while sessions have edits, they are looked for
 	}
 	base := d.session
 	if now := f.memory.local(x.Session); now != nil && (base == nil || now.Gen >= base.Gen) {

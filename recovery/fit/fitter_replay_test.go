@@ -27,9 +27,10 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 	t.Helper()
 	st := memory.New(memory.Config{})
 	t.Cleanup(func() { _ = st.Close() })
+	windows := fit.NewWindows()
 	var fitters []*fit.Fitter
 	for range replicas {
-		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}), Store: st})
+		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}), Store: st, Windows: windows})
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}

@@ -22,9 +22,11 @@ type shelf struct {
 	err   error
 	delay time.Duration
 	reads int
+
+	windows Windows // what replicas share besides
 }
 
-func newShelf() *shelf { return &shelf{m: map[string][]byte{}} }
+func newShelf() *shelf { return &shelf{m: map[string][]byte{}, windows: newWindows(time.Hour)} }
 
 func (s *shelf) wait(ctx context.Context) error {
 	t := time.NewTimer(s.delay)
@@ -96,7 +98,11 @@ func talk(turns int) *script {
 
 func fitter(t testing.TB, cfg Config, s Values) *Fitter {
 	t.Helper()
-	f := New(cfg, Parts{Meter: offline(), Store: s})
+	p := Parts{Meter: offline(), Store: s}
+	if s, ok := s.(*shelf); ok {
+		p.Windows = s.windows
+	}
+	f := New(cfg, p)
 	t.Cleanup(func() {
 		if err := f.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -124,6 +124,13 @@ func (w *windows) Window(t recovery.Target) int {
 	return 0
 }
 
+// Overflowed implements Windows.
+func (w *windows) Overflowed(t recovery.Target) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.m[keyless(t)].Until.After(time.Now())
+}
+
 // LearnWindow implements Windows.
 func (w *windows) LearnWindow(t recovery.Target, tokens int) {
 	w.mu.Lock()
@@ -138,6 +145,9 @@ func (w *windows) LearnWindow(t recovery.Target, tokens int) {
 		if len(w.m) >= maxWindows {
 			clear(w.m)
 		}
+	}
+	if tokens == 0 {
+		tokens = w.m[keyless(t)].Tokens
 	}
 	w.m[keyless(t)] = Limit{Tokens: tokens, Until: now.Add(w.ttl), Evidence: "refusal"}
 }

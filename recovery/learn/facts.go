@@ -25,6 +25,7 @@ type fact struct {
 	Edits   []recovery.Edit `json:"edits,omitempty"`
 	Reasons bool            `json:"reasons,omitempty"`
 	Window  int             `json:"window,omitempty"` // tokens, as a refusal stated it
+	Small   bool            `json:"small,omitempty"`  // it refused a request as too long
 }
 
 // maxEdits bounds what is remembered of one model.
@@ -68,7 +69,7 @@ func (f *Facts) get(t recovery.Target) fact {
 }
 
 func (f *Facts) put(t recovery.Target, v fact) {
-	if len(v.Edits) == 0 && !v.Reasons && v.Window == 0 {
+	if len(v.Edits) == 0 && !v.Reasons && !v.Small {
 		f.board.Remove(BoardFacts, f.field(t))
 		return
 	}
@@ -120,10 +121,20 @@ func (f *Facts) SawReasoning(t recovery.Target) {
 // request, in tokens; 0 where it did not, or too long ago.
 func (f *Facts) Window(t recovery.Target) int { return f.get(t).Window }
 
-// LearnWindow remembers it.
+// Overflowed reports whether the target refused a request as too long lately.
+func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }
+
+// LearnWindow remembers an overflow, and the window if it was stated; 0 leaves
+// what is known. What is known already is told anew when half of its time is over.
 func (f *Facts) LearnWindow(t recovery.Target, tokens int) {
-	if v := f.get(t); v.Window != tokens {
-		v.Window = tokens
-		f.put(t, v)
+	v := f.get(t)
+	if tokens == 0 {
+		tokens = v.Window
 	}
+	field, ok := f.board.Lookup(BoardFacts, f.field(t))
+	if ok && v.Small && v.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
+		return
+	}
+	v.Window, v.Small = tokens, true
+	f.put(t, v)
 }

@@ -132,3 +132,33 @@ func TestFactsHostile(t *testing.T) {
 		})
 	}
 }
+
+func TestFactsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := learn.NewFacts(board(t), time.Hour)
+		target := recovery.Target{Upstream: "u", Model: "m", Key: "a"}
+		if f.Overflowed(target) || f.Window(target) != 0 {
+			t.Error("something is known of a target that was never asked")
+		}
+		f.LearnWindow(target, 0)
+		if !f.Overflowed(target) || f.Window(target) != 0 {
+			t.Error("an overflow without a size was not remembered")
+		}
+		f.LearnWindow(target, 8192)
+		f.LearnWindow(target, 0)
+		target.Key = "b" // all keys see the same model
+		if !f.Overflowed(target) || f.Window(target) != 8192 {
+			t.Errorf("window %d", f.Window(target))
+		}
+		time.Sleep(40 * time.Minute)
+		f.LearnWindow(target, 0) // lives on while it matters
+		time.Sleep(40 * time.Minute)
+		if f.Window(target) != 8192 {
+			t.Error("forgotten although it was used")
+		}
+		time.Sleep(time.Hour)
+		if f.Overflowed(target) || f.Window(target) != 0 {
+			t.Error("remembered for ever")
+		}
+	})
+}
