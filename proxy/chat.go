@@ -66,7 +66,7 @@ func (s *Server) chat(c echo.Context) error {
 
 	x.Completer = send
 	failure, err := core.Engine.Run(req.Context(), x, send)
-	if failure == nil && err == nil && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean() {
+	if failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean() {
 		// One attempt, and it has ended: nobody reads the request's bytes any more.
 		defer recycle(raw)
 	}

@@ -50,6 +50,7 @@ type Exchange struct {
 	refits   int      // times that the history was made smaller after an overflow
 	reasks   int      // times that the model was asked again for a flawed answer
 	notes    int      // notes about upstream failures so far
+	retained bool     // see Retain
 	answered Target   // where the answer came from
 	usage    Usage    // of the answer
 	last     *Failure // last failure that an upstream itself gave, for the client
@@ -122,6 +123,13 @@ func (x *Exchange) Reasks() int { return x.reasks }
 
 // Notes is how many notes about upstream failures the model was given.
 func (x *Exchange) Notes() int { return x.notes }
+
+// Retain says that the request's bytes are read on after the exchange has ended:
+// their buffer must not be used again.
+func (x *Exchange) Retain() { x.retained = true }
+
+// Retained reports whether anybody said so.
+func (x *Exchange) Retained() bool { return x.retained }
 
 // current is the request as it goes upstream, before a target's own edits.
 func (x *Exchange) current() *transcript.Body {

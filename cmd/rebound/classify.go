@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -71,80 +70,8 @@ func runClassify(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		defer f.Close()
 		in = f
 	}
-	out := bufio.NewWriter(stdout)
 	table := classify.New()
-	done, bad := 0, 0
-	complain := func(line int, err error) {
-		bad++
-		fmt.Fprintf(stderr, "rebound classify: line %d: %v\n", line, err)
-	}
-	lines := bufio.NewReader(in)
-	for n := 1; ; n++ {
-		line, err := readLine(lines, maxClassifyLine)
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if result, problem := classifyLine(table, trimmed); problem != nil {
-				complain(n, problem)
-			} else if problem := writeLine(out, result); problem != nil {
-				fmt.Fprintf(stderr, "rebound classify: writing: %v\n", problem)
-				return 2
-			} else {
-				done++
-			}
-		}
-		switch {
-		case errors.Is(err, errLongLine):
-			complain(n, err)
-		case errors.Is(err, io.EOF):
-			if err := out.Flush(); err != nil {
-				fmt.Fprintf(stderr, "rebound classify: writing: %v\n", err)
-				return 2
-			}
-			switch {
-			case done == 0 && bad == 0:
-				fmt.Fprintln(stderr, "rebound classify: the input is empty")
-				return 2
-			case done == 0:
-				return 2
-			case bad > 0:
-				return 1
-			}
-			return 0
-		case err != nil:
-			_ = out.Flush() // what was answered is still worth having
-			fmt.Fprintf(stderr, "rebound classify: reading: %v\n", err)
-			return 2
-		}
-	}
-}
-
-var errLongLine = fmt.Errorf("longer than %d bytes", maxClassifyLine)
-
-// readLine returns the next line without bounding the reader's own buffer. A
-// line above limit is skipped and reported as errLongLine.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > limit; !long {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long && err == nil:
-			return nil, errLongLine
-		case long && errors.Is(err, io.EOF):
-			return nil, errors.Join(errLongLine, io.EOF)
-		}
-		return line, err
-	}
-}
-
-func writeLine(w io.Writer, result classifyResult) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(result)
+	return eachLine("classify", maxClassifyLine, in, stdout, stderr, func(line []byte) (any, error) { return classifyLine(table, line) })
 }
 
 // classifyLine answers one line.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +144,7 @@ func inspectWith(steps inspectSteps, args []string, stdin io.Reader, stdout, std
 		in = f
 	}
 	if results {
-		return inspectRows(in, stdout, stderr)
+		return eachLine("inspect", maxInspectLine, in, stdout, stderr, inspectLine)
 	}
 	raw, err := io.ReadAll(io.LimitReader(in, maxInspectBody+1))
 	switch {
@@ -213,66 +211,18 @@ func verdictOf(f recovery.ToolFailure) inspectVerdict {
 	return inspectVerdict{Category: f.Category, Failed: f.Failed, Confidence: f.Confidence, Evidence: inspectEvidence{f.Rule, f.Line}}
 }
 
-// inspectRows answers recorded results, one JSON object a line.
-func inspectRows(in io.Reader, stdout, stderr io.Writer) int {
-	out := bufio.NewWriter(stdout)
-	lines := bufio.NewReader(in)
-	done, bad := 0, 0
-	complain := func(line int, err error) {
-		bad++
-		fmt.Fprintf(stderr, "rebound inspect: line %d: %v\n", line, err)
-	}
-	for n := 1; ; n++ {
-		line, err := readLine(lines, maxInspectLine)
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if result, problem := inspectLine(trimmed); problem != nil {
-				complain(n, problem)
-			} else if problem := writeJSON(out, result); problem != nil {
-				fmt.Fprintf(stderr, "rebound inspect: writing: %v\n", problem)
-				return 2
-			} else {
-				done++
-			}
-		}
-		if errors.Is(err, errLongLine) {
-			complain(n, err)
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			if err := out.Flush(); err != nil {
-				fmt.Fprintf(stderr, "rebound inspect: writing: %v\n", err)
-				return 2
-			}
-			switch {
-			case done == 0 && bad == 0:
-				fmt.Fprintln(stderr, "rebound inspect: the input is empty")
-				return 2
-			case done == 0:
-				return 2
-			case bad > 0:
-				return 1
-			}
-			return 0
-		case err != nil && !errors.Is(err, errLongLine):
-			_ = out.Flush() // what was answered is still worth having
-			fmt.Fprintf(stderr, "rebound inspect: reading: %v\n", err)
-			return 2
-		}
-	}
-}
-
 // inspectLine answers one recorded result. Its content may be a string, null, or
 // a list of parts with text; any other JSON is taken as the tool's text.
-func inspectLine(line []byte) (inspectResult, error) {
+func inspectLine(line []byte) (any, error) {
 	var row inspectRow
 	if line[0] != '{' {
-		return inspectResult{}, errors.New("not a JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	if err := json.Unmarshal(line, &row); err != nil {
-		return inspectResult{}, err
+		return nil, err
 	}
 	if row.Content == nil {
-		return inspectResult{}, errors.New("has no content")
+		return nil, errors.New("has no content")
 	}
 	r := recovery.ToolResult{Tool: row.Tool}
 	if row.Cmd != nil {
@@ -299,10 +249,4 @@ func inspectLine(line []byte) (inspectResult, error) {
 		result.ID = json.RawMessage("null")
 	}
 	return result, nil
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

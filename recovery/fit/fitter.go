@@ -353,6 +353,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 		}
 		f.memory.hold(x.Session, next)
 	}
+	x.Retain()
 	id, request, target, model := x.Session, x.ID, c.Target, c.Model
 	f.memory.later(func(ctx context.Context) { f.learn(ctx, id, request, target, model, sent, next, u) })
 }
