@@ -44,6 +44,7 @@ type Fitter struct {
 	memory  *memory
 	windows Windows
 	drafts  drafts
+	read    *readings
 	bare    bool // summaries without the program's lists: for measuring
 }
 
@@ -51,7 +52,7 @@ var _ recovery.Fitter = (*Fitter)(nil)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, memory: newMemory(p.Store, cfg.TTL), windows: p.Windows}
+	f := &Fitter{parts: p, memory: newMemory(p.Store, cfg.TTL), windows: p.Windows, read: newReadings()}
 	if f.windows == nil {
 		f.windows = newWindows(cfg.TTL)
 	}
@@ -68,11 +69,14 @@ func (f *Fitter) config() *Config { return f.cfg.Load() }
 // Close writes what is queued, until ctx ends.
 func (f *Fitter) Close(ctx context.Context) error { return f.memory.close(ctx) }
 
-// on reports whether the exchange is any business of the fitter: the client's
-// own titles, summaries and probes are not.
+// on reports whether there is a conversation to fit.
 func (f *Fitter) on(x *recovery.Exchange) bool {
-	return f.config().Enabled && x.Body != nil && len(x.Body.Messages()) > 1 && (x.Side == nil || !x.Side())
+	return f.config().Enabled && x.Body != nil && len(x.Body.Messages()) > 1
 }
+
+// side reports whether the request is the client's own, for a title, a summary
+// or a probe: those are left alone. It reads the request, so it is asked last.
+func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
 func (f *Fitter) keys(x *recovery.Exchange) keys {
 	if f.parts.Secret != nil {
@@ -121,7 +125,7 @@ func (f *Fitter) matters(x *recovery.Exchange) bool {
 
 // Prepare implements recovery.Fitter.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.matters(x) {
+	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.matters(x) || side(x) {
 		return nil
 	}
 	s := f.memory.get(ctx, x.Session)
@@ -138,7 +142,7 @@ func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fi
 	body := x.Body
 	k := f.resume(x, d, c.Model)
 	if k != nil {
-		if b, err := k.build(); err == nil && check(x.Body, b) == nil {
+		if b, err := k.build(); err == nil && check(x.Body, b, k.v.reader) == nil {
 			body, d.work, d.body = b, k, b
 			k.total = f.parts.Meter.Measure(b, c.Model).Total
 		} else {
@@ -174,7 +178,7 @@ func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) *work {
 func (f *Fitter) begin(x *recovery.Exchange, d *draft, model string) *work {
 	if d.view == nil {
 		d.keys = f.keys(x)
-		d.view = newView(x.Body)
+		d.view = newView(x.Body, f.read)
 		d.view.keyed(d.keys)
 	}
 	return newWork(d.view, f.parts.Meter, model)
@@ -208,7 +212,7 @@ func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Ch
 
 // Fit implements recovery.Fitter.
 func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
-	if !f.on(x) || fail == nil {
+	if !f.on(x) || fail == nil || side(x) {
 		return nil
 	}
 	d := f.drafts.of(x)
@@ -286,7 +290,7 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	if !ok || len(p.names) == 0 && !remembered {
 		return nil
 	}
-	if err := check(x.Body, body); err != nil {
+	if err := check(x.Body, body, k.v.reader); err != nil {
 		return nil
 	}
 	d.work, d.body, d.fresh = k, body, !remembered || d.fresh
@@ -321,7 +325,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 		return
 	}
 	d := f.drafts.find(x)
-	if d == nil && !f.matters(x) {
+	if d == nil && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom) || side(x) {
 		return
 	}
 	if d == nil {
