@@ -103,6 +103,7 @@ var variables = map[string]string{
 	"proxy/upstreamtest.bombFiller": "made once, then read only",
 	"proxy/upstreamtest.okStep":     "a step that is read only",
 	"proxy/upstreamtest.noStep":     "a step that is read only",
+	"recovery/inspect.needs":        "a table, made once, then read only",
 	"tokenizer.runeClasses":         "a table, made once, then read only",
 	"tokenizer.o200kCore":           "a vocabulary, which is loaded at its first use, once",
 	"tokenizer.cl100kCore":          "a vocabulary, which is loaded at its first use, once",

@@ -4,8 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -21,25 +20,7 @@ func commandOf(tool, arguments string) string {
 		}
 		return ""
 	}
-	command := ""
-	object(s).ForEach(func(key, value gjson.Result) bool {
-		switch strings.ToLower(key.Str) {
-		case "command", "cmd", "script", "commandline", "command_line", "bash_command", "shell_command":
-			if value.IsArray() {
-				var words []string
-				value.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
-				if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
-					words = words[2:] // bash -lc "…"
-				}
-				command = strings.Join(words, " ")
-			} else {
-				command = value.String()
-			}
-			return command == ""
-		}
-		return true
-	})
-	return command
+	return recovery.CommandIn(s)
 }
 
 // invocation is one program in a command line.

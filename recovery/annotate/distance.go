@@ -71,34 +71,6 @@ func plainName(name string) string {
 	}, name)
 }
 
-// splitName is the lower-case words of a name, at most eight: split at
-// punctuation, digits and capitals.
-func splitName(name string) []string {
-	var out []string
-	from, prev := 0, byte(0)
-	name = name[:min(len(name), 128)]
-	cut := func(to int) {
-		if to > from && len(out) < 8 {
-			out = append(out, strings.ToLower(name[from:to]))
-		}
-	}
-	for i := range len(name) {
-		c := name[i]
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-		switch {
-		case !letter:
-			cut(i)
-			from = i + 1
-		case c >= 'A' && c <= 'Z' && prev >= 'a' && prev <= 'z':
-			cut(i)
-			from = i
-		}
-		prev = c
-	}
-	cut(len(name))
-	return out
-}
-
 // anyOf reports whether the lists have a word in common.
 func anyOf(words []string, known ...string) bool {
 	for _, w := range words {

@@ -35,8 +35,15 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 	if text == "" {
 		return text, "", false
 	}
+	for _, heading := range []string{"### Result\n", "### Error\n"} { // Playwright's MCP server
+		if inner, ok := strings.CutPrefix(text, heading); ok {
+			return inner, "", true
+		}
+	}
 	if text[0] == '{' || text[0] == '[' {
-		return v.unwrapJSON(text)
+		if inner, errors, ok := v.unwrapJSON(text); ok || v.structured {
+			return inner, errors, ok
+		}
 	}
 	if v.kind != kindReader {
 		if text[0] == '<' {
@@ -115,7 +122,7 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 		i := strings.LastIndexByte(text, '\n') + 1
 		line := strings.TrimSpace(text[i:])
 		if n, is := exitOf(line); is {
-			if !v.hasExit || v.exit == 0 {
+			if !v.hasExit {
 				v.setExit(n, "exit-line")
 			}
 		} else if line == "(no output)" {
@@ -136,6 +143,9 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 // exitOf is the exit code that a line of a wrapper states.
 func exitOf(line string) (code int, ok bool) {
 	line = strings.TrimSpace(line)
+	if strings.HasPrefix(line, "Error: Process completed with") { // a CI job's log
+		return 0, false
+	}
 	if len(line) > 200 || !strings.ContainsAny(line, "0123456789") {
 		return 0, false
 	}
@@ -149,7 +159,10 @@ func exitOf(line string) (code int, ok bool) {
 }
 
 // errorHeads begin results that are an error as a whole.
-var errorHeads = regexp.MustCompile(`^(?:Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
+var errorHeads = regexp.MustCompile(`^(?:Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
+
+// errorHead is an exception's name at the head of a line.
+var errorHead = regexp.MustCompile(`(?m)^\w*Error: `)
 
 // unwrapError reads results that begin with the word of an agent's framework.
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
@@ -164,7 +177,9 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		v.set(failed, "error-envelope")
 	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
-		if r := match(text, false); r != nil {
+		if first, more, _ := strings.Cut(text, "\n"); errorHead.MatchString(more) {
+			v.decided = finding{} // a list of errors that was read from somewhere
+		} else if r := match(first, false); r != nil && more == "" {
 			v.decided = finding{true, r.category, worded, r.name, text}
 		}
 	}

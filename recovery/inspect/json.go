@@ -25,6 +25,7 @@ type members struct {
 	status         int // an HTTP status
 	fields         int
 	timedOut       bool
+	logged         bool // it is an entry of a log
 }
 
 // unwrapJSON reads results that are one JSON value: Codex, mini-swe-agent, MCP,
@@ -57,12 +58,15 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 			return text, "", false
 		}
 		v.set(failed, "json-error")
+		if m.message != "" && !strings.ContainsAny(s, " \n") {
+			s += "\n" + m.message // a code and its text
+		}
 		if m.status >= 400 {
 			s += "\nHTTP status " + strconv.Itoa(m.status)
 		}
 		return s, "", true
 	}
-	if m.said == unknown && m.message != "" && !m.hasOutput && m.fields <= 4 {
+	if m.said == unknown && !m.logged && m.message != "" && !m.hasOutput && m.fields <= 4 {
 		if r := match(m.message, false); r != nil {
 			v.set(failed, "json-message")
 			return m.message, "", true
@@ -141,9 +145,11 @@ func readMembers(root gjson.Result) members {
 			case "timeout", "timed_out":
 				m.said, m.timedOut = failed, true
 			}
-			if value.Type == gjson.Number && value.Int() >= 100 && value.Int() < 600 {
-				m.status = int(value.Int())
+			if n := value.Int(); n >= 100 && n < 600 {
+				m.status = int(n)
 			}
+		case "level", "severity", "loglevel":
+			m.logged = true
 		case "timed_out", "timedout":
 			m.timedOut = m.timedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
@@ -151,6 +157,10 @@ func readMembers(root gjson.Result) members {
 		}
 		return true
 	})
+	// {"status": 429, "headers": …, "body": …}: an answer that a tool passes on.
+	if body := root.Get("body"); m.status >= 400 && body.Exists() && !m.failure.Exists() && describe(body) != "" {
+		m.failure = body
+	}
 	// {"message": "…", "status": 404, "type"/"path"/"timestamp": …}: an HTTP API's error page.
 	if m.status >= 400 && m.message != "" && !m.failure.Exists() && !m.hasOutput {
 		m.failure = root.Get("message")

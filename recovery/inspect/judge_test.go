@@ -24,8 +24,8 @@ func TestCommandsDecideWhatIsData(t *testing.T) {
 		`{"command":"git -C repo log -3; LANG=C git show HEAD"}`: recovery.CategoryNone,
 		`{"command":"cat a.log; make"}`:                          recovery.CommandNotFound,
 		`{"command":"echo '; make'; cat \"a|make\" | sort -u"}`:  recovery.CategoryNone,
-		`{"path":"x"}`:                      recovery.CommandNotFound,
-		strings.Repeat("x", maxArguments+1): recovery.CommandNotFound,
+		`{"path":"x"}`:                recovery.CommandNotFound,
+		strings.Repeat("x", 16<<10+1): recovery.CommandNotFound,
 		`{"command":"docker logs app && kubectl logs -f pod/app"}`: recovery.CategoryNone,
 	} {
 		if f := judge("bash", command, "x\n./build.sh: line 1: foo: command not found\n"); f.Category != want {
@@ -112,7 +112,7 @@ func TestHugeResults(t *testing.T) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, name := range []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl"} {
+	for _, name := range []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl"} {
 		for i, r := range rows(f, name) {
 			if i%3 == 0 && len(r.Content) < 2000 {
 				f.Add(r.Tool, r.Cmd, r.Content)

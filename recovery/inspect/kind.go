@@ -3,9 +3,7 @@ package inspect
 import (
 	"strings"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // kind is what a tool is for, as far as its name tells.
@@ -33,7 +31,7 @@ var kinds = []struct {
 }
 
 func kindOf(tool string) kind {
-	words := splitName(tool)
+	words := recovery.NameWords(tool)
 	for _, k := range kinds {
 		for _, w := range words {
 			for _, known := range k.words {
@@ -46,68 +44,6 @@ func kindOf(tool string) kind {
 	return kindOther
 }
 
-// splitName is the lower-case words of a tool's name, at most eight.
-func splitName(name string) []string {
-	var out []string
-	from, prev := 0, byte(0)
-	cut := func(to int) {
-		if to > from && len(out) < 8 {
-			out = append(out, strings.ToLower(name[from:to]))
-		}
-	}
-	for i := 0; i < len(name) && i < 128; i++ {
-		c := name[i]
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
-		switch {
-		case !letter:
-			cut(i)
-			from = i + 1
-		case c >= 'A' && c <= 'Z' && prev >= 'a' && prev <= 'z':
-			cut(i)
-			from = i
-		}
-		prev = c
-	}
-	cut(min(len(name), 128))
-	return out
-}
-
-// maxArguments bounds how much of the arguments is looked at.
-const maxArguments = 16 << 10
-
-// commandOf is the command line in a call's arguments, "" if there is none.
-func commandOf(arguments string) string {
-	s := strings.TrimSpace(arguments)
-	if len(s) > maxArguments {
-		return ""
-	}
-	if !strings.HasPrefix(s, "{") {
-		return s
-	}
-	if transcript.Valid([]byte(s), 32) != nil {
-		return ""
-	}
-	command := ""
-	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
-		switch strings.ToLower(key.Str) {
-		case "command", "cmd", "script", "commandline", "command_line", "bash_command", "shell_command":
-			if value.IsArray() {
-				var words []string
-				value.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
-				if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
-					words = words[2:] // bash -lc "…"
-				}
-				command = strings.Join(words, " ")
-			} else {
-				command = value.String()
-			}
-			return command == ""
-		}
-		return true
-	})
-	return command
-}
-
 // readers are programs that print what they find: files, listings, history.
 var readers = map[string]bool{
 	"cat": true, "head": true, "tail": true, "sed": true, "awk": true, "grep": true, "egrep": true, "fgrep": true, "rg": true, "ag": true,
@@ -118,6 +54,9 @@ var readers = map[string]bool{
 	"git log": true, "git show": true, "git diff": true, "git grep": true, "git blame": true, "docker logs": true, "kubectl logs": true,
 	"go doc": true, "open": true, "goto": true, "scroll_down": true, "scroll_up": true, "search_file": true, "search_dir": true, "find_file": true,
 }
+
+// copiers are programs that print nothing where they succeed.
+var copiers = map[string]bool{"cp": true, "mv": true, "rm": true, "mkdir": true, "rmdir": true, "ln": true, "touch": true, "chmod": true, "chown": true, "tar": true}
 
 // noMatchers are programs whose exit code 1 is an answer.
 var noMatchers = map[string]bool{"grep": true, "egrep": true, "fgrep": true, "rg": true, "ag": true, "ack": true, "diff": true, "cmp": true,

@@ -21,6 +21,7 @@ const (
 
 // lineRules looks for the line that says why.
 func (v *view) lineRules() finding {
+	v.onlyErrors = v.outcome == succeeded && v.allErrors()
 	end := len(v.lines)
 	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && !v.says(v.lines[end-1]) {
 		end--
@@ -28,7 +29,8 @@ func (v *view) lineRules() finding {
 	if end == 0 {
 		end = len(v.lines)
 	}
-	report := testReport.MatchString(strings.Join(v.lines[max(0, len(v.lines)-40):], "\n"))
+	report := (strings.Contains(v.text, "ail") || strings.Contains(v.text, "AIL")) &&
+		testReport.MatchString(strings.Join(v.lines[max(0, len(v.lines)-40):], "\n"))
 	var best *rule
 	at := -1
 	for i := end - 1; i >= 0; i-- {
@@ -37,15 +39,29 @@ func (v *view) lineRules() finding {
 			continue
 		}
 		r := match(v.lines[i], words && !report && (best == nil || best.form == loose))
-		if r == nil || v.excused(r) || v.outcome != failed && quoted(r, v.lines[i]) {
+		if r != nil && v.outcome != failed && strings.HasPrefix(r.name, "http-") && v.repeated(i) {
 			continue
+		}
+		if r == nil || v.excused(r) || asserted.MatchString(v.lines[i]) || v.outcome != failed && quoted(r, v.lines[i]) {
+			continue
+		}
+		if best != nil && best.category == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
+			break // the shell itself says so, last
 		}
 		if best == nil || best.form == loose && r.form != loose || at-i <= cluster {
 			best, at = r, i
 		}
 	}
+	if v.hasExit && v.exit == 127 && best != nil && scriptArgument.MatchString(v.lines[at]) {
+		return finding{true, recovery.FileNotFound, certain, best.name, v.lines[at]}
+	}
 	if v.hasExit && v.exit == 127 && best != nil && best.category == recovery.FileNotFound {
 		return finding{true, recovery.CommandNotFound, certain, "exit-127", v.lines[at]}
+	}
+	if best == nil || best.form == loose {
+		if line, ok := v.usageError(end); ok {
+			return finding{true, recovery.InvalidArguments, likely, "try-help", line}
+		}
 	}
 	if best == nil {
 		return finding{}
@@ -63,6 +79,41 @@ func (v *view) lineRules() finding {
 		f.confidence = likely
 	}
 	return f
+}
+
+// allErrors reports whether a program that only reads or copies printed nothing
+// but its own errors: what follows it in a pipe hid its exit code.
+func (v *view) allErrors() bool {
+	for _, line := range v.lines {
+		if strings.TrimSpace(line) == "0" {
+			continue // wc behind the pipe
+		}
+		program, _, _ := strings.Cut(line, ": ")
+		if !readers[program] && !copiers[program] || match(line, false) == nil {
+			return false
+		}
+	}
+	return len(v.lines) > 0 && len(v.lines) <= shortResult
+}
+
+// repeated reports whether the line after or before i is the same but for its
+// numbers: a table of statuses.
+func (v *view) repeated(i int) bool {
+	shape := numbers.ReplaceAllString(short(v.lines[i]), "0")
+	return i > 0 && numbers.ReplaceAllString(short(v.lines[i-1]), "0") == shape ||
+		i+1 < len(v.lines) && numbers.ReplaceAllString(short(v.lines[i+1]), "0") == shape
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// usageError finds the message of a program that goes on with "Try 'x --help'":
+// GNU programs end so whenever the command line is wrong, and only then.
+func (v *view) usageError(end int) (line string, ok bool) {
+	if v.outcome == succeeded || end < 1 || end > shortResult || end >= len(v.lines) {
+		return "", false
+	}
+	m := tryHelp.FindStringSubmatch(v.lines[end])
+	return v.lines[end-1], m != nil && strings.HasPrefix(v.lines[end-1], m[1]+": ")
 }
 
 func short(line string) string { return line[:min(len(line), maxRuleLine)] }
@@ -83,6 +134,9 @@ func (v *view) place(i, end int) (words, ok bool) {
 		}
 		return false, true
 	case succeeded:
+		if v.onlyErrors {
+			return false, true
+		}
 		return false, i >= end-2 || i == 0 && end <= shortResult
 	}
 	return false, short || i < headPlaces || i >= end-tailPlaces
@@ -91,17 +145,31 @@ func (v *view) place(i, end int) (words, ok bool) {
 // excused are lines that match a rule and are no failure of this call.
 func (v *view) excused(r *rule) bool {
 	// With exit code 0 only the forms count that a pipe may hide.
-	return v.outcome == succeeded && r.form != piped
+	return v.outcome == succeeded && r.form != piped && !v.onlyErrors
 }
 
 // quoted reports a line that some program found or logged: a match with file and
 // line number in front, a log entry with its time. Compilers' messages look the same.
 func quoted(r *rule, line string) bool {
 	switch {
-	case passed.MatchString(line) || codeLine.MatchString(line):
+	case passed.MatchString(line) || codeLine.MatchString(line) || asserted.MatchString(line):
+		return true
+	case compiler.MatchString(line):
+		return false
+	case len(errorCode.FindAllString(line, 3)) == 3 && r.category != recovery.InvalidArguments:
+		return true // a list of codes
+	case tableRow.MatchString(line) || codeRow.MatchString(line):
+		return true
+	case wgetStatus.MatchString(line):
+		return false
+	case systemWords.MatchString(line) && (!systemError.MatchString(line) || inBrackets.MatchString(line)):
+		return true
+	case mended.MatchString(line) && r.category != recovery.InvalidArguments && r.category != recovery.ToolNotFound:
+		return true
+	case grepLine.MatchString(line):
 		return true
 	case r.category == recovery.SyntaxError || r.category == recovery.CommandNotFound:
-		return false
+		return codeTail.MatchString(line) // compilers and shells put a file and a line in front, too
 	}
 	return foundLine.MatchString(line) || codeEnd.MatchString(line)
 }
@@ -151,13 +219,35 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
+const systemPhrase = `(?i:permission denied|operation not permitted|read-only file system|no such file|no space left|connection refused|no route to host|network is unreachable)`
+
 var (
-	passed    = regexp.MustCompile(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
-	codeLine  = regexp.MustCompile(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
-	codeEnd   = regexp.MustCompile(`[{;]$|^\s*['"].*,$|^\S+ += `)
-	foundLine = regexp.MustCompile(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^\s*(?:[#>*|•●-]+|//)\s`)
+	// mended are lines that say themselves that the program went on.
+	mended = regexp.MustCompile(`(?i)\bretrying\b|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
+	// systemWords are the system's words for an error; behind a program's name they stand
+	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
+	systemWords = regexp.MustCompile(systemPhrase)
+	systemError = regexp.MustCompile(`(?:^|[:(\]>] {0,2}|- |\. |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
+	inBrackets  = regexp.MustCompile(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
+	// grepLine begins with a line's number and no file; codeTail ends like a statement of a program.
+	grepLine = regexp.MustCompile(`^\d{1,7}[:-]\S`)
+	codeTail = regexp.MustCompile(`(?:\\n["'].*;|\$')$`)
+	// codeRow is a line of a table of codes.
+	codeRow    = regexp.MustCompile(`^\s*E(?:[A-QS-Z0-9][A-Z0-9]|R[A-QS-Z0-9])[A-Z0-9]{1,12}(?:\s{2,}|\s*$|\s+\d)`)
+	wgetStatus = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: `)
+	// scriptArgument is a shell that was called with a script that is not there.
+	scriptArgument = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k)?sh: [^:]{1,200}\.(?:sh|bash|zsh): No such file or directory$`)
+	tryHelp        = regexp.MustCompile("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
+	tableRow       = regexp.MustCompile(`^"?[\w.-]*"?,[^\s,]*,\S`)
+	asserted       = regexp.MustCompile(`^(?:\w+\.)*AssertionError\b|^E\s+(?:Assertion|assert)`)
+	compiler       = regexp.MustCompile(`^[^\s:]{1,200}:\d+(?::\d+)?: (?:fatal )?error: `)
+	errorCode      = regexp.MustCompile(`\bE[A-Z0-9]{3,14}\b`)
+	passed         = regexp.MustCompile(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
+	codeLine       = regexp.MustCompile(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
+	codeEnd        = regexp.MustCompile(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
+	foundLine      = regexp.MustCompile(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
 	// testReport is the summary of tests: what they print about errors is their business.
-	testReport = regexp.MustCompile(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
+	testReport = regexp.MustCompile(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\d+ failed\b.* in [\d.]+s|# fail [1-9]|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
 	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
 	schemaProblems = regexp.MustCompile(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
 	shellName      = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
@@ -167,7 +257,10 @@ var (
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
-var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+
+// noError is a setting or a field that is empty.
+var noError = regexp.MustCompile(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)
 
 // otherFailure finds a failure of another kind where errors stand.
 func (v *view) otherFailure() (line string, ok bool) {
@@ -179,7 +272,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if otherErrors.MatchString(short(v.lines[i])) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
+		if otherErrors.MatchString(short(v.lines[i])) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
 			return v.lines[i], true
 		}
 	}

@@ -86,7 +86,7 @@ var waitingArguments = []string{"sleep(", "--wait", "--watch", `"wait`, `"delay`
 
 // waits reports whether the call lets time pass: doing it again is patience.
 func (s *step) waits() bool {
-	for _, w := range splitName(s.Tool) {
+	for _, w := range recovery.NameWords(s.Tool) {
 		if slices.Contains(waitingWords, w) {
 			return true
 		}
@@ -102,7 +102,7 @@ func (s *step) waits() bool {
 	if !strings.Contains(low, "wait") && !strings.Contains(low, "sleep") {
 		return false
 	}
-	for _, p := range programs(commandOf(s.Arguments)) {
+	for _, p := range programs(recovery.CommandIn(s.Arguments)) {
 		if slices.Contains(waitingWords, p) {
 			return true
 		}
@@ -115,7 +115,7 @@ var gestures = []string{"press", "key", "keypress", "click", "scroll", "type", "
 
 // moves reports whether the call is a gesture that was only acknowledged.
 func (s *step) moves() bool {
-	for _, w := range splitName(s.Tool) {
+	for _, w := range recovery.NameWords(s.Tool) {
 		if slices.Contains(gestures, w) {
 			return len(s.essence().text) < 40
 		}
@@ -132,7 +132,7 @@ func (s *step) reads() bool {
 	case kindReader:
 		return true
 	case kindShell:
-		command := commandOf(s.Arguments)
+		command := recovery.CommandIn(s.Arguments)
 		if command == "" {
 			return false
 		}
@@ -140,7 +140,7 @@ func (s *step) reads() bool {
 		return onlyReads(programs(command)) && !strings.ContainsAny(plain, ">`") && !strings.Contains(plain, "$(") &&
 			!containsAny(plain, []string{" -delete", " -exec", " --in-place", "sed -i", "sed -ni", "|tee", "| tee"})
 	case kindOther:
-		words := splitName(s.Tool)
+		words := recovery.NameWords(s.Tool)
 		return len(words) > 0 && slices.Contains(lookups, words[0])
 	}
 	return false

@@ -44,11 +44,16 @@ func match(line string, withLoose bool) *rule {
 		line = line[:maxRuleLine]
 	}
 	low := strings.ToLower(line)
+	may := needs.find(low)
+	if may == (ruleSet{}) {
+		return nil
+	}
 	var second *rule
+	n := -1
 	for _, table := range tables {
 		for i := range table {
 			r := &table[i]
-			if r.form == loose && (!withLoose || second != nil) || !containsAny(low, r.need) || !r.re.MatchString(line) {
+			if n++; !may.has(n) || r.form == loose && (!withLoose || second != nil) || !r.re.MatchString(line) {
 				continue
 			}
 			if r.form != loose {

@@ -23,7 +23,7 @@ var shellRules = []rule{
 	{"runner-not-found", recovery.CommandNotFound, []string{"no such file", "command not found", "not found"},
 		regexp.MustCompile(`^(?:sudo|xargs|env|/usr/bin/env|time|/usr/bin/time|nohup|exec|watch|doas|nice|timeout|stdbuf|setsid|ionice|strace|entr|script|chroot|command|parallel|flock)(?:: line \d+)?: (?:(?:failed to (?:run|execute)(?: command)?|cannot (?:run|exec(?:ute)?)|can't execute|exec(?:vp)?(?: failed)?|unable to execute) )?['"‘’“”` + "`" + `]?[\w./+\\-]{1,120}['"‘’“”` + "`" + `]?: (?:command not found|not found|No such file or directory)$`), piped},
 	{"make-not-found", recovery.CommandNotFound, []string{"make"},
-		regexp.MustCompile(`^g?make(?:\[\d+\])?: [\w./+-]{1,120}: (?:Command not found|No such file or directory)$`), piped},
+		regexp.MustCompile(`^g?make(?:\[\d+\])?: (?:[\w./+-]{1,120}: Command not found|[\w/+-]{1,120}: No such file or directory)$`), piped},
 	{"distribution-hint", recovery.CommandNotFound, []string{"not found, ", "not installed", "not found. try:", "was not found, but"},
 		regexp.MustCompile(`^(?:Command ['"‘].{1,80}['"’] (?:not found, (?:but|did)|was not found, but)|The program ['"‘].{1,80}['"’] is (?:currently )?not installed|No command ['"‘].{1,80}['"’] found)`), piped},
 	{"windows-not-recognized", recovery.CommandNotFound, []string{"is not recognized as", "commandnotfoundexception"},

@@ -120,6 +120,9 @@ var (
 // name, then by the rules on lines. frames are the traceback's lines above it.
 func exception(line, frames string) (recovery.Category, string) {
 	name, message, _ := strings.Cut(line, ": ")
+	if strings.HasSuffix(name, "AssertionError") {
+		return recovery.CategoryNone, "" // a test's own words
+	}
 	if statusError.MatchString(name) {
 		if r := httpStatus(message); r != recovery.CategoryNone {
 			return r, "python-http-status"
@@ -151,6 +154,9 @@ func exception(line, frames string) (recovery.Category, string) {
 	}
 	if name == "TypeError" && callSignature.MatchString(message) {
 		return recovery.InvalidArguments, signatureRule
+	}
+	if name == "subprocess.CalledProcessError" && strings.HasSuffix(message, "exit status 127.") {
+		return recovery.CommandNotFound, "python-subprocess"
 	}
 	if netPhrase.MatchString(message) {
 		return recovery.NetworkError, "python-network-words"

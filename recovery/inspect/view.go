@@ -33,6 +33,7 @@ type view struct {
 	outcome    outcome
 	exit       int
 	hasExit    bool
+	onlyErrors bool    // nothing was printed but errors, whatever the exit code
 	structured bool    // the text is JSON: what its fields say is data
 	source     string  // what told the outcome: a rule's name
 	decided    finding // set when the wrapper itself names the failure
@@ -41,7 +42,7 @@ type view struct {
 // open takes the wrappers of known agents off a result.
 func open(r recovery.ToolResult) view {
 	v := view{kind: kindOf(r.Tool), stderr: -1}
-	if command := commandOf(r.Arguments); command != "" && v.kind != kindCode {
+	if command := recovery.CommandIn(r.Arguments); command != "" && v.kind != kindCode {
 		v.programs = programs(command)
 	}
 	text := window(r.Content)
@@ -92,12 +93,18 @@ func textLines(s string) []string {
 		if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
 			line = line[i+1:] // a progress bar that was overwritten
 		}
+		if inner := strings.TrimLeft(line, boxes); len(inner) < len(line) {
+			line = strings.TrimLeft(inner, " ")
+		}
 		if line = strings.TrimRight(line, " \t\r"); line != "" {
 			out = append(out, line)
 		}
 	}
 	return out
 }
+
+// boxes are what programs draw around messages.
+const boxes = "│┃╷╵╭╰"
 
 // clean removes terminal escapes.
 func clean(s string) string {

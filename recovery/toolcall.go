@@ -1,0 +1,75 @@
+package recovery
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// maxCallArguments bounds, in bytes, of which arguments the command is looked for.
+const maxCallArguments = 16 << 10
+
+// CommandIn is the command line in a call's arguments, by the names that agents'
+// tools have for it; "" if there is none. Arguments that are no JSON object are
+// taken as the command itself, as text protocols have it.
+func CommandIn(arguments string) string {
+	s := strings.TrimSpace(arguments)
+	if len(s) > maxCallArguments {
+		return ""
+	}
+	if !strings.HasPrefix(s, "{") {
+		return s
+	}
+	if transcript.Valid([]byte(s), 32) != nil {
+		return ""
+	}
+	command := ""
+	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
+		switch strings.ToLower(key.Str) {
+		case "command", "cmd", "script", "commandline", "command_line", "bash_command", "shell_command":
+			if value.IsArray() {
+				var words []string
+				value.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })
+				if len(words) == 3 && strings.HasPrefix(words[1], "-") && strings.HasSuffix(words[1], "c") {
+					words = words[2:] // bash -lc "…"
+				}
+				command = strings.Join(words, " ")
+			} else {
+				command = value.String()
+			}
+			return command == ""
+		}
+		return true
+	})
+	return command
+}
+
+// NameWords is the lower-case words of a tool's name, at most eight: split at
+// punctuation, digits and capitals. Only the first 128 bytes count.
+func NameWords(name string) []string {
+	var out []string
+	from, prev := 0, byte(0)
+	name = name[:min(len(name), 128)]
+	cut := func(to int) {
+		if to > from && len(out) < 8 {
+			out = append(out, strings.ToLower(name[from:to]))
+		}
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+		switch {
+		case !letter:
+			cut(i)
+			from = i + 1
+		case c >= 'A' && c <= 'Z' && prev >= 'a' && prev <= 'z':
+			cut(i)
+			from = i
+		}
+		prev = c
+	}
+	cut(len(name))
+	return out
+}
