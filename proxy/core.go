@@ -23,6 +23,7 @@ type Core struct {
 	Identifier Identifier
 	Classifier recovery.Classifier
 	Observer   recovery.Observer
+	Windows    Windows         // nil: lists of models teach nothing
 	Mender     recovery.Mender // nil: answers are passed on as they are
 }
 

@@ -74,8 +74,16 @@ func (s *Server) passthrough(c echo.Context) error {
 	defer sink.Close()
 	defer resp.Body.Close()
 	sink.Begin(resp.StatusCode, resp.Header)
+	var list *overheard
+	if up.Path == "/models" && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" {
+		list = &overheard{ReadCloser: resp.Body}
+		resp.Body = list
+	}
 	if broken := stream.Copy(sink, resp.Body); broken != nil {
 		panic(http.ErrAbortHandler) // never a clean end after a failure
+	}
+	if list != nil {
+		core.noteWindows(targets[0].Upstream, list.seen.Bytes())
 	}
 	return nil
 }
@@ -188,6 +196,7 @@ func (s *Server) models(c echo.Context) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
 		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {
+			core.noteWindows(core.Fallback, raw)
 			gjson.GetBytes(raw, "data").ForEach(func(_, m gjson.Result) bool {
 				if id := m.Get("id").Str; who.may(id) {
 					known[id] = true

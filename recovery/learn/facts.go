@@ -3,6 +3,7 @@ package learn
 import (
 	"encoding/json"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,9 @@ type Facts struct {
 	board Board
 	ttl   atomic.Int64
 	names recovery.Names
+
+	mu     sync.Mutex
+	listed map[recovery.Target]int // windows that an upstream's list of models tells, in this process
 }
 
 var _ recovery.Knowledge = (*Facts)(nil)
@@ -117,9 +121,33 @@ func (f *Facts) SawReasoning(t recovery.Target) {
 	}
 }
 
-// Window is the context window that the target stated when it refused a
-// request, in tokens; 0 where it did not, or too long ago.
-func (f *Facts) Window(t recovery.Target) int { return f.get(t).Window }
+// Window is the context window of a target in tokens: as it stated it when it
+// refused a request, else as its list of models tells; 0 where neither did, or
+// too long ago.
+func (f *Facts) Window(t recovery.Target) int {
+	if n := f.get(t).Window; n > 0 {
+		return n
+	}
+	t.Key = ""
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listed[t]
+}
+
+// maxListed bounds how many windows are known from lists of models.
+const maxListed = 4096
+
+// ListWindow remembers what an upstream's list of models tells. What a refusal
+// stated goes before it.
+func (f *Facts) ListWindow(t recovery.Target, tokens int) {
+	t.Key = ""
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.listed == nil || len(f.listed) >= maxListed {
+		f.listed = map[recovery.Target]int{}
+	}
+	f.listed[t] = tokens
+}
 
 // Overflowed reports whether the target refused a request as too long lately.
 func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }

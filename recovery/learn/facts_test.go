@@ -160,5 +160,13 @@ func TestFactsWindow(t *testing.T) {
 		if f.Overflowed(target) || f.Window(target) != 0 {
 			t.Error("remembered for ever")
 		}
+		f.ListWindow(target, 32_000)
+		if f.Window(target) != 32_000 || f.Overflowed(target) {
+			t.Errorf("from the list: %d", f.Window(target))
+		}
+		f.LearnWindow(target, 16_000)
+		if f.Window(target) != 16_000 {
+			t.Errorf("the refusal says 16000, not %d", f.Window(target))
+		}
 	})
 }

@@ -164,7 +164,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub, Mender: mender,
+		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub, Mender: mender, Windows: a.facts,
 		Engine: &recovery.Engine{
 			Config: cfg.Recovery, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
