@@ -16,7 +16,8 @@ import (
 const compressUsage = `usage: rebound compress --limit N [--model M] [--reserve R] [FILE|-]
 
 Makes a chat request fit a context window, as the gateway does after an
-overflow, but without a summariser. Writes the rewritten request to standard
+overflow, but without a summariser: where shortening does not suffice, the
+oldest turns give way to a digest of quotations. Writes the rewritten request to standard
 output and a report to standard error: {"tokens_before", "tokens_after",
 "tiers", "steps_compressed", "original_chars", "compressed_chars"}. A request
 that fits is written as it is. No file, or -, is standard input.

@@ -108,3 +108,32 @@ func TestCompressUnusable(t *testing.T) {
 		t.Errorf("help: exit %d", code)
 	}
 }
+
+// A session of many short turns, which no shortening helps, fits any window that
+// its beginning and its last turn fit.
+func TestCompressDigest(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"model":"gpt-4o","messages":[{"role":"system","content":"s"},{"role":"user","content":"Never touch vendor. Mend the build."}`)
+	for i := range 400 {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":"Step %d is to look at the build once more.","tool_calls":[{"id":"c%d","type":"function","function":{"name":"edit","arguments":"{\"path\":\"src/f%d.go\"}"}}]},`+
+			`{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, i, i%20, i, strings.Repeat("done and done ", 20))
+	}
+	b.WriteString("]}")
+	for _, limit := range []string{"16000", "8000", "4000"} {
+		out, r, code := compress(t, b.String(), "--limit", limit)
+		if code != 0 || !json.Valid([]byte(out)) || r.Tiers[len(r.Tiers)-1] != "digest" {
+			t.Fatalf("limit %s: exit %d, %+v", limit, code, r)
+		}
+		for _, want := range []string{"Digest of ", "src/f7.go", "Never touch vendor. Mend the build.", "Step 399 is"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("limit %s: %q is not there", limit, want)
+			}
+		}
+		if n := strings.Count(out, `"tool_calls"`); n != strings.Count(out, `"tool_call_id"`) || n == 0 {
+			t.Errorf("limit %s: calls and results do not match", limit)
+		}
+		if again, second, code := compress(t, out, "--limit", limit); code != 0 || again != out || second.Steps != 0 {
+			t.Errorf("limit %s: what was fitted is fitted again: %+v", limit, second)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package fit
 import (
 	"bytes"
 	"errors"
-	"fmt"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -18,15 +17,13 @@ var (
 )
 
 // check compares a fitted request with its original before anything is sent.
-// It knows nothing of how the edits were planned.
-func check(before, after *transcript.Body) error {
-	if err := transcript.Valid(after.Raw(), 0); err != nil {
-		return fmt.Errorf("the result is invalid: %w", err)
-	}
+// It knows nothing of how the edits were planned. That the result is valid JSON
+// is sure: it was parsed.
+func check(before, after *transcript.Body, r *messageReader) error {
 	if len(after.Raw()) >= len(before.Raw()) {
 		return errNotSmaller
 	}
-	was, is := faultsOf(before.Messages()), faultsOf(after.Messages())
+	was, is := faultsOf(before.Messages(), r), faultsOf(after.Messages(), r)
 	if is.orphans > was.orphans || is.unanswered > was.unanswered || is.first && !was.first {
 		return errPairing
 	}
@@ -48,14 +45,15 @@ type faults struct {
 	first      bool // the conversation begins with a result
 }
 
-func faultsOf(list []transcript.Message) (f faults) {
+func faultsOf(list []transcript.Message, r *messageReader) (f faults) {
 	var open map[string]int
 	began := false
 	for i, m := range list {
+		said := r.read(m)
 		switch m.Role {
 		case transcript.RoleTool:
 			f.first = f.first || !began
-			if id := m.ToolCallID(); open[id] > 0 {
+			if id := said.answers; open[id] > 0 {
 				open[id]--
 			} else {
 				f.orphans++
@@ -66,20 +64,17 @@ func faultsOf(list []transcript.Message) (f faults) {
 			}
 			open = nil
 		}
-		calls := m.ToolCalls()
-		if len(calls) > 0 {
-			open = make(map[string]int, len(calls))
-			for _, c := range calls {
+		f.broken += said.broken
+		if len(said.calls) > 0 {
+			open = make(map[string]int, len(said.calls))
+			for _, c := range said.calls {
 				open[c.ID]++
-				if text := bytes.TrimSpace([]byte(c.Text())); len(text) == 0 || text[0] != '{' || transcript.Valid(text, 0) != nil {
-					f.broken++
-				}
 			}
 		}
 		if m.Role != transcript.RoleSystem && m.Role != transcript.RoleDeveloper {
 			began = true
 		}
-		if len(calls) == 0 && i < len(list)-1 && m.Text() == "" && m.Shape().Media == 0 {
+		if len(said.calls) == 0 && i < len(list)-1 && said.text == "" && said.shape.Media == 0 {
 			f.empty++
 		}
 	}
@@ -87,11 +82,11 @@ func faultsOf(list []transcript.Message) (f faults) {
 }
 
 // sameEnds checks what is never changed: which fields there are, and the
-// messages up to the first answer.
+// messages up to the first answer, or what an earlier fitting put in its place.
 func sameEnds(before, after *transcript.Body) error {
 	a, b := before.Messages(), after.Messages()
 	for i, m := range a {
-		if m.Role == transcript.RoleAssistant {
+		if m.Role == transcript.RoleAssistant || compressed(m.Text()) {
 			break
 		}
 		if i >= len(b) || !bytes.Equal(m.Raw(), b[i].Raw()) {

@@ -270,7 +270,7 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	if budget < 256 {
 		return nil
 	}
-	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
+	p := &planner{cfg: f.config(), secret: d.keys, session: x.Session != "", goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
 	var w *writer
 	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w = f.writer(x, c, d, k, window)

@@ -318,7 +318,7 @@ func verify(t testing.TB, before, after *transcript.Body) {
 	last := was[len(was)-1]
 	now := after.Messages()
 	for i := range was {
-		if was[i].Role == transcript.RoleAssistant {
+		if was[i].Role == transcript.RoleAssistant || fit.Compressed(was[i].Text()) {
 			break
 		}
 		if !bytes.Equal(was[i].Raw(), now[i].Raw()) {

@@ -21,12 +21,16 @@ func overflowing(t *testing.T, f *fit.Fitter, m *fit.Meter, b *transcript.Body, 
 		Spec: &recovery.Spec{Class: recovery.ContextLengthExceeded}, Facts: recovery.Facts{LimitTokens: limit, InputTokens: max(total, limit)}}})
 }
 
-// Every recorded session fits every window that its protected part fits with
-// room to spare, unless it is many times as large.
+// Every session fits every window that its instructions, its task, its tools and
+// its last turn fit, with a summariser and without.
 func TestWindows(t *testing.T) {
 	m := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
 	tried := 0
-	for _, c := range recorded(t) {
+	list := recorded(t)
+	for seed := range uint64(2) {
+		list = append(list, synthetic(t, 10+seed, 600_000))
+	}
+	for _, c := range list {
 		b := c.body(t, len(c.Messages))
 		counts := m.Measure(b, simModel)
 		total := counts.Total
@@ -40,10 +44,19 @@ func TestWindows(t *testing.T) {
 				defer f.Close(context.Background())
 				out := overflowing(t, f, m, b, window)
 				budget := window - fit.Reserve(b, window)
-				if out == nil {
-					if must := protectedTokens(c, counts, budget); must < budget*3/4 && total < 15*budget {
-						t.Fatalf("%d tokens are not fitted, although %d of them are protected", total, must)
+				alone, r, ok := fit.Compress(fit.Defaults(), b, m, simModel, window, fit.Reserve(b, window))
+				if must := lastingTokens(c, counts); (out == nil || !ok) && must < budget*9/10 {
+					t.Fatalf("%d tokens are not fitted to %d (offline: %v), although only %d of them have to stay", total, budget, ok, must)
+				}
+				if ok {
+					verify(t, b, alone)
+					lasting(t, c, counts, budget, alone)
+					if r.TokensAfter >= budget || slices.Contains(r.Tiers, fit.TierDigest) && r.TokensAfter > budget*85/100 {
+						t.Errorf("offline %d of %d tokens are left: %v", r.TokensAfter, budget, r.Tiers)
 					}
+					t.Logf("offline %d -> %d tokens of %d, %v, %d steps", total, r.TokensAfter, budget, r.Tiers, r.Steps)
+				}
+				if out == nil {
 					return
 				}
 				verify(t, b, out.Body)
@@ -68,23 +81,41 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// protectedTokens is what must stay, judged simply: the beginning, the user's
-// words up to a quarter of the budget, the last answer and what follows it.
-func protectedTokens(c *conversation, counts fit.Counts, budget int) int {
-	n, users, last := counts.Fixed, 0, len(c.roles)
-	for last > 0 && c.roles[last-1] != "assistant" {
-		last--
-	}
-	first := slices.Index(c.roles, "assistant")
+// lastingTokens is what must stay, judged simply: the beginning, the last answer
+// and what follows it.
+func lastingTokens(c *conversation, counts fit.Counts) int {
+	n, first, last := counts.Fixed, slices.Index(c.roles, "assistant"), lastAnswer(c)
 	for i, tokens := range counts.Messages {
-		switch {
-		case i < first || i >= last-1:
+		if i < first || i >= last || c.roles[i] == "system" {
 			n += tokens
-		case c.roles[i] == "user" && len(c.Tools) > 4:
-			users += tokens
 		}
 	}
-	return n + min(users, budget/4)
+	return n
+}
+
+func lastAnswer(c *conversation) int {
+	last := len(c.roles) - 1
+	for c.roles[last] != "assistant" {
+		last--
+	}
+	return last
+}
+
+// lasting checks that what must stay is there byte for byte, but for large
+// results of the last turn.
+func lasting(t *testing.T, c *conversation, counts fit.Counts, budget int, after *transcript.Body) {
+	t.Helper()
+	there := map[string]bool{}
+	for _, m := range after.Messages() {
+		there[string(m.Raw())] = true
+	}
+	first, last := slices.Index(c.roles, "assistant"), lastAnswer(c)
+	for i := range c.roles {
+		must := i < first || c.roles[i] == "system" || i >= last && (c.roles[i] != "tool" && counts.Messages[i] < budget/20 || counts.Messages[i] < budget/40)
+		if must && !there[string(c.Messages[i])] {
+			t.Errorf("message %d of %d is not there as it was: %.200s", i, len(c.roles), c.Messages[i])
+		}
+	}
 }
 
 // unchanged checks that protected messages are there byte for byte: the
@@ -102,10 +133,7 @@ func unchanged(t *testing.T, c *conversation, counts fit.Counts, budget int, aft
 			users += counts.Messages[i]
 		}
 	}
-	last := len(c.roles) - 1
-	for c.roles[last] != "assistant" {
-		last--
-	}
+	last := lastAnswer(c)
 	for i, r := range c.roles {
 		keep := r == "system" || r == "user" && len(c.Tools) > 4 && users < budget/4
 		keep = keep || i >= last && counts.Messages[i] < budget/40

@@ -18,6 +18,7 @@ type Weigher interface {
 type goal struct {
 	budget int // the window for the prompt
 	target int // what fitting reaches for
+	limit  int // above it the next request would be fitted again; at most budget
 }
 
 // scribe writes summaries. Both methods return false where there is none to be had.
@@ -35,6 +36,10 @@ type planner struct {
 	scribe scribe // nil where nobody writes summaries
 	secret keys
 	names  []string // of the tiers that did something, in order
+	// session says that further requests follow: then each tier is carried out on
+	// all that is old, so that there are fewer fittings, each of which costs what
+	// the provider has cached. A single request is left as large as the target.
+	session bool
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
@@ -65,6 +70,9 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 	if k.total > (p.goal.budget+p.goal.target)/2 {
 		p.mechanical(k, prot, tight(), 0, len(k.v.items), false)
 	}
+	if p.measured(k) > p.goal.limit {
+		p.digest(k, prot)
+	}
 	if k.total > p.goal.budget {
 		p.fresh(k, prot)
 	}
@@ -73,9 +81,9 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 
 // hopeless reports whether what nothing may touch is too large by itself.
 func (p *planner) hopeless(k *work, prot *protection) bool {
-	floor := k.counts.Fixed
+	floor, last := k.counts.Fixed, k.v.lastStep()
 	for i := range k.v.items {
-		if prot.of[i]&(protectLead|protectUser|protectSystem) != 0 {
+		if prot.of[i]&(protectLead|protectSystem) != 0 || i >= last && prot.of[i]&protectUser != 0 {
 			floor += k.tokens[i]
 		}
 	}
@@ -93,8 +101,8 @@ func (p *planner) heldNow(k *work, prot *protection) (n int) {
 }
 
 // mechanical goes through the tiers that need nobody, for the messages from
-// from up to to: as few tiers as suffice, and of their edits those of the oldest
-// messages that suffice. So everything up to the last edit is as small as these
+// from up to to: as few tiers as suffice, and of a single request those of their
+// edits of the oldest messages that suffice. So everything up to the last edit is as small as these
 // tiers make it, and the next time there is nothing to change before it: what
 // the provider has cached of the beginning stays valid. With latest the newest
 // edits that suffice are taken instead, which keeps what stands before them.
@@ -119,7 +127,10 @@ func (p *planner) mechanical(k *work, prot *protection, list []tier, from, to in
 		}
 	}
 	whole := k.clone()
-	kept := prune(k, made, p.goal.target-p.goal.target/200, latest)
+	kept := made
+	if latest || !p.session {
+		kept = prune(k, made, p.goal.target-p.goal.target/200, latest)
+	}
 	if met := p.measured(k) <= p.goal.target; !met && len(kept) < len(made) {
 		*k, kept = *whole, made
 	}

@@ -21,7 +21,7 @@ func (p *planner) summaryTokens() int {
 // the target. Earlier summaries stay as they are, unless together they have
 // become long: then the new one takes their place too.
 func (p *planner) summarise(ctx context.Context, k *work, prot *protection, estimate int) bool {
-	c, saved := p.oldest(k, prot, estimate)
+	c, saved := p.oldest(k, prot, estimate, false)
 	if len(c.removed) < 2 || saved < 2*estimate || k.total-saved+estimate > p.goal.budget {
 		return false
 	}
@@ -29,6 +29,15 @@ func (p *planner) summarise(ctx context.Context, k *work, prot *protection, esti
 	if !ok || k.w.Text(k.model, text)+framing >= saved {
 		return false
 	}
+	if !p.replace(k, c, text) {
+		return false
+	}
+	p.name(TierSummary)
+	return true
+}
+
+// replace puts a text in the place of a run of turns, sealed.
+func (p *planner) replace(k *work, c cut, text string) bool {
 	key, err := k.v.sealKey(p.secret, c.removed)
 	if err != nil {
 		return false
@@ -45,24 +54,24 @@ func (p *planner) summarise(ctx context.Context, k *work, prot *protection, esti
 		}
 	}
 	k.remove(c)
-	p.name(TierSummary)
 	return true
 }
 
-// oldest chooses the run of complete turns to summarise, and says what removing
-// it saves.
-func (p *planner) oldest(k *work, prot *protection, estimate int) (c cut, saved int) {
+// oldest chooses the run of complete turns to replace by so many tokens, and says
+// what removing it saves. With all the run begins with the first turn. What went
+// before does not come back.
+func (p *planner) oldest(k *work, prot *protection, estimate int, all bool) (c cut, saved int) {
 	v := k.v
 	start, earlier := v.lead, 0
 	for _, old := range k.cuts {
 		earlier += old.tokens
 	}
-	if earlier <= p.goal.budget/5 {
+	if !all && earlier <= p.goal.budget/5 {
 		for _, old := range k.cuts {
 			start = max(start, old.end)
 		}
 	}
-	for start < prot.recent && prot.of[start]&keeps != 0 {
+	for start < prot.recent && prot.of[start]&keeps != 0 && !k.removed(start) {
 		start++
 	}
 	for start < prot.recent && !v.boundary(start) {
@@ -73,7 +82,7 @@ func (p *planner) oldest(k *work, prot *protection, estimate int) (c cut, saved 
 	for end := start; end < prot.recent; {
 		next := min(v.stepEnd(end), prot.recent)
 		for i := end; i < next; i++ {
-			if prot.of[i]&keeps == 0 {
+			if prot.of[i]&keeps == 0 || k.removed(i) {
 				c.removed = append(c.removed, i)
 				saved += k.tokens[i]
 			}

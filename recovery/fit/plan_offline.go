@@ -31,12 +31,12 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 	if budget <= 0 {
 		return b, r, false
 	}
-	v := newView(b)
+	v := newView(b, nil)
 	v.keyed(newKeys(nil))
 	k := newWork(v, w, model)
-	p := &planner{cfg: &cfg, goal: goal{budget: budget, target: int(cfg.TargetShare * float64(budget))}}
+	p := &planner{cfg: &cfg, goal: goal{budget: budget, target: int(cfg.TargetShare * float64(budget)), limit: budget - 1}}
 	out, ok = p.run(context.Background(), k)
-	if !ok || check(b, out) != nil {
+	if !ok || check(b, out, v.reader) != nil {
 		return b, r, false
 	}
 	r.TokensAfter, r.Tiers, r.Steps, r.CharsAfter = k.total, p.names, k.steps(), utf8.RuneCount(out.Raw())

@@ -10,47 +10,44 @@ import (
 type view struct {
 	body  *transcript.Body
 	items []item
-	// lead is how many messages stand before the first answer: the instructions
-	// and the task.
+	// lead is how many messages stand before the first answer, or before what
+	// took the place of it: the instructions and the task.
 	lead int
 	// prose is set for text protocols: tools answer in messages of the user.
 	prose  bool
 	native bool // tools are offered, or were called
+
+	reader *messageReader
 }
 
 // item is one message.
 type item struct {
 	transcript.Message
-	shape  transcript.Shape
-	text   string
-	calls  []callInfo
-	result bool     // a tool's answer
-	caller int      // index of the message that made the call, -1 if none did
-	call   callInfo // the call that it answers, if result
-	fails  int8     // whether the tool says that it failed: 0 not read yet, 1 yes, -1 no
-	key    uint64   // of the content, see keyed
-	sum    [32]byte // of the content
+	*reading
+	calls  []callInfo // as they stand in the body
+	result bool       // a tool's answer
+	answer int        // which of the caller's calls it answers
+	caller int        // index of the message that made the call, -1 if none did
+	call   callInfo   // the call that it answers, if result
+	key    uint64     // of the content, see keyed
+	sum    [32]byte   // of the content
 }
 
-// newView reads the history.
-func newView(b *transcript.Body) *view {
+// newView reads the history. What was read before is taken from r.
+func newView(b *transcript.Body, r *readings) *view {
 	list := b.Messages()
-	v := &view{body: b, items: make([]item, len(list)), lead: len(list)}
-	t := newToolbox(b)
+	v := &view{body: b, items: make([]item, len(list)), lead: len(list), reader: r.reader(b)}
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
-		it := item{Message: m, shape: m.Shape(), text: m.Text(), caller: -1}
-		for _, c := range m.ToolCalls() {
-			v.native = true
-			it.calls = append(it.calls, t.read(c.Name, c.Text(), c))
-		}
-		v.native = v.native || m.Role == transcript.RoleTool
-		if m.Role == transcript.RoleAssistant && v.lead == len(list) {
+		said := v.reader.read(m)
+		it := item{Message: m, reading: said, calls: said.callsIn(b, m), caller: -1}
+		v.native = v.native || m.Role == transcript.RoleTool || len(it.calls) > 0
+		if v.lead == len(list) && (m.Role == transcript.RoleAssistant || it.summary()) {
 			v.lead = i
 		}
 		v.items[i] = it
 	}
-	v.prose = !v.native && v.observes(t)
+	v.prose = !v.native && v.observes(v.reader.tools)
 	v.pair()
 	return v
 }
@@ -146,8 +143,8 @@ func (v *view) pair() {
 				open[c.ID] = n
 			}
 		}
-		if n, ok := open[it.ToolCallID()]; ok {
-			it.caller, it.call = caller, v.items[caller].calls[n]
+		if n, ok := open[it.answers]; ok {
+			it.caller, it.answer, it.call = caller, n, v.items[caller].calls[n]
 		}
 	}
 }
@@ -155,13 +152,18 @@ func (v *view) pair() {
 // failed reports whether a result says that its call failed. It is read when it
 // is asked for first.
 func (it *item) failed() bool {
-	if it.fails == 0 {
-		it.fails = -1
-		if failed(it.text, it.call.kind) {
-			it.fails = 1
-		}
+	memo := &it.fails[0]
+	if it.call.kind == kindRead || it.call.kind == kindSearch { // what these show is not read
+		memo = &it.fails[1]
 	}
-	return it.fails > 0
+	if memo.Load() == 0 {
+		n := int32(-1)
+		if failed(it.text, it.call.kind) {
+			n = 1
+		}
+		memo.Store(n)
+	}
+	return memo.Load() > 0
 }
 
 // boundary reports whether the history may be cut before message i: no call is

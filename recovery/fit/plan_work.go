@@ -41,6 +41,7 @@ type cut struct {
 	text       string // what stands in their place
 	tokens     int
 	sealed     *sealed
+	fresh      bool // a digest that was made now
 }
 
 func newWork(v *view, w Weigher, model string) *work {

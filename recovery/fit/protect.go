@@ -94,7 +94,7 @@ func (v *view) stepIn(i int) bool {
 func (p *protection) markUsers(v *view, share int) {
 	sum, newest := 0, true
 	for i := len(v.items) - 1; i >= v.lead; i-- {
-		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result {
+		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result || it.summary() {
 			continue
 		}
 		switch {

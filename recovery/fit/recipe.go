@@ -44,8 +44,27 @@ type rendered struct {
 }
 
 // render carries a recipe out; ok is false where it does not apply to the
-// message, or would not make it smaller.
+// message, or would not make it smaller. What was made before is kept.
 func (v *view) render(i int, r recipe) (out rendered, ok bool) {
+	kept := v.reader.kept
+	if kept == nil || r.Op == opSealed || r.Op == opCut {
+		return v.carry(i, r)
+	}
+	key := madeKey{v.items[i].sum, r.Op, r.A, r.B}
+	if m, known := kept.made.get(key); known {
+		return m.rendered, m.ok
+	}
+	out, ok = v.carry(i, r)
+	size := 256 + len(out.text)
+	for _, text := range out.args {
+		size += len(text)
+	}
+	kept.made.put(key, made{out, ok}, size)
+	return out, ok
+}
+
+// carry carries a recipe out.
+func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
 	it := &v.items[i]
 	if r.Op != opArguments && (compressed(it.text) || it.text == "" && it.shape.Media == 0) {
 		return out, false
@@ -139,20 +158,17 @@ func (v *view) keyed(k keys) {
 		it := &v.items[i]
 		h.Reset()
 		h.Write(k.secret[:])
-		part(h, it.Role)
-		part(h, it.text)
-		if it.shape.Media > 0 {
-			part(h, string(it.AppendMedia(nil)))
-		}
-		for _, c := range it.calls {
-			part(h, c.ID)
-			part(h, c.Name)
-			part(h, c.text)
-		}
+		h.Write(it.reading.sum[:])
 		if it.result {
-			part(h, it.ToolCallID())
+			part(h, it.answers)
 			part(h, it.call.Name)
-			part(h, it.call.text)
+			switch {
+			case it.caller < 0:
+			case v.prose:
+				part(h, it.call.text)
+			default:
+				h.Write(v.items[it.caller].callSums[it.answer][:])
+			}
 		}
 		h.Sum(it.sum[:0])
 		n := binary.LittleEndian.Uint64(it.sum[:])

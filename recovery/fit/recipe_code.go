@@ -33,7 +33,7 @@ const (
 
 // codeVersion is the first byte of a value. Another one means another program:
 // its edits are none of ours.
-const codeVersion = 1
+const codeVersion = 2
 
 var errSession = errors.New("the value is no session of this version")
 

@@ -89,7 +89,7 @@ func TestKeys(t *testing.T) {
 	if v.items[3].key == v.items[5].key {
 		t.Error("two equal messages have one key")
 	}
-	other := newView(plain.body(t))
+	other := newView(plain.body(t), nil)
 	other.keyed(newKeys([]byte("another credential")))
 	if other.items[3].key == a.items[3].key {
 		t.Error("two credentials have one key")

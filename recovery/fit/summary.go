@@ -79,7 +79,7 @@ func (s *writer) turns(ctx context.Context, k *work, removed []int, tokens int) 
 			return "", false
 		}
 	}
-	return k.told(removed, text, !s.bare), true
+	return k.told(removed, text, tokens, !s.bare), true
 }
 
 // result implements scribe.

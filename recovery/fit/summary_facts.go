@@ -1,125 +1,299 @@
 package fit
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of what the program itself adds to a summary.
+// Bounds of what the program itself tells of messages that go, in bytes.
 const (
-	maxFacts     = 120  // paths of each kind
-	maxQuoted    = 400  // bytes of one quoted message
-	maxQuotes    = 40   // quoted messages
-	maxOpen      = 10   // unresolved errors
-	maxFactBytes = 8000 // of each list
+	maxQuoted  = 400 // of one quoted message
+	maxCommand = 120 // of one command
+	maxOutcome = 100 // of what came out of it
+	maxSaid    = 200 // of one conclusion
+	maxKinds   = 600 // entries of each list, before it is bounded in bytes
 )
 
-// told is the text in place of the removed messages: what the summariser wrote,
-// and what the program knows for certain.
-func (k *work) told(removed []int, summary string, facts bool) string {
-	chars := 0
-	for _, i := range removed {
-		chars += len(k.v.items[i].text)
-		for _, c := range k.v.items[i].calls {
-			chars += len(c.text)
-		}
-	}
-	var b strings.Builder
-	b.WriteString("Summary of " + strconv.Itoa(len(removed)) + " earlier messages of this conversation (" + strconv.Itoa(chars) +
-		" bytes), which were removed here. Messages of the user that stand above were dealt with in them as the summary says.\n\n")
-	b.WriteString(summary)
-	if facts {
-		k.facts(&b, removed)
-	}
-	return mark(b.String())
-}
+// act is what was done to a file.
+type act uint8
+
+const (
+	actRead act = iota
+	actCreated
+	actEdited
+	actDeleted
+)
 
 // touched is what became of a file.
 type touched struct {
-	at      int // when it was last touched, in touches
-	changed bool
+	at  int // when it was last touched, in touches
+	act act
 }
 
-// facts appends the lists that the program makes itself.
-func (k *work) facts(b *strings.Builder, removed []int) {
-	v := k.v
-	var quotes, order []string
-	files, failing := map[string]touched{}, map[string]string{}
-	n := 0
-	note := func(file string, changed bool) {
-		n++
-		files[file] = touched{n, changed || files[file].changed}
-	}
-	for _, i := range removed {
-		it := &v.items[i]
-		if it.Role == transcript.RoleUser && !it.result && it.text != "" && len(quotes) < maxQuotes {
-			quotes = append(quotes, "- "+oneLine(it.text, maxQuoted))
-		}
-		if !it.result || it.caller < 0 {
+// entry is a line of a list, and when it was noted.
+type entry struct {
+	at   int
+	text string
+}
+
+// facts are what the program knows for certain of messages that go: taken from
+// them word for word, never concluded.
+type facts struct {
+	lists   [sectionCount][]string // those that are complete as they were noted
+	files   map[string]touched
+	failing map[string]entry  // the last error of what was tried and did not succeed since, by attempt
+	told    map[string]string // attempts of errors that an earlier summary told, by label
+	runs    map[string]entry  // the last run of each command
+	n       int
+}
+
+// gather reads messages that go, in order. What earlier summaries in their place
+// say that the messages do not is kept too.
+func (k *work) gather(removed []int) *facts {
+	f := &facts{files: map[string]touched{}, failing: map[string]entry{}, told: map[string]string{}, runs: map[string]entry{}}
+	cuts, left := k.cuts, removed
+	for i := removed[0]; i < len(k.v.items); i++ {
+		it := &k.v.items[i]
+		if len(left) == 0 || left[0] != i {
+			if it.result && it.caller >= 0 { // it is kept, and says how the matter stands
+				f.settled(&it.call)
+			}
 			continue
 		}
-		attempt := it.call.attempt()
-		delete(failing, attempt)
-		if it.failed() {
-			line := oneLine(it.text, maxErrorLine)
-			if lines := errorLines(it.text); len(lines) > 0 {
-				line = lines[0]
+		left = left[1:]
+		for len(cuts) > 0 && cuts[0].start <= i {
+			if i < cuts[0].end {
+				f.fold(cuts[0].text, true)
 			}
-			failing[attempt] = "- " + it.call.label() + ": " + line
-			order = append(order, attempt)
-			continue
+			cuts = cuts[1:]
 		}
-		for _, file := range it.call.paths {
-			note(file, it.call.kind == kindEdit || it.call.kind == kindWrite)
-		}
-		if it.call.kind == kindShell {
-			for _, file := range filesIn(it.call.command) {
-				note(file, false)
-			}
-		}
+		f.message(it)
 	}
-	listed(b, "Files changed (made by a program, the latest last)", latest(files, true))
-	listed(b, "Files read or named in commands (made by a program, the latest last)", latest(files, false))
-	var open []string
-	for i := len(order) - 1; i >= 0 && len(open) < maxOpen; i-- {
-		if text, ok := failing[order[i]]; ok {
-			open = append(open, text)
-			delete(failing, order[i])
-		}
-	}
-	slices.Reverse(open)
-	listed(b, "Errors that no later success resolved (made by a program)", open)
-	listed(b, "The user's messages among them (their beginnings)", quotes)
+	f.ending(k.v, removed)
+	return f
 }
 
-// latest lists the files that were touched last, in that order.
-func latest(files map[string]touched, changed bool) (list []string) {
-	for file, t := range files {
-		if t.changed == changed {
-			list = append(list, file)
+// message notes what one message says.
+func (f *facts) message(it *item) {
+	switch {
+	case it.summary():
+		f.fold(it.text, false)
+	case it.result:
+		if it.caller >= 0 {
+			f.outcome(it)
+		}
+	case it.text == "" || compressed(it.text):
+	case it.Role == transcript.RoleUser:
+		list, rest := demands(it.text)
+		for _, d := range list {
+			f.list(secDemands, d)
+		}
+		if rest {
+			f.list(secQuotes, oneLine(it.text, maxQuoted))
+		}
+	case it.Role == transcript.RoleAssistant:
+		if s := conclusion(it.text); s != "" {
+			f.list(secSaid, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b string) int { return files[a].at - files[b].at })
-	return list[max(0, len(list)-maxFacts):]
 }
 
-// listed appends a titled list, bounded.
-func listed(b *strings.Builder, title string, lines []string) {
-	if len(lines) == 0 {
+// list adds a line to a list, once.
+func (f *facts) list(s section, line string) {
+	if len(f.lists[s]) < maxKinds && !slices.Contains(f.lists[s], line) {
+		f.lists[s] = append(f.lists[s], line)
+	}
+}
+
+// touch notes a file. Reading does not change what was done to it.
+func (f *facts) touch(file string, a act) {
+	f.n++
+	was, known := f.files[file]
+	switch {
+	case a == actRead && known:
+		a = was.act
+	case a == actCreated && known && was.act != actDeleted:
+		a = actEdited
+	}
+	f.files[file] = touched{f.n, a}
+}
+
+// deletes are commands that delete files.
+var deletes = regexp.MustCompile(`(?:^|[;&|\n]\s*)(?:git\s+)?rm\s([^;&|<>\n]*)`)
+
+// looks are commands that only look: what they showed is gone anyway.
+var looks = regexp.MustCompile(`^\s*(?:cat|nl|head|tail|less|ls|find|tree|grep|rg|egrep|sed -n|wc|pwd|which|echo|stat|file|sleep|git (?:log|show|diff|status|blame))\b`)
+
+// settled forgets the error of a call that was made again.
+func (f *facts) settled(c *callInfo) {
+	delete(f.failing, c.attempt())
+	if attempt, ok := f.told[c.label()]; ok {
+		delete(f.failing, attempt)
+	}
+}
+
+// outcome notes a call by its result.
+func (f *facts) outcome(it *item) {
+	c := &it.call
+	f.settled(c)
+	f.n++
+	if it.failed() {
+		delete(f.runs, c.command)
+		f.failing[c.attempt()] = entry{f.n, c.label() + ": " + errorIn(it.text)}
 		return
 	}
-	b.WriteString("\n\n" + title + ":")
-	room := maxFactBytes
-	for _, line := range lines {
-		if room -= len(line) + 1; room < 0 {
-			b.WriteString("\n…")
-			return
-		}
-		b.WriteString("\n" + line)
+	a := actRead
+	switch words := nameWords(c.Name); {
+	case slices.Contains(words, "delete") || slices.Contains(words, "remove"):
+		a = actDeleted
+	case c.kind == kindEdit:
+		a = actEdited
+	case c.kind == kindWrite:
+		a = actCreated
 	}
+	for _, file := range c.paths {
+		switch {
+		case a == actEdited && strings.Contains(c.text, "*** Delete File: "+file):
+			f.touch(file, actDeleted)
+		case a == actEdited && strings.Contains(c.text, "*** Add File: "+file):
+			f.touch(file, actCreated)
+		default:
+			f.touch(file, a)
+		}
+	}
+	if c.kind != kindShell {
+		return
+	}
+	for _, file := range filesIn(c.command) {
+		f.touch(file, actRead)
+	}
+	for _, m := range deletes.FindAllStringSubmatch(cutBefore(c.command, 4<<10), 8) {
+		for _, file := range filesIn(m[1]) {
+			f.touch(file, actDeleted)
+		}
+	}
+	if c.command != "" && !looks.MatchString(lead.ReplaceAllString(c.command, "")) {
+		f.runs[c.command] = entry{f.n, oneLine(c.command, maxCommand) + " -> " + came(it.text)}
+	}
+}
+
+// errorIn is what a failed result says in a line or two: the first line that
+// names an error, and the last.
+func errorIn(text string) string {
+	lines := errorLines(text)
+	if len(lines) == 0 {
+		return oneLine(text, maxErrorLine)
+	}
+	if last := lines[len(lines)-1]; last != lines[0] && !exitStatus.MatchString(last) {
+		return lines[0] + " … " + last
+	}
+	return lines[0]
+}
+
+// came is how a command ended: its exit code, if it is told, and its last line.
+func came(text string) string {
+	out := ""
+	if code := lastMatch(exitStatus, text[cutAfter(text, len(text)-600):]); code != "" {
+		out = "exit " + code
+	}
+	for n := 0; n < 8 && text != ""; n++ {
+		text = strings.TrimRight(text, " \t\r\n")
+		at := strings.LastIndexByte(text, '\n') + 1
+		line := oneLine(text[at:], maxOutcome)
+		text = text[:at]
+		if line == "" || exitStatus.MatchString(line) || compressed(line) || line == "(no output)" {
+			continue
+		}
+		if out != "" {
+			out += ", "
+		}
+		return out + "last line: " + line
+	}
+	return cmp.Or(out, "no output")
+}
+
+// conclusion is the first sentence of what the assistant said; "" where it says
+// nothing, or nothing that can be quoted.
+func conclusion(text string) string {
+	text, _, _ = strings.Cut(cutBefore(strings.TrimSpace(text), 4*maxSaid), "```")
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "DISCUSSION") { // a heading of some text protocols
+		text = strings.TrimSpace(strings.TrimPrefix(text, "DISCUSSION"))
+	}
+	if at := sentenceEnd.FindStringIndex(text); at != nil {
+		text = text[:at[1]]
+	}
+	text = oneLine(text, maxSaid)
+	if letters(text) < 12 || imitates(text) {
+		return ""
+	}
+	return text
+}
+
+// imitates reports text that holds what a call or a mark looks like.
+func imitates(text string) bool {
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc(protocol, func(p string) bool { return strings.Contains(lower, p) })
+}
+
+// ending notes what was going on when the removed part ends.
+func (f *facts) ending(v *view, removed []int) {
+	for n := len(removed) - 1; n >= 0; n-- {
+		it := &v.items[removed[n]]
+		if it.Role != transcript.RoleAssistant {
+			continue
+		}
+		if text, _, _ := strings.Cut(cutBefore(it.text, 4*maxQuoted), "```"); letters(text) > 0 && !imitates(text) {
+			f.list(secEnd, oneLine(text, maxQuoted))
+		}
+		for _, c := range it.calls[:min(len(it.calls), 4)] {
+			f.list(secEnd, "Called "+c.label())
+		}
+		return
+	}
+}
+
+// sections are the lists as they are told.
+func (f *facts) sections() (out [sectionCount][]string) {
+	out = f.lists
+	kinds := map[section][]entry{secErrors: values(f.failing), secCommands: values(f.runs)}
+	for file, t := range f.files {
+		s := [...]section{actRead: secRead, actCreated: secCreated, actEdited: secEdited, actDeleted: secDeleted}[t.act]
+		kinds[s] = append(kinds[s], entry{t.at, file})
+	}
+	for s, list := range kinds {
+		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(a.at-b.at, strings.Compare(a.text, b.text)) })
+		lines := append([]string(nil), f.lists[s]...)
+		for _, e := range list {
+			lines = append(lines, e.text)
+		}
+		out[s] = lines
+	}
+	return out
+}
+
+func values(m map[string]entry) (list []entry) {
+	for _, e := range m {
+		list = append(list, e)
+	}
+	return list
+}
+
+// removedSize says how much goes, for a reader.
+func (k *work) removedSize(removed []int) string {
+	chars := 0
+	for _, i := range removed {
+		chars += utf8.RuneCountInString(k.v.items[i].text)
+		for _, c := range k.v.items[i].calls {
+			chars += utf8.RuneCountInString(c.text)
+		}
+	}
+	return strconv.Itoa(len(removed)) + " earlier messages of this conversation (" + strconv.Itoa(chars) + " characters)"
 }
 
 // filesIn are words of a command that look like files.

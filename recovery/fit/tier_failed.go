@@ -77,16 +77,21 @@ var (
 // words, of an edit the file, of anything else the arguments.
 func (c callInfo) attempt() string {
 	if c.command != "" && (c.kind == kindShell || len(c.paths) == 0) {
-		var list []string
-		for _, w := range strings.Fields(follower.ReplaceAllString(lead.ReplaceAllString(cutBefore(c.command, 4<<10), ""), "")) {
-			if !strings.HasPrefix(w, "-") && len(list) < 3 {
-				list = append(list, w)
-			}
-		}
-		return strings.Join(list, " ")
+		return attemptOf(c.command)
 	}
 	if len(c.paths) > 0 {
 		return c.Name + " " + c.paths[0]
 	}
 	return c.Name + " " + c.text
+}
+
+// attemptOf is the first words of a command: what two tries have in common.
+func attemptOf(command string) string {
+	var list []string
+	for _, w := range strings.Fields(follower.ReplaceAllString(lead.ReplaceAllString(cutBefore(command, 4<<10), ""), "")) {
+		if !strings.HasPrefix(w, "-") && len(list) < 3 {
+			list = append(list, w)
+		}
+	}
+	return strings.Join(list, " ")
 }

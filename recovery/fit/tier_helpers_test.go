@@ -59,7 +59,7 @@ func (s *script) body(t testing.TB) *transcript.Body {
 
 func (s *script) view(t testing.TB) *view {
 	t.Helper()
-	v := newView(s.body(t))
+	v := newView(s.body(t), nil)
 	v.keyed(newKeys([]byte("k")))
 	return v
 }

@@ -29,6 +29,7 @@ const (
 	TierArguments = "arguments"
 	TierLong      = "long"
 	TierSummary   = "summary"
+	TierDigest    = "digest"
 )
 
 // tiers are the tiers that need nobody's help, in order.

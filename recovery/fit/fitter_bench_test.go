@@ -1,0 +1,39 @@
+package fit_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit"
+)
+
+// BenchmarkPrepare is the cost of a request of 700 KB whose session has edits
+// already: all of them are carried out again.
+func BenchmarkPrepare(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		window int
+		teller *teller
+	}{{"tiers", 120_000, nil}, {"summary", 64_000, newTeller()}, {"digest", 64_000, nil}} {
+		b.Run(c.name, func(b *testing.B) {
+			session := recorded(b)[0]
+			f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{})})
+			defer f.Close(context.Background())
+			r := &replayer{provider: newProvider(c.window), teller: c.teller, session: "s", fitter: f}
+			r.send(b, session.body(b, len(session.Messages)))
+			if len(r.edits) != 1 {
+				b.Fatal("not fitted")
+			}
+			body := session.body(b, len(session.Messages))
+			b.ReportAllocs()
+			for b.Loop() {
+				x := &recovery.Exchange{ID: "r", Body: body, Model: simModel, Credential: "label", Session: "s", Mode: recovery.ModeAct,
+					Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
+				if out := f.Prepare(context.Background(), x); out == nil || !out.Sticky {
+					b.Fatal("not fitted again")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,211 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+func TestDemands(t *testing.T) {
+	for text, want := range map[string][]string{
+		"Fix the parser. Never touch vendor/. Thanks a lot!":               {"Never touch vendor/."},
+		"ok, go on\nUse only integer cents in cart_3\nand look at the log": {"Use only integer cents in cart_3"},
+		"Don't commit anything. You must keep the old API.":                {"Don't commit anything.", "You must keep the old API."},
+		"Why must it be like this? if (x) { return never(); }":             nil,
+		"Version 1.2 must stay at v1.2.3 of the lib. Great.":               {"Version 1.2 must stay at v1.2.3 of the lib."},
+		"only one two three": {"only one two three"},
+		"{\"use\": 1, \"must\": [1,2,3], \"never\": {\"a\": 0.12345678901234567}}": nil,
+	} {
+		if got, _ := demands(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if _, rest := demands("Never touch vendor/."); rest {
+		t.Error("there is no rest")
+	}
+	if list, _ := demands(strings.Repeat("never do that again. ", 10_000)); len(list) > maxDemands {
+		t.Errorf("%d demands", len(list))
+	}
+}
+
+// eventful is a session with everything that a digest tells.
+func eventful(more int) *script {
+	s := newScript()
+	s.call("write", `{"path":"src/new.go","content":"package src"}`, "Wrote it")
+	s.call("edit", `{"path":"src/old.go","old":"a","new":"b"}`, "done")
+	s.call("bash", `{"command":"rm src/gone.go"}`, "")
+	s.call("read", `{"path":"src/read.go"}`, lines(30, "r"))
+	s.call("bash", `{"command":"make broken"}`, "cc -c x.c\nx.c:3: error: missing semicolon\nexit code: 2")
+	s.call("bash", `{"command":"make mended"}`, "y.c:9: error: was mended\nexit code: 1")
+	s.call("bash", `{"command":"make mended"}`, "all built\nexit code: 0")
+	s.say("assistant", "The cause is the rounding in old.go. More will follow.")
+	s.say("user", strings.Repeat("I tell a long story. ", 40)+"Never rename the table orders. "+strings.Repeat("And on it goes. ", 40))
+	for range more {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 20)+strings.Repeat("x", s.n))
+		s.say("assistant", strings.Repeat("I think about it ", 15))
+	}
+	s.call("bash", `{"command":"git commit"}`, "ok")
+	return s
+}
+
+func digestIn(b *transcript.Body) (text string) {
+	for _, m := range b.Messages() {
+		if s := gjson.Get(m.Text(), "summary").String(); strings.HasPrefix(s, digestHead) {
+			text += s
+		}
+	}
+	return text
+}
+
+// says reports whether a digest says something, or a message that is kept does.
+func says(b *transcript.Body, what string) bool {
+	if strings.Contains(digestIn(b), what) {
+		return true
+	}
+	if _, rest, ok := strings.Cut(what, "): "); ok {
+		what = rest
+	}
+	for _, m := range b.Messages() {
+		if what != "" && !compressed(m.Text()) && strings.Contains(m.Text(), what) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted is what a digest of an eventful session says.
+var wanted = []string{"(user): Never rename the table orders.", "Files created, the latest last:\n- src/new.go", "Files edited, the latest last:\n- src/old.go",
+	"Files deleted:\n- src/gone.go", "- src/read.go", "make broken): x.c:3: error: missing semicolon", "make mended -> exit 0, last line: all built",
+	"- The cause is the rounding in old.go.", "I tell a long story.", "What was going on when this part ends:"}
+
+func TestDigestTells(t *testing.T) {
+	b := eventful(60).body(t)
+	out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 7000, 500)
+	if !ok || !slices.Contains(r.Tiers, TierDigest) {
+		t.Fatalf("%+v", r)
+	}
+	d := digestIn(out)
+	for _, w := range wanted {
+		if !says(out, w) {
+			t.Errorf("the digest does not say %q", w)
+		}
+	}
+	if strings.Contains(d, "was mended") {
+		t.Error("an error that was mended is told as open")
+	}
+	if t.Failed() {
+		t.Log(d)
+	}
+	if again, _, _ := Compress(Defaults(), b, offline(), "gpt-4o", 7000, 500); string(again.Raw()) != string(out.Raw()) {
+		t.Error("another digest the second time")
+	}
+	// The client goes on with what it was given.
+	s := newScript()
+	s.b.Reset()
+	for i, m := range out.Messages() {
+		if i > 0 {
+			s.b.WriteByte(',')
+		}
+		s.b.Write(m.Raw())
+	}
+	s.call("bash", `{"command":"make broken"}`, "built\nexit code: 0")
+	for range 60 {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is later now ", 20)+strings.Repeat("y", s.n))
+		s.say("assistant", strings.Repeat("I go on thinking ", 15))
+	}
+	s.call("bash", `{"command":"true"}`, "ok")
+	out, r, ok = Compress(Defaults(), s.body(t), offline(), "gpt-4o", 7000, 500)
+	if !ok || !slices.Contains(r.Tiers, TierDigest) {
+		t.Fatalf("%+v", r)
+	}
+	d = digestIn(out)
+	for _, w := range wanted {
+		if strings.HasPrefix(w, "make broken") {
+			if strings.Contains(d, "make broken):") {
+				t.Error("an error that was mended since is told as open")
+			}
+		} else if !strings.HasPrefix(w, "What was going") && !says(out, w) {
+			t.Errorf("the second digest does not say %q", w)
+		}
+	}
+	if n := strings.Count(string(out.Raw()), digestHead); n != 1 {
+		t.Errorf("%d digests", n)
+	}
+	if t.Failed() {
+		t.Log(d)
+	}
+}
+
+// Whatever the summariser does, the request is fitted; and a summary that once
+// worked is told in the digest that takes its place.
+func TestDigestForBadSummaries(t *testing.T) {
+	b := eventful(60).body(t)
+	for name, a := range map[string]answers{
+		"none":     nil,
+		"error":    func(recovery.Prompt) (string, error) { return "", errors.New("no") },
+		"empty":    func(recovery.Prompt) (string, error) { return "", nil },
+		"nonsense": func(recovery.Prompt) (string, error) { return strings.Repeat("la la ", 50), nil },
+		"too long": func(recovery.Prompt) (string, error) {
+			return fineSummary + strings.Repeat("\nFiles: on and on", 9000), nil
+		},
+	} {
+		f := fitter(t, Defaults(), nil)
+		_, out := fitOnce(t, f, b, 7000, "", a)
+		if out == nil || !slices.Contains(out.Tiers, TierDigest) || digestIn(out.Body) == "" {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+	cfg := Defaults()
+	cfg.Summarize = false
+	calls := 0
+	_, out := fitOnce(t, fitter(t, cfg, nil), b, 7000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
+	if out == nil || calls > 0 || !slices.Contains(out.Tiers, TierDigest) {
+		t.Errorf("%d calls: %+v", calls, out)
+	}
+}
+
+func TestDigestFoldsSummary(t *testing.T) {
+	s := eventful(60)
+	disk := newShelf()
+	f := fitter(t, Defaults(), disk)
+	x, out := fitOnce(t, f, s.body(t), 7000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	if out == nil || slices.Contains(out.Tiers, TierDigest) {
+		t.Fatalf("%+v", out)
+	}
+	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
+	f.Flush()
+	for range 60 {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is later now ", 20)+strings.Repeat("y", s.n))
+		s.say("assistant", strings.Repeat("I go on thinking ", 15))
+	}
+	s.call("bash", `{"command":"true"}`, "ok")
+	for round := range 2 {
+		y := exchange(s.body(t), "s", nil)
+		got := f.Prepare(context.Background(), y)
+		if got == nil {
+			t.Fatal("not fitted")
+		}
+		if n := strings.Count(string(got.Body.Raw()), summaryHead); n != 0 {
+			t.Errorf("%d summaries are left", n)
+		}
+		for _, w := range append(slices.Clone(wanted[:6]), "never touch vendor", "Goal: mend the build") {
+			if !says(got.Body, w) {
+				t.Errorf("round %d: the digest does not say %q\n%s", round, w, digestIn(got.Body))
+			}
+		}
+		y.Fitted = got
+		f.Settle(y, &y.Candidates[0], recovery.Usage{Input: got.After})
+		f.Flush()
+		for range 40 {
+			s.call("bash", `{"command":"date"}`, strings.Repeat("it is latest now ", 20)+strings.Repeat("z", s.n))
+			s.say("assistant", strings.Repeat("I still go on thinking ", 15))
+		}
+	}
+}
