@@ -88,6 +88,9 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	}()
 	switch {
 	case err == nil && f == nil:
+		if core.Accepted != nil {
+			core.Accepted(x)
+		}
 		return nil
 	case errors.Is(err, recovery.ErrClientGone):
 		ev.Status, ev.Client = statusClientGone, "gone"
@@ -172,7 +175,7 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	}
 	id := k.Identifier.Identify(body, who.credential, req.Header.Get("X-Rebound-Session"), hints)
 	x.Session, x.Side = id.Session, id.Side
-	x.Secret = []byte(who.credential)
+	x.Secret, x.Trusted = []byte(who.credential), !who.passes
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}

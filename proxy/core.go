@@ -23,8 +23,10 @@ type Core struct {
 	Identifier Identifier
 	Classifier recovery.Classifier
 	Observer   recovery.Observer
-	Windows    Windows         // nil: lists of models teach nothing
-	Mender     recovery.Mender // nil: answers are passed on as they are
+	// Accepted is told of exchanges whose credential an upstream accepted; may be nil.
+	Accepted func(*recovery.Exchange)
+	Windows  Windows         // nil: lists of models teach nothing
+	Mender   recovery.Mender // nil: answers are passed on as they are
 }
 
 // Router knows the model map.

@@ -124,7 +124,9 @@ func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arr
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
-				rc.cancel(errDeadline)
+				if !rc.began.Load() { // what is being written is not cut: it is watched for pauses
+					rc.cancel(errDeadline)
+				}
 			}
 		case <-ctx.Done():
 			for _, rc := range racers {
@@ -414,15 +416,23 @@ func (r *run) settle(rc *racer, f *Failure) {
 }
 
 // keep holds the first flawed answer back: the client gets it as it is when
-// the model cannot do better. Later ones are dropped.
+// the model cannot do better. Later ones are dropped, unless it is their text
+// that the client has by now.
 func (r *run) keep(rc *racer, f *Failure) {
-	u, _ := f.Flawed.Usage()
-	if r.flawed == nil {
-		r.flawed, r.flawedBy = f.Flawed, rc.ticket.Target
+	if r.flawed != nil && r.fits(f) {
+		u, _ := f.Flawed.Usage()
+		f.Flawed.Discard()
+		r.x.spent = r.x.spent.Add(u)
 		return
 	}
-	f.Flawed.Discard()
-	r.x.spent = r.x.spent.Add(u)
+	r.supplant()
+	r.flawed, r.flawedBy, r.flawedAt = f.Flawed, rc.ticket.Target, f
+}
+
+// fits reports whether the flawed answer that was held back still goes on from
+// what the client has at a later failure.
+func (r *run) fits(f *Failure) bool {
+	return f.Released == r.flawedAt.Released && f.Sent == r.flawedAt.Sent
 }
 
 // asItIs delivers the flawed answer that was held back.

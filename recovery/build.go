@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -25,24 +26,21 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
 		return b.Raw(), edited, nil
 	}
-	e := b.Edit()
-	if c.Model != b.Model() {
-		e.SetModel(c.Model)
+	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
+	if err != nil {
+		return r.bare(c, a)
 	}
-	changed := false
-	for _, list := range [2][]Edit{learned, c.Edits} {
-		for _, ed := range list {
-			changed = r.Engine.apply(b, e, ed) || changed
-		}
-	}
+	changed := suited != b
 	if changed && len(c.Edits) == 0 {
 		x.act("learned") // an earlier request found out what this target refuses
 	}
-	for _, note := range [2]string{guidance, a.Note} {
-		if note != "" {
-			e.AppendNote(note)
-			changed = true
-		}
+	e := suited.Edit()
+	if c.Model != b.Model() {
+		e.SetModel(c.Model)
+	}
+	if guidance != "" || a.Note != "" {
+		e.AppendNote(joined(guidance, a.Note))
+		changed = true
 	}
 	if guidance != "" {
 		x.act("guidance")
@@ -60,43 +58,93 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 		e.Continue(a.Resume.Sent, string(c.Prefill))
 		changed = true
 	}
-	if body, err = e.Apply(); err != nil && changed {
-		return r.bare(c)
+	if body, err = e.Apply(); err != nil {
+		return r.bare(c, a)
 	}
-	return body, edited || changed, err
+	return body, edited || changed, nil
 }
 
-// bare is the client's own request for a candidate, where the edits of it
-// contradict one another.
-func (r *run) bare(c *Choice) ([]byte, bool, error) {
-	b := r.x.Body
+// joined is one note made of two.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}
+
+// bare is the request for a candidate without any edit, where the edits of it
+// cannot be carried out. What makes no sense without its note is not sent.
+func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
+	b := r.x.current()
+	if a.Reask || a.Explain {
+		return nil, false, errNoNote
+	}
 	if c.Model == b.Model() {
-		return b.Raw(), false, nil
+		return b.Raw(), b != r.x.Body, nil
 	}
 	body, err := b.Edit().SetModel(c.Model).Apply()
-	return body, false, err
+	return body, b != r.x.Body, err
 }
+
+var errNoNote = errors.New("the note for the model cannot be added")
 
 // changes reports whether a candidate's request would be another with one more edit.
 func (r *run) changes(candidate int, ed Edit) bool {
 	b := r.x.current()
 	c := &r.x.Candidates[candidate]
 	list := append(append([]Edit(nil), r.Knowledge.Edits(c.Target)...), c.Edits...)
-	before, err := r.Edited(b, list)
+	before, err := r.suited(b, list)
 	if err != nil {
 		return false
 	}
-	after, err := r.Edited(b, append(list, ed))
-	return err == nil && !bytes.Equal(before, after)
+	after, err := r.suited(before, []Edit{ed})
+	return err == nil && after != before && !bytes.Equal(before.Raw(), after.Raw())
 }
 
 // Edited is a body after a target's edits.
 func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
-	edit := b.Edit()
-	for _, ed := range edits {
-		e.apply(b, edit, ed)
+	b, err := e.suited(b, edits)
+	if err != nil {
+		return nil, err
 	}
-	return edit.Apply()
+	return b.Raw(), nil
+}
+
+// suited is a body after a target's edits, b itself where none changes it.
+// Mends of the history come one after the other: each sees what those before it
+// have done.
+func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
+	var fields *transcript.Edit
+	for _, ed := range edits {
+		if ed.Mend != "" {
+			continue
+		}
+		if fields == nil {
+			fields = b.Edit()
+		}
+		e.apply(b, fields, ed)
+	}
+	if fields != nil && fields.Changed() {
+		var err error
+		if b, err = fields.Body(); err != nil {
+			return nil, err
+		}
+	}
+	for _, ed := range edits {
+		if ed.Mend == "" {
+			continue
+		}
+		edit := b.Edit()
+		if !e.apply(b, edit, ed) {
+			continue
+		}
+		next, err := edit.Body()
+		if err != nil {
+			return nil, err
+		}
+		b = next
+	}
+	return b, nil
 }
 
 // apply adds one edit where the request has what it changes.

@@ -19,6 +19,17 @@ const (
 	MendMedia      = "media"          // text in place of images and other attachments
 )
 
+// lasting leaves out the edits that answer to what one request contains rather
+// than to what its target takes: they would change requests that are well.
+func lasting(edits []Edit) (out []Edit) {
+	for _, ed := range edits {
+		if ed.Mend != MendMedia && !(ed.Mend == MendSignatures && ed.Field != "") {
+			out = append(out, ed)
+		}
+	}
+	return out
+}
+
 // MessageLabel lists the fields of messages that carry no part of what was
 // said: labels, and the reasoning of earlier turns, which most servers ignore.
 // Only these are taken out where a target refuses them.

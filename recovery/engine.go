@@ -187,7 +187,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		}
 		var ok bool
 		if next, ok = r.plan(ctx, f); !ok {
-			if r.flawed != nil {
+			if r.flawed != nil && r.fits(f) {
 				return nil, r.asItIs(ctx)
 			}
 			return r.giveUp(f), nil
@@ -222,6 +222,7 @@ type run struct {
 
 	flawed   Answer // the first answer that was complete but flawed
 	flawedBy Target // which gave it
+	flawedAt *Failure
 
 	patience time.Duration
 	prev     *Failure // what the attempt under way answers to; nil for the first
@@ -294,9 +295,14 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		plan = []string{"resume"}
 		x.deadline = time.Now().Add(r.patience)
 	}
+	if f.Signal.Phase == PhaseStatus {
+		x.Candidates[(&Situation{Exchange: x}).Current(f)].weigh(f.Signal.Message)
+	}
 	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64, Changes: r.changes}
 	switch x.Mode {
 	case ModeAct:
+	case ModeAnnotate:
+		plan = nil // only what a note of ours broke is made good
 	case ModeObserve:
 		r.observe(s, f)
 		return Action{}, false
@@ -371,6 +377,7 @@ func (r *run) take(a Action, f *Failure) {
 	c := &x.Candidates[a.Target]
 	if len(a.Edits) > 0 {
 		c.Edits = append(c.Edits, a.Edits...)
+		c.latest = a.Edits
 	}
 	if a.Plain {
 		x.plain, c.Edits, x.Fitted = true, nil, nil
@@ -411,8 +418,8 @@ func (r *run) pause(ctx context.Context, d time.Duration) bool {
 // succeeded settles what the answer proves.
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
-	if len(c.Edits) > 0 {
-		r.Knowledge.Learn(c.Target, c.Edits)
+	if lasting := lasting(c.Edits); len(lasting) > 0 {
+		r.Knowledge.Learn(c.Target, lasting)
 	}
 	if r.Fitter != nil && x.Mode == ModeAct {
 		r.Fitter.Settle(x, c, x.usage)

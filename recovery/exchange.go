@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -19,6 +20,7 @@ type Exchange struct {
 	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
 	Mode       Mode
 	Streaming  bool
+	Trusted    bool          // it pays with the gateway's credentials, or with none of its own
 	Patience   time.Duration // the client's own time-out, 0 when it did not say
 	Started    time.Time
 	// Side reports whether the request serves the client rather than the
@@ -69,7 +71,24 @@ type Choice struct {
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
 
-	refused bool // the client's own bytes were refused
+	refused bool   // the client's own bytes were refused
+	useless []Edit // edits that did not help
+	latest  []Edit // of the last action
+	message string // the refusal that they answered
+}
+
+// Had reports whether an edit was made for this candidate, helpful or not.
+func (c *Choice) Had(same func(Edit) bool) bool {
+	return slices.ContainsFunc(c.Edits, same) || slices.ContainsFunc(c.useless, same)
+}
+
+// weigh takes the latest edits back where the same refusal came again.
+func (c *Choice) weigh(message string) {
+	if len(c.latest) > 0 && message == c.message {
+		c.Edits = c.Edits[:max(0, len(c.Edits)-len(c.latest))]
+		c.useless = append(c.useless, c.latest...)
+	}
+	c.latest, c.message = nil, message
 }
 
 // Out reports whether the candidate cannot serve this request.

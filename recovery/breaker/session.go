@@ -18,6 +18,10 @@ import (
 // session, value what it failed on.
 const BoardSessions = "sessions"
 
+// BoardAccepted is the board of the clients' own credentials, by their labels,
+// that an upstream has accepted.
+const BoardAccepted = "accepted"
+
 // OnOpen says what a client gets of a session whose breaker is open.
 type OnOpen string
 
@@ -92,6 +96,9 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		s.close(x)
 		return nil
 	}
+	if !s.accepted(x) {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	now := slot{Failure: failure.Fingerprint, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak}
@@ -123,6 +130,27 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	}
 	return nil
 }
+
+// Accept notes that an upstream has accepted the exchange's credential. Nothing
+// of a session is kept before: anybody could fill the store.
+func (s *Sessions) Accept(x *recovery.Exchange) {
+	if x.Trusted || x.Session == "" {
+		return
+	}
+	ttl := s.cfg.Load().SessionTTL
+	field, known := s.board.Lookup(BoardAccepted, payer(x))
+	if now := time.Now(); !known || field.Until.Sub(now) < ttl/2 {
+		s.board.Post(BoardAccepted, store.Field{Name: payer(x), Value: []byte("1"), Until: now.Add(ttl)}, false)
+	}
+}
+
+func (s *Sessions) accepted(x *recovery.Exchange) bool {
+	_, known := s.board.Lookup(BoardAccepted, payer(x))
+	return known || x.Trusted
+}
+
+// payer names the credential of an exchange.
+func payer(x *recovery.Exchange) string { return cmp.Or(x.Credential, "anonymous") }
 
 // count returns how many turns at the end of a ring are the same failure with
 // nothing else between them, as the ring or the newest request shows it, and

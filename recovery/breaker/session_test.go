@@ -104,7 +104,7 @@ func at(t *testing.T, body, slot string, failure, user, success uint64) *recover
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Turn: recovery.Turn{Slot: slot, User: user, Success: success}}
+	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true, Turn: recovery.Turn{Slot: slot, User: user, Success: success}}
 	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}
 	if failure != 0 {
 		r.Failed, r.Category, r.Fingerprint, r.Line = true, recovery.DiskFull, failure, "make: No space left on device"
@@ -223,6 +223,25 @@ func TestHistoryCounts(t *testing.T) {
 	x.Turn.Streak = 5
 	if prepare(t, s, x) == nil {
 		t.Error("five failures in the history do not open the breaker")
+	}
+}
+
+// A client's own credential counts for nothing until an upstream has accepted it.
+func TestCredentialFirst(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	x := func() *recovery.Exchange {
+		x := at(t, agent, "5", 7, 1, 0)
+		x.Trusted, x.Credential, x.Turn.Streak = false, "client-1", 6
+		return x
+	}
+	for range 2 {
+		if r := prepare(t, s, x()); r != nil || len(s.Open()) != 0 {
+			t.Fatalf("before: %+v", r)
+		}
+	}
+	s.Accept(x())
+	if prepare(t, s, x()) == nil {
+		t.Error("after: still not open")
 	}
 }
 

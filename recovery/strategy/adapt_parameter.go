@@ -1,7 +1,6 @@
 package strategy
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -29,7 +28,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 		if !ok {
 			return recovery.Action{}, false // one of several cannot be helped: neither can the request
 		}
-		if slices.ContainsFunc(c.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend }) {
+		if c.Had(func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend }) {
 			continue // what did not help once does not help twice
 		}
 		edits = append(edits, e)

@@ -51,12 +51,7 @@ func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery
 func mended(s *recovery.Situation, f *recovery.Failure, ed recovery.Edit) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	for _, done := range c.Edits {
-		if done == ed {
-			return recovery.Action{}, false
-		}
-	}
-	if c.Out() || s.Changes != nil && !s.Changes(i, ed) {
+	if c.Had(func(done recovery.Edit) bool { return done == ed }) || c.Out() || s.Changes != nil && !s.Changes(i, ed) {
 		return recovery.Action{}, false
 	}
 	return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true

@@ -16,8 +16,12 @@ type Edit struct {
 	history map[int]*messageEdit
 	tail    [][]byte // appended messages
 	splices []splice // given by position
-	model   []byte   // the new model, while that is all there is
-	err     error
+	note    note
+	// The content of the last message with a note in it, and where that stands.
+	inside   [][]byte
+	insideAt Span
+	model    []byte // the new model, while that is all there is
+	err      error
 }
 
 // messageEdit is what happens to one message.
@@ -47,7 +51,7 @@ func (b *Body) Edit() *Edit { return &Edit{body: b} }
 
 // Changed reports whether any change was asked for.
 func (e *Edit) Changed() bool {
-	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices) > 0
+	return e.model != nil || len(e.fields)+len(e.history)+len(e.tail)+len(e.splices)+len(e.inside) > 0
 }
 
 // Set gives a top-level field a value: in its place if the field exists, else
@@ -272,6 +276,9 @@ func (e *Edit) plan() ([]splice, error) {
 	}
 	b := e.body
 	out := slices.Clone(e.splices)
+	for _, raw := range e.inside {
+		out = append(out, splice{e.insideAt.Start, e.insideAt.End, raw})
+	}
 	if len(e.fields) > 0 {
 		slots := make([]slot, b.count, b.count+len(e.fields))
 		for i := range slots {

@@ -1,21 +1,49 @@
 package transcript
 
+// note is ephemeral text at the end of the history, as far as an edit has it.
+type note struct {
+	text  string
+	bytes func(text string) []byte // what it is written as; nil without a note
+	in    *[][]byte                // where those are
+	at    int
+}
+
 // AppendNote adds ephemeral text for the model at the end of the history: to
 // the user's message that ends it, else as one of its own. Every upstream takes
 // a user's message there, after results of tools too, while some refuse two in
-// a row. Nothing but the tail changes, behind the last cache mark.
+// a row. Nothing but the tail changes, behind the last cache mark. A second
+// note is added to the first.
 func (e *Edit) AppendNote(text string) *Edit {
-	list := e.body.Messages()
-	if n := len(list); n > 0 && len(e.tail) == 0 && list[n-1].Role == RoleUser && e.history[n-1] == nil {
-		m := list[n-1]
-		raw := m.body.format.reader().content(m.bytes())
+	if e.err != nil {
+		return e
+	}
+	n := &e.note
+	if n.bytes != nil {
+		n.text += "\n\n" + text
+		(*n.in)[n.at] = n.bytes(n.text)
+		return e
+	}
+	e.general()
+	n.text = text
+	r, list := e.body.format.reader(), e.body.Messages()
+	if last := len(list) - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[last] == nil {
+		raw := r.content(list[last].bytes())
 		switch {
 		case isString(raw):
-			note := String("\n\n" + text)
-			return e.Replace(e.body.span(raw), append(clipped(raw[:len(raw)-1]), note[1:]...))
+			n.bytes = func(text string) []byte {
+				in := String("\n\n" + text)
+				return append(clipped(raw[:len(raw)-1]), in[1:]...)
+			}
 		case len(raw) > 1 && raw[0] == '[':
-			return e.Replace(e.body.span(raw), e.body.format.reader().appendPart(raw, text))
+			n.bytes = func(text string) []byte { return r.appendPart(raw, text) }
+		}
+		if n.bytes != nil {
+			n.in = &e.inside
+			e.inside, e.insideAt = [][]byte{n.bytes(text)}, e.body.span(raw)
+			return e
 		}
 	}
-	return e.AppendMessage(e.body.format.reader().note(text))
+	n.bytes, n.in, n.at = r.note, &e.tail, len(e.tail)
+	e.tail = append(e.tail, r.note(text))
+	return e
 }

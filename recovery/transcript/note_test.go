@@ -1,0 +1,42 @@
+package transcript
+
+import "testing"
+
+func TestAppendNote(t *testing.T) {
+	user := func(content string) string { return `{"messages":[{"role":"user","content":` + content + `}]}` }
+	tool := `{"messages":[{"role":"tool","tool_call_id":"1","content":"x"}` // an answer to a call ends it
+	for name, tt := range map[string]struct {
+		body  string
+		notes []string
+		want  string
+	}{
+		"text":              {user(`"hi"`), []string{"a"}, user(`"hi\n\na"`)},
+		"text twice":        {user(`"hi"`), []string{"a", "b\""}, user(`"hi\n\na\n\nb\""`)},
+		"parts":             {user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]`), []string{"a", "b"}, user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a\n\nb"}]`)},
+		"no parts":          {user(`[ ]`), []string{"a"}, user(`[ {"type":"text","text":"a"}]`)},
+		"null":              {user(`null`), []string{"a"}, `{"messages":[{"role":"user","content":null},{"role":"user","content":"a"}]}`},
+		"after a result":    {tool + `]}`, []string{"a"}, tool + `,{"role":"user","content":"a"}]}`},
+		"after one, twice":  {tool + `]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}]}`},
+		"an empty history":  {`{"messages":[]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}]}`},
+		"odd content":       {user(`7`), []string{"a"}, `{"messages":[{"role":"user","content":7},{"role":"user","content":"a"}]}`},
+		"nothing to append": {user(`"hi"`), nil, user(`"hi"`)},
+	} {
+		b, err := Parse([]byte(tt.body), Chat, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := b.Edit()
+		for _, n := range tt.notes {
+			e.AppendNote(n)
+		}
+		if e.Changed() != (len(tt.notes) > 0) {
+			t.Errorf("%s: changed is %t", name, e.Changed())
+		}
+		if got, err := e.Apply(); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %v\n got %s\nwant %s", name, err, got, tt.want)
+		}
+		if string(b.Raw()) != tt.body {
+			t.Errorf("%s: the body itself has changed", name)
+		}
+	}
+}
