@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/conform"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -244,6 +245,51 @@ func TestHeldIsNotSilent(t *testing.T) {
 		answered(t, f, err)
 		if g.asked() != "a" {
 			t.Errorf("asked %s", g.asked())
+		}
+	})
+}
+
+// Several mends of one request do not contradict one another.
+func TestSeveralMends(t *testing.T) {
+	b := parsed(t, `{"model":"m","tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string","pattern":"x","default":"y","format":"z"}}}}}],"messages":[{"role":"user","content":"x"}]}`)
+	e := &recovery.Engine{Conformer: conform.Conformer{}}
+	for _, l := range [][]recovery.Edit{
+		{{Mend: recovery.MendKeyword, Field: "pattern"}, {Mend: recovery.MendKeyword, Field: "default"}},
+		{{Mend: recovery.MendStrict}, {Mend: recovery.MendKeyword, Field: "default"}},
+		{{Mend: recovery.MendKeyword, Field: "default"}, {Mend: recovery.MendPlain}},
+	} {
+		out, err := e.Edited(b, l)
+		if err != nil || string(out) == string(b.Raw()) {
+			t.Errorf("%v: %v, %s", l, err, out)
+		}
+	}
+	h := parsed(t, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a-long-id-1","content":"1"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`)
+	all := []recovery.Edit{{Mend: recovery.MendPairing}, {Mend: recovery.MendCallIDs}, {Mend: recovery.MendSignatures}, {Mend: recovery.MendAlternate}, {Mend: recovery.MendSystem}, {Mend: recovery.MendEmpty}, {Mend: recovery.MendTextOnly}, {Mend: recovery.MendMedia}, {Mend: recovery.MendStubTools}}
+	for _, x := range all {
+		for _, y := range all {
+			if x == y {
+				continue
+			}
+			if _, err := e.Edited(h, []recovery.Edit{x, y}); err != nil {
+				t.Errorf("%s+%s: %v", x.Mend, y.Mend, err)
+			}
+		}
+	}
+}
+
+// What did not help is not learned, nor what answers to one request's content.
+func TestLearnsWhatHelped(t *testing.T) {
+	body := `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"string","default":"y"}}}}}]}`
+	bubble(t, func(t *testing.T) {
+		no := refuse(400, envelope("Invalid schema for function 'f': strict mode: keyword 'default' is not permitted"))
+		g := newRig(map[string][]step{"a": {no, no, ok}})
+		g.Conformer = conform.Conformer{}
+		x := exchange(t, body, "a")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		want := []recovery.Edit{{Mend: recovery.MendKeyword, Field: "default"}}
+		if got := g.facts.Edits(x.Candidates[0].Target); !slices.Equal(got, want) {
+			t.Errorf("learned %+v", got)
 		}
 	})
 }
