@@ -336,7 +336,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
 		return nil, nil
 	}
-	r.x.spent = r.x.spent.Add(usage)
+	if f.Flawed == nil { // else it is booked where that answer goes
+		r.x.spent = r.x.spent.Add(usage)
+	}
 	if ctx.Err() != nil || f.Client {
 		rc.ticket.Place.Done(rc.ticket, Outcome{})
 		r.record(rc, "")
@@ -409,6 +411,9 @@ func (r *run) settle(rc *racer, f *Failure) {
 	}
 	if f.Flawed != nil {
 		r.keep(rc, f)
+	}
+	if f.Signal.Status != 0 && !f.Edited {
+		r.own = f
 	}
 	if f.Signal.Status != 0 && (rc.attempt.Resume == nil && !rc.attempt.Explain || x.last == nil) {
 		x.last = f

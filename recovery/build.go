@@ -2,7 +2,9 @@ package recovery
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -130,10 +132,7 @@ func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, err
 			return nil, err
 		}
 	}
-	for _, ed := range edits {
-		if ed.Mend == "" {
-			continue
-		}
+	for _, ed := range inOrder(edits) {
 		edit := b.Edit()
 		if !e.apply(b, edit, ed) {
 			continue
@@ -145,6 +144,18 @@ func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, err
 		b = next
 	}
 	return b, nil
+}
+
+// inOrder is the mends among edits in the order in which they work, whatever
+// the order in which they were found necessary.
+func inOrder(edits []Edit) (mends []Edit) {
+	for _, ed := range edits {
+		if ed.Mend != "" {
+			mends = append(mends, ed)
+		}
+	}
+	slices.SortStableFunc(mends, func(a, b Edit) int { return cmp.Compare(mendRank(a.Mend), mendRank(b.Mend)) })
+	return mends
 }
 
 // apply adds one edit where the request has what it changes.

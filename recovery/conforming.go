@@ -1,5 +1,7 @@
 package recovery
 
+import "strings"
+
 // The mends of a history, a tool or a content that a target may need: names of
 // an Edit's Mend, as they are remembered. Package conform carries them out.
 const (
@@ -18,6 +20,68 @@ const (
 	MendPlain      = "schema_plain"   // tool schemas with the keywords that every provider takes, and no others
 	MendMedia      = "media"          // text in place of images and other attachments
 )
+
+// mendRank orders mends: a history is made whole before its turns are looked
+// at, and its ids are changed last. Unknown ones come at the end.
+func mendRank(mend string) int {
+	order := [...]string{MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
+		MendStubTools, MendKeyword, MendItems, MendPlain, MendStrict}
+	for i, m := range order {
+		if m == mend {
+			return i
+		}
+	}
+	return len(order)
+}
+
+// Droppable lists the fields whose absence changes how an answer is sampled,
+// how hard the model thinks, or how the request is labelled, but not what was
+// asked for: neither response_format, stop, n, tools and logit_bias, nor what
+// decides about money (service_tier) or about the shape of turns (parallel_tool_calls).
+// Names in camel case are the same fields.
+func Droppable(field string) bool {
+	switch snake(field) {
+	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
+		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
+		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking",
+		"stream_options", "store", "metadata", "user", "safety_identifier",
+		"prompt_cache_key", "prompt_cache_retention", "prediction":
+		return true
+	}
+	return false
+}
+
+// snake is a name in snake case.
+func snake(name string) string {
+	var b strings.Builder
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			if i > 0 {
+				b.WriteByte('_')
+			}
+			c += 'a' - 'A'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
+}
+
+// Known reports whether an edit is one that a strategy makes: what else stands
+// in a store was not written by us.
+func (e Edit) Known() bool {
+	limit := func(name string) bool { return name == "max_tokens" || name == "max_completion_tokens" }
+	switch {
+	case e.Mend != "":
+		return mendRank(e.Mend) < mendRank("") && e.Rename+e.Role == "" && !e.Drop && len(e.Field) <= 64
+	case e.Role != "":
+		return e.Field == "" && (e.Role == "developer" && e.Rename == "system" || e.Role == "system" && e.Rename == "developer")
+	case e.Drop:
+		return Droppable(e.Field)
+	case e.Rename != "":
+		return limit(e.Field) && limit(e.Rename)
+	}
+	return e.Clamp >= 16 && limit(e.Field)
+}
 
 // lasting leaves out the edits that answer to what one request contains rather
 // than to what its target takes: they would change requests that are well.

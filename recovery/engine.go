@@ -229,7 +229,8 @@ type run struct {
 	cut      *Failure // the first failure after text was sent
 	spent    bool     // no further attempt may be made
 
-	explained bool // the model was asked to explain a refusal
+	own       *Failure // the last refusal of the client's own bytes
+	explained bool     // the model was asked to explain a refusal
 }
 
 // prepare makes the history smaller before the first attempt where the session
@@ -318,7 +319,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 				continue
 			}
 			a, ok := st.Propose(s, f)
-			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && !r.fit(ctx, a, f) {
+			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 				continue
 			}
 			a.Strategy = name
@@ -450,6 +451,9 @@ func (r *run) giveUp(f *Failure) *Failure {
 		f.Released = max(f.Released, released)
 	case (f.Signal.Status == 0 || r.explained) && r.x.last != nil:
 		f = r.x.last
+	}
+	if f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest && r.own != nil && r.cut == nil {
+		f = r.own // what was said of an edit of ours is no answer to the client
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	ev.Strategy = r.x.Attempts[len(r.x.Attempts)-1].Strategy

@@ -293,3 +293,35 @@ func TestLearnsWhatHelped(t *testing.T) {
 		}
 	})
 }
+
+// Once edits are off they stay off, and the client hears what was said of its
+// own bytes, not of ours.
+func TestRefusedFitting(t *testing.T) {
+	odd := refuse(400, envelope("This deployment takes no such marks"))
+	for name, g := range map[string]*rig{
+		"before": newRig(map[string][]step{"a": {odd, overflow}}),
+		"after":  newRig(map[string][]step{"a": {overflow, odd}}),
+	} {
+		bubble(t, func(t *testing.T) {
+			s := &fitter{fitted: parsed(t, smaller)}
+			if name == "before" {
+				s.known = s.fitted
+			}
+			g.Fitter = s
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
+			if err != nil || f == nil || f.Class() != recovery.ContextLengthExceeded || g.asked() != "aa" {
+				t.Errorf("%s: %v, %v, asked %s", name, f, err, g.asked())
+			}
+		})
+	}
+}
+
+// Mends work in their own order, whatever the order of their discovery.
+func TestOrderOfMends(t *testing.T) {
+	b := parsed(t, `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"system","content":"b"},{"role":"user","content":"c"}]}`)
+	e := &recovery.Engine{Conformer: conform.Conformer{}}
+	out, err := e.Edited(b, []recovery.Edit{{Mend: recovery.MendAlternate}, {Mend: recovery.MendSystem}})
+	if want := `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":"a\n\nb\n\nc"}]}`; err != nil || string(out) != want {
+		t.Errorf("%v, %s", err, out)
+	}
+}

@@ -60,7 +60,8 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	held   Piece // what came before the gate opened
+	held   Piece  // what came before the gate opened, without its text
+	said   []byte // that text
 	usage  recovery.Usage
 	first  time.Time // first meaningful event
 	rework bool      // events are rewritten to fit what the client already has
@@ -165,7 +166,11 @@ func (a *Answer) opens() bool {
 	return a.h == nil || a.h.judged || a.held.Released > recovery.ReleasedNothing
 }
 
-func (a *Answer) hold(p Piece) { a.held.add(p) }
+func (a *Answer) hold(p Piece) {
+	a.said = append(a.said, p.Text...) // joined once: there may be many pieces
+	p.Text = ""
+	a.held.add(p)
+}
 
 // admit decides what of one event goes to the client, and keeps account of it.
 func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {

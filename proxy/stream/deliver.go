@@ -26,6 +26,7 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 	s := a.o.Sink
 	a.Tell()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
+	a.held.Text, a.said = string(a.said), nil
 	if err := s.Write(a.held); err != nil {
 		return a.clientGone(err)
 	}

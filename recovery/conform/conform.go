@@ -37,7 +37,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
 	case recovery.MendField:
 		return each(b, "", func(m transcript.Message) bool {
-			if _, ok := m.Field(ed.Field); ok && recovery.MessageLabel(ed.Field) {
+			if raw, ok := m.Field(ed.Field); ok && (recovery.MessageLabel(ed.Field) || saysNothing(ed.Field, raw)) {
 				e.DeleteMessageField(m.Index, ed.Field)
 				return true
 			}
@@ -67,6 +67,11 @@ func each(b *transcript.Body, role string, change func(transcript.Message) bool)
 		}
 	}
 	return changed
+}
+
+// saysNothing reports whether a field other than the essential ones is null or an empty list.
+func saysNothing(field string, raw []byte) bool {
+	return field != "role" && field != "content" && (string(raw) == "null" || string(raw) == "[]")
 }
 
 // stubTools defines what the history calls, where the request offers no tools:

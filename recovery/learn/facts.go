@@ -69,6 +69,8 @@ func (f *Facts) get(t recovery.Target) fact {
 	if json.Unmarshal(v.Value, &got) != nil {
 		return fact{} // not ours
 	}
+	got.Edits = slices.DeleteFunc(got.Edits, func(e recovery.Edit) bool { return !e.Known() })
+	got.Window = max(0, got.Window)
 	return got
 }
 

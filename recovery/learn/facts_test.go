@@ -107,7 +107,7 @@ func TestFactsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
 		for i := range 500 {
-			f.Learn(target, []recovery.Edit{{Field: fmt.Sprint("invented", i), Drop: true}})
+			f.Learn(target, []recovery.Edit{{Mend: recovery.MendKeyword, Field: fmt.Sprint("invented", i)}})
 		}
 		if got := len(f.Edits(target)); got != 32 {
 			t.Errorf("%d edits of one model", got)
@@ -117,12 +117,13 @@ func TestFactsBounded(t *testing.T) {
 
 // TestFactsHostile: what is no fact of ours is no fact.
 func TestFactsHostile(t *testing.T) {
-	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00"} {
+	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00",
+		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"mend":"nonsense"}],"window":-5}`} {
 		synctest.Test(t, func(t *testing.T) {
 			m := board(t)
 			f := learn.NewFacts(m, time.Hour)
 			m.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(v), Until: time.Now().Add(time.Hour)}, false)
-			if got := f.Edits(target); len(got) != 0 || f.Reasons(target) {
+			if got := f.Edits(target); len(got) != 0 || f.Reasons(target) || f.Window(target) != 0 {
 				t.Errorf("%q: %v, %v", v, got, f.Reasons(target))
 			}
 			f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}})

@@ -24,7 +24,7 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	}
 	var edits []recovery.Edit
 	for _, name := range names {
-		e, ok := adapt(x, name, f)
+		e, ok := adapt(s, name, f)
 		if !ok {
 			return recovery.Action{}, false // one of several cannot be helped: neither can the request
 		}
@@ -40,7 +40,8 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 }
 
 // adapt finds the edit for one refused field.
-func adapt(x *recovery.Exchange, name string, f *recovery.Failure) (recovery.Edit, bool) {
+func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
+	x := s.Exchange
 	if name == "max_tokens" || name == "max_completion_tokens" {
 		other := "max_completion_tokens"
 		if name == other {
@@ -52,11 +53,12 @@ func adapt(x *recovery.Exchange, name string, f *recovery.Failure) (recovery.Edi
 	if role, to, ok := refusedRole(x, name, f); ok {
 		return recovery.Edit{Role: role, Rename: to}, true
 	}
-	if _, has := x.Body.Field(name); has && droppable(name) {
+	if _, has := x.Body.Field(name); has && recovery.Droppable(name) {
 		return recovery.Edit{Field: name, Drop: true}, true
 	}
 	if field, ok := ofMessage(name); ok {
-		return recovery.Edit{Mend: recovery.MendField, Field: field}, true
+		ed := recovery.Edit{Mend: recovery.MendField, Field: field}
+		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}
 	return recovery.Edit{}, false
 }
@@ -69,7 +71,7 @@ func ofMessage(name string) (field string, ok bool) {
 		return "", false
 	}
 	field = strings.TrimLeft(rest[strings.LastIndexAny(rest, ".]")+1:], ".")
-	return field, recovery.MessageLabel(field) && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
+	return field, field != "" && field != "role" && field != "content" && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
 }
 
 // refusedRole recognises the refusal of the developer or system role.
@@ -79,26 +81,10 @@ func refusedRole(x *recovery.Exchange, name string, f *recovery.Failure) (role, 
 	}
 	msg := strings.ToLower(f.Signal.Message)
 	switch {
-	case strings.Contains(msg, "developer") && x.Body.HasRole("developer"):
+	case x.Body.HasRole("developer") && (strings.Contains(msg, "developer") || !strings.Contains(msg, "'system'") && strings.Contains(msg, "role")):
 		return "developer", "system", true
 	case strings.Contains(msg, "'system'") && x.Body.HasRole("system"):
 		return "system", "developer", true
 	}
 	return "", "", false
-}
-
-// droppable lists the fields whose absence changes how an answer is sampled,
-// how hard the model thinks, or how the request is labelled, but not what was
-// asked for: neither response_format, stop, n, tools and logit_bias, nor what
-// decides about money (service_tier) or about the shape of turns (parallel_tool_calls).
-func droppable(name string) bool {
-	switch name {
-	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
-		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
-		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking",
-		"stream_options", "store", "metadata", "user", "safety_identifier",
-		"prompt_cache_key", "prompt_cache_retention", "prediction":
-		return true
-	}
-	return false
 }
