@@ -23,6 +23,7 @@ type Action struct {
 	Note     string // ephemeral text for the model, in this attempt only
 	Tool     string // the tool that the model must call; ToolNone forbids any
 	Reask    bool   // the attempt answers to a flawed answer
+	carried  bool   // Note and what belongs to it are those of the attempt before
 	Explain  bool   // the attempt asks the model to explain the failure: its answer is marked as ours
 }
 

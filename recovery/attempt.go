@@ -441,19 +441,23 @@ func (r *run) fits(f *Failure) bool {
 }
 
 // asItIs delivers the flawed answer that was held back.
-func (r *run) asItIs(ctx context.Context) error {
+func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 	x, a := r.x, r.flawed
 	r.flawed = nil
 	f := a.Deliver(ctx, nil)
 	x.answered = r.flawedBy
 	x.usage, _ = a.Usage()
-	if f != nil {
-		return ErrClientGone
+	switch {
+	case f == nil:
+	case f.Client || ctx.Err() != nil:
+		return nil, ErrClientGone
+	default: // it does not fit the response that has begun meanwhile
+		return r.giveUp(f), nil
 	}
 	ev := r.event(EventRecoveryFailed, nil)
 	ev.Target, ev.Class, ev.Cause = r.flawedBy, ModelOutputInvalid, "delivered as the model wrote it"
 	r.Observer.Observe(ev)
-	return nil
+	return nil, nil
 }
 
 // supplant drops a flawed answer for a better one.

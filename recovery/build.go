@@ -33,6 +33,7 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 		return r.bare(c, a)
 	}
 	changed := suited != b
+	c.learned = changed && len(learned) > 0
 	if changed && len(c.Edits) == 0 {
 		x.act("learned") // an earlier request found out what this target refuses
 	}

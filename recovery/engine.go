@@ -188,7 +188,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		var ok bool
 		if next, ok = r.plan(ctx, f); !ok {
 			if r.flawed != nil && r.fits(f) {
-				return nil, r.asItIs(ctx)
+				return r.asItIs(ctx)
 			}
 			return r.giveUp(f), nil
 		}
@@ -229,8 +229,9 @@ type run struct {
 	cut      *Failure // the first failure after text was sent
 	spent    bool     // no further attempt may be made
 
-	own       *Failure // the last refusal of the client's own bytes
-	explained bool     // the model was asked to explain a refusal
+	own     *Failure // the last refusal of the client's own bytes
+	doing   Action   // what the attempt under way was made for
+	suspect bool     // edits that were learned may be what was refused
 }
 
 // prepare makes the history smaller before the first attempt where the session
@@ -270,7 +271,8 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	x.Fitted = fitted
 	x.refits++
 	for i := range x.Candidates {
-		x.Candidates[i].Small = false
+		c := &x.Candidates[i]
+		c.Small = c.Window > 0 && c.Window < fitted.After
 	}
 	r.compressed(fitted, string(f.Class()), false)
 	return true
@@ -323,6 +325,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 				continue
 			}
 			a.Strategy = name
+			a = r.carry(a, f)
 			r.take(a, f)
 			return a, true
 		}
@@ -332,6 +335,20 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		return a, true
 	}
 	return Action{}, false
+}
+
+// carry keeps what the failed attempt was made for, a note to the model, where
+// it is merely tried again or elsewhere.
+func (r *run) carry(a Action, f *Failure) Action {
+	d := r.doing
+	if f.Spec.Scope == ScopeRequest || f.Flaw != nil || a.Plain || a.Fit || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
+		return a
+	}
+	a.Note, a.Tool, a.Explain, a.carried = d.Note, d.Tool, d.Explain, true
+	if d.Resume != nil && d.Resume.Calls {
+		a.Resume = d.Resume
+	}
+	return a
 }
 
 // StrategyOriginal and StrategyParallel are the engine's own: the client's own
@@ -382,15 +399,16 @@ func (r *run) take(a Action, f *Failure) {
 	}
 	if a.Plain {
 		x.plain, c.Edits, x.Fitted = true, nil, nil
-		r.Knowledge.Forget(f.Target)
+		r.suspect = c.learned // if the client's own bytes pass, what was learned is wrong
 	}
 	if a.Wait > 0 && !a.Resend {
 		c.Waits++
 	}
-	if a.Resume != nil || a.Reask && f.Flaw != nil {
+	if a.Resume != nil && a.Resume != r.doing.Resume || a.Resume == nil && a.Reask && f.Flaw != nil {
 		x.extra++
 	}
-	r.explained = r.explained || a.Explain
+	r.doing = a
+	x.explained = x.explained || a.Explain
 	if a.Reask {
 		x.reasks++
 	} else if a.Note != "" {
@@ -419,6 +437,9 @@ func (r *run) pause(ctx context.Context, d time.Duration) bool {
 // succeeded settles what the answer proves.
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
+	if r.suspect && x.plain {
+		r.Knowledge.Forget(c.Target)
+	}
 	if lasting := lasting(c.Edits); len(lasting) > 0 {
 		r.Knowledge.Learn(c.Target, lasting)
 	}
@@ -449,7 +470,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case (f.Signal.Status == 0 || r.explained) && r.x.last != nil:
+	case (f.Signal.Status == 0 || r.x.explained) && r.x.last != nil:
 		f = r.x.last
 	}
 	if f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest && r.own != nil && r.cut == nil {

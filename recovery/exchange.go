@@ -53,9 +53,11 @@ type Exchange struct {
 	reasks   int      // times that the model was asked again for a flawed answer
 	notes    int      // notes about upstream failures so far
 	retained bool     // see Retain
-	answered Target   // where the answer came from
-	usage    Usage    // of the answer
-	last     *Failure // last failure that an upstream itself gave, for the client
+
+	explained bool     // the model was asked to explain a refusal
+	answered  Target   // where the answer came from
+	usage     Usage    // of the answer
+	last      *Failure // last failure that an upstream itself gave, for the client
 }
 
 // Choice is a candidate within one exchange.
@@ -72,6 +74,7 @@ type Choice struct {
 	LastClass Class
 
 	refused bool   // the client's own bytes were refused
+	learned bool   // what is known of the target changed the request
 	useless []Edit // edits that did not help
 	latest  []Edit // of the last action
 	message string // the refusal that they answered
@@ -139,6 +142,9 @@ func (x *Exchange) Refits() int { return x.refits }
 
 // Reasks is how often the model was asked again for a flawed answer.
 func (x *Exchange) Reasks() int { return x.reasks }
+
+// Explained reports whether the model was asked to explain a refusal.
+func (x *Exchange) Explained() bool { return x.explained }
 
 // Notes is how many notes about upstream failures the model was given.
 func (x *Exchange) Notes() int { return x.notes }

@@ -325,3 +325,43 @@ func TestOrderOfMends(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 }
+
+// A re-ask that met an outage is still a re-ask when it is tried again, and
+// an explanation is asked for once.
+func TestNotesSurviveOutages(t *testing.T) {
+	busyNow := refuse(500, envelope("The server had an error"))
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {flawed(""), busyNow, ok}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		answered(t, f, err)
+		if string(g.attempts[1].Body) != string(g.attempts[2].Body) || !bytes.Contains(g.attempts[2].Body, []byte("path is missing")) {
+			t.Errorf("sent %s", g.attempts[2].Body)
+		}
+	})
+	bubble(t, func(t *testing.T) {
+		odd := refuse(400, envelope("Invalid value: 'messages[2]' is odd"))
+		g := newRig(map[string][]step{"a": {odd, busyNow, odd}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		if err != nil || f == nil || f.Status != 400 || g.asked() != "aaa" {
+			t.Errorf("%v, %v, asked %s", f, err, g.asked())
+		}
+	})
+}
+
+// What was learned of a target is doubted only where it changed the request.
+func TestForgetsOnlyWhatMattered(t *testing.T) {
+	rename := recovery.Edit{Field: "max_tokens", Rename: "max_completion_tokens"}
+	for body, forgotten := range map[string]bool{plainBody: false, `{"max_tokens":5,` + plainBody[1:]: true} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {refuse(400, envelope("Invalid value: odd")), ok}})
+			g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Guidance = "try b" })}
+			x := exchange(t, body, "a")
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{rename})
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if got := len(g.facts.Edits(x.Candidates[0].Target)) == 0; got != forgotten {
+				t.Errorf("%s: forgotten is %t", body, got)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	switch text := s.explain(x, failure, same); {
-	case cfg.OnOpen == OnOpenSteer:
+	case cfg.OnOpen == OnOpenSteer, x.Mode == recovery.ModeAnnotate:
 		x.Guidance = steer(failure, same)
 	case cfg.OnOpen == OnOpenError, x.Body.ResponseFormat(), x.Body.N() > 1:
 		x.Reply = &recovery.Reply{Action: "session_stopped", Text: text, Error: true}

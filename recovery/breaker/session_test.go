@@ -292,6 +292,9 @@ func TestOnOpen(t *testing.T) {
 	if x := fill(t, newSessions(newStore(t), nil), structured, recovery.ModeAct); x.Reply == nil || !x.Reply.Error {
 		t.Errorf("structured output: %+v", x.Reply)
 	}
+	if x := fill(t, newSessions(newStore(t), nil), agent, recovery.ModeAnnotate); x.Reply != nil || x.Guidance == "" {
+		t.Errorf("annotate: %+v, %q", x.Reply, x.Guidance)
+	}
 	s := newSessions(newStore(t), nil)
 	if x := fill(t, s, agent, recovery.ModeObserve); x.Reply != nil || s.told.names() != "breaker_opened" || !s.told.events[0].Observed {
 		t.Errorf("observe: %+v, %s", x.Reply, s.told.names())
