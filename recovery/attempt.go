@@ -189,7 +189,8 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && time.Now().Add(wait).Before(x.deadline) {
 			x.act("wait")
 			if !r.pause(ctx, wait) {
-				return nil, r.prev
+				err := context.Cause(ctx)
+				return nil, &Failure{Diagnosis: r.Classifier.Classify(Evidence{Phase: PhaseConnect, Err: err, Now: time.Now()}), Target: c.Target, Err: err}
 			}
 			continue
 		}

@@ -147,3 +147,22 @@ func TestPlaces(t *testing.T) {
 		})
 	}
 }
+
+// A client leaves while its first attempt waits for a target that cools down.
+func TestLeavesWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {refuse(429, envelope("slow down"), "Retry-After", "40"), ok}})
+		x := exchange(t, plainBody, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := g.run(t, ctx, x); err != recovery.ErrClientGone {
+			t.Fatalf("the first client: %v", err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		second := exchange(t, plainBody, "a")
+		if f, err := g.Run(ctx, second, g); f != nil || err != recovery.ErrClientGone || len(second.Attempts) != 0 {
+			t.Errorf("%v, %v, %d attempts", f, err, len(second.Attempts))
+		}
+	})
+}

@@ -202,8 +202,8 @@ func (s *Sessions) open(x *recovery.Exchange, f *recovery.ToolFailure, n int) {
 // close takes a session that goes on off the board.
 func (s *Sessions) close(x *recovery.Exchange) {
 	field, known := s.board.Lookup(BoardSessions, x.Session)
-	if !known {
-		return
+	if !known || x.Side != nil && x.Side() {
+		return // a title for a stopped session does not set it going
 	}
 	s.board.Remove(BoardSessions, x.Session)
 	var o recovery.OpenSession
