@@ -134,7 +134,7 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 // Accept notes that an upstream has accepted the exchange's credential. Nothing
 // of a session is kept before: anybody could fill the store.
 func (s *Sessions) Accept(x *recovery.Exchange) {
-	if x.Trusted || x.Session == "" {
+	if x.Trusted {
 		return
 	}
 	ttl := s.cfg.Load().SessionTTL

@@ -1,0 +1,401 @@
+package app_test
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// well is a good answer, in JSON where that is asked for.
+func well(body []byte) ruling {
+	if gjson.GetBytes(body, "response_format").Exists() {
+		return ruling{text: `{"answer":"All is well."}`}
+	}
+	return ruling{text: "All is well."}
+}
+
+func stream(k talk) talk { k.stream = true; return k }
+
+// Each refusal of a request's form is recovered at the second attempt, and from
+// then on the target gets requests that it takes. What must not be edited is not.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	rows, table := refusals(t), trials()
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
+		row, tr := rows[id], table[id]
+		if row.Class == "image_or_media_error" {
+			continue // TestRefusedMedia
+		}
+		for _, streamed := range []bool{false, true} {
+			if (row.Stream || id == "openai-param-004") && !streamed {
+				continue // it is the event of a stream, or about streams
+			}
+			t.Run(fmt.Sprintf("%s/%v", id, streamed), func(t *testing.T) {
+				t.Parallel()
+				tr := tr
+				tr.defect.stream = streamed
+				recovers(t, row, tr)
+			})
+		}
+	}
+}
+
+// recovers checks what becomes of one refusal.
+func recovers(t *testing.T, row refusal, tr trial) {
+	t.Helper()
+	if tr.accepts == nil {
+		t.Fatal("a row without a trial")
+	}
+	up := startStrict(t, func(body []byte) ruling {
+		if tr.accepts(gjson.ParseBytes(body)) {
+			return well(body)
+		}
+		return row.ruling()
+	})
+	if up.decide([]byte(tr.defect.body())).status == 0 && !row.Stream {
+		t.Fatal("the defective request is accepted")
+	}
+	g := launch(t, up.config(fastRecovery))
+	r := g.ask(t.Context(), tr.defect.body())
+	if tr.stands != "" {
+		realError(t, r, row)
+		return
+	}
+	attempts := len(up.bodies())
+	switch {
+	case !r.ok():
+		t.Fatalf("not recovered: %v; the upstream got %d requests, the last %s", r, attempts, up.bodies()[attempts-1])
+	case tr.first:
+		if attempts != 1 || !bytes.Contains(r.body, []byte(`"tool_calls"`)) {
+			t.Errorf("%d attempts: %v", attempts, r)
+		}
+	case attempts != 2 || r.tries() != "2" || !strings.Contains(r.spoken(), "All is well."):
+		t.Errorf("%d attempts: %v", attempts, r)
+	}
+	for _, b := range up.bodies() {
+		for _, text := range tr.keeps {
+			if !bytes.Contains(b, []byte(text)) && b[0] == '{' && !bytes.Equal(b, up.bodies()[0]) {
+				t.Errorf("the mend has lost %q: %s", text, b)
+			}
+		}
+	}
+	// The next request of the same kind, and one without the defect.
+	next := tr.defect.with(user("And now?"))
+	if r := g.must(next.body()); !tr.first && !tr.again {
+		if n := len(up.bodies()) - attempts; n != 1 || r.tries() != "1" || r.did() != "learned" {
+			t.Errorf("the second request took %d attempts: %v", n, r)
+		}
+		healthy := talk{messages: []string{user("Hello.")}, stream: tr.defect.stream}.body()
+		g.must(healthy)
+		if got := up.bodies(); string(got[len(got)-1]) != healthy {
+			t.Errorf("a request without the defect was changed: %s", got[len(got)-1])
+		}
+	}
+}
+
+// realError checks that the client got what the upstream said.
+func realError(t *testing.T, r reply, row refusal) {
+	t.Helper()
+	want := row.ruling()
+	said := gjson.Get(want.body, "error.message").Str
+	switch got := gjson.GetBytes(r.body, "error.message").Str; {
+	case r.status != row.Status:
+		t.Errorf("not the upstream's error: %v", r)
+	case said != "" && string(r.body) != want.body, said == "" && got == "":
+		t.Errorf("the error is %s, the upstream's was %s", r.body, want.body)
+	}
+}
+
+// What must not be edited away may be answered by another target.
+func TestRefusedMeaningMoves(t *testing.T) {
+	t.Parallel()
+	rows, table := refusals(t), trials()
+	for _, id := range []string{"ollama-param-001", "openrouter-param-002", "vllm-param-001", "databricks-param-001"} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			up := startStrict(t, func(body []byte) ruling {
+				if gjson.GetBytes(body, "model").Str == "able" {
+					return well(body)
+				}
+				return rows[id].ruling()
+			})
+			g := launch(t, up.config(mapped("m", "default fussy", "default able")))
+			r := g.must(table[id].defect.body())
+			if r.target() != "default/able" || r.did() != "move" {
+				t.Errorf("%v", r)
+			}
+			want := strings.Replace(table[id].defect.body(), `"model":"m"`, `"model":"able"`, 1)
+			if got := up.since(1); len(got) != 1 || string(got[0]) != want {
+				t.Errorf("the other target got %s", got)
+			}
+		})
+	}
+}
+
+// Every way in which calls and results fail to match is mended, once, with
+// everything else left as it was.
+func TestPairingDefects(t *testing.T) {
+	t.Parallel()
+	ls, pwd := call("call_a", "bash", `{"command":"ls"}`), call("call_b", "bash", `{"command":"pwd"}`)
+	ask, more := user("Look around."), user("Go on.")
+	out, where := result("call_a", "main.go"), result("call_b", "/work")
+	for name, messages := range map[string][]string{
+		"no result at the end":           {ask, calls(ls)},
+		"no result before the user":      {ask, calls(ls), more},
+		"no result before an answer":     {ask, calls(ls), says("Hm."), more},
+		"one of two is missing":          {ask, calls(ls, pwd), out},
+		"the first of two is missing":    {ask, calls(ls, pwd), where, more},
+		"both are missing":               {ask, calls(ls, pwd), more},
+		"result behind the user":         {ask, calls(ls), more, out},
+		"results behind the user":        {ask, calls(ls, pwd), more, where, out},
+		"result without a call":          {ask, result("call_x", "?"), more},
+		"result at the beginning":        {result("call_x", "?"), ask},
+		"result before its call":         {ask, out, calls(ls), more},
+		"result of another id":           {ask, calls(ls), result("call_z", "?"), more},
+		"two results of one call":        {ask, calls(ls), out, result("call_a", "go.mod"), more},
+		"the same id twice in one turn":  {ask, calls(ls, ls), out, result("call_a", "again"), more},
+		"an empty id":                    {ask, calls(call("", "bash", `{}`)), result("", "main.go"), more},
+		"result between others":          {ask, calls(ls), out, more, where, says("Well."), more},
+		"several defects in one history": {out, ask, calls(ls, pwd), where, more, calls(ls), more, result("call_q", "?"), calls(pwd)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row := refusals(t)["openai-toolpair-001"]
+			up := startStrict(t, func(body []byte) ruling {
+				if paired(gjson.ParseBytes(body)) {
+					return well(body)
+				}
+				return row.ruling()
+			})
+			g := launch(t, up.config())
+			k := talk{tools: []string{shell}, messages: messages, fields: `"x_unknown": {"b":1e2, "a":[ ]},`}
+			r := g.must(k.body())
+			seen := up.bodies()
+			if len(seen) != 2 || r.did() != "mend_history" {
+				t.Fatalf("%d attempts: %v", len(seen), r)
+			}
+			for i, m := range messages {
+				if m[:14] == ask[:14] && !bytes.Contains(seen[1], []byte(m)) {
+					t.Errorf("message %d is gone: %s", i, seen[1])
+				}
+			}
+			for _, text := range []string{`"x_unknown": {"b":1e2, "a":[ ]},`, shell} {
+				if !bytes.Contains(seen[1], []byte(text)) {
+					t.Errorf("something else was changed: %s", seen[1])
+				}
+			}
+			if r := g.must(k.with(says("So it is."), more).body()); r.tries() != "1" || r.did() != "learned" {
+				t.Errorf("the next request: %v", r)
+			}
+			healthy := history.body()
+			g.must(healthy)
+			if got := up.bodies(); string(got[len(got)-1]) != healthy {
+				t.Errorf("a history in order was changed: %s", got[len(got)-1])
+			}
+		})
+	}
+}
+
+// A target that insists on several things gets all of them, whatever it asks
+// for first, and the next time at once.
+func TestRefusalsTogether(t *testing.T) {
+	t.Parallel()
+	all := talk{fields: `"temperature":0.5,`, tools: []string{shell, `{"type":"function","function":{"name":"lookup","strict":true,"parameters":{"type":"object","additionalProperties":true,"properties":{"a":{"type":"array"}}}}}`},
+		messages: []string{message("system", "S."), `{"role":"user","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}]}`, user("C"), message("system", "late"), user("D"),
+			`{"role":"assistant","reasoning_content":"hm","content":"","tool_calls":[` + call("call_a", "bash", `{"command":"ls"}`) + `,` + call("call_b", "bash", `{"command":"ls"}`) + `]}`, result("call_b", ""),
+			user("E"), `{"role":"assistant","reasoning_content":"hm","content":[{"type":"text","text":"F"}]}`, user("")}}
+	list := demands(t)
+	names := slices.Sorted(maps.Keys(list))
+	for i, a := range names {
+		for _, b := range names[i+1:] {
+			t.Run(a+"+"+b, func(t *testing.T) {
+				t.Parallel()
+				for _, order := range [][]string{{a, b}, {b, a}} {
+					up := startStrict(t, func(body []byte) ruling {
+						for _, name := range order {
+							if d := list[name]; !d.met(gjson.ParseBytes(body)) {
+								return ruling{status: 400, body: d.says}
+							}
+						}
+						return well(body)
+					})
+					g := launch(t, up.config("inspect: {enabled: false}", "recovery: {graceful: error}"))
+					r := g.ask(t.Context(), all.body())
+					again := g.ask(t.Context(), all.with(says("Well."), user("Go on.")).body())
+					if !r.ok() || !again.ok() || again.tries() != "1" {
+						t.Errorf("%s first: %v, then %v", order[0], r, again)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A target that changes its mind and refuses what an edit made gets the
+// client's bytes again, and the edit is forgotten.
+func TestRefusedEdits(t *testing.T) {
+	t.Parallel()
+	mood := "sparing"
+	up := startStrict(t, func(body []byte) ruling {
+		has := gjson.GetBytes(body, "temperature").Exists()
+		if mood == "sparing" && has {
+			return refusals(t)["openai-param-002"].ruling()
+		}
+		if mood == "demanding" && !has {
+			return ruling{status: 400, body: `{"error":{"message":"This deployment wants to be told how warm it is.","type":"invalid_request_error","param":null,"code":null}}`}
+		}
+		return well(body)
+	})
+	g := launch(t, up.config())
+	body := history.body()
+	body = strings.Replace(body, `"stream"`, `"temperature":0.50,"stream"`, 1)
+	g.must(body)
+	if r := g.must(body); r.did() != "learned" || len(up.bodies()) != 3 {
+		t.Fatalf("not learnt: %v", r)
+	}
+	up.mu.Lock()
+	mood = "demanding"
+	up.mu.Unlock()
+	r := g.must(body)
+	if got := up.since(4); len(got) != 1 || string(got[0]) != body || !strings.Contains(r.did(), "original") {
+		t.Errorf("the client's bytes did not go out again: %v, %s", r, got)
+	}
+	if r := g.must(body); r.tries() != "1" || r.did() != "" || string(up.since(5)[0]) != body {
+		t.Errorf("the refused edit is not forgotten: %v", r)
+	}
+}
+
+// Attachments that a target refuses go only where the operator says so.
+func TestRefusedMedia(t *testing.T) {
+	t.Parallel()
+	picture := `{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}`
+	for id, row := range refusals(t) {
+		if row.Class != "image_or_media_error" {
+			continue
+		}
+		for _, media := range []string{"keep", "drop"} {
+			t.Run(id+"/"+media, func(t *testing.T) {
+				t.Parallel()
+				up := startStrict(t, func(body []byte) ruling {
+					if bytes.Contains(body, []byte("image_url")) && gjson.GetBytes(body, `messages.#(content.#(type=="image_url"))`).Exists() {
+						return row.ruling()
+					}
+					return well(body)
+				})
+				g := launch(t, up.config("recovery: {media: "+media+"}"))
+				r := g.ask(t.Context(), talk{messages: []string{picture}}.body())
+				if media == "keep" {
+					if realError(t, r, row); len(up.bodies()) != 1 {
+						t.Errorf("%d attempts", len(up.bodies()))
+					}
+					return
+				}
+				if !r.ok() || r.tries() != "2" || !bytes.Contains(up.bodies()[1], []byte("[image_url removed")) || !bytes.Contains(up.bodies()[1], []byte("What is this?")) {
+					t.Errorf("%v", r)
+				}
+			})
+		}
+	}
+}
+
+// A refusal in the middle of an agent's work is told by the model itself, and
+// in no other case.
+func TestRefusalExplained(t *testing.T) {
+	t.Parallel()
+	const refusal = `{"error":{"message":"The moon is in the wrong quarter.","type":"invalid_request_error","param":null,"code":"moon"}}`
+	for name, c := range map[string]struct {
+		request talk
+		config  string
+		mute    bool // the model does not explain it either
+		want    bool
+	}{
+		"in the middle":           {history, "", false, true},
+		"streamed":                {stream(history), "", false, true},
+		"the first turn":          {talk{tools: []string{shell}, messages: []string{user("Look.")}}, "", false, false},
+		"without tools":           {talk{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, "", false, false},
+		"two answers":             {talk{tools: history.tools, messages: history.messages, fields: `"n":2,`}, "", false, false},
+		"structured":              {talk{tools: history.tools, messages: history.messages, fields: `"response_format":{"type":"json_object"},`}, "", false, false},
+		"turned off":              {history, "recovery: {graceful: error}", false, false},
+		"that is refused as well": {history, "", true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := startStrict(t, func(body []byte) ruling {
+				if gjson.GetBytes(body, "tool_choice").Str == "none" && strings.Contains(noted(body), "The moon is in the wrong quarter.") && !c.mute {
+					return ruling{text: "The provider refuses."}
+				}
+				return ruling{status: 400, body: refusal}
+			})
+			g := launch(t, up.config(c.config))
+			r := g.ask(t.Context(), c.request.body())
+			if !c.want {
+				if r.status != 400 || string(r.body) != refusal {
+					t.Errorf("not the upstream's own error: %v", r)
+				}
+				return
+			}
+			id := regexp.MustCompile(`"id":"([^"]*)"`).FindStringSubmatch(string(r.body))
+			if !r.ok() || r.spoken() != "The provider refuses." || r.did() != "explain" || r.tries() != "2" || id == nil || !strings.HasPrefix(id[1], "chatcmpl-rebound-") {
+				t.Errorf("%v", r)
+			}
+			if c.request.stream && strings.Count(string(r.body), "chatcmpl-rebound-") < 2 {
+				t.Errorf("some chunks have another id: %s", r.body)
+			}
+			if got := up.bodies()[1]; gjson.GetBytes(got, "tools").Raw != "["+shell+"]" {
+				t.Errorf("the tools are gone: %s", got)
+			}
+		})
+	}
+}
+
+// From the second time-out or cut of one request on the model is told to take a
+// smaller step, at most twice.
+func TestSmallerStep(t *testing.T) {
+	t.Parallel()
+	const late = `{"error":{"message":"The upstream request timed out.","type":"timeout_error","param":null,"code":"timeout"}}`
+	for name, c := range map[string]struct {
+		fields string
+		fail   ruling
+		want   string // of each attempt: whether it has the note
+	}{
+		"time-outs":  {"", ruling{status: 504, body: late}, "--nn-"},
+		"cuts":       {"", ruling{status: 200, body: `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assi`}, "--nn-"},
+		"structured": {`"response_format":{"type":"json_object"},`, ruling{status: 504, body: late}, "-----"},
+		"limited":    {"", ruling{status: 429, header: "Retry-After: 0", body: `{"error":{"message":"Rate limit reached.","type":"rate_limit","param":null,"code":"rate_limit_exceeded"}}`}, "-----"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			up := startStrict(t, func(body []byte) ruling {
+				if n++; n < 5 {
+					return c.fail
+				}
+				return well(body)
+			})
+			g := launch(t, up.config(fastRecovery))
+			k := history
+			k.fields = c.fields
+			r := g.ask(t.Context(), k.body())
+			got := ""
+			for _, b := range up.bodies() {
+				if strings.Contains(noted(b), "smaller step") {
+					got += "n"
+				} else if got += "-"; string(b) != k.body() {
+					t.Errorf("an attempt without the note was changed: %s", b)
+				}
+			}
+			if !r.ok() || got != c.want {
+				t.Errorf("notes %q, want %q: %v", got, c.want, r)
+			}
+		})
+	}
+}
+
+// fastRecovery has no waits to speak of.
+const fastRecovery = "recovery: {backoff_min: 1ms, backoff_max: 2ms, rate_limit_wait: 1ms, wait_same: 200ms, wait_max: 1s}"

@@ -1,0 +1,443 @@
+//go:build unix
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+const broken = "make: *** [Makefile:12: build] Error 2\ncc: fatal error: no input files\n\nCommand exited with code 2"
+
+// stuck is a session whose last n turns failed in the same way. What differs
+// each time is what a failure never is the same in.
+func stuck(n int) talk {
+	k := history
+	for i := range n {
+		id := fmt.Sprintf("call_f%d", i)
+		k = k.with(calls(call(id, "bash", `{"command":"make"}`)), result(id, strings.ReplaceAll(broken, "12", fmt.Sprint(12+i))))
+	}
+	return k
+}
+
+// sliding is stuck for a client that keeps the beginning and the last turn only:
+// that there were others, only the store knows.
+func sliding(n int) talk {
+	k := stuck(n)
+	k.messages = append(append([]string(nil), history.messages...), k.messages[len(k.messages)-2:]...)
+	return k
+}
+
+// working is an upstream that answers whatever it is asked.
+func working(t *testing.T) *strict {
+	return startStrict(t, func([]byte) ruling { return ruling{text: "Once more."} })
+}
+
+// stopped checks that an answer is the gateway's own explanation.
+func stopped(t *testing.T, r reply) {
+	t.Helper()
+	reason, id := "", ""
+	if gjson.ValidBytes(r.body) {
+		reason, id = gjson.GetBytes(r.body, "choices.0.finish_reason").Str, gjson.GetBytes(r.body, "id").Str
+	} else {
+		for line := range strings.Lines(string(r.body)) {
+			data := strings.TrimPrefix(line, "data: ")
+			if v := gjson.Get(data, "choices.0.finish_reason"); v.Type == gjson.String {
+				reason, id = v.Str, gjson.Get(data, "id").Str
+			}
+		}
+	}
+	text := r.spoken()
+	if !r.ok() || r.did() != "session_stopped" || reason != "stop" || !strings.HasPrefix(id, "chatcmpl-rebound-") ||
+		!strings.Contains(text, "`bash`") || !strings.Contains(text, "5 times") || !strings.Contains(text, "make") || !strings.Contains(text, "need from you") {
+		t.Errorf("no explanation: %v\nfinish %q, id %q: %s", r, reason, id, text)
+	}
+}
+
+// welcome has an upstream accept the client's credential, before which nothing
+// of a session counts.
+func welcome(t *testing.T, list ...*gateway) {
+	t.Helper()
+	for _, g := range list {
+		goesOn(t, g.must(history.body()))
+	}
+}
+
+// goesOn checks that a request was answered by the upstream.
+func goesOn(t *testing.T, r reply) {
+	t.Helper()
+	if !r.ok() || r.spoken() != "Once more." {
+		t.Errorf("not the model's answer: %v", r)
+	}
+}
+
+// twins are two replicas with one Redis, on an upstream.
+func twins(t *testing.T, up *strict, redis string, more ...string) (config string, list []*gateway) {
+	t.Helper()
+	config = up.config(append(more, "store: {redis: {url: \""+redis+"\", prefix: \""+storetest.Prefix(t)+"\"}}")...)
+	return config, []*gateway{launch(t, config), launch(t, config)}
+}
+
+// told is how often gateways logged an event.
+func told(t *testing.T, event string, list ...*gateway) (n int) {
+	t.Helper()
+	for _, g := range list {
+		n += len(g.log.lines(t, named(event)))
+	}
+	return n
+}
+
+// The fifth turn that fails in the same way stops the session, however the
+// replicas take turns, clients repeat their requests and histories are cut, and
+// it stays stopped after a restart.
+func TestSessionStops(t *testing.T) {
+	t.Parallel()
+	for name, history := range map[string]func(int) talk{"full history": stuck, "sliding history": sliding} {
+		for _, streamed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", name, streamed), func(t *testing.T) {
+				t.Parallel()
+				up := working(t)
+				config, list := twins(t, up, storetest.StartRedis(t).URL())
+				welcome(t, list...)
+				body := func(n int) string { k := history(n); k.stream = streamed; return k.body() }
+				for n := 1; n <= 4; n++ {
+					for try := range 3 { // the client's own retries
+						r := list[(n+try)%2].must(body(n))
+						goesOn(t, r)
+					}
+				}
+				if name == "sliding history" { // of its failures the request itself shows one
+					other := launch(t, up.config())
+					welcome(t, other)
+					goesOn(t, other.must(body(5)))
+				}
+				before := len(up.bodies())
+				for range 3 {
+					stopped(t, list[1].must(body(5)))
+				}
+				eventually(t, 5*time.Second, "the other replica lists the session", func() bool { return len(listed(t, list[0])) == 1 })
+				stopped(t, list[0].must(body(5)))
+				eventually(t, 2*time.Second, "the stop is told", func() bool { return told(t, "breaker_opened", list...) == 1 })
+				stop(t, list...)
+				if n := told(t, "breaker_opened", list...); n != 1 {
+					t.Errorf("the stop was told %d times", n)
+				}
+				again := launch(t, config)
+				stopped(t, again.must(body(5)))
+				if n := len(up.bodies()) - before; n != 0 {
+					t.Errorf("%d requests reached the upstream", n)
+				}
+				if n := told(t, "breaker_opened", again); n != 0 {
+					t.Errorf("the stop was told again")
+				}
+			})
+		}
+	}
+}
+
+// In a text protocol what a command prints comes as the user's message, which
+// is no new message of a person.
+func TestSessionTextProtocol(t *testing.T) {
+	t.Parallel()
+	up := working(t)
+	g := launch(t, up.config())
+	welcome(t, g)
+	k := talk{messages: []string{message("system", "You have a special interface. Your command goes into triple backticks; one command at a time."), user("Build it."),
+		says("Let me look.\n```\nls src\n```"), user("main.py\nhelper.py\n(Current directory: /repo)\nbash-$")}}
+	for range 4 {
+		k = k.with(says("Build.\n```\ngcc main.c\n```"), user("bash: gcc: command not found\n(Current directory: /repo)\nbash-$"))
+		goesOn(t, g.must(k.body()))
+	}
+	r := g.must(k.with(says("Build.\n```\ngcc main.c\n```"), user("bash: gcc: command not found\n(Current directory: /repo)\nbash-$")).body())
+	if r.did() != "session_stopped" || !strings.Contains(r.spoken(), "gcc: command not found") || len(up.since(1)) != 4 {
+		t.Errorf("not stopped: %v", r)
+	}
+	goesOn(t, g.must(k.with(says("I stopped here."), user("It is called clang on this machine.")).body()))
+}
+
+// Replicas that get the same request at the same time agree.
+func TestSessionRace(t *testing.T) {
+	t.Parallel()
+	up := working(t)
+	_, list := twins(t, up, storetest.StartRedis(t).URL())
+	welcome(t, list...)
+	for n := 1; n <= 5; n++ {
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				r := list[i%2].ask(t.Context(), sliding(n).body())
+				if n < 5 {
+					goesOn(t, r)
+				} else {
+					stopped(t, r)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	stop(t, list...)
+	if n := told(t, "breaker_opened", list...); n < 1 || n > 2 { // at most once each, before they hear of one another
+		t.Errorf("the stop was told %d times", n)
+	}
+}
+
+// breaker.on_open says what the client gets.
+func TestSessionOnOpen(t *testing.T) {
+	t.Parallel()
+	structured := `"response_format":{"type":"json_object"},`
+	for name, c := range map[string]struct {
+		mode, fields string
+		stream, err  bool
+	}{
+		"explain": {"explain", "", false, false}, "explain, streamed": {"explain", "", true, false},
+		"error": {"error", "", false, true}, "error, streamed": {"error", "", true, true},
+		"structured output": {"explain", structured, false, true}, "several answers": {"explain", `"n":2,`, false, true},
+		"steer":   {"steer", "", false, false},
+		"observe": {"observe", "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := startStrict(t, func(body []byte) ruling { return ruling{text: "Once more."} })
+			config := strings.Replace(up.config(), "breaker: {", "breaker: {on_open: "+c.mode+", ", 1)
+			if c.mode == "observe" {
+				config = up.config("recovery: {mode: observe}")
+			}
+			g := launch(t, config)
+			welcome(t, g)
+			k := stuck(5)
+			k.stream, k.fields = c.stream, c.fields
+			r := g.ask(t.Context(), k.body())
+			switch {
+			case c.mode == "observe":
+				goesOn(t, r)
+				if seen := up.since(1); len(seen) != 1 || string(seen[0]) != k.body() {
+					t.Errorf("the request was changed: %s", seen)
+				}
+				eventually(t, 2*time.Second, "the stop is told as observed", func() bool {
+					return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "breaker_opened" && l["observed"] == true })) == 1
+				})
+				return
+			case c.mode == "steer":
+				goesOn(t, r)
+				if seen := up.since(1); len(seen) != 1 || !strings.Contains(noted(seen[0]), "Do not call it again") {
+					t.Errorf("the model was not told: %s", noted(seen[0]))
+				}
+				return
+			case c.err:
+				e := gjson.GetBytes(r.body, "error")
+				if r.status != 422 || e.Get("code").Str != "session_stopped" || e.Get("type").Str != "rebound_error" || r.header.Get("X-Should-Retry") != "false" ||
+					!strings.Contains(e.Get("message").Str, "5 times") {
+					t.Errorf("%v", r)
+				}
+			default:
+				stopped(t, r)
+			}
+			if n := len(up.since(1)); n != 0 {
+				t.Errorf("%d requests reached the upstream", n)
+			}
+		})
+	}
+}
+
+// A person who writes something new sets the session going; one who repeats
+// what was said, or a client that does, does not.
+func TestSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	up := working(t)
+	g := launch(t, up.config())
+	welcome(t, g)
+	k := stuck(5)
+	stopped(t, g.must(k.body()))
+	stopped(t, g.must(k.with(user("List the files.")).body())) // the words of the user's last message
+	if n := told(t, "breaker_closed", g); n != 0 {
+		t.Errorf("closed %d times", n)
+	}
+	k = k.with(says("I stopped here."), user("Use ninja instead."))
+	goesOn(t, g.must(k.body()))
+	goesOn(t, g.must(k.body()))
+	for n := range 4 { // fails anew, from the beginning
+		id := fmt.Sprintf("call_g%d", n)
+		k = k.with(calls(call(id, "bash", `{"command":"make"}`)), result(id, broken))
+		goesOn(t, g.must(k.body()))
+	}
+	stopped(t, g.must(k.with(calls(call("call_z", "bash", `{"command":"make"}`)), result("call_z", broken)).body()))
+	eventually(t, 2*time.Second, "both are told", func() bool { return told(t, "breaker_opened", g) == 2 && told(t, "breaker_closed", g) == 1 })
+}
+
+// Any success, and any other failure, begins the count anew.
+func TestSessionResets(t *testing.T) {
+	t.Parallel()
+	turn := func(id, tool, args, answer string) []string {
+		return []string{calls(call(id, tool, args)), result(id, answer)}
+	}
+	fail := func(id string) []string { return turn(id, "bash", `{"command":"make"}`, broken) }
+	for name, between := range map[string][]string{
+		"success of another tool":  turn("call_s", "read", `{"path":"Makefile"}`, "build:\n\tcc"),
+		"success of the same tool": turn("call_s", "bash", `{"command":"ls"}`, "Makefile"),
+		"another failure":          turn("call_s", "bash", `{"command":"cat x"}`, "cat: x: No such file or directory\n\nCommand exited with code 1"),
+		"success beside a failure": {calls(call("call_s", "bash", `{"command":"make"}`), call("call_t", "read", `{"path":"Makefile"}`)), result("call_s", broken), result("call_t", "build:\n\tcc")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up := working(t)
+			g := launch(t, up.config())
+			welcome(t, g)
+			k := stuck(4)
+			k.tools = []string{shell, files}
+			goesOn(t, g.must(k.body()))
+			k = k.with(between...)
+			goesOn(t, g.must(k.body()))
+			for n := range 4 {
+				k = k.with(fail(fmt.Sprintf("call_h%d", n))...)
+				goesOn(t, g.must(k.body()))
+			}
+			stopped(t, g.must(k.with(fail("call_z")...).body()))
+		})
+	}
+}
+
+// listed are the sessions at /rebound/sessions.
+func listed(t *testing.T, g *gateway) []gjson.Result {
+	t.Helper()
+	resp, err := g.client.Get(g.url + "/rebound/sessions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 || !json.Valid(body) {
+		t.Fatalf("status %d, %v: %s", resp.StatusCode, err, body)
+	}
+	return gjson.GetBytes(body, "sessions").Array()
+}
+
+// An operator sees which sessions are stopped, and sets one going.
+func TestSessionsAdministered(t *testing.T) {
+	t.Parallel()
+	up := working(t)
+	_, list := twins(t, up, storetest.StartRedis(t).URL())
+	one, two := list[0], list[1]
+	welcome(t, one, two)
+	r := one.must(stuck(5).body())
+	stopped(t, r)
+	for _, g := range list {
+		eventually(t, 5*time.Second, "the session is listed", func() bool { return len(listed(t, g)) == 1 })
+		if v := listed(t, g)[0]; v.Get("session").Str != r.session() || v.Get("tool").Str != "bash" || v.Get("failures").Int() != 5 {
+			t.Errorf("listed as %s", v.Raw)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, two.url+"/rebound/sessions/"+r.session(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := two.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("status %d", resp.StatusCode)
+	}
+	for _, g := range list {
+		goesOn(t, g.must(stuck(5).body()))
+		eventually(t, 5*time.Second, "the session is gone from the list", func() bool { return len(listed(t, g)) == 0 })
+	}
+}
+
+// tap forwards connections to an address and counts the commands that name a
+// key of a session.
+type tap struct {
+	addr  string
+	named atomic.Int64
+}
+
+func startTap(t *testing.T, to string) *tap {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &tap{addr: l.Addr().String()}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		l.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			context.AfterFunc(ctx, func() { near.Close(); far.Close() })
+			wg.Go(func() { defer near.Close(); _, _ = io.Copy(near, far) })
+			wg.Go(func() {
+				defer far.Close()
+				buf := make([]byte, 64<<10)
+				for {
+					n, err := near.Read(buf) // a command is written at once
+					if bytes.Contains(buf[:n], []byte(":ring/")) || bytes.Contains(buf[:n], []byte(":fit/")) {
+						p.named.Add(1)
+					}
+					if _, werr := far.Write(buf[:n]); err != nil || werr != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	return p
+}
+
+// A request that reports a failure costs one round trip to the store, and any
+// other costs none.
+func TestSessionStoreTrips(t *testing.T) {
+	t.Parallel()
+	p := startTap(t, storetest.StartRedis(t).Addr())
+	up := working(t)
+	_, list := twins(t, up, "redis://"+p.addr+"/0")
+	g := list[0]
+	welcome(t, g)
+	g.must(stuck(1).body()) // the server learns the script
+	for name, c := range map[string]struct {
+		request talk
+		most    int64
+	}{
+		"a failure":       {stuck(2), 1},
+		"five failures":   {stuck(5), 1},
+		"a success":       {history, 0},
+		"the first turn":  {talk{tools: history.tools, messages: history.messages[:2]}, 0},
+		"a conversation":  {talk{messages: []string{user("Hello."), says("Hello."), user("Again.")}}, 0},
+		"a person speaks": {stuck(3).with(says("It fails."), user("Try again.")), 0},
+	} {
+		before := p.named.Load()
+		g.must(c.request.body())
+		if n := p.named.Load() - before; n > c.most {
+			t.Errorf("%s: %d round trips", name, n)
+		}
+	}
+	if p.named.Load() < 2 {
+		t.Error("the tap saw nothing")
+	}
+}

@@ -1,0 +1,213 @@
+package app_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/tokenizer"
+)
+
+// fitModel is one whose tokens the gateway counts exactly.
+const fitModel = "gpt-4o"
+
+// windowed is an upstream with a context window and a prompt cache:
+//
+//   - a prompt is the tokens of its tools and messages and four for each message;
+//   - one above the window is refused in OpenAI's words, and is not billed;
+//   - of what is accepted, as much is read from the cache as it has in common,
+//     from its beginning, with any request that was accepted before, rounded
+//     down to 128 tokens; the rest, rounded in the same way, is written to it;
+//   - the bill is input + 1.25 × written + 0.1 × read.
+type windowed struct {
+	window int // 0: unlimited
+
+	mu        sync.Mutex
+	enc       *tokenizer.Encoding
+	counts    map[string]int    // tokens of a piece of a prompt
+	next      map[uint64]string // the piece that followed a prefix the last time
+	seed      maphash.Seed
+	accepted  [][]byte // requests of the agent
+	overflows int
+	summaries int
+	billed    float64
+	extra     float64 // what of the bill is for summaries
+}
+
+func newWindowed(window int) *windowed {
+	enc, _ := tokenizer.ForModel(fitModel)
+	return &windowed{window: window, enc: enc, counts: map[string]int{}, next: map[uint64]string{}, seed: maphash.MakeSeed()}
+}
+
+// tokens is the count of a piece: of all the text in it, a picture as 765.
+func (w *windowed) tokens(piece string) int {
+	n, ok := w.counts[piece]
+	if !ok {
+		var texts strings.Builder
+		collect(&texts, gjson.Parse(piece))
+		n = w.enc.Count(texts.String()) + 765*strings.Count(piece, "data:image/")
+		w.counts[piece] = n
+	}
+	return n
+}
+
+func collect(b *strings.Builder, v gjson.Result) {
+	switch {
+	case v.IsObject() || v.IsArray():
+		v.ForEach(func(_, v gjson.Result) bool {
+			collect(b, v)
+			return true
+		})
+	case v.Type == gjson.String && !strings.HasPrefix(v.Str, "data:image/"):
+		b.WriteString(v.Str)
+		b.WriteByte('\n')
+	}
+}
+
+// pieces are what a prompt is made of, in its order.
+func pieces(body []byte) (list []string) {
+	list = append(list, gjson.GetBytes(body, "tools").Raw)
+	gjson.GetBytes(body, "messages").ForEach(func(_, m gjson.Result) bool {
+		list = append(list, m.Raw)
+		return true
+	})
+	return list
+}
+
+// ask answers one request. It is called for one at a time.
+func (w *windowed) ask(body []byte) ruling {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := pieces(body)
+	total := 0
+	for _, p := range list {
+		total += 4 + w.tokens(p)
+	}
+	if w.window > 0 && total > w.window {
+		w.overflows++
+		return ruling{status: 400, body: fmt.Sprintf(overflow, w.window, total)}
+	}
+	read, same := 0, true
+	var prefix uint64
+	for _, p := range list {
+		before, ok := w.next[prefix]
+		if same && ok && before == p {
+			read += 4 + w.tokens(p)
+		} else if same {
+			same = false
+			n := 0
+			for n < len(p) && n < len(before) && p[n] == before[n] {
+				n++
+			}
+			read += w.enc.Count(strings.ToValidUTF8(p[:n], ""))
+		}
+		w.next[prefix] = p
+		prefix = maphash.String(w.seed, fmt.Sprint(prefix)+p)
+	}
+	read = read / 128 * 128
+	written := max(0, total/128*128-read)
+	w.billed += float64(total-read-written) + 1.25*float64(written) + 0.1*float64(read)
+	usage := fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":20,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`, total, total+20, read)
+	if !gjson.GetBytes(body, "tools").Exists() {
+		w.summaries++
+		w.extra += float64(total-read-written) + 1.25*float64(written) + 0.1*float64(read)
+		return ruling{text: "## Goal\nFinish the task.\n## Done\nSeveral files were read and edited; the tests ran.\n## Next\nGo on.", usage: usage}
+	}
+	w.accepted = append(w.accepted, body)
+	return ruling{text: "Noted.", usage: usage}
+}
+
+// recording is a session of an agent.
+type recording struct {
+	tools    string
+	messages []string
+	ends     []int // lengths of the history at which the agent asked
+}
+
+func record(t testing.TB, raw []byte) *recording {
+	t.Helper()
+	v := gjson.ParseBytes(raw)
+	r := &recording{tools: v.Get("tools").Raw}
+	for i, m := range v.Get("messages").Array() {
+		if m.Get("role").Str == "assistant" && i > 1 {
+			r.ends = append(r.ends, i)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, []byte(m.Raw)); err != nil {
+			t.Fatal(err)
+		}
+		r.messages = append(r.messages, compact.String())
+	}
+	if len(r.ends) == 0 {
+		t.Fatal("no session")
+	}
+	return r
+}
+
+// recorded is a session that the tests of package fit have, too.
+func recorded(t testing.TB, name string) *recording {
+	t.Helper()
+	f, err := os.Open("../../../recovery/fit/testdata/usage/" + name + ".json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record(t, raw)
+}
+
+// body is the request with the first n messages.
+func (r *recording) body(n int) string {
+	return fmt.Sprintf(`{"model":%q,"stream":false,"tools":%s,"messages":[%s]}`, fitModel, r.tools, strings.Join(r.messages[:n], ","))
+}
+
+// requests are up to n requests of the session, evenly over its later part: the
+// part in which it is larger than the share of its end.
+func (r *recording) requests(from float64, n int) (list []string) {
+	var late []int
+	for _, end := range r.ends {
+		if len(r.body(end)) > int(from*float64(len(r.body(r.ends[len(r.ends)-1])))) {
+			late = append(late, end)
+		}
+	}
+	step := max(1, len(late)/n)
+	for i := 0; i < len(late); i += step {
+		list = append(list, r.body(late[i]))
+	}
+	return list
+}
+
+// fits reports whether a request fits as it is.
+func (w *windowed) fits(body string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	total := 0
+	for _, p := range pieces([]byte(body)) {
+		total += 4 + w.tokens(p)
+	}
+	return total <= w.window
+}
+
+func (w *windowed) last() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.accepted[len(w.accepted)-1]
+}
+
+const overflow = `{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`
