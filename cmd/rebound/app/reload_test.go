@@ -27,7 +27,7 @@ type watched struct {
 func watch(t *testing.T, more string) *watched {
 	t.Helper()
 	w := &watched{
-		up: upstreamtest.New(upstreamtest.Options{}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan struct{}),
+		up: upstreamtest.New(upstreamtest.Options{KeepRequests: 100_000}).Start(t), path: filepath.Join(t.TempDir(), "rebound.yaml"), hup: make(chan struct{}),
 	}
 	w.put(t, text(w.up, more))
 	cfg, err := configs.Load(w.path, environ)
