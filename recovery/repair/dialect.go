@@ -333,6 +333,15 @@ func bareCall(text string) []leaked {
 		}
 		return nil
 	}
+	if rest, ok := strings.CutSuffix(text, "</function>"); ok {
+		// Llama's tag of which a server has kept the end only: name{…}</function>.
+		c := cursor{in: rest}
+		name := c.name()
+		if args, ok := c.json(); ok && name != "" && c.end() {
+			return []leaked{{name: name, args: args}}
+		}
+		return nil
+	}
 	if assigned.MatchString(text) {
 		c := cursor{in: text}
 		if calls, ok := c.program(); ok && c.end() {

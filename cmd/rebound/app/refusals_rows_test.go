@@ -122,7 +122,7 @@ func trials() map[string]trial {
 		"zhipu-param-001":                {defect: field(`"max_tokens":100000,`), accepts: without("max_tokens")},
 
 		"groq-output-001": {defect: talk{messages: plain.messages, tools: []string{function("brave_search", "Search.", `{"type":"object","properties":{"query":{"type":"string"}}}`)}}, accepts: isNoted, first: true},
-		"groq-output-002": {defect: talk{messages: plain.messages, tools: []string{function("web_search", "Search.", `{"type":"object","properties":{"query":{"type":"string"},"filter_year":{"type":"integer"}}}`)}}, accepts: isNoted, again: true},
+		"groq-output-002": {defect: talk{messages: plain.messages, tools: []string{function("web_search", "Search.", `{"type":"object","properties":{"query":{"type":"string"},"filter_year":{"type":"integer"}}}`)}}, accepts: isNoted, first: true},
 		"groq-output-003": {defect: talk{messages: plain.messages, tools: []string{shell}}, accepts: isNoted, again: true},
 		"groq-output-004": {defect: field(`"response_format":{"type":"json_object"},`), accepts: isNoted, again: true},
 	}
