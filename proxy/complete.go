@@ -17,6 +17,9 @@ import (
 // maxCompletion bounds what is read of the answer to an extra call.
 const maxCompletion = 4 << 20
 
+// completionTime bounds one extra call: a request waits for it.
+const completionTime = time.Minute
+
 var errTargetBusy = errors.New("the target may not be asked now")
 
 // Complete makes an extra call on behalf of the exchange, with the same
@@ -26,6 +29,11 @@ func (s *sender) Complete(ctx context.Context, p recovery.Prompt) (string, recov
 	if u == nil {
 		return "", recovery.Usage{}, fmt.Errorf("no upstream %q", p.Target.Upstream)
 	}
+	if p.Target.Key == "" {
+		p.Target.Key = u.AnyKey()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
 	body, err := s.prompt(p)
 	if err != nil {
 		return "", recovery.Usage{}, err

@@ -56,8 +56,12 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	}
 	c := race{arrivals: make(chan arrival, 2), result: make(chan arrival, 1)} // no sender ever blocks
 	timer := time.AfterFunc(wake, func() {
-		answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
-		c.result <- arrival{answer: answer, failure: f}
+		got := arrival{failure: &Failure{Target: first.ticket.Target}}
+		defer func() { c.result <- got }()
+		r.guard("race", func() {
+			answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
+			got = arrival{answer: answer, failure: f}
+		})
 	})
 	answer, f := r.sender.Send(first.ctx, first.attempt)
 	if !timer.Stop() {
@@ -97,8 +101,9 @@ func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arr
 				arrivals <- arrival{racer: second, failure: f}
 			} else {
 				go func() {
-					answer, f := r.sender.Send(second.ctx, second.attempt)
-					arrivals <- arrival{second, answer, f}
+					got := arrival{second, nil, &Failure{Target: second.ticket.Target}}
+					defer func() { arrivals <- got }()
+					r.guard("second attempt", func() { got.answer, got.failure = r.sender.Send(second.ctx, second.attempt) })
 				}()
 			}
 		} else if r.hopeless(first) {
@@ -302,6 +307,11 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	var rescued Answer
 	// Deliver joins this before it returns, so the exchange has one owner at any time.
 	stalled := func(paused context.Context, sent string, take func() bool) {
+		defer func() { // in a goroutine of the answer's: a panic would end the process
+			if p := recover(); p != nil {
+				r.guard("rescue", func() { panic(p) })
+			}
+		}()
 		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 		f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
 		next, ok := r.plan(ctx, f)

@@ -28,8 +28,9 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
 		return b.Raw(), edited, nil
 	}
-	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
-	if err != nil {
+	var suited *transcript.Body
+	whole := r.guard("conformer", func() { suited, err = r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...)) })
+	if !whole || err != nil {
 		return r.bare(c, a)
 	}
 	changed := suited != b

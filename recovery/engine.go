@@ -151,8 +151,13 @@ var (
 // Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
+	r := run{Engine: e, x: x, sender: s}
 	for _, st := range e.Stages {
-		if err := st.Prepare(ctx, x); err != nil {
+		var err error
+		if !r.guard("stage", func() { err = st.Prepare(ctx, x) }) {
+			x.Guidance, x.Reply = "", nil
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -169,7 +174,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	}
 	x.deadline = x.Started.Add(patience)
 
-	r := run{Engine: e, x: x, sender: s, patience: patience}
+	r.patience = patience
 	defer r.supplant()
 	r.prepare(ctx)
 	next := Action{Target: e.firstReady(x)}
@@ -241,7 +246,10 @@ func (r *run) prepare(ctx context.Context) {
 	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
 		return
 	}
-	fitted := r.Fitter.Prepare(ctx, x)
+	ctx, cancel := r.fitting(ctx)
+	defer cancel()
+	var fitted *Fitted
+	r.guard("fitter", func() { fitted = r.Fitter.Prepare(ctx, x) })
 	if fitted == nil {
 		return
 	}
@@ -251,6 +259,7 @@ func (r *run) prepare(ctx context.Context) {
 	}
 	x.Fitted = fitted
 	x.act("fit")
+	x.pay(fitted)
 	if !fitted.Sticky {
 		r.compressed(fitted, "known", false)
 	}
@@ -262,13 +271,15 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	if r.Fitter == nil {
 		return false
 	}
-	ctx, cancel := context.WithDeadline(ctx, x.deadline)
+	ctx, cancel := r.fitting(ctx)
 	defer cancel()
-	fitted := r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f)
+	var fitted *Fitted
+	r.guard("fitter", func() { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
 	if fitted == nil {
 		return false
 	}
 	x.Fitted = fitted
+	x.pay(fitted)
 	x.refits++
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
@@ -276,6 +287,26 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	}
 	r.compressed(fitted, string(f.Class()), false)
 	return true
+}
+
+// maxFitting bounds how long a request waits for summaries.
+const maxFitting = 2 * time.Minute
+
+func (r *run) fitting(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(maxFitting)
+	if r.x.deadline.Before(until) {
+		until = r.x.deadline
+	}
+	return context.WithDeadline(ctx, until)
+}
+
+// pay books the extra calls that fitting took.
+func (x *Exchange) pay(f *Fitted) {
+	if f.Extra == (Usage{}) {
+		return
+	}
+	x.spent = x.spent.Add(f.Extra)
+	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded
 }
 
 func (r *run) compressed(c *Fitted, reason string, observed bool) {
@@ -320,7 +351,9 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 			if st.Name() != name {
 				continue
 			}
-			a, ok := st.Propose(s, f)
+			var a Action
+			var ok bool
+			r.guard(name, func() { a, ok = st.Propose(s, f) })
 			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 				continue
 			}
@@ -444,7 +477,7 @@ func (r *run) succeeded() {
 		r.Knowledge.Learn(c.Target, lasting)
 	}
 	if r.Fitter != nil && x.Mode == ModeAct {
-		r.Fitter.Settle(x, c, x.usage)
+		r.guard("fitter", func() { r.Fitter.Settle(x, c, x.usage) })
 	}
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)

@@ -89,7 +89,8 @@ func (a *Answer) begun() {
 }
 
 // patience watches an answer of which nothing can be shown yet for pauses. The
-// returned function ends the watch. There is nothing to rescue: the attempt ends,
+// returned function ends the watch. Servers that send a call's name and then
+// nothing until its arguments are complete have all of IdlePinged for them. There is nothing to rescue: the attempt ends,
 // and another one begins unseen.
 func (a *Answer) patience() (stop func()) {
 	c := a.o.Config
@@ -100,7 +101,7 @@ func (a *Answer) patience() (stop func()) {
 		defer a.mu.Unlock()
 		switch {
 		case stopped:
-		case time.Since(a.r.LastByte()) >= c.Idle || time.Since(a.last) >= c.IdlePinged:
+		case time.Since(a.last) >= c.IdlePinged:
 			a.o.Cancel(ErrStalled)
 		default:
 			timer.Reset(max(c.Idle/8, 10*time.Millisecond))

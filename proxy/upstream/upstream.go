@@ -98,6 +98,15 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
+// AnyKey is the label of an own key, for calls that belong to no target of the
+// model map; "" where there is none.
+func (u *Upstream) AnyKey() string {
+	if len(u.cfg.Keys) == 0 {
+		return ""
+	}
+	return u.cfg.Keys[0].Name
+}
+
 // Lean reports whether the transport leaves a request's body alone once the
 // response's body is closed, so that its buffer can be used again.
 func (u *Upstream) Lean() bool { _, ok := u.transport.(*h1.Transport); return ok }

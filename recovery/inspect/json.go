@@ -31,6 +31,7 @@ type members struct {
 // unwrapJSON reads results that are one JSON value: Codex, mini-swe-agent, MCP,
 // and the many that answer {"error": …} or {"success": false, …}.
 func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
+	text = cutStatus(text)
 	if len(text) > maxResultJSON || transcript.Valid([]byte(text), 64) != nil {
 		return text, "", false
 	}
@@ -85,6 +86,22 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	return text, "", false
 }
 
+// cutStatus removes the status that curl -w '%{http_code}' prints below an answer.
+func cutStatus(text string) string {
+	whole := strings.TrimSpace(text)
+	i := strings.LastIndexByte(whole, '\n')
+	if i < 0 || len(whole)-i != 4 || whole[i+1] < '4' || whole[i+1] > '5' {
+		return text
+	}
+	if _, err := strconv.Atoi(whole[i+1:]); err != nil {
+		return text
+	}
+	if body := strings.TrimSpace(whole[:i]); strings.HasSuffix(body, "}") {
+		return body
+	}
+	return text
+}
+
 // readMembers looks at the fields of one object.
 func readMembers(root gjson.Result) members {
 	var m members
@@ -121,7 +138,7 @@ func readMembers(root gjson.Result) members {
 				m.failure = value
 			}
 		case "errors":
-			if value.IsArray() && len(value.Array()) > 0 && !root.Get("data").IsObject() {
+			if value.IsArray() && len(value.Array()) > 0 && !root.Get("data").IsObject() && errorsOnly(root) {
 				m.failure = value
 			}
 		case "iserror", "is_error", "failed":
@@ -169,6 +186,21 @@ func readMembers(root gjson.Result) members {
 		}
 	}
 	return m
+}
+
+// errorsOnly reports whether an object is an answer that consists of its errors:
+// a report that lists errors has other fields, too.
+func errorsOnly(root gjson.Result) bool {
+	only := true
+	root.ForEach(func(key, _ gjson.Result) bool {
+		switch strings.ToLower(key.Str) {
+		case "errors", "data", "message", "status", "code", "success", "ok", "extensions", "meta", "type", "title", "detail", "request_id", "statuscode", "error", "result", "messages":
+		default:
+			only = false
+		}
+		return only
+	})
+	return only
 }
 
 func (m *members) setExit(value gjson.Result) {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -70,6 +71,9 @@ func (v *view) judge() finding {
 	if v.outcome == succeeded && v.bare() {
 		return finding{rule: "exit-zero"}
 	}
+	if v.outcome != failed && fileWindow.MatchString(v.text) {
+		return finding{rule: "file-window"}
+	}
 	if f := v.editRefused(); f.failed {
 		return f
 	}
@@ -99,7 +103,7 @@ func (v *view) byOutcome() finding {
 			f.category, f.confidence, f.rule = recovery.CommandNotFound, worded, "exit-127"
 			return f
 		case 1:
-			if last == "" || v.noMatch() || looksLikeDiff(v.text) {
+			if last == "" || last == "0" && len(v.lines) == 1 || v.noMatch() || looksLikeDiff(v.text) {
 				return finding{rule: "exit-one-no-match", confidence: possible}
 			}
 		case 141:
@@ -123,6 +127,9 @@ func (v *view) byOutcome() finding {
 func looksLikeDiff(text string) bool {
 	return diffHead.MatchString(text)
 }
+
+// fileWindow begins what SWE-agent's file viewer shows.
+var fileWindow = regexp.MustCompile(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)
 
 // bounded cuts a text to n runes.
 func bounded(s string, n int) string {

@@ -9,7 +9,10 @@ import (
 )
 
 // trailing are lines that follow an error and explain it: stack frames, hints, summaries.
-var trailing = regexp.MustCompile(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*)$`)
+var trailing = regexp.MustCompile(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*|Emitted 'error' event .*)$`)
+
+// errorField is a field of an error that Node.js prints below its message.
+var errorField = regexp.MustCompile(`^\s+(?:errno|code|syscall|address|port|path|hostname): `)
 
 // Places, in lines, where errors stand when nothing is known of the outcome.
 const (
@@ -39,10 +42,13 @@ func (v *view) lineRules() finding {
 			continue
 		}
 		r := match(v.lines[i], words && !report && (best == nil || best.form == loose))
-		if r != nil && v.outcome != failed && strings.HasPrefix(r.name, "http-") && v.repeated(i) {
+		if r != nil && strings.HasPrefix(r.name, "http-") && (counted.MatchString(v.lines[i]) || v.outcome != failed && v.repeated(i)) {
 			continue
 		}
-		if r == nil || v.excused(r) || asserted.MatchString(v.lines[i]) || v.outcome != failed && quoted(r, v.lines[i]) {
+		if r != nil && v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-") {
+			continue
+		}
+		if r == nil || failedTest.MatchString(v.lines[i]) || v.outcome != failed && v.listed(i) || v.excused(r) || asserted.MatchString(v.lines[i]) || v.outcome != failed && quoted(r, v.lines[i]) {
 			continue
 		}
 		if best != nil && best.category == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
@@ -56,7 +62,11 @@ func (v *view) lineRules() finding {
 		return finding{true, recovery.FileNotFound, certain, best.name, v.lines[at]}
 	}
 	if v.hasExit && v.exit == 127 && best != nil && best.category == recovery.FileNotFound {
-		return finding{true, recovery.CommandNotFound, certain, "exit-127", v.lines[at]}
+		f := finding{true, recovery.CommandNotFound, certain, "exit-127", v.lines[at]}
+		if scriptRun.MatchString(v.lines[at]) {
+			f.confidence = doubtful // a file of the project as much as a program
+		}
+		return f
 	}
 	if best == nil || best.form == loose {
 		if line, ok := v.usageError(end); ok {
@@ -68,6 +78,10 @@ func (v *view) lineRules() finding {
 	}
 	f := finding{true, best.category, certain, best.name, v.lines[at]}
 	switch {
+	case report && at > 0, opinion.MatchString(f.line) || v.outcome == unknown && pathRun.MatchString(f.line):
+		f.confidence = doubtful
+	case v.outcome == failed && best.form == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
+		f.confidence = possible // told on the way, not what it ended with
 	case v.outcome == failed && best.form == loose:
 		f.confidence = worded
 	case v.outcome == failed:
@@ -85,7 +99,7 @@ func (v *view) lineRules() finding {
 // but its own errors: what follows it in a pipe hid its exit code.
 func (v *view) allErrors() bool {
 	for _, line := range v.lines {
-		if strings.TrimSpace(line) == "0" {
+		if count.MatchString(line) {
 			continue // wc behind the pipe
 		}
 		program, _, _ := strings.Cut(line, ": ")
@@ -104,6 +118,9 @@ func (v *view) repeated(i int) bool {
 		i+1 < len(v.lines) && numbers.ReplaceAllString(short(v.lines[i+1]), "0") == shape
 }
 
+// count is what wc prints.
+var count = regexp.MustCompile(`^\s*\d+$`)
+
 var numbers = regexp.MustCompile(`\d+`)
 
 // usageError finds the message of a program that goes on with "Try 'x --help'":
@@ -116,10 +133,19 @@ func (v *view) usageError(end int) (line string, ok bool) {
 	return v.lines[end-1], m != nil && strings.HasPrefix(v.lines[end-1], m[1]+": ")
 }
 
+// listed reports whether line i is nothing but the system's words for an error, or
+// a status with its name, and stands in a list of such.
+func (v *view) listed(i int) bool {
+	return meaning.MatchString(v.lines[i]) &&
+		(i > 0 && meaning.MatchString(v.lines[i-1]) || i+1 < len(v.lines) && meaning.MatchString(v.lines[i+1]))
+}
+
 func short(line string) string { return line[:min(len(line), maxRuleLine)] }
 
 // says reports whether a line that looks like a hint is itself a known error.
-func (v *view) says(line string) bool { return match(line, false) != nil }
+func (v *view) says(line string) bool {
+	return !errorField.MatchString(line) && match(line, false) != nil
+}
 
 // place says whether line i may be an error's, and whether wording counts there.
 func (v *view) place(i, end int) (words, ok bool) {
@@ -139,7 +165,13 @@ func (v *view) place(i, end int) (words, ok bool) {
 		}
 		return false, i >= end-2 || i == 0 && end <= shortResult
 	}
-	return false, short || i < headPlaces || i >= end-tailPlaces
+	return false, short || i < headPlaces || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+}
+
+// atLongEnd reports whether line i is the end of a long output of unknown
+// outcome that nothing follows: only the form of a shell or a system counts there.
+func (v *view) atLongEnd(i, end int) bool {
+	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines)
 }
 
 // excused are lines that match a rule and are no failure of this call.
@@ -162,6 +194,10 @@ func quoted(r *rule, line string) bool {
 		return true
 	case wgetStatus.MatchString(line):
 		return false
+	case blamed.MatchString(line) || explained.MatchString(line):
+		return true
+	case remark.MatchString(line) && !failing.MatchString(line):
+		return true
 	case systemWords.MatchString(line) && (!systemError.MatchString(line) || inBrackets.MatchString(line)):
 		return true
 	case mended.MatchString(line) && r.category != recovery.InvalidArguments && r.category != recovery.ToolNotFound:
@@ -223,12 +259,31 @@ const systemPhrase = `(?i:permission denied|operation not permitted|read-only fi
 
 var (
 	// mended are lines that say themselves that the program went on.
-	mended = regexp.MustCompile(`(?i)\bretrying\b|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
+	mended = regexp.MustCompile(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
 	// systemWords are the system's words for an error; behind a program's name they stand
 	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
 	systemWords = regexp.MustCompile(systemPhrase)
 	systemError = regexp.MustCompile(`(?:^|[:(\]>] {0,2}|- |\. |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
 	inBrackets  = regexp.MustCompile(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
+	// remark has several words before the system's: a program's own sentence about an
+	// error that it got; failing are the words of one that gave up.
+	remark  = regexp.MustCompile(`^[A-Za-z][\w'-]*(?: [\w'()-]+){1,5}: (?:\[Errno -?\d+\] )?` + systemPhrase)
+	failing = regexp.MustCompile(`(?i)\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|couldn't|unable|fatal|child|connect|denied|refused)\b[^:]*:`)
+	// opinion are messages whose kind is a matter of opinion: a branch or a file, a program or a file.
+	opinion = regexp.MustCompile(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at `)
+	// pathRun is a shell that has nothing at a path that was run, or read from; scriptRun one that was a script.
+	pathRun   = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k)?sh: line \d+: \.{0,2}/[^\s.]+: No such file or directory$`)
+	scriptRun = regexp.MustCompile(`: \S+\.(?:sh|bash|zsh|py|pl|rb|js): No such file or directory$`)
+	errorLine = regexp.MustCompile(`(?i)^(?:\[?(?:error|fatal)\b|[\w.-]{1,40}: (?:fatal: |error: )|\S+Error: )`)
+	// counted is a number of things, no status.
+	counted = regexp.MustCompile(`\b[1-5]\d\d (?:more |other |total )?(?:lines?|files?|bytes|rows?|items?|tests?|matches|results?|words?|entries|changes|packages|pages|ms|seconds|users|requests|tokens|characters)\b`)
+	// meaning is a line of a list of errors and their names; blamed is one of git blame.
+	meaning = regexp.MustCompile(`^(?:(?:E[A-Z]{2,14}|\d{1,3})[ :=|]\s*[A-Za-z][A-Za-z -]{2,40}|(?:Permission denied|Operation not permitted|Read-only file system|No such file or directory|No space left on device|Connection (?:refused|timed out|reset by peer)|No route to host|Network is unreachable))$`)
+	blamed  = regexp.MustCompile(`^\^?[0-9a-f]{7,40} .{0,80}?\d+\) `)
+	// explained is a sentence on what an error means.
+	explained = regexp.MustCompile(`(?i)\b(?:means|stands for|indicates|refers to)\b`)
+	// failedTest is the name of a test that failed.
+	failedTest = regexp.MustCompile(`^\s*(?:FAIL(?:ED)?:?\s|--- FAIL:|not ok\s|[✗✕×●]\s)`)
 	// grepLine begins with a line's number and no file; codeTail ends like a statement of a program.
 	grepLine = regexp.MustCompile(`^\d{1,7}[:-]\S`)
 	codeTail = regexp.MustCompile(`(?:\\n["'].*;|\$')$`)
@@ -257,7 +312,7 @@ var (
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
-var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
 
 // noError is a setting or a field that is empty.
 var noError = regexp.MustCompile(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)

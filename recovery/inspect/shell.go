@@ -32,7 +32,7 @@ var shellRules = []rule{
 	{"node-spawn", recovery.CommandNotFound, []string{"enoent"},
 		regexp.MustCompile(`^(?:(?:Uncaught )?(?:Error: |\[?Error: |npm (?:error|ERR!) )?(?:\S{1,40}: )?)?(?:spawn(?:Sync)?|execvp?|exec) .{1,160} ENOENT\b`), piped},
 	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, regexp.MustCompile(`Cannot run program ".{1,200}".{0,200}error=2\b`), piped},
-	{"perl-exec", recovery.CommandNotFound, []string{"exec"}, regexp.MustCompile(`^(?:Can't exec ".{1,120}"|exec(?:vp)? (?:of .{1,80} )?failed): No such file or directory`), strict},
+	{"perl-exec", recovery.CommandNotFound, []string{"exec", "no such file"}, regexp.MustCompile(`^(?:Can't exec ".{1,120}"|(?i:cannot|could not|failed to|unable to) (?:exec|run|spawn|execute) [\w./+-]{1,80}|exec(?:vp)? (?:of .{1,80} )?failed): No such file or directory`), strict},
 	{"not-in-path", recovery.CommandNotFound, []string{"path"},
 		regexp.MustCompile(`(?i)\b(?:is not installed or (?:it's |is )?not in (?:your |the )?path|not found (?:in|on) (?:your |the |system )?\$?path\b|(?:could not|cannot|couldn't|unable to) (?:find|locate) .{1,80} (?:in|on) (?:your |the |system )?\$?path\b|is not (?:in|on) (?:your |the |system )?\$?path\b)`), strict},
 	{"executable-missing", recovery.CommandNotFound, []string{"executable", "binary", "program"},

@@ -161,10 +161,10 @@ func exception(line, frames string) (recovery.Category, string) {
 	if netPhrase.MatchString(message) {
 		return recovery.NetworkError, "python-network-words"
 	}
-	if r := match(message, false); r != nil {
+	if r := match(message, false); r != nil && !(r.category == recovery.InvalidArguments && ownError.MatchString(name)) {
 		return r.category, r.name
 	}
-	if r := match(line, false); r != nil {
+	if r := match(line, false); r != nil && !(r.category == recovery.InvalidArguments && ownError.MatchString(name)) {
 		return r.category, r.name
 	}
 	return recovery.CategoryNone, ""
@@ -172,6 +172,8 @@ func exception(line, frames string) (recovery.Category, string) {
 
 var (
 	callSignature = regexp.MustCompile(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
-	timedOut      = regexp.MustCompile(`(?i)\btimed out\b|\btimeout\b`)
-	netFrames     = regexp.MustCompile(`requests/|httpx/|urllib`)
+	// ownError are Python's own exceptions: what they say of arguments is about the program's.
+	ownError  = regexp.MustCompile(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
+	timedOut  = regexp.MustCompile(`(?i)\btimed out\b|\btimeout\b`)
+	netFrames = regexp.MustCompile(`requests/|httpx/|urllib`)
 )
