@@ -29,12 +29,18 @@ type call struct {
 // a provider wants back with its calls.
 type extra []struct{ key, raw string }
 
+// maxExtra bounds the fields of one call that are kept.
+const maxExtra = 64
+
 func (e extra) with(key, raw string) extra {
 	for i := range e {
 		if e[i].key == key {
 			e[i].raw = raw
 			return e
 		}
+	}
+	if len(e) >= maxExtra {
+		return e // nobody has so many: what does not fit is left out where a call is rewritten
 	}
 	return append(e, struct{ key, raw string }{key, raw})
 }

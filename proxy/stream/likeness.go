@@ -207,7 +207,31 @@ func (w *rewriting) call(like, rest []byte) {
 		inside = strconv.AppendInt(inside, int64(i), 10)
 		inside = append(c.appendFields(append(inside, ',')), `}]`...)
 		w.chunk(like, inside, "null", false)
+		if i == 0 && len(w.calls) > 1 {
+			like = lean(like) // the rest of the event is for the client once
+		}
 	}
+}
+
+// lean is an event without its large fields, for more events in its likeness.
+func lean(like []byte) []byte {
+	const large = 256
+	out := []byte{'{'}
+	gjson.ParseBytes(like).ForEach(func(k, v gjson.Result) bool {
+		raw := v.Raw
+		if k.Str == "choices" {
+			raw = `[{"index":` + strconv.FormatInt(v.Get("0.index").Int(), 10) + `}]`
+		}
+		if len(k.Raw)+len(raw) > large {
+			return true
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, k.Raw...), ':'), raw...)
+		return true
+	})
+	return append(out, '}')
 }
 
 // appendFields appends the fields of a call without its braces.

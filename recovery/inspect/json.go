@@ -194,7 +194,7 @@ func errorsOnly(root gjson.Result) bool {
 	only := true
 	root.ForEach(func(key, _ gjson.Result) bool {
 		switch strings.ToLower(key.Str) {
-		case "errors", "data", "message", "status", "code", "success", "ok", "extensions", "meta", "type", "title", "detail", "request_id", "statuscode", "error", "result", "messages":
+		case "errors", "data", "message", "status", "code", "success", "ok", "extensions", "meta", "type", "title", "detail", "request_id", "statuscode", "error", "result":
 		default:
 			only = false
 		}

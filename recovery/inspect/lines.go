@@ -99,7 +99,7 @@ func (v *view) lineRules() finding {
 // but its own errors: what follows it in a pipe hid its exit code.
 func (v *view) allErrors() bool {
 	for _, line := range v.lines {
-		if count.MatchString(line) {
+		if bareCount.MatchString(line) {
 			continue // wc behind the pipe
 		}
 		program, _, _ := strings.Cut(line, ": ")
@@ -118,8 +118,8 @@ func (v *view) repeated(i int) bool {
 		i+1 < len(v.lines) && numbers.ReplaceAllString(short(v.lines[i+1]), "0") == shape
 }
 
-// count is what wc prints.
-var count = regexp.MustCompile(`^\s*\d+$`)
+// bareCount is what wc prints.
+var bareCount = regexp.MustCompile(`^\s*\d+$`)
 
 var numbers = regexp.MustCompile(`\d+`)
 
