@@ -205,7 +205,7 @@ func TestMendsCalls(t *testing.T) {
 		"bad after text, then both":   {"text-tool," + short + `,args={"town":1}/text-tool,text=B`, 2, "", "*", 1, false},
 		"cut in the call":             {"tool,cut=0.7/tool", 2, "resend", "", 1, true},
 		"ended in the call":           {"tool,fin=0.7/tool", 2, "resend", "", 1, false},
-		"stalled in the call":         {"tool,stall=0.6:10s/tool", 2, "resend", "", 1, false},
+		"stalled in the call":         {"tool,stall=0.6:10s/tool", 2, "", "", 1, false},
 		"error in the call":           {"tool,error-event=0.6/tool", 2, "", "", 1, false},
 		"cut in the call after text":  {"text-tool," + short + ",cut=0.8/text-tool," + short, 2, "", "*", 1, false},
 		"stall in the call, text out": {"text-tool," + short + ",stall=0.8/text-tool," + short, 2, "", "*", 1, false},
