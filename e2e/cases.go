@@ -258,16 +258,16 @@ var streams = []Case{
 		Through:  []Check{fails(0), attempts(0, 2, 6)},
 	},
 	{
-		Name: "cut-tool", Want: "cut within a tool call: what was begun is never repeated, so an honest error; not streamed, the call comes whole",
+		Name: "cut-tool", Want: "cut within a tool call, which is held until it is whole: it comes whole, once",
 		Targets: one("tool,cut=0.66/tool"), Ask: Ask{Tools: true},
 		Straight: []Check{streamed(broken)},
-		Through:  []Check{streamed(honest(0), asked(0, 1, 1)), notStreamed(toolCall(0), asked(0, 2, 2))},
+		Through:  []Check{toolCall(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-text-tool", Want: "cut within a call that follows a text: an honest error, too",
+		Name: "cut-text-tool", Want: "also after a text, which is not told twice",
 		Targets: one("text-tool,cut=0.95/text-tool"), Ask: Ask{Tools: true}, Only: Streamed,
 		Straight: []Check{broken},
-		Through:  []Check{honest(0), asked(0, 1, 1)},
+		Through:  []Check{toolCall(0), asked(0, 2, 2)},
 	},
 	{
 		Name: "stall", Want: "stops in the middle for 5 minutes: continued on the same stream",

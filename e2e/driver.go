@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -110,100 +111,126 @@ type Client interface {
 	Close() error
 }
 
-// driver is a client library in a process of its own. It is safe for
-// concurrent use.
-type driver struct {
+// process is a driver: it reads questions and writes answers, each of them a line
+// of JSON with the same id. It is safe for concurrent use.
+type process struct {
 	name string
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 
 	mu      sync.Mutex
 	last    int
-	waiting map[int]chan Answer
+	waiting map[int]chan json.RawMessage
 	dead    error
 }
 
-// startDriver starts a driver; what it says besides answers goes to a log file.
-func startDriver(name, logFile string, command []string) (Client, error) {
+// startProcess starts a driver; what it says besides answers goes to a log file.
+func startProcess(name, logFile string, command []string) (*process, error) {
 	out, err := os.Create(logFile)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close() // the process has it, too
-	d := &driver{name: name, waiting: map[int]chan Answer{}}
-	d.cmd = exec.Command(command[0], command[1:]...)
-	d.cmd.Stderr = out
-	d.cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "LANGSMITH_TRACING=false")
-	if d.in, err = d.cmd.StdinPipe(); err != nil {
+	p := &process{name: name, waiting: map[int]chan json.RawMessage{}}
+	p.cmd = exec.Command(command[0], command[1:]...)
+	p.cmd.Stderr = out
+	p.cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "LANGSMITH_TRACING=false")
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	answers, err := d.cmd.StdoutPipe()
+	answers, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := d.cmd.Start(); err != nil {
+	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	go d.read(answers, logFile)
-	return d, nil
+	go p.read(answers, logFile)
+	return p, nil
 }
 
-func (d *driver) read(from io.Reader, logFile string) {
+func (p *process) read(from io.Reader, logFile string) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var a Answer
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
-			fmt.Fprintf(os.Stderr, "%s wrote what is no answer: %.200s\n", d.name, lines.Text())
+		var of struct {
+			ID int `json:"id"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &of); err != nil {
+			fmt.Fprintf(os.Stderr, "%s wrote what is no answer: %.200s\n", p.name, lines.Text())
 			continue
 		}
-		d.mu.Lock()
-		to := d.waiting[a.ID]
-		delete(d.waiting, a.ID)
-		d.mu.Unlock()
+		p.mu.Lock()
+		to := p.waiting[of.ID]
+		delete(p.waiting, of.ID)
+		p.mu.Unlock()
 		if to != nil {
-			to <- a
+			to <- bytes.Clone(lines.Bytes())
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.dead = fmt.Errorf("the driver of %s has ended, see %s", d.name, logFile)
-	for _, to := range d.waiting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = fmt.Errorf("the driver of %s has ended, see %s", p.name, logFile)
+	for _, to := range p.waiting {
 		close(to)
 	}
-	d.waiting = nil
+	p.waiting = nil
 }
 
-// Do runs one call to its end.
-func (d *driver) Do(c Call) (Answer, error) {
-	to := make(chan Answer, 1)
-	d.mu.Lock()
-	if d.dead != nil {
-		d.mu.Unlock()
-		return Answer{}, d.dead
+// ask writes the question that has an id of its own, and reads its answer.
+func (p *process) ask(question func(id int) any, answer any) error {
+	to := make(chan json.RawMessage, 1)
+	p.mu.Lock()
+	if p.dead != nil {
+		p.mu.Unlock()
+		return p.dead
 	}
-	d.last++
-	c.ID = d.last
-	d.waiting[c.ID] = to
-	line, err := json.Marshal(c)
+	p.last++
+	p.waiting[p.last] = to
+	line, err := json.Marshal(question(p.last))
 	if err == nil {
-		_, err = d.in.Write(append(line, '\n'))
+		_, err = p.in.Write(append(line, '\n'))
 	}
-	d.mu.Unlock()
+	p.mu.Unlock()
 	if err != nil {
-		return Answer{}, fmt.Errorf("asking %s: %w", d.name, err)
+		return fmt.Errorf("asking %s: %w", p.name, err)
 	}
-	a, ok := <-to
+	raw, ok := <-to
 	if !ok {
-		return Answer{}, d.dead
+		return p.dead
 	}
-	return a, nil
+	if err := json.Unmarshal(raw, answer); err != nil {
+		return fmt.Errorf("%s wrote what is no answer: %w", p.name, err)
+	}
+	return nil
 }
 
 // Close ends the process.
-func (d *driver) Close() error {
-	err := d.in.Close()
-	kill := time.AfterFunc(5*time.Second, func() { _ = d.cmd.Process.Kill() })
+func (p *process) Close() error {
+	err := p.in.Close()
+	kill := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
-	return errors.Join(err, d.cmd.Wait())
+	return errors.Join(err, p.cmd.Wait())
+}
+
+// driver is a client library in a process of its own.
+type driver struct{ *process }
+
+// startDriver starts a driver; what it says besides answers goes to a log file.
+func startDriver(name, logFile string, command []string) (Client, error) {
+	p, err := startProcess(name, logFile, command)
+	if err != nil {
+		return nil, err
+	}
+	return driver{p}, nil
+}
+
+// Do runs one call to its end.
+func (d driver) Do(c Call) (Answer, error) {
+	var a Answer
+	err := d.ask(func(id int) any {
+		c.ID = id
+		return c
+	}, &a)
+	return a, err
 }

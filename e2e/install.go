@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/rebound-llm/rebound/e2e/agents"
 )
 
 // plain is the client that is no library.
@@ -52,6 +54,8 @@ func (t tree) client(parts ...string) string {
 }
 
 func (t tree) python() string { return t.cached("python", "bin", "python") }
+
+func (t tree) agentPython() string { return t.cached("agents-python", "bin", "python") }
 
 // command runs a program to its end and returns what it printed.
 func command(dir, name string, args ...string) (string, error) {
@@ -104,11 +108,12 @@ func installGo(t tree) error {
 	return err
 }
 
-func installPython(t tree) error {
+// installPython makes an environment of a client folder's pins.
+func installPython(t tree, folder string) error {
 	if err := atLeast("python3", 3, 11); err != nil {
 		return err
 	}
-	pins, venv := t.client("python", "requirements.txt"), t.cached("python")
+	pins, venv := t.client(folder, "requirements.txt"), t.cached(folder)
 	return once(pins, filepath.Join(venv, "installed"), func() error {
 		if err := os.RemoveAll(venv); err != nil {
 			return err
@@ -116,25 +121,25 @@ func installPython(t tree) error {
 		if _, err := command("", "python3", "-m", "venv", venv); err != nil {
 			return err
 		}
-		_, err := command("", t.python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", pins)
+		_, err := command("", filepath.Join(venv, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", pins)
 		return err
 	})
 }
 
 // installNode puts the drivers beside their libraries, where Node looks for them.
-func installNode(t tree) error {
+func installNode(t tree, folder string) error {
 	if err := atLeast("node", 20, 0); err != nil {
 		return err
 	}
-	at := t.cached("node")
-	err := once(t.client("node", "package.json"), filepath.Join(at, "installed"), func() error {
+	at := t.cached(folder)
+	err := once(t.client(folder, "package.json"), filepath.Join(at, "installed"), func() error {
 		if err := os.RemoveAll(at); err != nil {
 			return err
 		}
 		if err := os.MkdirAll(at, 0o755); err != nil {
 			return err
 		}
-		if err := copyFile(t.client("node", "package.json"), at); err != nil {
+		if err := copyFile(t.client(folder, "package.json"), at); err != nil {
 			return err
 		}
 		_, err := command(at, "npm", "install", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error")
@@ -143,7 +148,7 @@ func installNode(t tree) error {
 	if err != nil {
 		return err
 	}
-	drivers, err := filepath.Glob(t.client("node", "*.mjs"))
+	drivers, err := filepath.Glob(t.client(folder, "*.mjs"))
 	if err != nil {
 		return err
 	}
@@ -169,14 +174,17 @@ func install(t tree, names map[string]bool) error {
 		return err
 	}
 	var todo sync.WaitGroup
-	errs := make([]error, 3)
+	errs := make([]error, 5)
 	for i, work := range []struct {
 		needed bool
 		do     func(tree) error
 	}{
 		{names["openai-go"], installGo},
-		{names["openai-python"] || names["langchain"], installPython},
-		{names["openai-node"] || names["vercel"], installNode},
+		{names["openai-python"] || names["langchain"], func(t tree) error { return installPython(t, "python") }},
+		{names["openai-node"] || names["vercel"], func(t tree) error { return installNode(t, "node") }},
+		{names[agents.LoopPython] || names[agents.OpenAIAgents] || names[agents.LangGraph] || names[agents.PydanticAI],
+			func(t tree) error { return installPython(t, "agents-python") }},
+		{names[agents.LoopNode] || names[agents.Vercel] || names[agents.Pi], func(t tree) error { return installNode(t, "agents-node") }},
 	} {
 		if work.needed {
 			todo.Go(func() { errs[i] = work.do(t) })

@@ -1,9 +1,10 @@
-// Command e2e runs real, unmodified client libraries through every fault, straight
-// at a scripted upstream and through the gateway, and says what must hold and
-// what does. README.md explains it.
+// Command e2e runs real, unmodified client libraries through every fault and
+// agents at their tasks, straight at a scripted upstream and through the gateway,
+// and says what must hold and what does. README.md explains it.
 //
-//	go run ./e2e                      everything: scaled, then at real pace
-//	go run ./e2e -pace scaled -case cut -client openai-go,vercel
+//	go run ./e2e                      everything: faults, scaled, then at real pace; agents
+//	go run ./e2e -part faults -pace scaled -case cut -client openai-go,vercel
+//	go run ./e2e -part agents -case overflow
 //	go run ./e2e -leg straight        without the gateway
 //	go run ./e2e -leg through -count 20 -case stall
 //
@@ -22,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rebound-llm/rebound/e2e/agents"
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
@@ -30,6 +32,9 @@ type options struct {
 	paces      []*Pace
 	cases      []Case
 	outage     bool
+	scenarios  []agents.Scenario
+	agents     []string // clients of the second part
+	plainProxy bool
 	clients    []string // of the scaled pace
 	realClient []string
 	modes      []Mode
@@ -55,10 +60,12 @@ func main() {
 
 func parseFlags() (*options, error) {
 	pace := flag.String("pace", "both", "scaled (time limits ten times shorter, all clients), real (the defaults, one client) or both")
-	match := flag.String("case", "", "run the cases whose names match this `regexp`")
-	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(clientNames(), ",")+" (default: all; for the real pace openai-python,plain)")
+	part := flag.String("part", "both", "faults (client libraries through every fault), agents (agents at their tasks) or both")
+	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
+	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+" (default: all; for the real pace openai-python,plain)")
 	mode := flag.String("mode", "", "stream or whole; empty is both")
 	leg := flag.String("leg", "both", "straight (at the upstream, without the gateway), through (the gateway) or both")
+	plainProxy := flag.Bool("plain-proxy", false, "switch recovery off for the agents: most of their scenarios must fail then")
 	count := flag.Int("count", 1, "run every case this `often`, to find what fails now and then")
 	binary := flag.String("binary", "", "gateway `program` to run (default: built from the checkout)")
 	out := flag.String("out", "", "write the tables and the evidence of failures to this markdown `file`")
@@ -69,15 +76,20 @@ func parseFlags() (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
 
-	o := &options{clients: clientNames(), realClient: []string{"openai-python", plain}, modes: []Mode{Streamed, Whole}, leg: *leg, count: *count, binary: *binary, out: *out}
+	o := &options{clients: clientNames(), agents: agents.Clients(), realClient: []string{"openai-python", plain}, modes: []Mode{Streamed, Whole}, leg: *leg, count: *count, binary: *binary, out: *out, plainProxy: *plainProxy}
 	if *client != "" {
-		o.clients = strings.Split(*client, ",")
-		o.realClient = o.clients
-		for _, c := range o.clients {
-			if !slices.Contains(clientNames(), c) {
-				return nil, fmt.Errorf("no client is called %q: %s", c, strings.Join(clientNames(), ", "))
+		o.clients, o.agents = nil, nil
+		for _, c := range strings.Split(*client, ",") {
+			switch {
+			case slices.Contains(clientNames(), c):
+				o.clients = append(o.clients, c)
+			case slices.Contains(agents.Clients(), c):
+				o.agents = append(o.agents, c)
+			default:
+				return nil, fmt.Errorf("no client is called %q: %s, %s", c, strings.Join(clientNames(), ", "), strings.Join(agents.Clients(), ", "))
 			}
 		}
+		o.realClient = o.clients
 	}
 	switch *pace {
 	case "scaled":
@@ -103,14 +115,25 @@ func parseFlags() (*options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-case: %w", err)
 	}
+	if !slices.Contains([]string{"faults", "agents", "both"}, *part) {
+		return nil, fmt.Errorf("-part %q is none of faults, agents, both", *part)
+	}
 	for _, c := range table {
-		if pattern.MatchString(c.Name) {
+		if *part != "agents" && len(o.clients) > 0 && pattern.MatchString(c.Name) {
 			o.cases = append(o.cases, c)
 		}
 	}
-	o.outage = o.leg != "through" && pattern.MatchString(outageName)
+	o.outage = *part != "agents" && len(o.clients) > 0 && o.leg != "through" && pattern.MatchString(outageName)
+	for _, s := range agents.Scenarios() {
+		if *part != "faults" && len(o.agents) > 0 && pattern.MatchString(s.Name) {
+			o.scenarios = append(o.scenarios, s)
+		}
+	}
 	if len(o.cases) == 0 && !o.outage {
-		return nil, fmt.Errorf("no case matches %q", *match)
+		o.paces = nil
+		if len(o.scenarios) == 0 {
+			return nil, fmt.Errorf("no case and no scenario matches %q for these clients", *match)
+		}
 	}
 	if o.tree.root, err = filepath.Abs(*root); err != nil {
 		return nil, err
@@ -138,6 +161,9 @@ func run(o *options) (failed int, err error) {
 			names[c] = true
 		}
 	}
+	for _, c := range o.agents {
+		names[c] = len(o.scenarios) > 0
+	}
 	if err := install(o.tree, names); err != nil {
 		return 0, err
 	}
@@ -164,6 +190,14 @@ func run(o *options) (failed int, err error) {
 	for _, pace := range o.paces {
 		p, err := o.at(pace, binary, clients, &report)
 		passed, failed = passed+p.passed, failed+p.failed
+		if err != nil {
+			fmt.Println("FAIL ", err)
+			failed++
+		}
+	}
+	if len(o.scenarios) > 0 {
+		p, f, err := o.runAgents(binary, &report)
+		passed, failed = passed+p, failed+f
 		if err != nil {
 			fmt.Println("FAIL ", err)
 			failed++

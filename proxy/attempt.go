@@ -198,7 +198,7 @@ func (s *sender) decorate(h http.Header, t recovery.Target) {
 	if s.x.Session != "" {
 		h["X-Rebound-Session"] = []string{s.x.Session}
 	}
-	h["X-Rebound-Attempts"] = []string{strconv.Itoa(max(1, s.x.Tried()))}
+	h["X-Rebound-Attempts"] = []string{strconv.Itoa(s.x.Tried())}
 	if t != (recovery.Target{}) {
 		h["X-Rebound-Target"] = []string{t.Upstream + "/" + t.Model}
 	}

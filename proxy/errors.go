@@ -214,19 +214,20 @@ func retriedBySDKs(status int) bool {
 }
 
 // explain says what happened where the upstream said nothing.
+// Clients decide by words whether to ask again: the usual ones are in it.
 func explain(f *recovery.Failure) string {
 	what := "gave no usable answer"
 	switch {
 	case f.Diverged:
-		what = "broke off, and its answer could not be continued"
+		what = "broke off (connection lost), and its answer could not be continued"
 	case f.Signal.Phase == recovery.PhaseConnect:
-		what = "could not be reached"
+		what = "could not be reached (connection error)"
 	case f.Class() == recovery.Timeout:
-		what = "did not answer in time"
+		what = "timed out"
 	case f.Class() == recovery.StreamCut:
-		what = "broke off in the middle of its answer"
+		what = "broke off in the middle of its answer (connection lost)"
 	case f.Class() == recovery.EmptyResponse:
-		what = "gave an empty answer"
+		what = "gave an empty answer (server error)"
 	case f.Signal.Status != 0:
 		what = "answered with status " + strconv.Itoa(f.Signal.Status)
 	}

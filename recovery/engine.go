@@ -273,6 +273,10 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	}
 	ctx, cancel := r.fitting(ctx)
 	defer cancel()
+	if x.extra >= r.Config.ExtraInput { // nothing is left for summaries
+		defer func(c Completer) { x.Completer = c }(x.Completer)
+		x.Completer = nil
+	}
 	var fitted *Fitted
 	r.guard("fitter", func() { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
 	if fitted == nil {

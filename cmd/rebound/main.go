@@ -30,7 +30,7 @@ before the client notices them.
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
   rebound version
 
-The configuration reference: rebound serve --print-defaults
+The configuration reference: rebound serve --print-defaults, --print-chains
 `
 
 // run is main with everything handed in; it returns the exit code.

@@ -31,13 +31,13 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	if *chains {
-		fmt.Fprint(stdout, configs.ChainsReference())
-		return 0
-	}
 	if fs.NArg() > 0 {
 		fmt.Fprintf(stderr, "rebound serve: unexpected argument %q\n", fs.Arg(0))
 		return 2
+	}
+	if *chains {
+		fmt.Fprint(stdout, configs.ChainsReference())
+		return 0
 	}
 	if *reference {
 		fmt.Fprint(stdout, configs.Reference())

@@ -89,7 +89,7 @@ func (a *agent) count(ev *recovery.Event) {
 			a.guidance.WithLabelValues(about(ev.Advice), result(ev)).Inc()
 		}
 	case recovery.EventGuidanceOutcome:
-		if ev.Advice != nil {
+		if ev.Advice != nil && ev.Mode != recovery.ModeObserve { // there nobody was told anything
 			arm := "guided"
 			if ev.Advice.HeldOut {
 				arm = "held_out"

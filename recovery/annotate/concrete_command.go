@@ -188,7 +188,7 @@ var alternatives = map[string]string{
 	"pytest": "python3 -m pytest", "py.test": "python3 -m pytest", "ruff": "python3 -m ruff", "black": "python3 -m black", "mypy": "python3 -m mypy",
 	"flake8": "python3 -m flake8", "isort": "python3 -m isort", "pylint": "python3 -m pylint", "coverage": "python3 -m coverage", "tox": "python3 -m tox",
 	"poetry": "python3 -m poetry", "pipenv": "python3 -m pipenv", "virtualenv": "python3 -m venv", "uvicorn": "python3 -m uvicorn", "gunicorn": "python3 -m gunicorn",
-	"flask": "python3 -m flask", "django-admin": "python3 -m django", "sphinx-build": "python3 -m sphinx", "jupyter": "python3 -m jupyter", "uv": "python3 -m pip",
+	"flask": "python3 -m flask", "django-admin": "python3 -m django", "sphinx-build": "python3 -m sphinx", "jupyter": "python3 -m jupyter",
 	"nodejs": "node", "node": "nodejs", "bun": "node", "deno": "node", "yarn": "npm run", "pnpm": "npm run", "tsc": "npx --no-install tsc", "ts-node": "npx --no-install ts-node",
 	"tsx": "npx --no-install tsx", "eslint": "npx --no-install eslint", "prettier": "npx --no-install prettier", "jest": "npx --no-install jest", "vitest": "npx --no-install vitest",
 	"mocha": "npx --no-install mocha", "vite": "npx --no-install vite", "webpack": "npx --no-install webpack", "biome": "npx --no-install biome", "next": "npx --no-install next",

@@ -52,7 +52,7 @@ func specs() []*recovery.Spec {
 			Meaning: "The upstream reported success and sent no content."},
 		{Class: recovery.UnsupportedParameter, Scope: request, Status: http.StatusBadRequest, Plan: []string{planAdapt, planMove},
 			Meaning: "The target does not take a field, value or role of the request."},
-		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest, Plan: []string{planSchema},
+		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest, Plan: []string{planSchema, planMove},
 			Meaning: "The target refuses the JSON Schema of a tool."},
 		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs, planExplain},
 			Meaning: "Tool calls and tool results of the history do not match."},

@@ -9,7 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// storeTime bounds the time that one request spends with the store; see PRODUCT, section 12.
+// storeTime bounds the time that one request spends with the store.
 const storeTime = 50 * time.Millisecond
 
 // Values is the store as this package needs it.

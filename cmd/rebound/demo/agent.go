@@ -42,6 +42,8 @@ const (
 	wrong                    // another text
 	failed                   // an error
 	hung                     // the agent gave up waiting
+	unusable                 // a tool call that cannot be run, or that failed five times before
+	told                     // a message that says what went wrong and what is needed
 )
 
 // looksComplete reports whether the agent took something for the answer that is not.
@@ -50,7 +52,7 @@ func (v verdict) looksComplete() bool { return v == truncated || v == empty || v
 // outcome is how one question went.
 type outcome struct {
 	verdict  verdict
-	problem  string // of failed: what the agent would report
+	problem  string // of failed and unusable: what the agent would report
 	percent  int    // of the text that had arrived when it went wrong
 	requests int
 	done     bool // [DONE] came
@@ -86,9 +88,20 @@ func (a *agent) ask(ctx context.Context, f *fault, model, want string) outcome {
 		}
 	}
 	o.took, o.done = time.Since(started), r.done
-	o.judge(r.text, want, r.err)
+	switch {
+	case r.err == nil && strings.HasPrefix(r.id, ownAnswer) && r.text != "" && len(r.calls) == 0:
+		o.verdict = told
+	case r.err == nil && f.call.name != "":
+		o.judgeCalls(r, f.call, f.repeats)
+	default:
+		o.judge(r.text, want, r.err)
+	}
 	return o
 }
+
+// ownAnswer is what the ids of answers begin with that the gateway writes, or has
+// the model write, in place of an error.
+const ownAnswer = "chatcmpl-rebound-"
 
 // judge compares what the agent has with the text that is right.
 func (o *outcome) judge(text, want string, err error) {
@@ -127,7 +140,9 @@ const (
 
 // reply is what came of one request.
 type reply struct {
+	id    string
 	text  string
+	calls []toolCall
 	done  bool // [DONE] came
 	err   error
 	again bool          // SDKs would repeat the request
@@ -197,13 +212,19 @@ func readWhole(body io.Reader) reply {
 	if !json.Valid(data) {
 		return reply{err: errBadBody}
 	}
-	return reply{text: gjson.GetBytes(data, "choices.0.message.content").Str}
+	return reply{id: gjson.GetBytes(data, "id").Str, text: gjson.GetBytes(data, "choices.0.message.content").Str,
+		calls: add(nil, gjson.GetBytes(data, "choices.0.message.tool_calls"))}
 }
 
 // readStream reads a stream as most SDKs do: what ends without an error is a
 // complete answer, with finish_reason and [DONE] or without.
 func readStream(body io.Reader) reply {
+	var r reply
 	var text strings.Builder
+	end := func(done bool, err error) reply {
+		r.text, r.done, r.err = text.String(), done, err
+		return r
+	}
 	s := bufio.NewScanner(body)
 	s.Buffer(nil, maxEvent)
 	for s.Scan() {
@@ -214,15 +235,19 @@ func readStream(body io.Reader) reply {
 		data = bytes.TrimSpace(data)
 		switch {
 		case string(data) == "[DONE]":
-			return reply{text: text.String(), done: true}
+			return end(true, nil)
 		case !json.Valid(data):
-			return reply{text: text.String(), err: errBadEvent}
+			return end(false, errBadEvent)
 		case gjson.GetBytes(data, "error").Exists():
-			return reply{text: text.String(), err: errEvent}
+			return end(false, errEvent)
+		}
+		if r.id == "" {
+			r.id = gjson.GetBytes(data, "id").Str
 		}
 		text.WriteString(gjson.GetBytes(data, "choices.0.delta.content").Str)
+		r.calls = add(r.calls, gjson.GetBytes(data, "choices.0.delta.tool_calls"))
 	}
-	return reply{text: text.String(), err: s.Err()}
+	return end(false, s.Err())
 }
 
 // explain names an error as a user would.
@@ -266,6 +291,10 @@ func (o outcome) String() string {
 		return "EMPTY, looks complete"
 	case wrong:
 		return "WRONG TEXT, looks complete"
+	case told:
+		return "told why, " + took
+	case unusable:
+		return o.problem
 	case hung:
 		return fmt.Sprintf("hung%s, gave up after %.0f s", at, o.took.Seconds())
 	default:

@@ -60,16 +60,21 @@ type row struct {
 	straight  outcome
 	through   outcome
 	prefilled bool    // the upstream was asked to continue a given beginning
+	missent   string  // what the last request upstream should have had, or not; "" if all is right
 	events    []event // of the gateway
 }
 
 // kept reports whether the promise was kept: the whole answer for one request of
-// the agent; or, where nothing can save it, an error.
+// the agent; or, where nothing can save it, an error, or words for the user.
 func (r *row) kept() bool {
-	if r.fault.honest {
+	want := complete
+	switch {
+	case r.fault.honest:
 		return r.through.verdict == failed
+	case r.fault.told:
+		want = told
 	}
-	return r.through.verdict == complete && r.through.requests == 1
+	return r.through.verdict == want && r.through.requests == 1 && r.missent == ""
 }
 
 // Run runs every fault and prints what happened. It returns whether every promise
@@ -123,11 +128,26 @@ func run(ctx context.Context, version string) ([]row, error) {
 	for i := range rows {
 		r := &rows[i]
 		r.events = log.of(r.fault)
-		for _, rec := range up.Requests(r.fault.answers()) {
+		sent := up.Requests(r.fault.answers())
+		if len(sent) > 0 {
+			r.missent = r.fault.unlike(sent[len(sent)-1].Body)
+		}
+		for _, rec := range sent {
 			r.prefilled = r.prefilled || gjson.Get(rec.Body, "messages.@reverse.0.role").Str == "assistant"
 		}
 	}
 	return rows, nil
+}
+
+// unlike is the first text that a request should have had, or should not, and
+// does not; "" if there is none.
+func (f *fault) unlike(body string) string {
+	for _, text := range f.sent {
+		if without, ok := strings.CutPrefix(text, "!"); strings.Contains(body, without) == ok {
+			return text
+		}
+	}
+	return ""
 }
 
 // askAll asks every question straight and through the gateway.
@@ -152,6 +172,9 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 		})
 		all.Go(func() {
 			a := agent{client: client, url: gateway + "/v1", key: keyAgent}
+			if f.earlier != "" {
+				a.ask(ctx, f, f.before(), f.text(f.before()))
+			}
 			r.through = a.ask(ctx, f, f.slug, f.text(f.answers()))
 		})
 	}

@@ -116,7 +116,8 @@ func (r *row) did() (what string, attempts int) {
 	what = strings.Join(actions, ", ")
 	place, _, _ := strings.Cut(done.Get("target").Str, "/")
 	switch {
-	case place != "" && place != r.fault.targets[0].on:
+	case place == "": // nobody was asked
+	case place != r.fault.targets[0].on:
 		what += " -> " + place
 	case place == onTwoKeys:
 		what += " -> key " + done.Get("upstream_key").Str

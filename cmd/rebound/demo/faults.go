@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
@@ -34,6 +35,21 @@ type fault struct {
 	prompt  int      // bytes of the question beyond the usual
 	// honest says that nothing can save this one: what is promised is an error.
 	honest bool
+	// told says that nothing can do what was asked for: what is promised is a
+	// message that tells the user so, in place of an error.
+	told bool
+	// history is the conversation behind the user's first message, as JSON; with
+	// one, tools are offered. sent is what the upstream gets of it in the end:
+	// texts that are in the last request, or with a ! in front are not.
+	history string
+	sent    []string
+	// earlier is the conversation when the agent asked before: a request that is
+	// answered and not shown. Empty for none.
+	earlier string
+	// call is the call that the model means. repeats says that it failed five
+	// times already, so that once more is no answer.
+	call    toolCall
+	repeats bool
 	// variant is the text of the first answer; see upstreamtest.TextOf.
 	variant string
 }
@@ -87,7 +103,42 @@ var faults = [...]fault{
 	{slug: "output-limit", title: "max_tokens above the limit", targets: alone("max-out=4096"), extra: `"max_tokens":32000,`},
 	{slug: "overflow", title: "context overflow; fallback", prompt: 48_000, targets: []target{
 		{on: onPrimary, script: "ctx=8192"}, {on: onBackup, script: "ctx=128000", window: 128_000}}},
+
+	{group: "conversations", slug: "overflow-fit", title: "context overflow, no fallback", targets: alone("ctx=8192"), history: longRead(6),
+		sent: []string{"src/part0.go", "src/part5.go", "in.advance(838)"}},
+	{slug: "orphan", title: "tool result without its call", targets: alone("400,msg=" + esc(refusedOrphan) + "/ok"), history: orphaned(),
+		sent: []string{"!call_gone", "call_ls"}},
+	{slug: "schema", title: "tool schema refused", targets: alone("400,msg=" + esc(refusedSchema) + "/ok"), history: listing(),
+		sent: []string{"!$schema", toolRun}},
+	{slug: "refused-request", title: "refused, and nothing helps", targets: alone("400,msg=" + esc(refusedRequest) + "/ok"), history: listing(), told: true},
+
+	{group: "tool calls", slug: "call-json", title: "arguments are not JSON", targets: alone(calls(toolRead, `{'path': 'src/main.go', 'limit': '20',}`)), history: listing(), call: readMain},
+	{slug: "call-name", title: "called by another name", targets: alone(calls("ReadFile", readMain.args)), history: listing(), call: readMain},
+	{slug: "call-text", title: "call leaks into the text", targets: alone(calls(toolRead, readMain.args) + ",leak"), history: listing(), call: readMain},
+	{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolRead, `{"limit":20}`) + "/" + calls(toolRead, readMain.args)), history: listing(), call: readMain},
+	{slug: "call-cut", title: "stream cut in a call", targets: alone(calls(toolRead, readMain.args) + ",cut=0.6/" + calls(toolRead, readMain.args)), history: listing(), call: readMain},
+
+	{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone("ok"), history: notFound(),
+		sent: []string{"[gateway note", "uv: command not found"}},
+	{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(toolRun, `{"command":"make"}`)), history: stuck(5), earlier: stuck(4), told: true,
+		call: toolCall{toolRun, `{"command":"make"}`}, repeats: true},
 }
+
+// readMain is the call that the model means in the rows about calls.
+var readMain = toolCall{toolRead, `{"path":"src/main.go","limit":20}`}
+
+// Refusals in the words of real servers.
+const (
+	refusedOrphan  = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+	refusedSchema  = "Invalid JSON payload received. Unknown name \"$schema\" at 'tools[0].function_declarations[0].parameters': Cannot find field."
+	refusedRequest = "The request was rejected because it violates a constraint of this deployment."
+)
+
+// calls is the script of an answer with one call.
+func calls(tool, args string) string { return "tool=" + tool + ",args=" + esc(args) }
+
+// esc is a value of a script.
+func esc(s string) string { return url.QueryEscape(s) }
 
 // straightModel is the model that the agent asks the upstream for.
 func (f *fault) straightModel() string { return "straight-" + f.slug + "@" + f.targets[0].script }
@@ -104,6 +155,10 @@ func (f *fault) answers() string {
 	return name
 }
 
+// before is the model of the request that is not shown. It has no script, so it
+// is well.
+func (f *fault) before() string { return f.slug + "-before" }
+
 // text is the whole answer of a model to this fault's question.
 func (f *fault) text(model string) string {
 	whole := upstreamtest.TextFor(model)
@@ -116,6 +171,13 @@ func (f *fault) text(model string) string {
 // question is the request that the agent sends.
 func (f *fault) question(model string) string {
 	ask := "Why does the build fail?" + strings.Repeat(" And why?", f.prompt/len(" And why?"))
-	return fmt.Sprintf(`{"model":%q,"stream":%v,%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}]}`,
-		model, !f.whole, f.extra, ask)
+	tools, history := "", ""
+	if f.history != "" {
+		tools, history = toolList(), ","+f.history
+	}
+	if f.earlier != "" && model == f.before() {
+		history = "," + f.earlier
+	}
+	return fmt.Sprintf(`{"model":%s,"stream":%v,%s%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}%s]}`,
+		quote(model), !f.whole, tools, f.extra, ask, history)
 }

@@ -59,6 +59,8 @@ func (r *row) cells() []cell {
 	switch {
 	case !r.kept():
 		through = cell{"!! " + through.text, red}
+	case r.fault.told:
+		through.colour = yellow
 	case r.fault.honest:
 		through = cell{fmt.Sprintf("honest error at %d %%", r.through.percent), yellow}
 	}
@@ -101,6 +103,8 @@ func (p *printer) legend() {
 		{"looks complete", "the text is not whole and nothing says so: most SDKs report success."},
 		{"hung", fmt.Sprintf("neither answer nor error; the agent gives up after %.0f s (most SDKs: 10 minutes).", patience.Seconds())},
 		{"through Rebound", "the same agent, one request; its text is compared with the whole answer."},
+		{"bad call", "the agent cannot run the tool call; it would tell the model, and pay for another turn."},
+		{"told", "the user reads what went wrong and what is needed, in place of an error or of one more try."},
 		{"honest error", "nothing can complete what was already shown, so the agent gets an error, never a clean end."},
 		{"did, tries", "what X-Rebound-Recovery and X-Rebound-Attempts say, from the gateway's events; -> is who answered."},
 	}
@@ -112,7 +116,7 @@ func (p *printer) legend() {
 }
 
 // tally counts outcomes.
-type tally struct{ complete, looks, hung, failed int }
+type tally struct{ complete, looks, unusable, told, hung, failed int }
 
 func (t *tally) add(v verdict) {
 	switch {
@@ -120,6 +124,10 @@ func (t *tally) add(v verdict) {
 		t.complete++
 	case v.looksComplete():
 		t.looks++
+	case v == unusable:
+		t.unusable++
+	case v == told:
+		t.told++
 	case v == hung:
 		t.hung++
 	default:
@@ -140,8 +148,14 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 		}
 	}
 	side := func(name string, t tally, errors, colour string) {
-		p.printf("%s\n", p.paint(colour, fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung",
-			name, t.complete, len(rows), t.failed, errors, t.looks, t.hung)))
+		counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, len(rows), t.failed, errors, t.looks, t.hung)
+		if t.unusable > 0 {
+			counts += fmt.Sprintf(", %d bad calls", t.unusable)
+		}
+		if t.told > 0 {
+			counts += fmt.Sprintf(", %d told", t.told)
+		}
+		p.printf("%s\n", p.paint(colour, counts))
 	}
 	side("Straight:", straight, "errors", "")
 	if len(missed) == 0 {

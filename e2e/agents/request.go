@@ -1,0 +1,241 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Call is a call of a tool.
+type Call struct {
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Message is one message of a request, as far as a play needs it.
+type Message struct {
+	Role    string
+	Text    string
+	Calls   []Call
+	Answers string // the id of the call that a tool's result answers
+}
+
+// Request is what a model is asked.
+type Request struct {
+	Model    string
+	N        int // requests of this model before it
+	Stream   bool
+	Usage    bool // stream_options.include_usage
+	Messages []Message
+	Tools    []string
+	NoCalls  bool // tool_choice is none
+	Raw      []byte
+}
+
+// wireRequest is a request as it is sent.
+type wireRequest struct {
+	Model         string `json:"model"`
+	Stream        bool   `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	Messages []struct {
+		Role      string          `json:"role"`
+		Content   json.RawMessage `json:"content"`
+		ToolCalls []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
+		ToolCallID string `json:"tool_call_id"`
+	} `json:"messages"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	Tools      []struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	} `json:"tools"`
+}
+
+// ParseRequest reads a chat completion request.
+func ParseRequest(raw []byte) (*Request, error) {
+	var w wireRequest
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return nil, fmt.Errorf("not a chat completion request: %w", err)
+	}
+	r := &Request{Model: w.Model, Stream: w.Stream, Usage: w.StreamOptions.IncludeUsage, NoCalls: string(w.ToolChoice) == `"none"`, Raw: raw}
+	for _, m := range w.Messages {
+		out := Message{Role: m.Role, Text: textOf(m.Content), Answers: m.ToolCallID}
+		for _, c := range m.ToolCalls {
+			out.Calls = append(out.Calls, Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		r.Messages = append(r.Messages, out)
+	}
+	for _, t := range w.Tools {
+		r.Tools = append(r.Tools, t.Function.Name)
+	}
+	return r, nil
+}
+
+// textOf is the text of a content: a string, parts, or nothing.
+func textOf(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	_ = json.Unmarshal(content, &parts) // null and absent have no text
+	var all []string
+	for _, p := range parts {
+		all = append(all, p.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// Tokens is what the model counts: four bytes each.
+func (r *Request) Tokens() int { return len(r.Raw) / 4 }
+
+const (
+	// noteMark begins every note of the gateway.
+	noteMark = "[gateway note"
+	// compressedMark is in every text that the gateway put in the place of another.
+	compressedMark = "_compressed"
+	// reaskMark tells a note about the model's own last answer.
+	reaskMark = "Your last answer was discarded"
+)
+
+// Note is the last note of the gateway in the request, "" without one.
+func (r *Request) Note() string {
+	for _, m := range slices.Backward(r.Messages) {
+		if i := strings.LastIndex(m.Text, noteMark); i >= 0 {
+			return m.Text[i:]
+		}
+	}
+	return ""
+}
+
+// Notes counts the notes of the gateway.
+func (r *Request) Notes() int {
+	n := 0
+	for _, m := range r.Messages {
+		n += strings.Count(m.Text, noteMark)
+	}
+	return n
+}
+
+// Reasked reports whether the gateway asks again for an answer.
+func (r *Request) Reasked() bool { return r.reasks() > 0 }
+
+// reasks counts the notes that ask again.
+func (r *Request) reasks() int {
+	n := 0
+	for _, m := range r.Messages {
+		n += strings.Count(m.Text, reaskMark)
+	}
+	return n
+}
+
+// Prompt is what the user wrote last.
+func (r *Request) Prompt() string {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role == "user" && !strings.HasPrefix(m.Text, noteMark) {
+			return m.Text
+		}
+	}
+	return ""
+}
+
+// Turns counts the assistant's turns.
+func (r *Request) Turns() int {
+	n := 0
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
+// find returns the last match in what tools answered, nil without one.
+func (r *Request) find(p *regexp.Regexp) []string {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role != "tool" {
+			continue
+		}
+		if found := p.FindAllStringSubmatch(m.Text, -1); found != nil {
+			return found[len(found)-1]
+		}
+	}
+	return nil
+}
+
+// lastCall is the newest call of the history.
+func (r *Request) lastCall() (Call, bool) {
+	for _, m := range slices.Backward(r.Messages) {
+		if len(m.Calls) > 0 {
+			return m.Calls[len(m.Calls)-1], true
+		}
+	}
+	return Call{}, false
+}
+
+// unpaired says which result answers no call, or which call has no result; nil
+// is a history that a strict provider takes.
+func (r *Request) unpaired() error {
+	open := map[string]bool{}
+	for i, m := range r.Messages {
+		if m.Role == "tool" {
+			if !open[m.Answers] {
+				return fmt.Errorf("message %d is the result of %q, which is no open call", i, m.Answers)
+			}
+			delete(open, m.Answers)
+			continue
+		}
+		if len(open) > 0 {
+			return fmt.Errorf("before message %d a call has no result", i)
+		}
+		for _, c := range m.Calls {
+			if open[c.ID] {
+				return fmt.Errorf("message %d has the call %q twice", i, c.ID)
+			}
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("at the end a call has no result")
+	}
+	return nil
+}
+
+// offers reports whether the request offers a tool.
+func (r *Request) offers(tool string) bool { return slices.Contains(r.Tools, tool) }
+
+// read is a call that reads a file, with the tool that the client has for it.
+func (r *Request) read(path string) Call {
+	name := "read_file"
+	if r.offers("read") {
+		name = "read"
+	}
+	return Call{Name: name, Arguments: arguments("path", path)}
+}
+
+// run is a call that runs a command.
+func (r *Request) run(command string) Call {
+	name := "run_command"
+	if r.offers("bash") {
+		name = "bash"
+	}
+	return Call{Name: name, Arguments: arguments("command", command)}
+}
+
+func arguments(key, value string) string {
+	raw, _ := json.Marshal(map[string]string{key: value}) // strings always are JSON
+	return string(raw)
+}

@@ -1,0 +1,115 @@
+package agents
+
+import "slices"
+
+// Task is what a client is told to do: a line of JSON on its driver's standard
+// input. The command-line agent gets the same by its own means.
+type Task struct {
+	ID       int      `json:"id"`
+	BaseURL  string   `json:"base_url"`
+	APIKey   string   `json:"api_key"`
+	Model    string   `json:"model"`
+	Prompts  []string `json:"prompts"` // one after another in one conversation
+	Stream   bool     `json:"stream"`
+	Dir      string   `json:"dir"`  // where its tools work
+	Path     string   `json:"path"` // the PATH of its commands
+	MaxSteps int      `json:"max_steps"`
+	GiveUpMS int64    `json:"give_up_ms"`
+}
+
+// Outcome is what came of a task: a line of JSON on the driver's standard output.
+type Outcome struct {
+	ID        int      `json:"id"`
+	OK        bool     `json:"ok"`    // the framework reported no error
+	Texts     []string `json:"texts"` // its last word to each prompt
+	Error     string   `json:"error"`
+	ErrorType string   `json:"error_type"`
+	Executed  []Call   `json:"executed"` // tools that really ran, in order
+	History   string   `json:"history"`  // the conversation as the framework keeps it
+	ElapsedMS int64    `json:"elapsed_ms"`
+}
+
+// last is the last word, "" without one.
+func (o *Outcome) last() string {
+	if len(o.Texts) == 0 {
+		return ""
+	}
+	return o.Texts[len(o.Texts)-1]
+}
+
+// Mode is how answers are asked for.
+type Mode string
+
+// The modes.
+const (
+	Streamed Mode = "stream"
+	Whole    Mode = "whole"
+)
+
+// The clients.
+const (
+	LoopPython   = "loop-python"   // a plain loop over openai for Python
+	LoopNode     = "loop-node"     // a plain loop over openai for Node
+	OpenAIAgents = "openai-agents" // for Python, with its chat completions model
+	LangGraph    = "langgraph"     // create_agent of LangChain for Python
+	PydanticAI   = "pydantic-ai"
+	Vercel       = "vercel-agent" // generateText and streamText with tools
+	Pi           = "pi"           // the command-line agent; always streams
+)
+
+// Clients are all clients, in the order of the tables.
+func Clients() []string {
+	return []string{LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel, Pi}
+}
+
+// Scenario is one task, how the model plays it, and what must hold.
+type Scenario struct {
+	Name    string // part of model names
+	Want    string // what must hold, in words
+	Files   map[string]string
+	Prompts []string
+	Play    Play
+	Clients []string // empty is all
+	Only    Mode     // empty is both
+	Times   int      // runs of the task, one after another; default 1
+
+	// End is what the agent's last word must have, through the gateway; none:
+	// how it ends is for the checks.
+	End []string
+
+	// Straight is what is certain without the gateway; StraightOf adds what is
+	// certain of one client. Nothing certain: the outcome is only recorded.
+	Straight   []Check
+	StraightOf map[string][]Check
+	// Through is what must hold through the gateway, besides Always.
+	Through []Check
+}
+
+// Evidence is what a leg left behind.
+type Evidence struct {
+	Client   string
+	Mode     Mode
+	Outcomes []Outcome
+	Model    []Record   // what reached the model
+	Sent     []Exchange // what the client sent and got; through the gateway only
+}
+
+// Check says what is wrong with a leg, or nothing.
+type Check func(e *Evidence) error
+
+// Ended reports whether the task was done: no error, and the right last word.
+func (s *Scenario) Ended(e *Evidence) error { return says(s.End...)(e) }
+
+// Checks are those of a leg.
+func (s *Scenario) Checks(client string, through bool) []Check {
+	if !through {
+		return append(slices.Clone(s.Straight), s.StraightOf[client]...)
+	}
+	all := append(slices.Clone(s.Through), Always()...)
+	if len(s.End) > 0 {
+		all = append([]Check{s.Ended}, all...)
+	}
+	return all
+}
+
+func (e *Evidence) outcome() *Outcome { return &e.Outcomes[len(e.Outcomes)-1] }

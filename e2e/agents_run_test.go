@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rebound-llm/rebound/e2e/agents"
+)
+
+func TestAgentTable(t *testing.T) {
+	var have []string
+	for _, l := range agentLibraries {
+		have = append(have, l.name)
+	}
+	if have = append(have, agents.Pi); !slices.Equal(have, agents.Clients()) {
+		t.Errorf("clients that can be started: %v, clients of the table: %v", have, agents.Clients())
+	}
+	for _, c := range agents.Clients() {
+		if slices.Contains(clientNames(), c) {
+			t.Errorf("%s is in both parts, and -client cannot tell which is meant", c)
+		}
+	}
+	runs := expandAgents(agents.Scenarios(), agents.Clients(), []Mode{Streamed, Whole}, 2)
+	seen := map[string]bool{}
+	for _, r := range runs {
+		name := r.model("straight")
+		if seen[name] || reasons(name) {
+			t.Errorf("%s is not a name of its own, or one of a reasoning model", name)
+		}
+		seen[name] = true
+		if r.client == agents.Pi && r.mode != agents.Streamed {
+			t.Errorf("%s: pi always streams", name)
+		}
+	}
+}
+
+func TestReadPiSession(t *testing.T) {
+	dir := t.TempDir()
+	const session = `{"type":"session","cwd":"/x"}
+{"type":"message","message":{"role":"user","content":[{"type":"text","text":"go"}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"Now."},{"type":"toolCall","id":"a","name":"read","arguments":{"path":"x"}},{"type":"toolCall","id":"b","name":"bash","arguments":{}}],"stopReason":"toolUse"}}
+{"type":"message","message":{"role":"toolResult","toolCallId":"a","content":[{"type":"text","text":"well"}]}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"Done."}],"stopReason":"stop"}}
+{"type":"message","message":{"role":"assistant","content":[],"stopReason":"error"}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "1.jsonl"), []byte(session), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var o agents.Outcome
+	if err := readPiSession(dir, &o); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.Texts, []string{"Done."}) || len(o.Executed) != 1 || o.Executed[0].Name != "read" || o.Executed[0].Arguments != `{"path":"x"}` || o.History != session {
+		t.Errorf("read %+v", o)
+	}
+}
