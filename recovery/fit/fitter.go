@@ -43,6 +43,7 @@ type Fitter struct {
 	parts   Parts
 	memory  *memory
 	windows Windows
+	watch   watch // of servers of one's own that may truncate in silence
 	drafts  drafts
 	read    *readings
 	bare    bool // summaries without the program's lists: for measuring
@@ -325,7 +326,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 		return
 	}
 	d := f.drafts.find(x)
-	if d == nil && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom) || side(x) {
+	if d == nil && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
 		return
 	}
 	if d == nil {

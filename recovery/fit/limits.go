@@ -2,6 +2,7 @@ package fit
 
 import (
 	"encoding/json"
+	"sync"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -74,4 +75,31 @@ func Truncated(count, reported int, calibrated bool) bool {
 		share = truncatedShare
 	}
 	return count > truncatedFrom && reported > 0 && float64(reported) < share*float64(count)
+}
+
+// watchEvery is how often answers of a local server are looked at while nothing
+// is known against it: one look shows what its window is.
+const watchEvery = 5 * time.Second
+
+// watch says when a target's answer is to be looked at. Safe for concurrent use;
+// the zero value is ready.
+type watch struct {
+	mu   sync.Mutex
+	last map[recovery.Target]time.Time
+}
+
+// due reports whether it is time, and if so starts anew.
+func (w *watch) due(t recovery.Target) bool {
+	t = keyless(t)
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.last[t]; ok && now.Sub(last) < watchEvery {
+		return false
+	}
+	if w.last == nil || len(w.last) >= maxWindows {
+		w.last = map[recovery.Target]time.Time{}
+	}
+	w.last[t] = now
+	return true
 }

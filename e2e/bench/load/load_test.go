@@ -46,7 +46,7 @@ func TestConversation(t *testing.T) {
 
 func TestExcerptEndsBetweenEscapes(t *testing.T) {
 	for n := range 600 {
-		if text := excerpt(n); len(text) != n || !json.Valid([]byte(`"`+text+`"`)) {
+		if text := excerpt(source(1), n); len(text) != n || !json.Valid([]byte(`"`+text+`"`)) {
 			t.Fatalf("excerpt(%d) = %q", n, text)
 		}
 	}

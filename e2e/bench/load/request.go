@@ -40,8 +40,16 @@ const (
 		`,{"type":"function","function":{"name":"run","description":"Run a command and return its output","parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1}},"required":["command"]}}}`
 )
 
-// source is the text of tool results, escaped as it stands in JSON.
-var source = strings.Repeat(`package proxy\n\n// Do forwards a call & counts <tries>.\nfunc (u *Upstream) Do(r *http.Request) (*http.Response, error) {\n\tfor i := 0; i < u.tries; i++ {\n\t\tresp, err := u.rt.RoundTrip(r)\n\t\tif err == nil {\n\t\t\treturn resp, nil\n\t\t}\n\t}\n\treturn nil, errors.New(\"exhausted\")\n}\n`, 40)
+// source is the text of the i-th tool result, escaped as it stands in JSON. Files
+// differ, as in life: the same content again and again would be an agent that
+// makes no progress.
+func source(i int) string {
+	return strings.ReplaceAll(passage, "NUMBER", fmt.Sprintf("%04d", i))
+}
+
+const passages = 40
+
+var passage = strings.Repeat(`package proxy\n\n// Do in the file of number NUMBER forwards a call of upstream NUMBER & counts <tries>.\nfunc (u *Upstream) Do(r *http.Request) (*http.Response, error) {\n\tfor i := 0; i < u.tries; i++ {\n\t\tresp, err := u.rt.RoundTrip(r)\n\t\tif err == nil {\n\t\t\treturn resp, nil\n\t\t}\n\t}\n\treturn nil, errors.New(\"exhausted\")\n}\n`, passages)
 
 // conversation is the body of a chat completion of exactly size bytes, or of
 // the fewest that a conversation needs (about 900): a coding agent's history of
@@ -70,7 +78,7 @@ func conversation(model string, size int, stream bool, session int) []byte {
 		if !last {
 			left = turn
 		}
-		fmt.Fprintf(&b, result, session, i, excerpt(max(left, 0)))
+		fmt.Fprintf(&b, result, session, i, excerpt(source(i), max(left, 0)))
 		if last {
 			break
 		}
@@ -80,7 +88,7 @@ func conversation(model string, size int, stream bool, session int) []byte {
 }
 
 // excerpt is n bytes of source that end between two escapes.
-func excerpt(n int) string {
+func excerpt(source string, n int) string {
 	n = min(n, len(source))
 	text := source[:n]
 	whole := strings.TrimRight(text, `\`)
