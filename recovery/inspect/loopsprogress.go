@@ -80,7 +80,7 @@ func (h *history) progress(known *seen, t *turn) bool {
 }
 
 // maxProbe bounds the text that surelyNew searches for, in bytes.
-const maxProbe = 64
+const maxProbe = 32
 
 // surelyNew reports whether the last turn has a result of which a telling part
 // occurs nowhere in turns first to n-1: what most turns are, found out without

@@ -342,7 +342,7 @@ func bareCall(text string) []leaked {
 		}
 		return nil
 	}
-	if assigned.MatchString(text) {
+	if strings.HasPrefix(text, "tool_code = ") || strings.HasPrefix(text, "print(") { // Gemma's call as a program
 		c := cursor{in: text}
 		if calls, ok := c.program(); ok && c.end() {
 			return calls

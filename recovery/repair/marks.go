@@ -44,8 +44,6 @@ var (
 	headless = regexp.MustCompile(`^[\w.-]{1,128}:\d{1,4}\s*<\|tool_call_argument_begin\|>`)
 	// sentence is how some models describe the call that they do not make.
 	sentence = regexp.MustCompile(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? \{`)
-	// assigned is Gemma's way to write a call as a program.
-	assigned = regexp.MustCompile(`^tool_code = |^print\(`)
 	named    = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
 )
 
