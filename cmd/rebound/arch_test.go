@@ -332,7 +332,7 @@ func embedded(c *ast.CommentGroup) bool {
 }
 
 // made are calls whose results do not change.
-var made = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase"}
+var made = []string{"regexp.MustCompile", "strings.NewReplacer", "reflect.TypeFor", "strings.Fields", "goredis.NewScript", "newPhrase", "recovery.NewPattern"}
 
 // state says why a variable may be state, empty if it is none.
 func state(name string, typ, value ast.Expr, changed map[string]bool) string {
@@ -498,4 +498,46 @@ func TestHouseRules(t *testing.T) {
 	for dir := range docs {
 		t.Errorf("package %s has no doc.go with its purpose", dir)
 	}
+}
+
+// Patterns are compiled when they are first needed: here all of them are.
+func TestPatterns(t *testing.T) {
+	n := 0
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		ast.Inspect(s.file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || selector(call.Fun) != "recovery.NewPattern" {
+				return true
+			}
+			expr, ok := constant(call.Args[0])
+			if !ok {
+				return true // made of constants that stand elsewhere: their package's tests use it
+			}
+			if _, err := regexp.Compile(expr); err != nil {
+				t.Errorf("%s: %v", s.at(call.Pos()), err)
+			}
+			n++
+			return true
+		})
+	}
+	if n < 100 {
+		t.Errorf("%d patterns found: this test looks in the wrong place", n)
+	}
+}
+
+// constant is the value of a literal string, or of literals put together.
+func constant(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		v, err := strconv.Unquote(e.Value)
+		return v, err == nil
+	case *ast.BinaryExpr:
+		a, ok := constant(e.X)
+		b, also := constant(e.Y)
+		return a + b, ok && also
+	}
+	return "", false
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -180,14 +179,14 @@ func (c Chains) Validate() error {
 	return errors.Join(errs...)
 }
 
-var strategyName = regexp.MustCompile(`^[a-z][a-z0-9_]{1,39}$`)
+var strategyName = recovery.NewPattern(`^[a-z][a-z0-9_]{1,39}$`)
 
 // elevated are ways to run a command as another user. No step has them, whatever
 // the configuration permits: that is a person's decision.
-var elevated = regexp.MustCompile(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bsu\s+(?:-|root\b)`)
+var elevated = recovery.NewPattern(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bsu\s+(?:-|root\b)`)
 
 // dangerous are words for what installs, deletes or changes permissions.
-var dangerous = regexp.MustCompile(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
+var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
 
 // check reports what is wrong with the parts that are given.
 func (s Strategy) check(key string) (errs []error) {

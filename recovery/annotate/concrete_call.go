@@ -2,7 +2,6 @@ package annotate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 )
 
 // toolInMessage finds the name that is no tool.
-var toolInMessage = regexp.MustCompile(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
+var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
 
 // wrongTool is the name that is no tool: the call's, else the message's.
 func (s *scene) wrongTool() string {
@@ -308,12 +307,12 @@ func compact(schema string) string {
 }
 
 // unknownOption says that there is no such option, not that its value is wrong.
-var unknownOption = regexp.MustCompile(`(?i)unknown|unrecogni[sz]ed|unexpected|no such|not an option|(?:invalid|illegal|bad|undefined|unsupported) (?:command-line )?(?:option|flag|switch)|not defined|ambiguous option|wasn't expected`)
+var unknownOption = recovery.NewPattern(`(?i)unknown|unrecogni[sz]ed|unexpected|no such|not an option|(?:invalid|illegal|bad|undefined|unsupported) (?:command-line )?(?:option|flag|switch)|not defined|ambiguous option|wasn't expected`)
 
 // options are the options of a usage text; choices its allowed values.
 var (
-	options = regexp.MustCompile(`--?[A-Za-z][\w-]*`)
-	choices = regexp.MustCompile(`(?i)\b(?:choose from|one of(?: the following)?(?: values)?|(?:allowed|valid|possible|available|permitted|supported) (?:values|choices|options|arguments)(?: are)?|expected one of)[:=]? *[(\[{]? *([^\n()\[\]{}]{2,160})`)
+	options = recovery.NewPattern(`--?[A-Za-z][\w-]*`)
+	choices = recovery.NewPattern(`(?i)\b(?:choose from|one of(?: the following)?(?: values)?|(?:allowed|valid|possible|available|permitted|supported) (?:values|choices|options|arguments)(?: are)?|expected one of)[:=]? *[(\[{]? *([^\n()\[\]{}]{2,160})`)
 )
 
 func (s *scene) optionValue(name slot) string {

@@ -1,13 +1,14 @@
 package annotate
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // missing finds the program in the words of shells and of runtimes.
-var missing = regexp.MustCompile(`(?i)([\w.+/@-]{1,64}): (?:command )?not found\b|(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|(?:No such file or directory|cannot find the file|failed to (?:run|execute))[^'"‘]{0,40}['"‘]([\w.+/@-]{1,64})['"’]|(?:command|program) ['"‘\x60]([\w.+/@-]{1,64})['"’\x60]`)
+var missing = recovery.NewPattern(`(?i)([\w.+/@-]{1,64}): (?:command )?not found\b|(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|(?:No such file or directory|cannot find the file|failed to (?:run|execute))[^'"‘]{0,40}['"‘]([\w.+/@-]{1,64})['"’]|(?:command|program) ['"‘\x60]([\w.+/@-]{1,64})['"’\x60]`)
 
 // program is the program that failed: the one of the call's command line that
 // the message names, else the one that the message calls missing, else the last.

@@ -3,7 +3,6 @@ package annotate
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,10 +17,10 @@ type sights struct {
 }
 
 // inQuotes is what a message puts between quotes; an apostrophe opens none.
-var inQuotes = regexp.MustCompile(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|“([^”\n]{1,300})”|\x60([^\x60'\n]{1,300})[\x60'])`)
+var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|“([^”\n]{1,300})”|\x60([^\x60'\n]{1,300})[\x60'])`)
 
 // shellHead is what a shell puts before its messages.
-var shellHead = regexp.MustCompile(`^(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
+var shellHead = recovery.NewPattern(`^(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
 // failedPath is the path that the message is about, "" if it names none.
 func (s *scene) failedPath() string {
@@ -80,7 +79,7 @@ func (s *scene) failedPath() string {
 }
 
 // fileName is a word that looks like a file's name.
-var fileName = regexp.MustCompile(`^[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,5}$`)
+var fileName = recovery.NewPattern(`^[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,5}$`)
 
 // start is the directory from which a failing relative path was meant.
 func (s *scene) start() string {

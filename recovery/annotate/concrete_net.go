@@ -3,24 +3,25 @@ package annotate
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // hostForms find hosts in commands and messages; user names and passwords are
 // never part of what they find.
 var (
-	inURL    = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`)
-	literal  = regexp.MustCompile(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`)
-	inWords  = regexp.MustCompile(`(?i)(?:host(?:name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`)
-	loopback = regexp.MustCompile(`^(?:127\.|localhost\b|0\.0\.0\.0)`)
+	inURL    = recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`)
+	literal  = recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`)
+	inWords  = recovery.NewPattern(`(?i)(?:host(?:name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`)
+	loopback = recovery.NewPattern(`^(?:127\.|localhost\b|0\.0\.0\.0)`)
 )
 
 func hostIn(text string) string {
-	for _, re := range [...]*regexp.Regexp{inURL, literal, inWords} {
+	for _, re := range [...]*recovery.Pattern{inURL, literal, inWords} {
 		if m := re.FindStringSubmatch(text); m != nil {
 			return strings.TrimRight(m[1], ".-")
 		}
@@ -84,9 +85,9 @@ func (s *scene) networkValue(name slot) string {
 
 // Waits, as limits state them. The words are those of APIs and of HTTP's header.
 var (
-	waitHeader = regexp.MustCompile(`(?i)\bretry[-_ ]after(?:[-_]?(?:ms|seconds))?["']?\s*[:=]?\s*["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)
-	waitWords  = regexp.MustCompile(`(?i)\b(?:(?:try|retry|again|available|resets?|reset)\b[^.\n\d]{0,40}?\b(?:in|after)|wait(?:ing)?(?: for| at least)?|retrying in|sleep(?:ing)?(?: for)?)\s+(?:about |approximately |another )?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b`)
-	waitInMs   = regexp.MustCompile(`(?i)^retry[-_ ]after[-_]?ms`)
+	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?(?:ms|seconds))?["']?\s*[:=]?\s*["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)
+	waitWords  = recovery.NewPattern(`(?i)\b(?:(?:try|retry|again|available|resets?|reset)\b[^.\n\d]{0,40}?\b(?:in|after)|wait(?:ing)?(?: for| at least)?|retrying in|sleep(?:ing)?(?: for)?)\s+(?:about |approximately |another )?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b`)
+	waitInMs   = recovery.NewPattern(`(?i)^retry[-_ ]after[-_]?ms`)
 )
 
 // maxWait is the longest wait that an agent is told to keep, in seconds.
@@ -96,7 +97,7 @@ const maxWait = 3600
 // say, or more than an agent could keep.
 func (s *scene) wait() int {
 	for _, text := range [...]string{s.f.Line, s.content} {
-		for _, re := range [...]*regexp.Regexp{waitHeader, waitWords} {
+		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
 			m := re.FindStringSubmatch(text)
 			if m == nil {
 				continue
@@ -146,9 +147,9 @@ func (s *scene) waitValue(name slot) string {
 }
 
 var (
-	timeNames       = regexp.MustCompile(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
-	backgroundNames = regexp.MustCompile(`(?i)background|detach|^async$|is_?async`)
-	limitWords      = regexp.MustCompile(`(?i)(?:timed? ?out|time-?out|deadline|time limit|exceeded)[^\n\d]{0,40}?(\d{1,9}(?:\.\d{1,3})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
+	timeNames       = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
+	backgroundNames = recovery.NewPattern(`(?i)background|detach|^async$|is_?async`)
+	limitWords      = recovery.NewPattern(`(?i)(?:timed? ?out|time-?out|deadline|time limit|exceeded)[^\n\d]{0,40}?(\d{1,9}(?:\.\d{1,3})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
 )
 
 // smaller are runs that do less, by program.
@@ -161,7 +162,7 @@ var smaller = map[string]string{
 
 func (s *scene) timeoutValue(name slot) string {
 	def, _ := s.definition(s.f.Tool)
-	own := func(re *regexp.Regexp) string {
+	own := func(re *recovery.Pattern) string {
 		for _, p := range parameters(def) {
 			if re.MatchString(p.name) {
 				return p.name

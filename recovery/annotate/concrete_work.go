@@ -3,10 +3,10 @@ package annotate
 import (
 	"bytes"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -103,7 +103,7 @@ func (s *scene) writable() (found string) {
 }
 
 // temporary are names of files that nobody misses.
-var temporary = regexp.MustCompile(`(?i)^(?:/private)?/(?:var/)?tmp/|^/var/folders/|\.(?:tmp|temp|log|out|bak|cache|tar|tgz|gz|xz|bz2|zip|zst|o|pyc|core|dump|trace|prof)$|(?:^|/)(?:tmp|temp)[^/]*$`)
+var temporary = recovery.NewPattern(`(?i)^(?:/private)?/(?:var/)?tmp/|^/var/folders/|\.(?:tmp|temp|log|out|bak|cache|tar|tgz|gz|xz|bz2|zip|zst|o|pyc|core|dump|trace|prof)$|(?:^|/)(?:tmp|temp)[^/]*$`)
 
 // created are temporary files that calls of this session made: a call wrote
 // them without trouble, and nothing earlier in the conversation knows them.
@@ -132,15 +132,15 @@ func (s *scene) known(name string, i int) bool {
 }
 
 // places are the forms in which messages state where a syntax error is.
-var places = [...]*regexp.Regexp{
-	regexp.MustCompile(`File \\?"([^"\n\\]{1,200})\\?", line (\d{1,7})`),
-	regexp.MustCompile(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}):(\d{1,7})\b`),
-	regexp.MustCompile(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}): line (\d{1,7})\b`),
-	regexp.MustCompile(`()\bline (\d{1,7})\b`),
+var places = [...]*recovery.Pattern{
+	recovery.NewPattern(`File \\?"([^"\n\\]{1,200})\\?", line (\d{1,7})`),
+	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}):(\d{1,7})\b`),
+	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}): line (\d{1,7})\b`),
+	recovery.NewPattern(`()\bline (\d{1,7})\b`),
 }
 
 // library are files that are not the agent's to correct.
-var library = regexp.MustCompile(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|/usr/local/go/src/`)
+var library = recovery.NewPattern(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|/usr/local/go/src/`)
 
 // place is where the syntax error is, as the message states it: the last place
 // that is not in a library.

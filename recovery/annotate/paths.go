@@ -2,12 +2,12 @@ package annotate
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -67,7 +67,7 @@ func lineAt(text string, i int) string {
 }
 
 // matched is the form in which searches print what they found: path:line.
-var matched = regexp.MustCompile(`^[^\s:]{1,300}:\d+[:\s]`)
+var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 
 // denies reports whether a line says that what it names is not there.
 func denies(line string) bool {
@@ -230,7 +230,7 @@ func argument(arguments string, names ...string) string {
 }
 
 // directories are the ways in which agents state the working directory.
-var directories = regexp.MustCompile(`(?i)(?:current |primary )?working directory(?: is)?:? *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|current directory: *((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|<cwd>((?:/|~|[a-z]:\\)[^<\s]{0,200})</cwd>|^\s*cwd: *((?:/|~|[a-z]:\\)\S{0,200})`)
+var directories = recovery.NewPattern(`(?i)(?:current |primary )?working directory(?: is)?:? *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|current directory: *((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|<cwd>((?:/|~|[a-z]:\\)[^<\s]{0,200})</cwd>|^\s*cwd: *((?:/|~|[a-z]:\\)\S{0,200})`)
 
 // cwd is the working directory, as a result or the instructions state it; "" if
 // nobody does. The newest statement counts; then pwd's; then the beginning's.

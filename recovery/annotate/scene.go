@@ -2,7 +2,6 @@ package annotate
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -286,7 +285,7 @@ func (s *scene) callFor(i int) (call, bool) {
 
 // trouble is what a result of a failed call has, roughly: it only keeps a
 // command from being called one that worked.
-var trouble = regexp.MustCompile(`(?i)error|fail|denied|not found|no such|cannot|can't|traceback|timed out|refused|not permitted|unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
+var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|cannot|can't|traceback|timed out|refused|not permitted|unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
 
 // worked reports whether a call was answered without any sign of trouble.
 func (s *scene) worked(c call) bool {

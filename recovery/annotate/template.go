@@ -2,9 +2,10 @@ package annotate
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // step is a parsed template: alternatives, of which the first is said whose
@@ -19,7 +20,7 @@ type alternative struct {
 	inside []bool
 }
 
-var slotForm = regexp.MustCompile(`\{([^{}]*)\}`)
+var slotForm = recovery.NewPattern(`\{([^{}]*)\}`)
 
 // parseStep reads a template. "||" stands between alternatives. {name} is a
 // slot, filled from the conversation; an alternative with a slot that is not

@@ -1,10 +1,11 @@
 package annotate
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Bounds of what is quoted, in runes.
@@ -14,9 +15,9 @@ const (
 )
 
 var (
-	terminal = regexp.MustCompile(`\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?)`)
+	terminal = recovery.NewPattern(`\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?)`)
 	// marks begin what would look like another speaker, or like a note of ours.
-	marks = regexp.MustCompile(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
+	marks = recovery.NewPattern(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
 )
 
 // oneLine makes data of a text: one line of at most n runes, without control

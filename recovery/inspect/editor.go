@@ -1,17 +1,16 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
 
 // editRefusals are the first words of an editor that did not apply an edit.
-var editRefusals = regexp.MustCompile(`(?i)^(?:error: |edit failed: |\[?error\]?:? )*(?:your proposed edit has introduced new syntax error|no replacement was performed|could not find (?:the )?(?:exact )?(?:text|old_?str(?:ing)?|old_?text|search|match)\b|(?:the )?(?:old_?str(?:ing)?|oldtext|old_?text|string to replace|search (?:text|block|string))\b.{0,80}(?:not found|did not appear|does not appear|was not found|must be unique|appears multiple|no match)|string to replace not found|failed to edit\b|\w+ verification failed: failed to find|guard mismatch|found multiple (?:exact )?matches for|found \d+ (?:matches|occurrences) (?:of|for) (?:the )?(?:text|string|old)|(?:the )?(?:search|replace|diff|patch|hunk|edit)\b.{0,60}(?:failed to (?:match|apply)|does not match|did not match|no(?:t an)? exact match|could not be applied)|failed to (?:apply|find expected lines|match)|# \d+ SEARCH/REPLACE blocks? failed to match|unable to apply diff|file has (?:not been read|been (?:unexpectedly )?modified since)|no changes (?:made|to apply))`)
+var editRefusals = recovery.NewPattern(`(?i)^(?:error: |edit failed: |\[?error\]?:? )*(?:your proposed edit has introduced new syntax error|no replacement was performed|could not find (?:the )?(?:exact )?(?:text|old_?str(?:ing)?|old_?text|search|match)\b|(?:the )?(?:old_?str(?:ing)?|oldtext|old_?text|string to replace|search (?:text|block|string))\b.{0,80}(?:not found|did not appear|does not appear|was not found|must be unique|appears multiple|no match)|string to replace not found|failed to edit\b|\w+ verification failed: failed to find|guard mismatch|found multiple (?:exact )?matches for|found \d+ (?:matches|occurrences) (?:of|for) (?:the )?(?:text|string|old)|(?:the )?(?:search|replace|diff|patch|hunk|edit)\b.{0,60}(?:failed to (?:match|apply)|does not match|did not match|no(?:t an)? exact match|could not be applied)|failed to (?:apply|find expected lines|match)|# \d+ SEARCH/REPLACE blocks? failed to match|unable to apply diff|file has (?:not been read|been (?:unexpectedly )?modified since)|no changes (?:made|to apply))`)
 
 // syntaxCodes are the linter's codes for text that does not parse, as SWE-agent prints them.
-var syntaxCodes = regexp.MustCompile(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
+var syntaxCodes = recovery.NewPattern(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
 
 // editRefused reads what editors say about an edit that they did not apply.
 // The call's arguments are wrong then, but a schema would not help: no note is sent.

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -9,25 +8,25 @@ import (
 )
 
 var (
-	terminal = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,200}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
-	diffHead = regexp.MustCompile(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
+	terminal = recovery.NewPattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,200}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
+	diffHead = recovery.NewPattern(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
 )
 
 // exitLines are the ways to state an exit code on a line of its own, at the
 // head or the tail of a result. The first group is the code.
-var exitLines = []*regexp.Regexp{
+var exitLines = []*recovery.Pattern{
 	// Claude Code, Codex, AutoGen, Gemini CLI, Roo Code, mini agents
-	regexp.MustCompile(`(?i)^[\[(<*\s]*(?:error: )?(?:process |command |shell )?(?:exit|return)[ _-]?(?:code|status)\s*[:=]?\s*(-?\d{1,10})\b(?: \([a-z ]{1,40}\))?[\])>*.\s]*$`),
+	recovery.NewPattern(`(?i)^[\[(<*\s]*(?:error: )?(?:process |command |shell )?(?:exit|return)[ _-]?(?:code|status)\s*[:=]?\s*(-?\d{1,10})\b(?: \([a-z ]{1,40}\))?[\])>*.\s]*$`),
 	// pi, OpenHands, Codex (sessions), Copilot, Cline and others
-	regexp.MustCompile(`(?i)^[\[(<\s]*(?:error: )?(?:the |shell )?(?:command|process|script|program|shell|execution|bash)\b[^:\n]{0,60}?\b(?:exited|completed|finished|failed|returned|terminated|ended)\b[^:\n]{0,30}?\b(?:code|status)\b[: ]{1,2}(-?\d{1,10})\b[^\n]{0,20}$`),
-	regexp.MustCompile(`^exit status (\d{1,5})$`), // go run
+	recovery.NewPattern(`(?i)^[\[(<\s]*(?:error: )?(?:the |shell )?(?:command|process|script|program|shell|execution|bash)\b[^:\n]{0,60}?\b(?:exited|completed|finished|failed|returned|terminated|ended)\b[^:\n]{0,30}?\b(?:code|status)\b[: ]{1,2}(-?\d{1,10})\b[^\n]{0,20}$`),
+	recovery.NewPattern(`^exit status (\d{1,5})$`), // go run
 }
 
 // chatter are lines with which wrappers surround the output.
-var chatter = regexp.MustCompile(`(?i)^(?:\[Current working directory: .*|\[Python interpreter: .*|Wall time: .*|Total output lines: .*|Original token count: .*|Chunk ID: .*|Output:|Stdout:|Command: .*|Directory: .*|Error: \(none\)|Signal: (?:\(none\)|\d+|null)|Background PIDs: .*|Process Group PGID: .*|\(Open file: .*|\(Current directory: .*|bash-\$|Process running with .*|\[execute_command for .*\] Result:|Command executed(?: in terminal.*)?\.?|Duration: .*|Working directory: .*)$`)
+var chatter = recovery.NewPattern(`(?i)^(?:\[Current working directory: .*|\[Python interpreter: .*|Wall time: .*|Total output lines: .*|Original token count: .*|Chunk ID: .*|Output:|Stdout:|Command: .*|Directory: .*|Error: \(none\)|Signal: (?:\(none\)|\d+|null)|Background PIDs: .*|Process Group PGID: .*|\(Open file: .*|\(Current directory: .*|bash-\$|Process running with .*|\[execute_command for .*\] Result:|Command executed(?: in terminal.*)?\.?|Duration: .*|Working directory: .*)$`)
 
 // headers precede the output on the same line.
-var headers = regexp.MustCompile(`^(?:Code output: ?|Output: (?:\(empty\))?|Stdout: |OBSERVATION:\s?|Observation: ?)`)
+var headers = recovery.NewPattern(`^(?:Code output: ?|Output: (?:\(empty\))?|Stdout: |OBSERVATION:\s?|Observation: ?)`)
 
 // unwrap takes off one layer. errors is what the layer keeps apart as the error stream.
 func (v *view) unwrap(text string) (inner, errors string, ok bool) {
@@ -61,7 +60,7 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 }
 
 // tags is what a tag around a part of the result means.
-var tags = regexp.MustCompile(`(?s)<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?(.*?)\n?</([a-z_-]+)>`)
+var tags = recovery.NewPattern(`(?s)<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?(.*?)\n?</([a-z_-]+)>`)
 
 // unwrapTags reads results made of XML-like tags: mini-swe-agent, Claude Code, Cursor and others.
 func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
@@ -159,10 +158,10 @@ func exitOf(line string) (code int, ok bool) {
 }
 
 // errorHeads begin results that are an error as a whole.
-var errorHeads = regexp.MustCompile(`^(?:Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
+var errorHeads = recovery.NewPattern(`^(?:Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
 
 // errorHead is an exception's name at the head of a line.
-var errorHead = regexp.MustCompile(`(?m)^\w*Error: `)
+var errorHead = recovery.NewPattern(`(?m)^\w*Error: `)
 
 // unwrapError reads results that begin with the word of an agent's framework.
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
@@ -187,7 +186,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 }
 
 // refusals are a person's or a policy's no. It is never something to recover from.
-var refusals = regexp.MustCompile(`(?i)(?:the )?user (?:doesn't|does not|did not|didn't) want to (?:proceed|take this action|run)|(?:rejected|denied|declined|cancelled|canceled|aborted|interrupted|disallowed|refused) by (?:the )?(?:user|human|operator|administrator|policy|reviewer)|\buser (?:has )?(?:rejected|denied|declined|refused|cancelled|canceled|aborted|chose(?:n)? (?:not )?to (?:disallow|reject|deny|run))|(?:denied|blocked|forbidden|disallowed|rejected|prevented|not allowed|not permitted) by (?:\S+ ){0,3}(?:policy|policies|hook|permission rules?|permissions? settings?|sandbox rules?|security rules?|guardrails?|allowlist|configuration)|haven't granted it yet|requires approval|approval (?:was )?(?:denied|required)|permission to use \S+(?: with .{0,80})? has been denied|tool permission denied|not in (?:the )?allow(?:ed)? ?list|operation (?:was )?(?:blocked|declined) by|\[request interrupted by user|specified a rule which prevents you|command not allowed by|not allowed by policy`)
+var refusals = recovery.NewPattern(`(?i)(?:the )?user (?:doesn't|does not|did not|didn't) want to (?:proceed|take this action|run)|(?:rejected|denied|declined|cancelled|canceled|aborted|interrupted|disallowed|refused) by (?:the )?(?:user|human|operator|administrator|policy|reviewer)|\buser (?:has )?(?:rejected|denied|declined|refused|cancelled|canceled|aborted|chose(?:n)? (?:not )?to (?:disallow|reject|deny|run))|(?:denied|blocked|forbidden|disallowed|rejected|prevented|not allowed|not permitted) by (?:\S+ ){0,3}(?:policy|policies|hook|permission rules?|permissions? settings?|sandbox rules?|security rules?|guardrails?|allowlist|configuration)|haven't granted it yet|requires approval|approval (?:was )?(?:denied|required)|permission to use \S+(?: with .{0,80})? has been denied|tool permission denied|not in (?:the )?allow(?:ed)? ?list|operation (?:was )?(?:blocked|declined) by|\[request interrupted by user|specified a rule which prevents you|command not allowed by|not allowed by policy`)
 
 // refusalSigns are in lower case; each refusal has one of them.
 var refusalSigns = []string{"user", "rejected", "denied", "declined", "cancel", "aborted", "interrupted", "disallowed", "refused", "blocked", "forbidden",

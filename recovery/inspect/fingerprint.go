@@ -3,7 +3,6 @@ package inspect
 import (
 	"hash/fnv"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -12,24 +11,24 @@ import (
 // volatile is what differs between two occurrences of one failure, in the
 // order in which it is taken out.
 var volatile = []struct {
-	re   *regexp.Regexp
+	re   *recovery.Pattern
 	with string
 }{
-	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d(?:[t _]\d\d[:_]\d\d[:_]\d\d(?:[.,_]\d+)?(?:z|[+-]\d\d:?\d\d)?)?`), "<time>"},
-	{regexp.MustCompile(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
-	{regexp.MustCompile(`\b0x[0-9a-f]+\b`), "<hex>"},
+	{recovery.NewPattern(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
+	{recovery.NewPattern(`\d{4}-\d\d-\d\d(?:[t _]\d\d[:_]\d\d[:_]\d\d(?:[.,_]\d+)?(?:z|[+-]\d\d:?\d\d)?)?`), "<time>"},
+	{recovery.NewPattern(`\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b`), "<time>"},
+	{recovery.NewPattern(`\b0x[0-9a-f]+\b`), "<hex>"},
 	// Temporary names: /tmp/tmpab12, /var/folders/…, tmp_code_9f…, pytest-of-root/pytest-3.
-	{regexp.MustCompile(`/(?:private/)?var/folders/[^\s'":,)]+/`), "/tmp/"},
-	{regexp.MustCompile(`/tmp/(?:tmp[\w.-]*|[\w-]*[._-][0-9a-z]{6,}|[0-9a-f]{6,})`), "/tmp/<tmp>"},
-	{regexp.MustCompile(`\btmp[_-]?(?:code[_-])?[0-9a-z_]*\d[0-9a-z_]*`), "<tmp>"},
-	{regexp.MustCompile(`\b[0-9a-f]{7,128}\b`), "<hex>"},
-	{regexp.MustCompile(`\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?)\b`), "<duration>"},
+	{recovery.NewPattern(`/(?:private/)?var/folders/[^\s'":,)]+/`), "/tmp/"},
+	{recovery.NewPattern(`/tmp/(?:tmp[\w.-]*|[\w-]*[._-][0-9a-z]{6,}|[0-9a-f]{6,})`), "/tmp/<tmp>"},
+	{recovery.NewPattern(`\btmp[_-]?(?:code[_-])?[0-9a-z_]*\d[0-9a-z_]*`), "<tmp>"},
+	{recovery.NewPattern(`\b[0-9a-f]{7,128}\b`), "<hex>"},
+	{recovery.NewPattern(`\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?)\b`), "<duration>"},
 	// Line and column behind a file's name.
-	{regexp.MustCompile(`(\.[a-z]{1,5}):\d+(?::\d+)?`), "$1:#"},
-	{regexp.MustCompile(`\b(line|lines|column|col|char|position|byte|pid|port|offset|attempt|try|retry|request)([ =:#]+)\d+`), "$1$2#"},
-	{regexp.MustCompile(`(^|[\s=:,;()\[\]<>'"@#$])-?\d+(?:[.,]\d+)*`), "$1#"},
-	{regexp.MustCompile(`\s+`), " "},
+	{recovery.NewPattern(`(\.[a-z]{1,5}):\d+(?::\d+)?`), "$1:#"},
+	{recovery.NewPattern(`\b(line|lines|column|col|char|position|byte|pid|port|offset|attempt|try|retry|request)([ =:#]+)\d+`), "$1$2#"},
+	{recovery.NewPattern(`(^|[\s=:,;()\[\]<>'"@#$])-?\d+(?:[.,]\d+)*`), "$1#"},
+	{recovery.NewPattern(`\s+`), " "},
 }
 
 // maxFingerprint bounds the text that a fingerprint is made of, in bytes.

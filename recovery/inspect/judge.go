@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -129,7 +128,7 @@ func looksLikeDiff(text string) bool {
 }
 
 // fileWindow begins what SWE-agent's file viewer shows.
-var fileWindow = regexp.MustCompile(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)
+var fileWindow = recovery.NewPattern(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)
 
 // bounded cuts a text to n runes.
 func bounded(s string, n int) string {

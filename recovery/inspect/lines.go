@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -9,10 +8,10 @@ import (
 )
 
 // trailing are lines that follow an error and explain it: stack frames, hints, summaries.
-var trailing = regexp.MustCompile(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*|Emitted 'error' event .*)$`)
+var trailing = recovery.NewPattern(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*|Emitted 'error' event .*)$`)
 
 // errorField is a field of an error that Node.js prints below its message.
-var errorField = regexp.MustCompile(`^\s+(?:errno|code|syscall|address|port|path|hostname): `)
+var errorField = recovery.NewPattern(`^\s+(?:errno|code|syscall|address|port|path|hostname): `)
 
 // Places, in lines, where errors stand when nothing is known of the outcome.
 const (
@@ -119,9 +118,9 @@ func (v *view) repeated(i int) bool {
 }
 
 // bareCount is what wc prints.
-var bareCount = regexp.MustCompile(`^\s*\d+$`)
+var bareCount = recovery.NewPattern(`^\s*\d+$`)
 
-var numbers = regexp.MustCompile(`\d+`)
+var numbers = recovery.NewPattern(`\d+`)
 
 // usageError finds the message of a program that goes on with "Try 'x --help'":
 // GNU programs end so whenever the command line is wrong, and only then.
@@ -259,63 +258,63 @@ const systemPhrase = `(?i:permission denied|operation not permitted|read-only fi
 
 var (
 	// mended are lines that say themselves that the program went on.
-	mended = regexp.MustCompile(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
+	mended = recovery.NewPattern(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
 	// systemWords are the system's words for an error; behind a program's name they stand
 	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
-	systemWords = regexp.MustCompile(systemPhrase)
-	systemError = regexp.MustCompile(`(?:^|[:(\]>] {0,2}|- |\. |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
-	inBrackets  = regexp.MustCompile(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
+	systemWords = recovery.NewPattern(systemPhrase)
+	systemError = recovery.NewPattern(`(?:^|[:(\]>] {0,2}|- |\. |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
+	inBrackets  = recovery.NewPattern(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
 	// remark has several words before the system's: a program's own sentence about an
 	// error that it got; failing are the words of one that gave up.
-	remark  = regexp.MustCompile(`^[A-Za-z][\w'-]*(?: [\w'()-]+){1,5}: (?:\[Errno -?\d+\] )?` + systemPhrase)
-	failing = regexp.MustCompile(`(?i)\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|couldn't|unable|fatal|child|connect|denied|refused)\b[^:]*:`)
+	remark  = recovery.NewPattern(`^[A-Za-z][\w'-]*(?: [\w'()-]+){1,5}: (?:\[Errno -?\d+\] )?` + systemPhrase)
+	failing = recovery.NewPattern(`(?i)\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|couldn't|unable|fatal|child|connect|denied|refused)\b[^:]*:`)
 	// opinion are messages whose kind is a matter of opinion: a branch or a file, a program or a file.
-	opinion = regexp.MustCompile(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at `)
+	opinion = recovery.NewPattern(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at `)
 	// pathRun is a shell that has nothing at a path that was run, or read from; scriptRun one that was a script.
-	pathRun   = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k)?sh: line \d+: \.{0,2}/[^\s.]+: No such file or directory$`)
-	scriptRun = regexp.MustCompile(`: \S+\.(?:sh|bash|zsh|py|pl|rb|js): No such file or directory$`)
-	errorLine = regexp.MustCompile(`(?i)^(?:\[?(?:error|fatal)\b|[\w.-]{1,40}: (?:fatal: |error: )|\S+Error: )`)
+	pathRun   = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k)?sh: line \d+: \.{0,2}/[^\s.]+: No such file or directory$`)
+	scriptRun = recovery.NewPattern(`: \S+\.(?:sh|bash|zsh|py|pl|rb|js): No such file or directory$`)
+	errorLine = recovery.NewPattern(`(?i)^(?:\[?(?:error|fatal)\b|[\w.-]{1,40}: (?:fatal: |error: )|\S+Error: )`)
 	// counted is a number of things, no status.
-	counted = regexp.MustCompile(`\b[1-5]\d\d (?:more |other |total )?(?:lines?|files?|bytes|rows?|items?|tests?|matches|results?|words?|entries|changes|packages|pages|ms|seconds|users|requests|tokens|characters)\b`)
+	counted = recovery.NewPattern(`\b[1-5]\d\d (?:more |other |total )?(?:lines?|files?|bytes|rows?|items?|tests?|matches|results?|words?|entries|changes|packages|pages|ms|seconds|users|requests|tokens|characters)\b`)
 	// meaning is a line of a list of errors and their names; blamed is one of git blame.
-	meaning = regexp.MustCompile(`^(?:(?:E[A-Z]{2,14}|\d{1,3})[ :=|]\s*[A-Za-z][A-Za-z -]{2,40}|(?:Permission denied|Operation not permitted|Read-only file system|No such file or directory|No space left on device|Connection (?:refused|timed out|reset by peer)|No route to host|Network is unreachable))$`)
-	blamed  = regexp.MustCompile(`^\^?[0-9a-f]{7,40} .{0,80}?\d+\) `)
+	meaning = recovery.NewPattern(`^(?:(?:E[A-Z]{2,14}|\d{1,3})[ :=|]\s*[A-Za-z][A-Za-z -]{2,40}|(?:Permission denied|Operation not permitted|Read-only file system|No such file or directory|No space left on device|Connection (?:refused|timed out|reset by peer)|No route to host|Network is unreachable))$`)
+	blamed  = recovery.NewPattern(`^\^?[0-9a-f]{7,40} .{0,80}?\d+\) `)
 	// explained is a sentence on what an error means.
-	explained = regexp.MustCompile(`(?i)\b(?:means|stands for|indicates|refers to)\b`)
+	explained = recovery.NewPattern(`(?i)\b(?:means|stands for|indicates|refers to)\b`)
 	// failedTest is the name of a test that failed.
-	failedTest = regexp.MustCompile(`^\s*(?:FAIL(?:ED)?:?\s|--- FAIL:|not ok\s|[✗✕×●]\s)`)
+	failedTest = recovery.NewPattern(`^\s*(?:FAIL(?:ED)?:?\s|--- FAIL:|not ok\s|[✗✕×●]\s)`)
 	// grepLine begins with a line's number and no file; codeTail ends like a statement of a program.
-	grepLine = regexp.MustCompile(`^\d{1,7}[:-]\S`)
-	codeTail = regexp.MustCompile(`(?:\\n["'].*;|\$')$`)
+	grepLine = recovery.NewPattern(`^\d{1,7}[:-]\S`)
+	codeTail = recovery.NewPattern(`(?:\\n["'].*;|\$')$`)
 	// codeRow is a line of a table of codes.
-	codeRow    = regexp.MustCompile(`^\s*E(?:[A-QS-Z0-9][A-Z0-9]|R[A-QS-Z0-9])[A-Z0-9]{1,12}(?:\s{2,}|\s*$|\s+\d)`)
-	wgetStatus = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: `)
+	codeRow    = recovery.NewPattern(`^\s*E(?:[A-QS-Z0-9][A-Z0-9]|R[A-QS-Z0-9])[A-Z0-9]{1,12}(?:\s{2,}|\s*$|\s+\d)`)
+	wgetStatus = recovery.NewPattern(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: `)
 	// scriptArgument is a shell that was called with a script that is not there.
-	scriptArgument = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k)?sh: [^:]{1,200}\.(?:sh|bash|zsh): No such file or directory$`)
-	tryHelp        = regexp.MustCompile("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
-	tableRow       = regexp.MustCompile(`^"?[\w.-]*"?,[^\s,]*,\S`)
-	asserted       = regexp.MustCompile(`^(?:\w+\.)*AssertionError\b|^E\s+(?:Assertion|assert)`)
-	compiler       = regexp.MustCompile(`^[^\s:]{1,200}:\d+(?::\d+)?: (?:fatal )?error: `)
-	errorCode      = regexp.MustCompile(`\bE[A-Z0-9]{3,14}\b`)
-	passed         = regexp.MustCompile(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
-	codeLine       = regexp.MustCompile(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
-	codeEnd        = regexp.MustCompile(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
-	foundLine      = regexp.MustCompile(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
+	scriptArgument = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k)?sh: [^:]{1,200}\.(?:sh|bash|zsh): No such file or directory$`)
+	tryHelp        = recovery.NewPattern("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
+	tableRow       = recovery.NewPattern(`^"?[\w.-]*"?,[^\s,]*,\S`)
+	asserted       = recovery.NewPattern(`^(?:\w+\.)*AssertionError\b|^E\s+(?:Assertion|assert)`)
+	compiler       = recovery.NewPattern(`^[^\s:]{1,200}:\d+(?::\d+)?: (?:fatal )?error: `)
+	errorCode      = recovery.NewPattern(`\bE[A-Z0-9]{3,14}\b`)
+	passed         = recovery.NewPattern(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
+	codeLine       = recovery.NewPattern(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
+	codeEnd        = recovery.NewPattern(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
+	foundLine      = recovery.NewPattern(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
 	// testReport is the summary of tests: what they print about errors is their business.
-	testReport = regexp.MustCompile(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\d+ failed\b.* in [\d.]+s|# fail [1-9]|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
+	testReport = recovery.NewPattern(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\d+ failed\b.* in [\d.]+s|# fail [1-9]|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
 	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
-	schemaProblems = regexp.MustCompile(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
-	shellName      = regexp.MustCompile(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
-	numbered       = regexp.MustCompile(`^\s*(?:L?\d+[:|→\t]|\S+:\d+[:\s])`)
-	errorCall      = regexp.MustCompile(`(?i)^(?:error|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
-	readerError    = regexp.MustCompile(`(?i)^(?:error\b|E[A-Z]{3,12}: |\[error\]|failed to |could not |cannot |can't |unable to |\S+Error: |request failed|fetch failed|http error|an error occurred)`)
+	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
+	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
+	numbered       = recovery.NewPattern(`^\s*(?:L?\d+[:|→\t]|\S+:\d+[:\s])`)
+	errorCall      = recovery.NewPattern(`(?i)^(?:error|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
+	readerError    = recovery.NewPattern(`(?i)^(?:error\b|E[A-Z]{3,12}: |\[error\]|failed to |could not |cannot |can't |unable to |\S+Error: |request failed|fetch failed|http error|an error occurred)`)
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
-var otherErrors = regexp.MustCompile(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+var otherErrors = recovery.NewPattern(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
 
 // noError is a setting or a field that is empty.
-var noError = regexp.MustCompile(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)
+var noError = recovery.NewPattern(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)
 
 // otherFailure finds a failure of another kind where errors stand.
 func (v *view) otherFailure() (line string, ok bool) {

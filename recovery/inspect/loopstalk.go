@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -46,9 +45,9 @@ func (h *history) talks(k int) string {
 
 var (
 	// goOn is a message that says no more than to go on.
-	goOn = regexp.MustCompile(`(?i)^\W*(?:(?:ok(?:ay)?|yes|sure|please|good|great|fine)\W+)*(?:continue|go on|go ahead|proceed|keep going|carry on|resume|next)\b[\w ,]{0,20}\W*$`)
+	goOn = recovery.NewPattern(`(?i)^\W*(?:(?:ok(?:ay)?|yes|sure|please|good|great|fine)\W+)*(?:continue|go on|go ahead|proceed|keep going|carry on|resume|next)\b[\w ,]{0,20}\W*$`)
 	// prompted is what a client's own message to go on is about.
-	prompted = regexp.MustCompile(`(?i)\b(?:continue|proceed|go on|keep going|tools?|functions?|actions?|commands?|format|finish|complete|respond|response)\b`)
+	prompted = recovery.NewPattern(`(?i)\b(?:continue|proceed|go on|keep going|tools?|functions?|actions?|commands?|format|finish|complete|respond|response)\b`)
 )
 
 // prompts reports whether a message may say to go on.

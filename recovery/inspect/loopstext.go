@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -64,7 +63,7 @@ func (h *history) sameResult(a, b *step) bool {
 }
 
 // complaint is a word of what a program prints that did not succeed.
-var complaint = regexp.MustCompile(`(?i)\b(?:error|errors|fatal|panic|exception|undefined|unresolved|refused|cannot|[1-9]\d* (?:failed|failures?|errors?))\b|\bFAIL(?:ED|URE)?\b`)
+var complaint = recovery.NewPattern(`(?i)\b(?:error|errors|fatal|panic|exception|undefined|unresolved|refused|cannot|[1-9]\d* (?:failed|failures?|errors?))\b|\bFAIL(?:ED|URE)?\b`)
 
 // wrong reports whether the result is a failure, or reads like one where nothing
 // tells how the call ended, as in text protocols without exit codes.

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -23,28 +22,28 @@ const maxAction = 64 << 10
 
 var (
 	// fence is a code block; the last one of a text is the action.
-	fence = regexp.MustCompile("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.*?)\\n?```")
+	fence = recovery.NewPattern("(?s)```[ \t]*([\\w-]*)[ \t]*\\r?\\n(.*?)\\n?```")
 	// functionTag is the action of OpenHands' and Llama's text protocol.
-	functionTag = regexp.MustCompile(`(?s)<function=([\w.-]{1,80})>(.*?)(?:</function>|$)`)
+	functionTag = recovery.NewPattern(`(?s)<function=([\w.-]{1,80})>(.*?)(?:</function>|$)`)
 	// commandTag is a shell command between tags: SWE-agent's XML form, OpenHands, CodeAct and others.
-	commandTag = regexp.MustCompile(`(?s)<(command|execute_bash|execute_ipython|bash|action|execute|code|tool_code|run_command)>\s*(.*?)\s*</`)
+	commandTag = recovery.NewPattern(`(?s)<(command|execute_bash|execute_ipython|bash|action|execute|code|tool_code|run_command)>\s*(.*?)\s*</`)
 	// callTag is the action of Hermes and Qwen templates: JSON between tags.
-	callTag = regexp.MustCompile(`(?s)<(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)\b[^>]*>\s*(.*?)\s*</(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)>`)
+	callTag = recovery.NewPattern(`(?s)<(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)\b[^>]*>\s*(.*?)\s*</(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)>`)
 	// namedTag is the action of Cline and Roo Code: the tool's name is the tag.
-	namedTag = regexp.MustCompile(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
+	namedTag = recovery.NewPattern(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
 	// actionLine is ReAct's.
-	actionLine = regexp.MustCompile(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
-	inputLine  = regexp.MustCompile(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
-	nameInJSON = regexp.MustCompile(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
+	actionLine = recovery.NewPattern(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
+	inputLine  = recovery.NewPattern(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
+	nameInJSON = recovery.NewPattern(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
 
 	// fencedActions are instructions that make code blocks actions.
-	fencedActions = regexp.MustCompile(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|exactly one|one) (?:bash )?(?:code ?block|command|action|bash block|triple.backtick)|triple backticks|commands? (?:that )?(?:you (?:write|give|run)|in (?:a|the) code ?block)s? (?:will|is|are) (?:be )?(?:executed|run)|your (?:code|command|response)s? (?:will be|is|must) .{0,60}(?:executed|code block)|suggest (?:python|shell) code`)
+	fencedActions = recovery.NewPattern(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|exactly one|one) (?:bash )?(?:code ?block|command|action|bash block|triple.backtick)|triple backticks|commands? (?:that )?(?:you (?:write|give|run)|in (?:a|the) code ?block)s? (?:will|is|are) (?:be )?(?:executed|run)|your (?:code|command|response)s? (?:will be|is|must) .{0,60}(?:executed|code block)|suggest (?:python|shell) code`)
 	// observationHead begins what a scaffold says in the user's place.
-	observationHead = regexp.MustCompile(`(?i)^\s*(?:observation:|<returncode>|<(?:output|observation|tool_result|tool_response|function_results?|function_response|result|stdout|stderr|exit_code|environment)\b|exit ?code:? -?\d|execution result of|\[\w+(?: for '[^\n]*)?\] result|tool (?:result|output|response)|your command ran successfully|result of |\[file: |command (?:output|executed|result|exited|failed)|the command (?:exited|ran|failed|completed)|output:|stdout:|traceback \(most recent|\[the command completed|bash: )`)
+	observationHead = recovery.NewPattern(`(?i)^\s*(?:observation:|<returncode>|<(?:output|observation|tool_result|tool_response|function_results?|function_response|result|stdout|stderr|exit_code|environment)\b|exit ?code:? -?\d|execution result of|\[\w+(?: for '[^\n]*)?\] result|tool (?:result|output|response)|your command ran successfully|result of |\[file: |command (?:output|executed|result|exited|failed)|the command (?:exited|ran|failed|completed)|output:|stdout:|traceback \(most recent|\[the command completed|bash: )`)
 	// observationTail ends it.
-	observationTail = regexp.MustCompile(`(?:\nbash-\$|\(Current directory: [^\n]*\)(?:\nbash-\$)?|exit code -?\d+\.?\]?|\[Command finished with exit code -?\d+\]|</(?:output|observation|tool_response|tool_result|function_results?)>|Command exited with code -?\d+)\s*$`)
+	observationTail = recovery.NewPattern(`(?:\nbash-\$|\(Current directory: [^\n]*\)(?:\nbash-\$)?|exit code -?\d+\.?\]?|\[Command finished with exit code -?\d+\]|</(?:output|observation|tool_response|tool_result|function_results?)>|Command exited with code -?\d+)\s*$`)
 	// feedback is a person's words inside such a message.
-	feedback = regexp.MustCompile(`<(?:feedback|user_message|answer|user_feedback)>`)
+	feedback = recovery.NewPattern(`<(?:feedback|user_message|answer|user_feedback)>`)
 )
 
 // action is a call that an assistant's text makes.
@@ -100,7 +99,7 @@ func findAction(text string) (a action, ok bool) {
 	return action{}, false
 }
 
-func lastMatch(re *regexp.Regexp, s string) []string {
+func lastMatch(re *recovery.Pattern, s string) []string {
 	all := re.FindAllStringSubmatch(s, -1)
 	if len(all) == 0 {
 		return nil

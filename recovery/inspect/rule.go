@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -14,7 +13,7 @@ type rule struct {
 	// need are texts in lower case of which every matching line has one. They
 	// keep the expression from being tried on other lines.
 	need []string
-	re   *regexp.Regexp
+	re   *recovery.Pattern
 	form form
 }
 

@@ -1,18 +1,17 @@
 package inspect
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
 
 var (
-	tracebackHead = regexp.MustCompile(`Traceback \(most recent call last\):?`)
+	tracebackHead = recovery.NewPattern(`Traceback \(most recent call last\):?`)
 	// exceptionLine is the last line of a Python traceback.
-	exceptionLine = regexp.MustCompile(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
-	exceptionName = regexp.MustCompile(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
-	subprocess    = regexp.MustCompile(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.exec`)
+	exceptionLine = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
+	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
+	subprocess    = recovery.NewPattern(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.exec`)
 )
 
 // traceback finds the exception at the end of the last Python traceback.
@@ -91,15 +90,15 @@ func nameOf(line string) string {
 // exceptions are Python's exception classes that tell the kind by their name.
 var exceptions = []struct {
 	category recovery.Category
-	names    *regexp.Regexp
+	names    *recovery.Pattern
 }{
-	{recovery.ToolRateLimited, regexp.MustCompile(`(?:RateLimit\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
-	{recovery.PermissionDenied, regexp.MustCompile(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
-	{recovery.FileNotFound, regexp.MustCompile(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
-	{recovery.ToolTimeout, regexp.MustCompile(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut)$`)},
-	{recovery.NetworkError, regexp.MustCompile(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
-	{recovery.SyntaxError, regexp.MustCompile(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
-	{recovery.InvalidArguments, regexp.MustCompile(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
+	{recovery.ToolRateLimited, recovery.NewPattern(`(?:RateLimit\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
+	{recovery.PermissionDenied, recovery.NewPattern(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
+	{recovery.FileNotFound, recovery.NewPattern(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
+	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut)$`)},
+	{recovery.NetworkError, recovery.NewPattern(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
+	{recovery.SyntaxError, recovery.NewPattern(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
+	{recovery.InvalidArguments, recovery.NewPattern(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
 }
 
 // errnos are the numbers in Python's "[Errno 13]" and Rust's "(os error 13)" on Linux and macOS.
@@ -111,9 +110,9 @@ var errnos = map[string]recovery.Category{
 }
 
 var (
-	errnoNumber = regexp.MustCompile(`\[Errno (-?\d+)\]`)
-	statusError = regexp.MustCompile(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
-	netPhrase   = regexp.MustCompile(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
+	errnoNumber = recovery.NewPattern(`\[Errno (-?\d+)\]`)
+	statusError = recovery.NewPattern(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
+	netPhrase   = recovery.NewPattern(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
 )
 
 // exception says what an exception means: by its status or error number, its
@@ -171,9 +170,9 @@ func exception(line, frames string) (recovery.Category, string) {
 }
 
 var (
-	callSignature = regexp.MustCompile(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
+	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
 	// ownError are Python's own exceptions: what they say of arguments is about the program's.
-	ownError  = regexp.MustCompile(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
-	timedOut  = regexp.MustCompile(`(?i)\btimed out\b|\btimeout\b`)
-	netFrames = regexp.MustCompile(`requests/|httpx/|urllib`)
+	ownError  = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
+	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
+	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
 )
