@@ -44,9 +44,10 @@ type field struct {
 	key, keyEnd, val, valEnd int32
 }
 
-// element is a member of the history, with the value of its role field.
+// element is a member of the history, with the values of its indexed fields.
 type element struct {
-	start, end, role, roleEnd int32
+	start, end int32
+	keys       [keyCount]struct{ start, end int32 } // empty where there is no such field
 }
 
 // Parse validates and indexes a request body in one pass. The error is an
@@ -71,11 +72,11 @@ func Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		}
 		return nil, &Error{Code: CodeNotObject, Offset: at, Message: "the body must be a JSON object"}
 	}
-	list, role := r.list(), r.role()
+	list, keys := r.list(), r.keys()
 	w := s.walk(at, 0)
 	for w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
-			w.to(b.indexElements(&s, w.val, w.depth, role))
+			w.to(b.indexElements(&s, w.val, w.depth, &keys))
 		} else {
 			w.skip()
 		}
@@ -106,7 +107,7 @@ func clip(name []byte) string {
 }
 
 // indexElements scans the array at i and records its elements.
-func (b *Body) indexElements(s *scanner, i, depth int, role string) int {
+func (b *Body) indexElements(s *scanner, i, depth int, keys *[keyCount]string) int {
 	var (
 		few  [128]element
 		many []element // takes over when there are more
@@ -118,8 +119,11 @@ func (b *Body) indexElements(s *scanner, i, depth int, role string) int {
 		if w.val < len(s.data) && s.data[w.val] == '{' {
 			m := s.walk(w.val, w.depth)
 			for m.step() {
-				if string(m.name) == role {
-					e.role, e.roleEnd = int32(m.val), int32(m.valEnd)
+				for k := range keys {
+					if string(m.name) == keys[k] {
+						e.keys[k].start, e.keys[k].end = int32(m.val), int32(m.valEnd)
+						break
+					}
 				}
 			}
 			w.to(m.i)

@@ -8,8 +8,11 @@ type chat struct{}
 
 var _ reader = chat{}
 
+func (chat) keys() [keyCount]string {
+	return [keyCount]string{keyRole: "role", keyContent: "content", keyCalls: "tool_calls", keyCall: "function_call", keyCallID: "tool_call_id"}
+}
+
 func (chat) list() string           { return "messages" }
-func (chat) role() string           { return "role" }
 func (chat) model() string          { return "model" }
 func (chat) imageMark() string      { return `"image_url"` }
 func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
@@ -75,13 +78,7 @@ func (chat) speaker(role, _ []byte) string {
 
 func (chat) instructions(dst []byte, _ *Body) []byte { return dst }
 
-func (chat) content(element []byte) []byte {
-	raw, _ := member(element, "content")
-	return raw
-}
-
-func (c chat) appendText(dst, element []byte) []byte {
-	raw := c.content(element)
+func (chat) appendText(dst, raw []byte) []byte {
 	if isString(raw) {
 		return appendDecoded(dst, raw)
 	}
@@ -107,10 +104,10 @@ func (c chat) appendText(dst, element []byte) []byte {
 	return dst
 }
 
-func (c chat) appendMedia(dst, element []byte) []byte {
+func (chat) appendMedia(dst, raw []byte) []byte {
 	const ends = 256
 	var s scanner
-	w, ok := opened(&s, c.content(element), '[')
+	w, ok := opened(&s, raw, '[')
 	if !ok {
 		return dst
 	}
@@ -144,10 +141,9 @@ func (chat) appendPart(parts []byte, text string) []byte {
 
 func (chat) toolCalls(m Message) []ToolCall {
 	var s scanner
-	list, _ := member(m.bytes(), "tool_calls")
-	w, ok := opened(&s, list, '[')
+	w, ok := opened(&s, m.key(keyCalls), '[')
 	if !ok {
-		if call, ok := member(m.bytes(), "function_call"); ok && len(call) > 0 && call[0] == '{' {
+		if call := m.key(keyCall); len(call) > 0 && call[0] == '{' {
 			return []ToolCall{m.call("", call, "arguments")} // the older way: one call without id
 		}
 		return nil
@@ -178,8 +174,6 @@ func (m Message) call(id string, function []byte, arguments string) ToolCall {
 	}
 	return c
 }
-
-func (chat) toolCallID(element []byte) string { return stringField(element, "tool_call_id") }
 
 func (chat) tools(b *Body) []Tool {
 	f := b.find("tools")

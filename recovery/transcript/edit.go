@@ -89,7 +89,7 @@ func (e *Edit) Rename(from, to string) *Edit {
 
 // SetRole gives every message of one role another one.
 func (e *Edit) SetRole(from, to string) *Edit {
-	name := e.body.format.reader().role()
+	name := e.body.format.reader().keys()[keyRole]
 	for i, m := range e.body.Messages() {
 		if m.Role == from {
 			if h := e.history[i]; h == nil || h.whole == nil {

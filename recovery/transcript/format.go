@@ -21,13 +21,25 @@ const (
 	RoleTool      = "tool"
 )
 
+// key is a field of an element that is indexed.
+type key uint8
+
+const (
+	keyRole    key = iota // who speaks
+	keyContent            // what is said
+	keyCalls              // the calls it makes
+	keyCall               // the one call it makes, in an older form
+	keyCallID             // the call it answers
+	keyCount
+)
+
 // reader is what is particular to a wire format: all names of its fields are
 // in the one file that implements it. Everything it is given was validated.
 type reader interface {
-	// list names the field with the history, and role the field of its elements
-	// that tells who speaks. They are indexed while the body is validated.
+	// list names the field with the history, and keys the fields of its elements
+	// that are indexed while the body is validated.
 	list() string
-	role() string
+	keys() [keyCount]string
 	// check reads the fields that the gateway depends on.
 	check(b *Body) *Error
 	// speaker is the neutral role of an element whose role field has this value.
@@ -35,13 +47,11 @@ type reader interface {
 	// instructions appends text that stands outside the history.
 	instructions(dst []byte, b *Body) []byte
 
-	content(element []byte) []byte
-	appendText(dst, element []byte) []byte
-	appendMedia(dst, element []byte) []byte
+	appendText(dst, content []byte) []byte
+	appendMedia(dst, content []byte) []byte
 	toolCalls(m Message) []ToolCall
 	note(text string) []byte                     // a user's message with this text
 	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
-	toolCallID(element []byte) string
 	tools(b *Body) []Tool
 
 	ask(model, system, user, limit string, maxOutput int) []byte

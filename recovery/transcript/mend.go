@@ -38,7 +38,7 @@ func (e *Edit) SetResultID(i int, id string) *Edit {
 
 // SetRoleOf gives message i another role.
 func (e *Edit) SetRoleOf(i int, role string) *Edit {
-	return e.SetMessageField(i, e.body.format.reader().role(), String(role))
+	return e.SetMessageField(i, e.body.format.reader().keys()[keyRole], String(role))
 }
 
 // SignCalls gives the calls of message i the mark that Gemini's compatible
@@ -75,7 +75,7 @@ func (e *Edit) DropMedia(i int, text string) bool {
 
 func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 	m := e.body.Messages()[i]
-	raw, ok := change(e.body.format.reader().content(m.bytes()))
+	raw, ok := change(m.key(keyContent))
 	if ok {
 		e.SetMessageField(i, e.body.format.parts().contentField(), raw)
 	}

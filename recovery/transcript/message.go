@@ -51,7 +51,7 @@ func (b *Body) Messages() []Message {
 		r := b.format.reader()
 		b.messages = make([]Message, len(b.elements))
 		for i, e := range b.elements {
-			role := r.speaker(b.raw[e.role:e.roleEnd], b.raw[e.start:e.end])
+			role := r.speaker(b.key(i, keyRole), b.raw[e.start:e.end])
 			b.messages[i] = Message{role, i, int(e.start), int(e.end), b}
 		}
 	})
@@ -128,7 +128,7 @@ func (m Message) Field(name string) (raw []byte, ok bool) { return member(m.Raw(
 // Content is where the message's content stands, for Edit.Replace; ok is false
 // if it has none or null.
 func (m Message) Content() (at Span, ok bool) {
-	raw := m.body.format.reader().content(m.bytes())
+	raw := m.key(keyContent)
 	if len(raw) == 0 || isNull(raw) {
 		return Span{}, false
 	}
@@ -139,7 +139,7 @@ func (m Message) Content() (at Span, ok bool) {
 // text parts are joined by newlines, other parts left out. Absent and null
 // content is "".
 func (m Message) Text() string {
-	if raw := m.body.format.reader().content(m.bytes()); isString(raw) {
+	if raw := m.key(keyContent); isString(raw) {
 		return text(raw)
 	}
 	return string(m.AppendText(nil))
@@ -147,14 +147,14 @@ func (m Message) Text() string {
 
 // AppendText is Text into a buffer.
 func (m Message) AppendText(dst []byte) []byte {
-	return m.body.format.reader().appendText(dst, m.bytes())
+	return m.body.format.reader().appendText(dst, m.key(keyContent))
 }
 
 // AppendMedia appends marks of what the content has besides text (images,
 // files, sound): type, size, beginning and end of each, enough to tell them
 // apart and bounded in size. Cache marks on a part do not matter.
 func (m Message) AppendMedia(dst []byte) []byte {
-	return m.body.format.reader().appendMedia(dst, m.bytes())
+	return m.body.format.reader().appendMedia(dst, m.key(keyContent))
 }
 
 // ToolCalls is the calls that the message makes, in order.
@@ -163,10 +163,22 @@ func (m Message) ToolCalls() []ToolCall {
 }
 
 // ToolCallID is the id of the call that the message answers, or "".
-func (m Message) ToolCallID() string { return m.body.format.reader().toolCallID(m.bytes()) }
+func (m Message) ToolCallID() string { return text(m.key(keyCallID)) }
 
 // bytes is Raw with the capacity of the whole body, from which span reads positions.
 func (m Message) bytes() []byte { return m.body.raw[m.Start:m.End] }
+
+// key is the value of an indexed field, nil where there is none; with the
+// capacity of the whole body, too.
+func (m Message) key(k key) []byte { return m.body.key(m.Index, k) }
+
+func (b *Body) key(i int, k key) []byte {
+	at := b.elements[i].keys[k]
+	if at.end == 0 {
+		return nil
+	}
+	return b.raw[at.start:at.end]
+}
 
 // span locates a part of the body that was sliced without limiting its capacity.
 func (b *Body) span(part []byte) Span {

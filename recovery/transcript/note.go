@@ -27,7 +27,7 @@ func (e *Edit) AppendNote(text string) *Edit {
 	n.text = text
 	r, list := e.body.format.reader(), e.body.Messages()
 	if last := len(list) - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[last] == nil {
-		raw := r.content(list[last].bytes())
+		raw := list[last].key(keyContent)
 		switch {
 		case isString(raw):
 			n.bytes = func(text string) []byte {

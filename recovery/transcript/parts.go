@@ -14,7 +14,7 @@ type Shape struct {
 // parter is what a format's reader knows about the parts of a message. What it
 // is given was validated.
 type parter interface {
-	shape(element []byte) Shape
+	shape(m Message) Shape
 	// setText is the content with another text; see Edit.SetText.
 	setText(content []byte, text string, media bool) ([]byte, error)
 	contentField() string
@@ -25,7 +25,7 @@ type parter interface {
 func (f Format) parts() parter { return chat{} }
 
 // Shape tells what the message consists of.
-func (m Message) Shape() Shape { return m.body.format.parts().shape(m.bytes()) }
+func (m Message) Shape() Shape { return m.body.format.parts().shape(m) }
 
 // SetText gives message i another text. A content that is a string stays one;
 // of a list of parts the first text part gets the text and keeps its other
@@ -36,8 +36,8 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 		e.fail("no message %d in a history of %d", i, len(e.body.elements))
 		return e
 	}
-	p, el := e.body.format.parts(), e.body.elements[i]
-	raw, err := p.setText(e.body.format.reader().content(e.body.raw[el.start:el.end]), text, media)
+	p := e.body.format.parts()
+	raw, err := p.setText(e.body.key(i, keyContent), text, media)
 	if err != nil {
 		e.fail("message %d: %w", i, err)
 		return e
@@ -72,7 +72,8 @@ var _ parter = chat{}
 
 func (chat) contentField() string { return "content" }
 
-func (c chat) shape(element []byte) (s Shape) {
+func (chat) shape(m Message) (s Shape) {
+	element := m.bytes()
 	if mark, ok := member(element, "cache_control"); ok && !isNull(mark) {
 		s.Mark = clipped(mark)
 	}
@@ -83,7 +84,7 @@ func (c chat) shape(element []byte) (s Shape) {
 			s.Reasoning = s.Reasoning || filled(w.value())
 		}
 	}
-	if calls, ok := member(element, "tool_calls"); ok {
+	if calls := m.key(keyCalls); calls != nil {
 		var sc scanner
 		for w, ok := opened(&sc, calls, '['); ok && w.step(); {
 			extra, _ := member(w.value(), "extra_content")
@@ -91,7 +92,7 @@ func (c chat) shape(element []byte) (s Shape) {
 			s.Reasoning = s.Reasoning || filled(extra) || filled(signature)
 		}
 	}
-	content := c.content(element)
+	content := m.key(keyContent)
 	if isString(content) {
 		s.Texts = 1
 		return s

@@ -30,6 +30,7 @@ func Valid(raw []byte, depth int) error {
 type scanner struct {
 	data  []byte
 	limit int
+	known bool // data was validated before: a string's end is all that is looked for
 	err   *Error
 }
 

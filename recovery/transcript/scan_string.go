@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 )
@@ -29,6 +30,9 @@ const (
 // bytes, and each jump would be a wrong guess of the processor's.
 func (s *scanner) str(i int) int {
 	d := s.data
+	if s.known {
+		return s.closing(i)
+	}
 	if i+8 <= len(d) { // names are short
 		w := binary.LittleEndian.Uint64(d[i:])
 		if m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80; m != 0 {
@@ -100,6 +104,26 @@ func (s *scanner) str(i int) int {
 		}
 	}
 	return s.cut("a string")
+}
+
+// closing is str for a string that is known to be valid.
+func (s *scanner) closing(i int) int {
+	d := s.data
+	for {
+		n := bytes.IndexByte(d[i:], '"')
+		if n < 0 {
+			return s.cut("a string")
+		}
+		end := i + n
+		at := end
+		for at > i && d[at-1] == '\\' {
+			at--
+		}
+		if (end-at)&1 == 0 {
+			return end + 1
+		}
+		i = end + 1
+	}
 }
 
 // judge looks at eight bytes of a string. The results have one bit for a byte,

@@ -102,13 +102,13 @@ func (w *walker) value() []byte { return w.s.data[w.val:w.valEnd] }
 // step is next and skip.
 func (w *walker) step() bool { return w.next() && w.skip() }
 
-// opened walks a value that was validated before; ok is false if it is not a
+// opened walks a value that was validated before, without doing so again; ok is false if it is not a
 // container opened by the byte open.
 func opened(s *scanner, raw []byte, open byte) (w walker, ok bool) {
 	if len(raw) == 0 || raw[0] != open {
 		return walker{}, false
 	}
-	*s = scanner{data: raw, limit: math.MaxInt}
+	*s = scanner{data: raw, limit: math.MaxInt, known: true}
 	return s.walk(0, 0), true
 }
 
