@@ -35,7 +35,7 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, perr := transcript.Parse(raw, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
+	body, perr := s.parser.Parse(raw, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
 	if perr != nil {
 		return badBody(perr)
 	}

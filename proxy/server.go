@@ -13,15 +13,18 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Server is the edge. Its core can be swapped while it serves.
 type Server struct {
-	core  atomic.Pointer[Core]
-	echo  *echo.Echo
-	http  *http.Server
-	meter Meter
-	ready func() error
+	core   atomic.Pointer[Core]
+	echo   *echo.Echo
+	http   *http.Server
+	parser *transcript.Parser
+	meter  Meter
+	ready  func() error
 
 	draining atomic.Bool
 	active   atomic.Int64       // requests under way
@@ -38,7 +41,7 @@ type Handlers struct {
 
 // NewServer builds the edge around a core.
 func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
-	s := &Server{meter: meter, ready: h.Ready}
+	s := &Server{parser: transcript.NewParser(), meter: meter, ready: h.Ready}
 	s.core.Store(core)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true

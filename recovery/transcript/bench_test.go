@@ -61,6 +61,33 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
+// A session that has grown by a turn since its last request.
+func BenchmarkParser(b *testing.B) {
+	for _, size := range []int{100 << 10, 1 << 20} {
+		raw := body(b, size)
+		parsed, err := Parse(raw, Chat, Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		list := parsed.Messages()
+		last := list[len(list)-3].End
+		before := append(append([]byte{}, raw[:last]...), raw[list[len(list)-1].End:]...)
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(raw)))
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				p := NewParser()
+				_, _ = p.Parse(before, Chat, Limits{})
+				b.StartTimer()
+				if _, err := p.Parse(raw, Chat, Limits{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func BenchmarkEdit(b *testing.B) {
 	for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
 		raw := body(b, size)

@@ -50,18 +50,35 @@ type element struct {
 	keys       [keyCount]struct{ start, end int32 } // empty where there is no such field
 }
 
+// checked is the limits with their defaults.
+func (l Limits) checked() Limits {
+	if l.Depth <= 0 {
+		l.Depth = DefaultDepth
+	}
+	return l
+}
+
 // Parse validates and indexes a request body in one pass. The error is an
 // *Error. raw is kept, not copied: it must not change any more.
-func Parse(raw []byte, f Format, lim Limits) (*Body, error) {
-	if lim.Depth <= 0 {
-		lim.Depth = DefaultDepth
-	}
+func Parse(raw []byte, f Format, lim Limits) (*Body, error) { return new(parsing).parse(raw, f, lim) }
+
+// parsing is one pass over a body. Where the body's beginning is known, the
+// pass goes on behind it.
+type parsing struct {
+	known  *beginning          // nil: nothing is known
+	behind func(from int) bool // whether what is behind the history is known, too
+	same   bool                // it was
+
+	listAt, behindList int // where the field with the history begins, and where its value ends
+}
+
+func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if len(raw) > math.MaxInt32 {
 		return nil, &Error{Code: CodeTooLarge, Message: "the body has 2 GiB or more"}
 	}
-	b := &Body{raw: raw, format: f, limits: lim, n: 1}
+	b := &Body{raw: raw, format: f, limits: lim.checked(), n: 1}
 	r := f.reader()
-	s := scanner{data: raw, limit: lim.Depth}
+	s := scanner{data: raw, limit: b.limits.Depth}
 	at := s.begin()
 	if at < 0 {
 		return nil, s.err
@@ -74,9 +91,13 @@ func Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	}
 	list, keys := r.list(), r.keys()
 	w := s.walk(at, 0)
-	for w.next() {
+	if t.known != nil {
+		t.resume(b, &w, &keys)
+	}
+	for !t.same && w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
-			w.to(b.indexElements(&s, w.val, w.depth, &keys))
+			w.to(b.indexElements(s.walk(w.val, w.depth), &keys))
+			t.listAt, t.behindList = w.key, w.valEnd
 		} else {
 			w.skip()
 		}
@@ -89,13 +110,36 @@ func Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 				Message: "the field " + strconv.Quote(clip(name)) + " occurs twice, the second time at byte " + strconv.Itoa(w.key)}
 		}
 	}
-	if s.err != nil || !s.end(w.i) {
+	if s.err != nil || !t.same && !s.end(w.i) {
 		return nil, s.err
 	}
 	if err := r.check(b); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// resume takes over what is known, and reads the rest of the history.
+func (t *parsing) resume(b *Body, w *walker, keys *[keyCount]string) {
+	for _, f := range t.known.fields[:len(t.known.fields)-1] {
+		b.add(f)
+	}
+	list := t.known.fields[len(t.known.fields)-1]
+	b.elements = t.known.elements
+	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
+	elements := w.s.walk(w.val, w.depth)
+	elements.began, elements.i = true, t.known.end
+	if w.to(b.indexElements(elements, keys)); w.s.err != nil {
+		return
+	}
+	list.valEnd = int32(w.valEnd)
+	b.add(list)
+	t.listAt, t.behindList = w.key, w.valEnd
+	if t.same = t.behind(w.valEnd); t.same {
+		for _, f := range t.known.rest {
+			b.add(f.moved(w.valEnd))
+		}
+	}
 }
 
 // clip shortens a name for a message.
@@ -106,14 +150,16 @@ func clip(name []byte) string {
 	return string(name)
 }
 
-// indexElements scans the array at i and records its elements.
-func (b *Body) indexElements(s *scanner, i, depth int, keys *[keyCount]string) int {
+// indexElements scans the rest of an array and records its elements behind
+// those that there are already, which belong to others too.
+func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 	var (
-		few  [128]element
+		s    = w.s
+		i    = w.i
+		few  [32]element
 		many []element // takes over when there are more
 		n    int
 	)
-	w := s.walk(i, depth)
 	for w.next() {
 		e := element{start: int32(w.val)}
 		if w.val < len(s.data) && s.data[w.val] == '{' {
@@ -140,7 +186,7 @@ func (b *Body) indexElements(s *scanner, i, depth int, keys *[keyCount]string) i
 			if n == len(few) {
 				// Expect the rest to be like what was seen, so as to grow once.
 				expect := n * (len(s.data) - i) / (w.valEnd - i)
-				many = append(make([]element, 0, expect+expect/8), few[:]...)
+				many = append(append(make([]element, 0, len(b.elements)+expect+expect/8), b.elements...), few[:]...)
 			}
 			many = append(many, e)
 		}
@@ -149,8 +195,10 @@ func (b *Body) indexElements(s *scanner, i, depth int, keys *[keyCount]string) i
 	if s.err != nil {
 		return -1
 	}
-	if b.elements = many; n > 0 && n <= len(few) {
-		b.elements = append(make([]element, 0, n), few[:n]...)
+	if n > len(few) {
+		b.elements = many
+	} else if n > 0 {
+		b.elements = append(append(make([]element, 0, len(b.elements)+n), b.elements...), few[:n]...)
 	}
 	return w.i
 }

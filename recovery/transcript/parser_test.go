@@ -1,0 +1,187 @@
+package transcript
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// same fails unless both ways to parse agree on everything.
+func same(t *testing.T, p *Parser, raw []byte) {
+	t.Helper()
+	want, wantErr := Parse(raw, Chat, Limits{})
+	got, err := p.Parse(raw, Chat, Limits{})
+	if fmt.Sprint(wantErr) != fmt.Sprint(err) || (want == nil) != (got == nil) {
+		t.Fatalf("error %v, without a memory %v", err, wantErr)
+	}
+	if want == nil {
+		return
+	}
+	if !reflect.DeepEqual(want.Messages(), got.Messages()) && !bytes.Equal(text64(want), text64(got)) || !reflect.DeepEqual(want.elements, got.elements) {
+		t.Fatal("the histories differ")
+	}
+	if want.count != got.count || want.model != got.model || want.streaming != got.streaming || want.n != got.n || want.usage != got.usage {
+		t.Fatal("what the gateway reads differs")
+	}
+	for i := range want.count {
+		a, b := *want.at(i), *got.at(i)
+		if string(a.name) != string(b.name) || a.key != b.key || a.keyEnd != b.keyEnd || a.val != b.val || a.valEnd != b.valEnd {
+			t.Fatalf("field %d: %v, without a memory %v", i, b, a)
+		}
+	}
+	if !reflect.DeepEqual(want.Tools(), got.Tools()) {
+		t.Fatal("the tools differ")
+	}
+}
+
+// text64 is all that the messages' views give.
+func text64(b *Body) (out []byte) {
+	for _, m := range b.Messages() {
+		out = fmt.Append(out, m.Role, m.Start, m.End, m.Text(), m.ToolCallID(), len(m.ToolCalls()))
+	}
+	return out
+}
+
+// grown is a request with the first n messages of a session.
+func grown(messages []string, n int, head, rest string) []byte {
+	return []byte(`{` + head + `"messages" : [` + strings.Join(messages[:n], " ,\n") + ` ]` + rest + `}`)
+}
+
+func sessionOf(seed int) (messages []string) {
+	messages = append(messages, `{"role":"system","content":"`+strings.Repeat("Be careful. ", 200)+`"}`, fmt.Sprintf(`{"role":"user","content":"Task %d"}`, seed))
+	for i := range 40 {
+		messages = append(messages,
+			fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"read","arguments":"{\"path\":\"%d.go\"}"}}]}`, i, i),
+			fmt.Sprintf(`{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, strings.Repeat(fmt.Sprintf(`line %d\n\t\"quoted\" `, i), 30)))
+	}
+	return messages
+}
+
+const someTools = `,"model":"m","tools":[{"type":"function","function":{"name":"read","parameters":{"type":"object"}}}],"stream":true,"n":1`
+
+// A session that grows is read as it would be without a memory, whatever stands
+// around its history, and so is one that departs from what was known.
+func TestParserGrows(t *testing.T) {
+	for name, c := range map[string]struct{ head, rest string }{
+		"history first": {"", someTools},
+		"history last":  {`"model":"m","stream":false,`, ""},
+		"in the middle": {`"model":"m", `, ` , "user":"é\u0041" , "max_tokens":5 `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := NewParser(), sessionOf(1)
+			other := append(append([]string{}, s[:40]...), sessionOf(2)[20:]...)
+			for n := 20; n <= len(s); n += 2 {
+				same(t, p, grown(s, n, c.head, c.rest))
+				same(t, p, grown(s, n, c.head, c.rest)) // asked again
+				same(t, p, grown(other, min(n, len(other)), c.head, c.rest))
+				same(t, p, grown(s, n, c.head, strings.Replace(c.rest, "true", "false", 1)))
+				same(t, p, grown(s, n-3, c.head, c.rest)) // shorter
+			}
+			// Each session's longest, and what the shorter requests left behind.
+			if n := p.recent.Len(); n == 0 || n > 2+len(s)/2 || p.size <= 0 {
+				t.Errorf("%d beginnings are remembered", n)
+			}
+		})
+	}
+}
+
+// What is wrong behind a known beginning is found, and what would have been
+// wrong in it is not missed when one byte of it is another.
+func TestParserErrors(t *testing.T) {
+	p, s := NewParser(), sessionOf(1)
+	good := grown(s, 60, "", someTools)
+	same(t, p, good)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		raw := grown(s, 60+2*r.IntN(6), "", someTools)
+		switch at := r.IntN(len(raw)); r.IntN(4) {
+		case 0:
+			raw[at] = byte(r.IntN(256))
+		case 1:
+			raw = raw[:at]
+		case 2:
+			raw = append(raw[:at:at], raw[min(len(raw), at+1+r.IntN(4)):]...)
+		case 3:
+			raw = append(append(raw[:at:at], `"stream":1,`...), raw[at:]...)
+		}
+		same(t, p, raw)
+	}
+	for _, rest := range []string{`,"messages":[]`, `,"model":1`, `,"x":{`, `,"n":"a"`, `]`, `,`} {
+		same(t, p, grown(s, 62, "", rest))
+	}
+	deep := strings.Repeat("[", 600)
+	same(t, p, grown(append(s[:60:60], `{"role":"user","content":`+deep+`}`), 61, "", someTools))
+}
+
+// What is remembered is bounded, also where everything begins the same way.
+func TestParserIsBounded(t *testing.T) {
+	p := NewParser()
+	for i := range 3 * maxSame {
+		s := sessionOf(i)
+		same(t, p, grown(s, 30, "", someTools))
+	}
+	if n := p.recent.Len(); n > maxSame {
+		t.Errorf("%d beginnings that begin alike", n)
+	}
+	for i := range 40 {
+		many := make([]string, 20_000)
+		for k := range many {
+			many[k] = fmt.Sprintf(`{"role":"user","content":"%d %d"}`, i, k)
+		}
+		many[0] = fmt.Sprintf(`{"role":"system","content":"%d%s"}`, i, strings.Repeat(" ", opening))
+		if _, err := p.Parse(grown(many, len(many), "", someTools), Chat, Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := 0
+	for e := p.recent.Front(); e != nil; e = e.Next() {
+		total += e.Value.(*beginning).weight()
+	}
+	if p.size != total || p.size > maxParserSize {
+		t.Errorf("%d bytes are counted of %d", p.size, total)
+	}
+}
+
+// Bodies outlive what is remembered of them, and their bytes what was parsed.
+func TestParserKeepsNoText(t *testing.T) {
+	p, s := NewParser(), sessionOf(1)
+	raw := grown(s, 40, `"user":"u",`, someTools)
+	if _, err := p.Parse(raw, Chat, Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	clear(raw)
+	same(t, p, grown(s, 42, `"user":"u",`, someTools))
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := 20; n <= len(s); n += 2 {
+				raw := grown(sessionOf(i/2), n, `"user":"u",`, someTools)
+				b, err := p.Parse(raw, Chat, Limits{})
+				if err != nil || len(b.Messages()) != n || len(b.Tools()) != 1 {
+					t.Errorf("%d messages: %v", n, err)
+				}
+				clear(raw)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Whatever two requests have in common, the second is read as if it were alone.
+func FuzzParser(f *testing.F) {
+	s := sessionOf(1)
+	f.Add(string(grown(s, 40, "", someTools)), 3000, ` ,{"role":"user"}], "x":1}`)
+	f.Add(string(grown(s, 40, `"model":"m",`, "")), 9000, `"}]}`)
+	f.Fuzz(func(t *testing.T, first string, at int, end string) {
+		pad := `{"pad":"` + strings.Repeat("x", worthwhile) + `",`
+		p, one := NewParser(), []byte(strings.Replace(first, "{", pad, 1))
+		_, _ = p.Parse(one, Chat, Limits{})
+		at = min(max(at, 0)+len(pad), len(one))
+		same(t, p, append(one[:at:at], end...))
+		same(t, p, one)
+	})
+}
