@@ -23,13 +23,14 @@ type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
 
-// conn is a client connection that sends the same request again and again. One
+// conn is a client connection that sends its requests again and again. One
 // goroutine at a time uses it; only interrupt may be called by others.
 type conn struct {
-	addr    string
-	request []byte
-	stream  bool
-	timeout time.Duration
+	addr     string
+	requests [][]byte
+	next     int // of the requests
+	stream   bool
+	timeout  time.Duration
 
 	in     *bufio.Reader
 	readAt time.Time // when the bytes in the buffer came
@@ -90,12 +91,13 @@ func (c *conn) interrupt() {
 	}
 }
 
-// send writes the request, on a new connection if there is none. After an
+// send writes the next request, on a new connection if there is none. After an
 // error the connection is closed.
 func (c *conn) send() error {
 	err := c.open()
 	if err == nil {
-		_, err = c.socket.Write(c.request)
+		_, err = c.socket.Write(c.requests[c.next])
+		c.next = (c.next + 1) % len(c.requests)
 	}
 	if err != nil {
 		c.close()

@@ -65,9 +65,12 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	workers := make([]*worker, p.Conns)
 	for i := range workers {
-		body := conversation(p.Model, p.Size, p.Stream, i)
+		list := bodies(p.Model, p.Size, p.Stream, i)
+		for k, body := range list {
+			list[k] = request(p.Addr, p.Stream, body)
+		}
 		workers[i] = &worker{plan: p, result: Result{Failures: map[string]int{}}, conn: conn{
-			addr: p.Addr, request: request(p.Addr, p.Stream, body), stream: p.Stream, timeout: p.Timeout,
+			addr: p.Addr, requests: list, stream: p.Stream, timeout: p.Timeout,
 		}}
 	}
 	// A connection that waits for its answer does not look at the context.
@@ -98,7 +101,7 @@ func Ask(addr string, timeout time.Duration) error {
 	if err := checkLoopback(addr); err != nil {
 		return err
 	}
-	c := conn{addr: addr, request: request(addr, false, conversation("m", 1<<10, false, 0)), timeout: timeout}
+	c := conn{addr: addr, requests: [][]byte{request(addr, false, conversation("m", 1<<10, false, 0))}, timeout: timeout}
 	defer c.close()
 	if err := c.send(); err != nil {
 		return err

@@ -87,6 +87,43 @@ func conversation(model string, size int, stream bool, session int) []byte {
 	return b.Bytes()
 }
 
+// A connection's long conversations: each request has the one before in it and
+// a turn more, until the next conversation begins.
+const (
+	conversations = 3
+	turns         = 12
+	turnSize      = 1 << 10
+)
+
+// bodies is what a connection sends, again and again: a short conversation as
+// it is, of long ones the requests of some turns, of size bytes on average.
+func bodies(model string, size int, stream bool, session int) (list [][]byte) {
+	if size <= smallBody {
+		return [][]byte{conversation(model, size, stream, session)}
+	}
+	for i := range conversations {
+		n := session*conversations + i
+		body := conversation(model, size-(turns-1)*turnSize/2, stream, n)
+		for k := range turns {
+			list = append(list, body)
+			body = grown(body, n, 1000+k)
+		}
+	}
+	return list
+}
+
+// grown is a conversation with a turn more.
+func grown(body []byte, session, turn int) []byte {
+	at := bytes.LastIndex(body, []byte(`],"model":`))
+	var b bytes.Buffer
+	b.Write(body[:at])
+	fmt.Fprintf(&b, call, session, turn, turn)
+	frame := b.Len() - at + len(fmt.Sprintf(result, session, turn, ""))
+	fmt.Fprintf(&b, result, session, turn, excerpt(source(turn), turnSize-frame))
+	b.Write(body[at:])
+	return b.Bytes()
+}
+
 // excerpt is n bytes of source that end between two escapes.
 func excerpt(source string, n int) string {
 	n = min(n, len(source))
