@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -86,15 +85,6 @@ func describe(err error) string {
 		return problems.Detail()
 	}
 	return "rebound: " + err.Error()
-}
-
-// tuneGC lets the heap grow to five times what lives, unless the environment
-// says otherwise: a gateway's live heap is small, and this costs a few MB for
-// a fifth of its CPU (measured; see docs/performance.md).
-func tuneGC(env configs.Env) {
-	if _, set := env("GOGC"); !set {
-		debug.SetGCPercent(400)
-	}
 }
 
 // hangups turns SIGHUP into values until ctx ends.
