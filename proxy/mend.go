@@ -20,6 +20,7 @@ func (s *sender) options(a recovery.Attempt, started time.Time) stream.Options {
 	if !a.Plain {
 		o.Mender = s.core.Mender
 		o.Repaired = func(list []recovery.Repair) { s.repaired(a, list) }
+		o.Broke = func(cause string) { s.broke(a, cause) }
 	}
 	return o
 }
@@ -30,6 +31,13 @@ func (s *sender) repaired(a recovery.Attempt, list []recovery.Repair) {
 	s.x.Did(actionRepaired)
 	ev := s.event(a, recovery.EventCallRepaired)
 	ev.Repairs = list
+	s.core.Observer.Observe(ev)
+}
+
+// broke tells that the judging of an answer broke: it is delivered as it came.
+func (s *sender) broke(a recovery.Attempt, cause string) {
+	ev := s.event(a, recovery.EventRecoveryFailed)
+	ev.Cause = cause
 	s.core.Observer.Observe(ev)
 }
 
@@ -62,7 +70,8 @@ func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Optio
 	if !ok {
 		return nil
 	}
-	v := o.Mender.Mend(b, recovery.Draft{Text: text})
+	var v recovery.Verdict
+	o.Guard(func() { v = o.Mender.Mend(b, recovery.Draft{Text: text}) })
 	if v.Judgement != recovery.JudgeReplace || len(v.Calls) == 0 {
 		return nil
 	}

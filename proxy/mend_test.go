@@ -74,6 +74,12 @@ func (nobody) Identify(*transcript.Body, string, string, []string) proxy.Identit
 // startMending runs a gateway that judges answers, with more stages.
 func startMending(t *testing.T, more string, stages ...recovery.Stage) (*gateway, *events) {
 	t.Helper()
+	return startJudging(t, repair.New(repair.Defaults()), more, stages...)
+}
+
+// startJudging is startMending with another judge.
+func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recovery.Stage) (*gateway, *events) {
+	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
 	cfg, err := configs.Parse("test.yaml", []byte(strings.ReplaceAll(scaled+more, "UP/", up.URL()+"/")), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
@@ -97,7 +103,7 @@ func startMending(t *testing.T, more string, stages ...recovery.Stage) (*gateway
 	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, pins)
 	classifier := classify.New()
 	core := &proxy.Core{Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: nobody{}, Classifier: classifier, Observer: seen, Mender: repair.New(repair.Defaults()),
+		Identifier: nobody{}, Classifier: classifier, Observer: seen, Mender: m,
 		Engine: &recovery.Engine{Config: cfg.Recovery, Stages: append([]recovery.Stage{table}, stages...), Strategies: strategy.All(), Classifier: classifier,
 			Health: breaker.NewSet(cfg.Breaker, board, seen), Knowledge: facts, Pace: learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, facts), Keeper: pins, Observer: seen}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -28,6 +28,7 @@ type Options struct {
 	Request  *transcript.Body        // what the client asked for
 	Began    *atomic.Bool            // set once the model writes; may be nil
 	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
+	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
 	Explain  bool                    // the answer gets the gateway's identity
 	ID       string                  // of the request, for that
 }
@@ -88,7 +89,7 @@ type Answer struct {
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent)}
 	a.rework = o.Sink.Released() > recovery.ReleasedNothing
-	a.h = newHold(&o)
+	a.h = newHold(&a.o)
 	if o.Resume != nil && !o.Resume.Calls {
 		a.seam = &seam{sent: o.Resume.Sent, prefill: o.Resume.Prefill}
 	}

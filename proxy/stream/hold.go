@@ -14,6 +14,7 @@ import (
 // it: from the first such event on, all events wait in order. Once the choice
 // has ended the whole is judged, and goes out with one write.
 type hold struct {
+	o      *Options
 	mender recovery.Mender
 	req    *transcript.Body
 	what   recovery.Hold
@@ -45,13 +46,16 @@ func (o *Options) mends() bool {
 	return o.Mender != nil && o.Request != nil && o.Choices <= 1 && !o.Request.Logprobs() && !o.Request.Audio()
 }
 
+// Guard runs a part of the judging of the answer. Where that breaks the result
+// is false, and the answer goes on as it came.
+func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f, o.Broke) }
+
 // newHold is nil where nothing is held and nothing watched.
 func newHold(o *Options) *hold {
-	h := &hold{calls: calls{}}
-	if o.mends() {
+	h := &hold{o: o, calls: calls{}}
+	if o.mends() && o.Guard(func() { h.what, h.watch = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request) }) {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
-		h.what, h.watch = h.mender.Holds(h.req), h.mender.Watch(h.req)
 		if o.Config.MidStream == MidStreamBuffer && h.what.Calls {
 			h.what.Text = true // nothing is shown before the end
 		}
@@ -99,8 +103,8 @@ func (h *hold) feed(p recovery.Part, text string) {
 		return
 	}
 	h.last = append(h.last[:0], text...)
-	if h.watch.Feed(p, h.last) {
-		h.watch, h.runaway = nil, true
+	if !h.o.Guard(func() { h.runaway = h.watch.Feed(p, h.last) }) || h.runaway {
+		h.watch = nil
 	}
 }
 
@@ -123,11 +127,12 @@ func (a *Answer) screen(ev Event, p Piece, d *Delta) (Piece, *Broken) {
 		case d.Kind == KindDone:
 			return a.settled(p)
 		case d.Several:
-			h.judged = true
-			h.enqueue(p)
-			return join(free, h.dequeue()), nil
+			return join(free, h.letGo(p)), nil
 		case d.Kind == KindCall || d.Finishes > 0:
-			if called = h.calls.event(ev.Data); called {
+			if !h.o.Guard(func() { called = h.calls.event(ev.Data) }) {
+				return join(free, h.letGo(p)), nil
+			}
+			if called {
 				d.Kind, content = KindCall, true
 				p.Released = recovery.ReleasedCall
 				if h.watch != nil {
@@ -221,6 +226,13 @@ func (h *hold) dequeue() Piece {
 	return p
 }
 
+// letGo takes all that is held, and p after it, of an answer that is not to be judged.
+func (h *hold) letGo(p Piece) Piece {
+	h.judged = true
+	h.enqueue(p)
+	return h.dequeue()
+}
+
 // note keeps the text for the judgement.
 func (h *hold) note(text string, most int64) {
 	if int64(len(h.text)+len(text)) > most {
@@ -235,36 +247,54 @@ func (h *hold) note(text string, most int64) {
 func (a *Answer) judge() (Piece, *Broken) {
 	h := a.h
 	h.judged = true
-	out := h.dequeue()
+	held := h.dequeue()
+	out, calls := held, len(h.calls.list)
+	var flaw *recovery.Flaw
+	if !a.o.Guard(func() { out, calls, flaw = a.mended(held) }) {
+		h.repairs = nil
+	}
+	switch {
+	case flaw != nil:
+		h.asked = true
+		return held, &Broken{Err: recovery.ErrFlawed, Flaw: flaw}
+	case calls == 0 && a.o.Resume != nil && a.o.Resume.Calls:
+		return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
+	}
+	return out, nil
+}
+
+// mended is what goes out in the place of what is held, with so many calls; or
+// what is wrong with it that cannot be mended.
+func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
+	h := a.h
 	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Reasoning: h.reasoned, Shown: h.shown}
 	var v recovery.Verdict
 	if h.mender != nil && !h.unjudged && !h.calls.over {
 		v = h.mender.Mend(h.req, draft)
 	}
-	only := a.o.Resume != nil && a.o.Resume.Calls
 	switch {
 	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
-		h.asked = true
-		return out, &Broken{Err: recovery.ErrFlawed, Flaw: v.Flaw}
+		return held, 0, v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
 		h.repairs = v.Repairs
 	case len(draft.Calls) > 0 && !h.calls.over && (h.calls.odd || h.misplaced()):
 		v = recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: draft.Calls}
 		h.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
 	default:
-		if only && len(draft.Calls) == 0 {
-			return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
-		}
-		return out, nil
+		return held, len(draft.Calls), nil
 	}
-	if only && len(v.Calls) == 0 {
-		return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
-	}
+	return a.rewritten(held, v), len(v.Calls), nil
+}
+
+// rewritten is what is held with what a verdict puts in its place.
+func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece) {
+	h := a.h
 	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced()}
 	if !h.shown {
 		w.text = v.Text
 	}
-	out.Bytes = w.rewrite(out.Bytes)
+	out = held
+	out.Bytes = w.rewrite(held.Bytes)
 	switch {
 	case len(v.Calls) > 0:
 		out.Released = recovery.ReleasedCall
@@ -274,7 +304,7 @@ func (a *Answer) judge() (Piece, *Broken) {
 	if w.text != nil {
 		out.Text = *w.text
 	}
-	return out, nil
+	return out
 }
 
 // RepairAssembly is the rule of calls that were right, but sent in a way that

@@ -45,6 +45,19 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 	if !w.o.mends() || d.Choices != 1 || d.Several {
 		return nil
 	}
+	var flaw *recovery.Flaw
+	if !w.o.Guard(func() { flaw = w.mend(body, d.Text) }) {
+		w.repairs = nil
+	}
+	if flaw != nil {
+		return &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
+	}
+	return nil
+}
+
+// mend judges the answer's one choice. It changes the buffer last, if at all; a
+// flaw is what is wrong with it that cannot be mended.
+func (w *Whole) mend(body []byte, text string) *recovery.Flaw {
 	choice := gjson.GetBytes(body, "choices.0")
 	message := choice.Get("message")
 	if !message.IsObject() {
@@ -52,18 +65,18 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 	}
 	s := calls{known: w.o.Request.HasTool}
 	s.whole(message)
-	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: neutral(choice.Get("finish_reason").Str),
+	draft := recovery.Draft{Text: text, Calls: s.draftWhole(), Finish: neutral(choice.Get("finish_reason").Str),
 		Reasoning: reasons(message)}
 	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
 	if flaw := w.ranAway(message, draft); flaw != nil {
-		return &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
+		return flaw
 	}
 	v := w.o.Mender.Mend(w.o.Request, draft)
 	switch {
 	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
-		return &Broken{Err: recovery.ErrFlawed, Flaw: v.Flaw, Flawed: w}
+		return v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
 		w.repairs = v.Repairs
 	case s.odd:
@@ -78,8 +91,8 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 
 // ranAway has the answer watched as if it had come as a stream.
 func (w *Whole) ranAway(message gjson.Result, d recovery.Draft) *recovery.Flaw {
-	h := hold{watch: w.o.Mender.Watch(w.o.Request)}
-	if h.watch == nil {
+	h := hold{o: &w.o}
+	if !w.o.Guard(func() { h.watch = w.o.Mender.Watch(w.o.Request) }) || h.watch == nil {
 		return nil
 	}
 	if r := reasoning(message); r != "" {
