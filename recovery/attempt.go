@@ -54,20 +54,24 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	if limit > 0 {
 		wake = min(wake, limit)
 	}
-	c := race{arrivals: make(chan arrival, 2), result: make(chan arrival, 1)} // no sender ever blocks
+	c := race{arrivals: make(chan arrival, 2), result: make(chan *arrival, 1)} // no sender ever blocks
 	timer := time.AfterFunc(wake, func() {
-		got := arrival{failure: &Failure{Target: first.ticket.Target}}
-		defer func() { c.result <- got }()
+		var got *arrival
 		r.guard("race", func() {
 			answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
-			got = arrival{answer: answer, failure: f}
+			got = &arrival{answer: answer, failure: f}
 		})
+		c.result <- got
 	})
 	answer, f := r.sender.Send(first.ctx, first.attempt)
 	if !timer.Stop() {
 		c.arrivals <- arrival{first, answer, f}
-		got := <-c.result
-		return got.answer, got.failure
+		if got := <-c.result; got != nil {
+			return got.answer, got.failure
+		}
+		if r.settled(first) { // it broke after it had given this one up
+			return answer, f
+		}
 	}
 	switch {
 	case answer != nil:
@@ -80,91 +84,6 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		r.settle(first, f)
 	}
 	return answer, f
-}
-
-// race is what two goroutines exchange about one attempt.
-type race struct {
-	arrivals chan arrival
-	result   chan arrival
-}
-
-// race goes on with an attempt whose first limit has passed: with its
-// first-token limit if silent, else with the deadline.
-func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arrivals chan arrival) (Answer, *Failure) {
-	racers := []*racer{first}
-	live := 1
-	if silent && !first.began.Load() {
-		if second := r.alternative(first, a); second != nil {
-			racers = append(racers, second)
-			live++
-			if f := r.start(ctx, second, a); f != nil {
-				arrivals <- arrival{racer: second, failure: f}
-			} else {
-				go func() {
-					got := arrival{second, nil, &Failure{Target: second.ticket.Target}}
-					defer func() { arrivals <- got }()
-					r.guard("second attempt", func() { got.answer, got.failure = r.sender.Send(second.ctx, second.attempt) })
-				}()
-			}
-		} else if r.hopeless(first) {
-			// No budget is left for a second attempt beside it: move.
-			first.cancel(context.DeadlineExceeded)
-		}
-	}
-	deadline := time.NewTimer(time.Until(r.x.deadline))
-	defer deadline.Stop()
-	var failed *Failure
-	for live > 0 {
-		select {
-		case got := <-arrivals:
-			live--
-			if got.answer != nil {
-				r.live = got.racer
-				r.supersede(racers, got.racer, arrivals, live)
-				return got.answer, nil
-			}
-			failed = got.failure
-			if ctx.Err() == nil {
-				r.settle(got.racer, failed)
-			}
-		case <-deadline.C:
-			for _, rc := range racers {
-				if !rc.began.Load() { // what is being written is not cut: it is watched for pauses
-					rc.cancel(errDeadline)
-				}
-			}
-		case <-ctx.Done():
-			for _, rc := range racers {
-				rc.cancel(context.Cause(ctx))
-			}
-			for ; live > 0; live-- {
-				if got := <-arrivals; got.answer != nil {
-					got.answer.Discard()
-				}
-			}
-			failed = r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
-		}
-	}
-	if ctx.Err() != nil {
-		for _, rc := range racers {
-			if !r.settled(rc) {
-				rc.cancel(nil)
-				rc.ticket.Place.Done(rc.ticket, Outcome{})
-				r.record(rc, "")
-			}
-		}
-	}
-	return nil, failed
-}
-
-// hopeless reports whether a silent attempt's target is known to be down while
-// another candidate may be asked.
-func (r *run) hopeless(silent *racer) bool {
-	if !r.Health.Check(silent.ticket.Target).Open {
-		return false
-	}
-	_, ok := r.elsewhere(silent.choice)
-	return ok
 }
 
 // admit takes a place at the action's target. When there is none it moves to
@@ -240,64 +159,13 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 
 // silence is the first-token limit of an attempt, 0 for none. A continuation
 // has none: it is already the second attempt that the request pays for.
-func (r *run) silence(rc *racer, resume *Resume) time.Duration {
+func (r *run) silence(rc *racer, resume *Resume) (limit time.Duration) {
 	if r.x.Mode != ModeAct || resume != nil {
 		return 0
 	}
 	_, another := r.elsewhere(rc.choice)
-	return r.Pace.Limit(r.x, rc.attempt.Target, another)
-}
-
-// alternative takes a place for a parallel attempt: the next target or, with
-// no other, the same one again. nil when nothing is to be had or the budget is spent.
-func (r *run) alternative(silent *racer, a Action) *racer {
-	x := r.x
-	if a.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
-		return nil
-	}
-	choice, ok := r.elsewhere(silent.choice)
-	if !ok {
-		choice = silent.choice
-	}
-	if !r.Pace.Allow(x) {
-		return nil
-	}
-	ticket, st := r.Health.Begin(x.Candidates[choice].Target, false, false)
-	if !st.Ready {
-		return nil
-	}
-	x.extra++
-	x.Candidates[silent.choice].Silent = ok
-	ev := r.event(EventRecoveryAttempt, nil)
-	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, StrategyParallel
-	r.Observer.Observe(ev)
-	return &racer{choice: choice, ticket: ticket, strategy: StrategyParallel, parallel: true}
-}
-
-// supersede ends the attempts that lost against winner.
-func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
-	for i, rc := range racers {
-		if rc == winner || r.settled(rc) {
-			continue
-		}
-		rc.cancel(errSuperseded)
-		o := Outcome{}
-		if i == 0 {
-			// Silent beyond its limit while another answered.
-			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
-		}
-		rc.ticket.Place.Done(rc.ticket, o)
-		r.record(rc, Timeout)
-	}
-	if live > 0 {
-		go func() {
-			for ; live > 0; live-- {
-				if got := <-arrivals; got.answer != nil {
-					got.answer.Discard()
-				}
-			}
-		}()
-	}
+	r.guard("pace", func() { limit = r.Pace.Limit(r.x, rc.attempt.Target, another) })
+	return limit
 }
 
 // deliver hands an answer to the client. Both results are nil when it was
@@ -307,9 +175,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	var rescued Answer
 	// Deliver joins this before it returns, so the exchange has one owner at any time.
 	stalled := func(paused context.Context, sent string, take func() bool) {
-		defer func() { // in a goroutine of the answer's: a panic would end the process
-			if p := recover(); p != nil {
-				r.guard("rescue", func() { panic(p) })
+		defer func() {
+			if rescued == nil {
+				r.live = rc
 			}
 		}()
 		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
@@ -333,18 +201,17 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 			r.drop(answer)
 			cancel(errSuperseded)
 		}
-		if rescued == nil {
-			r.live = rc
-		}
 	}
-	f := a.Deliver(ctx, stalled)
+	f := a.Deliver(ctx, func(paused context.Context, sent string, take func() bool) {
+		r.guard("rescue", func() { stalled(paused, sent, take) })
+	})
 	usage, firstToken := a.Usage()
 	rc.cancel(nil)
 	if f == nil {
 		rc.ticket.Place.Done(rc.ticket, Outcome{Success: true})
 		r.record(rc, "")
 		r.x.answered, r.x.usage = rc.ticket.Target, usage
-		r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
+		r.guard("pace", func() { r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage) })
 		return nil, nil
 	}
 	if f.Flawed == nil { // else it is booked where that answer goes

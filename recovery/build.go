@@ -13,6 +13,14 @@ import (
 // the client's bytes, or the fitted copy of them, so that try n equals try 1,
 // and those very bytes where nothing has to change.
 func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
+	if !r.guard("editor", func() { body, edited, err = r.edit(c, a) }) || err != nil {
+		return r.bare(c, a)
+	}
+	return body, edited, nil
+}
+
+// edit makes the request with all that a candidate and an action need.
+func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	x := r.x
 	b := x.current()
 	edited = b != x.Body
@@ -28,10 +36,9 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
 		return b.Raw(), edited, nil
 	}
-	var suited *transcript.Body
-	whole := r.guard("conformer", func() { suited, err = r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...)) })
-	if !whole || err != nil {
-		return r.bare(c, a)
+	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
+	if err != nil {
+		return nil, false, err
 	}
 	changed := suited != b
 	c.learned = changed && len(learned) > 0
@@ -62,10 +69,8 @@ func (r *run) build(c *Choice, a Action) (body []byte, edited bool, err error) {
 		e.Continue(a.Resume.Sent, string(c.Prefill))
 		changed = true
 	}
-	if body, err = e.Apply(); err != nil {
-		return r.bare(c, a)
-	}
-	return body, edited || changed, nil
+	body, err = e.Apply()
+	return body, edited || changed, err
 }
 
 // joined is one note made of two.

@@ -183,7 +183,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		for answer != nil {
 			answer, f = r.deliver(ctx, answer)
 			if answer == nil && f == nil {
-				r.succeeded()
+				r.guard("learner", r.succeeded)
 				return nil, nil
 			}
 		}
@@ -239,87 +239,6 @@ type run struct {
 	suspect bool     // edits that were learned may be what was refused
 }
 
-// prepare makes the history smaller before the first attempt where the session
-// or the target's known window demand it.
-func (r *run) prepare(ctx context.Context) {
-	x := r.x
-	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
-		return
-	}
-	ctx, cancel := r.fitting(ctx)
-	defer cancel()
-	var fitted *Fitted
-	r.guard("fitter", func() { fitted = r.Fitter.Prepare(ctx, x) })
-	if fitted == nil {
-		return
-	}
-	if x.Mode == ModeObserve {
-		r.compressed(fitted, "known", true)
-		return
-	}
-	x.Fitted = fitted
-	x.act("fit")
-	x.pay(fitted)
-	if !fitted.Sticky {
-		r.compressed(fitted, "known", false)
-	}
-}
-
-// fit makes the history smaller after an overflow.
-func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
-	x := r.x
-	if r.Fitter == nil {
-		return false
-	}
-	ctx, cancel := r.fitting(ctx)
-	defer cancel()
-	if x.extra >= r.Config.ExtraInput { // nothing is left for summaries
-		defer func(c Completer) { x.Completer = c }(x.Completer)
-		x.Completer = nil
-	}
-	var fitted *Fitted
-	r.guard("fitter", func() { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
-	if fitted == nil {
-		return false
-	}
-	x.Fitted = fitted
-	x.pay(fitted)
-	x.refits++
-	for i := range x.Candidates {
-		c := &x.Candidates[i]
-		c.Small = c.Window > 0 && c.Window < fitted.After
-	}
-	r.compressed(fitted, string(f.Class()), false)
-	return true
-}
-
-// maxFitting bounds how long a request waits for summaries.
-const maxFitting = 2 * time.Minute
-
-func (r *run) fitting(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(maxFitting)
-	if r.x.deadline.Before(until) {
-		until = r.x.deadline
-	}
-	return context.WithDeadline(ctx, until)
-}
-
-// pay books the extra calls that fitting took.
-func (x *Exchange) pay(f *Fitted) {
-	if f.Extra == (Usage{}) {
-		return
-	}
-	x.spent = x.spent.Add(f.Extra)
-	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded
-}
-
-func (r *run) compressed(c *Fitted, reason string, observed bool) {
-	ev := r.event(EventCompressed, nil)
-	ev.Target = r.x.Candidates[0].Target
-	ev.Cause, ev.Observed, ev.Compressed = reason, observed, &c.Compression
-	r.Observer.Observe(ev)
-}
-
 // plan asks the failure's strategies for the next action, within the limits.
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
@@ -355,9 +274,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 			if st.Name() != name {
 				continue
 			}
-			var a Action
-			var ok bool
-			r.guard(name, func() { a, ok = st.Propose(s, f) })
+			a, ok := r.propose(st, s, f)
 			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 				continue
 			}
@@ -372,6 +289,12 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		return a, true
 	}
 	return Action{}, false
+}
+
+// propose asks one strategy. One that breaks proposes nothing.
+func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool) {
+	r.guard(st.Name(), func() { a, ok = st.Propose(s, f) })
+	return a, ok
 }
 
 // carry keeps what the failed attempt was made for, a note to the model, where
@@ -416,7 +339,7 @@ func (r *run) observe(s *Situation, f *Failure) {
 			if st.Name() != name {
 				continue
 			}
-			if a, ok := st.Propose(s, f); ok {
+			if a, ok := r.propose(st, s, f); ok {
 				ev := r.event(EventRecoveryAttempt, f)
 				ev.Strategy, ev.Wait, ev.Observed = name, a.Wait, true
 				r.Observer.Observe(ev)

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -59,4 +60,85 @@ type Prompt struct {
 type Conformer interface {
 	// Conform adds to e what the edit changes in b; false where b needs nothing.
 	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
+}
+
+// prepare makes the history smaller before the first attempt where the session
+// or the target's known window demand it.
+func (r *run) prepare(ctx context.Context) {
+	x := r.x
+	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
+		return
+	}
+	ctx, cancel := r.fitting(ctx)
+	defer cancel()
+	var fitted *Fitted
+	r.guard("fitter", func() { fitted = r.Fitter.Prepare(ctx, x) })
+	if fitted == nil {
+		return
+	}
+	if x.Mode == ModeObserve {
+		r.compressed(fitted, "known", true)
+		return
+	}
+	x.Fitted = fitted
+	x.act("fit")
+	x.pay(fitted)
+	if !fitted.Sticky {
+		r.compressed(fitted, "known", false)
+	}
+}
+
+// fit makes the history smaller after an overflow.
+func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
+	x := r.x
+	if r.Fitter == nil {
+		return false
+	}
+	ctx, cancel := r.fitting(ctx)
+	defer cancel()
+	if x.extra >= r.Config.ExtraInput { // nothing is left for summaries
+		defer func(c Completer) { x.Completer = c }(x.Completer)
+		x.Completer = nil
+	}
+	var fitted *Fitted
+	r.guard("fitter", func() { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
+	if fitted == nil {
+		return false
+	}
+	x.Fitted = fitted
+	x.pay(fitted)
+	x.refits++
+	for i := range x.Candidates {
+		c := &x.Candidates[i]
+		c.Small = c.Window > 0 && c.Window < fitted.After
+	}
+	r.compressed(fitted, string(f.Class()), false)
+	return true
+}
+
+// maxFitting bounds how long a request waits for summaries.
+const maxFitting = 2 * time.Minute
+
+func (r *run) fitting(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(maxFitting)
+	if r.x.deadline.Before(until) {
+		until = r.x.deadline
+	}
+	return context.WithDeadline(ctx, until)
+}
+
+// pay books the extra calls that fitting took.
+func (x *Exchange) pay(f *Fitted) {
+	if f.Extra == (Usage{}) {
+		return
+	}
+	x.spent = x.spent.Add(f.Extra)
+	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded
+}
+
+func (r *run) compressed(c *Fitted, reason string, observed bool) {
+	ev := r.event(EventCompressed, nil)
+	ev.Target = r.x.Candidates[0].Target
+	ev.Cause, ev.Observed, ev.Compressed = reason, observed, &c.Compression
+	r.Observer.Observe(ev)
 }

@@ -1,0 +1,222 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// breakingFitter breaks in one of its methods.
+type breakingFitter struct {
+	fitter
+	at string
+}
+
+func (s *breakingFitter) broken(at string) {
+	if s.at == at {
+		panic("no such tier")
+	}
+}
+
+func (s *breakingFitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
+	s.broken("prepare")
+	return s.fitter.Prepare(ctx, x)
+}
+
+func (s *breakingFitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure) *recovery.Fitted {
+	s.broken("fit")
+	return s.fitter.Fit(ctx, x, c, f)
+}
+
+func (s *breakingFitter) Settle(*recovery.Exchange, *recovery.Choice, recovery.Usage) {
+	s.broken("settle")
+}
+
+type breakingConformer struct{}
+
+func (breakingConformer) Conform(*transcript.Body, *transcript.Edit, recovery.Edit) bool {
+	panic("no such mend")
+}
+
+// breakingPace breaks in one of its methods.
+type breakingPace struct {
+	recovery.Pace
+	at string
+}
+
+func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative bool) time.Duration {
+	if p.at == "limit" {
+		panic("no such model")
+	}
+	return p.Pace.Limit(x, c, alternative)
+}
+
+func (p breakingPace) Allow(x *recovery.Exchange) bool {
+	if p.at == "allow" {
+		panic("no such model")
+	}
+	return p.Pace.Allow(x)
+}
+
+func (p breakingPace) Observe(x *recovery.Exchange, c recovery.Candidate, d time.Duration, u recovery.Usage) {
+	if p.at == "observe" {
+		panic("no such model")
+	}
+	p.Pace.Observe(x, c, d, u)
+}
+
+// breakingClassifier breaks at evidence from one phase.
+type breakingClassifier struct {
+	recovery.Classifier
+	phase recovery.Phase
+}
+
+func (c breakingClassifier) Classify(ev recovery.Evidence) recovery.Diagnosis {
+	if ev.Phase == c.phase {
+		panic("no such rule")
+	}
+	return c.Classifier.Classify(ev)
+}
+
+type breakingStrategy string
+
+func (s breakingStrategy) Name() string { return string(s) }
+func (breakingStrategy) Propose(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
+	panic("no such target")
+}
+
+type breakingKeeper struct{}
+
+func (breakingKeeper) Keep(string, recovery.Target) { panic("no such pin") }
+
+// breaks puts a strategy that breaks in the place of another.
+func (g *rig) breaks(name string) {
+	list := slices.Clone(g.Strategies)
+	for i, st := range list {
+		if st.Name() == name {
+			list[i] = breakingStrategy(name)
+		}
+	}
+	g.Strategies = list
+}
+
+// TestPartsBreak: whichever part of the recovery breaks, the request goes on
+// without it, and one event tells what broke.
+func TestPartsBreak(t *testing.T) {
+	silent := step(late(15*time.Second, ok))
+	cases := []struct {
+		name  string
+		a, b  []step
+		to    string
+		mode  recovery.Mode
+		set   func(g *rig, x *recovery.Exchange)
+		asked string
+		sent  string // with the last attempt; empty for the client's own bytes
+		class recovery.Class
+		cause string
+	}{
+		{name: "a stage", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) {
+				x.Guidance, x.Reply = "half a no", &recovery.Reply{}
+				panic("no such turn")
+			}),
+				prepares(func(x *recovery.Exchange) { x.Session = "s" })}
+		}, asked: "a", cause: "stage broke: no such turn"},
+		{name: "what is known beforehand", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Fitter = &breakingFitter{at: "prepare"}
+		}, asked: "a", cause: "fitter broke: no such tier"},
+		{name: "fitting after an overflow", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Fitter = &breakingFitter{at: "fit"}
+		}, asked: "a", class: recovery.ContextLengthExceeded, cause: "fitter broke: no such tier"},
+		{name: "fitting, and a larger window", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Fitter = &breakingFitter{at: "fit"}
+			x.Candidates[1].Window = 1_000_000
+		}, asked: "ab", cause: "fitter broke: no such tier"},
+		{name: "what the answer teaches the fitter", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Fitter = &breakingFitter{at: "settle"}
+		}, asked: "a", cause: "fitter broke: no such tier"},
+		{name: "the conformer", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Conformer = breakingConformer{}
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		}, asked: "a", cause: "editor broke: no such mend"},
+		{name: "a strategy", a: []step{busy}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) { g.breaks("resend") }, asked: "ab", cause: "resend broke: no such target"},
+		{name: "a strategy that is observed", a: []step{busy}, mode: recovery.ModeObserve, set: func(g *rig, x *recovery.Exchange) { g.breaks("resend") },
+			asked: "a", class: recovery.ServerError, cause: "resend broke: no such target"},
+		{name: "the time that a target gets", a: []step{silent}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Pace = breakingPace{g.Pace, "limit"}
+		}, asked: "a", cause: "pace broke: no such model"},
+		{name: "what the answer teaches of it", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Pace = breakingPace{g.Pace, "observe"}
+		}, asked: "a", cause: "pace broke: no such model"},
+		{name: "planning a second attempt", a: []step{silent}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Pace = breakingPace{g.Pace, "allow"}
+		}, asked: "a", cause: "second attempt broke: no such model"},
+		{name: "making a second attempt", a: []step{silent}, b: []step{func(*rig, context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			panic("no such host")
+		}}, set: func(*rig, *recovery.Exchange) {}, asked: "ab", cause: "second attempt broke: no such host"},
+		{name: "rescuing a paused answer", a: []step{stall("Hel", time.Minute)}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Classifier = breakingClassifier{g.Classifier, recovery.PhaseStream}
+		}, asked: "a", cause: "rescue broke: no such rule"},
+		{name: "keeping a target", a: []step{busy}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Keeper, x.Pin = breakingKeeper{}, "s/1"
+		}, asked: "aab", cause: "learner broke: no such pin"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				x := exchange(t, plainBody, "ab")
+				if c.mode != "" {
+					x.Mode = c.mode
+				}
+				c.set(g, x)
+				f, err := g.run(t, t.Context(), x)
+				if err != nil || (f == nil) != (c.class == "") || f != nil && f.Class() != c.class {
+					t.Errorf("ended with %v, %v", f, err)
+				}
+				if got := g.asked(); got != c.asked {
+					t.Errorf("asked %s, want %s", got, c.asked)
+				}
+				for _, a := range g.attempts {
+					if string(a.Body) != plainBody || a.Edited {
+						t.Errorf("sent %s", a.Body)
+					}
+				}
+				told := []string{}
+				for _, ev := range g.observer.events {
+					if ev.Name == recovery.EventRecoveryFailed && strings.HasPrefix(ev.Cause, "the gateway's ") {
+						told = append(told, strings.TrimPrefix(ev.Cause, "the gateway's "))
+					}
+				}
+				if len(told) != 1 || told[0] != c.cause {
+					t.Errorf("told %q, want %q", told, c.cause)
+				}
+			})
+		})
+	}
+}
+
+// TestRaceBreaks: where the watch over a silent attempt breaks, that attempt is
+// what there is.
+func TestRaceBreaks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		time.AfterFunc(40*time.Second, leave)
+		g := newRig(map[string][]step{"a": {hang}, "b": {ok}})
+		g.Config.Parallel.Enabled = false
+		g.Classifier = breakingClassifier{g.Classifier, recovery.PhaseHeaders}
+		if f, err := g.run(t, ctx, exchange(t, plainBody, "ab")); f != nil || !errors.Is(err, recovery.ErrClientGone) {
+			t.Errorf("ended with %v, %v", f, err)
+		}
+		if n := g.observer.count(recovery.EventRecoveryFailed); n != 1 || g.observer.events[0].Cause != "the gateway's race broke: no such rule" {
+			t.Errorf("told %+v", g.observer.events)
+		}
+	})
+}

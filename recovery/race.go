@@ -1,0 +1,160 @@
+package recovery
+
+import (
+	"context"
+	"time"
+)
+
+// race is what two goroutines exchange about one attempt.
+type race struct {
+	arrivals chan arrival
+	result   chan *arrival // nil when the race broke: the first attempt is all there is
+}
+
+// race goes on with an attempt whose first limit has passed: with its
+// first-token limit if silent, else with the deadline.
+func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arrivals chan arrival) (Answer, *Failure) {
+	racers := []*racer{first}
+	live := 1
+	if silent && !first.began.Load() {
+		var second *racer
+		var f *Failure
+		if !r.guard("second attempt", func() { second, f = r.beside(ctx, first, a) }) {
+			second = nil // the first goes on alone
+		}
+		if second != nil {
+			racers = append(racers, second)
+			live++
+			go r.join(second, f, arrivals)
+		}
+	}
+	deadline := time.NewTimer(time.Until(r.x.deadline))
+	defer deadline.Stop()
+	var failed *Failure
+	for live > 0 {
+		select {
+		case got := <-arrivals:
+			live--
+			if got.answer != nil {
+				r.live = got.racer
+				r.supersede(racers, got.racer, arrivals, live)
+				return got.answer, nil
+			}
+			failed = got.failure
+			if ctx.Err() == nil {
+				r.settle(got.racer, failed)
+			}
+		case <-deadline.C:
+			for _, rc := range racers {
+				if !rc.began.Load() { // what is being written is not cut: it is watched for pauses
+					rc.cancel(errDeadline)
+				}
+			}
+		case <-ctx.Done():
+			for _, rc := range racers {
+				rc.cancel(context.Cause(ctx))
+			}
+			for ; live > 0; live-- {
+				if got := <-arrivals; got.answer != nil {
+					got.answer.Discard()
+				}
+			}
+			failed = r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
+		}
+	}
+	if ctx.Err() != nil {
+		for _, rc := range racers {
+			if !r.settled(rc) {
+				rc.cancel(nil)
+				rc.ticket.Place.Done(rc.ticket, Outcome{})
+				r.record(rc, "")
+			}
+		}
+	}
+	return nil, failed
+}
+
+// beside makes a second attempt ready to be sent. It is nil when none is to be
+// had; a failure means that there is nothing to send.
+func (r *run) beside(ctx context.Context, first *racer, a Action) (*racer, *Failure) {
+	if second := r.alternative(first, a); second != nil {
+		return second, r.start(ctx, second, a)
+	}
+	if r.hopeless(first) {
+		// No budget is left for a second attempt beside it: move.
+		first.cancel(context.DeadlineExceeded)
+	}
+	return nil, nil
+}
+
+// join sends a second attempt, unless it has failed already.
+func (r *run) join(second *racer, f *Failure, arrivals chan<- arrival) {
+	got := arrival{second, nil, f}
+	if f == nil {
+		got.failure = &Failure{Target: second.ticket.Target}
+		r.guard("second attempt", func() { got.answer, got.failure = r.sender.Send(second.ctx, second.attempt) })
+	}
+	arrivals <- got
+}
+
+// hopeless reports whether a silent attempt's target is known to be down while
+// another candidate may be asked.
+func (r *run) hopeless(silent *racer) bool {
+	if !r.Health.Check(silent.ticket.Target).Open {
+		return false
+	}
+	_, ok := r.elsewhere(silent.choice)
+	return ok
+}
+
+// alternative takes a place for a parallel attempt: the next target or, with
+// no other, the same one again. nil when nothing is to be had or the budget is spent.
+func (r *run) alternative(silent *racer, a Action) *racer {
+	x := r.x
+	if a.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
+		return nil
+	}
+	choice, ok := r.elsewhere(silent.choice)
+	if !ok {
+		choice = silent.choice
+	}
+	if !r.Pace.Allow(x) {
+		return nil
+	}
+	ticket, st := r.Health.Begin(x.Candidates[choice].Target, false, false)
+	if !st.Ready {
+		return nil
+	}
+	x.extra++
+	x.Candidates[silent.choice].Silent = ok
+	ev := r.event(EventRecoveryAttempt, nil)
+	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, StrategyParallel
+	r.Observer.Observe(ev)
+	return &racer{choice: choice, ticket: ticket, strategy: StrategyParallel, parallel: true}
+}
+
+// supersede ends the attempts that lost against winner.
+func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
+	for i, rc := range racers {
+		if rc == winner || r.settled(rc) {
+			continue
+		}
+		rc.cancel(errSuperseded)
+		o := Outcome{}
+		if i == 0 {
+			// Silent beyond its limit while another answered.
+			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
+		}
+		rc.ticket.Place.Done(rc.ticket, o)
+		r.record(rc, Timeout)
+	}
+	if live > 0 {
+		go func() {
+			for ; live > 0; live-- {
+				if got := <-arrivals; got.answer != nil {
+					got.answer.Discard()
+				}
+			}
+		}()
+	}
+}
