@@ -230,9 +230,10 @@ type run struct {
 	flawedAt *Failure
 
 	patience time.Duration
-	prev     *Failure // what the attempt under way answers to; nil for the first
-	cut      *Failure // the first failure after text was sent
-	spent    bool     // no further attempt may be made
+	fitted   time.Duration // how long fittings have taken
+	prev     *Failure      // what the attempt under way answers to; nil for the first
+	cut      *Failure      // the first failure after text was sent
+	spent    bool          // no further attempt may be made
 
 	own     *Failure // the last refusal of the client's own bytes
 	doing   Action   // what the attempt under way was made for

@@ -69,10 +69,8 @@ func (r *run) prepare(ctx context.Context) {
 	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
 		return
 	}
-	ctx, cancel := r.fitting(ctx)
-	defer cancel()
 	var fitted *Fitted
-	r.guard("fitter", func() { fitted = r.Fitter.Prepare(ctx, x) })
+	r.fitting(ctx, func(ctx context.Context) { fitted = r.Fitter.Prepare(ctx, x) })
 	if fitted == nil {
 		return
 	}
@@ -94,14 +92,8 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	if r.Fitter == nil {
 		return false
 	}
-	ctx, cancel := r.fitting(ctx)
-	defer cancel()
-	if x.extra >= r.Config.ExtraInput { // nothing is left for summaries
-		defer func(c Completer) { x.Completer = c }(x.Completer)
-		x.Completer = nil
-	}
 	var fitted *Fitted
-	r.guard("fitter", func() { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
+	r.fitting(ctx, func(ctx context.Context) { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
 	if fitted == nil {
 		return false
 	}
@@ -116,15 +108,27 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	return true
 }
 
-// maxFitting bounds how long a request waits for summaries.
+// maxFitting bounds how long one request waits for summaries.
 const maxFitting = 2 * time.Minute
 
-func (r *run) fitting(ctx context.Context) (context.Context, context.CancelFunc) {
-	until := time.Now().Add(maxFitting)
-	if r.x.deadline.Before(until) {
-		until = r.x.deadline
+// fitting runs f, a part of the fitter, with the time that is left for it, and
+// without a Completer where nothing is left for summaries.
+func (r *run) fitting(ctx context.Context, f func(context.Context)) {
+	x, began := r.x, time.Now()
+	until := began.Add(maxFitting - r.fitted)
+	if x.deadline.Before(until) {
+		until = x.deadline
 	}
-	return context.WithDeadline(ctx, until)
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer func() {
+		cancel()
+		r.fitted += time.Since(began)
+	}()
+	if x.extra >= r.Config.ExtraInput {
+		defer func(c Completer) { x.Completer = c }(x.Completer)
+		x.Completer = nil
+	}
+	r.guard("fitter", func() { f(ctx) })
 }
 
 // pay books the extra calls that fitting took.

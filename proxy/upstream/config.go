@@ -1,8 +1,10 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -39,6 +41,9 @@ type Config struct {
 
 	ConnectTimeout time.Duration `yaml:"connect_timeout"`
 	MaxIdleConns   int           `yaml:"max_idle_conns"`
+
+	// DialContext replaces the TCP dialer of the lean client, for tests.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error) `yaml:"-"`
 }
 
 // Key is one credential of an upstream. The configuration names where it

@@ -74,7 +74,7 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 		tlsConfig.Certificates = []tls.Certificate{cert}
 	}
 	if cfg.Proxy == "" {
-		return h1.New(h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig}), nil
+		return h1.New(h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext}), nil
 	}
 	proxy := http.ProxyFromEnvironment
 	if cfg.Proxy != "env" {
