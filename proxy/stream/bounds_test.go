@@ -1,0 +1,127 @@
+package stream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// TestFieldsBounded: of a call's unknown fields so many are kept as any server
+// sends, those that came first, each with its last value; a call that is not
+// rewritten keeps all of them.
+func TestFieldsBounded(t *testing.T) {
+	field := func(i, value int) string { return fmt.Sprintf(`"x%d":%d`, i, value) }
+	var many strings.Builder
+	for i := range 3 * maxExtra {
+		many.WriteString("," + field(i, i))
+	}
+	for name, c := range map[string]struct{ stream, inside string }{
+		"of a call":     {one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{"}` + many.String() + `}`), ""},
+		"of a function": {one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{"` + many.String() + `}}`), ".function"},
+		"over many events": {func() string {
+			var b strings.Builder
+			b.WriteString(one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{"}}`))
+			for i := range 3 * maxExtra {
+				b.WriteString(one.calls(`{"index":0,` + field(i, i) + `}`))
+			}
+			return b.String()
+		}(), ""},
+	} {
+		again := `{"index":0,` + field(0, 7000) + `,"function":{` + field(0, 7000) + `}}`
+		body := one.role() + c.stream + one.calls(again) + one.finish("tool_calls") + end
+		x := newExchange()
+		if broken := x.serve(strings.NewReader(body), mended(t, replacing(nil, "", fn("a", "ls", "{}")))); broken != nil {
+			t.Fatalf("%s: %+v", name, broken)
+		}
+		var data string
+		for line := range strings.Lines(x.got()) {
+			if strings.Contains(line, `"tool_calls":[`) {
+				data = strings.TrimPrefix(line, "data: ")
+			}
+		}
+		call := gjson.Get(data, "choices.0.delta.tool_calls.0"+c.inside)
+		kept := 0
+		call.ForEach(func(k, _ gjson.Result) bool {
+			if strings.HasPrefix(k.Str, "x") {
+				kept++
+			}
+			return true
+		})
+		if kept != maxExtra || call.Get("x0").Int() != 7000 || call.Get(fmt.Sprint("x", maxExtra-1)).Int() != int64(maxExtra-1) {
+			t.Errorf("%s: kept %d fields: %.300s", name, kept, call.Raw)
+		}
+		x = newExchange()
+		if broken := x.serve(strings.NewReader(body), mended(t, judging(nil))); broken != nil || x.got() != body {
+			t.Errorf("%s: what is not mended changed: %+v %.300s", name, broken, x.got())
+		}
+	}
+}
+
+// TestCallsBounded: an answer with more calls than anybody makes is not judged,
+// and goes on as it came.
+func TestCallsBounded(t *testing.T) {
+	const flood = 3 * maxCalls
+	list := make([]string, flood)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"index":%d,"id":"c%d","type":"function","function":{"name":"ls","arguments":"{"}}`, i, i)
+	}
+	apart := one.calls(strings.Join(list[:maxCalls], ","))
+	for _, c := range list[maxCalls:] {
+		apart += one.calls(c)
+	}
+	for name, events := range map[string]string{"in one event": one.calls(strings.Join(list, ",")), "one after the other": apart} {
+		x, m := newExchange(), asking(recovery.FlawArguments)
+		body := one.role() + events + one.finish("tool_calls") + end
+		if broken := x.serve(strings.NewReader(body), mended(t, m)); broken != nil || x.got() != body || len(m.drafts) > 0 {
+			t.Errorf("%s: %+v, %d judged, %d bytes of %d", name, broken, len(m.drafts), len(x.got()), len(body))
+		}
+	}
+	x, m := newExchange(), asking(recovery.FlawArguments)
+	body := wholeOf(`{"content":null,"tool_calls":[`+strings.Join(list, ",")+`]}`, "tool_calls")
+	if broken := x.whole(body, mended(t, m)); broken != nil || x.got() != body || len(m.drafts) > 0 {
+		t.Errorf("one message: %+v, %d judged, %d bytes of %d", broken, len(m.drafts), len(x.got()), len(body))
+	}
+	x = newExchange() // so many as are judged at all
+	if broken := x.serve(strings.NewReader(one.role()+one.calls(strings.Join(list[:maxCalls], ","))+one.finish("tool_calls")+end), mended(t, m)); broken == nil || len(m.drafts) != 1 || len(m.drafts[0].Calls) != maxCalls {
+		t.Errorf("at the bound: %+v, %d judged", broken, len(m.drafts))
+	}
+}
+
+// TestLean: where one event becomes several, the client gets its large fields
+// once, with the first; its small ones are on each.
+func TestLean(t *testing.T) {
+	large := `"citations":["` + strings.Repeat("http://example.test/ ", 50) + `"]`
+	body := one.role() + strings.Replace(one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{"}}`), `"model":"m"`, `"model":"m","service_tier":"flex",`+large, 1) +
+		one.finish("tool_calls") + end
+	x := newExchange()
+	calls := []recovery.DraftCall{fn("a", "ls", "{}"), fn("b", "f", "{}"), fn("c", "get_weather", `{"city":"Paris"}`)}
+	if broken := x.serve(strings.NewReader(body), mended(t, replacing(nil, "", calls...))); broken != nil {
+		t.Fatalf("%+v", broken)
+	}
+	if _, list, _ := merged(t, x.got()); fmt.Sprint(list) != fmt.Sprint(calls) {
+		t.Errorf("the calls became %v", list)
+	}
+	n := 0
+	for line := range strings.Lines(x.got()) {
+		if !strings.Contains(line, `"tool_calls":[`) {
+			continue
+		}
+		n++
+		data := strings.TrimPrefix(line, "data: ")
+		if gjson.Get(data, "citations").Exists() != (n == 1) {
+			t.Errorf("event %d: %.200s", n, data)
+		}
+		for path, want := range map[string]string{"id": "one", "object": "chat.completion.chunk", "model": "m", "service_tier": "flex", "choices.0.index": "0", "choices.#": "1"} {
+			if got := gjson.Get(data, path).String(); got != want {
+				t.Errorf("event %d: %s is %q, want %q", n, path, got, want)
+			}
+		}
+	}
+	if n != len(calls) {
+		t.Errorf("%d events for %d calls\n%s", n, len(calls), x.got())
+	}
+}
