@@ -168,16 +168,43 @@ func TestExplain(t *testing.T) {
 		}
 	})
 	for name, body := range map[string]string{
-		"first turn": strings.Replace(agentBody, `"assistant"`, `"user"`, 1),
-		"structured": strings.Replace(agentBody, `{"model"`, `{"response_format":{"type":"json_object"},"model"`, 1),
-		"several":    strings.Replace(agentBody, `{"model"`, `{"n":2,"model"`, 1),
-		"no tools":   strings.Replace(agentBody, `"tools"`, `"tool"`, 1),
+		"first turn":                          strings.Replace(agentBody, `"assistant"`, `"user"`, 1),
+		"structured":                          strings.Replace(agentBody, `{"model"`, `{"response_format":{"type":"json_object"},"model"`, 1),
+		"several":                             strings.Replace(agentBody, `{"model"`, `{"n":2,"model"`, 1),
+		"no tools":                            strings.Replace(agentBody, `"tools"`, `"tool"`, 1),
+		"an answer that the client has begun": strings.Replace(agentBody, `],"tools"`, `,{"role":"assistant","content":"{"}],"tools"`, 1),
 	} {
 		bubble(t, func(t *testing.T) {
 			g := newRig(map[string][]step{"a": {odd}})
 			f, err := g.run(t, t.Context(), exchange(t, body, "a"))
 			if err != nil || f == nil || g.asked() != "a" {
 				t.Errorf("%s: %v, asked %s", name, f, g.asked())
+			}
+		})
+	}
+}
+
+// A note stands before the beginning of an answer that the client gives: the
+// model goes on from that, and not from our words.
+func TestNoteBeforeBeginning(t *testing.T) {
+	begun := strings.Replace(agentBody, `],"tools"`, `,{"role":"assistant","content":"I see "}],"tools"`, 1)
+	for name, c := range map[string]struct {
+		script []step
+		stages []recovery.Stage
+		note   string
+	}{
+		"guidance": {[]step{ok}, []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Guidance = "try b" })}, "try b"},
+		"re-ask":   {[]step{flawed(""), ok}, nil, "path is missing"},
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": c.script})
+			g.Stages = c.stages
+			f, err := g.run(t, t.Context(), exchange(t, begun, "a"))
+			answered(t, f, err)
+			list := parsed(t, string(g.attempts[len(g.attempts)-1].Body)).Messages()
+			last, note := list[len(list)-1], list[len(list)-2]
+			if string(last.Raw()) != `{"role":"assistant","content":"I see "}` || note.Role != transcript.RoleUser || !strings.Contains(note.Text(), c.note) {
+				t.Errorf("%s: sent %s, then %s", name, note.Raw(), last.Raw())
 			}
 		})
 	}

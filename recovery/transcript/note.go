@@ -11,8 +11,9 @@ type note struct {
 // AppendNote adds ephemeral text for the model at the end of the history: to
 // the user's message that ends it, else as one of its own. Every upstream takes
 // a user's message there, after results of tools too, while some refuse two in
-// a row. Nothing but the tail changes, behind the last cache mark. A second
-// note is added to the first.
+// a row. Where the history ends with the beginning of the answer, it comes
+// before that: behind it, there would be nothing to continue. Nothing but the
+// tail changes, behind the last cache mark. A second note is added to the first.
 func (e *Edit) AppendNote(text string) *Edit {
 	if e.err != nil {
 		return e
@@ -26,7 +27,11 @@ func (e *Edit) AppendNote(text string) *Edit {
 	e.general()
 	n.text = text
 	r, list := e.body.format.reader(), e.body.Messages()
-	if last := len(list) - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[last] == nil {
+	end := len(list)
+	if begun, ok := e.body.Begun(); ok && len(e.tail) == 0 {
+		end = begun.Index
+	}
+	if last := end - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[last] == nil {
 		raw := list[last].key(keyContent)
 		switch {
 		case isString(raw):
@@ -43,7 +48,11 @@ func (e *Edit) AppendNote(text string) *Edit {
 			return e
 		}
 	}
-	n.bytes, n.in, n.at = r.note, &e.tail, len(e.tail)
-	e.tail = append(e.tail, r.note(text))
+	n.bytes, n.in = r.note, &e.tail
+	if end < len(list) {
+		n.in = &e.message(end).before
+	}
+	n.at = len(*n.in)
+	*n.in = append(*n.in, r.note(text))
 	return e
 }

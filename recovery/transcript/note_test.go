@@ -1,25 +1,39 @@
 package transcript
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestAppendNote(t *testing.T) {
 	user := func(content string) string { return `{"messages":[{"role":"user","content":` + content + `}]}` }
 	tool := `{"messages":[{"role":"tool","tool_call_id":"1","content":"x"}` // an answer to a call ends it
+	said := `,{"role":"assistant","content":"The answer is"`                // which the model is to continue
+	called := `,{"role":"assistant","content":null,"tool_calls":[{"id":"2","type":"function","function":{"name":"ls","arguments":"{}"}}]}`
+	begun := func(content string) string {
+		return strings.TrimSuffix(user(content), "]}") + said + `,"prefix":true}]}`
+	}
 	for name, tt := range map[string]struct {
 		body  string
 		notes []string
 		want  string
 	}{
-		"text":              {user(`"hi"`), []string{"a"}, user(`"hi\n\na"`)},
-		"text twice":        {user(`"hi"`), []string{"a", "b\""}, user(`"hi\n\na\n\nb\""`)},
-		"parts":             {user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]`), []string{"a", "b"}, user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a\n\nb"}]`)},
-		"no parts":          {user(`[ ]`), []string{"a"}, user(`[ {"type":"text","text":"a"}]`)},
-		"null":              {user(`null`), []string{"a"}, `{"messages":[{"role":"user","content":null},{"role":"user","content":"a"}]}`},
-		"after a result":    {tool + `]}`, []string{"a"}, tool + `,{"role":"user","content":"a"}]}`},
-		"after one, twice":  {tool + `]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}]}`},
-		"an empty history":  {`{"messages":[]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}]}`},
-		"odd content":       {user(`7`), []string{"a"}, `{"messages":[{"role":"user","content":7},{"role":"user","content":"a"}]}`},
-		"nothing to append": {user(`"hi"`), nil, user(`"hi"`)},
+		"text":                       {user(`"hi"`), []string{"a"}, user(`"hi\n\na"`)},
+		"text twice":                 {user(`"hi"`), []string{"a", "b\""}, user(`"hi\n\na\n\nb\""`)},
+		"parts":                      {user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]`), []string{"a", "b"}, user(`[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}},{"type":"text","text":"a\n\nb"}]`)},
+		"no parts":                   {user(`[ ]`), []string{"a"}, user(`[ {"type":"text","text":"a"}]`)},
+		"null":                       {user(`null`), []string{"a"}, `{"messages":[{"role":"user","content":null},{"role":"user","content":"a"}]}`},
+		"after a result":             {tool + `]}`, []string{"a"}, tool + `,{"role":"user","content":"a"}]}`},
+		"after one, twice":           {tool + `]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}]}`},
+		"an empty history":           {`{"messages":[]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}]}`},
+		"odd content":                {user(`7`), []string{"a"}, `{"messages":[{"role":"user","content":7},{"role":"user","content":"a"}]}`},
+		"before a beginning":         {begun(`"hi"`), []string{"a", "b"}, begun(`"hi\n\na\n\nb"`)},
+		"before one, parts":          {begun(`[{"type":"text","text":"hi"}]`), []string{"a"}, begun(`[{"type":"text","text":"hi"},{"type":"text","text":"a"}]`)},
+		"before one, odd":            {begun(`7`), []string{"a"}, strings.Replace(begun(`7`), said, `,{"role":"user","content":"a"}`+said, 1)},
+		"after a result, before one": {tool + said + `}]}`, []string{"a", "b"}, tool + `,{"role":"user","content":"a\n\nb"}` + said + `}]}`},
+		"nothing but one":            {`{"messages":[` + said[1:] + `}]}`, []string{"a"}, `{"messages":[{"role":"user","content":"a"}` + said + `}]}`},
+		"after a call":               {tool + called + `]}`, []string{"a"}, tool + called + `,{"role":"user","content":"a"}]}`},
+		"nothing to append":          {user(`"hi"`), nil, user(`"hi"`)},
 	} {
 		b, err := Parse([]byte(tt.body), Chat, Limits{})
 		if err != nil {

@@ -9,17 +9,56 @@ import "strconv"
 //   - "prefix": the same, marked "prefix": true (DeepSeek, Mistral)
 //   - "continue_final_message": vLLM's and SGLang's switch, which excludes
 //     add_generation_prompt
+//
+// Where the client itself begins the answer, text goes on from its words, in
+// the same message: it is that one that a server continues.
 func (e *Edit) Continue(text, how string) *Edit {
-	msg := append([]byte(`{"role":"assistant","content":`), String(text)...)
-	if how == "prefix" {
-		msg = append(msg, `,"prefix":true`...)
+	if !e.goOn(text, how) {
+		e.appendBeginning(text, how)
 	}
-	e.AppendMessage(append(msg, '}'))
 	if how == "continue_final_message" {
 		e.Set("continue_final_message", []byte("true"))
 		e.Set("add_generation_prompt", []byte("false"))
 	}
 	return e
+}
+
+// goOn adds text to the client's beginning of the answer, if there is one.
+func (e *Edit) goOn(text, how string) bool {
+	begun, ok := e.body.Begun()
+	if !ok || len(e.tail) > 0 {
+		return false
+	}
+	at, ok := begun.Content()
+	if raw := e.body.raw[at.Start:at.End]; !ok || !isString(raw) {
+		return false
+	}
+	e.Replace(at, append(clipped(e.body.raw[at.Start:at.End-1]), String(text)[1:]...))
+	if how == "prefix" {
+		e.SetMessageField(begun.Index, "prefix", []byte("true"))
+	}
+	return true
+}
+
+// appendBeginning is a message of the model that begins with text.
+func (e *Edit) appendBeginning(text, how string) {
+	msg := append([]byte(`{"role":"assistant","content":`), String(text)...)
+	if how == "prefix" {
+		msg = append(msg, `,"prefix":true`...)
+	}
+	e.AppendMessage(append(msg, '}'))
+}
+
+// Begun is the message that the history ends with, where that is the model's
+// own and calls nothing: the beginning of an answer, written by the client, that
+// the model is to continue (a prefill).
+func (b *Body) Begun() (m Message, ok bool) {
+	list := b.Messages()
+	if len(list) == 0 {
+		return Message{}, false
+	}
+	m = list[len(list)-1]
+	return m, m.Role == RoleAssistant && len(m.ToolCalls()) == 0
 }
 
 // Int is the value of a top-level field that is an integer.
