@@ -1,0 +1,174 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
+)
+
+// BenchmarkHealthy is the life of a request that nothing is wrong with: the
+// whole gateway between a client and an upstream that both are as cheap as
+// they can be, on loopback. Most of the time is the system's; the profile and the
+// allocations tell what the gateway does.
+func BenchmarkHealthy(b *testing.B) {
+	const (
+		call = `{"role":"assistant","content":null,"tool_calls":[{"id":"call_9","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"internal/proxy/file_0007.go\"}"}}]}`
+		text = `{"role":"assistant","content":"The import of net/http was missing in internal/proxy/file_0001.go; I added it and all tests pass now."}`
+	)
+	answer := func(message, finish string) string {
+		return `{"id":"chatcmpl-1","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":` + message +
+			`,"finish_reason":"` + finish + `"}],"usage":{"prompt_tokens":260,"completion_tokens":24,"total_tokens":284}}`
+	}
+	for _, c := range []struct {
+		name   string
+		answer string
+		size   int
+		stream bool
+	}{
+		{"text/1KB", answer(text, "stop"), 1 << 10, false},
+		{"call/1KB", answer(call, "tool_calls"), 1 << 10, false},
+		{"stream/1KB", streamed(20), 1 << 10, true},
+		{"call/100KB", answer(call, "tool_calls"), 100 << 10, false},
+	} {
+		b.Run(c.name, func(b *testing.B) { healthy(b, c.answer, agentBody(c.size, c.stream), c.stream) })
+	}
+}
+
+// streamed is an answer of n pieces of text and an end.
+func streamed(n int) string {
+	var s strings.Builder
+	chunk := func(delta, finish string) {
+		fmt.Fprintf(&s, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1760000000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
+	}
+	chunk(`{"role":"assistant","content":""}`, "null")
+	for i := range n {
+		chunk(fmt.Sprintf(`{"content":"word %d of it "}`, i), "null")
+	}
+	chunk(`{}`, `"stop"`)
+	s.WriteString("data: [DONE]\n\n")
+	return s.String()
+}
+
+// agentBody is a coding agent's request of about that size.
+func agentBody(size int, stream bool) []byte {
+	var s bytes.Buffer
+	fmt.Fprintf(&s, `{"model":"m","stream":%v,"messages":[{"role":"system","content":"You are a careful coding agent. Read, edit and test with the tools; answer briefly."},`+
+		`{"role":"user","content":"Session 000001: the build says \"undefined: RoundTripper\". Fix it and run the tests."}`, stream)
+	for i := 0; i == 0 || s.Len() < size-200; i++ {
+		fmt.Fprintf(&s, `,{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"internal/proxy/file_%d.go\"}"}}]}`, i, i)
+		source := strings.Repeat(fmt.Sprintf(`package proxy\n\n// Do number %d forwards a call.\nfunc Do(r *http.Request) error {\n\treturn nil\n}\n`, i), 60)
+		fmt.Fprintf(&s, `,{"role":"tool","tool_call_id":"call_%d","content":"%s"}`, i, strings.TrimRight(source[:min(len(source), max(40, size-s.Len()-350))], `\`))
+	}
+	s.WriteString(`],"temperature":0.2,"tools":[{"type":"function","function":{"name":"read_file","description":"Read a file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}]}`)
+	return s.Bytes()
+}
+
+// healthy sends body through a gateway as often as b says.
+func healthy(b *testing.B, answer string, body []byte, stream bool) {
+	kind := "application/json"
+	if stream {
+		kind = "text/event-stream"
+	}
+	up := fixedUpstream(b, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", kind, len(answer), answer))
+	cfg, err := configs.Parse("bench.yaml", []byte("listen: 127.0.0.1:0\nupstreams:\n  default: {url: \"http://"+up+"/v1\", passthrough: true, profile: hosted}\n"), environ)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a, err := app.New(cfg, io.Discard, "test")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	conn, err := net.Dial("tcp", a.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		conn.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}()
+	request := append([]byte("POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAccept: application/json\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Python 1.99.9\r\n"+
+		"X-Stainless-Lang: python\r\nX-Stainless-Retry-Count: 0\r\nX-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench-0123456789abcdef\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
+	in := bufio.NewReaderSize(conn, 64<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := conn.Write(request); err != nil {
+			b.Fatal(err)
+		}
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, err := io.Copy(io.Discard, resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK || n != int64(len(answer)) {
+			b.Fatalf("status %d, %d of %d bytes, %v", resp.StatusCode, n, len(answer), err)
+		}
+	}
+}
+
+// fixedUpstream answers whatever it is sent with the same bytes, and returns its address.
+func fixedUpstream(b *testing.B, answer string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReaderSize(c, 64<<10)
+				for {
+					n, err := bodyLength(in)
+					if err != nil {
+						return
+					}
+					if _, err := in.Discard(n); err != nil {
+						return
+					}
+					if _, err := io.WriteString(c, answer); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// bodyLength reads the head of a request.
+func bodyLength(in *bufio.Reader) (n int, err error) {
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+			return n, nil
+		}
+		if name, value, _ := bytes.Cut(line, []byte(": ")); bytes.EqualFold(name, []byte("content-length")) {
+			if n, err = strconv.Atoi(string(value)); err != nil {
+				return 0, err
+			}
+		}
+	}
+}

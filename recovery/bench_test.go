@@ -1,0 +1,48 @@
+package recovery_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+)
+
+// atOnce is a sender and an answer that cost nothing.
+type atOnce struct{}
+
+func (atOnce) Send(context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	return atOnce{}, nil
+}
+func (atOnce) Deliver(context.Context, recovery.Stalled) *recovery.Failure { return nil }
+func (atOnce) Discard()                                                    {}
+func (atOnce) Usage() (recovery.Usage, time.Duration)                      { return recovery.Usage{Input: 9}, time.Second }
+func (atOnce) Observe(recovery.Event)                                      {}
+
+// BenchmarkRun is what the engine itself costs a request that its first attempt
+// answers, with the real route, breakers and knowledge around it.
+func BenchmarkRun(b *testing.B) {
+	m := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}, 0)
+	defer m.Stop()
+	facts := learn.NewFacts(m, time.Hour)
+	e := &recovery.Engine{
+		Config: recovery.Defaults(), Strategies: strategy.All(), Classifier: table, Knowledge: facts, Keeper: &route.Pins{}, Observer: atOnce{},
+		Stages: []recovery.Stage{route.New([]route.Upstream{{Name: "default", Passthrough: true}}, nil, "default", &route.Pins{})},
+		Health: breaker.NewSet(breaker.Defaults(), m, atOnce{}),
+		Pace:   learn.NewPace(learn.Defaults().FirstToken, recovery.Defaults().Parallel, facts),
+	}
+	body := exchange(b, plainBody, "").Body
+	b.ReportAllocs()
+	for b.Loop() {
+		x := &recovery.Exchange{ID: "r", Body: body, Model: "m", Credential: "client-1", Mode: recovery.ModeAct, Started: time.Now()}
+		if f, err := e.Run(b.Context(), x, atOnce{}); f != nil || err != nil {
+			b.Fatal(f, err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package repair
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// prose is an answer of about size bytes as models write it: text, code and markup.
+func prose(size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "%d. The handler in `server_%d.go` compares a < b && c[%d] >= %x; see <https://example.com/%d>.\n", i, i, i, i*i*7919, i)
+		if i%5 == 4 {
+			fmt.Fprintf(&b, "```go\nfor i := %d; i < len(list); i++ {\n\tfmt.Println(\"<td>\", list[i], 0x%x)\n}\n```\n\n", i, i*104729)
+		}
+	}
+	return b.String()[:size]
+}
+
+// written are the arguments of a tool that writes a file of about size bytes.
+func written(size int) string {
+	content := strings.NewReplacer("\n", `\n`, "\t", `\t`, `"`, `\"`).Replace(prose(size))
+	return `{"file_path":"src/server.go","start_line":1,"regex":"` + strings.TrimRight(content, `\`) + `"}`
+}
+
+// BenchmarkHealthyAnswer is the judgement of answers that nothing is wrong with.
+func BenchmarkHealthyAnswer(b *testing.B) {
+	req, m := withKit(b, ""), mender()
+	text := func(n int) recovery.Draft { return recovery.Draft{Text: prose(n), Finish: recovery.FinishStop} }
+	for _, c := range []struct {
+		name string
+		d    recovery.Draft
+	}{
+		{"text100B", text(100)}, {"text1KB", text(1 << 10)}, {"text100KB", text(100 << 10)},
+		{"call", call("read_file", `{"file_path":"internal/proxy/file_0007.go"}`)},
+		{"nested", call("get_weather", seeds[0])},
+		{"call1KB", call("read_file", written(1<<10))}, {"call100KB", call("read_file", written(100<<10))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if m.Mend(req, c.d).Judgement != recovery.JudgePass {
+					b.Fatal("it does not pass")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkHealthyWatch is what watching one answer costs, that comes at once or
+// in pieces.
+func BenchmarkHealthyWatch(b *testing.B) {
+	req, m := withKit(b, ""), mender()
+	for _, size := range []int{1 << 10, 10 << 10, 100 << 10} {
+		for _, piece := range []int{size, 20} {
+			text := []byte(prose(size))
+			b.Run(fmt.Sprintf("%dKB/by%d", size>>10, piece), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					w := m.Watch(req)
+					for rest := text; len(rest) > 0; {
+						n := min(piece, len(rest))
+						if w.Feed(recovery.PartText, rest[:n]) {
+							b.Fatal("it is a repetition")
+						}
+						rest = rest[n:]
+					}
+				}
+			})
+		}
+	}
+}
