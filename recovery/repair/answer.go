@@ -38,8 +38,18 @@ func imitation(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
 
 // unpack takes apart the wrapper in which some models put parallel calls.
 func (j *job) unpack(list []recovery.DraftCall) (out []recovery.DraftCall, found bool) {
+	wrapper := func(c recovery.DraftCall) bool {
+		if j.tools.named(c.Name) != nil {
+			return false
+		}
+		name := bare(c.Name)
+		return name == "multi_tool_use.parallel" || name == "parallel"
+	}
+	if !slices.ContainsFunc(list, wrapper) {
+		return nil, false
+	}
 	for _, c := range list {
-		if name := bare(c.Name); name != "multi_tool_use.parallel" && name != "parallel" || j.tools.named(c.Name) != nil {
+		if !wrapper(c) {
 			out = append(out, c)
 			continue
 		}
@@ -69,6 +79,9 @@ func (j *job) unpack(list []recovery.DraftCall) (out []recovery.DraftCall, found
 // ids gives calls without an id, or with one that occurred before, a fresh one.
 // It depends on nothing but the answer.
 func (j *job) ids(list []recovery.DraftCall) []recovery.DraftCall {
+	if len(list) == 1 && strings.TrimSpace(list[0].ID) != "" {
+		return list
+	}
 	seen := make(map[string]bool, len(list))
 	fine := true
 	for _, c := range list {

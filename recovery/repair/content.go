@@ -19,6 +19,9 @@ func (j *job) content() *recovery.Flaw {
 		return nil
 	}
 	s := &structure{schema: j.schemas.get(raw), object: form == transcript.FormObject}
+	if s.schema.certainly(text) {
+		return nil
+	}
 	if _, ok := s.valid(text); ok {
 		return nil
 	}

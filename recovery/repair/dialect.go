@@ -26,12 +26,7 @@ func leaks(text string) (before string, calls []leaked, found bool) {
 	if len(text) > maxArguments {
 		return "", nil, false
 	}
-	at := -1
-	for _, o := range openers {
-		if i := strings.Index(text, o); i >= 0 && (at < 0 || i < at) {
-			at = i
-		}
-	}
+	at := opening(text)
 	for at > 0 && strings.HasPrefix(text[at:], argumentMark) && strings.IndexByte(" \t\r\n", text[at-1]) < 0 {
 		if at = strings.LastIndexAny(text[:at], " \t\r\n") + 1; at == 0 {
 			break // the name stands in front of the mark
@@ -41,8 +36,9 @@ func leaks(text string) (before string, calls []leaked, found bool) {
 		return "", nil, true
 	}
 	if at < 0 {
-		if m := plain.FindStringSubmatch(strings.TrimSpace(text)); m != nil {
-			c := cursor{in: strings.TrimSpace(text)}
+		text := strings.TrimSpace(text)
+		if m := submatch(plain, text, "commentary", "analysis", "assistant"); m != nil {
+			c := cursor{in: text}
 			c.i = strings.IndexByte(c.in, '{')
 			if args, ok := c.json(); ok && c.end() {
 				return "", []leaked{{name: m[1], args: args}}, true
@@ -326,7 +322,7 @@ func bareCall(text string) []leaked {
 	if inner, ok := unfence(text); ok {
 		text, quoted = strings.TrimSpace(inner), true
 	}
-	if m := sentence.FindStringSubmatch(text); m != nil {
+	if m := submatch(sentence, text, "[Call"); m != nil {
 		c := cursor{in: text, i: strings.IndexByte(text, '{')}
 		if args, ok := c.json(); ok && c.take("]") && c.end() {
 			return []leaked{{name: m[1], args: args, loose: true}}

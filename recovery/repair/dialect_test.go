@@ -131,3 +131,32 @@ func TestBrokenCallsInTheText(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestOpening: the quick search finds what a search for each opener finds, and
+// the lists that it relies on are complete.
+func TestOpening(t *testing.T) {
+	slowly := func(text string) int {
+		at := -1
+		for _, o := range openers {
+			if i := strings.Index(text, o); i >= 0 && (at < 0 || i < at) {
+				at = i
+			}
+		}
+		return at
+	}
+	longest := 0
+	for _, o := range openers {
+		longest = max(longest, len(o))
+		for _, text := range []string{o, "a < b <td> " + o, "<", o[:len(o)-1], o[:len(o)-1] + " and " + o + o, "```go\n[TOOL_CALL] <t <|" + o + "<tool_call>", "[TOOL_CALLS]" + o, "```tool_code" + o} {
+			if got, want := opening(text), slowly(text); got != want {
+				t.Errorf("%q: at %d, want %d", text, got, want)
+			}
+		}
+		if isToken(o) && len(o) >= 12 && !halfMark(strings.Repeat("x ", 100)+o[:len(o)-1]+"\n") {
+			t.Errorf("the beginning of %q is not recognised", o)
+		}
+	}
+	if longest != longestOpener {
+		t.Errorf("the longest opener has %d bytes", longest)
+	}
+}

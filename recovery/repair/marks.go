@@ -2,6 +2,7 @@ package repair
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,46 @@ var openers = []string{
 	"<|tool_call_argument_begin|>", "<|open|>", // Kimi
 	"<antml:function_calls>", "<antml:invoke name=",
 	"<|start|>assistant<|channel|>commentary to=", "<|start|>assistant to=", "<|channel|>commentary to=", "<|channel|>analysis to=", // harmony
+}
+
+// longestOpener is as long as the longest of openers.
+const longestOpener = 43
+
+// opening is where the first opener stands in a text, -1 if there is none.
+func opening(text string) int {
+	at := -1
+	for _, rare := range []string{"[TOOL_CALLS]", "```tool_code"} {
+		if i := strings.Index(text, rare); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	end := len(text)
+	if at >= 0 {
+		end = at
+	}
+	for i := 0; i < end; i++ { // all others are tags
+		n := strings.IndexByte(text[i:end], '<')
+		if n < 0 {
+			break
+		}
+		if i += n; mayOpen(text[i:]) && slices.ContainsFunc(openers, func(o string) bool { return strings.HasPrefix(text[i:], o) }) {
+			return i
+		}
+	}
+	return at
+}
+
+// mayOpen tells the tags that begin like openers from usual markup and
+// comparisons, by their first letters.
+func mayOpen(tag string) bool {
+	if len(tag) < 3 {
+		return false
+	}
+	switch tag[1:3] {
+	case "to", "TO", "fu", "mi", "in", "an":
+		return true
+	}
+	return isToken(tag)
 }
 
 // noise may stand between calls and behind them, and means nothing.
@@ -47,6 +88,15 @@ var (
 	named    = regexp.MustCompile(`^[A-Za-z_][\w.:/-]{0,127}`)
 )
 
+// submatch is FindStringSubmatch for an expression that only matches texts with
+// one of the beginnings: usual texts have none, and cost nothing.
+func submatch(re *regexp.Regexp, text string, beginnings ...string) []string {
+	if !slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(text, b) }) {
+		return nil
+	}
+	return re.FindStringSubmatch(text)
+}
+
 // argumentMark stands behind the name in Kimi's calls.
 const argumentMark = "<|tool_call_argument_begin|>"
 
@@ -61,6 +111,10 @@ func cutOff(rest string) bool { return !strings.Contains(rest, "</") }
 // halfMark reports whether a text ends with the beginning of a token that begins calls.
 func halfMark(text string) bool {
 	text = strings.TrimSpace(text)
+	end := text[max(0, len(text)-longestOpener):]
+	if !strings.Contains(end, "<|") && !strings.Contains(end, "<｜") && !strings.Contains(end, "[TOOL_") {
+		return false // see isToken
+	}
 	for _, o := range openers {
 		if !isToken(o) || len(o) < 12 {
 			continue

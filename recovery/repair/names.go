@@ -80,7 +80,9 @@ func bare(name string) string {
 	name = strings.Trim(name, " \t\r\n\"'`")
 	for range 4 {
 		before := name
-		name = nameMark.ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "<") || strings.HasPrefix(name, "[") {
+			name = nameMark.ReplaceAllString(name, "")
+		}
 		for _, mark := range []string{"<|", "<｜"} {
 			if i := strings.Index(name, mark); i > 0 {
 				name = name[:i]

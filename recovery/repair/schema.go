@@ -3,9 +3,9 @@ package repair
 import (
 	"bytes"
 	"container/list"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"regexp"
 	"strings"
 	"sync"
@@ -20,6 +20,7 @@ type schema struct {
 	doc      any                // the schema as it was given, decoded; nil if it is not understood
 	compiled *jsonschema.Schema // relaxed; nil: whatever is an object passes
 	enums    int                // values in the largest enumeration
+	outline  *outline           // what of it can be checked without decoding; nil: nothing
 
 	mu   sync.Mutex // held during a validation, because work belongs to it
 	work meter
@@ -118,23 +119,25 @@ func tame(number string) bool {
 	return i < 0 || len(strings.TrimLeft(number[i+1:], "+-0")) <= 3
 }
 
-// schemas compiles schemas and remembers them by the hash of their bytes. It is
-// safe for concurrent use.
+// schemas compiles schemas and remembers them by their bytes. It is safe for
+// concurrent use.
 type schemas struct {
+	seed maphash.Seed
+
 	mu    sync.Mutex
-	byKey map[[sha256.Size]byte]*list.Element
-	order *list.List // of *cached, the latest used first
+	byKey map[uint64]*list.Element // by a hash of the bytes
+	order *list.List               // of *cached, the latest used first
 	bytes int
 }
 
 type cached struct {
-	key    [sha256.Size]byte
-	size   int
+	key    uint64
+	raw    []byte
 	schema *schema
 }
 
 func newSchemas() *schemas {
-	return &schemas{byKey: map[[sha256.Size]byte]*list.Element{}, order: list.New()}
+	return &schemas{seed: maphash.MakeSeed(), byKey: map[uint64]*list.Element{}, order: list.New()}
 }
 
 // get compiles raw, or finds it. The result is never nil.
@@ -142,9 +145,9 @@ func (c *schemas) get(raw []byte) *schema {
 	if len(raw) == 0 || len(raw) > maxSchema {
 		return &schema{}
 	}
-	key := sha256.Sum256(raw)
+	key := maphash.Bytes(c.seed, raw)
 	c.mu.Lock()
-	if e, ok := c.byKey[key]; ok {
+	if e, ok := c.byKey[key]; ok && bytes.Equal(e.Value.(*cached).raw, raw) {
 		c.order.MoveToFront(e)
 		s := e.Value.(*cached).schema
 		c.mu.Unlock()
@@ -154,8 +157,8 @@ func (c *schemas) get(raw []byte) *schema {
 	s := compile(raw) // outside of the lock: two may compile the same, which is harmless
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.byKey[key]; !ok {
-		c.byKey[key] = c.order.PushFront(&cached{key, len(raw), s})
+	if _, ok := c.byKey[key]; !ok { // else another goroutine was faster, or two hashes are equal
+		c.byKey[key] = c.order.PushFront(&cached{key, bytes.Clone(raw), s})
 		c.bytes += len(raw)
 	}
 	for c.order.Len() > maxCachedSchemas || c.bytes > maxCachedBytes {
@@ -163,7 +166,7 @@ func (c *schemas) get(raw []byte) *schema {
 		old := e.Value.(*cached)
 		c.order.Remove(e)
 		delete(c.byKey, old.key)
-		c.bytes -= old.size
+		c.bytes -= len(old.raw)
 	}
 	return s
 }
@@ -203,7 +206,7 @@ func compile(raw []byte) *schema {
 		return s
 	}
 	if compiled, err := c.Compile(location); err == nil {
-		s.compiled = compiled
+		s.compiled, s.outline = compiled, outlineOf(relaxed, 0)
 	}
 	return s
 }

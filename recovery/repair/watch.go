@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"bytes"
 	"math"
 	"unicode/utf8"
 
@@ -12,10 +13,11 @@ import (
 //
 // A track keeps the last bytes. Every stride bytes it looks for the period that
 // covers most of their end, and then counts how long the answer keeps to it.
-// Both are linear: a few operations a byte, whatever comes in.
+// Both are linear: a few operations a byte, whatever comes in. Nothing shorter
+// than the configured bytes is a runaway, so they are only kept at first.
 type watch struct {
 	cfg    RepetitionConfig
-	tracks [recovery.PartArguments + 1]*track
+	tracks [recovery.PartArguments + 1]track
 	z      []int
 	tail   []byte
 	away   bool
@@ -27,6 +29,7 @@ var _ recovery.Watch = (*watch)(nil)
 const stride = 1024
 
 type track struct {
+	early  []byte // the beginning, while it is too short to matter; no ring yet
 	ring   []byte // its length is a power of two
 	n      int    // bytes so far
 	since  int    // bytes since the last search
@@ -42,27 +45,48 @@ func (w *watch) Feed(p recovery.Part, piece []byte) bool {
 	if w.away || int(p) >= len(w.tracks) {
 		return w.away
 	}
-	t := w.tracks[p]
-	if t == nil {
+	t := &w.tracks[p]
+	if t.ring == nil {
+		if len(t.early)+len(piece) < w.cfg.Bytes {
+			if t.early == nil {
+				t.early = make([]byte, 0, max(512, len(piece)))
+			}
+			t.early = append(t.early, piece...)
+			return false
+		}
 		size := 8192
 		for size < 2*w.cfg.Unit+2*stride {
 			size *= 2
 		}
-		t = &track{ring: make([]byte, size)}
-		w.tracks[p] = t
+		t.ring = make([]byte, size)
+		w.take(t, p, t.early)
+		t.early = nil
 	}
+	return w.take(t, p, piece)
+}
+
+// take follows the next bytes of a track.
+func (w *watch) take(t *track, p recovery.Part, piece []byte) bool {
 	mask := len(t.ring) - 1
-	for _, c := range piece {
-		if t.period > 0 {
+	for len(piece) > 0 {
+		if t.period == 0 { // nothing to count up to the next search
+			n := min(len(piece), max(1, stride-t.since), len(t.ring)-t.n&mask)
+			copy(t.ring[t.n&mask:], piece[:n])
+			t.n += n
+			t.since += n
+			piece = piece[n:]
+		} else {
+			c := piece[0]
+			piece = piece[1:]
 			if t.ring[(t.n-t.period)&mask] == c {
 				t.run++
 			} else {
 				t.period, t.run = 0, 0
 			}
+			t.ring[t.n&mask] = c
+			t.n++
+			t.since++
 		}
-		t.ring[t.n&mask] = c
-		t.n++
-		t.since++
 		if t.since >= stride && t.period == 0 {
 			w.search(t, p)
 		}
@@ -74,10 +98,42 @@ func (w *watch) Feed(p recovery.Part, piece []byte) bool {
 	return false
 }
 
+// recurs reports whether the end of the track stands a second time where a
+// repetition of at most cfg.Unit bytes would have it. A period that counts covers
+// 256 bytes and its unit twice: half of that stands one period before, too. Usual
+// texts end here.
+func (w *watch) recurs(t *track) bool {
+	const half, few = 128, 32 // a few bytes are found fastest
+	size := min(t.n, w.cfg.Unit+half)
+	if size <= half {
+		return false
+	}
+	mask := len(t.ring) - 1
+	from, to := (t.n-size)&mask, t.n&mask
+	if from < to {
+		w.tail = append(w.tail[:0], t.ring[from:to]...)
+	} else {
+		w.tail = append(append(w.tail[:0], t.ring[from:]...), t.ring[:to]...)
+	}
+	end := w.tail[size-half:]
+	for at := half - few; ; at++ { // where the last few bytes may begin
+		n := bytes.Index(w.tail[at:size-1], end[half-few:])
+		if n < 0 {
+			return false
+		}
+		if at += n; bytes.Equal(w.tail[at-(half-few):at], end[:half-few]) {
+			return true
+		}
+	}
+}
+
 // search finds the period that covers most of the end, by the Z function of
 // the reversed bytes: z[i] is how far they agree with themselves i further on.
 func (w *watch) search(t *track, p recovery.Part) {
 	t.since = 0
+	if !w.recurs(t) {
+		return
+	}
 	size := min(t.n, len(t.ring))
 	mask := len(t.ring) - 1
 	w.tail = w.tail[:0]

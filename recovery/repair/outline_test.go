@@ -1,0 +1,66 @@
+package repair
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// outlined are schemas of all that an outline can and cannot tell.
+var outlined = []string{
+	`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"]}`,
+	`{"type":"object","properties":{"a":{"type":["string","null"],"enum":["x","a\\nb"]},"b":{"type":"number","minimum":3}},"additionalProperties":false}`,
+	`{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"boolean"}},"required":["b"]}}}}`,
+	`{"properties":{"a":{"type":"object","additionalProperties":{"type":"integer"}},"b":true},"required":["a","c"]}`,
+	`{"type":"object","additionalProperties":{"type":"string"},"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]},"b":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"string"}}}`,
+	`{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"a":{"type":"string","maxLength":2},"b":{"type":"array","items":[{"type":"string"}]}}}`,
+	`{"type":"object","properties":{"a":{"type":"string","nullable":true},"b":{"enum":[1,"x",null]},"` + "\ufffd" + `":{"type":"string"}},"required":["b"],"minProperties":1}`,
+	`{"type":"object","properties":{"` + "\ufffd" + `":{"type":"string"}}}`,
+	`{"type":"array","items":{"type":"string"}}`,
+	`{"type":"object","maxProperties":1}`,
+	`true`, `{}`, `{"type":"object"}`,
+}
+
+// scalars and more of which arguments are made.
+var bits = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`, `[{"b":true}]`, `[{"b":1},{}]`, `{"k":1}`, `{"b":"x"}`, `01`, `tru`, `[1,]`, ``, `"`}
+
+// TestOutlines: what certainly passes passes the schema itself, too.
+func TestOutlines(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	names := []string{"a", "b", "c", `\u0061`, "", "\xff", "d"}
+	value := func() string { return bits[r.IntN(len(bits))] }
+	certain, valid, known := 0, 0, newSchemas()
+	check := func(raw, text string) {
+		s := known.get([]byte(raw))
+		a := &arguments{schema: &schema{compiled: s.compiled, enums: s.enums}}
+		switch sure := s.certainly(text); {
+		case a.valid(text):
+			valid++
+			if sure {
+				certain++
+			}
+		case sure:
+			t.Fatalf("%s: %q is refused: %s", raw, text, a.problem)
+		}
+	}
+	for range 60_000 {
+		schema, text := outlined[r.IntN(len(outlined))], "{"
+		for i := range r.IntN(4) {
+			if i > 0 {
+				text += ","
+			}
+			text += fmt.Sprintf(`"%s":%s`, names[r.IntN(len(names))], value())
+		}
+		if text += "}"; r.IntN(20) == 0 {
+			text = "\n" + value() + text[:r.IntN(len(text)+1)]
+		}
+		check(schema, text)
+	}
+	if valid < 10_000 || certain < valid/3 || certain == valid {
+		t.Errorf("%d of %d that are valid were certain", certain, valid)
+	}
+	weather := toolNamed(withKit(t, ""), "get_weather").Parameters
+	for range 5000 {
+		check(string(weather), damage(r, seeds[r.IntN(len(seeds))], r.IntN(3)))
+	}
+}
