@@ -127,13 +127,13 @@ func BenchmarkIdentify(b *testing.B) {
 		b.Run(fmt.Sprintf("Side/%dKB", size>>10), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = Turn(in).Side
+				SideOf(in.Body)
 			}
 		})
 		b.Run(fmt.Sprintf("Pin/%dKB", size>>10), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_ = Turn(in).LastUser
+				Turn(in)
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func opening(b *transcript.Body) (begin beginning, ok bool) {
 			i = begin.end - 1
 			// What stands before the user's first message is a greeting that the
 			// application wrote, as is the acknowledgement of a preamble.
-			if begin.user >= 0 && !(begin.end == begin.answer+1 && acknowledges(list[begin.answer])) {
+			if begin.user >= 0 && !(begin.end == begin.answer+1 && acknowledges(b, list[begin.answer])) {
 				return begin, true
 			}
 		}
@@ -47,12 +47,18 @@ func opening(b *transcript.Body) (begin beginning, ok bool) {
 // acknowledges reports whether an assistant message is one that clients write
 // themselves, in the model's name, behind a preamble of theirs. Should a model
 // really say so, its session begins one answer later.
-func acknowledges(m transcript.Message) bool {
+func acknowledges(b *transcript.Body, m transcript.Message) bool {
 	if m.End-m.Start > 256 {
 		return false
 	}
-	text := bytes.ToLower(bytes.Trim(m.AppendText(nil), " \t\r\n.!"))
-	switch string(text) {
+	text, ok := plain(b, m)
+	if !ok || bytes.IndexByte(text, '\\') >= 0 {
+		text = m.AppendText(nil)
+	}
+	if text = bytes.Trim(text, " \t\r\n.!"); len(text) == 0 {
+		return false
+	}
+	switch string(bytes.ToLower(text)) {
 	case "got it. thanks for the context", // Gemini CLI, qwen-code
 		"got it", "ok", "okay", "understood", "i understand": // aider and others
 		return len(m.ToolCalls()) == 0
@@ -60,10 +66,13 @@ func acknowledges(m transcript.Message) bool {
 	return false
 }
 
+// reminder begins what some clients put into a user's message for one request.
+const reminder = "<system-reminder>"
+
 // userText takes out of a user's text what clients add to it for one request.
 // It works in place.
 func userText(text []byte) []byte {
-	return bytes.TrimSpace(without(text, "<system-reminder>", "</system-reminder>"))
+	return bytes.TrimSpace(without(text, reminder, "</system-reminder>"))
 }
 
 // answerText takes out of an answer's text what clients drop later.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -72,14 +73,14 @@ func ParseID(s string) (id ID, ok bool) {
 // has none yet, because no answer is part of it and no explicit name is given.
 // It is pure; see the package's comment for what counts.
 func Identify(in Input) ID {
-	if name := trim(in.Explicit); name != "" {
+	if name := strings.TrimSpace(in.Explicit); name != "" {
 		k := newKeyed(in.Credential)
 		defer k.release()
 		if id, ok := ParseID(name); ok && k.owns(id) {
 			return id
 		}
 		k.begin("explicit")
-		k.part('n', []byte(name))
+		k.text('n', name)
 		return k.id()
 	}
 	begin, ok := opening(in.Body)
@@ -116,7 +117,7 @@ func Affinity(in Input) uint64 {
 	k := newKeyed(in.Credential)
 	defer k.release()
 	k.begin("affinity")
-	if name := trim(in.Explicit); name != "" {
+	if name := strings.TrimSpace(in.Explicit); name != "" {
 		k.text('n', name)
 		return k.number()
 	}
@@ -130,17 +131,15 @@ func Affinity(in Input) uint64 {
 	return k.number()
 }
 
-func trim(s string) string { return string(bytes.TrimSpace([]byte(s))) }
-
 // keyed is a keyed hash of labelled parts, and a buffer for the texts: SHA-256
 // over the key and the parts. HMAC's protection against extension is not
 // needed where only a part of the sum is ever shown, and costs as much again.
 type keyed struct {
-	mac  hash.Hash
-	key  []byte
-	head [9]byte
-	sum  [sha256.Size]byte
-	buf  []byte
+	mac hash.Hash
+	key []byte
+	sum [sha256.Size]byte
+	buf []byte
+	in  []byte // short parts on their way to mac, which is slow with each by itself
 }
 
 // hashes are used again with their buffers: system prompts have tens of KB.
@@ -166,6 +165,7 @@ func (k *keyed) release() {
 // begin starts a hash for one purpose.
 func (k *keyed) begin(purpose string) {
 	k.mac.Reset()
+	k.in = k.in[:0]
 	k.part('k', k.key)
 	k.text('!', purpose)
 }
@@ -173,10 +173,13 @@ func (k *keyed) begin(purpose string) {
 // part adds one part; label and length keep neighbours apart. Of long texts
 // both ends and the length count.
 func (k *keyed) part(label byte, text []byte) {
-	const ends = 32 << 10
-	k.head[0] = label
-	binary.LittleEndian.PutUint64(k.head[1:], uint64(len(text)))
-	k.mac.Write(k.head[:])
+	const ends, short = 32 << 10, 512
+	k.head(label, len(text))
+	if len(text) <= short {
+		k.in = append(k.in, text...)
+		return
+	}
+	k.flush()
 	if len(text) > 2*ends {
 		k.mac.Write(text[:ends])
 		text = text[len(text)-ends:]
@@ -184,26 +187,57 @@ func (k *keyed) part(label byte, text []byte) {
 	k.mac.Write(text)
 }
 
+// text is part of a name, which is short.
 func (k *keyed) text(label byte, s string) {
 	k.buf = append(k.buf[:0], s...)
 	k.part(label, k.buf)
 }
 
+func (k *keyed) head(label byte, n int) {
+	k.in = binary.LittleEndian.AppendUint64(append(k.in, label), uint64(n))
+}
+
+func (k *keyed) flush() {
+	k.mac.Write(k.in)
+	k.in = k.in[:0]
+}
+
 // message adds what counts of one message's content.
 func (k *keyed) message(label byte, b *transcript.Body, i int) {
 	m := b.Messages()[i]
-	if n := m.End - m.Start; cap(k.buf) < n {
-		k.buf = make([]byte, 0, n)
-	}
-	k.buf = m.AppendText(k.buf[:0])
+	clean := userText
 	if m.Role == transcript.RoleAssistant {
-		k.part(label, answerText(k.buf))
-	} else {
-		k.part(label, userText(k.buf))
+		clean = answerText
+	}
+	text, alone := plain(b, m)
+	if !alone || bytes.IndexByte(text, '\\') >= 0 || bytes.Contains(text, []byte(reminder)) {
+		if n := m.End - m.Start; cap(k.buf) < n {
+			k.buf = make([]byte, 0, n)
+		}
+		k.buf = m.AppendText(k.buf[:0])
+		text = k.buf
+	}
+	k.part(label, clean(text))
+	if alone {
+		return
 	}
 	if k.buf = m.AppendMedia(k.buf[:0]); len(k.buf) > 0 {
 		k.part('m', k.buf)
 	}
+}
+
+// plain is the text of a message that has nothing else, as it stands in the
+// body, with its escapes; ok is false for a message of parts.
+func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
+	at, ok := m.Content()
+	if !ok {
+		return nil, true
+	}
+	raw := b.Raw()[at.Start:at.End]
+	if raw[0] != '"' {
+		return nil, false
+	}
+	return raw[1 : len(raw)-1 : len(raw)-1], true
 }
 
 // hints adds the set of hints.
@@ -229,7 +263,10 @@ func (k *keyed) room(b *transcript.Body) []byte {
 	return k.buf[:0]
 }
 
-func (k *keyed) end() []byte { return k.mac.Sum(k.sum[:0]) }
+func (k *keyed) end() []byte {
+	k.flush()
+	return k.mac.Sum(k.sum[:0])
+}
 
 func (k *keyed) number() uint64 { return binary.LittleEndian.Uint64(k.end()) }
 

@@ -2,8 +2,6 @@ package session
 
 import (
 	"bytes"
-	"encoding/binary"
-	"hash/crc32"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -23,43 +21,26 @@ const (
 )
 
 // Facts is what one request tells about its conversation's progress. It is
-// comparable. The hashes are keyed with the credential.
+// comparable.
 type Facts struct {
-	// Side is the kind of side request, as far as one request shows: that its
-	// system prompt differs from the conversation's shows only in the session's
-	// ID, which then differs too.
-	Side Side
 	// UserTurns counts the user's messages; in text protocols these include
 	// what tools answered. A turn lasts while UserTurns and LastUser stay equal.
 	UserTurns int
-	// LastUser is a hash of the user's last message, 0 if there is none.
+	// LastUser is a hash of the user's last message, keyed with the credential; 0
+	// if there is none.
 	LastUser uint64
-	// Fingerprint is a hash of the whole body: equal when a client sends the same
-	// request again. It is meant for comparison within a session; two
-	// different bodies could be made to have the same one.
-	Fingerprint uint64
 }
 
 // Turn reads the facts of a request.
 func Turn(in Input) Facts {
-	k := newKeyed(in.Credential)
-	defer k.release()
-	f := Facts{Side: sideOf(in.Body), UserTurns: in.Body.UserTurns()}
+	f := Facts{UserTurns: in.Body.UserTurns()}
 	if m, ok := in.Body.LastUser(); ok {
+		k := newKeyed(in.Credential)
+		defer k.release()
 		k.begin("user")
 		k.message('u', in.Body, m.Index)
 		f.LastUser = k.number()
 	}
-	// Two checksums that the processor computes, at a tenth of the cost of a
-	// cryptographic hash over what may be megabytes.
-	raw := in.Body.Raw()
-	var sums [16]byte
-	binary.LittleEndian.PutUint32(sums[0:], crc32.ChecksumIEEE(raw))
-	binary.LittleEndian.PutUint32(sums[4:], crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)))
-	binary.LittleEndian.PutUint64(sums[8:], uint64(len(raw)))
-	k.begin("body")
-	k.part('b', sums[:])
-	f.Fingerprint = k.number()
 	return f
 }
 
@@ -82,8 +63,10 @@ var (
 	}
 )
 
-// sideOf recognises side requests.
-func sideOf(b *transcript.Body) Side {
+// SideOf tells the kind of a side request, as far as one request shows: that its
+// system prompt differs from the conversation's shows only in the session's ID,
+// which then differs too.
+func SideOf(b *transcript.Body) Side {
 	const systemHead, userHead = 1 << 10, 256
 	offers := len(b.Tools()) > 0
 	var user []byte
@@ -125,7 +108,13 @@ func sideOf(b *transcript.Body) Side {
 
 // lowerHead is the beginning of a message's text, in lower case.
 func lowerHead(m transcript.Message, n int) []byte {
-	text := bytes.TrimSpace(m.AppendText(make([]byte, 0, m.End-m.Start)))
+	k := newKeyed(nil) // for its buffer
+	defer k.release()
+	if n := m.End - m.Start; cap(k.buf) < n {
+		k.buf = make([]byte, 0, n)
+	}
+	k.buf = m.AppendText(k.buf[:0])
+	text := bytes.TrimSpace(k.buf)
 	return bytes.ToLower(text[:min(n, len(text))])
 }
 

@@ -108,7 +108,7 @@ func TestSide(t *testing.T) {
 		"short answer in a dialog": {strings.Replace(request(user, says("assistant", "x"), user), `"model"`, `"max_tokens":1,"model"`, 1), SideNone},
 		"nothing":                  {`{}`, SideNone},
 	} {
-		if got := Turn(Input{Body: parse(t, c.raw)}).Side; got != c.want {
+		if got := SideOf(parse(t, c.raw)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -117,11 +117,11 @@ func TestSide(t *testing.T) {
 func TestTurn(t *testing.T) {
 	turn := func(raw string) Facts { return Turn(Input{Body: parse(t, raw), Credential: []byte("k")}) }
 	one := turn(request(system, user))
-	if one.UserTurns != 1 || one.LastUser == 0 || one.Fingerprint == 0 || one != turn(request(system, user)) {
+	if one.UserTurns != 1 || one.LastUser == 0 || one != turn(request(system, user)) {
 		t.Errorf("%+v", one)
 	}
 	step := turn(request(system, user, call, result))
-	if step.UserTurns != one.UserTurns || step.LastUser != one.LastUser || step.Fingerprint == one.Fingerprint {
+	if step.UserTurns != one.UserTurns || step.LastUser != one.LastUser {
 		t.Errorf("a step of the same turn: %+v", step)
 	}
 	again := turn(request(system, user, call, result, user))
@@ -135,19 +135,8 @@ func TestTurn(t *testing.T) {
 	if none := turn(request(system)); none.LastUser != 0 || none.UserTurns != 0 {
 		t.Errorf("%+v", none)
 	}
-	if other := Turn(Input{Body: parse(t, request(system, user)), Credential: []byte("l")}); other.LastUser == one.LastUser || other.Fingerprint == one.Fingerprint {
+	if other := Turn(Input{Body: parse(t, request(system, user)), Credential: []byte("l")}); other.LastUser == one.LastUser {
 		t.Error("hashes are not keyed")
-	}
-	// Every byte of the body counts.
-	raw := request(system, user, call, result)
-	seen := map[uint64]bool{}
-	for i := range raw {
-		if raw[i] >= 'a' && raw[i] < 'z' && strings.Contains("coding agent", raw[i:i+1]) && i > 40 && i < 70 {
-			seen[turn(raw[:i]+string(raw[i]+1)+raw[i+1:]).Fingerprint] = true
-		}
-	}
-	if len(seen) < 10 {
-		t.Errorf("%d fingerprints", len(seen))
 	}
 }
 

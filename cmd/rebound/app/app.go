@@ -332,7 +332,7 @@ func (identifier) Identify(body *transcript.Body, credential, explicit string, h
 		return id
 	}
 	id.Session = sid.String()
-	id.Side = sync.OnceValue(func() bool { return session.Turn(in).Side != session.SideNone })
+	id.Side = sync.OnceValue(func() bool { return session.SideOf(body) != session.SideNone })
 	id.Pin = func() string {
 		turn := session.Turn(in)
 		var b [16]byte
