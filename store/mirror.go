@@ -88,6 +88,12 @@ func (m *Mirror) Lookup(board, field string) (Field, bool) {
 	return f, true
 }
 
+// Any reports whether a mirrored board has fields, whose time may have passed.
+func (m *Mirror) Any(board string) bool {
+	b := m.boards[board]
+	return b != nil && len(*b.fields.Load()) > 0
+}
+
 // Each calls fn for the living fields of a mirrored board, in no particular
 // order, until it returns false.
 func (m *Mirror) Each(board string, fn func(Field) bool) {

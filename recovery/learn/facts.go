@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -16,6 +17,8 @@ const BoardFacts = "facts"
 
 // Board is the shared state as this package needs it.
 type Board interface {
+	// Any reports whether a board has fields at all: usually nothing was learnt.
+	Any(board string) bool
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
 	Remove(board, field string)
@@ -37,9 +40,17 @@ type Facts struct {
 	board Board
 	ttl   atomic.Int64
 	names recovery.Names
+	lists atomic.Bool // listed is not empty
 
-	mu     sync.Mutex
+	mu     sync.RWMutex
+	read   map[recovery.Target]reading
 	listed map[recovery.Target]int // windows that an upstream's list of models tells, in this process
+}
+
+// reading is a field that was decoded. Its edits are never changed.
+type reading struct {
+	value []byte
+	fact  fact
 }
 
 var _ recovery.Knowledge = (*Facts)(nil)
@@ -60,18 +71,40 @@ func (f *Facts) field(t recovery.Target) string {
 	return f.names.Of(t)
 }
 
+// get is what is known of a target. Its edits are shared and must not be changed.
 func (f *Facts) get(t recovery.Target) fact {
+	if !f.board.Any(BoardFacts) {
+		return fact{}
+	}
 	v, ok := f.board.Lookup(BoardFacts, f.field(t))
 	if !ok || time.Now().After(v.Until) {
 		return fact{}
 	}
-	var got fact
-	if json.Unmarshal(v.Value, &got) != nil {
-		return fact{} // not ours
+	t.Key = ""
+	f.mu.RLock()
+	r, ok := f.read[t]
+	f.mu.RUnlock()
+	if ok && bytes.Equal(r.value, v.Value) {
+		return r.fact
 	}
-	got.Edits = slices.DeleteFunc(got.Edits, func(e recovery.Edit) bool { return !e.Known() })
-	got.Window = max(0, got.Window)
+	got := decode(v.Value)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.read == nil || len(f.read) >= maxListed {
+		f.read = map[recovery.Target]reading{}
+	}
+	f.read[t] = reading{v.Value, got}
 	return got
+}
+
+// decode reads a field; what is not ours says nothing.
+func decode(raw []byte) (v fact) {
+	if json.Unmarshal(raw, &v) != nil {
+		return fact{}
+	}
+	v.Edits = slices.DeleteFunc(v.Edits, func(e recovery.Edit) bool { return !e.Known() })
+	v.Window = max(0, v.Window)
+	return v
 }
 
 func (f *Facts) put(t recovery.Target, v fact) {
@@ -86,12 +119,14 @@ func (f *Facts) put(t recovery.Target, v fact) {
 	f.board.Post(BoardFacts, store.Field{Name: f.field(t), Value: raw, Until: time.Now().Add(time.Duration(f.ttl.Load()))}, false)
 }
 
-// Edits returns the edits that requests to this target are known to need.
+// Edits returns the edits that requests to this target are known to need. They
+// are shared and must not be changed.
 func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
 
 // Learn adds edits that made a target accept a request.
 func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit) {
 	v := f.get(t)
+	v.Edits = slices.Clone(v.Edits)
 	for _, e := range edits {
 		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
 		if i >= 0 {
@@ -130,13 +165,17 @@ func (f *Facts) Window(t recovery.Target) int {
 	if n := f.get(t).Window; n > 0 {
 		return n
 	}
+	if !f.lists.Load() {
+		return 0
+	}
 	t.Key = ""
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
 	return f.listed[t]
 }
 
-// maxListed bounds how many windows are known from lists of models.
+// maxListed bounds how many windows are known from lists of models, and how many
+// fields are kept decoded.
 const maxListed = 4096
 
 // ListWindow remembers what an upstream's list of models tells. What a refusal
@@ -149,6 +188,7 @@ func (f *Facts) ListWindow(t recovery.Target, tokens int) {
 		f.listed = map[recovery.Target]int{}
 	}
 	f.listed[t] = tokens
+	f.lists.Store(true)
 }
 
 // Overflowed reports whether the target refused a request as too long lately.

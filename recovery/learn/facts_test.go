@@ -171,3 +171,16 @@ func TestFactsWindow(t *testing.T) {
 		}
 	})
 }
+
+// TestFactsShown: what was handed out stays as it was when more is learnt.
+func TestFactsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := learn.NewFacts(board(t), time.Hour)
+		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 8192}})
+		before := f.Edits(target)
+		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 4096}})
+		if before[0].Clamp != 8192 || f.Edits(target)[0].Clamp != 4096 {
+			t.Errorf("%v, then %v", before, f.Edits(target))
+		}
+	})
+}

@@ -22,6 +22,7 @@ type Pace struct {
 	samples  map[paceKey]*ring
 	window   [2]struct{ requests, started int } // this period and the one before
 	period   int64
+	reasons  map[string]bool // by model: whether its name is among cfg.ReasoningModels
 }
 
 var _ recovery.Pace = (*Pace)(nil)
@@ -57,7 +58,7 @@ func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Fact
 func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfig) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cfg, p.parallel = cfg, parallel
+	p.cfg, p.parallel, p.reasons = cfg, parallel, nil
 }
 
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
@@ -85,12 +86,28 @@ func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative boo
 	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
 		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
 	}
+	reasons := p.named(c.Model)
 	p.mu.Unlock()
-	if x.Body.Reasoning() || matches(cfg.ReasoningModels, c.Model) || p.facts.Reasons(c.Target) {
+	if reasons || x.Body.Reasoning() || p.facts.Reasons(c.Target) {
 		// A second more: what thinks for exactly that long is not doubled.
 		limit = max(limit, cfg.Reasoning+time.Duration(1+tokens/cfg.PerTokens)*time.Second)
 	}
 	return limit
+}
+
+// named reports whether a model's name is one of models that reason.
+func (p *Pace) named(model string) bool {
+	reasons, ok := p.reasons[model]
+	if !ok {
+		if reasons = matches(p.cfg.ReasoningModels, model); len(model) > 256 {
+			return reasons // a name that somebody made up is not kept
+		}
+		if p.reasons == nil || len(p.reasons) >= maxPaces {
+			p.reasons = map[string]bool{}
+		}
+		p.reasons[model] = reasons
+	}
+	return reasons
 }
 
 func slowTier(tier string) bool { return tier == "flex" || tier == "batch" }
