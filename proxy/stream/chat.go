@@ -54,6 +54,10 @@ type Delta struct {
 	Usage    recovery.Usage
 	HasUsage bool
 	ID       Identity
+
+	message []byte // the delta or message of the last choice, as it stands in the event
+	finish  []byte // its finish reason
+	reasons bool   // it has reasoning
 }
 
 // Identity is what all chunks of one stream have in common, as raw JSON.

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestDeltaKind(t *testing.T) {
 			}
 		})
 	}
-	if d := (Chat{}).Delta(Event{Raw: []byte(": ping\n\n")}); d != (Delta{}) {
+	if d := (Chat{}).Delta(Event{Raw: []byte(": ping\n\n")}); !reflect.DeepEqual(d, Delta{}) {
 		t.Errorf("a comment: %+v", d)
 	}
 	named := Event{Name: []byte("error"), Data: []byte(`{"message":"x"}`), HasData: true}
@@ -294,7 +295,7 @@ func FuzzDelta(f *testing.F) {
 		}
 		same := delta(string(outs[0]))
 		same.ID, d.ID = Identity{}, Identity{}
-		if same != d {
+		if !reflect.DeepEqual(same, d) {
 			t.Fatalf("%q means %+v, identified it is %q and means %+v", data, d, outs[0], same)
 		}
 	})

@@ -46,7 +46,7 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 		return nil
 	}
 	var flaw *recovery.Flaw
-	if !w.o.Guard(func() { flaw = w.mend(body, d.Text) }) {
+	if !w.o.Guard(func() { flaw = w.mend(body, &d) }) {
 		w.repairs = nil
 	}
 	if flaw != nil {
@@ -57,16 +57,17 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 
 // mend judges the answer's one choice. It changes the buffer last, if at all; a
 // flaw is what is wrong with it that cannot be mended.
-func (w *Whole) mend(body []byte, text string) *recovery.Flaw {
-	choice := gjson.GetBytes(body, "choices.0")
-	message := choice.Get("message")
-	if !message.IsObject() {
+func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
+	if !isObject(d.message) {
 		return nil
 	}
 	s := calls{known: w.o.Request.HasTool}
-	s.whole(message)
-	draft := recovery.Draft{Text: text, Calls: s.draftWhole(), Finish: neutral(choice.Get("finish_reason").Str),
-		Reasoning: reasons(message)}
+	var message gjson.Result // only text needs no further look
+	if d.Kind == KindCall || d.reasons {
+		message = gjson.ParseBytes(d.message)
+		s.whole(message)
+	}
+	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: neutral(transcript.Text(d.finish)), Reasoning: d.reasons}
 	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
@@ -131,19 +132,6 @@ func (w *Whole) Tell() {
 
 // Tell has nothing to report.
 func (u *Unread) Tell() {}
-
-// reasons reports whether a message has reasoning.
-func reasons(message gjson.Result) bool {
-	found := false
-	message.ForEach(func(k, v gjson.Result) bool {
-		switch k.Str {
-		case "reasoning", "reasoning_content", "reasoning_text", "thinking", "reasoning_details", "thinking_blocks":
-			found = found || !empty(v)
-		}
-		return !found
-	})
-	return found
-}
 
 // whole reads the calls of a complete message: each element is a call.
 func (s *calls) whole(message gjson.Result) {

@@ -90,6 +90,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.raise(KindError)
 			default:
 				d.Finishes++
+				d.finish = v
 				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
 			}
 		case message:
@@ -101,7 +102,8 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			for fields.Next() {
 				d.field(string(fields.Name()), fields.Value())
 			}
-			c.Leave(fields)
+			d.Several = d.Several || d.message != nil // readers disagree on which of two counts
+			d.message = c.Leave(fields)
 		case "text": // legacy completions
 			if v := c.Value(); isString(v) && !isEmpty(v) {
 				d.raise(KindText)
@@ -127,12 +129,14 @@ func (d *Delta) field(name string, v []byte) {
 			d.raise(KindCall) // parts: passed on, never repeated
 		}
 	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
+		d.reasons = true
 		if isObject(v) || v[0] == '[' {
 			d.raise(KindCall)
 		} else {
 			d.raise(KindReasoning)
 		}
 	case "reasoning_details", "thinking_blocks":
+		d.reasons = true
 		if signed(gjson.ParseBytes(v)) {
 			d.raise(KindCall)
 		} else {
