@@ -185,14 +185,16 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			return
 		}
 	}
+	parted := n0.says(v.text, " of tool input", " in the functions")
 	for i := range numbers {
 		n := &numbers[i]
-		if n.unit != "" || n.lowEnd() {
+		if n.unit != "" || n.lowEnd() || n.says(tail(n.before, 9), "leaves ", "leaving ") {
 			continue
 		}
 		switch {
 		case n.says(tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
 			s.set(overflowTokens, n.value)
+		case n.partOfInput() && parted:
 		case n.follows("in your prompt", "in the messages", "in the prompt", "in messages", "of text input", "input tokens", "input token",
 			"prompt tokens", "tokens from the input", "tokens in the messages", "tokens in your prompt", "tokens in the input", "tokens of input",
 			"from the input", "tokens from the messages", "'inputs'", "inputs tokens", "prompt +", "in the input", "tokens from the prompt"):
@@ -220,6 +222,9 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			"with ", "input", "prompt", "length", "messages", "your ", "sequence", "tokens:", "conversation", "共", "当前", "实际", "输入", "token数"):
 			s.set(n.usedAs(), n.value)
 		}
+		if s.numbers[requestedTokens] == n.value && n.says(tail(n.before, 28), "input token count", "prompt token count") {
+			s.set(inputTokens, n.value) // what is held against the limit is the input alone
+		}
 	}
 }
 
@@ -233,6 +238,12 @@ func outdoes(after string) bool {
 		}
 	}
 	return false
+}
+
+// partOfInput reports that the number counts one part of a prompt of which the
+// text counts the others too: "194895 of text input, 10398 of tool input".
+func (n *number) partOfInput() bool {
+	return n.follows("of text input", "of tool input", "in the messages", "in the functions")
 }
 
 // usedAs tells a count of the prompt alone from a count of the whole request.
@@ -280,10 +291,10 @@ func outputFacts(numbers []number, s *stated) {
 		case n.says(near, "got", "provided", "you requested", "requested", "given", "received", "value of", "is too large", "too large:",
 			"you passed", "was "):
 			s.set(requestedOutput, n.value)
-		case strings.HasPrefix(strings.TrimLeft(n.after, " )"), ">"), n.follows("exceeds", "is too large", "is greater", "is larger", "is above",
+		case strings.HasPrefix(strings.TrimLeft(n.after, " )"), ">"), n.follows("is not less", "exceeds", "is too large", "is greater", "is larger", "is above",
 			"which exceeds", ") exceeds", ") is ", ") must", "> "):
 			s.set(requestedOutput, n.value)
-		case n.limits(), n.says(near, "<=", "less than", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
+		case n.limits(), n.says(near, "<=", "less than", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
 			"than ", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
 			s.set(maxOutputLimit, n.value)
 		case n.says(near, "max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens"):
@@ -330,6 +341,7 @@ func rateFacts(v *view, numbers []number, s *stated) {
 
 // quotaFacts reads what an account could still pay for.
 func quotaFacts(v *view, numbers []number, s *stated) {
+	param, ofOutput := limitedOutput(v.text)
 	for i := range numbers {
 		n := &numbers[i]
 		switch {
@@ -345,10 +357,29 @@ func quotaFacts(v *view, numbers []number, s *stated) {
 			}
 		case n.says(tail(n.before, 24), "requested up to"):
 			s.set(requestedOutput, n.value)
+		case ofOutput && strings.HasPrefix(n.after, " > "):
+			s.set(requestedOutput, n.value)
+		case ofOutput && strings.HasSuffix(n.before, " > "):
+			s.set(affordableOutput, n.value)
+			s.facts.Param = param
 		case n.says(n.before, "prompt tokens limit exceeded") && strings.HasPrefix(n.after, " >"):
 			s.set(requestedTokens, n.value)
 		case n.says(n.before, "> ") && n.says(v.text, "prompt tokens limit exceeded"):
 			s.set(affordableTokens, n.value)
 		}
 	}
+}
+
+// limitedOutput reports that the text is about an output limit that is more
+// than an account may ask for, as in OpenRouter's "max_tokens limit exceeded:
+// 100000 > 9577", and the parameter that it names.
+func limitedOutput(text string) (param string, ok bool) {
+	head, _, found := strings.Cut(text, " limit exceeded: ")
+	if !found {
+		return "", false
+	}
+	if name := lastName(head); isOutputName(name) {
+		return name, true
+	}
+	return "", strings.HasSuffix(head, "completion tokens") || strings.HasSuffix(head, "output tokens")
 }

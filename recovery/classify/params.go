@@ -31,15 +31,12 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 			names = extraneous(v.text)
 		}
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !isParam(n) })
-	switch {
+	switch names = v.distinct(names); {
 	case len(names) > 1:
-		for _, n := range names {
-			f.Params = append(f.Params, v.spelt(plainPath(n)))
-		}
+		f.Params = names
 		return
 	case len(names) == 1:
-		f.Param = v.spelt(plainPath(names[0]))
+		f.Param = names[0]
 		return
 	}
 	if isParam(v.Param) {
@@ -50,8 +47,9 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case recovery.UnsupportedParameter, recovery.InvalidRequest:
 		f.Param = v.spelt(named(v.text, class))
 	case recovery.ContextLengthExceeded:
-		// "decrease input length or 'max_tokens'": the text names what else helps.
-		if strings.Contains(v.text, "or 'max_tokens' and try again") || strings.Contains(v.text, "or max_tokens and try again") {
+		// "input length and 'max_tokens' exceed context limit": the text names what
+		// else helps.
+		if n0.says(v.text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
 			f.Param = "max_tokens"
 		}
 	case recovery.InvalidToolSchema:
@@ -63,22 +61,34 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 			f.Param = "tools"
 		}
 	case recovery.MaxOutputExceeded:
-		f.Param = v.spelt(firstKnown(v.text, outputNames[:]))
+		f.Param = v.outputParam()
 	}
 }
 
-var outputNames = [...]string{"max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens", "max_tokens", "maxtokens",
-	"num_predict"}
+// distinct returns the names that are parameters, as the client spells them,
+// each once: servers say the same in two places, and gateways twice.
+func (v *view) distinct(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if !isParam(n) {
+			continue
+		}
+		if n = v.spelt(plainPath(n)); !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
 
-// knownNames are the request fields that texts mention without saying that
-// they are fields, the longer spelling before the one it contains.
-var knownNames = [...]string{
-	"max_completion_tokens", "max_output_tokens", "max_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
-	"repetition_penalty", "presencepenalty", "frequencypenalty", "logit_bias", "top_logprobs", "logprobs", "parallel_tool_calls", "tool_choice",
-	"response_format", "json_schema", "stream_options",
-	"reasoning_effort", "enable_thinking", "thinking_budget", "budget_tokens", "thinking", "cache_control", "service_tier", "prompt_cache_key",
-	"prompt_cache_retention", "store", "metadata", "prediction", "modalities", "seed", "stop_sequences", "verbosity", "safety_identifier",
-	"reasoning",
+// outputParam is the parameter of the requested output that the text names.
+func (v *view) outputParam() string {
+	if path := breachedPath(v.text, recovery.MaxOutputExceeded); path != "" {
+		return v.spelt(path)
+	}
+	if name := firstKnown(v.text, outputNames[:]); name != "" {
+		return v.spelt(name)
+	}
+	return spaced(v.text, outputNames[:])
 }
 
 // isParam tells the name of a field from a marker, a status or a sentence.
@@ -236,6 +246,12 @@ func named(text string, class recovery.Class) string {
 	if name := limitedField(text); name != "" {
 		return name
 	}
+	if path := breachedPath(text, class); isParam(path) {
+		return plainPath(path)
+	}
+	if name := measured(text); name != "" {
+		return name
+	}
 	// "context_management: Extra inputs are not permitted"
 	for _, complaint := range [...]string{": extra inputs are not permitted", ": field required", ": input should be "} {
 		if head, _, ok := strings.Cut(text, complaint); ok {
@@ -305,6 +321,10 @@ func named(text string, class recovery.Class) string {
 	if head, _, ok := strings.Cut(text, " must be set to "); ok && isKnown(lastName(head)) {
 		return lastName(head)
 	}
+	// "it has a maxOutputTokens value of -1"
+	if head, _, ok := strings.Cut(text, " value of "); ok && isOutputName(lastName(head)) {
+		return lastName(head)
+	}
 	// The kind of block that a path leads to says more than the path.
 	if strings.Contains(text, "expected 'thinking'") {
 		return "thinking"
@@ -341,10 +361,7 @@ func named(text string, class recovery.Class) string {
 			}
 		}
 	}
-	if name := firstKnown(text, knownNames[:]); name != "" {
-		if name == "reasoning" && strings.Contains(text, "reasoning effort") {
-			return "reasoning_effort"
-		}
+	if name := firstMeant(text); name != "" {
 		return name
 	}
 	if class == recovery.UnsupportedParameter {
@@ -364,26 +381,6 @@ func named(text string, class recovery.Class) string {
 		}
 	}
 	return ""
-}
-
-func isKnown(name string) bool {
-	for _, k := range knownNames {
-		if strings.Trim(k, "|") == name {
-			return true
-		}
-	}
-	return name == "tools" || name == "messages" || name == "role" || name == "model" || name == "stream" || name == "n"
-}
-
-func firstKnown(text string, names []string) string {
-	best, at := "", -1
-	for _, n := range names {
-		p := newPhrase("|" + strings.Trim(n, "|") + "|")
-		if i, _ := p[0].find(text, 0); i >= 0 && (at < 0 || i < at) {
-			best, at = p[0].text, i
-		}
-	}
-	return best
 }
 
 // instead reads the replacement that a refusal names.

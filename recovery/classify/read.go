@@ -3,6 +3,7 @@ package classify
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ type view struct {
 	text   string   // the same, folded and joined by layerMark
 	params []string // parameters that the structure names (validation lists)
 	empty  bool     // there was no body
+	bare   bool     // the texts only repeat the status
 	html   bool     // the body was a page
 	broken bool     // the body began as JSON and is not
 	object bool     // the body held a JSON object with nothing that looks like an error
@@ -418,11 +420,12 @@ func (v *view) readCounts(r gjson.Result) {
 // finish folds the texts and chooses the message that says most.
 func (v *view) finish() {
 	var b strings.Builder
+	v.bare = len(v.texts) > 0 && !slices.ContainsFunc(v.texts, func(t string) bool { return !v.repeatsStatus(t) })
 	for i, t := range v.texts {
 		if i > 0 {
 			b.WriteString(" ¦ ")
 		}
-		b.WriteString(withoutTrailer(withoutLinks(fold(t))))
+		b.WriteString(withoutTrailer(withoutLinks(withoutEchoes(fold(t)))))
 		if b.Len() > maxText {
 			break
 		}
@@ -435,6 +438,16 @@ func (v *view) finish() {
 			break
 		}
 	}
+}
+
+// repeatsStatus reports that a text is the phrase that HTTP has for the status,
+// with or without its number.
+func (v *view) repeatsStatus(t string) bool {
+	if len(t) > 48 {
+		return false
+	}
+	t = strings.Trim(t, "0123456789 .:-\r\n")
+	return t != "" && (strings.EqualFold(t, http.StatusText(v.http)) || strings.EqualFold(t, http.StatusText(v.Status)))
 }
 
 // withoutLinks takes addresses out of folded text: their paths speak of

@@ -68,13 +68,15 @@ func accountRules() []rule {
 				return !namesWindow(v.text) && !transient(v) && (v.Status == 429 || v.Status == 402 || v.Status == 403 || v.Status < 400 ||
 					v.Status == 400 && !strings.Contains(v.text, "'"))
 			}},
+		{name: "permission-model-access", class: recovery.Permission, codes: []string{"*_model_access_denied", "model_permission_blocked*"}},
 		{name: "permission-iam", class: recovery.Permission, any: []string{"not authorized to perform", "model access is denied",
 			"not allowed to use", "not permitted to use", "use case details have not been submitted",
 			"not allowed to access", "not authorized to access", "ip address is not", "permission denied on", "does not have permission to", "operation not allowed"}},
 		{name: "permission-plan", class: recovery.Permission, any: []string{"not available in your…tier", "not available in your…plan",
 			"not available on your…tier", "not available on your…plan", "not available for your…plan", "not available for your…tier",
 			"not included in your", "not allowed for this account", "not allowed for your", "not allowed for this organization",
-			"not allowed for this project", "not enabled for this account", "not available for your account",
+			"not allowed for this project", "not available for this api key", "not available for this key", "not available for your api key",
+			"blocked at the organization", "blocked at the project", "not enabled for this account", "not available for your account",
 			"令牌无权", "无权使用"},
 			when: func(v *view) bool { return v.Status == 400 || v.Status == 401 || v.Status == 403 || v.Status == 404 }},
 		{name: "auth-code", class: recovery.Auth, codes: []string{
@@ -154,7 +156,7 @@ func accountRules() []rule {
 				"context length", "context window", "try again", "'temperature'", "max_tokens", "response_format", "reasoning_effort", "service_tier",
 				"requires terms", "not authorized", "chat template"}},
 		{name: "permission-code", class: recovery.Permission, codes: []string{
-			"permission_denied", "permission_error", "PermissionDeniedError", "permission_denied_error", "forbidden", "access_denied", "AccessDenied",
+			"permission_denied", "permission_error", "permissions_error", "PermissionDeniedError", "permission_denied_error", "forbidden", "access_denied", "AccessDenied",
 			"AccessDeniedException", "access_forbidden", "unsupported_country_region_territory", "request_forbidden", "insufficient_permissions",
 			"insufficient_scope", "IAM_PERMISSION_DENIED", "not_authorized",
 			"CONSUMER_INVALID", "SERVICE_DISABLED", "PERMISSION_DENIED", "AccessDeniedUnpurchased", "EndpointAccessDenied", "ModelAccessDenied",
@@ -191,7 +193,7 @@ func quotaPhrases() []string {
 		"purchase…credits", "buy…credits", "add credits", "add more credits", "add funds",
 		"exceeded your current quota", "exceeded current quota", "exceeded your quota", "exceeded the quota", "exceeded its quota",
 		"quota exceeded", "reached your quota", "reached the quota", "quota reached", "key limit exceeded", "total limit",
-		"quota has been exceeded", "quota exhausted", "quota has been exhausted", "quota is exhausted", "quota is not enough", "quota limit",
+		"quota has been exceeded", "quota exhausted", "quota has been exhausted", "quota is exhausted", "quota is not enough", "quota limit", "key with a higher",
 		"quota will reset", "quota…used up", "exhausted your", "exhausted…quota", "exhausted…capacity", "free allocated quota",
 		"workspace allocated quota", "allocated quota exhausted", "entitlement exhausted",
 		"billing hard limit", "billing details", "billing period", "billing account", "billing is not", "billing to be enabled", "enable billing",

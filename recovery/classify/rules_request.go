@@ -262,13 +262,20 @@ func refersToTool(v *view) bool {
 }
 
 func isToolPath(path string) bool {
+	path = strings.TrimPrefix(strings.ToLower(path), "toolconfig.") // Bedrock's
 	return strings.HasPrefix(path, "tools[") || strings.HasPrefix(path, "tools.") && strings.ContainsAny(path, "0123456789") ||
 		strings.Contains(path, ".function.parameters")
 }
 
-// toolPath returns the path of a tool that a layer of the text begins with, as in
+// toolPath returns the path of a tool that a schema check names, or that a layer
+// of the text begins with, as in
 // "tools.3.custom.name: String should …" and "Invalid 'tools[0].name': string …".
 func toolPath(text string) string {
+	for _, b := range breaches(text) {
+		if isToolPath(b.path) {
+			return b.path
+		}
+	}
 	for layer := range strings.SplitSeq(text, string(layerMark)) {
 		layer = strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(layer, " '"), "invalid "), "'")
 		n := nameLen(layer)

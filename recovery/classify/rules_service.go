@@ -44,7 +44,7 @@ func serviceRules() []rule {
 			when: func(v *view) bool { return v.Status < 500 || v.Status == 503 }},
 		{name: "rate-limit-text", class: recovery.RateLimit, any: []string{
 			"rate limit", "rate-limit", "rate_limit", "ratelimit", "rate limited", "too many requests", "too many concurrent", "too many request",
-			"too frequent", "request rate", "requests per", "tokens per min", "tokens per day", "tokens per hour", "per minute", "throttl",
+			"too frequent", "request rate", "requests per", "tokens per min", "tokens per day", "tokens per hour", "per minute", "calls / ", "calls per", "throttl",
 			"slow down", "concurrent requests", "concurrency limit", "concurrency", "usage limit", "daily limit", "hourly limit", "5-hour",
 			"5 hour", "rolling", "cooldown", "cooling down", "request limit", "requests limit", "resource has been exhausted",
 			"resource exhausted",
@@ -81,7 +81,7 @@ func serviceRules() []rule {
 			"upstream request failed", "connection reset", "connection refused", "connection error", "network connection lost", "connection closed",
 			"socket hang up", "broken pipe", "no healthy upstream", "no server is available", "web server is down", "origin…unreachable",
 			"unknown error", "unexpected error", "something went wrong", "fetch failed", "provider returned error", "unable to reach",
-			"cuda", "out of memory", "oom", "engine…dead", "engine core", "enginedeaderror", "worker…died", "stream disconnected", "内部错误", "服务器错误",
+			"cuda", "out of memory", "more system memory", "oom", "engine…dead", "engine core", "enginedeaderror", "worker…died", "stream disconnected", "内部错误", "服务器错误",
 			"系统错误", "服务异常", "内部异常", "unexpected failure", "内部服务", "网络错误", "服务器内部", "processing stream", "unexpected eof", "incomplete chunked",
 			"backend error",
 			"exceeded resource limits", "llama runner process", "|crashed|", "model runner has unexpectedly", "no such host"},
@@ -125,7 +125,7 @@ func statusRules() []rule {
 		by("status-media", recovery.ImageOrMediaError, 415),
 		// Mistral answers unknown fields with 422 and nothing else.
 		{name: "status-unprocessable-empty", class: recovery.UnsupportedParameter, status: []int{422}, when: func(v *view) bool { return v.empty }},
-		{name: "status-bad-request-empty", class: recovery.Unknown, status: []int{400}, when: func(v *view) bool { return v.empty }},
+		{name: "status-bad-request-empty", class: recovery.Unknown, status: []int{400}, when: func(v *view) bool { return v.empty || v.bare }},
 		by("status-rate-limit", recovery.RateLimit, 429, 425),
 		{name: "status-unavailable-page", class: recovery.ServerError, status: []int{503}, when: func(v *view) bool { return v.html }},
 		by("status-overloaded", recovery.Overloaded, 503, 529),

@@ -14,9 +14,9 @@ func sizeRules() []rule {
 			"too many tokens processed", "tokens per minute", "tokens per min", "tokens per day", "tokens per hour", "tokens per second", "|tpm|",
 			"|rpm|", "|tpd|", "|rpd|", "per minute", "per-minute", "/min|", "每分钟", "每秒",
 			"rate limit", "rate-limit", "ratelimit", "too many requests", "requests per", "slow down", "rate increased too quickly",
-			"quota exceeded for", "too many concurrent", "concurrency"},
+			"quota exceeded for", "too many concurrent", "concurrency", "time frame", "timeframe", "time period"},
 			not: []string{"maximum context", "context length", "context window", "per request", "context_length", "prompt is too long",
-				"overloaded", "is busy", "too busy"},
+				"overloaded", "is busy", "too busy", "queue is full", "queue full", "queue size", "worker local"},
 			when: func(v *view) bool {
 				return !v.has([]string{"engineoverloaded", "overloaded", "serveroverloaded", "serverisoverloaded"}) &&
 					(v.Status == 429 || v.Status == 413 || v.Status < 429 && !v.has([]string{"contextlengthexceeded"}))
@@ -37,11 +37,11 @@ func sizeRules() []rule {
 			"ContextLengthExceededError", "context_size_exceeded"}},
 		{name: "max-output-code", class: recovery.MaxOutputExceeded, codes: []string{"max_tokens_exceeded", "max_output_tokens_exceeded",
 			"invalid_max_tokens"}, not: []string{"context"}},
+		{name: "max-output-schema", class: recovery.MaxOutputExceeded, when: outputBreached},
 		{name: "max-output-window", class: recovery.MaxOutputExceeded, any: []string{"fewer output tokens", "|max_tokens|…cannot be greater than",
-			"|max_completion_tokens|…cannot be greater than"}, not: []string{"input", "prompt", "messages", "credits"}},
-		{name: "max-output", class: recovery.MaxOutputExceeded, any: []string{"max_tokens", "max_completion_tokens", "max_output_tokens",
-			"maxoutputtokens", "max_new_tokens", "maxtokens", "max tokens", "maximum tokens", "max_tokens_to_sample", "max_completion_tokens_limit",
-			"output tokens", "completion tokens", "num_predict", "max output tokens", "max completion tokens", "最大输出", "最大token", "output length"},
+			"|max_completion_tokens|…cannot be greater than"}, not: []string{"input", "prompt", "messages", "credits"}, when: not(quotaStatus)},
+		{name: "max-output", class: recovery.MaxOutputExceeded, any: append([]string{"max tokens", "maximum tokens", "output tokens",
+			"completion tokens", "max output tokens", "max completion tokens", "最大输出", "最大token", "output length"}, outputNames[:]...),
 			also: []string{"too large", "less than or equal", "<=|", "≤", "at most", "maximum allowed", "valid range", "range of",
 				"range is", "range:", "supported range", "not exceed", "cannot exceed", "can't exceed", "exceeds", "exceeded", "above max",
 				"above the max", "no more than", "no greater than", "must be less than", "should be less than", "lower than", "must be between",
@@ -55,7 +55,8 @@ func sizeRules() []rule {
 				"exceeds context", "context length", "messages", "budget_tokens", "budget tokens", "per minute", "thinking budget", "credits",
 				"must be at least", "greater than 'thinking", "was reached", "higher max_tokens", "max_model_length", "sequence length",
 				"input token", "per request", "input text", "total context", "上下文", "输入", "request exceeds the maximum size",
-				"should be at least", "token limit reached", "requested token count", "context_length", "inputs tokens", "+ max_"}},
+				"should be at least", "token limit reached", "requested token count", "context_length", "inputs tokens", "+ max_"},
+			when: func(v *view) bool { return !quotaStatus(v) && !negativeOutput(v.text) }},
 		{name: "context-text", class: recovery.ContextLengthExceeded, any: contextPhrases(),
 			not: []string{"context window too small", "context window is too small", "minimum is", "must be at least 1024", "image dimensions",
 				"is temporarily reduced", "per minute", "long context beta", "tool_call_id", "'user'", "'id'", "array too long",
@@ -87,7 +88,7 @@ func sizeRules() []rule {
 			"content length exceeds", "maximum allowed content length", "max content length", "body size exceeds", "requestsize(",
 			"larger than max", "body exceeded", "body exceeds", "member must have length less than or equal", "total request size",
 			"maximum request size", "max request size", "body length", "string value length", "getmaxstringlength", "请求体过大", "请求体太大"},
-			not: []string{"token", "context", "image"}},
+			not: []string{"token", "context", "image"}, when: not(fieldBreached)},
 	}
 }
 
@@ -194,6 +195,18 @@ func tokenAfter(text, word string) int {
 func longContent(v *view) bool {
 	for _, w := range [...]string{"content", "'input'", "instructions", ".output'", ".text'", "'prompt'"} {
 		if strings.Contains(v.text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// negativeOutput reports that the output limit that a text refuses is below
+// zero: nothing is exceeded, and no smaller one helps.
+func negativeOutput(text string) bool {
+	for _, lead := range [...]string{"value of -", "got -", "given -", "given: -", "received -", "received: -", "passed -", "provided -",
+		"provided: -", "(-"} {
+		if _, rest, ok := strings.Cut(text, lead); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
 			return true
 		}
 	}
