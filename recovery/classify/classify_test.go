@@ -159,7 +159,8 @@ func TestCorpus(t *testing.T) {
 		file         string
 		class, facts float64
 	}{{"testdata/upstream_errors.jsonl", 0.98, 0.97}, {"testdata/more.jsonl", 1, 1}, {"testdata/more2.jsonl", 1, 1}, {"testdata/more3.jsonl", 1, 1},
-		{"testdata/more4.jsonl", 1, 1}, {"testdata/more5.jsonl", 1, 1}, {"testdata/more6.jsonl", 1, 1}} {
+		{"testdata/more4.jsonl", 1, 1}, {"testdata/more5.jsonl", 1, 1}, {"testdata/more6.jsonl", 1, 1},
+		{"testdata/more7.jsonl", 1, 1}} {
 		sc := measure(classify.New(), load(t, c.file))
 		if got := float64(sc.right) / float64(sc.rows); got < c.class {
 			t.Errorf("%s: %d of %d classes right, want %.0f %%:\n%s", c.file, sc.right, sc.rows, 100*c.class, strings.Join(sc.wrong, "\n"))

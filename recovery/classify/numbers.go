@@ -51,7 +51,7 @@ func (n *number) limits() bool {
 		return true
 	}
 	// The nearest word decides: "limit of", "is longer than the context length (".
-	bound := lastOf(near, "maximum", "max_seq_len", "max_model_len", "max_kv_size", "max_input_tokens", "max ", "max:", "limit", "at most", "up to", "<=", "than ", "context length",
+	bound := lastOf(near, "maximum", "maxlength", "max_seq_len", "max_model_len", "max_kv_size", "max_input_tokens", "max ", "max:", "limit", "at most", "up to", "<=", "than ", "context length",
 		"context of",
 		"context size", "context window", "window", "n_ctx", "allowed", "exceeds", "exceed ", "supports", "supported",
 		"only ", "can take", "truncate to", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")
@@ -174,7 +174,8 @@ func scanNumbers(text string) []number {
 			n.unit = "bytes"
 		case n.follows("character", "chars", "个字符"), n.says(tail(n.before, 24), "characters is"), n.says(tail(n.before, 40), "string with length",
 			"string with maximum length",
-			"number of characters", "string value length"), strings.Contains(text, "string value length ("):
+			"number of characters", "string value length"), strings.Contains(text, "string value length ("),
+			strings.Contains(text, ": expected maxlength: ") && n.says(tail(n.before, 20), "maxlength: ", "actual: "):
 			n.unit = "chars"
 		case n.follows("pixel", "px"):
 			n.unit = "pixels"

@@ -15,7 +15,7 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case recovery.UnsupportedParameter, recovery.MaxOutputExceeded, recovery.InvalidRequest, recovery.InvalidToolSchema, recovery.ImageOrMediaError,
 		recovery.ToolPairing,
 		recovery.ContextLengthExceeded, recovery.PayloadTooLarge, recovery.ContentPolicy, recovery.ModelNotFound, recovery.InvalidJSONBody,
-		recovery.ServerError:
+		recovery.ServerError, recovery.Permission:
 	default:
 		return
 	}
@@ -352,7 +352,7 @@ func named(text string, class recovery.Class) string {
 		if i := strings.Index(text, verb); i > 0 {
 			name := lastName(text[:i])
 			// "response_format 'json_object' cannot": a value, after its field.
-			if field := lastName(strings.TrimSuffix(text[:i], name)); isKnown(field) {
+			if field := lastName(strings.TrimSuffix(text[:i], name)); isKnown(field) && !isKnown(field+"_"+name) {
 				return field
 			}
 			if isParam(name) && len(name) > 1 && !strings.HasSuffix(text[:i], "/"+name) && (verb[0] == '\'' || verb[0] == ':' || strings.Contains(name,
@@ -408,6 +408,9 @@ func (v *view) spelt(name string) string {
 		if i := indexFold(t, name); i >= 0 && i+len(name) <= len(t) {
 			return t[i : i+len(name)]
 		}
+	}
+	if strings.Contains(name, ".") && !strings.Contains(name, "/") { // the path may have been a JSON pointer
+		return strings.ReplaceAll(v.spelt(strings.ReplaceAll(name, ".", "/")), "/", ".")
 	}
 	return name
 }

@@ -16,7 +16,8 @@ func sizeRules() []rule {
 			"rate limit", "rate-limit", "ratelimit", "too many requests", "requests per", "slow down", "rate increased too quickly",
 			"quota exceeded for", "too many concurrent", "concurrency", "time frame", "timeframe", "time period"},
 			not: []string{"maximum context", "context length", "context window", "per request", "context_length", "prompt is too long",
-				"overloaded", "is busy", "too busy", "queue is full", "queue full", "queue size", "worker local"},
+				"overloaded", "is busy", "too busy", "queue is full", "queue full", "queue size", "worker local",
+				"no available worker", "at capacity", "over capacity", "no capacity"},
 			when: func(v *view) bool {
 				return !v.has([]string{"engineoverloaded", "overloaded", "serveroverloaded", "serverisoverloaded"}) &&
 					(v.Status == 429 || v.Status == 413 || v.Status < 429 && !v.has([]string{"contextlengthexceeded"}))
@@ -87,7 +88,7 @@ func sizeRules() []rule {
 			"payload size", "request size limit", "body size limit", "length limit exceeded", "exceeded max body", "message larger than max",
 			"content length exceeds", "maximum allowed content length", "max content length", "body size exceeds", "requestsize(",
 			"larger than max", "body exceeded", "body exceeds", "member must have length less than or equal", "total request size",
-			"maximum request size", "max request size", "body length", "string value length", "getmaxstringlength", "请求体过大", "请求体太大"},
+			"maximum request size", "max request size", "body length", "string value length", "expected maxlength", "getmaxstringlength", "请求体过大", "请求体太大"},
 			not: []string{"token", "context", "image"}, when: not(fieldBreached)},
 	}
 }

@@ -258,11 +258,13 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 }
 
 // promptIn is the size of the prompt as the refusal states it, 0 if it does not.
+// What was requested is the prompt and the room for the answer, where the text
+// names that.
 func promptIn(facts recovery.Facts) int {
 	if facts.InputTokens > 0 {
 		return facts.InputTokens
 	}
-	return max(0, facts.RequestedTokens-facts.RequestedOutput)
+	return max(0, facts.RequestedTokens-max(facts.RequestedOutput, facts.MaxOutputTokens))
 }
 
 // plan looks for further edits and makes the fitted request of them.

@@ -84,3 +84,20 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 }
+
+func TestPromptThatARefusalStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		facts recovery.Facts
+		want  int
+	}{
+		"nothing":              {recovery.Facts{LimitTokens: 8192}, 0},
+		"input":                {recovery.Facts{InputTokens: 9000, RequestedTokens: 13_000}, 9000},
+		"total":                {recovery.Facts{RequestedTokens: 13_000}, 13_000},
+		"total and the answer": {recovery.Facts{RequestedTokens: 256_493, MaxOutputTokens: 51_200}, 205_293},
+		"answer alone":         {recovery.Facts{MaxOutputTokens: 51_200}, 0},
+	} {
+		if got := promptIn(c.facts); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
