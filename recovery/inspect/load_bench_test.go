@@ -1,0 +1,38 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/rebound-llm/rebound/e2e/bench/load"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/inspect"
+)
+
+type silent struct{}
+
+func (silent) Observe(recovery.Event) {}
+
+// BenchmarkHealthy is what the stage costs a request of the load that the
+// gateway is measured with: an agent at work, with which nothing is wrong.
+func BenchmarkHealthy(b *testing.B) {
+	for _, kb := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
+			body := parse(b, load.Body("m", kb<<10, false, 7))
+			body.Messages() // any step needs those
+			s := inspect.NewStage(inspect.Defaults(), silent{})
+			x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Results, x.Loops, x.Turn = nil, nil, recovery.Turn{}
+				if err := s.Prepare(context.Background(), x); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if len(x.Results) == 0 || x.Results[0].Failed || x.Loops != nil {
+				b.Fatalf("%+v, %+v", x.Results, x.Loops)
+			}
+		})
+	}
+}
