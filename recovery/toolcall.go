@@ -22,6 +22,9 @@ func CommandIn(arguments string) string {
 	if !strings.HasPrefix(s, "{") {
 		return s
 	}
+	if !mayHaveCommand(s) {
+		return ""
+	}
 	if transcript.Valid([]byte(s), 32) != nil {
 		return ""
 	}
@@ -46,14 +49,35 @@ func CommandIn(arguments string) string {
 	return command
 }
 
+// mayHaveCommand reports whether a JSON object may have a field of which
+// CommandIn knows the name: the letters of one occur in it, or an escape.
+func mayHaveCommand(s string) bool {
+	for i := 0; i+3 <= len(s); i++ {
+		switch s[i] | 0x20 {
+		case '\\' | 0x20:
+			return true
+		case 'c':
+			if a, b := s[i+1]|0x20, s[i+2]|0x20; a == 'm' && b == 'd' || a == 'o' && b == 'm' {
+				return true
+			}
+		case 's':
+			if s[i+1]|0x20 == 'c' && s[i+2]|0x20 == 'r' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // NameWords is the lower-case words of a tool's name, at most eight: split at
 // punctuation, digits and capitals. Only the first 128 bytes count.
 func NameWords(name string) []string {
-	var out []string
+	const most = 8
+	out := make([]string, 0, most)
 	from, prev := 0, byte(0)
 	name = name[:min(len(name), 128)]
 	cut := func(to int) {
-		if to > from && len(out) < 8 {
+		if to > from && len(out) < most {
 			out = append(out, strings.ToLower(name[from:to]))
 		}
 	}
