@@ -53,6 +53,7 @@ type ToolFailure struct {
 }
 
 // Turn is where a history stands whose last turn of the model called tools.
+// Without a failure only its slot is there.
 type Turn struct {
 	// Slot names the model's last turn: equal when a client sends the same again.
 	Slot string

@@ -30,9 +30,14 @@ const (
 // and total. Its time is linear in the content; only the head and the tail of a
 // large one are searched.
 func Judge(r recovery.ToolResult) recovery.ToolFailure {
+	v := open(r)
+	return v.verdict(&r)
+}
+
+// verdict is Judge of the result that the view is one of.
+func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	f := recovery.ToolFailure{Index: r.Index, CallID: r.CallID, Tool: r.Tool, Arguments: r.Arguments,
 		Category: recovery.CategoryNone, Confidence: fine, Rule: "success"}
-	v := open(r)
 	found := v.judge()
 	if !found.failed {
 		if found.rule != "" {
@@ -58,9 +63,14 @@ type finding struct {
 	line       string
 }
 
-// judge weighs the evidence: refusals, then structure, then lines, then the
-// outcome alone.
+// judge reads the lines and weighs the evidence.
 func (v *view) judge() finding {
+	v.split()
+	return v.weigh()
+}
+
+// weigh looks at refusals, then structure, then lines, then the outcome alone.
+func (v *view) weigh() finding {
 	if line, ok := v.refusal(); ok {
 		return finding{true, recovery.CategoryNone, certain, "refusal", line}
 	}
@@ -70,7 +80,7 @@ func (v *view) judge() finding {
 	if v.outcome == succeeded && v.bare() {
 		return finding{rule: "exit-zero"}
 	}
-	if v.outcome != failed && fileWindow.MatchString(v.text) {
+	if v.outcome != failed && strings.HasPrefix(strings.TrimLeft(v.text, blanks), fileHead) && fileWindow.MatchString(v.text) {
 		return finding{rule: "file-window"}
 	}
 	if f := v.editRefused(); f.failed {
@@ -79,8 +89,10 @@ func (v *view) judge() finding {
 	if v.data() {
 		return v.judgeData()
 	}
-	if f := v.traceback(); f.failed {
-		return f
+	if strings.Contains(v.text, tracebackSign) {
+		if f := v.traceback(); f.failed {
+			return f
+		}
 	}
 	if f := v.lineRules(); f.failed {
 		return f
@@ -126,6 +138,15 @@ func (v *view) byOutcome() finding {
 func looksLikeDiff(text string) bool {
 	return diffHead.MatchString(text)
 }
+
+// tracebackSign is in every text with a Python traceback.
+const tracebackSign = "Traceback (most recent call last)"
+
+// fileHead is what fileWindow begins with after its white space, of these blanks.
+const (
+	fileHead = "[File: "
+	blanks   = "\t\n\f\r "
+)
 
 // fileWindow begins what SWE-agent's file viewer shows.
 var fileWindow = recovery.NewPattern(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)

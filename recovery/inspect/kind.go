@@ -17,29 +17,44 @@ const (
 	kindEditor      // writes files
 )
 
-// kinds are words of tool names, most telling first. A name is split at
-// punctuation and capitals.
-var kinds = []struct {
-	kind  kind
-	words []string
-}{
-	{kindShell, []string{"bash", "shell", "terminal", "exec", "execute", "command", "cmd", "powershell", "pwsh", "console", "run", "zsh", "process", "sh"}},
-	{kindCode, []string{"python", "ipython", "jupyter", "interpreter", "notebook", "repl", "javascript", "node", "sandbox"}},
-	{kindEditor, []string{"edit", "editor", "write", "patch", "replace", "insert", "create", "append", "delete", "move", "rename", "multiedit"}},
-	{kindReader, []string{"read", "view", "cat", "open", "list", "ls", "glob", "grep", "search", "find", "fetch", "browse", "browser", "web", "crawl",
-		"scrape", "navigate", "docs", "doc", "download", "tree", "show", "rg", "snapshot", "page", "url", "http", "wikipedia", "websearch", "webfetch"}},
+// kindOf is the most telling kind of the words of a tool's name: one that runs
+// something, then one that writes, then one that reads.
+func kindOf(tool string) kind {
+	best := kindOther
+	for _, w := range recovery.NameWords(tool) {
+		if k := kindOfWord(w); k != kindOther && (best == kindOther || telling(k) < telling(best)) {
+			best = k
+		}
+	}
+	return best
 }
 
-func kindOf(tool string) kind {
-	words := recovery.NameWords(tool)
-	for _, k := range kinds {
-		for _, w := range words {
-			for _, known := range k.words {
-				if w == known {
-					return k.kind
-				}
-			}
-		}
+// telling orders kinds, the most telling first.
+func telling(k kind) int {
+	switch k {
+	case kindShell:
+		return 0
+	case kindCode:
+		return 1
+	case kindEditor:
+		return 2
+	}
+	return 3
+}
+
+// kindOfWord is the kind of a word of a tool's name. A name is split at
+// punctuation and capitals.
+func kindOfWord(word string) kind {
+	switch word {
+	case "bash", "shell", "terminal", "exec", "execute", "command", "cmd", "powershell", "pwsh", "console", "run", "zsh", "process", "sh":
+		return kindShell
+	case "python", "ipython", "jupyter", "interpreter", "notebook", "repl", "javascript", "node", "sandbox":
+		return kindCode
+	case "edit", "editor", "write", "patch", "replace", "insert", "create", "append", "delete", "move", "rename", "multiedit":
+		return kindEditor
+	case "read", "view", "cat", "open", "list", "ls", "glob", "grep", "search", "find", "fetch", "browse", "browser", "web", "crawl",
+		"scrape", "navigate", "docs", "doc", "download", "tree", "show", "rg", "snapshot", "page", "url", "http", "wikipedia", "websearch", "webfetch":
+		return kindReader
 	}
 	return kindOther
 }

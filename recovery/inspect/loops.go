@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -54,6 +55,9 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 // repeats reports whether all that turn k did had been done in turn j, with the
 // same results. What turn j did besides must not have changed anything.
 func (h *history) repeats(j, k int) bool {
+	if b := h.load(k); k-j > 1 && !h.turns[j].loaded && h.differs(j, b) {
+		return false
+	}
 	a, b := h.load(j), h.load(k)
 	if len(a.steps) == 0 || len(b.steps) == 0 || len(a.steps) > maxParallel || len(b.steps) > maxParallel {
 		return false
@@ -77,6 +81,30 @@ func (h *history) repeats(j, k int) bool {
 		}
 	}
 	return true
+}
+
+// differs reports cheaply whether turn j surely made none of a turn's calls: no
+// result is looked at.
+func (h *history) differs(j int, t *turn) bool {
+	if h.how() != protocolNone {
+		return false
+	}
+	h.pending = h.calls(h.turns[j].answered-1, h.pending[:0])
+	for i := range t.steps {
+		if s := &t.steps[i]; strings.TrimSpace(s.Arguments) == "" || slices.ContainsFunc(h.pending, s.isCall) {
+			return false
+		}
+	}
+	return true
+}
+
+// isCall reports whether the step's call means the same as c.
+func (s *step) isCall(c pending) bool {
+	if c.Name != s.Tool {
+		return false
+	}
+	arguments := c.Text()
+	return arguments == s.Arguments || canonical(arguments) == s.canonical()
 }
 
 // patient reports whether turn k waits for something that may change by

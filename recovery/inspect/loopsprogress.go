@@ -1,9 +1,12 @@
 package inspect
 
 import (
+	"bytes"
 	"hash/maphash"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // noProgress is a number of steps at the end of the history that brought
@@ -79,43 +82,122 @@ func (h *history) progress(known *seen, t *turn) bool {
 	return progress || changed
 }
 
-// maxProbe bounds the text that surelyNew searches for, in bytes.
-const maxProbe = 32
+// minProbe and maxProbe bound the text that surelyNew searches for, in bytes.
+const (
+	minProbe = 8
+	maxProbe = 32
+)
 
 // surelyNew reports whether the last turn has a result of which a telling part
-// occurs nowhere in turns first to n-1: what most turns are, found out without
-// decoding those.
+// occurs in no message of turns first to n-1: what most turns are, found out
+// without decoding those.
 func (h *history) surelyNew(first, n int) bool {
 	t := h.load(n)
-	before := h.body.Raw()[h.list[h.turns[first].start].Start:h.list[t.start].Start]
 	for i := range t.steps {
-		text := t.steps[i].essence().text
-		if probe := plainRun(text); probe != "" && !trivial(text) && !contains(before, []byte(probe)) {
+		if p, size := t.steps[i].probe(); p.text != "" && !h.mentioned(p, size, first, n) {
 			return true
 		}
 	}
 	return false
 }
 
-// plainRun is the longest part of a text whose bytes stand in JSON as they are,
-// however often it is encoded; "" if that is short.
-func plainRun(text string) string {
-	best, from := "", 0
-	for i := 0; i <= len(text) && len(best) < maxProbe; i++ {
-		if i < len(text) && plainByte(text[i]) && i-from < maxProbe {
+// probe is one for what the result says, the zero probe where that is trivial,
+// and the fewest bytes of a message that says the same: JSON is no shorter than
+// its text, of which a wrapper repeats one line at most.
+func (s *step) probe() (p probe, size int) {
+	if s.judge(); s.raw.json != nil {
+		return newProbe(s.raw.json), s.raw.fewest()
+	}
+	text := s.essence().text
+	if trivial(text) {
+		return p, 0
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return newProbe(text), len(text) - len(line)
+}
+
+// mentioned reports whether the results in turns first to n-1 contain the probe,
+// of those whose message has at least size bytes.
+func (h *history) mentioned(p probe, size, first, n int) bool {
+	for _, m := range h.list[h.turns[first].start:h.turns[n].start] {
+		if m.Role != transcript.RoleAssistant && m.End-m.Start >= size && p.in(m.Raw()) {
+			return true
+		}
+	}
+	return false
+}
+
+// probe is a part of a text whose bytes stand in JSON as they are, however often
+// it is encoded. It is looked for by its rarest byte.
+type probe struct {
+	text string
+	at   int // of the rarest byte
+}
+
+// newProbe is the longest such part, empty if that is short. The text may be
+// JSON: what may belong to an escape is no part of it.
+func newProbe[T string | []byte](text T) probe {
+	from, end := 0, 0
+	for i := 0; i < len(text) && end-from < maxProbe; {
+		run := i
+		for i < len(text) && plainByte(text[i]) && i-run < maxProbe {
+			i++
+		}
+		if i-run > end-from {
+			from, end = run, i
+		}
+		if i == len(text) || plainByte(text[i]) {
 			continue
 		}
-		if i-from > len(best) {
-			best = text[from:i]
-		}
-		if from = i + 1; i < len(text) && plainByte(text[i]) {
-			from = i
+		if i++; text[i-1] == '\\' {
+			i += escaped(text[i:])
 		}
 	}
-	if len(best) < 8 {
-		return ""
+	if end-from < minProbe {
+		return probe{}
 	}
-	return best
+	p := probe{text: string(text[from:end])}
+	best := p.text
+	for i := range best {
+		if rarity(best[i]) > rarity(best[p.at]) {
+			p.at = i
+		}
+	}
+	return p
+}
+
+// escaped is the length of what may be an escape, after its backslash.
+func escaped[T string | []byte](text T) int {
+	if len(text) > 4 && text[0] == 'u' {
+		return 5
+	}
+	return min(len(text), 1)
+}
+
+// in reports whether raw contains the probe.
+func (p probe) in(raw []byte) bool {
+	for from := p.at; from < len(raw); from++ {
+		i := bytes.IndexByte(raw[from:], p.text[p.at])
+		if i < 0 {
+			return false
+		}
+		from += i
+		if start := from - p.at; len(raw)-start >= len(p.text) && string(raw[start:start+len(p.text)]) == p.text {
+			return true
+		}
+	}
+	return false
+}
+
+// byFrequency are the plain bytes in the order in which they occur in tools'
+// output, the most frequent first. Capitals, but E and T, are rarer than all of them.
+const byFrequency = " etroiansclpdu_m.hf(),=:g01b2v3y48567w9xkETqjz"
+
+func rarity(c byte) int {
+	if i := strings.IndexByte(byFrequency, c); i >= 0 {
+		return i
+	}
+	return len(byFrequency)
 }
 
 func plainByte(c byte) bool {

@@ -16,11 +16,7 @@ type essence struct {
 
 func (s *step) essence() *essence {
 	if !s.read {
-		v := open(s.ToolResult)
-		s.said.text, s.read = strings.TrimSpace(v.text), true
-		if n := len(s.Content); n > headWindow+tailWindow {
-			s.said.middle = s.Content[headWindow : n-tailWindow]
-		}
+		s.open()
 	}
 	return &s.said
 }
@@ -43,7 +39,7 @@ func (h *history) sameResult(a, b *step) bool {
 	if x.media != y.media {
 		return false
 	}
-	if a.Content == b.Content {
+	if a.content() == b.content() {
 		return true
 	}
 	f, g, failed := a.judge(), b.judge(), a.wrong()

@@ -19,14 +19,14 @@ func Results(b *transcript.Body) []recovery.ToolResult {
 		return nil
 	}
 	r := reader{body: b, list: list}
-	return r.collect(from-1, nil)
+	return r.read(r.collect(from-1, nil))
 }
 
 // All is the results of the whole history, in order. It decodes every result
 // and every call that is answered; the time is linear in the body.
 func All(b *transcript.Body) []recovery.ToolResult {
 	r := reader{body: b, list: b.Messages()}
-	return r.collect(0, nil)
+	return r.read(r.collect(0, nil))
 }
 
 // IsObservation reports whether message i is a user message of a text protocol
@@ -46,11 +46,23 @@ type reader struct {
 	body     *transcript.Body
 	list     []transcript.Message
 	protocol protocol // of text, found out once
+	pending  []pending
 }
 
-// collect appends the results of the messages from index from on.
+// read decodes the contents that collect left out.
+func (r *reader) read(list []recovery.ToolResult) []recovery.ToolResult {
+	for i := range list {
+		if m := r.list[list[i].Index]; m.Role == transcript.RoleTool {
+			list[i].Content = m.Text()
+		}
+	}
+	return list
+}
+
+// collect appends the results of the messages from index from on. The contents
+// of messages of tools are left out.
 func (r *reader) collect(from int, out []recovery.ToolResult) []recovery.ToolResult {
-	var calls []pending
+	calls := r.pending[:0]
 	caller := -1 // the assistant turn that is answered, calls not yet read
 	for i := from; i < len(r.list); i++ {
 		m := r.list[i]
@@ -73,6 +85,7 @@ func (r *reader) collect(from int, out []recovery.ToolResult) []recovery.ToolRes
 			}
 		}
 	}
+	r.pending = calls
 	return out
 }
 
@@ -98,9 +111,10 @@ func (r *reader) calls(i int, dst []pending) []pending {
 }
 
 // answer joins a tool message with the call that it answers: the first
-// unanswered one of its id; without an id the first unanswered one.
+// unanswered one of its id; without an id the first unanswered one. It leaves
+// the content out.
 func answer(m transcript.Message, calls []pending) recovery.ToolResult {
-	res := recovery.ToolResult{Index: m.Index, CallID: m.ToolCallID(), Content: m.Text()}
+	res := recovery.ToolResult{Index: m.Index, CallID: m.ToolCallID()}
 	for again := range 2 { // a second result for the same id still has its call
 		for i := range calls {
 			c := &calls[i]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -57,6 +58,8 @@ type Stage struct {
 	// HeldOut tells whether a session is part of the hold-out share, whose models
 	// get no guidance; nil is no session. Set it before the first Prepare.
 	HeldOut func(session string) bool
+
+	histories sync.Pool // of *history, for one request after the other
 }
 
 var _ recovery.Stage = (*Stage)(nil)
@@ -68,12 +71,22 @@ func NewStage(cfg Config, observer recovery.Observer) *Stage {
 
 // Prepare sets the exchange's Results, Loops and Turn, and tells of failures,
 // loops, and what followed the previous turn's failure. It does nothing without
-// new results, but for an agent that only talks. It never returns an error.
+// new results, but for an agent that only talks, and leaves side requests alone:
+// whether a request is one is only asked where something is wrong. It never
+// returns an error.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !news(x.Body) {
 		return nil
 	}
-	h := readHistory(x.Body)
+	h, _ := s.histories.Get().(*history)
+	if h == nil {
+		h = new(history)
+	}
+	defer func() {
+		h.forget()
+		s.histories.Put(h)
+	}()
+	h.begin(x.Body)
 	t := h.last()
 	if t == nil {
 		return nil
@@ -85,15 +98,16 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		}
 		return nil
 	}
-	if side(x) {
+	results := t.verdicts()
+	failing := slices.ContainsFunc(results, func(f recovery.ToolFailure) bool { return f.Failed })
+	if failing && side(x) {
 		return nil
 	}
-	x.Results = make([]recovery.ToolFailure, len(t.steps))
-	for i := range t.steps {
-		x.Results[i] = *t.steps[i].judge()
+	position, loops, before := h.position(), h.loops(s.cfg.NoProgress), s.failureBefore(h)
+	if (loops != nil || before != nil) && side(x) {
+		return nil
 	}
-	x.Turn = h.position()
-	x.Loops = h.loops(s.cfg.NoProgress)
+	x.Results, x.Turn, x.Loops = results, position, loops
 
 	for i := range x.Results {
 		if f := &x.Results[i]; f.Failed && f.Confidence >= s.cfg.MinConfidence {
@@ -103,7 +117,9 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		}
 	}
 	s.tellLoops(x)
-	s.tellOutcome(x, h)
+	if before != nil {
+		s.tellOutcome(x, before)
+	}
 	return nil
 }
 
@@ -190,24 +206,24 @@ func (s *Stage) tellLoops(x *recovery.Exchange) {
 	}
 }
 
-// tellOutcome tells what the model did after the previous turn's failure, unless
-// a person spoke between.
-func (s *Stage) tellOutcome(x *recovery.Exchange, h *history) {
+// failureBefore is the previous turn's failure that the model may have been told
+// of, nil without one and where a person spoke since.
+func (s *Stage) failureBefore(h *history) *recovery.ToolFailure {
 	k := len(h.turns) - 2
 	if k < 0 || h.spoken(k) {
-		return
+		return nil
 	}
-	var failure *recovery.ToolFailure
 	before := h.load(k)
 	for i := range before.steps {
 		if f := before.steps[i].judge(); f.Failed && f.Category != recovery.CategoryNone && f.Confidence >= s.cfg.MinConfidence {
-			failure = f
-			break
+			return f
 		}
 	}
-	if failure == nil {
-		return
-	}
+	return nil
+}
+
+// tellOutcome tells what the model did after the previous turn's failure.
+func (s *Stage) tellOutcome(x *recovery.Exchange, failure *recovery.ToolFailure) {
 	outcome := OutcomeOther
 	for i := range x.Results {
 		if f := &x.Results[i]; !f.Failed {

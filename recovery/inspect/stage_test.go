@@ -98,6 +98,7 @@ func TestHoldOut(t *testing.T) {
 
 func TestStageLeavesAlone(t *testing.T) {
 	side, asked := true, 0
+	ask := func() bool { asked++; return false }
 	off := Defaults()
 	off.Enabled = false
 	for _, c := range []struct {
@@ -110,7 +111,7 @@ func TestStageLeavesAlone(t *testing.T) {
 		{"no body", Defaults(), recovery.Exchange{Mode: recovery.ModeAct}},
 		{"a side request", Defaults(), recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct, Side: func() bool { return side }}},
 		{"nothing new: nobody asks whether it is a side request", Defaults(), recovery.Exchange{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct,
-			Side: func() bool { asked++; return false }}},
+			Side: ask}},
 		{"people who talk", Defaults(), recovery.Exchange{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
 			said("user", "continue"), said("assistant", "Once upon a time."), said("user", "continue")}, ",")+`]}`)), Mode: recovery.ModeAct}},
 	} {
@@ -118,6 +119,17 @@ func TestStageLeavesAlone(t *testing.T) {
 		x := prepared(t, NewStage(c.cfg, &seen), &c.x)
 		if len(seen) > 0 || x.Results != nil || x.Loops != nil || x.Turn != (recovery.Turn{}) || asked > 0 {
 			t.Errorf("%s: %q, %+v", c.name, seen.told(), x.Turn)
+		}
+	}
+}
+
+// Whether a request is a side request is only asked where something is wrong.
+func TestStageAsksSeldom(t *testing.T) {
+	for text, want := range map[string]bool{listing: false, listing + "\n! read {\"path\":\"x\"}\n= a\\nb": false, notFound: true, notFound + listing: true, times(2, listing): true} {
+		asked := false
+		x := prepared(t, NewStage(Defaults(), quiet{}), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct, Side: func() bool { asked = true; return false }})
+		if asked != want || len(x.Results) == 0 {
+			t.Errorf("%q: asked: %v, %+v", text, asked, x.Results)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"hash"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -19,20 +20,31 @@ const (
 	maxJudged = 200
 )
 
+// Sizes of what a history keeps for the next body: steps without a further
+// allocation, and bytes of decoded text.
+const (
+	roomSteps  = 16
+	maxScratch = 256 << 10
+)
+
 // Position says where a history stands: which turn it ends with, how that
 // turn's calls ended, and what came before. It is the zero Turn where no tool
 // results are new. At most the last 60 turns are looked at.
 func Position(b *transcript.Body) recovery.Turn { return readHistory(b).position() }
 
 // history is the last turns of a conversation. What costs time is read when it
-// is needed, once.
+// is needed, once. A history may be used for one body after the other.
 type history struct {
 	reader
 	turns   []turn // oldest first
 	ordinal int    // of the last turn, from 1
 	persons []person
 	peopled bool // persons are there
-	known   map[recovery.ToolResult]recovery.ToolFailure
+	known   verdicts
+	steps   []step                // room for turns' steps
+	results []recovery.ToolResult // scratch of load
+	text    []byte                // scratch of content and slot
+	sum     hash.Hash             // scratch of slot
 }
 
 // turn is one turn of the model: adjacent assistant messages, and all that
@@ -49,8 +61,10 @@ type turn struct {
 type step struct {
 	recovery.ToolResult
 	history *history
+	whole   bool // Content is there
 	verdict recovery.ToolFailure
 	judged  bool
+	raw     rawText // of Content, where a glance was enough
 	said    essence
 	read    bool // said is there
 	args    string
@@ -64,7 +78,14 @@ type person struct {
 }
 
 func readHistory(b *transcript.Body) *history {
-	h := &history{reader: reader{body: b, list: b.Messages()}}
+	h := new(history)
+	h.begin(b)
+	return h
+}
+
+// begin divides a conversation into turns.
+func (h *history) begin(b *transcript.Body) {
+	h.body, h.list = b, b.Messages()
 	i := len(h.list)
 	for i > 0 {
 		last := i - 1
@@ -79,7 +100,7 @@ func readHistory(b *transcript.Body) *history {
 			first--
 		}
 		if h.ordinal++; len(h.turns) < lookBack {
-			if h.turns == nil {
+			if cap(h.turns) == 0 {
 				h.turns = make([]turn, 0, lookBack)
 			}
 			h.turns = append(h.turns, turn{start: first, answered: last + 1, end: i})
@@ -87,7 +108,21 @@ func readHistory(b *transcript.Body) *history {
 		i = first
 	}
 	slices.Reverse(h.turns)
-	return h
+}
+
+// forget makes the history ready for another body.
+func (h *history) forget() {
+	clear(h.turns)
+	clear(h.steps)
+	clear(h.results[:cap(h.results)])
+	clear(h.pending[:cap(h.pending)])
+	h.known.forget()
+	text := h.text[:0]
+	if cap(text) > maxScratch {
+		text = nil
+	}
+	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
+		steps: h.steps[:0], results: h.results[:0], text: text, sum: h.sum}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -108,23 +143,62 @@ func (h *history) load(k int) *turn {
 	if t.answered == t.end {
 		return t
 	}
-	r := reader{body: h.body, list: h.list[:t.end], protocol: h.how()}
-	results := r.collect(t.answered-1, nil)
-	t.steps = make([]step, len(results))
-	for i := range results {
-		t.steps[i] = step{ToolResult: results[i], history: h}
+	r := reader{body: h.body, list: h.list[:t.end], protocol: h.how(), pending: h.pending}
+	h.results = r.collect(t.answered-1, h.results[:0])
+	h.pending = r.pending
+	t.steps = h.room(len(h.results))
+	for i := range h.results {
+		res := &h.results[i]
+		t.steps[i] = step{ToolResult: *res, history: h, whole: h.list[res.Index].Role != transcript.RoleTool}
 	}
 	return t
 }
 
+// room is n steps, which stay where they are.
+func (h *history) room(n int) []step {
+	from := len(h.steps)
+	if from+n > cap(h.steps) {
+		h.steps, from = make([]step, 0, max(n, roomSteps)), 0
+	}
+	h.steps = h.steps[:from+n]
+	return h.steps[from : from+n : from+n]
+}
+
+// how is the protocol: a tool's message says that there is none of text.
 func (h *history) how() protocol {
+	for i := len(h.list) - 1; i >= 0 && h.protocol == protocolUnknown; i-- {
+		if h.list[i].Role == transcript.RoleTool {
+			h.protocol = protocolNone
+		}
+	}
 	if h.protocol == protocolUnknown {
 		h.protocol = h.findProtocol()
 	}
 	return h.protocol
 }
 
-// judge is Judge, once for equal results. When too many different ones were
+// content decodes what the tool answered.
+func (s *step) content() string {
+	if !s.whole {
+		h := s.history
+		h.text = h.list[s.Index].AppendText(h.text[:0])
+		s.Content, s.whole = string(h.text), true
+	}
+	return s.Content
+}
+
+// open takes the result's wrappers off and keeps its essence.
+func (s *step) open() view {
+	content := s.content()
+	v := open(s.ToolResult)
+	s.said.text, s.read = strings.TrimSpace(v.text), true
+	if n := len(content); n > headWindow+tailWindow {
+		s.said.middle = content[headWindow : n-tailWindow]
+	}
+	return v
+}
+
+// judge is Judge, once for equal results that have to be read. When too many different ones were
 // judged, those of earlier turns count as successes of which nothing is known:
 // that ends a row of failures.
 func (s *step) judge() *recovery.ToolFailure {
@@ -132,20 +206,21 @@ func (s *step) judge() *recovery.ToolFailure {
 		return &s.verdict
 	}
 	s.judged = true
-	h, key := s.history, s.ToolResult
-	key.Index, key.CallID = 0, ""
-	verdict, known := h.known[key]
-	if !known {
-		if len(h.known) >= maxJudged && s.Index < h.turns[len(h.turns)-1].start {
-			return &s.verdict
-		}
-		if verdict = Judge(key); h.known == nil {
-			h.known = make(map[recovery.ToolResult]recovery.ToolFailure, 8)
-		}
-		h.known[key] = verdict
+	if s.glance() {
+		return &s.verdict
 	}
-	s.verdict = verdict
-	s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
+	s.content()
+	if twin := s.history.known.twin(s); twin != nil {
+		s.verdict = twin.verdict
+		s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
+		return &s.verdict
+	}
+	if s.history.known.full() && s.Index < s.history.turns[len(s.history.turns)-1].start {
+		return &s.verdict
+	}
+	v := s.open()
+	s.verdict = v.verdict(&s.ToolResult)
+	s.history.known.keep(s)
 	return &s.verdict
 }
 
@@ -217,9 +292,9 @@ func (h *history) position() (p recovery.Turn) {
 		return p
 	}
 	p.Slot = h.slot(t)
-	p.User = h.userBefore(len(h.list))
-	p.Success = h.lastSuccess()
 	if p.Failure = t.failure(); p.Failure != nil {
+		p.User = h.userBefore(len(h.list))
+		p.Success = h.lastSuccess()
 		p.Streak, p.Seen = h.count(p.Failure, p.User)
 	}
 	return p
@@ -227,12 +302,27 @@ func (h *history) position() (p recovery.Turn) {
 
 // slot names a turn by its bytes and its place.
 func (h *history) slot(t *turn) string {
-	sum := sha256.New()
-	for _, m := range h.list[t.start:t.answered] {
-		_, _ = sum.Write(m.Raw())
+	if h.sum == nil {
+		h.sum = sha256.New()
 	}
-	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(h.ordinal)))
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	h.sum.Reset()
+	for _, m := range h.list[t.start:t.answered] {
+		_, _ = h.sum.Write(m.Raw())
+	}
+	h.text = binary.BigEndian.AppendUint64(h.text[:0], uint64(h.ordinal))
+	_, _ = h.sum.Write(h.text)
+	h.text = h.sum.Sum(h.text[:0])
+	h.text = hex.AppendEncode(h.text[:16], h.text[:16])
+	return string(h.text[16:])
+}
+
+// verdicts are what is said of the turn's results.
+func (t *turn) verdicts() []recovery.ToolFailure {
+	out := make([]recovery.ToolFailure, len(t.steps))
+	for i := range t.steps {
+		out[i] = *t.steps[i].judge()
+	}
+	return out
 }
 
 // failure is what the turn failed in, nil if any result is a success or there is
@@ -271,7 +361,7 @@ func (h *history) lastSuccess() uint64 {
 		t := h.load(k)
 		for i := len(t.steps) - 1; i >= 0; i-- {
 			if s := &t.steps[i]; !s.judge().Failed {
-				return mark(s.CallID, s.Tool, s.Arguments, s.Content)
+				return mark(s.CallID, s.Tool, s.Arguments, s.content())
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -27,8 +28,9 @@ type view struct {
 	kind     kind
 	programs []string // that the call's command runs, nil if unknown
 	text     string   // what the program or tool printed, head and tail of it
-	lines    []string // of text, without blank ones
+	lines    []string // of text, without blank ones; there after split
 	stderr   int      // index of the first line that is known to be an error stream's, -1 if none is
+	printed  int      // length of text without the error stream
 
 	outcome    outcome
 	exit       int
@@ -39,11 +41,13 @@ type view struct {
 	decided    finding // set when the wrapper itself names the failure
 }
 
-// open takes the wrappers of known agents off a result.
+// open takes the wrappers of known agents off a result. Its lines are not read yet.
 func open(r recovery.ToolResult) view {
 	v := view{kind: kindOf(r.Tool), stderr: -1}
-	if command := recovery.CommandIn(r.Arguments); command != "" && v.kind != kindCode {
-		v.programs = programs(command)
+	if v.kind != kindCode {
+		if command := recovery.CommandIn(r.Arguments); command != "" {
+			v.programs = programs(command)
+		}
 	}
 	text := window(r.Content)
 	if whole := strings.TrimSpace(r.Content); len(whole) > len(text) && whole[0] == '{' {
@@ -51,6 +55,9 @@ func open(r recovery.ToolResult) view {
 	}
 	stderr := ""
 	for range maxLayers {
+		if v.kind == kindReader && begunPlain(text) {
+			break
+		}
 		inner, errors, ok := v.unwrap(text)
 		if errors != "" {
 			stderr = errors
@@ -62,14 +69,45 @@ func open(r recovery.ToolResult) view {
 	}
 	v.structured = v.structured && len(text) > 1 && (text[0] == '{' || text[0] == '[')
 	v.text = clean(window(text))
-	v.lines = textLines(v.text)
+	v.printed = len(v.text)
 	if stderr = clean(window(stderr)); strings.TrimSpace(stderr) != "" {
-		v.stderr = len(v.lines)
-		v.lines = append(v.lines, textLines(stderr)...)
 		v.text += "\n" + stderr
 	}
 	return v
 }
+
+// Of data only the last line is looked at and so many at its beginning: what a
+// reading tool printed, and what other programs did.
+const (
+	readerLines = 7
+	dataLines   = 12
+)
+
+// split reads the lines.
+func (v *view) split() {
+	if len(v.text) == v.printed && v.data() {
+		n := dataLines
+		if v.kind == kindReader {
+			n = readerLines
+		}
+		v.lines = endLines(v.text, n)
+		return
+	}
+	v.lines = textLines(v.text)
+	if v.printed < len(v.text) {
+		v.stderr = len(textLines(v.text[:v.printed]))
+	}
+}
+
+// begunPlain reports whether a text begins as no wrapper of a reading tool's
+// result does.
+func begunPlain(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && plainStart(text[0])
+}
+
+// plainStart reports whether no wrapper of a reading tool's result begins with c.
+func plainStart(c byte) bool { return digit(c) || c >= 'a' && c <= 'z' || c == '/' || c == '*' }
 
 // window is the head and the tail of a large text.
 func window(s string) string {
@@ -88,19 +126,55 @@ func window(s string) string {
 
 // textLines is the lines that are not blank, without white space at their ends.
 func textLines(s string) []string {
-	var out []string
-	for line := range strings.SplitSeq(s, "\n") {
-		if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
-			line = line[i+1:] // a progress bar that was overwritten
-		}
-		if inner := strings.TrimLeft(line, boxes); len(inner) < len(line) {
-			line = strings.TrimLeft(inner, " ")
-		}
-		if line = strings.TrimRight(line, " \t\r"); line != "" {
+	out := make([]string, 0, strings.Count(s, "\n")+1)
+	for more := true; more; {
+		var line string
+		line, s, more = strings.Cut(s, "\n")
+		if line = trimLine(line); line != "" {
 			out = append(out, line)
 		}
 	}
 	return out
+}
+
+// endLines is the first n of textLines, and the last one.
+func endLines(s string, n int) (out []string) {
+	out = make([]string, 0, n+1)
+	for s != "" && len(out) < n {
+		line, rest, _ := strings.Cut(s, "\n")
+		if line = trimLine(line); line != "" {
+			out = append(out, line)
+		}
+		s = rest
+	}
+	for s != "" {
+		i := strings.LastIndexByte(s, '\n')
+		if line := trimLine(s[i+1:]); line != "" {
+			return append(out, line)
+		}
+		s = s[:max(i, 0)]
+	}
+	return out
+}
+
+// trimLine is a line as a reader sees it.
+func trimLine(line string) string {
+	if line == "" {
+		return ""
+	}
+	if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
+		line = line[i+1:] // a progress bar that was overwritten
+	}
+	if line[0] >= utf8.RuneSelf {
+		if inner := strings.TrimLeft(line, boxes); len(inner) < len(line) {
+			line = strings.TrimLeft(inner, " ")
+		}
+	}
+	end := len(line)
+	for end > 0 && (line[end-1] == ' ' || line[end-1] == '\t' || line[end-1] == '\r') {
+		end--
+	}
+	return line[:end]
 }
 
 // boxes are what programs draw around messages.

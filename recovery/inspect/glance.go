@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// largeData is the size, in bytes, from which on a reading tool's plain text is data.
+const largeData = 4000
+
+// glance judges a result without decoding it, where its size is enough to know
+// that judgeData calls it data: a plain text of more than largeData bytes from a
+// tool that reads. ok is false where it has to be read.
+func (s *step) glance() (ok bool) {
+	m := s.history.list[s.Index]
+	if s.whole || m.End-m.Start <= largeData || kindOf(s.Tool) != kindReader || recovery.CommandIn(s.Arguments) != "" {
+		return false
+	}
+	at, ok := m.Content()
+	if !ok {
+		return false
+	}
+	if s.raw, ok = rawTextOf(s.history.body.Raw()[at.Start:at.End]); !ok || s.raw.least <= largeData {
+		s.raw = rawText{}
+		return false
+	}
+	s.verdict = recovery.ToolFailure{Index: s.Index, CallID: s.CallID, Tool: s.Tool, Arguments: s.Arguments,
+		Category: recovery.CategoryNone, Confidence: fine, Rule: "data"}
+	return true
+}
+
+// rawText is a text as it stands in JSON, without the blanks around it.
+type rawText struct {
+	json    []byte
+	least   int  // of bytes that it has when it is decoded
+	unicode bool // there may be escapes of Unicode
+}
+
+// rawTextOf is the text of a JSON string that begins like no wrapper of a reading
+// tool's result, has no terminal escapes, and is looked at as a whole.
+func rawTextOf(raw []byte) (t rawText, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' || len(raw) > headWindow+tailWindow+2 {
+		return t, false
+	}
+	t.json = trimBlanks(raw[1 : len(raw)-1])
+	// Capitals begin errors, which in so long a text are data.
+	if len(t.json) == 0 || !plainStart(t.json[0]) && (t.json[0] < 'A' || t.json[0] > 'Z') {
+		return t, false
+	}
+	more := 1 // by which an escape is longer than what it stands for
+	if t.unicode = (probe{text: `\u`, at: 1}).in(t.json); t.unicode {
+		if more = 5; (probe{text: `\u001`, at: 4}).in(t.json) {
+			return t, false
+		}
+	}
+	t.least = len(t.json) - more*bytes.Count(t.json, []byte{'\\'})
+	return t, true
+}
+
+// trimBlanks removes blanks, and escapes of blanks, from both ends of a JSON
+// string without its quotes. A backslash before such an escape may be left over.
+func trimBlanks(s []byte) []byte {
+	for len(s) > 1 && (s[0] == ' ' || blankEscape(s)) {
+		if s[0] == '\\' {
+			s = s[1:]
+		}
+		s = s[1:]
+	}
+	for n := len(s); ; n = len(s) {
+		switch {
+		case n > 0 && s[n-1] == ' ':
+			s = s[:n-1]
+		case n > 1 && blankEscape(s[n-2:]):
+			s = s[:n-2]
+		default:
+			return s
+		}
+	}
+}
+
+// blankEscape reports whether s begins with an escape of white space.
+func blankEscape(s []byte) bool {
+	return s[0] == '\\' && (s[1] == 'n' || s[1] == 't' || s[1] == 'r' || s[1] == 'f')
+}
+
+// fewest is the fewest bytes of a message with the same text in it, 0 if that is
+// not known: JSON is no shorter than what it stands for, and a wrapper says no
+// more than the first line twice.
+func (t *rawText) fewest() int {
+	line := bytes.Index(t.json, []byte(`\n`))
+	if line < 0 || line > 0 && t.json[line-1] == '\\' || t.unicode || t.json[len(t.json)-1] >= utf8.RuneSelf {
+		return 0
+	}
+	return t.least - line
+}

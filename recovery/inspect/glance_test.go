@@ -1,0 +1,209 @@
+package inspect
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp/syntax"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+var corpora = []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl",
+	"round7.jsonl", "round8.jsonl", "round9.jsonl"}
+
+// padding is text of that many bytes with nothing in it.
+func padding(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "\tif err := s.run(ctx, %d); err != nil {\n\t\treturn \"é\" + err\n\t}\n", i)
+	}
+	return b.String()[:n]
+}
+
+// eachVariant calls fn with every row as a call may have printed it within a longer text.
+func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.ToolResult)) {
+	t.Helper()
+	long, window := padding(5000), padding(headWindow+tailWindow)
+	for _, name := range corpora {
+		for n, row := range rows(t, name) {
+			contents := []string{row.Content + "\n" + long, long + "\n" + row.Content, "x\n" + row.Content + "\n" + long, " \n\t" + row.Content + long + "\n \n",
+				row.Content + strings.Repeat("\n12", 20), long + "\x1b[0m\n" + row.Content, row.Content + "\n" + strings.Repeat("\x1b[31m", 1000), row.Content + "\n" + window}
+			for i, r := range calls {
+				r.Content = contents[(n+3*i)%len(contents)]
+				fn(r)
+			}
+		}
+	}
+}
+
+// A glance says what reading says.
+func TestGlance(t *testing.T) {
+	glances := 0
+	calls := []recovery.ToolResult{{Tool: "read_file", Arguments: `{"path":"a.go"}`}, {Tool: "web_fetch"}}
+	eachVariant(t, calls, func(r recovery.ToolResult) {
+		body := parsed(t, request(said("user", "x"), called(1, r.Tool, r.Arguments), answered(1, r.Content)))
+		s := &readHistory(body).last().steps[0]
+		if !s.glance() {
+			return
+		}
+		glances++
+		r.Index, r.CallID = 2, "call_1"
+		if want := Judge(r); s.verdict != want {
+			t.Errorf("%q: a glance says %+v, reading %+v", r.Content[:100], s.verdict, want)
+		}
+		text := strings.TrimSpace(s.content())
+		if s.raw.least > len(text) {
+			t.Errorf("%q has %d bytes, not %d", text[:100], len(text), s.raw.least)
+		}
+		if line, _, _ := strings.Cut(text, "\n"); s.raw.fewest() > max(0, len(text)-len(line)) {
+			t.Errorf("%q may be in %d bytes", text[:100], s.raw.fewest())
+		}
+	})
+	if glances < 1000 {
+		t.Errorf("only %d glances were enough", glances)
+	}
+}
+
+// What is left out of data's lines changes no verdict.
+func TestDataLines(t *testing.T) {
+	short := 0
+	calls := []recovery.ToolResult{{Tool: "read_file"}, {Tool: "fetch", Arguments: `{"command":"cat a.go"}`}, {Tool: "bash", Arguments: `{"command":"cat a.go"}`}}
+	eachVariant(t, calls, func(r recovery.ToolResult) {
+		v := open(r)
+		all := v
+		v.split()
+		if all.lines = textLines(all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
+			return
+		}
+		short++
+		if got, want := v.weigh(), all.weigh(); got != want {
+			t.Errorf("%s %q: %+v, from all lines %+v", r.Tool, r.Content[:min(len(r.Content), 100)], got, want)
+		}
+	})
+	if short < 1000 {
+		t.Errorf("only %d results were read in part", short)
+	}
+}
+
+// No expression that takes a wrapper off a reading tool's result begins like a plain text.
+func TestPlainStart(t *testing.T) {
+	parsed, err := syntax.Parse(errorHeads.String(), syntax.Perl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := 0
+	seen := map[uint32]bool{}
+	var walk func(pc uint32)
+	walk = func(pc uint32) {
+		if seen[pc] {
+			return
+		}
+		seen[pc] = true
+		switch i := &prog.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			walk(i.Out)
+			walk(i.Arg)
+		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
+			walk(i.Out)
+		case syntax.InstMatch:
+			t.Error("the expression matches nothing at all")
+		case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+			first++
+			for c := range byte(utf8.RuneSelf) {
+				if i.MatchRune(rune(c)) && plainStart(c) {
+					t.Errorf("a wrapper begins with %q", c)
+				}
+			}
+		}
+	}
+	walk(uint32(prog.Start))
+	if first == 0 {
+		t.Error("nothing was looked at")
+	}
+	for _, wrapped := range []string{"### Result\n", "{", "[", "<tool_use_error>", "<error>"} {
+		if plainStart(wrapped[0]) {
+			t.Errorf("%q begins like a plain text", wrapped)
+		}
+	}
+}
+
+// A probe is in every encoding of its text.
+func TestProbe(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{"func ", "\n", "\t", `"`, `\`, "é", "\x1b", "\u2028", "error: x", "12345", "<&>", `\n`, `\u0041`, "0x", "a_b.c(d, e)=f"}
+	found := 0
+	for range 5000 {
+		var b strings.Builder
+		for range rnd.IntN(40) {
+			b.WriteString(pieces[rnd.IntN(len(pieces))])
+		}
+		text := b.String()
+		json := transcript.String(text)
+		twice := transcript.String(string(json))
+		for _, p := range []probe{newProbe(text), newProbe(json[1 : len(json)-1])} {
+			if p.text == "" {
+				continue
+			}
+			found++
+			if !strings.Contains(text, p.text) || !p.in(json) || !p.in(twice) {
+				t.Fatalf("%q of %q", p.text, text)
+			}
+		}
+		for _, p := range []string{"error: x", "12345fun", "e)=f"} {
+			if got := (probe{p, rnd.IntN(len(p))}).in([]byte(text)); got != strings.Contains(text, p) {
+				t.Fatalf("%q in %q: %v", p, text, got)
+			}
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d probes", found)
+	}
+}
+
+// A stage says of each request what it says of that request alone, whatever it
+// read before and at the same time.
+func TestStageIsShared(t *testing.T) {
+	var bodies []*transcript.Body
+	for _, text := range []string{listing, notFound, times(3, notFound), listing + times(2, booking), times(2, "\n< I will read the code.\n> continue"), times(70, notFound+listing)} {
+		bodies = append(bodies, script(t, text))
+	}
+	bodies = append(bodies, parsed(t, longSession(sourceText)), parsed(t, longSession(func(int) string { return sourceText(0) })))
+	prepare := func(s *Stage, b *transcript.Body) string {
+		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		if err := s.Prepare(t.Context(), x); err != nil {
+			t.Error(err)
+		}
+		failure := recovery.ToolFailure{}
+		if x.Turn.Failure != nil {
+			failure = *x.Turn.Failure
+		}
+		x.Turn.Failure = nil
+		return fmt.Sprintf("%+v %+v %+v %+v", x.Results, x.Turn, failure, x.Loops)
+	}
+	want := make([]string, len(bodies))
+	for i, b := range bodies {
+		want[i] = prepare(NewStage(Defaults(), quiet{}), b)
+	}
+	s := NewStage(Defaults(), quiet{})
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for n := range 10 * len(bodies) {
+				i := (n*(2*g+1) + g) % len(bodies)
+				if got := prepare(s, bodies[i]); got != want[i] {
+					t.Errorf("body %d: %s, alone %s", i, got, want[i])
+				}
+			}
+		})
+	}
+	all.Wait()
+}
