@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -15,24 +16,32 @@ type silent struct{}
 func (silent) Observe(recovery.Event) {}
 
 // BenchmarkHealthy is what the stage costs a request of the load that the
-// gateway is measured with: an agent at work, with which nothing is wrong.
+// gateway is measured with, an agent at work with which nothing is wrong, and the
+// same where a shell printed what the files contain.
 func BenchmarkHealthy(b *testing.B) {
 	for _, kb := range []int{1, 10, 100, 1000} {
-		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
-			body := parse(b, load.Body("m", kb<<10, false, 7))
-			body.Messages() // any step needs those
-			s := inspect.NewStage(inspect.Defaults(), silent{})
-			x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
-			b.ReportAllocs()
-			for b.Loop() {
-				x.Results, x.Loops, x.Turn = nil, nil, recovery.Turn{}
-				if err := s.Prepare(context.Background(), x); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if len(x.Results) == 0 || x.Results[0].Failed || x.Loops != nil {
-				b.Fatalf("%+v, %+v", x.Results, x.Loops)
-			}
-		})
+		read := load.Body("m", kb<<10, false, 7)
+		ran := bytes.ReplaceAll(bytes.ReplaceAll(read, []byte(`read_file`), []byte(`bash`)), []byte(`{\"path\":\"`), []byte(`{\"command\":\"make -C `))
+		benchmarkHealthy(b, fmt.Sprintf("%dKB", kb), read)
+		benchmarkHealthy(b, fmt.Sprintf("%dKB-shell", kb), ran)
 	}
+}
+
+func benchmarkHealthy(b *testing.B, name string, raw []byte) {
+	b.Run(name, func(b *testing.B) {
+		body := parse(b, raw)
+		body.Messages() // any step needs those
+		s := inspect.NewStage(inspect.Defaults(), silent{})
+		x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
+		b.ReportAllocs()
+		for b.Loop() {
+			x.Results, x.Loops, x.Turn = nil, nil, recovery.Turn{}
+			if err := s.Prepare(context.Background(), x); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if len(x.Results) == 0 || x.Results[0].Failed || x.Loops != nil {
+			b.Fatalf("%+v, %+v", x.Results, x.Loops)
+		}
+	})
 }
