@@ -54,8 +54,9 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	if limit > 0 {
 		wake = min(wake, limit)
 	}
-	c := race{arrivals: make(chan arrival, 2), result: make(chan *arrival, 1)} // no sender ever blocks
+	c := &race{}
 	timer := time.AfterFunc(wake, func() {
+		c.begin()
 		var got *arrival
 		r.guard("race", func() {
 			answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
@@ -65,6 +66,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	})
 	answer, f := r.sender.Send(first.ctx, first.attempt)
 	if !timer.Stop() {
+		c.begin()
 		c.arrivals <- arrival{first, answer, f}
 		if got := <-c.result; got != nil {
 			return got.answer, got.failure
@@ -93,7 +95,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	x, choice, resend := r.x, a.Target, a.Resend
 	strategy := a.Strategy
-	patience := time.Now().Add(r.Config.BackoffMax)
+	var patience time.Time
 	for {
 		c := &x.Candidates[choice]
 		ticket, st := r.Health.Begin(c.Target, resend, false)
@@ -103,6 +105,9 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		if i, ok := r.elsewhere(choice); ok && a.Resume == nil {
 			choice, resend, strategy = i, false, "move"
 			continue
+		}
+		if patience.IsZero() {
+			patience = time.Now().Add(r.Config.BackoffMax)
 		}
 		wait := max(time.Until(st.Until), time.Millisecond)
 		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there

@@ -28,6 +28,9 @@ type Compression struct {
 
 // Fitter makes requests fit their target's context window.
 type Fitter interface {
+	// Matters reports whether Prepare may have to do anything. It is cheap: most
+	// requests are far below every limit.
+	Matters(x *Exchange) bool
 	// Prepare is asked before the first attempt. It returns a fitted copy where
 	// the session already has edits, or where the count is sure to exceed a known
 	// limit; nil where the client's bytes go as they are. Store trouble is nil.
@@ -67,6 +70,10 @@ type Conformer interface {
 func (r *run) prepare(ctx context.Context) {
 	x := r.x
 	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
+		return
+	}
+	matters := false
+	if !r.guard("fitter", func() { matters = r.Fitter.Matters(x) }) || !matters {
 		return
 	}
 	var fitted *Fitted

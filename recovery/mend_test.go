@@ -28,6 +28,8 @@ func (s *fitter) wrap(b *transcript.Body) *recovery.Fitted {
 	}
 	return &recovery.Fitted{Body: b, Compression: recovery.Compression{Tiers: []string{"t"}}}
 }
+func (s *fitter) Matters(*recovery.Exchange) bool { return true }
+
 func (s *fitter) Prepare(context.Context, *recovery.Exchange) *recovery.Fitted {
 	return s.wrap(s.known)
 }

@@ -2,13 +2,21 @@ package recovery
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
-// race is what two goroutines exchange about one attempt.
+// race is what two goroutines exchange about one attempt, if its limit passes.
 type race struct {
+	once     sync.Once
 	arrivals chan arrival
 	result   chan *arrival // nil when the race broke: the first attempt is all there is
+}
+
+// begin makes the channels; each of the goroutines calls it first. No sender
+// ever blocks.
+func (c *race) begin() {
+	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, 2), make(chan *arrival, 1) })
 }
 
 // race goes on with an attempt whose first limit has passed: with its

@@ -124,9 +124,14 @@ func (f *Fitter) matters(x *recovery.Exchange) bool {
 	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
 }
 
+// Matters implements recovery.Fitter.
+func (f *Fitter) Matters(x *recovery.Exchange) bool {
+	return x.Session != "" && len(x.Candidates) > 0 && f.on(x) && f.matters(x)
+}
+
 // Prepare implements recovery.Fitter.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.matters(x) || side(x) {
+	if !f.Matters(x) || side(x) {
 		return nil
 	}
 	s := f.memory.get(ctx, x.Session)

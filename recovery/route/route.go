@@ -3,7 +3,6 @@ package route
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
@@ -35,12 +34,14 @@ type Table struct {
 	upstreams map[string]Upstream
 	models    map[string]Model
 	fallback  string // upstream of models that are not mapped
+	unmapped  Model  // what they are served by
 	pins      *Pins
 }
 
 // New builds a table. Every upstream that a model names must exist; configs checks that.
 func New(upstreams []Upstream, models map[string]Model, fallback string, pins *Pins) *Table {
-	t := &Table{upstreams: map[string]Upstream{}, models: models, fallback: fallback, pins: pins}
+	t := &Table{upstreams: map[string]Upstream{}, models: models, fallback: fallback, pins: pins,
+		unmapped: Model{Targets: []Target{{Upstream: fallback}}}}
 	for _, u := range upstreams {
 		t.upstreams[u.Name] = u
 	}
@@ -83,14 +84,18 @@ func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 func (t *Table) Candidates(model, credential string, affinity uint64) []recovery.Choice {
 	m, ok := t.models[model]
 	if !ok {
-		m = Model{Targets: []Target{{Upstream: t.fallback}}}
+		m = t.unmapped
 	}
-	var list []recovery.Choice
+	n := 0
+	for _, entry := range m.Targets {
+		n += max(1, len(t.upstreams[entry.Upstream].Keys))
+	}
+	list := make([]recovery.Choice, 0, n)
 	for i, entry := range m.Targets {
 		list = t.expand(list, i, entry, m, model, credential)
 	}
 	if len(list) > 1 {
-		arrange(list, affinity)
+		return arranged(list, affinity)
 	}
 	return list
 }
@@ -134,25 +139,56 @@ func (t *Table) expand(list []recovery.Choice, i int, entry Target, m Model, mod
 	return list
 }
 
-// arrange sorts by rank and, within a rank, by weighted rendezvous hashing
+// arranged sorts by rank and, within a rank, by weighted rendezvous hashing
 // (Schindelhauer and Schomaker, 2005): a conversation keeps its target as long
 // as that exists, and shares follow the weights.
-func arrange(list []recovery.Choice, affinity uint64) {
-	scores := make(map[recovery.Target]float64, len(list))
-	for i := range list {
-		h := fnv.New64a()
-		var seed [8]byte
-		for b := range seed {
-			seed[b] = byte(affinity >> (8 * b))
-		}
-		h.Write(seed[:])
-		h.Write([]byte(list[i].Target.String()))
-		u := (float64(mix(h.Sum64())>>11) + 0.5) / (1 << 53)
-		scores[list[i].Target] = -list[i].Weight / math.Log(u)
+func arranged(list []recovery.Choice, affinity uint64) []recovery.Choice {
+	type place struct {
+		at, rank int
+		score    float64
+		key      string
 	}
-	slices.SortStableFunc(list, func(a, b recovery.Choice) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(scores[b.Target], scores[a.Target]), strings.Compare(a.Key, b.Key))
+	places := make([]place, len(list))
+	for i := range list {
+		c := &list[i]
+		u := (float64(mix(hashed(affinity, c.Target))>>11) + 0.5) / (1 << 53)
+		places[i] = place{i, c.Rank, -c.Weight / math.Log(u), c.Key}
+		for j := range i { // a target that is listed again has one score
+			if list[j].Target == c.Target {
+				places[j].score = places[i].score
+			}
+		}
+	}
+	slices.SortStableFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.score, a.score), strings.Compare(a.key, b.key))
 	})
+	out := make([]recovery.Choice, len(list))
+	for i, p := range places {
+		out[i] = list[p.at]
+	}
+	return out
+}
+
+// hashed is FNV-1a over the affinity and the target's name.
+func hashed(affinity uint64, t recovery.Target) uint64 {
+	h := uint64(14695981039346656037)
+	add := func(b byte) { h = (h ^ uint64(b)) * 1099511628211 }
+	for b := range 8 {
+		add(byte(affinity >> (8 * b)))
+	}
+	text := func(s string) {
+		for i := range len(s) {
+			add(s[i])
+		}
+	}
+	text(t.Upstream)
+	text("/")
+	text(t.Model)
+	if t.Key != "" {
+		text("#")
+		text(t.Key)
+	}
+	return h
 }
 
 // mix spreads a hash over all bits (the finaliser of splitmix64).

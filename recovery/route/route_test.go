@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +255,21 @@ func TestValidate(t *testing.T) {
 	} {
 		if m.Validate() == nil {
 			t.Errorf("valid: %+v", m)
+		}
+	}
+}
+
+// TestSameOrder: no version gives a conversation another order than the one
+// before: its prompt cache is where it was.
+func TestSameOrder(t *testing.T) {
+	up := []route.Upstream{{Name: "a", Keys: keys(3)}, {Name: "b"}, {Name: "c", Passthrough: true}}
+	tab := table(up, route.Target{Upstream: "a"}, route.Target{Upstream: "b", Rank: rank(0), Weight: 2, Model: "other/model"}, route.Target{Upstream: "c", Rank: rank(0)})
+	for affinity, want := range map[uint64]string{
+		0: "b c#client a#k2 a#k0 a#k1", 1: "b a#k2 a#k1 c#client a#k0", 7: "b a#k1 a#k0 a#k2 c#client",
+		1 << 40: "a#k2 c#client b a#k1 a#k0", math.MaxUint64: "a#k1 b c#client a#k0 a#k2", 0x0123456789abcdef: "b a#k0 a#k2 a#k1 c#client",
+	} {
+		if got := strings.Join(names(tab.Candidates("m", "client", affinity)), " "); got != want {
+			t.Errorf("%#x: %q, want %q", affinity, got, want)
 		}
 	}
 }
