@@ -62,7 +62,8 @@ type Config struct {
 	// WaitMax is the longest wait when nothing else is left.
 	WaitMax time.Duration `yaml:"wait_max"`
 	// ExtraInput bounds the extra billable work of one request, in units of its
-	// own input: parallel starts and continuations, each of which sends it once more.
+	// own input: parallel starts, continuations and re-asks, each of which sends it
+	// once more, and summaries, at what they read.
 	ExtraInput int `yaml:"extra_input"`
 	// Reasks is how often a model is asked again for an answer that cannot be
 	// mended, within ExtraInput.

@@ -46,7 +46,7 @@ type Exchange struct {
 	deadline time.Time
 	actions  []string // what was done, for X-Rebound-Recovery
 	spent    Usage    // of attempts that did not become the answer
-	extra    int      // continuations, re-asks and parallel starts, in units of the request's own input
+	extra    int      // see Extra
 	plain    bool     // edits are off: a target refused what they made
 	empties  int      // empty answers so far
 	refits   int      // times that the history was made smaller after an overflow
@@ -133,8 +133,8 @@ func (x *Exchange) Tried() int { return len(x.Attempts) }
 // AcceptEmpty reports whether an empty answer is delivered: the second one is.
 func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }
 
-// Extra is the spending so far on continuations, re-asks and parallel starts,
-// in units of the request's own input.
+// Extra is the spending so far on continuations, re-asks, parallel starts and
+// summaries, in units of the request's own input.
 func (x *Exchange) Extra() int { return x.extra }
 
 // Refits is how often the history was made smaller after an overflow.
