@@ -92,21 +92,26 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 
 // ranAway has the answer watched as if it had come as a stream.
 func (w *Whole) ranAway(message gjson.Result, d recovery.Draft) *recovery.Flaw {
-	h := hold{o: &w.o}
-	if !w.o.Guard(func() { h.watch = w.o.Mender.Watch(w.o.Request) }) || h.watch == nil {
+	var piece []byte
+	found := false
+	w.o.Guard(func() {
+		watch := w.o.Mender.Watch(w.o.Request)
+		if watch == nil {
+			return
+		}
+		away := func(p recovery.Part, text string) bool {
+			piece = append(piece[:0], text...)
+			return text != "" && watch.Feed(p, piece)
+		}
+		found = away(recovery.PartReasoning, reasoning(message)) || away(recovery.PartText, d.Text)
+		for i := 0; i < len(d.Calls) && !found; i++ {
+			found = away(recovery.PartArguments, d.Calls[i].Arguments)
+		}
+	})
+	if !found {
 		return nil
 	}
-	if r := reasoning(message); r != "" {
-		h.feed(recovery.PartReasoning, r)
-	}
-	h.feed(recovery.PartText, d.Text)
-	for _, c := range d.Calls {
-		h.feed(recovery.PartArguments, c.Arguments)
-	}
-	if !h.runaway {
-		return nil
-	}
-	return repetition(h.last)
+	return repetition(piece)
 }
 
 // set writes the changed body into the buffer. Space around it stays.

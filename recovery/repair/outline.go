@@ -75,6 +75,7 @@ func outlineOf(v any, depth int) *outline {
 			ok = o.require(val)
 		case "additionalProperties":
 			o.open, _ = val.(bool)
+		case "$defs", "definitions": // only what refers to them
 		case "title", "description", "default", "examples", "$schema", "$comment", "deprecated", "readOnly", "writeOnly", "nullable":
 		default:
 			ok = false

@@ -325,20 +325,37 @@ func (a *App) close() {
 type identifier struct{}
 
 func (identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
-	in := session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}
-	id := proxy.Identity{Affinity: func() uint64 { return session.Affinity(in) }, Pin: func() string { return "" }}
-	sid := session.Identify(in)
-	if sid.IsZero() {
-		return id
+	k := &known{in: session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}}
+	if sid := session.Identify(k.in); !sid.IsZero() {
+		k.session = sid.String()
+		return proxy.Identity{Session: k.session, Side: k.side, Affinity: k.affinity, Pin: k.pin}
 	}
-	id.Session = sid.String()
-	id.Side = sync.OnceValue(func() bool { return session.SideOf(body) != session.SideNone })
-	id.Pin = func() string {
-		turn := session.Turn(in)
-		var b [16]byte
-		binary.BigEndian.PutUint64(b[:8], turn.LastUser)
-		binary.BigEndian.PutUint64(b[8:], uint64(turn.UserTurns))
-		return id.Session + "/" + hex.EncodeToString(b[:])
+	return proxy.Identity{Affinity: k.affinity, Pin: k.pin}
+}
+
+// known is what a request is identified by, for what is asked of few requests.
+type known struct {
+	in      session.Input
+	session string
+	once    sync.Once
+	aside   bool
+}
+
+// side may be called by several goroutines.
+func (k *known) side() bool {
+	k.once.Do(func() { k.aside = session.SideOf(k.in.Body) != session.SideNone })
+	return k.aside
+}
+
+func (k *known) affinity() uint64 { return session.Affinity(k.in) }
+
+func (k *known) pin() string {
+	if k.session == "" {
+		return ""
 	}
-	return id
+	turn := session.Turn(k.in)
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], turn.LastUser)
+	binary.BigEndian.PutUint64(b[8:], uint64(turn.UserTurns))
+	return k.session + "/" + hex.EncodeToString(b[:])
 }
