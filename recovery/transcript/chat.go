@@ -144,35 +144,50 @@ func (chat) toolCalls(m Message) []ToolCall {
 	w, ok := opened(&s, m.key(keyCalls), '[')
 	if !ok {
 		if call := m.key(keyCall); len(call) > 0 && call[0] == '{' {
-			return []ToolCall{m.call("", call, "arguments")} // the older way: one call without id
+			var c ToolCall // the older way: one call without id
+			m.function(&c, call, "arguments")
+			return []ToolCall{c}
 		}
 		return nil
 	}
 	var calls []ToolCall
 	for w.step() {
-		raw := w.value()
-		given, named := member(raw, "id")
-		id := text(given)
-		c := ToolCall{ID: id}
-		if f, ok := member(raw, "function"); ok {
-			c = m.call(id, f, "arguments")
-		} else if f, ok := member(raw, "custom"); ok {
-			c = m.call(id, f, "input")
+		var (
+			c                ToolCall
+			sc               scanner
+			function, custom []byte
+		)
+		for w, ok := opened(&sc, w.value(), '{'); ok && w.step(); {
+			switch string(w.name) {
+			case "id":
+				c.ID, c.IDSpan = text(w.value()), m.body.span(w.value())
+			case "function":
+				function = w.value()
+			case "custom":
+				custom = w.value()
+			}
 		}
-		if named {
-			c.IDSpan = m.body.span(given)
+		if function != nil {
+			m.function(&c, function, "arguments")
+		} else {
+			m.function(&c, custom, "input")
 		}
 		calls = append(calls, c)
 	}
 	return calls
 }
 
-func (m Message) call(id string, function []byte, arguments string) ToolCall {
-	c := ToolCall{ID: id, Name: stringField(function, "name")}
-	if raw, ok := member(function, arguments); ok {
-		c.Arguments, c.Span = clipped(raw), m.body.span(raw)
+// function reads a call's name, and its arguments from the field of that name.
+func (m Message) function(c *ToolCall, raw []byte, arguments string) {
+	var s scanner
+	for w, ok := opened(&s, raw, '{'); ok && w.step(); {
+		switch string(w.name) {
+		case "name":
+			c.Name = text(w.value())
+		case arguments:
+			c.Arguments, c.Span = clipped(w.value()), m.body.span(w.value())
+		}
 	}
-	return c
 }
 
 func (chat) tools(b *Body) []Tool {
@@ -194,12 +209,22 @@ func (chat) tools(b *Body) []Tool {
 		} else if inner, ok := member(raw, "function"); ok {
 			raw = inner // some clients leave the type out
 		}
-		t.Name, t.Description = stringField(raw, "name"), stringField(raw, "description")
-		if p, ok := member(raw, "parameters"); ok && !isNull(p) {
-			t.Parameters, t.Span = clipped(p), b.span(p)
-		}
-		if strict, ok := member(raw, "strict"); ok && isTrue(strict) {
-			t.Strict = b.span(strict)
+		var s scanner
+		for w, ok := opened(&s, raw, '{'); ok && w.step(); {
+			switch v := w.value(); string(w.name) {
+			case "name":
+				t.Name = text(v)
+			case "description":
+				t.Description = text(v)
+			case "parameters":
+				if t.Parameters, t.Span = nil, (Span{}); !isNull(v) {
+					t.Parameters, t.Span = clipped(v), b.span(v)
+				}
+			case "strict":
+				if t.Strict = (Span{}); isTrue(v) {
+					t.Strict = b.span(v)
+				}
+			}
 		}
 		tools = append(tools, t)
 	}
