@@ -81,7 +81,7 @@ func TestDataLines(t *testing.T) {
 			return
 		}
 		short++
-		if got, want := v.weigh(), all.weigh(); got != want {
+		if got, want := v.judge(), all.judge(); got != want {
 			t.Errorf("%s %q: %+v, from all lines %+v", r.Tool, r.Content[:min(len(r.Content), 100)], got, want)
 		}
 	})

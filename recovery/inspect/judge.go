@@ -38,6 +38,7 @@ func Judge(r recovery.ToolResult) recovery.ToolFailure {
 func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	f := recovery.ToolFailure{Index: r.Index, CallID: r.CallID, Tool: r.Tool, Arguments: r.Arguments,
 		Category: recovery.CategoryNone, Confidence: fine, Rule: "success"}
+	v.split()
 	found := v.judge()
 	if !found.failed {
 		if found.rule != "" {
@@ -63,14 +64,9 @@ type finding struct {
 	line       string
 }
 
-// judge reads the lines and weighs the evidence.
+// judge weighs the evidence: refusals, then structure, then lines, then the
+// outcome alone.
 func (v *view) judge() finding {
-	v.split()
-	return v.weigh()
-}
-
-// weigh looks at refusals, then structure, then lines, then the outcome alone.
-func (v *view) weigh() finding {
 	if line, ok := v.refusal(); ok {
 		return finding{true, recovery.CategoryNone, certain, "refusal", line}
 	}
@@ -89,10 +85,8 @@ func (v *view) weigh() finding {
 	if v.data() {
 		return v.judgeData()
 	}
-	if strings.Contains(v.text, tracebackSign) {
-		if f := v.traceback(); f.failed {
-			return f
-		}
+	if f := v.traceback(); f.failed {
+		return f
 	}
 	if f := v.lineRules(); f.failed {
 		return f
@@ -138,9 +132,6 @@ func (v *view) byOutcome() finding {
 func looksLikeDiff(text string) bool {
 	return diffHead.MatchString(text)
 }
-
-// tracebackSign is in every text with a Python traceback.
-const tracebackSign = "Traceback (most recent call last)"
 
 // fileHead is what fileWindow begins with after its white space, of these blanks.
 const (

@@ -9,6 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/e2e/bench/load"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 type silent struct{}
@@ -20,22 +21,29 @@ func (silent) Observe(recovery.Event) {}
 // same where a shell printed what the files contain.
 func BenchmarkHealthy(b *testing.B) {
 	for _, kb := range []int{1, 10, 100, 1000} {
-		read := load.Body("m", kb<<10, false, 7)
-		ran := bytes.ReplaceAll(bytes.ReplaceAll(read, []byte(`read_file`), []byte(`bash`)), []byte(`{\"path\":\"`), []byte(`{\"command\":\"make -C `))
+		read := load.Bodies("m", kb<<10, false, 7)
+		var ran [][]byte
+		for _, raw := range read {
+			raw = bytes.ReplaceAll(raw, []byte(`read_file`), []byte(`bash`))
+			ran = append(ran, bytes.ReplaceAll(raw, []byte(`{\"path\":\"`), []byte(`{\"command\":\"make -C `)))
+		}
 		benchmarkHealthy(b, fmt.Sprintf("%dKB", kb), read)
 		benchmarkHealthy(b, fmt.Sprintf("%dKB-shell", kb), ran)
 	}
 }
 
-func benchmarkHealthy(b *testing.B, name string, raw []byte) {
+func benchmarkHealthy(b *testing.B, name string, raw [][]byte) {
 	b.Run(name, func(b *testing.B) {
-		body := parse(b, raw)
-		body.Messages() // any step needs those
+		bodies := make([]*transcript.Body, len(raw))
+		for i := range raw {
+			bodies[i] = parse(b, raw[i])
+			bodies[i].Messages() // any step needs those
+		}
 		s := inspect.NewStage(inspect.Defaults(), silent{})
-		x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
+		x := &recovery.Exchange{Mode: recovery.ModeAct, Session: "s"}
 		b.ReportAllocs()
-		for b.Loop() {
-			x.Results, x.Loops, x.Turn = nil, nil, recovery.Turn{}
+		for n := 0; b.Loop(); n++ {
+			x.Body, x.Results, x.Loops, x.Turn = bodies[n%len(bodies)], nil, nil, recovery.Turn{}
 			if err := s.Prepare(context.Background(), x); err != nil {
 				b.Fatal(err)
 			}

@@ -6,6 +6,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
+// tracebackSign is in every text with a Python traceback.
+const tracebackSign = "Traceback (most recent call last)"
+
 var (
 	tracebackHead = recovery.NewPattern(`Traceback \(most recent call last\):?`)
 	// exceptionLine is the last line of a Python traceback.
@@ -16,6 +19,9 @@ var (
 
 // traceback finds the exception at the end of the last Python traceback.
 func (v *view) traceback() finding {
+	if !strings.Contains(v.text, tracebackSign) {
+		return finding{}
+	}
 	at := -1
 	for i := len(v.lines) - 1; i >= 0; i-- {
 		if tracebackHead.MatchString(v.lines[i]) {

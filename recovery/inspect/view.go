@@ -76,21 +76,14 @@ func open(r recovery.ToolResult) view {
 	return v
 }
 
-// Of data only the last line is looked at and so many at its beginning: what a
-// reading tool printed, and what other programs did.
-const (
-	readerLines = 7
-	dataLines   = 12
-)
+// dataLines is how many lines at its beginning are looked at of data, besides the
+// last one.
+const dataLines = 12
 
 // split reads the lines.
 func (v *view) split() {
-	if len(v.text) == v.printed && v.data() {
-		n := dataLines
-		if v.kind == kindReader {
-			n = readerLines
-		}
-		v.lines = endLines(v.text, n)
+	if v.outcome == unknown && v.data() {
+		v.lines = endLines(v.text)
 		return
 	}
 	v.lines = textLines(v.text)
@@ -137,10 +130,10 @@ func textLines(s string) []string {
 	return out
 }
 
-// endLines is the first n of textLines, and the last one.
-func endLines(s string, n int) (out []string) {
-	out = make([]string, 0, n+1)
-	for s != "" && len(out) < n {
+// endLines is the first of textLines, and the last one.
+func endLines(s string) (out []string) {
+	out = make([]string, 0, dataLines+1)
+	for s != "" && len(out) < dataLines {
 		line, rest, _ := strings.Cut(s, "\n")
 		if line = trimLine(line); line != "" {
 			out = append(out, line)
