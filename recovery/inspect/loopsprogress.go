@@ -22,7 +22,7 @@ func (h *history) noProgress(steps int) (l recovery.Loop, ok bool) {
 	for first > 0 && !h.spoken(first-1) {
 		first--
 	}
-	if n-first+1 < steps || h.surelyNew(first, n) {
+	if n-first+1 < steps || h.surelyNew(first, n, steps) {
 		return l, false
 	}
 	s := seen{seed: maphash.MakeSeed(), results: map[uint64]bool{}, calls: map[uint64]bool{}}
@@ -82,16 +82,39 @@ func (h *history) progress(known *seen, t *turn) bool {
 	return progress || changed
 }
 
-// minProbe and maxProbe bound the text that surelyNew searches for, in bytes.
+// minProbe and maxProbe bound the text that fresh searches for, in bytes.
 const (
 	minProbe = 8
 	maxProbe = 32
 )
 
-// surelyNew reports whether the last turn has a result of which a telling part
-// occurs in no message of turns first to n-1: what most turns are, found out
-// without decoding those.
-func (h *history) surelyNew(first, n int) bool {
+// surelyNew reports whether one of the last steps turns surely brought a result
+// that is in none of those before it, back to the turn first. The largest result
+// is looked at, with which the fewest others can be the same, and the last turn.
+func (h *history) surelyNew(first, n, steps int) bool {
+	k := h.largest(n-steps+1, n)
+	return h.fresh(first, k) || k != n && h.fresh(first, n)
+}
+
+// largest is the one of turns from to n with the largest message of a tool, n
+// where there is none.
+func (h *history) largest(from, n int) int {
+	size := 0
+	for k := n; k >= from; k-- {
+		t := &h.turns[k]
+		for _, m := range h.list[t.answered:t.end] {
+			if m.Role == transcript.RoleTool && m.End-m.Start > size {
+				n, size = k, m.End-m.Start
+			}
+		}
+	}
+	return n
+}
+
+// fresh reports whether turn n has a result of which a telling part occurs in no
+// message of turns first to n-1: what most turns are, found out without decoding
+// those.
+func (h *history) fresh(first, n int) bool {
 	t := h.load(n)
 	for i := range t.steps {
 		if p, size := t.steps[i].probe(); p.text != "" && !h.mentioned(p, size, first, n) {
@@ -105,7 +128,7 @@ func (h *history) surelyNew(first, n int) bool {
 // and the fewest bytes of a message that says the same: JSON is no shorter than
 // its text, of which a wrapper repeats one line at most.
 func (s *step) probe() (p probe, size int) {
-	if s.judge(); s.raw.json != nil {
+	if s.judged = s.judged || !s.read && s.glance(); s.raw.json != nil {
 		return newProbe(s.raw.json), s.raw.fewest()
 	}
 	text := s.essence().text
