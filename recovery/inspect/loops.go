@@ -46,10 +46,35 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 	if !ok {
 		l, ok = h.noProgress(noProgress)
 	}
-	if !ok {
+	if !ok || h.refused(n) || l.Kind == recovery.LoopAlternation && h.refused(n-1) {
 		return nil
 	}
 	return []recovery.Loop{l}
+}
+
+// refused reports whether what a turn met is a refusal by a rule of a business
+// ("the payment does not add up"): a failure of no known category, told in one
+// line, where no tool of the history runs or writes anything on a computer. There
+// the agent serves a person under rules that it knows and we do not.
+func (h *history) refused(n int) bool {
+	told := false
+	for i := range h.load(n).steps {
+		s := &h.turns[n].steps[i]
+		f := s.judge()
+		told = told || f.Failed && f.Category == recovery.CategoryNone && !strings.Contains(s.essence().text, "\n")
+	}
+	if !told {
+		return false
+	}
+	for k := range h.turns {
+		for i := range h.load(k).steps {
+			switch kindOf(h.turns[k].steps[i].Tool) {
+			case kindShell, kindCode, kindEditor:
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // repeats reports whether all that turn k did had been done in turn j, with the

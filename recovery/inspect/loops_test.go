@@ -96,7 +96,7 @@ func TestLoops(t *testing.T) {
 		{"same error", times(2, notFound), "same_error 2 [bash]"},
 		{"same error, firmer", times(3, notFound), "same_error 3 [bash]"},
 		{"order of keys and blanks do not matter",
-			"! a {\"x\":1,\"y\":[true, {\"k\":\"v\"}]}\n= Error: bad thing\n! a { \"y\" : [true,{\"k\":\"\\u0076\"}], \"x\":1.0 }\n= Error: bad thing", "same_error 2 [a]"},
+			"! bash {\"command\":\"ls\"}\n= go.mod\n! a {\"x\":1,\"y\":[true, {\"k\":\"v\"}]}\n= Error: bad thing\n! a { \"y\" : [true,{\"k\":\"\\u0076\"}], \"x\":1.0 }\n= Error: bad thing", "same_error 2 [a]"},
 		{"order in lists matters", "! a {\"x\":[1,2]}\n= Error: bad thing\n! a {\"x\":[2,1]}\n= Error: bad thing", ""},
 		{"other arguments", "! a {\"x\":1}\n= Error: bad thing\n! a {\"x\":2}\n= Error: bad thing", ""},
 		{"other tool", "! a {\"x\":1}\n= Error: bad thing\n! b {\"x\":1}\n= Error: bad thing", ""},
@@ -130,9 +130,10 @@ func TestLoops(t *testing.T) {
 		{"poll with a clock", "! stat {}\n= {\"status\":\"ok\",\"at\":\"2025-01-01T10:00:00Z\"}\n! stat {}\n= {\"status\":\"ok\",\"at\":\"2025-01-01T10:00:09Z\"}", ""},
 		{"poll with a stop-watch", "! job {}\n= running for 1.5s\n! job {}\n= running for 2.5s\n! job {}\n= running for 3.5s", ""},
 		{"gestures", times(4, "\n! browser_press_key {\"key\":\"Tab\"}\n= ok"), ""},
-		{"alternation", times(2, booking+idea), "alternation 2 [book think]"},
-		{"alternation, third time", times(3, booking+listing), "alternation 3 [book ls]"},
-		{"half of a third time", times(2, booking+listing) + booking, "alternation 2 [ls book]"},
+		{"alternation", run(1, "1s") + times(2, booking+idea), "alternation 2 [book think]"},
+		{"a rule of a business", times(2, booking+idea), ""},
+		{"alternation, third time", run(1, "1s") + times(3, booking+listing), "alternation 3 [book ls]"},
+		{"half of a third time", run(1, "1s") + times(2, booking+listing) + booking, "alternation 2 [ls book]"},
 		{"no alternation yet", booking + listing + booking, ""},
 		{"alternation with another result", booking + listing + booking + "\n! ls {\"path\":\".\"}\n= go.mod", ""},
 		{"alternation across a person's message", booking + listing + "\n> again" + booking + listing, ""},
@@ -157,7 +158,7 @@ func TestLoops(t *testing.T) {
 		{"a write between", fresh + writes[:strings.Index(writes, "f1")-11] + half, ""},
 		{"a person between", fresh + "\n> and now?" + half, ""},
 		{"messages to go on between calls that bring something", "! ls {\"p\":1}\n= a\n> continue\n! ls {\"p\":2}\n= b\n> continue\n! ls {\"p\":3}\n= c\n> continue", ""},
-		{"a note to change something, again and again", times(3, "\n> [note] The same call failed. Diagnose first, then keep using tools."+listing+booking), "alternation 3 [ls book]"},
+		{"a note to change something, again and again", run(1, "1s") + times(3, "\n> [note] The same call failed. Diagnose first, then keep using tools."+listing+booking), "alternation 3 [ls book]"},
 		{"such notes between new calls", "! ls {\"p\":1}\n= a\n> [note] diagnose\n! ls {\"p\":2}\n= b\n> [note] diagnose\n! ls {\"p\":3}\n= c", ""},
 		{"no result yet", "! ls {}", ""},
 		{"the model's own beginning last", times(2, notFound) + "\n< I", ""},
@@ -195,7 +196,7 @@ func TestLoopIsDescribed(t *testing.T) {
 	if more.Fingerprint != l.Fingerprint || more.Count != 4 || more.From != 4 || more.To != 11 {
 		t.Errorf("%+v after %+v", more, l)
 	}
-	if other := Loops(script(t, times(2, booking)))[0]; other.Fingerprint == l.Fingerprint {
+	if other := Loops(script(t, listing+"\n! bash {\"command\":\"make\"}\n= ok"+times(2, booking)))[0]; other.Fingerprint == l.Fingerprint {
 		t.Error("another loop has the same fingerprint")
 	}
 }
