@@ -9,8 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 )
 
-// halved fits a session to half its size, in one step.
-func halved(t *testing.T, c *conversation, share float64, bare bool) []byte {
+// halved fits a session to a share of its size, in one step. With a name more
+// requests are to follow, so that all that is old becomes as small as it can.
+func halved(t *testing.T, c *conversation, share float64, bare bool, session string) []byte {
 	t.Helper()
 	cfg := fit.Defaults()
 	cfg.TargetShare = share
@@ -23,7 +24,7 @@ func halved(t *testing.T, c *conversation, share float64, bare bool) []byte {
 	}
 	b := c.body(t, len(c.Messages))
 	total := m.Measure(b, simModel).Total
-	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newTeller(),
+	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Completer: newTeller(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
 	limit := total - 1 + 4096
 	out := f.Fit(context.Background(), x, &x.Candidates[0], &recovery.Failure{Diagnosis: recovery.Diagnosis{
@@ -64,10 +65,10 @@ func TestProbes(t *testing.T) {
 	for seed := range uint64(3) {
 		list = append(list, synthetic(t, seed, 400_000))
 	}
-	share := func(share float64, bare bool) (fitted, dropped float64) {
+	share := func(share float64, bare bool, session string) (fitted, dropped float64) {
 		var kept, left, all int
 		for _, c := range list {
-			out := halved(t, c, share, bare)
+			out := halved(t, c, share, bare, session)
 			if out == nil {
 				t.Logf("%s: not fitted to %.2f", c.name, share)
 				continue
@@ -86,8 +87,8 @@ func TestProbes(t *testing.T) {
 		return float64(kept) / float64(all), float64(left) / float64(all)
 	}
 	for _, size := range []float64{0.5, 0.25} {
-		fitted, dropped := share(size, false)
-		bare, _ := share(size, true)
+		fitted, dropped := share(size, false, "")
+		bare, _ := share(size, true, "")
 		t.Logf("%.2f of the size: %.3f survive, %.3f without the program's lists, %.3f when the oldest are dropped", size, fitted, bare, dropped)
 		if fitted < 0.95 || fitted < dropped+0.2 {
 			t.Errorf("%.3f survive at %.2f of the size, %.3f when the oldest are dropped", fitted, size, dropped)
@@ -95,5 +96,10 @@ func TestProbes(t *testing.T) {
 		if size < 0.5 && fitted <= bare {
 			t.Errorf("the lists are worth nothing: %.3f and %.3f", fitted, bare)
 		}
+	}
+	fitted, dropped := share(0.5, false, "s")
+	t.Logf("in a session: %.3f survive, %.3f when the oldest are dropped", fitted, dropped)
+	if fitted < 0.95 || fitted < dropped+0.2 {
+		t.Errorf("%.3f survive in a session, %.3f when the oldest are dropped", fitted, dropped)
 	}
 }

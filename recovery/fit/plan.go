@@ -36,9 +36,10 @@ type planner struct {
 	scribe scribe // nil where nobody writes summaries
 	secret keys
 	names  []string // of the tiers that did something, in order
-	// session says that further requests follow: then each tier is carried out on
-	// all that is old, so that there are fewer fittings, each of which costs what
-	// the provider has cached. A single request is left as large as the target.
+	// session says that further requests follow: then each tier, summary and digest
+	// too, is carried out on all that is old, so that there are fewer fittings, each
+	// of which costs what the provider has cached. A single request is left as large
+	// as the target.
 	session bool
 }
 
@@ -64,8 +65,9 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 	if k.counts.Fixed+p.heldNow(k, prot)+estimate > p.goal.budget {
 		p.fresh(k, prot)
 	}
-	if p.scribe != nil && k.total > p.goal.target {
-		p.summarise(ctx, k, prot, estimate)
+	told := p.scribe != nil && k.total > p.goal.target && p.summarise(ctx, k, prot, estimate)
+	if p.session && !told && k.total > p.goal.target {
+		p.quoteEarly(k, prot)
 	}
 	if k.total > (p.goal.budget+p.goal.target)/2 {
 		p.mechanical(k, prot, tight(), 0, len(k.v.items), false)

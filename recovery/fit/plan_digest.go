@@ -75,6 +75,20 @@ func (p *protection) narrowed(v *view, level int) *protection {
 	return &n
 }
 
+// quoteEarly writes a digest for a session that nobody wrote a summary for: what
+// only just fits is fitted again some requests later, and each time nearly all
+// of it is paid for anew. Nothing protected gives way for that.
+func (p *planner) quoteEarly(k *work, prot *protection) {
+	if _, saved := p.oldest(k, prot, p.digestTokens(), true); saved < 2*p.digestTokens() {
+		return
+	}
+	try := k.clone()
+	if p.quote(try, prot) && p.measured(try) < k.total {
+		*k = *try
+		p.name(TierDigest)
+	}
+}
+
 // quote replaces the oldest turns by a digest, and with them what stands in the
 // place of still older ones.
 func (p *planner) quote(k *work, prot *protection) bool {
