@@ -207,6 +207,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 			cancel(errSuperseded)
 		}
 	}
+	if r.Fitter != nil && (r.x.Mode == ModeAct || r.x.Mode == ModeObserve) {
+		r.guard("fitter", func() { r.Fitter.Commit(ctx, r.x) })
+	}
 	f := a.Deliver(ctx, func(paused context.Context, sent string, take func() bool) {
 		r.guard("rescue", func() { stalled(paused, sent, take) })
 	})

@@ -39,6 +39,11 @@ type Fitter interface {
 	// may make extra calls through a Completer, within ctx. nil means that it
 	// cannot: the failure stands.
 	Fit(ctx context.Context, x *Exchange, c *Choice, f *Failure) *Fitted
+	// Commit is called before an answer reaches the client, whose next request may
+	// then come at once, to any replica: what that needs to be rewritten in the
+	// same way is stored when it returns, or the request's time with the store is
+	// over. The attempt has usually taken longer than that.
+	Commit(ctx context.Context, x *Exchange)
 	// Settle learns from an answer: what the upstream counted, and that the edits
 	// of x are to be kept. It never blocks.
 	Settle(x *Exchange, c *Choice, u Usage)

@@ -20,6 +20,7 @@ const agentBody = `{"model":"m","messages":[{"role":"user","content":"list"},{"r
 type fitter struct {
 	known, fitted *transcript.Body
 	fits, settled int
+	committed     int
 }
 
 func (s *fitter) wrap(b *transcript.Body) *recovery.Fitted {
@@ -37,6 +38,7 @@ func (s *fitter) Fit(context.Context, *recovery.Exchange, *recovery.Choice, *rec
 	s.fits++
 	return s.wrap(s.fitted)
 }
+func (s *fitter) Commit(context.Context, *recovery.Exchange)                  { s.committed++ }
 func (s *fitter) Settle(*recovery.Exchange, *recovery.Choice, recovery.Usage) { s.settled++ }
 
 func parsed(t testing.TB, body string) *transcript.Body {
@@ -58,7 +60,7 @@ func TestRefit(t *testing.T) {
 		x := exchange(t, plainBody, "ab")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
-		if g.asked() != "aa" || string(g.attempts[1].Body) != smaller || !g.attempts[1].Edited || s.fits != 1 || s.settled != 1 {
+		if g.asked() != "aa" || string(g.attempts[1].Body) != smaller || !g.attempts[1].Edited || s.fits != 1 || s.settled != 1 || s.committed != 1 {
 			t.Errorf("asked %s with %s; %+v", g.asked(), g.attempts[len(g.attempts)-1].Body, s)
 		}
 		if g.observer.count(recovery.EventCompressed) != 1 {

@@ -14,7 +14,8 @@
 //	protect    what no edit touches
 //	recipe     an edit as a content hash and numbers: the same bytes on every replica
 //	check      the last look before anything is sent
-//	memory     recipes per session: one read before, one write after
+//	memory     recipes per session: read where another process may know more,
+//	           written before the answer leaves
 //	Fitter     the contract with the engine
 //
 // The digest needs nobody, and is for requests that would otherwise not fit: the

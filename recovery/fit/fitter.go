@@ -2,8 +2,9 @@ package fit
 
 import (
 	"context"
-	"math"
+	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -12,7 +13,8 @@ import (
 // Parts are what a Fitter works with. Only Meter is required.
 type Parts struct {
 	Meter *Meter
-	// Store keeps sessions; nil keeps the recent ones in the process only.
+	// Store keeps sessions for all replicas; nil keeps the recent ones in the
+	// process only. A store of this process alone has nothing to add to that.
 	Store Values
 	// Secret is the client's credential, which seals what is stored; nil takes
 	// the credential's label.
@@ -101,48 +103,90 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 	return 0
 }
 
-// matters reports whether the session may have, or need, edits: only then the
-// store is asked. Where no window is known and nothing overflowed lately,
-// nobody has edited anything. Half of the smallest window is below every size
-// at which something was. Few bytes are few tokens: they need no look.
-func (f *Fitter) matters(x *recovery.Exchange) bool {
-	least, overflowed := 0, false
+// least is the smallest window that is known of the candidates, 0 for none.
+func (f *Fitter) least(x *recovery.Exchange) (least int) {
 	for i := range x.Candidates {
-		c := &x.Candidates[i]
-		if n := f.window(c, nil); n > 0 && (least == 0 || n < least) {
+		if n := f.window(&x.Candidates[i], nil); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
-		overflowed = overflowed || f.windows.Overflowed(c.Target)
 	}
+	return least
+}
+
+// large reports whether a request is of a size at which its session may have
+// edits, or need them. Half of the smallest window is below every size at which
+// something was edited; where none is known, few tokens do. Few bytes are few tokens.
+func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
-	switch {
-	case least > 0:
+	if least := f.least(x); least > 0 {
 		from = least / 2
-	case !overflowed:
-		return false
 	}
 	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
 }
 
+// matters reports whether what an upstream counted is worth keeping: a window is
+// known, or was exceeded lately, and the request is not far below it.
+func (f *Fitter) matters(x *recovery.Exchange) bool {
+	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(c.Target) }
+	return (f.least(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
+}
+
+// known is what this process knows of the exchange's session, and whether the
+// store has to be asked. While this process serves every turn of a conversation,
+// nobody can know more of it than is held here. Else the conversation comes from
+// another replica, or this process was started anew, or has forgotten it.
+func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
+	s = f.memory.local(x.Session)
+	if f.memory.store == nil {
+		return s, false
+	}
+	here, kept := f.memory.turns.follows(x.Session, answersIn(x.Body))
+	return s, !here || kept && s == nil
+}
+
 // Matters implements recovery.Fitter.
 func (f *Fitter) Matters(x *recovery.Exchange) bool {
-	return x.Session != "" && len(x.Candidates) > 0 && f.on(x) && f.matters(x)
+	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.large(x) {
+		return false
+	}
+	s, ask := f.known(x)
+	return s != nil || ask
+}
+
+// recall is what is known of the exchange's session, nil if nothing is. The
+// store is asked once.
+func (f *Fitter) recall(ctx context.Context, x *recovery.Exchange) *draft {
+	s, ask := f.known(x)
+	if !ask && s == nil || !f.large(x) || side(x) {
+		return nil
+	}
+	d := f.drafts.of(x)
+	if d.session = s; ask {
+		f.ask(ctx, x, d)
+	}
+	return d
+}
+
+// ask looks the session up in the store.
+func (f *Fitter) ask(ctx context.Context, x *recovery.Exchange, d *draft) {
+	began := time.Now()
+	d.session, d.asked = f.memory.get(ctx, x.Session, storeTime-d.used), true
+	d.used += time.Since(began)
 }
 
 // Prepare implements recovery.Fitter.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	if !f.Matters(x) || side(x) {
+	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 {
 		return nil
 	}
-	s := f.memory.get(ctx, x.Session)
-	d := f.drafts.of(x)
-	d.session, d.loaded = s, true
-	if s == nil {
+	d := f.recall(ctx, x)
+	if d == nil || d.session == nil {
 		return nil
 	}
+	s := d.session
 	c := &x.Candidates[0]
 	window := f.window(c, s)
-	if len(s.Recipes)+len(s.Sealed) == 0 && window == 0 {
+	if !s.edited() && window == 0 {
 		return nil
 	}
 	body := x.Body
@@ -170,7 +214,7 @@ func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fi
 
 // resume is the history with the edits that are remembered; nil without any.
 func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) *work {
-	if d.session == nil || len(d.session.Recipes)+len(d.session.Sealed) == 0 {
+	if !d.session.edited() {
 		return nil
 	}
 	k := f.begin(x, d, model)
@@ -226,12 +270,15 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 		return nil
 	}
 	d.fits++
-	if !d.loaded && x.Session != "" {
-		d.session, d.loaded = f.memory.get(ctx, x.Session), true
-	}
 	sent := x.Body
 	if d.body != nil {
 		sent = d.body
+	}
+	if !d.asked && x.Session != "" {
+		had := d.session
+		if f.ask(ctx, x, d); had != nil && d.session != nil && d.session.Gen > had.Gen {
+			d.work, d.body = nil, nil // there are edits that were not known here
+		}
 	}
 	raw := f.parts.Meter.Measure(sent, c.Model).Total
 	scale := f.tokensFor(c.Model, d.session, sent)
@@ -308,6 +355,9 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 		d.target = c.Target
 	}
 	d.scale = scale
+	if !remembered && x.Session != "" && x.Mode == recovery.ModeAct {
+		f.remember(x, d)
+	}
 	out := d.fitted(x, scale)
 	out.Before, out.Sticky = scale.of(before), remembered
 	return out
@@ -325,70 +375,4 @@ func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *w
 		}
 	}
 	return w
-}
-
-// Settle implements recovery.Fitter.
-func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
-	if !f.on(x) || x.Session == "" {
-		return
-	}
-	d := f.drafts.find(x)
-	if d == nil && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
-		return
-	}
-	if d == nil {
-		d = &draft{}
-	}
-	sent := x.Body
-	if x.Fitted != nil {
-		sent = x.Fitted.Body
-		f.windows.LearnWindow(c.Target, 0) // while sessions have edits, they are looked for
-	}
-	base := d.session
-	if now := f.memory.local(x.Session); now != nil && (base == nil || now.Gen >= base.Gen) {
-		base = now
-	}
-	next := &session{}
-	if base != nil {
-		*next = *base
-	}
-	if d.fresh && d.work != nil && sent == d.body {
-		if n := Prompt(u); n > 0 && f.plainly(d, sent, x, c.Model, n) {
-			sent = x.Body // the client's own bytes were answered
-		} else {
-			next.Gen++
-			d.work.keep(next)
-			next.Scale = d.scale.permille()
-		}
-		if d.learned > 0 {
-			next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
-		}
-		f.memory.hold(x.Session, next)
-	}
-	x.Retain()
-	id, request, target, model := x.Session, x.ID, c.Target, c.Model
-	f.memory.later(func(ctx context.Context) { f.learn(ctx, id, request, target, model, sent, next, u) })
-}
-
-// plainly reports whether the reported prompt is the original rather than what
-// was made of it.
-func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, model string, reported int) bool {
-	fitted := d.scale.of(f.parts.Meter.Measure(sent, model).Total)
-	whole := d.scale.of(f.parts.Meter.Measure(x.Body, model).Total)
-	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
-}
-
-// learn anchors the session on a report and stores it. It runs off the
-// request's path.
-func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, sent *transcript.Body, next *session, u recovery.Usage) {
-	anchor, truncated := f.parts.Meter.Observe(sent, model, next.Anchor, u)
-	s := *next
-	s.Anchor, s.Short = anchor, truncated
-	if truncated && f.parts.Truncated != nil {
-		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
-	}
-	if now := f.memory.local(id); now == nil || now.Gen <= s.Gen {
-		f.memory.hold(id, &s)
-	}
-	f.memory.write(ctx, id, &s)
 }

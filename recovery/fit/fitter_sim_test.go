@@ -250,6 +250,7 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 				r.edits = append(r.edits, len(r.sent))
 			}
 			r.sent = append(r.sent, body)
+			r.fitter.Commit(ctx, x)
 			r.fitter.Settle(x, &x.Candidates[0], usage)
 			r.flush(t)
 			return

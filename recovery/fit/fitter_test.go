@@ -22,14 +22,25 @@ type shelf struct {
 	err   error
 	delay time.Duration
 	reads int
+	sets  map[string]int // by key
 
 	windows Windows // what replicas share besides
 }
 
-func newShelf() *shelf { return &shelf{m: map[string][]byte{}, windows: newWindows(time.Hour)} }
+func newShelf() *shelf {
+	return &shelf{m: map[string][]byte{}, sets: map[string]int{}, windows: newWindows(time.Hour)}
+}
+
+func (s *shelf) slow(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+}
 
 func (s *shelf) wait(ctx context.Context) error {
+	s.mu.Lock()
 	t := time.NewTimer(s.delay)
+	s.mu.Unlock()
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -46,7 +57,11 @@ func (s *shelf) Get(ctx context.Context, keys ...string) ([][]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
-	return [][]byte{s.m[keys[0]]}, nil
+	out := make([][]byte, len(keys))
+	for i, k := range keys {
+		out[i] = s.m[k]
+	}
+	return out, nil
 }
 
 func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
@@ -55,7 +70,10 @@ func (s *shelf) Set(ctx context.Context, entries ...store.Entry) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.m[entries[0].Key] = entries[0].Value
+	for _, e := range entries {
+		s.m[e.Key] = e.Value
+		s.sets[e.Key]++
+	}
 	return nil
 }
 
@@ -227,7 +245,7 @@ func TestSticks(t *testing.T) {
 		t.Fatal("not fitted")
 	}
 	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
-	if !f.Flush() || len(disk.m) != 1 {
+	if !f.Flush() || len(disk.m) != 2 {
 		t.Fatal("nothing was stored")
 	}
 	for _, v := range disk.m {
@@ -269,7 +287,7 @@ func TestStoreIsBounded(t *testing.T) {
 		if out == nil {
 			t.Fatal("not fitted")
 		}
-		disk.delay = time.Hour
+		disk.slow(time.Hour)
 		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 		began := time.Now()
 		y := exchange(b, "s", nil)
@@ -433,14 +451,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	m := newMemory(nil, time.Hour)
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
-		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession())
+		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession(), true)
 	}
 	if len(m.index) > maxSessions || m.recent.Len() != len(m.index) {
 		t.Errorf("%d sessions are held", len(m.index))
 	}
 	big := &session{Recipes: make([]recipe, maxHeld/24/3)}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
-		m.hold(id, big)
+		m.hold(id, big, true)
 	}
 	if m.size > maxHeld {
 		t.Errorf("%d bytes are held", m.size)

@@ -20,16 +20,18 @@ type Values interface {
 
 // The bounds of what is held in the process.
 const (
-	maxSessions = 1024
-	maxHeld     = 32 << 20 // bytes of all values
+	maxSessions = 8192
+	maxHeld     = 64 << 20 // bytes of all values
 	maxQueue    = 128
 )
 
 // memory remembers sessions: in the store, and the recent ones in the process,
-// for when the store is away or behind. Safe for concurrent use.
+// for when the store is away or behind, and for the requests that the process
+// serves one after the other. Safe for concurrent use.
 type memory struct {
-	store Values
+	store Values // nil where there is none that others share
 	ttl   time.Duration
+	turns turns
 
 	mu     sync.Mutex
 	recent *list.List               // of *held, the latest in front
@@ -37,8 +39,9 @@ type memory struct {
 	size   int
 
 	queue chan func(context.Context)
-	done  chan struct{}
+	ctx   context.Context // of everything off a request's path
 	stop  context.CancelFunc
+	work  sync.WaitGroup // the queue and what is being saved
 	once  sync.Once
 	shut  bool // no more jobs
 
@@ -51,79 +54,106 @@ type held struct {
 	value *session
 	size  int
 	until time.Time
-	dirty bool // not in the store yet
+	dirty bool // its edits are not in the store yet
+	ahead bool // neither is its report
 }
 
 // newMemory starts the goroutine that writes; close ends it.
 func newMemory(s Values, ttl time.Duration) *memory {
-	ctx, stop := context.WithCancel(context.Background())
 	m := &memory{store: s, ttl: ttl, recent: list.New(), index: map[string]*list.Element{}, tired: map[string]time.Time{},
-		queue: make(chan func(context.Context), maxQueue), done: make(chan struct{}), stop: stop}
-	go func() {
-		defer close(m.done)
+		queue: make(chan func(context.Context), maxQueue)}
+	m.ctx, m.stop = context.WithCancel(context.Background())
+	m.work.Go(func() {
 		for job := range m.queue {
-			job(ctx)
+			job(m.ctx)
 		}
-	}()
+	})
 	return m
 }
 
-func sessionKey(id string) string { return "fit/" + id }
+// The names of a session's two values.
+func editsKey(id string) string  { return "fit/" + id }
+func reportKey(id string) string { return "fit/" + id + "/report" }
 
-// get is what is known of a session; nil if nothing is. It takes at most
-// storeTime.
-func (m *memory) get(ctx context.Context, id string) *session {
-	local := m.local(id)
-	if m.store == nil {
+// get is what is known of a session; nil if nothing is. It asks the store, for
+// as long as there is time, and holds what it finds.
+func (m *memory) get(ctx context.Context, id string, within time.Duration) *session {
+	local, dirty, ahead := m.held(id)
+	if m.store == nil || within <= 0 {
 		return local
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	values, err := m.store.Get(ctx, sessionKey(id))
-	if err != nil || len(values) != 1 || values[0] == nil {
+	values, err := m.store.Get(ctx, editsKey(id), reportKey(id))
+	if err != nil || len(values) != 2 {
 		return local
 	}
-	stored, err := decodeSession(values[0])
-	if err != nil || local != nil && stored.Gen <= local.Gen && m.unwritten(id) {
-		return local // what others may have written is older
+	s := &session{}
+	edits, err := decodeSession(values[0])
+	known := err == nil
+	switch {
+	case known && !(local != nil && dirty && edits.Gen <= local.Gen): // else what others may have written is older
+		s = edits
+	case local != nil:
+		*s, known = *local, true
 	}
-	return stored
+	var last session
+	if err := last.decodeReport(values[1]); err == nil && !(local != nil && ahead) {
+		s.Anchor, s.Short, known = last.Anchor, last.Short, true
+	} else if local != nil {
+		s.Anchor, s.Short = local.Anchor, local.Short
+	}
+	if !known {
+		return nil
+	}
+	m.hold(id, s, false)
+	return s
 }
 
-// unwritten reports whether the process knows more than the store.
-func (m *memory) unwritten(id string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.index[id]
-	return ok && e.Value.(*held).dirty
-}
-
-// local is what the process knows of a session.
-func (m *memory) local(id string) *session {
+// held is what the process knows of a session, and what of it the store does
+// not have yet.
+func (m *memory) held(id string) (s *session, dirty, ahead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e, ok := m.index[id]
 	if !ok {
-		return nil
+		return nil, false, false
 	}
 	h := e.Value.(*held)
 	if time.Now().After(h.until) {
 		m.forget(e)
-		return nil
+		return nil, false, false
 	}
 	m.recent.MoveToFront(e)
-	return h.value
+	return h.value, h.dirty, h.ahead
 }
 
-// hold keeps a session in the process.
-func (m *memory) hold(id string, s *session) {
-	h := &held{id: id, value: s, dirty: true, size: 512 + len(id) + 24*len(s.Recipes), until: time.Now().Add(m.ttl)}
+// local is what the process knows of a session.
+func (m *memory) local(id string) *session {
+	s, _, _ := m.held(id)
+	return s
+}
+
+// hold keeps a session in the process. dirty says that its edits are new.
+func (m *memory) hold(id string, s *session, dirty bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.put(id, s, dirty, false)
+}
+
+// put is hold, and says whether the report is new. The lock is held.
+func (m *memory) put(id string, s *session, dirty, ahead bool) {
+	h := &held{id: id, value: s, dirty: dirty, ahead: ahead, size: 512 + len(id) + 24*len(s.Recipes), until: time.Now().Add(m.ttl)}
 	for _, box := range s.Sealed {
 		h.size += 128 + len(box.Box) + 8*len(box.Kept)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if e, ok := m.index[id]; ok {
+		was := e.Value.(*held)
+		if was.dirty && was.value.Gen > s.Gen {
+			return // made here meanwhile
+		}
+		h.dirty = h.dirty || was.dirty && was.value.Gen == s.Gen
+		h.ahead = h.ahead || was.ahead
 		m.forget(e)
 	}
 	m.index[id] = m.recent.PushFront(h)
@@ -133,6 +163,24 @@ func (m *memory) hold(id string, s *session) {
 	}
 }
 
+// report adds a report to what is held of a session; known is the session if
+// nothing is.
+func (m *memory) report(id string, known *session, a Anchor, short bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e, ok := m.index[id]; ok {
+		h := e.Value.(*held)
+		s := *h.value
+		s.Anchor, s.Short = a, short
+		h.value, h.ahead, h.until = &s, true, time.Now().Add(m.ttl)
+		m.recent.MoveToFront(e)
+		return
+	}
+	s := *known
+	s.Anchor, s.Short = a, short
+	m.put(id, &s, false, true)
+}
+
 // forget drops an entry. The lock is held.
 func (m *memory) forget(e *list.Element) {
 	h := m.recent.Remove(e).(*held)
@@ -140,21 +188,61 @@ func (m *memory) forget(e *list.Element) {
 	m.size -= h.size
 }
 
-// write stores a session; it is called by jobs.
-func (m *memory) write(ctx context.Context, id string, s *session) {
-	if m.store == nil {
+// save stores the edits of a session that is held, as they are when it comes to
+// it, so that the last ones held are the last ones stored. The result is closed
+// when that is done, or storeTime over; nil where there is nothing to wait for.
+func (m *memory) save(id string) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.store == nil || m.shut {
+		return nil
+	}
+	done := make(chan struct{})
+	ctx, cancel := context.WithTimeout(m.ctx, storeTime)
+	m.work.Go(func() {
+		defer close(done)
+		defer cancel()
+		m.write(ctx, id, false)
+	})
+	return done
+}
+
+// refresh is the share of a lifetime after which edits are stored anew although
+// they are the same: a session is remembered from its last request on.
+const refresh = 8
+
+// write stores what the store does not have of a session: its edits and, with
+// report, what was reported last. It takes as long as ctx allows.
+func (m *memory) write(ctx context.Context, id string, report bool) {
+	s, dirty, ahead := m.held(id)
+	if m.store == nil || s == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	if m.store.Set(ctx, store.Entry{Key: sessionKey(id), Value: s.encode(), TTL: m.ttl}) != nil {
+	now := uint64(time.Now().Unix())
+	stored := *s
+	var entries []store.Entry
+	if dirty || s.edited() && now > s.Written+uint64(m.ttl/time.Second)/refresh {
+		stored.Written = now
+		entries = append(entries, store.Entry{Key: editsKey(id), Value: stored.encode(), TTL: m.ttl})
+	}
+	if report && ahead {
+		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.encodeReport(), TTL: m.ttl})
+	}
+	if len(entries) == 0 || m.store.Set(ctx, entries...) != nil {
 		return // a store that is away has said so itself; the process remembers
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e, ok := m.index[id]; ok && e.Value.(*held).value == s {
-		e.Value.(*held).dirty = false
+	e, ok := m.index[id]
+	if !ok || e.Value.(*held).value.Gen != s.Gen {
+		return
 	}
+	h := e.Value.(*held)
+	h.ahead = h.ahead && !(report && h.value == s)
+	s = new(session)
+	*s = *h.value
+	s.Written = stored.Written
+	h.value, h.dirty = s, false
 }
 
 // later runs a job off the request's path; false when there is too much to do.
@@ -180,13 +268,18 @@ func (m *memory) close(ctx context.Context) error {
 		close(m.queue)
 		m.mu.Unlock()
 	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.work.Wait()
+	}()
 	select {
-	case <-m.done:
+	case <-done:
 		m.stop()
 		return nil
 	case <-ctx.Done():
 		m.stop()
-		<-m.done
+		<-done
 		return ctx.Err()
 	}
 }

@@ -14,8 +14,9 @@ import (
 // draft is what happens to one exchange between Prepare and Settle. The
 // goroutine that owns the exchange owns it.
 type draft struct {
-	session *session // as it was remembered, nil if nothing was
-	loaded  bool
+	session *session      // as it was remembered, nil if nothing was
+	asked   bool          // the store was asked for it
+	used    time.Duration // that the request has waited for the store
 	view    *view
 	keys    keys
 	work    *work            // the edits so far
@@ -29,6 +30,8 @@ type draft struct {
 	learned int              // the window that a refusal told, and of which target
 	target  recovery.Target
 	scale   ratio
+	next    *session        // the session with the edits made now, nil without any
+	saved   <-chan struct{} // closed once they are in the store, nil where nothing is to be waited for
 }
 
 // fitted describes what goes upstream.

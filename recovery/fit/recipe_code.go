@@ -11,16 +11,28 @@ import (
 
 // session is what is remembered of one conversation. It holds no text but what
 // is sealed. A value is never changed once it is shared.
+//
+// It is stored as two values: the edits, which change rarely and are written
+// before the answer that they made possible is, and what the last answer
+// reported, which is written behind each. So a late report of one replica never
+// takes the place of another's new edits.
 type session struct {
+	// The edits.
 	Gen     uint64 // grows with every change of the edits
+	Written uint64 // when they were last stored, in Unix seconds
 	Scale   uint32 // tokens that upstreams count for a thousand of ours; 0 unknown
 	Window  uint32 // of the target that refused, 0 unknown
 	Target  uint64 // hash of that target
-	Short   bool   // the target was seen to drop a part of a prompt in silence
-	Anchor  Anchor
 	Recipes []recipe
 	Sealed  []*sealed
+
+	// The report.
+	Anchor Anchor
+	Short  bool // the target was seen to drop a part of a prompt in silence
 }
+
+// edited reports whether there are edits.
+func (s *session) edited() bool { return s != nil && len(s.Recipes)+len(s.Sealed) > 0 }
 
 // The bounds of a session's value. What exceeds them is not kept.
 const (
@@ -29,31 +41,24 @@ const (
 	maxSpan    = 1 << 20
 	maxBox     = 256 << 10
 	maxAnchor  = 4 << 10
+	maxTime    = 1 << 40
 )
 
 // codeVersion is the first byte of a value. Another one means another program:
 // its edits are none of ours.
-const codeVersion = 2
+const codeVersion = 3
 
 var errSession = errors.New("the value is no session of this version")
 
-// encode is the value for the store: as small as it can be without effort. A
-// session that does not fit loses its newest edits.
+// encode is the value of the edits for the store: as small as it can be without
+// effort. A session that does not fit loses its newest edits.
 func (s *session) encode() []byte {
 	b := []byte{codeVersion}
 	b = binary.AppendUvarint(b, s.Gen)
+	b = binary.AppendUvarint(b, s.Written)
 	b = binary.AppendUvarint(b, uint64(s.Scale))
 	b = binary.AppendUvarint(b, uint64(s.Window))
 	b = binary.LittleEndian.AppendUint64(b, s.Target)
-	b = append(b, 0)
-	if s.Short {
-		b[len(b)-1] = 1
-	}
-	anchor, err := json.Marshal(s.Anchor)
-	if err != nil || len(anchor) > maxAnchor {
-		anchor = nil
-	}
-	b = appendBytes(b, anchor)
 	recipes := s.Recipes[:min(len(s.Recipes), maxRecipes)]
 	b = binary.AppendUvarint(b, uint64(len(recipes)))
 	for _, r := range recipes {
@@ -78,27 +83,63 @@ func (s *session) encode() []byte {
 		boxes = appendBytes(boxes, box.Box)
 		n++
 	}
-	b = append(binary.AppendUvarint(b, uint64(n)), boxes...)
-	return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return checked(append(binary.AppendUvarint(b, uint64(n)), boxes...))
+}
+
+// encodeReport is the value of the report.
+func (s *session) encodeReport() []byte {
+	b := []byte{codeVersion, 0}
+	if s.Short {
+		b[1] = 1
+	}
+	anchor, err := json.Marshal(s.Anchor)
+	if err != nil || len(anchor) > maxAnchor {
+		anchor = nil
+	}
+	return checked(appendBytes(b, anchor))
+}
+
+// checked appends a checksum.
+func checked(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
+
+// unchecked is what checked was given, without the version.
+func unchecked(b []byte) (reader, error) {
+	if len(b) < 5 || len(b) > store.MaxValue || b[0] != codeVersion {
+		return reader{}, errSession
+	}
+	body := b[:len(b)-4]
+	if binary.LittleEndian.Uint32(b[len(b)-4:]) != crc32.ChecksumIEEE(body) {
+		return reader{}, errSession
+	}
+	return reader{b: body[1:]}, nil
 }
 
 func appendBytes(b, v []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(v))), v...) }
 
-// decodeSession reads a value. What encode did not write is an error, whatever
+// decodeReport reads a report into s. What encodeReport did not write is an
+// error, and changes nothing.
+func (s *session) decodeReport(b []byte) error {
+	r, err := unchecked(b)
+	if err != nil {
+		return err
+	}
+	short, raw := r.byte(), r.bytes(maxAnchor)
+	var anchor Anchor
+	if r.bad || len(r.b) > 0 || short > 1 || len(raw) > 0 && json.Unmarshal(raw, &anchor) != nil {
+		return errSession
+	}
+	s.Short, s.Anchor = short == 1, anchor
+	return nil
+}
+
+// decodeSession reads the edits. What encode did not write is an error, whatever
 // it is; memory is bounded by the size of the value.
 func decodeSession(b []byte) (*session, error) {
-	if len(b) < 5 || len(b) > store.MaxValue || b[0] != codeVersion {
-		return nil, errSession
+	r, err := unchecked(b)
+	if err != nil {
+		return nil, err
 	}
-	body := b[:len(b)-4]
-	if binary.LittleEndian.Uint32(b[len(b)-4:]) != crc32.ChecksumIEEE(body) {
-		return nil, errSession
-	}
-	r := reader{b: body[1:]}
-	s := &session{Gen: r.uint(1 << 62), Scale: uint32(r.uint(1 << 20)), Window: uint32(r.uint(maxWindow)), Target: r.word(), Short: r.byte() == 1}
-	if anchor := r.bytes(maxAnchor); len(anchor) > 0 && json.Unmarshal(anchor, &s.Anchor) != nil {
-		return nil, errSession
-	}
+	s := &session{Gen: r.uint(1 << 62), Written: r.uint(maxTime), Scale: uint32(r.uint(1 << 20)), Window: uint32(r.uint(maxWindow)), Target: r.word()}
 	for range r.uint(maxRecipes) {
 		e := recipe{Key: r.word(), Op: op(r.byte())}
 		e.A, e.B = uint32(r.uint(maxKeep)), uint32(r.uint(maxKeep))

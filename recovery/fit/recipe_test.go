@@ -8,7 +8,7 @@ import (
 )
 
 func sampleSession() *session {
-	return &session{Gen: 3, Scale: 1130, Window: 64_000, Target: 99, Anchor: Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000},
+	return &session{Gen: 3, Written: 1_700_000_000, Scale: 1130, Window: 64_000, Target: 99, Anchor: Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000},
 		Recipes: []recipe{{1, opRepeated, 0, 0}, {1 << 63, opShorten, 600, 500}, {5, opArguments, 160, 0}},
 		Sealed:  []*sealed{{Op: opCut, First: 8, Span: 9, Kept: []int{0, 3, 8}, Box: []byte("box")}, {Op: opSealed, First: 9, Span: 1, Box: []byte{}}}}
 }
@@ -16,19 +16,29 @@ func sampleSession() *session {
 func TestSessionRoundTrip(t *testing.T) {
 	for _, s := range []*session{{}, sampleSession()} {
 		got, err := decodeSession(s.encode())
+		if err == nil {
+			err = got.decodeReport(s.encodeReport())
+		}
 		if err != nil || !reflect.DeepEqual(normal(got), normal(s)) {
 			t.Errorf("%+v became %+v, %v", s, got, err)
 		}
 	}
-	value := sampleSession().encode()
-	for i := range value {
-		broken := bytes.Clone(value)
-		broken[i] ^= 0x41
-		if _, err := decodeSession(broken); err == nil {
-			t.Errorf("a changed byte %d was not noticed", i)
-		}
-		if _, err := decodeSession(value[:i]); err == nil {
-			t.Errorf("a value cut at %d was not noticed", i)
+	for name, c := range map[string]struct {
+		value  []byte
+		decode func([]byte) error
+	}{
+		"edits":  {sampleSession().encode(), func(b []byte) error { _, err := decodeSession(b); return err }},
+		"report": {sampleSession().encodeReport(), new(session).decodeReport},
+	} {
+		for i := range c.value {
+			broken := bytes.Clone(c.value)
+			broken[i] ^= 0x41
+			if c.decode(broken) == nil {
+				t.Errorf("%s: a changed byte %d was not noticed", name, i)
+			}
+			if c.decode(c.value[:i]) == nil {
+				t.Errorf("%s: a value cut at %d was not noticed", name, i)
+			}
 		}
 	}
 	many := &session{Recipes: make([]recipe, 3*maxRecipes)}
@@ -54,8 +64,13 @@ func normal(s *session) *session {
 
 func FuzzSession(f *testing.F) {
 	f.Add(sampleSession().encode())
+	f.Add(sampleSession().encodeReport())
 	f.Add([]byte{1, 0, 0})
 	f.Fuzz(func(t *testing.T, value []byte) {
+		var last, same session
+		if last.decodeReport(value) == nil && (same.decodeReport(last.encodeReport()) != nil || !reflect.DeepEqual(last, same)) {
+			t.Errorf("the report %+v became %+v", last, same)
+		}
 		s, err := decodeSession(value)
 		if err != nil {
 			return

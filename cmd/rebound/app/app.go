@@ -176,9 +176,13 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 // newFitter makes the part that fits requests to context windows. It lives as
 // long as the gateway: sessions' edits are in it.
 func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
+	var shared fit.Values // without a server there is nobody to share with
+	if a.shared != nil {
+		shared = a.shared
+	}
 	return fit.New(cfg, fit.Parts{
 		Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}),
-		Store: a.store, Windows: a.facts,
+		Store: shared, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return x.Secret },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
 			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,

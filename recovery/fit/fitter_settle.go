@@ -1,0 +1,134 @@
+package fit
+
+import (
+	"context"
+	"math"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// remember keeps new edits before the attempt that carries them has an answer:
+// the client's next request may go to another replica as soon as it has that.
+// The store is written beside the attempt. That the upstream has refused the
+// request for its length, or answered the session before, shows that it accepts
+// the credential. If the client's own bytes are answered instead, Settle takes
+// the edits back.
+func (f *Fitter) remember(x *recovery.Exchange, d *draft) {
+	next := &session{}
+	if d.session != nil {
+		*next = *d.session
+	}
+	if now := f.memory.local(x.Session); now != nil {
+		next.Gen = max(next.Gen, now.Gen)
+	}
+	next.Gen++
+	d.work.keep(next)
+	next.Scale = d.scale.permille()
+	if d.learned > 0 {
+		next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
+	}
+	d.next = next
+	f.memory.hold(x.Session, next, true)
+	d.saved = f.memory.save(x.Session)
+}
+
+// Commit implements recovery.Fitter.
+func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
+	if f.memory.store == nil || !f.on(x) || x.Session == "" {
+		return
+	}
+	d := f.drafts.find(x)
+	if d != nil && d.saved != nil {
+		ctx, cancel := context.WithTimeout(ctx, storeTime-d.used)
+		defer cancel()
+		select {
+		case <-d.saved:
+		case <-ctx.Done():
+		}
+	}
+	n := answersIn(x.Body)
+	here, kept := f.memory.turns.follows(x.Session, n)
+	if here || d != nil && d.asked || !f.large(x) { // else others may know more
+		f.memory.turns.note(x.Session, n, kept || d != nil && (d.session != nil || d.next != nil))
+	}
+}
+
+// Settle implements recovery.Fitter.
+func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
+	if !f.on(x) || x.Session == "" {
+		return
+	}
+	d := f.drafts.find(x)
+	if d == nil {
+		d = &draft{}
+	}
+	known := d.session != nil || d.next != nil
+	if !known && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
+		return
+	}
+	sent := x.Body
+	if x.Fitted != nil {
+		sent = x.Fitted.Body
+		f.windows.LearnWindow(c.Target, 0) // a window that matters is not forgotten
+	}
+	if d.next != nil {
+		n := Prompt(u)
+		if sent != d.body || n > 0 && f.plainly(d, sent, x, c.Model, n) {
+			sent = x.Body // the client's own bytes were answered
+			f.retract(x, d)
+		}
+	}
+	next := f.memory.local(x.Session)
+	for _, s := range []*session{d.next, d.session, {}} {
+		if next == nil {
+			next = s
+		}
+	}
+	x.Retain()
+	id, request, target, model := x.Session, x.ID, c.Target, c.Model
+	window := f.window(c, next)
+	f.memory.later(func(ctx context.Context) { f.learn(ctx, id, request, target, model, window, sent, next, u) })
+}
+
+// retract takes the edits back that were made for an exchange, unless there are
+// newer ones. What was learned of the window stays.
+func (f *Fitter) retract(x *recovery.Exchange, d *draft) {
+	now := f.memory.local(x.Session)
+	if now == nil || now.Gen != d.next.Gen {
+		return
+	}
+	s := *now
+	s.Gen++
+	s.Recipes, s.Sealed, s.Scale = nil, nil, 0
+	if d.session != nil {
+		s.Recipes, s.Sealed, s.Scale = d.session.Recipes, d.session.Sealed, d.session.Scale
+	}
+	d.next = nil
+	f.memory.hold(x.Session, &s, true)
+}
+
+// plainly reports whether the reported prompt is the original rather than what
+// was made of it.
+func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, model string, reported int) bool {
+	fitted := d.scale.of(f.parts.Meter.Measure(sent, model).Total)
+	whole := d.scale.of(f.parts.Meter.Measure(x.Body, model).Total)
+	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
+}
+
+// learn anchors the session on a report and stores it, where it may soon matter
+// to another replica: for a session with edits, or at half of the window. known
+// is the session where it is not held any more. It runs off the request's path.
+func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session, u recovery.Usage) {
+	if now := f.memory.local(id); now != nil {
+		known = now
+	}
+	anchor, short := f.parts.Meter.Observe(sent, model, known.Anchor, u)
+	if short && f.parts.Truncated != nil {
+		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
+	}
+	f.memory.report(id, known, anchor, short)
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*Prompt(u) >= window)
+}

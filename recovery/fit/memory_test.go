@@ -1,0 +1,233 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func TestTurns(t *testing.T) {
+	var all turns
+	all.note("s", 5, true)
+	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
+		if yes, _ := all.follows("s", n); yes != want {
+			t.Errorf("%d answers after 5: follows %v", n, yes)
+		}
+	}
+	if yes, kept := all.follows("other", 2); yes || kept {
+		t.Error("an unknown conversation follows")
+	}
+	for i := range 3 * maxTurns {
+		all.note(fmt.Sprint(i), 2, false)
+		if len(all.now)+len(all.old) > 2*maxTurns {
+			t.Fatalf("%d entries", len(all.now)+len(all.old))
+		}
+	}
+	if yes, _ := all.follows(fmt.Sprint(3*maxTurns-1), 3); !yes {
+		t.Error("the last one is forgotten")
+	}
+	if yes, _ := all.follows("s", 6); yes {
+		t.Error("the first one is still there")
+	}
+}
+
+func TestAnswersIn(t *testing.T) {
+	s := newScript().say("user", "a").say("assistant", "b").say("assistant", "c").say("user", "d").say("assistant", "e")
+	if n := answersIn(s.body(t)); n != answersIn(newScript().body(t))+2 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+// answered is what the engine does with an exchange whose answer is complete.
+func answered(f *Fitter, x *recovery.Exchange, tokens int) {
+	f.Commit(context.Background(), x)
+	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: tokens})
+}
+
+// While a process serves every turn of a conversation it does not ask the
+// store; another one asks once, whatever it knows of windows. What was edited
+// is in the store before the answer is out.
+func TestLooksOnce(t *testing.T) {
+	disk := newShelf()
+	one, two := fitter(t, Defaults(), disk), fitter(t, Defaults(), disk)
+	two.windows = newWindows(time.Hour) // nobody has told it yet
+	s := talk(60)
+	send := func(f *Fitter, want int) *recovery.Fitted {
+		t.Helper()
+		disk.mu.Lock()
+		before := disk.reads
+		disk.mu.Unlock()
+		x := exchange(s.body(t), "s", nil)
+		x.Fitted = f.Prepare(context.Background(), x)
+		answered(f, x, 5000)
+		disk.mu.Lock()
+		defer disk.mu.Unlock()
+		if n := disk.reads - before; n != want {
+			t.Errorf("%d answers: the store was asked %d times, want %d", answersIn(x.Body), n, want)
+		}
+		s.say("assistant", "And on.").say("user", "More.")
+		return x.Fitted
+	}
+	send(one, 1) // it has never seen the conversation
+	send(one, 0)
+	send(one, 0)
+	send(two, 1)
+	send(two, 0)
+	x, out := fitOnce(t, two, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	if out == nil {
+		t.Fatal("not fitted")
+	}
+	two.Commit(context.Background(), x)
+	if len(disk.m[editsKey("s")]) == 0 {
+		t.Fatal("the edits are not stored when the answer is about to leave")
+	}
+	s.say("assistant", "And on.").say("user", "More.")
+	first := send(one, 1)
+	two.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After}) // late
+	two.Flush()
+	second := send(two, 1)
+	third := send(two, 0)
+	for i, got := range []*recovery.Fitted{first, second, third} {
+		if got == nil || !got.Sticky {
+			t.Fatalf("request %d: %+v", i, got)
+		}
+		if n := len(out.Body.Messages()); string(got.Body.Messages()[n-1].Raw()) != string(out.Body.Messages()[n-1].Raw()) {
+			t.Errorf("request %d: the beginning differs", i)
+		}
+	}
+}
+
+// What one replica learned of an answer long ago does not take the place of
+// what another has edited since.
+func TestLateReport(t *testing.T) {
+	disk := newShelf()
+	one, two := fitter(t, Defaults(), disk), fitter(t, Defaults(), disk)
+	s := talk(60)
+	x, out := fitOnce(t, one, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	answered(one, x, out.After)
+	one.Flush()
+	slow := exchange(s.body(t), "s", nil)
+	slow.Fitted = two.Prepare(context.Background(), slow)
+	two.Commit(context.Background(), slow)
+
+	s = talk(150)
+	y, further := fitOnce(t, one, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	if further == nil {
+		t.Fatal("not fitted again")
+	}
+	one.Commit(context.Background(), y)
+	two.Settle(slow, &slow.Candidates[0], recovery.Usage{Input: slow.Fitted.After})
+	two.Flush()
+	stored, err := decodeSession(disk.m[editsKey("s")])
+	if err != nil || stored.Gen != 2 {
+		t.Fatalf("%+v, %v", stored, err)
+	}
+	z := exchange(s.body(t), "s", nil)
+	if got := two.Prepare(context.Background(), z); got == nil || string(got.Body.Raw()) != string(further.Body.Raw()) {
+		t.Error("the other replica does not make the same bytes")
+	}
+}
+
+// Edits are taken back, for all replicas, when it was the client's own bytes
+// that were answered.
+func TestRetract(t *testing.T) {
+	disk := newShelf()
+	f := fitter(t, Defaults(), disk)
+	s := talk(60)
+	x, out := fitOnce(t, f, s.body(t), 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+	x.Fitted = nil // the target refused what was edited
+	answered(f, x, out.Before)
+	f.Flush()
+	stored, err := decodeSession(disk.m[editsKey("s")])
+	if err != nil || stored.edited() || stored.Window != 9000 {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	if got := f.Prepare(context.Background(), exchange(s.body(t), "s", nil)); got != nil && got.Sticky {
+		t.Error("the edits are still made")
+	}
+}
+
+// A request waits for the store for no longer than its time in all, however
+// often it has to do with it, and not at all beside an attempt that takes longer.
+func TestStoreTimeInAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newShelf()
+		f := New(Defaults(), Parts{Meter: offline(), Store: disk})
+		defer f.Close(context.Background())
+		b := talk(60).body(t)
+		run := func(name string, delay, attempt, most time.Duration) {
+			disk.slow(delay)
+			began := time.Now()
+			x := exchange(b, name, func(recovery.Prompt) (string, error) { return fineSummary, nil })
+			f.Prepare(context.Background(), x)
+			x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(9000, 20_000))
+			time.Sleep(attempt)
+			f.Commit(context.Background(), x)
+			f.Settle(x, &x.Candidates[0], recovery.Usage{Input: x.Fitted.After})
+			if took := time.Since(began) - attempt; took > most {
+				t.Errorf("%s: %v were spent with the store", name, took)
+			}
+		}
+		run("hangs", time.Hour, 0, storeTime)
+		run("slow", 30*time.Millisecond, 0, storeTime)
+		run("slow beside an attempt", 20*time.Millisecond, time.Second, 20*time.Millisecond)
+	})
+}
+
+// The edits of a session that goes on live on, without being written each time.
+func TestKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Defaults()
+		cfg.TTL = 8 * time.Hour
+		disk := newShelf()
+		f := New(cfg, Parts{Meter: offline(), Store: disk})
+		defer f.Close(context.Background())
+		b := talk(60).body(t)
+		x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
+		answered(f, x, out.After)
+		f.Flush()
+		first, _ := decodeSession(disk.m[editsKey("s")])
+		for range 10 {
+			time.Sleep(10 * time.Minute)
+			y := exchange(b, "s", nil)
+			y.Fitted = f.Prepare(context.Background(), y)
+			answered(f, y, out.After)
+			f.Flush()
+		}
+		if last, err := decodeSession(disk.m[editsKey("s")]); err != nil || last.Written <= first.Written || last.Gen != first.Gen {
+			t.Errorf("written %+v, then %+v, %v", first, last, err)
+		}
+		if disk.sets[editsKey("s")] != 2 {
+			t.Errorf("the edits were written %d times", disk.sets[editsKey("s")])
+		}
+	})
+}
+
+// Nonsense in the store is no session, and harms none.
+func TestHostileValues(t *testing.T) {
+	s := talk(60)
+	for name, value := range map[string]string{"empty": "", "text": "hello", "version": "\x02abcdefgh", "long": strings.Repeat("\x03", 1<<20)} {
+		disk := newShelf()
+		disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(value), []byte(value)
+		f := fitter(t, Defaults(), disk)
+		x := exchange(s.body(t), "s", nil)
+		if f.Prepare(context.Background(), x) != nil || disk.reads != 1 {
+			t.Errorf("%s: used", name)
+		}
+		x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(9000, 20_000))
+		if x.Fitted == nil {
+			t.Errorf("%s: not fitted", name)
+			continue
+		}
+		answered(f, x, x.Fitted.After)
+		f.Flush()
+		if got, err := decodeSession(disk.m[editsKey("s")]); err != nil || !got.edited() {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
