@@ -29,7 +29,8 @@ const fitModel = "gpt-4o"
 //     down to 128 tokens; the rest, rounded in the same way, is written to it;
 //   - the bill is input + 1.25 × written + 0.1 × read.
 type windowed struct {
-	window int // 0: unlimited
+	window  int  // 0: unlimited
+	useless bool // it writes no summaries in the form that was asked for
 
 	mu        sync.Mutex
 	enc       *tokenizer.Encoding
@@ -111,7 +112,7 @@ func (w *windowed) ask(body []byte) ruling {
 			read += w.enc.Count(strings.ToValidUTF8(p[:n], ""))
 		}
 		w.next[prefix] = p
-		prefix = maphash.String(w.seed, fmt.Sprint(prefix)+p)
+		prefix = prefix*0x9e3779b97f4a7c15 + maphash.String(w.seed, p)
 	}
 	read = read / 128 * 128
 	written := max(0, total/128*128-read)
@@ -120,10 +121,26 @@ func (w *windowed) ask(body []byte) ruling {
 	if !gjson.GetBytes(body, "tools").Exists() {
 		w.summaries++
 		w.extra += float64(total-read-written) + 1.25*float64(written) + 0.1*float64(read)
-		return ruling{text: "## Goal\nFinish the task.\n## Done\nSeveral files were read and edited; the tests ran.\n## Next\nGo on.", usage: usage}
+		if w.useless {
+			return ruling{text: "I went through all of it. Several files were read and edited; the tests ran.", usage: usage}
+		}
+		return ruling{text: summarised(), usage: usage}
 	}
 	w.accepted = append(w.accepted, body)
 	return ruling{text: "Noted.", usage: usage}
+}
+
+// summarised is what a model writes that keeps to the form it was asked for: some
+// 1,500 tokens, of which a real one would make more than this one does.
+func summarised() string {
+	return `Goal: finish the task.
+Constraints: none beyond the messages that are kept.
+Decisions: the approach is kept.
+Files: several were read and changed.
+` + strings.Repeat("pkg/store/journal.go: replay keeps the order of the boards now; read again before the next change.\n", 60) + `Commands: builds and tests were run.
+Open errors: none.
+Dead ends: none.
+Next step: go on where the history continues.`
 }
 
 // recording is a session of an agent.
@@ -174,21 +191,13 @@ func recorded(t testing.TB, name string) *recording {
 
 // body is the request with the first n messages.
 func (r *recording) body(n int) string {
-	return fmt.Sprintf(`{"model":%q,"stream":false,"tools":%s,"messages":[%s]}`, fitModel, r.tools, strings.Join(r.messages[:n], ","))
+	return `{"model":"` + fitModel + `","stream":false,"tools":` + r.tools + `,"messages":[` + strings.Join(r.messages[:n], ",") + `]}`
 }
 
-// requests are up to n requests of the session, evenly over its later part: the
-// part in which it is larger than the share of its end.
-func (r *recording) requests(from float64, n int) (list []string) {
-	var late []int
+// requests are all requests of the session, each with the full history.
+func (r *recording) requests() (list []string) {
 	for _, end := range r.ends {
-		if len(r.body(end)) > int(from*float64(len(r.body(r.ends[len(r.ends)-1])))) {
-			late = append(late, end)
-		}
-	}
-	step := max(1, len(late)/n)
-	for i := 0; i < len(late); i += step {
-		list = append(list, r.body(late[i]))
+		list = append(list, r.body(end))
 	}
 	return list
 }
