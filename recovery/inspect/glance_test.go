@@ -169,6 +169,44 @@ func TestProbe(t *testing.T) {
 	}
 }
 
+// What is surely new at sight is new when all is read.
+func TestSurelyNew(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	sure, unsure := 0, 0
+	for range 600 {
+		var results []string
+		for range 2 + rnd.IntN(6) {
+			results = append(results, []string{"No matches found", "", "a.go", padding(100 + rnd.IntN(300)), padding(4000 + rnd.IntN(3000)), `{"error":"E404","status":404}`}[rnd.IntN(6)])
+		}
+		list := []string{said("user", "x")}
+		for k := range 14 + rnd.IntN(6) {
+			tool := []string{"read_file", "grep", "bash"}[rnd.IntN(3)]
+			result := results[rnd.IntN(len(results))]
+			if rnd.IntN(8) == 0 {
+				result += fmt.Sprintf("\nsomething new, number %d\n", k)
+			}
+			if tool == "bash" && rnd.IntN(2) == 0 {
+				result = fmt.Sprintf("Exit code: 0\nWall time: %d.1 seconds\nOutput:\n", k) + result
+			}
+			list = append(list, called(k, tool, fmt.Sprintf(`{"n":%d,"command":"cat f"}`, rnd.IntN(3))), answered(k, result))
+		}
+		b := parsed(t, request(list...))
+		h := readHistory(b)
+		n, steps := len(h.turns)-1, minNoProgress
+		if !h.surelyNew(0, n, steps) {
+			unsure++
+			continue
+		}
+		sure++
+		if count, _ := readHistory(b).idle(0, n); count >= steps {
+			t.Errorf("%d idle turns at the end of %s", count, b.Raw())
+		}
+	}
+	if sure < 50 || unsure < 50 {
+		t.Errorf("sure of %d, not of %d", sure, unsure)
+	}
+}
+
 // A stage says of each request what it says of that request alone, whatever it
 // read before and at the same time.
 func TestStageIsShared(t *testing.T) {

@@ -25,8 +25,20 @@ func (h *history) noProgress(steps int) (l recovery.Loop, ok bool) {
 	if n-first+1 < steps || h.surelyNew(first, n, steps) {
 		return l, false
 	}
+	count, from := h.idle(first, n)
+	if count < steps {
+		return l, false
+	}
+	l = h.loop(recovery.LoopNoProgress, count, from, n, from)
+	l.Fingerprint = mark(string(l.Kind), string(h.list[l.From].Raw()))
+	return l, true
+}
+
+// idle counts the turns at the end of first to n that brought nothing, and says
+// with which they begin.
+func (h *history) idle(first, n int) (count, from int) {
 	s := seen{seed: maphash.MakeSeed(), results: map[uint64]bool{}, calls: map[uint64]bool{}}
-	count, from := 0, first
+	from = first
 	for k := first; k <= n; k++ {
 		t := h.load(k)
 		if len(t.steps) == 0 {
@@ -40,12 +52,7 @@ func (h *history) noProgress(steps int) (l recovery.Loop, ok bool) {
 			from = k
 		}
 	}
-	if count < steps {
-		return l, false
-	}
-	l = h.loop(recovery.LoopNoProgress, count, from, n, from)
-	l.Fingerprint = mark(string(l.Kind), string(h.list[l.From].Raw()))
-	return l, true
+	return count, from
 }
 
 // seen is what is known so far.
@@ -113,11 +120,12 @@ func (h *history) largest(from, n int) int {
 
 // fresh reports whether turn n has a result of which a telling part occurs in no
 // message of turns first to n-1: what most turns are, found out without decoding
-// those.
+// those. A part that is not in its own message is of how wrappers are read.
 func (h *history) fresh(first, n int) bool {
 	t := h.load(n)
 	for i := range t.steps {
-		if p, size := t.steps[i].probe(); p.text != "" && !h.mentioned(p, size, first, n) {
+		s := &t.steps[i]
+		if p, size := s.probe(); p.text != "" && p.in(h.list[s.Index].Raw()) && !h.mentioned(p, size, first, n) {
 			return true
 		}
 	}
