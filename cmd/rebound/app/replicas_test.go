@@ -5,7 +5,6 @@ package app_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -379,42 +378,8 @@ func (p *replicas) traffic(t *testing.T) (end func() (n int, slowest time.Durati
 // direction, and returns its own.
 func distant(t *testing.T, to string, lag time.Duration) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	carry := func(dst, src net.Conn) {
-		defer dst.Close()
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := src.Read(buf)
-			time.Sleep(lag)
-			if _, werr := dst.Write(buf[:n]); err != nil || werr != nil {
-				return
-			}
-		}
-	}
-	wg.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			wg.Go(func() { carry(far, near) })
-			wg.Go(func() { carry(near, far) })
-		}
-	})
-	return l.Addr().String()
+	later := func([]byte) { time.Sleep(lag) }
+	return relay(t, to, later, later)
 }
 
 func script(t *testing.T, up *upstreamtest.Running, model, steps string) {

@@ -4,11 +4,9 @@ package app_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -367,46 +365,12 @@ type tap struct {
 
 func startTap(t *testing.T, to string) *tap {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &tap{addr: l.Addr().String()}
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	t.Cleanup(func() {
-		cancel()
-		l.Close()
-		wg.Wait()
-	})
-	wg.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			context.AfterFunc(ctx, func() { near.Close(); far.Close() })
-			wg.Go(func() { defer near.Close(); _, _ = io.Copy(near, far) })
-			wg.Go(func() {
-				defer far.Close()
-				buf := make([]byte, 64<<10)
-				for {
-					n, err := near.Read(buf) // a command is written at once
-					if bytes.Contains(buf[:n], []byte(":ring/")) || bytes.Contains(buf[:n], []byte(":fit/")) {
-						p.named.Add(1)
-					}
-					if _, werr := far.Write(buf[:n]); err != nil || werr != nil {
-						return
-					}
-				}
-			})
+	p := &tap{}
+	p.addr = relay(t, to, func(b []byte) { // a command is written at once
+		if bytes.Contains(b, []byte(":ring/")) || bytes.Contains(b, []byte(":fit/")) {
+			p.named.Add(1)
 		}
-	})
+	}, func([]byte) {})
 	return p
 }
 
