@@ -176,8 +176,12 @@ func (o *options) runAgents(binary string, report io.Writer) (passed, failed int
 	}
 	runs := expandAgents(o.scenarios, o.agents, o.modes, o.count)
 	fmt.Printf("agents: %d runs\n", len(runs))
-	p := newAgentProgress(os.Stdout, runs)
-	b.runAll(runs, p.done)
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.scenario.Name)
+	}
+	p := newProgress(os.Stdout, names)
+	b.runAll(runs, func(r *agentRun) { p.done(r.ended()) })
 	writeAgents(report, o.scenarios, o.agents, runs)
 	fmt.Printf("agents: %.0f s\n", time.Since(begun).Seconds())
 	if gateway != nil {

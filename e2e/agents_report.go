@@ -23,63 +23,16 @@ func (r *agentRun) result(l *agentLeg) string {
 	return "another end"
 }
 
-// agentProgress prints a line for each scenario once all its runs are done.
-type agentProgress struct {
-	out            io.Writer
-	wait           map[*agents.Scenario][]*agentRun
-	todo           map[*agents.Scenario]int
-	passed, failed int
-}
-
-func newAgentProgress(out io.Writer, runs []*agentRun) *agentProgress {
-	p := &agentProgress{out: out, wait: map[*agents.Scenario][]*agentRun{}, todo: map[*agents.Scenario]int{}}
-	for _, r := range runs {
-		p.todo[r.scenario]++
+// ended is the run for the progress.
+func (r *agentRun) ended() ended {
+	e := ended{name: r.scenario.Name, who: fmt.Sprintf("%s %s", r.client, r.mode), failures: r.failures}
+	if r.straight.done {
+		e.straight = r.result(&r.straight)
 	}
-	return p
-}
-
-func (p *agentProgress) done(r *agentRun) {
-	if len(r.failures) == 0 {
-		p.passed++
-	} else {
-		p.failed++
+	if r.through.done {
+		e.through = r.result(&r.through)
 	}
-	s := r.scenario
-	p.wait[s] = append(p.wait[s], r)
-	if p.todo[s]--; p.todo[s] > 0 {
-		return
-	}
-	var straight, through []string
-	good := 0
-	for _, r := range p.wait[s] {
-		if r.straight.done {
-			straight = append(straight, r.result(&r.straight))
-		}
-		if r.through.done {
-			through = append(through, r.result(&r.through))
-		}
-		if len(r.failures) == 0 {
-			good++
-		}
-	}
-	word := "ok  "
-	if good < len(p.wait[s]) {
-		word = "FAIL"
-	}
-	var legs []string
-	if len(straight) > 0 {
-		legs = append(legs, "straight: "+tally(straight))
-	}
-	if len(through) > 0 {
-		legs = append(legs, "through: "+tally(through))
-	}
-	fmt.Fprintf(p.out, "%s  %-25s %2d/%d  %s\n", word, s.Name, good, len(p.wait[s]), strings.Join(legs, "; "))
-	for _, r := range p.wait[s] {
-		for _, f := range r.failures {
-			fmt.Fprintf(p.out, "      %s %s: %s\n", r.client, r.mode, f)
-		}
-	}
+	return e
 }
 
 // writeAgents writes the table of the second part, then the evidence of failures.

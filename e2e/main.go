@@ -224,7 +224,11 @@ func (o *options) clientsAt(p *Pace) []string {
 func (o *options) at(pace *Pace, binary string, clients map[string]Client, report *bytes.Buffer) (*progress, error) {
 	begun := time.Now()
 	runs := expand(o.cases, pace, o.clientsAt(pace), o.modes, o.count)
-	p := newProgress(os.Stdout, runs)
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.Case.Name)
+	}
+	p := newProgress(os.Stdout, names)
 	var outage *Outage
 	var extra []model
 	if o.outage {
@@ -257,7 +261,7 @@ func (o *options) at(pace *Pace, binary string, clients map[string]Client, repor
 			outage.run(b)
 		}
 	}()
-	b.runAll(runs, p.done)
+	b.runAll(runs, func(r *Run) { p.done(r.ended()) })
 	<-traffic
 	if outage != nil {
 		if pace.Scaled {

@@ -40,104 +40,16 @@ func (r *Run) outcome(l *Leg) string {
 	return "error"
 }
 
-// tally lists outcomes with their number, the most frequent first.
-func tally(outcomes []string) string {
-	count := map[string]int{}
-	for _, o := range outcomes {
-		count[o]++
+// ended is the run for the progress.
+func (r *Run) ended() ended {
+	e := ended{name: r.Case.Name, who: fmt.Sprintf("%s %s", r.Client, r.Mode), failures: r.Failures}
+	if r.Straight.Answers != nil || r.Straight.Err != nil {
+		e.straight = r.outcome(&r.Straight)
 	}
-	keys := slices.Collect(func(yield func(string) bool) {
-		for k := range count {
-			if !yield(k) {
-				return
-			}
-		}
-	})
-	slices.SortFunc(keys, func(a, b string) int {
-		if count[a] != count[b] {
-			return count[b] - count[a]
-		}
-		return strings.Compare(a, b)
-	})
-	for i, k := range keys {
-		keys[i] = fmt.Sprintf("%d %s", count[k], k)
+	if r.Through.Answers != nil || r.Through.Err != nil {
+		e.through = r.outcome(&r.Through)
 	}
-	return strings.Join(keys, ", ")
-}
-
-// progress prints a line for each case once all its runs are done.
-type progress struct {
-	out    io.Writer
-	wait   map[*Case][]*Run
-	todo   map[*Case]int
-	passed int
-	failed int
-}
-
-func newProgress(out io.Writer, runs []*Run) *progress {
-	p := &progress{out: out, wait: map[*Case][]*Run{}, todo: map[*Case]int{}}
-	for _, r := range runs {
-		p.todo[r.Case]++
-	}
-	return p
-}
-
-func (p *progress) done(r *Run) {
-	if len(r.Failures) == 0 {
-		p.passed++
-	} else {
-		p.failed++
-	}
-	p.wait[r.Case] = append(p.wait[r.Case], r)
-	if p.todo[r.Case]--; p.todo[r.Case] > 0 {
-		return
-	}
-	runs := p.wait[r.Case]
-	var straight, through []string
-	good := 0
-	for _, r := range runs {
-		if r.Straight.Answers != nil || r.Straight.Err != nil {
-			straight = append(straight, r.outcome(&r.Straight))
-		}
-		if r.Through.Answers != nil || r.Through.Err != nil {
-			through = append(through, r.outcome(&r.Through))
-		}
-		if len(r.Failures) == 0 {
-			good++
-		}
-	}
-	word := "ok  "
-	if good < len(runs) {
-		word = "FAIL"
-	}
-	var legs []string
-	if len(straight) > 0 {
-		legs = append(legs, "straight: "+tally(straight))
-	}
-	if len(through) > 0 {
-		legs = append(legs, "through: "+tally(through))
-	}
-	fmt.Fprintf(p.out, "%s  %-25s %2d/%d  %s\n", word, r.Case.Name, good, len(runs), strings.Join(legs, "; "))
-	for _, r := range runs {
-		for _, f := range r.Failures {
-			fmt.Fprintf(p.out, "      %s %s: %s\n", r.Client, r.Mode, f)
-		}
-	}
-}
-
-// outage counts and prints the steady traffic.
-func (p *progress) outage(o *Outage) {
-	word := "ok  "
-	if len(o.failures) == 0 {
-		p.passed++
-	} else {
-		word = "FAIL"
-		p.failed++
-	}
-	fmt.Fprintf(p.out, "%s  %-25s %s\n", word, outageName, o.summary())
-	for _, f := range o.failures {
-		fmt.Fprintf(p.out, "      %s\n", f)
-	}
+	return e
 }
 
 // writeMarkdown writes the tables of a pace: for every case, mode and client
