@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/strategy"
@@ -30,30 +30,19 @@ import (
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// events keeps what is told.
-type events struct {
-	mu   sync.Mutex
-	list []recovery.Event
-}
-
-func (e *events) Observe(ev recovery.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.list = append(e.list, ev)
-}
+// events keeps what is told, and counts no requests.
+type events struct{ recoverytest.Observer }
 
 // of waits until the request of a model is done, and returns its events by name.
 func (e *events) of(t *testing.T, model string) map[recovery.EventName][]recovery.Event {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		got := map[recovery.EventName][]recovery.Event{}
-		e.mu.Lock()
-		for _, ev := range e.list {
+		for _, ev := range e.Events() {
 			if ev.Model == model {
 				got[ev.Name] = append(got[ev.Name], ev)
 			}
 		}
-		e.mu.Unlock()
 		if len(got[recovery.EventRequestDone]) > 0 {
 			return got
 		}

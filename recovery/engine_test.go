@@ -79,10 +79,10 @@ func TestRecovers(t *testing.T) {
 				if took := time.Since(x.Started) - time.Second; c.most > 0 && took > c.most {
 					t.Errorf("took %v", took)
 				}
-				if n := g.observer.count(recovery.EventRecoveryFailed); (n == 1) != (f != nil) {
+				if n := g.observer.Count(recovery.EventRecoveryFailed); (n == 1) != (f != nil) {
 					t.Errorf("%d events of failure", n)
 				}
-				if n := g.observer.count(recovery.EventRecoverySuccess); (n == 1) != (f == nil && len(c.asked) > 1) {
+				if n := g.observer.Count(recovery.EventRecoverySuccess); (n == 1) != (f == nil && len(c.asked) > 1) {
 					t.Errorf("%d events of success", n)
 				}
 				for i := range g.attempts {
@@ -382,8 +382,7 @@ func TestObserve(t *testing.T) {
 					if len(x.Actions()) != 0 {
 						t.Errorf("%s, %s: did %v", mode, name, x.Actions())
 					}
-					g.observer.mu.Lock()
-					for _, ev := range g.observer.events {
+					for _, ev := range g.observer.Events() {
 						switch ev.Name {
 						case recovery.EventRecoveryAttempt:
 							if !ev.Observed || mode != recovery.ModeObserve {
@@ -393,7 +392,6 @@ func TestObserve(t *testing.T) {
 							t.Errorf("%s, %s: %+v", mode, name, ev)
 						}
 					}
-					g.observer.mu.Unlock()
 				})
 			}
 		}

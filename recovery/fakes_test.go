@@ -15,40 +15,13 @@ import (
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/strategy"
 	"github.com/rebound-llm/rebound/recovery/transcript"
-	"github.com/rebound-llm/rebound/store"
 )
 
 var table = classify.New()
-
-// board is shared state of this process.
-type board struct {
-	mu     sync.Mutex
-	fields map[string]store.Field
-}
-
-func (b *board) Any(string) bool { return true }
-
-func (b *board) Lookup(name, field string) (store.Field, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f, ok := b.fields[name+"|"+field]
-	return f, ok && f.Alive(time.Now())
-}
-
-func (b *board) Post(name string, f store.Field, _ bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.fields[name+"|"+f.Name] = f
-}
-
-func (b *board) Remove(name, field string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.fields, name+"|"+field)
-}
 
 // health counts what becomes of the places that a real one gives.
 type health struct {
@@ -83,29 +56,6 @@ func (p *place) Done(t recovery.Ticket, o recovery.Outcome) {
 	p.inner.Done(t, o)
 }
 
-// observer keeps events.
-type observer struct {
-	mu     sync.Mutex
-	events []recovery.Event
-}
-
-func (o *observer) Observe(ev recovery.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.events = append(o.events, ev)
-}
-
-func (o *observer) count(name recovery.EventName) (n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, ev := range o.events {
-		if ev.Name == name {
-			n++
-		}
-	}
-	return n
-}
-
 // step is what an upstream does with one attempt.
 type step func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure)
 
@@ -119,9 +69,9 @@ type sent struct {
 type rig struct {
 	*recovery.Engine
 	health   *health
-	observer *observer
+	observer *recoverytest.Observer
 	facts    *learn.Facts
-	board    *board
+	board    *recoverytest.Board
 	scripts  map[string][]step
 
 	mu       sync.Mutex
@@ -130,7 +80,7 @@ type rig struct {
 }
 
 func newRig(scripts map[string][]step) *rig {
-	g := &rig{observer: &observer{}, board: &board{fields: map[string]store.Field{}}, scripts: scripts}
+	g := &rig{observer: &recoverytest.Observer{}, board: recoverytest.NewBoard(), scripts: scripts}
 	g.health = &health{Set: breaker.NewSet(breaker.Defaults(), g.board, g.observer)}
 	g.facts = learn.NewFacts(g.board, time.Hour)
 	g.Engine = &recovery.Engine{

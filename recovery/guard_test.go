@@ -189,7 +189,7 @@ func TestPartsBreak(t *testing.T) {
 					}
 				}
 				told := []string{}
-				for _, ev := range g.observer.events {
+				for _, ev := range g.observer.Events() {
 					if ev.Name == recovery.EventRecoveryFailed && strings.HasPrefix(ev.Cause, "the gateway's ") {
 						told = append(told, strings.TrimPrefix(ev.Cause, "the gateway's "))
 					}
@@ -215,8 +215,8 @@ func TestRaceBreaks(t *testing.T) {
 		if f, err := g.run(t, ctx, exchange(t, plainBody, "ab")); f != nil || !errors.Is(err, recovery.ErrClientGone) {
 			t.Errorf("ended with %v, %v", f, err)
 		}
-		if n := g.observer.count(recovery.EventRecoveryFailed); n != 1 || g.observer.events[0].Cause != "the gateway's race broke: no such rule" {
-			t.Errorf("told %+v", g.observer.events)
+		if n := g.observer.Count(recovery.EventRecoveryFailed); n != 1 || g.observer.Events()[0].Cause != "the gateway's race broke: no such rule" {
+			t.Errorf("told %+v", g.observer.Events())
 		}
 	})
 }

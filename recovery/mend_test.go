@@ -63,7 +63,7 @@ func TestRefit(t *testing.T) {
 		if g.asked() != "aa" || string(g.attempts[1].Body) != smaller || !g.attempts[1].Edited || s.fits != 1 || s.settled != 1 || s.committed != 1 {
 			t.Errorf("asked %s with %s; %+v", g.asked(), g.attempts[len(g.attempts)-1].Body, s)
 		}
-		if g.observer.count(recovery.EventCompressed) != 1 {
+		if g.observer.Count(recovery.EventCompressed) != 1 {
 			t.Error("no event tells of it")
 		}
 	})

@@ -44,7 +44,7 @@ var closed = []struct {
 	// For tests, and the programs that are made of the scripted upstream.
 	{pkg: []string{"proxy/upstreamtest"}, by: []string{"cmd/mockllm", "cmd/rebound/demo", "e2e"}},
 	{pkg: []string{"store/storetest"}},
-	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest"}},
+	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest", "recovery/recoverytest"}},
 }
 
 // homes says where a library outside of the standard one is at home. Their

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery/annotate"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
 // TestBadChanges: every mistake of an operator is refused, at its key.
@@ -130,10 +131,10 @@ func TestNewRefusesBadChains(t *testing.T) {
 	}
 	cfg := annotate.Defaults()
 	cfg.Forbid = []string{"nothing_like_it"}
-	if _, err := annotate.New(cfg, chains, &observed{}); err == nil {
+	if _, err := annotate.New(cfg, chains, &recoverytest.Observer{}); err == nil {
 		t.Error("an unknown name was forbidden")
 	}
-	if _, err := annotate.New(annotate.Defaults(), annotate.Chains{"timeout": {{Name: "x", Steps: []string{"{no}"}}}}, &observed{}); err == nil {
+	if _, err := annotate.New(annotate.Defaults(), annotate.Chains{"timeout": {{Name: "x", Steps: []string{"{no}"}}}}, &recoverytest.Observer{}); err == nil {
 		t.Error("an unknown slot was accepted")
 	}
 }

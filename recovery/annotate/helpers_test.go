@@ -3,29 +3,17 @@ package annotate_test
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// observed collects events.
-type observed struct {
-	mu     sync.Mutex
-	events []recovery.Event
-}
-
-func (o *observed) Observe(ev recovery.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.events = append(o.events, ev)
-}
-
-func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *observed) {
+func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *recoverytest.Observer) {
 	t.Helper()
 	chains, err := configs.Chains()
 	if err != nil {
@@ -38,7 +26,7 @@ func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *obser
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	o := &observed{}
+	o := &recoverytest.Observer{}
 	s, err := annotate.New(cfg, chains, o)
 	if err != nil {
 		t.Fatal(err)

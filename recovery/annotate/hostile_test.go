@@ -119,8 +119,8 @@ func TestRefusal(t *testing.T) {
 	if len(x.Results) != 1 || !x.Results[0].Failed || x.Results[0].Rule != "refusal" {
 		t.Fatalf("not a refusal: %+v", x.Results)
 	}
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(o.events) != 0 {
-		t.Errorf("%q %+v %v", x.Guidance, o.events, err)
+	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(o.Events()) != 0 {
+		t.Errorf("%q %+v %v", x.Guidance, o.Events(), err)
 	}
 }
 

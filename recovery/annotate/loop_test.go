@@ -54,8 +54,8 @@ func TestLoopNotes(t *testing.T) {
 		if strings.Contains(strings.ToLower(x.Guidance), "change approach") {
 			t.Errorf("%s: models stop using tools after this:\n%s", tc.kind, x.Guidance)
 		}
-		if len(o.events) != 1 || o.events[0].Advice.Loop != tc.kind || o.events[0].Advice.Count != tc.count || o.events[0].Advice.Category != "" {
-			t.Errorf("%s: %+v", tc.kind, o.events)
+		if len(o.Events()) != 1 || o.Events()[0].Advice.Loop != tc.kind || o.Events()[0].Advice.Count != tc.count || o.Events()[0].Advice.Category != "" {
+			t.Errorf("%s: %+v", tc.kind, o.Events())
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestFailureAndLoop(t *testing.T) {
 	if !strings.Contains(note, "The last call of `bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times with the same error. Do not make it again") {
 		t.Errorf("not both:\n%s", note)
 	}
-	a := o.events[0].Advice
+	a := o.Events()[0].Advice
 	if a.Category != recovery.FileNotFound || a.Loop != recovery.LoopSameError || a.Count != 3 || slices.Contains(a.Strategies, "verify_path") {
 		t.Errorf("%+v\n%s", a, note)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -53,13 +54,13 @@ func TestPrepare(t *testing.T) {
 			if (x.Guidance != "") != c.note {
 				t.Errorf("the guidance is %q", x.Guidance)
 			}
-			if len(o.events) > 1 || (len(o.events) == 1) != c.event {
-				t.Fatalf("the events are %+v", o.events)
+			if len(o.Events()) > 1 || (len(o.Events()) == 1) != c.event {
+				t.Fatalf("the events are %+v", o.Events())
 			}
 			if !c.event {
 				return
 			}
-			ev := o.events[0]
+			ev := o.Events()[0]
 			want := recovery.Advice{Category: recovery.CommandNotFound, Strategies: []string{"alternative_command", "ask_user"}, Count: 1, HeldOut: c.out}
 			if ev.Name != recovery.EventGuidance || ev.Observed != c.observed || fmt.Sprint(*ev.Advice) != fmt.Sprint(want) || ev.Session != x.Session || ev.Request != x.ID {
 				t.Errorf("the event is %+v, the advice %+v", ev, *ev.Advice)
@@ -72,8 +73,8 @@ func TestGuidanceOfOthersStays(t *testing.T) {
 	s, o := stage(t, nil)
 	x := failing().exchange(t)
 	x.Guidance = "stop"
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "stop" || len(o.events) != 0 {
-		t.Errorf("guidance %q, events %+v, %v", x.Guidance, o.events, err)
+	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "stop" || len(o.Events()) != 0 {
+		t.Errorf("guidance %q, events %+v, %v", x.Guidance, o.Events(), err)
 	}
 }
 
@@ -320,7 +321,7 @@ func TestDeterminism(t *testing.T) {
 	raw := agent(bash, read, write, grep, ls, ask).run("find . -name '*.py'", "./a/x.py\n./b/x.py\n./c/x.py\n./d/x.py\n").call("read", object{"path": "x.py"}, "Error: ENOENT: no such file or directory, open 'x.py'").bytes()
 	want := ""
 	for range 20 {
-		s, err := annotate.New(annotate.Defaults(), chains, &observed{})
+		s, err := annotate.New(annotate.Defaults(), chains, &recoverytest.Observer{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +342,7 @@ func TestDeterminism(t *testing.T) {
 func TestThePersonSpoke(t *testing.T) {
 	s, told := stage(t, nil)
 	x := failing().user("use python3 then").exchange(t)
-	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(told.events) != 0 {
-		t.Errorf("%v, %q, %d events", err, x.Guidance, len(told.events))
+	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(told.Events()) != 0 {
+		t.Errorf("%v, %q, %d events", err, x.Guidance, len(told.Events()))
 	}
 }

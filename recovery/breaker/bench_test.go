@@ -5,6 +5,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 )
@@ -14,7 +15,7 @@ import (
 func BenchmarkSet(b *testing.B) {
 	m := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns}, 0)
 	defer m.Stop()
-	s := breaker.NewSet(breaker.Defaults(), m, &told{})
+	s := breaker.NewSet(breaker.Defaults(), m, &recoverytest.Observer{})
 	t := recovery.Target{Upstream: "default", Model: "gpt-4.1-mini", Key: "client-0123456789"}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
 func TestCooldown(t *testing.T) {
@@ -34,18 +35,18 @@ func TestCooldown(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := &log{}
-				s := breaker.NewSet(breaker.Defaults(), newBoard(), l)
+				l := &recoverytest.Observer{}
+				s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), l)
 				c.o.Client = c.client
 				once(t, s, target, c.o)
 				st := s.Check(target)
 				if c.want == 0 {
-					if !st.Ready || l.count(recovery.EventTargetCooled) != 0 {
+					if !st.Ready || l.Count(recovery.EventTargetCooled) != 0 {
 						t.Fatalf("cools: %+v", st)
 					}
 					return
 				}
-				if got := time.Until(st.Until); !st.Cooling || got != c.want || l.count(recovery.EventTargetCooled) != 1 {
+				if got := time.Until(st.Until); !st.Cooling || got != c.want || l.Count(recovery.EventTargetCooled) != 1 {
 					t.Fatalf("cools for %v, want %v", got, c.want)
 				}
 				time.Sleep(c.want - time.Millisecond)
@@ -64,7 +65,7 @@ func TestCooldown(t *testing.T) {
 // TestCooldownMax: a shorter hint does not end a longer cool-down.
 func TestCooldownMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		a, _ := s.Begin(target, false, false)
 		b, _ := s.Begin(target, false, false)
 		a.Place.Done(a, limited(recovery.RateLimit, 30*time.Second))
@@ -78,7 +79,7 @@ func TestCooldownMax(t *testing.T) {
 // TestRamp: after a cool-down one request at a time goes through, then two, four, …
 func TestRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		once(t, s, target, limited(recovery.RateLimit, 10*time.Second))
 		time.Sleep(10 * time.Second)
 		fill := func() (list []recovery.Ticket) {

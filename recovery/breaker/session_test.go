@@ -10,68 +10,16 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 )
 
-// told collects events.
-type told struct {
-	mu     sync.Mutex
-	events []recovery.Event
-}
-
-func (o *told) Observe(ev recovery.Event) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.events = append(o.events, ev)
-}
-
-func (o *told) names() (s string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, ev := range o.events {
-		s += string(ev.Name) + " "
-	}
-	return strings.TrimSpace(s)
-}
-
-// local is a board of one process.
-type local struct {
-	mu sync.Mutex
-	m  map[string]store.Field
-}
-
-func (b *local) Lookup(_, field string) (store.Field, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f, ok := b.m[field]
-	return f, ok
-}
-func (b *local) Post(_ string, f store.Field, _ bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.m[f.Name] = f
-}
-func (b *local) Each(_ string, fn func(store.Field) bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, f := range b.m {
-		if !fn(f) {
-			return
-		}
-	}
-}
-func (b *local) Remove(_, field string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.m, field)
-}
-
 type sessions struct {
 	*breaker.Sessions
-	told  *told
-	board *local
+	told  *recoverytest.Observer
+	board *recoverytest.Board
 }
 
 func newSessions(rings breaker.Rings, change func(*breaker.Config)) sessions {
@@ -79,7 +27,7 @@ func newSessions(rings breaker.Rings, change func(*breaker.Config)) sessions {
 	if change != nil {
 		change(&cfg)
 	}
-	s := sessions{told: &told{}, board: &local{m: map[string]store.Field{}}}
+	s := sessions{told: &recoverytest.Observer{}, board: recoverytest.NewBoard()}
 	s.Sessions = breaker.NewSessions(cfg, rings, s.board, s.told, func(c recovery.Category) string {
 		if c == recovery.DiskFull {
 			return "free some space."
@@ -146,10 +94,10 @@ func TestFifthIdenticalFailure(t *testing.T) {
 			}
 		}
 	}
-	if got := s.told.names(); got != "breaker_opened" {
+	if got := s.told.Names(); got != "breaker_opened" {
 		t.Errorf("events: %s", got)
 	}
-	s.board.Post("", store.Field{Name: "x", Value: []byte("not ours")}, false)
+	s.board.Post(breaker.BoardSessions, store.Field{Name: "x", Value: []byte("not ours"), Until: time.Now().Add(time.Hour)}, false)
 	if o := s.Open(); len(o) != 1 || o[0].Session != "s" || o[0].Failures != 5 || o[0].Tool != "bash" || o[0].Category != recovery.DiskFull {
 		t.Errorf("open: %+v", o)
 	}
@@ -162,7 +110,7 @@ func TestFifthIdenticalFailure(t *testing.T) {
 	if r := prepare(t, s, at(t, agent, "6", 7, 2, 0)); r != nil {
 		t.Errorf("the first failure after it: %+v", r)
 	}
-	if got := s.told.names(); got != "breaker_opened breaker_closed" {
+	if got := s.told.Names(); got != "breaker_opened breaker_closed" {
 		t.Errorf("events: %s", got)
 	}
 }
@@ -258,7 +206,7 @@ func TestReset(t *testing.T) {
 	if err := s.Reset(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
-	if _, known := s.board.Lookup("", "s"); known {
+	if _, known := s.board.Lookup(breaker.BoardSessions, "s"); known {
 		t.Error("still on the board")
 	}
 	for i := range 4 {
@@ -296,8 +244,8 @@ func TestOnOpen(t *testing.T) {
 		t.Errorf("annotate: %+v, %q", x.Reply, x.Guidance)
 	}
 	s := newSessions(newStore(t), nil)
-	if x := fill(t, s, agent, recovery.ModeObserve); x.Reply != nil || s.told.names() != "breaker_opened" || !s.told.events[0].Observed {
-		t.Errorf("observe: %+v, %s", x.Reply, s.told.names())
+	if x := fill(t, s, agent, recovery.ModeObserve); x.Reply != nil || s.told.Names() != "breaker_opened" || !s.told.Events()[0].Observed {
+		t.Errorf("observe: %+v, %s", x.Reply, s.told.Names())
 	}
 	if x := fill(t, newSessions(newStore(t), func(c *breaker.Config) { c.Failures = 0 }), agent, recovery.ModeAct); x.Reply != nil {
 		t.Errorf("switched off: %+v", x.Reply)

@@ -13,6 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 )
@@ -21,59 +22,6 @@ var (
 	table  = classify.New()
 	target = recovery.Target{Upstream: "up", Model: "m", Key: "k"}
 )
-
-// log keeps the events of a set.
-type log struct {
-	mu     sync.Mutex
-	events []recovery.Event
-}
-
-func (l *log) Observe(ev recovery.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, ev)
-}
-
-func (l *log) count(name recovery.EventName) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, ev := range l.events {
-		if ev.Name == name {
-			n++
-		}
-	}
-	return n
-}
-
-// board is one replica's, without a goroutine: shared by what is handed it.
-type board struct {
-	mu     sync.Mutex
-	fields map[string]store.Field
-}
-
-func newBoard() *board { return &board{fields: map[string]store.Field{}} }
-
-func (b *board) Lookup(name, field string) (store.Field, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f, ok := b.fields[name+"|"+field]
-	return f, ok && f.Alive(time.Now())
-}
-
-func (b *board) Post(name string, f store.Field, max bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if old, ok := b.fields[name+"|"+f.Name]; ok && max && old.Until.After(f.Until) {
-		return
-	}
-	b.fields[name+"|"+f.Name] = f
-}
-
-func (b *board) Remove(name, field string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.fields, name+"|"+field)
-}
 
 func failed(c recovery.Class) recovery.Outcome {
 	return recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(c)}}}
@@ -129,15 +77,15 @@ func TestOpensAtShare(t *testing.T) {
 			{"frrrrfrrrr", false}, //
 		}
 		for i, c := range cases {
-			l := &log{}
-			s := breaker.NewSet(breaker.Defaults(), newBoard(), l)
+			l := &recoverytest.Observer{}
+			s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), l)
 			for _, o := range c.outcomes {
 				once(t, s, target, map[rune]recovery.Outcome{'s': success, 'f': broken, 'n': {}, 'r': failed(recovery.InvalidRequest)}[o])
 			}
 			if got := s.Check(target).Open; got != c.open {
 				t.Errorf("case %d: %s: open is %v", i, c.outcomes, got)
 			}
-			if got := l.count(recovery.EventBreakerOpened); (got == 1) != c.open {
+			if got := l.Count(recovery.EventBreakerOpened); (got == 1) != c.open {
 				t.Errorf("case %d: %s: %d events", i, c.outcomes, got)
 			}
 			// Another key of the same upstream and model is the same target.
@@ -153,7 +101,7 @@ func TestOpensAtShare(t *testing.T) {
 // TestOpensAtStreak: failures in a row open it, however much went well before.
 func TestOpensAtStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		for range 100 {
 			once(t, s, target, success)
 		}
@@ -171,7 +119,7 @@ func TestOpensAtStreak(t *testing.T) {
 
 func TestWindowSlides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		for range 4 {
 			once(t, s, target, broken)
 		}
@@ -185,8 +133,8 @@ func TestWindowSlides(t *testing.T) {
 
 func TestHalfOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &log{}
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), l)
+		l := &recoverytest.Observer{}
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), l)
 		open(t, s)
 		st := s.Check(target)
 		if wait := time.Until(st.Until); wait <= 4*time.Second || wait > 5*time.Second {
@@ -205,12 +153,12 @@ func TestHalfOpen(t *testing.T) {
 			if _, st := s.Begin(target, false, false); st.Ready || !st.Open || !st.Until.After(time.Now()) {
 				t.Fatalf("a second probe beside probe %d: %+v", i, st)
 			}
-			if got := l.count(recovery.EventBreakerClosed); got != 0 {
+			if got := l.Count(recovery.EventBreakerClosed); got != 0 {
 				t.Fatalf("closed before probe %d", i)
 			}
 			probe.Place.Done(probe, success)
 		}
-		if got := l.count(recovery.EventBreakerClosed); got != 1 {
+		if got := l.Count(recovery.EventBreakerClosed); got != 1 {
 			t.Fatalf("%d events", got)
 		}
 		for range 3 { // any number at a time
@@ -224,19 +172,19 @@ func TestHalfOpen(t *testing.T) {
 // TestNeutralProbe: a probe whose client left proves nothing and keeps no place.
 func TestNeutralProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &log{}
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), l)
+		l := &recoverytest.Observer{}
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), l)
 		open(t, s)
 		time.Sleep(5 * time.Second)
 		for range 5 {
 			once(t, s, target, recovery.Outcome{})
 		}
-		if got := l.count(recovery.EventBreakerClosed); got != 0 {
+		if got := l.Count(recovery.EventBreakerClosed); got != 0 {
 			t.Error("neutral outcomes closed it")
 		}
 		once(t, s, target, success)
 		once(t, s, target, success)
-		if got := l.count(recovery.EventBreakerClosed); got != 1 {
+		if got := l.Count(recovery.EventBreakerClosed); got != 1 {
 			t.Error("two successes did not close it")
 		}
 	})
@@ -244,7 +192,7 @@ func TestNeutralProbe(t *testing.T) {
 
 func TestOpenPeriodDoubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		open(t, s)
 		for i, want := range []time.Duration{10, 15, 15, 15} {
 			time.Sleep(time.Until(s.Check(target).Until))
@@ -279,7 +227,7 @@ func TestShared(t *testing.T) {
 		for i := range sets {
 			m := store.NewMirror(shared, boards, 300*time.Millisecond)
 			defer m.Stop()
-			sets[i] = breaker.NewSet(breaker.Defaults(), m, &log{})
+			sets[i] = breaker.NewSet(breaker.Defaults(), m, &recoverytest.Observer{})
 		}
 		synctest.Wait()
 		open(t, sets[0])
@@ -316,8 +264,8 @@ func TestHostileBoard(t *testing.T) {
 	for _, v := range values {
 		t.Run(strconv.Quote(v), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBoard()
-				s := breaker.NewSet(breaker.Defaults(), b, &log{})
+				b := recoverytest.NewBoard()
+				s := breaker.NewSet(breaker.Defaults(), b, &recoverytest.Observer{})
 				b.Post(breaker.BoardBreakers, store.Field{Name: "up/m", Value: []byte(v), Until: time.Now().Add(century)}, false)
 				time.Sleep(time.Minute)
 				if st := s.Check(target); !st.Ready {
@@ -336,8 +284,8 @@ func TestHostileBoard(t *testing.T) {
 	}
 	t.Run("cool-down", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBoard()
-			s := breaker.NewSet(breaker.Defaults(), b, &log{})
+			b := recoverytest.NewBoard()
+			s := breaker.NewSet(breaker.Defaults(), b, &recoverytest.Observer{})
 			b.Post(breaker.BoardCooldowns, store.Field{Name: target.String(), Until: time.Now().Add(century)}, true)
 			time.Sleep(2 * breaker.Defaults().CooldownMax)
 			if st := s.Check(target); !st.Ready {
@@ -349,7 +297,7 @@ func TestHostileBoard(t *testing.T) {
 
 func TestResendBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		resends := func() (n int) {
 			var list []recovery.Ticket
 			for {
@@ -389,7 +337,7 @@ func TestResendBudget(t *testing.T) {
 // TestBounded: clients may invent model names.
 func TestBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		held, _ := s.Begin(target, false, false)
 		for i := range 10_000 {
 			to := recovery.Target{Upstream: "up", Model: fmt.Sprint("invented", i), Key: "k"}
@@ -411,7 +359,7 @@ func TestBounded(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		fail := func(n int) {
 			for i := range n {
 				ticket, _ := s.Begin(recovery.Target{Upstream: fmt.Sprint("u", i%3), Model: "m"}, false, true)
@@ -454,7 +402,7 @@ func TestBalance(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
-			s := breaker.NewSet(breaker.Defaults(), newBoard(), &log{})
+			s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 			outcomes := []recovery.Outcome{{}, success, success, broken, failed(recovery.Timeout), failed(recovery.Auth),
 				failed(recovery.InvalidRequest), limited(recovery.RateLimit, time.Second), limited(recovery.RateLimit, 0), {Failure: &recovery.Failure{}}}
 			var held []recovery.Ticket
@@ -494,7 +442,7 @@ func TestBalance(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	m := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns}, 0)
 	defer m.Stop()
-	s := breaker.NewSet(breaker.Defaults(), m, &log{})
+	s := breaker.NewSet(breaker.Defaults(), m, &recoverytest.Observer{})
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
