@@ -64,8 +64,8 @@ type finding struct {
 	line       string
 }
 
-// judge weighs the evidence: refusals, then structure, then lines, then the
-// outcome alone.
+// judge weighs the evidence: refusals, then structure, then the ends of calls and
+// of tests, then lines, then the outcome alone.
 func (v *view) judge() finding {
 	if line, ok := v.refusal(); ok {
 		return finding{true, recovery.CategoryNone, certain, "refusal", line}
@@ -82,16 +82,28 @@ func (v *view) judge() finding {
 	if f := v.editRefused(); f.failed {
 		return f
 	}
+	v.onlyErrors = v.outcome == succeeded && v.allErrors()
 	if v.data() {
 		return v.judgeData()
 	}
-	if f := v.traceback(); f.failed {
+	if f := v.outOfTime(); f.failed {
 		return f
 	}
-	if f := v.lineRules(); f.failed {
+	if f, ok := v.tested(); ok {
+		return f
+	}
+	if f := v.errors(); f.failed {
 		return f
 	}
 	return v.byOutcome()
+}
+
+// errors looks for the message that says why: an exception, or a line of a known form.
+func (v *view) errors() finding {
+	if f := v.traceback(); f.failed || len(v.lines) == 0 {
+		return f
+	}
+	return v.lineRules()
 }
 
 // byOutcome decides without any known wording.
@@ -101,9 +113,6 @@ func (v *view) byOutcome() finding {
 	switch {
 	case v.outcome == failed && v.hasExit:
 		switch v.exit {
-		case 124:
-			f.category, f.confidence, f.rule = recovery.ToolTimeout, worded, "exit-124"
-			return f
 		case 127:
 			f.category, f.confidence, f.rule = recovery.CommandNotFound, worded, "exit-127"
 			return f

@@ -23,7 +23,6 @@ const (
 
 // lineRules looks for the line that says why.
 func (v *view) lineRules() finding {
-	v.onlyErrors = v.outcome == succeeded && v.allErrors()
 	end := len(v.lines)
 	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && !v.says(v.lines[end-1]) {
 		end--
@@ -31,30 +30,18 @@ func (v *view) lineRules() finding {
 	if end == 0 {
 		end = len(v.lines)
 	}
-	report := (strings.Contains(v.text, "ail") || strings.Contains(v.text, "AIL")) &&
-		testReport.MatchString(strings.Join(v.lines[max(0, len(v.lines)-40):], "\n"))
 	var best *rule
-	at := -1
+	at, how := -1, strict
 	for i := end - 1; i >= 0; i-- {
-		words, ok := v.place(i, end)
-		if !ok {
-			continue
-		}
-		r := match(v.lines[i], words && !report && (best == nil || best.form == loose))
-		if r != nil && strings.HasPrefix(r.name, "http-") && (counted.MatchString(v.lines[i]) || v.outcome != failed && v.repeated(i)) {
-			continue
-		}
-		if r != nil && v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-") {
-			continue
-		}
-		if r == nil || failedTest.MatchString(v.lines[i]) || v.outcome != failed && v.listed(i) || v.excused(r) || asserted.MatchString(v.lines[i]) || v.outcome != failed && quoted(r, v.lines[i]) {
+		r, form := v.evidence(i, end, best == nil || how == loose)
+		if r == nil {
 			continue
 		}
 		if best != nil && best.category == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
 			break // the shell itself says so, last
 		}
-		if best == nil || best.form == loose && r.form != loose || at-i <= cluster {
-			best, at = r, i
+		if best == nil || how == loose && form != loose || at-i <= cluster {
+			best, at, how = r, i, form
 		}
 	}
 	if v.hasExit && v.exit == 127 && best != nil && scriptArgument.MatchString(v.lines[at]) {
@@ -67,7 +54,7 @@ func (v *view) lineRules() finding {
 		}
 		return f
 	}
-	if best == nil || best.form == loose {
+	if best == nil || how == loose {
 		if line, ok := v.usageError(end); ok {
 			return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 		}
@@ -77,21 +64,49 @@ func (v *view) lineRules() finding {
 	}
 	f := finding{true, best.category, certain, best.name, v.lines[at]}
 	switch {
-	case report && at > 0, opinion.MatchString(f.line) || v.outcome == unknown && pathRun.MatchString(f.line):
+	case opinion.MatchString(f.line) || v.outcome == unknown && pathRun.MatchString(f.line):
 		f.confidence = doubtful
-	case v.outcome == failed && best.form == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
+	case v.outcome == failed && how == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
 		f.confidence = possible // told on the way, not what it ended with
-	case v.outcome == failed && best.form == loose:
+	case v.outcome == failed && how == loose && at < end-1 && logged(f.line):
+		f.confidence = possible
+	case v.outcome == failed && how == loose:
 		f.confidence = worded
 	case v.outcome == failed:
 	case v.outcome == succeeded:
 		f.confidence = worded
-	case best.form == loose:
+	case how == loose:
 		f.confidence = possible
 	default:
 		f.confidence = likely
 	}
 	return f
+}
+
+// evidence is the rule that line i matches where an error may stand, nil if the
+// line is none's, and how much it says there.
+func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
+	words, ok := v.place(i, end)
+	if !ok {
+		return nil, strict
+	}
+	line := v.lines[i]
+	r := match(line, words && withLoose)
+	switch {
+	case r == nil:
+		return nil, strict
+	case strings.HasPrefix(r.name, "http-") && (counted.MatchString(line) || v.outcome != failed && v.repeated(i)),
+		v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-"),
+		v.excused(r), failedTest.MatchString(line), asserted.MatchString(line),
+		v.outcome != failed && (v.listed(i) || quoted(r, line)),
+		r.category == recovery.FileNotFound && library.MatchString(line):
+		return nil, strict
+	case !logged(line):
+		return r, r.form
+	case v.outcome != failed || !words || !withLoose:
+		return nil, strict
+	}
+	return r, loose
 }
 
 // allErrors reports whether a program that only reads or copies printed nothing
@@ -268,6 +283,8 @@ var (
 	// error that it got; failing are the words of one that gave up.
 	remark  = recovery.NewPattern(`^[A-Za-z][\w'-]*(?: [\w'()-]+){1,5}: (?:\[Errno -?\d+\] )?` + systemPhrase)
 	failing = recovery.NewPattern(`(?i)\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|couldn't|unable|fatal|child|connect|denied|refused)\b[^:]*:`)
+	// library are the words for a library that is not installed: no file of the project is missing.
+	library = recovery.NewPattern(`@INC\b|\bModuleNotFoundError\b|No module named|cannot load such file -- [^/.]|Cannot find (?:module|package) '[^./]|ClassNotFoundException|^lua\S*: .*module '[^']+' not found|there is no package called|cannot find package "|can't find crate`)
 	// opinion are messages whose kind is a matter of opinion: a branch or a file, a program or a file.
 	opinion = recovery.NewPattern(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at `)
 	// pathRun is a shell that has nothing at a path that was run, or read from; scriptRun one that was a script.
@@ -300,8 +317,6 @@ var (
 	codeLine       = recovery.NewPattern(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
 	codeEnd        = recovery.NewPattern(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
 	foundLine      = recovery.NewPattern(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
-	// testReport is the summary of tests: what they print about errors is their business.
-	testReport = recovery.NewPattern(`(?m)^(?:Tests?:\s+\d+ failed|FAILED \((?:failures|errors)|=+ .*\d+ (?:failed|error).* =+$|--- FAIL: |FAIL\s+\S+\s+[\d.]+s|test result: FAILED|\d+ (?:examples?|tests?|specs?), .*\d+ failures?|\d+ failed\b.* in [\d.]+s|# fail [1-9]|\s*\d+ failing$|Failed tests?:|\s*Test Files\s+\d+ failed|Tests run: \d+, Failures: )`)
 	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
 	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
 	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)

@@ -1,0 +1,52 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// endedForTime is what agents, frameworks and timeout(1) say of a call that they ended
+// for its time.
+var endedForTime = recovery.NewPattern(`(?i)^(?:[\s\[(<*✗✘×❌⏱️]|(?:error|warning|tool error|timeout|timeouterror|timeoutexpired|subprocess\.timeoutexpired|toolerror|execution failed|an error occurred while executing the command)\b[: ]+)*(?:` +
+	`timeout: sending signal` +
+	`|(?:the |your |last |shell |bash |tool |process |previous |python |code |cell |script |current )*(?:command|execution|process|tool|call|script|code|cell|session|shell|bash|'.{1,300}'|".{1,300}"|\x60.{1,300}\x60)(?: '.{1,300}'| ".{1,300}"| \x60.{1,300}\x60)?(?: execution| call)? (?:has |have |was |is |been )*(?:timed[ -]out\b|killed (?:because|due to|after).{0,40}(?:time|second)|terminated (?:because|due to|after).{0,40}(?:timeout|timed|second|time limit)|exceeded (?:the |its )?(?:\w+ )?(?:time ?out|time limit|\d+ ?(?:ms|s|sec))|did not (?:complete|finish|return) (?:in|within) \d)` +
+	`|\(?timeout after \d+ ?(?:ms|s|m|h|min)\w*\)?:? .{0,40}(?:command|process|terminated|killed)` +
+	`|panic: test timed out after \d)`)
+
+// limitAtEnd ends the message of an exception that carries the whole command.
+var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
+
+// outOfTime finds that the call was ended for its time. Then this is the failure,
+// whatever its output says up to there.
+func (v *view) outOfTime() finding {
+	if v.outcome == succeeded || len(v.lines) == 0 && v.exit != 124 {
+		return finding{}
+	}
+	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
+	text := v.lines
+	if v.stderr >= 0 {
+		text = v.lines[:v.stderr]
+		for _, line := range v.lines[v.stderr:] {
+			if endedForTime.MatchString(short(line)) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(line) {
+				f.line = line
+				return f
+			}
+		}
+	}
+	for i, line := range text {
+		if (i < 2 || i >= len(text)-2) && endedForTime.MatchString(short(line)) {
+			f.line = line
+			return f
+		}
+	}
+	if v.hasExit && v.exit == 124 && !slices.ContainsFunc(v.lines, byXargs) {
+		f.line, f.rule = v.lastLine(), "exit-124"
+		return f
+	}
+	return finding{}
+}
+
+// byXargs tells of xargs, which ends with 124, too, when a program ended with 255.
+func byXargs(line string) bool { return strings.HasPrefix(line, "xargs: ") }
