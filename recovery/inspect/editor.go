@@ -12,8 +12,12 @@ var editRefusals = recovery.NewPattern(`(?i)^(?:error: |edit failed: |\[?error\]
 // syntaxCodes are the linter's codes for text that does not parse, as SWE-agent prints them.
 var syntaxCodes = recovery.NewPattern(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
 
+// patchWords are those of editors that take a patch or blocks.
+var patchWords = recovery.NewPattern(`\b(?:patch|hunk|diff|blocks?|verification|apply|lines)\b|apply_patch`)
+
 // editRefused reads what editors say about an edit that they did not apply.
-// The call's arguments are wrong then, but a schema would not help: no note is sent.
+// The text to replace was a wrong argument then. Of a patch that does not fit it is a
+// matter of opinion.
 func (v *view) editRefused() finding {
 	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == kindReader || !editRefusals.MatchString(short(v.lines[0])) {
 		return finding{}
@@ -24,6 +28,9 @@ func (v *view) editRefused() finding {
 		f.category = recovery.CategoryNone // the editor's own rules of order
 		return f
 	case !strings.Contains(low, "syntax error"):
+		if !patchWords.MatchString(low) {
+			f.confidence = worded
+		}
 		return f
 	}
 	f.category = recovery.CategoryNone // the new text has another fault, until its code is read

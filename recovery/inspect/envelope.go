@@ -56,6 +56,9 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 	} else if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
 		return v.unwrapTags(text)
 	}
+	if inner, ok := v.unwrapStatus(text); ok {
+		return inner, "", true
+	}
 	return v.unwrapError(text)
 }
 
@@ -158,13 +161,20 @@ func exitOf(line string) (code int, ok bool) {
 }
 
 // errorHeads begin results that are an error as a whole.
-var errorHeads = recovery.NewPattern(`^(?:Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
+var errorHeads = recovery.NewPattern(`^(?:Error:\n|Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
 
 // errorHead is an exception's name at the head of a line.
 var errorHead = recovery.NewPattern(`(?m)^\w*Error: `)
 
+// sentences stand before an error and say nothing of it: CrewAI's, LibreChat's, and the marks of terminals.
+var sentences = recovery.NewPattern(`^(?:I encountered an error while trying to use the tool\. This was the error: |An error occurred while running the tool\. Please try again\. Error: (?:\$: )?|[✗✘×❌⛔🚫]\x{FE0F}? ?(?:Error: |error: ))`)
+
 // unwrapError reads results that begin with the word of an agent's framework.
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
+	if head := sentences.FindString(text); head != "" && len(text) < 4000 && v.outcome == unknown {
+		v.set(failed, "error-envelope")
+		return text[len(head):], "", true
+	}
 	head := errorHeads.FindString(text)
 	if head == "" || len(head) == len(text) || v.outcome == failed && !strings.HasPrefix(head, "MCP") {
 		return text, "", false

@@ -86,6 +86,22 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	return text, "", false
 }
 
+// statusBody is a client that prints an HTTP status of failure and the body below it.
+var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{`)
+
+// unwrapStatus reads such a result: the status says what failed.
+func (v *view) unwrapStatus(text string) (inner string, ok bool) {
+	if v.kind == kindReader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
+		return text, false
+	}
+	m := statusBody.FindStringSubmatch(text)
+	if m == nil {
+		return text, false
+	}
+	v.set(failed, "http-status")
+	return "HTTP status " + m[1] + "\n" + text, true
+}
+
 // cutStatus removes the status that curl -w '%{http_code}' prints below an answer.
 func cutStatus(text string) string {
 	whole := strings.TrimSpace(text)

@@ -103,6 +103,9 @@ func (v *view) errors() finding {
 	if f := v.traceback(); f.failed || len(v.lines) == 0 {
 		return f
 	}
+	if f := v.pipOffline(); f.failed {
+		return f
+	}
 	return v.lineRules()
 }
 

@@ -97,6 +97,7 @@ func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 		return nil, strict
 	case strings.HasPrefix(r.name, "http-") && (counted.MatchString(line) || v.outcome != failed && v.repeated(i)),
 		v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-"),
+		r.name == "wget-connect" && i < end-1,
 		v.excused(r), failedTest.MatchString(line), asserted.MatchString(line),
 		v.outcome != failed && (v.listed(i) || quoted(r, line)),
 		r.category == recovery.FileNotFound && library.MatchString(line):
@@ -109,19 +110,22 @@ func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 	return r, loose
 }
 
-// allErrors reports whether a program that only reads or copies printed nothing
-// but its own errors: what follows it in a pipe hid its exit code.
+// allErrors reports whether npm, or programs that only read or copy, printed nothing
+// but their own errors: what follows it in a pipe hid its exit code.
 func (v *view) allErrors() bool {
 	for _, line := range v.lines {
 		if bareCount.MatchString(line) {
 			continue // wc behind the pipe
+		}
+		if npmLine.MatchString(line) {
+			continue
 		}
 		program, _, _ := strings.Cut(line, ": ")
 		if !readers[program] && !copiers[program] || match(line, false) == nil {
 			return false
 		}
 	}
-	return len(v.lines) > 0 && len(v.lines) <= shortResult
+	return len(v.lines) > 0 && (len(v.lines) <= shortResult || npmLine.MatchString(v.lines[0]))
 }
 
 // repeated reports whether the line after or before i is the same but for its
@@ -131,6 +135,9 @@ func (v *view) repeated(i int) bool {
 	return i > 0 && numbers.ReplaceAllString(short(v.lines[i-1]), "0") == shape ||
 		i+1 < len(v.lines) && numbers.ReplaceAllString(short(v.lines[i+1]), "0") == shape
 }
+
+// npmLine is npm's: it prints such lines only where it fails.
+var npmLine = recovery.NewPattern(`^npm (?:error|ERR!)(?: |$)`)
 
 // bareCount is what wc prints.
 var bareCount = recovery.NewPattern(`^\s*\d+$`)
@@ -321,7 +328,7 @@ var (
 	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
 	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
 	numbered       = recovery.NewPattern(`^\s*(?:L?\d+[:|→\t]|\S+:\d+[:\s])`)
-	errorCall      = recovery.NewPattern(`(?i)^(?:error|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
+	errorCall      = recovery.NewPattern(`(?i)^(?:error|action|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
 	readerError    = recovery.NewPattern(`(?i)^(?:error\b|E[A-Z]{3,12}: |\[error\]|failed to |could not |cannot |can't |unable to |\S+Error: |request failed|fetch failed|http error|an error occurred)`)
 )
 

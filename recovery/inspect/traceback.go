@@ -30,7 +30,7 @@ func (v *view) traceback() finding {
 		}
 	}
 	if at < 0 {
-		return finding{}
+		return v.bareException()
 	}
 	first, last := -1, -1
 	for i := at + 1; i < len(v.lines); i++ {
@@ -84,6 +84,40 @@ func (v *view) traceback() finding {
 	return f
 }
 
+// bareException reads the end of a traceback whose head was cut off, as tail -1 does:
+// frames at most, and an exception that tells the kind by its name.
+func (v *view) bareException() finding {
+	n := len(v.lines)
+	if n == 0 || n > shortResult || v.stderr >= 0 && v.stderr < n-1 {
+		return finding{}
+	}
+	line := v.lines[n-1]
+	m := exceptionLine.FindStringSubmatch(line)
+	if m == nil || strings.HasPrefix(line, "Error") || len(line) > maxRuleLine {
+		return finding{}
+	}
+	for _, above := range v.lines[:n-1] {
+		if !frame.MatchString(above) {
+			return finding{}
+		}
+	}
+	for _, row := range exceptions {
+		if !row.names.MatchString(m[1]) || n == 1 && !strings.Contains(m[1], ".") && !ownName.MatchString(m[1]) {
+			continue
+		}
+		category, rule := exception(line, "")
+		if rule == "" || category == recovery.InvalidArguments {
+			return finding{}
+		}
+		f := finding{true, category, likely, rule, line}
+		if v.outcome == succeeded {
+			f.confidence = worded
+		}
+		return f
+	}
+	return finding{}
+}
+
 // signatureRule is a call with the wrong arguments somewhere in a program: its
 // author's fault as often as the call's.
 const signatureRule = "python-signature"
@@ -98,7 +132,7 @@ var exceptions = []struct {
 	category recovery.Category
 	names    *recovery.Pattern
 }{
-	{recovery.ToolRateLimited, recovery.NewPattern(`(?:RateLimit\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
+	{recovery.ToolRateLimited, recovery.NewPattern(`(?:(?i:RateLimit)\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
 	{recovery.PermissionDenied, recovery.NewPattern(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
 	{recovery.FileNotFound, recovery.NewPattern(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
 	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut)$`)},
@@ -178,7 +212,11 @@ func exception(line, frames string) (recovery.Category, string) {
 var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
 	// ownError are Python's own exceptions: what they say of arguments is about the program's.
-	ownError  = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
+	ownError = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
+	// frame is a line of a traceback above its end; ownName an exception of Python's own
+	// that is alone on its line.
+	frame     = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
+	ownName   = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
 	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
 	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
 )
