@@ -87,7 +87,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 }
 
 // statusBody is a client that prints an HTTP status of failure and the body below it.
-var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{`)
+var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{(?:\s*["']|\s*\n| \w+: )`)
 
 // unwrapStatus reads such a result: the status says what failed.
 func (v *view) unwrapStatus(text string) (inner string, ok bool) {

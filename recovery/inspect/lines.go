@@ -333,7 +333,7 @@ var (
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
-var otherErrors = recovery.NewPattern(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+var otherErrors = recovery.NewPattern(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|(?i:failed|error|could not|unable)\b.*\b(?:GET|POST|PUT|PATCH|DELETE) https?://\S+: [45]\d\d\b.*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
 
 // noError is a setting or a field that is empty.
 var noError = recovery.NewPattern(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)
@@ -348,7 +348,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if otherErrors.MatchString(short(v.lines[i])) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
+		if otherErrors.MatchString(short(v.lines[i])) && !logged(v.lines[i]) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
 			return v.lines[i], true
 		}
 	}

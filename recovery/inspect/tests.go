@@ -68,7 +68,7 @@ func (v *view) tested() (f finding, ok bool) {
 	if f = rest.errors(); f.failed {
 		return f, true
 	}
-	if v.outcome == failed {
+	if v.outcome == failed && v.source != "error-envelope" { // not just a first line that looks like a framework's
 		return finding{true, recovery.CategoryNone, other, v.source, v.lines[at]}, true
 	}
 	return finding{rule: "tests-passed"}, true
