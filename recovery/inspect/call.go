@@ -17,6 +17,7 @@ var callRules = []rule{
 	// ReAct agents and simulated environments call tools actions.
 	{"action-not-found", recovery.ToolNotFound, []string{"action"},
 		recovery.NewPattern(`^(?:Error: )?(?:(?:Unknown|Invalid|No such) action:? ['"\x60]?[A-Za-z][\w.-]*['"\x60]?\.?$|Action:? ['"\x60].{1,100}['"\x60] (?:do(?:es)?n't exist|do(?:es)? not exist|(?:is |was )?not (?:found|available|recogni[sz]ed|a valid action|one of)))`), strict},
+	{"function-not-registered", recovery.ToolNotFound, []string{"function"}, recovery.NewPattern(`^(?:Error: )?(?i:function) ['"\x60]?[\w.:-]{1,80}['"\x60]? (?:is |was )?not (?:available|registered)\b`), strict},
 	{"function-not-available", recovery.ToolNotFound, []string{"function"}, recovery.NewPattern(`(?i)^(?:error: )?function [\w.:-]{1,80} (?:is |was )?(?:not (?:found|available|registered|defined|supported)|unknown|does not exist)`), loose},
 	{"method-not-found", recovery.ToolNotFound, []string{"method not found"}, recovery.NewPattern(`(?i)^(?:(?:mcp )?error:? ?)?(?:-32601)?:? ?method not found\b`), loose},
 
@@ -27,6 +28,9 @@ var callRules = []rule{
 	{"schema-code", recovery.InvalidArguments, []string{`"invalid_type"`, `"unrecognized_keys"`, `"invalid_union"`, `"invalid_enum_value"`, `"too_small"`, `"too_big"`, `"invalid_value"`, "invalid_arguments", "expected_type"},
 		recovery.NewPattern(`"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|too_small|too_big|invalid_value|invalid_arguments?)"|^"?invalid_arguments?"?$`), loose},
 	{"pydantic-field", recovery.InvalidArguments, []string{"[type="}, recovery.NewPattern(`\[type=\w+, input_value=.*`), strict},
+	// zod, JSON Schema and servers that name the value.
+	{"value-refused", recovery.InvalidArguments, []string{"expected ", "is not one of [", "is not of type", "is a required property", "required argument", "required parameter", "parameter: ", "argument: ", "parameter:"},
+		recovery.NewPattern(`^(?:(?:Error|[Vv]alidation error|ValidationError): )?(?:[Ee]xpected (?:string|number|integer|boolean|array|object|null), received \w+\b|'[^']{0,80}' is (?:not one of \[|not of type '|a required property)|\S{1,60} is not of type '(?:string|number|integer|boolean|array|object)'|You did not provide (?:a value for )?(?:the )?required (?:argument|parameter)|[Ii]nvalid ['"\x60]\w{1,40}['"\x60] (?:parameter|argument|field|property): )`), strict},
 	{"arguments-json", recovery.InvalidArguments, []string{"arguments", "parameters", "json"},
 		recovery.NewPattern(`(?i)(?:failed to parse|could not parse|unable to parse|error parsing|cannot parse|invalid json (?:in|for)|malformed|invalid|not valid json)\b.{0,40}\b(?:tool(?: call)?|function(?: call)?) (?:arguments|parameters|input)|(?:function|tool)(?: call)? (?:arguments|parameters) (?:are|is|was|were) not valid|arguments? (?:must be|is not|are not) (?:a )?valid json|\b(?:invalid|malformed) json (?:in )?(?:input|arguments?|parameters?)? ?(?:for|in|to|passed to|provided (?:to|for)|received (?:by|for)) (?:the )?(?:tool|function)\b`), strict},
 	{"call-signature", recovery.InvalidArguments, []string{"argument"},

@@ -41,7 +41,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		return v.unwrapParts(text, root)
 	}
 	m := readMembers(root)
-	if v.kind == kindReader && !m.hasOutput && m.said == unknown && !m.failure.Exists() {
+	if v.kind == kindReader && !m.hasOutput && m.said == unknown && !m.failure.Exists() && (m.message == "" || m.fields > 3) {
 		return text, "", false
 	}
 	if m.hasExit && (m.hasOutput || m.errors != "" || m.fields <= 3) {

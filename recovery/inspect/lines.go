@@ -284,7 +284,7 @@ var (
 	// systemWords are the system's words for an error; behind a program's name they stand
 	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
 	systemWords = recovery.NewPattern(systemPhrase)
-	systemError = recovery.NewPattern(`(?:^|[:(\]>] {0,2}|- |\. |\b(?:reading|writing), |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
+	systemError = recovery.NewPattern(`(?:^|^Got |[:(\]>] {0,2}|- |\. |\b(?:reading|writing), |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
 	inBrackets  = recovery.NewPattern(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
 	// remark has several words before the system's: a program's own sentence about an
 	// error that it got; failing are the words of one that gave up.

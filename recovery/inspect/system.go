@@ -42,6 +42,8 @@ var permissionRules = []rule{
 	// A server that serves some directories only.
 	{"path-outside", recovery.PermissionDenied, []string{"outside", "not within", "not in the allowed", "not in allowed"},
 		recovery.NewPattern(`(?i)^(?:(?:\w*error|mcp tool call failed): )*(?:access (?:is )?denied|permission denied|forbidden)\b.{0,200}\b(?:outside|not within|not in)\b.{0,60}\b(?:allowed|permitted|base|root|working|workspace|project|sandbox)`), strict},
+	// A file tool's own words for one path.
+	{"path-denied", recovery.PermissionDenied, []string{"access denied: ", "access denied to "}, recovery.NewPattern(`^(?:Error: )?Access denied(?::| to) ['"\x60]?(?:~?/|[A-Z]:\\|\.{1,2}/)[^\s'"\x60]{0,300}['"\x60]?\.?$`), strict},
 	{"permission-words", recovery.PermissionDenied, []string{"permission denied", "access denied", "not permitted", "access is denied", "eacces", "eperm", "insufficient permission"},
 		recovery.NewPattern(`(?i)\b(?:permission denied|access (?:is )?denied|operation not permitted|EACCES|EPERM|insufficient permissions?)\b`), loose},
 }
