@@ -112,7 +112,7 @@ func TestHugeResults(t *testing.T) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, name := range []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl", "round7.jsonl", "round8.jsonl", "round9.jsonl"} {
+	for _, name := range append(blindFiles(), "corpus.jsonl") {
 		for i, r := range rows(f, name) {
 			if i%3 == 0 && len(r.Content) < 2000 {
 				f.Add(r.Tool, r.Cmd, r.Content)

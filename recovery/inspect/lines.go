@@ -215,6 +215,8 @@ func quoted(r *rule, line string) bool {
 		return true
 	case wgetStatus.MatchString(line):
 		return false
+	case commit.MatchString(line), r.category != recovery.CommandNotFound && foundIn.MatchString(line):
+		return true
 	case blamed.MatchString(line) || explained.MatchString(line):
 		return true
 	case remark.MatchString(line) && !failing.MatchString(line):
@@ -303,6 +305,10 @@ var (
 	// meaning is a line of a list of errors and their names; blamed is one of git blame.
 	meaning = recovery.NewPattern(`^(?:(?:E[A-Z]{2,14}|\d{1,3})[ :=|]\s*[A-Za-z][A-Za-z -]{2,40}|(?:Permission denied|Operation not permitted|Read-only file system|No such file or directory|No space left on device|Connection (?:refused|timed out|reset by peer)|No route to host|Network is unreachable))$`)
 	blamed  = recovery.NewPattern(`^\^?[0-9a-f]{7,40} .{0,80}?\d+\) `)
+	// commit is a line of git log --oneline; foundIn one of grep, without a number: programs
+	// set a space behind the name of a file.
+	commit  = recovery.NewPattern(`^[*|/\\ ]*[0-9a-f]{7,40} (?:\([^)]{1,100}\) )?[A-Za-z"'\[]`)
+	foundIn = recovery.NewPattern(`^(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w{0,9}:[^\s:\d]`)
 	// explained is a sentence on what an error means.
 	explained = recovery.NewPattern(`(?i)\b(?:means|stands for|indicates|refers to)\b`)
 	// failedTest is the name of a test that failed.

@@ -13,8 +13,9 @@ import (
 const levels = `(?:TRACE|DEBUG|DBG|INFO|INF|NOTICE|WARN(?:ING)?|WRN|ERROR|ERR|FATAL|FTL|CRIT(?:ICAL)?|ALERT|EMERG(?:ENCY)?|PANIC|SEVERE|LOG)`
 
 // logEntry begins with a time, as entries do: ISO dates, nginx, Go's log, klog, syslog and
-// journald, Apache, the kernel, a clock and a level, logfmt, JSON, one behind a container's name.
-var logEntry = recovery.NewPattern(`^\s*(?:[\w.-]{1,40} +\| +)?(?:` +
+// journald, Apache, the kernel, a clock and a level, logfmt, JSON, behind the name of a container or
+// of the file in which it was found.
+var logEntry = recovery.NewPattern(`^\s*(?:[\w.-]{1,40} +\| +)?(?:[^\s:]{1,200}:)?(?:\d{1,7}[:-])?(?:` +
 	`[\[(]?\d{4}[-/.]\d\d[-/.]\d\d[T _]\d\d:\d\d` +
 	`|[\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]? +(?:\S{1,40} +){0,2}[\[(<]?(?i:` + levels + `)\b` +
 	`|[IWEFD]\d{4} \d\d:\d\d:\d\d` +

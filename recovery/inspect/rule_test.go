@@ -11,7 +11,7 @@ import (
 func TestRulesNeedWhatTheyMatch(t *testing.T) {
 	seen := map[string]bool{}
 	var lines []string
-	for _, name := range []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl", "round7.jsonl", "round8.jsonl", "round9.jsonl"} {
+	for _, name := range append(blindFiles(), "corpus.jsonl") {
 		for i, r := range rows(t, name) {
 			if strings.HasPrefix(name, "round") && i%4 != 0 {
 				continue // enough, and the race detector is slow
