@@ -327,7 +327,7 @@ var (
 	compiler       = recovery.NewPattern(`^[^\s:]{1,200}:\d+(?::\d+)?: (?:fatal )?error: `)
 	errorCode      = recovery.NewPattern(`\bE[A-Z0-9]{3,14}\b`)
 	passed         = recovery.NewPattern(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
-	codeLine       = recovery.NewPattern(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w)`)
+	codeLine       = recovery.NewPattern(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w|[a-z][\w.]*\(.*["'].*\)+[;,]?$)`)
 	codeEnd        = recovery.NewPattern(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
 	foundLine      = recovery.NewPattern(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
 	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
