@@ -5,7 +5,8 @@
 //	          their calls; in text protocols the user message after an action
 //	result  → open: the wrappers of known agents, until the program's own text
 //	          and the outcome (exit code, error flag) are known
-//	        → evidence: structure (traceback, JSON error), then the lines where
+//	        → evidence: structure (JSON error), whether the call was ended for its
+//	          time, the summary of a test runner, an exception, then the lines where
 //	          errors stand, by the tables of rules
 //	        → Judge: failure or not, category, confidence, line, fingerprint
 //
