@@ -20,7 +20,7 @@ var (
 // traceback finds the exception at the end of the last Python traceback.
 func (v *view) traceback() finding {
 	if !strings.Contains(v.text, tracebackSign) {
-		return finding{}
+		return v.bareException()
 	}
 	at := -1
 	for i := len(v.lines) - 1; i >= 0; i-- {
