@@ -25,7 +25,7 @@ var (
 // summary is the line of the last summary of tests, -1 if there is none, and whether
 // one of them, as far as the end is read, says that some failed. Where a suite did
 // not run at all there is none.
-func (v *view) summary() (at int, failing bool) {
+func (v *view) summary() (at int, someFailed bool) {
 	at = -1
 	for i := len(v.lines) - 1; i >= 0 && i >= len(v.lines)-maxSummary; i-- {
 		line := short(v.lines[i])
@@ -33,7 +33,7 @@ func (v *view) summary() (at int, failing bool) {
 		case notRun.MatchString(line):
 			return -1, false
 		case testReport.MatchString(line):
-			failing = true
+			someFailed = true
 		case !allPassed.MatchString(line):
 			continue
 		case line == "OK" && (i == 0 || !unittestCount.MatchString(v.lines[i-1])):
@@ -41,17 +41,17 @@ func (v *view) summary() (at int, failing bool) {
 		}
 		at = max(at, i)
 	}
-	return at, failing
+	return at, someFailed
 }
 
 // tested judges the output of a test runner. Tests that failed are a failure
 // without category: their author mends them.
 func (v *view) tested() (f finding, ok bool) {
-	at, failing := v.summary()
+	at, someFailed := v.summary()
 	switch {
 	case at < 0:
 		return finding{}, false
-	case failing:
+	case someFailed:
 		f = v.byOutcome()
 		if f.failed {
 			f.category, f.line = recovery.CategoryNone, v.lines[at]
