@@ -75,7 +75,7 @@ func readPrompt(n int) string {
 }
 
 // limited is a play of a model with a context window. Whoever asks without tools
-// gets a summary of the keys.
+// gets the keys, which is no summary as it is asked for.
 func limited(p Play) Play {
 	return func(r *Request) Reply {
 		switch {

@@ -66,7 +66,9 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 		p.fresh(k, prot)
 	}
 	told := p.scribe != nil && k.total > p.goal.target && p.summarise(ctx, k, prot, estimate)
-	if p.session && !told && k.total > p.goal.target {
+	// A digest says less than the ends of results: where those are hardly above the
+	// target they stay.
+	if p.session && !told && k.total > (p.goal.budget+3*p.goal.target)/4 {
 		p.quoteEarly(k, prot)
 	}
 	if k.total > (p.goal.budget+p.goal.target)/2 {
