@@ -146,11 +146,11 @@ func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
 
 // Matters implements recovery.Fitter.
 func (f *Fitter) Matters(x *recovery.Exchange) bool {
-	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 || !f.large(x) {
+	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 {
 		return false
 	}
 	s, ask := f.known(x)
-	return s != nil || ask
+	return (s != nil || ask) && f.large(x)
 }
 
 // recall is what is known of the exchange's session, nil if nothing is. The
