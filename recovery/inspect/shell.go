@@ -30,6 +30,9 @@ var shellRules = []rule{
 	{"node-spawn", recovery.CommandNotFound, []string{"enoent"},
 		recovery.NewPattern(`^(?:(?:Uncaught )?(?:Error: |\[?Error: |npm (?:error|ERR!) )?(?:\S{1,40}: )?)?(?:spawn(?:Sync)?|execvp?|exec) .{1,160} ENOENT\b`), piped},
 	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, recovery.NewPattern(`Cannot run program ".{1,200}".{0,200}error=2\b`), piped},
+	// A program's own words for one that it was to run; a path may be a file of the project.
+	{"run-missing", recovery.CommandNotFound, []string{"no such file", "enoent", "not found", "os error 2"},
+		recovery.NewPattern(`(?i)^(?:\S{1,60}: )*(?:(?:cannot|can't|could not|couldn't|unable to|failed to) (?:run|exec(?:ute)?|spawn|start|launch|invoke)|(?:error|failed) (?:running|executing|spawning|starting|launching|invoking)) (?:command |program |process |executable |subprocess )?['"‘\x60]?[\w+-]{1,60}['"’\x60]?: .{0,60}(?:No such file or directory|ENOENT|command not found|executable file not found|program not found)`), piped},
 	{"perl-exec", recovery.CommandNotFound, []string{"exec", "no such file"}, recovery.NewPattern(`^(?:Can't exec ".{1,120}"|(?i:cannot|could not|failed to|unable to) (?:exec|run|spawn|execute) [\w./+-]{1,80}|exec(?:vp)? (?:of .{1,80} )?failed): No such file or directory`), strict},
 	{"not-in-path", recovery.CommandNotFound, []string{"path"},
 		recovery.NewPattern(`(?i)\b(?:is not installed or (?:it's |is )?not in (?:your |the )?path|not found (?:in|on) (?:your |the |system )?\$?path\b|(?:could not|cannot|couldn't|unable to) (?:find|locate) .{1,80} (?:in|on) (?:your |the |system )?\$?path\b|is not (?:in|on) (?:your |the |system )?\$?path\b)`), strict},
