@@ -13,7 +13,8 @@
 // The tables are one file per kind of evidence. A strict rule is a form that
 // only a failing program prints and may decide alone; a loose one is a wording
 // and counts only where the call is known to have failed, at the head or the
-// end of what it printed. Where a long output has no known outcome, only a
+// end of what it printed. Where two categories show, a known relation decides or
+// nobody is told. Where a long output has no known outcome, only a
 // shell's or a system's form as its last line, or an error with its stack,
 // counts. What a reading tool returns is data, whatever it says; lists of errors,
 // tests' names and sentences on what an error means are none. Messages whose

@@ -163,6 +163,9 @@ func exitOf(line string) (code int, ok bool) {
 // errorHeads begin results that are an error as a whole.
 var errorHeads = recovery.NewPattern(`^(?:Error:\n|Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
 
+// stackLine is the first frame of a stack.
+var stackLine = recovery.NewPattern(`^\s+at \S`)
+
 // errorHead is an exception's name at the head of a line.
 var errorHead = recovery.NewPattern(`(?m)^\w*Error: `)
 
@@ -188,8 +191,8 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
 		if first, more, _ := strings.Cut(text, "\n"); errorHead.MatchString(more) {
 			v.decided = finding{} // a list of errors that was read from somewhere
-		} else if r := match(first, false); r != nil && more == "" {
-			v.decided = finding{true, r.category, worded, r.name, text}
+		} else if r := match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
+			v.decided = told(r, first, worded)
 		}
 	}
 	return text, "", false

@@ -62,9 +62,10 @@ func (v *view) lineRules() finding {
 	if best == nil {
 		return finding{}
 	}
+	best, how, at, sure := v.settle(best, how, at, end)
 	f := finding{true, best.category, certain, best.name, v.lines[at]}
 	switch {
-	case opinion.MatchString(f.line) || v.outcome == unknown && pathRun.MatchString(f.line):
+	case !sure || opinion.MatchString(f.line) || programOrFile(f.line, "") || v.outcome == unknown && pathRun.MatchString(f.line):
 		f.confidence = doubtful
 	case v.outcome == failed && how == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
 		f.confidence = possible // told on the way, not what it ended with
@@ -110,9 +111,13 @@ func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 	return r, loose
 }
 
-// allErrors reports whether npm, or programs that only read or copy, printed nothing
-// but their own errors: what follows it in a pipe hid its exit code.
-func (v *view) allErrors() bool {
+// allErrors reports whether nothing was printed but errors: what follows in a pipe
+// hid the exit code.
+func (v *view) allErrors() bool { return v.ownErrors() || v.briefErrors() }
+
+// ownErrors reports whether npm, or programs that only read or copy, printed nothing
+// but their own errors.
+func (v *view) ownErrors() bool {
 	for _, line := range v.lines {
 		if bareCount.MatchString(line) {
 			continue // wc behind the pipe
@@ -254,22 +259,25 @@ func (v *view) judgeData() finding {
 			continue
 		}
 		if r := match(line, false); r != nil && !v.excused(r) {
-			return finding{true, r.category, likely, r.name, line}
+			return told(r, line, likely)
 		}
 	}
 	if r := match(first, false); r != nil && (r.category == recovery.InvalidArguments || r.category == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
 		(len(v.lines) <= 2 || errorCall.MatchString(first)) {
-		return finding{true, r.category, likely, r.name, first}
+		return told(r, first, likely)
+	}
+	if line, ok := v.usageError(len(v.lines) - 1); ok {
+		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 	}
 	if v.kind != kindReader || len(v.lines) > 6 || len(v.text) > 1500 || numbered.MatchString(first) {
 		return finding{rule: "data"}
 	}
 	if r := match(first, false); r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
-		return finding{true, r.category, likely, r.name, first}
+		return told(r, first, likely)
 	}
 	if readerError.MatchString(first) {
 		if r := match(first, true); r != nil && len(v.lines) <= 2 {
-			return finding{true, r.category, worded, r.name, first}
+			return told(r, first, worded)
 		}
 		if len(v.lines) <= 3 {
 			return finding{true, recovery.CategoryNone, other, "reader-error", first}
@@ -295,7 +303,7 @@ var (
 	// library are the words for a library that is not installed: no file of the project is missing.
 	library = recovery.NewPattern(`@INC\b|\bModuleNotFoundError\b|No module named|cannot load such file -- [^/.]|Cannot find (?:module|package) '[^./]|ClassNotFoundException|^lua\S*: .*module '[^']+' not found|there is no package called|cannot find package "|can't find crate`)
 	// opinion are messages whose kind is a matter of opinion: a branch or a file, a program or a file.
-	opinion = recovery.NewPattern(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at `)
+	opinion = recovery.NewPattern(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at |(?i:run|exec|execute|spawn|start|launch) ['"]?\S*/\S*['"]?: No such file or directory$`)
 	// pathRun is a shell that has nothing at a path that was run, or read from; scriptRun one that was a script.
 	pathRun   = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k)?sh: line \d+: \.{0,2}/[^\s.]+: No such file or directory$`)
 	scriptRun = recovery.NewPattern(`: \S+\.(?:sh|bash|zsh|py|pl|rb|js): No such file or directory$`)

@@ -72,13 +72,13 @@ func (v *view) traceback() finding {
 	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, rule: "python-exception", line: line}
 	if category, rule := exception(line, strings.Join(v.lines[at:end], "\n")); rule != "" {
 		f.category, f.rule, f.confidence = category, rule, certain
-		if rule == signatureRule {
+		if rule == signatureRule || programOrFile(line, strings.Join(v.lines[at:end], "\n")) {
 			f.confidence = doubtful
 		} else if v.outcome == unknown {
 			f.confidence = likely
 		}
 		if v.outcome == succeeded {
-			f.confidence = worded
+			f.confidence = min(f.confidence, worded)
 		}
 	}
 	return f
@@ -110,7 +110,10 @@ func (v *view) bareException() finding {
 			return finding{}
 		}
 		f := finding{true, category, likely, rule, line}
-		if v.outcome == succeeded {
+		switch {
+		case programOrFile(line, strings.Join(v.lines[:n-1], "\n")):
+			f.confidence = doubtful
+		case v.outcome == succeeded:
 			f.confidence = worded
 		}
 		return f
@@ -135,7 +138,7 @@ var exceptions = []struct {
 	{recovery.ToolRateLimited, recovery.NewPattern(`(?:(?i:RateLimit)\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
 	{recovery.PermissionDenied, recovery.NewPattern(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
 	{recovery.FileNotFound, recovery.NewPattern(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
-	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut)$`)},
+	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut|TooSlowError)$`)},
 	{recovery.NetworkError, recovery.NewPattern(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
 	{recovery.SyntaxError, recovery.NewPattern(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
 	{recovery.InvalidArguments, recovery.NewPattern(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
@@ -182,6 +185,8 @@ func exception(line, frames string) (recovery.Category, string) {
 		}
 		c := row.category
 		switch {
+		case c == recovery.NetworkError && strings.Contains(message, "PermissionError("):
+			return recovery.PermissionDenied, "python-cause" // a socket that may not be opened
 		case c == recovery.FileNotFound && subprocess.MatchString(frames):
 			return recovery.CommandNotFound, "python-subprocess"
 		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):

@@ -27,6 +27,7 @@ const (
 type view struct {
 	kind     kind
 	programs []string // that the call's command runs, nil if unknown
+	prints   bool     // the command prints what it reads, as cat does
 	text     string   // what the program or tool printed, head and tail of it
 	lines    []string // of text, without blank ones; there after split
 	stderr   int      // index of the first line that is known to be an error stream's, -1 if none is
@@ -46,7 +47,7 @@ func open(r recovery.ToolResult) view {
 	v := view{kind: kindOf(r.Tool), stderr: -1}
 	if v.kind != kindCode {
 		if command := recovery.CommandIn(r.Arguments); command != "" {
-			v.programs = programs(command)
+			v.programs, v.prints = programs(command), printsData(command)
 		}
 	}
 	text := window(r.Content)
