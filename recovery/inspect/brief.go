@@ -23,9 +23,12 @@ func (v *view) briefErrors() bool {
 		return false
 	}
 	count, category := 0, recovery.CategoryNone
-	for _, line := range v.lines {
+	for i, line := range v.lines {
 		if line[0] == ' ' || line[0] == '\t' || strings.HasPrefix(line, `File "`) || trailing.MatchString(short(line)) && match(line, false) == nil {
 			continue
+		}
+		if v.quotesSource(i) {
+			return false // a linter's or a compiler's own report
 		}
 		r := match(line, false)
 		if r == nil || count > 0 && r.category != category || strings.HasPrefix(r.name, "http-") || logged(line) || quoted(r, line) ||

@@ -84,6 +84,9 @@ func (v *view) judge() finding {
 	}
 	v.onlyErrors = v.outcome == succeeded && v.allErrors()
 	if v.data() {
+		if f := v.readerStopped(); f.failed {
+			return f
+		}
 		return v.judgeData()
 	}
 	if f := v.outOfTime(); f.failed {

@@ -48,5 +48,31 @@ func (v *view) outOfTime() finding {
 	return finding{}
 }
 
+// stopped is what an agent's own shell says below the output of a command that it
+// ended, or, as Codex does, above it; stoppedSentence is as long as no log's line.
+var (
+	stopped         = recovery.NewPattern(`^(?:Command timed out after|command timed out after|Command timed out:) \d+(?:\.\d+)?(?:m \d+(?:\.\d+)?s| ?(?:ms|s|seconds?|milliseconds?|minutes?))\.?$`)
+	stoppedSentence = recovery.NewPattern(`^\[The command timed out after \d+(?:\.\d+)? seconds\. .*(?:empty command|interact with the (?:current|running) process)`)
+)
+
+// readerStopped finds that a shell ended a command that only reads. What such a
+// command prints is data, so the words are the agent's only where a blank line keeps
+// them from the output, or where no file has them.
+func (v *view) readerStopped() finding {
+	if v.kind != kindShell || v.outcome != unknown || len(v.lines) == 0 {
+		return finding{}
+	}
+	text := strings.TrimSpace(v.text)
+	above, last := text[:strings.LastIndexByte(text, '\n')+1], v.lastLine()
+	first := v.lines[0]
+	switch {
+	case stopped.MatchString(last) && (above == "" || strings.HasSuffix(above, "\n\n")), stoppedSentence.MatchString(last):
+		return finding{true, recovery.ToolTimeout, likely, "ended-for-time", last}
+	case strings.HasPrefix(first, "command timed out after ") && stopped.MatchString(first):
+		return finding{true, recovery.ToolTimeout, likely, "ended-for-time", first}
+	}
+	return finding{}
+}
+
 // byXargs tells of xargs, which ends with 124, too, when a program ended with 255.
 func byXargs(line string) bool { return strings.HasPrefix(line, "xargs: ") }

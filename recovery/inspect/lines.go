@@ -24,7 +24,7 @@ const (
 // lineRules looks for the line that says why.
 func (v *view) lineRules() finding {
 	end := len(v.lines)
-	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && !v.says(v.lines[end-1]) {
+	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && (v.quotesSource(end-1) || !v.says(v.lines[end-1])) {
 		end--
 	}
 	if end == 0 {
@@ -39,6 +39,9 @@ func (v *view) lineRules() finding {
 		}
 		if best != nil && best.category == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
 			break // the shell itself says so, last
+		}
+		if best != nil && best.name == serverAnswered {
+			break // at the last address that was tried
 		}
 		if best == nil || how == loose && form != loose || at-i <= cluster {
 			best, at, how = r, i, form
@@ -65,7 +68,7 @@ func (v *view) lineRules() finding {
 	best, how, at, sure := v.settle(best, how, at, end)
 	f := finding{true, best.category, certain, best.name, v.lines[at]}
 	switch {
-	case !sure || opinion.MatchString(f.line) || programOrFile(f.line, "") || v.outcome == unknown && pathRun.MatchString(f.line):
+	case !sure || opinion.MatchString(f.line) || best.category == recovery.FileNotFound && programOrFile(f.line, "") || v.outcome == unknown && pathRun.MatchString(f.line):
 		f.confidence = doubtful
 	case v.outcome == failed && how == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
 		f.confidence = possible // told on the way, not what it ended with
@@ -88,7 +91,7 @@ func (v *view) lineRules() finding {
 // line is none's, and how much it says there.
 func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 	words, ok := v.place(i, end)
-	if !ok {
+	if !ok || v.quotesSource(i) {
 		return nil, strict
 	}
 	line := v.lines[i]

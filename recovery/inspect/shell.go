@@ -29,6 +29,9 @@ var shellRules = []rule{
 	{"go-exec", recovery.CommandNotFound, []string{"executable file not found"}, recovery.NewPattern(`executable file not found in (?:\$PATH|%PATH%)`), piped},
 	{"node-spawn", recovery.CommandNotFound, []string{"enoent"},
 		recovery.NewPattern(`^(?:(?:Uncaught )?(?:Error: |\[?Error: |npm (?:error|ERR!) )?(?:\S{1,40}: )?)?(?:spawn(?:Sync)?|execvp?|exec) .{1,160} ENOENT\b`), piped},
+	// The method that failed is one that runs programs.
+	{"ruby-exec", recovery.CommandNotFound, []string{"errno::enoent"},
+		recovery.NewPattern("\\bin [`'](?:Kernel#|Process\\.|IO\\.)?(?:exec|spawn|system|popen\\w*|`)': No such file or directory - [\\w.+-]+ \\(Errno::ENOENT\\)"), strict},
 	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, recovery.NewPattern(`Cannot run program ".{1,200}".{0,200}error=2\b`), piped},
 	// A program's own words for one that it was to run; a path may be a file of the project.
 	{"run-missing", recovery.CommandNotFound, []string{"no such file", "enoent", "not found", "os error 2"},

@@ -14,7 +14,7 @@ var (
 	// exceptionLine is the last line of a Python traceback.
 	exceptionLine = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
 	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
-	subprocess    = recovery.NewPattern(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.exec`)
+	subprocess    = recovery.NewPattern(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.(?:exec|spawn|posix_spawn)|, in (?:_?execv\w*|_spawnv\w*|_?posix_spawnp?)\b`)
 )
 
 // traceback finds the exception at the end of the last Python traceback.
