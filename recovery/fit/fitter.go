@@ -124,9 +124,9 @@ func (f *Fitter) large(x *recovery.Exchange) bool {
 	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
 }
 
-// matters reports whether what an upstream counted is worth keeping: a window is
+// worthKeeping reports whether what an upstream counted is worth keeping: a window is
 // known, or was exceeded lately, and the request is not far below it.
-func (f *Fitter) matters(x *recovery.Exchange) bool {
+func (f *Fitter) worthKeeping(x *recovery.Exchange) bool {
 	exceeded := func(c recovery.Choice) bool { return f.windows.Overflowed(c.Target) }
 	return (f.least(x) > 0 || slices.ContainsFunc(x.Candidates, exceeded)) && f.large(x)
 }

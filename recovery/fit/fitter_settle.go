@@ -64,7 +64,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 		d = &draft{}
 	}
 	known := d.session != nil || d.next != nil
-	if !known && !f.matters(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
+	if !known && !f.worthKeeping(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
 		return
 	}
 	sent := x.Body
