@@ -32,7 +32,7 @@ const (
 	OnOpenSteer   OnOpen = "steer"   // the model is called, and told to stop and to ask the user
 )
 
-// Rings are a store's rings.
+// Rings are the rings of a store, which bounds how long it takes.
 type Rings interface {
 	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
 	Delete(ctx context.Context, keys ...string) error
@@ -79,9 +79,6 @@ type slot struct {
 	Reset   bool   `json:"r,omitempty"` // an operator closed the breaker here
 }
 
-// storeTime bounds what the ring may cost a request.
-const storeTime = 50 * time.Millisecond
-
 func ringKey(session string) string { return "ring/" + session }
 
 // Prepare notes a failing turn and stops the session where its breaker is open.
@@ -99,8 +96,6 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if !s.accepted(x) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
 	now := slot{Failure: failure.Fingerprint, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak}
 	raw, err := json.Marshal(now)
 	if err != nil {

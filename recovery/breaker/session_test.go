@@ -255,8 +255,7 @@ func TestOnOpen(t *testing.T) {
 // away is a store that is away.
 type away struct{}
 
-func (away) Push(ctx context.Context, _, _ string, _ []byte, _ int, _ time.Duration) ([][]byte, error) {
-	<-ctx.Done()
+func (away) Push(context.Context, string, string, []byte, int, time.Duration) ([][]byte, error) {
 	return nil, store.ErrUnavailable
 }
 func (away) Delete(context.Context, ...string) error { return store.ErrUnavailable }

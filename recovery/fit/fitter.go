@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Parts are what a Fitter works with. Only Meter is required.
@@ -16,6 +18,9 @@ type Parts struct {
 	// Store keeps sessions for all replicas; nil keeps the recent ones in the
 	// process only. A store of this process alone has nothing to add to that.
 	Store Values
+	// StoreTime bounds the time that one request spends with the store; 0 is
+	// what the store's own operations take at most by default.
+	StoreTime time.Duration
 	// Secret is the client's credential, which seals what is stored; nil takes
 	// the credential's label.
 	Secret func(x *recovery.Exchange) []byte
@@ -55,7 +60,7 @@ var _ recovery.Fitter = (*Fitter)(nil)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, memory: newMemory(p.Store, cfg.TTL), windows: p.Windows, read: newReadings()}
+	f := &Fitter{parts: p, memory: newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), cfg.TTL), windows: p.Windows, read: newReadings()}
 	if f.windows == nil {
 		f.windows = newWindows(cfg.TTL)
 	}
@@ -170,7 +175,7 @@ func (f *Fitter) recall(ctx context.Context, x *recovery.Exchange) *draft {
 // ask looks the session up in the store.
 func (f *Fitter) ask(ctx context.Context, x *recovery.Exchange, d *draft) {
 	began := time.Now()
-	d.session, d.asked = f.memory.get(ctx, x.Session, storeTime-d.used), true
+	d.session, d.asked = f.memory.get(ctx, x.Session, f.memory.time-d.used), true
 	d.used += time.Since(began)
 }
 

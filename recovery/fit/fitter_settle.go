@@ -40,7 +40,7 @@ func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
 	}
 	d := f.drafts.find(x)
 	if d != nil && d.saved != nil {
-		ctx, cancel := context.WithTimeout(ctx, storeTime-d.used)
+		ctx, cancel := context.WithTimeout(ctx, f.memory.time-d.used)
 		defer cancel()
 		select {
 		case <-d.saved:
@@ -128,7 +128,7 @@ func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Targe
 		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
 	}
 	f.memory.report(id, known, anchor, short)
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	ctx, cancel := context.WithTimeout(ctx, f.memory.time)
 	defer cancel()
 	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*Prompt(u) >= window)
 }

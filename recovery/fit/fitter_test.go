@@ -292,7 +292,7 @@ func TestStoreIsBounded(t *testing.T) {
 		began := time.Now()
 		y := exchange(b, "s", nil)
 		got := f.Prepare(context.Background(), y)
-		if d := time.Since(began); d > storeTime {
+		if d := time.Since(began); d > store.SharedDefaults().Timeout {
 			t.Errorf("the store took %v", d)
 		}
 		if got == nil || string(got.Body.Raw()) != string(out.Body.Raw()) {
@@ -448,7 +448,7 @@ func TestDraftsEnd(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(nil, time.Hour)
+	m := newMemory(nil, 0, time.Hour)
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
 		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession(), true)

@@ -9,9 +9,6 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// storeTime bounds the time that one request spends with the store.
-const storeTime = 50 * time.Millisecond
-
 // Values is the store as this package needs it.
 type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
@@ -29,7 +26,8 @@ const (
 // for when the store is away or behind, and for the requests that the process
 // serves one after the other. Safe for concurrent use.
 type memory struct {
-	store Values // nil where there is none that others share
+	store Values        // nil where there is none that others share
+	time  time.Duration // that one request may spend with the store
 	ttl   time.Duration
 	turns turns
 
@@ -59,8 +57,8 @@ type held struct {
 }
 
 // newMemory starts the goroutine that writes; close ends it.
-func newMemory(s Values, ttl time.Duration) *memory {
-	m := &memory{store: s, ttl: ttl, recent: list.New(), index: map[string]*list.Element{}, tired: map[string]time.Time{},
+func newMemory(s Values, within, ttl time.Duration) *memory {
+	m := &memory{store: s, time: within, ttl: ttl, recent: list.New(), index: map[string]*list.Element{}, tired: map[string]time.Time{},
 		queue: make(chan func(context.Context), maxQueue)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.work.Go(func() {
@@ -190,7 +188,7 @@ func (m *memory) forget(e *list.Element) {
 
 // save stores the edits of a session that is held, as they are when it comes to
 // it, so that the last ones held are the last ones stored. The result is closed
-// when that is done, or storeTime over; nil where there is nothing to wait for.
+// when that is done, or its time is over; nil where there is nothing to wait for.
 func (m *memory) save(id string) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +196,7 @@ func (m *memory) save(id string) <-chan struct{} {
 		return nil
 	}
 	done := make(chan struct{})
-	ctx, cancel := context.WithTimeout(m.ctx, storeTime)
+	ctx, cancel := context.WithTimeout(m.ctx, m.time)
 	m.work.Go(func() {
 		defer close(done)
 		defer cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
 )
 
 func TestTurns(t *testing.T) {
@@ -173,8 +174,8 @@ func TestStoreTimeInAll(t *testing.T) {
 				t.Errorf("%s: %v were spent with the store", name, took)
 			}
 		}
-		run("hangs", time.Hour, 0, storeTime)
-		run("slow", 30*time.Millisecond, 0, storeTime)
+		run("hangs", time.Hour, 0, store.SharedDefaults().Timeout)
+		run("slow", 30*time.Millisecond, 0, store.SharedDefaults().Timeout)
 		run("slow beside an attempt", 20*time.Millisecond, time.Second, 20*time.Millisecond)
 	})
 }

@@ -87,7 +87,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
-	a.fitter = a.newFitter(cfg.Fit)
+	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
@@ -175,14 +175,14 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 
 // newFitter makes the part that fits requests to context windows. It lives as
 // long as the gateway: sessions' edits are in it.
-func (a *App) newFitter(cfg fit.Config) *fit.Fitter {
+func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 	var shared fit.Values // without a server there is nobody to share with
 	if a.shared != nil {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
 		Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}),
-		Store: shared, Windows: a.facts,
+		Store: shared, StoreTime: within, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return x.Secret },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
 			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,

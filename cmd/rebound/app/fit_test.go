@@ -68,13 +68,13 @@ func TestFitSessions(t *testing.T) {
 			}
 			for _, replicas := range []int{1, 2} {
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, run.window, replicas), func(t *testing.T) {
-					calmly(t, func(v *verdict) { run.replay(t, v, list, replicas, whole.billed, false) })
+					run.replay(t, list, replicas, whole.billed, false)
 				})
 			}
 		}
 		if c.name == "long" {
 			t.Run("long/useless summaries", func(t *testing.T) {
-				calmly(t, func(v *verdict) { long[0].replay(t, v, list, 2, whole.billed, true) })
+				long[0].replay(t, list, 2, whole.billed, true)
 			})
 		}
 	}
@@ -89,11 +89,11 @@ type fitted struct {
 
 // replay sends a session's requests through gateways in turn, which are started
 // anew in the middle, and judges how they went.
-func (f fitted) replay(t *testing.T, v *verdict, list []string, replicas int, whole float64, useless bool) {
+func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64, useless bool) {
 	w := newWindowed(f.window)
 	w.useless = useless
 	up := startStrict(t, w.ask)
-	config := up.config(noNotes, fastRecovery, patient, "store: {redis: {url: \""+storetest.StartRedis(t).URL()+"\", prefix: \""+storetest.Prefix(t)+"\"}}")
+	config := up.config(noNotes, fastRecovery, patient, unhurried(storetest.StartRedis(t).URL(), storetest.Prefix(t)))
 	var now, all []*gateway
 	var k kept
 	for i, body := range list {
@@ -107,7 +107,7 @@ func (f fitted) replay(t *testing.T, v *verdict, list []string, replicas int, wh
 		}
 		r := now[i%replicas].must(body)
 		if !k.see(body, w.last()) && k.rewritten > 0 {
-			v.add("request %d arrived as it was: %v", i, r)
+			t.Errorf("request %d arrived as it was: %v", i, r)
 		}
 	}
 	stop(t, all...)
@@ -115,25 +115,31 @@ func (f fitted) replay(t *testing.T, v *verdict, list []string, replicas int, wh
 	t.Logf("%d requests: %d overflows, %d summaries, %d rewritten, %d times anew; bill %.3f of an unlimited window's, %.3f for summaries",
 		len(list), w.overflows, w.summaries, k.rewritten, k.changed, bill, w.extra/whole)
 	if bill > f.most {
-		v.add("the bill is %.3f of what an unlimited window costs, at most %.2f", bill, f.most)
+		t.Errorf("the bill is %.3f of what an unlimited window costs, at most %.2f", bill, f.most)
 	}
 	if w.fits(list[len(list)-1]) {
 		if w.overflows+k.rewritten > 0 {
-			v.add("a session that fits was rewritten")
+			t.Errorf("a session that fits was rewritten")
 		}
 		return
 	}
 	if w.overflows != 1 {
-		v.add("%d overflows", w.overflows)
+		t.Errorf("%d overflows", w.overflows)
 	}
 	if n := told(t, "trajectory_compressed", all...); k.changed > max(0, n-1) || 8*k.changed > k.rewritten {
-		v.add("the prefix was rewritten %d times, and edited %d times", k.changed, n)
+		t.Errorf("the prefix was rewritten %d times, and edited %d times", k.changed, n)
 	}
 }
 
 // patient is an upstream that is not asked twice because the machine is busy:
 // what that costs is no matter of fitting.
 const patient = "learn: {first_token: {min: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
+
+// unhurried is the configuration of a store that is waited for: what is known in
+// the end does not depend on how busy the machine is.
+func unhurried(url, prefix string) string {
+	return fmt.Sprintf("store: {redis: {url: %q, prefix: %q, timeout: 5s}}", url, prefix)
+}
 
 // common is how much of a rewritten request has to come again in the next one:
 // all of it up to its last message, as far as the client's requests agree.
@@ -150,28 +156,26 @@ func common(before, body string, sent []byte) int {
 // the store is from the replica that edited.
 func TestFitAtOnce(t *testing.T) {
 	t.Parallel()
-	calmly(t, func(v *verdict) {
-		s := record(t, probetest.Synthetic(5, 300_000))
-		w := newWindowed(40_000)
-		up := startStrict(t, w.ask)
-		server, prefix := storetest.StartRedis(t), storetest.Prefix(t)
-		launched := func(addr string) *gateway {
-			return launch(t, up.config(noNotes, fastRecovery, patient, "store: {redis: {url: \"redis://"+addr+"/0\", prefix: \""+prefix+"\"}}"))
+	s := record(t, probetest.Synthetic(5, 300_000))
+	w := newWindowed(40_000)
+	up := startStrict(t, w.ask)
+	server, prefix := storetest.StartRedis(t), storetest.Prefix(t)
+	launched := func(addr string) *gateway {
+		return launch(t, up.config(noNotes, fastRecovery, patient, unhurried("redis://"+addr+"/0", prefix)))
+	}
+	far, near := launched(distant(t, server.Addr(), 4*time.Millisecond)), launched(server.Addr())
+	var k kept
+	late := s.ends[len(s.ends)-10:]
+	for i, end := range late {
+		body := s.body(end)
+		if k.see(body, []*gateway{far, near}[i%2].sent(w, body)); k.changed > 0 {
+			t.Errorf("request %d has another beginning", i)
 		}
-		far, near := launched(distant(t, server.Addr(), 4*time.Millisecond)), launched(server.Addr())
-		var k kept
-		late := s.ends[len(s.ends)-10:]
-		for i, end := range late {
-			body := s.body(end)
-			if k.see(body, []*gateway{far, near}[i%2].sent(w, body)); k.changed > 0 {
-				v.add("request %d has another beginning", i)
-			}
-		}
-		if w.overflows != 1 || k.rewritten != len(late) {
-			v.add("%d overflows, %d of %d requests rewritten", w.overflows, k.rewritten, len(late))
-		}
-		stop(t, far, near)
-	})
+	}
+	if w.overflows != 1 || k.rewritten != len(late) {
+		t.Errorf("%d overflows, %d of %d requests rewritten", w.overflows, k.rewritten, len(late))
+	}
+	stop(t, far, near)
 }
 
 // sent is what arrives at the upstream of a request that has to succeed.
@@ -185,37 +189,35 @@ func (g *gateway) sent(w *windowed, body string) []byte {
 // well; another process that takes it over asks once.
 func TestFitStoreTrips(t *testing.T) {
 	t.Parallel()
-	calmly(t, func(v *verdict) {
-		p := startTap(t, storetest.StartRedis(t).Addr())
-		s := record(t, probetest.Synthetic(5, 200_000))
-		w := newWindowed(0)
-		up := startStrict(t, w.ask)
-		_, list := twins(t, up, "redis://"+p.addr+"/0", noNotes, patient)
-		one, two := list[0], list[1]
-		served := 0
-		trips := func(g *gateway, n int) int64 {
-			before := p.named.Load()
-			for range n {
-				if body := s.body(s.ends[served]); string(g.sent(w, body)) != body {
-					v.add("request %d was changed", served)
-				}
-				served++
+	p := startTap(t, storetest.StartRedis(t).Addr())
+	s := record(t, probetest.Synthetic(5, 200_000))
+	w := newWindowed(0)
+	up := startStrict(t, w.ask)
+	_, list := twins(t, up, "redis://"+p.addr+"/0", noNotes, patient)
+	one, two := list[0], list[1]
+	served := 0
+	trips := func(g *gateway, n int) int64 {
+		before := p.named.Load()
+		for range n {
+			if body := s.body(s.ends[served]); string(g.sent(w, body)) != body {
+				t.Errorf("request %d was changed", served)
 			}
-			return p.named.Load() - before
+			served++
 		}
-		first := len(s.ends) - 6
-		for _, c := range []struct {
-			name string
-			by   *gateway
-			n    int
-			want int64
-		}{{"from the beginning", one, first, 0}, {"taken over", two, 1, 1}, {"going on", two, 3, 0}, {"back again", one, 1, 1}, {"going on there", one, 1, 0}} {
-			if n := trips(c.by, c.n); n != c.want {
-				v.add("%s: %d requests made %d trips to the store", c.name, c.n, n)
-			}
+		return p.named.Load() - before
+	}
+	first := len(s.ends) - 6
+	for _, c := range []struct {
+		name string
+		by   *gateway
+		n    int
+		want int64
+	}{{"from the beginning", one, first, 0}, {"taken over", two, 1, 1}, {"going on", two, 3, 0}, {"back again", one, 1, 1}, {"going on there", one, 1, 0}} {
+		if n := trips(c.by, c.n); n != c.want {
+			t.Errorf("%s: %d requests made %d trips to the store", c.name, c.n, n)
 		}
-		stop(t, list...)
-	})
+	}
+	stop(t, list...)
 }
 
 // noNotes keeps what the sessions' tools answered from changing requests.
