@@ -10,6 +10,7 @@ import (
 
 var (
 	errSuperseded = errors.New("another attempt answered first")
+	errBroke      = errors.New("a defect of the gateway")
 	errDeadline   = fmt.Errorf("before an answer began: %w", context.DeadlineExceeded)
 )
 
@@ -64,7 +65,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		})
 		c.result <- got
 	})
-	answer, f := r.sender.Send(first.ctx, first.attempt)
+	answer, f := r.send(first)
 	if !timer.Stop() {
 		c.begin()
 		c.arrivals <- arrival{first, answer, f}
@@ -84,6 +85,15 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		r.record(first, "")
 	default:
 		r.settle(first, f)
+	}
+	return answer, f
+}
+
+// send makes one attempt. One that breaks has failed, and its place is given
+// back; whether it may be made again, nobody knows.
+func (r *run) send(rc *racer) (answer Answer, f *Failure) {
+	if !r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) }) {
+		return nil, &Failure{Target: rc.ticket.Target, Err: errBroke}
 	}
 	return answer, f
 }
@@ -210,7 +220,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	if r.Fitter != nil && (r.x.Mode == ModeAct || r.x.Mode == ModeObserve) {
 		r.guard("fitter", func() { r.Fitter.Commit(ctx, r.x) })
 	}
-	f := a.Deliver(ctx, func(paused context.Context, sent string, take func() bool) {
+	f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
 		r.guard("rescue", func() { stalled(paused, sent, take) })
 	})
 	usage, firstToken := a.Usage()
@@ -240,6 +250,15 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		return rescued, nil
 	}
 	return nil, f
+}
+
+// handOver delivers an answer. Where that breaks, what the client has got is
+// anybody's guess: nothing can follow it.
+func (r *run) handOver(ctx context.Context, a Answer, by Target, stalled Stalled) (f *Failure) {
+	if !r.guard("delivery", func() { f = a.Deliver(ctx, stalled) }) {
+		return &Failure{Target: by, Err: errBroke, Released: ReleasedCall}
+	}
+	return f
 }
 
 // drop ends the live attempt, whose answer nobody gets.
@@ -330,7 +349,7 @@ func (r *run) fits(f *Failure) bool {
 func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 	x, a := r.x, r.flawed
 	r.flawed = nil
-	f := a.Deliver(ctx, nil)
+	f := r.handOver(ctx, a, r.flawedBy, nil)
 	x.answered = r.flawedBy
 	x.usage, _ = a.Usage()
 	switch {

@@ -260,6 +260,7 @@ func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recove
 
 // answer is scripted.
 type answer struct {
+	panics   bool // while it is delivered
 	ctx      context.Context
 	a        recovery.Attempt
 	released recovery.Released
@@ -292,6 +293,9 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 	n.mu.Lock()
 	n.delivered++
 	n.mu.Unlock()
+	if n.panics {
+		panic("no such byte")
+	}
 	wait := time.Second
 	if n.pause > 0 {
 		wait = n.pause

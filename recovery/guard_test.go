@@ -159,7 +159,13 @@ func TestPartsBreak(t *testing.T) {
 		}, asked: "a", cause: "second attempt broke: no such model"},
 		{name: "making a second attempt", a: []step{silent}, b: []step{func(*rig, context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 			panic("no such host")
-		}}, set: func(*rig, *recovery.Exchange) {}, asked: "ab", cause: "second attempt broke: no such host"},
+		}}, set: func(*rig, *recovery.Exchange) {}, asked: "ab", cause: "attempt broke: no such host"},
+		{name: "an attempt", a: []step{func(*rig, context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			panic("no such host")
+		}}, b: []step{ok}, set: func(*rig, *recovery.Exchange) {}, asked: "a", class: recovery.Unknown, cause: "attempt broke: no such host"},
+		{name: "a delivery", a: []step{func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			return g.answer(ctx, a, &answer{panics: true})
+		}}, b: []step{ok}, set: func(*rig, *recovery.Exchange) {}, asked: "a", class: recovery.Unknown, cause: "delivery broke: no such byte"},
 		{name: "rescuing a paused answer", a: []step{stall("Hel", time.Minute)}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Classifier = breakingClassifier{g.Classifier, recovery.PhaseStream}
 		}, asked: "a", cause: "rescue broke: no such rule"},

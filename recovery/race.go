@@ -99,8 +99,7 @@ func (r *run) beside(ctx context.Context, first *racer, a Action) (*racer, *Fail
 func (r *run) join(second *racer, f *Failure, arrivals chan<- arrival) {
 	got := arrival{second, nil, f}
 	if f == nil {
-		got.failure = &Failure{Target: second.ticket.Target}
-		r.guard("second attempt", func() { got.answer, got.failure = r.sender.Send(second.ctx, second.attempt) })
+		got.answer, got.failure = r.send(second)
 	}
 	arrivals <- got
 }
