@@ -19,6 +19,15 @@ type changeID struct {
 	name, sub string
 }
 
+// affects reports whether the order of two changes matters.
+func (id changeID) affects(other changeID) bool {
+	if id.name != other.name {
+		return false
+	}
+	ofKey := func(k changeKind) bool { return k == changedValue || k == changedCounter || k == changedSlot }
+	return id == other || id.kind == deleted && ofKey(other.kind) || other.kind == deleted && ofKey(id.kind)
+}
+
 type changeKind uint8
 
 const (
@@ -212,20 +221,22 @@ func (j *journal) remove(e *list.Element) {
 	j.listOf(c.id.kind).Remove(e)
 }
 
-// superseded forgets a change because the primary has taken a later one.
-func (j *journal) superseded(id changeID) {
-	if id.kind == deleted {
-		j.forgetKey(id.name)
-		return
+// affects reports whether a change that waits is older than one of id.
+func (j *journal) affects(id changeID) bool {
+	if j.find(id) != nil {
+		return true
 	}
-	e := j.find(id)
-	if e == nil {
-		return
+	switch id.kind {
+	case changedValue, changedCounter, changedSlot:
+		return j.find(changeID{deleted, id.name, ""}) != nil
+	case deleted:
+		for e := j.rest.Front(); e != nil; e = e.Next() {
+			if id.affects(e.Value.(*change).id) {
+				return true
+			}
+		}
 	}
-	if c := e.Value.(*change); c.id.kind == changedField && c.field.max && !c.field.gone {
-		return // still right: the longer of two stays
-	}
-	j.remove(e)
+	return false
 }
 
 // forgetKey drops what a Delete of the key makes void.

@@ -166,6 +166,56 @@ func TestSharedLaterWins(t *testing.T) {
 	})
 }
 
+// Nor does one that is on its way to the server while the later one is made.
+func TestSharedLaterWinsOnTheWay(t *testing.T) {
+	push := func(v string) func(*testing.T, store.Store) {
+		return func(t *testing.T, s store.Store) {
+			_, err := s.Push(ctx, "ring", "a", []byte(v), 3, time.Hour)
+			must(t, err)
+		}
+	}
+	old := func(t *testing.T, s store.Store) { set(t, s, "k", "old") }
+	posted := func(t *testing.T, s store.Store) { post(t, s, "b", "f", 10, false) }
+	for name, c := range map[string]struct{ earlier, later func(*testing.T, store.Store) }{
+		"value":                 {old, func(t *testing.T, s store.Store) { set(t, s, "k", "new") }},
+		"deletion":              {old, func(t *testing.T, s store.Store) { must(t, s.Delete(ctx, "k")) }},
+		"value after deletion":  {func(t *testing.T, s store.Store) { must(t, s.Delete(ctx, "k")) }, old},
+		"values after deletion": {old, func(t *testing.T, s store.Store) { must(t, s.Delete(ctx, "k")); set(t, s, "k", "new") }},
+		"slot":                  {push("old"), push("new")},
+		"field":                 {posted, func(t *testing.T, s store.Store) { post(t, s, "b", "f", 5, false) }},
+		"removal":               {posted, func(t *testing.T, s store.Store) { must(t, s.Remove(ctx, "b", "f")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+				srv.set(nil, store.ErrBusy, 0)
+				c.earlier(t, s)
+				synctest.Wait()
+				srv.set(nil, nil, 20*time.Millisecond)
+				for before := srv.calls.Load(); srv.calls.Load() == before; {
+					time.Sleep(5 * time.Millisecond) // until the earlier change is on its way
+				}
+				srv.set(nil, nil, 0)
+				c.later(t, s)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				oracle := memory.New(memory.Config{})
+				defer oracle.Close()
+				c.earlier(t, oracle)
+				c.later(t, oracle)
+				state := func(st store.Store) string {
+					ring, err := st.Push(ctx, "ring", "end", nil, 3, time.Hour)
+					must(t, err)
+					fields := storetest.Fields(t, st, "b")
+					return fmt.Sprintf("%q %s %d %v", value(t, st, "k"), ring, len(fields), time.Until(fields["f"].Until) > 6*time.Minute)
+				}
+				if got, want := state(srv.Store), state(oracle); got != want {
+					t.Errorf("the server has %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
 // Property: whatever happens while the server is away, afterwards it has what it
 // would have if it had been there.
 func TestSharedRepeatsAnything(t *testing.T) {

@@ -180,17 +180,15 @@ func (s *Shared) note(changes ...change) {
 	}
 }
 
-// seen forgets changes that are older than what the primary has now.
-func (s *Shared) seen(ids ...changeID) {
+// behind reports whether an older change of the same waits to be repeated, or is
+// just being repeated: it may reach the primary after what is done now.
+func (s *Shared) behind(ids ...changeID) bool {
 	if s.waiting.Load() == 0 {
-		return
+		return false
 	}
 	s.mu.Lock()
-	for _, id := range ids {
-		s.journal.superseded(id)
-	}
-	s.count()
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(ids, func(id changeID) bool { return id.affects(s.repeating.id) || s.journal.affects(id) })
 }
 
 // Get returns the values of keys in order.
@@ -210,30 +208,24 @@ func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	if err := CheckEntries(entries...); err != nil {
 		return err
 	}
+	ids := make([]changeID, 0, len(entries))
+	for _, e := range entries {
+		ids = append(ids, changeID{changedValue, e.Key, ""})
+	}
+	behind := s.behind(ids...)
 	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Set(ctx, entries...) })
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	changes := make([]change, 0, len(entries))
-	for _, e := range entries {
-		changes = append(changes, change{id: changeID{changedValue, e.Key, ""}, entry: e, ends: now.Add(min(e.TTL, MaxTTL))})
-	}
-	s.settle(ok, changes...)
-	return s.local.Set(context.WithoutCancel(ctx), entries...)
-}
-
-// settle tells the journal of changes, which the primary has or has not seen.
-func (s *Shared) settle(ok bool, changes ...change) {
-	if !ok {
-		s.note(changes...)
-		return
-	}
-	if s.waiting.Load() > 0 {
-		for _, c := range changes {
-			s.seen(c.id)
+	if !ok || behind {
+		now := time.Now()
+		changes := make([]change, 0, len(entries))
+		for i, e := range entries {
+			changes = append(changes, change{id: ids[i], entry: e, ends: now.Add(min(e.TTL, MaxTTL))})
 		}
+		s.note(changes...)
 	}
+	return s.local.Set(context.WithoutCancel(ctx), entries...)
 }
 
 // Delete removes the value, the counter and the ring of each key.
@@ -241,15 +233,19 @@ func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	if err := CheckKeys(keys...); err != nil {
 		return err
 	}
+	changes, ids := make([]change, 0, len(keys)), make([]changeID, 0, len(keys))
+	for _, k := range keys {
+		id := changeID{deleted, k, ""}
+		changes, ids = append(changes, change{id: id}), append(ids, id)
+	}
+	behind := s.behind(ids...)
 	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Delete(ctx, keys...) })
 	if err != nil {
 		return err
 	}
-	changes := make([]change, 0, len(keys))
-	for _, k := range keys {
-		changes = append(changes, change{id: changeID{deleted, k, ""}})
+	if !ok || behind {
+		s.note(changes...)
 	}
-	s.settle(ok, changes...)
 	return s.local.Delete(context.WithoutCancel(ctx), keys...)
 }
 
@@ -277,6 +273,8 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 	if err := CheckPush(key, slot, value, size); err != nil {
 		return nil, err
 	}
+	id := changeID{changedSlot, key, slot}
+	behind := s.behind(id)
 	ok, _, err := s.try(ctx, func(ctx context.Context) (err error) {
 		ring, err = s.primary.Push(ctx, key, slot, value, size, ttl)
 		return err
@@ -285,9 +283,9 @@ func (s *Shared) Push(ctx context.Context, key, slot string, value []byte, size 
 		return nil, err
 	}
 	local, err := s.local.Push(context.WithoutCancel(ctx), key, slot, value, size, ttl)
-	if err == nil {
-		s.settle(ok, change{
-			id: changeID{changedSlot, key, slot}, entry: Entry{Value: value}, size: size,
+	if err == nil && (!ok || behind) {
+		s.note(change{
+			id: id, entry: Entry{Value: value}, size: size,
 			ends: time.Now().Add(min(ttl, MaxTTL)), last: len(local) > 0 && bytes.Equal(local[len(local)-1], value),
 		})
 	}
@@ -304,11 +302,10 @@ func (s *Shared) Post(ctx context.Context, board string, f Field, max bool) erro
 	}
 	s.boards.Add(1)
 	defer s.boards.Add(1)
-	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
+	err := s.changeField(ctx, board, fieldChange{field: f, max: max}, func(ctx context.Context) error { return s.primary.Post(ctx, board, f, max) })
 	if err != nil {
 		return err
 	}
-	s.settle(ok, change{id: changeID{changedField, board, f.Name}, field: fieldChange{field: f, max: max}})
 	return s.local.Post(context.WithoutCancel(ctx), board, f, max)
 }
 
@@ -319,12 +316,23 @@ func (s *Shared) Remove(ctx context.Context, board, field string) error {
 	}
 	s.boards.Add(1)
 	defer s.boards.Add(1)
-	ok, _, err := s.try(ctx, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
+	gone := fieldChange{field: Field{Name: field}, gone: true}
+	err := s.changeField(ctx, board, gone, func(ctx context.Context) error { return s.primary.Remove(ctx, board, field) })
 	if err != nil {
 		return err
 	}
-	s.settle(ok, change{id: changeID{changedField, board, field}, field: fieldChange{field: Field{Name: field}, gone: true}})
 	return s.local.Remove(context.WithoutCancel(ctx), board, field)
+}
+
+// changeField makes op's change of a field on the primary, now or later.
+func (s *Shared) changeField(ctx context.Context, board string, f fieldChange, op func(context.Context) error) error {
+	id := changeID{changedField, board, f.field.Name}
+	behind := s.behind(id)
+	ok, _, err := s.try(ctx, op)
+	if err == nil && (!ok || behind) {
+		s.note(change{id: id, field: f})
+	}
+	return err
 }
 
 // Board returns the living fields of a board. While the primary is away, these
