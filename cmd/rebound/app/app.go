@@ -124,7 +124,7 @@ func (a *App) openStore(cfg redis.Config) error {
 	a.store, a.mirror = a.shared, store.NewMirror(a.shared, boards, refresh)
 	// What is shared already counts from the first request on; a server that is
 	// away delays the start by no more than this.
-	ctx, cancel := context.WithTimeout(context.Background(), refresh)
+	ctx, cancel := context.WithTimeout(context.Background(), max(refresh, cfg.Timeout))
 	defer cancel()
 	_ = a.mirror.Sync(ctx) // the store tells of its own loss
 	return nil

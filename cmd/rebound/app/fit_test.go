@@ -93,7 +93,7 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 	w := newWindowed(f.window)
 	w.useless = useless
 	up := startStrict(t, w.ask)
-	config := up.config(noNotes, fastRecovery, patient, unhurried(storetest.StartRedis(t).URL(), storetest.Prefix(t)))
+	config := up.config(noNotes, fastRecovery, patient, unhurried(t, storetest.StartRedis(t).URL()))
 	var now, all []*gateway
 	var k kept
 	for i, body := range list {
@@ -135,12 +135,6 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 // what that costs is no matter of fitting.
 const patient = "learn: {first_token: {min: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
 
-// unhurried is the configuration of a store that is waited for: what is known in
-// the end does not depend on how busy the machine is.
-func unhurried(url, prefix string) string {
-	return fmt.Sprintf("store: {redis: {url: %q, prefix: %q, timeout: 5s}}", url, prefix)
-}
-
 // common is how much of a rewritten request has to come again in the next one:
 // all of it up to its last message, as far as the client's requests agree.
 func common(before, body string, sent []byte) int {
@@ -159,11 +153,10 @@ func TestFitAtOnce(t *testing.T) {
 	s := record(t, probetest.Synthetic(5, 300_000))
 	w := newWindowed(40_000)
 	up := startStrict(t, w.ask)
-	server, prefix := storetest.StartRedis(t), storetest.Prefix(t)
-	launched := func(addr string) *gateway {
-		return launch(t, up.config(noNotes, fastRecovery, patient, unhurried("redis://"+addr+"/0", prefix)))
-	}
-	far, near := launched(distant(t, server.Addr(), 4*time.Millisecond)), launched(server.Addr())
+	server := storetest.StartRedis(t)
+	config := up.config(noNotes, fastRecovery, patient, unhurried(t, server.URL()))
+	near := launch(t, config)
+	far := launch(t, strings.Replace(config, server.Addr(), distant(t, server.Addr(), 4*time.Millisecond), 1))
 	var k kept
 	late := s.ends[len(s.ends)-10:]
 	for i, end := range late {

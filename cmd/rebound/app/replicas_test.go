@@ -35,11 +35,22 @@ type replicas struct {
 	config   string
 }
 
-// pair starts two replicas on a Redis; more is configuration on top of quick.
-func pair(t *testing.T, url string, more ...string) *replicas {
+// shared is the configuration of a store, with the time that it has by default.
+func shared(t *testing.T, url string) string {
+	return fmt.Sprintf("store: {redis: {url: %q, prefix: %q}}", url, storetest.Prefix(t))
+}
+
+// unhurried is the configuration of a store that is waited for: what is known in
+// the end does not depend on how busy the machine is.
+func unhurried(t *testing.T, url string) string {
+	return strings.Replace(shared(t, url), "}}", ", timeout: 5s}}", 1)
+}
+
+// pair starts two replicas; more is configuration on top of quick.
+func pair(t *testing.T, more ...string) *replicas {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{KeepRequests: 1 << 16}).Start(t)
-	p := &replicas{t: t, up: up, config: text(up, append(more, "store: {redis: {url: \""+url+"\", prefix: \""+storetest.Prefix(t)+"\"}}")...)}
+	p := &replicas{t: t, up: up, config: text(up, more...)}
 	p.one, p.two = launch(t, p.config), launch(t, p.config)
 	return p
 }
@@ -61,7 +72,7 @@ func TestReplicasShareCooldowns(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := pair(t, storetest.Redis(t), tt.models)
+			p := pair(t, unhurried(t, storetest.Redis(t)), tt.models)
 			refused := func() (n int) {
 				for _, r := range p.up.Requests(tt.limited) {
 					if tt.key == "" || r.Key == tt.key {
@@ -92,7 +103,7 @@ func TestReplicasShareCooldowns(t *testing.T) {
 // of them once the probes of one have succeeded.
 func TestReplicasShareBreakers(t *testing.T) {
 	t.Parallel()
-	p := pair(t, storetest.Redis(t), mapped("m", "default prim", "default spare"))
+	p := pair(t, unhurried(t, storetest.Redis(t)), mapped("m", "default prim", "default spare"))
 	script(t, p.up, "prim", "503")
 	for range 6 {
 		p.one.must(chat("m", false, ""))
@@ -139,7 +150,7 @@ func TestReplicasShareRefusals(t *testing.T) {
 	const model = "fussy@no-param=max_tokens"
 	// As far away as another zone: what a replica does not wait for when it
 	// starts, its first request does not know.
-	p := pair(t, "redis://"+distant(t, storetest.StartRedis(t).Addr(), 2*time.Millisecond)+"/0")
+	p := pair(t, unhurried(t, "redis://"+distant(t, storetest.StartRedis(t).Addr(), 2*time.Millisecond)+"/0"))
 	// sent tells which field the last request had and how many there were.
 	sent := func() (n int, field string) {
 		recs := p.up.Requests(model)
@@ -195,7 +206,7 @@ func TestReplicasOutliveRedis(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			calmly(t, func(v *verdict) {
 				server := storetest.StartRedis(t)
-				p := pair(t, server.URL(), cooling)
+				p := pair(t, shared(t, server.URL()), cooling)
 				end := p.traffic(t)
 				p.shares(v, "before", honoured)
 				for i, s := range tt.steps {
@@ -228,7 +239,7 @@ func TestReplicasStartWithoutRedis(t *testing.T) {
 	calmly(t, func(v *verdict) {
 		server := storetest.StartRedis(t)
 		server.Kill()
-		p := pair(t, server.URL(), cooling)
+		p := pair(t, shared(t, server.URL()), cooling)
 		end := p.traffic(t)
 		time.Sleep(1500 * time.Millisecond)
 		p.cool(v, p.one, "early")

@@ -86,7 +86,7 @@ func goesOn(t *testing.T, r reply) {
 // twins are two replicas with one Redis, on an upstream.
 func twins(t *testing.T, up *strict, redis string, more ...string) (config string, list []*gateway) {
 	t.Helper()
-	config = up.config(append(more, unhurried(redis, storetest.Prefix(t)))...)
+	config = up.config(append(more, unhurried(t, redis))...)
 	return config, []*gateway{launch(t, config), launch(t, config)}
 }
 
