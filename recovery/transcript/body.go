@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 // Limits bounds what Parse accepts.
@@ -32,6 +33,7 @@ type Body struct {
 
 	messagesOnce sync.Once
 	messages     []Message
+	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
 	toolsOnce    sync.Once
 	tools        []Tool
 }

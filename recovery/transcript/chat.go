@@ -1,6 +1,9 @@
 package transcript
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // chat reads Chat Completions, as OpenAI and its compatible providers define
 // it: https://platform.openai.com/docs/api-reference/chat/create
@@ -139,55 +142,89 @@ func (chat) appendPart(parts []byte, text string) []byte {
 	return append(out, '}', ']')
 }
 
-func (chat) toolCalls(m Message) []ToolCall {
+func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 	var s scanner
 	w, ok := opened(&s, m.key(keyCalls), '[')
 	if !ok {
 		if call := m.key(keyCall); len(call) > 0 && call[0] == '{' {
-			var c ToolCall // the older way: one call without id
-			m.function(&c, call, "arguments")
-			return []ToolCall{c}
+			s = scanner{data: call, limit: math.MaxInt, known: true}
+			var f callee // the older way: one call without id
+			f.read(walker{s: &s}, "arguments")
+			calls = append(calls, m.callOf(f))
 		}
-		return nil
+		return calls
 	}
-	var calls []ToolCall
-	for w.step() {
-		var (
-			c                ToolCall
-			sc               scanner
-			function, custom []byte
-		)
-		for w, ok := opened(&sc, w.value(), '{'); ok && w.step(); {
-			switch string(w.name) {
-			case "id":
-				c.ID, c.IDSpan = text(w.value()), m.body.span(w.value())
-			case "function":
-				function = w.value()
-			case "custom":
-				custom = w.value()
-			}
-		}
-		if function != nil {
-			m.function(&c, function, "arguments")
+	for w.next() {
+		var c ToolCall
+		if s.data[w.val] == '{' {
+			w.to(m.call(&c, s.walk(w.val, w.depth)))
 		} else {
-			m.function(&c, custom, "input")
+			w.skip()
 		}
 		calls = append(calls, c)
 	}
 	return calls
 }
 
-// function reads a call's name, and its arguments from the field of that name.
-func (m Message) function(c *ToolCall, raw []byte, arguments string) {
-	var s scanner
-	for w, ok := opened(&s, raw, '{'); ok && w.step(); {
+// call reads a call, and returns the offset behind it. Where it is of a function,
+// nothing else counts.
+func (m Message) call(c *ToolCall, w walker) int {
+	var function, custom callee
+	var id []byte
+	for w.next() {
 		switch string(w.name) {
-		case "name":
-			c.Name = text(w.value())
-		case arguments:
-			c.Arguments, c.Span = clipped(w.value()), m.body.span(w.value())
+		case "id":
+			w.skip()
+			id = w.value()
+		case "function":
+			w.to(function.read(w, "arguments"))
+		case "custom":
+			w.to(custom.read(w, "input"))
+		default:
+			w.skip()
 		}
 	}
+	if !function.there {
+		function = custom
+	}
+	if *c = m.callOf(function); id != nil {
+		c.ID, c.IDSpan = text(id), m.body.span(id)
+	}
+	return w.i
+}
+
+// callee is what is called, and with what, as it stands in the body.
+type callee struct {
+	there           bool
+	name, arguments []byte
+}
+
+// read reads the current value of w, with the arguments in the field of that
+// name, and returns the offset behind it.
+func (f *callee) read(w walker, arguments string) int {
+	*f = callee{there: true}
+	if w.s.data[w.val] != '{' {
+		w.skip()
+		return w.i
+	}
+	in := w.s.walk(w.val, w.depth)
+	for in.step() {
+		switch string(in.name) {
+		case "name":
+			f.name = in.value()
+		case arguments:
+			f.arguments = in.value()
+		}
+	}
+	return in.i
+}
+
+func (m Message) callOf(f callee) (c ToolCall) {
+	c.Name = text(f.name)
+	if f.arguments != nil {
+		c.Arguments, c.Span = clipped(f.arguments), m.body.span(f.arguments)
+	}
+	return c
 }
 
 func (chat) tools(b *Body) []Tool {

@@ -49,7 +49,7 @@ type reader interface {
 
 	appendText(dst, content []byte) []byte
 	appendMedia(dst, content []byte) []byte
-	toolCalls(m Message) []ToolCall
+	appendCalls(calls []ToolCall, m Message) []ToolCall
 	note(text string) []byte                     // a user's message with this text
 	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
 	tools(b *Body) []Tool

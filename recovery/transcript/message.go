@@ -1,5 +1,7 @@
 package transcript
 
+import "sync/atomic"
+
 // Span is a range of bytes of a body.
 type Span struct{ Start, End int }
 
@@ -50,6 +52,7 @@ func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
 		r := b.format.reader()
 		b.messages = make([]Message, len(b.elements))
+		b.calls = make([]atomic.Pointer[calls], len(b.elements))
 		for i, e := range b.elements {
 			role := r.speaker(b.key(i, keyRole), b.raw[e.start:e.end])
 			b.messages[i] = Message{role, i, int(e.start), int(e.end), b}
@@ -157,9 +160,26 @@ func (m Message) AppendMedia(dst []byte) []byte {
 	return m.body.format.reader().appendMedia(dst, m.key(keyContent))
 }
 
-// ToolCalls is the calls that the message makes, in order.
+// ToolCalls is the calls that the message makes, in order. The slice is shared
+// and must not be changed.
 func (m Message) ToolCalls() []ToolCall {
-	return m.body.format.reader().toolCalls(m)
+	if m.key(keyCalls) == nil && m.key(keyCall) == nil {
+		return nil
+	}
+	kept := &m.body.calls[m.Index]
+	if c := kept.Load(); c != nil {
+		return c.list
+	}
+	c := new(calls)
+	c.list = m.body.format.reader().appendCalls(c.one[:0], m)
+	kept.Store(c) // who reads them at the same time reads the same
+	return c.list
+}
+
+// calls is the calls of a message, with room for one, which most make.
+type calls struct {
+	list []ToolCall
+	one  [1]ToolCall
 }
 
 // ToolCallID is the id of the call that the message answers, or "".

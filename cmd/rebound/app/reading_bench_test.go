@@ -1,0 +1,40 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rebound-llm/rebound/e2e/bench/load"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/session"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+type unheard struct{}
+
+func (unheard) Observe(recovery.Event) {}
+
+// BenchmarkReading is what reading costs a request with which nothing is wrong:
+// parsing, finding its session, and inspecting it. The bodies are those of the load
+// that the gateway is measured with; larger ones grow by a turn from one to the next.
+func BenchmarkReading(b *testing.B) {
+	for _, kb := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
+			raw := load.Bodies("m", kb<<10, false, 7)
+			p, s := transcript.NewParser(), inspect.NewStage(inspect.Defaults(), unheard{})
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				body, err := p.Parse(raw[n%len(raw)], transcript.Chat, transcript.Limits{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				id := session.Identify(session.Input{Body: body, Credential: []byte("sk-bench-0123456789abcdef")})
+				x := &recovery.Exchange{Mode: recovery.ModeAct, Session: id.String(), Body: body}
+				if err := s.Prepare(b.Context(), x); err != nil || len(x.Results) == 0 || x.Results[0].Failed {
+					b.Fatal(err, x.Results)
+				}
+			}
+		})
+	}
+}
