@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -10,19 +11,18 @@ import (
 // largeData is the size, in bytes, from which on a reading tool's plain text is data.
 const largeData = 4000
 
-// glance judges a result without decoding it, where its size is enough to know
-// that judgeData calls it data: a plain text of more than largeData bytes from a
-// tool that reads. ok is false where it has to be read.
+// glance judges a result without decoding it, where its bytes are enough to know
+// that judgeData calls it data: a plain text from a tool that reads, of more than
+// largeData bytes or more than fewLines lines. ok is false where it has to be read.
 func (s *step) glance() (ok bool) {
-	m := s.history.list[s.Index]
-	if s.whole || m.End-m.Start <= largeData || kindOf(s.Tool) != kindReader || recovery.CommandIn(s.Arguments) != "" {
+	if s.whole || kindOf(s.Tool) != kindReader || recovery.CommandIn(s.Arguments) != "" {
 		return false
 	}
-	at, ok := m.Content()
+	at, ok := s.history.list[s.Index].Content()
 	if !ok {
 		return false
 	}
-	if s.raw, ok = rawTextOf(s.history.body.Raw()[at.Start:at.End]); !ok || s.raw.least <= largeData {
+	if s.raw, ok = rawTextOf(s.history.body.Raw()[at.Start:at.End]); !ok || s.raw.least <= largeData && !s.raw.lined() {
 		s.raw = rawText{}
 		return false
 	}
@@ -57,6 +57,62 @@ func rawTextOf(raw []byte) (t rawText, ok bool) {
 	}
 	t.least = len(t.json) - more*bytes.Count(t.json, []byte{'\\'})
 	return t, true
+}
+
+// lined reports whether a text that is not large surely has more than fewLines
+// lines, and neither begins as what is said of a call nor ends with a program's
+// advice: judgeData looks for no more in so many lines.
+func (t *rawText) lined() bool {
+	if t.unicode || !plainStart(t.json[0]) || !t.moreLines(fewLines) || bytes.Contains(t.json, []byte("--help")) {
+		return false
+	}
+	// What errorCall looks for has no escapes.
+	return strings.IndexByte(errorCallStarts, t.json[0]) < 0 || !errorCall.MatchString(string(t.json[:min(len(t.json), largeErrorCall)]))
+}
+
+// errorCallStarts are the small letters that errorCall begins with, and
+// largeErrorCall is more than the length of what it looks for, in bytes.
+const (
+	errorCallStarts = "aeimtv"
+	largeErrorCall  = 24
+)
+
+// moreLines reports whether more than n lines before the last are surely not
+// blank: each has something in ASCII, and no return, which may overwrite it.
+func (t *rawText) moreLines(n int) bool {
+	says := false // the line so far
+	for rest := t.json; ; {
+		i := bytes.IndexByte(rest, '\\')
+		if i < 0 || i+1 == len(rest) {
+			return false
+		}
+		says = says || anyASCII(rest[:i])
+		switch rest[i+1] {
+		case 'n':
+			if says {
+				if n--; n < 0 {
+					return true
+				}
+			}
+			says = false
+		case 't':
+		case 'r':
+			return false
+		default:
+			says = true
+		}
+		rest = rest[i+2:]
+	}
+}
+
+// anyASCII reports whether a part of a text has more than blanks, in ASCII.
+func anyASCII(part []byte) bool {
+	for _, c := range part {
+		if c > ' ' && c < utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
 }
 
 // trimBlanks removes blanks, and escapes of blanks, from both ends of a JSON

@@ -28,11 +28,12 @@ func padding(n int) string {
 // eachVariant calls fn with every row as a call may have printed it within a longer text.
 func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.ToolResult)) {
 	t.Helper()
-	long, window := padding(5000), padding(headWindow+tailWindow)
+	long, window, lines := padding(5000), padding(headWindow+tailWindow), "a:\n\n\t\tb\n  \n│ \nc d\r\ne\n}\n12\nxyz"
 	for _, name := range corpora {
 		for n, row := range rows(t, name) {
 			contents := []string{row.Content + "\n" + long, long + "\n" + row.Content, "x\n" + row.Content + "\n" + long, " \n\t" + row.Content + long + "\n \n",
-				row.Content + strings.Repeat("\n12", 20), long + "\x1b[0m\n" + row.Content, row.Content + "\n" + strings.Repeat("\x1b[31m", 1000), row.Content + "\n" + window}
+				row.Content + strings.Repeat("\n12", 20), long + "\x1b[0m\n" + row.Content, row.Content + "\n" + strings.Repeat("\x1b[31m", 1000), row.Content + "\n" + window,
+				row.Content, row.Content + "\n" + lines, "see\n" + row.Content, "see a.go\n" + lines + "\n" + row.Content, strings.ToLower(row.Content) + "\n\n" + lines}
 			for i, r := range calls {
 				r.Content = contents[(n+3*i)%len(contents)]
 				fn(r)
@@ -43,7 +44,7 @@ func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.T
 
 // A glance says what reading says.
 func TestGlance(t *testing.T) {
-	glances := 0
+	glances, lined := 0, 0
 	calls := []recovery.ToolResult{{Tool: "read_file", Arguments: `{"path":"a.go"}`}, {Tool: "web_fetch"}}
 	eachVariant(t, calls, func(r recovery.ToolResult) {
 		body := parsed(t, request(said("user", "x"), called(1, r.Tool, r.Arguments), answered(1, r.Content)))
@@ -51,7 +52,9 @@ func TestGlance(t *testing.T) {
 		if !s.glance() {
 			return
 		}
-		glances++
+		if glances++; s.raw.least <= largeData {
+			lined++
+		}
 		r.Index, r.CallID = 2, "call_1"
 		if want := Judge(r); s.verdict != want {
 			t.Errorf("%q: a glance says %+v, reading %+v", r.Content[:100], s.verdict, want)
@@ -64,8 +67,39 @@ func TestGlance(t *testing.T) {
 			t.Errorf("%q may be in %d bytes", text[:100], s.raw.fewest())
 		}
 	})
-	if glances < 1000 {
-		t.Errorf("only %d glances were enough", glances)
+	if glances < 1500 || lined < 300 {
+		t.Errorf("only %d glances were enough, %d of them at a short text", glances, lined)
+	}
+}
+
+// A glance counts no line that reading does not, and knows how errorCall begins.
+func TestLined(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	pieces := []string{"\n", "\n", "\n", " ", "\t", "\r", "│", "é", `\`, `"`, "x", "ab", "\f", "\b"}
+	more := 0
+	for range 50000 {
+		text := "a"
+		for range rnd.IntN(80) {
+			text += pieces[rnd.IntN(len(pieces))]
+		}
+		raw, ok := rawTextOf(transcript.String(text))
+		if n := len(textLines(text)); ok && raw.moreLines(fewLines) {
+			if more++; n <= fewLines {
+				t.Errorf("%q has %d lines", text, n)
+			}
+		}
+	}
+	if more < 1000 {
+		t.Errorf("only %d texts with more lines", more)
+	}
+	for c := range byte(utf8.RuneSelf) {
+		begins := false
+		for _, rest := range []string{"rror x", "ction x", "nvalid arguments", "cp error", "ool x", "nput", "alidation", "nput validation", "nputvalidation"} {
+			begins = begins || errorCall.MatchString(string(c)+rest)
+		}
+		if begins && plainStart(c) && !strings.Contains(errorCallStarts, string(c)) {
+			t.Errorf("errorCall begins with %q", c)
+		}
 	}
 }
 

@@ -241,6 +241,9 @@ func quoted(r *rule, line string) bool {
 	return foundLine.MatchString(line) || codeEnd.MatchString(line)
 }
 
+// fewLines is up to how many lines a reading tool's own error has.
+const fewLines = 6
+
 // judgeData looks for a reading tool's own error: the result is short and begins with it.
 func (v *view) judgeData() finding {
 	if len(v.lines) == 0 {
@@ -272,7 +275,7 @@ func (v *view) judgeData() finding {
 	if line, ok := v.usageError(len(v.lines) - 1); ok {
 		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 	}
-	if v.kind != kindReader || len(v.lines) > 6 || len(v.text) > 1500 || numbered.MatchString(first) {
+	if v.kind != kindReader || len(v.lines) > fewLines || len(v.text) > 1500 || numbered.MatchString(first) {
 		return finding{rule: "data"}
 	}
 	if r := match(first, false); r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
