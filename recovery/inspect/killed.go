@@ -15,6 +15,13 @@ var endedForTime = recovery.NewPattern(`(?i)^(?:[\s\[(<*✗✘×❌⏱️]|(?:er
 	`|\(?timeout after \d+ ?(?:ms|s|m|h|min)\w*\)?:? .{0,40}(?:command|process|terminated|killed)` +
 	`|panic: test timed out after \d)`)
 
+// timeSigns are in lower case what every line has one of that endedForTime matches.
+var timeSigns = []string{"time", "killed", "terminated", "exceeded", "did not"}
+
+func endedByLimit(line string) bool {
+	return containsAny(strings.ToLower(line), timeSigns) && endedForTime.MatchString(line)
+}
+
 // limitAtEnd ends the message of an exception that carries the whole command.
 var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
 
@@ -29,14 +36,14 @@ func (v *view) outOfTime() finding {
 	if v.stderr >= 0 {
 		text = v.lines[:v.stderr]
 		for _, line := range v.lines[v.stderr:] {
-			if endedForTime.MatchString(short(line)) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(line) {
+			if endedByLimit(short(line)) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(line) {
 				f.line = line
 				return f
 			}
 		}
 	}
 	for i, line := range text {
-		if (i < 2 || i >= len(text)-2) && endedForTime.MatchString(short(line)) {
+		if (i < 2 || i >= len(text)-2) && endedByLimit(short(line)) {
 			f.line = line
 			return f
 		}

@@ -91,7 +91,7 @@ func (v *view) lineRules() finding {
 // line is none's, and how much it says there.
 func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 	words, ok := v.place(i, end)
-	if !ok || v.quotesSource(i) {
+	if !ok {
 		return nil, strict
 	}
 	line := v.lines[i]
@@ -99,7 +99,8 @@ func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 	switch {
 	case r == nil:
 		return nil, strict
-	case strings.HasPrefix(r.name, "http-") && (counted.MatchString(line) || v.outcome != failed && v.repeated(i)),
+	case v.quotesSource(i),
+		strings.HasPrefix(r.name, "http-") && (counted.MatchString(line) || v.outcome != failed && v.repeated(i)),
 		v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-"),
 		r.name == "wget-connect" && i < end-1,
 		v.excused(r), failedTest.MatchString(line), asserted.MatchString(line),
@@ -355,6 +356,14 @@ var (
 // otherErrors are forms of failures that belong to none of the ten kinds.
 var otherErrors = recovery.NewPattern(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|(?i:failed|error|could not|unable)\b.*\b(?:GET|POST|PUT|PATCH|DELETE) https?://\S+: [45]\d\d\b.*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
 
+// otherSigns are in lower case what every line has one of that otherErrors matches.
+var otherSigns = []string{"error", "err!", "fail", "fatal", "exception", "panic", "abort", "unhandled", "***", "can't locate", "e: ", ":in ", "segmentation fault",
+	"killed", "proposed edit", "curl: (", "could not", "unable", "is a directory", "file exists", "not empty", " busy", "not been applied", "no replacement"}
+
+func otherError(line string) bool {
+	return containsAny(strings.ToLower(line), otherSigns) && otherErrors.MatchString(line)
+}
+
 // noError is a setting or a field that is empty.
 var noError = recovery.NewPattern(`(?i)^errors?: *(?:null|none|nil|false|0|undefined|""|\[\]|\{\})?,?$`)
 
@@ -368,7 +377,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if otherErrors.MatchString(short(v.lines[i])) && !logged(v.lines[i]) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
+		if otherError(short(v.lines[i])) && !logged(v.lines[i]) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
 			return v.lines[i], true
 		}
 	}

@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"strings"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -30,6 +32,8 @@ func (v *view) summary() (at int, someFailed bool) {
 	for i := len(v.lines) - 1; i >= 0 && i >= len(v.lines)-maxSummary; i-- {
 		line := short(v.lines[i])
 		switch {
+		case !mayReport(line):
+			continue
 		case notRun.MatchString(line):
 			return -1, false
 		case testReport.MatchString(line):
@@ -42,6 +46,54 @@ func (v *view) summary() (at int, someFailed bool) {
 		at = max(at, i)
 	}
 	return at, someFailed
+}
+
+// mayReport reports cheaply whether a line may be one that notRun, testReport or
+// allPassed matches: that has one of these words, and those who count errors or
+// what was executed have a number.
+func mayReport(line string) bool {
+	for i := range len(line) {
+		rest := line[i:]
+		switch line[i] | 0x20 {
+		case 'o':
+			if i == 0 && beginsFold(rest, "ok") {
+				return true
+			}
+		case 'f':
+			if beginsFold(rest, "fail") {
+				return true
+			}
+		case 'p':
+			if beginsFold(rest, "pass") {
+				return true
+			}
+		case 's':
+			if beginsFold(rest, "successful") {
+				return true
+			}
+		case 'e':
+			if beginsFold(rest, "error") || beginsFold(rest, "executed") {
+				if strings.ContainsAny(line, "0123456789") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// beginsFold reports whether s begins with a word of small letters, however its
+// letters are spelled.
+func beginsFold(s, word string) bool {
+	if len(s) < len(word) {
+		return false
+	}
+	for i := range len(word) {
+		if s[i]|0x20 != word[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // tested judges the output of a test runner. Tests that failed are a failure
