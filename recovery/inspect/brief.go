@@ -24,7 +24,7 @@ func (v *view) briefErrors() bool {
 	}
 	count, category := 0, recovery.CategoryNone
 	for i, line := range v.lines {
-		if line[0] == ' ' || line[0] == '\t' || strings.HasPrefix(line, `File "`) || trailing.MatchString(short(line)) && match(line, false) == nil {
+		if line[0] == ' ' || line[0] == '\t' || strings.HasPrefix(line, `File "`) || follows(line) && match(line, false) == nil {
 			continue
 		}
 		if v.quotesSource(i) {

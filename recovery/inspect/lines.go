@@ -7,9 +7,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// trailing are lines that follow an error and explain it: stack frames, hints, summaries.
-var trailing = recovery.NewPattern(`^(?:\s+at .*|\s*from .*:\d+.*|\s+(?:errno|code|syscall|path|type|url|spawnargs|dest|cause|cmd|killed|signal|requireStack|address|port|hostname|host|\[cause\]|stdout|stderr|pid|status|output|error|\d+): ?.*|\s*[\]}\[{)(]+[,;]?|\s*\.{3}.*|Node\.js v\d.*|(?:\S+: )?Try ['‘"` + "`" + `].*|.*\bfor more (?:information|details)\b.*|.*--help.*|[Uu]sage: .*|npm (?:error|ERR!) A complete log.*|npm (?:error|ERR!)\s+/.*|npm notice.*|note: .*|hint: .*|make(?:\[\d+\])?: \*\*\* .*|make(?:\[\d+\])?: (?:Leaving|Entering) .*|\s*\^[~^]*\s*|\s*~+\^?~*|exit status \d+|Please fix your mistakes\.|\s+\d+ \|.*|\s+\|.*|Error: Process completed.*|\s*-{3,}\s*|\[notice\].*|(?:rsync|zip|tar): error.*|.* is not recoverable: exiting now|tar: Child returned.*|See ['‘"` + "`" + `].*|Did you mean.*|Use -+h(?:elp)?\b.*|\s+\+ .*|At line:\d+ char:\d+|\s*PS> .*|Emitted 'error' event .*)$`)
-
 // errorField is a field of an error that Node.js prints below its message.
 var errorField = recovery.NewPattern(`^\s+(?:errno|code|syscall|address|port|path|hostname): `)
 
@@ -24,7 +21,7 @@ const (
 // lineRules looks for the line that says why.
 func (v *view) lineRules() finding {
 	end := len(v.lines)
-	for end > 0 && end > len(v.lines)-60 && trailing.MatchString(short(v.lines[end-1])) && (v.quotesSource(end-1) || !v.says(v.lines[end-1])) {
+	for end > 0 && end > len(v.lines)-60 && follows(v.lines[end-1]) && (v.quotesSource(end-1) || !v.says(v.lines[end-1])) {
 		end--
 	}
 	if end == 0 {
@@ -370,7 +367,7 @@ var noError = recovery.NewPattern(`(?i)^errors?: *(?:null|none|nil|false|0|undef
 // otherFailure finds a failure of another kind where errors stand.
 func (v *view) otherFailure() (line string, ok bool) {
 	end := len(v.lines)
-	for end > 1 && trailing.MatchString(short(v.lines[end-1])) {
+	for end > 1 && follows(v.lines[end-1]) {
 		end--
 	}
 	for i := end - 1; i >= 0; i-- {

@@ -102,4 +102,5 @@ func TestSigns(t *testing.T) {
 	spared(t, signs(otherSigns), otherErrors)
 	spared(t, signs(timeSigns), endedForTime)
 	spared(t, signs(refusalSigns), refusals)
+	spared(t, mayFollow, trailing)
 }
