@@ -96,26 +96,42 @@ const (
 )
 
 // surelyNew reports whether one of the last steps turns surely brought a result
-// that is in none of those before it, back to the turn first. The largest result
-// is looked at, with which the fewest others can be the same, and the last turn.
+// that is in none of those before it, back to the turn first. The cheapest is
+// looked at, and the last.
 func (h *history) surelyNew(first, n, steps int) bool {
-	k := h.largest(n-steps+1, n)
+	k := h.cheapest(first, n-steps+1, n)
 	return h.fresh(first, k) || k != n && h.fresh(first, n)
 }
 
-// largest is the one of turns from to n with the largest message of a tool, n
-// where there is none.
-func (h *history) largest(from, n int) int {
-	size := 0
-	for k := n; k >= from; k-- {
-		t := &h.turns[k]
-		for _, m := range h.list[t.answered:t.end] {
-			if m.Role == transcript.RoleTool && m.End-m.Start > size {
-				n, size = k, m.End-m.Start
+// fullMessage is the size of a message, in bytes, from which its result surely says something.
+const fullMessage = 256
+
+// cheapest is the one of turns from to n for which the least has to be searched,
+// back to the turn first: a large one, which the fewest others can hold, or an
+// early one. It is n where all results are short.
+func (h *history) cheapest(first, from, n int) int {
+	var sizes [lookBack]int // of the turns' largest results
+	best, least := n, -1
+	for k := first; k <= n; k++ {
+		for _, m := range h.list[h.turns[k].answered:h.turns[k].end] {
+			if m.Role == transcript.RoleTool {
+				sizes[k] = max(sizes[k], m.End-m.Start)
 			}
 		}
+		if k < from || sizes[k] < fullMessage {
+			continue
+		}
+		search := 0
+		for _, size := range sizes[first:k] {
+			if size >= sizes[k]-fullMessage {
+				search += size
+			}
+		}
+		if least < 0 || search < least {
+			best, least = k, search
+		}
 	}
-	return n
+	return best
 }
 
 // fresh reports whether turn n has a result of which a telling part occurs in no
