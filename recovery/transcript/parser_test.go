@@ -185,3 +185,24 @@ func FuzzParser(f *testing.F) {
 		same(t, p, one)
 	})
 }
+
+// A beginning has one hash, however it was come by, and any other byte another.
+func TestSumming(t *testing.T) {
+	p, raw := NewParser(), body(t, 3*chunk)
+	for _, ends := range [][]int{{1, 2, 3}, {chunk - 1, chunk, chunk + 1}, {opening, 2*chunk + 7}, {chunk, chunk, 2 * chunk}, {2*chunk - 1, 3*chunk - 5}} {
+		var s summing
+		for _, end := range ends {
+			got := s.upTo(p, raw, end)
+			if want := new(summing).upTo(p, raw, end); got != want {
+				t.Errorf("%v: another hash up to %d", ends, end)
+			}
+			for _, at := range []int{0, end / 2, end - 1} {
+				raw[at] ^= 1
+				if new(summing).upTo(p, raw, end) == got {
+					t.Errorf("byte %d does not count up to %d", at, end)
+				}
+				raw[at] ^= 1
+			}
+		}
+	}
+}
