@@ -140,6 +140,7 @@ type keyed struct {
 	sum [sha256.Size]byte
 	buf []byte
 	in  []byte // short parts on their way to mac, which is slow with each by itself
+	fed bool   // mac has parts
 }
 
 // hashes are used again with their buffers: system prompts have tens of KB.
@@ -164,8 +165,7 @@ func (k *keyed) release() {
 
 // begin starts a hash for one purpose.
 func (k *keyed) begin(purpose string) {
-	k.mac.Reset()
-	k.in = k.in[:0]
+	k.in, k.fed = k.in[:0], false
 	k.part('k', k.key)
 	k.text('!', purpose)
 }
@@ -198,6 +198,10 @@ func (k *keyed) head(label byte, n int) {
 }
 
 func (k *keyed) flush() {
+	if !k.fed {
+		k.mac.Reset()
+		k.fed = true
+	}
 	k.mac.Write(k.in)
 	k.in = k.in[:0]
 }
@@ -264,6 +268,10 @@ func (k *keyed) room(b *transcript.Body) []byte {
 }
 
 func (k *keyed) end() []byte {
+	if !k.fed {
+		k.sum = sha256.Sum256(k.in)
+		return k.sum[:]
+	}
 	k.flush()
 	return k.mac.Sum(k.sum[:0])
 }
