@@ -76,6 +76,7 @@ func FuzzResponse(f *testing.F) {
 		"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\nTrailer: A\r\n\r\n003 \r\nabc\r\n0\r\n\r\nmore",
 		"HTTP/1.1 200 OK\r\nPragma: no-cache\r\n: x\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\n",
 	} {
 		f.Add([]byte(s), []byte{0, 3, 200}, false)
 		f.Add([]byte(s), []byte{}, true)

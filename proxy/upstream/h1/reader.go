@@ -146,7 +146,7 @@ func (b *reader) line() ([]byte, error) {
 			switch cr := bytes.IndexByte(l, '\r'); {
 			case len(l) > maxChunkLine:
 				return nil, errLongLine
-			case cr != len(l)-2:
+			case cr < 0 || cr != len(l)-2:
 				return nil, fmt.Errorf("%w: bare CR or LF in chunked encoding", ErrMalformed)
 			}
 			return l[:len(l)-2], nil
