@@ -45,8 +45,12 @@ const (
 	inlineBody = 64 << 10
 	// writePiece is the largest single write, the unit of WriteTimeout.
 	writePiece = 256 << 10
-	// readBuffer is what a connection in use costs; an idle one has none.
+	// readBuffer is what a connection costs while a head is awaited or bytes
+	// wait to be read; it has none otherwise.
 	readBuffer = 4 << 10
+	// smallRead is the size below which a Read of a body is served through a
+	// buffer: system calls for less are not worth it.
+	smallRead = 512
 	// maxHeaderLines bounds what a map of headers can cost beyond its bytes.
 	maxHeaderLines = 1000
 	// maxChunkLine bounds a chunk's size line with its extensions, and a

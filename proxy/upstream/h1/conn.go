@@ -81,7 +81,7 @@ func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
 		}
 		c.nc = tc
 	}
-	c.in.src = c.nc
+	c.in = reader{src: c.nc, reads: &t.reads}
 	return c, nil
 }
 

@@ -17,8 +17,7 @@ type exchange struct {
 	req  *http.Request
 	stop func() bool // ends the watch on the request's context; nil if it cannot end
 	up   *upload     // nil if the request was written at once
-	buf  *[readBuffer]byte
-	keep bool // the connection may be used again, as far as the heads go
+	keep bool        // the connection may be used again, as far as the heads go
 	sent time.Time
 
 	own sync.Mutex
@@ -35,8 +34,6 @@ type exchange struct {
 
 func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
 	x := &exchange{t: t, c: c, req: req, keep: true}
-	x.buf = t.reads.Get().(*[readBuffer]byte)
-	c.in.buf, c.in.r, c.in.w = x.buf[:], 0, 0
 	if req.Context().Done() != nil {
 		x.stop = context.AfterFunc(req.Context(), c.abortFunc)
 	}
@@ -117,6 +114,7 @@ func (x *exchange) readHead() error {
 		}
 		x.payload.in, x.payload.trailer = in, x.t.cfg.MaxHeaderBytes
 		x.keep = x.keep && keep
+		in.settle() // the body may be long in coming
 		return nil
 	}
 }
@@ -176,8 +174,7 @@ func (x *exchange) finish(complete bool) {
 	if x.stop != nil && !x.stop() {
 		keep = false
 	}
-	c.in.buf = nil
-	x.t.reads.Put(x.buf)
+	c.in.release()
 	if keep {
 		x.t.pool.put(c)
 		return

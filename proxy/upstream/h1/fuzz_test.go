@@ -45,7 +45,8 @@ type outcome struct {
 const fuzzLimit = 20 << 10
 
 func readAs(method string, data, sizes []byte, discard bool) outcome {
-	c := &conn{in: reader{src: &pieces{data: bytes.Clone(data), sizes: sizes}, buf: make([]byte, readBuffer)}}
+	reads := newReads()
+	c := &conn{in: reader{src: &pieces{data: bytes.Clone(data), sizes: sizes}, reads: &reads}}
 	x := &exchange{t: &Transport{cfg: Config{MaxHeaderBytes: fuzzLimit}}, c: c, req: &http.Request{Method: method}, keep: true}
 	o := outcome{err: x.readHead(), keep: x.keep}
 	if o.err != nil {
@@ -54,13 +55,31 @@ func readAs(method string, data, sizes []byte, discard bool) outcome {
 	if discard && x.payload.drain() {
 		o.body, o.bodyErr = "drained", nil
 	} else {
-		var b []byte
-		b, o.bodyErr = io.ReadAll(&x.payload)
-		o.body = string(b)
+		o.body, o.bodyErr = readSized(&x.payload, sizes)
 	}
 	o.resp = x.resp
 	o.keep = x.keep && o.bodyErr == nil && c.in.buffered() == 0
 	return o
+}
+
+// readSized reads all, with memory of these sizes in turn: some small, some not.
+func readSized(r io.Reader, sizes []byte) (string, error) {
+	if len(sizes) == 0 {
+		b, err := io.ReadAll(r)
+		return string(b), err
+	}
+	var all []byte
+	for i := 0; ; i++ {
+		b := make([]byte, 1+5*int(sizes[i%len(sizes)]))
+		n, err := r.Read(b)
+		all = append(all, b[:n]...)
+		if err == io.EOF {
+			return string(all), nil
+		}
+		if err != nil {
+			return string(all), err
+		}
+	}
 }
 
 // FuzzResponse reads anything as a response: in whole and in pieces with the

@@ -38,6 +38,7 @@ type payload struct {
 // Read implements io.Reader. The last bytes come together with io.EOF if it is
 // known that they are the last; an end that comes too early is io.ErrUnexpectedEOF.
 func (p *payload) Read(b []byte) (int, error) {
+	defer p.in.settle()
 	switch p.kind {
 	case sizedPayload:
 		if int64(len(b)) > p.left {
@@ -49,6 +50,7 @@ func (p *payload) Read(b []byte) (int, error) {
 		}
 		return n, unexpected(err)
 	case chunkedPayload:
+		p.in.lend(b)
 		return p.readChunked(b)
 	case closedPayload:
 		return p.in.read(b)

@@ -4,19 +4,75 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // reader is a buffer in front of a connection. Unlike bufio.Reader it can
-// grow for a large head, and it gives its memory back while the connection is
-// idle. One goroutine at a time may use it.
+// grow for a large head, and it has memory only while it has bytes: who waits
+// for the next part of a body does so in the memory of whoever wants it. One
+// goroutine at a time may use it.
 type reader struct {
-	src  io.Reader
-	buf  []byte
-	r, w int
-	err  error // of src, returned when the buffer is empty
+	src   io.Reader
+	reads *sync.Pool        // of *[readBuffer]byte
+	own   *[readBuffer]byte // of reads, if buf is that
+	buf   []byte            // nil without memory
+	lent  bool              // buf belongs to the caller of a Read, until settle
+	r, w  int
+	err   error // of src, returned when the buffer is empty
+}
+
+// newReads is where readers have their memory from.
+func newReads() sync.Pool {
+	return sync.Pool{New: func() any { return new([readBuffer]byte) }}
 }
 
 func (b *reader) buffered() int { return b.w - b.r }
+
+// attach gets memory for at least as many bytes, and moves what is buffered there.
+func (b *reader) attach(least int) {
+	rest := b.buf[b.r:b.w]
+	old := b.own
+	b.own, b.lent = nil, false
+	if least <= readBuffer {
+		b.own = b.reads.Get().(*[readBuffer]byte)
+		b.buf = b.own[:]
+	} else {
+		b.buf = make([]byte, least)
+	}
+	b.r, b.w = 0, copy(b.buf, rest)
+	if old != nil {
+		b.reads.Put(old)
+	}
+}
+
+// release gives the memory back, and forgets what is buffered.
+func (b *reader) release() {
+	if b.own != nil {
+		b.reads.Put(b.own)
+	}
+	b.own, b.buf, b.lent, b.r, b.w = nil, nil, false, 0, 0
+}
+
+// lend lets a reader without memory use the caller's, which gets the bytes of
+// the body once the framing is taken off: they are never longer than what they
+// are read from, so that they can be moved to its beginning. Nothing may be
+// filled in after that and before settle.
+func (b *reader) lend(p []byte) {
+	if b.buf == nil && len(p) >= smallRead {
+		b.buf, b.lent = p, true
+	}
+}
+
+// settle ends a Read: the caller's memory is left alone, and only what is
+// buffered has memory.
+func (b *reader) settle() {
+	switch {
+	case b.r == b.w:
+		b.release()
+	case b.lent:
+		b.attach(b.buffered())
+	}
+}
 
 // fill reads once from the source. Either a byte was added or an error is returned.
 func (b *reader) fill() error {
@@ -28,6 +84,9 @@ func (b *reader) fill() error {
 	} else if b.w == len(b.buf) && b.r > 0 {
 		b.w = copy(b.buf, b.buf[b.r:b.w])
 		b.r = 0
+	}
+	if b.w == len(b.buf) && (b.buf == nil || b.lent && b.w < readBuffer) {
+		b.attach(readBuffer)
 	}
 	if b.w == len(b.buf) {
 		return io.ErrShortBuffer
@@ -60,13 +119,13 @@ func (b *reader) readSource(p []byte) (int, error) {
 }
 
 // read reads body bytes: buffered ones first, then straight from the source
-// if the caller's memory is at least as large as the buffer.
+// if the caller's memory is at least as large as the buffer, and not small.
 func (b *reader) read(p []byte) (int, error) {
 	if b.r == b.w {
 		if b.err != nil {
 			return 0, b.err
 		}
-		if len(p) >= len(b.buf) {
+		if len(p) >= max(len(b.buf), smallRead) {
 			return b.readSource(p)
 		}
 		if err := b.fill(); err != nil {
@@ -122,11 +181,8 @@ func (b *reader) head(limit int) ([]byte, error) {
 
 // grow is fill with a larger buffer if need be, though not beyond what limit requires.
 func (b *reader) grow(limit int) error {
-	if b.buffered() == len(b.buf) && b.err == nil {
-		larger := make([]byte, min(2*len(b.buf), max(limit+1, len(b.buf)+1)))
-		b.w = copy(larger, b.buf[b.r:b.w])
-		b.r = 0
-		b.buf = larger
+	if n := len(b.buf); n > 0 && b.buffered() == n && b.err == nil {
+		b.attach(min(2*n, max(limit+1, n+1)))
 	}
 	return b.fill()
 }

@@ -25,7 +25,7 @@ func New(cfg Config) *Transport {
 	return &Transport{
 		cfg:     cfg,
 		pool:    pool{timeout: cfg.IdleTimeout, perHost: cfg.MaxIdlePerHost},
-		reads:   sync.Pool{New: func() any { return new([readBuffer]byte) }},
+		reads:   newReads(),
 		encoded: sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, 4<<10)} }},
 	}
 }
