@@ -15,8 +15,9 @@ type Config struct {
 	// TLSHandshakeTimeout bounds the handshake alone. Default 10 s; negative
 	// means no bound but the request's context.
 	TLSHandshakeTimeout time.Duration
-	// WriteTimeout bounds each write of up to 256 KiB, so a large body may take
-	// as long as it makes progress. Default 30 s; negative means no bound.
+	// WriteTimeout is what each write of up to 256 KiB may take, so a large body
+	// may take as long as it makes progress; a write is ended between that and
+	// half as much again. Default 30 s; negative means no bound.
 	WriteTimeout time.Duration
 	// IdleTimeout is how long an unused connection is kept. Default 90 s;
 	// negative means for ever.

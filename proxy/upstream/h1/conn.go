@@ -41,6 +41,7 @@ type conn struct {
 	in      reader
 	probe   *probe
 	timeout time.Duration // of a write; not positive: none
+	writeBy time.Time     // the write deadline that is set
 
 	reused    bool
 	idleSince time.Time
@@ -107,14 +108,12 @@ func bounded(ctx context.Context, limit time.Duration, what string, step func(co
 	return nil, err
 }
 
-// write writes all of p, in pieces that each have the whole time-out.
+// write writes all of p, in pieces that each have at least the whole time-out.
 func (c *conn) write(p []byte) error {
 	for len(p) > 0 {
 		piece := p[:min(len(p), writePiece)]
-		if c.timeout > 0 {
-			if err := c.nc.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
-				return err
-			}
+		if err := c.allowWrite(); err != nil {
+			return err
 		}
 		if _, err := c.nc.Write(piece); err != nil {
 			return err
@@ -122,9 +121,24 @@ func (c *conn) write(p []byte) error {
 		p = p[len(piece):]
 	}
 	if c.timeout > 0 && c.nc != c.tcp { // TLS may have to write while it reads, at any time
-		_ = c.nc.SetWriteDeadline(time.Time{})
+		c.writeBy = time.Time{}
+		_ = c.nc.SetWriteDeadline(c.writeBy)
 	}
 	return nil
+}
+
+// allowWrite sees to it that a write has the whole time-out, and at most half
+// of it more: setting a deadline costs a tenth of a write.
+func (c *conn) allowWrite() error {
+	if c.timeout <= 0 {
+		return nil
+	}
+	now := time.Now()
+	if c.writeBy.Sub(now) >= c.timeout {
+		return nil
+	}
+	c.writeBy = now.Add(c.timeout + c.timeout/2)
+	return c.nc.SetWriteDeadline(c.writeBy)
 }
 
 // abort ends whatever goes on with the connection, at once. It may be called
