@@ -59,43 +59,62 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.release(o)
 		return nil, err
 	}
-	var c *conn
 	if err = ctxErr(req.Context()); err != nil {
-		err = &DialError{key.addr(), err}
-	} else if c = t.idle(key); c == nil {
-		c, err = t.dial(req.Context(), key)
-	}
-	if err != nil {
 		closeBody(o.body)
 		t.release(o)
-		return nil, err
+		return nil, &DialError{key.addr(), err}
+	}
+	c := t.idle(key)
+	if c == nil {
+		return t.fresh(req, key, size, o)
 	}
 	x := newExchange(t, c, req)
 	resp, err := x.run(o)
 	if err == nil || !x.stale(err) {
 		return resp, err
 	}
-	return t.again(req, key, size, err)
+	resp, again := t.anew(req, key, size)
+	if again != nil && errors.As(again, new(*RequestBodyError)) {
+		again = errors.Join(err, again)
+	}
+	return resp, again
 }
 
-// again makes the same request on a new connection; an idle one was closed
-// before the request had reached its peer.
-func (t *Transport) again(req *http.Request, key hostKey, size int64, first error) (*http.Response, error) {
+// fresh makes a request on a new connection. While it waits for that, one that
+// is all in o keeps no memory there: many may wait at the same time.
+func (t *Transport) fresh(req *http.Request, key hostKey, size int64, o *outgoing) (*http.Response, error) {
+	if o.body == nil {
+		t.release(o)
+		return t.anew(req, key, size)
+	}
+	c, err := t.dial(req.Context(), key)
+	if err != nil {
+		closeBody(o.body)
+		t.release(o)
+		return nil, err
+	}
+	return newExchange(t, c, req).run(o)
+}
+
+// anew makes a request that was encoded before, whose body is in memory, on a
+// new connection: there was none yet, or it was closed before the request had
+// reached its peer.
+func (t *Transport) anew(req *http.Request, key hostKey, size int64) (*http.Response, error) {
+	c, err := t.dial(req.Context(), key)
+	if err != nil {
+		return nil, err
+	}
 	body, err := rewind(req, size)
 	if err != nil {
-		return nil, errors.Join(first, &RequestBodyError{err})
+		c.retire()
+		return nil, &RequestBodyError{err}
 	}
 	o := t.encoded.Get().(*outgoing)
 	*o = outgoing{buf: o.buf[:0]}
 	if err := o.encode(req, body); err != nil {
 		closeBody(body)
 		t.release(o)
-		return nil, err
-	}
-	c, err := t.dial(req.Context(), key)
-	if err != nil {
-		closeBody(o.body)
-		t.release(o)
+		c.retire()
 		return nil, err
 	}
 	return newExchange(t, c, req).run(o)
