@@ -152,7 +152,11 @@ type Request struct {
 // Do makes the request. The response's body must be closed. Errors before
 // anything was sent satisfy Unsent.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
-	target := *u.base
+	sent := &struct { // one allocation for what lives as long as the request
+		target url.URL
+		body   memory
+	}{target: *u.base}
+	target := &sent.target
 	if u.cfg.hasModel() {
 		target.Path = strings.ReplaceAll(target.Path, modelMark, r.Model)
 		target.RawPath = ""
@@ -160,18 +164,27 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	target.Path += r.Path
 	target.RawQuery = u.query(r.Query)
 	req := &http.Request{
-		Method: r.Method, URL: &target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: r.Method, URL: target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: u.header(r.Header, r.Key),
 	}
-	switch {
+	switch body := r.Body; {
 	case r.Reader != nil:
 		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
-	case r.Body != nil:
-		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	case body != nil:
+		sent.body.Reset(body)
+		req.Body, req.ContentLength = &sent.body, int64(len(body))
+		if !u.Lean() { // which rewinds the body instead
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		}
 	}
 	return u.transport.RoundTrip(req.WithContext(ctx))
 }
+
+// memory is a body that package h1 knows to be in memory.
+type memory struct{ bytes.Reader }
+
+// Close implements io.Closer.
+func (*memory) Close() error { return nil }
 
 func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
 
