@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,7 +27,9 @@ type Upstream struct {
 	cfg       Config
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
-	keys      map[string]string
+	extra     http.Header         // of the configuration; read only
+	auth      string              // name of the credential's header
+	keys      map[string][]string // its values, by label; read only
 }
 
 // modelMark stands for the model in parsed URLs, where braces would be escaped.
@@ -42,11 +45,20 @@ func New(name string, cfg Config) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	keys := make(map[string]string, len(cfg.Keys))
-	for _, k := range cfg.Keys {
-		keys[k.Name] = k.Value
+	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.AuthHeader)}
+	up.extra = make(http.Header, len(cfg.Headers))
+	for k, v := range cfg.Headers {
+		up.extra.Set(k, v)
 	}
-	return &Upstream{cfg: cfg, base: u, transport: t, keys: keys}, nil
+	up.keys = make(map[string][]string, len(cfg.Keys))
+	for _, k := range cfg.Keys {
+		value := k.Value
+		if up.auth == "Authorization" {
+			value = "Bearer " + value
+		}
+		up.keys[k.Name] = []string{value}
+	}
+	return up, nil
 }
 
 // newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy is in between.
@@ -193,20 +205,15 @@ func (u *Upstream) header(client http.Header, key string) http.Header {
 	if u.cfg.Passthrough && len(u.cfg.Headers) == 0 {
 		return client
 	}
-	h := make(http.Header, len(client)+len(u.cfg.Headers)+1)
+	h := make(http.Header, len(client)+len(u.extra)+1)
 	for k, v := range client {
 		if u.cfg.Passthrough || !credentialHeader(k) {
 			h[k] = v
 		}
 	}
-	for k, v := range u.cfg.Headers {
-		h[http.CanonicalHeaderKey(k)] = []string{v}
-	}
+	maps.Copy(h, u.extra)
 	if value, ok := u.keys[key]; ok {
-		if http.CanonicalHeaderKey(u.cfg.AuthHeader) == "Authorization" {
-			value = "Bearer " + value
-		}
-		h[http.CanonicalHeaderKey(u.cfg.AuthHeader)] = []string{value}
+		h[u.auth] = value
 	}
 	return h
 }
