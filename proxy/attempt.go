@@ -195,14 +195,20 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 
 // decorate sets the gateway's response headers.
 func (s *sender) decorate(h http.Header, t recovery.Target) {
-	if s.x.Session != "" {
-		h["X-Rebound-Session"] = []string{s.x.Session}
+	values := make([]string, 0, 4) // of all of them, one each
+	set := func(name, value string) {
+		n := len(values)
+		values = append(values, value)
+		h[name] = values[n : n+1 : n+1] // an append to it must not reach its neighbour
 	}
-	h["X-Rebound-Attempts"] = []string{strconv.Itoa(s.x.Tried())}
+	if s.x.Session != "" {
+		set("X-Rebound-Session", s.x.Session)
+	}
+	set("X-Rebound-Attempts", strconv.Itoa(s.x.Tried()))
 	if t != (recovery.Target{}) {
-		h["X-Rebound-Target"] = []string{t.Upstream + "/" + t.Model}
+		set("X-Rebound-Target", t.Upstream+"/"+t.Model)
 	}
 	if done := s.x.Actions(); len(done) > 0 {
-		h["X-Rebound-Recovery"] = []string{strings.Join(done, ", ")}
+		set("X-Rebound-Recovery", strings.Join(done, ", "))
 	}
 }

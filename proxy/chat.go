@@ -256,13 +256,13 @@ const trustedLength = 1 << 20
 // pacedReader fails a body that makes no progress.
 type pacedReader struct {
 	r        io.Reader
-	rc       *http.ResponseController
+	rc       http.ResponseController
 	patience time.Duration
 	set      time.Time
 }
 
-func newPacedReader(c echo.Context, patience time.Duration) *pacedReader {
-	return &pacedReader{r: c.Request().Body, rc: http.NewResponseController(c.Response()), patience: patience}
+func newPacedReader(c echo.Context, patience time.Duration) pacedReader {
+	return pacedReader{r: c.Request().Body, rc: *http.NewResponseController(c.Response()), patience: patience}
 }
 
 func (p *pacedReader) Read(b []byte) (int, error) {

@@ -102,7 +102,8 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 			model = gjson.GetBytes(raw, "model").Str
 		}
 	} else if req.Body != nil && req.ContentLength != 0 {
-		up.Reader, up.Length = newPacedReader(c, k.Config.Limits.BodyTimeout), req.ContentLength
+		src := newPacedReader(c, k.Config.Limits.BodyTimeout)
+		up.Reader, up.Length = &src, req.ContentLength
 	}
 	if !who.may(model) && model != "" {
 		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
