@@ -13,6 +13,8 @@ const (
 	Alternation = "alternation"
 	Monologue   = "monologue"
 	NoProgress  = "no_progress"
+	Cycle       = "cycle"
+	Counter     = "counter"
 )
 
 // Case is one session of an agent, request by request.
@@ -25,9 +27,9 @@ type Case struct {
 	// From is the index of the first body at which a detector may speak: the
 	// loop's call, pair or text is there for the second time. By is the index at
 	// which it must have spoken: the third time. For no_progress the two are the
-	// 6th and the 12th step without anything new. Until is the last body that
-	// ends with the loop; after it the agent does something new. All are -1 in a
-	// healthy session.
+	// 6th and the 12th step without anything new, for a counter the 3rd and the
+	// 4th time that the same came back. Until is the last body that ends with the
+	// loop; after it the agent does something new. All are -1 in a healthy session.
 	From, By, Until int
 }
 
@@ -42,13 +44,20 @@ func Cases(seed uint64, n int) []Case {
 }
 
 // At makes the i-th case of a seed. Even ones are healthy; scenarios take turns.
-func At(seed uint64, i int) Case {
+func At(seed uint64, i int) Case { return at(seed, i, healthy, planted) }
+
+// RoundsAt is At for loops of several different calls and of calls in which only
+// a number grows, and for what looks like them.
+func RoundsAt(seed uint64, i int) Case { return at(seed, i, healthyRounds, plantedRounds) }
+
+func at(seed uint64, i int, healthy, planted []scenario) Case {
 	list := healthy
 	if i%2 == 1 {
 		list = planted
 	}
 	sc := list[(uint64(i/2)+seed)%uint64(len(list))]
 	s := newSession(rand.New(rand.NewPCG(seed, uint64(i))), sc.form)
+	s.healthy = healthy
 	s.work(s.IntN(31))
 	if sc.kind != "" && s.chance(0.3) { // something that only looks like a loop, before the real one
 		s.lookalike()
@@ -100,6 +109,8 @@ type session struct {
 	task  string
 	turns []turn
 	seen  [3]int // the bodies From, By and Until
+
+	healthy []scenario // what may come before a loop
 }
 
 func newSession(r *rand.Rand, f form) *session {

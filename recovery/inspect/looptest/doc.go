@@ -3,6 +3,7 @@
 // other. It is for tests only.
 //
 //	Cases(seed, n) -> At(seed, i) for each i
+//	RoundsAt(seed, i): the same for cycles and counters
 //	At: plan (a style, a task, turns) -> write each message once -> one body per request
 //
 // Half of the cases or more are healthy look-alikes, such as polling or the

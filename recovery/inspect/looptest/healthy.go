@@ -32,7 +32,7 @@ var healthy = []scenario{
 // lookalike adds one of them to a session of another kind.
 func (s *session) lookalike() {
 	for {
-		sc := healthy[s.IntN(len(healthy))]
+		sc := s.healthy[s.IntN(len(s.healthy))]
 		if sc.form == anyForm || !s.style.text {
 			sc.plan(s)
 			return

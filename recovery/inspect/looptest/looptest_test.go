@@ -62,15 +62,26 @@ func TestDeterminism(t *testing.T) {
 	if different < 55 {
 		t.Errorf("another seed changed only %d of %d cases", different, len(a))
 	}
+	if one, two := RoundsAt(7, 33), RoundsAt(7, 33); one.Name != two.Name || !slices.EqualFunc(one.Bodies, two.Bodies, bytes.Equal) {
+		t.Error("the same seed gave other bytes")
+	}
 	if one := At(7, 33); !slices.EqualFunc(one.Bodies, a[33].Bodies, bytes.Equal) {
 		t.Error("At differs from Cases")
 	}
 }
 
+// either takes turns between the two families of cases.
+func either(seed uint64, i int) Case {
+	if i%2 == 0 {
+		return At(seed, i/2)
+	}
+	return RoundsAt(seed, i/2)
+}
+
 // Every body is what an API would accept, and begins with the one before.
 func TestBodiesAreWellFormed(t *testing.T) {
-	for i := range sample {
-		c := At(1, i)
+	for i := range 2 * sample {
+		c := either(1, i)
 		raw, list := read1(t, c.Bodies[len(c.Bodies)-1])
 		open := map[string]bool{}
 		for k, m := range list {
@@ -89,7 +100,7 @@ func TestBodiesAreWellFormed(t *testing.T) {
 		if len(open) > 0 {
 			t.Fatalf("%s: a call has no result", c.Name)
 		}
-		if i%8 > 1 { // reading all bodies takes long: only of a quarter
+		if i/2%8 > 1 { // reading all bodies takes long: only of a quarter
 			continue
 		}
 		for k, before := 0, 0; k < len(c.Bodies); k++ {
@@ -153,14 +164,29 @@ func alike(list []outcome, n int) (count int) {
 	return count
 }
 
+// rising counts how many outcomes at the end differ in nothing but numbers.
+func rising(list []outcome) (count int) {
+	last := list[len(list)-1]
+	same := func(o outcome) bool {
+		return numbers.ReplaceAllString(o.call, "#") == numbers.ReplaceAllString(last.call, "#") &&
+			numbers.ReplaceAllString(o.result, "#") == numbers.ReplaceAllString(last.result, "#")
+	}
+	for count < len(list) && same(list[len(list)-1-count]) {
+		count++
+	}
+	return count
+}
+
+var numbers = regexp.MustCompile(`\d+(?:\.\d+)?`)
+
 func lastOf(list []outcome, n, skip int) []outcome {
 	return list[len(list)-n*(skip+1) : len(list)-n*skip]
 }
 
 // The labels say what is in the bodies, found here anew from the bytes.
 func TestLabelsOfLoops(t *testing.T) {
-	for i := range sample {
-		c := At(2, i)
+	for i := range 2 * sample {
+		c := either(2, i)
 		if c.Kind == "" {
 			if c.From != -1 || c.By != -1 || c.Until != -1 {
 				t.Errorf("%s: a healthy case has an index", c.Name)
@@ -179,6 +205,18 @@ func TestLabelsOfLoops(t *testing.T) {
 			case Alternation:
 				if got = alike(done, 2); alike(done, 1) > 1 {
 					t.Errorf("%s: it does not alternate", c.Name)
+				}
+			case Cycle:
+				n := 3
+				if name, _, _ := strings.Cut(c.Name, "/"); name == "round_of_four" || name == "one_of_three" {
+					n = 4
+				}
+				if got = alike(done, n); alike(done, 1) > 1 || alike(done, 2) > 1 {
+					t.Errorf("%s: its calls are the same", c.Name)
+				}
+			case Counter:
+				if got = rising(done) - 1; alike(done, 1) > 1 {
+					t.Errorf("%s: it does not count", c.Name)
 				}
 			case Monologue:
 				for k := range want {
@@ -203,14 +241,15 @@ func TestLabelsOfLoops(t *testing.T) {
 }
 
 // changing are scenarios in which no call gives the same result twice.
-var changing = []string{"plain", "poll_progress", "poll_changed", "poll_clock", "reread_after_edit", "test_changing", "retry_once", "pagination", "writes_ok"}
+var changing = []string{"plain", "poll_progress", "poll_changed", "poll_clock", "reread_after_edit", "test_changing", "retry_once", "pagination", "writes_ok",
+	"pages_differ", "offsets_differ", "poll_attempts", "poll_backoff", "files_by_number", "writes_by_number", "status_by_number", "few_misses"}
 
 // Apart from the polls that say why they are healthy, no healthy session repeats
 // a call with its result three times in a row, and many not at all.
 func TestHealthyCasesDoNotRepeat(t *testing.T) {
 	healthy := 0
-	for i := range sample {
-		c := At(3, i)
+	for i := range 2 * sample {
+		c := either(3, i)
 		if c.Kind != "" {
 			continue
 		}
@@ -219,7 +258,7 @@ func TestHealthyCasesDoNotRepeat(t *testing.T) {
 			t.Errorf("%s: it does not say why", c.Name)
 		}
 		name, _, _ := strings.Cut(c.Name, "/")
-		if name == "poll_sleep" || name == "parallel_identical" {
+		if name == "poll_sleep" || strings.Contains(name, "parallel") {
 			continue
 		}
 		done, _ := outcomes(t, c.Bodies[len(c.Bodies)-1])
@@ -234,8 +273,8 @@ func TestHealthyCasesDoNotRepeat(t *testing.T) {
 			seen[o] = true
 		}
 	}
-	if healthy*2 < sample {
-		t.Errorf("%d of %d cases are healthy", healthy, sample)
+	if healthy < sample {
+		t.Errorf("%d of %d cases are healthy", healthy, 2*sample)
 	}
 }
 
@@ -245,8 +284,8 @@ func TestVariety(t *testing.T) {
 		`[{"type":"text"`, `"messages": [`, `"messages":[`, `\u003c`, `"reasoning_content"`, `"content":null`, `"content":""`, `"role":"developer"`,
 		`\"bash\",`, `"arguments":"{\n`, `"max_tokens"`}
 	seen := map[string]int{}
-	for i := range sample {
-		c := At(4, i)
+	for i := range 2 * sample {
+		c := either(4, i)
 		name, _, _ := strings.Cut(c.Name, "/")
 		seen[name]++
 		seen["kind "+c.Kind]++
@@ -258,7 +297,7 @@ func TestVariety(t *testing.T) {
 			}
 		}
 	}
-	for _, sc := range slices.Concat(planted, healthy) {
+	for _, sc := range slices.Concat(planted, healthy, plantedRounds, healthyRounds) {
 		if seen[sc.name] < 4 || seen["kind "+sc.kind] < 20 {
 			t.Errorf("%s: %d cases, %d of its kind", sc.name, seen[sc.name], seen["kind "+sc.kind])
 		}
