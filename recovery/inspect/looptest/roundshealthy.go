@@ -163,7 +163,7 @@ func (s *session) statusByNumber() {
 }
 
 func (s *session) writesByNumber() {
-	say, form, from := s.texts(), s.IntN(5), s.between(1, 900)
+	say, form, from := s.texts(), s.IntN(9), s.between(1, 900)
 	name := s.noun()
 	for i := range s.between(5, 12) {
 		n := from + i
@@ -176,6 +176,14 @@ func (s *session) writesByNumber() {
 			s.add(say(), sh("mv in/%d.txt out/", n), result{})
 		case 3:
 			s.add(say(), sh("curl -s -X DELETE http://localhost:8080/%ss/%d", name, n), result{out: "{}"})
+		case 4:
+			s.add(say(), domain("process_batch", arg{"name", name}, arg{"page", n}), result{out: fmt.Sprintf(`{"page":%d,"errors":[]}`, n)})
+		case 5:
+			s.add(say(), domain("upload_part", arg{"name", name}, arg{"offset", 4096 * n}), result{out: "ok"})
+		case 6:
+			s.add(say(), domain("goto_page", arg{"page", n}), result{out: "The page was opened."})
+		case 7:
+			s.add(say(), domain("delete_page", arg{"page", n}), result{out: `{"deleted":true,"children":[]}`})
 		default:
 			s.add(say(), domain("approve", arg{"request", n}), result{out: fmt.Sprintf("Request %d was approved.", n)})
 		}
