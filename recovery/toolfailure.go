@@ -78,6 +78,8 @@ const (
 	LoopSameError   LoopKind = "same_error"  // the same call with the same error
 	LoopSameResult  LoopKind = "same_result" // the same call with the same result
 	LoopAlternation LoopKind = "alternation" // A-B-A-B
+	LoopCycle       LoopKind = "cycle"       // A-B-C-A-B-C, or four calls
+	LoopCounter     LoopKind = "counter"     // the same call with a higher number each time, and nothing new
 	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
 	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
 )

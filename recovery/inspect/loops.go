@@ -16,9 +16,10 @@ const defaultNoProgress = 12
 const maxParallel = 32
 
 // Loops is the repetitions that the history ends with: the same call with the
-// same error or result in turns directly after each other, two calls that take
-// turns without any change, the same text without a call, and, where none of
-// these is found, many steps without anything new. It is nil without any.
+// same error or result in turns directly after each other, two to four calls
+// that take turns without any change, a call in which nothing but a number grows
+// and that brings nothing, the same text without a call, and, where none of these
+// is found, many steps without anything new. It is nil without any.
 //
 // A turn counts once, whatever it repeats in itself. A new message of a person
 // ends what came before it. What waits, or whose result changes, is polling.
@@ -44,9 +45,15 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 		l, ok = h.alternation(n)
 	}
 	if !ok {
+		l, ok = h.cycle(n)
+	}
+	if !ok {
+		l, ok = h.counter(n)
+	}
+	if !ok {
 		l, ok = h.noProgress(noProgress)
 	}
-	if !ok || h.refused(n) || l.Kind == recovery.LoopAlternation && h.refused(n-1) {
+	if !ok || l.Kind != recovery.LoopCounter && h.refused(n) || l.Kind == recovery.LoopAlternation && h.refused(n-1) {
 		return nil
 	}
 	return []recovery.Loop{l}

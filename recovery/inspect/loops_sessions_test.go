@@ -32,49 +32,63 @@ func parse(t testing.TB, raw []byte) *transcript.Body {
 	return b
 }
 
-// Made sessions: no alarm in healthy ones, none before the second occurrence of
-// a loop or after its end, and each loop found by its third, by name.
-func TestMadeSessions(t *testing.T) {
-	var healthy, planted, alarms, missed, early, after, named int
-	for seed := *loopSeed; seed < *loopSeed+uint64(*loopSeeds); seed++ {
-		for i := range *loopCases {
-			c := looptest.At(seed, i)
-			found, problem := -1, ""
-			for k, raw := range c.Bodies {
-				loops := inspect.Loops(parse(t, raw))
-				if len(loops) == 0 {
-					continue
-				}
-				l := loops[0]
-				switch {
-				case c.Kind == "":
-					alarms++
-					problem += fmt.Sprintf("\n  body %d: false alarm %s of %d", k, l.Kind, l.Count)
-				case k < c.From:
-					early++
-					problem += fmt.Sprintf("\n  body %d: early %s of %d", k, l.Kind, l.Count)
-				case k > c.Until:
-					after++
-					problem += fmt.Sprintf("\n  body %d: %s of %d after the end", k, l.Kind, l.Count)
-				case string(l.Kind) != c.Kind:
-					named++
-					problem += fmt.Sprintf("\n  body %d: named %s", k, l.Kind)
-				case found < 0:
-					found = k
-				}
-			}
-			if c.Kind == "" {
-				healthy++
-			} else if planted++; found < 0 || found > c.By {
-				missed++
-				problem += "\n  missed"
-			}
-			if problem != "" {
-				t.Errorf("%s (%s; from %d by %d until %d):%s", c.Name, c.Why, c.From, c.By, c.Until, problem)
-			}
+// tally is what was found in made sessions.
+type tally struct{ healthy, planted, alarms, missed, early, after, named int }
+
+// watch asks for loops at each request of a session, and says what is wrong.
+func (n *tally) watch(t *testing.T, c looptest.Case) (problem string) {
+	found := -1
+	for k, raw := range c.Bodies {
+		loops := inspect.Loops(parse(t, raw))
+		if len(loops) == 0 {
+			continue
+		}
+		l := loops[0]
+		switch {
+		case c.Kind == "":
+			n.alarms++
+			problem += fmt.Sprintf("\n  body %d: false alarm %s of %d", k, l.Kind, l.Count)
+		case k < c.From:
+			n.early++
+			problem += fmt.Sprintf("\n  body %d: early %s of %d", k, l.Kind, l.Count)
+		case k > c.Until:
+			n.after++
+			problem += fmt.Sprintf("\n  body %d: %s of %d after the end", k, l.Kind, l.Count)
+		case string(l.Kind) != c.Kind:
+			n.named++
+			problem += fmt.Sprintf("\n  body %d: named %s", k, l.Kind)
+		case found < 0:
+			found = k
 		}
 	}
-	t.Logf("%d healthy: %d alarms; %d with a loop: %d missed, %d early, %d after the end, %d misnamed", healthy, alarms, planted, missed, early, after, named)
+	if c.Kind == "" {
+		n.healthy++
+	} else if n.planted++; found < 0 || found > c.By {
+		n.missed++
+		problem += "\n  missed"
+	}
+	return problem
+}
+
+// Made sessions: no alarm in healthy ones, none before the second occurrence of
+// a loop or after its end, and each loop found by its third, by name. A counter
+// is found by the fourth.
+func TestMadeSessions(t *testing.T) {
+	for name, at := range map[string]func(uint64, int) looptest.Case{"calls": looptest.At, "rounds": looptest.RoundsAt} {
+		t.Run(name, func(t *testing.T) {
+			var n tally
+			for seed := *loopSeed; seed < *loopSeed+uint64(*loopSeeds); seed++ {
+				for i := range *loopCases {
+					c := at(seed, i)
+					if problem := n.watch(t, c); problem != "" {
+						t.Errorf("%s (%s; from %d by %d until %d):%s", c.Name, c.Why, c.From, c.By, c.Until, problem)
+					}
+				}
+			}
+			t.Logf("%d healthy: %d alarms; %d with a loop: %d missed, %d early, %d after the end, %d misnamed",
+				n.healthy, n.alarms, n.planted, n.missed, n.early, n.after, n.named)
+		})
+	}
 }
 
 // Recorded sessions, request by request. The only repetition in them was found
@@ -123,8 +137,11 @@ func TestRecordedSessions(t *testing.T) {
 
 // A loop's description fits the history.
 func TestLoopBounds(t *testing.T) {
-	for i := range 80 {
+	for i := range 160 {
 		c := looptest.At(5, i)
+		if i >= 80 {
+			c = looptest.RoundsAt(5, i)
+		}
 		if c.Kind == "" {
 			continue
 		}

@@ -1,0 +1,200 @@
+package inspect
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// minCounter is the number of turns that is a counter: a few misses are work.
+const minCounter = 4
+
+// Bounds of texts in bytes: one that says in words that there is nothing, and one
+// that says no more than that something was done, by a tool or by one that reads.
+const (
+	maxPlain   = 300
+	maxReceipt = 160
+	maxGesture = 40
+)
+
+// counter is the same call with nothing but a higher number each time, where what
+// comes back says the same or nothing: pages behind the last one, ids that are not there.
+func (h *history) counter(n int) (l recovery.Loop, ok bool) {
+	if n+1 < minCounter {
+		return l, false
+	}
+	k := n
+	for k > 0 && !h.spoken(k-1) && h.counts(k-1, k) {
+		k--
+	}
+	if n-k+1 < minCounter {
+		return l, false
+	}
+	s := &h.turns[n].steps[0]
+	if h.patient(n) && !s.idles() || h.refused(n) && !s.barren() {
+		return l, false
+	}
+	l = h.loop(recovery.LoopCounter, n-k+1, k, n, n)
+	l.Fingerprint = mark(string(l.Kind), s.Tool, unnumbered(s.canonical()))
+	return l, true
+}
+
+// counts reports whether turn k is the one call of turn j, with a higher number
+// and an outcome that is no other.
+func (h *history) counts(j, k int) bool {
+	b := h.load(k)
+	if len(b.steps) != 1 || len(b.steps[0].Arguments) > maxSearched {
+		return false
+	}
+	a := h.load(j)
+	if len(a.steps) != 1 || a.steps[0].Tool != b.steps[0].Tool || len(a.steps[0].Arguments) > maxSearched {
+		return false
+	}
+	r, s := &a.steps[0], &b.steps[0]
+	if r.Arguments == s.Arguments {
+		return false
+	}
+	g, ok := growthOf(r.canonical(), s.canonical())
+	return ok && h.sameOutcome(r, s, &g)
+}
+
+// sameOutcome reports whether the second of two calls, between which something
+// grew, brought no more than the first: the same failure of a known kind, a text
+// that says that there is nothing, or, where the number says which part or how
+// much of one thing is read, the same text.
+func (h *history) sameOutcome(a, b *step, g *growth) bool {
+	f, e := a.judge(), b.judge()
+	if f.Failed != e.Failed {
+		return false
+	}
+	if f.Failed && f.Category != recovery.CategoryNone && f.Category == e.Category {
+		return f.Fingerprint == e.Fingerprint || g.explains(masked(f.Line, true), masked(e.Line, true))
+	}
+	x, y := h.look(a), h.look(b)
+	if x.media != y.media || x.middle != y.middle || !f.Failed && underWay(y.text) {
+		return false
+	}
+	if len(x.text) <= maxPlain && len(y.text) <= maxPlain && (b.barren() || f.Failed && g.part() || b.vain(g)) {
+		return g.explains(masked(x.text, true), masked(y.text, true))
+	}
+	return x.text == y.text && b.tells(g)
+}
+
+// tells reports whether the result of a call for a part of something, or for some
+// of it, is what was asked for and not only a receipt.
+func (s *step) tells(g *growth) bool {
+	size := len(s.essence().text)
+	if s.reads() {
+		return g.part() && (size == 0 || size >= maxGesture || kindOf(s.Tool) == kindShell)
+	}
+	return g.pages() && size > maxReceipt
+}
+
+// barrenWords say that there is nothing where something was looked for.
+var barrenWords = recovery.NewPattern(`(?i)\bno (?:more |such |further |other |matching )?(?:results?|items?|rows?|records?|entr(?:y|ies)|match(?:es)?|data|pages?|lines?|hits?)\b|` +
+	`\bno (?:[\w-]+ ){1,3}found\b|\bnone (?:was |were )?found\b|not[ _]found\b|\bdoes(?: not|n['’]t) exist\b|\bnothing (?:found|more|left)\b|\b(?:beyond|past|behind|after) (?:the )?(?:end|last)\b|\bshorter than\b|` +
+	`\bout of (?:range|bounds)\b|\bend of (?:the )?(?:file|list|results|data)\b|\b0 (?:results|items|rows|records|entries|matches|lines)\b`)
+
+// troubleWords are of what is good not to find.
+var troubleWords = []string{"error", "warning", "fail", "issue", "problem", "conflict", "reject", "invalid"}
+
+// barren reports whether the result says in words that there is nothing.
+func (s *step) barren() bool {
+	text := s.essence().text
+	if len(text) > maxPlain {
+		return false
+	}
+	said := barrenWords.FindString(text)
+	return said != "" && !containsAny(strings.ToLower(said), troubleWords)
+}
+
+// vain reports whether the call got an empty value of what it reads, or lets only time pass.
+func (s *step) vain(g *growth) bool {
+	text := s.essence().text
+	if s.idles() {
+		return true
+	}
+	if text == "" || !trivial(text) || s.writes() || containsAny(strings.ToLower(text), troubleWords) {
+		return false
+	}
+	// A thing that is read by its number may have an empty list among else.
+	thing := text[0] == '{' && strings.Count(text, ":") > 1
+	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.reads() && (g.part() || !thing))
+}
+
+// writes reports whether the tool's name or the beginning of the command says so.
+func (s *step) writes() bool {
+	writing := func(w string) bool { return kindOfWord(w) == kindEditor }
+	return slices.ContainsFunc(recovery.NameWords(s.Tool), writing) || slices.ContainsFunc(recovery.NameWords(recovery.CommandIn(s.Arguments)), writing)
+}
+
+// idles reports whether the call only sleeps in a shell: it looks at nothing.
+func (s *step) idles() bool {
+	if kindOf(s.Tool) != kindShell {
+		return false
+	}
+	slept := false
+	for _, p := range programs(recovery.CommandIn(s.Arguments)) {
+		if sleeps := slices.Contains(waitingWords, p); sleeps {
+			slept = true
+		} else if p != "echo" {
+			return false
+		}
+	}
+	return slept
+}
+
+// growth is what grew from one call to the next.
+type growth struct {
+	before string // what stands before the first number
+	by     []float64
+}
+
+// maxGrowing is the number of numbers that may grow: a range has two.
+const maxGrowing = 2
+
+// growthOf compares two arguments that differ in higher numbers only. A number in
+// a name is none, nor is a day or a time: that passes by itself.
+func growthOf(a, b string) (g growth, ok bool) {
+	same := walk(a, b, func(i int, x, y string) bool {
+		d := value(y) - value(x)
+		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && nameByte(a[i-1]) || dated(a, i, i+len(x)) || epoch(value(x)) {
+			return false
+		}
+		if g.by == nil {
+			g.before = a[:i]
+		}
+		g.by = append(g.by, d)
+		return true
+	})
+	return g, same && g.by != nil
+}
+
+// explains reports whether two texts differ in nothing but numbers that grew as
+// those of the calls did.
+func (g *growth) explains(a, b string) bool {
+	return walk(a, b, func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
+}
+
+// Names of numbers that say which part, or how much, of one thing is asked for.
+var (
+	pageWords = []string{"page", "offset", "skip", "cursor", "limit"}
+	partWords = []string{"n", "start", "begin", "from", "line", "lines", "rows", "max", "depth", "maxdepth", "count", "size", "head", "tail",
+		"top", "first", "last", "context", "end"}
+)
+
+// pages reports whether the number is one that lists and files are read with.
+func (g *growth) pages() bool {
+	return g.named(pageWords)
+}
+
+// part reports whether the number says which part or how much is asked for.
+func (g *growth) part() bool {
+	return g.pages() || g.named(partWords)
+}
+
+// named reports whether the first number is called by one of the words.
+func (g *growth) named(words []string) bool {
+	return slices.ContainsFunc(wordsBefore(g.before), func(w string) bool { return slices.Contains(words, w) })
+}

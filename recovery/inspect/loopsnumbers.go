@@ -1,0 +1,99 @@
+package inspect
+
+import (
+	"strconv"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// walk compares two texts whose bytes must be the same but for numbers. It calls
+// differ with each two that stand in the same place and are not the same, and
+// where in a the first begins, and reports whether all that differ may.
+func walk(a, b string, differ func(i int, x, y string) bool) bool {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !digit(a[i]) || !digit(b[j]) {
+			if a[i] != b[j] {
+				return false
+			}
+			i++
+			j++
+			continue
+		}
+		x, y := numeral(a, i), numeral(b, j)
+		if x != y && !differ(i, x, y) {
+			return false
+		}
+		i += len(x)
+		j += len(y)
+	}
+	return i == len(a) && j == len(b)
+}
+
+// numeral is the number that begins at s[i]: digits with a fraction and an
+// exponent. A part of a version or an address has no fraction.
+func numeral(s string, i int) string {
+	end := digits(s, i)
+	if (i == 0 || s[i-1] != '.') && end+1 < len(s) && s[end] == '.' && digit(s[end+1]) {
+		end = digits(s, end+1)
+	}
+	if end+2 < len(s) && s[end] == 'e' && (s[end+1] == '+' || s[end+1] == '-') && digit(s[end+2]) {
+		end = digits(s, end+2)
+	}
+	return s[i:end]
+}
+
+// digits is the end of the digits at s[i].
+func digits(s string, i int) int {
+	for i < len(s) && digit(s[i]) {
+		i++
+	}
+	return i
+}
+
+// value is what a numeral means.
+func value(numeral string) float64 {
+	v, _ := strconv.ParseFloat(numeral, 64) // beyond its range it is infinite
+	return v
+}
+
+// nameByte reports whether a number behind c is the end of a name, as in p13.
+func nameByte(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
+
+// dated reports whether the number s[from:to] is a part of a day or of a time:
+// 2025-01-31, 10:30.
+func dated(s string, from, to int) bool {
+	joint := func(c byte) bool { return c == '-' || c == ':' }
+	return from > 1 && joint(s[from-1]) && digit(s[from-2]) || to+1 < len(s) && joint(s[to]) && digit(s[to+1])
+}
+
+// epoch reports whether the number may be a time in seconds or milliseconds since 1970.
+func epoch(v float64) bool { return v >= 1e9 && v < 2e9 || v >= 1e12 && v < 2e12 }
+
+// wordsBefore are the words of the last name in s: "page" before `,"page":`.
+func wordsBefore(s string) []string {
+	end := len(s)
+	for end > 0 && !nameByte(s[end-1]) {
+		end--
+	}
+	from := end
+	for from > 0 && (nameByte(s[from-1]) || s[from-1] == '_' || s[from-1] == '-') {
+		from--
+	}
+	return recovery.NameWords(s[from:end])
+}
+
+// unnumbered is a text with its numbers taken out.
+func unnumbered(s string) string {
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if !digit(s[i]) {
+			out = append(out, s[i])
+			i++
+			continue
+		}
+		out = append(out, '#')
+		i += len(numeral(s, i))
+	}
+	return string(out)
+}
