@@ -212,7 +212,7 @@ func FuzzNote(f *testing.F) {
 				break
 			}
 		}
-		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
+		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
 		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count}
 		for _, x := range []*recovery.Exchange{
 			{Body: b, Results: []recovery.ToolFailure{tf}},

@@ -8,20 +8,32 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// firm is the count from which a hint about a loop is firm.
-const firm = 3
+// firm and firmCounter are the counts from which a hint about a loop is firm: the
+// third time, or the second time that it is given.
+const (
+	firm        = 3
+	firmCounter = 5
+)
+
+// firmly reports whether the hint about a loop is firm.
+func firmly(l *recovery.Loop) bool {
+	if l.Kind == recovery.LoopCounter {
+		return l.Count >= firmCounter
+	}
+	return l.Count >= firm
+}
 
 // repeating says what is repeated: softly the second time, firmly from the third.
 func repeating(x *recovery.Exchange, l *recovery.Loop) string {
 	what := repeated(x, l)
 	switch l.Kind {
 	case recovery.LoopSameError:
-		if l.Count >= firm {
+		if firmly(l) {
 			return fmt.Sprintf("You have made the same call%s %d times with the same error. Do not make it again as it is.", what, l.Count)
 		}
 		return fmt.Sprintf("You made the same call%s twice, with the same error.", what)
 	case recovery.LoopSameResult:
-		if l.Count >= firm {
+		if firmly(l) {
 			return fmt.Sprintf("You have made the same call%s %d times with the same result. Do not make it again as it is.", what, l.Count)
 		}
 		return fmt.Sprintf("You made the same call%s twice, with the same result.", what)
@@ -30,17 +42,31 @@ func repeating(x *recovery.Exchange, l *recovery.Loop) string {
 		if tools != "" {
 			tools = " between " + tools
 		}
-		if l.Count >= firm {
+		if firmly(l) {
 			return fmt.Sprintf("You have gone back and forth%s %d times with the same results. Do not start another round.", tools, l.Count)
 		}
 		return fmt.Sprintf("You went back and forth%s twice, with the same results.", tools)
+	case recovery.LoopCycle:
+		tools := listed(l.Tools, 4, "and")
+		if tools != "" {
+			tools = " (" + tools + ")"
+		}
+		if firmly(l) {
+			return fmt.Sprintf("You have made the same round of calls%s %d times with the same results. Do not start another round.", tools, l.Count)
+		}
+		return fmt.Sprintf("You made the same round of calls%s twice, with the same results.", tools)
+	case recovery.LoopCounter:
+		if firmly(l) {
+			return fmt.Sprintf("You have made the same call%s %d times with only a higher number each time, and nothing new came back. Do not count on.", named(l), l.Count)
+		}
+		return fmt.Sprintf("You made the same call%s %d times with only a higher number each time, and nothing new came back.", named(l), l.Count)
 	case recovery.LoopMonologue:
-		if l.Count >= firm {
+		if firmly(l) {
 			return fmt.Sprintf("You have written the same text %d times without calling a tool. Do not write it again.", l.Count)
 		}
 		return "You wrote the same text twice, without calling a tool."
 	}
-	if l.Count >= firm {
+	if firmly(l) {
 		return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
 	}
 	return "The last steps brought nothing new."
@@ -59,6 +85,14 @@ var advised = map[recovery.LoopKind][2]string{
 	recovery.LoopAlternation: {
 		"Compare the two results and decide which way is right before the next call.",
 		"Say in one sentence what each of the two changes and why the other undoes it. Then choose one, look at the state that it leaves, and go on from there.",
+	},
+	recovery.LoopCycle: {
+		"The results are in the conversation: use them. Before the next call, decide what has to change for one of them to be another.",
+		"Say in one sentence what the round tells you and what is missing. Then change something that one of its results depends on, or make the call that gets what is missing.",
+	},
+	recovery.LoopCounter: {
+		"A higher number brings the same: work with what you have, or look in another way (another name, another filter, a list of what there is, the log of what you wait for).",
+		"Say in one sentence what you look for or wait for. Then find where it is (list what there is, search for its name, read the total, the log or the state of the process), or take the next step of the task with what you have.",
 	},
 	recovery.LoopMonologue: {
 		"If there is something to do, make the call now; if all is done, give the final answer.",
@@ -88,13 +122,13 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 	switch {
 	case step[0] == "":
 		b.WriteString(advised[recovery.LoopNoProgress][0])
-	case l.Count >= firm:
+	case firmly(l):
 		b.WriteString(step[1])
 	default:
 		b.WriteString(step[0])
 	}
 	b.WriteString("\nKeep using tools; diagnose first, then change one thing.")
-	if l.Count >= firm {
+	if firmly(l) {
 		tools, text := offered(x.Body, x.Body.Messages())
 		s := scene{tools: tools, text: text}
 		if ask := s.toolFor(Ask); ask != "" {
@@ -107,15 +141,22 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 	return upTo(b.String(), maxNote), recovery.Advice{Loop: l.Kind, Count: l.Count}
 }
 
+// named is the tool of a loop's call, as data.
+func named(l *recovery.Loop) string {
+	if len(l.Tools) > 0 {
+		if name := quoted(l.Tools[0]); name != "" {
+			return " of " + name
+		}
+	}
+	return ""
+}
+
 // repeated names the call that is repeated, with its arguments, as data.
 func repeated(x *recovery.Exchange, l *recovery.Loop) string {
 	if len(l.Tools) == 0 {
 		return ""
 	}
-	out := ""
-	if name := quoted(l.Tools[0]); name != "" {
-		out = " of " + name
-	}
+	out := named(l)
 	list := x.Body.Messages()
 	if l.From < 0 || l.From >= len(list) || list[l.From].Role != transcript.RoleAssistant || list[l.From].End-list[l.From].Start > maxMessage {
 		return out

@@ -24,6 +24,10 @@ func TestLoopNotes(t *testing.T) {
 		{recovery.LoopSameError, 5, []string{"5 times with the same error. Do not make it again", "Find the cause first"}, nil},
 		{recovery.LoopAlternation, 2, []string{"back and forth between `read` and `bash` twice"}, nil},
 		{recovery.LoopAlternation, 4, []string{"back and forth between `read` and `bash` 4 times", "Do not start another round"}, nil},
+		{recovery.LoopCycle, 2, []string{"same round of calls (`read` and `bash`) twice, with the same results", "has to change"}, []string{"Do not start", "ask the user"}},
+		{recovery.LoopCycle, 3, []string{"same round of calls (`read` and `bash`) 3 times with the same results. Do not start another round", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times with only a higher number each time, and nothing new came back.", "A higher number brings the same"}, []string{"Do not count on", "ask the user", "main.go"}},
+		{recovery.LoopCounter, 5, []string{"same call of `read` 5 times", "Do not count on", "ask the user with `ask_user`"}, nil},
 		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
 		{recovery.LoopMonologue, 3, []string{"same text 3 times without calling a tool", "Make the call"}, nil},
 		{recovery.LoopNoProgress, 2, []string{"brought nothing new"}, nil},
@@ -33,7 +37,7 @@ func TestLoopNotes(t *testing.T) {
 		s, o := stage(t, nil)
 		x := c.exchange(t)
 		tools := []string{"read"}
-		if tc.kind == recovery.LoopAlternation {
+		if tc.kind == recovery.LoopAlternation || tc.kind == recovery.LoopCycle {
 			tools = []string{"read", "bash"}
 		}
 		x.Loops = []recovery.Loop{{Kind: tc.kind, Count: tc.count, Tools: tools, From: 2, To: 7}}
