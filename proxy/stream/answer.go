@@ -61,8 +61,9 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	held   Piece  // what came before the gate opened, without its text
-	said   []byte // that text
+	held   Piece    // what came before the gate opened, without its text
+	said   []byte   // that text
+	id     Identity // that events had so far
 	usage  recovery.Usage
 	first  time.Time // first meaningful event
 	rework bool      // events are rewritten to fit what the client already has
@@ -175,9 +176,12 @@ func (a *Answer) hold(p Piece) {
 
 // admit decides what of one event goes to the client, and keeps account of it.
 func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
-	d := a.o.Format.Delta(ev)
+	d := a.o.Format.Delta(ev, a.id)
 	if d.HasUsage {
 		a.usage = d.Usage
+	}
+	if d.ID.ID != "" {
+		a.id = d.ID
 	}
 	switch d.Kind {
 	case KindMalformed:

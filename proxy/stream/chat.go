@@ -12,8 +12,9 @@ import (
 // Format reads answers of one wire format. Chat is the first; another format
 // is another reader, and nothing else changes.
 type Format interface {
-	// Delta says what one event means.
-	Delta(ev Event) Delta
+	// Delta says what one event means. known is the identity of those before it:
+	// where it is the same, its strings serve again.
+	Delta(ev Event, known Identity) Delta
 	// Whole says what a complete JSON answer is.
 	Whole(body []byte) Delta
 	// WithText returns data with its text replaced and its identity set to id
@@ -77,7 +78,7 @@ func (Chat) Done() []byte { return doneEvent }
 const maxDepth = 256
 
 // Delta reads one chunk.
-func (Chat) Delta(ev Event) Delta {
+func (Chat) Delta(ev Event, known Identity) Delta {
 	if !ev.HasData {
 		return Delta{}
 	}
@@ -88,7 +89,7 @@ func (Chat) Delta(ev Event) Delta {
 	case bytes.Equal(data, []byte("[DONE]")):
 		return Delta{Kind: KindDone}
 	}
-	d := read(data, "delta")
+	d := read(data, "delta", known)
 	if string(ev.Name) == "error" && d.Kind != KindMalformed {
 		d.Kind = KindError
 	}
@@ -96,7 +97,7 @@ func (Chat) Delta(ev Event) Delta {
 }
 
 // Whole reads a complete answer.
-func (Chat) Whole(body []byte) Delta { return read(body, "message") }
+func (Chat) Whole(body []byte) Delta { return read(body, "message", Identity{}) }
 
 // WithText replaces the first choice's text and sets the identity.
 func (c Chat) WithText(data []byte, text string, id Identity) []byte {

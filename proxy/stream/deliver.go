@@ -50,7 +50,7 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 // pass is the loop over events.
 func (a *Answer) pass() *Broken {
 	s := a.o.Sink
-	var batch Piece
+	var batch batch
 	var grace *time.Timer
 	defer func() { stop(grace) }()
 	grace = a.grace(nil)
@@ -70,7 +70,7 @@ func (a *Answer) pass() *Broken {
 			return &Broken{Err: ErrTaken, Stalled: true}
 		}
 		if broken != nil {
-			return a.breaks(broken, batch, piece)
+			return a.breaks(broken, batch.take(), piece)
 		}
 		a.Tell()
 		if a.first.IsZero() && d.Kind >= KindReasoning {
@@ -78,23 +78,19 @@ func (a *Answer) pass() *Broken {
 		}
 		if !a.done && a.r.Ready() {
 			// More is at hand: one write and one flush for all of it.
-			batch.Bytes = append(batch.Bytes, piece.Bytes...)
-			batch.Released = max(batch.Released, piece.Released)
-			batch.Text += piece.Text
+			batch.add(piece)
 			continue
 		}
 		if a.done && !a.complete(io.EOF) {
 			// The end mark without a finish reason: not an end.
-			if len(batch.Bytes) > 0 {
-				_ = s.Write(batch)
+			if len(batch.bytes) > 0 {
+				_ = s.Write(batch.take())
 			}
 			return &Broken{Err: ErrEnded}
 		}
-		if len(batch.Bytes) > 0 {
-			batch.Bytes = append(batch.Bytes, piece.Bytes...)
-			batch.Released = max(batch.Released, piece.Released)
-			batch.Text += piece.Text
-			piece, batch = batch, Piece{Bytes: batch.Bytes[:0]}
+		if len(batch.bytes) > 0 {
+			batch.add(piece)
+			piece = batch.take()
 		}
 		if len(piece.Bytes) == 0 {
 			continue
@@ -107,6 +103,25 @@ func (a *Answer) pass() *Broken {
 		}
 	}
 	return nil
+}
+
+// batch is what pieces say that go out with one write.
+type batch struct {
+	bytes, said []byte
+	released    recovery.Released
+}
+
+func (b *batch) add(p Piece) {
+	b.bytes = append(b.bytes, p.Bytes...)
+	b.said = append(b.said, p.Text...)
+	b.released = max(b.released, p.Released)
+}
+
+// take empties the batch. The bytes are valid until the next add.
+func (b *batch) take() Piece {
+	p := Piece{Bytes: b.bytes, Released: b.released, Text: string(b.said)}
+	*b = batch{bytes: b.bytes[:0], said: b.said[:0]}
+	return p
 }
 
 // breaks ends the loop. Text that was shown in the judgement's eyes has to be

@@ -11,8 +11,8 @@ import (
 )
 
 // read validates an answer or chunk and says what it means, in one pass.
-// message is the name of a choice's content.
-func read(data []byte, message string) Delta {
+// message is the name of a choice's content, known the identity that it likely has.
+func read(data []byte, message string, known Identity) Delta {
 	var d Delta
 	var doc transcript.Document
 	sawChoices, sawDetail, failed := false, false, false
@@ -21,11 +21,11 @@ func read(data []byte, message string) Delta {
 		switch string(top.Name()) {
 		case "id":
 			if v := top.Value(); !isEmpty(v) { // as in the content filter's results, which may come first
-				d.ID.ID = string(v)
+				d.ID.ID = same(known.ID, v)
 			}
 		case "created":
 			if v := top.Value(); !isEmpty(v) {
-				d.ID.Created = string(v)
+				d.ID.Created = same(known.Created, v)
 			}
 		case "choices":
 			sawChoices = d.choices(&top, message)
@@ -56,6 +56,14 @@ func read(data []byte, message string) Delta {
 		d.Kind = KindError
 	}
 	return d
+}
+
+// same is raw as a string, which is known if they are equal.
+func same(known string, raw []byte) string {
+	if known == string(raw) {
+		return known
+	}
+	return string(raw)
 }
 
 // choices adds all choices, and reports whether they are an array.

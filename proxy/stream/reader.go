@@ -41,9 +41,16 @@ type Reader struct {
 
 const byteOrderMark = "\xef\xbb\xbf"
 
+// The sizes of the buffer: an event of a slow stream at a time, of which there
+// may be thousands, and what comes at once.
+const (
+	firstBuffer = 1 << 10
+	usualBuffer = 4 << 10
+)
+
 // NewReader returns a reader of src with events of at most max bytes.
 func NewReader(src io.Reader, max int64) *Reader {
-	r := &Reader{src: src, buf: make([]byte, min(4<<10, max)), max: int(max), start: true}
+	r := &Reader{src: src, buf: make([]byte, min(firstBuffer, max)), max: int(max), start: true}
 	r.lastByte.Store(time.Now().UnixNano())
 	return r
 }
@@ -125,8 +132,8 @@ func (r *Reader) fill() (moved bool, err error) {
 			return false, ErrEventTooLong
 		}
 		next := r.buf
-		if r.from == 0 {
-			next = make([]byte, min(2*len(r.buf), max(r.max, len(r.buf)+1)))
+		if r.from == 0 || len(r.buf) < min(usualBuffer, r.max) {
+			next = make([]byte, min(max(2*len(r.buf), usualBuffer), max(r.max, len(r.buf)+1)))
 		}
 		copy(next, r.buf[r.from:r.to])
 		moved = true

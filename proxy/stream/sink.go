@@ -16,7 +16,7 @@ import (
 // between events. Safe for concurrent use.
 type Sink struct {
 	w     http.ResponseWriter
-	rc    *http.ResponseController
+	rc    http.ResponseController
 	cfg   Config
 	stall time.Duration
 	awake http.Header // headers of a response that begins with a comment
@@ -39,7 +39,7 @@ type Sink struct {
 // NewSink returns the sink of one response. A write that makes no progress for
 // stall fails.
 func NewSink(w http.ResponseWriter, cfg Config, stall time.Duration) *Sink {
-	return &Sink{w: w, rc: http.NewResponseController(w), cfg: cfg, stall: stall, last: time.Now()}
+	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg, stall: stall, last: time.Now()}
 }
 
 // KeepAwake starts keep-alive comments for a streaming client that waits. The
