@@ -136,7 +136,8 @@ func text(raw []byte) string {
 	if in := raw[1 : len(raw)-1]; bytes.IndexByte(in, '\\') < 0 {
 		return string(in)
 	}
-	return string(appendDecoded(nil, raw))
+	var short [256]byte // most are: one copy is enough for them
+	return string(appendDecoded(short[:0], raw))
 }
 
 // Text is the decoded value of a string that is known to be valid, or "" for
