@@ -15,8 +15,8 @@ import (
 // breaks is a mender that breaks when it has to judge.
 type breaks struct{}
 
-func (breaks) Holds(*transcript.Body) recovery.Hold  { return recovery.Hold{Calls: true} }
-func (breaks) Watch(*transcript.Body) recovery.Watch { return nil }
+func (breaks) Holds(*transcript.Body) recovery.Hold       { return recovery.Hold{Calls: true} }
+func (breaks) Watch(*transcript.Body, int) recovery.Watch { return nil }
 func (breaks) Mend(*transcript.Body, recovery.Draft) recovery.Verdict {
 	panic("index out of range")
 }

@@ -93,8 +93,9 @@ type Mender interface {
 	Holds(req *transcript.Body) Hold
 	Mend(req *transcript.Body, d Draft) Verdict
 	// Watch returns a fresh watch over one answer while it comes in, or nil
-	// where there is nothing to watch for.
-	Watch(req *transcript.Body) Watch
+	// where there is nothing to watch for. size is how many bytes of text,
+	// reasoning and arguments it has, negative while that is not known.
+	Watch(req *transcript.Body, size int) Watch
 }
 
 // Hold says what of an answer is held until it is complete and judged.

@@ -203,7 +203,7 @@ func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
 	}
 	a.finishes += d.Finishes
 	if a.h != nil && d.Kind == KindReasoning {
-		a.h.reason(ev.Data)
+		a.h.reason(&d)
 	}
 	switch {
 	case a.rework:

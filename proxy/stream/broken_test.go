@@ -23,7 +23,7 @@ func (m breaking) Holds(*transcript.Body) recovery.Hold {
 	return recovery.Hold{Calls: true}
 }
 
-func (m breaking) Watch(*transcript.Body) recovery.Watch {
+func (m breaking) Watch(*transcript.Body, int) recovery.Watch {
 	m.at("watch")
 	return breakingWatch(m)
 }

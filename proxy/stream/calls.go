@@ -63,27 +63,26 @@ type calls struct {
 	fresh  []byte                 // arguments of the event read last
 }
 
-// event reads one chunk; true means that it has calls.
-func (s *calls) event(data []byte) bool {
+// event reads one chunk and what it means; true means that it has calls.
+func (s *calls) event(data []byte, d *Delta) bool {
 	s.fresh = s.fresh[:0]
-	choice := gjson.GetBytes(data, "choices.0")
-	if s.message(choice.Get("delta")) {
+	if s.message(gjson.ParseBytes(d.calls), gjson.ParseBytes(d.function)) {
 		return true
 	}
 	if len(s.list) > 0 { // the whole message once more, or nothing
 		return false
 	}
-	m := choice.Get("message")
-	if !m.IsObject() || !s.message(m) {
+	m := gjson.GetBytes(data, "choices.0.message")
+	if !m.IsObject() || !s.message(m.Get("tool_calls"), m.Get("function_call")) {
 		return false
 	}
 	s.odd = true // clients read the delta
 	return true
 }
 
-// message reads a delta, or a message.
-func (s *calls) message(m gjson.Result) bool {
-	list, before := m.Get("tool_calls"), len(s.list)
+// message reads the calls of a delta, or of a message.
+func (s *calls) message(list, f gjson.Result) bool {
+	before := len(s.list)
 	found := false
 	switch {
 	case list.IsArray():
@@ -98,7 +97,7 @@ func (s *calls) message(m gjson.Result) bool {
 		found, s.odd = true, true
 		s.add(list, before)
 	}
-	if f := m.Get("function_call"); f.IsObject() && !empty(f) {
+	if f.IsObject() && !empty(f) {
 		found, s.legacy = true, true
 		s.put(fragment{numbered: true, function: f}, before)
 	}

@@ -59,6 +59,11 @@ type Delta struct {
 	message []byte // the delta or message of the last choice, as it stands in the event
 	finish  []byte // its finish reason
 	reasons bool   // it has reasoning
+
+	// Fields of the first choice's message; of one that occurs twice the first.
+	calls     []byte // tool_calls
+	function  []byte // function_call
+	reasoning []byte // text of the reasoning
 }
 
 // Identity is what all chunks of one stream have in common, as raw JSON.

@@ -53,7 +53,7 @@ func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f,
 // newHold is nil where nothing is held and nothing watched.
 func newHold(o *Options) *hold {
 	h := &hold{o: o, calls: calls{}}
-	if o.mends() && o.Guard(func() { h.what, h.watch = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request) }) {
+	if o.mends() && o.Guard(func() { h.what, h.watch = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1) }) {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
 		if o.Config.MidStream == MidStreamBuffer && h.what.Calls {
@@ -75,26 +75,11 @@ func newHold(o *Options) *hold {
 }
 
 // reason follows reasoning, whether it is passed on or not.
-func (h *hold) reason(data []byte) {
+func (h *hold) reason(d *Delta) {
 	h.reasoned = true
-	if h.watch == nil {
-		return
+	if h.watch != nil {
+		h.feed(recovery.PartReasoning, transcript.Text(d.reasoning))
 	}
-	h.feed(recovery.PartReasoning, reasoning(gjson.GetBytes(data, "choices.0.delta")))
-}
-
-// reasoning is the text of a delta's or message's reasoning.
-func reasoning(m gjson.Result) (text string) {
-	m.ForEach(func(k, v gjson.Result) bool {
-		switch k.Str {
-		case "reasoning", "reasoning_content", "reasoning_text", "thinking":
-			if v.Type == gjson.String {
-				text = v.Str
-			}
-		}
-		return text == ""
-	})
-	return text
 }
 
 // feed shows the watch a piece.
@@ -129,7 +114,7 @@ func (a *Answer) screen(ev Event, p Piece, d *Delta) (Piece, *Broken) {
 		case d.Several:
 			return join(free, h.letGo(p)), nil
 		case d.Kind == KindCall || d.Finishes > 0:
-			if !h.o.Guard(func() { called = h.calls.event(ev.Data) }) {
+			if !h.o.Guard(func() { called = h.calls.event(ev.Data, d) }) {
 				return join(free, h.letGo(p)), nil
 			}
 			if called {
@@ -238,6 +223,9 @@ func (h *hold) note(text string, most int64) {
 	if int64(len(h.text)+len(text)) > most {
 		h.unjudged = true
 		return
+	}
+	if h.text == nil {
+		h.text = make([]byte, 0, max(256, len(text)))
 	}
 	h.text = append(h.text, text...)
 }

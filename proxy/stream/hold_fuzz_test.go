@@ -195,7 +195,7 @@ func (m *mender) odd(t *testing.T, body string) bool {
 			return c.odd || c.legacy
 		}
 		if d := (Chat{}).Delta(ev, Identity{}); d.Kind != KindMalformed && d.Kind != KindDone {
-			c.event(ev.Data)
+			c.event(ev.Data, &d)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type mender struct {
 }
 
 func (m *mender) Holds(*transcript.Body) recovery.Hold { return m.hold }
-func (m *mender) Watch(*transcript.Body) recovery.Watch {
+func (m *mender) Watch(*transcript.Body, int) recovery.Watch {
 	if m.watch == nil {
 		return nil
 	}

@@ -62,16 +62,12 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 		return nil
 	}
 	s := calls{known: w.o.Request.HasTool}
-	var message gjson.Result // only text needs no further look
-	if d.Kind == KindCall || d.reasons {
-		message = gjson.ParseBytes(d.message)
-		s.whole(message)
-	}
+	s.whole(d)
 	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: neutral(transcript.Text(d.finish)), Reasoning: d.reasons}
 	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
-	if flaw := w.ranAway(message, draft); flaw != nil {
+	if flaw := w.ranAway(draft, transcript.Text(d.reasoning)); flaw != nil {
 		return flaw
 	}
 	v := w.o.Mender.Mend(w.o.Request, draft)
@@ -91,11 +87,15 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 }
 
 // ranAway has the answer watched as if it had come as a stream.
-func (w *Whole) ranAway(message gjson.Result, d recovery.Draft) *recovery.Flaw {
+func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
+	size := len(reasoning) + len(d.Text)
+	for _, c := range d.Calls {
+		size += len(c.Arguments)
+	}
 	var piece []byte
 	found := false
 	w.o.Guard(func() {
-		watch := w.o.Mender.Watch(w.o.Request)
+		watch := w.o.Mender.Watch(w.o.Request, size)
 		if watch == nil {
 			return
 		}
@@ -103,7 +103,7 @@ func (w *Whole) ranAway(message gjson.Result, d recovery.Draft) *recovery.Flaw {
 			piece = append(piece[:0], text...)
 			return text != "" && watch.Feed(p, piece)
 		}
-		found = away(recovery.PartReasoning, reasoning(message)) || away(recovery.PartText, d.Text)
+		found = away(recovery.PartReasoning, reasoning) || away(recovery.PartText, d.Text)
 		for i := 0; i < len(d.Calls) && !found; i++ {
 			found = away(recovery.PartArguments, d.Calls[i].Arguments)
 		}
@@ -139,39 +139,74 @@ func (w *Whole) Tell() {
 func (u *Unread) Tell() {}
 
 // whole reads the calls of a complete message: each element is a call.
-func (s *calls) whole(message gjson.Result) {
-	one := func(f gjson.Result, c *call) {
-		c.Name = f.Get("name").String()
-		v := f.Get("arguments")
-		if c.Kind == "custom" {
-			v = f.Get("input")
-		}
-		c.Arguments = v.String()
-		if v.IsObject() || v.IsArray() {
-			c.value, s.odd, c.Arguments = true, true, v.Raw
-		}
-		if s.list = append(s.list, c); len(s.list) > maxCalls {
-			s.over = true
+func (s *calls) whole(d *Delta) {
+	var doc transcript.Document
+	if len(d.calls) > 0 && d.calls[0] == '[' {
+		list, ok := doc.Open(d.calls, maxDepth)
+		for ok && !s.over && list.Next() {
+			s.element(list.Value())
 		}
 	}
-	if list := message.Get("tool_calls"); list.IsArray() {
-		list.ForEach(func(_, e gjson.Result) bool {
-			c := &call{DraftCall: recovery.DraftCall{ID: e.Get("id").String(), Kind: e.Get("type").String()}, raw: e.Raw}
-			f := e.Get("function")
-			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
-				c.Kind, f = "custom", custom
-			}
-			if c.Kind == "" {
-				c.Kind = "function"
-			}
-			one(f, c)
-			return !s.over
-		})
-	}
-	if f := message.Get("function_call"); f.IsObject() && !empty(f) && len(s.list) == 0 {
+	if isObject(d.function) && !isEmpty(d.function) && len(s.list) == 0 {
 		s.legacy = true
-		one(f, &call{DraftCall: recovery.DraftCall{Kind: "function"}})
+		s.one(&call{DraftCall: recovery.DraftCall{Kind: "function"}}, d.function)
 	}
+}
+
+// element reads one of a complete message's calls.
+func (s *calls) element(raw []byte) {
+	f := firsts(raw, "id", "type", "function", "custom")
+	c := &call{DraftCall: recovery.DraftCall{ID: str(f[0]), Kind: str(f[1])}, raw: string(raw)}
+	function, custom := f[2], f[3]
+	if function == nil && isObject(custom) {
+		c.Kind, function = "custom", custom
+	}
+	if c.Kind == "" {
+		c.Kind = "function"
+	}
+	s.one(c, function)
+}
+
+// one adds a call of a complete message with what it calls.
+func (s *calls) one(c *call, function []byte) {
+	f := firsts(function, "name", "arguments", "input")
+	c.Name = str(f[0])
+	v := f[1]
+	if c.Kind == "custom" {
+		v = f[2]
+	}
+	if len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+		c.value, s.odd, c.Arguments = true, true, string(v)
+	} else {
+		c.Arguments = str(v)
+	}
+	if s.list = append(s.list, c); len(s.list) > maxCalls {
+		s.over = true
+	}
+}
+
+// firsts are an object's fields of these names, nil for those that it does not
+// have; of one that occurs twice the first. Nothing else has fields.
+func firsts(object []byte, names ...string) (values [4][]byte) {
+	if !isObject(object) {
+		return values
+	}
+	var doc transcript.Document
+	fields, ok := doc.Open(object, maxDepth)
+	for ok && fields.Next() {
+		if i := slices.Index(names, string(fields.Name())); i >= 0 && values[i] == nil {
+			values[i] = fields.Value()
+		}
+	}
+	return values
+}
+
+// str is a string's text; of any other value what gjson makes a string of.
+func str(v []byte) string {
+	if isString(v) {
+		return transcript.Text(v)
+	}
+	return gjson.ParseBytes(v).String()
 }
 
 func (s *calls) draftWhole() (out []recovery.DraftCall) {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,6 +80,40 @@ func TestMendWhole(t *testing.T) {
 				t.Errorf("judged %+v", c.m.drafts)
 			}
 		})
+	}
+}
+
+// TestWholeCalls: calls are read as gjson finds their fields, the first of each name.
+func TestWholeCalls(t *testing.T) {
+	value := []string{`null`, `3`, `1.50`, `true`, `""`, `"a"`, `"{\"a\":\"\\n\u00e9\"}"`, `{"a":[1]}`, `[ ]`, `{}`}
+	get := func(r gjson.Result, path string) string { return r.Get(path).String() }
+	for _, v := range value {
+		for _, call := range []string{
+			v, `{}`, `{"id":` + v + `,"id":"later","type":"function","function":{"name":"f","arguments":` + v + `}}`,
+			`{"function":{"name":` + v + `,"arguments":` + v + `,"arguments":"later"}}`, `{"type":` + v + `,"function":` + v + `}`,
+			`{"custom":{"name":"f","input":` + v + `}}`, `{"type":"custom","function":{"name":"f","input":` + v + `,"arguments":"x"}}`,
+			`{"function":` + v + `,"custom":{"name":"f","input":"x"}}`, `{"fu\u006ection":{"na\u006de":"f","arguments":` + v + `}}`,
+		} {
+			body := `{"choices":[{"message":{"content":` + v + `,"tool_calls":[` + call + `],"tool_calls":[{"id":"b"}]},"finish_reason":"tool_calls"}]}`
+			d := Chat{}.Whole([]byte(body))
+			if d.Kind == KindMalformed {
+				t.Fatal(body)
+			}
+			var got calls
+			got.whole(&d)
+			e := gjson.Parse(call)
+			f, kind, arguments := e.Get("function"), get(e, "type"), "arguments"
+			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
+				f, kind = custom, "custom"
+			}
+			if kind == "custom" {
+				arguments = "input"
+			}
+			want := recovery.DraftCall{ID: get(e, "id"), Kind: cmp.Or(kind, "function"), Name: get(f, "name"), Arguments: get(f, arguments)}
+			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
+				t.Errorf("%s\ngot  %+v\nwant %+v", body, got.list, want)
+			}
+		}
 	}
 }
 

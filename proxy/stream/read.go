@@ -124,6 +124,13 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 // field adds one field of a delta or message: any that is not empty, but the
 // role, is meaningful.
 func (d *Delta) field(name string, v []byte) {
+	switch {
+	case d.Choices > 1:
+	case name == "tool_calls" && d.calls == nil:
+		d.calls = v
+	case name == "function_call" && d.function == nil:
+		d.function = v
+	}
 	if isEmpty(v) {
 		return
 	}
@@ -138,6 +145,9 @@ func (d *Delta) field(name string, v []byte) {
 		}
 	case "reasoning", "reasoning_content", "reasoning_text", "thinking":
 		d.reasons = true
+		if isString(v) && d.reasoning == nil && d.Choices == 1 {
+			d.reasoning = v
+		}
 		if isObject(v) || v[0] == '[' {
 			d.raise(KindCall)
 		} else {

@@ -19,6 +19,7 @@ type Whole struct {
 	o     Options
 	resp  *http.Response
 	buf   *bytes.Buffer
+	from  io.LimitedReader // what the buffer was read from
 	usage recovery.Usage
 	first time.Time
 
@@ -38,7 +39,8 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	if n := resp.ContentLength; n > 0 {
 		w.buf.Grow(int(min(n, keepBody)) + bytes.MinRead)
 	}
-	n, err := io.Copy(w.buf, io.LimitReader(resp.Body, o.Config.MaxAnswer+1))
+	w.from = io.LimitedReader{R: resp.Body, N: o.Config.MaxAnswer + 1}
+	n, err := w.buf.ReadFrom(&w.from)
 	if n > o.Config.MaxAnswer {
 		err = ErrAnswerTooLong
 	}
@@ -83,7 +85,11 @@ func (w *Whole) release() {
 func (w *Whole) Deliver(context.Context, recovery.Stalled) *Broken {
 	defer w.release()
 	w.Tell()
-	w.resp.Header.Set("Content-Length", strconv.Itoa(w.buf.Len()))
+	var digits [20]byte
+	length := strconv.AppendInt(digits[:0], int64(w.buf.Len()), 10)
+	if has := w.resp.Header["Content-Length"]; len(has) != 1 || has[0] != string(length) {
+		w.resp.Header["Content-Length"] = []string{string(length)}
+	}
 	if err := w.o.Sink.Whole(w.resp.StatusCode, w.resp.Header, w.buf.Bytes()); err != nil {
 		return &Broken{Err: err, Client: true}
 	}

@@ -118,19 +118,20 @@ func (j *job) missing() *recovery.Flaw {
 	if j.draft.Finish == recovery.FinishLength || j.draft.Finish == recovery.FinishFilter || len(j.tools.list) == 0 {
 		return nil
 	}
-	f := &recovery.Flaw{Kind: recovery.FlawMissing, Quote: j.draft.Text, Problem: "a tool call is required, and the answer has none"}
+	flaw := func(problem string) *recovery.Flaw {
+		return &recovery.Flaw{Kind: recovery.FlawMissing, Quote: j.draft.Text, Problem: problem}
+	}
 	switch c := j.tools.choice; {
 	case c.Choice == transcript.ChoiceNamed:
-		f.Problem = "a call of " + strconv.Quote(clip(c.Name, 100)) + " is required, and the answer has none"
+		f := flaw("a call of " + strconv.Quote(clip(c.Name, 100)) + " is required, and the answer has none")
 		if j.tools.named(c.Name) != nil {
 			f.Tool = c.Name
 		}
 		return f
 	case j.draft.Finish == recovery.FinishCalls && strings.TrimSpace(j.draft.Text) == "":
-		f.Problem = "the answer announces a tool call and has none"
-		return f
+		return flaw("the answer announces a tool call and has none")
 	case c.Choice == transcript.ChoiceRequired, c.Choice == transcript.ChoiceAuto && j.cfg.EmptyCall:
-		return f
+		return flaw("a tool call is required, and the answer has none")
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func BenchmarkHealthyWatch(b *testing.B) {
 			b.Run(fmt.Sprintf("%dKB/by%d", size>>10, piece), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					w := m.Watch(req)
+					w := m.Watch(req, -1)
 					for rest := text; len(rest) > 0; {
 						n := min(piece, len(rest))
 						if w.Feed(recovery.PartText, rest[:n]) {

@@ -47,9 +47,9 @@ func (m *Mender) Holds(req *transcript.Body) recovery.Hold {
 	}
 }
 
-// Watch implements recovery.Mender.
-func (m *Mender) Watch(req *transcript.Body) recovery.Watch {
-	if !m.judged(req) || !m.cfg.Repetition.Enabled {
+// Watch implements recovery.Mender. No answer shorter than a repetition has one.
+func (m *Mender) Watch(req *transcript.Body, size int) recovery.Watch {
+	if !m.judged(req) || !m.cfg.Repetition.Enabled || size >= 0 && size < m.cfg.Repetition.Bytes {
 		return nil
 	}
 	return newWatch(m.cfg.Repetition)
@@ -170,7 +170,11 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	if !function || !tool.Callable() {
 		return c, rules, nil
 	}
-	a := j.judge(tool)
+	schema := j.schemas.get(tool.Parameters)
+	if schema.certainly(c.Arguments) {
+		return c, rules, nil // as nearly all are
+	}
+	a := j.judge(tool, schema)
 	args, ok := a.mend(c.Arguments)
 	if !ok {
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: c.Arguments,
@@ -185,8 +189,8 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	return c, append(rules, a.rules...), nil
 }
 
-func (j *job) judge(t *transcript.Tool) *arguments {
-	return &arguments{tool: t.Name, schema: j.schemas.get(t.Parameters), close: j.close, guard: func() bool { return j.guarded(t) }}
+func (j *job) judge(t *transcript.Tool, s *schema) *arguments {
+	return &arguments{tool: t.Name, schema: s, close: j.close, guard: func() bool { return j.guarded(t) }}
 }
 
 // complete reports whether text is JSON that was not cut.
@@ -194,7 +198,7 @@ func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth
 
 // fits reports whether arguments are, or can be made, right for a tool.
 func (j *job) fits(t *transcript.Tool, args string) bool {
-	_, ok := j.judge(t).mend(args)
+	_, ok := j.judge(t, j.schemas.get(t.Parameters)).mend(args)
 	return ok
 }
 

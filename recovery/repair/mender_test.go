@@ -242,7 +242,7 @@ func TestAnswerLevel(t *testing.T) {
 	}
 	for _, more := range []string{`,"n":2`, `,"logprobs":true`, `,"modalities":["text","audio"],"audio":{"voice":"x"}`} {
 		req := withKit(t, more)
-		if v := m.Mend(req, call("nothing", `{`)); v.Judgement != recovery.JudgePass || m.Holds(req) != (recovery.Hold{}) || m.Watch(req) != nil {
+		if v := m.Mend(req, call("nothing", `{`)); v.Judgement != recovery.JudgePass || m.Holds(req) != (recovery.Hold{}) || m.Watch(req, -1) != nil {
 			t.Errorf("%s: %+v", more, v)
 		}
 	}

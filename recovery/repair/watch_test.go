@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -109,7 +110,7 @@ func TestNoRunaways(t *testing.T) {
 
 // Parts do not disturb each other, and a watch that fired keeps firing.
 func TestWatchParts(t *testing.T) {
-	w := mender().Watch(request(t, ""))
+	w := mender().Watch(request(t, ""), -1)
 	fired := 0
 	for range 1000 {
 		if w.Feed(recovery.PartReasoning, []byte("again and again. ")) {
@@ -124,6 +125,19 @@ func TestWatchParts(t *testing.T) {
 	}
 	if w.Feed(recovery.Part(200), []byte("x")) != true {
 		t.Error("an unknown part changed the result")
+	}
+}
+
+// An answer that is too short to run away is not watched.
+func TestWatchShort(t *testing.T) {
+	m, req := mender(), request(t, "")
+	least := Defaults().Repetition.Bytes
+	if m.Watch(req, 0) != nil || m.Watch(req, least-1) != nil || m.Watch(req, least) == nil || m.Watch(req, -1) == nil {
+		t.Error("the wrong answers are watched")
+	}
+	w := m.Watch(req, -1)
+	if w.Feed(recovery.PartText, bytes.Repeat([]byte("x"), least-1)) {
+		t.Error("it is not too short")
 	}
 }
 
