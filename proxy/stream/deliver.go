@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -78,6 +79,7 @@ func (a *Answer) pass() *Broken {
 		}
 		if !a.done && a.r.Ready() {
 			// More is at hand: one write and one flush for all of it.
+			batch.grow(len(piece.Bytes) + a.r.Buffered())
 			batch.add(piece)
 			continue
 		}
@@ -115,6 +117,13 @@ func (b *batch) add(p Piece) {
 	b.bytes = append(b.bytes, p.Bytes...)
 	b.said = append(b.said, p.Text...)
 	b.released = max(b.released, p.Released)
+}
+
+// grow makes room for a batch of n bytes.
+func (b *batch) grow(n int) {
+	if len(b.bytes) == 0 {
+		b.bytes, b.said = slices.Grow(b.bytes, n), slices.Grow(b.said, n/8)
+	}
 }
 
 // take empties the batch. The bytes are valid until the next add.
@@ -238,12 +247,12 @@ func (a *Answer) proceed() bool {
 // silent. The returned function ends the watch and whatever it started.
 func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func()) {
 	c := a.o.Config
-	ctx, cancel := context.WithCancel(ctx)
 	var timer *time.Timer
+	stopped := false
 	check := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if ctx.Err() != nil || a.taken {
+		if stopped || ctx.Err() != nil || a.taken {
 			return
 		}
 		quiet := time.Since(a.last)
@@ -263,11 +272,14 @@ func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func
 	timer = time.AfterFunc(c.Idle, check)
 	a.mu.Unlock()
 	return func() {
-		cancel()
 		a.mu.Lock()
+		stopped = true
 		timer.Stop()
-		rescued := a.rescued
+		rescue, rescued := a.rescue, a.rescued
 		a.mu.Unlock()
+		if rescue != nil {
+			rescue()
+		}
 		if rescued != nil {
 			<-rescued
 		}
@@ -304,6 +316,9 @@ func (a *Answer) attemptRescue(ctx context.Context, stalled recovery.Stalled) {
 
 // drain reads the little that follows the end mark.
 func (a *Answer) drain() {
+	if a.r.Ended() {
+		return
+	}
 	t := time.AfterFunc(drainFor, func() { a.o.Cancel(nil) })
 	defer t.Stop()
 	_, _ = io.CopyN(io.Discard, a.resp.Body, drainBytes)

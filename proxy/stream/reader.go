@@ -58,6 +58,12 @@ func NewReader(src io.Reader, max int64) *Reader {
 // LastByte is when the upstream last sent anything.
 func (r *Reader) LastByte() time.Time { return time.Unix(0, r.lastByte.Load()) }
 
+// Buffered is how many bytes are at hand.
+func (r *Reader) Buffered() int { return r.to - r.from }
+
+// Ended reports whether the source has no more bytes than are at hand.
+func (r *Reader) Ended() bool { return errors.Is(r.err, io.EOF) }
+
 // Ready reports whether the next event is at hand without another read. It
 // may say no where the framing is unusual.
 func (r *Reader) Ready() bool {
@@ -132,8 +138,11 @@ func (r *Reader) fill() (moved bool, err error) {
 			return false, ErrEventTooLong
 		}
 		next := r.buf
-		if r.from == 0 || len(r.buf) < min(usualBuffer, r.max) {
-			next = make([]byte, min(max(2*len(r.buf), usualBuffer), max(r.max, len(r.buf)+1)))
+		switch {
+		case len(r.buf) == firstBuffer && r.max > firstBuffer:
+			next = make([]byte, min(usualBuffer, r.max))
+		case r.from == 0:
+			next = make([]byte, min(2*len(r.buf), max(r.max, len(r.buf)+1)))
 		}
 		copy(next, r.buf[r.from:r.to])
 		moved = true

@@ -259,6 +259,30 @@ func TestReaderReady(t *testing.T) {
 
 // FuzzReader: the bytes are kept, the events are those of the specification,
 // and how the bytes arrive makes no difference.
+// TestReaderGrows: events of all sizes around those of the buffer, in pieces of
+// all sizes around them.
+func TestReaderGrows(t *testing.T) {
+	var in strings.Builder
+	for i := range 400 {
+		fmt.Fprintf(&in, "data: %s\n\n", strings.Repeat("x", i*i*7919%(1<<(1+i/30))))
+	}
+	want, wantErr := reference(in.String())
+	for _, piece := range []int{firstBuffer - 1, firstBuffer, firstBuffer + 1, 700, usualBuffer, 1 << 20} {
+		for _, most := range []int64{1 << 14, 1 << 24} {
+			got, err := readAll(atMost{strings.NewReader(in.String()), piece}, most)
+			sameEvents(t, fmt.Sprint("in pieces of ", piece), got, err, want, wantErr)
+		}
+	}
+}
+
+// atMost reads at most so many bytes at a time.
+type atMost struct {
+	io.Reader
+	size int
+}
+
+func (p atMost) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), p.size)]) }
+
 func FuzzReader(f *testing.F) {
 	for _, in := range []string{
 		"", "data: a\n\n", "data: a\r\n\r\ndata: b\r\rdata: c\n\n", "\xef\xbb\xbfdata: a\n\n", "\n\xef\xbb\xbfdata: a\n\n",
