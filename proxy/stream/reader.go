@@ -35,14 +35,15 @@ type Reader struct {
 	joined   []byte
 	err      error
 	start    bool // nothing was read yet
+	rush     bool // more came at once than the buffer takes
 	mark     int  // length of the byte order mark that the unread bytes begin with
 	lastByte atomic.Int64
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// The sizes of the buffer: an event of a slow stream at a time, of which there
-// may be thousands, and what comes at once.
+// The sizes of the buffer: for the events of a slow stream, of which there may be
+// thousands, and for those that come at once.
 const (
 	firstBuffer = 1 << 10
 	usualBuffer = 4 << 10
@@ -133,23 +134,26 @@ func (r *Reader) Next() (Event, error) {
 
 // fill reads more, and says whether the unread bytes moved for that.
 func (r *Reader) fill() (moved bool, err error) {
-	if r.to == len(r.buf) {
-		if r.to-r.from >= r.max {
-			return false, ErrEventTooLong
-		}
-		next := r.buf
-		switch {
-		case len(r.buf) == firstBuffer && r.max > firstBuffer:
-			next = make([]byte, min(usualBuffer, r.max))
-		case r.from == 0:
-			next = make([]byte, min(2*len(r.buf), max(r.max, len(r.buf)+1)))
-		}
+	full := r.to == len(r.buf)
+	if full && r.to-r.from >= r.max {
+		return false, ErrEventTooLong
+	}
+	next := r.buf
+	switch {
+	case r.rush && len(r.buf) == firstBuffer:
+		next = make([]byte, max(firstBuffer, min(usualBuffer, r.max)))
+	case full && r.from == 0:
+		next = make([]byte, min(2*len(r.buf), max(r.max, len(r.buf)+1)))
+	}
+	if full || r.from == r.to {
 		copy(next, r.buf[r.from:r.to])
 		moved = true
 		r.to -= r.from
 		r.from, r.buf = 0, next
 	}
-	n, err := r.src.Read(r.buf[r.to:])
+	room := r.buf[r.to:]
+	n, err := r.src.Read(room)
+	r.rush = n == len(room) && n > len(r.buf)/2
 	if n > 0 {
 		r.to += n
 		r.lastByte.Store(time.Now().UnixNano())
