@@ -159,7 +159,7 @@ const maxGrowing = 2
 func growthOf(a, b string) (g growth, ok bool) {
 	same := walk(a, b, func(i int, x, y string) bool {
 		d := value(y) - value(x)
-		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && nameByte(a[i-1]) || dated(a, i, i+len(x)) || epoch(value(x)) {
+		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dated(a, i, i+len(x)) || epoch(value(x)) {
 			return false
 		}
 		if g.by == nil {

@@ -57,8 +57,8 @@ func value(numeral string) float64 {
 	return v
 }
 
-// nameByte reports whether a number behind c is the end of a name, as in p13.
-func nameByte(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
+// letter reports whether c is one: a number behind it is the end of a name, as in p13.
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
 
 // dated reports whether the number s[from:to] is a part of a day or of a time:
 // 2025-01-31, 10:30.
@@ -73,11 +73,11 @@ func epoch(v float64) bool { return v >= 1e9 && v < 2e9 || v >= 1e12 && v < 2e12
 // wordsBefore are the words of the last name in s: "page" before `,"page":`.
 func wordsBefore(s string) []string {
 	end := len(s)
-	for end > 0 && !nameByte(s[end-1]) {
+	for end > 0 && !letter(s[end-1]) {
 		end--
 	}
 	from := end
-	for from > 0 && (nameByte(s[from-1]) || s[from-1] == '_' || s[from-1] == '-') {
+	for from > 0 && (letter(s[from-1]) || s[from-1] == '_' || s[from-1] == '-') {
 		from--
 	}
 	return recovery.NameWords(s[from:end])
