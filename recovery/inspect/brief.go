@@ -41,7 +41,7 @@ func (v *view) briefErrors() bool {
 }
 
 // reported is a program's word on an error that it asked for, or a list of errors.
-var reported = recovery.NewPattern(`^(?:[\w ]{1,40}: E[A-Z]{3,14}$|[\[({"'\d])`)
+var reported = recovery.NewPattern(`^(?:[\w ]{1,40}: E[A-Z]{3,14}$|[\[({"'\d]|error:[0-9A-F]{8}:)`)
 
 // printsData reports whether a command has a program that prints what it reads, at
 // another place than behind a pipe, where it filters what the one before it says.

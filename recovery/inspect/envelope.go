@@ -17,13 +17,15 @@ var (
 var exitLines = []*recovery.Pattern{
 	// Claude Code, Codex, AutoGen, Gemini CLI, Roo Code, mini agents
 	recovery.NewPattern(`(?i)^[\[(<*\s]*(?:error: )?(?:process |command |shell )?(?:exit|return)[ _-]?(?:code|status)\s*[:=]?\s*(-?\d{1,10})\b(?: \([a-z ]{1,40}\))?[\])>*.\s]*$`),
+	// Roo Code
+	recovery.NewPattern(`^Command executed in terminal\b.{0,160}\. Exit code: (-?\d{1,10})$`),
 	// pi, OpenHands, Codex (sessions), Copilot, Cline and others
 	recovery.NewPattern(`(?i)^[\[(<\s]*(?:error: )?(?:the |shell )?(?:command|process|script|program|shell|execution|bash)\b[^:\n]{0,60}?\b(?:exited|completed|finished|failed|returned|terminated|ended)\b[^:\n]{0,30}?\b(?:code|status)\b[: ]{1,2}(-?\d{1,10})\b[^\n]{0,20}$`),
 	recovery.NewPattern(`^exit status (\d{1,5})$`), // go run
 }
 
 // chatter are lines with which wrappers surround the output.
-var chatter = recovery.NewPattern(`(?i)^(?:\[Current working directory: .*|\[Python interpreter: .*|Wall time: .*|Total output lines: .*|Original token count: .*|Chunk ID: .*|Output:|Stdout:|Command: .*|Directory: .*|Error: \(none\)|Signal: (?:\(none\)|\d+|null)|Background PIDs: .*|Process Group PGID: .*|\(Open file: .*|\(Current directory: .*|bash-\$|Process running with .*|\[execute_command for .*\] Result:|Command executed(?: in terminal.*)?\.?|Duration: .*|Working directory: .*)$`)
+var chatter = recovery.NewPattern(`(?i)^(?:\[Current working directory: .*|\[Python interpreter: .*|Wall time: .*|Total output lines: .*|Original token count: .*|Chunk ID: .*|Output:|Stdout:|Command: .*|Directory: .*|Error: \(none\)|Signal: (?:\(none\)|\d+|null)|Background PIDs: .*|Process Group PGID: .*|\(Open file: .*|\(Current directory: .*|bash-\$|Process running with .*|Command execution was not successful, inspect the cause and adjust as needed\.|Command executed(?: in terminal.*)?\.?|Duration: .*|Working directory: .*)$`)
 
 // headers precede the output on the same line.
 var headers = recovery.NewPattern(`^(?:Code output: ?|Output: (?:\(empty\))?|Stdout: |OBSERVATION:\s?|Observation: ?)`)
@@ -38,6 +40,9 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 		if inner, ok := strings.CutPrefix(text, heading); ok {
 			return inner, "", true
 		}
+	}
+	if inner, ok := v.unwrapNamed(text); ok {
+		return inner, "", true
 	}
 	if text[0] == '{' || text[0] == '[' {
 		if inner, errors, ok := v.unwrapJSON(text); ok || v.structured {
@@ -67,6 +72,10 @@ var tags = recovery.NewPattern(`(?s)<(returncode|exit_code|exitcode|return_code|
 
 // unwrapTags reads results made of XML-like tags: mini-swe-agent, Claude Code, Cursor and others.
 func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
+	if body, ok := wholeError(text); ok {
+		v.set(failed, "tag-error")
+		return body, "", true
+	}
 	for _, m := range tags.FindAllStringSubmatch(text, 8) {
 		if m[1] != m[3] {
 			continue
@@ -109,6 +118,8 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 		line, rest, _ := strings.Cut(text, "\n")
 		if n, is := exitOf(line); is {
 			v.setExit(n, "exit-line")
+		} else if command, is := strings.CutPrefix(line, "Command: "); is && v.command == "" {
+			v.command = command
 		} else if !chatter.MatchString(strings.TrimSpace(line)) {
 			if m := headers.FindString(line); m != "" {
 				text, ok = text[len(m):], true

@@ -60,15 +60,37 @@ func rawTextOf(raw []byte) (t rawText, ok bool) {
 }
 
 // lined reports whether a text that is not large surely has more than fewLines
-// lines, and neither begins as what is said of a call nor ends with a program's
-// advice: judgeData looks for no more in so many lines.
+// lines, and neither begins as what is said of a call, nor goes on with
+// proposals, nor ends with a program's advice: judgeData looks for no more in so
+// many lines.
 func (t *rawText) lined() bool {
-	if t.unicode || !plainStart(t.json[0]) || !t.moreLines(fewLines) || bytes.Contains(t.json, []byte("--help")) {
+	if t.unicode || !plainStart(t.json[0]) || !t.moreLines(fewLines) || bytes.Contains(t.json, []byte("--help")) || t.hinted() {
 		return false
 	}
 	// What errorCall looks for has no escapes.
 	return strings.IndexByte(errorCallStarts, t.json[0]) < 0 || !errorCall.MatchString(string(t.json[:min(len(t.json), largeErrorCall)]))
 }
+
+// hinted reports whether one of the first lines may be a hint.
+func (t *rawText) hinted() bool {
+	for rest := t.json[:min(len(t.json), hintWindow)]; ; {
+		i := bytes.Index(rest, []byte(`\n`))
+		if i < 0 {
+			return false
+		}
+		if rest = rest[i+2:]; len(rest) > 0 && strings.IndexByte(hintStarts, rest[0]) >= 0 && hint.MatchString(string(rest[:min(len(rest), largeHint)])) {
+			return true
+		}
+	}
+}
+
+// hintStarts are the letters that hint begins with, largeHint is more than the
+// length of what it looks for, and hintWindow where it is looked for, in bytes.
+const (
+	hintStarts = "ACDFMPS"
+	largeHint  = 48
+	hintWindow = 1 << 10
+)
 
 // errorCallStarts are the small letters that errorCall begins with, and
 // largeErrorCall is more than the length of what it looks for, in bytes.

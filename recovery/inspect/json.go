@@ -25,7 +25,8 @@ type members struct {
 	status         int // an HTTP status
 	fields         int
 	timedOut       bool
-	logged         bool // it is an entry of a log
+	ending         string // what the wrapper says below the output
+	logged         bool   // it is an entry of a log
 }
 
 // unwrapJSON reads results that are one JSON value: Codex, mini-swe-agent, MCP,
@@ -40,6 +41,9 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	if root.IsArray() {
 		return v.unwrapParts(text, root)
 	}
+	if inner := wrappedObject(root); inner.Exists() {
+		root = inner
+	}
 	m := readMembers(root)
 	if v.kind == kindReader && !m.hasOutput && m.said == unknown && !m.failure.Exists() && (m.message == "" || m.fields > 3) {
 		return text, "", false
@@ -52,7 +56,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		if s := describe(m.failure); s != "" && m.exit != 0 {
 			m.errors = join(m.errors, s)
 		}
-		return m.output, m.errors, true
+		return join(m.output, m.ending), m.errors, true
 	}
 	if s := describe(m.failure); s != "" {
 		if v.outcome == failed && v.hasExit || m.said == succeeded {
@@ -84,6 +88,23 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		return m.output, m.errors, m.output != "" || m.errors != ""
 	}
 	return text, "", false
+}
+
+// wrappedObject is the object in one that has nothing but it, under the name of a
+// response: {"run_shell_command_response": {…}}, {"functionResponse": {"response": {…}}}.
+func wrappedObject(root gjson.Result) (inner gjson.Result) {
+	n := 0
+	root.ForEach(func(key, value gjson.Result) bool {
+		name := strings.ToLower(key.Str)
+		if n++; n == 1 && value.IsObject() && (strings.HasSuffix(name, "response") || name == "result") {
+			inner = value
+		}
+		return n < 2
+	})
+	if n != 1 {
+		return gjson.Result{}
+	}
+	return inner
 }
 
 // statusBody is a client that prints an HTTP status of failure and the body below it.
@@ -137,6 +158,8 @@ func readMembers(root gjson.Result) members {
 					m.setExit(w)
 				case "timed_out", "timedout", "timeout":
 					m.timedOut = m.timedOut || w.Type == gjson.True
+				case "suffix": // OpenHands' word on how the command ended
+					m.ending = w.String()
 				}
 				return true
 			})
@@ -183,7 +206,7 @@ func readMembers(root gjson.Result) members {
 			}
 		case "level", "severity", "loglevel":
 			m.logged = true
-		case "timed_out", "timedout":
+		case "timed_out", "timedout", "timeout":
 			m.timedOut = m.timedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
 			m.message = join(m.message, describe(value))

@@ -25,11 +25,26 @@ func endedByLimit(line string) bool {
 // limitAtEnd ends the message of an exception that carries the whole command.
 var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
 
+// endedCommand is the message of an agent that quotes the command, which may have
+// several lines: mini-swe-agent, SWE-agent.
+var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.*?</command>|'.*?'|".*?"|\x60.*?\x60) (?:(?:has |was )?(?:timed out and (?:has been|was) killed|cancell?ed because it took (?:more|longer) than \d))`)
+
+// quotedCommand finds that message at the head of what is left of the wrappers.
+func (v *view) quotedCommand() finding {
+	if v.outcome == succeeded || !strings.HasPrefix(v.text, "The ") || !endedCommand.MatchString(v.text) {
+		return finding{}
+	}
+	return finding{true, recovery.ToolTimeout, likely, "ended-for-time", firstLine(v.text)}
+}
+
 // outOfTime finds that the call was ended for its time. Then this is the failure,
 // whatever its output says up to there.
 func (v *view) outOfTime() finding {
 	if v.outcome == succeeded || len(v.lines) == 0 && v.exit != 124 {
 		return finding{}
+	}
+	if f := v.quotedCommand(); f.failed {
+		return f
 	}
 	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
 	text := v.lines
@@ -68,6 +83,9 @@ var (
 func (v *view) readerStopped() finding {
 	if v.kind != kindShell || v.outcome != unknown || len(v.lines) == 0 {
 		return finding{}
+	}
+	if f := v.quotedCommand(); f.failed {
+		return f
 	}
 	text := strings.TrimSpace(v.text)
 	above, last := text[:strings.LastIndexByte(text, '\n')+1], v.lastLine()

@@ -81,7 +81,7 @@ func (v *view) lineRules() finding {
 	default:
 		f.confidence = likely
 	}
-	return f
+	return v.runsProgram(f)
 }
 
 // evidence is the rule that line i matches where an error may stand, nil if the
@@ -259,6 +259,7 @@ func (v *view) judgeData() finding {
 	first, last := v.lines[0], v.lines[len(v.lines)-1]
 	for _, line := range []string{first, last} {
 		program, _, ok := strings.Cut(line, ": ")
+		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell sets a blank before the colon
 		if !ok || len(v.programs) == 0 || !shellName.MatchString(program) && !slices.Contains(v.programs, program) {
 			continue
 		}
@@ -273,6 +274,7 @@ func (v *view) judgeData() finding {
 	if line, ok := v.usageError(len(v.lines) - 1); ok {
 		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 	}
+	v.lines = withoutHints(v.lines)
 	if v.kind != kindReader || len(v.lines) > fewLines || len(v.text) > 1500 || numbered.MatchString(first) {
 		return finding{rule: "data"}
 	}
@@ -290,11 +292,22 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
+// withoutHints cuts off what a reading tool proposes below its refusal.
+func withoutHints(lines []string) []string {
+	if i := slices.IndexFunc(lines, hint.MatchString); i > 0 && i <= 2 {
+		return lines[:i]
+	}
+	return lines
+}
+
+// hint begins a list of what could have been meant.
+var hint = recovery.NewPattern(`^(?:Did you mean|Perhaps you meant|Maybe you meant|Similar (?:files|paths|names)|Closest matches|Available (?:files|paths)|Suggestions?:|Files in (?:the )?(?:same |that |this )?(?:directory|folder))`)
+
 const systemPhrase = `(?i:permission denied|operation not permitted|read-only file system|no such file|no space left|connection refused|no route to host|network is unreachable)`
 
 var (
 	// mended are lines that say themselves that the program went on.
-	mended = recovery.NewPattern(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
+	mended = recovery.NewPattern(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|^(?:caught|rescued|trapped|swallowed|intercepted|got (?:the |an )?expected)\b|^(?:\w+ ){0,3}as expected\b|^expected (?:error|exception|failure)\b|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
 	// systemWords are the system's words for an error; behind a program's name they stand
 	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
 	systemWords = recovery.NewPattern(systemPhrase)
@@ -351,7 +364,7 @@ var (
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
-var otherErrors = recovery.NewPattern(`^(?:\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|(?i:failed|error|could not|unable)\b.*\b(?:GET|POST|PUT|PATCH|DELETE) https?://\S+: [45]\d\d\b.*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
+var otherErrors = recovery.NewPattern(`^(?:[A-Z]\w*(?:Error|Exception)\(["'].*["']\)|\S+\(\d+,\d+\): error TS\d+: .*|npm (?:error|ERR!) .*|g?make(?:\[\d+\])?: \*\*\* .*|Error \[\w+\]: .*|Can't locate \S+ in @INC.*|.* failed--compilation aborted.*|Command aborted.*|.{0,40}script failed \(code \d+\)|error(?:\[E\d+\])?: .*|(?:fatal|ERROR|Error|FATAL|Fatal|FAILED|panic|Unhandled \w+|Exception): ?.*|E: .*|[\w.$]+(?:Error|Exception)(?: \[\w+\])?: .*|Exception in thread .*|\S+:\d+:(?:\d+:)? (?:fatal )?error: .*|\S+:\d+:in .*\(\w+\)|thread '.*' panicked at .*|FAIL(?:ED)?\b.*|\[?ERROR\]? .*|.*\bSegmentation fault\b.*|Killed|Aborted.*|Your proposed edit has introduced .*|.*: error: .*|curl: \(\d+\) .*|(?i:failed|error|could not|unable)\b.*\b(?:GET|POST|PUT|PATCH|DELETE) https?://\S+: [45]\d\d\b.*|[\w.+-]{1,40}: .{0,200}: (?:Is a directory|File exists|Directory not empty|Text file busy|Device or resource busy|Input/output error|Exec format error)|Your changes have NOT been applied.*|No replacement was performed.*)$`)
 
 // otherSigns are in lower case what every line has one of that otherErrors matches.
 var otherSigns = []string{"error", "err!", "fail", "fatal", "exception", "panic", "abort", "unhandled", "***", "can't locate", "e: ", ":in ", "segmentation fault",

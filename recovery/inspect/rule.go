@@ -31,7 +31,7 @@ const (
 )
 
 // tables are all rules on lines, in order of preference on one line.
-var tables = [][]rule{callRules, shellRules, diskRules, rateRules, permissionRules, timeoutRules, networkRules, syntaxRules, argumentRules, fileRules}
+var tables = [][]rule{callRules, powershellRules, shellRules, diskRules, rateRules, permissionRules, timeoutRules, networkRules, syntaxRules, argumentRules, fileRules}
 
 // maxRuleLine bounds the part of a line that rules look at, in bytes.
 const maxRuleLine = 600

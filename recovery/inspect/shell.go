@@ -17,7 +17,7 @@ var shellRules = []rule{
 	{"fish-unknown", recovery.CommandNotFound, []string{"fish: "}, recovery.NewPattern(`^fish: (?:Unknown command:? |The command .* not found)`), piped},
 	{"csh-not-found", recovery.CommandNotFound, []string{"command not found."}, recovery.NewPattern(`^[\w.+-]{1,60}: Command not found\.$`), piped},
 	{"plain-not-found", recovery.CommandNotFound, []string{"command not found"},
-		recovery.NewPattern(`^(?:Error: |ERROR: |error: )?(?:(?:ba|z|da|k)?sh: )?(?:command not found: ['"` + "`" + `]?[\w./+-]+['"` + "`" + `]?\.?|[\w.+-]{1,60}: command not found)$`), strict},
+		recovery.NewPattern(`^(?:Error: |ERROR: |error: )?(?:(?:ba|z|da|k)?sh: )?(?:[Cc]ommand not found: ['"` + "`" + `]?[\w./+-]+['"` + "`" + `]?\.?|[\w.+-]{1,60}: command not found)$`), strict},
 	{"runner-not-found", recovery.CommandNotFound, []string{"no such file", "command not found", "not found"},
 		recovery.NewPattern(`^(?:sudo|xargs|env|/usr/bin/env|time|/usr/bin/time|nohup|exec|watch|doas|nice|timeout|stdbuf|setsid|ionice|strace|entr|script|chroot|command|parallel|flock)(?:: line \d+)?: (?:(?:failed to (?:run|execute)(?: command)?|cannot (?:run|exec(?:ute)?)|can't execute|exec(?:vp)?(?: failed)?|unable to execute) )?['"‘’“”` + "`" + `]?[\w./+\\-]{1,120}['"‘’“”` + "`" + `]?: (?:command not found|not found|No such file or directory)$`), piped},
 	{"make-not-found", recovery.CommandNotFound, []string{"make"},
@@ -32,13 +32,16 @@ var shellRules = []rule{
 	// The method that failed is one that runs programs.
 	{"ruby-exec", recovery.CommandNotFound, []string{"errno::enoent"},
 		recovery.NewPattern("\\bin [`'](?:Kernel#|Process\\.|IO\\.)?(?:exec|spawn|system|popen\\w*|`)': No such file or directory - [\\w.+-]+ \\(Errno::ENOENT\\)"), strict},
-	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, recovery.NewPattern(`Cannot run program ".{1,200}".{0,200}error=2\b`), piped},
+	{"java-exec", recovery.CommandNotFound, []string{"cannot run program"}, recovery.NewPattern(`Cannot run program ".{1,200}".{0,200}error(?:=|: )2\b`), piped},
 	// A program's own words for one that it was to run; a path may be a file of the project.
 	{"run-missing", recovery.CommandNotFound, []string{"no such file", "enoent", "not found", "os error 2"},
 		recovery.NewPattern(`(?i)^(?:\S{1,60}: )*(?:(?:cannot|can't|could not|couldn't|unable to|failed to) (?:run|exec(?:ute)?|spawn|start|launch|invoke)|(?:error|failed) (?:running|executing|spawning|starting|launching|invoking)) (?:command |program |process |executable |subprocess )?['"‘\x60]?[\w+-]{1,60}['"’\x60]?: .{0,60}(?:No such file or directory|ENOENT|command not found|executable file not found|program not found)`), piped},
+	// Builders that run a compiler, a linker, a generator.
+	{"builder-missing", recovery.CommandNotFound, []string{"linker", "not installed?", "cannot find ", "command '", "compiler", "protoc", "not found: ", "no such file", "entity not found", "find python"},
+		recovery.NewPattern("^(?:error: linker [`'\"][\\w.+-]{1,60}['`\"] not found|is `[\\w.+-]{1,60}` not installed\\?|collect2: fatal error: cannot find ['‘][\\w.+-]{1,60}['’]|\\S{1,60}: fatal error: cannot execute ['‘][\\w.+-]{1,60}['’]: (?:exec\\w*|posix_spawnp?): No such file or directory|error: command '[\\w.+-]{1,80}' failed: No such file or directory|(?:configure: )?error: no acceptable (?:C|C\\+\\+|Fortran) compiler found|.{0,60}Could not find `protoc`|gyp ERR! (?:stack )?(?:Error: )?not found: [\\w.+-]{1,60}|gyp ERR! find Python Could not find any Python)|\\bposix_spawnp?: (?:does not exist \\(No such file|No such file)|^System\\.ComponentModel\\.Win32Exception .{0,40}An error occurred trying to start process '[\\w.+-]{1,80}' .*No such file or directory|^.{0,60}Failed to spawn ['\"][\\w.+-]{1,80}['\"]: entity not found"), strict},
 	{"perl-exec", recovery.CommandNotFound, []string{"exec", "no such file"}, recovery.NewPattern(`^(?:Can't exec ".{1,120}"|(?i:cannot|could not|failed to|unable to) (?:exec|run|spawn|execute) [\w./+-]{1,80}|exec(?:vp)? (?:of .{1,80} )?failed): No such file or directory`), strict},
 	{"not-in-path", recovery.CommandNotFound, []string{"path"},
-		recovery.NewPattern(`(?i)\b(?:is not installed or (?:it's |is )?not in (?:your |the )?path|not found (?:in|on) (?:your |the |system )?\$?path\b|(?:could not|cannot|couldn't|unable to) (?:find|locate) .{1,80} (?:in|on) (?:your |the |system )?\$?path\b|is not (?:in|on) (?:your |the |system )?\$?path\b)`), strict},
+		recovery.NewPattern(`(?i)\b(?:is not installed or (?:it's |is )?not in (?:your |the )?path|not found (?:in|on) (?:your |the |system )?\$?path\b|(?:could not|cannot|couldn't|unable to) (?:find|locate) .{1,80} (?:in|on) (?:your |the |system )?\$?path\b|is not (?:in|on) (?:your |the |system )?\$?path\b|could not be found (?:within|in|on) (?:your |the |system )?\$?path\b)`), strict},
 	{"executable-missing", recovery.CommandNotFound, []string{"executable", "binary", "program"},
 		recovery.NewPattern(`(?i)^(?:error: |\S+: )?(?:(?:could not|cannot|couldn't|can't|unable to|failed to) (?:find|locate|run|execute|spawn) (?:the )?(?:executable|binary|program)\b|(?:executable|binary|program) ['"‘` + "`" + `]?[\w./+-]+['"’` + "`" + `]? (?:was |is |could )?not (?:be )?found\b)`), strict},
 	{"rust-subcommand", recovery.CommandNotFound, []string{"no such command", "no such subcommand"}, recovery.NewPattern("^error: no such (?:sub)?command: "), strict},
@@ -46,7 +49,7 @@ var shellRules = []rule{
 	{"npm-executable", recovery.CommandNotFound, []string{"could not determine executable", "npm err! could not find"}, recovery.NewPattern(`^npm (?:error|ERR!) could not determine executable to run`), strict},
 	{"container-exec", recovery.CommandNotFound, []string{"stat "}, recovery.NewPattern(`\bexec: "[^"]{1,160}": stat [^:]{1,160}: no such file or directory`), piped},
 	{"package-runner", recovery.CommandNotFound, []string{"command", "failed to spawn"},
-		recovery.NewPattern(`^(?:error: )?(?:Failed to spawn: .*|Command ['"\x60]?[\w./+-]{1,60}['"\x60]? not found\.?(?: .*)?|ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL.*Command ".*" not found|.{0,20}ERR_PNPM_\w+.{0,10}Command "[^"]+" not found)$`), strict},
+		recovery.NewPattern(`^(?:error:? )?(?:Failed to spawn: .*|Command ['"\x60]?[\w./+-]{1,60}['"\x60]? not found\.?(?: .*)?|ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL.*Command ".*" not found|.{0,20}ERR_PNPM_\w+.{0,10}Command "[^"]+" not found)$`), strict},
 
 	{"not-found-de", recovery.CommandNotFound, []string{"nicht gefunden", "falsch geschrieben", "nicht als name"},
 		recovery.NewPattern(`: (?:Kommando|Befehl) nicht gefunden\.?$|^(?:Der )?Befehl ".{1,80}" (?:ist entweder falsch geschrieben|nicht gefunden)|wurde nicht als Name eines Cmdlet`), piped},

@@ -47,6 +47,8 @@ var permissionRules = []rule{
 		recovery.NewPattern(`(?i)^(?:(?:\w*error|mcp tool call failed): )*(?:access (?:is )?denied|permission denied|forbidden)\b.{0,200}\b(?:outside|not within|not in)\b.{0,60}\b(?:allowed|permitted|base|root|working|workspace|project|sandbox)`), strict},
 	// A file tool's own words for one path.
 	{"path-denied", recovery.PermissionDenied, []string{"access denied: ", "access denied to "}, recovery.NewPattern(`^(?:Error: )?Access denied(?::| to) ['"\x60]?(?:~?/|[A-Z]:\\|\.{1,2}/)[^\s'"\x60]{0,300}['"\x60]?\.?$`), strict},
+	// An agent's list of files that it does not open.
+	{"path-ignored", recovery.PermissionDenied, []string{"ignore"}, recovery.NewPattern(`(?i)^(?:error: )?access to \S{1,300} is (?:blocked|denied|restricted|not allowed) by (?:the |your )?\.?\w{1,30}ignore\b`), strict},
 	{"permission-words", recovery.PermissionDenied, []string{"permission denied", "access denied", "not permitted", "access is denied", "eacces", "eperm", "insufficient permission"},
 		recovery.NewPattern(`(?i)\b(?:permission denied|access (?:is )?denied|operation not permitted|EACCES|EPERM|insufficient permissions?)\b`), loose},
 }
@@ -56,8 +58,8 @@ var diskRules = []rule{
 		recovery.NewPattern(`(?i)^(?:[\w.+/@ -]{1,80}(?:\[\d+\])?:\s|\S.{0,300}[:(]\s?|I/O error: |E: .{0,200}|fatal: .{0,200}|error: .{0,200}|.{0,80}\berror:? )?.{0,200}(?:No space left on device|Disk quota exceeded)` + `(?:[ .,)"'\]].{0,80})?$`), strict},
 	{"runtime-disk", recovery.DiskFull, []string{"enospc", "edquot"}, recovery.NewPattern(errnoHead + `(?:ENOSPC|EDQUOT)\b`), piped},
 	{"os-error-disk", recovery.DiskFull, []string{"os error 28", "errno 28", "sqlstate 53100"}, recovery.NewPattern(`\(os error 28\)|\[Errno 28\]|SQLSTATE 53100`), strict},
-	{"disk-form", recovery.DiskFull, []string{"disk is full", "not enough space", "database or disk", "disk full", "enough free space", "disk space", "not enough disk", "filesystem", "failed with enospc"},
-		recovery.NewPattern(`(?i)\bdatabase or disk is full\b|^There is not enough space on the disk|There is not enough space on the disk\.|\bE: You don't have enough free space in\b|^\S+: (?:.{0,80}: )?disk full[.!]?$|\bnot enough (?:free )?disk space\b|\binsufficient disk space\b|\bout of disk space\b|The disk is full|\bfile ?system (?:at |on |for )?\S{1,200} is full\b|\b(?:writes?|failed) with ENOSPC\b`), strict},
+	{"disk-form", recovery.DiskFull, []string{"disk is full", "not enough space", "database or disk", "disk full", "enough free space", "disk space", "not enough disk", "filesystem", "failed with enospc", "diskspace", "winerror 112", "insufficient space", "outofdiskspace"},
+		recovery.NewPattern(`(?i)\bdatabase or disk is full\b|^There is not enough space on the disk|There is not enough space on the disk\.|\bE: You don't have enough free space in\b|^\S+: (?:.{0,80}: )?disk full[.!]?$|\bnot enough (?:free )?disk space\b|\binsufficient disk space\b|\bout of disk ?space\b|^\S.{0,300}\(disk full\?\)|\[WinError 112\]|^(?:\S{1,80}: ){1,3}insufficient (?:free )?space (?:on|in|left|available)\b|\bOutOfDiskSpace\b|^(?:\S{1,80}: ){1,3}not enough (?:free )?(?:disk )?space (?:on|in|left|available)\b|The disk is full|\bfile ?system (?:at |on |for )?\S{1,200} is full\b|\b(?:writes?|failed) with ENOSPC\b`), strict},
 	{"disk-other-languages", recovery.DiskFull, []string{"kein speicherplatz", "auf dem gerät", "espace disponible", "aucun espace", "queda espacio", "没有空间", "空き領域", "磁盘空间", "espaço", "spazio", "места", "남은 공간", "kein platz", "genügend speicherplatz", "espace insuffisant", "espacio en", "ディスク"},
 		recovery.NewPattern(`(?i)(?:Auf dem Gerät ist kein Speicherplatz mehr verfügbar|Kein Platz mehr auf dem Gerät|nicht genügend Speicherplatz auf dem Datenträger|Aucun espace disponible sur le périphérique|Espace insuffisant sur le disque|No queda espacio en el dispositivo|Espacio en disco insuficiente|设备上没有空间|磁盘空间不足|デバイスに空き領域がありません|ディスクに十分な空き領域がありません|Não há espaço disponível no dispositivo|Spazio esaurito sul device|На устройстве не осталось свободного места|장치에 남은 공간이 없음)`), strict},
 	{"disk-words", recovery.DiskFull, []string{"no space left", "disk full", "disk quota", "enospc", "disk is full", "not enough space", "insufficient space"},
@@ -66,6 +68,10 @@ var diskRules = []rule{
 
 var fileRules = []rule{
 	{"docker-context", recovery.FileNotFound, []string{"prepare context"}, recovery.NewPattern(`^(?:ERROR: )?unable to prepare context: (?:.*: no such file or directory|path "[^"]{1,300}" not found)$`), piped},
+	// What COPY names is not in the context of the build.
+	{"docker-copy", recovery.FileNotFound, []string{"checksum of ref", "compute cache key", "copy failed"},
+		recovery.NewPattern(`\bfailed to (?:calculate checksum of ref|compute cache key)\b.{0,400}"/[^"]{0,300}"(?: not found)?: not found|^COPY failed: .{0,200}(?:no such file or directory|file not found in build context)`), strict},
+	{"named-directory", recovery.FileNotFound, []string{"no such directory", "no such folder"}, recovery.NewPattern(`(?i)^(?:[\w ,.:/-]{0,120}[,:] )?no such (?:directory|folder):? ['"‘\x60]?(?:~?/|\.{1,2}/|[A-Z]:\\)\S{1,300}$`), strict},
 	{"errno-file", recovery.FileNotFound, []string{"no such file", "not a directory"},
 		recovery.NewPattern(program + `(?i)\b(?:No such file(?: or directory)?|Not a directory)` + ending), strict},
 	{"runtime-file", recovery.FileNotFound, []string{"enoent", "enotdir"}, recovery.NewPattern(errnoHead + `(?:ENOENT|ENOTDIR)\b`), strict},

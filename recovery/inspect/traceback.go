@@ -92,6 +92,9 @@ func (v *view) bareException() finding {
 		return finding{}
 	}
 	line := v.lines[n-1]
+	if name, message, ok := shownException(line); ok && n == 1 && v.kind == kindCode {
+		line = name + ": " + message
+	}
 	m := exceptionLine.FindStringSubmatch(line)
 	if m == nil || strings.HasPrefix(line, "Error") || len(line) > maxRuleLine {
 		return finding{}
@@ -124,6 +127,22 @@ func (v *view) bareException() finding {
 // signatureRule is a call with the wrong arguments somewhere in a program: its
 // author's fault as often as the call's.
 const signatureRule = "python-signature"
+
+// exceptionShown is an exception as Python's repr shows it: NameError("name 'x' is not
+// defined"), what runners of code answer that catch them all.
+var exceptionShown = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Expired))\((?:(\d{1,3}), )?(?:'(.{0,1000})'|"(.{0,1000})")(?:, .{0,300})?\)$`)
+
+// shownException is the name and the message of one, with its number if it has one.
+func shownException(line string) (name, message string, ok bool) {
+	m := exceptionShown.FindStringSubmatch(line)
+	if m == nil {
+		return "", "", false
+	}
+	if message = m[3] + m[4]; m[2] != "" {
+		message = "[Errno " + m[2] + "] " + message
+	}
+	return m[1], message, true
+}
 
 func nameOf(line string) string {
 	name, _, _ := strings.Cut(line, ":")

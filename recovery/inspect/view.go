@@ -26,7 +26,8 @@ const (
 // view is a result without its wrappers.
 type view struct {
 	kind     kind
-	programs []string // that the call's command runs, nil if unknown
+	command  string   // of the call, "" if unknown
+	programs []string // that it runs, nil if unknown
 	prints   bool     // the command prints what it reads, as cat does
 	text     string   // what the program or tool printed, head and tail of it
 	lines    []string // of text, without blank ones; there after split
@@ -47,7 +48,7 @@ func open(r recovery.ToolResult) view {
 	v := view{kind: kindOf(r.Tool), stderr: -1}
 	if v.kind != kindCode {
 		if command := recovery.CommandIn(r.Arguments); command != "" {
-			v.programs, v.prints = programs(command), printsData(command)
+			v.command, v.programs, v.prints = command, programs(command), printsData(command)
 		}
 	}
 	text := window(r.Content)
