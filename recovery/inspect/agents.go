@@ -11,17 +11,21 @@ import (
 
 // namedHead begins the first line of such an answer, namedEnd ends it. A command may
 // have several lines.
-var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for '?)`)
+var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for )`)
 
 const namedEnd = "] Result:"
 
 // toolFailed stands before the error.
 const toolFailed = "The tool execution failed with the following error:"
 
+// surroundings follow a result in the message of the person's side.
+const surroundings = "\n<environment_details>"
+
 // unwrapNamed takes that line off, or the sentence before an error.
 func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	if inner, ok := strings.CutPrefix(text, toolFailed); ok {
 		v.set(failed, "error-envelope")
+		inner, _, _ = strings.Cut(inner, surroundings)
 		inner = strings.TrimSpace(inner)
 		if body, whole := wholeError(inner); whole {
 			return body, true
@@ -37,9 +41,10 @@ func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 		return text, false
 	}
 	if v.command == "" && m[1] == "execute_command" {
-		v.command = strings.TrimSuffix(text[min(len(m[0]), end):end], "'")
+		v.command = strings.Trim(text[min(len(m[0]), end):end], "'")
 	}
-	return strings.TrimLeft(text[end+len(namedEnd):], " \t\r\n"), true
+	inner, _, _ = strings.Cut(text[end+len(namedEnd):], surroundings)
+	return strings.TrimLeft(inner, " \t\r\n"), true
 }
 
 // wholeError is the inside of a text that is an error's tag as a whole. What the error

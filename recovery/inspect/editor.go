@@ -17,7 +17,7 @@ var patchWords = recovery.NewPattern(`\b(?:patch|hunk|diff|blocks?|verification|
 
 // notInFile says of the lines that a patch or a block expects, as of a text to replace,
 // that the file does not have them; a patch that does not parse is another thing.
-var notInFile = recovery.NewPattern(`\bfailed to find expected lines\b|\bsearch(?:/replace)? blocks?\b.{0,80}\b(?:failed to match|does not match|did not match|not found)\b`)
+var notInFile = recovery.NewPattern(`^the search block:?$|\bfailed to find expected lines\b|\bsearch(?:/replace)? blocks?\b.{0,80}\b(?:failed to match|does not match|did not match|not found)\b`)
 
 // editRefused reads what editors say about an edit that they did not apply.
 // The text to replace was a wrong argument then. Of a patch that does not parse it is a

@@ -67,8 +67,30 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 	return v.unwrapError(text)
 }
 
-// tags is what a tag around a part of the result means.
-var tags = recovery.NewPattern(`(?s)<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?(.*?)\n?</([a-z_-]+)>`)
+// tag opens a part of the result.
+var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?`)
+
+// small are parts that have no tags inside; data in XML has elements of the same names.
+var small = map[string]bool{"result": true, "system": true, "status": true, "name": true, "message": true}
+
+// maxTags bounds how many parts are read of a result.
+const maxTags = 8
+
+// nextTag is the name and the inside of the first part of a text, up to its own end
+// tag: what stands inside may have other tags, as a page has.
+func nextTag(text string) (name, body, rest string, ok bool) {
+	for {
+		m := tag.FindStringSubmatch(text)
+		if m == nil {
+			return "", "", "", false
+		}
+		_, text, _ = strings.Cut(text, m[0])
+		body, rest, ok = strings.Cut(text, "</"+m[1]+">")
+		if ok && (!small[m[1]] || !strings.Contains(body, "</")) {
+			return m[1], strings.TrimSuffix(body, "\n"), rest, true
+		}
+	}
+}
 
 // unwrapTags reads results made of XML-like tags: mini-swe-agent, Claude Code, Cursor and others.
 func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
@@ -76,12 +98,13 @@ func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
 		v.set(failed, "tag-error")
 		return body, "", true
 	}
-	for _, m := range tags.FindAllStringSubmatch(text, 8) {
-		if m[1] != m[3] {
-			continue
+	for range maxTags {
+		name, body, rest, more := nextTag(text)
+		if !more {
+			break
 		}
-		body := m[2]
-		switch m[1] {
+		text = rest
+		switch name {
 		case "returncode", "exit_code", "exitcode", "return_code":
 			if n, err := strconv.Atoi(strings.TrimSpace(body)); err == nil {
 				v.setExit(n, "tag-exit-code")
@@ -174,6 +197,10 @@ func exitOf(line string) (code int, ok bool) {
 // errorHeads begin results that are an error as a whole.
 var errorHeads = recovery.NewPattern(`^(?:Error:\n|Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
 
+// consoleList begins a list of a browser's console: the first message with its place,
+// or one of another level below it.
+var consoleList = recovery.NewPattern(`^\[ERROR\] [^\n]* @ \S+:\d+(?:\n|$)|^\[ERROR\] [^\n]*\n\[(?:ERROR|WARNING|WARN|INFO|LOG|DEBUG|VERBOSE|TRACE)\] `)
+
 // stackLine is the first frame of a stack.
 var stackLine = recovery.NewPattern(`^\s+at \S`)
 
@@ -191,6 +218,9 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	}
 	head := errorHeads.FindString(text)
 	if head == "" || len(head) == len(text) || v.outcome == failed && !strings.HasPrefix(head, "MCP") {
+		return text, "", false
+	}
+	if strings.HasPrefix(head, "[ERROR]") && consoleList.MatchString(text) {
 		return text, "", false
 	}
 	if v.kind == kindReader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {

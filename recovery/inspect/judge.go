@@ -39,7 +39,10 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	f := recovery.ToolFailure{Index: r.Index, CallID: r.CallID, Tool: r.Tool, Arguments: r.Arguments,
 		Category: recovery.CategoryNone, Confidence: fine, Rule: "success"}
 	v.split()
-	found := v.judge()
+	found := v.tooManyRequests(r.Tool)
+	if !found.failed {
+		found = v.judge()
+	}
 	if !found.failed {
 		if found.rule != "" {
 			f.Rule = found.rule

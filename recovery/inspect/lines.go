@@ -114,7 +114,7 @@ func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
 
 // allErrors reports whether nothing was printed but errors: what follows in a pipe
 // hid the exit code.
-func (v *view) allErrors() bool { return v.ownErrors() || v.briefErrors() }
+func (v *view) allErrors() bool { return v.ownErrors() || v.briefErrors() || v.statedErrors() }
 
 // ownErrors reports whether npm, or programs that only read or copy, printed nothing
 // but their own errors.
@@ -380,6 +380,9 @@ var noError = recovery.NewPattern(`(?i)^errors?: *(?:null|none|nil|false|0|undef
 // otherFailure finds a failure of another kind where errors stand.
 func (v *view) otherFailure() (line string, ok bool) {
 	end := len(v.lines)
+	if end > 0 && strings.HasPrefix(v.lines[0], "[ERROR]") && consoleList.MatchString(v.text) {
+		return "", false
+	}
 	for end > 1 && follows(v.lines[end-1]) {
 		end--
 	}

@@ -48,7 +48,7 @@ func open(r recovery.ToolResult) view {
 	v := view{kind: kindOf(r.Tool), stderr: -1}
 	if v.kind != kindCode {
 		if command := recovery.CommandIn(r.Arguments); command != "" {
-			v.command, v.programs, v.prints = command, programs(command), printsData(command)
+			v.command, v.programs, v.prints = command, programs(command), printsData(command, nil)
 		}
 	}
 	text := window(r.Content)
