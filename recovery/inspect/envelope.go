@@ -50,7 +50,7 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 		}
 	}
 	if v.kind != kindReader {
-		if text[0] == '<' {
+		if text[0] == '<' && !v.hasExit { // what has an exit code outside was printed
 			if inner, errors, ok := v.unwrapTags(text); ok {
 				return inner, errors, true
 			}

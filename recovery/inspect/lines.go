@@ -383,6 +383,9 @@ func (v *view) otherFailure() (line string, ok bool) {
 	if end > 0 && strings.HasPrefix(v.lines[0], "[ERROR]") && consoleList.MatchString(v.text) {
 		return "", false
 	}
+	if end > 1 && recordEnd.MatchString(v.lines[end-1]) {
+		return v.lines[0], true
+	}
 	for end > 1 && follows(v.lines[end-1]) {
 		end--
 	}

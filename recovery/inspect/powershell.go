@@ -18,4 +18,7 @@ var powershellRules = []rule{
 // record is the last line of a record, up to the id.
 const record = `^\s*\+ FullyQualifiedErrorId\s*: `
 
+// recordEnd is that line, whatever the id.
+var recordEnd = recovery.NewPattern(record + `\S`)
+
 var recordIDs = []string{"fullyqualifiederrorid", "categoryinfo"}
