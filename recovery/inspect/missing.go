@@ -14,6 +14,9 @@ import (
 // runs what stands behind -exec, or by a program that says only that something failed.
 var bareMissing = recovery.NewPattern(`^(?:find: ['"‘]?([\w+-]{1,60})['"’]?|['"‘\x60]?([\w+-]{1,60})['"’\x60]? failed|(?:[\w./+-]{1,60}: ){1,3}['"‘\x60]?([\w+-]{1,60})['"’\x60]?): No such file or directory\b`)
 
+// folderName are names that folders have by custom, and no program.
+var folderName = recovery.NewPattern(`^(?:build|dist|out|output|src|lib|libs|bin|docs?|tests?|specs?|target|tmp|temp|data|logs?|config|conf|etc|assets|public|static|vendor|node_modules|packages|apps|scripts|tools|examples|include|cache|backups?|reports|coverage|migrations|templates|images)$`)
+
 // runsProgram settles a finding of a missing file whose name may be a program's.
 func (v *view) runsProgram(f finding) finding {
 	if f.category != recovery.FileNotFound {
@@ -26,9 +29,7 @@ func (v *view) runsProgram(f finding) finding {
 	switch {
 	case v.runs(m[1] + m[2] + m[3]):
 		f.category, f.rule = recovery.CommandNotFound, "run-by-command"
-	case m[3] == "" && v.command == "":
-		f.confidence = min(f.confidence, doubtful)
-	case m[2] != "":
+	case m[2] != "", m[1] != "" && v.command == "" && !folderName.MatchString(m[1]):
 		f.confidence = min(f.confidence, doubtful)
 	}
 	return f
