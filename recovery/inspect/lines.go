@@ -281,6 +281,9 @@ func (v *view) judgeData() finding {
 	if r := match(first, false); r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
 		return told(r, first, likely)
 	}
+	if len(v.lines) == 1 && goneAnswer.MatchString(first) {
+		return finding{true, recovery.FileNotFound, likely, "path-gone", first}
+	}
 	if readerError.MatchString(first) {
 		if r := match(first, true); r != nil && len(v.lines) <= 2 {
 			return told(r, first, worded)
@@ -291,6 +294,9 @@ func (v *view) judgeData() finding {
 	}
 	return finding{rule: "data"}
 }
+
+// goneAnswer is all that a reading tool says of a path.
+var goneAnswer = recovery.NewPattern(`^(?:~?/|[A-Z]:\\)[^\s'":]{1,300} (?:does not exist|doesn't exist)\.?$`)
 
 // withoutHints cuts off what a reading tool proposes below its refusal.
 func withoutHints(lines []string) []string {

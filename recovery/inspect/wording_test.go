@@ -38,6 +38,7 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"powershell", "", "Set-Location : Der Pfad \"C:\\weg\" kann nicht gefunden werden.\nIn Zeile:1 Zeichen:1\n+ Set-Location C:\\weg\n+ ~~~~~~~~~~~~~~~~~~~\n    + CategoryInfo          : ObjectNotFound: (C:\\weg:String) [Set-Location], ItemNotFoundException\n    + FullyQualifiedErrorId : PathNotFound,Microsoft.PowerShell.Commands.SetLocationCommand"},
 			{"bash", "", wrapped(1, "#9 [4/7] COPY conf/app.ini /etc/app.ini\n#9 ERROR: failed to calculate checksum of ref a1b2::c3: \"/conf/app.ini\": not found")},
 			{"bash", "", "Invalid project directory provided, no such directory: /srv/web/8080"},
+			{"LS", "", "/srv/app/nope does not exist"},
 			{"bash", "find build -name '*.o'", wrapped(1, "find: ‘build’: No such file or directory")},
 		},
 		recovery.CommandNotFound: {
@@ -129,6 +130,11 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 	}
 	for _, a := range []toldRow{
 		{"bash", "", "caught: disk full"},
+		{"bash", "", "/srv/app/lock does not exist"},
+		{"bash", "", wrapped(0, "/srv/app/lock does not exist")},
+		{"bash", "", "Bad Request\nNot Found\nToo Many Requests"},
+		{"bash", "", "a.md:3:5: extraneous whitespace"},
+		{"bash", "", "class TooManyRequests(HTTPException):"},
 		{"bash", "", "caught PermissionError: [Errno 13] Permission denied: '/x'"},
 		{"bash", "", "Got expected error: connect ECONNREFUSED 127.0.0.1:80"},
 		{"Computer_terminal", "openssl errstr 0A00010B", "exitcode: 0 (execution succeeded)\nCode output: error:0A00010B:SSL routines::wrong version number\n"},
