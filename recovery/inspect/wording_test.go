@@ -29,6 +29,8 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"str_replace_editor", "", "ERROR:\nUnrecognized command append. The allowed commands for the editor tool are: view, create, insert"},
 			{"powershell", "", "Get-ChildItem : A parameter cannot be found that matches parameter name 'Recurs'.\nAt line:1 char:15\n+ Get-ChildItem -Recurs\n+               ~~~~~~~\n    + CategoryInfo          : InvalidArgument: (:) [Get-ChildItem], ParameterBindingException\n    + FullyQualifiedErrorId : NamedParameterNotFound,Microsoft.PowerShell.Commands.GetChildItemCommand"},
 			{"SEARCH/REPLACE", "", "# 2 SEARCH/REPLACE blocks failed to match!\n\n## SearchReplaceNoExactMatch: This SEARCH block failed to exactly match lines in b.py"},
+			{"read_file", "", "File path must be absolute, but was relative: web/routes.ts. You must provide an absolute path."},
+			{"bash", "git switch -c", wrapped(129, "error: switch `c' requires a value")},
 			{"ask_followup_question", "", "The tool execution failed with the following error:\n<error>\nFailed to parse ask_followup_question arguments: Unexpected end\n</error>"},
 		},
 		recovery.FileNotFound: {
