@@ -46,7 +46,8 @@ type Config struct {
 
 	// Prefix begins every key, so that gateways can share a server.
 	Prefix string `yaml:"prefix"`
-	// Timeout bounds every operation.
+	// Timeout bounds every operation; where one part of the recovery has several
+	// in a request, it bounds them together.
 	Timeout time.Duration `yaml:"timeout"`
 	// PoolSize is the number of connections per server.
 	PoolSize int `yaml:"pool_size"`
