@@ -37,15 +37,19 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 	}
 	if !a.done {
 		a.last, a.ended = time.Now(), a.finished()
-		watch := a.watch(ctx, stalled)
-		broken := a.pass()
-		watch()
-		if broken != nil {
+		if broken := a.follow(ctx, stalled); broken != nil {
 			return broken
 		}
 	}
 	a.drain()
 	return nil
+}
+
+// follow passes events on under a watch for pauses, which ends in any case, with
+// what it started: whoever delivers is the exchange's only owner afterwards.
+func (a *Answer) follow(ctx context.Context, stalled recovery.Stalled) *Broken {
+	defer a.watch(ctx, stalled)()
+	return a.pass()
 }
 
 // pass is the loop over events.

@@ -121,6 +121,40 @@ func TestStallGoesOn(t *testing.T) {
 	})
 }
 
+// snapping is a connection that breaks the gateway where it should end.
+type snapping struct{ io.Reader }
+
+func (r snapping) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil {
+		panic("no such byte")
+	}
+	return n, nil
+}
+
+// A delivery that breaks is no longer watched: nothing rescues it afterwards.
+func TestStallPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, p := newExchange(), &pauses{from: time.Now()}
+		a, broken := Open(respond(snapping{strings.NewReader(one.role() + one.text("a "))}), x.options())
+		if broken != nil {
+			t.Fatalf("it did not open: %+v", broken)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("it did not break")
+				}
+			}()
+			a.Deliver(t.Context(), p.giveUp)
+		}()
+		time.Sleep(time.Hour)
+		if len(p.at) != 0 {
+			t.Errorf("told of pauses at %v", p.at)
+		}
+	})
+}
+
 func TestStallTaken(t *testing.T) {
 	for name, late := range map[string]time.Duration{"silent for good": time.Hour, "goes on later": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
