@@ -20,8 +20,8 @@ var imports = []row{
 	{pkg: "recovery/fit/probetest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
-	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/upstream/h1"}},
-	{pkg: "proxy/upstream/h1"}, // a transport: it knows HTTP and nothing of ours
+	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1"}},
+	{pkg: "proxy/h1"}, // a transport: it knows HTTP and nothing of ours
 	{pkg: "proxy/upstreamtest"},
 	{pkg: "configs", may: []string{"proxy", "proxy/*", "recovery", "recovery/*", "store", "store/*", "tokenizer"}},
 	{pkg: "cmd/mockllm", may: []string{"proxy/upstreamtest"}},

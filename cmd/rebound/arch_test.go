@@ -187,7 +187,7 @@ proxy/x.go proxy: ./proxy/upstreamtest github.com/prometheus/client_golang/prome
 proxy/x_test.go proxy_test: github.com/stretchr/testify
 proxy/admin/x.go admin: ./store/redis ./configs ./recovery/breaker github.com/labstack/echo/v4
 proxy/upstream/x.go upstream: ./proxy/stream
-proxy/upstream/h1/x.go h1: ./recovery
+proxy/h1/x.go h1: ./recovery
 configs/x.go configs: ./cmd/rebound/app
 cmd/rebound/x.go main: ./e2e
 cmd/rebound/app/x.go app: ./proxy/upstreamtest go.uber.org/goleak

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 // Upstream speaks to one configured upstream. Safe for concurrent use.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 // soon is what may pass before something that must be prompt counts as stuck.

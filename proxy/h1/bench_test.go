@@ -21,7 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 // benchServer is set in the environment of a copy of this binary that serves

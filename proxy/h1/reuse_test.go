@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

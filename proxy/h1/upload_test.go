@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 // TestEarlyAnswer: the server answers before it has read the body, and then

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 // TestNoRetryOfWork: a server that dies after it has worked for a while is not asked again.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rebound-llm/rebound/proxy/upstream/h1"
+	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
 func TestResponses(t *testing.T) {
