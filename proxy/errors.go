@@ -69,6 +69,18 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
 }
 
+// refuse makes the body for what never becomes a request.
+func refuse(status int, reason string) (string, []byte) {
+	code := "invalid_request"
+	switch status {
+	case http.StatusRequestTimeout:
+		code = "slow_request"
+	case http.StatusRequestHeaderFieldsTooLarge:
+		code = "headers_too_large"
+	}
+	return echo.MIMEApplicationJSON, encode("The request cannot be served: "+reason+". Nothing was sent upstream.", "rebound_error", "", code)
+}
+
 // onError is echo's error handler: whatever a handler returns becomes an
 // envelope, and an event if it is not told yet.
 func (s *Server) onError(err error, c echo.Context) {

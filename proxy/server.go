@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/rebound-llm/rebound/proxy/h1"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -21,14 +22,13 @@ import (
 type Server struct {
 	core   atomic.Pointer[Core]
 	echo   *echo.Echo
-	http   *http.Server
+	http   *h1.Server
 	parser *transcript.Parser
 	meter  Meter
 	ready  func() error
 
 	draining atomic.Bool
-	active   atomic.Int64       // requests under way
-	cancel   context.CancelFunc // ends what is still under way after a drain
+	active   atomic.Int64 // requests under way
 }
 
 // Handlers are the parts of the edge that belong to others: nil ones are not served.
@@ -66,17 +66,14 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 		e.Any("/rebound/*", echo.WrapHandler(s.admin(h.Admin)))
 	}
 
-	base, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
 	lim := core.Config.Limits
-	s.http = &http.Server{
-		Handler:           http.HandlerFunc(s.serve),
-		ReadHeaderTimeout: lim.HeadTimeout,
-		IdleTimeout:       lim.IdleTimeout,
-		MaxHeaderBytes:    lim.Headers,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		BaseContext:       func(net.Listener) context.Context { return base },
-	}
+	s.http = h1.NewServer(h1.ServerConfig{
+		Handler:     http.HandlerFunc(s.serve),
+		HeadTimeout: lim.HeadTimeout, IdleTimeout: lim.IdleTimeout, WriteTimeout: lim.WriteStall,
+		MaxHeaderBytes: lim.Headers,
+		Refuse:         refuse,
+		Log:            log,
+	})
 	return s
 }
 
@@ -103,14 +100,12 @@ func (s *Server) Swap(core *Core) { s.core.Store(core) }
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
 // Shutdown refuses new requests and waits until those under way are answered,
-// or ctx ends; then it cuts what is left. The listener stays open meanwhile:
-// net/http drops what it reads once its own Shutdown has begun, and a client
-// deserves to be told.
+// or ctx ends; then it cuts what is left. The listener stays open meanwhile: a
+// client deserves to be told.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.idle(ctx)
 	err := ctx.Err()
-	s.cancel()
 	if err == nil {
 		return s.http.Shutdown(ctx)
 	}

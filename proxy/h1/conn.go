@@ -35,13 +35,12 @@ func (k hostKey) addr() string {
 
 // conn is one connection. Either an exchange owns it or the pool.
 type conn struct {
-	nc      net.Conn // what is read and written
-	tcp     net.Conn // the same, or below TLS
-	key     hostKey
-	in      reader
-	probe   *probe
-	timeout time.Duration // of a write; not positive: none
-	writeBy time.Time     // the write deadline that is set
+	nc    net.Conn // what is read and written
+	tcp   net.Conn // the same, or below TLS
+	key   hostKey
+	in    reader
+	probe *probe
+	out   outlet
 
 	reused    bool
 	idleSince time.Time
@@ -58,7 +57,7 @@ func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
 	if err != nil {
 		return nil, &DialError{addr, err}
 	}
-	c := &conn{nc: tcp, tcp: tcp, key: key, timeout: t.cfg.WriteTimeout, probe: newProbe(tcp)}
+	c := &conn{nc: tcp, tcp: tcp, key: key, probe: newProbe(tcp)}
 	c.abortFunc = c.abort
 	if key.tls {
 		cfg := t.cfg.TLS
@@ -83,6 +82,7 @@ func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
 		c.nc = tc
 	}
 	c.in = reader{src: c.nc, reads: &t.reads}
+	c.out = outlet{nc: c.nc, timeout: t.cfg.WriteTimeout}
 	return c, nil
 }
 
@@ -110,35 +110,13 @@ func bounded(ctx context.Context, limit time.Duration, what string, step func(co
 
 // write writes all of p, in pieces that each have at least the whole time-out.
 func (c *conn) write(p []byte) error {
-	for len(p) > 0 {
-		piece := p[:min(len(p), writePiece)]
-		if err := c.allowWrite(); err != nil {
-			return err
-		}
-		if _, err := c.nc.Write(piece); err != nil {
-			return err
-		}
-		p = p[len(piece):]
+	if err := c.out.write(p); err != nil {
+		return err
 	}
-	if c.timeout > 0 && c.nc != c.tcp { // TLS may have to write while it reads, at any time
-		c.writeBy = time.Time{}
-		_ = c.nc.SetWriteDeadline(c.writeBy)
+	if c.nc != c.tcp && !c.out.by.IsZero() { // TLS may have to write while it reads, at any time
+		return c.out.limit(time.Time{})
 	}
 	return nil
-}
-
-// allowWrite sees to it that a write has the whole time-out, and at most half
-// of it more: setting a deadline costs a tenth of a write.
-func (c *conn) allowWrite() error {
-	if c.timeout <= 0 {
-		return nil
-	}
-	now := time.Now()
-	if c.writeBy.Sub(now) >= c.timeout {
-		return nil
-	}
-	c.writeBy = now.Add(c.timeout + c.timeout/2)
-	return c.nc.SetWriteDeadline(c.writeBy)
 }
 
 // abort ends whatever goes on with the connection, at once. It may be called

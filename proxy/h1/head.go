@@ -11,44 +11,61 @@ import (
 // protocol, status and headers. It changes raw (names become canonical there,
 // so that the headers need a single string) and keeps nothing of it.
 func parseHead(raw []byte, resp *http.Response) error {
-	lines := -1 // not counting the empty one
-	for rest := raw; len(rest) > 0; lines++ {
-		i := bytes.IndexByte(rest, '\n')
-		l := bytes.TrimSuffix(rest[:i], []byte{'\r'})
-		rest = rest[i+1:]
-		if lines < 0 {
-			if !validStatusLine(l) {
-				return fmt.Errorf("%w: status line %.80q", ErrMalformed, l)
-			}
-			continue
-		}
-		if len(l) > 0 && !canonicalLine(l) {
-			return fmt.Errorf("%w: header line %.80q", ErrMalformed, l)
-		}
+	first, n, err := checkHead(raw)
+	if err != nil {
+		return err
 	}
-	lines-- // the empty one
-	s := string(raw)
-	status, s, _ := strings.Cut(s, "\n")
+	if !validStatusLine(first) {
+		return fmt.Errorf("%w: status line %.80q", ErrMalformed, first)
+	}
+	status, rest, _ := strings.Cut(string(raw), "\n")
 	status = strings.TrimSuffix(status, "\r")
 	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = status[:8], 1, int(status[7]-'0')
 	resp.Status = status[9:]
 	resp.StatusCode = int(status[9]-'0')*100 + int(status[10]-'0')*10 + int(status[11]-'0')
-	resp.Header = make(http.Header, max(0, lines))
-	slab := make([]string, max(0, lines))
-	for range lines {
+	resp.Header = fields(rest, make([]string, n))
+	return nil
+}
+
+// checkHead checks the header lines of a head, gives their names the canonical
+// spelling in place, and returns the head's first line and the number of those
+// after it, without the empty one.
+func checkHead(raw []byte) (first []byte, n int, err error) {
+	i := bytes.IndexByte(raw, '\n')
+	first = bytes.TrimSuffix(raw[:i], []byte{'\r'})
+	for rest := raw[i+1:]; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		l := bytes.TrimSuffix(rest[:i], []byte{'\r'})
+		rest = rest[i+1:]
+		if len(l) == 0 {
+			break
+		}
+		if !canonicalLine(l) {
+			return nil, 0, fmt.Errorf("%w: header line %.80q", ErrMalformed, l)
+		}
+		n++
+	}
+	return first, n, nil
+}
+
+// fields makes headers of lines that were checked, as many as slab is long; it
+// becomes the memory of their values.
+func fields(s string, slab []string) http.Header {
+	h := make(http.Header, len(slab))
+	for range len(slab) {
 		var l string
 		l, s, _ = strings.Cut(s, "\n")
 		name, value, _ := strings.Cut(l, ":")
 		value = strings.Trim(value, " \t\r")
-		if old := resp.Header[name]; old != nil {
-			resp.Header[name] = append(old, value)
+		if old := h[name]; old != nil {
+			h[name] = append(old, value)
 			continue
 		}
 		slab[0] = value
-		resp.Header[name] = slab[:1:1] // an append to it must not reach its neighbour
+		h[name] = slab[:1:1] // an append to it must not reach its neighbour
 		slab = slab[1:]
 	}
-	return nil
+	return h
 }
 
 // validStatusLine accepts HTTP/1.x, three digits from 100 and a reason that cannot hide anything.
