@@ -1,8 +1,19 @@
-// Package h1 is an HTTP/1.1 client for one hop: [Transport] is an
-// [net/http.RoundTripper] over TCP or TLS in which the calling goroutine does
-// all the work.
+// Package h1 is HTTP/1.1 for a gateway, both ends of it: [Server] runs an
+// [net/http.Handler] for clients, [Transport] is an [net/http.RoundTripper] for
+// one hop to an upstream. In both the goroutine that wants something does all
+// the work, and bytes have memory only while they are here.
 //
-// It exists because of what net/http's Transport costs a gateway. There, each
+// # Server
+//
+//	Serve      a goroutine for each connection
+//	receive    wait for a head, check it, make the request of it, or refuse
+//	answer     call the handler; watch the client if that takes long
+//	reply      gather, frame and write what the handler says
+//	settle     end the watch, drop what is left of the body, or linger
+//
+// # Transport
+//
+// The client exists because of what net/http's Transport costs a gateway. There, each
 // connection has a goroutine that reads and one that writes, and each request
 // is handed to both and back: with small JSON answers this client needs about
 // two thirds of its CPU time (BenchmarkJSON measures both in one run). On
@@ -40,7 +51,7 @@
 // limit keeps the second case small, since a server that works on a completion
 // for longer than that is never asked twice.
 //
-// The package is not responsible for redirects, cookies, proxies, compression,
+// The client is not responsible for redirects, cookies, proxies, compression,
 // HTTP/2, upgrades (101 is an error) and hop-by-hop headers, nor for how long a
 // response may take: the request's context says that. It adds no headers but
 // Host, Content-Length, Transfer-Encoding and, if asked, Connection: close.

@@ -14,7 +14,7 @@ var (
 	// ErrHeaderTooLarge means more bytes or lines than allowed before the body.
 	ErrHeaderTooLarge = errors.New("header too large")
 	// ErrMalformed means bytes that are not HTTP/1.
-	ErrMalformed = errors.New("malformed response")
+	ErrMalformed = errors.New("malformed HTTP")
 )
 
 // RequestError means that the request cannot be written as HTTP/1.1. Nothing was sent.
