@@ -37,6 +37,10 @@ type Exchange struct {
 	Reply    *Reply        // the gateway's own answer: no attempt is made
 	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
 
+	// Fitting is what the Fitter keeps of the exchange between its calls; nobody
+	// else looks at it.
+	Fitting any
+
 	// Candidates are the targets that serve this request, in order of
 	// preference, with what was tried of each.
 	Candidates []Choice

@@ -51,7 +51,6 @@ type Fitter struct {
 	memory  *memory
 	windows Windows
 	watch   watch // of servers of one's own that may truncate in silence
-	drafts  drafts
 	read    *readings
 	bare    bool // summaries without the program's lists: for measuring
 }
@@ -165,7 +164,7 @@ func (f *Fitter) recall(ctx context.Context, x *recovery.Exchange) *draft {
 	if !ask && s == nil || !f.large(x) || side(x) {
 		return nil
 	}
-	d := f.drafts.of(x)
+	d := drafting(x)
 	if d.session = s; ask {
 		f.ask(ctx, x, d)
 	}
@@ -270,7 +269,7 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 	if !f.on(x) || fail == nil || side(x) {
 		return nil
 	}
-	d := f.drafts.of(x)
+	d := drafting(x)
 	if d.fits > f.config().MaxRefits {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
 	if f.memory.store == nil || !f.on(x) || x.Session == "" {
 		return
 	}
-	d := f.drafts.find(x)
+	d := draftOf(x)
 	if d != nil && d.saved != nil {
 		ctx, cancel := context.WithTimeout(ctx, f.memory.time-d.used)
 		defer cancel()
@@ -59,7 +59,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 	if !f.on(x) || x.Session == "" {
 		return
 	}
-	d := f.drafts.find(x)
+	d := draftOf(x)
 	if d == nil {
 		d = &draft{}
 	}

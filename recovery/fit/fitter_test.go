@@ -3,7 +3,6 @@ package fit
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -422,28 +421,6 @@ func TestSummarizeResults(t *testing.T) {
 	got := fitter(t, cfg, disk).Prepare(context.Background(), y)
 	if got == nil || string(got.Body.Messages()[3].Raw()) != string(out.Body.Messages()[3].Raw()) {
 		t.Errorf("not the same again: %+v", got)
-	}
-}
-
-// What is kept of an exchange goes with it.
-func TestDraftsEnd(t *testing.T) {
-	f := fitter(t, Defaults(), nil)
-	b := talk(60).body(t)
-	for range 20 {
-		fitOnce(t, f, b, 9000, "", nil)
-	}
-	left := func() (n int) {
-		f.drafts.m.Range(func(any, any) bool { n++; return true })
-		return n
-	}
-	end := time.After(10 * time.Second)
-	for left() > 1 {
-		runtime.GC()
-		select {
-		case <-end:
-			t.Fatalf("%d drafts are left", left())
-		case <-time.After(time.Millisecond):
-		}
 	}
 }
 

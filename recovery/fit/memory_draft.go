@@ -2,10 +2,8 @@ package fit
 
 import (
 	"hash/fnv"
-	"runtime"
 	"sync"
 	"time"
-	"weak"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -45,23 +43,20 @@ func (d *draft) fitted(x *recovery.Exchange, scale ratio) *recovery.Fitted {
 	}}
 }
 
-// drafts finds the draft of an exchange. An entry lives as long as its exchange.
-type drafts struct{ m sync.Map } // weak.Pointer[recovery.Exchange] to *draft
-
-func (d *drafts) find(x *recovery.Exchange) *draft {
-	if v, ok := d.m.Load(weak.Make(x)); ok {
-		return v.(*draft)
-	}
-	return nil
+// draftOf is the draft of an exchange, nil where nothing has happened to it.
+func draftOf(x *recovery.Exchange) *draft {
+	d, _ := x.Fitting.(*draft)
+	return d
 }
 
-func (d *drafts) of(x *recovery.Exchange) *draft {
-	p := weak.Make(x)
-	v, found := d.m.LoadOrStore(p, &draft{})
-	if !found {
-		runtime.AddCleanup(x, func(p weak.Pointer[recovery.Exchange]) { d.m.Delete(p) }, p)
+// drafting is the draft of an exchange, a new one where it has none.
+func drafting(x *recovery.Exchange) *draft {
+	d := draftOf(x)
+	if d == nil {
+		d = &draft{}
+		x.Fitting = d
 	}
-	return v.(*draft)
+	return d
 }
 
 // ratio converts between what is counted and what upstreams count.
