@@ -36,11 +36,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	encoding := req.Header["Accept-Encoding"]
-	upstream.Forwardable(up.Header)
-	if encoding != nil {
-		up.Header["Accept-Encoding"] = encoding // the answer is not read here
-	}
+	upstream.Forwardable(up.Header) // with its Accept-Encoding: the answer is not read here
 	if !who.passes {
 		delete(up.Header, who.header)
 	}

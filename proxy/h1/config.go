@@ -34,6 +34,9 @@ type Config struct {
 	// TLS is used for https. It is cloned; ServerName is the URL's host unless
 	// set, NextProtos is replaced, and a session cache is added if there is none.
 	TLS *tls.Config
+	// Omit says which of a request's headers, by name, are not sent. Nil omits
+	// none but those that frame the request, which are never the caller's.
+	Omit func(name string) bool
 	// DialContext replaces the TCP dialer, mostly for tests. A connection that
 	// is no syscall.Conn cannot be checked before it is used again.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)

@@ -60,7 +60,7 @@ func rewind(req *http.Request, size int64) (io.ReadCloser, error) {
 // encode appends the request's head to o.buf, and its body if that is small
 // and in memory, which it then closes. It validates everything it writes: no
 // byte of the caller's can begin another header or request.
-func (o *outgoing) encode(req *http.Request, body io.ReadCloser) error {
+func (o *outgoing) encode(req *http.Request, body io.ReadCloser, omit func(string) bool) error {
 	o.memory = inMemory(req)
 	o.length = req.ContentLength
 	switch {
@@ -83,7 +83,7 @@ func (o *outgoing) encode(req *http.Request, body io.ReadCloser) error {
 	case o.length == 0:
 		o.length = -1
 	}
-	if err := o.head(req, body != nil); err != nil {
+	if err := o.head(req, body != nil, omit); err != nil {
 		return err
 	}
 	if body == nil || !o.memory || o.length < 0 || o.length > inlineBody {
@@ -113,7 +113,7 @@ func (o *outgoing) encode(req *http.Request, body io.ReadCloser) error {
 var errBodyTooLong = errors.New("body is longer than its announced length")
 
 // head appends request line and headers.
-func (o *outgoing) head(req *http.Request, body bool) error {
+func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) error {
 	method := req.Method
 	if method == "" {
 		method = http.MethodGet
@@ -158,6 +158,9 @@ func (o *outgoing) head(req *http.Request, body bool) error {
 	b = append(b, host...)
 	b = append(b, '\r', '\n')
 	for name, values := range req.Header {
+		if omit != nil && omit(name) {
+			continue
+		}
 		if !validToken(name) {
 			return &RequestError{fmt.Errorf("header name %.40q", name)}
 		}

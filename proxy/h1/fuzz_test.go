@@ -202,7 +202,7 @@ func FuzzRequest(f *testing.F) {
 			req.GetBody = func() (io.ReadCloser, error) { return nil, nil }
 		}
 		var o outgoing
-		if err := o.encode(req, req.Body); err != nil {
+		if err := o.encode(req, req.Body, nil); err != nil {
 			return
 		}
 		br := bufio.NewReader(bytes.NewReader(o.buf))

@@ -102,7 +102,11 @@ func canonicalLine(l []byte) bool {
 func token(c byte) bool {
 	const lo = 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.' | (1<<10-1)<<'0'
 	const hi = (1<<26-1)<<('A'-64) | 1<<('^'-64) | 1<<('_'-64) | 1<<('`'-64) | (1<<26-1)<<('a'-64) | 1<<('|'-64) | 1<<('~'-64)
-	return c < 128 && (uint64(1)<<(c&63)&[2]uint64{lo, hi}[c>>6]) != 0
+	set := uint64(lo)
+	if c >= 64 {
+		set = hi
+	}
+	return c < 128 && set>>(c&63)&1 != 0
 }
 
 // validValue reports whether a header's value is free of control bytes but tabs.

@@ -52,7 +52,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	size := unread(req)
 	key, err := hostOf(req)
 	if err == nil {
-		err = o.encode(req, req.Body)
+		err = o.encode(req, req.Body, t.cfg.Omit)
 	}
 	if err != nil {
 		closeBody(req.Body)
@@ -111,7 +111,7 @@ func (t *Transport) anew(req *http.Request, key hostKey, size int64) (*http.Resp
 	}
 	o := t.encoded.Get().(*outgoing)
 	*o = outgoing{buf: o.buf[:0]}
-	if err := o.encode(req, body); err != nil {
+	if err := o.encode(req, body, t.cfg.Omit); err != nil {
 		closeBody(body)
 		t.release(o)
 		c.retire()

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/h1"
@@ -27,9 +28,18 @@ type Upstream struct {
 	cfg       Config
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
+	as        bool                // clients' headers are sent as they are, but for those that the transport omits
 	extra     http.Header         // of the configuration; read only
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
+	blank     http.Request        // of which every request is a copy
+	recent    atomic.Pointer[address]
+}
+
+// address is a URL below the base. It is never changed.
+type address struct {
+	below string
+	url   url.URL
 }
 
 // modelMark stands for the model in parsed URLs, where braces would be escaped.
@@ -41,11 +51,13 @@ func New(name string, cfg Config) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	t, err := newTransport(cfg)
+	as := cfg.Proxy == "" && cfg.Passthrough && len(cfg.Headers) == 0
+	t, err := newTransport(cfg, as)
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.AuthHeader)}
+	up := &Upstream{cfg: cfg, base: u, transport: t, as: as, auth: http.CanonicalHeaderKey(cfg.AuthHeader),
+		blank: http.Request{Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
 	up.extra = make(http.Header, len(cfg.Headers))
 	for k, v := range cfg.Headers {
 		up.extra.Set(k, v)
@@ -61,8 +73,9 @@ func New(name string, cfg Config) (*Upstream, error) {
 	return up, nil
 }
 
-// newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy is in between.
-func newTransport(cfg Config) (http.RoundTripper, error) {
+// newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy
+// is in between. The lean one omits what is not for upstreams if omits says so.
+func newTransport(cfg Config, omits bool) (http.RoundTripper, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
 		pem, err := os.ReadFile(cfg.CAFile)
@@ -86,7 +99,11 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 		tlsConfig.Certificates = []tls.Certificate{cert}
 	}
 	if cfg.Proxy == "" {
-		return h1.New(h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext}), nil
+		lean := h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext}
+		if omits {
+			lean.Omit = forThisHop
+		}
+		return h1.New(lean), nil
 	}
 	proxy := http.ProxyFromEnvironment
 	if cfg.Proxy != "env" {
@@ -153,8 +170,9 @@ type Request struct {
 	Query  string // of the client, raw
 	Model  string // for URLs that contain it
 	Key    string // label of the own key; ignored where there is none
-	// Header is the client's, already without hop-by-hop and internal headers
-	// (see Forwardable). It is not modified here.
+	// Header is the client's, without those that its Connection header names
+	// (see Forwardable). What else ends at this hop, or is the gateway's own, is
+	// not sent. It is not modified here.
 	Header http.Header
 	Body   []byte    // or
 	Reader io.Reader // a body that can be read once
@@ -164,32 +182,39 @@ type Request struct {
 // Do makes the request. The response's body must be closed. Errors before
 // anything was sent satisfy Unsent.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
-	sent := &struct { // one allocation for what lives as long as the request
-		target url.URL
-		body   memory
-	}{target: *u.base}
-	target := &sent.target
-	if u.cfg.hasModel() {
-		target.Path = strings.ReplaceAll(target.Path, modelMark, r.Model)
-		target.RawPath = ""
-	}
-	target.Path += r.Path
-	target.RawQuery = u.query(r.Query)
-	req := &http.Request{
-		Method: r.Method, URL: target, Host: target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: u.header(r.Header, r.Key),
-	}
+	req := u.blank.WithContext(ctx) // a copy
+	req.Method, req.URL, req.Header = r.Method, u.url(r), u.header(r.Header, r.Key)
 	switch body := r.Body; {
 	case r.Reader != nil:
 		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
 	case body != nil:
-		sent.body.Reset(body)
-		req.Body, req.ContentLength = &sent.body, int64(len(body))
+		m := &memory{}
+		m.Reset(body)
+		req.Body, req.ContentLength = m, int64(len(body))
 		if !u.Lean() { // which rewinds the body instead
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		}
 	}
-	return u.transport.RoundTrip(req.WithContext(ctx))
+	return u.transport.RoundTrip(req)
+}
+
+// url is where a request goes. Most go to the same place as the one before; it
+// is not to be changed.
+func (u *Upstream) url(r Request) *url.URL {
+	query := u.query(r.Query)
+	if a := u.recent.Load(); a != nil && a.below == r.Path && a.url.RawQuery == query {
+		return &a.url
+	}
+	a := &address{below: r.Path, url: *u.base}
+	a.url.RawQuery = query
+	if u.cfg.hasModel() {
+		a.url.Path = strings.ReplaceAll(a.url.Path, modelMark, r.Model) + r.Path
+		a.url.RawPath = ""
+		return &a.url
+	}
+	a.url.Path += r.Path
+	u.recent.Store(a)
+	return &a.url
 }
 
 // memory is a body that package h1 knows to be in memory.
@@ -200,14 +225,15 @@ func (*memory) Close() error { return nil }
 
 func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
 
-// header is the client's with this upstream's credential and extra headers.
+// header is what of the client's is for this upstream, with the upstream's
+// credential and extra headers.
 func (u *Upstream) header(client http.Header, key string) http.Header {
-	if u.cfg.Passthrough && len(u.cfg.Headers) == 0 {
+	if u.as {
 		return client
 	}
 	h := make(http.Header, len(client)+len(u.extra)+1)
 	for k, v := range client {
-		if u.cfg.Passthrough || !credentialHeader(k) {
+		if !forThisHop(k) && (u.cfg.Passthrough || !credentialHeader(k)) {
 			h[k] = v
 		}
 	}
@@ -249,22 +275,20 @@ func credentialHeader(canonical string) bool {
 	return false
 }
 
-// Forwardable removes from a client's headers, in place, those that end at
-// this hop, those of the gateway itself and those that describe the body's framing.
-func Forwardable(h http.Header) {
-	removeNamed(h)
-	for _, k := range [...]string{"Proxy-Authorization", "Content-Length", "Host", "Accept-Encoding", "Expect"} {
-		delete(h, k)
-	}
-	removeHop(h)
-}
+// Forwardable removes from a client's headers, in place, those that its
+// Connection header names. What every upstream is spared does not have to be
+// removed; Accept-Encoding is for the caller to choose, who reads the answer.
+func Forwardable(h http.Header) { removeNamed(h) }
 
 // Returnable removes from an upstream's headers, in place, those that end at
 // this hop and those that only the gateway may set.
 func Returnable(h http.Header) {
 	removeNamed(h)
-	delete(h, "Alt-Svc")
-	removeHop(h)
+	for k := range h {
+		if k == "Alt-Svc" || hop(k) || internal(k) {
+			delete(h, k)
+		}
+	}
 }
 
 // removeNamed removes the headers that a Connection header names.
@@ -276,17 +300,27 @@ func removeNamed(h http.Header) {
 	}
 }
 
-// removeHop removes what is for one hop only, and what is the gateway's own.
-func removeHop(h http.Header) {
-	for _, k := range [...]string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
-		delete(h, k)
+// forThisHop reports whether a client's header is not for upstreams: it ends
+// here, is the gateway's own, or describes how the body was framed.
+func forThisHop(canonical string) bool {
+	switch canonical {
+	case "Proxy-Authorization", "Content-Length", "Host", "Expect":
+		return true
 	}
-	for k := range h {
-		if strings.HasPrefix(k, "X-Rebound-") {
-			delete(h, k)
-		}
-	}
+	return hop(canonical) || internal(canonical)
 }
+
+// hop reports whether a header is for one hop only.
+func hop(canonical string) bool {
+	switch canonical {
+	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// internal reports whether a header is the gateway's own.
+func internal(canonical string) bool { return strings.HasPrefix(canonical, "X-Rebound-") }
 
 // Unsent reports whether a failed Do had sent nothing.
 func Unsent(err error) bool {
@@ -301,7 +335,11 @@ func Unsent(err error) bool {
 // Decode takes a content encoding off that the upstream used without being
 // asked. Unknown ones are an error. The result is not bounded: readers bound it.
 func Decode(resp *http.Response) error {
-	enc := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
+	given := resp.Header["Content-Encoding"]
+	if len(given) == 0 {
+		return nil
+	}
+	enc := strings.ToLower(strings.TrimSpace(given[0]))
 	var r io.Reader
 	var err error
 	switch enc {
