@@ -19,13 +19,17 @@ type racer struct {
 	choice   int // index of its candidate
 	attempt  Attempt
 	ticket   Ticket
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
+	ctx      ending
 	started  time.Time
 	strategy string
 	parallel bool
 	began    atomic.Bool // the model writes, although nothing of it can be shown yet
+	race     race        // of which it is the first
+	rescued  Answer      // that took over where this one's paused
 }
+
+// cancel ends the attempt and, until it was delivered, its answer.
+func (rc *racer) cancel(cause error) { rc.ctx.end(cause) }
 
 // arrival is how a racer's first phase ended.
 type arrival struct {
@@ -50,12 +54,12 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		return nil, f
 	}
 	limit := r.silence(first, a.Resume)
-	untilDeadline := time.Until(r.x.deadline)
+	untilDeadline := r.x.deadline.Sub(first.started)
 	wake := untilDeadline
 	if limit > 0 {
 		wake = min(wake, limit)
 	}
-	c := &race{}
+	c := &first.race
 	timer := time.AfterFunc(wake, func() {
 		c.begin()
 		var got *arrival
@@ -92,7 +96,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 // send makes one attempt. One that breaks has failed, and its place is given
 // back; whether it may be made again, nobody knows.
 func (r *run) send(rc *racer) (answer Answer, f *Failure) {
-	if !r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) }) {
+	if !r.guard("attempt", func() { answer, f = r.sender.Send(&rc.ctx, rc.attempt) }) {
 		return nil, &Failure{Target: rc.ticket.Target, Err: errBroke}
 	}
 	return answer, f
@@ -110,7 +114,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		c := &x.Candidates[choice]
 		ticket, st := r.Health.Begin(c.Target, resend, false)
 		if st.Ready {
-			return &racer{choice: choice, ticket: ticket, strategy: strategy}, nil
+			return r.racer(choice, ticket, strategy), nil
 		}
 		if i, ok := r.elsewhere(choice); ok && a.Resume == nil {
 			choice, resend, strategy = i, false, "move"
@@ -134,8 +138,19 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			continue
 		}
 		ticket, _ = r.Health.Begin(c.Target, false, true)
-		return &racer{choice: choice, ticket: ticket, strategy: strategy}, nil
+		return r.racer(choice, ticket, strategy), nil
 	}
+}
+
+// racer is a new attempt with its place. The first of an exchange, which mostly
+// is the only one, has its memory in the run.
+func (r *run) racer(choice int, ticket Ticket, strategy string) *racer {
+	rc := &r.first
+	if len(r.x.Attempts) > 0 {
+		rc = &racer{}
+	}
+	rc.choice, rc.ticket, rc.strategy = choice, ticket, strategy
+	return rc
 }
 
 // elsewhere is a candidate other than i that may be asked now. Only outages
@@ -161,7 +176,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	c.Tries++
 	rc.started = time.Now()
 	x.act(rc.strategy)
-	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
+	rc.ctx.begin(ctx)
 	body, edited, err := r.build(c, a)
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
 		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Began: &rc.began, Cancel: rc.cancel}
@@ -187,42 +202,14 @@ func (r *run) silence(rc *racer, resume *Resume) (limit time.Duration) {
 // complete; an answer comes back when a paused one was replaced.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
-	var rescued Answer
-	// Deliver joins this before it returns, so the exchange has one owner at any time.
-	stalled := func(paused context.Context, sent string, take func() bool) {
-		defer func() {
-			if rescued == nil {
-				r.live = rc
-			}
-		}()
-		f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
-		f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
-		next, ok := r.plan(ctx, f)
-		if !ok {
-			return
-		}
-		// The attempt ends with the pause, unless it takes over: then it has to
-		// outlive it.
-		ctx, cancel := context.WithCancelCause(ctx)
-		untie := context.AfterFunc(paused, func() { cancel(errSuperseded) })
-		answer, _ := r.attempt(ctx, next)
-		switch {
-		case answer == nil:
-			r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
-			cancel(nil)
-		case untie() && take():
-			rescued = answer
-		default:
-			r.drop(answer)
-			cancel(errSuperseded)
-		}
-	}
 	if r.Fitter != nil && (r.x.Mode == ModeAct || r.x.Mode == ModeObserve) {
 		r.guard("fitter", func() { r.Fitter.Commit(ctx, r.x) })
 	}
+	// Deliver joins this before it returns, so the exchange has one owner at any time.
 	f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
-		r.guard("rescue", func() { stalled(paused, sent, take) })
+		r.guard("rescue", func() { r.rescue(ctx, rc, paused, sent, take) })
 	})
+	rescued := rc.rescued
 	usage, firstToken := a.Usage()
 	rc.cancel(nil)
 	if f == nil {

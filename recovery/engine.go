@@ -207,7 +207,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 // firstReady is the first candidate that may be asked, else the first. Only
 // where the gateway may act it passes over any.
 func (e *Engine) firstReady(x *Exchange) int {
-	if x.Mode != ModeAct {
+	if x.Mode != ModeAct || len(x.Candidates) == 1 {
 		return 0
 	}
 	for i := range x.Candidates {
@@ -224,6 +224,7 @@ type run struct {
 	x      *Exchange
 	sender Sender
 	live   *racer // the attempt that answers
+	first  racer  // memory of the first attempt
 
 	flawed   Answer // the first answer that was complete but flawed
 	flawedBy Target // which gave it

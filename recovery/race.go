@@ -165,3 +165,34 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 		}()
 	}
 }
+
+// rescue asks for another answer while that of rc pauses, in Deliver's
+// goroutine for it.
+func (r *run) rescue(ctx context.Context, rc *racer, paused context.Context, sent string, take func() bool) {
+	defer func() {
+		if rc.rescued == nil {
+			r.live = rc
+		}
+	}()
+	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
+	f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
+	next, ok := r.plan(ctx, f)
+	if !ok {
+		return
+	}
+	// The attempt ends with the pause, unless it takes over: then it has to
+	// outlive it.
+	ctx, cancel := context.WithCancelCause(ctx)
+	untie := context.AfterFunc(paused, func() { cancel(errSuperseded) })
+	answer, _ := r.attempt(ctx, next)
+	switch {
+	case answer == nil:
+		r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
+		cancel(nil)
+	case untie() && take():
+		rc.rescued = answer
+	default:
+		r.drop(answer)
+		cancel(errSuperseded)
+	}
+}

@@ -33,11 +33,21 @@ type exchange struct {
 }
 
 func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
-	x := &exchange{t: t, c: c, req: req, keep: true}
-	if req.Context().Done() != nil {
-		x.stop = context.AfterFunc(req.Context(), c.abortFunc)
+	return &exchange{t: t, c: c, req: req, keep: true, stop: watch(req.Context(), c.abortFunc)}
+}
+
+// watch is [context.AfterFunc], without its costs where the context has a
+// method for that or cannot end.
+func watch(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface {
+		AfterFunc(func()) func() bool
+	}); ok {
+		return own.AfterFunc(f)
 	}
-	return x
+	if ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 // run writes the request and reads the response's head.

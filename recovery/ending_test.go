@@ -1,0 +1,85 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+// ended is a context that has begun, with what ends its parent.
+func ended(t *testing.T) (*ending, context.CancelCauseFunc) {
+	t.Helper()
+	parent, cancel := context.WithCancelCause(t.Context())
+	e := &ending{}
+	e.begin(parent)
+	return e, cancel
+}
+
+// It ends as a context of the library does: alone or with its parent, once, and
+// with everything that was made of it.
+func TestEnding(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	for name, c := range map[string]struct {
+		end  func(e *ending, parent context.CancelCauseFunc)
+		want error
+	}{
+		"alone":       {func(e *ending, _ context.CancelCauseFunc) { e.end(first) }, first},
+		"no cause":    {func(e *ending, _ context.CancelCauseFunc) { e.end(nil) }, context.Canceled},
+		"with parent": {func(_ *ending, parent context.CancelCauseFunc) { parent(first) }, first},
+		"twice":       {func(e *ending, _ context.CancelCauseFunc) { e.end(first); e.end(second) }, first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, parent := ended(t)
+				defer parent(nil)
+				child, cancel := context.WithCancel(e)
+				defer cancel()
+				called := 0
+				context.AfterFunc(e, func() { called++ })
+				stopped := context.AfterFunc(e, func() { t.Error("a stopped call was made") })
+				if !stopped() || stopped() {
+					t.Error("stopping is not told once")
+				}
+				early := e.Done()
+				if e.Err() != nil || context.Cause(e) != nil || child.Err() != nil {
+					t.Fatal("it ended before its time")
+				}
+				c.end(e, parent)
+				synctest.Wait()
+				<-early
+				<-e.Done()
+				<-child.Done()
+				if e.Err() != c.want || context.Cause(e) != c.want || context.Cause(child) != c.want {
+					t.Errorf("ended by %v, %v, the child by %v; want %v", e.Err(), context.Cause(e), context.Cause(child), c.want)
+				}
+				context.AfterFunc(e, func() { called += 10 })
+				synctest.Wait()
+				if called != 11 {
+					t.Errorf("calls: %d", called)
+				}
+			})
+		})
+	}
+}
+
+// What is asked of it only after its end is told that at once, and its parent
+// has forgotten it.
+func TestEndingIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, parent := ended(t)
+		e.end(nil)
+		if e.untie() {
+			t.Error("the parent still watches")
+		}
+		<-e.Done()
+		if stop := e.AfterFunc(func() {}); stop() {
+			t.Error("a call that was made was stopped")
+		}
+		parent(errors.New("later"))
+		synctest.Wait()
+		if !errors.Is(e.Err(), context.Canceled) {
+			t.Error(e.Err())
+		}
+	})
+}
