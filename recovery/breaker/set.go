@@ -22,6 +22,8 @@ const (
 // Board is the shared state as this package needs it: reads are local and
 // cheap, writes are visible here at once and elsewhere soon.
 type Board interface {
+	// Any reports whether a board has fields at all: usually nothing is wrong.
+	Any(board string) bool
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
 	Remove(board, field string)
@@ -152,7 +154,7 @@ func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Statu
 			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
 		}
 	}
-	if f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t)); ok && now.Before(f.Until) && f.Until.Before(now.Add(s.cfg.CooldownMax+skew)) {
+	if f, ok := s.cooldown(t); ok && now.Before(f.Until) && f.Until.Before(now.Add(s.cfg.CooldownMax+skew)) {
 		s.cooled(t, f.Until, now)
 		return recovery.Status{Cooling: true, Until: f.Until}
 	}
@@ -163,12 +165,23 @@ func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Statu
 	return recovery.Status{Ready: true}
 }
 
+// cooldown reads the end of a target's cool-down from the board.
+func (s *Set) cooldown(t recovery.Target) (store.Field, bool) {
+	if !s.board.Any(BoardCooldowns) {
+		return store.Field{}, false
+	}
+	return s.board.Lookup(BoardCooldowns, s.names.Of(t))
+}
+
 // skew is how far replicas' clocks may be apart; a cool-down that ends later
 // than that after the longest one is nobody's.
 const skew = time.Minute
 
 // opened reads the breaker's state from the board.
 func (s *Set) opened(e *target) (until time.Time, length time.Duration, ok bool) {
+	if !s.board.Any(BoardBreakers) {
+		return time.Time{}, 0, false
+	}
 	f, ok := s.board.Lookup(BoardBreakers, e.field)
 	if !ok {
 		return time.Time{}, 0, false
