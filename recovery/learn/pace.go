@@ -148,10 +148,30 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	r.next = (r.next + 1) % len(r.d)
 	r.n = min(r.n+1, len(r.d))
 	if r.next%8 == 0 {
-		sorted := r.d
-		slices.Sort(sorted[:r.n])
-		r.p95 = sorted[r.n*95/100]
+		r.p95 = r.percentile(95)
 	}
+}
+
+// percentile is the time that so many percent of the answers were faster than.
+// Where that is most of them, only the few slowest have to be put in order.
+func (r *ring) percentile(percent int) time.Duration {
+	few := r.n - r.n*percent/100
+	var memory [len(r.d)]time.Duration
+	slowest := memory[:0] // descending
+	for _, d := range r.d[:r.n] {
+		if len(slowest) == few {
+			if d <= slowest[few-1] {
+				continue
+			}
+			slowest = slowest[:few-1]
+		}
+		i := len(slowest)
+		for i > 0 && slowest[i-1] < d {
+			i--
+		}
+		slowest = slices.Insert(slowest, i, d)
+	}
+	return slowest[few-1]
 }
 
 // Allow takes one parallel start out of the budget: none for large inputs,
