@@ -30,7 +30,7 @@ func (k *Core) authenticate(r *http.Request) (client, error) {
 		return client{credential: credential, passes: true}, nil
 	}
 	for _, name := range [...]string{"Authorization", "Api-Key", "X-Api-Key"} {
-		v := r.Header.Get(name)
+		v := first(r.Header, name)
 		if name == "Authorization" {
 			v = bearer(v)
 		}

@@ -62,9 +62,18 @@ var sessionHints = [...]string{"Session-Id", "Thread-Id", "X-Session-Id", "X-Ses
 // credentialOf is the client's own credential as it came.
 func credentialOf(h http.Header) string {
 	for _, k := range [...]string{"Authorization", "Api-Key", "X-Api-Key"} {
-		if v := h.Get(k); v != "" {
+		if v := first(h, k); v != "" {
 			return v
 		}
+	}
+	return ""
+}
+
+// first is a header's first value, by its canonical name: [http.Header.Get]
+// makes that anew each time.
+func first(h http.Header, canonical string) string {
+	if v := h[canonical]; len(v) > 0 {
+		return v[0]
 	}
 	return ""
 }
@@ -74,6 +83,9 @@ func label(credential string) string {
 	if credential == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte("rebound credential label\x00" + credential))
-	return "client-" + hex.EncodeToString(sum[:8])
+	const context, prefix = "rebound credential label\x00", "client-"
+	var usual [256]byte // a longer one costs an allocation
+	sum := sha256.Sum256(append(append(usual[:0], context...), credential...))
+	var b [len(prefix) + 16]byte
+	return string(hex.AppendEncode(append(b[:0], prefix...), sum[:8]))
 }

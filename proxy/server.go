@@ -143,9 +143,11 @@ func (s *Server) noWebSocket(c echo.Context) error {
 
 // requestID names a request in logs. It is no secret.
 func requestID() string {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], rand.Uint64())
-	return "req_" + hex.EncodeToString(b[:])
+	const prefix = "req_"
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], rand.Uint64())
+	var b [len(prefix) + 16]byte
+	return string(hex.AppendEncode(append(b[:0], prefix...), n[:]))
 }
 
 // pause waits d or until ctx ends.
