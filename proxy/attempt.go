@@ -35,6 +35,7 @@ var _ recovery.Sender = (*sender)(nil)
 // Send makes one attempt and waits until its answer has begun.
 func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 	started := time.Now()
+	n := &answer{s: s, a: a, ctx: ctx}
 	cancel := a.Cancel
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
@@ -54,12 +55,14 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		_ = resp.Body.Close()
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
-	o := s.options(a, started)
+	n.resp = resp
+	o := n.options(started)
 	if resp.StatusCode >= 300 {
 		f := s.refused(ctx, cancel, a, resp)
 		if composed := s.salvage(a, f, o); composed != nil {
 			resp.Header = composed.Header
-			return &answer{Deliverable: composed, s: s, a: a, phase: recovery.PhaseBody, resp: resp, ctx: ctx}, nil
+			n.Deliverable, n.phase = composed, recovery.PhaseBody
+			return n, nil
 		}
 		return nil, f
 	}
@@ -96,12 +99,13 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		_ = resp.Body.Close()
 		return nil, s.broken(ctx, a, phase, resp, broken)
 	}
-	return &answer{Deliverable: begun, s: s, a: a, phase: phase, resp: resp, ctx: ctx}, nil
+	n.Deliverable, n.phase = begun, phase
+	return n, nil
 }
 
 // streamed reports whether a successful response is read as events.
 func (s *sender) streamed(h http.Header) bool {
-	ct := h.Get("Content-Type")
+	ct := first(h, "Content-Type")
 	return strings.HasPrefix(ct, "text/event-stream") || s.x.Streaming && !strings.Contains(ct, "json")
 }
 
@@ -168,6 +172,8 @@ type answer struct {
 	phase recovery.Phase
 	resp  *http.Response
 	ctx   context.Context
+
+	values [gatewayHeaders]string
 }
 
 var _ recovery.Answer = (*answer)(nil)
@@ -180,9 +186,9 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 		return n.s.broken(n.ctx, n.a, n.phase, n.resp, &stream.Broken{Err: stream.ErrEnded})
 	}
 	n.Tell()
-	n.s.decorate(n.resp.Header, n.a.Target.Target)
+	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
 	b := n.Deliverable.Deliver(ctx, stalled)
-	n.s.ranAway(n)
+	n.ranAway()
 	if b == nil {
 		return nil
 	}
@@ -193,9 +199,12 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 	return n.s.broken(n.ctx, n.a, n.phase, n.resp, b)
 }
 
-// decorate sets the gateway's response headers.
-func (s *sender) decorate(h http.Header, t recovery.Target) {
-	values := make([]string, 0, 4) // of all of them, one each
+// gatewayHeaders is how many response headers the gateway has.
+const gatewayHeaders = 4
+
+// decorate sets the gateway's response headers. values is the memory for what
+// they say, which is theirs from then on.
+func (s *sender) decorate(h http.Header, t recovery.Target, values []string) {
 	set := func(name, value string) {
 		n := len(values)
 		values = append(values, value)

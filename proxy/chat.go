@@ -121,7 +121,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		}
 		panic(http.ErrAbortHandler)
 	}
-	send.decorate(r.header, f.Target)
+	send.decorate(r.header, f.Target, nil)
 	_ = sink.Whole(r.status, r.header, r.body)
 	return nil
 }
@@ -150,7 +150,7 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	if !who.may(x.Model) {
 		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(x.Model))
 	}
-	if v := req.Header.Get("X-Rebound-Mode"); v != "" {
+	if v := first(req.Header, "X-Rebound-Mode"); v != "" {
 		mode, ok := recovery.ParseMode(v)
 		if !ok {
 			return nil, failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
@@ -158,7 +158,7 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		x.Mode = mode
 	}
 	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
-		if v := req.Header.Get(name); v != "" && x.Patience == 0 {
+		if v := first(req.Header, name); v != "" && x.Patience == 0 {
 			if secs, err := strconv.ParseFloat(v, 64); err == nil && secs > 0 && secs < 86400 {
 				x.Patience = time.Duration(secs * float64(time.Second))
 			}
@@ -169,13 +169,13 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	}
 	var hints []string
 	for _, name := range sessionHints {
-		if v := req.Header.Get(name); v != "" {
+		if v := first(req.Header, name); v != "" {
 			hints = append(hints, v)
 		}
 	}
-	id := k.Identifier.Identify(body, who.credential, req.Header.Get("X-Rebound-Session"), hints)
+	id := k.Identifier.Identify(body, who.credential, first(req.Header, "X-Rebound-Session"), hints)
 	x.Session, x.Side = id.Session, id.Side
-	x.Secret, x.Trusted = []byte(who.credential), !who.passes
+	x.Secret, x.Trusted = who.credential, !who.passes
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}

@@ -13,47 +13,47 @@ import (
 const actionRepaired = "tool_call_repaired"
 
 // options are those of one attempt's answer.
-func (s *sender) options(a recovery.Attempt, started time.Time) stream.Options {
+func (n *answer) options(started time.Time) stream.Options {
+	s, a := n.s, &n.a
 	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
 		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: started, Cancel: a.Cancel,
 		Request: s.x.Body, Began: a.Began, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {
 		o.Mender = s.core.Mender
-		o.Repaired = func(list []recovery.Repair) { s.repaired(a, list) }
-		o.Broke = func(cause string) { s.broke(a, cause) }
+		o.Repaired, o.Broke = n.repaired, n.broke
 	}
 	return o
 }
 
 // repaired tells what was mended of the answer that is being delivered. It runs
 // where that is done: the exchange has no other owner meanwhile.
-func (s *sender) repaired(a recovery.Attempt, list []recovery.Repair) {
-	s.x.Did(actionRepaired)
-	ev := s.event(a, recovery.EventCallRepaired)
+func (n *answer) repaired(list []recovery.Repair) {
+	n.s.x.Did(actionRepaired)
+	ev := n.event(recovery.EventCallRepaired)
 	ev.Repairs = list
-	s.core.Observer.Observe(ev)
+	n.s.core.Observer.Observe(ev)
 }
 
 // broke tells that the judging of an answer broke: it is delivered as it came.
-func (s *sender) broke(a recovery.Attempt, cause string) {
-	ev := s.event(a, recovery.EventRecoveryFailed)
+func (n *answer) broke(cause string) {
+	ev := n.event(recovery.EventRecoveryFailed)
 	ev.Cause = cause
-	s.core.Observer.Observe(ev)
+	n.s.core.Observer.Observe(ev)
 }
 
 // ranAway tells of an answer that repeated itself without end and was let go on.
-func (s *sender) ranAway(n *answer) {
+func (n *answer) ranAway() {
 	a, ok := n.Deliverable.(*stream.Answer)
 	if !ok || !a.Runaway() {
 		return
 	}
-	ev := s.event(n.a, recovery.EventRecoveryAttempt)
+	ev := n.event(recovery.EventRecoveryAttempt)
 	ev.Class, ev.Cause, ev.Observed = recovery.ModelOutputInvalid, string(recovery.FlawRepetition), true
-	s.core.Observer.Observe(ev)
+	n.s.core.Observer.Observe(ev)
 }
 
-func (s *sender) event(a recovery.Attempt, name recovery.EventName) recovery.Event {
-	x := s.x
+func (n *answer) event(name recovery.EventName) recovery.Event {
+	x, a := n.s.x, &n.a
 	return recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
 		Target: a.Target.Target, Attempt: a.Number, Mode: x.Mode, Streamed: x.Streaming}
 }
@@ -97,12 +97,12 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 		}
 		e := reported(ev.Status, codeStopped, "%s", x.Reply.Text)
 		e.Header = http.Header{"X-Should-Retry": {"false"}}
-		s.decorate(e.Header, recovery.Target{})
+		s.decorate(e.Header, recovery.Target{}, nil)
 		return e
 	}
 	c := stream.Composition{ID: x.ID, Model: x.Model, Text: x.Reply.Text, Created: time.Now()}
 	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Sink: s.sink, Started: x.Started})
-	s.decorate(n.Header, recovery.Target{})
+	s.decorate(n.Header, recovery.Target{}, nil)
 	ev.Status = http.StatusOK
 	if b := n.Deliver(ctx, nil); b != nil {
 		ev.Status, ev.Client = statusClientGone, "gone"

@@ -14,7 +14,7 @@ type Exchange struct {
 	Body       *transcript.Body
 	Model      string // as the client named it
 	Credential string // label of the client's own credential, as used in target keys
-	Secret     []byte // the client's own credential itself, to seal what is stored of the session; never stored or told
+	Secret     string // the client's own credential itself, to seal what is stored of the session; never stored or told
 	Session    string // empty on the first request of a conversation
 	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
 	Pin        string // session and turn: a failover is kept while it lasts; empty without a session

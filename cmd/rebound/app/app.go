@@ -183,7 +183,7 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 	return fit.New(cfg, fit.Parts{
 		Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}),
 		Store: shared, StoreTime: within, Windows: a.facts,
-		Secret: func(x *recovery.Exchange) []byte { return x.Secret },
+		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
 			a.hub.Observe(recovery.Event{Name: recovery.EventTruncated, Time: time.Now(), Request: request, Session: session, Target: t,
 				Cause: fmt.Sprintf("the upstream read %d tokens of about %d", reported, counted)})
