@@ -181,12 +181,13 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 			}
 		}
 		for _, v := range values {
-			if !validValue(v) {
-				return &RequestError{fmt.Errorf("control byte in the value of header %.40q", name)} // the value may be a credential
-			}
 			b = append(b, name...)
 			b = append(b, ':', ' ')
-			b = append(b, strings.Trim(v, " \t")...)
+			value := len(b)
+			b = append(b, trimmed(v)...)
+			if !validValue(b[value:]) {
+				return &RequestError{fmt.Errorf("control byte in the value of header %.40q", name)} // the value may be a credential
+			}
 			b = append(b, '\r', '\n')
 		}
 	}
@@ -209,11 +210,19 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 // validToken reports whether s can be a method or a header's name.
 func validToken(s string) bool {
 	for i := range len(s) {
-		if !token(s[i]) {
+		if c := s[i] | 0x20; ('a' > c || c > 'z') && !token(s[i]) { // nearly all are letters
 			return false
 		}
 	}
 	return s != ""
+}
+
+// trimmed is a header's value without white space around it: mostly there is none.
+func trimmed(s string) string {
+	if s == "" || s[0] > ' ' && s[len(s)-1] > ' ' {
+		return s
+	}
+	return strings.Trim(s, " \t")
 }
 
 // validHost accepts names (international ones as punycode), addresses and

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"strings"
@@ -23,7 +24,7 @@ func parseHead(raw []byte, resp *http.Response) error {
 	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = status[:8], 1, int(status[7]-'0')
 	resp.Status = status[9:]
 	resp.StatusCode = int(status[9]-'0')*100 + int(status[10]-'0')*10 + int(status[11]-'0')
-	resp.Header = fields(rest, make([]string, n))
+	resp.Header = fields(rest, make([]string, n), slack)
 	return nil
 }
 
@@ -49,14 +50,14 @@ func checkHead(raw []byte) (first []byte, n int, err error) {
 }
 
 // fields makes headers of lines that were checked, as many as slab is long; it
-// becomes the memory of their values.
-func fields(s string, slab []string) http.Header {
-	h := make(http.Header, len(slab))
+// becomes the memory of their values. There is room for a few more.
+func fields(s string, slab []string, room int) http.Header {
+	h := make(http.Header, len(slab)+room)
 	for range len(slab) {
-		var l string
-		l, s, _ = strings.Cut(s, "\n")
-		name, value, _ := strings.Cut(l, ":")
-		value = strings.Trim(value, " \t\r")
+		end, colon := strings.IndexByte(s, '\n'), strings.IndexByte(s, ':')
+		name, value := s[:colon], strings.TrimSuffix(s[colon+1:end], "\r")
+		value = trimmed(strings.TrimPrefix(value, " "))
+		s = s[end+1:]
 		if old := h[name]; old != nil {
 			h[name] = append(old, value)
 			continue
@@ -67,6 +68,9 @@ func fields(s string, slab []string) http.Header {
 	}
 	return h
 }
+
+// slack is room in a map of headers for those that are added on their way.
+const slack = 4
 
 // validStatusLine accepts HTTP/1.x, three digits from 100 and a reason that cannot hide anything.
 func validStatusLine(l []byte) bool {
@@ -84,14 +88,19 @@ func digit(c byte) bool { return '0' <= c && c <= '9' }
 func canonicalLine(l []byte) bool {
 	upper := true
 	for i, c := range l {
-		if c == ':' {
+		switch {
+		case 'a' <= c && c <= 'z':
+			if upper {
+				l[i] = c ^ 0x20
+			}
+		case 'A' <= c && c <= 'Z':
+			if !upper {
+				l[i] = c ^ 0x20
+			}
+		case c == ':':
 			return i > 0 && validValue(l[i+1:])
-		}
-		if !token(c) {
+		case !token(c):
 			return false
-		}
-		if upper && 'a' <= c && c <= 'z' || !upper && 'A' <= c && c <= 'Z' {
-			l[i] = c ^ 0x20
 		}
 		upper = c == '-'
 	}
@@ -110,13 +119,25 @@ func token(c byte) bool {
 }
 
 // validValue reports whether a header's value is free of control bytes but tabs.
-func validValue[T string | []byte](v T) bool {
+func validValue(v []byte) bool {
+	for len(v) >= 8 && plain(binary.LittleEndian.Uint64(v)) {
+		v = v[8:]
+	}
 	for i := 0; i < len(v); i++ {
 		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
 			return false
 		}
 	}
 	return true
+}
+
+// plain reports whether eight bytes are surely no control bytes: none is below
+// a space, and none is DEL. It is the usual test of a word for a byte below n
+// (Anderson, Bit Twiddling Hacks), which may err only to be asked again.
+func plain(word uint64) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	del := word ^ 0x7f*each
+	return ((word-' '*each)&^word|(del-each)&^del)&top == 0
 }
 
 // frame says how the body of a response ends and whether its connection may

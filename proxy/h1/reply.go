@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -296,14 +295,11 @@ func appendHeader(b []byte, name string, values []string) []byte {
 	for _, v := range values {
 		b = append(b, name...)
 		b = append(b, ':', ' ')
-		if v = strings.Trim(v, " \t"); validValue(v) {
-			b = append(b, v...)
-		} else {
-			for i := range len(v) {
-				if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
-					b = append(b, ' ')
-				} else {
-					b = append(b, c)
+		value := len(b)
+		if b = append(b, trimmed(v)...); !validValue(b[value:]) {
+			for i, c := range b[value:] {
+				if c < ' ' && c != '\t' || c == 0x7f {
+					b[value+i] = ' '
 				}
 			}
 		}

@@ -57,7 +57,7 @@ func (k *link) parse(raw []byte) (*turn, error) {
 	if n > len(slab) {
 		slab = make([]string, n)
 	}
-	r.Header = fields(block, slab[:n])
+	r.Header = fields(block, slab[:n], 0)
 	if err := t.aim(); err != nil {
 		return nil, err
 	}

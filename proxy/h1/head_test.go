@@ -1,0 +1,41 @@
+package h1
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+)
+
+// A control byte is seen wherever it is, and nothing else is taken for one.
+func TestValidValue(t *testing.T) {
+	for _, around := range []byte{' ', '\t', '~', 0x80, 0xff} {
+		for c := range 256 {
+			for at := range 19 {
+				v := bytes.Repeat([]byte{around}, 19)
+				v[at] = byte(c)
+				if want := c >= ' ' && c != 0x7f || c == '\t'; validValue(v) != want {
+					t.Fatalf("byte %#x at %d of %q: not %v", c, at, v, want)
+				}
+			}
+		}
+	}
+}
+
+// Names are what RFC 9110 calls tokens, and get the library's spelling.
+func TestNames(t *testing.T) {
+	const others = "!#$%&'*+-.^_`|~0123456789"
+	for c := range 256 {
+		name := "x" + string([]byte{byte(c)}) + "Yz-w"
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		want := letter || bytes.IndexByte([]byte(others), byte(c)) >= 0
+		if validToken(name) != want {
+			t.Errorf("%q as a name: not %v", name, want)
+		}
+		line := []byte(name + ": v")
+		if got := canonicalLine(line); got != (want || c == ':') {
+			t.Errorf("%q as a line: %v", line, got)
+		} else if want && string(line[:len(name)]) != http.CanonicalHeaderKey(name) {
+			t.Errorf("%q became %q", name, line)
+		}
+	}
+}
