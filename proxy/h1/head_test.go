@@ -39,3 +39,19 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// What is omitted is not sent, not even where it would not be valid.
+func TestOmit(t *testing.T) {
+	req, err := http.NewRequest(http.MethodGet, "http://host/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Connection": {"close"}, "X-Own": {"a\nb"}, "X-Sent": {"1"}}
+	var o outgoing
+	if err := o.encode(req, nil, func(name string) bool { return name != "X-Sent" }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "GET / HTTP/1.1\r\nHost: host\r\nX-Sent: 1\r\n\r\n"; string(o.buf) != want || o.close {
+		t.Errorf("%q, close %v", o.buf, o.close)
+	}
+}
