@@ -227,47 +227,6 @@ func (m Message) callOf(f callee) (c ToolCall) {
 	return c
 }
 
-func (chat) tools(b *Body) []Tool {
-	f := b.find("tools")
-	if f == nil {
-		return nil
-	}
-	var s scanner
-	w, ok := opened(&s, b.raw[f.val:f.valEnd], '[')
-	if !ok {
-		return nil
-	}
-	var tools []Tool
-	for w.step() {
-		raw := w.value()
-		t := Tool{Type: stringField(raw, "type"), Raw: clipped(raw)}
-		if inner, ok := member(raw, t.Type); ok && len(inner) > 0 && inner[0] == '{' {
-			raw = inner // {"type":"function","function":{…}}, {"type":"custom","custom":{…}}
-		} else if inner, ok := member(raw, "function"); ok {
-			raw = inner // some clients leave the type out
-		}
-		var s scanner
-		for w, ok := opened(&s, raw, '{'); ok && w.step(); {
-			switch v := w.value(); string(w.name) {
-			case "name":
-				t.Name = text(v)
-			case "description":
-				t.Description = text(v)
-			case "parameters":
-				if t.Parameters, t.Span = nil, (Span{}); !isNull(v) {
-					t.Parameters, t.Span = clipped(v), b.span(v)
-				}
-			case "strict":
-				if t.Strict = (Span{}); isTrue(v) {
-					t.Strict = b.span(v)
-				}
-			}
-		}
-		tools = append(tools, t)
-	}
-	return tools
-}
-
 func (chat) structured(b *Body) bool {
 	raw, ok := b.Field("response_format")
 	return ok && !isNull(raw) && stringField(raw, "type") != "text"

@@ -185,6 +185,37 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// TestOddTools: what stands where, in which order and how often, is up to clients.
+func TestOddTools(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"function":{"name":"late","parameters":{"a":1},"strict":true},"type":"function"}`:        `function|late||{"a":1}|true`,
+		`{"type":"function","function":{"name":"a"},"function":{"description":"b"}}`:               `function||b||`,
+		`{"type":"function","function":{"name":"a","name":"b","parameters":{},"parameters":null}}`: `function|b|||`,
+		`{"type":"custom","type":"function","custom":{"name":"c"},"name":"own"}`:                   `function|own|||`,
+		`{"type":"function","function":3,"name":"own"}`:                                            `function||||`,
+		`{"type":"custom","function":{"name":"f"},"custom":{"name":"c","description":"d"}}`:        `custom|c|d||`,
+		`{"type":"custom","function":{"name":"f"},"custom":4}`:                                     `custom|f|||`,
+		`{"type":"name","name":{"name":"inner"}}`:                                                  `name|inner|||`,
+		`{"type":"func\u0074ion","function":{"name":"\u0061"},"strict":true}`:                      `function|a|||`,
+		`{"type":7,"name":"n","strict":true,"description":"","parameters":[]}`:                     `|n||[]|true`,
+	} {
+		b := parse(t, `{"tools":[ `+raw+` ]}`)
+		got := b.Tools()[0]
+		text := strings.Join([]string{got.Type, got.Name, got.Description, string(got.Parameters), string(b.Raw()[got.Strict.Start:got.Strict.End])}, "|")
+		if text != want || string(got.Raw) != raw || string(b.Raw()[got.Span.Start:got.Span.End]) != string(got.Parameters) {
+			t.Errorf("%s: %s, want %s", raw, text, want)
+		}
+	}
+}
+
+func TestHasTools(t *testing.T) {
+	for raw, want := range map[string]bool{`{}`: false, `{"tools":null}`: false, `{"tools":{}}`: false, `{"tools":[ ]}`: false, `{"tools":[3]}`: true, `{"tools": [ {}] }`: true} {
+		if b := parse(t, raw); b.HasTools() != want || want != (len(b.Tools()) > 0) {
+			t.Errorf("%s: %v", raw, !want)
+		}
+	}
+}
+
 // Everything may be read from several goroutines at once.
 func TestConcurrentReads(t *testing.T) {
 	raw := samples(t)["pi.json"]

@@ -53,6 +53,7 @@ type reader interface {
 	note(text string) []byte                     // a user's message with this text
 	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
 	tools(b *Body) []Tool
+	hasTools(b *Body) bool
 
 	ask(model, system, user, limit string, maxOutput int) []byte
 

@@ -68,6 +68,9 @@ func (b *Body) Tools() []Tool {
 	return b.tools
 }
 
+// HasTools reports whether the request offers any tools. It costs less than Tools.
+func (b *Body) HasTools() bool { return b.format.reader().hasTools(b) }
+
 // HasTool reports whether the request offers a tool of that name.
 func (b *Body) HasTool(name string) bool {
 	for _, t := range b.Tools() {

@@ -1,0 +1,110 @@
+package transcript
+
+import "bytes"
+
+func (chat) hasTools(b *Body) bool {
+	f := b.find("tools")
+	return f != nil && b.raw[f.val] == '[' && len(bytes.TrimLeft(b.raw[f.val+1:f.valEnd], " \t\r\n")) > 1
+}
+
+func (chat) tools(b *Body) []Tool {
+	f := b.find("tools")
+	if f == nil {
+		return nil
+	}
+	var s scanner
+	w, ok := opened(&s, b.raw[f.val:f.valEnd], '[')
+	if !ok {
+		return nil
+	}
+	var tools []Tool
+	for w.next() {
+		var t Tool
+		if s.data[w.val] == '{' {
+			w.to(b.tool(&t, s.walk(w.val, w.depth)))
+		} else {
+			w.skip()
+		}
+		t.Raw = clipped(w.value())
+		tools = append(tools, t)
+	}
+	return tools
+}
+
+// tool reads one tool in one pass, unless it is of a rare type, and returns the
+// offset behind it.
+func (b *Body) tool(t *Tool, w walker) int {
+	var own, function definition // its own fields, and those of its function
+	var kind []byte
+	start, nested := w.i-1, false
+	for w.next() {
+		switch string(w.name) {
+		case "function":
+			function, nested = definition{}, true
+			w.to(function.read(w))
+		case "type":
+			w.skip()
+			kind = w.value()
+		default:
+			w.skip()
+			own.take(w.name, w.value())
+		}
+	}
+	if nested {
+		own = function // also where some clients leave the type out
+	}
+	if string(kind) == `"function"` { // as nearly all are
+		t.Type = KindFunction
+	} else if t.Type = text(kind); t.Type != KindFunction {
+		if inner, ok := member(w.s.data[start:w.i], t.Type); ok && len(inner) > 0 && inner[0] == '{' { // {"type":"custom","custom":{…}}
+			own = definition{}
+			var s scanner
+			for w, ok := opened(&s, inner, '{'); ok && w.step(); {
+				own.take(w.name, w.value())
+			}
+		}
+	}
+	own.tell(t, b)
+	return w.i
+}
+
+// definition is what says of a tool what it is, as it stands in the body. Of
+// fields that occur twice the last counts.
+type definition struct{ name, description, parameters, strict []byte }
+
+// read reads the current value of w, and returns the offset behind it.
+func (d *definition) read(w walker) int {
+	if w.s.data[w.val] != '{' {
+		w.skip()
+		return w.i
+	}
+	in := w.s.walk(w.val, w.depth)
+	for in.step() {
+		d.take(in.name, in.value())
+	}
+	return in.i
+}
+
+func (d *definition) take(name, value []byte) {
+	switch string(name) {
+	case "name":
+		d.name = value
+	case "description":
+		d.description = value
+	case "parameters":
+		d.parameters = value
+	case "strict":
+		d.strict = value
+	}
+}
+
+// tell puts it into the tool.
+func (d *definition) tell(t *Tool, b *Body) {
+	t.Name, t.Description = text(d.name), text(d.description)
+	if len(d.parameters) > 0 && !isNull(d.parameters) {
+		t.Parameters, t.Span = clipped(d.parameters), b.span(d.parameters)
+	}
+	if isTrue(d.strict) {
+		t.Strict = b.span(d.strict)
+	}
+}
