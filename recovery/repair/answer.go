@@ -115,7 +115,7 @@ func (j *job) ids(list []recovery.DraftCall) []recovery.DraftCall {
 
 // missing finds that a required call is not there.
 func (j *job) missing() *recovery.Flaw {
-	if j.draft.Finish == recovery.FinishLength || j.draft.Finish == recovery.FinishFilter || len(j.tools.list) == 0 {
+	if j.draft.Finish == recovery.FinishLength || j.draft.Finish == recovery.FinishFilter || !j.tools.some {
 		return nil
 	}
 	flaw := func(problem string) *recovery.Flaw {
@@ -151,7 +151,7 @@ func (j *job) another(calls []recovery.DraftCall) *recovery.Flaw {
 // which tool to call says "stop", and means it.
 func (j *job) ending(calls int) {
 	switch f := j.draft.Finish; {
-	case calls > 0 && f == recovery.FinishStop && (j.leaked || j.tools.choice.Choice == transcript.ChoiceAuto && len(j.tools.list) > 0):
+	case calls > 0 && f == recovery.FinishStop && (j.leaked || j.tools.choice.Choice == transcript.ChoiceAuto && j.tools.some):
 		j.finish = recovery.FinishCalls
 	case calls == 0 && f == recovery.FinishCalls:
 		j.finish = recovery.FinishStop

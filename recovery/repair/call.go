@@ -12,15 +12,19 @@ import (
 
 // arguments mends the arguments of one call of a known tool.
 type arguments struct {
-	tool   string
+	mender *Mender
+	tool   *transcript.Tool
 	schema *schema
-	guard  func() bool // only lossless unwrapping; asked only where something is wrong
-	close  bool        // missing brackets may be closed
+	close  bool // missing brackets may be closed
 
 	rules   []string
 	problem string // what was wrong last, in words
 	skipped bool   // too large to judge
 }
+
+// guard reports whether nothing but lossless unwrapping is right. It is asked only
+// where something is wrong.
+func (a *arguments) guard() bool { return a.mender.guarded(a.tool) }
 
 // valid reports whether text is an object that the schema accepts, as it stands.
 func (a *arguments) valid(text string) bool {
@@ -168,7 +172,7 @@ func (a *arguments) unwrap(text string) (out string, ok bool) {
 		return text, false
 	}
 	for range maxUnwraps {
-		inner := unwrapObject(v, a.tool, a.schema.doc)
+		inner := unwrapObject(v, a.tool.Name, a.schema.doc)
 		if inner == nil {
 			break
 		}
@@ -188,7 +192,7 @@ func (a *arguments) tagged(text string) *value {
 	c := cursor{in: text}
 	if !strings.HasPrefix(text, "<") {
 		calls, ok := c.python()
-		if !ok || len(calls) != 1 || bare(calls[0].name) != a.tool || !c.end() {
+		if !ok || len(calls) != 1 || bare(calls[0].name) != a.tool.Name || !c.end() {
 			return nil
 		}
 		v, _, _ := readTolerant(calls[0].args, false)
@@ -251,7 +255,7 @@ func (a *arguments) read(text string) (out string, ok bool) {
 		if (!risky || declared(v, a.schema.doc)) && a.passes(v) {
 			return v.render(), true
 		}
-		inner := unwrapObject(v, a.tool, a.schema.doc)
+		inner := unwrapObject(v, a.tool.Name, a.schema.doc)
 		if inner == nil {
 			break
 		}

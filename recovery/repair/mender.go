@@ -42,14 +42,14 @@ func (m *Mender) Holds(req *transcript.Body) recovery.Hold {
 	form, _ := req.ContentForm()
 	structured := form == transcript.FormObject || form == transcript.FormSchema
 	return recovery.Hold{
-		Calls: len(req.Tools()) > 0,
+		Calls: req.HasTools(),
 		Text:  structured && (!req.Streaming() || m.cfg.JSONStream == JSONHold),
 	}
 }
 
 // Watch implements recovery.Mender. No answer shorter than a repetition has one.
 func (m *Mender) Watch(req *transcript.Body, size int) recovery.Watch {
-	if !m.judged(req) || !m.cfg.Repetition.Enabled || size >= 0 && size < m.cfg.Repetition.Bytes {
+	if !m.cfg.Repetition.Enabled || size >= 0 && size < m.cfg.Repetition.Bytes || !m.judged(req) {
 		return nil
 	}
 	return newWatch(m.cfg.Repetition)
@@ -79,7 +79,7 @@ func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	j := &job{Mender: m, req: req, tools: offered(req), draft: d}
 	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls := d.Calls
-	wanted := len(j.tools.list) > 0 && j.tools.choice.Choice != transcript.ChoiceNone
+	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
 	if len(calls) == 0 && wanted && !d.Shown {
 		var flaw *recovery.Flaw
 		if calls, flaw = j.leaks(); flaw != nil {
@@ -157,7 +157,7 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 		tool = near
 	}
 	switch {
-	case tool == nil && (j.tools.opaque || !function):
+	case tool == nil && (j.tools.opaque() || !function):
 		return c, nil, nil
 	case tool == nil:
 		return c, nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: c.Name + "(" + c.Arguments + ")", Problem: j.unknown(c.Name)}
@@ -190,7 +190,7 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 }
 
 func (j *job) judge(t *transcript.Tool, s *schema) *arguments {
-	return &arguments{tool: t.Name, schema: s, close: j.close, guard: func() bool { return j.guarded(t) }}
+	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close}
 }
 
 // complete reports whether text is JSON that was not cut.
@@ -205,9 +205,9 @@ func (j *job) fits(t *transcript.Tool, args string) bool {
 // unknown tells the model which tools there are.
 func (j *job) unknown(name string) string {
 	var known []string
-	for i := range j.tools.list {
-		if n := j.tools.list[i].Name; n != "" && j.tools.allowed(n) {
-			known = append(known, n)
+	for _, t := range j.tools.list() {
+		if t.Name != "" && j.tools.allowed(t.Name) {
+			known = append(known, t.Name)
 		}
 	}
 	if strings.TrimSpace(name) == "" {
@@ -219,18 +219,17 @@ func (j *job) unknown(name string) string {
 // leaks makes calls of those that stand in the text.
 func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 	before, found, marked := leaks(j.draft.Text)
-	form, _ := j.req.ContentForm()
+	if len(found) == 0 && !marked {
+		return nil, nil
+	}
 	if len(found) == 0 {
-		if !marked {
-			return nil, nil
-		}
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Quote: j.draft.Text, Problem: "the text holds a tool call that is not well formed; make the call as a tool call"}
 		if j.draft.Finish == recovery.FinishLength {
 			f.Kind = recovery.FlawTruncated
 		}
 		return nil, f
 	}
-	if !marked && form != transcript.FormText {
+	if form, _ := j.req.ContentForm(); !marked && form != transcript.FormText {
 		return nil, nil // JSON that was asked for
 	}
 	calls := make([]recovery.DraftCall, 0, len(found))
@@ -263,7 +262,7 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 	}
 	j.leaked = true
 	j.mended("", ruleLeak)
-	before = strings.TrimRight(before, " \t\r\n")
-	j.text = &before
+	text := strings.TrimRight(before, " \t\r\n")
+	j.text = &text
 	return calls, nil
 }

@@ -18,27 +18,36 @@ const (
 	ruleNameOnly      = "name_only"      // no name at all, and only one tool
 )
 
-// tools is what a request offers, for one judgement.
+// tools is what a request offers, for one judgement. The list is read where a
+// name has to be found in it: the judgement of an answer without calls hardly ever
+// needs it.
 type tools struct {
-	list   []transcript.Tool
+	req    *transcript.Body
+	some   bool // there are any
 	choice transcript.ToolChoice
-	opaque bool // tools whose calls have names that the request does not tell
 }
 
 func offered(req *transcript.Body) tools {
-	o := tools{list: req.Tools(), choice: req.ToolChoice()}
-	for i := range o.list {
-		t := &o.list[i]
-		o.opaque = o.opaque || t.Name == "" || !t.Callable() && t.Type != "custom"
-	}
-	return o
+	return tools{req: req, some: req.HasTools(), choice: req.ToolChoice()}
+}
+
+// list is all of them, in order.
+func (o *tools) list() []transcript.Tool { return o.req.Tools() }
+
+// opaque reports whether there are tools whose calls have names that the request
+// does not tell.
+func (o *tools) opaque() bool {
+	return slices.ContainsFunc(o.list(), func(t transcript.Tool) bool {
+		return t.Name == "" || !t.Callable() && t.Type != "custom"
+	})
 }
 
 // named finds the tool of exactly that name.
 func (o *tools) named(name string) *transcript.Tool {
-	for i := range o.list {
-		if o.list[i].Name == name && name != "" {
-			return &o.list[i]
+	list := o.list()
+	for i := range list {
+		if list[i].Name == name && name != "" {
+			return &list[i]
 		}
 	}
 	return nil
@@ -61,8 +70,8 @@ func (o *tools) only() *transcript.Tool {
 	if len(o.choice.Allowed) == 1 {
 		return o.named(o.choice.Allowed[0])
 	}
-	if len(o.list) == 1 && o.list[0].Name != "" {
-		return &o.list[0]
+	if list := o.list(); len(list) == 1 && list[0].Name != "" {
+		return &list[0]
 	}
 	return nil
 }
@@ -127,7 +136,7 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 	if t := o.named(short); t != nil && o.allowed(t.Name) {
 		return t, ruleNamePrefix, nil
 	}
-	if o.opaque {
+	if o.opaque() {
 		return nil, "", nil // it may be the name of a tool that the request does not list
 	}
 	if t := o.sole(func(n string) bool {
@@ -142,8 +151,9 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 	if t := o.sole(func(n string) bool { return canonical(last(n)) == canonical(last(short)) }); t != nil && canonical(last(short)) != "" {
 		return m.unless(t, ruleNameSpelling)
 	}
-	for i := range o.list {
-		t := &o.list[i]
+	list := o.list()
+	for i := range list {
+		t := &list[i]
 		if t.Name == "" || !closeTo(short, t.Name) {
 			continue
 		}
@@ -168,8 +178,9 @@ func (m *Mender) unless(t *transcript.Tool, rule string) (*transcript.Tool, stri
 
 // sole returns the one tool whose name matches, nil if there are several or none.
 func (o *tools) sole(match func(name string) bool) (found *transcript.Tool) {
-	for i := range o.list {
-		t := &o.list[i]
+	list := o.list()
+	for i := range list {
+		t := &list[i]
 		if t.Name == "" || !match(t.Name) {
 			continue
 		}

@@ -82,7 +82,7 @@ func keeps(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
 		if err := json.Unmarshal([]byte(c.Arguments), &out); err != nil {
 			t.Fatalf("%+v became %q: %v", d, c.Arguments, err)
 		}
-		a := &arguments{tool: c.Name, schema: m.schemas.get(tool.Parameters), guard: func() bool { return true }}
+		a := &arguments{schema: m.schemas.get(tool.Parameters)}
 		if !a.valid(c.Arguments) {
 			t.Fatalf("%+v became %q, which is not valid: %s", d, c.Arguments, a.problem)
 		}
