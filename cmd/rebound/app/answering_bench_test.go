@@ -1,0 +1,77 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/e2e/bench/load"
+	answers "github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/recovery/repair"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// BenchmarkAnswering is what a complete answer costs with which nothing is wrong:
+// reading it, judging it by its request, and delivering it. The requests, whose
+// parsing is a part of it that "none" tells, are those of the load that the gateway
+// is measured with.
+func BenchmarkAnswering(b *testing.B) {
+	const shape = `{"id":"chatcmpl-bench","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant",%s,"refusal":null,"annotations":[]},` +
+		`"logprobs":null,"finish_reason":"%s"}],"usage":{"prompt_tokens":260,"completion_tokens":150,"total_tokens":410,"prompt_tokens_details":{"cached_tokens":0}},"service_tier":"default"}`
+	text := func(size int) string {
+		var s strings.Builder
+		for i := 0; s.Len() < size; i++ {
+			fmt.Fprintf(&s, "The build of %d failed because the interface of %d is declared in package %d. ", i, i*i, i*7919)
+		}
+		return fmt.Sprintf(shape, `"content":"`+s.String()+`"`, "stop")
+	}
+	for _, c := range []struct{ name, answer string }{
+		{"none", ""}, {"text", text(600)}, {"long", text(100 << 10)},
+		{"call", fmt.Sprintf(shape, `"content":null,"tool_calls":[{"id":"call_9","type":"function","function":{"name":"read_file","arguments":"{\"path\":\"internal/proxy/file_0007.go\"}"}}]`, "tool_calls")},
+	} {
+		for _, kb := range []int{1, 100} {
+			b.Run(fmt.Sprintf("%s/%dKB", c.name, kb), func(b *testing.B) { answering(b, c.answer, load.Bodies("m", kb<<10, false, 7)) })
+		}
+	}
+}
+
+func answering(b *testing.B, answer string, requests [][]byte) {
+	o := answers.Options{Config: answers.Defaults(), Format: answers.Chat{}, Choices: 1, Cancel: func(error) {}, Mender: repair.New(repair.Defaults())}
+	p, w := transcript.NewParser(), &deaf{header: http.Header{}}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		body, err := p.Parse(requests[n%len(requests)], transcript.Chat, transcript.Limits{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if answer == "" {
+			continue
+		}
+		clear(w.header)
+		o.Request, o.Sink, o.Started = body, answers.NewSink(w, o.Config, time.Minute), time.Now()
+		resp := &http.Response{StatusCode: http.StatusOK, ContentLength: int64(len(answer)), Body: io.NopCloser(strings.NewReader(answer)), Header: http.Header{
+			"Content-Type": {"application/json"}, "X-Request-Id": {"req_0123456789abcdef"}, "Openai-Processing-Ms": {"12"}, "X-Ratelimit-Remaining-Requests": {"9999"}}}
+		whole, broken := answers.ReadWhole(resp, o)
+		if broken != nil {
+			b.Fatal(broken.Err)
+		}
+		if broken = whole.Deliver(context.Background(), nil); broken != nil || w.size != len(answer) {
+			b.Fatal(broken, w.size)
+		}
+	}
+}
+
+// deaf is a response that nobody reads.
+type deaf struct {
+	header http.Header
+	size   int
+}
+
+func (w *deaf) Header() http.Header              { return w.header }
+func (w *deaf) WriteHeader(int)                  {}
+func (w *deaf) Write(b []byte) (int, error)      { w.size = len(b); return len(b), nil }
+func (w *deaf) SetWriteDeadline(time.Time) error { return nil }
