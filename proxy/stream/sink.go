@@ -29,7 +29,7 @@ type Sink struct {
 	unsafe    bool         // the text cannot be continued
 	id        Identity
 	timer     *time.Timer
-	last      time.Time // last write
+	last      time.Time // last write; before, when keeping awake began
 	idle      bool      // it was a comment
 	first     time.Time // first byte of an answer
 	deadline  time.Time // write deadline set last
@@ -39,7 +39,7 @@ type Sink struct {
 // NewSink returns the sink of one response. A write that makes no progress for
 // stall fails.
 func NewSink(w http.ResponseWriter, cfg Config, stall time.Duration) *Sink {
-	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg, stall: stall, last: time.Now()}
+	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg, stall: stall}
 }
 
 // KeepAwake starts keep-alive comments for a streaming client that waits. The
@@ -50,7 +50,7 @@ func (s *Sink) KeepAwake(h http.Header) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.awake = h
+	s.awake, s.last = h, time.Now()
 	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
 }
 
@@ -86,6 +86,10 @@ func (s *Sink) tick() {
 func (s *Sink) Begin(status int, header http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin(status, header)
+}
+
+func (s *Sink) begin(status int, header http.Header) {
 	if s.committed {
 		return
 	}
@@ -147,12 +151,12 @@ func (s *Sink) write(b []byte) {
 
 // Whole sends a complete response of one write.
 func (s *Sink) Whole(status int, header http.Header, body []byte) error {
-	s.Begin(status, header)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin(status, header)
 	s.released, s.first = recovery.ReleasedCall, time.Now()
 	if s.err == nil {
-		_ = s.rc.SetWriteDeadline(time.Now().Add(s.stall))
+		_ = s.rc.SetWriteDeadline(s.first.Add(s.stall))
 		_, s.err = s.w.Write(body)
 	}
 	return s.err
