@@ -15,7 +15,7 @@ type Format interface {
 	// Delta says what one event means. known is the identity of those before it:
 	// where it is the same, its strings serve again.
 	Delta(ev Event, known Identity) Delta
-	// Whole says what a complete JSON answer is.
+	// Whole says what a complete JSON answer is, but for its identity.
 	Whole(body []byte) Delta
 	// WithText returns data with its text replaced and its identity set to id
 	// and created (raw JSON values; empty: unchanged).
@@ -94,7 +94,7 @@ func (Chat) Delta(ev Event, known Identity) Delta {
 	case bytes.Equal(data, []byte("[DONE]")):
 		return Delta{Kind: KindDone}
 	}
-	d := read(data, "delta", known)
+	d := read(data, "delta", &known)
 	if string(ev.Name) == "error" && d.Kind != KindMalformed {
 		d.Kind = KindError
 	}
@@ -102,7 +102,7 @@ func (Chat) Delta(ev Event, known Identity) Delta {
 }
 
 // Whole reads a complete answer.
-func (Chat) Whole(body []byte) Delta { return read(body, "message", Identity{}) }
+func (Chat) Whole(body []byte) Delta { return read(body, "message", nil) }
 
 // WithText replaces the first choice's text and sets the identity.
 func (c Chat) WithText(data []byte, text string, id Identity) []byte {

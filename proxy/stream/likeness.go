@@ -21,6 +21,17 @@ func neutral(reason string) recovery.Finish {
 	return recovery.Finish(reason)
 }
 
+// finishIn is neutral of a finish reason as it stands in an answer.
+func finishIn(raw []byte) recovery.Finish {
+	switch string(raw) { // the usual ones need no memory
+	case `"stop"`:
+		return recovery.FinishStop
+	case `"tool_calls"`:
+		return recovery.FinishCalls
+	}
+	return neutral(transcript.Text(raw))
+}
+
 // wireFinish is the opposite of neutral.
 func wireFinish(f recovery.Finish, legacy bool) string {
 	switch f {

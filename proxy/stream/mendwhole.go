@@ -37,7 +37,7 @@ func spliced(data []byte, list []splice) []byte {
 
 // finished judges a complete answer, and mends it in its buffer. A broken
 // answer with a flaw stays deliverable.
-func (w *Whole) finished(body []byte, d Delta) *Broken {
+func (w *Whole) finished(body []byte, d *Delta) *Broken {
 	if w.o.Explain {
 		w.set(body, []splice{branded(body, w.o.ID)})
 		body = bytes.TrimSpace(w.buf.Bytes())
@@ -46,7 +46,7 @@ func (w *Whole) finished(body []byte, d Delta) *Broken {
 		return nil
 	}
 	var flaw *recovery.Flaw
-	if !w.o.Guard(func() { flaw = w.mend(body, &d) }) {
+	if !w.o.Guard(func() { flaw = w.mend(body, d) }) {
 		w.repairs = nil
 	}
 	if flaw != nil {
@@ -61,12 +61,12 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) {
 		return nil
 	}
-	s := calls{known: w.o.Request.HasTool}
+	var s calls
 	s.whole(d)
-	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: neutral(transcript.Text(d.finish)), Reasoning: d.reasons}
 	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
+	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: finishIn(d.finish), Reasoning: d.reasons}
 	if flaw := w.ranAway(draft, transcript.Text(d.reasoning)); flaw != nil {
 		return flaw
 	}
@@ -86,6 +86,9 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	return nil
 }
 
+// watched is how many bytes of an answer are shown to the watch in one piece.
+const watched = 4 << 10
+
 // ranAway has the answer watched as if it had come as a stream.
 func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 	size := len(reasoning) + len(d.Text)
@@ -93,25 +96,31 @@ func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 		size += len(c.Arguments)
 	}
 	var piece []byte
-	found := false
+	end := "" // of what repeats itself
 	w.o.Guard(func() {
 		watch := w.o.Mender.Watch(w.o.Request, size)
 		if watch == nil {
 			return
 		}
 		away := func(p recovery.Part, text string) bool {
-			piece = append(piece[:0], text...)
-			return text != "" && watch.Feed(p, piece)
+			for rest := text; rest != ""; rest = rest[len(piece):] {
+				piece = append(piece[:0], rest[:min(len(rest), watched)]...)
+				if watch.Feed(p, piece) {
+					end = text
+					return true
+				}
+			}
+			return false
 		}
-		found = away(recovery.PartReasoning, reasoning) || away(recovery.PartText, d.Text)
+		found := away(recovery.PartReasoning, reasoning) || away(recovery.PartText, d.Text)
 		for i := 0; i < len(d.Calls) && !found; i++ {
 			found = away(recovery.PartArguments, d.Calls[i].Arguments)
 		}
 	})
-	if !found {
+	if end == "" {
 		return nil
 	}
-	return repetition(piece)
+	return repetition([]byte(end))
 }
 
 // set writes the changed body into the buffer. Space around it stays.
@@ -209,7 +218,11 @@ func str(v []byte) string {
 	return gjson.ParseBytes(v).String()
 }
 
-func (s *calls) draftWhole() (out []recovery.DraftCall) {
+func (s *calls) draftWhole() []recovery.DraftCall {
+	if len(s.list) == 0 {
+		return nil
+	}
+	out := make([]recovery.DraftCall, 0, len(s.list))
 	for _, c := range s.list {
 		out = append(out, c.DraftCall)
 	}

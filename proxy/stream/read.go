@@ -11,8 +11,9 @@ import (
 )
 
 // read validates an answer or chunk and says what it means, in one pass.
-// message is the name of a choice's content, known the identity that it likely has.
-func read(data []byte, message string, known Identity) Delta {
+// message is the name of a choice's content, known the identity that it likely has;
+// nil where nobody asks for it.
+func read(data []byte, message string, known *Identity) Delta {
 	var d Delta
 	var doc transcript.Document
 	sawChoices, sawDetail, failed := false, false, false
@@ -20,11 +21,11 @@ func read(data []byte, message string, known Identity) Delta {
 	for ok && top.Next() {
 		switch string(top.Name()) {
 		case "id":
-			if v := top.Value(); !isEmpty(v) { // as in the content filter's results, which may come first
+			if v := top.Value(); known != nil && !isEmpty(v) { // as in the content filter's results, which may come first
 				d.ID.ID = same(known.ID, v)
 			}
 		case "created":
-			if v := top.Value(); !isEmpty(v) {
+			if v := top.Value(); known != nil && !isEmpty(v) {
 				d.ID.Created = same(known.Created, v)
 			}
 		case "choices":

@@ -67,7 +67,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, broken
 	}
 	w.first = time.Now()
-	if broken := w.finished(body, d); broken != nil {
+	if broken := w.finished(body, &d); broken != nil {
 		return nil, broken
 	}
 	return w, nil
