@@ -95,6 +95,9 @@ const (
 	maxSubschemas    = 2000      // compiling is quadratic in them
 	maxPattern       = 1000      // bytes of one pattern
 	maxCachedSchemas = 512
-	maxCachedBytes   = 8 << 20 // of all schemas in the cache
+	maxCachedBytes   = 8 << 20   // of all schemas in the cache
+	maxKit           = 256 << 10 // bytes of one list of tools that is remembered
+	maxCachedKits    = 256
+	maxCachedTools   = 8 << 20 // bytes of all of them
 	maxWork          = 200_000 // subschemas applied in one validation, and values compared
 )

@@ -21,12 +21,15 @@ const (
 type Mender struct {
 	cfg     Config
 	schemas *schemas
+	kits    cache[[]transcript.Tool] // by the lists of tools of requests, which are of one format
 }
 
 var _ recovery.Mender = (*Mender)(nil)
 
 // New returns a Mender. cfg must be valid.
-func New(cfg Config) *Mender { return &Mender{cfg: cfg, schemas: newSchemas()} }
+func New(cfg Config) *Mender {
+	return &Mender{cfg: cfg, schemas: newSchemas(), kits: newCache[[]transcript.Tool](maxCachedKits, maxCachedTools)}
+}
 
 // judged reports whether the answers of a request are judged at all.
 func (m *Mender) judged(req *transcript.Body) bool {
@@ -76,7 +79,7 @@ func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	if flaw := imitation(req, d); flaw != nil {
 		return ask(flaw)
 	}
-	j := &job{Mender: m, req: req, tools: offered(req), draft: d}
+	j := &job{Mender: m, req: req, tools: m.offered(req), draft: d}
 	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls := d.Calls
 	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone

@@ -22,17 +22,29 @@ const (
 // name has to be found in it: the judgement of an answer without calls hardly ever
 // needs it.
 type tools struct {
+	mender *Mender
 	req    *transcript.Body
 	some   bool // there are any
 	choice transcript.ToolChoice
+	read   []transcript.Tool // nil until list
 }
 
-func offered(req *transcript.Body) tools {
-	return tools{req: req, some: req.HasTools(), choice: req.ToolChoice()}
+func (m *Mender) offered(req *transcript.Body) tools {
+	return tools{mender: m, req: req, some: req.HasTools(), choice: req.ToolChoice()}
 }
 
-// list is all of them, in order.
-func (o *tools) list() []transcript.Tool { return o.req.Tools() }
+// list is all of them, in order. An agent offers the same with each request, and
+// reading twenty tools takes as long as all else that is done for it.
+func (o *tools) list() []transcript.Tool {
+	if o.read == nil && o.some {
+		if raw := o.req.ToolList(); len(raw) <= maxKit {
+			o.read = o.mender.kits.of(raw, o.req.Format().Tools)
+		} else {
+			o.read = o.req.Tools()
+		}
+	}
+	return o.read
+}
 
 // opaque reports whether there are tools whose calls have names that the request
 // does not tell.

@@ -2,10 +2,8 @@ package repair
 
 import (
 	"bytes"
-	"container/list"
 	"encoding/json"
 	"errors"
-	"hash/maphash"
 	"regexp"
 	"strings"
 	"sync"
@@ -121,23 +119,10 @@ func tame(number string) bool {
 
 // schemas compiles schemas and remembers them by their bytes. It is safe for
 // concurrent use.
-type schemas struct {
-	seed maphash.Seed
-
-	mu    sync.Mutex
-	byKey map[uint64]*list.Element // by a hash of the bytes
-	order *list.List               // of *cached, the latest used first
-	bytes int
-}
-
-type cached struct {
-	key    uint64
-	raw    []byte
-	schema *schema
-}
+type schemas struct{ cache[*schema] }
 
 func newSchemas() *schemas {
-	return &schemas{seed: maphash.MakeSeed(), byKey: map[uint64]*list.Element{}, order: list.New()}
+	return &schemas{newCache[*schema](maxCachedSchemas, maxCachedBytes)}
 }
 
 // get compiles raw, or finds it. The result is never nil.
@@ -145,30 +130,7 @@ func (c *schemas) get(raw []byte) *schema {
 	if len(raw) == 0 || len(raw) > maxSchema {
 		return &schema{}
 	}
-	key := maphash.Bytes(c.seed, raw)
-	c.mu.Lock()
-	if e, ok := c.byKey[key]; ok && bytes.Equal(e.Value.(*cached).raw, raw) {
-		c.order.MoveToFront(e)
-		s := e.Value.(*cached).schema
-		c.mu.Unlock()
-		return s
-	}
-	c.mu.Unlock()
-	s := compile(raw) // outside of the lock: two may compile the same, which is harmless
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.byKey[key]; !ok { // else another goroutine was faster, or two hashes are equal
-		c.byKey[key] = c.order.PushFront(&cached{key, bytes.Clone(raw), s})
-		c.bytes += len(raw)
-	}
-	for c.order.Len() > maxCachedSchemas || c.bytes > maxCachedBytes {
-		e := c.order.Back()
-		old := e.Value.(*cached)
-		c.order.Remove(e)
-		delete(c.byKey, old.key)
-		c.bytes -= len(old.raw)
-	}
-	return s
+	return c.of(raw, compile)
 }
 
 // compile never fails: what cannot be compiled does not validate.

@@ -205,6 +205,11 @@ func TestOddTools(t *testing.T) {
 		if text != want || string(got.Raw) != raw || string(b.Raw()[got.Span.Start:got.Span.End]) != string(got.Parameters) {
 			t.Errorf("%s: %s, want %s", raw, text, want)
 		}
+		list := b.ToolList()
+		alone := Chat.Tools(list)[0]
+		if alone.Name != got.Name || string(alone.Parameters) != string(got.Parameters) || string(list[alone.Span.Start:alone.Span.End]) != string(got.Parameters) {
+			t.Errorf("%s: %+v, in the body %+v", raw, alone, got)
+		}
 	}
 }
 

@@ -2,26 +2,24 @@ package transcript
 
 import "bytes"
 
-func (chat) hasTools(b *Body) bool {
+func (chat) toolList(b *Body) []byte {
 	f := b.find("tools")
-	return f != nil && b.raw[f.val] == '[' && len(bytes.TrimLeft(b.raw[f.val+1:f.valEnd], " \t\r\n")) > 1
-}
-
-func (chat) tools(b *Body) []Tool {
-	f := b.find("tools")
-	if f == nil {
+	if f == nil || b.raw[f.val] != '[' || len(bytes.TrimLeft(b.raw[f.val+1:f.valEnd], " \t\r\n")) == 1 {
 		return nil
 	}
+	return b.raw[f.val:f.valEnd]
+}
+
+func (chat) tools(whole, list []byte) (tools []Tool) {
 	var s scanner
-	w, ok := opened(&s, b.raw[f.val:f.valEnd], '[')
+	w, ok := opened(&s, list, '[')
 	if !ok {
 		return nil
 	}
-	var tools []Tool
 	for w.next() {
 		var t Tool
 		if s.data[w.val] == '{' {
-			w.to(b.tool(&t, s.walk(w.val, w.depth)))
+			w.to(t.read(whole, s.walk(w.val, w.depth)))
 		} else {
 			w.skip()
 		}
@@ -31,9 +29,9 @@ func (chat) tools(b *Body) []Tool {
 	return tools
 }
 
-// tool reads one tool in one pass, unless it is of a rare type, and returns the
-// offset behind it.
-func (b *Body) tool(t *Tool, w walker) int {
+// read reads a tool in one pass, unless it is of a rare type, and returns the offset
+// behind it. Its spans are offsets in whole.
+func (t *Tool) read(whole []byte, w walker) int {
 	var own, function definition // its own fields, and those of its function
 	var kind []byte
 	start, nested := w.i-1, false
@@ -64,7 +62,7 @@ func (b *Body) tool(t *Tool, w walker) int {
 			}
 		}
 	}
-	own.tell(t, b)
+	own.tell(t, whole)
 	return w.i
 }
 
@@ -99,12 +97,12 @@ func (d *definition) take(name, value []byte) {
 }
 
 // tell puts it into the tool.
-func (d *definition) tell(t *Tool, b *Body) {
+func (d *definition) tell(t *Tool, whole []byte) {
 	t.Name, t.Description = text(d.name), text(d.description)
 	if len(d.parameters) > 0 && !isNull(d.parameters) {
-		t.Parameters, t.Span = clipped(d.parameters), b.span(d.parameters)
+		t.Parameters, t.Span = clipped(d.parameters), spanIn(whole, d.parameters)
 	}
 	if isTrue(d.strict) {
-		t.Strict = b.span(d.strict)
+		t.Strict = spanIn(whole, d.strict)
 	}
 }

@@ -52,8 +52,8 @@ type reader interface {
 	appendCalls(calls []ToolCall, m Message) []ToolCall
 	note(text string) []byte                     // a user's message with this text
 	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
-	tools(b *Body) []Tool
-	hasTools(b *Body) bool
+	toolList(b *Body) []byte                     // nil if there are none
+	tools(whole, list []byte) []Tool             // list is a part of whole that was sliced without limiting its capacity
 
 	ask(model, system, user, limit string, maxOutput int) []byte
 

@@ -64,12 +64,23 @@ func (b *Body) Messages() []Message {
 // Tools is what the request offers the model, in order. The slice is shared
 // and must not be changed.
 func (b *Body) Tools() []Tool {
-	b.toolsOnce.Do(func() { b.tools = b.format.reader().tools(b) })
+	b.toolsOnce.Do(func() { b.tools = b.format.reader().tools(b.raw, b.format.reader().toolList(b)) })
 	return b.tools
 }
 
 // HasTools reports whether the request offers any tools. It costs less than Tools.
-func (b *Body) HasTools() bool { return b.format.reader().hasTools(b) }
+func (b *Body) HasTools() bool { return b.ToolList() != nil }
+
+// ToolList is the list of the tools as it stands in the body, nil if there are
+// none. Agents send the same with each request: see Format.Tools.
+func (b *Body) ToolList() []byte { return clipped(b.format.reader().toolList(b)) }
+
+// Tools reads a list of tools that a Body's ToolList was. What it returns is part
+// of list, which must not be changed any more, and its spans are offsets in list.
+func (f Format) Tools(list []byte) []Tool {
+	list = clipped(list)
+	return f.reader().tools(list, list)
+}
 
 // HasTool reports whether the request offers a tool of that name.
 func (b *Body) HasTool(name string) bool {
@@ -204,8 +215,10 @@ func (b *Body) key(i int, k key) []byte {
 }
 
 // span locates a part of the body that was sliced without limiting its capacity.
-func (b *Body) span(part []byte) Span {
-	at := cap(b.raw) - cap(part)
+func (b *Body) span(part []byte) Span { return spanIn(b.raw, part) }
+
+func spanIn(whole, part []byte) Span {
+	at := cap(whole) - cap(part)
 	return Span{at, at + len(part)}
 }
 

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 // BenchmarkAnswering is what a complete answer costs with which nothing is wrong:
 // reading it, judging it by its request, and delivering it. The requests, whose
 // parsing is a part of it that "none" tells, are those of the load that the gateway
-// is measured with.
+// is measured with, and the first of them with as many tools as coding agents have.
 func BenchmarkAnswering(b *testing.B) {
 	const shape = `{"id":"chatcmpl-bench","object":"chat.completion","created":1760000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant",%s,"refusal":null,"annotations":[]},` +
 		`"logprobs":null,"finish_reason":"%s"}],"usage":{"prompt_tokens":260,"completion_tokens":150,"total_tokens":410,"prompt_tokens_details":{"cached_tokens":0}},"service_tier":"default"}`
@@ -36,7 +37,25 @@ func BenchmarkAnswering(b *testing.B) {
 		for _, kb := range []int{1, 100} {
 			b.Run(fmt.Sprintf("%s/%dKB", c.name, kb), func(b *testing.B) { answering(b, c.answer, load.Bodies("m", kb<<10, false, 7)) })
 		}
+		b.Run(c.name+"/tools", func(b *testing.B) { answering(b, c.answer, equipped(load.Bodies("m", 1<<10, false, 7))) })
 	}
+}
+
+// equipped are requests with 24 tools of 1.5 KB each in front of their own.
+func equipped(requests [][]byte) [][]byte {
+	var tools strings.Builder
+	for i := range 24 {
+		fmt.Fprintf(&tools, `{"type":"function","function":{"name":"tool_%d","description":"%s","parameters":{"type":"object","properties":{`, i,
+			strings.Repeat(`Reads a file from disk.\n\nUsage:\n- The path must be absolute; use \"line\" to begin elsewhere.\n`, 8))
+		for k := range 6 {
+			fmt.Fprintf(&tools, `"p%d":{"type":"string","description":"The absolute path of the file that is to be read, number %d"},`, k, k)
+		}
+		tools.WriteString(`"path":{"type":"string"}},"required":["path"],"additionalProperties":false}}},`)
+	}
+	for i := range requests {
+		requests[i] = bytes.Replace(requests[i], []byte(`"tools":[`), []byte(`"tools":[`+tools.String()), 1)
+	}
+	return requests
 }
 
 func answering(b *testing.B, answer string, requests [][]byte) {

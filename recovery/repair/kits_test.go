@@ -1,0 +1,65 @@
+package repair
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// TestKits: the tools are those of the request at hand, whatever other requests
+// offered before, and nothing that was read of them is part of a request, whose
+// bytes another one takes.
+func TestKits(t *testing.T) {
+	m := mender()
+	judge := func(parameter string) recovery.Judgement {
+		raw := []byte(`{"messages":[],"tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"type":"object","properties":{"` +
+			parameter + `":{"type":"string"}},"required":["` + parameter + `"],"additionalProperties":false}}}]}`)
+		req, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := m.Mend(req, call("look", `{"path":"a"}`)).Judgement
+		for i := range raw {
+			raw[i] = 'x'
+		}
+		return got
+	}
+	for range 3 {
+		if got := judge("path"); got != recovery.JudgePass {
+			t.Errorf("a call that fits: %v", got)
+		}
+		if got := judge("file"); got == recovery.JudgePass {
+			t.Errorf("a call that does not fit: %v", got)
+		}
+	}
+	if n := m.kits.order.Len(); n != 2 {
+		t.Errorf("%d lists of tools are remembered, of 2", n)
+	}
+}
+
+// TestKitsBounded: neither many lists nor long ones fill the memory, and a list
+// that is too long to be kept is read all the same.
+func TestKitsBounded(t *testing.T) {
+	m := mender()
+	offering := func(name string, size int) *transcript.Body {
+		return request(t, `,"tools":[{"type":"function","function":{"name":"`+name+`","description":"`+strings.Repeat("x", size)+`"}}]`)
+	}
+	for i := range maxCachedKits + 50 {
+		name := "tool_" + itoa(i)
+		for _, size := range []int{10, maxKit / 2, maxKit + 1} {
+			if got := m.Mend(offering(name, size), call(name, `{}`)); got.Judgement != recovery.JudgePass {
+				t.Fatalf("%s of %d bytes: %+v", name, size, got)
+			}
+		}
+	}
+	if m.kits.order.Len() != len(m.kits.byKey) || m.kits.order.Len() > maxCachedKits || m.kits.bytes > maxCachedTools {
+		t.Errorf("%d, %d lists with %d bytes", m.kits.order.Len(), len(m.kits.byKey), m.kits.bytes)
+	}
+	for e := m.kits.order.Front(); e != nil; e = e.Next() {
+		if n := len(e.Value.(*cached[[]transcript.Tool]).raw); n > maxKit {
+			t.Errorf("a list of %d bytes is kept", n)
+		}
+	}
+}
