@@ -5,6 +5,8 @@ import (
 	"container/list"
 	"hash/maphash"
 	"sync"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // cache remembers what was made of bytes that come again and again. What was not
@@ -32,7 +34,7 @@ func newCache[V any](most, mostBytes int) cache[V] {
 
 // of finds what was made of raw, or makes it, of a copy that stays as it is.
 func (c *cache[V]) of(raw []byte, produce func(own []byte) V) V {
-	key := maphash.Bytes(c.seed, raw)
+	key := transcript.Sum(c.seed, 0, raw)
 	c.mu.Lock()
 	if e, ok := c.byKey[key]; ok {
 		if known := e.Value.(*cached[V]); bytes.Equal(known.raw, raw) {

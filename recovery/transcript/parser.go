@@ -107,14 +107,17 @@ func (s *summing) upTo(p *Parser, raw []byte, end int) uint64 {
 	return p.sum(s.state, raw[s.done:end])
 }
 
-// sum is a hash that nobody outside can foresee, of bytes and of what came before
-// them. It takes them as one string, since maphash.Bytes goes through them in small
-// pieces, which takes five times as long.
-func (p *Parser) sum(before uint64, raw []byte) uint64 {
-	return maphash.Comparable(p.seed, link{before, unsafe.String(unsafe.SliceData(raw), len(raw))})
+// sum is a hash of bytes and of what came before them.
+func (p *Parser) sum(before uint64, raw []byte) uint64 { return Sum(p.seed, before, raw) }
+
+// Sum is a hash of bytes, and of what came before them, that nobody without the
+// seed can foresee. It takes them as one string, since maphash.Bytes goes through
+// them in small pieces, which takes five times as long.
+func Sum(seed maphash.Seed, before uint64, raw []byte) uint64 {
+	return maphash.Comparable(seed, link{before, unsafe.String(unsafe.SliceData(raw), len(raw))})
 }
 
-// link is what sum hashes.
+// link is what Sum hashes.
 type link struct {
 	before uint64
 	bytes  string
