@@ -33,12 +33,13 @@ func (s *scanner) str(i int) int {
 	if s.known {
 		return s.closing(i)
 	}
-	if i+8 <= len(d) { // names are short
-		w := binary.LittleEndian.Uint64(d[i:])
+	for at := i; at < i+24 && at+8 <= len(d); at += 8 { // names and ids are short
+		w := binary.LittleEndian.Uint64(d[at:])
 		if m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80; m != 0 {
-			if end := i + bits.TrailingZeros64(m)>>3; d[end] == '"' {
+			if end := at + bits.TrailingZeros64(m)>>3; d[end] == '"' {
 				return end + 1
 			}
+			break
 		}
 	}
 	var escaped, carry uint64 // carry marks the byte at i if there is a backslash before it
