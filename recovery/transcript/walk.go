@@ -137,7 +137,10 @@ func text(raw []byte) string {
 		return string(in)
 	}
 	var short [256]byte // most are: one copy is enough for them
-	return string(appendDecoded(short[:0], raw))
+	if len(raw) <= len(short) {
+		return string(appendDecoded(short[:0], raw))
+	}
+	return string(appendDecoded(make([]byte, 0, len(raw)), raw))
 }
 
 // Text is the decoded value of a string that is known to be valid, or "" for

@@ -26,7 +26,7 @@ func BenchmarkAnswering(b *testing.B) {
 	text := func(size int) string {
 		var s strings.Builder
 		for i := 0; s.Len() < size; i++ {
-			fmt.Fprintf(&s, "The build of %d failed because the interface of %d is declared in package %d. ", i, i*i, i*7919)
+			fmt.Fprintf(&s, "The build of %d failed because the interface of %d is declared in package %d.\\n", i, i*i, i*7919)
 		}
 		return fmt.Sprintf(shape, `"content":"`+s.String()+`"`, "stop")
 	}
