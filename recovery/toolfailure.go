@@ -52,8 +52,8 @@ type ToolFailure struct {
 	Fingerprint uint64
 }
 
-// Turn is where a history stands whose last turn of the model called tools.
-// Without a failure only its slot is there.
+// Turn is where a history stands whose last turn of the model called tools that
+// failed. Otherwise it is the zero Turn.
 type Turn struct {
 	// Slot names the model's last turn: equal when a client sends the same again.
 	Slot string

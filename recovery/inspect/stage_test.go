@@ -62,7 +62,7 @@ func TestStage(t *testing.T) {
 	} {
 		var seen events
 		x := prepared(t, NewStage(Defaults(), &seen), &recovery.Exchange{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Session: "s", Model: "m"})
-		if got := seen.told(); !reflect.DeepEqual(got, c.told) || len(x.Results) != c.results || (x.Turn.Slot == "") != (c.results == 0) {
+		if got := seen.told(); !reflect.DeepEqual(got, c.told) || len(x.Results) != c.results || (x.Turn.Slot != "") != (x.Turn.Failure != nil) {
 			t.Errorf("%s: %q, %d results, want %q, %d", c.name, got, len(x.Results), c.told, c.results)
 		}
 		for _, ev := range seen {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"hash"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -27,9 +26,9 @@ const (
 	maxScratch = 256 << 10
 )
 
-// Position says where a history stands: which turn it ends with, how that
-// turn's calls ended, and what came before. It is the zero Turn where no tool
-// results are new. At most the last 60 turns are looked at.
+// Position says where a history stands whose last turn failed: which turn that
+// is, what it failed in, and what came before. It is the zero Turn where a tool
+// succeeded, or no results are new. At most the last 60 turns are looked at.
 func Position(b *transcript.Body) recovery.Turn { return readHistory(b).position() }
 
 // history is the last turns of a conversation. What costs time is read when it
@@ -43,8 +42,7 @@ type history struct {
 	known   verdicts
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
-	text    []byte                // scratch of content and slot
-	sum     hash.Hash             // scratch of slot
+	text    []byte                // scratch of content
 }
 
 // turn is one turn of the model: adjacent assistant messages, and all that
@@ -122,7 +120,7 @@ func (h *history) forget() {
 		text = nil
 	}
 	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
-		steps: h.steps[:0], results: h.results[:0], text: text, sum: h.sum}
+		steps: h.steps[:0], results: h.results[:0], text: text}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -291,8 +289,8 @@ func (h *history) position() (p recovery.Turn) {
 	if t == nil || len(t.steps) == 0 {
 		return p
 	}
-	p.Slot = h.slot(t)
 	if p.Failure = t.failure(); p.Failure != nil {
+		p.Slot = h.slot(t)
 		p.User = h.userBefore(len(h.list))
 		p.Success = h.lastSuccess()
 		p.Streak, p.Seen = h.count(p.Failure, p.User)
@@ -302,18 +300,12 @@ func (h *history) position() (p recovery.Turn) {
 
 // slot names a turn by its bytes and its place.
 func (h *history) slot(t *turn) string {
-	if h.sum == nil {
-		h.sum = sha256.New()
-	}
-	h.sum.Reset()
+	sum := sha256.New()
 	for _, m := range h.list[t.start:t.answered] {
-		_, _ = h.sum.Write(m.Raw())
+		_, _ = sum.Write(m.Raw())
 	}
-	h.text = binary.BigEndian.AppendUint64(h.text[:0], uint64(h.ordinal))
-	_, _ = h.sum.Write(h.text)
-	h.text = h.sum.Sum(h.text[:0])
-	h.text = hex.AppendEncode(h.text[:16], h.text[:16])
-	return string(h.text[16:])
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(h.ordinal)))
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // verdicts are what is said of the turn's results.

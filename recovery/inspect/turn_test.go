@@ -29,7 +29,7 @@ func TestPosition(t *testing.T) {
 		{"one of the parallel calls succeeded", notFound + "\n! rg {}\n& ls {}\n= bash: rg: command not found\n= a\\nb", false, 0, 0},
 	} {
 		p := Position(script(t, c.text))
-		if (p.Failure != nil) != c.failed || p.Streak != c.streak || p.Seen != c.seen || (p.Slot == "") != (c.name == "nothing new") {
+		if (p.Failure != nil) != c.failed || p.Streak != c.streak || p.Seen != c.seen || (p.Slot != "") != c.failed {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}
