@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 
@@ -50,7 +52,7 @@ func rawTextOf(raw []byte) (t rawText, ok bool) {
 		return t, false
 	}
 	more := 1 // by which an escape is longer than what it stands for
-	if t.unicode = (probe{text: `\u`, at: 1}).in(t.json); t.unicode {
+	if t.unicode = indexPair(t.json, '\\', 'u') >= 0; t.unicode {
 		if more = 5; (probe{text: `\u001`, at: 4}).in(t.json) {
 			return t, false
 		}
@@ -74,7 +76,7 @@ func (t *rawText) lined() bool {
 // hinted reports whether one of the first lines may be a hint.
 func (t *rawText) hinted() bool {
 	for rest := t.json[:min(len(t.json), hintWindow)]; ; {
-		i := bytes.Index(rest, []byte(`\n`))
+		i := indexPair(rest, '\\', 'n')
 		if i < 0 {
 			return false
 		}
@@ -82,6 +84,27 @@ func (t *rawText) hinted() bool {
 			return true
 		}
 	}
+}
+
+// indexPair is where the first b directly after an a stands, -1 without one. In
+// source code both of an escape's bytes are frequent: it looks at eight places at
+// once, where a search for either byte would stop at each.
+func indexPair(s []byte, a, b byte) int {
+	const each01, each80 = 0x0101010101010101, 0x8080808080808080
+	eachA, eachB := each01*uint64(a), each01*uint64(b)
+	i := 0
+	for ; i+9 <= len(s); i += 8 {
+		w := (binary.LittleEndian.Uint64(s[i:]) ^ eachA) | (binary.LittleEndian.Uint64(s[i+1:]) ^ eachB)
+		if m := (w - each01) &^ w & each80; m != 0 { // a byte of w is 0; above the lowest such, a borrow can mark others
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for ; i+1 < len(s); i++ {
+		if s[i] == a && s[i+1] == b {
+			return i
+		}
+	}
+	return -1
 }
 
 // hintStarts are the letters that hint begins with, largeHint is more than the
@@ -167,9 +190,15 @@ func blankEscape(s []byte) bool {
 // not known: JSON is no shorter than what it stands for, and a wrapper says no
 // more than the first line twice.
 func (t *rawText) fewest() int {
-	line := bytes.Index(t.json, []byte(`\n`))
+	line := indexPair(t.json, '\\', 'n')
 	if line < 0 || line > 0 && t.json[line-1] == '\\' || t.unicode || t.json[len(t.json)-1] >= utf8.RuneSelf {
 		return 0
 	}
 	return t.least - line
+}
+
+// longer reports whether what the result says surely has more than n bytes. What
+// begins plainly has no wrapper.
+func (t *rawText) longer(n int) bool {
+	return t.least > n && !t.unicode && plainStart(t.json[0]) && t.json[len(t.json)-1] < utf8.RuneSelf
 }

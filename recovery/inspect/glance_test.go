@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"regexp/syntax"
@@ -44,7 +45,7 @@ func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.T
 
 // A glance says what reading says.
 func TestGlance(t *testing.T) {
-	glances, lined := 0, 0
+	glances, lined, longer := 0, 0, 0
 	calls := []recovery.ToolResult{{Tool: "read_file", Arguments: `{"path":"a.go"}`}, {Tool: "web_fetch"}}
 	eachVariant(t, calls, func(r recovery.ToolResult) {
 		body := parsed(t, request(said("user", "x"), called(1, r.Tool, r.Arguments), answered(1, r.Content)))
@@ -66,9 +67,16 @@ func TestGlance(t *testing.T) {
 		if line, _, _ := strings.Cut(text, "\n"); s.raw.fewest() > max(0, len(text)-len(line)) {
 			t.Errorf("%q may be in %d bytes", text[:100], s.raw.fewest())
 		}
+		for _, n := range []int{maxPlain, len(text) - 1, len(text)} {
+			if longer++; !s.raw.longer(n) {
+				longer--
+			} else if said := len(s.essence().text); said <= n {
+				t.Errorf("%q says %d bytes, not more than %d", text[:100], said, n)
+			}
+		}
 	})
-	if glances < 1500 || lined < 300 {
-		t.Errorf("only %d glances were enough, %d of them at a short text", glances, lined)
+	if glances < 1500 || lined < 300 || longer < 1000 {
+		t.Errorf("only %d glances were enough, %d of them at a short text, %d showed a length", glances, lined, longer)
 	}
 }
 
@@ -167,6 +175,27 @@ func TestPlainStart(t *testing.T) {
 		if plainStart(wrapped[0]) {
 			t.Errorf("%q begins like a plain text", wrapped)
 		}
+	}
+}
+
+func TestIndexPair(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	found := 0
+	for range 20000 {
+		s := make([]byte, rnd.IntN(40))
+		for i := range s {
+			s[i] = []byte{'\\', 'u', 'x', '\\' + 1, 'u' - 1, 0, 0xff}[rnd.IntN(7)]
+		}
+		got, want := indexPair(s, '\\', 'u'), bytes.Index(s, []byte(`\u`))
+		if got != want {
+			t.Fatalf("%q: %d, want %d", s, got, want)
+		}
+		if want >= 0 {
+			found++
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d pairs", found)
 	}
 }
 

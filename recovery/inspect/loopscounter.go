@@ -71,6 +71,9 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 	if f.Failed && f.Category != recovery.CategoryNone && f.Category == e.Category {
 		return f.Fingerprint == e.Fingerprint || g.explains(masked(f.Line, true), masked(e.Line, true))
 	}
+	if b.long() && !b.mayTell(g) {
+		return false // found out without reading what both say
+	}
 	x, y := h.look(a), h.look(b)
 	if x.media != y.media || x.middle != y.middle || !f.Failed && underWay(y.text) {
 		return false
@@ -81,14 +84,33 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 	return x.text == y.text && b.tells(g)
 }
 
+// long reports cheaply whether the result surely has more than maxPlain bytes.
+func (s *step) long() bool {
+	if s.read {
+		return len(s.said.text) > maxPlain
+	}
+	return s.raw.json != nil && s.raw.longer(maxPlain)
+}
+
+// mayTell reports whether the call is for a part of something, or for some of it.
+func (s *step) mayTell(g *growth) bool {
+	if s.reads() {
+		return g.part()
+	}
+	return g.pages()
+}
+
 // tells reports whether the result of a call for a part of something, or for some
 // of it, is what was asked for and not only a receipt.
 func (s *step) tells(g *growth) bool {
+	if !s.mayTell(g) {
+		return false
+	}
 	size := len(s.essence().text)
 	if s.reads() {
-		return g.part() && (size == 0 || size >= maxGesture || kindOf(s.Tool) == kindShell)
+		return size == 0 || size >= maxGesture || kindOf(s.Tool) == kindShell
 	}
-	return g.pages() && size > maxReceipt
+	return size > maxReceipt
 }
 
 // barrenWords say that there is nothing where something was looked for.
