@@ -124,11 +124,12 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
+// A short history stands in its body; of a long one it is found out how long it is.
 func TestParseAllocations(t *testing.T) {
-	for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
+	for size, most := range map[int]float64{1 << 10: 2, 100 << 10: 4, 1 << 20: 4} {
 		raw := body(t, size)
-		if n := testing.AllocsPerRun(20, func() { _, _ = Parse(raw, Chat, Limits{}) }); n > 3 {
-			t.Errorf("%d KB: %v allocations", size>>10, n)
+		if n := testing.AllocsPerRun(20, func() { _, _ = Parse(raw, Chat, Limits{}) }); n > most {
+			t.Errorf("%d KB: %v allocations, at most %v", size>>10, n, most)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type Body struct {
 	more     []field        // beyond inline
 	names    map[string]int // of all fields, once there are more
 	count    int
-	elements []element
+	escaped  bool      // a field's name has escapes
+	elements []element // the first few of a body stand in its room
 
 	model     string
 	streaming bool
@@ -36,15 +37,23 @@ type Body struct {
 	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
 	toolsOnce    sync.Once
 	tools        []Tool
+
+	room struct { // of a short history, which needs no allocations of its own
+		elements [shortHistory]element
+		messages [shortHistory]Message
+		calls    [shortHistory]atomic.Pointer[calls]
+	}
 }
 
-const inlineFields = 20
+// inlineFields is the number of fields up to which a body has no map of them, and
+// shortHistory the number of messages for which it has room in itself.
+const (
+	inlineFields = 20
+	shortHistory = 4
+)
 
 // field is a top-level field; the offsets of the key include its quotes.
-type field struct {
-	name                     []byte
-	key, keyEnd, val, valEnd int32
-}
+type field struct{ key, keyEnd, val, valEnd int32 }
 
 // element is a member of the history, with the values of its indexed fields.
 type element struct {
@@ -106,8 +115,8 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		if s.err != nil {
 			return nil, s.err
 		}
-		name := nameIn(raw[w.key:w.keyEnd]) // w.name would move the scanner to the heap
-		if !b.add(field{name, int32(w.key), int32(w.keyEnd), int32(w.val), int32(w.valEnd)}) {
+		if !b.add(field{int32(w.key), int32(w.keyEnd), int32(w.val), int32(w.valEnd)}) {
+			name := nameIn(raw[w.key:w.keyEnd]) // w.name would move the scanner to the heap
 			return nil, &Error{Code: CodeDuplicateKey, Offset: w.key, Field: string(name),
 				Message: "the field " + strconv.Quote(clip(name)) + " occurs twice, the second time at byte " + strconv.Itoa(w.key)}
 		}
@@ -155,15 +164,16 @@ func clip(name []byte) string {
 // indexElements scans the rest of an array and records its elements behind
 // those that there are already, which belong to others too.
 func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
-	var (
-		s    = w.s
-		i    = w.i
-		few  [32]element
-		many []element // takes over when there are more
-		n    int
-	)
+	s, from, known := w.s, w.i, len(b.elements)
+	if b.elements == nil {
+		b.elements = b.room.elements[:0]
+	}
 	for w.next() {
-		e := element{start: int32(w.val)}
+		if len(b.elements) == cap(b.elements) {
+			b.grow(len(b.elements)-known, w.val-from, len(s.data)-w.val)
+		}
+		b.elements = append(b.elements, element{start: int32(w.val)})
+		e := &b.elements[len(b.elements)-1]
 		if w.val < len(s.data) && s.data[w.val] == '{' {
 			m := s.walk(w.val, w.depth)
 			for m.step() {
@@ -182,49 +192,60 @@ func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 			return -1
 		}
 		e.end = int32(w.valEnd)
-		if n < len(few) {
-			few[n] = e
-		} else {
-			if n == len(few) {
-				// Expect the rest to be like what was seen, so as to grow once.
-				expect := n * (len(s.data) - i) / (w.valEnd - i)
-				many = append(append(make([]element, 0, len(b.elements)+expect+expect/8), b.elements...), few[:]...)
-			}
-			many = append(many, e)
-		}
-		n++
 	}
 	if s.err != nil {
 		return -1
 	}
-	if n > len(few) {
-		b.elements = many
-	} else if n > 0 {
-		b.elements = append(append(make([]element, 0, len(b.elements)+n), b.elements...), few[:n]...)
-	}
 	return w.i
+}
+
+// Room for elements beyond those that were known: for a turn, and for so many as
+// show what the rest is like.
+const (
+	roomForTurn = 4
+	roomToJudge = 32
+)
+
+// grow makes room for more elements, where that many are new in the bytes that
+// were seen of the rest of the body. Once there are some, all have room that the
+// rest should have, so that it grows no more.
+func (b *Body) grow(fresh, seen, left int) {
+	more := roomForTurn
+	switch {
+	case fresh >= roomToJudge:
+		expect := fresh * (seen + left) / seen
+		more += expect + expect/8 - fresh
+	case fresh > 0:
+		more = roomToJudge - fresh
+	}
+	b.elements = append(make([]element, 0, len(b.elements)+more), b.elements...)
 }
 
 // add records a field; it returns false if there is one of that name.
 func (b *Body) add(f field) bool {
-	if b.find(string(f.name)) != nil {
+	name := b.name(&f)
+	if b.find(string(name)) != nil {
 		return false
 	}
+	b.escaped = b.escaped || len(name) != int(f.keyEnd-f.key)-2
 	if b.count < inlineFields {
 		b.inline[b.count] = f
 	} else {
 		if b.names == nil {
 			b.names = make(map[string]int, 4*inlineFields)
 			for i := range b.inline {
-				b.names[string(b.inline[i].name)] = i
+				b.names[string(b.name(&b.inline[i]))] = i
 			}
 		}
-		b.names[string(f.name)] = b.count
+		b.names[string(name)] = b.count
 		b.more = append(b.more, f)
 	}
 	b.count++
 	return true
 }
+
+// name is a field's name without its quotes and escapes.
+func (b *Body) name(f *field) []byte { return nameIn(b.raw[f.key:f.keyEnd]) }
 
 // at is the i-th field.
 func (b *Body) at(i int) *field {
@@ -242,7 +263,8 @@ func (b *Body) find(name string) *field {
 		return nil
 	}
 	for i := range b.inline[:b.count] {
-		if f := &b.inline[i]; string(f.name) == name {
+		f := &b.inline[i]
+		if string(b.raw[f.key+1:f.keyEnd-1]) == name || b.escaped && string(b.name(f)) == name {
 			return f
 		}
 	}
@@ -269,7 +291,7 @@ func (b *Body) Field(name string) (raw []byte, ok bool) {
 func (b *Body) Fields(yield func(name string, raw []byte) bool) {
 	for i := range b.count {
 		f := b.at(i)
-		if !yield(string(f.name), b.raw[f.val:f.valEnd:f.valEnd]) {
+		if !yield(string(b.name(f)), b.raw[f.val:f.valEnd:f.valEnd]) {
 			return
 		}
 	}

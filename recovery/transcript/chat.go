@@ -24,24 +24,24 @@ func (chat) check(b *Body) *Error {
 	if f := b.find("model"); f != nil {
 		raw := b.raw[f.val:f.valEnd]
 		if !isString(raw) && !isNull(raw) {
-			return f.wrong("a string")
+			return b.wrong(f, "a string")
 		}
 		b.model = text(raw)
 	}
 	if f := b.find("messages"); f != nil && b.raw[f.val] != '[' && b.raw[f.val] != 'n' {
-		return f.wrong("an array")
+		return b.wrong(f, "an array")
 	}
 	if f := b.find("stream"); f != nil {
 		raw := b.raw[f.val:f.valEnd]
 		if !isBool(raw) && !isNull(raw) {
-			return f.wrong("true or false")
+			return b.wrong(f, "true or false")
 		}
 		b.streaming = isTrue(raw)
 	}
 	if f := b.find("stream_options"); f != nil {
 		raw := b.raw[f.val:f.valEnd]
 		if raw[0] != '{' && !isNull(raw) {
-			return f.wrong("an object")
+			return b.wrong(f, "an object")
 		}
 		v, _ := member(raw, "include_usage")
 		b.usage = isTrue(v)
@@ -49,15 +49,15 @@ func (chat) check(b *Body) *Error {
 	if f := b.find("n"); f != nil && b.raw[f.val] != 'n' {
 		var ok bool
 		if b.n, ok = integer(b.raw[f.val:f.valEnd]); !ok {
-			return f.wrong("an integer")
+			return b.wrong(f, "an integer")
 		}
 	}
 	return nil
 }
 
-func (f *field) wrong(want string) *Error {
-	return &Error{Code: CodeWrongType, Offset: int(f.val), Field: string(f.name),
-		Message: "the field '" + string(f.name) + "' must be " + want}
+func (b *Body) wrong(f *field, want string) *Error {
+	name := string(b.name(f))
+	return &Error{Code: CodeWrongType, Offset: int(f.val), Field: name, Message: "the field '" + name + "' must be " + want}
 }
 
 func (chat) speaker(role, _ []byte) string {

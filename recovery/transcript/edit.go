@@ -283,7 +283,7 @@ func (e *Edit) plan() ([]splice, error) {
 		slots := make([]slot, b.count, b.count+len(e.fields))
 		for i := range slots {
 			f := b.at(i)
-			slots[i] = slot{name: string(f.name), key: int(f.key), keyEnd: int(f.keyEnd), val: int(f.val), valEnd: int(f.valEnd)}
+			slots[i] = slot{name: string(b.name(f)), key: int(f.key), keyEnd: int(f.keyEnd), val: int(f.val), valEnd: int(f.valEnd)}
 		}
 		slots, err := resolve(slots, e.fields)
 		if err != nil {
@@ -299,7 +299,7 @@ func (e *Edit) plan() ([]splice, error) {
 		return nil, fmt.Errorf("the body has no history")
 	}
 	for _, c := range e.fields {
-		if c.name == string(list.name) {
+		if c.name == string(b.name(list)) {
 			return nil, fmt.Errorf("the history is changed both as a field and by message")
 		}
 	}

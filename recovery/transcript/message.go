@@ -51,8 +51,11 @@ type Tool struct {
 func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
 		r := b.format.reader()
-		b.messages = make([]Message, len(b.elements))
-		b.calls = make([]atomic.Pointer[calls], len(b.elements))
+		if n := len(b.elements); n <= shortHistory {
+			b.messages, b.calls = b.room.messages[:n:n], b.room.calls[:n]
+		} else {
+			b.messages, b.calls = make([]Message, n), make([]atomic.Pointer[calls], n)
+		}
 		for i, e := range b.elements {
 			role := r.speaker(b.key(i, keyRole), b.raw[e.start:e.end])
 			b.messages[i] = Message{role, i, int(e.start), int(e.end), b}

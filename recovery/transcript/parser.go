@@ -1,10 +1,10 @@
 package transcript
 
 import (
-	"bytes"
 	"container/list"
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -76,7 +76,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if err != nil || len(b.elements) == 0 || known != nil && len(b.elements) == len(known.elements) && t.same {
 		return b, err
 	}
-	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.elements}
+	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.kept()}
 	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
 	next.restLength = len(raw) - t.behindList
 	if t.same {
@@ -182,13 +182,15 @@ func (p *Parser) forget(e *list.Element) {
 
 // weight is about what a beginning takes, in bytes.
 func (k *beginning) weight() int {
-	n := 512 + 48*len(k.elements)
-	for _, list := range [][]field{k.fields, k.rest} {
-		for i := range list {
-			n += 64 + len(list[i].name)
-		}
+	return 512 + 48*len(k.elements) + 16*(len(k.fields)+len(k.rest))
+}
+
+// kept is the elements without the rest of the body.
+func (b *Body) kept() []element {
+	if len(b.elements) <= shortHistory {
+		return slices.Clone(b.elements)
 	}
-	return n
+	return slices.Clip(b.elements)
 }
 
 // split copies the fields up to the one at list, and those from behind on with
@@ -196,7 +198,6 @@ func (k *beginning) weight() int {
 func (b *Body) split(list, behind int) (before, rest []field) {
 	for i := range b.count {
 		f := *b.at(i)
-		f.name = bytes.Clone(f.name)
 		if int(f.key) <= list {
 			before = append(before, f)
 		} else {
@@ -209,5 +210,5 @@ func (b *Body) split(list, behind int) (before, rest []field) {
 // moved is a field whose offsets are larger by n.
 func (f field) moved(n int) field {
 	d := int32(n)
-	return field{f.name, f.key + d, f.keyEnd + d, f.val + d, f.valEnd + d}
+	return field{f.key + d, f.keyEnd + d, f.val + d, f.valEnd + d}
 }
