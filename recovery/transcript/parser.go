@@ -90,7 +90,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 }
 
 // chunk is how much of a body is hashed in one go, in bytes.
-const chunk = 64 << 10
+const chunk = 8 << 10
 
 // summing hashes the beginnings of one body, of which each goes on where the one
 // before it ended, but for less than a chunk.

@@ -24,6 +24,11 @@ const (
 	eachT  = 't' * each01
 )
 
+// special marks the special ones of eight bytes, at least the first of them.
+func special(w uint64) uint64 {
+	return (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80
+}
+
 // str scans the rest of a string after its opening quote at i-1. Four words at
 // a time are passed if nothing in them is special, else judged one by one. It
 // does not jump from one escape to the next: source code has one in ten
@@ -34,8 +39,7 @@ func (s *scanner) str(i int) int {
 		return s.closing(i)
 	}
 	for at := i; at < i+24 && at+8 <= len(d); at += 8 { // names and ids are short
-		w := binary.LittleEndian.Uint64(d[at:])
-		if m := (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80; m != 0 {
+		if m := special(binary.LittleEndian.Uint64(d[at:])); m != 0 {
 			if end := at + bits.TrailingZeros64(m)>>3; d[end] == '"' {
 				return end + 1
 			}

@@ -2,7 +2,9 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -65,16 +67,38 @@ func (w *walker) next() bool {
 		s.unexpected(i, "a quoted name")
 		return false
 	}
-	if w.key, w.keyEnd = i, s.str(i+1); w.keyEnd < 0 {
+	w.key = i
+	if end := plainEnd(d, i+1); end >= 0 {
+		w.keyEnd, w.name = end+1, d[i+1:end]
+	} else if w.keyEnd = s.str(i + 1); w.keyEnd < 0 {
 		return false
+	} else {
+		w.name = nameIn(d[w.key:w.keyEnd])
 	}
 	if i = s.space(w.keyEnd); i >= len(d) || d[i] != ':' {
 		s.unexpected(i, "a colon")
 		return false
 	}
 	w.val = s.space(i + 1)
-	w.name = nameIn(d[w.key:w.keyEnd])
 	return true
+}
+
+// plainEnd is where the closing quote of a name stands that begins at i, if it is
+// short and has no escapes, as most are; else -1.
+func plainEnd(d []byte, i int) int {
+	for range 2 {
+		if i+8 > len(d) {
+			return -1
+		}
+		if m := special(binary.LittleEndian.Uint64(d[i:])); m != 0 {
+			if i += bits.TrailingZeros64(m) >> 3; d[i] == '"' {
+				return i
+			}
+			return -1
+		}
+		i += 8
+	}
+	return -1
 }
 
 // nameIn is the text of a quoted name; usually a part of raw.
