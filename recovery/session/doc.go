@@ -24,6 +24,9 @@
 // the first messages, a new session begins, hint or not. Only the explicit name
 // carries over.
 //
+// Known saves deriving the same once more for every request of a conversation; it
+// decides nothing.
+//
 // What clients change from request to request is taken out before hashing:
 //
 //   - content as a string or as parts, null, empty or absent; cache marks; key

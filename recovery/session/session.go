@@ -87,6 +87,12 @@ func Identify(in Input) ID {
 	if !ok {
 		return ID{}
 	}
+	return derive(in, begin)
+}
+
+// derive is the ID of a conversation that begins so. Of the history nothing counts
+// but the messages up to begin.end, see [Known].
+func derive(in Input, begin beginning) ID {
 	k := newKeyed(in.Credential)
 	defer k.release()
 	k.begin("derived")

@@ -116,6 +116,16 @@ func (b *Body) AppendSystem(dst []byte) []byte {
 	return dst
 }
 
+// Beginning is the bytes that the first n messages, of which there must be so
+// many, and AppendSystem are read from, where n goes beyond the instructions. In
+// Chat Completions those stand in the history.
+func (b *Body) Beginning(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	return clipped(b.raw[b.elements[0].start:b.elements[n-1].end])
+}
+
 // UserTurns counts the user's messages. In text protocols these include
 // what tools answered.
 func (b *Body) UserTurns() int {

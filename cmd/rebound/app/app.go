@@ -67,6 +67,8 @@ type App struct {
 	pins       *route.Pins
 	classifier *classify.Table
 
+	conversations *session.Known
+
 	notes atomic.Pointer[annotate.Stage]
 
 	mu     sync.Mutex
@@ -77,7 +79,7 @@ type App struct {
 // New builds a gateway and opens its listener; it serves once Run is called.
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
-	a := &App{config: cfg, pins: &route.Pins{}, classifier: classify.New()}
+	a := &App{config: cfg, pins: &route.Pins{}, classifier: classify.New(), conversations: session.NewKnown()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
 	a.log = a.hub.Logger()
 	if err := a.openStore(cfg.Store.Redis); err != nil {
@@ -164,7 +166,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: identifier{}, Classifier: a.classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
+		Identifier: identifier{a.conversations}, Classifier: a.classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Engine: &recovery.Engine{
 			Config: cfg.Recovery, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
@@ -326,12 +328,11 @@ func (a *App) close() {
 }
 
 // identifier adapts package session to the edge.
-type identifier struct{}
+type identifier struct{ conversations *session.Known }
 
-func (identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
+func (i identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
 	k := &known{in: session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}}
-	if sid := session.Identify(k.in); !sid.IsZero() {
-		k.session = sid.String()
+	if k.session = i.conversations.Identify(k.in); k.session != "" {
 		return proxy.Identity{Session: k.session, Side: k.side, Affinity: k.affinity, Pin: k.pin}
 	}
 	return proxy.Identity{Affinity: k.affinity, Pin: k.pin}

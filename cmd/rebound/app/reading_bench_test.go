@@ -23,18 +23,18 @@ func BenchmarkReading(b *testing.B) {
 	for _, kb := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
 			raw := load.Bodies("m", kb<<10, false, 7)
-			p, s := transcript.NewParser(), inspect.NewStage(inspect.Defaults(), unheard{})
+			p, known, s := transcript.NewParser(), session.NewKnown(), inspect.NewStage(inspect.Defaults(), unheard{})
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if len(raw) > 1 && n%len(raw) == 0 {
-					p = transcript.NewParser()
+					p, known = transcript.NewParser(), session.NewKnown()
 				}
 				body, err := p.Parse(raw[n%len(raw)], transcript.Chat, transcript.Limits{})
 				if err != nil {
 					b.Fatal(err)
 				}
-				id := session.Identify(session.Input{Body: body, Credential: []byte("sk-bench-0123456789abcdef")})
-				x := &recovery.Exchange{Mode: recovery.ModeAct, Session: id.String(), Body: body}
+				id := known.Identify(session.Input{Body: body, Credential: []byte("sk-bench-0123456789abcdef")})
+				x := &recovery.Exchange{Mode: recovery.ModeAct, Session: id, Body: body}
 				if err := s.Prepare(b.Context(), x); err != nil || len(x.Results) == 0 || x.Results[0].Failed {
 					b.Fatal(err, x.Results)
 				}
