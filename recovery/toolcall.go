@@ -72,12 +72,18 @@ func mayHaveCommand(s string) bool {
 // NameWords is the lower-case words of a tool's name, at most eight: split at
 // punctuation, digits and capitals. Only the first 128 bytes count.
 func NameWords(name string) []string {
-	const most = 8
-	out := make([]string, 0, most)
+	return AppendNameWords(make([]string, 0, MaxNameWords), name)
+}
+
+// MaxNameWords is the most words that NameWords returns.
+const MaxNameWords = 8
+
+// AppendNameWords is NameWords into out, which must be empty.
+func AppendNameWords(out []string, name string) []string {
 	from, prev := 0, byte(0)
 	name = name[:min(len(name), 128)]
 	cut := func(to int) {
-		if to > from && len(out) < most {
+		if to > from && len(out) < MaxNameWords {
 			out = append(out, strings.ToLower(name[from:to]))
 		}
 	}

@@ -20,8 +20,9 @@ const (
 // kindOf is the most telling kind of the words of a tool's name: one that runs
 // something, then one that writes, then one that reads.
 func kindOf(tool string) kind {
+	var words [recovery.MaxNameWords]string
 	best := kindOther
-	for _, w := range recovery.NameWords(tool) {
+	for _, w := range recovery.AppendNameWords(words[:0], tool) {
 		if k := kindOfWord(w); k != kindOther && (best == kindOther || telling(k) < telling(best)) {
 			best = k
 		}
