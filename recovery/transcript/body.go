@@ -49,7 +49,7 @@ type Body struct {
 // shortHistory the number of messages for which it has room in itself.
 const (
 	inlineFields = 20
-	shortHistory = 4
+	shortHistory = 6
 )
 
 // field is a top-level field; the offsets of the key include its quotes.
@@ -200,10 +200,11 @@ func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 }
 
 // Room for elements beyond those that were known: for a turn, and for so many as
-// show what the rest is like.
+// show what the rest is like, if few bytes of each are enough for them.
 const (
-	roomForTurn = 4
-	roomToJudge = 32
+	roomForTurn  = 4
+	roomToJudge  = 32
+	usualElement = 128 // bytes
 )
 
 // grow makes room for more elements, where that many are new in the bytes that
@@ -216,7 +217,7 @@ func (b *Body) grow(fresh, seen, left int) {
 		expect := fresh * (seen + left) / seen
 		more += expect + expect/8 - fresh
 	case fresh > 0:
-		more = roomToJudge - fresh
+		more = min(roomToJudge-fresh, roomForTurn+left/usualElement)
 	}
 	b.elements = append(make([]element, 0, len(b.elements)+more), b.elements...)
 }
