@@ -60,6 +60,8 @@ const (
 	// maxChunkLine bounds a chunk's size line with its extensions, and a
 	// trailer's line.
 	maxChunkLine = 4 << 10
+	// maxChunkWaste bounds what extensions of chunks can cost beside the data.
+	maxChunkWaste = 16 << 10
 	// staleWindow is how long after writing the loss of a connection that was
 	// used before is taken for one that had happened earlier.
 	staleWindow = 2 * time.Second

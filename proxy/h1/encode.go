@@ -164,20 +164,15 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 		if !validToken(name) {
 			return &RequestError{fmt.Errorf("header name %.40q", name)}
 		}
-		switch len(name) { // what frames the message is ours to say, in any spelling
-		case len("Host"), len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
-			if strings.EqualFold(name, "Host") || strings.EqualFold(name, "Trailer") ||
-				strings.EqualFold(name, "Content-Length") || strings.EqualFold(name, "Transfer-Encoding") {
-				continue
+		if framing(name) || sameWord(name, "Host") { // ours to say
+			continue
+		}
+		if sameWord(name, "Connection") {
+			if hasToken(values, "close") {
+				o.close = true
 			}
-		case len("Connection"):
-			if strings.EqualFold(name, "Connection") {
-				if hasToken(values, "close") {
-					o.close = true
-				}
-				if req.Close {
-					continue
-				}
+			if req.Close {
+				continue
 			}
 		}
 		for _, v := range values {

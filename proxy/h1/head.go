@@ -160,7 +160,7 @@ func frame(method string, resp *http.Response) (p payload, keep bool, err error)
 		switch {
 		case resp.ProtoMinor == 0: // it does not exist there: not trusted any further
 			keep = false
-		case len(te) != 1 || !strings.EqualFold(te[0], "chunked"):
+		case len(te) != 1 || !sameWord(te[0], "chunked"):
 			return p, false, fmt.Errorf("%w: transfer encoding %.80q", ErrMalformed, te)
 		default:
 			chunked = true
@@ -229,10 +229,40 @@ func contentLength(h http.Header) (int64, error) {
 func hasToken(values []string, word string) bool {
 	for _, v := range values {
 		for t := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.Trim(t, " \t"), word) {
+			if sameWord(strings.Trim(t, " \t"), word) {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// sameWord compares words of the protocol, of which the second has small
+// letters or capitals that begin its parts. Unlike strings.EqualFold it knows no
+// letters beyond ASCII: whoever else reads the message does not either.
+func sameWord(s, word string) bool {
+	if len(s) != len(word) {
+		return false
+	}
+	for i := range len(s) {
+		a, b := s[i], word[i]
+		if a != b && (a^b != 0x20 || a|0x20 < 'a' || a|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// framing reports whether a header, in any spelling, says how a message is
+// framed: that is not its writer's to say.
+func framing(name string) bool {
+	switch len(name) {
+	case len("Trailer"):
+		return sameWord(name, "Trailer")
+	case len("Content-Length"):
+		return sameWord(name, "Content-Length")
+	case len("Transfer-Encoding"):
+		return sameWord(name, "Transfer-Encoding")
 	}
 	return false
 }

@@ -52,7 +52,7 @@ type link struct {
 
 func newLink(s *Server, nc net.Conn) *link {
 	k := &link{srv: s, nc: nc, remote: nc.RemoteAddr().String()}
-	k.in = reader{src: k, reads: &s.reads}
+	k.in = reader{src: k, reads: &s.reads, plain: true}
 	k.out = outlet{nc: nc, timeout: s.cfg.WriteTimeout}
 	return k
 }
@@ -93,6 +93,8 @@ func (k *link) receive() (*turn, error) {
 		return nil, refusal{http.StatusRequestHeaderFieldsTooLarge, err.Error()}
 	case errors.Is(err, os.ErrDeadlineExceeded) && k.begun:
 		return nil, refusal{http.StatusRequestTimeout, "the request's head took too long"}
+	case errors.Is(err, ErrMalformed):
+		return nil, malformed("%v", err)
 	case err != nil:
 		return nil, nil
 	}
@@ -124,10 +126,8 @@ func (k *link) answer(t *turn) bool {
 		keep = false
 		k.linger()
 	}
-	if !keep || k.srv.ending.Load() {
-		return false
-	}
-	return k.state.CompareAndSwap(int32(linkBusy), int32(linkIdle))
+	// In this order: who ends the server either sees an idle link or is seen.
+	return keep && k.state.CompareAndSwap(int32(linkBusy), int32(linkIdle)) && !k.srv.ending.Load()
 }
 
 // begin notes that a handler works. What it wanted of reads was of the request before.
@@ -153,7 +153,7 @@ func (k *link) settle() {
 		k.watch.Stop()
 	}
 	if ended := k.watching; ended != nil {
-		k.set(longAgo)
+		k.set(longAgo())
 		k.mu.Unlock()
 		<-ended
 		k.mu.Lock()

@@ -33,6 +33,7 @@ type payload struct {
 	phase   chunkPhase
 	left    int64 // of the body, or of the chunk
 	trailer int   // bytes that the trailers may still have
+	waste   int64 // bytes of framing beyond what chunks of a sensible size need
 }
 
 // Read implements io.Reader. The last bytes come together with io.EOF if it is
@@ -99,6 +100,9 @@ func (p *payload) step() error {
 	case chunkSize:
 		if p.left, err = parseChunkSize(l); err != nil {
 			return err
+		}
+		if p.waste = max(0, p.waste+int64(len(l))-16-2*p.left); p.waste > maxChunkWaste {
+			return fmt.Errorf("%w: too much framing around too little data", ErrMalformed)
 		}
 		p.phase = chunkData
 		if p.left == 0 {

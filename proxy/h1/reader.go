@@ -17,6 +17,7 @@ type reader struct {
 	own   *[readBuffer]byte // of reads, if buf is that
 	buf   []byte            // nil without memory
 	lent  bool              // buf belongs to the caller of a Read, until settle
+	plain bool              // folded header lines are refused
 	r, w  int
 	err   error // of src, returned when the buffer is empty
 }
@@ -139,7 +140,8 @@ func (b *reader) read(p []byte) (int, error) {
 
 // head returns the bytes up to and with the next empty line, without consuming
 // them. They are valid until the next call and may be changed in place: header
-// lines that were folded are joined here, as RFC 9112, section 5.2 permits. At
+// lines that were folded are joined here, or refused: RFC 9112, section 5.2
+// wants the one of clients and permits both to servers. At
 // the source's end it returns io.EOF if there was no byte at all.
 func (b *reader) head(limit int) ([]byte, error) {
 	line, next := 0, 0 // offsets from b.r: where this line begins, where to look for its end
@@ -167,6 +169,9 @@ func (b *reader) head(limit int) ([]byte, error) {
 			return h, nil
 		}
 		if n > 1 && (h[line] == ' ' || h[line] == '\t') {
+			if b.plain {
+				return nil, errFolded
+			}
 			h[line-1] = ' '
 			if h[line-2] == '\r' {
 				h[line-2] = ' '
@@ -216,5 +221,7 @@ func (b *reader) line() ([]byte, error) {
 		}
 	}
 }
+
+var errFolded = fmt.Errorf("%w: folded header line", ErrMalformed)
 
 var errLongLine = fmt.Errorf("%w: line of chunked encoding longer than %d bytes", ErrMalformed, maxChunkLine)

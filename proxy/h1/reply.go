@@ -26,15 +26,41 @@ type reply struct {
 	turn *turn
 	over atomic.Bool // the handler has returned
 
-	header  http.Header
-	status  int // 0 before WriteHeader
-	framing replyFraming
-	left    int64   // of a sized body
-	length  int64   // what the handler announced, -1 if nothing
-	close   bool    // the connection ends with this answer
-	kept    *[]byte // memory of out, to give back
-	out     []byte  // gathered: the body while unframed, else what is to be written
-	err     error   // of a write
+	header   http.Header
+	status   int // 0 before WriteHeader
+	framing  replyFraming
+	left     int64  // of a sized body
+	length   int64  // what the handler announced, -1 if nothing
+	close    bool   // the connection ends with this answer
+	out      memory // to be written; while unframed, the head without its end
+	gathered memory // of the body while unframed
+	err      error  // of a write
+}
+
+// memory is a buffer that is there only while it is needed.
+type memory struct {
+	b    []byte
+	kept *[]byte // b's, to give back
+}
+
+// attach gets the buffer.
+func (m *memory) attach(s *Server) {
+	if m.kept == nil {
+		m.kept = s.outs.Get().(*[]byte)
+		m.b = (*m.kept)[:0]
+	}
+}
+
+// detach gives the buffer back, with what is in it.
+func (m *memory) detach(s *Server) {
+	if m.kept == nil {
+		return
+	}
+	if cap(m.b) <= keepOut {
+		*m.kept = m.b[:0]
+	}
+	s.outs.Put(m.kept)
+	m.kept, m.b = nil, nil
 }
 
 var errReplyOver = errors.New("h1: the handler of this answer has returned")
@@ -59,21 +85,38 @@ func (r *reply) WriteHeader(status int) {
 		}
 	default:
 		r.status = status
-		r.length = announced(r.header)
+		r.headers()
 	}
 }
 
-// announced is the handler's Content-Length, -1 if there is none that can be used.
-func announced(h http.Header) int64 {
-	v := h["Content-Length"]
-	if len(v) == 0 {
-		return -1
+// headers puts status line and headers, as they are now, before the answer, and
+// notes what they say of the body and the connection.
+func (r *reply) headers() {
+	r.length = -1
+	r.out.attach(r.link.srv)
+	b := appendStatus(r.out.b, r.turn.req.ProtoMinor, r.status)
+	dated := false
+	for name, values := range r.header {
+		switch {
+		case framing(name):
+			if len(values) > 0 && name == "Content-Length" {
+				if n, err := strconv.ParseUint(values[0], 10, 63); err == nil {
+					r.length = int64(n)
+				}
+			}
+		case sameWord(name, "Connection"):
+			r.close = r.close || hasToken(values, "close")
+		default:
+			dated = dated || sameWord(name, "Date")
+			b = appendHeader(b, name, values)
+		}
 	}
-	n, err := strconv.ParseUint(v[0], 10, 63)
-	if err != nil {
-		return -1
+	if !dated {
+		b = append(b, "Date: "...)
+		b = r.link.srv.date.append(b, time.Now())
+		b = append(b, '\r', '\n')
 	}
-	return int64(n)
+	r.out.b = b
 }
 
 // Write implements [http.ResponseWriter].
@@ -91,12 +134,12 @@ func (r *reply) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if r.framing == unframed {
-		if r.length < 0 && len(r.out)+len(p) <= gatherBytes {
-			r.attach()
-			r.out = append(r.out, p...)
+		if r.length < 0 && len(r.gathered.b)+len(p) <= gatherBytes {
+			r.gathered.attach(r.link.srv)
+			r.gathered.b = append(r.gathered.b, p...)
 			return len(p), nil // perhaps all of it: its length would be known
 		}
-		r.begin(r.length)
+		r.begin(r.length, false)
 	}
 	if r.framing == sizedReply && int64(len(p)) > r.left {
 		return 0, http.ErrContentLength
@@ -111,26 +154,28 @@ func (r *reply) body(p []byte) (int, error) {
 		return 0, r.err
 	}
 	r.left -= int64(len(p))
-	r.attach()
-	if r.framing == chunkedReply && len(p) > 0 {
-		r.out = strconv.AppendUint(r.out, uint64(len(p)), 16)
-		r.out = append(r.out, '\r', '\n')
+	chunked := r.framing == chunkedReply && len(p) > 0
+	r.out.attach(r.link.srv)
+	b := r.out.b
+	if chunked {
+		b = strconv.AppendUint(b, uint64(len(p)), 16)
+		b = append(b, '\r', '\n')
 	}
-	if len(r.out)+len(p) <= keepOut {
-		r.out = append(r.out, p...)
-		if r.framing == chunkedReply && len(p) > 0 {
-			r.out = append(r.out, '\r', '\n')
-		}
-		if len(r.out) >= keepOut/2 {
-			r.send()
-		}
-	} else {
-		pieces := net.Buffers{r.out, p, nil}
-		if r.framing == chunkedReply {
+	if len(b)+len(p) > keepOut {
+		pieces := net.Buffers{b, p, nil}
+		if chunked {
 			pieces[2] = []byte("\r\n")
 		}
 		r.failed(r.link.writeAll(pieces))
-		r.out = r.out[:0]
+		r.out.b = b[:0]
+	} else {
+		b = append(b, p...)
+		if chunked {
+			b = append(b, '\r', '\n')
+		}
+		if r.out.b = b; len(b) >= keepOut/2 {
+			r.send()
+		}
 	}
 	if r.err != nil {
 		return 0, r.err
@@ -151,24 +196,33 @@ func (r *reply) FlushError() error {
 		r.WriteHeader(http.StatusOK)
 	}
 	if r.framing == unframed {
-		r.begin(r.length)
+		r.begin(r.length, false)
 	}
 	r.send()
-	r.detach()
+	r.out.detach(r.link.srv)
 	return r.err
 }
 
 // SetReadDeadline is for [http.ResponseController]. It ends with the request.
 func (r *reply) SetReadDeadline(t time.Time) error {
+	if r.over.Load() {
+		return errReplyOver
+	}
 	r.link.until(t)
 	return nil
 }
 
 // SetWriteDeadline is for [http.ResponseController]. Until the handler has
 // returned, or sets the zero time, it replaces the server's own time-out.
-func (r *reply) SetWriteDeadline(t time.Time) error { return r.link.limitWrite(t) }
+func (r *reply) SetWriteDeadline(t time.Time) error {
+	if r.over.Load() {
+		return errReplyOver
+	}
+	return r.link.limitWrite(t)
+}
 
-// finish completes the answer and reports whether the connection may be used again.
+// finish completes the answer of a handler that has returned, and reports
+// whether the connection may be used again.
 func (r *reply) finish() bool {
 	if r.status == 0 {
 		r.WriteHeader(http.StatusOK)
@@ -176,76 +230,39 @@ func (r *reply) finish() bool {
 	if r.framing == unframed {
 		length := r.length
 		if length < 0 {
-			length = int64(len(r.out))
+			length = int64(len(r.gathered.b))
 		}
-		r.begin(length)
+		r.begin(length, true)
 	}
 	if r.framing == chunkedReply {
-		r.attach()
-		r.out = append(r.out, "0\r\n\r\n"...)
+		r.out.attach(r.link.srv)
+		r.out.b = append(r.out.b, "0\r\n\r\n"...)
 	}
 	r.over.Store(true)
 	r.send()
-	r.detach()
+	r.out.detach(r.link.srv)
 	short := r.framing == sizedReply && r.left > 0
-	return r.err == nil && !r.close && !short && r.framing != closedReply
+	return r.err == nil && !r.close && !short
 }
 
-// begin decides how the body is framed and puts the head, with what was
-// gathered of the body behind it, on its way. length is that of the body, -1 if unknown.
-func (r *reply) begin(length int64) {
-	gathered, memory := r.out, r.kept
-	r.out, r.kept = nil, nil
-	head := r.turn.req.Method == http.MethodHead
-	minor := r.turn.req.ProtoMinor
+// begin decides how the body is framed, ends the head with that and puts what
+// was gathered of the body behind it. length is that of the body, -1 if unknown.
+func (r *reply) begin(length int64, returned bool) {
+	req := &r.turn.req
 	switch {
-	case head || !bodyAllowed(r.status):
-		r.framing = bodyless
-		if !head || r.length < 0 {
-			length = -1
-		}
+	case req.Method == http.MethodHead:
+		r.framing, length = bodyless, r.length
+	case !bodyAllowed(r.status):
+		r.framing, length = bodyless, -1
 	case length >= 0:
 		r.framing, r.left = sizedReply, length
-	case minor > 0:
+	case req.ProtoMinor > 0:
 		r.framing = chunkedReply
 	default:
 		r.framing = closedReply
 	}
-	r.close = r.turn.req.Close || r.framing == closedReply || r.link.srv.ending.Load() || !r.turn.body.arrived() || hasToken(r.header["Connection"], "close")
-	r.attach()
-	r.out = r.head(r.out, length)
-	if len(gathered) > 0 {
-		_, _ = r.body(gathered)
-	}
-	if memory != nil {
-		r.link.srv.outs.Put(memory)
-	}
-}
-
-// bodyAllowed reports whether a status may come with a body.
-func bodyAllowed(status int) bool {
-	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
-}
-
-// head appends status line and headers.
-func (r *reply) head(b []byte, length int64) []byte {
-	minor := r.turn.req.ProtoMinor
-	b = appendStatus(b, minor, r.status)
-	dated := false
-	for name, values := range r.header {
-		switch name {
-		case "Content-Length", "Transfer-Encoding", "Connection", "Trailer":
-			continue // ours to say
-		case "Date":
-			dated = true
-		}
-		b = appendHeader(b, name, values)
-	}
-	if !dated {
-		b = append(b, "Date: "...)
-		b = r.link.srv.date.append(b, time.Now())
-		b = append(b, '\r', '\n')
-	}
+	r.close = r.close || req.Close || r.framing == closedReply || r.link.srv.ending.Load() || !r.turn.body.arrived(returned)
+	b := r.out.b
 	switch {
 	case r.framing == chunkedReply:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
@@ -257,22 +274,34 @@ func (r *reply) head(b []byte, length int64) []byte {
 	switch {
 	case r.close:
 		b = append(b, "Connection: close\r\n"...)
-	case minor == 0:
+	case req.ProtoMinor == 0:
 		b = append(b, "Connection: keep-alive\r\n"...)
 	}
-	return append(b, '\r', '\n')
+	r.out.b = append(b, '\r', '\n')
+	if len(r.gathered.b) > 0 {
+		_, _ = r.body(r.gathered.b)
+	}
+	r.gathered.detach(r.link.srv)
+}
+
+// bodyAllowed reports whether a status may come with a body.
+func bodyAllowed(status int) bool {
+	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
 // inform sends an informational response.
 func (r *reply) inform(status int) {
-	r.attach()
-	b := appendStatus(r.out[len(r.out):], 1, status)
+	var m memory
+	m.attach(r.link.srv)
+	defer m.detach(r.link.srv)
+	m.b = appendStatus(m.b, 1, status)
 	for name, values := range r.header {
-		if name != "Content-Length" && name != "Transfer-Encoding" && name != "Connection" {
-			b = appendHeader(b, name, values)
+		if !framing(name) && !sameWord(name, "Connection") {
+			m.b = appendHeader(m.b, name, values)
 		}
 	}
-	r.failed(r.link.write(append(b, '\r', '\n')))
+	m.b = append(m.b, '\r', '\n')
+	r.failed(r.link.write(m.b))
 }
 
 func appendStatus(b []byte, minor, status int) []byte {
@@ -310,11 +339,11 @@ func appendHeader(b []byte, name string, values []string) []byte {
 
 // send writes what is gathered.
 func (r *reply) send() {
-	if r.err != nil || len(r.out) == 0 {
+	if r.err != nil || len(r.out.b) == 0 {
 		return
 	}
-	r.failed(r.link.write(r.out))
-	r.out = r.out[:0]
+	r.failed(r.link.write(r.out.b))
+	r.out.b = r.out.b[:0]
 }
 
 // failed notes the failure of a write: the client is gone, or as good as gone.
@@ -323,26 +352,6 @@ func (r *reply) failed(err error) {
 		r.err, r.close = err, true
 		r.link.gone()
 	}
-}
-
-// attach gets memory.
-func (r *reply) attach() {
-	if r.kept == nil {
-		r.kept = r.link.srv.outs.Get().(*[]byte)
-		r.out = (*r.kept)[:0]
-	}
-}
-
-// detach gives the memory back; nothing is gathered.
-func (r *reply) detach() {
-	if r.kept == nil {
-		return
-	}
-	if cap(r.out) <= keepOut {
-		*r.kept = r.out[:0]
-	}
-	r.link.srv.outs.Put(r.kept)
-	r.kept, r.out = nil, nil
 }
 
 // clock is the date of answers, made once a second.

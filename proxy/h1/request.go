@@ -168,7 +168,7 @@ func (t *turn) frame(k *link) error {
 	switch {
 	case chunked && (r.ProtoMinor == 0 || length >= 0):
 		return malformed("Transfer-Encoding must not be used in HTTP/1.0 or together with Content-Length")
-	case chunked && (len(te) != 1 || !strings.EqualFold(te[0], "chunked")):
+	case chunked && (len(te) != 1 || !sameWord(te[0], "chunked")):
 		return refusal{http.StatusNotImplemented, fmt.Sprintf("unsupported transfer encoding %.80q", te)}
 	case chunked:
 		delete(r.Header, "Transfer-Encoding")
@@ -182,7 +182,7 @@ func (t *turn) frame(k *link) error {
 	delete(r.Header, "Trailer")
 	r.Body = b
 	if expect := r.Header["Expect"]; len(expect) > 0 {
-		if len(expect) > 1 || !strings.EqualFold(expect[0], "100-continue") {
+		if len(expect) > 1 || !sameWord(expect[0], "100-continue") {
 			return refusal{http.StatusExpectationFailed, "the only expectation that is met is 100-continue"}
 		}
 		b.asked.Store(r.ProtoMinor > 0 && b.payload.kind != noPayload)
@@ -254,9 +254,10 @@ func (b *requestBody) done() bool {
 }
 
 // arrived reports, before an answer, whether the whole body is here: another
-// request may follow. A body that nobody has begun to read is dropped. It is
-// false for a client that waits to be asked for its body: now it is too late.
-func (b *requestBody) arrived() bool {
+// request may follow. What nobody reads any more, because nobody began to or the
+// handler has returned, is dropped. It is false for a client that waits to be
+// asked for its body: now it is too late.
+func (b *requestBody) arrived(returned bool) bool {
 	if b.asked.Swap(false) || !b.mu.TryLock() {
 		return false
 	}
@@ -264,21 +265,29 @@ func (b *requestBody) arrived() bool {
 	if b.done() {
 		return true
 	}
-	if b.begun && !b.closed.Load() {
+	if b.begun && !returned && !b.closed.Load() {
 		return false
 	}
 	b.closed.Store(true)
-	return b.payload.drain()
+	if !b.drained() {
+		return false
+	}
+	b.link.arm()
+	return true
 }
+
+// drained drops what has arrived of the body, and reports whether that was all
+// of it. After an error nobody knows where it ends. b.mu is held.
+func (b *requestBody) drained() bool { return b.done() || b.err == nil && b.payload.drain() }
 
 // abandon ends the reading of the body after its handler, and reports whether
 // the client may still be sending.
 func (b *requestBody) abandon() bool {
 	b.closed.Store(true)
 	if !b.mu.TryLock() {
-		b.link.until(longAgo) // a read that nobody waits for
+		b.link.until(longAgo()) // a read that nobody waits for
 		b.mu.Lock()
 	}
 	defer b.mu.Unlock()
-	return !b.done() && !b.payload.drain()
+	return !b.drained()
 }

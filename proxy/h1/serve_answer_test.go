@@ -132,6 +132,15 @@ func TestAnswers(t *testing.T) {
 		}, form{status: 200, body: "hello", any: true}},
 		{"two statuses", get, func(w http.ResponseWriter) { w.WriteHeader(201); w.WriteHeader(500); say(w, "a") }, form{status: 201, body: "a"}},
 		{"status after the body", get, func(w http.ResponseWriter) { say(w, "a"); w.WriteHeader(500) }, form{status: 200, body: "a"}},
+		{"header after the status", get, func(w http.ResponseWriter) {
+			w.Header().Set("X-A", "1")
+			w.WriteHeader(200)
+			w.Header().Set("X-A", "2")
+			w.Header().Set("X-B", "2")
+			w.Header().Set("Content-Length", "1")
+			say(w, "hello")
+		}, form{status: 200, body: "hello", header: header{"X-A": "1", "X-B": ""}}},
+		{"header after the body", get, func(w http.ResponseWriter) { say(w, "hello"); w.Header().Set("X-B", "2") }, form{status: 200, body: "hello", header: header{"X-B": ""}}},
 		{"early hints", get, func(w http.ResponseWriter) {
 			w.Header().Set("Link", "</a>")
 			w.WriteHeader(103)

@@ -85,6 +85,9 @@ func TestBodyReading(t *testing.T) {
 		do   func(t *testing.T, w http.ResponseWriter, r *http.Request)
 	}{
 		{"not at all", func(*testing.T, http.ResponseWriter, *http.Request) {}},
+		{"a little", func(_ *testing.T, _ http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadFull(r.Body, make([]byte, 3))
+		}},
 		{"closed", func(t *testing.T, _ http.ResponseWriter, r *http.Request) {
 			if err := r.Body.Close(); err != nil {
 				t.Error(err)

@@ -151,6 +151,10 @@ func TestClientLeaves(t *testing.T) {
 			_, _ = io.WriteString(w, "a")
 			w.(http.Flusher).Flush()
 		}},
+		{"streaming, body not read", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "a")
+			w.(http.Flusher).Flush()
+		}},
 		{"second request", "GET /again HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", func(http.ResponseWriter, *http.Request) {}},
 	} {
 		for how, leave := range leave {

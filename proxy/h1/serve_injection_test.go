@@ -25,6 +25,7 @@ func TestInjection(t *testing.T) {
 		"name with a space":    {"X A": {"a"}, "X-B ": {"c"}, "": {"d"}},
 		"known names":          {"Content-Type": {evil}, "Location": {evil}, "Date": {evil}},
 		"connection":           {"Connection": {"keep-alive" + evil}},
+		"names in small":       {"content-length": {"0"}, "transfer-encoding": {"gzip"}},
 		"two lengths":          {"Content-Length": {"5", "0"}},
 		"a list of lengths":    {"Content-Length": {"5, 0"}},
 		"length":               {"Content-Length": {"5\r\nX-Injected: b"}},

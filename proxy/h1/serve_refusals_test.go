@@ -66,7 +66,7 @@ func badHeads() []talk {
 	return append(all,
 		talk{name: "HTTP/2 preface", eof: true, say: "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", want: "200 PRI * \"\"\nend", ours: "505\nend"},
 		talk{name: "HTTP/1.2", say: "GET /a HTTP/1.2\r\n" + hostA + "\r\n", want: `200 GET /a ""`, ours: "505\nend"},
-		talk{name: "fold", say: "GET /a HTTP/1.1\r\n" + hostA + "X: a\r\n b\r\n\r\n", want: `200 GET /a ""`},
+		talk{name: "fold", say: "GET /a HTTP/1.1\r\n" + hostA + "X: a\r\n b\r\n\r\n", want: `200 GET /a ""`, ours: "400\nend"},
 		talk{name: "head without an end", eof: true, say: "GET / HTTP/1.1\r\n" + hostA, want: "400\nend", ours: "end"},
 		talk{name: "line without an end", eof: true, say: "GET / HT", want: "400\nend", ours: "end"},
 		talk{name: "nothing", eof: true, want: "end"},
@@ -111,15 +111,20 @@ func badFrames() []talk {
 		{name: "quoted chunked", headers: "Transfer-Encoding: \"chunked\"\r\n", std: "501"},
 		{name: "empty transfer encoding", headers: "Transfer-Encoding:\r\n", std: "501"},
 		{name: "vertical tab before chunked", headers: "Transfer-Encoding: \x0bchunked\r\n"},
+		{name: "Kelvin sign", headers: "Transfer-Encoding: chun\u212aed\r\n", std: "501"},
 		{name: "comma behind", headers: "Transfer-Encoding: chunked,\r\n", std: "501"},
-		{name: "chunked in a fold, then more", headers: "Transfer-Encoding: chunked\r\n , identity\r\n", std: "501"},
+		{name: "chunked in a fold, then more", headers: "Transfer-Encoding: chunked\r\n , identity\r\n", std: "501", ours: "400"},
 		{name: "bad length, and chunked", headers: "Content-Length: x\r\nTransfer-Encoding: chunked\r\n"},
 	} {
 		std := b.std
 		if std == "" {
 			std = "400"
 		}
-		all = append(all, talk{name: b.name, say: "POST / HTTP/1.1\r\n" + hostA + b.headers + chunks + next, want: std + "\nend"})
+		tt := talk{name: b.name, say: "POST / HTTP/1.1\r\n" + hostA + b.headers + chunks + next, want: std + "\nend"}
+		if b.ours != "" {
+			tt.ours = b.ours + "\nend"
+		}
+		all = append(all, tt)
 	}
 	smuggled := "200 GET /smuggled \"\""
 	return append(all,
@@ -131,7 +136,7 @@ func badFrames() []talk {
 			want: "200 POST /a \"5\\r\\nhello\\r\\n0\\r\\n\\r\\n\"\n" + smuggled, ours: "400\nend"},
 		talk{name: "only chunked in 1.0", say: "POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n" + chunks + next, want: "200 POST /a \"\"\nend", ours: "400\nend"},
 		talk{name: "chunked behind a space", say: "POST /a HTTP/1.1\r\n" + hostA + "Transfer-Encoding:  \tchunked \t\r\n" + chunks + next, want: "200 POST /a \"hello\"\n" + smuggled},
-		talk{name: "chunked in a fold", say: "POST /a HTTP/1.1\r\n" + hostA + "Transfer-Encoding:\r\n chunked\r\n" + chunks + next, want: "200 POST /a \"hello\"\n" + smuggled},
+		talk{name: "chunked in a fold", say: "POST /a HTTP/1.1\r\n" + hostA + "Transfer-Encoding:\r\n chunked\r\n" + chunks + next, want: "200 POST /a \"hello\"\n" + smuggled, ours: "400\nend"},
 	)
 }
 

@@ -66,6 +66,7 @@ func smuggling() (all []string) {
 		"Transfer-Encoding:\n chunked", "Transfer-Encoding:\r\n chunked", "Transfer-Encoding:\r\n\tchunked\r\n ", "Transfer-Encoding:\r\n\r\n chunked",
 		"Transfer-Encoding: chunked, identity", "Transfer-Encoding: identity, chunked", "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: , chunked", "Transfer-Encoding: chunked,", "Transfer-Encoding: chunked;q=1",
 		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked", "Transfer-Encoding:\r\nTransfer-Encoding: chunked",
+		"Transfer-Encoding: chun\u212aed", "Transfer-Encoding: chunked\r\nConnection: clo\u017fe",
 		"Transfer-Encoding", "Transfer-Encoding:", "TE: chunked", "Content-Encoding: chunked", "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked", "X: a",
 	} {
 		for _, length := range []string{"", "Content-Length: 3\r\n", "Content-Length: 15\r\n"} {
@@ -98,6 +99,7 @@ func smuggling() (all []string) {
 		all = append(all, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"+next, "GET http://b/ HTTP/1.1\r\nHost: "+host+"\r\n\r\n"+next, "GET / HTTP/1.0\r\nHost: "+host+"\r\nConnection: keep-alive\r\n\r\n"+next)
 	}
 	return append(all, strings.Repeat(next, 50), "\r\n"+next, "\n"+next, "\r\n\r\n\r\n"+next, "POST / HTTP/1.1\r\nHost: a\r\n\r\n\r\n\r\n\r\n"+next, "POST / HTTP/1.1\r\nHost: a\r\n\r\n\n\n"+next,
+		"GET / HTTP/1.0\r\nConnection: \u212aeep-alive\r\n\r\n"+next,
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+next, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAA\r\n\r\n"+next,
 		"GET /\r\n"+next, "GET / HTTP/0.9\r\n\r\n"+next, "GET / HTTP/1.2\r\nHost: a\r\n\r\n"+next, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"+next,
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", string(bytes.Repeat([]byte{0}, 100)), "GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("y", 70_000/2)+"\r\n\r\n"+next)

@@ -7,7 +7,7 @@ import (
 )
 
 // longAgo is a deadline that ends a read at once.
-var longAgo = time.Unix(1, 0)
+func longAgo() time.Time { return time.Unix(1, 0) }
 
 // Read implements io.Reader for the link's reader: it sees to the deadline of
 // each read of the connection, and yields first what the watch has read.
