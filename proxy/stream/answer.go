@@ -61,9 +61,9 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	held   Piece    // what came before the gate opened, without its text
-	said   []byte   // that text
-	id     Identity // that events had so far
+	held   Piece  // what came before the gate opened, without its text
+	said   []byte // that text
+	known  Known  // that events had in common so far
 	usage  recovery.Usage
 	first  time.Time // first meaningful event
 	rework bool      // events are rewritten to fit what the client already has
@@ -176,12 +176,9 @@ func (a *Answer) hold(p Piece) {
 
 // admit decides what of one event goes to the client, and keeps account of it.
 func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
-	d := a.o.Format.Delta(ev, a.id)
+	d := a.o.Format.Delta(ev, &a.known)
 	if d.HasUsage {
 		a.usage = d.Usage
-	}
-	if d.ID.ID != "" {
-		a.id = d.ID
 	}
 	switch d.Kind {
 	case KindMalformed:

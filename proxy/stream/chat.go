@@ -12,9 +12,9 @@ import (
 // Format reads answers of one wire format. Chat is the first; another format
 // is another reader, and nothing else changes.
 type Format interface {
-	// Delta says what one event means. known is the identity of those before it:
-	// where it is the same, its strings serve again.
-	Delta(ev Event, known Identity) Delta
+	// Delta says what one event means. known is what those before it had in common,
+	// of which it is the next. The result is valid until the next call.
+	Delta(ev Event, known *Known) Delta
 	// Whole says what a complete JSON answer is, but for its identity.
 	Whole(body []byte) Delta
 	// WithText returns data with its text replaced and its identity set to id
@@ -58,6 +58,8 @@ type Delta struct {
 
 	message []byte // the delta or message of the last choice, as it stands in the event
 	finish  []byte // its finish reason
+	texts   []byte // the first of the strings that Text was put together from
+	padding []byte // a string of the event that says nothing
 	reasons bool   // it has reasoning
 
 	// Fields of the first choice's message; of one that occurs twice the first.
@@ -83,7 +85,7 @@ func (Chat) Done() []byte { return doneEvent }
 const maxDepth = 256
 
 // Delta reads one chunk.
-func (Chat) Delta(ev Event, known Identity) Delta {
+func (Chat) Delta(ev Event, known *Known) Delta {
 	if !ev.HasData {
 		return Delta{}
 	}
@@ -94,7 +96,14 @@ func (Chat) Delta(ev Event, known Identity) Delta {
 	case bytes.Equal(data, []byte("[DONE]")):
 		return Delta{Kind: KindDone}
 	}
-	d := read(data, "delta", &known)
+	d, ok := known.like.match(data)
+	if !ok {
+		d = read(data, "delta", &known.ID)
+		known.like.learn(data, &d)
+		if d.ID.ID != "" {
+			known.ID = d.ID
+		}
+	}
 	if string(ev.Name) == "error" && d.Kind != KindMalformed {
 		d.Kind = KindError
 	}

@@ -45,6 +45,10 @@ func read(data []byte, message string, known *Identity) Delta {
 			failed = failed || is(v, "error")
 		case "detail":
 			sawDetail = ok
+		case "obfuscation": // of OpenAI: it makes events of different texts equally long
+			if v := top.Value(); isString(v) {
+				d.padding = v
+			}
 		}
 	}
 	if ok && !doc.End(top) || !doc.Valid() {
@@ -115,8 +119,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			d.message = c.Leave(fields)
 		case "text": // legacy completions
 			if v := c.Value(); isString(v) && !isEmpty(v) {
-				d.raise(KindText)
-				d.Text += transcript.Text(v)
+				d.text(v)
 			}
 		}
 	}
@@ -139,8 +142,7 @@ func (d *Delta) field(name string, v []byte) {
 	case "role", "annotations", "reasoning_id", "id":
 	case "content":
 		if isString(v) {
-			d.raise(KindText)
-			d.Text += transcript.Text(v)
+			d.text(v)
 		} else {
 			d.raise(KindCall) // parts: passed on, never repeated
 		}
@@ -163,6 +165,15 @@ func (d *Delta) field(name string, v []byte) {
 		}
 	default:
 		d.raise(KindCall)
+	}
+}
+
+// text adds a string of text.
+func (d *Delta) text(v []byte) {
+	d.raise(KindText)
+	d.Text += transcript.Text(v)
+	if d.texts == nil {
+		d.texts = v
 	}
 }
 

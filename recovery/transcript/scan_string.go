@@ -29,6 +29,16 @@ func special(w uint64) uint64 {
 	return (((w ^ each02) - each21) | ((w ^ each5c) - each01)) &^ w & each80
 }
 
+// StringLen is how many bytes the JSON string takes that raw begins with, its
+// quotes among them; 0 if there is none, or none that is valid.
+func StringLen(raw []byte) int {
+	if !isString(raw) {
+		return 0
+	}
+	s := scanner{data: raw}
+	return max(0, s.str(1))
+}
+
 // str scans the rest of a string after its opening quote at i-1. Four words at
 // a time are passed if nothing in them is special, else judged one by one. It
 // does not jump from one escape to the next: source code has one in ten
