@@ -74,12 +74,12 @@ type Answer struct {
 	finishes int
 	done     bool // the end mark was seen
 
-	mu      sync.Mutex // guards what the stall watch shares
-	last    time.Time  // last event with data, later by the time that the client took since
-	reading time.Time  // since when more is waited for; zero while it is not
-	busy    time.Time  // since when it is not
-	ended   bool       // every choice has ended
-	tried   bool       // this pause was told of
+	mu      sync.Mutex    // guards what the stall watch shares
+	last    time.Duration // last event with data, later by the time that the client took since; this and those below by the reader's clock
+	reading bool          // more is waited for
+	since   time.Duration // when that began, or ended
+	ended   bool          // every choice has ended
+	tried   bool          // this pause was told of
 	taken   bool
 	rescue  context.CancelFunc // ends the attempt that may take over
 	rescued chan struct{}      // closed when it has ended
@@ -114,7 +114,8 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 			}
 			return nil, &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 		}
-		piece, d, broken := a.admit(ev)
+		var d Delta
+		piece, broken := a.admit(ev, &d)
 		if a.h != nil && broken == nil {
 			piece, broken = a.screen(ev, piece, &d)
 		}
@@ -175,45 +176,48 @@ func (a *Answer) hold(p Piece) {
 }
 
 // admit decides what of one event goes to the client, and keeps account of it.
-func (a *Answer) admit(ev Event) (Piece, Delta, *Broken) {
-	d := a.o.Format.Delta(ev, &a.known)
+// What the event means is put into d.
+func (a *Answer) admit(ev Event, d *Delta) (Piece, *Broken) {
+	*d = a.o.Format.Delta(ev, &a.known)
 	if d.HasUsage {
 		a.usage = d.Usage
 	}
 	switch d.Kind {
 	case KindMalformed:
-		return Piece{}, Delta{}, nil // skipped: the rest decides whether the answer is whole
+		*d = Delta{}
+		return Piece{}, nil // skipped: the rest decides whether the answer is whole
 	case KindError:
 		if a.finished() {
-			return Piece{}, Delta{}, nil // the answer was complete before it
+			*d = Delta{}
+			return Piece{}, nil // the answer was complete before it
 		}
-		return Piece{}, d, &Broken{Event: append([]byte(nil), ev.Data...)}
+		return Piece{}, &Broken{Event: append([]byte(nil), ev.Data...)}
 	case KindDone:
 		a.done = true
 		if a.seam != nil && !a.seam.done {
-			return Piece{}, d, &Broken{Diverged: true, Err: ErrReplay}
+			return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
 		}
 		if a.rework {
-			return Piece{Bytes: a.o.Format.Done()}, d, nil
+			return Piece{Bytes: a.o.Format.Done()}, nil
 		}
-		return Piece{Bytes: ev.Raw}, d, nil
+		return Piece{Bytes: ev.Raw}, nil
 	}
 	a.finishes += d.Finishes
 	if a.h != nil && d.Kind == KindReasoning {
-		a.h.reason(&d)
+		a.h.reason(d)
 	}
 	switch {
 	case a.rework:
 		return a.fit(ev, d)
 	case a.o.Explain && ev.HasData:
 		d.ID.ID = string(transcript.String(IDPrefix + a.o.ID))
-		return a.piece(a.brand(ev), d), d, nil
+		return a.piece(a.brand(ev), d), nil
 	}
-	return a.piece(ev.Raw, d), d, nil
+	return a.piece(ev.Raw, d), nil
 }
 
 // piece says what bytes reveal.
-func (a *Answer) piece(raw []byte, d Delta) Piece {
+func (a *Answer) piece(raw []byte, d *Delta) Piece {
 	p := Piece{Bytes: raw, ID: d.ID}
 	switch d.Kind {
 	case KindReasoning:

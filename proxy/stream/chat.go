@@ -85,19 +85,19 @@ func (Chat) Done() []byte { return doneEvent }
 const maxDepth = 256
 
 // Delta reads one chunk.
-func (Chat) Delta(ev Event, known *Known) Delta {
+func (Chat) Delta(ev Event, known *Known) (d Delta) {
 	if !ev.HasData {
-		return Delta{}
+		return d
 	}
 	data := bytes.TrimSpace(ev.Data)
 	switch {
 	case len(data) == 0:
-		return Delta{}
+		return d
 	case bytes.Equal(data, []byte("[DONE]")):
-		return Delta{Kind: KindDone}
+		d.Kind = KindDone
+		return d
 	}
-	d, ok := known.like.match(data)
-	if !ok {
+	if !known.like.match(data, &d) {
 		d = read(data, "delta", &known.ID)
 		known.like.learn(data, &d)
 		if d.ID.ID != "" {

@@ -36,7 +36,8 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 		return nil
 	}
 	if !a.done {
-		a.last, a.ended = time.Now(), a.finished()
+		a.since, a.ended = a.r.now(), a.finished()
+		a.last = a.since
 		if broken := a.follow(ctx, stalled); broken != nil {
 			return broken
 		}
@@ -52,63 +53,70 @@ func (a *Answer) follow(ctx context.Context, stalled recovery.Stalled) *Broken {
 	return a.pass()
 }
 
-// pass is the loop over events.
+// pass is the loop over events. What waits here for the next one waits on a
+// shallow stack: there may be thousands.
 func (a *Answer) pass() *Broken {
-	s := a.o.Sink
-	var batch batch
-	var grace *time.Timer
+	var out batch
+	grace := a.grace(nil)
 	defer func() { stop(grace) }()
-	grace = a.grace(nil)
 	for !a.done {
 		ev, err := a.next()
 		if err != nil {
 			return a.end(err)
 		}
-		piece, d, broken := a.admit(ev)
-		if a.h != nil && broken == nil {
-			piece, broken = a.screen(ev, piece, &d)
+		if broken, over := a.one(ev, &out); over {
+			return broken
 		}
 		if ev.HasData { // pings do not prolong it
 			grace = a.grace(grace)
 		}
-		if ev.HasData && !a.proceed() {
-			return &Broken{Err: ErrTaken, Stalled: true}
-		}
-		if broken != nil {
-			return a.breaks(broken, batch.take(), piece)
-		}
-		a.Tell()
-		if a.first.IsZero() && d.Kind >= KindReasoning {
-			a.first = time.Now()
-		}
-		if !a.done && a.r.Ready() {
-			// More is at hand: one write and one flush for all of it.
-			batch.grow(len(piece.Bytes) + a.r.Buffered())
-			batch.add(piece)
-			continue
-		}
-		if a.done && !a.complete(io.EOF) {
-			// The end mark without a finish reason: not an end.
-			if len(batch.bytes) > 0 {
-				_ = s.Write(batch.take())
-			}
-			return &Broken{Err: ErrEnded}
-		}
-		if len(batch.bytes) > 0 {
-			batch.add(piece)
-			piece = batch.take()
-		}
-		if len(piece.Bytes) == 0 {
-			continue
-		}
-		if err := s.Write(piece); err != nil {
-			if a.done {
-				return nil // it hung up on the last bytes: it has them or does not want them
-			}
-			return a.clientGone(err)
-		}
 	}
 	return nil
+}
+
+// one passes an event on, now or together with those that are at hand. over
+// means that it was the last, though it may not be the end mark.
+func (a *Answer) one(ev Event, out *batch) (broken *Broken, over bool) {
+	s := a.o.Sink
+	var d Delta
+	piece, broken := a.admit(ev, &d)
+	if a.h != nil && broken == nil {
+		piece, broken = a.screen(ev, piece, &d)
+	}
+	if broken != nil {
+		return a.breaks(broken, out.take(), piece), true
+	}
+	a.Tell()
+	if a.first.IsZero() && d.Kind >= KindReasoning {
+		a.first = time.Now()
+	}
+	if !a.done && a.r.Ready() {
+		// More is at hand: one write and one flush for all of it.
+		out.grow(len(piece.Bytes) + a.r.Buffered())
+		out.add(piece)
+		return nil, false
+	}
+	if a.done && !a.complete(io.EOF) {
+		// The end mark without a finish reason: not an end.
+		if len(out.bytes) > 0 {
+			_ = s.Write(out.take())
+		}
+		return &Broken{Err: ErrEnded}, true
+	}
+	if len(out.bytes) > 0 {
+		out.add(piece)
+		piece = out.take()
+	}
+	if len(piece.Bytes) == 0 {
+		return nil, false
+	}
+	if err := s.Write(piece); err != nil {
+		if a.done {
+			return nil, true // it hung up on the last bytes: it has them or does not want them
+		}
+		return a.clientGone(err), true
+	}
+	return nil, false
 }
 
 // batch is what pieces say that go out with one write.
@@ -148,9 +156,6 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 			return a.clientGone(err)
 		}
 	}
-	a.mu.Lock()
-	a.ended = true // no pause matters any more
-	a.mu.Unlock()
 	a.flawed(b, held)
 	return b
 }
@@ -174,18 +179,33 @@ func stop(t *time.Timer) {
 }
 
 // next reads an event. The time between two calls is the client's, and no
-// pause of the upstream.
+// pause of the upstream. An event with data ends whatever tries to take over;
+// the error is ErrTaken where that is too late.
 func (a *Answer) next() (Event, error) {
 	a.mu.Lock()
-	a.reading = time.Now()
-	if !a.busy.IsZero() {
-		a.last = a.last.Add(a.reading.Sub(a.busy))
-	}
+	began := a.r.now()
+	a.last += began - a.since
+	a.reading, a.since, a.ended = true, began, a.finished()
 	a.mu.Unlock()
 	ev, err := a.r.Next()
 	a.mu.Lock()
-	a.reading, a.busy = time.Time{}, time.Now()
+	a.reading, a.since = false, max(began, a.r.heard())
+	if !ev.HasData {
+		a.mu.Unlock()
+		return ev, err
+	}
+	if a.taken {
+		a.mu.Unlock()
+		return Event{}, ErrTaken
+	}
+	a.last, a.tried = a.since, false
+	rescue, rescued := a.rescue, a.rescued
+	a.rescue, a.rescued = nil, nil
 	a.mu.Unlock()
+	if rescue != nil {
+		rescue() // it goes on by itself
+		<-rescued
+	}
 	return ev, err
 }
 
@@ -228,24 +248,6 @@ func (a *Answer) clientGone(err error) *Broken {
 	return &Broken{Err: err, Client: true}
 }
 
-// proceed notes an event with data; false means that another attempt has taken over.
-func (a *Answer) proceed() bool {
-	a.mu.Lock()
-	if a.taken {
-		a.mu.Unlock()
-		return false
-	}
-	a.last, a.ended, a.tried = time.Now(), a.finished(), false
-	rescue, rescued := a.rescue, a.rescued
-	a.rescue, a.rescued = nil, nil
-	a.mu.Unlock()
-	if rescue != nil {
-		rescue() // it goes on by itself
-		<-rescued
-	}
-	return true
-}
-
 // watch looks after pauses: it ends a finished stream that sends no end mark,
 // calls stalled when an unfinished one pauses, and gives up on one that stays
 // silent. The returned function ends the watch and whatever it started.
@@ -259,10 +261,11 @@ func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func
 		if stopped || ctx.Err() != nil || a.taken {
 			return
 		}
-		quiet := time.Since(a.last)
-		silent := min(time.Since(a.r.LastByte()), time.Since(a.reading))
+		now := a.r.now()
+		quiet := now - a.last
+		silent := min(now-a.r.heard(), now-a.since)
 		switch {
-		case a.reading.IsZero(): // it is the client that is waited for
+		case !a.reading: // it is the client that is waited for
 		case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
 			a.o.Cancel(ErrStalled)
 			return

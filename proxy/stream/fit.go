@@ -10,9 +10,9 @@ import (
 
 // fit rewrites an event for a client that already has the beginning of an
 // answer: one identity, no second role, no second reasoning, only new text.
-func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
+func (a *Answer) fit(ev Event, d *Delta) (Piece, *Broken) {
 	if !ev.HasData {
-		return Piece{Bytes: ev.Raw}, d, nil // a comment
+		return Piece{Bytes: ev.Raw}, nil // a comment
 	}
 	if a.o.Resume != nil && a.o.Resume.Calls {
 		return a.fitCall(ev, d)
@@ -23,12 +23,12 @@ func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
 	if a.seam != nil && !a.seam.done {
 		call := d.Kind == KindCall
 		if call && !calling(ev.Data) {
-			return Piece{}, d, diverged
+			return Piece{}, diverged
 		}
 		if d.Kind == KindText || call && d.Text != "" {
 			fresh, decided, other := a.seam.feed(d.Text)
 			if other {
-				return Piece{}, d, diverged
+				return Piece{}, diverged
 			}
 			if !decided {
 				fresh = ""
@@ -45,28 +45,28 @@ func (a *Answer) fit(ev Event, d Delta) (Piece, Delta, *Broken) {
 			// A call ends the text as the end does: what was sent must be complete.
 			rest, other := a.seam.finish()
 			if other {
-				return Piece{}, d, diverged
+				return Piece{}, diverged
 			}
 			if rest != "" {
 				// Held back to the very end: an event of its own before this one.
 				d.Kind, d.Text = max(d.Kind, KindText), rest
 				raw := append(frame(f.TextEvent(ev.Data, rest, id)), frame(f.Later(ev.Data, id))...)
-				return a.piece(raw, d), d, nil
+				return a.piece(raw, d), nil
 			}
 		}
 	}
 	if d.Finishes == 0 && !d.HasUsage && d.Kind <= KindReasoning {
 		d.Kind = KindNothing
-		return Piece{}, d, nil
+		return Piece{}, nil
 	}
-	return a.piece(frame(f.Later(ev.Data, id)), d), d, nil
+	return a.piece(frame(f.Later(ev.Data, id)), d), nil
 }
 
 // fitCall is fit for a client that has all of the text: only the calls and the
 // end go on.
-func (a *Answer) fitCall(ev Event, d Delta) (Piece, Delta, *Broken) {
+func (a *Answer) fitCall(ev Event, d *Delta) (Piece, *Broken) {
 	if d.Finishes == 0 && !d.HasUsage && !(d.Kind == KindCall && calling(ev.Data)) {
-		return Piece{}, d, nil
+		return Piece{}, nil
 	}
 	id := a.o.Sink.identity()
 	p := a.piece(frame(a.o.Format.Later(a.o.Format.WithText(ev.Data, "", id), id)), d)
@@ -74,7 +74,7 @@ func (a *Answer) fitCall(ev Event, d Delta) (Piece, Delta, *Broken) {
 	if p.Released < recovery.ReleasedCall {
 		p.Released = recovery.ReleasedNothing
 	}
-	return p, d, nil
+	return p, nil
 }
 
 // calling reports whether a chunk has a tool call, among whatever else cannot

@@ -35,7 +35,7 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 		if err != nil {
 			break
 		}
-		p, _, broken := a.admit(ev)
+		p, broken := a.admit(ev, new(Delta))
 		if broken != nil {
 			break
 		}
@@ -101,7 +101,7 @@ func (a *Answer) patience() (stop func()) {
 		defer a.mu.Unlock()
 		switch {
 		case stopped:
-		case time.Since(a.last) >= c.IdlePinged:
+		case a.r.now()-a.last >= c.IdlePinged:
 			a.o.Cancel(ErrStalled)
 		default:
 			timer.Reset(max(c.Idle/8, 10*time.Millisecond))
@@ -109,7 +109,7 @@ func (a *Answer) patience() (stop func()) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last = time.Now()
+	a.last = a.r.now()
 	timer = time.AfterFunc(c.Idle, check)
 	return func() {
 		a.mu.Lock()
@@ -122,6 +122,6 @@ func (a *Answer) patience() (stop func()) {
 // noted is an event with data while patience watches.
 func (a *Answer) noted() {
 	a.mu.Lock()
-	a.last = time.Now()
+	a.last = a.r.now()
 	a.mu.Unlock()
 }

@@ -64,36 +64,37 @@ func (p *pattern) learn(data []byte, d *Delta) {
 	}
 }
 
-// match is what an event means that differs from the pattern in its text only.
-func (p *pattern) match(data []byte) (d Delta, ok bool) {
+// match reports whether an event differs from the pattern in its text only, and
+// puts what it means into d.
+func (p *pattern) match(data []byte, d *Delta) bool {
 	if len(p.data) == 0 {
-		return Delta{}, false
+		return false
 	}
 	before := p.data[:p.text.from]
 	if !bytes.HasPrefix(data, before) {
-		return Delta{}, false
+		return false
 	}
 	n := transcript.StringLen(data[len(before):])
 	if n <= 2 { // without any text it means something else
-		return Delta{}, false
+		return false
 	}
 	text, rest := data[len(before):len(before)+n], data[len(before)+n:]
 	after := p.data[p.text.to:]
 	if p.pad.to > 0 {
 		between := p.data[p.text.to:p.pad.from]
 		if !bytes.HasPrefix(rest, between) {
-			return Delta{}, false
+			return false
 		}
 		rest = rest[len(between):]
 		if n = transcript.StringLen(rest); n == 0 {
-			return Delta{}, false
+			return false
 		}
 		rest, after = rest[n:], p.data[p.pad.to:]
 	}
 	if !bytes.Equal(rest, after) {
-		return Delta{}, false
+		return false
 	}
-	d = p.means
+	*d = p.means
 	if d.Kind == KindReasoning {
 		d.reasoning = text
 	} else {
@@ -102,7 +103,7 @@ func (p *pattern) match(data []byte) (d Delta, ok bool) {
 	if p.outer.to > 0 {
 		d.message = data[p.outer.from : p.outer.to+len(text)-(p.text.to-p.text.from)]
 	}
-	return d, true
+	return true
 }
 
 // within says where in data a part of it stands.

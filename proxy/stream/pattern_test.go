@@ -63,7 +63,7 @@ func meaning(data string, known *Known) Delta {
 func TestAnEventOfThePatternMeansWhatItIsReadToMean(t *testing.T) {
 	var known Known
 	for i, x := range patterned {
-		_, alike := known.like.match([]byte(x.data))
+		alike := known.like.match([]byte(x.data), new(Delta))
 		if alike != x.alike {
 			t.Errorf("event %d %s: of the pattern %v, want %v", i, x.data, alike, x.alike)
 		}

@@ -26,7 +26,7 @@ type Event struct {
 
 // Reader splits a stream into server-sent events as the WHATWG specification
 // defines them (lines end with LF, CRLF or CR), and keeps their bytes. Not
-// safe for concurrent use, except LastByte.
+// safe for concurrent use.
 type Reader struct {
 	src      io.Reader
 	buf      []byte
@@ -37,7 +37,8 @@ type Reader struct {
 	start    bool // nothing was read yet
 	rush     bool // more came at once than the buffer takes
 	mark     int  // length of the byte order mark that the unread bytes begin with
-	lastByte atomic.Int64
+	made     time.Time
+	lastByte atomic.Int64 // when the upstream last sent anything, by now
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
@@ -51,13 +52,15 @@ const (
 
 // NewReader returns a reader of src with events of at most max bytes.
 func NewReader(src io.Reader, max int64) *Reader {
-	r := &Reader{src: src, buf: make([]byte, min(firstBuffer, max)), max: int(max), start: true}
-	r.lastByte.Store(time.Now().UnixNano())
-	return r
+	return &Reader{src: src, buf: make([]byte, min(firstBuffer, max)), max: int(max), start: true, made: time.Now()}
 }
 
-// LastByte is when the upstream last sent anything.
-func (r *Reader) LastByte() time.Time { return time.Unix(0, r.lastByte.Load()) }
+// now is the time since the reader was made: for what is measured with every
+// event, as it costs half of time.Now. Any goroutine may ask.
+func (r *Reader) now() time.Duration { return time.Since(r.made) }
+
+// heard is when the upstream last sent anything. Any goroutine may ask.
+func (r *Reader) heard() time.Duration { return time.Duration(r.lastByte.Load()) }
 
 // Buffered is how many bytes are at hand.
 func (r *Reader) Buffered() int { return r.to - r.from }
@@ -69,7 +72,7 @@ func (r *Reader) Ended() bool { return errors.Is(r.err, io.EOF) }
 // may say no where the framing is unusual.
 func (r *Reader) Ready() bool {
 	b := r.buf[r.from:r.to]
-	return bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n"))
+	return len(b) > 0 && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
 }
 
 // Next returns the next event. At the end of the stream it returns io.EOF, or
@@ -156,7 +159,7 @@ func (r *Reader) fill() (moved bool, err error) {
 	r.rush = n == len(room) && n > len(r.buf)/2
 	if n > 0 {
 		r.to += n
-		r.lastByte.Store(time.Now().UnixNano())
+		r.lastByte.Store(int64(r.now()))
 	}
 	if err != nil {
 		r.err = err

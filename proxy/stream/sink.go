@@ -22,17 +22,18 @@ type Sink struct {
 	awake http.Header // headers of a response that begins with a comment
 
 	mu        sync.Mutex
-	committed bool // status and headers are out
+	began     time.Time // what now counts from
+	committed bool      // status and headers are out
 	closed    bool
 	released  recovery.Released
 	sent      bytes.Buffer // text so far
 	unsafe    bool         // the text cannot be continued
 	id        Identity
 	timer     *time.Timer
-	last      time.Time // last write; before, when keeping awake began
-	idle      bool      // it was a comment
-	first     time.Time // first byte of an answer
-	deadline  time.Time // write deadline set last
+	last      time.Duration // last write; before, when keeping awake began; by now
+	idle      bool          // it was a comment
+	first     time.Time     // first byte of an answer
+	deadline  time.Duration // write deadline set last, by now; 0: none was
 	err       error
 }
 
@@ -50,8 +51,18 @@ func (s *Sink) KeepAwake(h http.Header) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.awake, s.last = h, time.Now()
+	s.awake, s.last = h, s.now()
 	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
+}
+
+// now is the time since it was first asked for: with every write, and it costs
+// half of time.Now. The lock is held.
+func (s *Sink) now() time.Duration {
+	if s.began.IsZero() {
+		s.began = time.Now()
+		return 0
+	}
+	return time.Since(s.began)
 }
 
 // tick writes a comment when nothing was written for long. A comment is one
@@ -66,7 +77,7 @@ func (s *Sink) tick() {
 	if s.idle {
 		quiet = s.cfg.KeepAliveEvery
 	}
-	if d := time.Since(s.last); d < quiet {
+	if d := s.now() - s.last; d < quiet {
 		s.timer.Reset(quiet - d)
 		return
 	}
@@ -136,10 +147,10 @@ func (s *Sink) write(b []byte) {
 	if s.err != nil {
 		return
 	}
-	now := time.Now()
-	if s.deadline.Sub(now) < s.stall/2 {
-		s.deadline = now.Add(s.stall)
-		_ = s.rc.SetWriteDeadline(s.deadline) // not every writer has one
+	now := s.now()
+	if s.deadline == 0 || s.deadline-now < s.stall/2 {
+		s.deadline = now + s.stall
+		_ = s.rc.SetWriteDeadline(s.began.Add(s.deadline)) // not every writer has one
 	}
 	if _, err := s.w.Write(b); err != nil {
 		s.err = err

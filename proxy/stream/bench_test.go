@@ -1,0 +1,77 @@
+package stream
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// flow is an upstream whose events come one by one.
+type flow struct {
+	events []string
+	left   int
+}
+
+func (f *flow) Read(b []byte) (int, error) {
+	switch f.left--; {
+	case f.left > 0:
+		return copy(b, f.events[f.left%len(f.events)]), nil
+	case f.left == 0:
+		return copy(b, one.finish("stop")+end), nil
+	}
+	return 0, io.EOF
+}
+
+func (*flow) Close() error { return nil }
+
+// nobody is a client that costs nothing.
+type nobody struct{ header http.Header }
+
+func (n nobody) Header() http.Header              { return n.header }
+func (nobody) WriteHeader(int)                    {}
+func (nobody) Write(b []byte) (int, error)        { return len(b), nil }
+func (nobody) FlushError() error                  { return nil }
+func (nobody) SetWriteDeadline(_ time.Time) error { return nil }
+
+// onlooker wants calls held, and watches.
+type onlooker struct{ recovery.Mender }
+
+func (onlooker) Holds(*transcript.Body) recovery.Hold                   { return recovery.Hold{Calls: true} }
+func (onlooker) Watch(*transcript.Body, int) recovery.Watch             { return onlooker{} }
+func (onlooker) Feed(recovery.Part, []byte) bool                        { return false }
+func (onlooker) Mend(*transcript.Body, recovery.Draft) recovery.Verdict { return recovery.Verdict{} }
+
+// BenchmarkEvent is what an event of a healthy stream costs, apart from its reads and writes.
+func BenchmarkEvent(b *testing.B) {
+	var p transcript.Parser
+	req, perr := p.Parse([]byte(`{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f"}}]}`), transcript.Chat, transcript.Limits{})
+	if perr != nil {
+		b.Fatal(perr)
+	}
+	for _, c := range []struct {
+		name   string
+		mender recovery.Mender
+	}{{"passed", nil}, {"watched", onlooker{}}} {
+		b.Run(c.name, func(b *testing.B) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			defer cancel(nil)
+			cfg := Defaults()
+			sink := NewSink(nobody{http.Header{}}, cfg, time.Minute)
+			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
+				Body: &flow{events: []string{one.text(" token"), one.text(" of some"), one.text(" text")}, left: b.N + 2}}
+			b.ReportAllocs()
+			a, broken := Open(resp, Options{Config: cfg, Format: Chat{}, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req})
+			if broken == nil {
+				broken = a.Deliver(ctx, nil)
+			}
+			if broken != nil {
+				b.Fatal(broken.Err)
+			}
+		})
+	}
+}
