@@ -114,10 +114,9 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 			}
 			return nil, &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 		}
-		var d Delta
-		piece, broken := a.admit(ev, &d)
+		piece, d, broken := a.admit(ev)
 		if a.h != nil && broken == nil {
-			piece, broken = a.screen(ev, piece, &d)
+			piece, broken = a.screen(ev, piece, d)
 		}
 		if broken != nil {
 			a.flawed(broken, piece)
@@ -176,31 +175,28 @@ func (a *Answer) hold(p Piece) {
 }
 
 // admit decides what of one event goes to the client, and keeps account of it.
-// What the event means is put into d.
-func (a *Answer) admit(ev Event, d *Delta) (Piece, *Broken) {
-	*d = a.o.Format.Delta(ev, &a.known)
+func (a *Answer) admit(ev Event) (Piece, *Delta, *Broken) {
+	d := a.o.Format.Delta(ev, &a.known)
 	if d.HasUsage {
 		a.usage = d.Usage
 	}
 	switch d.Kind {
 	case KindMalformed:
-		*d = Delta{}
-		return Piece{}, nil // skipped: the rest decides whether the answer is whole
+		return Piece{}, &Delta{}, nil // skipped: the rest decides whether the answer is whole
 	case KindError:
 		if a.finished() {
-			*d = Delta{}
-			return Piece{}, nil // the answer was complete before it
+			return Piece{}, &Delta{}, nil // the answer was complete before it
 		}
-		return Piece{}, &Broken{Event: append([]byte(nil), ev.Data...)}
+		return Piece{}, d, &Broken{Event: append([]byte(nil), ev.Data...)}
 	case KindDone:
 		a.done = true
 		if a.seam != nil && !a.seam.done {
-			return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
+			return Piece{}, d, &Broken{Diverged: true, Err: ErrReplay}
 		}
 		if a.rework {
-			return Piece{Bytes: a.o.Format.Done()}, nil
+			return Piece{Bytes: a.o.Format.Done()}, d, nil
 		}
-		return Piece{Bytes: ev.Raw}, nil
+		return Piece{Bytes: ev.Raw}, d, nil
 	}
 	a.finishes += d.Finishes
 	if a.h != nil && d.Kind == KindReasoning {
@@ -208,12 +204,13 @@ func (a *Answer) admit(ev Event, d *Delta) (Piece, *Broken) {
 	}
 	switch {
 	case a.rework:
-		return a.fit(ev, d)
+		piece, broken := a.fit(ev, d)
+		return piece, d, broken
 	case a.o.Explain && ev.HasData:
 		d.ID.ID = string(transcript.String(IDPrefix + a.o.ID))
-		return a.piece(a.brand(ev), d), nil
+		return a.piece(a.brand(ev), d), d, nil
 	}
-	return a.piece(ev.Raw, d), nil
+	return a.piece(ev.Raw, d), d, nil
 }
 
 // piece says what bytes reveal.

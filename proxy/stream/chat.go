@@ -13,8 +13,9 @@ import (
 // is another reader, and nothing else changes.
 type Format interface {
 	// Delta says what one event means. known is what those before it had in common,
-	// of which it is the next. The result is valid until the next call.
-	Delta(ev Event, known *Known) Delta
+	// of which it is the next, and has the room for the result: it is the caller's
+	// until the next call.
+	Delta(ev Event, known *Known) *Delta
 	// Whole says what a complete JSON answer is, but for its identity.
 	Whole(body []byte) Delta
 	// WithText returns data with its text replaced and its identity set to id
@@ -85,21 +86,20 @@ func (Chat) Done() []byte { return doneEvent }
 const maxDepth = 256
 
 // Delta reads one chunk.
-func (Chat) Delta(ev Event, known *Known) (d Delta) {
-	if !ev.HasData {
-		return d
-	}
+func (Chat) Delta(ev Event, known *Known) *Delta {
+	d := &known.means
 	data := bytes.TrimSpace(ev.Data)
 	switch {
-	case len(data) == 0:
+	case !ev.HasData, len(data) == 0:
+		*d = Delta{}
 		return d
 	case bytes.Equal(data, []byte("[DONE]")):
-		d.Kind = KindDone
+		*d = Delta{Kind: KindDone}
 		return d
 	}
-	if !known.like.match(data, &d) {
-		d = read(data, "delta", &known.ID)
-		known.like.learn(data, &d)
+	if !known.like.match(data, d) {
+		*d = read(data, "delta", &known.ID)
+		known.like.learn(data, d)
 		if d.ID.ID != "" {
 			known.ID = d.ID
 		}

@@ -78,10 +78,9 @@ func (a *Answer) pass() *Broken {
 // means that it was the last, though it may not be the end mark.
 func (a *Answer) one(ev Event, out *batch) (broken *Broken, over bool) {
 	s := a.o.Sink
-	var d Delta
-	piece, broken := a.admit(ev, &d)
+	piece, d, broken := a.admit(ev)
 	if a.h != nil && broken == nil {
-		piece, broken = a.screen(ev, piece, &d)
+		piece, broken = a.screen(ev, piece, d)
 	}
 	if broken != nil {
 		return a.breaks(broken, out.take(), piece), true

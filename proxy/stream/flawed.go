@@ -35,7 +35,7 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 		if err != nil {
 			break
 		}
-		p, broken := a.admit(ev, new(Delta))
+		p, _, broken := a.admit(ev)
 		if broken != nil {
 			break
 		}

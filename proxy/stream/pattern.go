@@ -9,8 +9,9 @@ import (
 // Known is what the events of one stream have had in common so far. The zero
 // Known is that of a stream which begins. One goroutine uses it.
 type Known struct {
-	ID   Identity
-	like pattern
+	ID    Identity
+	like  pattern
+	means Delta // the event read last
 }
 
 // pattern is an event with text, for those that differ from it in nothing but

@@ -55,7 +55,7 @@ var patterned = []struct {
 
 // meaning is a Delta without what only the pattern needs.
 func meaning(data string, known *Known) Delta {
-	d := Chat{}.Delta(Event{Data: []byte(data), HasData: true}, known)
+	d := *Chat{}.Delta(Event{Data: []byte(data), HasData: true}, known)
 	d.texts, d.padding = nil, nil
 	return d
 }
