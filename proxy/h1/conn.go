@@ -48,8 +48,25 @@ type conn struct {
 	abortFunc func() // abort, made once
 }
 
-// dial connects and shakes hands. Errors are *DialError.
+// dial is connect on a stack of its own, which ends with it: name resolution and
+// TLS go deep, and the caller's stack would keep that size for as long as the
+// answer lasts. Should connect panic, so does dial.
 func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
+	var c *conn
+	var err error
+	ended := make(chan any)
+	go func() {
+		defer func() { ended <- recover() }()
+		c, err = t.connect(ctx, key)
+	}()
+	if p := <-ended; p != nil {
+		panic(p)
+	}
+	return c, err
+}
+
+// connect connects and shakes hands. Errors are *DialError.
+func (t *Transport) connect(ctx context.Context, key hostKey) (*conn, error) {
 	addr := key.addr()
 	tcp, err := bounded(ctx, t.cfg.DialTimeout, "connect", func(ctx context.Context) (net.Conn, error) {
 		return t.cfg.DialContext(ctx, "tcp", addr)
