@@ -98,7 +98,7 @@ func (Chat) Delta(ev Event, known *Known) *Delta {
 		return d
 	}
 	if !known.like.match(data, d) {
-		*d = read(data, "delta", &known.ID)
+		d.read(data, "delta", &known.ID)
 		known.like.learn(data, d)
 		if d.ID.ID != "" {
 			known.ID = d.ID
@@ -111,7 +111,10 @@ func (Chat) Delta(ev Event, known *Known) *Delta {
 }
 
 // Whole reads a complete answer.
-func (Chat) Whole(body []byte) Delta { return read(body, "message", nil) }
+func (Chat) Whole(body []byte) (d Delta) {
+	d.read(body, "message", nil)
+	return d
+}
 
 // WithText replaces the first choice's text and sets the identity.
 func (c Chat) WithText(data []byte, text string, id Identity) []byte {

@@ -97,74 +97,99 @@ func (h *hold) feed(p recovery.Part, text string) {
 // flaw comes with the piece that was held.
 func (a *Answer) screen(ev Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
-	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
+	switch {
+	case len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0:
 		return p, nil // nothing came of it
+	case !h.judged && !h.flows(d):
+		return a.sift(ev, p, d)
+	case !h.judged:
+		h.note(d.Text, a.o.Config.MaxAnswer)
+		h.shown = h.shown || p.Released == recovery.ReleasedText
 	}
+	h.feed(recovery.PartText, d.Text)
+	if broken := a.ranAway(); broken != nil {
+		return Piece{}, broken
+	}
+	return p, nil
+}
+
+// flows reports whether an event is one of text that goes on at once, as all but
+// a few of an answer do: nothing is held, and nothing in it could change that.
+func (h *hold) flows(d *Delta) bool {
+	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
+		(h.known || h.shown) && !h.what.Text && !h.holding && !h.ended
+}
+
+// sift is screen for an event that may have to be held, or ends that.
+func (a *Answer) sift(ev Event, p Piece, d *Delta) (Piece, *Broken) {
+	h := a.h
 	var free Piece // what goes on before this event
 	content := d.Kind >= KindReasoning && d.Kind <= KindCall
 	var called bool
-	if !h.judged {
-		if h.ended && content && h.closing {
-			free = h.dequeue() // it was not the end
+	if h.ended && content && h.closing {
+		free = h.dequeue() // it was not the end
+	}
+	h.ended = h.ended && !(content && h.closing)
+	switch {
+	case d.Kind == KindDone:
+		return a.settled(p)
+	case d.Several:
+		return h.letGo(free, p), nil
+	case d.Kind == KindCall || d.Finishes > 0:
+		if !h.o.Guard(func() { called = h.calls.event(ev.Data, d) }) {
+			return h.letGo(free, p), nil
 		}
-		h.ended = h.ended && !(content && h.closing)
-		switch {
-		case d.Kind == KindDone:
-			return a.settled(p)
-		case d.Several:
-			return join(free, h.letGo(p)), nil
-		case d.Kind == KindCall || d.Finishes > 0:
-			if !h.o.Guard(func() { called = h.calls.event(ev.Data, d) }) {
-				return join(free, h.letGo(p)), nil
-			}
-			if called {
-				d.Kind, content = KindCall, true
-				p.Released = recovery.ReleasedCall
-				if h.watch != nil {
-					h.feed(recovery.PartArguments, string(h.calls.fresh))
-				}
+		if called {
+			d.Kind, content = KindCall, true
+			p.Released = recovery.ReleasedCall
+			if h.watch != nil {
+				h.feed(recovery.PartArguments, string(h.calls.fresh))
 			}
 		}
-		if d.Text != "" {
-			h.note(d.Text, a.o.Config.MaxAnswer)
-			free = join(free, h.beginning())
-		}
+	}
+	if d.Text != "" {
+		h.note(d.Text, a.o.Config.MaxAnswer)
+		free.join(h.beginning())
 	}
 	h.shown = h.shown || free.Released >= recovery.ReleasedText
 	h.feed(recovery.PartText, d.Text)
 	if broken := a.ranAway(); broken != nil {
 		return Piece{}, broken
 	}
-	if h.judged {
-		return p, nil
-	}
-	ends := d.Finishes > 0
-	if !h.holding && (called || d.Text != "" && h.what.Text || ends) {
+	if !h.holding && (called || d.Text != "" && h.what.Text || d.Finishes > 0) {
 		h.holding, h.closing = true, !called && !(d.Text != "" && h.what.Text)
 	} else if called || d.Text != "" && h.what.Text {
 		h.closing = false
 	}
 	if !h.holding {
 		h.shown = h.shown || p.Released == recovery.ReleasedText
-		return join(free, p), nil
+		free.join(p)
+		return free, nil
 	}
+	p, broken := a.keep(ev, p, d, content)
+	free.join(p)
+	return free, broken
+}
+
+// keep holds an event, and has all that is held judged if it was the last.
+func (a *Answer) keep(ev Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
+	h := a.h
 	h.enqueue(p)
 	if int64(len(h.queue.Bytes)) > a.o.Config.MaxAnswer {
 		return Piece{}, &Broken{Err: ErrAnswerTooLong}
 	}
-	if ends {
+	if d.Finishes > 0 {
 		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
 		h.ended = true
 	}
 	switch {
 	case !h.ended || !ev.HasData || content:
-		return free, nil // more may come
+		return Piece{}, nil // more may come
 	case a.first.IsZero() && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
 		h.judged = true
 		return h.dequeue(), nil // an empty answer, which is a matter of its own
 	}
-	out, broken := a.judge()
-	return join(free, out), broken
+	return a.judge()
 }
 
 // settled judges what is held when nothing more comes; rest follows it.
@@ -176,15 +201,17 @@ func (a *Answer) settled(rest Piece) (Piece, *Broken) {
 		return Piece{}, nil
 	}
 	out, broken := a.judge()
-	return join(out, rest), broken
+	out.join(rest)
+	return out, broken
 }
 
-func join(a, b Piece) Piece {
-	if len(a.Bytes) == 0 {
-		return b
+// join is add, but what is joined to nothing is not copied.
+func (p *Piece) join(q Piece) {
+	if len(p.Bytes) == 0 {
+		*p = q
+		return
 	}
-	a.add(b)
-	return a
+	p.add(q)
 }
 
 // add appends a piece. Bytes are copied.
@@ -211,11 +238,12 @@ func (h *hold) dequeue() Piece {
 	return p
 }
 
-// letGo takes all that is held, and p after it, of an answer that is not to be judged.
-func (h *hold) letGo(p Piece) Piece {
+// letGo takes all that is held, between free and p, of an answer that is not to be judged.
+func (h *hold) letGo(free, p Piece) Piece {
 	h.judged = true
 	h.enqueue(p)
-	return h.dequeue()
+	free.join(h.dequeue())
+	return free
 }
 
 // note keeps the text for the judgement.

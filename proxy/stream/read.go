@@ -10,11 +10,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// read validates an answer or chunk and says what it means, in one pass.
+// read validates an answer or chunk and puts what it means into d, in one pass.
 // message is the name of a choice's content, known the identity that it likely has;
 // nil where nobody asks for it.
-func read(data []byte, message string, known *Identity) Delta {
-	var d Delta
+func (d *Delta) read(data []byte, message string, known *Identity) {
+	*d = Delta{}
 	var doc transcript.Document
 	sawChoices, sawDetail, failed := false, false, false
 	top, ok := doc.Open(data, maxDepth)
@@ -52,7 +52,8 @@ func read(data []byte, message string, known *Identity) Delta {
 		}
 	}
 	if ok && !doc.End(top) || !doc.Valid() {
-		return Delta{Kind: KindMalformed}
+		*d = Delta{Kind: KindMalformed}
+		return
 	}
 	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
 		d.Kind = KindError
@@ -60,7 +61,6 @@ func read(data []byte, message string, known *Identity) Delta {
 	if !sawChoices && message == "message" && d.Kind == KindNothing && !d.HasUsage && sawDetail {
 		d.Kind = KindError
 	}
-	return d
 }
 
 // same is raw as a string, which is known if they are equal.
