@@ -97,12 +97,12 @@ func (Chat) Delta(ev Event, known *Known) *Delta {
 		*d = Delta{Kind: KindDone}
 		return d
 	}
-	if !known.like.match(data, d) {
+	if !known.like.match(data, d, known.ID) {
 		d.read(data, "delta", &known.ID)
-		known.like.learn(data, d)
 		if d.ID.ID != "" {
 			known.ID = d.ID
 		}
+		known.like.learn(data, d, known.ID)
 	}
 	if string(ev.Name) == "error" && d.Kind != KindMalformed {
 		d.Kind = KindError

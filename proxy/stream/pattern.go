@@ -19,55 +19,45 @@ type Known struct {
 // them, since the reader takes nothing from a string but its text, and that it
 // has one. Two comparisons say whether an event is one of them.
 type pattern struct {
-	data  []byte // the event; empty: none is known
-	text  span   // of data, the text with its quotes
-	pad   span   // of data, behind the text: a string that nobody reads; empty: none
-	outer span   // of data, the delta around the text; empty: none
-	means Delta  // without what depends on the text
+	data []byte // the event; empty: none is known
+	kind Kind   // text or reasoning
+	// Parts of data. Behind the text there may be a string that nobody reads.
+	text, pad, outer, reasoning, calls, function span
+	reasons                                      bool
 }
 
-// span is a part of an event.
-type span struct{ from, to int }
+// span is a part of an event; empty: none.
+type span struct{ from, to uint16 }
 
 // maxPattern bounds the events that are kept.
 const maxPattern = 2 << 10
 
-// learn makes an event the pattern of those that follow, if it can be one. d is
-// what was read from it.
-func (p *pattern) learn(data []byte, d *Delta) {
+// learn makes an event the pattern of those that follow, if it can be one: with
+// one choice, and nothing but text. d is what was read from it.
+func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 	p.data = p.data[:0]
 	text := d.texts
 	if d.Kind == KindReasoning {
 		text = d.reasoning
 	}
 	switch {
-	case len(text) <= 2 || len(data) > maxPattern || d.Finishes > 0:
+	case len(text) <= 2 || len(data) > maxPattern || d.Finishes > 0 || d.HasUsage || d.Choices != 1 || d.Several || d.ID != id:
 		return
 	case d.Kind == KindReasoning:
 	case d.Kind != KindText || d.Text != string(text[1:len(text)-1]): // put together from several, or escaped
 		return
 	}
-	p.text, p.outer, p.pad = within(data, text), within(data, d.message), within(data, d.padding)
-	if p.outer.from > p.text.from || p.outer.to < p.text.to {
-		p.outer = span{} // of a choice without the text
-	}
+	*p = pattern{data: append(p.data, data...), kind: d.Kind, reasons: d.reasons,
+		text: within(data, text), pad: within(data, d.padding), outer: within(data, d.message),
+		reasoning: within(data, d.reasoning), calls: within(data, d.calls), function: within(data, d.function)}
 	if p.pad.from < p.text.to {
 		p.pad = span{} // it stands before the text, and has to be the same
-	}
-	p.data = append(p.data, data...)
-	p.means = *d
-	m := &p.means
-	m.Text, m.texts, m.padding = "", nil, nil
-	for _, field := range [...]*[]byte{&m.message, &m.reasoning, &m.calls, &m.function} {
-		if at := within(data, *field); at.to > 0 {
-			*field = p.data[at.from:at.to]
-		}
 	}
 }
 
 // match reports whether an event differs from the pattern in its text only, and
-// puts what it means into d.
-func (p *pattern) match(data []byte, d *Delta) bool {
+// puts what it means into d. id is what it was when the pattern was learned.
+func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	if len(p.data) == 0 {
 		return false
 	}
@@ -95,16 +85,25 @@ func (p *pattern) match(data []byte, d *Delta) bool {
 	if !bytes.Equal(rest, after) {
 		return false
 	}
-	*d = p.means
-	if d.Kind == KindReasoning {
+	*d = Delta{Kind: p.kind, Choices: 1, ID: id, reasons: p.reasons, calls: p.part(p.calls), function: p.part(p.function)}
+	if p.kind == KindReasoning {
 		d.reasoning = text
 	} else {
-		d.Text = transcript.Text(text)
+		d.Text, d.reasoning = transcript.Text(text), p.part(p.reasoning)
 	}
-	if p.outer.to > 0 {
-		d.message = data[p.outer.from : p.outer.to+len(text)-(p.text.to-p.text.from)]
+	d.message = p.part(p.outer)
+	if p.outer.from < p.text.from && p.outer.to > p.text.to {
+		d.message = data[p.outer.from : int(p.outer.to)+len(text)-int(p.text.to-p.text.from)]
 	}
 	return true
+}
+
+// part is a part of the pattern, which is the same in all that have it.
+func (p *pattern) part(s span) []byte {
+	if s.to == 0 {
+		return nil
+	}
+	return p.data[s.from:s.to]
 }
 
 // within says where in data a part of it stands.
@@ -113,5 +112,5 @@ func within(data, part []byte) span {
 		return span{}
 	}
 	from := cap(data) - cap(part) // both end where their memory does
-	return span{from, from + len(part)}
+	return span{uint16(from), uint16(from + len(part))}
 }

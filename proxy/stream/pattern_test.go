@@ -39,14 +39,14 @@ var patterned = []struct {
 	{plainChunk(`{"content":" with another"}`, `,"usage":null,"obfuscation":"abcdefg"`), true},
 	{plainChunk(`{"content":"cut"}`, `,"usage":null,"obfuscation":"abc`), false},
 	{plainChunk(`{"content":"before"}`, `,"usage":{"prompt_tokens":1,"completion_tokens":1}`), false},
-	{plainChunk(`{"content":"after"}`, `,"usage":{"prompt_tokens":1,"completion_tokens":1}`), true},
+	{plainChunk(`{"content":"after"}`, `,"usage":{"prompt_tokens":1,"completion_tokens":1}`), false},
 	{plainChunk(`{"content":"more"}`, `,"usage":{"prompt_tokens":1,"completion_tokens":2}`), false},
 	{plainChunk(`{"content":"more"}`, `,"usage":{"prompt_tokens":1,"completion_tokens":2}} `), false},
-	{`{"obfuscation":"q","choices":[{"index":0,"text":"legacy","delta":{"role":"assistant"}}]}`, false},
-	{`{"obfuscation":"q","choices":[{"index":0,"text":"older","delta":{"role":"assistant"}}]}`, true},
-	{`{"obfuscation":"r","choices":[{"index":0,"text":"oldest","delta":{"role":"assistant"}}]}`, false},
+	{`{"obfuscation":"q","id":"c1","created":7,"choices":[{"index":0,"text":"legacy","delta":{"role":"assistant"}}]}`, false},
+	{`{"obfuscation":"q","id":"c1","created":7,"choices":[{"index":0,"text":"older","delta":{"role":"assistant"}}]}`, true},
+	{`{"obfuscation":"r","id":"c1","created":7,"choices":[{"index":0,"text":"oldest","delta":{"role":"assistant"}}]}`, false},
 	{`{"choices":[{"index":1,"delta":{"content":"second"}}]}`, false},
-	{`{"choices":[{"index":1,"delta":{"content":"choice"}}]}`, true},
+	{`{"choices":[{"index":1,"delta":{"content":"choice"}}]}`, false},
 	{`{"choices":[{"index":0,"delta":{"content":"choice"}}]}`, false},
 	{`{"choices":[{"index":0,"delta":{"content":"end"},"finish_reason":"stop"}]}`, false},
 	{`{"choices":[{"index":0,"delta":{"content":"once more"},"finish_reason":"stop"}]}`, false},
@@ -63,7 +63,7 @@ func meaning(data string, known *Known) Delta {
 func TestAnEventOfThePatternMeansWhatItIsReadToMean(t *testing.T) {
 	var known Known
 	for i, x := range patterned {
-		alike := known.like.match([]byte(x.data), new(Delta))
+		alike := known.like.match([]byte(x.data), new(Delta), known.ID)
 		if alike != x.alike {
 			t.Errorf("event %d %s: of the pattern %v, want %v", i, x.data, alike, x.alike)
 		}
