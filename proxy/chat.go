@@ -47,7 +47,7 @@ func (s *Server) chat(c echo.Context) error {
 
 	s.meter.Begin()
 	defer s.meter.End()
-	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
+	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	if x.Streaming && x.Mode == recovery.ModeAct {
 		h := http.Header{}

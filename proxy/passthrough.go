@@ -66,7 +66,7 @@ func (s *Server) passthrough(c echo.Context) error {
 		return upstreamCredentials(targets[0].Upstream)
 	}
 	upstream.Returnable(resp.Header)
-	sink := stream.NewSink(c.Response(), core.Stream, core.Config.Limits.WriteStall)
+	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	defer resp.Body.Close()
 	sink.Begin(resp.StatusCode, resp.Header)

@@ -61,7 +61,7 @@ func BenchmarkEvent(b *testing.B) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			cfg := Defaults()
-			sink := NewSink(nobody{http.Header{}}, cfg, time.Minute)
+			sink := NewSink(nobody{http.Header{}}, cfg)
 			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
 				Body: &flow{events: []string{one.text(" token"), one.text(" of some"), one.text(" text")}, left: b.N + 2}}
 			b.ReportAllocs()

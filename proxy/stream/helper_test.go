@@ -190,7 +190,7 @@ func newExchange(change ...func(*Config)) *exchange {
 	for _, f := range change {
 		f(&x.config)
 	}
-	x.sink = NewSink(c, x.config, time.Minute)
+	x.sink = NewSink(c, x.config)
 	return x
 }
 

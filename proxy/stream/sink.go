@@ -18,7 +18,6 @@ type Sink struct {
 	w     http.ResponseWriter
 	rc    http.ResponseController
 	cfg   Config
-	stall time.Duration
 	awake http.Header // headers of a response that begins with a comment
 
 	mu        sync.Mutex
@@ -33,14 +32,13 @@ type Sink struct {
 	last      time.Duration // last write; before, when keeping awake began; by now
 	idle      bool          // it was a comment
 	first     time.Time     // first byte of an answer
-	deadline  time.Duration // write deadline set last, by now; 0: none was
 	err       error
 }
 
-// NewSink returns the sink of one response. A write that makes no progress for
-// stall fails.
-func NewSink(w http.ResponseWriter, cfg Config, stall time.Duration) *Sink {
-	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg, stall: stall}
+// NewSink returns the sink of one response. How long a write may take is the
+// server's to say.
+func NewSink(w http.ResponseWriter, cfg Config) *Sink {
+	return &Sink{w: w, rc: *http.NewResponseController(w), cfg: cfg}
 }
 
 // KeepAwake starts keep-alive comments for a streaming client that waits. The
@@ -148,10 +146,6 @@ func (s *Sink) write(b []byte) {
 		return
 	}
 	now := s.now()
-	if s.deadline == 0 || s.deadline-now < s.stall/2 {
-		s.deadline = now + s.stall
-		_ = s.rc.SetWriteDeadline(s.began.Add(s.deadline)) // not every writer has one
-	}
 	if _, err := s.w.Write(b); err != nil {
 		s.err = err
 		return
@@ -167,7 +161,6 @@ func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	s.begin(status, header)
 	s.released, s.first = recovery.ReleasedCall, time.Now()
 	if s.err == nil {
-		_ = s.rc.SetWriteDeadline(s.first.Add(s.stall))
 		_, s.err = s.w.Write(body)
 	}
 	return s.err

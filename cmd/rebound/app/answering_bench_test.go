@@ -71,7 +71,7 @@ func answering(b *testing.B, answer string, requests [][]byte) {
 			continue
 		}
 		clear(w.header)
-		o.Request, o.Sink, o.Started = body, answers.NewSink(w, o.Config, time.Minute), time.Now()
+		o.Request, o.Sink, o.Started = body, answers.NewSink(w, o.Config), time.Now()
 		resp := &http.Response{StatusCode: http.StatusOK, ContentLength: int64(len(answer)), Body: io.NopCloser(strings.NewReader(answer)), Header: http.Header{
 			"Content-Type": {"application/json"}, "X-Request-Id": {"req_0123456789abcdef"}, "Openai-Processing-Ms": {"12"}, "X-Ratelimit-Remaining-Requests": {"9999"}}}
 		whole, broken := answers.ReadWhole(resp, o)
