@@ -174,7 +174,7 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		}
 	}
 	id := k.Identifier.Identify(body, who.credential, first(req.Header, "X-Rebound-Session"), hints)
-	x.Session, x.Side = id.Session, id.Side
+	x.Session, x.Side = id.Session(), id.Side
 	x.Secret, x.Trusted = who.credential, !who.passes
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()

@@ -43,11 +43,11 @@ type Identifier interface {
 }
 
 // Identity is a request's conversation.
-type Identity struct {
-	Session  string        // empty on the first request
-	Pin      func() string // session and turn; empty without a session
-	Affinity func() uint64 // shared by requests with the same beginning
-	Side     func() bool   // a request of the client's own, for a title or a summary; nil is no
+type Identity interface {
+	Session() string  // empty on the first request
+	Pin() string      // session and turn; empty without a session
+	Affinity() uint64 // shared by requests with the same beginning
+	Side() bool       // a request of the client's own, for a title or a summary; never without a session
 }
 
 // Meter counts requests under way.

@@ -57,8 +57,16 @@ func (e *events) End()   {}
 type nobody struct{}
 
 func (nobody) Identify(*transcript.Body, string, string, []string) proxy.Identity {
-	return proxy.Identity{Session: "s1", Affinity: func() uint64 { return 0 }, Pin: func() string { return "" }}
+	return first{}
 }
+
+// first is the identity of every request.
+type first struct{}
+
+func (first) Session() string  { return "s1" }
+func (first) Pin() string      { return "" }
+func (first) Affinity() uint64 { return 0 }
+func (first) Side() bool       { return false }
 
 // startMending runs a gateway that judges answers, with more stages.
 func startMending(t *testing.T, more string, stages ...recovery.Stage) (*gateway, *events) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 var (
@@ -19,7 +21,7 @@ type racer struct {
 	choice   int // index of its candidate
 	attempt  Attempt
 	ticket   Ticket
-	ctx      ending
+	ctx      ending.Context
 	started  time.Time
 	strategy string
 	parallel bool
@@ -29,7 +31,7 @@ type racer struct {
 }
 
 // cancel ends the attempt and, until it was delivered, its answer.
-func (rc *racer) cancel(cause error) { rc.ctx.end(cause) }
+func (rc *racer) cancel(cause error) { rc.ctx.End(cause) }
 
 // arrival is how a racer's first phase ended.
 type arrival struct {
@@ -176,7 +178,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	c.Tries++
 	rc.started = time.Now()
 	x.act(rc.strategy)
-	rc.ctx.begin(ctx)
+	rc.ctx.Begin(ctx)
 	body, edited, err := r.build(c, a)
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
 		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Began: &rc.began, Cancel: rc.cancel}

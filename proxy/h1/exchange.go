@@ -1,13 +1,14 @@
 package h1
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 // exchange is one request and its response on one connection, which it owns
@@ -33,21 +34,7 @@ type exchange struct {
 }
 
 func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
-	return &exchange{t: t, c: c, req: req, keep: true, stop: watch(req.Context(), c.abortFunc)}
-}
-
-// watch is [context.AfterFunc], without its costs where the context has a
-// method for that or cannot end.
-func watch(ctx context.Context, f func()) (stop func() bool) {
-	if own, ok := ctx.(interface {
-		AfterFunc(func()) func() bool
-	}); ok {
-		return own.AfterFunc(f)
-	}
-	if ctx.Done() == nil {
-		return nil
-	}
-	return context.AfterFunc(ctx, f)
+	return &exchange{t: t, c: c, req: req, keep: true, stop: ending.AfterFunc(req.Context(), c.abortFunc)}
 }
 
 // run writes the request and reads the response's head.

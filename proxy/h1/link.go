@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 // linkState says what a connection waits for.
@@ -38,14 +40,14 @@ type link struct {
 	begun bool // a byte of the request has come
 
 	mu       sync.Mutex
-	readBy   time.Time // wanted by the handler, or for the head
-	readSet  time.Time // set at the connection
-	reading  bool      // somebody is in a read of the connection
-	cancel   context.CancelFunc
-	watch    *time.Timer   // calls lookOut; made with the first request
-	due      bool          // the client may be watched: nobody else reads
-	watching chan struct{} // closed when the watch has ended; nil without one
-	early    [1]byte       // what the watch read
+	readBy   time.Time       // wanted by the handler, or for the head
+	readSet  time.Time       // set at the connection
+	reading  bool            // somebody is in a read of the connection
+	ctx      *ending.Context // of the request under way
+	watch    *time.Timer     // calls lookOut; made with the first request
+	due      bool            // the client may be watched: nobody else reads
+	watching chan struct{}   // closed when the watch has ended; nil without one
+	early    [1]byte         // what the watch read
 	has      bool
 	lost     error // what the watch found instead
 }
@@ -114,12 +116,12 @@ func (k *link) receive() (*turn, error) {
 
 // answer has a request answered and reports whether the connection can take another.
 func (k *link) answer(t *turn) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	k.begin(cancel, t.body.done())
-	t.req = *t.req.WithContext(ctx)
+	t.ctx.Begin(context.Background())
+	k.begin(&t.ctx, t.body.done())
+	t.req = *t.req.WithContext(&t.ctx)
 	k.srv.cfg.Handler.ServeHTTP(&t.reply, &t.req)
 	keep := t.reply.finish()
-	cancel()
+	t.ctx.End(nil)
 	k.settle()
 	k.freeWrite()
 	if t.body.abandon() {
@@ -131,13 +133,13 @@ func (k *link) answer(t *turn) bool {
 }
 
 // begin notes that a handler works. What it wanted of reads was of the request before.
-func (k *link) begin(cancel context.CancelFunc, bodyless bool) {
+func (k *link) begin(ctx *ending.Context, bodyless bool) {
 	k.mu.Lock()
-	k.cancel = cancel
+	k.ctx = ctx
 	k.readBy = time.Time{}
 	k.mu.Unlock()
 	if state := linkState(k.state.Load()); state == linkOver {
-		cancel() // between its head and now
+		ctx.End(nil) // between its head and now
 	}
 	if bodyless {
 		k.arm()
@@ -147,7 +149,7 @@ func (k *link) begin(cancel context.CancelFunc, bodyless bool) {
 // settle ends what goes on beside a handler, which has returned.
 func (k *link) settle() {
 	k.mu.Lock()
-	k.cancel = nil
+	k.ctx = nil
 	if k.due {
 		k.due = false
 		k.watch.Stop()
@@ -164,12 +166,7 @@ func (k *link) settle() {
 
 // release is settle after a panic: the client is no longer of interest.
 func (k *link) release() {
-	k.mu.Lock()
-	cancel := k.cancel
-	k.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	k.gone()
 	k.settle()
 }
 
@@ -177,8 +174,8 @@ func (k *link) release() {
 func (k *link) gone() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.cancel != nil {
-		k.cancel()
+	if k.ctx != nil {
+		k.ctx.End(nil)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 // turn is one request and its answer.
@@ -16,6 +18,7 @@ type turn struct {
 	url   url.URL
 	body  requestBody
 	reply reply
+	ctx   ending.Context
 	slab  [24]string // of the headers' values
 }
 

@@ -95,7 +95,7 @@ func (k *link) until(t time.Time) {
 func (k *link) arm() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.cancel == nil || k.due || k.watching != nil || k.has || k.lost != nil {
+	if k.ctx == nil || k.due || k.watching != nil || k.has || k.lost != nil {
 		return
 	}
 	k.due = true
@@ -125,8 +125,8 @@ func (k *link) lookOut() {
 	k.has = n > 0
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		k.lost = err
-		if k.cancel != nil {
-			k.cancel()
+		if k.ctx != nil {
+			k.ctx.End(nil)
 		}
 	}
 	close(ended)

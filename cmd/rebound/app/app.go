@@ -332,10 +332,8 @@ type identifier struct{ conversations *session.Known }
 
 func (i identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
 	k := &known{in: session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}}
-	if k.session = i.conversations.Identify(k.in); k.session != "" {
-		return proxy.Identity{Session: k.session, Side: k.side, Affinity: k.affinity, Pin: k.pin}
-	}
-	return proxy.Identity{Affinity: k.affinity, Pin: k.pin}
+	k.session = i.conversations.Identify(k.in)
+	return k
 }
 
 // known is what a request is identified by, for what is asked of few requests.
@@ -346,15 +344,23 @@ type known struct {
 	aside   bool
 }
 
-// side may be called by several goroutines.
-func (k *known) side() bool {
+// Session implements proxy.Identity.
+func (k *known) Session() string { return k.session }
+
+// Side implements proxy.Identity. It may be called by several goroutines.
+func (k *known) Side() bool {
+	if k.session == "" {
+		return false
+	}
 	k.once.Do(func() { k.aside = session.SideOf(k.in.Body) != session.SideNone })
 	return k.aside
 }
 
-func (k *known) affinity() uint64 { return session.Affinity(k.in) }
+// Affinity implements proxy.Identity.
+func (k *known) Affinity() uint64 { return session.Affinity(k.in) }
 
-func (k *known) pin() string {
+// Pin implements proxy.Identity.
+func (k *known) Pin() string {
 	if k.session == "" {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package recovery
+package ending
 
 import (
 	"context"
@@ -8,11 +8,11 @@ import (
 )
 
 // ended is a context that has begun, with what ends its parent.
-func ended(t *testing.T) (*ending, context.CancelCauseFunc) {
+func ended(t *testing.T) (*Context, context.CancelCauseFunc) {
 	t.Helper()
 	parent, cancel := context.WithCancelCause(t.Context())
-	e := &ending{}
-	e.begin(parent)
+	e := &Context{}
+	e.Begin(parent)
 	return e, cancel
 }
 
@@ -21,13 +21,13 @@ func ended(t *testing.T) (*ending, context.CancelCauseFunc) {
 func TestEnding(t *testing.T) {
 	first, second := errors.New("first"), errors.New("second")
 	for name, c := range map[string]struct {
-		end  func(e *ending, parent context.CancelCauseFunc)
+		end  func(e *Context, parent context.CancelCauseFunc)
 		want error
 	}{
-		"alone":       {func(e *ending, _ context.CancelCauseFunc) { e.end(first) }, first},
-		"no cause":    {func(e *ending, _ context.CancelCauseFunc) { e.end(nil) }, context.Canceled},
-		"with parent": {func(_ *ending, parent context.CancelCauseFunc) { parent(first) }, first},
-		"twice":       {func(e *ending, _ context.CancelCauseFunc) { e.end(first); e.end(second) }, first},
+		"alone":       {func(e *Context, _ context.CancelCauseFunc) { e.End(first) }, first},
+		"no cause":    {func(e *Context, _ context.CancelCauseFunc) { e.End(nil) }, context.Canceled},
+		"with parent": {func(_ *Context, parent context.CancelCauseFunc) { parent(first) }, first},
+		"twice":       {func(e *Context, _ context.CancelCauseFunc) { e.End(first); e.End(second) }, first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEnding(t *testing.T) {
 func TestEndingIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, parent := ended(t)
-		e.end(nil)
+		e.End(nil)
 		if e.untie() {
 			t.Error("the parent still watches")
 		}

@@ -1,0 +1,129 @@
+package ending
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Context ends alone or with its parent. context.WithCancelCause would do the
+// same; but every request has one, and so has every attempt, and what it costs
+// there are a channel that nobody waits for and a map for the one that is told.
+// [context.AfterFunc] and the contexts that are made of this one know its method
+// of that name.
+//
+// Err tells the cause itself: [context.Cause] finds no other for a context that
+// is not the library's. The zero value is to be begun before it is used. Safe
+// for concurrent use.
+type Context struct {
+	context.Context             // the parent
+	untie           func() bool // ends the watch over that; nil without one
+
+	mu    sync.Mutex
+	cause error         // nil until it has ended
+	done  chan struct{} // nil until somebody asks for it
+	after []waiting     // who is told, in no order
+	one   [1]waiting    // the memory of after for the usual number
+	last  int           // number of the newest
+}
+
+// waiting is a function that is called at the end.
+type waiting struct {
+	number int
+	call   func()
+}
+
+var _ context.Context = (*Context)(nil)
+
+// Begin ties a context that is not used yet to its parent.
+func (c *Context) Begin(parent context.Context) {
+	c.mu.Lock() // until the watch is known that End has to stop
+	defer c.mu.Unlock()
+	c.Context, c.after = parent, c.one[:0]
+	c.untie = AfterFunc(parent, func() { c.End(context.Cause(parent)) })
+}
+
+// AfterFunc is [context.AfterFunc], without its costs where the context has a
+// method for that or cannot end; stop is nil then.
+func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface {
+		AfterFunc(func()) func() bool
+	}); ok {
+		return own.AfterFunc(f)
+	}
+	if ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(ctx, f)
+}
+
+// End ends it, once; nil means context.Canceled.
+func (c *Context) End(cause error) {
+	if cause == nil {
+		cause = context.Canceled
+	}
+	c.mu.Lock()
+	if c.cause != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.cause = cause
+	if c.done != nil {
+		close(c.done)
+	}
+	after := c.after
+	c.after = nil
+	c.mu.Unlock()
+	if c.untie != nil {
+		c.untie()
+	}
+	for _, w := range after {
+		go w.call()
+	}
+}
+
+// Done implements context.Context.
+func (c *Context) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.cause != nil {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+// Err implements context.Context: it is why the context was ended.
+func (c *Context) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
+}
+
+// AfterFunc is what [context.AfterFunc] does for this context.
+func (c *Context) AfterFunc(f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		go f()
+		return func() bool { return false }
+	}
+	c.last++
+	number := c.last
+	c.after = append(c.after, waiting{number, f})
+	return func() bool { return c.forget(number) }
+}
+
+// forget stops a call; false if it was made or stopped before.
+func (c *Context) forget(number int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.after, func(w waiting) bool { return w.number == number })
+	if i < 0 {
+		return false
+	}
+	c.after = slices.Delete(c.after, i, i+1)
+	return true
+}
