@@ -2,6 +2,7 @@ package h1
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -27,7 +28,8 @@ type reply struct {
 	over atomic.Bool // the handler has returned
 
 	header   http.Header
-	status   int // 0 before WriteHeader
+	lent     bool // header is not ours
+	status   int  // 0 before WriteHeader
 	framing  replyFraming
 	left     int64  // of a sized body
 	length   int64  // what the handler announced, -1 if nothing
@@ -71,6 +73,16 @@ func (r *reply) Header() http.Header {
 		r.header = make(http.Header, 8)
 	}
 	return r.header
+}
+
+// LendHeader sets headers of the answer. The map may become that of Header, and
+// is not used any more once WriteHeader has returned.
+func (r *reply) LendHeader(h http.Header) {
+	if len(r.header) > 0 {
+		maps.Copy(r.header, h)
+		return
+	}
+	r.header, r.lent = h, true
 }
 
 // WriteHeader implements [http.ResponseWriter]. Informational statuses go out at once.
@@ -117,6 +129,9 @@ func (r *reply) headers() {
 		b = append(b, '\r', '\n')
 	}
 	r.out.b = b
+	if r.lent {
+		r.header, r.lent = nil, false
+	}
 }
 
 // Write implements [http.ResponseWriter].

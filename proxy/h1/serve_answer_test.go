@@ -308,3 +308,32 @@ func TestOneWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestLentHeader: a map of headers can be lent for an answer, which joins what was
+// set before, is read once and left alone.
+func TestLentHeader(t *testing.T) {
+	for name, before := range map[string]http.Header{"alone": {}, "after another": {"X-Before": {"b"}}} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, ours(), func(w http.ResponseWriter, _ *http.Request) {
+				for k, vv := range before {
+					w.Header()[k] = vv
+				}
+				lent := http.Header{"X-Lent": {"1"}, "Content-Length": {"5"}}
+				w.(interface{ LendHeader(http.Header) }).LendHeader(lent)
+				w.WriteHeader(201)
+				w.Header().Set("X-Late", "1")
+				lent.Set("X-Lent", "2")
+				_, _ = io.WriteString(w, "hello")
+				if len(lent) != 2 {
+					t.Errorf("the lent map has become %v", lent)
+				}
+			})
+			c := s.connect(t)
+			c.say("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			a := c.hear("GET")
+			if a.StatusCode != 201 || a.body != "hello" || a.Header.Get("X-Lent") != "1" || a.Header.Get("X-Late") != "" || a.Header.Get("X-Before") != before.Get("X-Before") {
+				t.Errorf("%d %q %v", a.StatusCode, a.body, a.Header)
+			}
+		})
+	}
+}

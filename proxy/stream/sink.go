@@ -91,7 +91,7 @@ func (s *Sink) tick() {
 	s.timer.Reset(s.cfg.KeepAliveEvery)
 }
 
-// Begin sends status and headers, unless they are out. header is copied.
+// Begin sends status and headers, unless they are out. header is not used any more when it returns.
 func (s *Sink) Begin(status int, header http.Header) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,25 @@ func (s *Sink) begin(status int, header http.Header) {
 	if s.committed {
 		return
 	}
-	maps.Copy(s.w.Header(), header)
+	lendHeader(s.w, header)
 	s.commit(status)
+}
+
+// lendHeader makes a response's headers those of an upstream's, which the writer
+// takes as they are if it can, and has written when WriteHeader returns.
+func lendHeader(w http.ResponseWriter, header http.Header) {
+	for inner := w; ; {
+		switch t := inner.(type) {
+		case interface{ LendHeader(http.Header) }:
+			t.LendHeader(header)
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			inner = t.Unwrap()
+		default:
+			maps.Copy(w.Header(), header)
+			return
+		}
+	}
 }
 
 func (s *Sink) commit(status int) {
