@@ -69,8 +69,8 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
 }
 
-// refuse makes the body for what never becomes a request.
-func refuse(status int, reason string) (string, []byte) {
+// refuse makes the body for what never becomes a request, and an event of it.
+func (s *Server) refuse(status int, reason string) (string, []byte) {
 	code := "invalid_request"
 	switch status {
 	case http.StatusRequestTimeout:
@@ -78,7 +78,14 @@ func refuse(status int, reason string) (string, []byte) {
 	case http.StatusRequestHeaderFieldsTooLarge:
 		code = "headers_too_large"
 	}
-	return echo.MIMEApplicationJSON, encode("The request cannot be served: "+reason+". Nothing was sent upstream.", "rebound_error", "", code)
+	own := failf(status, code, "The request cannot be served: %s. Nothing was sent upstream.", reason)
+	s.report(own)
+	return echo.MIMEApplicationJSON, encode(own.Message, "rebound_error", "", own.Code)
+}
+
+// report makes the event of an error that no other one tells of.
+func (s *Server) report(e *Error) {
+	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Status: e.Status, Rule: e.Code, Cause: e.Message})
 }
 
 // onError is echo's error handler: whatever a handler returns becomes an
@@ -104,7 +111,7 @@ func (s *Server) onError(err error, c echo.Context) {
 		own = failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
 	}
 	if !own.reported && own.Code != "not_ready" && own.Code != "unknown_path" && own.Code != "method_not_allowed" {
-		s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Status: own.Status, Rule: own.Code, Cause: own.Message})
+		s.report(own)
 	}
 	_ = own.respond(c) // the client may have left
 }

@@ -71,7 +71,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 		Handler:     http.HandlerFunc(s.serve),
 		HeadTimeout: lim.HeadTimeout, IdleTimeout: lim.IdleTimeout, WriteTimeout: lim.WriteStall,
 		MaxHeaderBytes: lim.Headers,
-		Refuse:         refuse,
+		Refuse:         s.refuse,
 		Log:            log,
 	})
 	return s
