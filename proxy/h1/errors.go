@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a response can be wrong about. They are found with [errors.Is] inside
-// [HeaderError] and [BodyError].
+// What a message can be wrong about. In responses they are found with [errors.Is]
+// inside [HeaderError] and [BodyError]; requests with them are refused.
 var (
 	// ErrHeaderTooLarge means more bytes or lines than allowed before the body.
 	ErrHeaderTooLarge = errors.New("header too large")

@@ -64,7 +64,8 @@ type Server struct {
 	outs  sync.Pool // of *[]byte
 	date  clock
 
-	ending atomic.Bool // Shutdown or Close was called
+	ending atomic.Bool   // Shutdown or Close was called
+	ended  chan struct{} // closed then
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -99,6 +100,7 @@ func NewServer(cfg ServerConfig) *Server {
 		cfg:       cfg,
 		reads:     newReads(),
 		outs:      sync.Pool{New: func() any { b := make([]byte, 0, gatherBytes); return &b }},
+		ended:     make(chan struct{}),
 		listeners: map[net.Listener]struct{}{},
 		links:     map[*link]struct{}{},
 	}
@@ -132,8 +134,11 @@ func (s *Server) Serve(l net.Listener) error {
 		}
 		wait = min(max(2*wait, 5*time.Millisecond), acceptPause)
 		s.cfg.Log.Warn("accepting a connection failed", "error", err, "wait", wait)
-		t := time.NewTimer(wait)
-		<-t.C
+		select {
+		case <-time.After(wait):
+		case <-s.ended:
+			return http.ErrServerClosed
+		}
 	}
 }
 
@@ -184,7 +189,9 @@ func (s *Server) forget(k *link) {
 func (s *Server) end(each func(*link)) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ending.Store(true)
+	if !s.ending.Swap(true) {
+		close(s.ended)
+	}
 	for l := range s.listeners {
 		_ = l.Close()
 	}
