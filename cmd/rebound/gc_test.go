@@ -8,7 +8,7 @@ import (
 )
 
 func TestGCPace(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 6 << 20: 400, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 1 << 30: 50} {
+	for live, want := range map[uint64]int{0: 800, 3 << 20: 800, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 1 << 30: 50} {
 		if p := gcPace(live); p != want {
 			t.Errorf("%d live bytes: %d %%, not %d", live, p, want)
 		}
