@@ -54,7 +54,7 @@ func (r *report) notes() []string {
 	notes := []string{
 		fmt.Sprintf("%s, `%s`, %s/%s, %s, %d cores: %s.",
 			r.date.Format(time.DateOnly), r.command, runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU(), pinning),
-		"Figures are the median of the rounds [lowest, highest]; comparisons are made within each round.",
+		"Figures are the median of the rounds [lowest, highest], of CPU per request of four turns to a round; comparisons are made within each round or turn.",
 	}
 	var versions []string
 	for _, t := range r.targets {

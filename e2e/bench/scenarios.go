@@ -20,6 +20,7 @@ type scenario struct {
 	title        string
 	columns      []column
 	rounds       int  // if it has its own number
+	often        int  // times in a round that all targets are driven in turn, if more than once
 	gatewaysOnly bool // of no meaning for direct
 	measure      func(context.Context, *target) (sample, error)
 }
@@ -28,18 +29,18 @@ const requestTimeout = 30 * time.Second
 
 // scenarios are all of them, in the order of the report.
 func scenarios(quick bool) []*scenario {
-	phase, starts, slowChunks := 4*time.Second, 5, 20
+	phase, often, starts, slowChunks := 4*time.Second, 4, 5, 20
 	if quick {
-		phase, starts, slowChunks = time.Second, 3, 4
+		phase, often, starts, slowChunks = time.Second, 1, 3, 4
 	}
 	return []*scenario{
-		cpu("cpu-1k", "CPU per request: 1 KB, JSON", "closed loop, 32 connections", phase,
+		cpu("cpu-1k", "CPU per request: 1 KB, JSON", "closed loop, 32 connections", often,
 			load.Plan{Model: "m-b600", Size: 1 << 10, Conns: 32}),
-		cpu("cpu-1k-stream", "CPU per request: 1 KB, stream", "closed loop, 32 connections, 20 chunks 5 ms apart", phase,
+		cpu("cpu-1k-stream", "CPU per request: 1 KB, stream", "closed loop, 32 connections, 20 chunks 5 ms apart", often,
 			load.Plan{Model: "m-n20-d5-ts", Size: 1 << 10, Conns: 32, Stream: true, Chunks: 20}),
-		cpu("cpu-100k", "CPU per request: 100 KB, JSON", "closed loop, 16 connections", phase,
+		cpu("cpu-100k", "CPU per request: 100 KB, JSON", "closed loop, 16 connections", often,
 			load.Plan{Model: "m-b600", Size: 100 << 10, Conns: 16}),
-		cpu("cpu-100k-stream", "CPU per request: 100 KB, stream", "closed loop, 16 connections, 20 chunks 5 ms apart", phase,
+		cpu("cpu-100k-stream", "CPU per request: 100 KB, stream", "closed loop, 16 connections, 20 chunks 5 ms apart", often,
 			load.Plan{Model: "m-n20-d5-ts", Size: 100 << 10, Conns: 16, Stream: true, Chunks: 20}),
 		latency(phase),
 		chunks(phase),
@@ -50,10 +51,12 @@ func scenarios(quick bool) []*scenario {
 
 var failed = column{head: "failed", metric: failures}
 
-func cpu(key, title, note string, phase time.Duration, p load.Plan) *scenario {
-	p.Duration, p.Ramp = phase, 100*time.Millisecond
+// cpu compares what an answer costs. Its phases are short and many: what else the
+// machine does then is much the same for all targets of a turn.
+func cpu(key, title, note string, often int, p load.Plan) *scenario {
+	p.Duration, p.Ramp = time.Second, 100*time.Millisecond
 	return &scenario{
-		key: key, title: title + " (" + note + ")",
+		key: key, title: title + " (" + note + ")", often: often,
 		columns: []column{
 			{head: "CPU µs/request", metric: cpuPerRequest, digits: 1},
 			{head: "× ReverseProxy", metric: cpuPerRequest, over: reverseProxy, digits: 2},
@@ -172,13 +175,15 @@ func restartIdle(ctx context.Context, t *target) (sample, error) {
 	return s, nil
 }
 
-// run measures every target in every round and adds the samples to r. Every other
-// round goes through the targets backwards, so that none is always the first.
+// run measures every target in every turn of every round and adds the samples
+// to r. Every other turn goes through the targets backwards, so that none is
+// always the first.
 func (s *scenario) run(ctx context.Context, f *field, o options, r *results) error {
 	rounds := o.rounds
 	if s.rounds > 0 {
 		rounds = s.rounds
 	}
+	rounds *= max(s.often, 1)
 	targets := slices.Clone(f.targets)
 	if s.gatewaysOnly {
 		targets = targets[1:]
