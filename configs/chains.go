@@ -15,32 +15,44 @@ var chains string
 // ChainsReference returns chains.yaml: the recovery chains, and what they are made of.
 func ChainsReference() string { return chains }
 
-// Chains returns the recovery chains without an operator's changes. The error
-// is an [Errors] about the embedded file, which is part of the program.
+// Chains returns the recovery chains without an operator's changes. They are not
+// validated, which would take almost half of the time to start: they are part of
+// the program, and a test does that. The error is an [Errors].
 func Chains() (annotate.Chains, error) {
-	return ParseChains("chains.yaml", []byte(chains))
+	c, r, _ := readChains("chains.yaml", []byte(chains))
+	if len(r.problems) > 0 {
+		return nil, sortProblems(r.problems)
+	}
+	return c, nil
 }
 
 // ParseChains reads a complete set of recovery chains, as strictly as a
 // configuration: every category has its chain, and every strategy all of its
 // parts. The error is an [Errors]; nothing panics, whatever the text.
 func ParseChains(name string, data []byte) (annotate.Chains, error) {
-	r := &reader{name: name, places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
+	c, r, isYAML := readChains(name, data)
+	if isYAML {
+		r.reportAll("", c.Validate())
+	}
+	if len(r.problems) > 0 {
+		return nil, sortProblems(r.problems)
+	}
+	return c, nil
+}
+
+// readChains is a set of recovery chains as it is written. The reader has the problems.
+func readChains(name string, data []byte) (c annotate.Chains, r *reader, isYAML bool) {
+	r = &reader{name: name, places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
 	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
 	n, at, err := parseText(data)
 	if err != nil {
 		r.reportAt(at, false, "", "%s", err)
-		return nil, sortProblems(r.problems)
+		return nil, r, false
 	}
-	var out annotate.Chains
 	if n != nil {
-		r.decode(n, reflect.ValueOf(&out).Elem(), "")
+		r.decode(n, reflect.ValueOf(&c).Elem(), "")
 	}
-	r.reportAll("", out.Validate())
-	if len(r.problems) > 0 {
-		return nil, sortProblems(r.problems)
-	}
-	return out, nil
+	return c, r, true
 }
 
 // checkChains reports what is wrong with an operator's changes at the key, as

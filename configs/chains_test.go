@@ -12,11 +12,14 @@ import (
 )
 
 // TestChains pins the strategies and their prior confidence: metrics and
-// operators' files name them.
+// operators' files name them. They are valid, which is not seen to at a start.
 func TestChains(t *testing.T) {
-	c, err := Chains()
+	c, err := ParseChains("chains.yaml", []byte(ChainsReference()))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if unchecked, err := Chains(); err != nil || !reflect.DeepEqual(unchecked, c) {
+		t.Errorf("Chains: %v, %v", unchecked, err)
 	}
 	type prior struct {
 		name       string
