@@ -99,7 +99,6 @@ var variables = map[string]string{
 	"cmd/rebound.version":           "set by the linker, read only",
 	"store/redis.quiet":             "go-redis has one logger for the process; it is silenced once",
 	"store/storetest.ctx":           "context.Background(), for tests",
-	"cmd/rebound/demo.faults":       "a table; its rows are handed around by pointer",
 	"recovery/session.encoding":     "an immutable base32.Encoding",
 	"proxy/upstreamtest.bombFiller": "made once, then read only",
 	"proxy/upstreamtest.okStep":     "a step that is read only",

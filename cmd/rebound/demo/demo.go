@@ -152,13 +152,14 @@ func (f *fault) unlike(body string) string {
 
 // askAll asks every question straight and through the gateway.
 func askAll(ctx context.Context, upstream, gateway string) []row {
-	transport := &http.Transport{MaxIdleConnsPerHost: 2 * len(faults)}
+	list := faults()
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * len(list)}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	rows := make([]row, len(faults))
+	rows := make([]row, len(list))
 	var all sync.WaitGroup
-	for i := range faults {
-		f, r := &faults[i], &rows[i]
+	for i := range list {
+		f, r := &list[i], &rows[i]
 		r.fault = f
 		all.Go(func() {
 			a := agent{client: client, url: upstream + "/v1", key: keyAgent}
@@ -186,8 +187,7 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 func config(upstream string) (*configs.Config, error) {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(configuration, "UPSTREAM", upstream))
-	for i := range faults {
-		f := &faults[i]
+	for _, f := range faults() {
 		fmt.Fprintf(&b, "  %q:\n    targets:\n", f.slug)
 		for k, t := range f.targets {
 			fmt.Fprintf(&b, "      - {upstream: %s, model: %q, window: %d}\n", t.on, f.targetModel(k), t.window)

@@ -124,8 +124,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", r.fault.title, got, want)
 		}
 	}
-	if len(rows) != len(table) || len(rows) != len(faults) {
-		t.Errorf("%d rows of %d faults, %d are known", len(rows), len(faults), len(table))
+	if len(rows) != len(table) || len(rows) != len(faults()) {
+		t.Errorf("%d rows of %d faults, %d are known", len(rows), len(faults()), len(table))
 	}
 
 	var out bytes.Buffer
@@ -258,8 +258,7 @@ func TestRetryRules(t *testing.T) {
 func TestFaults(t *testing.T) {
 	tuned := regexp.MustCompile(`-(lat|n|d|b)\d+|-ts(-|$)`) // would be taken for a tuning of the upstream
 	seen := map[string]bool{}
-	for i := range faults {
-		f := &faults[i]
+	for _, f := range faults() {
 		if seen[f.slug] || seen[f.title] || f.title == "" {
 			t.Errorf("%s: not unique", f.slug)
 		}
@@ -273,7 +272,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: the name tunes the upstream", f.slug)
 		}
 	}
-	if cfg, err := config("http://127.0.0.1:2"); err != nil || len(cfg.Models) != len(faults) {
+	if cfg, err := config("http://127.0.0.1:2"); err != nil || len(cfg.Models) != len(faults()) {
 		t.Error(fmt.Errorf("configuration: %w", err))
 	}
 }

@@ -40,7 +40,7 @@ func (p *printer) paint(colour, s string) string {
 }
 
 func (p *printer) intro() {
-	n := len(faults) - 1 // the first row is none
+	n := len(faults()) - 1 // the first row is none
 	p.printf("Running %d faults, each straight and through Rebound, all at the same time: about %.0f seconds.\n\n",
 		n, patience.Seconds()+1)
 }
