@@ -17,7 +17,9 @@ import (
 // for concurrent use.
 type Context struct {
 	context.Context             // the parent
-	untie           func() bool // ends the watch over that; nil without one
+	up              *Context    // the parent again, where it is of this type
+	place           int         // this one's number among those that up tells
+	untie           func() bool // ends the watch over another parent; nil without one
 
 	mu    sync.Mutex
 	cause error         // nil until it has ended
@@ -27,10 +29,12 @@ type Context struct {
 	last  int           // number of the newest
 }
 
-// waiting is a function that is called at the end.
+// waiting is who is told of the end: a function that is called, or a context
+// that was made of this one.
 type waiting struct {
 	number int
 	call   func()
+	child  *Context
 }
 
 var _ context.Context = (*Context)(nil)
@@ -40,7 +44,14 @@ func (c *Context) Begin(parent context.Context) {
 	c.mu.Lock() // until the watch is known that End has to stop
 	defer c.mu.Unlock()
 	c.Context, c.after = parent, c.one[:0]
-	c.untie = AfterFunc(parent, func() { c.End(context.Cause(parent)) })
+	if up, ok := parent.(*Context); ok {
+		c.up = up
+		c.place, c.cause = up.tell(waiting{child: c})
+		return
+	}
+	if parent.Done() != nil {
+		c.untie = context.AfterFunc(parent, func() { c.End(context.Cause(parent)) })
+	}
 }
 
 // AfterFunc is [context.AfterFunc], without its costs where the context has a
@@ -74,11 +85,18 @@ func (c *Context) End(cause error) {
 	after := c.after
 	c.after = nil
 	c.mu.Unlock()
-	if c.untie != nil {
+	switch {
+	case c.up != nil:
+		c.up.forget(c.place)
+	case c.untie != nil:
 		c.untie()
 	}
 	for _, w := range after {
-		go w.call()
+		if w.child != nil {
+			w.child.End(cause)
+		} else {
+			go w.call()
+		}
 	}
 }
 
@@ -104,19 +122,28 @@ func (c *Context) Err() error {
 
 // AfterFunc is what [context.AfterFunc] does for this context.
 func (c *Context) AfterFunc(f func()) (stop func() bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cause != nil {
+	number, ended := c.tell(waiting{call: f})
+	if ended != nil {
 		go f()
 		return func() bool { return false }
 	}
-	c.last++
-	number := c.last
-	c.after = append(c.after, waiting{number, f})
 	return func() bool { return c.forget(number) }
 }
 
-// forget stops a call; false if it was made or stopped before.
+// tell has w told of the end, and returns its number; or why it has ended already.
+func (c *Context) tell(w waiting) (number int, ended error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		return 0, c.cause
+	}
+	c.last++
+	w.number = c.last
+	c.after = append(c.after, w)
+	return w.number, nil
+}
+
+// forget stops the telling of one; false if that was done or stopped before.
 func (c *Context) forget(number int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -83,3 +83,30 @@ func TestEndingIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// One that was made of another of its kind ends with it, at once and for the
+// same cause, and is forgotten by it where it ended before.
+func TestEndingOfAChild(t *testing.T) {
+	cause := errors.New("cause")
+	begun := func(parent context.Context) *Context {
+		c := &Context{}
+		c.Begin(parent)
+		return c
+	}
+	up := begun(context.Background())
+	early, late := begun(up), begun(up)
+	early.End(nil)
+	if up.Err() != nil || len(up.after) != 1 {
+		t.Fatalf("the end of one: %v, %d are still told", up.Err(), len(up.after))
+	}
+	up.End(cause)
+	if !errors.Is(early.Err(), context.Canceled) || late.Err() != cause || context.Cause(late) != cause {
+		t.Errorf("ended by %v and %v", early.Err(), late.Err())
+	}
+	if after := begun(up); after.Err() != cause {
+		t.Errorf("begun after the end: %v", after.Err())
+	} else {
+		<-after.Done()
+		after.End(nil)
+	}
+}
