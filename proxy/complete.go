@@ -38,7 +38,7 @@ func (s *sender) Complete(ctx context.Context, p recovery.Prompt) (string, recov
 	if err != nil {
 		return "", recovery.Usage{}, err
 	}
-	ticket, st := s.core.Engine.Health.Begin(p.Target, false, false)
+	ticket, st := s.core.Engine.Health.Begin(p.Target, time.Now(), false, false)
 	if !st.Ready {
 		return "", recovery.Usage{}, errTargetBusy
 	}

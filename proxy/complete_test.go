@@ -23,7 +23,7 @@ type ready struct {
 }
 
 func (r *ready) Check(recovery.Target) recovery.Status { return recovery.Status{Ready: true} }
-func (r *ready) Begin(t recovery.Target, _, _ bool) (recovery.Ticket, recovery.Status) {
+func (r *ready) Begin(t recovery.Target, _ time.Time, _, _ bool) (recovery.Ticket, recovery.Status) {
 	r.asked = append(r.asked, t)
 	return recovery.Ticket{Place: r, Target: t}, recovery.Status{Ready: true}
 }

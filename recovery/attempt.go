@@ -21,6 +21,7 @@ type racer struct {
 	choice   int // index of its candidate
 	attempt  Attempt
 	ticket   Ticket
+	action   Action
 	ctx      ending.Context
 	started  time.Time
 	strategy string
@@ -55,24 +56,10 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		r.settle(first, f)
 		return nil, f
 	}
-	limit := r.silence(first, a.Resume)
-	untilDeadline := r.x.deadline.Sub(first.started)
-	wake := untilDeadline
-	if limit > 0 {
-		wake = min(wake, limit)
-	}
-	c := &first.race
-	timer := time.AfterFunc(wake, func() {
-		c.begin()
-		var got *arrival
-		r.guard("race", func() {
-			answer, f := r.race(ctx, first, a, limit > 0 && limit <= untilDeadline, c.arrivals)
-			got = &arrival{answer: answer, failure: f}
-		})
-		c.result <- got
-	})
+	alarm := r.watch(ctx, first)
 	answer, f := r.send(first)
-	if !timer.Stop() {
+	if !r.unwatch(alarm) {
+		c := &first.race
 		c.begin()
 		c.arrivals <- arrival{first, answer, f}
 		if got := <-c.result; got != nil {
@@ -87,8 +74,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		r.live = first
 	case ctx.Err() != nil:
 		first.cancel(nil)
-		first.ticket.Place.Done(first.ticket, Outcome{})
-		r.record(first, "")
+		r.end(first, Outcome{}, "")
 	default:
 		r.settle(first, f)
 	}
@@ -113,25 +99,25 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	strategy := a.Strategy
 	var patience time.Time
 	for {
-		c := &x.Candidates[choice]
-		ticket, st := r.Health.Begin(c.Target, resend, false)
+		c, now := &x.Candidates[choice], time.Now()
+		ticket, st := r.Health.Begin(c.Target, now, resend, false)
 		if st.Ready {
-			return r.racer(choice, ticket, strategy), nil
+			return r.racer(choice, ticket, now, strategy), nil
 		}
 		if i, ok := r.elsewhere(choice); ok && a.Resume == nil {
 			choice, resend, strategy = i, false, "move"
 			continue
 		}
 		if patience.IsZero() {
-			patience = time.Now().Add(r.Config.BackoffMax)
+			patience = now.Add(r.Config.BackoffMax)
 		}
-		wait := max(time.Until(st.Until), time.Millisecond)
+		wait := max(st.Until.Sub(now), time.Millisecond)
 		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there
-		if crowded && time.Now().After(patience) {
+		if crowded && now.After(patience) {
 			r.spent = true
 			return nil, r.prev
 		}
-		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && time.Now().Add(wait).Before(x.deadline) {
+		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
 			x.act("wait")
 			if !r.pause(ctx, wait) {
 				err := context.Cause(ctx)
@@ -139,19 +125,19 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			}
 			continue
 		}
-		ticket, _ = r.Health.Begin(c.Target, false, true)
-		return r.racer(choice, ticket, strategy), nil
+		ticket, _ = r.Health.Begin(c.Target, now, false, true)
+		return r.racer(choice, ticket, now, strategy), nil
 	}
 }
 
-// racer is a new attempt with its place. The first of an exchange, which mostly
-// is the only one, has its memory in the run.
-func (r *run) racer(choice int, ticket Ticket, strategy string) *racer {
+// racer is a new attempt with its place, taken now. The first of an exchange,
+// which mostly is the only one, has its memory in the run.
+func (r *run) racer(choice int, ticket Ticket, now time.Time, strategy string) *racer {
 	rc := &r.first
 	if len(r.x.Attempts) > 0 {
 		rc = &racer{}
 	}
-	rc.choice, rc.ticket, rc.strategy = choice, ticket, strategy
+	rc.choice, rc.ticket, rc.started, rc.strategy = choice, ticket, now, strategy
 	return rc
 }
 
@@ -176,11 +162,15 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
 	c.Tries++
-	rc.started = time.Now()
+	rc.action = a
 	x.act(rc.strategy)
 	rc.ctx.Begin(ctx)
 	body, edited, err := r.build(c, a)
-	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
+	ready := rc.started
+	if edited {
+		ready = time.Now() // that took its time
+	}
+	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
 		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Began: &rc.began, Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
 	if err != nil {
@@ -191,12 +181,12 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 
 // silence is the first-token limit of an attempt, 0 for none. A continuation
 // has none: it is already the second attempt that the request pays for.
-func (r *run) silence(rc *racer, resume *Resume) (limit time.Duration) {
-	if r.x.Mode != ModeAct || resume != nil {
+func (r *run) silence(rc *racer) (limit time.Duration) {
+	if r.x.Mode != ModeAct || rc.attempt.Resume != nil {
 		return 0
 	}
 	_, another := r.elsewhere(rc.choice)
-	r.guard("pace", func() { limit = r.Pace.Limit(r.x, rc.attempt.Target, another) })
+	r.guard("pace", func() { limit = r.Pace.Limit(r.x, rc.attempt.Target, rc.started, another) })
 	return limit
 }
 
@@ -215,8 +205,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	usage, firstToken := a.Usage()
 	rc.cancel(nil)
 	if f == nil {
-		rc.ticket.Place.Done(rc.ticket, Outcome{Success: true})
-		r.record(rc, "")
+		r.x.ended = r.end(rc, Outcome{Success: true}, "")
 		r.x.answered, r.x.usage = rc.ticket.Target, usage
 		r.guard("pace", func() { r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage) })
 		return nil, nil
@@ -225,8 +214,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.x.spent = r.x.spent.Add(usage)
 	}
 	if ctx.Err() != nil || f.Client {
-		rc.ticket.Place.Done(rc.ticket, Outcome{})
-		r.record(rc, "")
+		r.end(rc, Outcome{}, "")
 		if rescued != nil {
 			r.drop(rescued) // it took over, and nobody is left to get it
 		}
@@ -255,8 +243,7 @@ func (r *run) drop(answer Answer) {
 	rc := r.live
 	answer.Discard()
 	rc.cancel(errSuperseded)
-	rc.ticket.Place.Done(rc.ticket, Outcome{})
-	r.record(rc, "")
+	r.end(rc, Outcome{}, "")
 }
 
 // settle books a failed attempt: what it says of its candidate, and the last
@@ -266,8 +253,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
-	rc.ticket.Place.Done(rc.ticket, Outcome{Failure: f, Client: c.Client})
-	r.record(rc, f.Class())
+	r.end(rc, Outcome{Failure: f, Client: c.Client}, f.Class())
 
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest
@@ -365,10 +351,13 @@ func (r *run) supplant() {
 	r.flawed = nil
 }
 
-// record closes an attempt's record.
-func (r *run) record(rc *racer, class Class) {
+// end gives an attempt's place back and closes its record.
+func (r *run) end(rc *racer, o Outcome, class Class) (at time.Time) {
+	o.At = time.Now()
+	rc.ticket.Place.Done(rc.ticket, o)
 	rec := &r.x.Attempts[rc.attempt.Number-1]
-	rec.Class, rec.Duration = class, max(time.Since(rc.started), 1)
+	rec.Class, rec.Duration = class, max(o.At.Sub(rc.started), 1)
+	return o.At
 }
 
 // settled reports whether an attempt's end was booked.

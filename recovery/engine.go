@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,7 @@ type Stage interface {
 // shares nothing else with the exchange.
 type Attempt struct {
 	Number      int
+	Started     time.Time // when Body was ready
 	Target      Candidate
 	Body        []byte  // what goes upstream
 	Edited      bool    // Body differs from the client's bytes
@@ -81,7 +83,7 @@ type Ticket struct {
 	Ramp   bool
 }
 
-// Place takes a ticket back, exactly once.
+// Place takes a ticket back, exactly once. Safe for concurrent use.
 type Place interface {
 	Done(t Ticket, o Outcome)
 }
@@ -89,6 +91,7 @@ type Place interface {
 // Outcome is how an attempt ended, as a breaker sees it: neither success nor
 // failure is neutral (the client left).
 type Outcome struct {
+	At      time.Time // when it ended; zero is now
 	Success bool
 	Failure *Failure
 	Client  bool // the client's own credential: its limits are its own
@@ -97,9 +100,9 @@ type Outcome struct {
 // Health knows which targets may be asked now. Safe for concurrent use; no I/O.
 type Health interface {
 	Check(t Target) Status
-	// Begin takes a place for an attempt. resend asks for one of the few blind
-	// resends; force takes it whatever the status.
-	Begin(t Target, resend, force bool) (Ticket, Status)
+	// Begin takes a place for an attempt that starts now. resend asks for one of
+	// the few blind resends; force takes it whatever the status.
+	Begin(t Target, now time.Time, resend, force bool) (Ticket, Status)
 }
 
 // Knowledge remembers what targets refuse, and their pace. Safe for concurrent use; no I/O.
@@ -112,8 +115,9 @@ type Knowledge interface {
 
 // Pace knows how long targets take to their first token. Safe for concurrent use.
 type Pace interface {
-	// Limit is the silence after which an alternative may start; 0 is never.
-	Limit(x *Exchange, c Candidate, alternative bool) time.Duration
+	// Limit is the silence after which an alternative to an attempt that starts
+	// now may start; 0 is never.
+	Limit(x *Exchange, c Candidate, now time.Time, alternative bool) time.Duration
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
 	// Allow takes one parallel start out of the budget.
 	Allow(x *Exchange) bool
@@ -137,6 +141,8 @@ type Engine struct {
 	Fitter     Fitter    // nil: nothing is made smaller
 	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
+
+	alarms sync.Pool // of *alarm
 }
 
 // Ways in which an exchange ends without an answer and without a failure.

@@ -233,7 +233,7 @@ func TestSilentAndDown(t *testing.T) {
 			if open {
 				time.AfterFunc(8*time.Second, func() { // others find out meanwhile
 					for range 5 {
-						ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, false, true)
+						ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, time.Now(), false, true)
 						ticket.Place.Done(ticket, recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.ServerError)}}})
 					}
 				})
@@ -368,7 +368,7 @@ func TestObserve(t *testing.T) {
 					to := x.Candidates[0].Target
 					g.facts.Learn(to, []recovery.Edit{{Field: "seed", Drop: true}})
 					if cooling {
-						ticket, _ := g.health.Set.Begin(to, false, false)
+						ticket, _ := g.health.Set.Begin(to, time.Now(), false, false)
 						o := recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.Auth)}}}
 						ticket.Place.Done(ticket, o)
 					}

@@ -42,9 +42,10 @@ type Exchange struct {
 	Fitting any
 
 	// Candidates are the targets that serve this request, in order of
-	// preference, with what was tried of each.
+	// preference, with what was tried of each. An empty slice is memory for them.
 	Candidates []Choice
-	// Attempts are all attempts so far, in order of their start.
+	// Attempts are all attempts so far, in order of their start. An empty slice
+	// is memory for them.
 	Attempts []Record
 
 	deadline time.Time
@@ -58,10 +59,11 @@ type Exchange struct {
 	notes    int      // notes about upstream failures so far
 	retained bool     // see Retain
 
-	explained bool     // the model was asked to explain a refusal
-	answered  Target   // where the answer came from
-	usage     Usage    // of the answer
-	last      *Failure // last failure that an upstream itself gave, for the client
+	explained bool      // the model was asked to explain a refusal
+	ended     time.Time // see Ended
+	answered  Target    // where the answer came from
+	usage     Usage     // of the answer
+	last      *Failure  // last failure that an upstream itself gave, for the client
 }
 
 // Choice is a candidate within one exchange.
@@ -159,6 +161,10 @@ func (x *Exchange) Retain() { x.retained = true }
 
 // Retained reports whether anybody said so.
 func (x *Exchange) Retained() bool { return x.retained }
+
+// Ended is when the client had the complete answer; zero where it got none, or
+// one that was known to be flawed.
+func (x *Exchange) Ended() time.Time { return x.ended }
 
 // current is the request as it goes upstream, before a target's own edits.
 func (x *Exchange) current() *transcript.Body {

@@ -37,8 +37,8 @@ type place struct {
 	target   recovery.Target
 }
 
-func (h *health) Begin(t recovery.Target, resend, force bool) (recovery.Ticket, recovery.Status) {
-	ticket, st := h.Set.Begin(t, resend, force)
+func (h *health) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	ticket, st := h.Set.Begin(t, now, resend, force)
 	if st.Ready {
 		p := &place{inner: ticket.Place, target: t}
 		ticket.Place = p

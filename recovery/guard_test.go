@@ -50,11 +50,11 @@ type breakingPace struct {
 	at string
 }
 
-func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative bool) time.Duration {
+func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) time.Duration {
 	if p.at == "limit" {
 		panic("no such model")
 	}
-	return p.Pace.Limit(x, c, alternative)
+	return p.Pace.Limit(x, c, now, alternative)
 }
 
 func (p breakingPace) Allow(x *recovery.Exchange) bool {

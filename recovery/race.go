@@ -6,6 +6,58 @@ import (
 	"time"
 )
 
+// alarm has a run's first attempt raced once a limit passes. Most attempts
+// answer long before, and their alarm is used again.
+type alarm struct {
+	timer  *time.Timer
+	run    *run
+	ctx    context.Context
+	first  *racer
+	silent bool // the limit is that of the first token, not the deadline
+}
+
+// watch sets an alarm for an attempt that is about to be sent.
+func (r *run) watch(ctx context.Context, first *racer) *alarm {
+	wake, limit := r.x.deadline.Sub(first.started), r.silence(first)
+	silent := limit > 0 && limit <= wake
+	if silent {
+		wake = limit
+	}
+	m, _ := r.alarms.Get().(*alarm)
+	if m == nil {
+		m = &alarm{}
+	}
+	m.run, m.ctx, m.first, m.silent = r, ctx, first, silent
+	if m.timer == nil {
+		m.timer = time.AfterFunc(wake, m.ring)
+	} else {
+		m.timer.Reset(wake)
+	}
+	return m
+}
+
+// unwatch takes an alarm back; false where it has gone off.
+func (r *run) unwatch(m *alarm) bool {
+	if !m.timer.Stop() {
+		return false
+	}
+	*m = alarm{timer: m.timer}
+	r.alarms.Put(m)
+	return true
+}
+
+// ring races the attempt that is watched.
+func (m *alarm) ring() {
+	c := &m.first.race
+	c.begin()
+	var got *arrival
+	m.run.guard("race", func() {
+		answer, f := m.run.race(m.ctx, m.first, m.silent, c.arrivals)
+		got = &arrival{answer: answer, failure: f}
+	})
+	c.result <- got
+}
+
 // race is what two goroutines exchange about one attempt, if its limit passes.
 type race struct {
 	once     sync.Once
@@ -21,13 +73,13 @@ func (c *race) begin() {
 
 // race goes on with an attempt whose first limit has passed: with its
 // first-token limit if silent, else with the deadline.
-func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arrivals chan arrival) (Answer, *Failure) {
+func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
 	if silent && !first.began.Load() {
 		var second *racer
 		var f *Failure
-		if !r.guard("second attempt", func() { second, f = r.beside(ctx, first, a) }) {
+		if !r.guard("second attempt", func() { second, f = r.beside(ctx, first) }) {
 			second = nil // the first goes on alone
 		}
 		if second != nil {
@@ -74,8 +126,7 @@ func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arr
 		for _, rc := range racers {
 			if !r.settled(rc) {
 				rc.cancel(nil)
-				rc.ticket.Place.Done(rc.ticket, Outcome{})
-				r.record(rc, "")
+				r.end(rc, Outcome{}, "")
 			}
 		}
 	}
@@ -84,9 +135,9 @@ func (r *run) race(ctx context.Context, first *racer, a Action, silent bool, arr
 
 // beside makes a second attempt ready to be sent. It is nil when none is to be
 // had; a failure means that there is nothing to send.
-func (r *run) beside(ctx context.Context, first *racer, a Action) (*racer, *Failure) {
-	if second := r.alternative(first, a); second != nil {
-		return second, r.start(ctx, second, a)
+func (r *run) beside(ctx context.Context, first *racer) (*racer, *Failure) {
+	if second := r.alternative(first); second != nil {
+		return second, r.start(ctx, second, first.action)
 	}
 	if r.hopeless(first) {
 		// No budget is left for a second attempt beside it: move.
@@ -116,9 +167,9 @@ func (r *run) hopeless(silent *racer) bool {
 
 // alternative takes a place for a parallel attempt: the next target or, with
 // no other, the same one again. nil when nothing is to be had or the budget is spent.
-func (r *run) alternative(silent *racer, a Action) *racer {
+func (r *run) alternative(silent *racer) *racer {
 	x := r.x
-	if a.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
+	if silent.action.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
 		return nil
 	}
 	choice, ok := r.elsewhere(silent.choice)
@@ -128,7 +179,8 @@ func (r *run) alternative(silent *racer, a Action) *racer {
 	if !r.Pace.Allow(x) {
 		return nil
 	}
-	ticket, st := r.Health.Begin(x.Candidates[choice].Target, false, false)
+	now := time.Now()
+	ticket, st := r.Health.Begin(x.Candidates[choice].Target, now, false, false)
 	if !st.Ready {
 		return nil
 	}
@@ -137,7 +189,7 @@ func (r *run) alternative(silent *racer, a Action) *racer {
 	ev := r.event(EventRecoveryAttempt, nil)
 	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, StrategyParallel
 	r.Observer.Observe(ev)
-	return &racer{choice: choice, ticket: ticket, strategy: StrategyParallel, parallel: true}
+	return &racer{choice: choice, ticket: ticket, started: now, strategy: StrategyParallel, parallel: true}
 }
 
 // supersede ends the attempts that lost against winner.
@@ -152,8 +204,7 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 			// Silent beyond its limit while another answered.
 			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
 		}
-		rc.ticket.Place.Done(rc.ticket, o)
-		r.record(rc, Timeout)
+		r.end(rc, o, Timeout)
 	}
 	if live > 0 {
 		go func() {

@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
@@ -22,7 +23,7 @@ func BenchmarkSet(b *testing.B) {
 		if !s.Check(t).Ready {
 			b.Fatal("it is not ready")
 		}
-		ticket, _ := s.Begin(t, false, false)
+		ticket, _ := s.Begin(t, time.Now(), false, false)
 		ticket.Place.Done(ticket, recovery.Outcome{Success: true})
 	}
 }

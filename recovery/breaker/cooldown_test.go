@@ -66,8 +66,8 @@ func TestCooldown(t *testing.T) {
 func TestCooldownMax(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
-		a, _ := s.Begin(target, false, false)
-		b, _ := s.Begin(target, false, false)
+		a, _ := s.Begin(target, time.Now(), false, false)
+		b, _ := s.Begin(target, time.Now(), false, false)
 		a.Place.Done(a, limited(recovery.RateLimit, 30*time.Second))
 		b.Place.Done(b, limited(recovery.RateLimit, 2*time.Second))
 		if got := time.Until(s.Check(target).Until); got != 30*time.Second {
@@ -84,7 +84,7 @@ func TestRamp(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		fill := func() (list []recovery.Ticket) {
 			for len(list) < 1000 {
-				ticket, st := s.Begin(target, false, false)
+				ticket, st := s.Begin(target, time.Now(), false, false)
 				if !st.Ready {
 					if wait := time.Until(st.Until); wait <= 0 || wait > time.Second {
 						t.Errorf("look again in %v", wait)

@@ -45,7 +45,10 @@ type Set struct {
 	keys    map[recovery.Target]*key    // with the key; only those that cooled down lately
 }
 
-var _ recovery.Health = (*Set)(nil)
+var (
+	_ recovery.Health = (*Set)(nil)
+	_ recovery.Place  = (*target)(nil)
+)
 
 // maxTargets bounds both maps: clients may invent model names.
 const maxTargets = 4096
@@ -66,8 +69,10 @@ func (s *Set) Reconfigure(cfg Config) {
 // slots divide the window.
 const slots = 10
 
-// target counts for one upstream and model. The set's lock guards it.
+// target counts for one upstream and model. The set's lock guards it; while
+// anything is under way to it, it is not evicted.
 type target struct {
+	set      *Set
 	field    string // its name on the board
 	inFlight int
 	resends  int
@@ -98,7 +103,7 @@ func (s *Set) target(t recovery.Target) *target {
 		if len(s.targets) >= maxTargets {
 			s.evict()
 		}
-		e = &target{field: t.Upstream + "/" + t.Model}
+		e = &target{set: s, field: t.Upstream + "/" + t.Model}
 		s.targets[t] = e
 	}
 	return e
@@ -142,13 +147,14 @@ const (
 func (s *Set) Check(t recovery.Target) recovery.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status(t, s.target(t), time.Now())
+	e, now := s.target(t), time.Now()
+	return s.status(t, e, s.opened(e, now), now)
 }
 
-func (s *Set) status(t recovery.Target, e *target, now time.Time) recovery.Status {
-	if until, _, ok := s.opened(e); ok {
-		if now.Before(until) {
-			return recovery.Status{Open: true, Until: until}
+func (s *Set) status(t recovery.Target, e *target, o opening, now time.Time) recovery.Status {
+	if o.open {
+		if now.Before(o.until) {
+			return recovery.Status{Open: true, Until: o.until}
 		}
 		if e.probes > 0 { // half-open: one probe at a time
 			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
@@ -177,29 +183,37 @@ func (s *Set) cooldown(t recovery.Target) (store.Field, bool) {
 // than that after the longest one is nobody's.
 const skew = time.Minute
 
+// opening is the state of a target's breaker: closed as zero, half-open where
+// until has passed.
+type opening struct {
+	open   bool
+	until  time.Time
+	length time.Duration
+}
+
 // opened reads the breaker's state from the board.
-func (s *Set) opened(e *target) (until time.Time, length time.Duration, ok bool) {
+func (s *Set) opened(e *target, now time.Time) opening {
 	if !s.board.Any(BoardBreakers) {
-		return time.Time{}, 0, false
+		return opening{}
 	}
 	f, ok := s.board.Lookup(BoardBreakers, e.field)
 	if !ok {
-		return time.Time{}, 0, false
+		return opening{}
 	}
 	a, b, _ := strings.Cut(string(f.Value), " ")
 	ms, err1 := strconv.ParseInt(a, 10, 64)
 	n, err2 := strconv.ParseInt(b, 10, 64)
 	if err1 != nil || err2 != nil || n < 0 {
-		return time.Time{}, 0, false // not ours: a closed breaker does no harm
+		return opening{} // not ours: a closed breaker does no harm
 	}
-	until, length = time.UnixMilli(ms), time.Duration(n)*time.Millisecond
+	until, length := time.UnixMilli(ms), time.Duration(n)*time.Millisecond
 	// A clock that is off, or a hostile value, must not close a target for long:
 	// what no replica would have posted is half-open now. To cap it instead would
 	// push its end away with every look.
-	if now := time.Now(); until.After(now.Add(2 * s.cfg.OpenMax)) {
+	if until.After(now.Add(2 * s.cfg.OpenMax)) {
 		until = now
 	}
-	return until, min(length, s.cfg.OpenMax), true
+	return opening{true, until, min(length, s.cfg.OpenMax)}
 }
 
 // cooled remembers a cool-down, so that its end is a ramp.
@@ -224,21 +238,21 @@ func (s *Set) cooled(t recovery.Target, until, now time.Time) {
 }
 
 // Begin takes a place for one attempt; Ready tells whether there was one.
-func (s *Set) Begin(t recovery.Target, resend, force bool) (recovery.Ticket, recovery.Status) {
+func (s *Set) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
 	e := s.target(t)
-	ticket := recovery.Ticket{Place: s, Target: t, Resend: resend}
+	o := s.opened(e, now)
+	ticket := recovery.Ticket{Place: e, Target: t, Resend: resend}
 	if !force {
-		if st := s.status(t, e, now); !st.Ready {
+		if st := s.status(t, e, o, now); !st.Ready {
 			return ticket, st
 		}
 		if resend && e.resends >= max(s.cfg.ResendMin, int(s.cfg.ResendShare*float64(e.inFlight))) {
 			return ticket, recovery.Status{Until: now.Add(100*time.Millisecond + rand.N(200*time.Millisecond))}
 		}
 	}
-	if _, _, open := s.opened(e); open {
+	if o.open {
 		ticket.Probe = true
 		e.probes++
 	}
@@ -254,12 +268,14 @@ func (s *Set) Begin(t recovery.Target, resend, force bool) (recovery.Ticket, rec
 	return ticket, recovery.Status{Ready: true}
 }
 
-// Done gives a place back with what came of it.
-func (s *Set) Done(ticket recovery.Ticket, o recovery.Outcome) {
+// Done implements recovery.Place.
+func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
+	s, now := e.set, o.At
+	if now.IsZero() {
+		now = time.Now()
+	}
 	var events []recovery.Event
 	s.mu.Lock()
-	now := time.Now()
-	e := s.target(ticket.Target)
 	e.inFlight = max(0, e.inFlight-1)
 	if ticket.Resend {
 		e.resends = max(0, e.resends-1)
@@ -330,20 +346,20 @@ func (e *target) count(now time.Time, window time.Duration, failed bool) {
 
 // judge opens, reopens or closes the breaker.
 func (s *Set) judge(ticket recovery.Ticket, e *target, now time.Time, failed bool) (recovery.Event, bool) {
-	until, length, open := s.opened(e)
+	o := s.opened(e, now)
 	switch {
-	case open && now.Before(until):
+	case o.open && now.Before(o.until):
 		return recovery.Event{}, false // late outcomes of before
-	case open && failed:
-		return s.open(ticket, e, now, min(max(2*length, s.cfg.Open), s.cfg.OpenMax)), true
-	case open && ticket.Probe:
+	case o.open && failed:
+		return s.open(ticket, e, now, min(max(2*o.length, s.cfg.Open), s.cfg.OpenMax)), true
+	case o.open && ticket.Probe:
 		if e.good++; e.good < s.cfg.Successes {
 			return recovery.Event{}, false
 		}
 		e.total, e.failed, e.good = [slots]int{}, [slots]int{}, 0
 		s.board.Remove(BoardBreakers, e.field)
 		return recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target)}, true
-	case open:
+	case o.open:
 		return recovery.Event{}, false
 	}
 	total, bad := 0, 0

@@ -42,7 +42,7 @@ var (
 // once makes one attempt, which must be let through.
 func once(t *testing.T, s *breaker.Set, to recovery.Target, o recovery.Outcome) recovery.Ticket {
 	t.Helper()
-	ticket, st := s.Begin(to, false, false)
+	ticket, st := s.Begin(to, time.Now(), false, false)
 	if !st.Ready {
 		t.Fatalf("not let through: %+v", st)
 	}
@@ -146,11 +146,11 @@ func TestHalfOpen(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		for i := range 2 {
-			probe, st := s.Begin(target, false, false)
+			probe, st := s.Begin(target, time.Now(), false, false)
 			if !st.Ready || !probe.Probe {
 				t.Fatalf("probe %d: %+v %+v", i, probe, st)
 			}
-			if _, st := s.Begin(target, false, false); st.Ready || !st.Open || !st.Until.After(time.Now()) {
+			if _, st := s.Begin(target, time.Now(), false, false); st.Ready || !st.Open || !st.Until.After(time.Now()) {
 				t.Fatalf("a second probe beside probe %d: %+v", i, st)
 			}
 			if got := l.Count(recovery.EventBreakerClosed); got != 0 {
@@ -162,7 +162,7 @@ func TestHalfOpen(t *testing.T) {
 			t.Fatalf("%d events", got)
 		}
 		for range 3 { // any number at a time
-			if ticket, st := s.Begin(target, false, false); !st.Ready || ticket.Probe {
+			if ticket, st := s.Begin(target, time.Now(), false, false); !st.Ready || ticket.Probe {
 				t.Fatal("not closed")
 			}
 		}
@@ -205,14 +205,14 @@ func TestOpenPeriodDoubles(t *testing.T) {
 		}
 		// What comes late of before the opening changes nothing.
 		until := s.Check(target).Until
-		late, _ := s.Begin(target, false, true)
+		late, _ := s.Begin(target, time.Now(), false, true)
 		late.Place.Done(late, broken)
 		if got := s.Check(target).Until; !got.Equal(until) {
 			t.Error("a failure while open prolonged it")
 		}
 		// Without traffic it closes by itself, once its time on the board is over.
 		time.Sleep(2 * time.Minute)
-		if ticket, st := s.Begin(target, false, false); !st.Ready || ticket.Probe {
+		if ticket, st := s.Begin(target, time.Now(), false, false); !st.Ready || ticket.Probe {
 			t.Errorf("still half-open: %+v", st)
 		}
 	})
@@ -275,7 +275,7 @@ func TestHostileBoard(t *testing.T) {
 					once(t, s, target, success)
 				}
 				for range 2 {
-					if _, st := s.Begin(target, false, false); !st.Ready {
+					if _, st := s.Begin(target, time.Now(), false, false); !st.Ready {
 						t.Fatalf("not closed by successes: %+v", st)
 					}
 				}
@@ -301,7 +301,7 @@ func TestResendBudget(t *testing.T) {
 		resends := func() (n int) {
 			var list []recovery.Ticket
 			for {
-				ticket, st := s.Begin(target, true, false)
+				ticket, st := s.Begin(target, time.Now(), true, false)
 				if !st.Ready {
 					if st.Open || st.Cooling || !st.Until.After(time.Now()) {
 						t.Errorf("refused with %+v", st)
@@ -319,16 +319,16 @@ func TestResendBudget(t *testing.T) {
 			t.Errorf("%d at a time on an idle target, want 3", got)
 		}
 		for range 100 {
-			s.Begin(target, false, false)
+			s.Begin(target, time.Now(), false, false)
 		}
 		// 20 % of all that is in flight, themselves included: n = (100+n)/5.
 		if got := resends(); got < 20 || got > 25 {
 			t.Errorf("%d beside 100 in flight, want 20 to 25", got)
 		}
-		if _, st := s.Begin(target, false, false); !st.Ready {
+		if _, st := s.Begin(target, time.Now(), false, false); !st.Ready {
 			t.Error("the budget is not for others")
 		}
-		if ticket, st := s.Begin(target, true, true); !st.Ready || !ticket.Resend {
+		if ticket, st := s.Begin(target, time.Now(), true, true); !st.Ready || !ticket.Resend {
 			t.Error("force")
 		}
 	})
@@ -338,7 +338,7 @@ func TestResendBudget(t *testing.T) {
 func TestBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
-		held, _ := s.Begin(target, false, false)
+		held, _ := s.Begin(target, time.Now(), false, false)
 		for i := range 10_000 {
 			to := recovery.Target{Upstream: "up", Model: fmt.Sprint("invented", i), Key: "k"}
 			s.Check(to)
@@ -362,7 +362,7 @@ func TestReady(t *testing.T) {
 		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
 		fail := func(n int) {
 			for i := range n {
-				ticket, _ := s.Begin(recovery.Target{Upstream: fmt.Sprint("u", i%3), Model: "m"}, false, true)
+				ticket, _ := s.Begin(recovery.Target{Upstream: fmt.Sprint("u", i%3), Model: "m"}, time.Now(), false, true)
 				ticket.Place.Done(ticket, broken)
 			}
 		}
@@ -377,7 +377,7 @@ func TestReady(t *testing.T) {
 		if s.Ready() == nil {
 			t.Error("ready after 20 failures in a row")
 		}
-		ticket, _ := s.Begin(target, false, false)
+		ticket, _ := s.Begin(target, time.Now(), false, false)
 		ticket.Place.Done(ticket, failed(recovery.InvalidRequest)) // says nothing
 		if s.Ready() == nil {
 			t.Error("a refusal made it ready")
@@ -416,7 +416,7 @@ func TestBalance(t *testing.T) {
 				switch n := r.IntN(10); {
 				case n < 5:
 					to := recovery.Target{Upstream: "u", Model: fmt.Sprint(r.IntN(3)), Key: fmt.Sprint(r.IntN(2))}
-					if ticket, st := s.Begin(to, r.IntN(3) == 0, r.IntN(8) == 0); st.Ready {
+					if ticket, st := s.Begin(to, time.Now(), r.IntN(3) == 0, r.IntN(8) == 0); st.Ready {
 						held = append(held, ticket)
 					}
 				case n < 9 && len(held) > 0:
@@ -450,7 +450,7 @@ func TestConcurrent(t *testing.T) {
 			for range 300 {
 				to := recovery.Target{Upstream: "u", Model: fmt.Sprint(r.IntN(3)), Key: "k"}
 				s.Check(to)
-				if ticket, st := s.Begin(to, r.IntN(2) == 0, r.IntN(4) == 0); st.Ready {
+				if ticket, st := s.Begin(to, time.Now(), r.IntN(2) == 0, r.IntN(4) == 0); st.Ready {
 					ticket.Place.Done(ticket, []recovery.Outcome{{}, success, broken, limited(recovery.RateLimit, time.Millisecond)}[r.IntN(4)])
 				}
 				_ = s.Ready()

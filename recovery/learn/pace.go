@@ -70,12 +70,12 @@ func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 // Limit is the silence after which an alternative may start: three times the
 // target's p95 for that input size, at least a bound that grows with the
 // input. 0 is never: local servers and slow service tiers take their time.
-func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, alternative bool) time.Duration {
+func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) time.Duration {
 	if c.Local || slowTier(x.Body.ServiceTier()) {
 		return 0
 	}
 	p.mu.Lock()
-	p.count(time.Now(), 1, 0)
+	p.count(now, 1, 0)
 	cfg := p.cfg
 	tokens := x.Body.EstimateTokens()
 	limit := cfg.Min
@@ -192,7 +192,7 @@ func (p *Pace) Allow(x *recovery.Exchange) bool {
 
 func (p *Pace) count(now time.Time, requests, started int) {
 	switch n := now.UnixNano() / int64(sharePeriod); n - p.period {
-	case 0:
+	case 0, -1: // who asked just before it began may come later
 	case 1:
 		p.window[1], p.window[0] = p.window[0], struct{ requests, started int }{}
 		p.period = n

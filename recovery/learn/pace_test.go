@@ -69,7 +69,7 @@ func TestLimit(t *testing.T) {
 				p, _ := newPace(t)
 				to := candidate(c.model)
 				to.Local = c.local
-				if got := p.Limit(exchange(t, c.tokens, c.extra), to, c.alternative); got != c.want {
+				if got := p.Limit(exchange(t, c.tokens, c.extra), to, time.Now(), c.alternative); got != c.want {
 					t.Errorf("%v, want %v", got, c.want)
 				}
 			})
@@ -83,14 +83,14 @@ func TestLimitSawReasoning(t *testing.T) {
 		p, facts := newPace(t)
 		x := exchange(t, 100, "")
 		p.Observe(x, candidate("m"), time.Second, recovery.Usage{Output: 10})
-		if got := p.Limit(x, candidate("m"), true); got != 10*time.Second {
+		if got := p.Limit(x, candidate("m"), time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v before", got)
 		}
 		p.Observe(x, candidate("m"), 0, recovery.Usage{Output: 10, Reasoning: 5})
-		if got := p.Limit(x, candidate("m"), true); got != 181*time.Second || !facts.Reasons(target) {
+		if got := p.Limit(x, candidate("m"), time.Now(), true); got != 181*time.Second || !facts.Reasons(target) {
 			t.Errorf("%v after", got)
 		}
-		if got := p.Limit(x, candidate("m2"), true); got != 10*time.Second {
+		if got := p.Limit(x, candidate("m2"), time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v for another model", got)
 		}
 	})
@@ -104,25 +104,25 @@ func TestLimitP95(t *testing.T) {
 		for range 19 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, true); got != 10*time.Second {
+		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v with too few samples", got)
 		}
 		for range 5 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, true); got != 24*time.Second {
+		if got := p.Limit(x, c, time.Now(), true); got != 24*time.Second {
 			t.Errorf("%v, want three times the p95", got)
 		}
-		if got := p.Limit(x, c, false); got != 30*time.Second {
+		if got := p.Limit(x, c, time.Now(), false); got != 30*time.Second {
 			t.Errorf("%v with no other target", got)
 		}
 		otherKey := c
 		otherKey.Key = "k2"
-		if got := p.Limit(x, otherKey, true); got != 24*time.Second {
+		if got := p.Limit(x, otherKey, time.Now(), true); got != 24*time.Second {
 			t.Errorf("%v for another key of the same target", got)
 		}
 		for name, other := range map[string]*recovery.Exchange{"size": exchange(t, 3000, ""), "kind": {Body: x.Body}} {
-			if got := p.Limit(other, c, true); got != 10*time.Second {
+			if got := p.Limit(other, c, time.Now(), true); got != 10*time.Second {
 				t.Errorf("%v for another %s", got, name)
 			}
 		}
@@ -134,7 +134,7 @@ func TestLimitP95(t *testing.T) {
 			}
 			p.Observe(x, c, d, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, true); got != 10*time.Second {
+		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v after it became fast", got)
 		}
 		// No sample is taken where there was no first token.
@@ -142,7 +142,7 @@ func TestLimitP95(t *testing.T) {
 			p.Observe(x, c, 0, recovery.Usage{})
 			p.Observe(x, c, -time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, true); got != 10*time.Second {
+		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v after nothing", got)
 		}
 	})
@@ -165,8 +165,9 @@ func TestAllow(t *testing.T) {
 			t.Errorf("%d at first, want the burst of 10", got)
 		}
 		for range 1000 {
-			p.Limit(small, candidate("m"), true)
+			p.Limit(small, candidate("m"), time.Now(), true)
 		}
+		p.Limit(small, candidate("m"), time.Now().Add(-10*time.Minute), true) // began in the period before
 		if got := start(); got != 40 {
 			t.Errorf("%d more beside 1000 requests, want 5 %% of them together", got)
 		}
@@ -191,7 +192,7 @@ func TestPaceConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for n := range 2000 {
 				c := candidate(fmt.Sprint("invented", i, n))
-				p.Limit(x, c, true)
+				p.Limit(x, c, time.Now(), true)
 				p.Observe(x, c, time.Second, recovery.Usage{})
 				p.Allow(x)
 				if n%500 == 0 {

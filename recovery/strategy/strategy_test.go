@@ -19,7 +19,7 @@ type down map[string]bool
 func (d down) Check(t recovery.Target) recovery.Status {
 	return recovery.Status{Ready: !d[t.Upstream+t.Key]}
 }
-func (d down) Begin(recovery.Target, bool, bool) (recovery.Ticket, recovery.Status) {
+func (d down) Begin(recovery.Target, time.Time, bool, bool) (recovery.Ticket, recovery.Status) {
 	panic("a strategy takes no places")
 }
 
