@@ -1,0 +1,111 @@
+package breaker
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// The boards that replicas share.
+const (
+	BoardCooldowns = "cooldowns" // field: target with key; gone when it ends
+	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period and its length
+)
+
+// Board is the shared state as this package needs it: reads are local and
+// cheap, writes are visible here at once and elsewhere soon.
+type Board interface {
+	// Any reports whether a board has fields at all: usually nothing is wrong.
+	Any(board string) bool
+	Lookup(board, field string) (store.Field, bool)
+	Post(board string, f store.Field, max bool)
+	Remove(board, field string)
+}
+
+// cooldown reads the end of a target's cool-down from the board.
+func (s *Set) cooldown(t recovery.Target) (store.Field, bool) {
+	if !s.board.Any(BoardCooldowns) {
+		return store.Field{}, false
+	}
+	return s.board.Lookup(BoardCooldowns, s.names.Of(t))
+}
+
+// skew is how far replicas' clocks may be apart; a cool-down that ends later
+// than that after the longest one is nobody's.
+const skew = time.Minute
+
+// opening is the state of a target's breaker: closed as zero, half-open where
+// until has passed.
+type opening struct {
+	open   bool
+	until  time.Time
+	length time.Duration
+}
+
+// opened reads the breaker's state from the board.
+func (s *Set) opened(e *target, now time.Time) opening {
+	if !s.board.Any(BoardBreakers) {
+		return opening{}
+	}
+	f, ok := s.board.Lookup(BoardBreakers, e.field)
+	if !ok {
+		return opening{}
+	}
+	a, b, _ := strings.Cut(string(f.Value), " ")
+	ms, err1 := strconv.ParseInt(a, 10, 64)
+	n, err2 := strconv.ParseInt(b, 10, 64)
+	if err1 != nil || err2 != nil || n < 0 {
+		return opening{} // not ours: a closed breaker does no harm
+	}
+	until, length := time.UnixMilli(ms), time.Duration(n)*time.Millisecond
+	// A clock that is off, or a hostile value, must not close a target for long:
+	// what no replica would have posted is half-open now. To cap it instead would
+	// push its end away with every look.
+	if until.After(now.Add(2 * s.cfg.OpenMax)) {
+		until = now
+	}
+	return opening{true, until, min(length, s.cfg.OpenMax)}
+}
+
+// open opens a breaker for a while.
+func (s *Set) open(ticket recovery.Ticket, e *target, now time.Time, length time.Duration) recovery.Event {
+	e.good = 0
+	until := now.Add(length)
+	s.board.Post(BoardBreakers, store.Field{
+		Name:  e.field,
+		Value: []byte(strconv.FormatInt(until.UnixMilli(), 10) + " " + strconv.FormatInt(length.Milliseconds(), 10)),
+		// Past the open period it is half-open; without traffic it closes by itself.
+		Until: until.Add(2 * s.cfg.OpenMax),
+	}, false)
+	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
+}
+
+// cool starts a cool-down. The client's own credential cools only for what
+// passes by itself: it may be topped up or replaced at any moment.
+func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recovery.Event, bool) {
+	f := o.Failure
+	d := s.cfg.Cooldown
+	if f.Signal.HasRetryAfter {
+		d = f.Signal.RetryAfter
+	} else if f.Class() != recovery.RateLimit {
+		d = credentialCooldown
+	}
+	if o.Client && f.Class() != recovery.RateLimit {
+		return recovery.Event{}, false
+	}
+	if d = min(d, s.cfg.CooldownMax); d <= 0 {
+		return recovery.Event{}, false
+	}
+	until := now.Add(d)
+	s.board.Post(BoardCooldowns, store.Field{Name: s.names.Of(t), Value: []byte(f.Class()), Until: until}, true)
+	s.cooled(t, until, now)
+	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
+}
+
+// credentialCooldown is how long a key of the gateway's own rests that was
+// refused or is out of quota: long enough to ask it rarely, short enough that
+// a repaired one comes back by itself.
+const credentialCooldown = 5 * time.Minute
