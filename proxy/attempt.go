@@ -28,14 +28,18 @@ type sender struct {
 	header http.Header // the client's, forwardable
 	path   string
 	query  string
+	first  *answer // memory for the answer to the first attempt; may be nil
 }
 
 var _ recovery.Sender = (*sender)(nil)
 
 // Send makes one attempt and waits until its answer has begun.
 func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
-	started := time.Now()
-	n := &answer{s: s, a: a, ctx: ctx}
+	n := s.first
+	if n == nil || a.Number != 1 {
+		n = &answer{}
+	}
+	n.s, n.a, n.ctx = s, a, ctx
 	cancel := a.Cancel
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
@@ -56,7 +60,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
 	n.resp = resp
-	o := n.options(started)
+	o := n.options()
 	if resp.StatusCode >= 300 {
 		f := s.refused(ctx, cancel, a, resp)
 		if composed := s.salvage(a, f, o); composed != nil {

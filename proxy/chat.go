@@ -2,12 +2,9 @@ package proxy
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,6 +18,17 @@ import (
 // chatPath is where completions are below an upstream's base URL.
 const chatPath = "/chat/completions"
 
+// request is all that a chat completion needs until it is answered, in one piece
+// of memory.
+type request struct {
+	exchange recovery.Exchange
+	sender   sender
+	answer   answer             // to the first attempt
+	choices  [1]recovery.Choice // the only one of most requests
+	records  [1]recovery.Record // of the attempts: most requests need one
+	encoding [1]string          // the value of Accept-Encoding
+}
+
 // chat answers a chat completion: the request becomes an exchange, the
 // exchange an answer.
 func (s *Server) chat(c echo.Context) error {
@@ -31,7 +39,7 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, err := readBody(c, core.Config.Limits)
+	raw, err := readBody(c, core.Config.Limits, started)
 	if err != nil {
 		return err
 	}
@@ -39,11 +47,12 @@ func (s *Server) chat(c echo.Context) error {
 	if perr != nil {
 		return badBody(perr)
 	}
-	x, err := core.exchange(c, who, body)
-	if err != nil {
+	r := &request{}
+	x, send := &r.exchange, &r.sender
+	x.Started, x.Body, x.Candidates, x.Attempts = started, body, r.choices[:0], r.records[:0]
+	if err := core.describe(x, c, who); err != nil {
 		return err
 	}
-	x.Started = started
 
 	s.meter.Begin()
 	defer s.meter.End()
@@ -56,13 +65,13 @@ func (s *Server) chat(c echo.Context) error {
 		}
 		sink.KeepAwake(h)
 	}
-	send := &sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery}
-	send.header = req.Header
+	*send = sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery, header: req.Header, first: &r.answer}
 	upstream.Forwardable(send.header)
 	if !who.passes {
 		delete(send.header, who.header)
 	}
-	send.header["Accept-Encoding"] = []string{"identity"} // answers are read here
+	r.encoding[0] = "identity" // answers are read here
+	send.header["Accept-Encoding"] = r.encoding[:]
 
 	x.Completer = send
 	failure, err := core.Engine.Run(req.Context(), x, send)
@@ -82,14 +91,19 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		Status: c.Response().Status, TTFB: sink.FirstByte(x.Started), Attempts: x.Attempts}
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
 	defer func() {
-		ev.Time = time.Now()
+		if ev.Time.IsZero() {
+			ev.Time = time.Now()
+		}
 		ev.Duration = ev.Time.Sub(x.Started)
 		core.Observer.Observe(ev)
 	}()
 	switch {
 	case err == nil && f == nil:
+		if ev.Time = x.Ended(); ev.Time.IsZero() {
+			ev.Time = time.Now()
+		}
 		if core.Accepted != nil {
-			core.Accepted(x)
+			core.Accepted(x, ev.Time)
 		}
 		return nil
 	case errors.Is(err, recovery.ErrClientGone):
@@ -140,20 +154,20 @@ func reported(status int, code, format string, args ...any) *Error {
 // statusClientGone is nginx's status for a client that left; it is only logged.
 const statusClientGone = 499
 
-// exchange gathers what the gateway needs to know of a request.
-func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*recovery.Exchange, error) {
-	req := c.Request()
-	x := &recovery.Exchange{ID: requestID(), Body: body, Model: body.Model(), Mode: k.Engine.Config.Mode, Streaming: body.Streaming()}
+// describe gathers what the gateway needs to know of a request.
+func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
+	req, body := c.Request(), x.Body
+	x.ID, x.Model, x.Mode, x.Streaming = requestID(), body.Model(), k.Engine.Config.Mode, body.Streaming()
 	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
 		x.Model = deployment // Azure names the model in the path
 	}
 	if !who.may(x.Model) {
-		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(x.Model))
+		return failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(x.Model))
 	}
 	if v := first(req.Header, "X-Rebound-Mode"); v != "" {
 		mode, ok := recovery.ParseMode(v)
 		if !ok {
-			return nil, failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
+			return failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
 		}
 		x.Mode = mode
 	}
@@ -165,7 +179,7 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 		}
 	}
 	if who.passes {
-		x.Credential = label(who.credential)
+		x.Credential = k.labels.of(who.credential)
 	}
 	var hints []string
 	for _, name := range sessionHints {
@@ -179,112 +193,5 @@ func (k *Core) exchange(c echo.Context, who client, body *transcript.Body) (*rec
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}
-	return x, nil
-}
-
-// bodies are buffers of requests that were answered at the first attempt. All
-// others are left to the collector: an attempt that lost may still be sending.
-var bodies sync.Pool
-
-// keepBody is the capacity above which a buffer is left to the collector.
-const keepBody = 1 << 20
-
-func recycle(b []byte) {
-	if cap(b) <= keepBody {
-		b = b[:0]
-		bodies.Put(&b)
-	}
-}
-
-// readBody reads a request body within its limits.
-func readBody(c echo.Context, lim LimitsConfig) ([]byte, error) {
-	req := c.Request()
-	if enc := req.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies must not be compressed (Content-Encoding: %s).", printable(enc))
-	}
-	if req.ContentLength > lim.Body {
-		return nil, tooLarge(lim)
-	}
-	src := newPacedReader(c, lim.BodyTimeout)
-	raw, err := src.readAll(req.ContentLength, lim.Body)
-	src.done(err == nil && int64(len(raw)) <= lim.Body)
-	switch {
-	case int64(len(raw)) > lim.Body:
-		return nil, tooLarge(lim)
-	case err != nil:
-		e := failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end. Nothing was sent upstream.")
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			e = failf(http.StatusRequestTimeout, "slow_body", "The request body made no progress for %s. Nothing was sent upstream.", lim.BodyTimeout)
-		}
-		e.Header = http.Header{"Connection": {"close"}}
-		return nil, e
-	}
-	return raw, nil
-}
-
-// readAll reads a body to its end, or a byte beyond limit. announced is its
-// Content-Length, -1 when unknown.
-func (p *pacedReader) readAll(announced, limit int64) ([]byte, error) {
-	if announced < 0 {
-		announced = 4 << 10
-	}
-	var b []byte
-	if p, ok := bodies.Get().(*[]byte); ok && int64(cap(*p)) > announced {
-		b = *p
-	} else {
-		b = make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
-	}
-	for int64(len(b)) <= limit {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := p.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return b, err
-		}
-	}
-	return b, nil
-}
-
-// trustedLength bounds what is allocated on the word of a Content-Length.
-const trustedLength = 1 << 20
-
-// pacedReader fails a body that makes no progress.
-type pacedReader struct {
-	r        io.Reader
-	rc       http.ResponseController
-	patience time.Duration
-	set      time.Time
-}
-
-func newPacedReader(c echo.Context, patience time.Duration) pacedReader {
-	return pacedReader{r: c.Request().Body, rc: *http.NewResponseController(c.Response()), patience: patience}
-}
-
-func (p *pacedReader) Read(b []byte) (int, error) {
-	if now := time.Now(); now.Sub(p.set) > p.patience/4 {
-		_ = p.rc.SetReadDeadline(now.Add(p.patience)) // not every connection has one
-		p.set = now
-	}
-	return p.r.Read(b)
-}
-
-// done lifts the deadline: from here on the client only listens. Where the
-// body was not read to its end, nobody waits for the rest of it either.
-func (p *pacedReader) done(whole bool) {
-	if whole {
-		_ = p.rc.SetReadDeadline(time.Time{})
-	} else {
-		_ = p.rc.SetReadDeadline(time.Now())
-	}
-}
-
-func tooLarge(lim LimitsConfig) *Error {
-	e := failf(http.StatusRequestEntityTooLarge, "body_too_large", "The request body is larger than %d bytes (limits.body).", lim.Body)
-	e.Header = http.Header{"Connection": {"close"}}
-	return e
+	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
@@ -12,7 +14,7 @@ import (
 )
 
 // Core is everything that a reload replaces: built anew, then swapped in with
-// one pointer. It is immutable.
+// one pointer. It is immutable but for what it remembers.
 type Core struct {
 	Config     Config
 	Stream     stream.Config
@@ -23,10 +25,13 @@ type Core struct {
 	Identifier Identifier
 	Classifier recovery.Classifier
 	Observer   recovery.Observer
-	// Accepted is told of exchanges whose credential an upstream accepted; may be nil.
-	Accepted func(*recovery.Exchange)
+	// Accepted is told of exchanges whose credential an upstream accepted, and
+	// when; may be nil.
+	Accepted func(*recovery.Exchange, time.Time)
 	Windows  Windows         // nil: lists of models teach nothing
 	Mender   recovery.Mender // nil: answers are passed on as they are
+
+	labels labels
 }
 
 // Router knows the model map.
@@ -78,11 +83,26 @@ func first(h http.Header, canonical string) string {
 	return ""
 }
 
-// label names a credential without revealing it: a prefix of its hash.
-func label(credential string) string {
-	if credential == "" {
+// labels name credentials without revealing them: by a prefix of their hash. The
+// names of those that come again and again are remembered; that is bounded.
+// Safe for concurrent use.
+type labels struct{ known recovery.Memo[string] }
+
+// maxRemembered is the length of a credential, in bytes, above which nothing of
+// it is kept.
+const maxRemembered = 256
+
+func (l *labels) of(credential string) string {
+	switch {
+	case credential == "":
 		return ""
+	case len(credential) > maxRemembered:
+		return label(credential)
 	}
+	return l.known.Of(credential, func(c string) (string, string) { return strings.Clone(c), label(c) })
+}
+
+func label(credential string) string {
 	const context, prefix = "rebound credential label\x00", "client-"
 	var usual [256]byte // a longer one costs an allocation
 	sum := sha256.Sum256(append(append(usual[:0], context...), credential...))

@@ -13,10 +13,10 @@ import (
 const actionRepaired = "tool_call_repaired"
 
 // options are those of one attempt's answer.
-func (n *answer) options(started time.Time) stream.Options {
+func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
 	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
-		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: started, Cancel: a.Cancel,
+		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: a.Started, Cancel: a.Cancel,
 		Request: s.x.Body, Began: a.Began, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {
 		o.Mender = s.core.Mender

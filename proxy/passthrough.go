@@ -89,7 +89,7 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 	req := c.Request()
 	model := ""
 	if strings.Contains(req.Header.Get("Content-Type"), "json") && req.Body != nil && req.ContentLength != 0 && req.Header.Get("Content-Encoding") == "" {
-		raw, err := readBody(c, k.Config.Limits)
+		raw, err := readBody(c, k.Config.Limits, time.Now())
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 	}
 	credential := ""
 	if who.passes {
-		credential = label(who.credential)
+		credential = k.labels.of(who.credential)
 	}
 	return k.readyFirst(k.Router.Candidates(model, credential, 0)), nil
 }

@@ -3,29 +3,39 @@ package recovery
 import "sync"
 
 // Names remembers the names of targets, so that looking one up on a board
-// costs no allocation. It is bounded: clients may invent model names. Safe for
-// concurrent use; the zero value is ready.
-type Names struct {
+// costs no allocation. Safe for concurrent use; the zero value is ready.
+type Names struct{ memo Memo[Target] }
+
+// Of returns t.String().
+func (n *Names) Of(t Target) string {
+	return n.memo.Of(t, func(t Target) (Target, string) { return t, t.String() })
+}
+
+// Memo remembers the names that were made of what comes again and again. It is
+// bounded: clients may invent what they like. Safe for concurrent use; the zero
+// value is ready.
+type Memo[K comparable] struct {
 	mu    sync.RWMutex
-	names map[Target]string
+	names map[K]string
 }
 
 const maxNames = 8192
 
-// Of returns t.String().
-func (n *Names) Of(t Target) string {
-	n.mu.RLock()
-	s, ok := n.names[t]
-	n.mu.RUnlock()
+// Of returns the name of k. Where it is not known yet, name makes it, and the
+// copy of k that is kept.
+func (m *Memo[K]) Of(k K, name func(K) (K, string)) string {
+	m.mu.RLock()
+	s, ok := m.names[k]
+	m.mu.RUnlock()
 	if ok {
 		return s
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.names == nil || len(n.names) >= maxNames {
-		n.names = map[Target]string{}
+	k, s = name(k)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil || len(m.names) >= maxNames {
+		m.names = map[K]string{}
 	}
-	s = t.String()
-	n.names[t] = s
+	m.names[k] = s
 	return s
 }

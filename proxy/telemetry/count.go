@@ -286,8 +286,11 @@ func (m *metrics) done(t *table, ev *recovery.Event) {
 	u := t.upstream(ev.Target.Upstream)
 	if len(ev.Attempts) > 0 {
 		for i := range ev.Attempts {
-			a := &ev.Attempts[i]
-			t.upstream(a.Target.Upstream).attempt(a.Class, out == outcomeCanceled)
+			a, by := &ev.Attempts[i], u
+			if a.Target.Upstream != ev.Target.Upstream {
+				by = t.upstream(a.Target.Upstream)
+			}
+			by.attempt(a.Class, out == outcomeCanceled)
 		}
 	} else if ev.Attempt > 0 {
 		u.attempt(ev.Class, out == outcomeCanceled)

@@ -137,6 +137,9 @@ func (h *Hub) Observe(ev recovery.Event) {
 		return
 	}
 	e := ev // only what is queued goes to the heap
+	if len(e.Attempts) == 1 {
+		e.Attempts = nil // the event says as much, and what waits here must not hold the request's memory
+	}
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}

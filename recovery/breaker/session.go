@@ -126,15 +126,15 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// Accept notes that an upstream has accepted the exchange's credential. Nothing
-// of a session is kept before: anybody could fill the store.
-func (s *Sessions) Accept(x *recovery.Exchange) {
+// Accept notes that an upstream has now accepted the exchange's credential.
+// Nothing of a session is kept before: anybody could fill the store.
+func (s *Sessions) Accept(x *recovery.Exchange, now time.Time) {
 	if x.Trusted {
 		return
 	}
 	ttl := s.cfg.Load().SessionTTL
 	field, known := s.board.Lookup(BoardAccepted, payer(x))
-	if now := time.Now(); !known || field.Until.Sub(now) < ttl/2 {
+	if !known || field.Until.Sub(now) < ttl/2 {
 		s.board.Post(BoardAccepted, store.Field{Name: payer(x), Value: []byte("1"), Until: now.Add(ttl)}, false)
 	}
 }

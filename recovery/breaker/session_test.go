@@ -187,7 +187,7 @@ func TestCredentialFirst(t *testing.T) {
 			t.Fatalf("before: %+v", r)
 		}
 	}
-	s.Accept(x())
+	s.Accept(x(), time.Now())
 	if prepare(t, s, x()) == nil {
 		t.Error("after: still not open")
 	}

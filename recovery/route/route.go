@@ -64,7 +64,7 @@ func (t *Table) Chooses(model string) bool {
 
 // Prepare sets the exchange's candidates.
 func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
-	x.Candidates = t.Candidates(x.Model, x.Credential, x.Affinity)
+	x.Candidates = t.candidates(x.Candidates[:0], x.Model, x.Credential, x.Affinity)
 	if x.Pin == "" || len(x.Candidates) < 2 {
 		return nil
 	}
@@ -82,6 +82,11 @@ func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 // Candidates returns the targets for a model name, best first. credential
 // labels the client's own; affinity is what requests of one conversation share.
 func (t *Table) Candidates(model, credential string, affinity uint64) []recovery.Choice {
+	return t.candidates(nil, model, credential, affinity)
+}
+
+// candidates is Candidates in the memory of an empty list, where that is enough.
+func (t *Table) candidates(list []recovery.Choice, model, credential string, affinity uint64) []recovery.Choice {
 	m, ok := t.models[model]
 	if !ok {
 		m = t.unmapped
@@ -90,7 +95,7 @@ func (t *Table) Candidates(model, credential string, affinity uint64) []recovery
 	for _, entry := range m.Targets {
 		n += max(1, len(t.upstreams[entry.Upstream].Keys))
 	}
-	list := make([]recovery.Choice, 0, n)
+	list = slices.Grow(list, n)
 	for i, entry := range m.Targets {
 		list = t.expand(list, i, entry, m, model, credential)
 	}
