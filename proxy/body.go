@@ -12,22 +12,26 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// buffer is the memory of a request body.
+type buffer struct{ bytes []byte }
+
 // bodies are buffers of requests that were answered at the first attempt. All
 // others are left to the collector: an attempt that lost may still be sending.
-var bodies sync.Pool
+var bodies = sync.Pool{New: func() any { return new(buffer) }}
 
 // keepBody is the capacity above which a buffer is left to the collector.
 const keepBody = 1 << 20
 
-func recycle(b []byte) {
-	if cap(b) <= keepBody {
-		b = b[:0]
-		bodies.Put(&b)
+// recycle gives a buffer up that nobody reads any more.
+func (b *buffer) recycle() {
+	if cap(b.bytes) <= keepBody {
+		b.bytes = b.bytes[:0]
+		bodies.Put(b)
 	}
 }
 
 // readBody reads a request body within its limits, from now on.
-func readBody(c echo.Context, lim LimitsConfig, now time.Time) ([]byte, error) {
+func readBody(c echo.Context, lim LimitsConfig, now time.Time) (*buffer, error) {
 	req := c.Request()
 	if enc := first(req.Header, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies must not be compressed (Content-Encoding: %s).", printable(enc))
@@ -37,10 +41,11 @@ func readBody(c echo.Context, lim LimitsConfig, now time.Time) ([]byte, error) {
 	}
 	src := newPacedReader(c, lim.BodyTimeout)
 	src.allow(now)
-	raw, err := src.readAll(req.ContentLength, lim.Body)
-	src.done(err == nil && int64(len(raw)) <= lim.Body)
+	b := bodies.Get().(*buffer)
+	err := b.fill(&src, req.ContentLength, lim.Body)
+	src.done(err == nil && int64(len(b.bytes)) <= lim.Body)
 	switch {
-	case int64(len(raw)) > lim.Body:
+	case int64(len(b.bytes)) > lim.Body:
 		return nil, tooLarge(lim)
 	case err != nil:
 		e := failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end. Nothing was sent upstream.")
@@ -50,35 +55,33 @@ func readBody(c echo.Context, lim LimitsConfig, now time.Time) ([]byte, error) {
 		e.Header = http.Header{"Connection": {"close"}}
 		return nil, e
 	}
-	return raw, nil
+	return b, nil
 }
 
-// readAll reads a body to its end, or a byte beyond limit. announced is its
+// fill reads a body to its end, or a byte beyond limit. announced is its
 // Content-Length, -1 when unknown.
-func (p *pacedReader) readAll(announced, limit int64) ([]byte, error) {
+func (b *buffer) fill(from *pacedReader, announced, limit int64) error {
 	if announced < 0 {
 		announced = 4 << 10
 	}
-	var b []byte
-	if p, ok := bodies.Get().(*[]byte); ok && int64(cap(*p)) > announced {
-		b = *p
-	} else {
-		b = make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
+	if int64(cap(b.bytes)) <= announced {
+		b.bytes = make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
 	}
-	for int64(len(b)) <= limit {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+	for int64(len(b.bytes)) <= limit {
+		n := len(b.bytes)
+		if n == cap(b.bytes) {
+			b.bytes = append(b.bytes, 0)
 		}
-		n, err := p.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
+		got, err := from.Read(b.bytes[n:cap(b.bytes)])
+		b.bytes = b.bytes[:n+got]
 		if err == io.EOF {
-			return b, nil
+			return nil
 		}
 		if err != nil {
-			return b, err
+			return err
 		}
 	}
-	return b, nil
+	return nil
 }
 
 // trustedLength bounds what is allocated on the word of a Content-Length.

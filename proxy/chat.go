@@ -43,7 +43,7 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, perr := s.parser.Parse(raw, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
+	body, perr := s.parser.Parse(raw.bytes, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
 	if perr != nil {
 		return badBody(perr)
 	}
@@ -77,7 +77,7 @@ func (s *Server) chat(c echo.Context) error {
 	failure, err := core.Engine.Run(req.Context(), x, send)
 	if failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean() {
 		// One attempt, and it has ended: nobody reads the request's bytes any more.
-		defer recycle(raw)
+		defer raw.recycle()
 	}
 	return s.finish(c, core, send, failure, err)
 }

@@ -93,9 +93,9 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 		if err != nil {
 			return nil, err
 		}
-		up.Body = raw
-		if transcript.Valid(raw, k.Config.Limits.Nesting) == nil {
-			model = gjson.GetBytes(raw, "model").Str
+		up.Body = raw.bytes
+		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
+			model = gjson.GetBytes(raw.bytes, "model").Str
 		}
 	} else if req.Body != nil && req.ContentLength != 0 {
 		src := newPacedReader(c, k.Config.Limits.BodyTimeout)
