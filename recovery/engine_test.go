@@ -463,3 +463,25 @@ func TestEnds(t *testing.T) {
 		}
 	})
 }
+
+// An alarm that did not go off serves the next attempt, and one that did serves
+// none: every silent attempt is raced after the same time.
+func TestAlarmAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {ok, hang, ok, ok, hang, hang}, "b": {ok}})
+		for i, want := range []struct {
+			asked string
+			after time.Duration
+		}{{"a", 0}, {"aab", 10 * time.Second}, {"aaba", 0}, {"aabaa", 0}, {"aabaaab", 10 * time.Second}, {"aabaaabab", 10 * time.Second}} {
+			x := exchange(t, plainBody, "ab")
+			f, err := g.Run(t.Context(), x, g)
+			if f != nil || err != nil || g.asked() != want.asked {
+				t.Fatalf("exchange %d: %v, %v, asked %s, want %s", i, f, err, g.asked(), want.asked)
+			}
+			if got := x.Attempts[len(x.Attempts)-1].Started.Sub(x.Started); got != want.after {
+				t.Errorf("exchange %d: the last attempt began after %v, want %v", i, got, want.after)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

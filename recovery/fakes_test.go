@@ -154,6 +154,11 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 	if len(g.health.places) != len(x.Attempts) {
 		t.Errorf("%d places for %d attempts", len(g.health.places), len(x.Attempts))
 	}
+	for _, a := range g.attempts {
+		if late := a.at.Sub(a.Started); late < 0 || late > time.Second {
+			t.Errorf("attempt %d was sent %v after its start", a.Number, late)
+		}
+	}
 	won := 0
 	for i, p := range g.health.places {
 		if len(p.outcomes) != 1 {
@@ -167,10 +172,15 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 	if won > 1 {
 		t.Errorf("%d attempts succeeded", won)
 	}
+	ended := false
 	for i, r := range x.Attempts {
 		if r.Duration <= 0 {
 			t.Errorf("record %d was never closed", i)
 		}
+		ended = ended || r.Started.Add(r.Duration).Equal(x.Ended())
+	}
+	if won == 1 && !ended || won == 0 && !x.Ended().IsZero() {
+		t.Errorf("%d attempts succeeded, and the exchange ended at %v", won, x.Ended())
 	}
 	for i, n := range g.answers {
 		if n.delivered+n.discarded != 1 {
