@@ -464,8 +464,8 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// An alarm that did not go off serves the next attempt, and one that did serves
-// none: every silent attempt is raced after the same time.
+// Alarms are used again: every silent attempt is raced after the same time,
+// whatever became of those before it.
 func TestAlarmAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {ok, hang, ok, ok, hang, hang}, "b": {ok}})
