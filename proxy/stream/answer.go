@@ -24,7 +24,7 @@ type Options struct {
 	Started     time.Time
 	Cancel      context.CancelCauseFunc // ends the attempt's request
 
-	Mender   recovery.Mender         // nil: nothing is held
+	Mender   recovery.Mender         // nil: nothing is held; it keeps nothing of a draft, which may be part of a buffer
 	Request  *transcript.Body        // what the client asked for
 	Began    *atomic.Bool            // set once the model writes; may be nil
 	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil

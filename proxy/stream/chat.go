@@ -14,9 +14,10 @@ import (
 type Format interface {
 	// Delta says what one event means. known is what those before it had in common,
 	// of which it is the next, and has the room for the result: it is the caller's
-	// until the next call.
+	// until the next call, and as long as ev is valid.
 	Delta(ev Event, known *Known) *Delta
-	// Whole says what a complete JSON answer is, but for its identity.
+	// Whole says what a complete JSON answer is, but for its identity, as long as
+	// body does not change.
 	Whole(body []byte) Delta
 	// WithText returns data with its text replaced and its identity set to id
 	// and created (raw JSON values; empty: unchanged).
@@ -48,7 +49,7 @@ const (
 // Delta is the meaning of one event, or of a complete answer.
 type Delta struct {
 	Kind     Kind
-	Text     string // decoded text of the first choice
+	Text     string // decoded text of the first choice, valid as long as what it was read from
 	Finishes int    // choices that give a finish reason
 	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
 	Choices  int    // number of choices in it

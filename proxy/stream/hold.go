@@ -41,10 +41,12 @@ type hold struct {
 	repairs []recovery.Repair
 }
 
-// mends reports whether an answer is one that may be judged at all.
-func (o *Options) mends() bool {
-	return o.Mender != nil && o.Request != nil && o.Choices <= 1 && !o.Request.Logprobs() && !o.Request.Audio()
-}
+// judges reports whether there is who judges an answer.
+func (o *Options) judges() bool { return o.Mender != nil && o.Request != nil && o.Choices <= 1 }
+
+// mends reports whether an answer is one that may be changed. It looks into the
+// request, so it is asked where there is something to change.
+func (o *Options) mends() bool { return o.judges() && !o.Request.Logprobs() && !o.Request.Audio() }
 
 // Guard runs a part of the judging of the answer. Where that breaks the result
 // is false, and the answer goes on as it came.

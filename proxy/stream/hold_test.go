@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,12 @@ func (m *mender) Watch(*transcript.Body, int) recovery.Watch {
 	return m.watch
 }
 func (m *mender) Mend(_ *transcript.Body, d recovery.Draft) recovery.Verdict {
-	m.drafts = append(m.drafts, d)
+	own := d
+	own.Text, own.Calls = strings.Clone(d.Text), slices.Clone(d.Calls)
+	for i, c := range own.Calls {
+		own.Calls[i] = recovery.DraftCall{ID: strings.Clone(c.ID), Kind: strings.Clone(c.Kind), Name: strings.Clone(c.Name), Arguments: strings.Clone(c.Arguments)}
+	}
+	m.drafts = append(m.drafts, own)
 	if m.mend == nil {
 		return recovery.Verdict{}
 	}

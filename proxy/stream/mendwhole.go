@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -37,39 +38,53 @@ func spliced(data []byte, list []splice) []byte {
 
 // finished judges a complete answer, and mends it in its buffer. A broken
 // answer with a flaw stays deliverable.
-func (w *Whole) finished(body []byte, d *Delta) *Broken {
-	if w.o.Explain {
-		w.set(body, []splice{branded(body, w.o.ID)})
+func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
+	if w.o.judges() && d.Choices == 1 && !d.Several {
+		var flaw *recovery.Flaw
+		if !w.o.Guard(func() { flaw = w.mend(body, d) }) {
+			w.repairs = nil
+		}
+		if flaw != nil {
+			broken = &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
+		}
+	}
+	if w.o.Explain { // last: d is of the buffer as it was
 		body = bytes.TrimSpace(w.buf.Bytes())
+		w.set(body, []splice{branded(body, w.o.ID)})
 	}
-	if !w.o.mends() || d.Choices != 1 || d.Several {
-		return nil
-	}
-	var flaw *recovery.Flaw
-	if !w.o.Guard(func() { flaw = w.mend(body, d) }) {
-		w.repairs = nil
-	}
-	if flaw != nil {
-		return &Broken{Err: recovery.ErrFlawed, Flaw: flaw, Flawed: w}
-	}
-	return nil
+	return broken
 }
 
-// mend judges the answer's one choice. It changes the buffer last, if at all; a
-// flaw is what is wrong with it that cannot be mended.
+// mend judges the answer's one choice: as it stands in the buffer, since nothing is
+// wrong with most. A flaw is what is wrong with it that cannot be mended.
 func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
-	if !isObject(d.message) {
+	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
-	var s calls
-	s.whole(d)
-	if s.over || int64(len(body)) > w.o.Config.MaxAnswer {
+	var room [4]wholeCall
+	list, odd := d.wholeCalls(room[:0])
+	if len(list) > maxCalls {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: s.draftWhole(), Finish: finishIn(d.finish), Reasoning: d.reasons}
-	if flaw := w.ranAway(draft, transcript.Text(d.reasoning)); flaw != nil {
+	draft := recovery.Draft{Text: d.Text, Calls: w.drafts(list), Finish: finishIn(d.finish), Reasoning: d.reasons}
+	flaw := w.ranAway(draft, textOf(d.reasoning))
+	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd
+	clear(draft.Calls)
+	switch {
+	case fine || !w.o.mends():
+		return nil
+	case flaw != nil:
 		return flaw
 	}
+	var s calls
+	s.own(list)
+	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
+	return w.change(body, &s, draft)
+}
+
+// change has an answer judged that is not right as it stands, and changes it in the
+// buffer. Nothing of the draft is part of that: what becomes of it is kept for longer.
+func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Flaw {
 	v := w.o.Mender.Mend(w.o.Request, draft)
 	switch {
 	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
@@ -146,88 +161,6 @@ func (w *Whole) Tell() {
 
 // Tell has nothing to report.
 func (u *Unread) Tell() {}
-
-// whole reads the calls of a complete message: each element is a call.
-func (s *calls) whole(d *Delta) {
-	var doc transcript.Document
-	if len(d.calls) > 0 && d.calls[0] == '[' {
-		list, ok := doc.Open(d.calls, maxDepth)
-		for ok && !s.over && list.Next() {
-			s.element(list.Value())
-		}
-	}
-	if isObject(d.function) && !isEmpty(d.function) && len(s.list) == 0 {
-		s.legacy = true
-		s.one(&call{DraftCall: recovery.DraftCall{Kind: "function"}}, d.function)
-	}
-}
-
-// element reads one of a complete message's calls.
-func (s *calls) element(raw []byte) {
-	f := firsts(raw, "id", "type", "function", "custom")
-	c := &call{DraftCall: recovery.DraftCall{ID: str(f[0]), Kind: str(f[1])}, raw: string(raw)}
-	function, custom := f[2], f[3]
-	if function == nil && isObject(custom) {
-		c.Kind, function = "custom", custom
-	}
-	if c.Kind == "" {
-		c.Kind = "function"
-	}
-	s.one(c, function)
-}
-
-// one adds a call of a complete message with what it calls.
-func (s *calls) one(c *call, function []byte) {
-	f := firsts(function, "name", "arguments", "input")
-	c.Name = str(f[0])
-	v := f[1]
-	if c.Kind == "custom" {
-		v = f[2]
-	}
-	if len(v) > 0 && (v[0] == '{' || v[0] == '[') {
-		c.value, s.odd, c.Arguments = true, true, string(v)
-	} else {
-		c.Arguments = str(v)
-	}
-	if s.list = append(s.list, c); len(s.list) > maxCalls {
-		s.over = true
-	}
-}
-
-// firsts are an object's fields of these names, nil for those that it does not
-// have; of one that occurs twice the first. Nothing else has fields.
-func firsts(object []byte, names ...string) (values [4][]byte) {
-	if !isObject(object) {
-		return values
-	}
-	var doc transcript.Document
-	fields, ok := doc.Open(object, maxDepth)
-	for ok && fields.Next() {
-		if i := slices.Index(names, string(fields.Name())); i >= 0 && values[i] == nil {
-			values[i] = fields.Value()
-		}
-	}
-	return values
-}
-
-// str is a string's text; of any other value what gjson makes a string of.
-func str(v []byte) string {
-	if isString(v) {
-		return transcript.Text(v)
-	}
-	return gjson.ParseBytes(v).String()
-}
-
-func (s *calls) draftWhole() []recovery.DraftCall {
-	if len(s.list) == 0 {
-		return nil
-	}
-	out := make([]recovery.DraftCall, 0, len(s.list))
-	for _, c := range s.list {
-		out = append(out, c.DraftCall)
-	}
-	return out
-}
 
 // splices are the changes that a verdict makes to a complete answer.
 func (s *calls) splices(body []byte, v recovery.Verdict) (list []splice) {

@@ -100,7 +100,8 @@ func TestWholeCalls(t *testing.T) {
 				t.Fatal(body)
 			}
 			var got calls
-			got.whole(&d)
+			list, odd := d.wholeCalls(nil)
+			got.own(list)
 			e := gjson.Parse(call)
 			f, kind, arguments := e.Get("function"), get(e, "type"), "arguments"
 			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
@@ -110,7 +111,7 @@ func TestWholeCalls(t *testing.T) {
 				arguments = "input"
 			}
 			want := recovery.DraftCall{ID: get(e, "id"), Kind: cmp.Or(kind, "function"), Name: get(f, "name"), Arguments: get(f, arguments)}
-			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
+			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != odd || odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
 				t.Errorf("%s\ngot  %+v\nwant %+v", body, got.list, want)
 			}
 		}
@@ -146,6 +147,39 @@ func TestAskWhole(t *testing.T) {
 		if broken := x.whole(body, mended(t, m)); broken != nil || x.got() != body || len(m.drafts) != 0 {
 			t.Errorf("%s: %+v", name, broken)
 		}
+	}
+}
+
+// TestWholeKeepsNothing: what is said of an answer is no part of its buffer, which
+// the next answer gets.
+func TestWholeKeepsNothing(t *testing.T) {
+	body := wholeOf(`{"content":"some text","tool_calls":[{"id":"call_1","type":"function","function":{"name":"tool","arguments":"value"}}]}`, "tool_calls")
+	echo := judging(func(d recovery.Draft) recovery.Verdict {
+		c := d.Calls[0]
+		return recovery.Verdict{Judgement: recovery.JudgeAsk, Flaw: &recovery.Flaw{Kind: recovery.FlawName, Tool: c.Name, Quote: d.Text, Problem: c.ID + c.Kind + c.Arguments}}
+	})
+	x := newExchange()
+	w, broken := ReadWhole(respond(strings.NewReader(body)), x.options(mended(t, echo)))
+	if w != nil || broken == nil || broken.Flaw == nil {
+		t.Fatalf("%+v", broken)
+	}
+	clear(broken.Flawed.(*Whole).buf.Bytes())
+	if f := *broken.Flaw; f.Tool != "tool" || f.Quote != "some text" || f.Problem != "call_1functionvalue" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestMendBranded: an answer that gets another identity is judged as it was.
+func TestMendBranded(t *testing.T) {
+	body := wholeOf(`{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"tool","arguments":"{\"a\":1"}}]}`, "tool_calls")
+	m := replacing(nil, recovery.FinishNone, fn("a", "tool", `{"a":1}`))
+	x := newExchange()
+	broken := x.whole(body, mended(t, m), func(o *Options) { o.Explain, o.ID = true, "req_of_some_length" })
+	if broken != nil || len(m.drafts) == 0 || m.drafts[0].Calls[0] != fn("a", "tool", `{"a":1`) {
+		t.Fatalf("%+v %+v", broken, m.drafts)
+	}
+	if got := gjson.Parse(x.got()); got.Get("id").Str != IDPrefix+"req_of_some_length" || got.Get("choices.0.message.tool_calls.0.function.arguments").Str != `{"a":1}` {
+		t.Error(x.got())
 	}
 }
 

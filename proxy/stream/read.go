@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"strconv"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -91,6 +92,10 @@ func (d *Delta) choices(top *transcript.Cursor, message string) bool {
 // choice adds one choice.
 func (d *Delta) choice(c *transcript.Cursor, message string) {
 	for c.Next() {
+		if string(c.Name()) == message {
+			d.content(c)
+			continue
+		}
 		switch string(c.Name()) {
 		case "index":
 			d.Several = d.Several || !isZero(c.Value())
@@ -106,17 +111,6 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.finish = v
 				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
 			}
-		case message:
-			fields, ok := c.Enter()
-			if !ok {
-				d.field("", c.Value())
-				break
-			}
-			for fields.Next() {
-				d.field(string(fields.Name()), fields.Value())
-			}
-			d.Several = d.Several || d.message != nil // readers disagree on which of two counts
-			d.message = c.Leave(fields)
 		case "text": // legacy completions
 			if v := c.Value(); isString(v) && !isEmpty(v) {
 				d.text(v)
@@ -125,20 +119,35 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 	}
 }
 
+// content adds a choice's delta or message.
+func (d *Delta) content(c *transcript.Cursor) {
+	fields, ok := c.Enter()
+	if !ok {
+		d.field(nil, c.Value())
+		return
+	}
+	for fields.Next() {
+		name := fields.Name()
+		d.field(name, fields.Value())
+	}
+	d.Several = d.Several || d.message != nil // readers disagree on which of two counts
+	d.message = c.Leave(fields)
+}
+
 // field adds one field of a delta or message: any that is not empty, but the
 // role, is meaningful.
-func (d *Delta) field(name string, v []byte) {
+func (d *Delta) field(name, v []byte) {
 	switch {
 	case d.Choices > 1:
-	case name == "tool_calls" && d.calls == nil:
+	case string(name) == "tool_calls" && d.calls == nil:
 		d.calls = v
-	case name == "function_call" && d.function == nil:
+	case string(name) == "function_call" && d.function == nil:
 		d.function = v
 	}
 	if isEmpty(v) {
 		return
 	}
-	switch name {
+	switch string(name) {
 	case "role", "annotations", "reasoning_id", "id":
 	case "content":
 		if isString(v) {
@@ -171,7 +180,7 @@ func (d *Delta) field(name string, v []byte) {
 // text adds a string of text.
 func (d *Delta) text(v []byte) {
 	d.raise(KindText)
-	d.Text += transcript.Text(v)
+	d.Text += textOf(v)
 	if d.texts == nil {
 		d.texts = v
 	}
@@ -180,6 +189,18 @@ func (d *Delta) text(v []byte) {
 func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }
 
 // The following look at valid JSON values, or at nothing.
+
+// textOf is a string's text, "" of anything else. Where nothing in it is escaped it
+// is part of v, and valid as long as that is.
+func textOf(v []byte) string {
+	if !isString(v) || bytes.IndexByte(v, '\\') >= 0 {
+		return transcript.Text(v)
+	}
+	return seen(v[1 : len(v)-1])
+}
+
+// seen is bytes as a text that is valid as long as they are.
+func seen(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }
 
 func isNull(v []byte) bool   { return len(v) > 0 && v[0] == 'n' }
 func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }

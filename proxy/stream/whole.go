@@ -23,7 +23,8 @@ type Whole struct {
 	usage recovery.Usage
 	first time.Time
 
-	repairs []recovery.Repair // not told yet
+	repairs []recovery.Repair     // not told yet
+	few     [2]recovery.DraftCall // room for its judgement
 }
 
 // bodies are buffers for complete answers.

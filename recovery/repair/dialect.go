@@ -23,9 +23,14 @@ type param struct {
 // leaks finds the calls that a text ends with. before is the text in front of
 // them. With found set and no calls, the text begins like a call that is broken or cut.
 func leaks(text string) (before string, calls []leaked, found bool) {
-	if len(text) > maxArguments {
+	if len(text) > maxArguments || talks(text) {
 		return "", nil, false
 	}
+	return spelled(text)
+}
+
+// spelled is leaks for a text that may have some.
+func spelled(text string) (before string, calls []leaked, found bool) {
 	at := opening(text)
 	for at > 0 && strings.HasPrefix(text[at:], argumentMark) && strings.IndexByte(" \t\r\n", text[at-1]) < 0 {
 		if at = strings.LastIndexAny(text[:at], " \t\r\n") + 1; at == 0 {
@@ -338,7 +343,7 @@ func bareCall(text string) []leaked {
 		}
 		return nil
 	}
-	if strings.HasPrefix(text, "tool_code = ") || strings.HasPrefix(text, "print(") { // Gemma's call as a program
+	if strings.HasPrefix(text, codeMark) || strings.HasPrefix(text, printMark) {
 		c := cursor{in: text}
 		if calls, ok := c.program(); ok && c.end() {
 			return calls

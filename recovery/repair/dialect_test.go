@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -158,5 +159,28 @@ func TestOpening(t *testing.T) {
 	}
 	if longest != longestOpener {
 		t.Errorf("the longest opener has %d bytes", longest)
+	}
+}
+
+// TestTalks: a text that is told by its characters to have no calls has none by
+// any dialect.
+func TestTalks(t *testing.T) {
+	parts := append([]string{"get_weather", "(city='Paris')", "print(", "default_api.", ")", "tool_code = ", "~~~", "\n", " ", "{", "}", "[", "]", "`", "```", "commentary to=functions.get_weather json",
+		`"name": "get_weather", "arguments": {}`, "</function>", "Calling tool: get_weather with arguments: ", "<|", "｜", "I look.", "a < b"}, openers...)
+	rnd, plain := rand.New(rand.NewPCG(1, 2)), 0
+	for range 200_000 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(6) {
+			b.WriteString(parts[rnd.IntN(len(parts))])
+		}
+		if text := b.String(); talks(text) {
+			plain++
+			if _, calls, found := spelled(text); len(calls) > 0 || found {
+				t.Fatalf("%q has %d calls, found %v", text, len(calls), found)
+			}
+		}
+	}
+	if plain < 1000 {
+		t.Fatalf("only %d texts were plain", plain)
 	}
 }

@@ -55,8 +55,8 @@ func (c *cursor) code() ([]leaked, bool) {
 
 // program reads f(a=1), print(f(a=1)), or tool_code = f(a=1) and print(tool_code).
 func (c *cursor) program() ([]leaked, bool) {
-	variable := c.take("tool_code = ")
-	printed := !variable && c.take("print(")
+	variable := c.take(codeMark)
+	printed := !variable && c.take(printMark)
 	calls, ok := c.python()
 	if !ok {
 		return nil, false

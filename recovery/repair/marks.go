@@ -63,6 +63,21 @@ func mayOpen(tag string) bool {
 	return isToken(tag)
 }
 
+// talks reports whether a text has none of the characters without which no
+// dialect writes a call, as most that only talk: one look instead of one for each.
+func talks(text string) bool {
+	for _, c := range []byte("<{[`") {
+		if strings.IndexByte(text, c) >= 0 {
+			return false
+		}
+	}
+	text = strings.TrimSpace(text)
+	return !strings.HasPrefix(text, "~~~") && !strings.HasPrefix(text, codeMark) && !strings.HasPrefix(text, printMark)
+}
+
+// How Gemma's calls begin, which are a program.
+const codeMark, printMark = "tool_code = ", "print("
+
 // noise may stand between calls and behind them, and means nothing.
 var noise = []string{
 	"<|im_end|>", "<|im_start|>", "<|eot_id|>", "<|eom_id|>", "</s>", "<|end|>", "<|return|>", "<|call|>", "<|endoftext|>", "<|end_of_text|>",

@@ -71,11 +71,21 @@ type job struct {
 	leaked  bool // calls came out of the text
 }
 
-// Mend implements recovery.Mender.
+// Mend implements recovery.Mender. Whether the answers of the request are judged is
+// looked up where something is wrong: nothing is with most.
 func (m *Mender) Mend(req *transcript.Body, d recovery.Draft) recovery.Verdict {
-	if !m.judged(req) {
+	if !m.cfg.Enabled || req.N() > 1 {
 		return recovery.Verdict{}
 	}
+	v := m.verdict(req, d)
+	if v.Judgement != recovery.JudgePass && !m.judged(req) {
+		return recovery.Verdict{}
+	}
+	return v
+}
+
+// verdict is the judgement of an answer.
+func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdict {
 	if flaw := imitation(req, d); flaw != nil {
 		return ask(flaw)
 	}
