@@ -68,6 +68,8 @@ type Answer struct {
 	first  time.Time // first meaningful event
 	rework bool      // events are rewritten to fit what the client already has
 	seam   *seam
+	ev     Event // the event read last
+	fed    bool  // it has data, as next has seen
 	h      *hold // nil where nothing is held
 	later  bool  // all of it is held, for a later delivery
 
@@ -104,7 +106,7 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		}
 	}()
 	for {
-		ev, err := a.r.Next()
+		err := a.read()
 		if err != nil {
 			if a.complete(err) && !a.first.IsZero() {
 				return a.conclude()
@@ -114,6 +116,7 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 			}
 			return nil, &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 		}
+		ev := &a.ev
 		piece, d, broken := a.admit(ev)
 		if a.h != nil && broken == nil {
 			piece, broken = a.screen(ev, piece, d)
@@ -153,6 +156,12 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	}
 }
 
+// read reads the next event.
+func (a *Answer) read() (err error) {
+	a.ev, err = a.r.Next()
+	return err
+}
+
 // finished reports whether every choice has ended.
 func (a *Answer) finished() bool { return a.finishes >= max(1, a.o.Choices) }
 
@@ -175,7 +184,7 @@ func (a *Answer) hold(p Piece) {
 }
 
 // admit decides what of one event goes to the client, and keeps account of it.
-func (a *Answer) admit(ev Event) (Piece, *Delta, *Broken) {
+func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Delta(ev, &a.known)
 	if d.HasUsage {
 		a.usage = d.Usage
@@ -204,11 +213,11 @@ func (a *Answer) admit(ev Event) (Piece, *Delta, *Broken) {
 	}
 	switch {
 	case a.rework:
-		piece, broken := a.fit(ev, d)
+		piece, broken := a.fit(*ev, d)
 		return piece, d, broken
 	case a.o.Explain && ev.HasData:
 		d.ID.ID = string(transcript.String(IDPrefix + a.o.ID))
-		return a.piece(a.brand(ev), d), d, nil
+		return a.piece(a.brand(*ev), d), d, nil
 	}
 	return a.piece(ev.Raw, d), d, nil
 }

@@ -15,7 +15,7 @@ type Format interface {
 	// Delta says what one event means. known is what those before it had in common,
 	// of which it is the next, and has the room for the result: it is the caller's
 	// until the next call, and as long as ev is valid.
-	Delta(ev Event, known *Known) *Delta
+	Delta(ev *Event, known *Known) *Delta
 	// Whole says what a complete JSON answer is, but for its identity, as long as
 	// body does not change.
 	Whole(body []byte) Delta
@@ -87,15 +87,18 @@ func (Chat) Done() []byte { return doneEvent }
 const maxDepth = 256
 
 // Delta reads one chunk.
-func (Chat) Delta(ev Event, known *Known) *Delta {
+func (Chat) Delta(ev *Event, known *Known) *Delta {
 	d := &known.means
-	data := bytes.TrimSpace(ev.Data)
+	data := ev.Data
+	if n := len(data); n == 0 || data[0] != '{' || data[n-1] != '}' {
+		data = bytes.TrimSpace(data)
+	}
 	switch {
 	case !ev.HasData, len(data) == 0:
-		*d = Delta{}
+		*d, known.like.filled = Delta{}, false
 		return d
-	case bytes.Equal(data, []byte("[DONE]")):
-		*d = Delta{Kind: KindDone}
+	case string(data) == "[DONE]":
+		*d, known.like.filled = Delta{Kind: KindDone}, false
 		return d
 	}
 	if !known.like.match(data, d, known.ID) {

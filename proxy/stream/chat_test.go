@@ -10,7 +10,7 @@ import (
 )
 
 func delta(data string) Delta {
-	return *Chat{}.Delta(Event{Data: []byte(data), HasData: true}, new(Known))
+	return *Chat{}.Delta(&Event{Data: []byte(data), HasData: true}, new(Known))
 }
 
 func TestDeltaKind(t *testing.T) {
@@ -94,11 +94,11 @@ func TestDeltaKind(t *testing.T) {
 			}
 		})
 	}
-	if d := *(Chat{}).Delta(Event{Raw: []byte(": ping\n\n")}, new(Known)); !reflect.DeepEqual(d, Delta{}) {
+	if d := *(Chat{}).Delta(&Event{Raw: []byte(": ping\n\n")}, new(Known)); !reflect.DeepEqual(d, Delta{}) {
 		t.Errorf("a comment: %+v", d)
 	}
 	named := Event{Name: []byte("error"), Data: []byte(`{"message":"x"}`), HasData: true}
-	if d := *(Chat{}).Delta(named, new(Known)); d.Kind != KindError {
+	if d := *(Chat{}).Delta(&named, new(Known)); d.Kind != KindError {
 		t.Errorf("an event called error: kind %d", d.Kind)
 	}
 }
@@ -278,7 +278,7 @@ func FuzzDelta(f *testing.F) {
 	id := Identity{ID: `"first"`, Created: "1"}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		before := string(data)
-		d := *Chat{}.Delta(Event{Data: data, HasData: true}, new(Known))
+		d := *Chat{}.Delta(&Event{Data: data, HasData: true}, new(Known))
 		_ = Chat{}.Whole(data)
 		if bare := strings.TrimSpace(before); (d.Kind == KindMalformed) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
 			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))

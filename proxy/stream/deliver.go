@@ -60,14 +60,13 @@ func (a *Answer) pass() *Broken {
 	grace := a.grace(nil)
 	defer func() { stop(grace) }()
 	for !a.done {
-		ev, err := a.next()
-		if err != nil {
+		if err := a.next(); err != nil {
 			return a.end(err)
 		}
-		if broken, over := a.one(ev, &out); over {
+		if broken, over := a.one(&a.ev, &out); over {
 			return broken
 		}
-		if ev.HasData { // pings do not prolong it
+		if a.ev.HasData { // pings do not prolong it
 			grace = a.grace(grace)
 		}
 	}
@@ -76,7 +75,7 @@ func (a *Answer) pass() *Broken {
 
 // one passes an event on, now or together with those that are at hand. over
 // means that it was the last, though it may not be the end mark.
-func (a *Answer) one(ev Event, out *batch) (broken *Broken, over bool) {
+func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	s := a.o.Sink
 	piece, d, broken := a.admit(ev)
 	if a.h != nil && broken == nil {
@@ -118,29 +117,48 @@ func (a *Answer) one(ev Event, out *batch) (broken *Broken, over bool) {
 	return nil, false
 }
 
-// batch is what pieces say that go out with one write.
+// batch is what pieces say that go out with one write. They are at hand together:
+// while they follow each other in the reader's buffer nothing is copied.
 type batch struct {
 	bytes, said []byte
+	own         []byte // memory for pieces that do not follow each other
+	owned       bool   // bytes are in it
 	released    recovery.Released
 }
 
 func (b *batch) add(p Piece) {
-	b.bytes = append(b.bytes, p.Bytes...)
+	switch n := len(b.bytes); {
+	case n == 0:
+		b.bytes = p.Bytes
+	case follows(b.bytes, p.Bytes):
+		b.bytes = b.bytes[:n+len(p.Bytes)]
+	default:
+		if !b.owned {
+			b.own, b.owned = append(b.own[:0], b.bytes...), true
+		}
+		b.own = append(b.own, p.Bytes...)
+		b.bytes = b.own
+	}
 	b.said = append(b.said, p.Text...)
 	b.released = max(b.released, p.Released)
 }
 
-// grow makes room for a batch of n bytes.
+// follows reports whether b begins where a ends, in the same memory.
+func follows(a, b []byte) bool {
+	return len(b) > 0 && cap(a)-len(a) == cap(b) && &a[:len(a)+1][len(a)] == &b[0]
+}
+
+// grow makes room for the text of a batch of n bytes.
 func (b *batch) grow(n int) {
 	if len(b.bytes) == 0 {
-		b.bytes, b.said = slices.Grow(b.bytes, n), slices.Grow(b.said, n/8)
+		b.said = slices.Grow(b.said, n/8)
 	}
 }
 
-// take empties the batch. The bytes are valid until the next add.
+// take empties the batch. What it returns is valid until the next add.
 func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes, Released: b.released, Text: string(b.said)}
-	*b = batch{bytes: b.bytes[:0], said: b.said[:0]}
+	p := Piece{Bytes: b.bytes, Released: b.released, Text: seen(b.said)}
+	*b = batch{own: b.own, said: b.said[:0]}
 	return p
 }
 
@@ -179,23 +197,28 @@ func stop(t *time.Timer) {
 
 // next reads an event. The time between two calls is the client's, and no
 // pause of the upstream. An event with data ends whatever tries to take over;
-// the error is ErrTaken where that is too late.
-func (a *Answer) next() (Event, error) {
+// the error is ErrTaken where that is too late. What comes together with an event
+// with data ends nothing more.
+func (a *Answer) next() error {
+	if a.fed && a.r.ahead > 0 {
+		return a.read() // which has data, too
+	}
 	a.mu.Lock()
 	began := a.r.now()
 	a.last += began - a.since
 	a.reading, a.since, a.ended = true, began, a.finished()
 	a.mu.Unlock()
-	ev, err := a.r.Next()
+	err := a.read()
+	a.fed = a.ev.HasData
 	a.mu.Lock()
 	a.reading, a.since = false, max(began, a.r.heard())
-	if !ev.HasData {
+	if !a.fed {
 		a.mu.Unlock()
-		return ev, err
+		return err
 	}
 	if a.taken {
 		a.mu.Unlock()
-		return Event{}, ErrTaken
+		return ErrTaken
 	}
 	a.last, a.tried = a.since, false
 	rescue, rescued := a.rescue, a.rescued
@@ -205,7 +228,7 @@ func (a *Answer) next() (Event, error) {
 		rescue() // it goes on by itself
 		<-rescued
 	}
-	return ev, err
+	return err
 }
 
 // end says what the end of the bytes means.

@@ -31,11 +31,10 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 	grace := time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 	defer grace.Stop()
 	for !a.done && int64(len(a.held.Bytes)) < a.o.Config.MaxAnswer {
-		ev, err := a.r.Next()
-		if err != nil {
+		if a.read() != nil {
 			break
 		}
-		p, _, broken := a.admit(ev)
+		p, _, broken := a.admit(&a.ev)
 		if broken != nil {
 			break
 		}

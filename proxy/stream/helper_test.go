@@ -140,7 +140,7 @@ func (c *client) read() heard {
 		if got.dones > 0 && ev.HasData {
 			got.after++
 		}
-		d := *Chat{}.Delta(ev, new(Known))
+		d := *Chat{}.Delta(&ev, new(Known))
 		got.text += d.Text
 		got.finishes += d.Finishes
 		if d.Kind == KindReasoning {

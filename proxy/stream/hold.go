@@ -97,7 +97,7 @@ func (h *hold) feed(p recovery.Part, text string) {
 
 // screen decides what of an admitted event goes on now. A broken answer with a
 // flaw comes with the piece that was held.
-func (a *Answer) screen(ev Event, p Piece, d *Delta) (Piece, *Broken) {
+func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	switch {
 	case len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0:
@@ -123,7 +123,7 @@ func (h *hold) flows(d *Delta) bool {
 }
 
 // sift is screen for an event that may have to be held, or ends that.
-func (a *Answer) sift(ev Event, p Piece, d *Delta) (Piece, *Broken) {
+func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	var free Piece // what goes on before this event
 	content := d.Kind >= KindReasoning && d.Kind <= KindCall
@@ -174,7 +174,7 @@ func (a *Answer) sift(ev Event, p Piece, d *Delta) (Piece, *Broken) {
 }
 
 // keep holds an event, and has all that is held judged if it was the last.
-func (a *Answer) keep(ev Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
+func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broken) {
 	h := a.h
 	h.enqueue(p)
 	if int64(len(h.queue.Bytes)) > a.o.Config.MaxAnswer {

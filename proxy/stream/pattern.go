@@ -24,6 +24,7 @@ type pattern struct {
 	// Parts of data. Behind the text there may be a string that nobody reads.
 	text, pad, outer, reasoning, calls, function span
 	reasons                                      bool
+	filled                                       bool // the Delta is that of an event like this
 }
 
 // span is a part of an event; empty: none.
@@ -56,7 +57,7 @@ func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 }
 
 // match reports whether an event differs from the pattern in its text only, and
-// puts what it means into d. id is what it was when the pattern was learned.
+// puts what it means into d, which is the same for all events. id is what it was when the pattern was learned.
 func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	if len(p.data) == 0 {
 		return false
@@ -85,13 +86,16 @@ func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	if !bytes.Equal(rest, after) {
 		return false
 	}
-	*d = Delta{Kind: p.kind, Choices: 1, ID: id, reasons: p.reasons, calls: p.part(p.calls), function: p.part(p.function)}
-	if p.kind == KindReasoning {
-		d.reasoning = text
-	} else {
-		d.Text, d.reasoning = transcript.Text(text), p.part(p.reasoning)
+	if !p.filled {
+		*d = Delta{Choices: 1, reasons: p.reasons, calls: p.part(p.calls), function: p.part(p.function), reasoning: p.part(p.reasoning), message: p.part(p.outer)}
+		p.filled = true
 	}
-	d.message = p.part(p.outer)
+	d.Kind, d.ID = p.kind, id // who reads it may change these
+	if p.kind == KindReasoning {
+		d.Text, d.reasoning = "", text
+	} else {
+		d.Text = textOf(text)
+	}
 	if p.outer.from < p.text.from && p.outer.to > p.text.to {
 		d.message = data[p.outer.from : int(p.outer.to)+len(text)-int(p.text.to-p.text.from)]
 	}

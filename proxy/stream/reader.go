@@ -36,6 +36,7 @@ type Reader struct {
 	err      error
 	start    bool // nothing was read yet
 	rush     bool // more came at once than the buffer takes
+	ahead    int  // length of the next event, if Ready found it out by line; else 0
 	mark     int  // length of the byte order mark that the unread bytes begin with
 	made     time.Time
 	lastByte atomic.Int64 // when the upstream last sent anything, by now
@@ -71,14 +72,66 @@ func (r *Reader) Ended() bool { return errors.Is(r.err, io.EOF) }
 // Ready reports whether the next event is at hand without another read. It
 // may say no where the framing is unusual.
 func (r *Reader) Ready() bool {
+	if r.ahead == 0 {
+		r.ahead = r.line()
+	}
 	b := r.buf[r.from:r.to]
-	return len(b) > 0 && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
+	return r.ahead > 0 || len(b) > 0 && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
 }
 
 // Next returns the next event. At the end of the stream it returns io.EOF, or
 // io.ErrUnexpectedEOF when bytes of an unfinished event are left; those are
 // never returned, as the specification demands.
 func (r *Reader) Next() (Event, error) {
+	for !r.start {
+		n := r.ahead
+		if n == 0 {
+			n = r.line()
+		}
+		if n > 0 {
+			return r.plain(n), nil
+		}
+		if r.from < r.to || r.err != nil {
+			break
+		}
+		if _, err := r.fill(); err != nil {
+			return Event{}, err
+		}
+	}
+	return r.lines()
+}
+
+// dataField begins the lines that matter.
+const dataField = "data:"
+
+// line is the length of the next event if it is at hand and like nearly all: one line
+// of data, and LF twice. It is 0 for any other.
+func (r *Reader) line() int {
+	b := r.buf[r.from:r.to]
+	if len(b) < len(dataField) || string(b[:len(dataField)]) != dataField {
+		return 0
+	}
+	n := bytes.IndexByte(b, '\n')
+	if n < 0 || n+1 == len(b) || b[n+1] != '\n' || bytes.IndexByte(b[:n], '\r') >= 0 {
+		return 0
+	}
+	return n + 2
+}
+
+// plain returns the next event, of n bytes by line.
+func (r *Reader) plain(n int) Event {
+	raw := r.buf[r.from : r.from+n]
+	r.from += n
+	r.ahead = 0
+	data := raw[len(dataField) : n-2]
+	if len(data) > 0 && data[0] == ' ' {
+		data = data[1:]
+	}
+	return Event{Raw: raw, Data: data, HasData: true}
+}
+
+// lines returns the next event, whatever its lines are.
+func (r *Reader) lines() (Event, error) {
 	var ev Event
 	data := 0 // data lines so far
 	pos := r.from
