@@ -17,8 +17,8 @@ type Format interface {
 	// until the next call, and as long as ev is valid.
 	Delta(ev *Event, known *Known) *Delta
 	// Whole says what a complete JSON answer is, but for its identity, as long as
-	// body does not change.
-	Whole(body []byte) Delta
+	// body does not change. room is for its calls; nil where nobody asks for them.
+	WholeIn(body []byte, room []recovery.DraftCall) Delta
 	// WithText returns data with its text replaced and its identity set to id
 	// and created (raw JSON values; empty: unchanged).
 	WithText(data []byte, text string, id Identity) []byte
@@ -68,6 +68,10 @@ type Delta struct {
 	calls     []byte // tool_calls
 	function  []byte // function_call
 	reasoning []byte // text of the reasoning
+
+	// What the list of calls of a complete message has, if that is asked for; as wholeCalls.
+	drafts []recovery.DraftCall
+	odd    bool
 }
 
 // Identity is what all chunks of one stream have in common, as raw JSON.
@@ -114,8 +118,12 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 	return d
 }
 
-// Whole reads a complete answer.
-func (Chat) Whole(body []byte) (d Delta) {
+// Whole reads a complete answer without its calls.
+func (c Chat) Whole(body []byte) Delta { return c.WholeIn(body, nil) }
+
+// WholeIn reads a complete answer.
+func (Chat) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
+	d.drafts = room
 	d.read(body, "message", nil)
 	return d
 }

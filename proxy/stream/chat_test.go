@@ -279,7 +279,13 @@ func FuzzDelta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		before := string(data)
 		d := *Chat{}.Delta(&Event{Data: data, HasData: true}, new(Known))
-		_ = Chat{}.Whole(data)
+		w := Chat{}.WholeIn(data, make([]recovery.DraftCall, 0, 1))
+		if plain := (Chat{}).Whole(data); plain.Kind != w.Kind || string(plain.calls) != string(w.calls) || string(plain.message) != string(w.message) {
+			t.Errorf("%+v, with calls %+v", plain, w)
+		}
+		if list, odd := w.wholeCalls(); len(w.drafts) > 0 && (len(list) != len(w.drafts) || odd != w.odd || list[0].DraftCall != w.drafts[0]) {
+			t.Errorf("%+v, read once more %+v", w.drafts, list)
+		}
 		if bare := strings.TrimSpace(before); (d.Kind == KindMalformed) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
 			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))
 		}

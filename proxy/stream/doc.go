@@ -14,6 +14,7 @@
 // a call on, events wait in order until the choice has ended:
 //
 //	calls.go      the calls are put together, however the server sends them
+//	wholecalls.go those of a complete message, each of which is there at once
 //	Mender        judges them, with the text
 //	pass          the very bytes that waited go out, with one write
 //	replace       the same in the likeness of what waited (likeness.go), or

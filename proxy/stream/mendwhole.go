@@ -61,15 +61,19 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
-	var room [4]wholeCall
-	list, odd := d.wholeCalls(room[:0])
-	if len(list) > maxCalls {
+	if len(d.drafts) == 0 && isObject(d.function) {
+		var list []wholeCall
+		if list, d.odd = d.wholeCalls(); len(list) > 0 {
+			d.drafts = append(d.drafts, list[0].DraftCall)
+		}
+	}
+	if len(d.drafts) > maxCalls {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: w.drafts(list), Finish: finishIn(d.finish), Reasoning: d.reasons}
+	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: finishIn(d.finish), Reasoning: d.reasons}
 	flaw := w.ranAway(draft, textOf(d.reasoning))
-	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd
-	clear(draft.Calls)
+	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !d.odd
+	clear(d.drafts)
 	switch {
 	case fine || !w.o.mends():
 		return nil
@@ -77,6 +81,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 		return flaw
 	}
 	var s calls
+	list, _ := d.wholeCalls()
 	s.own(list)
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
 	return w.change(body, &s, draft)

@@ -15,7 +15,7 @@ import (
 // message is the name of a choice's content, known the identity that it likely has;
 // nil where nobody asks for it.
 func (d *Delta) read(data []byte, message string, known *Identity) {
-	*d = Delta{}
+	*d = Delta{drafts: d.drafts}
 	var doc transcript.Document
 	sawChoices, sawDetail, failed := false, false, false
 	top, ok := doc.Open(data, maxDepth)
@@ -128,6 +128,10 @@ func (d *Delta) content(c *transcript.Cursor) {
 	}
 	for fields.Next() {
 		name := fields.Name()
+		if d.drafts != nil && d.calls == nil && d.Choices == 1 && string(name) == "tool_calls" {
+			d.field(name, d.list(&fields))
+			continue
+		}
 		d.field(name, fields.Value())
 	}
 	d.Several = d.Several || d.message != nil // readers disagree on which of two counts

@@ -50,7 +50,11 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, &Broken{Err: err}
 	}
 	body := bytes.TrimSpace(w.buf.Bytes())
-	d := o.Format.Whole(body)
+	var room []recovery.DraftCall
+	if o.judges() {
+		room = w.few[:0]
+	}
+	d := o.Format.WholeIn(body, room)
 	w.usage = d.Usage
 	var broken *Broken
 	switch {

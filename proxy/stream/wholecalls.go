@@ -17,10 +17,10 @@ type wholeCall struct {
 	value bool   // the arguments are no string
 }
 
-// wholeCalls appends the calls of a complete message: each element of its list is one.
+// wholeCalls are the calls of a complete message: each element of its list is one.
 // They are more than maxCalls where there are too many. odd means that clients read
 // something else.
-func (d *Delta) wholeCalls(list []wholeCall) (all []wholeCall, odd bool) {
+func (d *Delta) wholeCalls() (list []wholeCall, odd bool) {
 	var doc transcript.Document
 	if len(d.calls) > 0 && d.calls[0] == '[' {
 		c, ok := doc.Open(d.calls, maxDepth)
@@ -37,6 +37,26 @@ func (d *Delta) wholeCalls(list []wholeCall) (all []wholeCall, odd bool) {
 		odd = list[0].value
 	}
 	return list, odd
+}
+
+// list reads the current value, which is the list of calls of a complete message,
+// in passing, and returns it.
+func (d *Delta) list(fields *transcript.Cursor) []byte {
+	c, ok := fields.Enter()
+	if !ok {
+		return fields.Value()
+	}
+	for c.Next() {
+		if len(d.drafts) <= maxCalls {
+			call := readCall(&c)
+			d.drafts, d.odd = append(d.drafts, call.DraftCall), d.odd || call.value
+		}
+	}
+	raw := fields.Leave(c)
+	if len(raw) == 0 || raw[0] != '[' {
+		d.drafts, d.odd = d.drafts[:0], false
+	}
+	return raw
 }
 
 // readCall reads the current value of a list. Of fields that occur twice the first counts.
@@ -128,15 +148,6 @@ func str(v []byte) string {
 		return textOf(v)
 	}
 	return gjson.ParseBytes(v).String()
-}
-
-// drafts are the calls for a judgement.
-func (w *Whole) drafts(list []wholeCall) []recovery.DraftCall {
-	out := w.few[:0]
-	for i := range list {
-		out = append(out, list[i].DraftCall)
-	}
-	return out
 }
 
 // own takes over the calls of a complete message, as copies.
