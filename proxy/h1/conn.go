@@ -39,10 +39,10 @@ type conn struct {
 	tcp   net.Conn // the same, or below TLS
 	key   hostKey
 	in    reader
-	probe *probe
+	below *socket // tcp's, nil if it has none
 	out   outlet
 
-	reused    bool
+	reused    time.Time // when it was taken out of the pool; zero while it is new
 	idleSince time.Time
 	aborted   atomic.Bool
 	abortFunc func() // abort, made once
@@ -74,7 +74,7 @@ func (t *Transport) connect(ctx context.Context, key hostKey) (*conn, error) {
 	if err != nil {
 		return nil, &DialError{addr, err}
 	}
-	c := &conn{nc: tcp, tcp: tcp, key: key, probe: newProbe(tcp)}
+	c := &conn{nc: tcp, tcp: tcp, key: key, below: newSocket(tcp, t.release)}
 	c.abortFunc = c.abort
 	if key.tls {
 		cfg := t.cfg.TLS
@@ -149,6 +149,13 @@ func (c *conn) retire() { _ = c.nc.Close() }
 
 // alive reports whether an idle connection looks as if it could be used:
 // its peer has neither closed it nor sent something that nobody asked for.
-func (c *conn) alive() bool { return c.probe.quiet() }
+func (c *conn) alive() bool { return c.below.alive() }
+
+// asks reports whether the connection was used before and is looked at as a
+// request that is all in memory is written.
+func (c *conn) asks() bool { return !c.reused.IsZero() && !c.key.tls && c.below.asks() }
+
+// errDead means that an idle connection turned out not to be alive: nothing was sent.
+var errDead = errors.New("connection died while it was idle")
 
 var errUpgrade = errors.New("server switches protocols though nobody asked")

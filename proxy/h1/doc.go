@@ -24,6 +24,7 @@
 //	RoundTrip    encode head and small body into one pooled buffer
 //	pool         take the idle connection that was used last, if its peer is still there; else dial
 //	exchange     write; read heads until one is final; hand out the response
+//	socket       on a TCP connection that was idle: look at it, write and wait in one, in three system calls
 //	Body.Read    read straight from the connection, through the framing
 //	end of body  the connection goes back to the pool; anything else closes it
 //

@@ -19,7 +19,7 @@ type exchange struct {
 	stop func() bool // ends the watch on the request's context; nil if it cannot end
 	up   *upload     // nil if the request was written at once
 	keep bool        // the connection may be used again, as far as the heads go
-	sent time.Time
+	sent time.Time   // on a connection that was used before
 
 	own sync.Mutex
 	c   *conn // nil after finish; written with mu and own, so that either is enough to read it
@@ -41,21 +41,16 @@ func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
 func (x *exchange) run(o *outgoing) (*http.Response, error) {
 	c := x.c
 	x.keep = !o.close
-	var unsent error
-	if o.body != nil {
-		x.up = startUpload(c, o, x.t.release)
-	} else {
-		unsent = c.write(o.buf)
-		x.t.release(o)
-	}
-	if c.reused {
-		x.sent = time.Now()
+	unsent, err := x.write(o)
+	if err != nil {
+		x.finish(false)
+		return nil, err
 	}
 	if unsent != nil {
 		x.keep = false
 		_ = c.nc.SetReadDeadline(time.Now().Add(lastWords))
 	}
-	err := x.readHead()
+	err = x.readHead()
 	if x.up != nil {
 		x.up.answered()
 		if err != nil && unsent == nil {
@@ -79,6 +74,32 @@ func (x *exchange) run(o *outgoing) (*http.Response, error) {
 		x.resp.Body = (*body)(x)
 	}
 	return &x.resp, nil
+}
+
+// write writes the request, or has an upload do that. The first error is why the
+// request could not be sent, the other is errDead.
+func (x *exchange) write(o *outgoing) (unsent, dead error) {
+	c := x.c
+	x.sent = c.reused
+	if o.body != nil {
+		x.up = startUpload(c, o, x.t.release)
+		return nil, nil
+	}
+	left := o.buf
+	if c.asks() {
+		var alive bool
+		if alive, left, unsent = c.below.ask(o, &c.in); !alive {
+			return nil, errDead
+		}
+	}
+	if len(left) > 0 {
+		unsent = c.write(left)
+		x.t.release(o)
+		if !c.reused.IsZero() {
+			x.sent = time.Now()
+		}
+	}
+	return unsent, nil
 }
 
 // readHead reads heads until one is of a final response. All of them share one limit.

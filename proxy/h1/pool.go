@@ -35,7 +35,6 @@ func (p *pool) get(key hostKey) *conn {
 	stack[len(stack)-1] = nil
 	p.idle[key] = stack[:len(stack)-1]
 	p.mu.Unlock()
-	c.reused = true
 	return c
 }
 

@@ -64,20 +64,29 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.release(o)
 		return nil, &DialError{key.addr(), err}
 	}
-	c := t.idle(key)
-	if c == nil {
-		return t.fresh(req, key, size, o)
+	for {
+		c := t.idle(key, o)
+		if c == nil {
+			return t.fresh(req, key, size, o)
+		}
+		x := newExchange(t, c, req)
+		resp, err := x.run(o)
+		if err == errDead {
+			if err = ctxErr(req.Context()); err == nil {
+				continue
+			}
+			t.release(o)
+			return nil, &DialError{key.addr(), err}
+		}
+		if err == nil || !x.stale(err) {
+			return resp, err
+		}
+		resp, again := t.anew(req, key, size)
+		if again != nil && errors.As(again, new(*RequestBodyError)) {
+			again = errors.Join(err, again)
+		}
+		return resp, again
 	}
-	x := newExchange(t, c, req)
-	resp, err := x.run(o)
-	if err == nil || !x.stale(err) {
-		return resp, err
-	}
-	resp, again := t.anew(req, key, size)
-	if again != nil && errors.As(again, new(*RequestBodyError)) {
-		again = errors.Join(err, again)
-	}
-	return resp, again
 }
 
 // fresh makes a request on a new connection. While it waits for that, one that
@@ -120,14 +129,17 @@ func (t *Transport) anew(req *http.Request, key hostKey, size int64) (*http.Resp
 	return newExchange(t, c, req).run(o)
 }
 
-// idle returns a connection that was used before and seems to be alive, or nil.
-func (t *Transport) idle(key hostKey) *conn {
+// idle returns a connection that was used before, or nil. It seems to be alive,
+// unless that will be seen as the request is written.
+func (t *Transport) idle(key hostKey, o *outgoing) *conn {
 	for {
 		c := t.pool.get(key)
 		if c == nil {
 			return nil
 		}
-		if (t.cfg.IdleTimeout <= 0 || time.Since(c.idleSince) < t.cfg.IdleTimeout) && c.alive() {
+		c.reused = time.Now()
+		young := t.cfg.IdleTimeout <= 0 || c.reused.Sub(c.idleSince) < t.cfg.IdleTimeout
+		if young && (o.body == nil && c.asks() || c.alive()) {
 			return c
 		}
 		c.retire()
