@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -57,10 +58,10 @@ func rewind(req *http.Request, size int64) (io.ReadCloser, error) {
 	return req.Body, err
 }
 
-// encode appends the request's head to o.buf, and its body if that is small
-// and in memory, which it then closes. It validates everything it writes: no
+// encode appends the request's head, of which begin is the beginning, to o.buf,
+// and its body if that is small and in memory, which it then closes. It validates everything it writes: no
 // byte of the caller's can begin another header or request.
-func (o *outgoing) encode(req *http.Request, body io.ReadCloser, omit func(string) bool) error {
+func (o *outgoing) encode(req *http.Request, begin string, body io.ReadCloser, omit func(string) bool) error {
 	o.memory = inMemory(req)
 	o.length = req.ContentLength
 	switch {
@@ -83,7 +84,7 @@ func (o *outgoing) encode(req *http.Request, body io.ReadCloser, omit func(strin
 	case o.length == 0:
 		o.length = -1
 	}
-	if err := o.head(req, body != nil, omit); err != nil {
+	if err := o.head(req, begin, body != nil, omit); err != nil {
 		return err
 	}
 	if body == nil || !o.memory || o.length < 0 || o.length > inlineBody {
@@ -112,16 +113,52 @@ func (o *outgoing) encode(req *http.Request, body io.ReadCloser, omit func(strin
 
 var errBodyTooLong = errors.New("body is longer than its announced length")
 
-// head appends request line and headers.
-func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) error {
+// opening is how requests to one place begin, and where that is.
+type opening struct {
+	method, host string
+	url          url.URL
+	key          hostKey
+	head         string // request line and Host
+}
+
+// maxOpening bounds what of a URL is remembered.
+const maxOpening = 2 << 10
+
+// of reports whether a request begins like that.
+func (o *opening) of(req *http.Request) bool {
+	return o != nil && req.URL != nil && req.Method == o.method && req.Host == o.host && *req.URL == o.url
+}
+
+// opening returns how a request begins. Most begin like the one before.
+func (t *Transport) opening(req *http.Request) (*opening, error) {
+	if o := t.last.Load(); o.of(req) {
+		return o, nil
+	}
+	key, err := hostOf(req)
+	if err != nil {
+		return nil, err
+	}
+	head, err := appendOpening(nil, req)
+	if err != nil {
+		return nil, err
+	}
+	o := &opening{method: req.Method, host: req.Host, url: *req.URL, key: key, head: string(head)}
+	if len(head) <= maxOpening {
+		t.last.Store(o)
+	}
+	return o, nil
+}
+
+// appendOpening appends the request line and the Host header.
+func appendOpening(b []byte, req *http.Request) ([]byte, error) {
 	method := req.Method
 	if method == "" {
 		method = http.MethodGet
 	}
 	if !validToken(method) || method == http.MethodConnect {
-		return &RequestError{fmt.Errorf("method %.40q", method)}
+		return nil, &RequestError{fmt.Errorf("method %.40q", method)}
 	}
-	b := append(o.buf, method...)
+	b = append(b, method...)
 	b = append(b, ' ')
 	target := len(b)
 	if u := req.URL; u.Opaque != "" {
@@ -139,7 +176,7 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 	}
 	for _, c := range b[target:] {
 		if c <= ' ' || c == 0x7f {
-			return &RequestError{fmt.Errorf("white space or control byte in URL %.80q", b[target:])}
+			return nil, &RequestError{fmt.Errorf("white space or control byte in URL %.80q", b[target:])}
 		}
 	}
 	host := req.Host
@@ -152,11 +189,16 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 		}
 	}
 	if !validHost(host) {
-		return &RequestError{fmt.Errorf("host %.80q", host)}
+		return nil, &RequestError{fmt.Errorf("host %.80q", host)}
 	}
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, host...)
-	b = append(b, '\r', '\n')
+	return append(b, '\r', '\n'), nil
+}
+
+// head appends request line and headers.
+func (o *outgoing) head(req *http.Request, begin string, body bool, omit func(string) bool) error {
+	b := append(o.buf, begin...)
 	for name, values := range req.Header {
 		if omit != nil && omit(name) {
 			continue
@@ -193,7 +235,7 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 	switch {
 	case o.length < 0:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-	case body || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch:
+	case body || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch:
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, o.length, 10)
 		b = append(b, '\r', '\n')
@@ -202,14 +244,40 @@ func (o *outgoing) head(req *http.Request, body bool, omit func(string) bool) er
 	return nil
 }
 
-// validToken reports whether s can be a method or a header's name.
+// validToken reports whether s can be a method or a header's name. Nearly all
+// bytes of names are letters and hyphens: eight at a time are tried as such, the
+// last eight once more with some before.
 func validToken(s string) bool {
+	if len(s) >= 8 && worded(eight(s[len(s)-8:])) {
+		for s = s[:len(s)-1]; len(s) >= 8 && worded(eight(s)); s = s[8:] {
+		}
+		if len(s) < 8 {
+			return true
+		}
+	}
 	for i := range len(s) {
-		if c := s[i] | 0x20; ('a' > c || c > 'z') && !token(s[i]) { // nearly all are letters
+		if c := s[i] | 0x20; ('a' > c || c > 'z') && !token(s[i]) {
 			return false
 		}
 	}
 	return s != ""
+}
+
+// eight is the first eight bytes of s.
+func eight(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// worded reports whether eight bytes are letters and hyphens. A sum sets a
+// byte's top bit if the byte is at least the one it was made for.
+func worded(word uint64) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	small := word | ' '*each
+	letter := (small + (0x80-'a')*each) &^ (small + (0x80-'z'-1)*each)
+	hyphen := ^((word ^ '-'*each) + 0x7f*each)
+	return word&top == 0 && (letter|hyphen)&top == top
 }
 
 // trimmed is a header's value without white space around it: mostly there is none.

@@ -201,8 +201,12 @@ func FuzzRequest(f *testing.F) {
 			req.Body = io.NopCloser(bytes.NewReader(body))
 			req.GetBody = func() (io.ReadCloser, error) { return nil, nil }
 		}
+		begin, err := new(Transport).opening(req)
+		if err != nil {
+			return
+		}
 		var o outgoing
-		if err := o.encode(req, req.Body, nil); err != nil {
+		if err := o.encode(req, begin.head, req.Body, nil); err != nil {
 			return
 		}
 		br := bufio.NewReader(bytes.NewReader(o.buf))

@@ -48,7 +48,7 @@ func TestOmit(t *testing.T) {
 	}
 	req.Header = http.Header{"Connection": {"close"}, "X-Own": {"a\nb"}, "X-Sent": {"1"}}
 	var o outgoing
-	if err := o.encode(req, nil, func(name string) bool { return name != "X-Sent" }); err != nil {
+	if err := o.encode(req, "GET / HTTP/1.1\r\nHost: host\r\n", nil, func(name string) bool { return name != "X-Sent" }); err != nil {
 		t.Fatal(err)
 	}
 	if want := "GET / HTTP/1.1\r\nHost: host\r\nX-Sent: 1\r\n\r\n"; string(o.buf) != want || o.close {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type Transport struct {
 	pool    pool
 	reads   sync.Pool // of *[readBuffer]byte
 	encoded sync.Pool // of *outgoing
+	last    atomic.Pointer[opening]
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -50,9 +52,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := t.encoded.Get().(*outgoing)
 	*o = outgoing{buf: o.buf[:0]}
 	size := unread(req)
-	key, err := hostOf(req)
+	begin, err := t.opening(req)
 	if err == nil {
-		err = o.encode(req, req.Body, t.cfg.Omit)
+		err = o.encode(req, begin.head, req.Body, t.cfg.Omit)
 	}
 	if err != nil {
 		closeBody(req.Body)
@@ -62,12 +64,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err = ctxErr(req.Context()); err != nil {
 		closeBody(o.body)
 		t.release(o)
-		return nil, &DialError{key.addr(), err}
+		return nil, &DialError{begin.key.addr(), err}
 	}
 	for {
-		c := t.idle(key, o)
+		c := t.idle(begin.key, o)
 		if c == nil {
-			return t.fresh(req, key, size, o)
+			return t.fresh(req, begin, size, o)
 		}
 		x := newExchange(t, c, req)
 		resp, err := x.run(o)
@@ -76,12 +78,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 				continue
 			}
 			t.release(o)
-			return nil, &DialError{key.addr(), err}
+			return nil, &DialError{begin.key.addr(), err}
 		}
 		if err == nil || !x.stale(err) {
 			return resp, err
 		}
-		resp, again := t.anew(req, key, size)
+		resp, again := t.anew(req, begin, size)
 		if again != nil && errors.As(again, new(*RequestBodyError)) {
 			again = errors.Join(err, again)
 		}
@@ -91,12 +93,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // fresh makes a request on a new connection. While it waits for that, one that
 // is all in o keeps no memory there: many may wait at the same time.
-func (t *Transport) fresh(req *http.Request, key hostKey, size int64, o *outgoing) (*http.Response, error) {
+func (t *Transport) fresh(req *http.Request, begin *opening, size int64, o *outgoing) (*http.Response, error) {
 	if o.body == nil {
 		t.release(o)
-		return t.anew(req, key, size)
+		return t.anew(req, begin, size)
 	}
-	c, err := t.dial(req.Context(), key)
+	c, err := t.dial(req.Context(), begin.key)
 	if err != nil {
 		closeBody(o.body)
 		t.release(o)
@@ -108,8 +110,8 @@ func (t *Transport) fresh(req *http.Request, key hostKey, size int64, o *outgoin
 // anew makes a request that was encoded before, whose body is in memory, on a
 // new connection: there was none yet, or it was closed before the request had
 // reached its peer.
-func (t *Transport) anew(req *http.Request, key hostKey, size int64) (*http.Response, error) {
-	c, err := t.dial(req.Context(), key)
+func (t *Transport) anew(req *http.Request, begin *opening, size int64) (*http.Response, error) {
+	c, err := t.dial(req.Context(), begin.key)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (t *Transport) anew(req *http.Request, key hostKey, size int64) (*http.Resp
 	}
 	o := t.encoded.Get().(*outgoing)
 	*o = outgoing{buf: o.buf[:0]}
-	if err := o.encode(req, body, t.cfg.Omit); err != nil {
+	if err := o.encode(req, begin.head, body, t.cfg.Omit); err != nil {
 		closeBody(body)
 		t.release(o)
 		c.retire()
