@@ -182,15 +182,15 @@ type Request struct {
 // Do makes the request. The response's body must be closed. Errors before
 // anything was sent satisfy Unsent.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
-	req := u.blank.WithContext(ctx) // a copy
+	c := &call{req: *u.blank.WithContext(ctx)}
+	req := &c.req
 	req.Method, req.URL, req.Header = r.Method, u.url(r), u.header(r.Header, r.Key)
 	switch body := r.Body; {
 	case r.Reader != nil:
 		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
 	case body != nil:
-		m := &memory{}
-		m.Reset(body)
-		req.Body, req.ContentLength = m, int64(len(body))
+		c.body.Reset(body)
+		req.Body, req.ContentLength = &c.body, int64(len(body))
 		if !u.Lean() { // which rewinds the body instead
 			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		}
@@ -215,6 +215,12 @@ func (u *Upstream) url(r Request) *url.URL {
 	a.url.Path += r.Path
 	u.recent.Store(a)
 	return &a.url
+}
+
+// call is a request and the body that most have.
+type call struct {
+	req  http.Request
+	body memory
 }
 
 // memory is a body that package h1 knows to be in memory.
