@@ -114,7 +114,7 @@ func (x *exchange) readHead() error {
 			}
 			return &HeaderError{unexpected(err)}
 		}
-		if err := parseHead(raw, &x.resp); err != nil {
+		if err := in.response(raw, &x.resp); err != nil {
 			return &HeaderError{err}
 		}
 		in.r += len(raw)

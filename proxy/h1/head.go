@@ -8,32 +8,28 @@ import (
 	"strings"
 )
 
-// parseHead reads a response's head, complete with its empty line, into resp:
-// protocol, status and headers. It changes raw (names become canonical there,
-// so that the headers need a single string) and keeps nothing of it.
-func parseHead(raw []byte, resp *http.Response) error {
-	first, n, err := checkHead(raw)
+// response reads a response's head, complete with its empty line, into resp:
+// protocol, status and headers. It changes raw and keeps nothing of it.
+func (b *reader) response(raw []byte, resp *http.Response) error {
+	f, err := b.past.head(raw, nil, slack, false)
 	if err != nil {
 		return err
 	}
-	if !validStatusLine(first) {
-		return fmt.Errorf("%w: status line %.80q", ErrMalformed, first)
+	status := f.first
+	if !validStatusLine(status) {
+		return fmt.Errorf("%w: status line %.80q", ErrMalformed, status)
 	}
-	status, rest, _ := strings.Cut(string(raw), "\n")
-	status = strings.TrimSuffix(status, "\r")
 	resp.Proto, resp.ProtoMajor, resp.ProtoMinor = status[:8], 1, int(status[7]-'0')
 	resp.Status = status[9:]
 	resp.StatusCode = int(status[9]-'0')*100 + int(status[10]-'0')*10 + int(status[11]-'0')
-	resp.Header = fields(rest, make([]string, n), slack)
+	resp.Header = f.header
 	return nil
 }
 
 // checkHead checks the header lines of a head, gives their names the canonical
-// spelling in place, and returns the head's first line and the number of those
-// after it, without the empty one.
-func checkHead(raw []byte) (first []byte, n int, err error) {
+// spelling in place, and returns their number.
+func checkHead(raw []byte) (n int, err error) {
 	i := bytes.IndexByte(raw, '\n')
-	first = bytes.TrimSuffix(raw[:i], []byte{'\r'})
 	for rest := raw[i+1:]; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')
 		l := bytes.TrimSuffix(rest[:i], []byte{'\r'})
@@ -42,43 +38,23 @@ func checkHead(raw []byte) (first []byte, n int, err error) {
 			break
 		}
 		if !canonicalLine(l) {
-			return nil, 0, fmt.Errorf("%w: header line %.80q", ErrMalformed, l)
+			return 0, fmt.Errorf("%w: header line %.80q", ErrMalformed, l)
 		}
 		n++
 	}
-	return first, n, nil
-}
-
-// fields makes headers of lines that were checked, as many as slab is long; it
-// becomes the memory of their values. There is room for a few more.
-func fields(s string, slab []string, room int) http.Header {
-	h := make(http.Header, len(slab)+room)
-	for range len(slab) {
-		end, colon := strings.IndexByte(s, '\n'), strings.IndexByte(s, ':')
-		name, value := s[:colon], strings.TrimSuffix(s[colon+1:end], "\r")
-		value = trimmed(strings.TrimPrefix(value, " "))
-		s = s[end+1:]
-		if old := h[name]; old != nil {
-			h[name] = append(old, value)
-			continue
-		}
-		slab[0] = value
-		h[name] = slab[:1:1] // an append to it must not reach its neighbour
-		slab = slab[1:]
-	}
-	return h
+	return n, nil
 }
 
 // slack is room in a map of headers for those that are added on their way.
 const slack = 4
 
 // validStatusLine accepts HTTP/1.x, three digits from 100 and a reason that cannot hide anything.
-func validStatusLine(l []byte) bool {
-	if len(l) < len("HTTP/1.1 200") || string(l[:7]) != "HTTP/1." || !digit(l[7]) || l[8] != ' ' ||
+func validStatusLine(l string) bool {
+	if len(l) < len("HTTP/1.1 200") || l[:7] != "HTTP/1." || !digit(l[7]) || l[8] != ' ' ||
 		l[9] < '1' || !digit(l[9]) || !digit(l[10]) || !digit(l[11]) {
 		return false
 	}
-	return len(l) == 12 || l[12] == ' ' && validValue(l[12:])
+	return len(l) == 12 || l[12] == ' ' && validValue([]byte(l[12:]))
 }
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }

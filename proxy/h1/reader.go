@@ -19,7 +19,8 @@ type reader struct {
 	lent  bool              // buf belongs to the caller of a Read, until settle
 	plain bool              // folded header lines are refused
 	r, w  int
-	err   error // of src, returned when the buffer is empty
+	past  recall // the last head
+	err   error  // of src, returned when the buffer is empty
 }
 
 // newReads is where readers have their memory from.
@@ -146,6 +147,11 @@ func (b *reader) read(p []byte) (int, error) {
 func (b *reader) head(limit int) ([]byte, error) {
 	line, next := 0, 0 // offsets from b.r: where this line begins, where to look for its end
 	for n := 0; ; {
+		if n == 0 {
+			if end := b.past.match(b.buf[b.r:b.w]); end > 0 && end <= limit {
+				return b.buf[b.r : b.r+end], nil
+			}
+		}
 		i := bytes.IndexByte(b.buf[b.r+next:b.w], '\n')
 		if i < 0 {
 			next = b.buffered()

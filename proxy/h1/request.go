@@ -1,7 +1,6 @@
 package h1
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,7 +18,7 @@ type turn struct {
 	body  requestBody
 	reply reply
 	ctx   ending.Context
-	slab  [24]string // of the headers' values
+	slab  [20]string // of the headers' values: the usual client sends 17
 }
 
 // refusal answers a request that never reaches the handler.
@@ -36,32 +35,27 @@ func malformed(format string, args ...any) error {
 
 // parse makes a request of its head, whose names it spells canonically in place.
 func (k *link) parse(raw []byte) (*turn, error) {
-	first, n, err := checkHead(raw)
+	t := &turn{}
+	f, err := k.in.past.head(raw, t.slab[:], 0, true)
 	if err != nil {
 		return nil, malformed("%v", err)
 	}
-	method, rest, ok := bytes.Cut(first, []byte{' '})
-	target, proto, ok2 := bytes.Cut(rest, []byte{' '})
-	if !ok || !ok2 || !validToken(string(method)) {
-		return nil, malformed("malformed request line %.80q", first)
+	method, rest, ok := strings.Cut(f.first, " ")
+	target, proto, ok2 := strings.Cut(rest, " ")
+	if !ok || !ok2 || !validToken(method) {
+		return nil, malformed("malformed request line %.80q", f.first)
 	}
 	minor, err := version(proto)
 	if err != nil {
 		return nil, err
 	}
-	t := &turn{}
 	r := &t.req
-	line, block, _ := strings.Cut(string(raw), "\n")
-	r.Method = knownMethod(line[:len(method)])
-	r.RequestURI = line[len(method)+1:][:len(target)]
+	r.Method = knownMethod(method)
+	r.RequestURI = target
 	r.Proto, r.ProtoMajor, r.ProtoMinor = protos[minor], 1, minor
 	r.RemoteAddr = k.remote
-	slab := t.slab[:]
-	if n > len(slab) {
-		slab = make([]string, n)
-	}
-	r.Header = fields(block, slab[:n], 0)
-	if err := t.aim(); err != nil {
+	r.Header = f.header
+	if err := t.aim(f.hosts); err != nil {
 		return nil, err
 	}
 	if err := t.frame(k); err != nil {
@@ -75,13 +69,13 @@ func (k *link) parse(raw []byte) (*turn, error) {
 var protos = [2]string{"HTTP/1.0", "HTTP/1.1"}
 
 // version returns the minor version of HTTP/1.
-func version(proto []byte) (int, error) {
+func version(proto string) (int, error) {
 	for minor, known := range protos {
-		if string(proto) == known {
+		if proto == known {
 			return minor, nil
 		}
 	}
-	if len(proto) == len("HTTP/2.0") && string(proto[:5]) == "HTTP/" && digit(proto[5]) && proto[6] == '.' && digit(proto[7]) {
+	if len(proto) == len("HTTP/2.0") && proto[:5] == "HTTP/" && digit(proto[5]) && proto[6] == '.' && digit(proto[7]) {
 		return 0, refusal{http.StatusHTTPVersionNotSupported, "only HTTP/1.0 and HTTP/1.1 are spoken here"}
 	}
 	return 0, malformed("malformed HTTP version %.20q", proto)
@@ -98,20 +92,18 @@ func knownMethod(m string) string {
 	return m
 }
 
-// aim reads the request's target and host.
-func (t *turn) aim() error {
+// aim reads the request's target, and its host of the headers of that name.
+func (t *turn) aim(hosts []string) error {
 	r := &t.req
 	if r.Method == http.MethodConnect {
 		return refusal{http.StatusNotImplemented, "CONNECT is not served"}
 	}
-	hosts := r.Header["Host"]
 	switch {
 	case len(hosts) == 1:
 		r.Host = hosts[0]
 		if r.Host != "" && !validHost(r.Host) {
 			return malformed("malformed Host header")
 		}
-		delete(r.Header, "Host")
 	case len(hosts) > 1:
 		return malformed("several Host headers")
 	case r.ProtoMinor > 0:
