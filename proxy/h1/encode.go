@@ -244,40 +244,14 @@ func (o *outgoing) head(req *http.Request, begin string, body bool, omit func(st
 	return nil
 }
 
-// validToken reports whether s can be a method or a header's name. Nearly all
-// bytes of names are letters and hyphens: eight at a time are tried as such, the
-// last eight once more with some before.
+// validToken reports whether s can be a method or a header's name.
 func validToken(s string) bool {
-	if len(s) >= 8 && worded(eight(s[len(s)-8:])) {
-		for s = s[:len(s)-1]; len(s) >= 8 && worded(eight(s)); s = s[8:] {
-		}
-		if len(s) < 8 {
-			return true
-		}
-	}
-	for i := range len(s) {
-		if c := s[i] | 0x20; ('a' > c || c > 'z') && !token(s[i]) {
+	for i := lettered(s); i < len(s); i++ {
+		if c := s[i] | 0x20; ('a' > c || c > 'z') && !token(s[i]) { // nearly all are letters
 			return false
 		}
 	}
 	return s != ""
-}
-
-// eight is the first eight bytes of s.
-func eight(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-// worded reports whether eight bytes are letters and hyphens. A sum sets a
-// byte's top bit if the byte is at least the one it was made for.
-func worded(word uint64) bool {
-	const each, top = 0x0101010101010101, 0x8080808080808080
-	small := word | ' '*each
-	letter := (small + (0x80-'a')*each) &^ (small + (0x80-'z'-1)*each)
-	hyphen := ^((word ^ '-'*each) + 0x7f*each)
-	return word&top == 0 && (letter|hyphen)&top == top
 }
 
 // trimmed is a header's value without white space around it: mostly there is none.

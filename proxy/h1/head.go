@@ -94,6 +94,38 @@ func token(c byte) bool {
 	return c < 128 && set>>(c&63)&1 != 0
 }
 
+// lettered is a number of bytes at the beginning of a name that are letters and
+// hyphens. Nearly all names are nothing else; where it is not the whole, and for short names, the
+// bytes have to be looked at.
+func lettered(s string) int {
+	n := 0
+	for ; n+8 <= len(s); n += 8 {
+		if !letters(word(s[n:])) {
+			return n
+		}
+	}
+	if n > 0 && n < len(s) && letters(word(s[len(s)-8:])) {
+		return len(s)
+	}
+	return n
+}
+
+// word is the first eight bytes of s.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// letters reports whether eight bytes are letters or hyphens: it adds to each,
+// if none is above 0x7f, what takes those from a bound on to the top bit.
+func letters(word uint64) bool {
+	const each, top = 0x0101010101010101, 0x8080808080808080
+	small := word | 0x20*each
+	letter := (small + (0x80-'a')*each) &^ (small + (0x7f-'z')*each)
+	other := word ^ '-'*each + 0x7f*each
+	return (word|^(letter|^other))&top == 0
+}
+
 // validValue reports whether a header's value is free of control bytes but tabs.
 func validValue(v []byte) bool {
 	for len(v) >= 8 && plain(binary.LittleEndian.Uint64(v)) {

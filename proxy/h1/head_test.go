@@ -40,6 +40,25 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// A byte that may not be in a name is seen wherever it is.
+func TestLongNames(t *testing.T) {
+	for length := 1; length < 28; length++ {
+		for at := range length {
+			for c := range 256 {
+				name := []byte("X-Some-Name-AZaz-of-letters-"[:length])
+				name[at] = byte(c)
+				want := true
+				for _, c := range name {
+					want = want && token(c)
+				}
+				if validToken(string(name)) != want {
+					t.Fatalf("%q as a name: not %v", name, want)
+				}
+			}
+		}
+	}
+}
+
 // What is omitted is not sent, not even where it would not be valid.
 func TestOmit(t *testing.T) {
 	req, err := http.NewRequest(http.MethodGet, "http://host/", nil)
