@@ -6,7 +6,7 @@
 // # Server
 //
 //	Serve      a goroutine for each connection
-//	receive    wait for a head, check it, make the request of it, or refuse
+//	receive    wait for a head, check what is new in it, make the request of it, or refuse
 //	answer     call the handler; watch the client if that takes long
 //	reply      gather, frame and write what the handler says
 //	settle     end the watch, drop what is left of the body, or linger

@@ -95,8 +95,8 @@ func token(c byte) bool {
 }
 
 // lettered is a number of bytes at the beginning of a name that are letters and
-// hyphens. Nearly all names are nothing else; where it is not the whole, and for short names, the
-// bytes have to be looked at.
+// hyphens: of nearly all names the whole, unless they are short. The bytes after
+// that have to be looked at one by one.
 func lettered(s string) int {
 	n := 0
 	for ; n+8 <= len(s); n += 8 {

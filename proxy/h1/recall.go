@@ -155,6 +155,9 @@ func (m *recall) head(raw []byte, slab []string, room int, apart bool) (f fields
 		f.add(name, slab[i:i+1:i+1], true, apart)
 	}
 	m.keep(sent, text, lines)
+	if m.last != nil {
+		m.last.repeat = len(f.header)+len(f.hosts) < lines
+	}
 	return f, nil
 }
 
@@ -221,7 +224,7 @@ func (m *recall) keep(sent, text string, lines int) {
 		m.last = &lastHead{}
 	}
 	l := m.last
-	l.sent, l.start, l.repeat, l.length = sent, strings.IndexByte(sent, '\n')+1, false, 0
+	l.sent, l.start, l.length = sent, strings.IndexByte(sent, '\n')+1, 0
 	l.first = firstLine(text[:l.start])
 	if l.lines = l.lines[:0]; cap(l.lines) < lines {
 		l.lines = make([]known, 0, lines)
@@ -230,9 +233,6 @@ func (m *recall) keep(sent, text string, lines int) {
 	for range lines {
 		name, value, length := field(text[at:])
 		at += length
-		for i := range l.lines {
-			l.repeat = l.repeat || l.lines[i].name == name
-		}
 		l.lines = append(l.lines, known{name, value, at})
 	}
 }

@@ -92,7 +92,7 @@ func variants(client bool) (base string, all []string) {
 		{"X-Two: 2", "X-Two: 3"}, {"X-Two: 2", "X-Three: 2"}, {"X-Two: 1\r\n", ""}, {"X-Two: 1\r\nAuthorization: Bearer one\r\nX-Two: 2", "X-Two: 2\r\nAuthorization: Bearer one\r\nX-Two: 1"},
 		{"X-Two: 1\r\nAuthorization: Bearer one", "Authorization: Bearer one\r\nX-Two: 1"}, {"content-type", "Content-Type"}, {"text/plain\r\n", "text/plain\r\n\r\n"},
 		{"Host: a", "Host: b"}, {"Host: a", "Host: a b"}, {"Host: a", "Host: a\r\nHost: a"}, {"Host: a\r\n", ""}, {"X-Two: 1", "Host: b"}, {"X-Two: 1", "Expect: 100-continue"}, {"X-Two: 1", "Trailer: x"},
-		{first, "GET /v1/a?b HTTP/1.1"}, {first, "POST /v1/c?b HTTP/1.1"}, {first, "POST /v1/a?b HTTP/1.0"}, {first, "POST /v1/a?b HTTP/1.2"}, {first, "POST  /v1/a?b HTTP/1.1"}, {first, ""},
+		{first, "GET /v1/a?b HTTP/1.1"}, {first, "GET / HTTP/1.1"}, {first, "POST /v1/a/longer?b HTTP/1.1"}, {first, "HTTP/1.1 404 Not Found"}, {first, "POST /v1/c?b HTTP/1.1"}, {first, "POST /v1/a?b HTTP/1.0"}, {first, "POST /v1/a?b HTTP/1.2"}, {first, "POST  /v1/a?b HTTP/1.1"}, {first, ""},
 		{first, "HTTP/1.1 404 No"}, {first, "HTTP/1.0 200 OK"}, {first, "HTTP/1.1 200\x00OK"}, {first, "HTTP/1.1 201 OK"}, {first + "\r\n", first + "\n"}, {first, strings.Repeat("A", len(first))},
 	} {
 		all = append(all, strings.Replace(base, c[0], c[1], 1))
@@ -125,8 +125,9 @@ func TestHeadsAreReadAlone(t *testing.T) {
 	}
 }
 
-// What was learnt is used: nothing is made of a head that is the last one again but
-// its map, nor of one with another length but that. And a connection with a single message remembers nothing.
+// What was learnt is used: nothing is made of a head that is the last one again
+// but its map, and of one with another length only that. A connection with a
+// single message remembers nothing.
 func TestHeadsAreRemembered(t *testing.T) {
 	head := "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\naccept: application/json\r\nauthorization: Bearer one\r\ncontent-length: %d\r\n\r\n"
 	var past recall
@@ -150,6 +151,33 @@ func TestHeadsAreRemembered(t *testing.T) {
 	other := testing.AllocsPerRun(100, func() { past.match(raw); _, _ = past.head(raw, slab[:], 0, true) })
 	if same > 2 || other > 3 { // a small map is two
 		t.Errorf("%v allocations for the same head, %v for another length", same, other)
+	}
+}
+
+// A head that is like the last one is bounded like any other.
+func TestRememberedHeadsAreBounded(t *testing.T) {
+	head := "POST / HTTP/1.1\r\nHost: a\r\nX-A: %s\r\n\r\n"
+	heads := fmt.Sprintf(head, "1") + fmt.Sprintf(head, "2") + fmt.Sprintf(head, "3") + fmt.Sprintf(head, "four")
+	reads := newReads()
+	in := &reader{src: strings.NewReader(heads), reads: &reads, plain: true}
+	for i := range 4 {
+		if n := in.past.match(fmt.Appendf(nil, head, strings.Repeat("b", 1<<16))); n > 0 {
+			t.Errorf("a head of %d bytes is like the last one", n)
+		}
+		raw, err := in.head(len(fmt.Sprintf(head, "1")))
+		if i == 3 {
+			if !errors.Is(err, ErrHeaderTooLarge) {
+				t.Errorf("%q, %v", raw, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.past.head(raw, nil, 0, true); err != nil {
+			t.Fatal(err)
+		}
+		in.r += len(raw)
 	}
 }
 
