@@ -102,13 +102,9 @@ func told(r *rule, line string, confidence float64) finding {
 
 // matches are all rules that match a line.
 func matches(line string) (out []*rule) {
-	may := needs.find(strings.ToLower(line))
-	n := -1
-	for _, table := range tables {
-		for i := range table {
-			if n++; may.has(n) && table[i].re.MatchString(line) {
-				out = append(out, &table[i])
-			}
+	for r := range needs.matchable(line) {
+		if r.re.MatchString(line) {
+			out = append(out, r)
 		}
 	}
 	return out

@@ -253,7 +253,7 @@ func (v *view) refusal() (line string, ok bool) {
 	}
 	for _, line := range v.lines[:min(len(v.lines), 3)] {
 		line = short(line)
-		if containsAny(strings.ToLower(line), refusalSigns) && refusals.MatchString(line) {
+		if signs := needs.find(line); signs.has(mayRefuse) && refusals.MatchString(line) {
 			return line, true
 		}
 	}

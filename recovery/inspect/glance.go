@@ -17,7 +17,10 @@ const largeData = 4000
 // that judgeData calls it data: a plain text from a tool that reads, of more than
 // largeData bytes or more than fewLines lines. ok is false where it has to be read.
 func (s *step) glance() (ok bool) {
-	if s.whole || kindOf(s.Tool) != kindReader || recovery.CommandIn(s.Arguments) != "" {
+	if s.whole {
+		return false
+	}
+	if a := s.call(); a.kind != kindReader || a.command != "" {
 		return false
 	}
 	at, ok := s.history.list[s.Index].Content()

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -156,6 +155,9 @@ func (v *view) usageError(end int) (line string, ok bool) {
 	if v.outcome == succeeded || end < 1 || end > shortResult || end >= len(v.lines) {
 		return "", false
 	}
+	if !strings.Contains(v.lines[end], " --help") {
+		return "", false
+	}
 	m := tryHelp.FindStringSubmatch(v.lines[end])
 	return v.lines[end-1], m != nil && strings.HasPrefix(v.lines[end-1], m[1]+": ")
 }
@@ -238,76 +240,6 @@ func quoted(r *rule, line string) bool {
 	}
 	return foundLine.MatchString(line) || codeEnd.MatchString(line)
 }
-
-// fewLines is up to how many lines a reading tool's own error has.
-const fewLines = 6
-
-// judgeData looks for a reading tool's own error: the result is short and begins with it.
-func (v *view) judgeData() finding {
-	if len(v.lines) == 0 {
-		return finding{}
-	}
-	if v.structured {
-		if schemaProblems.MatchString(v.text) {
-			return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
-		}
-		return finding{rule: "json-data"}
-	}
-	if v.outcome == succeeded && v.kind == kindReader {
-		return finding{rule: "data"}
-	}
-	first, last := v.lines[0], v.lines[len(v.lines)-1]
-	for _, line := range []string{first, last} {
-		program, _, ok := strings.Cut(line, ": ")
-		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell sets a blank before the colon
-		if !ok || len(v.programs) == 0 || !shellName.MatchString(program) && !slices.Contains(v.programs, program) {
-			continue
-		}
-		if r := match(line, false); r != nil && !v.excused(r) {
-			return told(r, line, likely)
-		}
-	}
-	if r := match(first, false); r != nil && (r.category == recovery.InvalidArguments || r.category == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
-		(len(v.lines) <= 2 || errorCall.MatchString(first)) {
-		return told(r, first, likely)
-	}
-	if line, ok := v.usageError(len(v.lines) - 1); ok {
-		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
-	}
-	v.lines = withoutHints(v.lines)
-	if v.kind != kindReader || len(v.lines) > fewLines || len(v.text) > 1500 || numbered.MatchString(first) {
-		return finding{rule: "data"}
-	}
-	if r := match(first, false); r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
-		return told(r, first, likely)
-	}
-	if len(v.lines) == 1 && goneAnswer.MatchString(first) {
-		return finding{true, recovery.FileNotFound, likely, "path-gone", first}
-	}
-	if readerError.MatchString(first) {
-		if r := match(first, true); r != nil && len(v.lines) <= 2 {
-			return told(r, first, worded)
-		}
-		if len(v.lines) <= 3 {
-			return finding{true, recovery.CategoryNone, other, "reader-error", first}
-		}
-	}
-	return finding{rule: "data"}
-}
-
-// goneAnswer is all that a reading tool says of a path.
-var goneAnswer = recovery.NewPattern(`^(?:~?/|[A-Z]:\\)[^\s'":]{1,300} (?:does not exist|doesn't exist)\.?$`)
-
-// withoutHints cuts off what a reading tool proposes below its refusal.
-func withoutHints(lines []string) []string {
-	if i := slices.IndexFunc(lines, hint.MatchString); i > 0 && i <= 2 {
-		return lines[:i]
-	}
-	return lines
-}
-
-// hint begins a list of what could have been meant.
-var hint = recovery.NewPattern(`^(?:Did you mean|Perhaps you meant|Maybe you meant|Similar (?:files|paths|names)|Closest matches|Available (?:files|paths)|Suggestions?:|Files in (?:the )?(?:same |that |this )?(?:directory|folder))`)
 
 const systemPhrase = `(?i:permission denied|operation not permitted|read-only file system|no such file|no space left|connection refused|no route to host|network is unreachable)`
 

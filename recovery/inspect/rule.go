@@ -42,24 +42,15 @@ func match(line string, withLoose bool) *rule {
 	if len(line) > maxRuleLine {
 		line = line[:maxRuleLine]
 	}
-	low := strings.ToLower(line)
-	may := needs.find(low)
-	if may == (ruleSet{}) {
-		return nil
-	}
 	var second *rule
-	n := -1
-	for _, table := range tables {
-		for i := range table {
-			r := &table[i]
-			if n++; !may.has(n) || r.form == loose && (!withLoose || second != nil) || !r.re.MatchString(line) {
-				continue
-			}
-			if r.form != loose {
-				return r
-			}
-			second = r
+	for r := range needs.matchable(line) {
+		if r.form == loose && (!withLoose || second != nil) || !r.re.MatchString(line) {
+			continue
 		}
+		if r.form != loose {
+			return r
+		}
+		second = r
 	}
 	return second
 }

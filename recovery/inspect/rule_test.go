@@ -54,23 +54,35 @@ func TestRulesNeedWhatTheyMatch(t *testing.T) {
 	}
 }
 
-// The index finds the same rules as looking for each text.
+// The index finds the same rules, and signs of refusals, as looking for each text.
 func TestNeedIndex(t *testing.T) {
-	for _, name := range []string{"round6.jsonl"} {
-		for _, r := range rows(t, name) {
-			for line := range strings.SplitSeq(strings.ToLower(short(r.Content)), "\n") {
-				found, n := needs.find(line), 0
-				for _, table := range tables {
-					for _, rule := range table {
-						if found.has(n) != containsAny(line, rule.need) {
-							t.Fatalf("%s on %q: %v", rule.name, line, found.has(n))
-						}
-						n++
-					}
-				}
-				if n > 64*len(found) {
-					t.Fatalf("%d rules do not fit into a set", n)
-				}
+	if n := len(needs.rules); n >= mayRefuse {
+		t.Fatalf("%d rules do not fit into a set", n)
+	}
+	check := func(line string) {
+		low, found := strings.ToLower(line), needs.find(line)
+		for n, rule := range needs.rules {
+			if found.has(n) != containsAny(low, rule.need) {
+				t.Fatalf("%s on %q: %v", rule.name, line, found.has(n))
+			}
+		}
+		if found.has(mayRefuse) != containsAny(low, refusalSigns) {
+			t.Fatalf("a refusal on %q: %v", line, found.has(mayRefuse))
+		}
+	}
+	for _, r := range rows(t, "round6.jsonl") {
+		for line := range strings.SplitSeq(short(r.Content), "\n") {
+			check(line)
+			check(strings.ToUpper(line))
+		}
+	}
+	for _, table := range tables { // of which some are not in ASCII
+		for _, r := range table {
+			for _, need := range r.need {
+				check(need)
+				check("\u212a" + strings.ToUpper(need))
+				check(need[1:] + need[:len(need)-1])
+				check(strings.ReplaceAll(strings.ReplaceAll(need, "k", "\u212a"), "i", "\u0130"))
 			}
 		}
 	}

@@ -101,6 +101,11 @@ func TestSigns(t *testing.T) {
 	}
 	spared(t, signs(otherSigns), otherErrors)
 	spared(t, signs(timeSigns), endedForTime)
-	spared(t, signs(refusalSigns), refusals)
+	spared(t, func(line string) bool { found := needs.find(line); return found.has(mayRefuse) }, refusals)
+	spared(t, mayBeNumbered, numbered)
+	spared(t, mayBeReaderError, readerError)
+	spared(t, func(line string) bool { return strings.Contains(line, " --help") }, tryHelp)
+	spared(t, func(line string) bool { return strings.Contains(line, "exist") }, goneAnswer)
+	spared(t, func(line string) bool { return line != "" && strings.IndexByte(hintStarts, line[0]) >= 0 }, hint)
 	spared(t, mayFollow, trailing)
 }

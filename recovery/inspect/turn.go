@@ -40,6 +40,8 @@ type history struct {
 	persons []person
 	peopled bool // persons are there
 	known   verdicts
+	tool    string // the last one that kind was asked of
+	kind    kind
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
@@ -60,6 +62,8 @@ type step struct {
 	recovery.ToolResult
 	history *history
 	whole   bool // Content is there
+	asked   ask
+	known   bool // asked is there
 	verdict recovery.ToolFailure
 	judged  bool
 	raw     rawText // of Content, where a glance was enough
@@ -175,6 +179,18 @@ func (h *history) how() protocol {
 	return h.protocol
 }
 
+// call is what the step's call asked for.
+func (s *step) call() ask {
+	if !s.known {
+		h := s.history
+		if s.Tool != h.tool { // most steps of a history are of few tools
+			h.tool, h.kind = s.Tool, kindOf(s.Tool)
+		}
+		s.asked, s.known = askOf(s.ToolResult, h.kind), true
+	}
+	return s.asked
+}
+
 // content decodes what the tool answered.
 func (s *step) content() string {
 	if !s.whole {
@@ -188,7 +204,7 @@ func (s *step) content() string {
 // open takes the result's wrappers off and keeps its essence.
 func (s *step) open() view {
 	content := s.content()
-	v := open(s.ToolResult)
+	v := s.call().open(content)
 	s.said.text, s.read = strings.TrimSpace(v.text), true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]

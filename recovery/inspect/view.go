@@ -44,15 +44,30 @@ type view struct {
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
-func open(r recovery.ToolResult) view {
-	v := view{kind: kindOf(r.Tool), stderr: -1}
-	if v.kind != kindCode {
-		if command := recovery.CommandIn(r.Arguments); command != "" {
-			v.command, v.programs, v.prints = command, programs(command), printsData(command, nil)
-		}
+func open(r recovery.ToolResult) view { return askOf(r, kindOf(r.Tool)).open(r.Content) }
+
+// ask is what a call asked for.
+type ask struct {
+	kind    kind   // of the tool
+	command string // "" if unknown, and of a tool that runs code
+}
+
+func askOf(r recovery.ToolResult, k kind) ask {
+	a := ask{kind: k}
+	if k != kindCode {
+		a.command = recovery.CommandIn(r.Arguments)
 	}
-	text := window(r.Content)
-	if whole := strings.TrimSpace(r.Content); len(whole) > len(text) && whole[0] == '{' {
+	return a
+}
+
+// open is open of what the call was answered with.
+func (a ask) open(content string) view {
+	v := view{kind: a.kind, stderr: -1}
+	if a.command != "" {
+		v.command, v.programs, v.prints = a.command, programs(a.command), printsData(a.command, nil)
+	}
+	text := window(content)
+	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
 		text = whole // JSON is only readable as a whole
 	}
 	stderr := ""
