@@ -102,8 +102,9 @@ func told(r *rule, line string, confidence float64) finding {
 
 // matches are all rules that match a line.
 func matches(line string) (out []*rule) {
-	for r := range needs.matchable(line) {
-		if r.re.MatchString(line) {
+	may := needs.find(line)
+	for n := may.next(0); n >= 0; n = may.next(n + 1) {
+		if r := needs.rules[n]; r.re.MatchString(line) {
 			out = append(out, r)
 		}
 	}

@@ -90,7 +90,7 @@ func mayBeReaderError(line string) bool {
 	if len(line) < 2 {
 		return false
 	}
-	switch string([]byte{byte(lower(line[0])), byte(lower(line[1]))}) {
+	switch string([]byte{lower(line[0]), lower(line[1])}) {
 	case "er", "[e", "fa", "fe", "co", "ca", "un", "re", "ht", "an":
 		return true
 	}
@@ -102,7 +102,7 @@ var goneAnswer = recovery.NewPattern(`^(?:~?/|[A-Z]:\\)[^\s'":]{1,300} (?:does n
 
 // withoutHints cuts off what a reading tool proposes below its refusal.
 func withoutHints(lines []string) []string {
-	if i := slices.IndexFunc(lines[:min(len(lines), 3)], isHint); i > 0 {
+	if i := slices.IndexFunc(lines[:min(len(lines), hintLines)], isHint); i > 0 {
 		return lines[:i]
 	}
 	return lines

@@ -69,24 +69,16 @@ func rawTextOf(raw []byte) (t rawText, ok bool) {
 // proposals, nor ends with a program's advice: judgeData looks for no more in so
 // many lines.
 func (t *rawText) lined() bool {
-	if t.unicode || !plainStart(t.json[0]) || !t.moreLines(fewLines) || bytes.Contains(t.json, []byte("--help")) || t.hinted() {
+	if t.unicode || !plainStart(t.json[0]) || !t.moreLines(fewLines) || bytes.Contains(t.json, []byte("--help")) {
 		return false
 	}
 	// What errorCall looks for has no escapes.
 	return strings.IndexByte(errorCallStarts, t.json[0]) < 0 || !errorCall.MatchString(string(t.json[:min(len(t.json), largeErrorCall)]))
 }
 
-// hinted reports whether one of the first lines may be a hint.
-func (t *rawText) hinted() bool {
-	for rest := t.json[:min(len(t.json), hintWindow)]; ; {
-		i := indexPair(rest, '\\', 'n')
-		if i < 0 {
-			return false
-		}
-		if rest = rest[i+2:]; len(rest) > 0 && strings.IndexByte(hintStarts, rest[0]) >= 0 && hint.MatchString(string(rest[:min(len(rest), largeHint)])) {
-			return true
-		}
-	}
+// hinted reports whether a line may be a hint that judgeData would see.
+func hinted(line []byte) bool {
+	return len(line) > 0 && strings.IndexByte(hintStarts, line[0]) >= 0 && hint.MatchString(string(line[:min(len(line), largeHint)]))
 }
 
 // indexPair is where the first b directly after an a stands, -1 without one. In
@@ -111,11 +103,12 @@ func indexPair(s []byte, a, b byte) int {
 }
 
 // hintStarts are the letters that hint begins with, largeHint is more than the
-// length of what it looks for, and hintWindow where it is looked for, in bytes.
+// length of what it looks for, in bytes, and hintLines is how many lines at the
+// beginning may be hints.
 const (
 	hintStarts = "ACDFMPS"
 	largeHint  = 48
-	hintWindow = 1 << 10
+	hintLines  = 3
 )
 
 // errorCallStarts are the small letters that errorCall begins with, and
@@ -126,9 +119,10 @@ const (
 )
 
 // moreLines reports whether more than n lines before the last are surely not
-// blank: each has something in ASCII, and no return, which may overwrite it.
+// blank: each has something in ASCII, and no return, which may overwrite it. It is
+// false where one of the first may be a hint.
 func (t *rawText) moreLines(n int) bool {
-	says := false // the line so far
+	says, lines := false, 0 // the line so far, and how many before it are surely not blank
 	for rest := t.json; ; {
 		i := bytes.IndexByte(rest, '\\')
 		if i < 0 || i+1 == len(rest) {
@@ -138,9 +132,12 @@ func (t *rawText) moreLines(n int) bool {
 		switch rest[i+1] {
 		case 'n':
 			if says {
-				if n--; n < 0 {
+				if lines++; lines > n {
 					return true
 				}
+			}
+			if lines < hintLines && hinted(rest[i+2:]) {
+				return false
 			}
 			says = false
 		case 't':

@@ -91,7 +91,7 @@ func TestLined(t *testing.T) {
 			text += pieces[rnd.IntN(len(pieces))]
 		}
 		raw, ok := rawTextOf(transcript.String(text))
-		if n := len(textLines(text)); ok && raw.moreLines(fewLines) {
+		if n := len(textLines(nil, text)); ok && raw.moreLines(fewLines) {
 			if more++; n <= fewLines {
 				t.Errorf("%q has %d lines", text, n)
 			}
@@ -119,7 +119,7 @@ func TestDataLines(t *testing.T) {
 		v := open(r)
 		all := v
 		v.split()
-		if all.lines = textLines(all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
+		if all.lines = textLines(nil, all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
 			return
 		}
 		short++

@@ -136,7 +136,13 @@ func (s *step) isCall(c pending) bool {
 		return false
 	}
 	arguments := c.Text()
-	return arguments == s.Arguments || canonical(arguments) == s.canonical()
+	if arguments == s.Arguments {
+		return true
+	}
+	if t := strings.TrimSpace(arguments); s.texts() && sortedTexts(t) {
+		return t == strings.TrimSpace(s.Arguments)
+	}
+	return canonical(arguments) == s.canonical()
 }
 
 // patient reports whether turn k waits for something that may change by

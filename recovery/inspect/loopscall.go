@@ -23,7 +23,22 @@ const (
 // sameCall reports whether both are the same call: same tool, and arguments that
 // mean the same. Order of keys, blanks and spelling of JSON do not matter.
 func sameCall(a, b *step) bool {
-	return a.Tool == b.Tool && (a.Arguments == b.Arguments || a.canonical() == b.canonical())
+	if a.Tool != b.Tool || a.Arguments == b.Arguments {
+		return a.Tool == b.Tool
+	}
+	if a.texts() && b.texts() {
+		return strings.TrimSpace(a.Arguments) == strings.TrimSpace(b.Arguments)
+	}
+	return a.canonical() == b.canonical()
+}
+
+// texts is sortedTexts of the arguments. Where it is so of two calls, they are in
+// canonical form.
+func (s *step) texts() bool {
+	if !s.scanned {
+		s.scanned, s.plain = true, sortedTexts(strings.TrimSpace(s.Arguments))
+	}
+	return s.plain
 }
 
 // canonical is the arguments in a form in which equal ones have equal bytes.

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"iter"
 	"math/bits"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +12,20 @@ type ruleSet [4]uint64
 func (s *ruleSet) add(n int)      { s[n/64] |= 1 << (n % 64) }
 func (s *ruleSet) has(n int) bool { return s[n/64]&(1<<(n%64)) != 0 }
 
+// next is the first rule from number n on, -1 without one.
+func (s *ruleSet) next(n int) int {
+	for k := n / 64; k < len(s); k++ {
+		if left := s[k] >> (n % 64); left != 0 {
+			if n += bits.TrailingZeros64(left); n < mayRefuse {
+				return n
+			}
+			return -1
+		}
+		n = 64 * (k + 1)
+	}
+	return -1
+}
+
 // mayRefuse is in the set of a line that has one of refusalSigns. It is no rule's number.
 const mayRefuse = 64*len(ruleSet{}) - 1
 
@@ -22,15 +35,20 @@ type entry struct {
 	rules ruleSet
 }
 
-// needBuckets is the number of buckets for the first three bytes of a text, a power of two.
-const needBuckets = 1 << 11
+// needBuckets is the number of buckets for the first three bytes of a text, and
+// needBits the number of what is left of those, five bits of each: the same for
+// capitals.
+const (
+	needBuckets = 1 << 11
+	needBits    = 1 << 15
+)
 
 // needIndex finds, in one pass over a line, the rules of which it has a text
 // that they need.
 type needIndex struct {
-	rules   []*rule                  // by their number
-	filled  [needBuckets / 64]uint64 // a bit for each bucket that has entries
-	buckets [needBuckets][]entry
+	rules   []*rule               // by their number
+	begins  [needBits / 64]uint64 // a bit for what is left of a text's first three bytes
+	buckets [needBuckets][]entry  // by the same
 }
 
 // needs is the index of all tables and of refusals. It is read only.
@@ -55,9 +73,9 @@ func indexNeeds(tables [][]rule, refusals []string) *needIndex {
 }
 
 func (x *needIndex) add(text string, n int) {
-	k := needBucket(uint(text[0]), uint(text[1]), uint(text[2]))
-	x.filled[k/64] |= 1 << (k % 64)
-	b := &x.buckets[k]
+	left := needLeft(needLeft(needLeft(0, text[0]), text[1]), text[2])
+	x.begins[left/64] |= 1 << (left % 64)
+	b := x.bucket(left)
 	for i := range *b {
 		if (*b)[i].text == text {
 			(*b)[i].rules.add(n)
@@ -69,23 +87,12 @@ func (x *needIndex) add(text string, n int) {
 	*b = append(*b, e)
 }
 
-func needBucket(a, b, c uint) uint { return (a*961 + b*31 + c) & (needBuckets - 1) }
+// needLeft is what is left of three bytes, the last of which is c.
+func needLeft(before uint, c byte) uint { return (before<<5 | uint(c&31)) % needBits }
 
-// matchable is the rules that may match a line, in order.
-func (x *needIndex) matchable(line string) iter.Seq[*rule] {
-	found := x.find(line)
-	return func(yield func(*rule) bool) {
-		for k, left := range found {
-			for ; left != 0; left &= left - 1 {
-				if n := 64*k + bits.TrailingZeros64(left); n < len(x.rules) && !yield(x.rules[n]) {
-					return
-				}
-			}
-		}
-	}
-}
+func (x *needIndex) bucket(left uint) *[]entry { return &x.buckets[(left^left>>5)%needBuckets] }
 
-// find is the numbers of those rules, and mayRefuse. Capitals do not matter.
+// find is the rules that may match a line, and mayRefuse. Capitals do not matter.
 func (x *needIndex) find(line string) ruleSet {
 	found, ascii := x.scan(line)
 	if !ascii { // capitals beyond ASCII, and those that become ASCII
@@ -97,23 +104,21 @@ func (x *needIndex) find(line string) ruleSet {
 // scan is find where the line's only capitals are those of ASCII. ascii reports
 // whether it has nothing else.
 func (x *needIndex) scan(line string) (found ruleSet, ascii bool) {
-	var a, b uint
+	var left uint
 	var all byte
 	for i := range len(line) {
 		all |= line[i]
-		c := lower(line[i])
-		if k := needBucket(a, b, c); x.filled[k/64]&(1<<(k%64)) != 0 && i > 1 {
-			x.look(k, line[i-2:], &found)
+		if left = needLeft(left, line[i]); x.begins[left/64]&(1<<(left%64)) != 0 && i > 1 {
+			x.look(line[i-2:], *x.bucket(left), &found)
 		}
-		a, b = b, c
 	}
 	return found, all < utf8.RuneSelf
 }
 
-// look adds the rules of a bucket's entries that s begins with.
-func (x *needIndex) look(bucket uint, s string, found *ruleSet) {
-	for i := range x.buckets[bucket] {
-		e := &x.buckets[bucket][i]
+// look adds the rules of the entries that s begins with.
+func (x *needIndex) look(s string, entries []entry, found *ruleSet) {
+	for i := range entries {
+		e := &entries[i]
 		if len(s) < len(e.text) || !beginsLower(s, e.text) {
 			continue
 		}
@@ -127,7 +132,7 @@ func (x *needIndex) look(bucket uint, s string, found *ruleSet) {
 // for capitals of ASCII.
 func beginsLower(s, text string) bool {
 	for i := range len(text) {
-		if lower(s[i]) != uint(text[i]) {
+		if lower(s[i]) != text[i] {
 			return false
 		}
 	}
@@ -135,9 +140,9 @@ func beginsLower(s, text string) bool {
 }
 
 // lower is c, a capital of ASCII as its small letter.
-func lower(c byte) uint {
+func lower(c byte) byte {
 	if c-'A' < 26 {
 		c |= 0x20
 	}
-	return uint(c)
+	return c
 }

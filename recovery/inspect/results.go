@@ -114,21 +114,19 @@ func (r *reader) calls(i int, dst []pending) []pending {
 // unanswered one of its id; without an id the first unanswered one. It leaves
 // the content out.
 func answer(m transcript.Message, calls []pending) recovery.ToolResult {
-	res := recovery.ToolResult{Index: m.Index, CallID: m.ToolCallID()}
+	var room [64]byte
+	id := m.AppendToolCallID(room[:0])
 	for again := range 2 { // a second result for the same id still has its call
 		for i := range calls {
 			c := &calls[i]
-			if c.answered && again == 0 || c.ID != res.CallID && res.CallID != "" {
-				continue
-			}
-			if c.answered && res.CallID == "" {
+			if c.answered && (again == 0 || len(id) == 0) || len(id) > 0 && c.ID != string(id) {
 				continue
 			}
 			c.answered = true
-			res.Tool, res.Arguments = c.Name, c.Text()
-			return res
+			return recovery.ToolResult{Index: m.Index, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
 		}
 	}
+	res := recovery.ToolResult{Index: m.Index, CallID: string(id)}
 	if raw, ok := m.Field("name"); ok {
 		res.Tool, _ = transcript.Decode(raw)
 	}

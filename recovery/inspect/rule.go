@@ -43,7 +43,9 @@ func match(line string, withLoose bool) *rule {
 		line = line[:maxRuleLine]
 	}
 	var second *rule
-	for r := range needs.matchable(line) {
+	may := needs.find(line)
+	for n := may.next(0); n >= 0; n = may.next(n + 1) {
+		r := needs.rules[n]
 		if r.form == loose && (!withLoose || second != nil) || !r.re.MatchString(line) {
 			continue
 		}

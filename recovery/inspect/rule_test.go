@@ -66,6 +66,15 @@ func TestNeedIndex(t *testing.T) {
 				t.Fatalf("%s on %q: %v", rule.name, line, found.has(n))
 			}
 		}
+		for n, left := found.next(0), found; n >= 0; n = left.next(n + 1) {
+			if !found.has(n) {
+				t.Fatalf("%d is not in %v", n, found)
+			}
+			found[n/64] &^= 1 << (n % 64)
+		}
+		if found[0]|found[1]|found[2]|found[3]&^(1<<63) != 0 {
+			t.Fatalf("%v were left out", found)
+		}
 		if found.has(mayRefuse) != containsAny(low, refusalSigns) {
 			t.Fatalf("a refusal on %q: %v", line, found.has(mayRefuse))
 		}

@@ -75,7 +75,7 @@ func spared(t *testing.T, may func(line string) bool, patterns ...*recovery.Patt
 	}
 	for _, name := range corpora {
 		for _, row := range rows(t, name) {
-			for _, line := range textLines(row.Content) {
+			for _, line := range textLines(nil, row.Content) {
 				for _, p := range patterns {
 					if !may(short(line)) && p.MatchString(short(line)) {
 						t.Errorf("%q is kept from %s", line, p)

@@ -20,10 +20,11 @@ const (
 )
 
 // Sizes of what a history keeps for the next body: steps without a further
-// allocation, and bytes of decoded text.
+// allocation, bytes of decoded text, and lines.
 const (
 	roomSteps  = 16
 	maxScratch = 256 << 10
+	maxLines   = 512
 )
 
 // Position says where a history stands whose last turn failed: which turn that
@@ -45,6 +46,7 @@ type history struct {
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
+	lines   []string              // scratch of judge
 }
 
 // turn is one turn of the model: adjacent assistant messages, and all that
@@ -71,6 +73,8 @@ type step struct {
 	read    bool // said is there
 	args    string
 	sorted  bool // args is there
+	plain   bool // what texts says
+	scanned bool // plain is there
 }
 
 // person is a message that a person wrote, or a client in a person's place.
@@ -119,12 +123,16 @@ func (h *history) forget() {
 	clear(h.results[:cap(h.results)])
 	clear(h.pending[:cap(h.pending)])
 	h.known.forget()
-	text := h.text[:0]
+	text, lines := h.text[:0], h.lines[:0]
 	if cap(text) > maxScratch {
 		text = nil
 	}
+	if cap(lines) > maxLines {
+		lines = nil
+	}
+	clear(lines[:cap(lines)])
 	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
-		steps: h.steps[:0], results: h.results[:0], text: text}
+		steps: h.steps[:0], results: h.results[:0], text: text, lines: lines}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -233,7 +241,9 @@ func (s *step) judge() *recovery.ToolFailure {
 		return &s.verdict
 	}
 	v := s.open()
+	v.room = s.history.lines[:0]
 	s.verdict = v.verdict(&s.ToolResult)
+	s.history.lines = v.room
 	s.history.known.keep(s)
 	return &s.verdict
 }

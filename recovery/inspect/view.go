@@ -31,6 +31,7 @@ type view struct {
 	prints   bool     // the command prints what it reads, as cat does
 	text     string   // what the program or tool printed, head and tail of it
 	lines    []string // of text, without blank ones; there after split
+	room     []string // for them, if there is some
 	stderr   int      // index of the first line that is known to be an error stream's, -1 if none is
 	printed  int      // length of text without the error stream
 
@@ -100,13 +101,14 @@ const dataLines = 12
 // split reads the lines.
 func (v *view) split() {
 	if v.outcome == unknown && v.data() {
-		v.lines = endLines(v.text)
-		return
+		v.lines = endLines(v.room, v.text)
+	} else {
+		v.lines = textLines(v.room, v.text)
+		if v.printed < len(v.text) {
+			v.stderr = len(textLines(nil, v.text[:v.printed]))
+		}
 	}
-	v.lines = textLines(v.text)
-	if v.printed < len(v.text) {
-		v.stderr = len(textLines(v.text[:v.printed]))
-	}
+	v.room = v.lines[:0]
 }
 
 // begunPlain reports whether a text begins as no wrapper of a reading tool's
@@ -134,9 +136,12 @@ func window(s string) string {
 	return head + "\n" + tail
 }
 
-// textLines is the lines that are not blank, without white space at their ends.
-func textLines(s string) []string {
-	out := make([]string, 0, strings.Count(s, "\n")+1)
+// textLines is the lines that are not blank, without white space at their ends, in
+// out's place.
+func textLines(out []string, s string) []string {
+	if n := strings.Count(s, "\n") + 1; cap(out) < n {
+		out = make([]string, 0, n)
+	}
 	for more := true; more; {
 		var line string
 		line, s, more = strings.Cut(s, "\n")
@@ -147,9 +152,11 @@ func textLines(s string) []string {
 	return out
 }
 
-// endLines is the first of textLines, and the last one.
-func endLines(s string) (out []string) {
-	out = make([]string, 0, dataLines+1)
+// endLines is the first of textLines, and the last one, in out's place.
+func endLines(out []string, s string) []string {
+	if cap(out) <= dataLines {
+		out = make([]string, 0, dataLines+1)
+	}
 	for s != "" && len(out) < dataLines {
 		line, rest, _ := strings.Cut(s, "\n")
 		if line = trimLine(line); line != "" {

@@ -25,6 +25,7 @@ type Body struct {
 	names    map[string]int // of all fields, once there are more
 	count    int
 	escaped  bool      // a field's name has escapes
+	marks    uint64    // of the fields' names: most that are asked for are not there
 	elements []element // the first few of a body stand in its room
 
 	model     string
@@ -35,6 +36,7 @@ type Body struct {
 	messagesOnce sync.Once
 	messages     []Message
 	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
+	called       atomic.Int32            // how many messages were asked for them
 	toolsOnce    sync.Once
 	tools        []Tool
 
@@ -42,14 +44,17 @@ type Body struct {
 		elements [shortHistory]element
 		messages [shortHistory]Message
 		calls    [shortHistory]atomic.Pointer[calls]
+		called   [shortCalls]calls
 	}
 }
 
-// inlineFields is the number of fields up to which a body has no map of them, and
-// shortHistory the number of messages for which it has room in itself.
+// inlineFields is the number of fields up to which a body has no map of them,
+// shortHistory the number of messages for which it has room in itself, and
+// shortCalls of those whose calls are asked for: the last turn's, and that before it.
 const (
 	inlineFields = 20
 	shortHistory = 6
+	shortCalls   = 2
 )
 
 // field is a top-level field; the offsets of the key include its quotes.
@@ -228,6 +233,7 @@ func (b *Body) add(f field) bool {
 	if b.find(string(name)) != nil {
 		return false
 	}
+	b.marks |= markOf(string(name))
 	b.escaped = b.escaped || len(name) != int(f.keyEnd-f.key)-2
 	if b.count < inlineFields {
 		b.inline[b.count] = f
@@ -256,7 +262,18 @@ func (b *Body) at(i int) *field {
 	return &b.more[i-inlineFields]
 }
 
+// markOf is a bit for a name, the same for few others.
+func markOf(name string) uint64 {
+	if name == "" {
+		return 1
+	}
+	return 1 << ((uint(len(name))*5 + uint(name[0]) + 3*uint(name[len(name)-1])) % 64)
+}
+
 func (b *Body) find(name string) *field {
+	if b.marks&markOf(name) == 0 {
+		return nil
+	}
 	if b.names != nil {
 		if i, ok := b.names[name]; ok {
 			return b.at(i)
@@ -265,7 +282,7 @@ func (b *Body) find(name string) *field {
 	}
 	for i := range b.inline[:b.count] {
 		f := &b.inline[i]
-		if string(b.raw[f.key+1:f.keyEnd-1]) == name || b.escaped && string(b.name(f)) == name {
+		if int(f.keyEnd-f.key)-2 == len(name) && string(b.raw[f.key+1:f.keyEnd-1]) == name || b.escaped && string(b.name(f)) == name {
 			return f
 		}
 	}

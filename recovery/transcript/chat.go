@@ -150,7 +150,7 @@ func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 			s = scanner{data: call, limit: math.MaxInt, known: true}
 			var f callee // the older way: one call without id
 			f.read(walker{s: &s}, "arguments")
-			calls = append(calls, m.callOf(f))
+			calls = append(calls, m.callOf(f, nil))
 		}
 		return calls
 	}
@@ -187,9 +187,7 @@ func (m Message) call(c *ToolCall, w walker) int {
 	if !function.there {
 		function = custom
 	}
-	if *c = m.callOf(function); id != nil {
-		c.ID, c.IDSpan = text(id), m.body.span(id)
-	}
+	*c = m.callOf(function, id)
 	return w.i
 }
 
@@ -219,11 +217,27 @@ func (f *callee) read(w walker, arguments string) int {
 	return in.i
 }
 
-func (m Message) callOf(f callee) (c ToolCall) {
-	c.Name = text(f.name)
+// shortTexts is up to how many bytes the texts of a call are read together.
+const shortTexts = 512
+
+// callOf is the call of f with an id (nil: without). Its texts are one string,
+// unless they are long.
+func (m Message) callOf(f callee, id []byte) (c ToolCall) {
 	if f.arguments != nil {
 		c.Arguments, c.Span = clipped(f.arguments), m.body.span(f.arguments)
 	}
+	if id != nil {
+		c.IDSpan = m.body.span(id)
+	}
+	if len(f.name)+len(id)+len(f.arguments) > shortTexts {
+		c.Name, c.ID = text(f.name), text(id)
+		return c
+	}
+	var room [shortTexts]byte
+	name := len(appendText(room[:0], f.name))
+	behind := len(appendText(room[:name], id))
+	all := string(appendText(room[:behind], f.arguments))
+	c.Name, c.ID, c.said = all[:name], all[name:behind], all[behind:]
 	return c
 }
 

@@ -24,11 +24,16 @@ type ToolCall struct {
 	// Span is where Arguments stands in the body, for Edit.Replace; empty if
 	// there are none. IDSpan is the same for the id.
 	Span, IDSpan Span
+
+	said string // Text, if it is short
 }
 
 // Text is the arguments as the tool gets them: a string's content, any other
 // value as it is.
 func (c ToolCall) Text() string {
+	if c.said != "" {
+		return c.said
+	}
 	if isString(c.Arguments) {
 		return text(c.Arguments)
 	}
@@ -197,7 +202,7 @@ func (m Message) ToolCalls() []ToolCall {
 	if c := kept.Load(); c != nil {
 		return c.list
 	}
-	c := new(calls)
+	c := m.body.newCalls()
 	c.list = m.body.format.reader().appendCalls(c.one[:0], m)
 	kept.Store(c) // who reads them at the same time reads the same
 	return c.list
@@ -209,8 +214,20 @@ type calls struct {
 	one  [1]ToolCall
 }
 
+// newCalls is room for the calls of a message: the body's own for the first that are
+// asked for.
+func (b *Body) newCalls() *calls {
+	if n := b.called.Add(1); int(n) <= len(b.room.called) {
+		return &b.room.called[n-1]
+	}
+	return new(calls)
+}
+
 // ToolCallID is the id of the call that the message answers, or "".
 func (m Message) ToolCallID() string { return text(m.key(keyCallID)) }
+
+// AppendToolCallID is ToolCallID into a buffer.
+func (m Message) AppendToolCallID(dst []byte) []byte { return appendText(dst, m.key(keyCallID)) }
 
 // bytes is Raw with the capacity of the whole body, from which span reads positions.
 func (m Message) bytes() []byte { return m.body.raw[m.Start:m.End] }

@@ -39,23 +39,30 @@ func StringLen(raw []byte) int {
 	return max(0, s.str(1))
 }
 
-// str scans the rest of a string after its opening quote at i-1. Four words at
-// a time are passed if nothing in them is special, else judged one by one. It
-// does not jump from one escape to the next: source code has one in ten
-// bytes, and each jump would be a wrong guess of the processor's.
+// str scans the rest of a string after its opening quote at i-1. Names and ids are
+// short and have no escapes.
 func (s *scanner) str(i int) int {
 	d := s.data
-	if s.known {
-		return s.closing(i)
-	}
-	for at := i; at < i+24 && at+8 <= len(d); at += 8 { // names and ids are short
+	for at := i; at <= i+16 && at+8 <= len(d); at += 8 {
 		if m := special(binary.LittleEndian.Uint64(d[at:])); m != 0 {
-			if end := at + bits.TrailingZeros64(m)>>3; d[end] == '"' {
-				return end + 1
+			if at += bits.TrailingZeros64(m) >> 3; d[at] == '"' {
+				return at + 1
 			}
 			break
 		}
 	}
+	if s.known {
+		return s.closing(i)
+	}
+	return s.long(i)
+}
+
+// long is str of any string. Four words at a time are passed if nothing in them is
+// special, else judged one by one. It does not jump from one escape to the next:
+// source code has one in ten bytes, and each jump would be a wrong guess of the
+// processor's.
+func (s *scanner) long(i int) int {
+	d := s.data
 	var escaped, carry uint64 // carry marks the byte at i if there is a backslash before it
 	for i+32 <= len(d) {
 		b := d[i : i+32 : i+32]

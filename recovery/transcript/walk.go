@@ -18,6 +18,7 @@ type walker struct {
 	depth  int // containers open around the members
 	i      int // where to go on; after the end, the offset behind the container
 	object bool
+	closer byte // what ends the container
 	began  bool
 
 	// The current member. name is decoded; key and keyEnd include the quotes.
@@ -31,7 +32,8 @@ func (s *scanner) walk(i, depth int) walker {
 	if depth >= s.limit {
 		s.fail(CodeTooDeep, i, "the JSON is nested more than %d levels deep, at byte %d", s.limit, i)
 	}
-	return walker{s: s, i: i + 1, depth: depth + 1, object: s.data[i] == '{'}
+	c := s.data[i]
+	return walker{s: s, i: i + 1, depth: depth + 1, object: c == '{', closer: c + 2} // as in ASCII
 }
 
 // next finds the next member and stops at its value, which skip must pass.
@@ -40,23 +42,22 @@ func (w *walker) next() bool {
 	if s.err != nil {
 		return false
 	}
-	closer, want := byte(']'), "a comma or ']'"
-	if w.object {
-		closer, want = '}', "a comma or '}'"
-	}
 	i := s.space(w.i)
 	switch {
 	case i >= len(d):
 		s.cut("an object or array")
 		return false
-	case d[i] == closer:
+	case w.began && d[i] == ',':
+		i = s.space(i + 1)
+	case d[i] == w.closer:
 		w.i = i + 1
 		return false
-	case w.began && d[i] != ',':
-		s.unexpected(i, want)
+	case w.began && w.object:
+		s.unexpected(i, "a comma or '}'")
 		return false
 	case w.began:
-		i = s.space(i + 1)
+		s.unexpected(i, "a comma or ']'")
+		return false
 	}
 	w.began = true
 	if !w.object {
@@ -86,17 +87,13 @@ func (w *walker) next() bool {
 // plainEnd is where the closing quote of a name stands that begins at i, if it is
 // short and has no escapes, as most are; else -1.
 func plainEnd(d []byte, i int) int {
-	for range 2 {
-		if i+8 > len(d) {
-			return -1
-		}
+	for end := i + 8; i <= end && i+8 <= len(d); i += 8 {
 		if m := special(binary.LittleEndian.Uint64(d[i:])); m != 0 {
 			if i += bits.TrailingZeros64(m) >> 3; d[i] == '"' {
 				return i
 			}
 			return -1
 		}
-		i += 8
 	}
 	return -1
 }
@@ -165,6 +162,14 @@ func text(raw []byte) string {
 		return string(appendDecoded(short[:0], raw))
 	}
 	return string(appendDecoded(make([]byte, 0, len(raw)), raw))
+}
+
+// appendText is text into a buffer.
+func appendText(dst, raw []byte) []byte {
+	if !isString(raw) {
+		return dst
+	}
+	return appendDecoded(dst, raw)
 }
 
 // Text is the decoded value of a string that is known to be valid, or "" for
