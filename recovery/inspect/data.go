@@ -76,12 +76,15 @@ func mayBeNumbered(line string) bool {
 	if c := begin[0]; c == 'L' || digit(c) {
 		return true
 	}
-	for i := 1; i+1 < len(begin) && strings.IndexByte(blanks, begin[i]) < 0; i++ {
-		if begin[i] == ':' && digit(begin[i+1]) {
+	for { // in the first word
+		i := strings.IndexByte(begin, ':')
+		if i < 0 || i+1 == len(begin) || strings.ContainsAny(begin[:i], blanks) {
+			return false
+		}
+		if begin = begin[i+1:]; digit(begin[0]) {
 			return true
 		}
 	}
-	return false
 }
 
 // mayBeReaderError reports cheaply whether readerError may match a line: all that it

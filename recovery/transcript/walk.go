@@ -38,18 +38,23 @@ func (s *scanner) walk(i, depth int) walker {
 
 // next finds the next member and stops at its value, which skip must pass.
 func (w *walker) next() bool {
-	s, d := w.s, w.s.data
+	s := w.s
 	if s.err != nil {
 		return false
 	}
-	i := s.space(w.i)
-	switch {
-	case i >= len(d):
-		s.cut("an object or array")
-		return false
-	case w.began && d[i] == ',':
-		i = s.space(i + 1)
-	case d[i] == w.closer:
+	d, i := s.data, w.i
+	if uint(i) >= uint(len(d)) || d[i] <= ' ' {
+		if i = s.space(i); i >= len(d) {
+			s.cut("an object or array")
+			return false
+		}
+	}
+	switch c := d[i]; {
+	case c == ',' && w.began:
+		if i++; uint(i) >= uint(len(d)) || d[i] <= ' ' {
+			i = s.space(i)
+		}
+	case c == w.closer:
 		w.i = i + 1
 		return false
 	case w.began && w.object:
@@ -64,23 +69,31 @@ func (w *walker) next() bool {
 		w.key, w.keyEnd, w.val = i, i, i
 		return true
 	}
-	if i >= len(d) || d[i] != '"' {
+	if uint(i) >= uint(len(d)) || d[i] != '"' {
 		s.unexpected(i, "a quoted name")
 		return false
 	}
 	w.key = i
-	if end := plainEnd(d, i+1); end >= 0 {
-		w.keyEnd, w.name = end+1, d[i+1:end]
-	} else if w.keyEnd = s.str(i + 1); w.keyEnd < 0 {
-		return false
-	} else {
-		w.name = nameIn(d[w.key:w.keyEnd])
+	end := plainEnd(d, i+1)
+	if end >= 0 {
+		w.name = d[i+1 : end]
+		end++
+	} else if end = s.str(i + 1); end >= 0 {
+		w.name = nameIn(d[i:end])
 	}
-	if i = s.space(w.keyEnd); i >= len(d) || d[i] != ':' {
-		s.unexpected(i, "a colon")
+	if w.keyEnd = end; end < 0 {
 		return false
 	}
-	w.val = s.space(i + 1)
+	if uint(end) >= uint(len(d)) || d[end] != ':' {
+		if end = s.space(end); end >= len(d) || d[end] != ':' {
+			s.unexpected(end, "a colon")
+			return false
+		}
+	}
+	if end++; uint(end) >= uint(len(d)) || d[end] <= ' ' {
+		end = s.space(end)
+	}
+	w.val = end
 	return true
 }
 
