@@ -3,8 +3,8 @@ package proxy
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"hash/maphash"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/stream"
@@ -84,22 +84,22 @@ func first(h http.Header, canonical string) string {
 }
 
 // labels name credentials without revealing them: by a prefix of their hash. The
-// names of those that come again and again are remembered; that is bounded.
-// Safe for concurrent use.
-type labels struct{ known recovery.Memo[string] }
+// names of those that come again and again are remembered, the credentials are
+// not; that is bounded. Safe for concurrent use; the zero value is ready.
+type labels struct{ known recovery.Memo[credentialMark] }
 
-// maxRemembered is the length of a credential, in bytes, above which nothing of
-// it is kept.
-const maxRemembered = 256
+// credentialMark stands for a credential: two hashes with seeds that nobody
+// outside knows.
+type credentialMark [2]uint64
+
+var markSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func (l *labels) of(credential string) string {
-	switch {
-	case credential == "":
+	if credential == "" {
 		return ""
-	case len(credential) > maxRemembered:
-		return label(credential)
 	}
-	return l.known.Of(credential, func(c string) (string, string) { return strings.Clone(c), label(c) })
+	mark := credentialMark{maphash.String(markSeeds[0], credential), maphash.String(markSeeds[1], credential)}
+	return l.known.Of(mark, func(credentialMark) string { return label(credential) })
 }
 
 func label(credential string) string {

@@ -8,7 +8,7 @@ type Names struct{ memo Memo[Target] }
 
 // Of returns t.String().
 func (n *Names) Of(t Target) string {
-	return n.memo.Of(t, func(t Target) (Target, string) { return t, t.String() })
+	return n.memo.Of(t, Target.String)
 }
 
 // Memo remembers the names that were made of what comes again and again. It is
@@ -21,16 +21,15 @@ type Memo[K comparable] struct {
 
 const maxNames = 8192
 
-// Of returns the name of k. Where it is not known yet, name makes it, and the
-// copy of k that is kept.
-func (m *Memo[K]) Of(k K, name func(K) (K, string)) string {
+// Of returns the name of k, which name makes where it is not known yet. Both are kept.
+func (m *Memo[K]) Of(k K, name func(K) string) string {
 	m.mu.RLock()
 	s, ok := m.names[k]
 	m.mu.RUnlock()
 	if ok {
 		return s
 	}
-	k, s = name(k)
+	s = name(k)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.names == nil || len(m.names) >= maxNames {

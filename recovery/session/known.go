@@ -61,7 +61,7 @@ type read struct {
 func (k *Known) mark(in Input, beginning []byte) (m mark) {
 	r := read{format: in.Body.Format(), cacheKey: in.Body.CacheKey()}
 	for i, seed := range k.seeds {
-		r.credential, r.beginning, r.hints = maphash.Bytes(seed, in.Credential), maphash.Bytes(seed, beginning), 0
+		r.credential, r.beginning, r.hints = transcript.Sum(seed, 0, in.Credential), transcript.Sum(seed, 0, beginning), 0
 		for _, h := range in.Hints {
 			r.hints = maphash.Comparable(seed, hinted{r.hints, h})
 		}

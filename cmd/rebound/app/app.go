@@ -331,14 +331,19 @@ func (a *App) close() {
 type identifier struct{ conversations *session.Known }
 
 func (i identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
-	k := &known{in: session.Input{Body: body, Credential: []byte(credential), Explicit: explicit, Hints: hints}}
+	k := &known{in: session.Input{Body: body, Explicit: explicit, Hints: hints}}
+	k.in.Credential = append(k.key[:0], credential...)
 	k.session = i.conversations.Identify(k.in)
 	return k
 }
 
+// usualKey is up to how many bytes most API keys have.
+const usualKey = 64
+
 // known is what a request is identified by, for what is asked of few requests.
 type known struct {
 	in      session.Input
+	key     [usualKey]byte // room for the credential
 	session string
 	once    sync.Once
 	aside   bool
