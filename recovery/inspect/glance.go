@@ -55,7 +55,7 @@ func rawTextOf(raw []byte) (t rawText, ok bool) {
 		return t, false
 	}
 	more := 1 // by which an escape is longer than what it stands for
-	if t.unicode = indexPair(t.json, '\\', 'u') >= 0; t.unicode {
+	if t.unicode = unicodeEscape(t.json); t.unicode {
 		if more = 5; (probe{text: `\u001`, at: 4}).in(t.json) {
 			return t, false
 		}
@@ -74,6 +74,20 @@ func (t *rawText) lined() bool {
 	}
 	// What errorCall looks for has no escapes.
 	return strings.IndexByte(errorCallStarts, t.json[0]) < 0 || !errorCall.MatchString(string(t.json[:min(len(t.json), largeErrorCall)]))
+}
+
+// unicodeEscape reports whether there may be an escape of Unicode. The letter is rare
+// enough to stop at each.
+func unicodeEscape(json []byte) bool {
+	for from := 0; ; from++ {
+		i := bytes.IndexByte(json[from:], 'u')
+		if i < 0 {
+			return false
+		}
+		if from += i; from > 0 && json[from-1] == '\\' {
+			return true
+		}
+	}
 }
 
 // hinted reports whether a line may be a hint that judgeData would see.

@@ -190,6 +190,9 @@ func TestIndexPair(t *testing.T) {
 		if got != want {
 			t.Fatalf("%q: %d, want %d", s, got, want)
 		}
+		if unicodeEscape(s) != (want >= 0) {
+			t.Fatalf("%q has an escape of Unicode: %v", s, want >= 0)
+		}
 		if want >= 0 {
 			found++
 		}
