@@ -37,7 +37,8 @@ type link struct {
 	out   outlet
 
 	// What the next read of the connection may take: owned by whoever reads.
-	begun bool // a byte of the request has come
+	begun  bool // a byte of the request has come
+	posted bool // the request before was a POST
 
 	mu       sync.Mutex
 	readBy   time.Time       // wanted by the handler, or for the head
@@ -86,10 +87,11 @@ func (k *link) serve() {
 // receive reads the next request's head. It returns nil without an error when
 // there is none.
 func (k *link) receive() (*turn, error) {
-	if k.begun = false; k.in.buffered() > 0 {
-		k.start()
+	raw, err := k.head()
+	if err == nil && k.posted && len(raw) <= len("\r\n") {
+		k.in.r += len(raw) // some clients end a body with one line too many: RFC 9112, section 2.2
+		raw, err = k.head()
 	}
-	raw, err := k.in.head(k.srv.cfg.MaxHeaderBytes)
 	switch {
 	case errors.Is(err, ErrHeaderTooLarge):
 		return nil, refusal{http.StatusRequestHeaderFieldsTooLarge, err.Error()}
@@ -107,11 +109,20 @@ func (k *link) receive() (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.posted = t.req.Method == http.MethodPost
 	k.in.r += len(raw)
 	if k.in.buffered() == 0 {
 		k.in.release() // the handler may take long
 	}
 	return t, nil
+}
+
+// head waits for a head, and reads it.
+func (k *link) head() ([]byte, error) {
+	if k.begun = false; k.in.buffered() > 0 {
+		k.start()
+	}
+	return k.in.head(k.srv.cfg.MaxHeaderBytes)
 }
 
 // answer has a request answered and reports whether the connection can take another.
