@@ -35,7 +35,7 @@ type agentLeg struct {
 
 const (
 	// agentTime is how long a client may take for one task.
-	agentTime = 100 * time.Second
+	agentTime = 200 * time.Second
 	// maxSteps is more than any task needs.
 	maxSteps = 60
 	// atOnce is how many runs are under way; of the command-line agent, which is
