@@ -87,7 +87,8 @@ type Flaw struct {
 }
 
 // Mender judges complete answers by what their request asked for. It is pure,
-// bounded in time, and safe for concurrent use.
+// bounded in time, and safe for concurrent use. It keeps nothing of a draft, whose
+// strings last as long as the call.
 type Mender interface {
 	// Holds says what of an answer must be complete before the client sees any of it.
 	Holds(req *transcript.Body) Hold
