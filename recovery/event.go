@@ -57,7 +57,9 @@ type Event struct {
 	Failure    *ToolFailure // also of a session's breaker
 	Loop       *Loop
 	Advice     *Advice
-	Attempts   []Record // of request_done: all attempts, in the order of their start; never changed afterwards, but who keeps the slice may keep the request with it
+	// Attempts are all of request_done's, in the order of their start. They never
+	// change afterwards, but who keeps the slice may keep the request with it.
+	Attempts []Record
 }
 
 // Advice is what the model was told about its tools' failure or its own loop.

@@ -11,7 +11,7 @@ import (
 // The heap may grow to nine times what lives, a fifth of the CPU less than with
 // Go's default of two times and a twentieth less than with five (measured), as
 // long as that is no more than gcSlack: with thousands of open streams much lives.
-// With next to nothing that lives, the runtime collects at eight times 4 MiB.
+// The runtime lets any heap grow to eight times 4 MiB first.
 const (
 	gcPercent = 800
 	gcSlack   = 24 << 20 // bytes

@@ -49,9 +49,8 @@ const (
 	inlineBody = 64 << 10
 	// writePiece is the largest single write, the unit of WriteTimeout.
 	writePiece = 256 << 10
-	// readBuffer is what a connection costs while bytes wait to be read, and
-	// unless it was idle before, or with TLS, while a head is
-	// awaited; it has none otherwise.
+	// readBuffer is what a connection costs while bytes wait to be read, and while
+	// a head is awaited on a new one or with TLS; it has none otherwise.
 	readBuffer = 4 << 10
 	// smallRead is the size below which a Read of a body is served through a
 	// buffer: system calls for less are not worth it.

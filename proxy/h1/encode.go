@@ -59,8 +59,8 @@ func rewind(req *http.Request, size int64) (io.ReadCloser, error) {
 }
 
 // encode appends the request's head, of which begin is the beginning, to o.buf,
-// and its body if that is small and in memory, which it then closes. It validates everything it writes: no
-// byte of the caller's can begin another header or request.
+// and its body if that is small and in memory, which it then closes. It validates
+// everything it writes: no byte of the caller's can begin another header or request.
 func (o *outgoing) encode(req *http.Request, begin string, body io.ReadCloser, omit func(string) bool) error {
 	o.memory = inMemory(req)
 	o.length = req.ContentLength
@@ -196,7 +196,7 @@ func appendOpening(b []byte, req *http.Request) ([]byte, error) {
 	return append(b, '\r', '\n'), nil
 }
 
-// head appends request line and headers.
+// head appends what begins the request, as opening has it, and the headers.
 func (o *outgoing) head(req *http.Request, begin string, body bool, omit func(string) bool) error {
 	b := append(o.buf, begin...)
 	for name, values := range req.Header {

@@ -109,26 +109,19 @@ func (r *reply) headers() {
 	b := appendStatus(r.out.b, r.turn.req.ProtoMinor, r.status)
 	dated := false
 	for name, values := range r.header {
-		switch len(name) { // of those that are not just written
-		case len("Trailer"), len("Content-Length"), len("Transfer-Encoding"):
-			if !framing(name) {
-				break
-			}
+		switch {
+		case framing(name):
 			if len(values) > 0 && name == "Content-Length" {
 				if n, err := strconv.ParseUint(values[0], 10, 63); err == nil {
 					r.length = int64(n)
 				}
 			}
-			continue
-		case len("Connection"):
-			if sameWord(name, "Connection") {
-				r.close = r.close || hasToken(values, "close")
-				continue
-			}
-		case len("Date"):
+		case sameWord(name, "Connection"):
+			r.close = r.close || hasToken(values, "close")
+		default:
 			dated = dated || sameWord(name, "Date")
+			b = appendHeader(b, name, values)
 		}
-		b = appendHeader(b, name, values)
 	}
 	if !dated {
 		b = append(b, "Date: "...)

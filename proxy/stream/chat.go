@@ -16,7 +16,7 @@ type Format interface {
 	// of which it is the next, and has the room for the result: it is the caller's
 	// until the next call, and as long as ev is valid.
 	Delta(ev *Event, known *Known) *Delta
-	// Whole says what a complete JSON answer is, but for its identity, as long as
+	// WholeIn says what a complete JSON answer is, but for its identity, as long as
 	// body does not change. room is for its calls; nil where nobody asks for them.
 	WholeIn(body []byte, room []recovery.DraftCall) Delta
 	// WithText returns data with its text replaced and its identity set to id
@@ -121,7 +121,7 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 // Whole reads a complete answer without its calls.
 func (c Chat) Whole(body []byte) Delta { return c.WholeIn(body, nil) }
 
-// WholeIn reads a complete answer.
+// WholeIn reads a complete answer, and its calls into room.
 func (Chat) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
 	d.drafts = room
 	d.read(body, "message", nil)

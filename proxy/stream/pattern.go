@@ -57,7 +57,8 @@ func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 }
 
 // match reports whether an event differs from the pattern in its text only, and
-// puts what it means into d, which is the same for all events. id is what it was when the pattern was learned.
+// puts what it means into d, which is the same for all events. id is what it was
+// when the pattern was learned.
 func (p *pattern) match(data []byte, d *Delta, id Identity) bool {
 	if len(p.data) == 0 {
 		return false
