@@ -116,15 +116,33 @@ func (c *Config) Path() string { return c.origin.path }
 // Default makes the configuration of a gateway without a file. The error is an
 // [Errors] about the environment.
 func Default(env Env) (*Config, error) {
-	c, _, err := read("", nil, env)
+	c, _, err := read("", nil, env, false)
 	return c, err
 }
 
 // Load reads a configuration file. The error is an [Errors], or, when the file
 // itself cannot be read, wraps that reason (fs.ErrNotExist and others).
 func Load(path string, env Env) (*Config, error) {
-	c, _, err := load(path, env)
+	c, _, err := load(path, env, false)
 	return c, err
+}
+
+// Check is Load on a machine that lacks the secrets and certificates which the
+// file names, such as one that only checks it: what is missing is no problem.
+func Check(path string, env Env) (*Config, error) {
+	c, _, err := load(path, env, true)
+	return c, err
+}
+
+// Warnings are what is valid and yet probably not meant, one sentence each.
+func (c *Config) Warnings() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if h := c.Upstreams[name].Hint(); h != "" {
+			out = append(out, fmt.Sprintf("upstreams.%s.url: %s", name, h))
+		}
+	}
+	return out
 }
 
 // Parse is Load for text that is already in memory. The name stands for the
@@ -132,21 +150,21 @@ func Load(path string, env Env) (*Config, error) {
 // that the text names are read. The error is an [Errors]; nothing panics,
 // whatever the text.
 func Parse(name string, data []byte, env Env) (*Config, error) {
-	c, _, err := read(name, data, env)
+	c, _, err := read(name, data, env, false)
 	return c, err
 }
 
 // load is Load; it also tells which files took part, even if it fails.
-func load(path string, env Env) (*Config, []source, error) {
+func load(path string, env Env, secretless bool) (*Config, []source, error) {
 	if path == "" {
-		return read("", nil, env)
+		return read("", nil, env, secretless)
 	}
 	data, err := readBounded(path, maxBytes+1)
 	own := newSource(path, 0, data, err)
 	if err != nil {
 		return nil, []source{own}, fmt.Errorf("reading configuration: %w", err)
 	}
-	c, files, err := read(path, data, env)
+	c, files, err := read(path, data, env, secretless)
 	files = append([]source{own}, files...)
 	if err != nil {
 		return nil, files, err
@@ -166,11 +184,11 @@ func readBounded(path string, limit int64) ([]byte, error) {
 }
 
 // read is the whole way from text to a valid Config.
-func read(name string, data []byte, env Env) (*Config, []source, error) {
+func read(name string, data []byte, env Env, secretless bool) (*Config, []source, error) {
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	r := &reader{name: name, dir: filepath.Dir(name), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
+	r := &reader{name: name, secretless: secretless, dir: filepath.Dir(name), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
 	c := Defaults()
 	if name != "" {
 		r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")

@@ -28,6 +28,8 @@ type reader struct {
 	broken   map[string]bool   // keys whose value could not be read at all
 	fromEnv  map[string]string // keys that the environment overrode, and the variable
 	sources  []source          // other files that were read
+
+	secretless bool // secrets and certificates that are not on this machine are no problem
 }
 
 // report adds a problem at a key, or at the nearest of its parents that the file has.

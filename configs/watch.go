@@ -103,7 +103,7 @@ func (w *Watcher) run(ctx context.Context) {
 
 // try loads and reports. Forced, it reports also what is not new.
 func (w *Watcher) try(ctx context.Context, forced bool) {
-	c, files, err := load(w.path, w.env)
+	c, files, err := load(w.path, w.env, false)
 	if ctx.Err() != nil {
 		return
 	}

@@ -4,7 +4,7 @@
 //	mockllm -addr 127.0.0.1:9000
 //	curl 127.0.0.1:9000/v1/chat/completions -d '{"model":"demo@429,retry-after=2/ok","messages":[]}'
 //
-// The language of scripts is the documentation of package upstreamtest.
+// "mockllm -help" explains the language of scripts.
 package main
 
 import (
@@ -46,6 +46,11 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&opts.KeepRequests, "keep", 1000, "requests that /mock/requests remembers; -1 for none")
 	fs.Int64Var(&opts.MaxBody, "max-body", 64<<20, "largest request body in bytes")
 	fs.BoolVar(&opts.Lenient, "lenient", false, "accept request bodies that are not valid JSON; saves a little time")
+	fs.Usage = func() {
+		fmt.Fprint(fs.Output(), "An OpenAI-compatible upstream whose answers, good and bad, are scripted by the model's name.\n\n")
+		fs.PrintDefaults()
+		fmt.Fprintf(fs.Output(), "\n%s", upstreamtest.Language())
+	}
 	if err := fs.Parse(args); err != nil {
 		return err
 	}

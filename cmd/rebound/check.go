@@ -14,12 +14,14 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstream"
 )
 
-const checkUsage = `usage: rebound check [-v] FILE
+const checkUsage = `usage: rebound check [-v] [--no-secrets] FILE
 
 Reads a configuration as the gateway would, with the variables and files that it
 names, and reports everything that is wrong with it. Nothing is started.
 
-  -v  print the whole configuration that results, without secrets
+  -v            print the whole configuration that results, without secrets
+  --no-secrets  for machines that do not have them: secrets and certificates that
+                are missing are no problem
 
 Exit code: 0 good, 1 problems found, 2 no such file or wrong use.
 `
@@ -29,6 +31,7 @@ func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	verbose := flags.Bool("v", false, "")
+	noSecrets := flags.Bool("no-secrets", false, "")
 	err := flags.Parse(args)
 	files := flags.Args()
 	if err == nil && len(files) > 1 { // also after the file, as people write it
@@ -47,7 +50,11 @@ func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.
 		fmt.Fprintf(stderr, "rebound check: needs one file\n\n%s", checkUsage)
 		return 2
 	}
-	c, err := configs.Load(files[0], env)
+	read := configs.Load
+	if *noSecrets {
+		read = configs.Check
+	}
+	c, err := read(files[0], env)
 	var problems configs.Errors
 	switch {
 	case errors.As(err, &problems):
@@ -64,6 +71,9 @@ func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.
 	}
 	fmt.Fprintf(stdout, "ok: %s\n", files[0])
 	summarize(stdout, c)
+	for _, w := range c.Warnings() {
+		fmt.Fprintf(stdout, "  warning: %s\n", w)
+	}
 	if *verbose {
 		fmt.Fprintf(stdout, "\n%s", c.Redacted())
 	}
@@ -85,7 +95,7 @@ func summarize(out io.Writer, c *configs.Config) {
 			note = "; default"
 		}
 		u := c.Upstreams[name]
-		row(title, "%s: %s (%s%s)", name, u.URL, credential(u, len(c.Proxy.Auth.Keys) > 0), note)
+		row(title, "%s: %s (%s; %s%s)", name, u.URL, profile(u), credential(u, len(c.Proxy.Auth.Keys) > 0), note)
 		title = ""
 	}
 	title = "models"
@@ -120,6 +130,14 @@ func summarize(out io.Writer, c *configs.Config) {
 		state = "redis"
 	}
 	row("state", "%s", state)
+}
+
+// profile says what an upstream is taken for.
+func profile(u upstream.Config) string {
+	if u.Local() {
+		return "local"
+	}
+	return "hosted"
 }
 
 // credential says what an upstream gets, by name.

@@ -20,7 +20,8 @@ const usage = `Rebound is an OpenAI-compatible gateway that recovers from upstre
 before the client notices them.
 
   rebound [serve] [--config FILE]   start the gateway (no file: http://127.0.0.1:8080/v1 -> api.openai.com)
-  rebound check [-v] FILE           validate a configuration
+          [--listen ADDRESS] [--upstream URL]
+  rebound check FILE                validate a configuration
   rebound classify [FILE|-]         tell what went wrong from error answers, one JSON object a line
   rebound inspect [FILE|-]          tell what a chat request's tools answered, and what the model would be told
   rebound compress --limit N [FILE] make a chat request fit a context window
@@ -61,7 +62,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case "sessions":
 		return runSessions(args, os.LookupEnv, stdout, stderr)
 	case "healthcheck":
-		return runHealthcheck(args, os.LookupEnv, stderr)
+		return runHealthcheck(args, os.LookupEnv, stdout, stderr)
 	case "version":
 		fmt.Fprintln(stdout, "rebound", buildVersion())
 		return 0
@@ -73,13 +74,27 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// buildVersion is the linker's, else what the module system knows.
+// buildVersion is the linker's, else what the build knows: the module's version
+// after "go install MODULE@VERSION", the commit after a build in a checkout.
 func buildVersion() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "dev"
 	}
-	return "dev"
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	commit, changed := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = "-" + s.Value[:min(len(s.Value), 12)]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "-dirty"
+		}
+	}
+	return "dev" + commit + changed
 }

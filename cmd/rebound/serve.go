@@ -22,6 +22,8 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("rebound serve", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	file := fs.String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	listen := fs.String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; wins over the environment and the file")
+	upstream := fs.String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; wins over the environment and the file")
 	reference := fs.Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
 	chains := fs.Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
 	if err := fs.Parse(args); err != nil {
@@ -42,6 +44,7 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, configs.Reference())
 		return 0
 	}
+	env = override(env, map[string]string{configs.EnvListen: *listen, configs.EnvUpstream: *upstream})
 	cfg, err := loadConfig(*file, env)
 	if err != nil {
 		fmt.Fprintln(stderr, describe(err))
@@ -78,6 +81,16 @@ func loadConfig(file string, env configs.Env) (*configs.Config, error) {
 	return configs.Load(file, env)
 }
 
+// override is env with the values that flags gave; an empty one is not given.
+func override(env configs.Env, given map[string]string) configs.Env {
+	return func(name string) (string, bool) {
+		if v := given[name]; v != "" {
+			return v, true
+		}
+		return env(name)
+	}
+}
+
 // describe renders configuration problems with the lines they are about.
 func describe(err error) string {
 	var problems configs.Errors
@@ -110,12 +123,33 @@ func hangups(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// runHealthcheck asks a gateway on this machine, for containers that have no other program.
-func runHealthcheck(args []string, env configs.Env, stderr io.Writer) int {
-	url := ""
-	if len(args) > 0 {
-		url = args[0]
-	} else {
+const healthcheckUsage = `usage: rebound healthcheck [URL]
+
+Asks the gateway of this machine (REBOUND_LISTEN, else 127.0.0.1:8080) whether it
+lives; a URL asks something else, like http://127.0.0.1:8080/readyz. It is for
+containers that have no other program to ask with.
+
+Exit code: 0 it answered with 200, 1 it did not, 2 wrong use.
+`
+
+// runHealthcheck is "rebound healthcheck"; it returns the exit code.
+func runHealthcheck(args []string, env configs.Env, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("healthcheck", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, healthcheckUsage)
+		return 0
+	case err != nil:
+		fmt.Fprintf(stderr, "rebound healthcheck: %v\n\n%s", err, healthcheckUsage)
+		return 2
+	case flags.NArg() > 1:
+		fmt.Fprint(stderr, healthcheckUsage)
+		return 2
+	}
+	url := flags.Arg(0)
+	if url == "" {
 		base, err := ownURL(env)
 		if err != nil {
 			fmt.Fprintln(stderr, "rebound healthcheck:", err)

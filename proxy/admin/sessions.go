@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -12,7 +13,7 @@ import (
 // Sessions are the conversations whose breaker is open.
 type Sessions interface {
 	Open() []recovery.OpenSession
-	// Reset closes a session's breaker; one that is not open is no error.
+	// Reset closes a session's breaker.
 	Reset(ctx context.Context, session string) error
 }
 
@@ -22,7 +23,7 @@ const resetTime = 2 * time.Second
 // Handle adds the sessions' routes to a mux:
 //
 //	GET    /rebound/sessions           {"sessions": [...]}, the latest first
-//	DELETE /rebound/sessions/{session} closes its breaker
+//	DELETE /rebound/sessions/{session} closes its breaker; 404 if it is not open
 func Handle(mux *http.ServeMux, s Sessions) {
 	mux.HandleFunc("GET /rebound/sessions", func(w http.ResponseWriter, _ *http.Request) {
 		open := s.Open()
@@ -34,13 +35,21 @@ func Handle(mux *http.ServeMux, s Sessions) {
 	mux.HandleFunc("DELETE /rebound/sessions/{session}", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), resetTime)
 		defer cancel()
-		if err := s.Reset(ctx, r.PathValue("session")); err != nil {
-			respond(w, http.StatusServiceUnavailable, map[string]any{"error": map[string]any{
-				"message": "The session was not reset: " + err.Error(), "type": "rebound_error", "param": nil, "code": "store_unavailable"}})
+		id := r.PathValue("session")
+		if !slices.ContainsFunc(s.Open(), func(o recovery.OpenSession) bool { return o.Session == id }) {
+			refuse(w, http.StatusNotFound, "session_not_stopped", "No session "+id+" is stopped here. GET /rebound/sessions lists those that are.")
+			return
+		}
+		if err := s.Reset(ctx, id); err != nil {
+			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "The session was not reset: "+err.Error())
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	respond(w, status, map[string]any{"error": map[string]any{"message": message, "type": "rebound_error", "param": nil, "code": code}})
 }
 
 func respond(w http.ResponseWriter, status int, v any) {

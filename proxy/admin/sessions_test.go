@@ -43,6 +43,10 @@ func TestSessions(t *testing.T) {
 	if w := ask("DELETE", "/rebound/sessions/s_a"); w.Code != http.StatusNoContent || s.reset != "s_a" {
 		t.Errorf("reset: %d, %q", w.Code, s.reset)
 	}
+	s.reset = ""
+	if w := ask("DELETE", "/rebound/sessions/s_b"); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "session_not_stopped") || s.reset != "" {
+		t.Errorf("reset of what is not stopped: %d %s, %q", w.Code, w.Body, s.reset)
+	}
 	s.err = errors.New("store unavailable")
 	if w := ask("DELETE", "/rebound/sessions/s_a"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "rebound_error") {
 		t.Errorf("reset without a store: %d %s", w.Code, w.Body)

@@ -177,11 +177,47 @@ func (m *metrics) forget(old, now *table) {
 	}
 }
 
-func (t *table) model(name string) *modelSeries {
+// maxMet bounds how many models get a label without being configured, and
+// maxModelName the length of their names in bytes.
+const (
+	maxMet       = 20
+	maxModelName = 100
+)
+
+// seriesOf finds the series of a model.
+func (m *metrics) seriesOf(t *table, name string) *modelSeries {
 	if s := t.models[name]; s != nil {
 		return s
 	}
+	if s := (*m.met.Load())[name]; s != nil {
+		return s
+	}
 	return t.other
+}
+
+// meet gives a model that answered a label of its own, while there are few.
+// Upstreams have answered for these names: a client cannot make them up.
+func (m *metrics) meet(name string) {
+	if len(*m.met.Load()) >= maxMet || name == labelOther || len(name) > maxModelName || !word(name) {
+		return
+	}
+	m.naming.Lock()
+	defer m.naming.Unlock()
+	met := maps.Clone(*m.met.Load())
+	if met[name] == nil && len(met) < maxMet {
+		met[name] = m.model(name)
+		m.met.Store(&met)
+	}
+}
+
+// word reports whether a name is one word of visible ASCII characters.
+func word(name string) bool {
+	for i := range len(name) {
+		if name[i] <= ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return name != ""
 }
 
 func (t *table) upstream(name string) *upstreamSeries {
@@ -234,7 +270,7 @@ func (m *metrics) count(ev *recovery.Event) {
 	case recovery.EventRecoveryFailed:
 		m.recoveries.WithLabelValues(t.strategy(ev.Strategy), "failed").Inc()
 	case recovery.EventFallbackUsed:
-		m.fallbacks.WithLabelValues(t.model(ev.Model).label, t.upstream(ev.Target.Upstream).label).Inc()
+		m.fallbacks.WithLabelValues(m.seriesOf(t, ev.Model).label, t.upstream(ev.Target.Upstream).label).Inc()
 	case recovery.EventTargetCooled:
 		u := t.upstream(ev.Target.Upstream)
 		key, class := ev.Target.Key, string(ev.Class)
@@ -271,7 +307,11 @@ func (m *metrics) done(t *table, ev *recovery.Event) {
 	if ev.Status >= 100 && ev.Status < 600 {
 		status = ev.Status / 100
 	}
-	s := t.model(ev.Model)
+	s := m.seriesOf(t, ev.Model)
+	if s == t.other && out <= outcomeRecovered && ev.Attempt > 0 {
+		m.meet(ev.Model)
+		s = m.seriesOf(t, ev.Model)
+	}
 	if c := s.requests[status][out]; c != nil {
 		c.Inc()
 	} else {

@@ -35,8 +35,9 @@ type metrics struct {
 
 	droppedQueue, droppedSubscriber, droppedLog, droppedSink prometheus.Counter
 
-	naming sync.Mutex // one change of the table at a time
+	naming sync.Mutex // one change of the table, or of what was met, at a time
 	table  atomic.Pointer[table]
+	met    atomic.Pointer[map[string]*modelSeries] // models that nobody configured; replaced, never changed
 }
 
 func newMetrics(r prometheus.Registerer, version string) *metrics {
@@ -73,6 +74,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "in_flight", Help: "Requests under way."}),
 		breakers: newBreakers(),
 	}
+	m.met.Store(&map[string]*modelSeries{})
 	extra := counter("extra_tokens_total", "Tokens spent beyond the delivered answers, as upstreams reported them.", "kind")
 	for k, name := range kindNames {
 		m.extra[k] = extra.WithLabelValues(name)

@@ -193,6 +193,38 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// Without configuration the first models that answer have labels of their own;
+// those that do not answer, and odd names, have not.
+func TestModelsThatAnswerHaveLabels(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	done := func(model string, status int) {
+		ev := recovery.Event{Name: recovery.EventRequestDone, Model: model, Status: status, Attempt: 1}
+		if status >= 400 {
+			ev.Class = recovery.ModelNotFound
+		}
+		h.Observe(ev)
+	}
+	done("made-up", 404)
+	done("two words", 200)
+	done(strings.Repeat("x", maxModelName+1), 200)
+	for i := range maxMet + 5 {
+		done(fmt.Sprintf("m%d", i), 200)
+		done(fmt.Sprintf("m%d", i), 200)
+	}
+	got := scrape(t, h)
+	for i := range maxMet + 5 {
+		series := fmt.Sprintf(`rebound_requests_total{model="m%d",outcome="ok",status_class="2xx"} 2`, i)
+		if strings.Contains(got, series) != (i < maxMet) {
+			t.Errorf("model %d has a label of its own: %t", i, i >= maxMet)
+		}
+	}
+	for _, name := range []string{"made-up", "two words", "xxxx"} {
+		if strings.Contains(got, `model="`+name) {
+			t.Errorf("%q has a label", name)
+		}
+	}
+}
+
 // No client and no upstream can create series.
 func TestLabelsAreBounded(t *testing.T) {
 	h := newHub(t, Defaults(), &buffer{})
@@ -274,8 +306,8 @@ func TestReloadRemovesSeries(t *testing.T) {
 		t.Error("a counter that stays lost its count")
 	}
 	h.Observe(healthy())
-	if !strings.Contains(scrape(t, h), `rebound_requests_total{model="other",outcome="ok",status_class="2xx"} 1`) {
-		t.Error("a model that is gone is not counted as other")
+	if !strings.Contains(scrape(t, h), `rebound_requests_total{model="coder",outcome="ok",status_class="2xx"} 1`) {
+		t.Error("a model that is gone does not begin anew as one that nobody configured")
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 
 // Names are the values that labels may have, all from configuration and from
 // fixed tables. Whatever else occurs is counted as "other", so that no client
-// can create series. It is read when it is handed over and not kept.
+// can create series without bound; only the first models that answer get a
+// label of their own without configuration (see maxMet). It is read when it is
+// handed over and not kept.
 type Names struct {
 	// Models are the configured model names with their targets, in order of
 	// preference; the keys of those targets are not looked at.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -118,4 +119,46 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Local is what the profile comes to: auto takes loopback and private addresses,
+// names without a dot, .local and .internal for servers of one's own.
+func (c Config) Local() bool {
+	if c.Profile != "auto" {
+		return c.Profile == "local"
+	}
+	u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model"))
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
+}
+
+// endpoints are what people copy into a base URL from a provider's page.
+var endpoints = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/models"}
+
+// Hint says what is probably meant by a URL that is valid and yet seldom right;
+// empty if nothing looks wrong.
+func (c Config) Hint() string {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return ""
+	}
+	path := strings.TrimRight(u.Path, "/")
+	for _, e := range endpoints {
+		if base, ok := strings.CutSuffix(path, e); ok {
+			u.Path = base
+			return fmt.Sprintf("%s names an endpoint, and the gateway adds the endpoint itself: probably %s is meant", c.URL, u)
+		}
+	}
+	if path == "" && u.Hostname() != "api.deepseek.com" { // which serves both
+		u.Path = "/v1"
+		return fmt.Sprintf("%s has no path: probably %s is meant", c.URL, u)
+	}
+	return ""
 }

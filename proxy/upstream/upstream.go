@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -148,20 +147,7 @@ func (u *Upstream) Close() {
 }
 
 // Local reports whether slow first tokens are normal: a server of one's own.
-func (u *Upstream) Local() bool {
-	switch u.cfg.Profile {
-	case "local":
-		return true
-	case "hosted":
-		return false
-	}
-	host := u.base.Hostname()
-	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast())
-}
+func (u *Upstream) Local() bool { return u.cfg.Local() }
 
 // Request is one request to an upstream.
 type Request struct {

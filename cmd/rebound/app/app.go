@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +52,7 @@ const (
 
 // App is a gateway.
 type App struct {
+	version  string
 	hub      *telemetry.Hub
 	log      *slog.Logger
 	listener net.Listener
@@ -79,7 +82,7 @@ type App struct {
 // New builds a gateway and opens its listener; it serves once Run is called.
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
-	a := &App{config: cfg, pins: &route.Pins{}, classifier: classify.New(), conversations: session.NewKnown()}
+	a := &App{version: version, config: cfg, pins: &route.Pins{}, classifier: classify.New(), conversations: session.NewKnown()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
 	a.log = a.hub.Logger()
 	if err := a.openStore(cfg.Store.Redis); err != nil {
@@ -284,7 +287,7 @@ func (a *App) Logger() *slog.Logger { return a.log }
 func (a *App) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- a.server.Serve(a.listener) }()
-	a.log.Info("listening", "address", a.Addr().String())
+	a.announce()
 	var err error
 	select {
 	case err = <-served:
@@ -305,6 +308,26 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.close()
 	return err
+}
+
+// announce tells in the log what was started, and what its settings came to.
+func (a *App) announce() {
+	file := a.config.Path()
+	if file == "" {
+		file = "none: the defaults apply"
+	}
+	a.log.Info("listening", "address", a.Addr().String(), "version", a.version, "config", file)
+	for _, name := range slices.Sorted(maps.Keys(a.config.Upstreams)) {
+		u := a.config.Upstreams[name]
+		profile := "hosted"
+		if u.Local() {
+			profile = "local"
+		}
+		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "keys", len(u.Keys), "passthrough", u.Passthrough)
+	}
+	for _, w := range a.config.Warnings() {
+		a.log.Warn(w)
+	}
 }
 
 // close releases everything, in the order of dependence.
