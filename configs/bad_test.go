@@ -219,6 +219,7 @@ func certificate(t *testing.T, dir string) {
 	}
 	for name, block := range map[string]*pem.Block{
 		"ca.pem": {Type: "CERTIFICATE", Bytes: der}, "client.pem": {Type: "CERTIFICATE", Bytes: der}, "client.key": {Type: "PRIVATE KEY", Bytes: keyDER},
+		"server.pem": {Type: "CERTIFICATE", Bytes: der}, "server.key": {Type: "PRIVATE KEY", Bytes: keyDER},
 	} {
 		write(t, filepath.Join(dir, name), string(pem.EncodeToMemory(block)))
 	}

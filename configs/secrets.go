@@ -86,6 +86,8 @@ func (r *reader) secrets(c *Config, env Env) {
 	if auth.AdminEnv == "" || auth.AdminFile == "" {
 		auth.AdminToken = r.secret("auth", "admin_env", "admin_file", auth.AdminEnv, &auth.AdminFile, env)
 	}
+	edge := &c.Proxy.TLS
+	edge.Certificate = r.keyPair("tls", "cert", "key", &edge.Cert, &edge.Key)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		u := c.Upstreams[name]
 		key := childKey("upstreams", name)
@@ -228,12 +230,7 @@ func quotePath(path string) string {
 // found with its line and not by the first connection.
 func (r *reader) certificates(key string, ca, cert, certKey *string) {
 	r.resolve(ca)
-	r.resolve(cert)
-	r.resolve(certKey)
-	if r.secretless {
-		return
-	}
-	if *ca != "" {
+	if *ca != "" && !r.secretless {
 		at := joinKey(key, "ca_file")
 		if data, err := r.readFile(*ca, maxCertificate); err != nil {
 			r.report(at, "%s", fileProblem(*ca, err))
@@ -241,21 +238,31 @@ func (r *reader) certificates(key string, ca, cert, certKey *string) {
 			r.report(at, "the file %s holds no certificate: it must be PEM, with BEGIN CERTIFICATE", quotePath(*ca))
 		}
 	}
-	if *cert == "" || *certKey == "" {
-		return
+	r.keyPair(key, "client_cert", "client_key", cert, certKey)
+}
+
+// keyPair reads the PEM files of a certificate and its key; nil without them.
+func (r *reader) keyPair(key, certName, keyName string, cert, certKey *string) *tls.Certificate {
+	r.resolve(cert)
+	r.resolve(certKey)
+	if r.secretless || *cert == "" || *certKey == "" {
+		return nil
 	}
 	certPEM, err := r.readFile(*cert, maxCertificate)
 	if err != nil {
-		r.report(joinKey(key, "client_cert"), "%s", fileProblem(*cert, err))
+		r.report(joinKey(key, certName), "%s", fileProblem(*cert, err))
 	}
 	keyPEM, keyErr := r.readFile(*certKey, maxCertificate)
 	if keyErr != nil {
-		r.report(joinKey(key, "client_key"), "%s", fileProblem(*certKey, keyErr))
+		r.report(joinKey(key, keyName), "%s", fileProblem(*certKey, keyErr))
 	}
 	if err != nil || keyErr != nil {
-		return
+		return nil
 	}
-	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		r.report(joinKey(key, "client_cert"), "certificate and client_key cannot be used together: both must be PEM and belong to each other")
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		r.report(joinKey(key, certName), "certificate and %s cannot be used together: both must be PEM and belong to each other", keyName)
+		return nil
 	}
+	return &pair
 }

@@ -5,8 +5,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -30,8 +32,8 @@ func (b *buffer) recycle() {
 	}
 }
 
-// readBody reads a request body within its limits, from now on.
-func readBody(c echo.Context, lim LimitsConfig, now time.Time) (*buffer, error) {
+// readBody reads a request body within its limits.
+func (s *Server) readBody(c echo.Context, lim LimitsConfig) (*buffer, error) {
 	req := c.Request()
 	if enc := first(req.Header, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies must not be compressed (Content-Encoding: %s).", printable(enc))
@@ -39,38 +41,39 @@ func readBody(c echo.Context, lim LimitsConfig, now time.Time) (*buffer, error) 
 	if req.ContentLength > lim.Body {
 		return nil, tooLarge(lim)
 	}
-	src := newPacedReader(c, lim.BodyTimeout)
-	src.allow(now)
+	src := s.upload(c, lim.BodyTimeout)
 	b := bodies.Get().(*buffer)
-	err := b.fill(&src, req.ContentLength, lim.Body)
-	src.done(err == nil && int64(len(b.bytes)) <= lim.Body)
-	switch {
-	case int64(len(b.bytes)) > lim.Body:
-		return nil, tooLarge(lim)
-	case err != nil:
-		e := failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end. Nothing was sent upstream.")
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			e = failf(http.StatusRequestTimeout, "slow_body", "The request body made no progress for %s. Nothing was sent upstream.", lim.BodyTimeout)
-		}
-		e.Header = http.Header{"Connection": {"close"}}
-		return nil, e
+	err := b.fill(src, req.ContentLength, lim.Body)
+	if err == nil && int64(len(b.bytes)) > lim.Body {
+		err = tooLarge(lim)
+	}
+	src.end()
+	if err != nil {
+		return nil, err
 	}
 	return b, nil
 }
 
+// firstRead is how much memory a body has before a byte of it has come, and
+// growth how many times what has come it may have: a Content-Length is only a
+// promise.
+const (
+	firstRead = 64 << 10
+	growth    = 4
+)
+
 // fill reads a body to its end, or a byte beyond limit. announced is its
 // Content-Length, -1 when unknown.
-func (b *buffer) fill(from *pacedReader, announced, limit int64) error {
+func (b *buffer) fill(from io.Reader, announced, limit int64) error {
 	if announced < 0 {
-		announced = 4 << 10
-	}
-	if int64(cap(b.bytes)) <= announced {
-		b.bytes = make([]byte, 0, min(announced, trustedLength)+1) // one more, to see the end
+		announced = limit
 	}
 	for int64(len(b.bytes)) <= limit {
 		n := len(b.bytes)
 		if n == cap(b.bytes) {
-			b.bytes = append(b.bytes, 0)
+			// One more than announced, to see the end.
+			more := min(max(firstRead, (growth-1)*n), max(int(announced)-n, 0)+1)
+			b.bytes = slices.Grow(b.bytes, more)
 		}
 		got, err := from.Read(b.bytes[n:cap(b.bytes)])
 		b.bytes = b.bytes[:n+got]
@@ -84,69 +87,111 @@ func (b *buffer) fill(from *pacedReader, announced, limit int64) error {
 	return nil
 }
 
-// trustedLength bounds what is allocated on the word of a Content-Length.
-const trustedLength = 1 << 20
-
-// pacedReader fails a body that makes no progress.
-type pacedReader struct {
-	r        io.Reader
-	conn     readDeadliner
+// upload is a request body that fails if it makes no progress, or if the gateway
+// stops before all of it is here. One goroutine at a time may read it.
+type upload struct {
+	all      *uploads
+	body     io.Reader
+	conn     *http.ResponseController
 	patience time.Duration
-	allowed  bool      // just now, so that the next read need not look at the clock
-	renew    time.Time // when the deadline is to be set anew
+	renew    time.Time             // when the deadline is to be set anew
+	whole    atomic.Bool           // it was read to its end
+	failed   atomic.Pointer[Error] // why it was not
 }
 
-// readDeadliner is the response of a connection whose reads can be bounded.
-type readDeadliner interface{ SetReadDeadline(time.Time) error }
-
-func newPacedReader(c echo.Context, patience time.Duration) pacedReader {
-	return pacedReader{r: c.Request().Body, conn: readDeadlines(c.Response().Writer), patience: patience}
+// upload begins to read a request's body. Its end must be called.
+func (s *Server) upload(c echo.Context, patience time.Duration) *upload {
+	u := &upload{all: &s.uploads, body: c.Request().Body, conn: http.NewResponseController(c.Response().Writer), patience: patience}
+	s.uploads.add(u)
+	return u
 }
 
-// readDeadlines finds what [http.ResponseController] would, once for all
-// deadlines of a body.
-func readDeadlines(w http.ResponseWriter) readDeadliner {
-	for {
-		switch t := w.(type) {
-		case readDeadliner:
-			return t
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = t.Unwrap()
-		default:
-			return boundless{}
-		}
+// Read implements io.Reader. Its errors but io.EOF are for the client.
+func (u *upload) Read(b []byte) (int, error) {
+	if now := time.Now(); now.After(u.renew) {
+		u.all.allow(u, now.Add(u.patience))
+		u.renew = now.Add(u.patience / 4)
+	}
+	n, err := u.body.Read(b)
+	switch {
+	case err == nil:
+		return n, nil
+	case err == io.EOF:
+		u.whole.Store(true)
+		u.all.remove(u, time.Time{}) // from here on the client only listens
+		return n, io.EOF
+	}
+	var e *Error
+	switch {
+	case u.all.stopped():
+		e = stopping()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e = failf(http.StatusRequestTimeout, "slow_body", "The request body made no progress for %s.", u.patience)
+	default:
+		e = failf(http.StatusBadRequest, "incomplete_body", "The request body could not be read to its end.")
+	}
+	if e.Header == nil {
+		e.Header = http.Header{"Connection": {"close"}}
+	}
+	u.failed.Store(e)
+	return n, e
+}
+
+// end is called when nobody wants more of the body: nobody waits for the rest either.
+func (u *upload) end() {
+	if !u.whole.Load() {
+		u.all.remove(u, time.Now())
 	}
 }
 
-// boundless is a response without deadlines.
-type boundless struct{}
-
-func (boundless) SetReadDeadline(time.Time) error { return http.ErrNotSupported }
-
-// allow bounds the read that comes next.
-func (p *pacedReader) allow(now time.Time) {
-	_ = p.conn.SetReadDeadline(now.Add(p.patience)) // not every connection has one
-	p.allowed, p.renew = true, now.Add(p.patience/4)
+// uploads are the bodies that are being read. Safe for concurrent use; the zero
+// value is ready.
+type uploads struct {
+	mu   sync.Mutex
+	open map[*upload]struct{}
+	over bool
 }
 
-func (p *pacedReader) Read(b []byte) (int, error) {
-	if !p.allowed {
-		if now := time.Now(); now.After(p.renew) {
-			p.allow(now)
-		}
+func (a *uploads) add(u *upload) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.open == nil {
+		a.open = map[*upload]struct{}{}
 	}
-	p.allowed = false
-	return p.r.Read(b)
+	a.open[u] = struct{}{}
 }
 
-// done lifts the deadline: from here on the client only listens. Where the
-// body was not read to its end, nobody waits for the rest of it either.
-func (p *pacedReader) done(whole bool) {
-	if whole {
-		_ = p.conn.SetReadDeadline(time.Time{})
-	} else {
-		_ = p.conn.SetReadDeadline(time.Now())
+func (a *uploads) remove(u *upload, by time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.open, u)
+	_ = u.conn.SetReadDeadline(by)
+}
+
+// allow gives a body time, unless the gateway stops.
+func (a *uploads) allow(u *upload, by time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		by = time.Now()
 	}
+	_ = u.conn.SetReadDeadline(by) // not every connection has one
+}
+
+// stop ends all reads, now and later.
+func (a *uploads) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	for u := range a.open {
+		_ = u.conn.SetReadDeadline(time.Now())
+	}
+}
+
+func (a *uploads) stopped() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.over
 }
 
 func tooLarge(lim LimitsConfig) *Error {

@@ -39,7 +39,7 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, err := readBody(c, core.Config.Limits, started)
+	raw, err := s.readBody(c, core.Config.Limits)
 	if err != nil {
 		return err
 	}

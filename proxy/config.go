@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,8 +13,17 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// Drain bounds how long a stop waits for answers under way.
 	Drain  time.Duration `yaml:"drain"`
+	TLS    TLSConfig     `yaml:"tls"`
 	Auth   AuthConfig    `yaml:"auth"`
 	Limits LimitsConfig  `yaml:"limits"`
+}
+
+// TLSConfig is the certificate that clients see. Without one the edge speaks
+// plain HTTP. The loader fills Certificate, anew when the files change.
+type TLSConfig struct {
+	Cert        string           `yaml:"cert"` // PEM, with the chain
+	Key         string           `yaml:"key"`
+	Certificate *tls.Certificate `yaml:"-"`
 }
 
 // AuthConfig says who may use the gateway.
@@ -67,6 +77,9 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: %q is not host:port", c.Listen))
 	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		errs = append(errs, errors.New("tls.cert: needs tls.key, and the other way round"))
+	}
 	if c.Drain < 0 {
 		errs = append(errs, errors.New("drain: must not be negative"))
 	}
@@ -91,4 +104,23 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("auth.admin_env: and auth.admin_file exclude each other"))
 	}
 	return errors.Join(errs...)
+}
+
+// NeedsRestart names the settings that differ and that a running server keeps.
+func NeedsRestart(old, next Config) (settings []string) {
+	for _, s := range []struct {
+		name    string
+		changed bool
+	}{
+		{"listen", old.Listen != next.Listen},
+		{"tls", (old.TLS.Certificate == nil) != (next.TLS.Certificate == nil)},
+		{"limits.headers", old.Limits.Headers != next.Limits.Headers},
+		{"limits.head_timeout", old.Limits.HeadTimeout != next.Limits.HeadTimeout},
+		{"limits.idle_timeout", old.Limits.IdleTimeout != next.Limits.IdleTimeout},
+	} {
+		if s.changed {
+			settings = append(settings, s.name)
+		}
+	}
+	return settings
 }

@@ -69,20 +69,6 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
 }
 
-// refuse makes the body for what never becomes a request, and an event of it.
-func (s *Server) refuse(status int, reason string) (string, []byte) {
-	code := "invalid_request"
-	switch status {
-	case http.StatusRequestTimeout:
-		code = "slow_request"
-	case http.StatusRequestHeaderFieldsTooLarge:
-		code = "headers_too_large"
-	}
-	own := failf(status, code, "The request cannot be served: %s. Nothing was sent upstream.", reason)
-	s.report(own)
-	return echo.MIMEApplicationJSON, encode(own.Message, "rebound_error", "", own.Code)
-}
-
 // report makes the event of an error that no other one tells of.
 func (s *Server) report(e *Error) {
 	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Status: e.Status, Rule: e.Code, Cause: e.Message})

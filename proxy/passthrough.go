@@ -32,9 +32,13 @@ func (s *Server) passthrough(c echo.Context) error {
 		return err
 	}
 	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: req.Header}
-	targets, err := core.aim(c, who, &up)
+	targets, err := s.aim(core, c, who, &up)
 	if err != nil {
 		return err
+	}
+	body, _ := up.Reader.(*upload)
+	if body != nil {
+		defer body.end()
 	}
 	upstream.Forwardable(up.Header) // with its Accept-Encoding: the answer is not read here
 	if !who.passes {
@@ -51,6 +55,12 @@ func (s *Server) passthrough(c echo.Context) error {
 	}()
 	resp, err := core.forward(req.Context(), targets, up)
 	if err != nil {
+		if body != nil {
+			if e := body.failed.Load(); e != nil {
+				ev.Status, ev.Cause, e.reported = e.Status, e.Message, true
+				return e
+			}
+		}
 		if req.Context().Err() != nil {
 			ev.Status = statusClientGone
 			return nil
@@ -85,11 +95,11 @@ func (s *Server) passthrough(c echo.Context) error {
 }
 
 // aim finds the targets of a request by the model in its body, and the body itself.
-func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
+func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
 	req := c.Request()
 	model := ""
 	if strings.Contains(req.Header.Get("Content-Type"), "json") && req.Body != nil && req.ContentLength != 0 && req.Header.Get("Content-Encoding") == "" {
-		raw, err := readBody(c, k.Config.Limits, time.Now())
+		raw, err := s.readBody(c, k.Config.Limits)
 		if err != nil {
 			return nil, err
 		}
@@ -98,8 +108,7 @@ func (k *Core) aim(c echo.Context, who client, up *upstream.Request) ([]recovery
 			model = gjson.GetBytes(raw.bytes, "model").Str
 		}
 	} else if req.Body != nil && req.ContentLength != 0 {
-		src := newPacedReader(c, k.Config.Limits.BodyTimeout)
-		up.Reader, up.Length = &src, req.ContentLength
+		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
 	if !who.may(model) && model != "" {
 		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))

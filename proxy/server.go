@@ -2,33 +2,37 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/rebound-llm/rebound/proxy/h1"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Server is the edge. Its core can be swapped while it serves.
+// Server is the edge: echo's router on net/http's server. Its core can be
+// swapped while it serves.
 type Server struct {
 	core   atomic.Pointer[Core]
+	cert   atomic.Pointer[tls.Certificate] // the newest; nil without TLS
 	echo   *echo.Echo
-	http   *h1.Server
 	parser *transcript.Parser
 	meter  Meter
+	log    *slog.Logger
 	ready  func() error
 
 	draining atomic.Bool
 	active   atomic.Int64 // requests under way
+	uploads  uploads
 }
 
 // Handlers are the parts of the edge that belong to others: nil ones are not served.
@@ -41,79 +45,133 @@ type Handlers struct {
 
 // NewServer builds the edge around a core.
 func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
-	s := &Server{parser: transcript.NewParser(), meter: meter, ready: h.Ready}
-	s.core.Store(core)
 	e := echo.New()
+	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, log: log, ready: h.Ready}
+	s.Swap(core)
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError
 	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
-	s.echo = e
+	e.StdLogger = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	e.Use(s.count, s.watchWrites, s.recoverPanics)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
 		e.POST(path, s.chat)
 	}
-	e.GET("/v1/models", s.models)
 	e.GET("/models", s.models)
-	e.GET("/v1/responses", s.noWebSocket)
 	e.GET("/responses", s.noWebSocket)
-	e.Any("/v1/*", s.passthrough)
+	v1 := e.Group("/v1")
+	v1.GET("/models", s.models)
+	v1.GET("/responses", s.noWebSocket)
+	v1.Any("/*", s.passthrough)
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.readyz)
+	guard := echo.WrapMiddleware(s.admin)
 	if h.Metrics != nil {
-		e.GET("/metrics", echo.WrapHandler(s.admin(h.Metrics)))
+		e.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
 	}
 	if h.Admin != nil {
-		e.Any("/rebound/*", echo.WrapHandler(s.admin(h.Admin)))
+		e.Any("/rebound/*", echo.WrapHandler(h.Admin), guard)
 	}
-
-	lim := core.Config.Limits
-	s.http = h1.NewServer(h1.ServerConfig{
-		Handler:     http.HandlerFunc(s.serve),
-		HeadTimeout: lim.HeadTimeout, IdleTimeout: lim.IdleTimeout, WriteTimeout: lim.WriteStall,
-		MaxHeaderBytes: lim.Headers,
-		Refuse:         s.refuse,
-		Log:            log,
-	})
+	s.configure(core.Config.Limits)
 	return s
 }
 
-// serve refuses new requests while draining; everything else is echo's.
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if s.draining.Load() && r.URL.Path != "/healthz" {
-		w.Header().Set("Connection", "close")
-		w.Header().Set("Retry-After", "1")
-		writeError(w, failf(http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again."))
-		return
-	}
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	s.echo.ServeHTTP(w, r)
+// configure sets what net/http's server keeps for as long as it runs: a reload
+// does not change it. How long a body and an answer may take is not among it,
+// since the limits there are about progress: see uploads and watchWrites.
+func (s *Server) configure(lim LimitsConfig) {
+	h := s.echo.Server
+	h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = lim.HeadTimeout, lim.IdleTimeout, lim.Headers
+	h.DisableGeneralOptionsHandler = true
+	h.Protocols = new(http.Protocols)
+	h.Protocols.SetHTTP1(true)
+	h.Protocols.SetHTTP2(true)
+	h.Protocols.SetUnencryptedHTTP2(true) // by prior knowledge, as proxies speak it
+	h.HTTP2 = &http.HTTP2Config{WriteByteTimeout: lim.WriteStall}
 }
 
-// Handler serves the edge without a listener of its own, for embedding and tests.
-func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+// count counts the requests under way, and refuses new ones while draining.
+func (s *Server) count(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		s.active.Add(1)
+		defer s.active.Add(-1)
+		if s.draining.Load() && c.Path() != "/healthz" {
+			return stopping()
+		}
+		return next(c)
+	}
+}
 
-// Swap replaces the core. Requests under way keep theirs.
-func (s *Server) Swap(core *Core) { s.core.Store(core) }
+// stopping is what a client gets that comes too late.
+func stopping() *Error {
+	e := reported(http.StatusServiceUnavailable, "draining", "This gateway is stopping. Try again.")
+	e.Header = http.Header{"Connection": {"close"}, "Retry-After": {"1"}}
+	return e
+}
 
-// Serve accepts connections until Shutdown.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+// recoverPanics turns a panic into an error for the client, or into a broken
+// connection where the answer has begun.
+func (s *Server) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p != http.ErrAbortHandler {
+				s.log.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
+			}
+			if p == http.ErrAbortHandler || c.Response().Committed {
+				panic(http.ErrAbortHandler)
+			}
+			err = failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
+		}()
+		return next(c)
+	}
+}
+
+// Swap replaces the core. Requests under way keep theirs; a new certificate is
+// for new connections.
+func (s *Server) Swap(core *Core) {
+	if cert := core.Config.TLS.Certificate; cert != nil {
+		s.cert.Store(cert)
+	}
+	s.core.Store(core)
+}
+
+// Serve accepts connections until Shutdown, with TLS if there is a certificate.
+func (s *Server) Serve(l net.Listener) error {
+	s.echo.Listener = l
+	if s.cert.Load() != nil {
+		conf := &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
+		}
+		s.echo.Server.TLSConfig, s.echo.TLSListener = conf, tls.NewListener(l, conf)
+	}
+	return s.echo.StartServer(s.echo.Server)
+}
 
 // Shutdown refuses new requests and waits until those under way are answered,
 // or ctx ends; then it cuts what is left. The listener stays open meanwhile: a
-// client deserves to be told.
+// client deserves to be told. Who has not sent the whole request is not waited for.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
+	s.uploads.stop()
 	s.idle(ctx)
-	err := ctx.Err()
-	if err == nil {
-		return s.http.Shutdown(ctx)
-	}
-	_ = s.http.Close()
 	bounded, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.idle(bounded) // what was cut still reports its end
-	return err
+	if err := ctx.Err(); err != nil {
+		_ = s.echo.Close()
+		s.idle(bounded) // what was cut still reports its end
+		return err
+	}
+	// Last bytes of answers may still be on their way; connections without a
+	// whole head are not worth more than a moment.
+	if s.echo.Shutdown(bounded) != nil {
+		_ = s.echo.Close()
+	}
+	return nil
 }
 
 // idle waits until no request is under way, or ctx ends.

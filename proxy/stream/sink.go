@@ -102,25 +102,8 @@ func (s *Sink) begin(status int, header http.Header) {
 	if s.committed {
 		return
 	}
-	lendHeader(s.w, header)
+	maps.Copy(s.w.Header(), header)
 	s.commit(status)
-}
-
-// lendHeader makes a response's headers those of an upstream's, which the writer
-// takes as they are if it can, and has written when WriteHeader returns.
-func lendHeader(w http.ResponseWriter, header http.Header) {
-	for inner := w; ; {
-		switch t := inner.(type) {
-		case interface{ LendHeader(http.Header) }:
-			t.LendHeader(header)
-			return
-		case interface{ Unwrap() http.ResponseWriter }:
-			inner = t.Unwrap()
-		default:
-			maps.Copy(w.Header(), header)
-			return
-		}
-	}
 }
 
 func (s *Sink) commit(status int) {

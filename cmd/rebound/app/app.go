@@ -226,8 +226,8 @@ func (a *App) names(cfg *configs.Config) telemetry.Names {
 }
 
 // Reload puts another configuration in force. What can fail is done first; on
-// an error the old one stays. The address, the store and the connection limits
-// of the listener need a restart.
+// an error the old one stays. The store and what [proxy.NeedsRestart] names need a
+// restart.
 func (a *App) Reload(cfg *configs.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -235,8 +235,8 @@ func (a *App) Reload(cfg *configs.Config) error {
 	if err != nil {
 		return err
 	}
-	if cfg.Listen() != a.config.Listen() {
-		a.log.Warn("the new listen address needs a restart", "listen", cfg.Listen())
+	for _, setting := range proxy.NeedsRestart(a.config.Proxy, cfg.Proxy) {
+		a.log.Warn("a changed setting needs a restart", "setting", setting)
 	}
 	a.health.Reconfigure(cfg.Breaker)
 	a.sessions.Reconfigure(cfg.Breaker)

@@ -189,8 +189,8 @@ func ours() []string {
 	buf := make([]byte, 8<<20)
 	var out []string
 	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-		if strings.Contains(stack, "rebound/proxy/upstreamtest") || strings.Contains(stack, "h1.(*link).receive") {
-			continue // a connection that waits for its next request belongs to the client
+		if strings.Contains(stack, "rebound/proxy/upstreamtest") {
+			continue
 		}
 		for _, part := range []string{"rebound/proxy.", "rebound/proxy/", "rebound/recovery.", "rebound/recovery/"} {
 			if strings.Contains(stack, part) {
