@@ -59,16 +59,16 @@ var _ recovery.Fitter = (*Fitter)(nil)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, memory: newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), cfg.TTL), windows: p.Windows, read: newReadings()}
+	f := &Fitter{parts: p, windows: p.Windows, read: newReadings()}
+	f.cfg.Store(&cfg)
+	f.memory = newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), func() time.Duration { return f.config().TTL })
 	if f.windows == nil {
 		f.windows = newWindows(cfg.TTL)
 	}
-	f.cfg.Store(&cfg)
 	return f
 }
 
-// Reconfigure applies other settings to requests from now on. How long sessions
-// are remembered stays.
+// Reconfigure applies other settings to requests from now on.
 func (f *Fitter) Reconfigure(cfg Config) { f.cfg.Store(&cfg) }
 
 func (f *Fitter) config() *Config { return f.cfg.Load() }

@@ -425,7 +425,7 @@ func TestSummarizeResults(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	m := newMemory(nil, 0, time.Hour)
+	m := newMemory(nil, 0, func() time.Duration { return time.Hour })
 	defer func() { _ = m.close(context.Background()) }()
 	for i := range 3 * maxSessions {
 		m.hold(strings.Repeat("s", i%7)+time.Unix(int64(i), 0).String(), sampleSession(), true)

@@ -28,7 +28,7 @@ const (
 type memory struct {
 	store Values        // nil where there is none that others share
 	time  time.Duration // that one request may spend with the store
-	ttl   time.Duration
+	ttl   func() time.Duration
 	turns turns
 
 	mu     sync.Mutex
@@ -57,7 +57,7 @@ type held struct {
 }
 
 // newMemory starts the goroutine that writes; close ends it.
-func newMemory(s Values, within, ttl time.Duration) *memory {
+func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory {
 	m := &memory{store: s, time: within, ttl: ttl, recent: list.New(), index: map[string]*list.Element{}, tired: map[string]time.Time{},
 		queue: make(chan func(context.Context), maxQueue)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
@@ -141,7 +141,7 @@ func (m *memory) hold(id string, s *session, dirty bool) {
 
 // put is hold, and says whether the report is new. The lock is held.
 func (m *memory) put(id string, s *session, dirty, ahead bool) {
-	h := &held{id: id, value: s, dirty: dirty, ahead: ahead, size: 512 + len(id) + 24*len(s.Recipes), until: time.Now().Add(m.ttl)}
+	h := &held{id: id, value: s, dirty: dirty, ahead: ahead, size: 512 + len(id) + 24*len(s.Recipes), until: time.Now().Add(m.ttl())}
 	for _, box := range s.Sealed {
 		h.size += 128 + len(box.Box) + 8*len(box.Kept)
 	}
@@ -170,7 +170,7 @@ func (m *memory) report(id string, known *session, a Anchor, short bool) {
 		h := e.Value.(*held)
 		s := *h.value
 		s.Anchor, s.Short = a, short
-		h.value, h.ahead, h.until = &s, true, time.Now().Add(m.ttl)
+		h.value, h.ahead, h.until = &s, true, time.Now().Add(m.ttl())
 		m.recent.MoveToFront(e)
 		return
 	}
@@ -219,12 +219,12 @@ func (m *memory) write(ctx context.Context, id string, report bool) {
 	now := uint64(time.Now().Unix())
 	stored := *s
 	var entries []store.Entry
-	if dirty || s.edited() && now > s.Written+uint64(m.ttl/time.Second)/refresh {
+	if dirty || s.edited() && now > s.Written+uint64(m.ttl()/time.Second)/refresh {
 		stored.Written = now
-		entries = append(entries, store.Entry{Key: editsKey(id), Value: stored.encode(), TTL: m.ttl})
+		entries = append(entries, store.Entry{Key: editsKey(id), Value: stored.encode(), TTL: m.ttl()})
 	}
 	if report && ahead {
-		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.encodeReport(), TTL: m.ttl})
+		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.encodeReport(), TTL: m.ttl()})
 	}
 	if len(entries) == 0 || m.store.Set(ctx, entries...) != nil {
 		return // a store that is away has said so itself; the process remembers

@@ -209,6 +209,31 @@ func TestKeptAlive(t *testing.T) {
 	})
 }
 
+// Another lifetime is in force from the reload on.
+func TestLifetimeReloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Defaults()
+		cfg.TTL = 8 * time.Hour
+		f := New(cfg, Parts{Meter: offline()})
+		defer f.Close(context.Background())
+		remembered := func(name string, after time.Duration) bool {
+			b := talk(60).body(t)
+			x, out := fitOnce(t, f, b, 9000, name, func(recovery.Prompt) (string, error) { return fineSummary, nil })
+			answered(f, x, out.After)
+			time.Sleep(after)
+			return f.Prepare(context.Background(), exchange(b, name, nil)) != nil
+		}
+		if !remembered("long", time.Hour) {
+			t.Error("forgotten in an eighth of its time")
+		}
+		cfg.TTL = time.Minute
+		f.Reconfigure(cfg)
+		if remembered("short", time.Hour) {
+			t.Error("remembered for an hour where a minute is configured")
+		}
+	})
+}
+
 // Nonsense in the store is no session, and harms none.
 func TestHostileValues(t *testing.T) {
 	s := talk(60)
