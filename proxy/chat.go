@@ -126,7 +126,6 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		ev.Cause = f.Err.Error()
 	}
 	r := core.final(f, x)
-	ev.Status = r.status
 	if sink.Committed() {
 		// Too late for a status: an error event, and then no clean end.
 		if x.Streaming && x.Mode == recovery.ModeAct {
@@ -135,6 +134,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		}
 		panic(http.ErrAbortHandler)
 	}
+	ev.Status = r.status
 	send.decorate(r.header, f.Target, nil)
 	_ = sink.Whole(r.status, r.header, r.body)
 	return nil

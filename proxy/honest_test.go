@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // TestHonestWhenNotRecovered: what cannot be recovered ends as the upstream's
@@ -251,5 +252,28 @@ func TestModes(t *testing.T) {
 	r := g.post(context.Background(), "/v1/chat/completions", `{"model":"m","messages":[]}`, http.Header{"X-Rebound-Mode": {"maybe"}})
 	if r.status != 400 || gjson.GetBytes(r.body, "error.code").Str != "invalid_mode" {
 		t.Errorf("got %s %s", r, r.body)
+	}
+}
+
+// TestDoneTellsWhatTheClientSaw: request_done has the status that the client
+// got, also where an answer had begun before it failed.
+func TestDoneTellsWhatTheClientSaw(t *testing.T) {
+	g, seen := startMending(t, "")
+	for model, c := range map[string]struct {
+		status int
+		class  recovery.Class
+	}{
+		"begun@cut=0.66":      {200, recovery.StreamCut},
+		"awake@503,delay=0.8": {200, recovery.Overloaded},
+		"error@400":           {400, recovery.InvalidRequest},
+	} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			r := g.ask(t.Context(), model, true, "")
+			done := seen.of(t, model)[recovery.EventRequestDone]
+			if r.status != c.status || r.complete() || len(done) != 1 || done[0].Status != r.status || done[0].Class != c.class {
+				t.Errorf("the client saw %s; told %+v", r, done)
+			}
+		})
 	}
 }

@@ -89,12 +89,13 @@ const codeStopped = "session_stopped"
 func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 	x := s.x
 	if x.Reply.Error {
-		ev.Status, ev.Rule = http.StatusUnprocessableEntity, codeStopped
-		if s.sink.Committed() {
+		ev.Rule = codeStopped
+		if s.sink.Committed() { // with 200
 			_ = s.sink.Write(stream.Piece{Bytes: stream.ErrorEvent(encode(x.Reply.Text, "rebound_error", "", codeStopped))})
 			pause(ctx, beforeBreak)
 			panic(http.ErrAbortHandler) // an error event, and then no clean end
 		}
+		ev.Status = http.StatusUnprocessableEntity
 		e := reported(ev.Status, codeStopped, "%s", x.Reply.Text)
 		e.Header = http.Header{"X-Should-Retry": {"false"}}
 		s.decorate(e.Header, recovery.Target{}, nil)

@@ -34,7 +34,7 @@ var usual = [...]struct {
 	status  int
 	outcome outcome
 }{
-	{2, outcomeOK}, {2, outcomeRecovered}, {4, outcomeFailed}, {4, outcomeRejected}, {4, outcomeCanceled}, {5, outcomeFailed},
+	{2, outcomeOK}, {2, outcomeRecovered}, {2, outcomeFailed}, {4, outcomeFailed}, {4, outcomeRejected}, {4, outcomeCanceled}, {5, outcomeFailed},
 }
 
 // kinds are the parts of a usage. Input includes CacheRead where the upstream
