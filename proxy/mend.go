@@ -36,7 +36,7 @@ func (n *answer) repaired(list []recovery.Repair) {
 
 // broke tells that the judging of an answer broke: it is delivered as it came.
 func (n *answer) broke(cause string) {
-	ev := n.event(recovery.EventRecoveryFailed)
+	ev := n.event(recovery.EventDegraded)
 	ev.Cause = cause
 	n.s.core.Observer.Observe(ev)
 }

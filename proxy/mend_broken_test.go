@@ -70,7 +70,7 @@ func TestMenderBreaks(t *testing.T) {
 					t.Errorf("%d attempts", n)
 				}
 				told := 0
-				for _, ev := range seen.of(t, broken)[recovery.EventRecoveryFailed] {
+				for _, ev := range seen.of(t, broken)[recovery.EventDegraded] {
 					if ev.Cause == "the gateway's mender broke: index out of range" {
 						told++
 						if ev.Request == "" || ev.Session != "s1" || ev.Target.Upstream != "default" || ev.Attempt != told || ev.Streamed != stream {

@@ -66,7 +66,7 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 			continue
 		}
 		same := c.Upstream == f.Target.Upstream && c.Model == f.Target.Model
-		if same && f.Spec.Scope == ScopeTarget && !f.Spec.Cools {
+		if same && f.Scope() == ScopeTarget && !f.Spec.Cools {
 			if second < 0 {
 				second = i
 			}

@@ -256,7 +256,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 	r.end(rc, Outcome{Failure: f, Client: c.Client}, f.Class())
 
 	c.LastClass = f.Class()
-	c.refused = c.refused || !f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest
+	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
 	switch f.Class() {
 	case Auth, QuotaExhausted, Permission:
 		c.Excluded = true
@@ -281,7 +281,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 		if f.Signal.Phase == PhaseStatus {
 			x.extra-- // refused, not billed
 		}
-		if res.Prefill && f.Spec.Scope == ScopeRequest {
+		if res.Prefill && f.Scope() == ScopeRequest {
 			c.NoPrefill = true
 		}
 		c.Replayed = c.Replayed || !res.Prefill
@@ -334,7 +334,7 @@ func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 	default: // it does not fit the response that has begun meanwhile
 		return r.giveUp(f), nil
 	}
-	ev := r.event(EventRecoveryFailed, nil)
+	ev := r.event(EventDegraded, nil)
 	ev.Target, ev.Class, ev.Cause = r.flawedBy, ModelOutputInvalid, "delivered as the model wrote it"
 	r.Observer.Observe(ev)
 	return nil, nil
@@ -366,5 +366,9 @@ func (r *run) settled(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1]
 // failure classifies what happened on this side of the wire.
 func (r *run) failure(rc *racer, ev Evidence) *Failure {
 	ev.Now = time.Now()
-	return &Failure{Diagnosis: r.Classifier.Classify(ev), Target: rc.ticket.Target, Attempt: rc.attempt.Number, Err: ev.Err}
+	f := &Failure{Diagnosis: r.Classifier.Classify(ev), Target: rc.ticket.Target, Attempt: rc.attempt.Number, Err: ev.Err}
+	if res := rc.action.Resume; res != nil {
+		f.Released, f.Sent = ReleasedText, res.Sent // nothing but a continuation can follow
+	}
+	return f
 }

@@ -82,11 +82,12 @@ func joined(a, b string) string {
 }
 
 // bare is the request for a candidate without any edit, where the edits of it
-// cannot be carried out. What makes no sense without its note is not sent.
+// cannot be carried out. An attempt that asks the model for something else than the
+// client did, to go on or to answer anew, is not made without its edit.
 func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
 	b := r.x.current()
-	if a.Reask || a.Explain {
-		return nil, false, errNoNote
+	if a.Reask || a.Explain || a.carried || a.Resume != nil {
+		return nil, false, errBare
 	}
 	if c.Model == b.Model() {
 		return b.Raw(), b != r.x.Body, nil
@@ -95,7 +96,7 @@ func (r *run) bare(c *Choice, a Action) ([]byte, bool, error) {
 	return body, b != r.x.Body, err
 }
 
-var errNoNote = errors.New("the note for the model cannot be added")
+var errBare = errors.New("what this attempt asks of the model cannot be added")
 
 // changes reports whether a candidate's request would be another with one more edit.
 func (r *run) changes(candidate int, ed Edit) bool {

@@ -309,7 +309,7 @@ func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool)
 // it is merely tried again or elsewhere.
 func (r *run) carry(a Action, f *Failure) Action {
 	d := r.doing
-	if f.Spec.Scope == ScopeRequest || f.Flaw != nil || a.Plain || a.Fit || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
+	if f.Scope() == ScopeRequest || f.Flaw != nil || a.Plain || a.Fit || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
 		return a
 	}
 	a.Note, a.Tool, a.Explain, a.carried = d.Note, d.Tool, d.Explain, true
@@ -330,7 +330,7 @@ const (
 // original goes back to the client's bytes when an edited request was refused
 // for a reason that no strategy helps against: the edit may be the reason.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
-	if r.x.plain || !f.Edited || f.Flaw != nil || f.Spec.Scope != ScopeRequest || f.Released > ReleasedNothing {
+	if r.x.plain || !f.Edited || f.Flaw != nil || f.Scope() != ScopeRequest || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
 	i := s.Current(f)
@@ -441,7 +441,7 @@ func (r *run) giveUp(f *Failure) *Failure {
 	case (f.Signal.Status == 0 || r.x.explained) && r.x.last != nil:
 		f = r.x.last
 	}
-	if f.Edited && f.Spec != nil && f.Spec.Scope == ScopeRequest && r.own != nil && r.cut == nil {
+	if f.Edited && f.Scope() == ScopeRequest && r.own != nil && r.cut == nil {
 		f = r.own // what was said of an edit of ours is no answer to the client
 	}
 	ev := r.event(EventRecoveryFailed, f)

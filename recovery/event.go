@@ -10,6 +10,7 @@ const (
 	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows
 	EventRecoverySuccess EventName = "error_recovery_success" // a request that had failed was answered
 	EventRecoveryFailed  EventName = "error_recovery_failed"  // all is spent; the client got an error
+	EventDegraded        EventName = "recovery_degraded"      // the request went on without a part of the recovery, or its answer is known to be flawed
 	EventStreamResumed   EventName = "stream_resumed"
 	EventTargetCooled    EventName = "target_cooled"
 	EventFallbackUsed    EventName = "fallback_used"

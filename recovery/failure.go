@@ -138,3 +138,12 @@ func (f *Failure) Class() Class {
 	}
 	return f.Spec.Class
 }
+
+// Scope is what the failure is about; ScopeClient, where nobody can help, when
+// it was never classified.
+func (f *Failure) Scope() Scope {
+	if f.Spec == nil {
+		return ScopeClient
+	}
+	return f.Spec.Scope
+}

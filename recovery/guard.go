@@ -18,7 +18,7 @@ func Guard(part string, f func(), broke func(cause string)) (ok bool) {
 // guard is Guard with an event of this run.
 func (r *run) guard(part string, f func()) (ok bool) {
 	return Guard(part, f, func(cause string) {
-		ev := r.event(EventRecoveryFailed, nil)
+		ev := r.event(EventDegraded, nil)
 		ev.Cause = cause
 		r.Observer.Observe(ev)
 	})

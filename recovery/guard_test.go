@@ -196,9 +196,12 @@ func TestPartsBreak(t *testing.T) {
 				}
 				told := []string{}
 				for _, ev := range g.observer.Events() {
-					if ev.Name == recovery.EventRecoveryFailed && strings.HasPrefix(ev.Cause, "the gateway's ") {
+					if ev.Name == recovery.EventDegraded && strings.HasPrefix(ev.Cause, "the gateway's ") {
 						told = append(told, strings.TrimPrefix(ev.Cause, "the gateway's "))
 					}
+				}
+				if n := g.observer.Count(recovery.EventRecoveryFailed); (n == 1) != (f != nil && x.Mode == recovery.ModeAct) {
+					t.Errorf("%d events say that the client got an error, and it got %v", n, f)
 				}
 				if len(told) != 1 || told[0] != c.cause {
 					t.Errorf("told %q, want %q", told, c.cause)
@@ -221,8 +224,88 @@ func TestRaceBreaks(t *testing.T) {
 		if f, err := g.run(t, ctx, exchange(t, plainBody, "ab")); f != nil || !errors.Is(err, recovery.ErrClientGone) {
 			t.Errorf("ended with %v, %v", f, err)
 		}
-		if n := g.observer.Count(recovery.EventRecoveryFailed); n != 1 || g.observer.Events()[0].Cause != "the gateway's race broke: no such rule" {
+		if n := g.observer.Count(recovery.EventDegraded); n != 1 || g.observer.Events()[0].Cause != "the gateway's race broke: no such rule" {
 			t.Errorf("told %+v", g.observer.Events())
 		}
 	})
 }
+
+// TestContinuationBreaks: a continuation that breaks leaves the failure that it
+// answered to, whichever part of the attempt breaks.
+func TestContinuationBreaks(t *testing.T) {
+	half := cut(recovery.ReleasedText, "Hel")
+	send := func(*rig, context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		panic("no such host")
+	}
+	deliver := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		return g.answer(ctx, a, &answer{panics: true})
+	}
+	for name, c := range map[string]struct {
+		begin, continuation step
+		prefill             recovery.Prefill
+		cause               string
+	}{
+		"sending a prefill":    {half, send, recovery.PrefillAssistant, "attempt broke: no such host"},
+		"sending a replay":     {half, send, recovery.PrefillNone, "attempt broke: no such host"},
+		"delivering a prefill": {half, deliver, recovery.PrefillAssistant, "delivery broke: no such byte"},
+		"delivering a replay":  {half, deliver, recovery.PrefillNone, "delivery broke: no such byte"},
+		"sending in a pause":   {stall("Hel", 10*time.Minute), send, recovery.PrefillAssistant, "attempt broke: no such host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": {c.begin, c.continuation}})
+				x := exchange(t, sampleless, "a")
+				x.Candidates[0].Prefill = c.prefill
+				f, err := g.run(t, t.Context(), x)
+				if name == "sending in a pause" {
+					answered(t, f, err) // it went on by itself
+				} else if err != nil || f == nil || f.Class() != recovery.StreamCut || f.Sent != "Hel" {
+					t.Errorf("ended with %v, %v", f, err)
+				}
+				if n := g.observer.Count(recovery.EventDegraded); n != 1 {
+					t.Errorf("told %+v", g.observer.Events())
+				}
+				for _, ev := range g.observer.Events() {
+					if ev.Name == recovery.EventDegraded && ev.Cause != "the gateway's "+c.cause {
+						t.Errorf("told %q", ev.Cause)
+					}
+				}
+			})
+		})
+	}
+}
+
+// sampleless is a request whose answer is the same each time.
+const sampleless = `{"model":"m","temperature":0,"messages":[{"role":"user","content":"hello"}]}`
+
+// TestPrefillNeedsItsEdit: where the editor breaks, a continuation is not sent
+// without the beginning that it is to continue: the answer to the bare request
+// would be glued on.
+func TestPrefillNeedsItsEdit(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {cut(recovery.ReleasedText, "Hel"), ok}})
+		x := exchange(t, sampleless, "a")
+		x.Candidates[0].Prefill = recovery.PrefillAssistant
+		broken := false
+		g.Conformer = conforms(func() bool {
+			if broken = len(g.attempts) > 0; broken {
+				panic("no such mend")
+			}
+			return false
+		})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		f, err := g.run(t, t.Context(), x)
+		if err != nil || f == nil || f.Class() != recovery.StreamCut || !broken {
+			t.Errorf("ended with %v, %v (the editor broke: %v)", f, err, broken)
+		}
+		for _, a := range g.attempts {
+			if a.Resume != nil && a.Resume.Prefill && !strings.Contains(string(a.Body), "Hel") {
+				t.Errorf("asked to continue what is not in %s", a.Body)
+			}
+		}
+	})
+}
+
+type conforms func() bool
+
+func (c conforms) Conform(*transcript.Body, *transcript.Edit, recovery.Edit) bool { return c() }

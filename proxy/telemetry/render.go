@@ -38,7 +38,7 @@ func kept(ev *recovery.Event) bool {
 
 func level(name recovery.EventName) slog.Level {
 	switch name {
-	case recovery.EventRecoveryFailed, recovery.EventBreakerOpened, recovery.EventTargetCooled, recovery.EventTruncated:
+	case recovery.EventRecoveryFailed, recovery.EventDegraded, recovery.EventBreakerOpened, recovery.EventTargetCooled, recovery.EventTruncated:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo
