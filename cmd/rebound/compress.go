@@ -25,7 +25,8 @@ that fits is written as it is. No file, or -, is standard input.
   --limit N    the window in tokens
   --model M    the model to count for; otherwise the request's own
   --reserve R  tokens of the window to keep for the answer; otherwise the
-               request's own limit, else an eighth of the window, at most 4096
+               request's own limit, which is lowered where it takes up more than
+               a quarter of the window, else an eighth of the window, at most 4096
 
 Exit code: 0 done, 1 the request cannot be made to fit (it is written as it is),
 2 no such file, not a request, or wrong use.
@@ -134,9 +135,6 @@ func runCompress(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if o.model == "" {
 		o.model = body.Model()
-	}
-	if o.reserve < 0 {
-		o.reserve = fit.Reserve(body, o.limit)
 	}
 	meter := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
 	out, report, ok := fit.Compress(fit.Defaults(), body, meter, o.model, o.limit, o.reserve)

@@ -68,6 +68,21 @@ func TestCompressFits(t *testing.T) {
 	}
 }
 
+// A large output limit is lowered before anything of the history goes.
+func TestCompressOutputLimit(t *testing.T) {
+	in := strings.Replace(longRequest(16_000), `{"model"`, `{"max_tokens":8192,"model"`, 1)
+	out, r, code := compress(t, in, "--limit", "9000")
+	if code != 0 || fmt.Sprint(r.Tiers) != "[output]" || r.Steps != 0 || r.TokensAfter != r.TokensBefore {
+		t.Fatalf("exit %d, %+v", code, r)
+	}
+	var got struct {
+		Limit int `json:"max_tokens"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.Limit != 9000-r.TokensAfter {
+		t.Errorf("the limit is %d beside %d tokens, %v", got.Limit, r.TokensAfter, err)
+	}
+}
+
 func TestCompressCannot(t *testing.T) {
 	in := longRequest(16_000)
 	for _, limit := range []string{"100", "300"} {

@@ -118,12 +118,13 @@ func (f *Fitter) least(x *recovery.Exchange) (least int) {
 }
 
 // large reports whether a request is of a size at which its session may have
-// edits, or need them. Half of the smallest window is below every size at which
-// something was edited; where none is known, few tokens do. Few bytes are few tokens.
+// edits, or need them. Half of what the smallest window leaves beside the answer
+// is below every size at which something was edited; where none is known, few
+// tokens do. Few bytes are few tokens.
 func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
 	if least := f.least(x); least > 0 {
-		from = least / 2
+		from = (least - Reserve(x.Body, least)) / 2
 	}
 	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
 }
@@ -150,11 +151,29 @@ func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
 
 // Matters implements recovery.Fitter.
 func (f *Fitter) Matters(x *recovery.Exchange) bool {
-	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 {
+	if !f.on(x) || len(x.Candidates) == 0 {
+		return false
+	}
+	if f.overflows(x) {
+		return true
+	}
+	if x.Session == "" {
 		return false
 	}
 	s, ask := f.known(x)
 	return (s != nil || ask) && f.large(x)
+}
+
+// surely is how many times as large as a window that the operator states a mere
+// estimate must be to be believed: vocabularies differ by less.
+const surely = 1.3
+
+// overflows reports whether a request may be so much larger than a window that
+// the operator states that no refusal has to be waited for. Hardly any text has
+// fewer than three bytes to a token, so what fits is not counted for this.
+func (f *Fitter) overflows(x *recovery.Exchange) bool {
+	window := x.Candidates[0].Window
+	return window > 0 && float64(len(x.Body.Raw())) >= 3*surely*float64(window)
 }
 
 // recall is what is known of the exchange's session, nil if nothing is. The
@@ -180,52 +199,48 @@ func (f *Fitter) ask(ctx context.Context, x *recovery.Exchange, d *draft) {
 
 // Prepare implements recovery.Fitter.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	if !f.on(x) || x.Session == "" || len(x.Candidates) == 0 {
+	if !f.on(x) || len(x.Candidates) == 0 {
 		return nil
 	}
-	d := f.recall(ctx, x)
+	var d *draft
+	if x.Session != "" {
+		d = f.recall(ctx, x)
+	}
 	if d == nil || d.session == nil {
-		return nil
-	}
-	s := d.session
-	c := &x.Candidates[0]
-	window := f.window(c, s)
-	if !s.edited() && window == 0 {
-		return nil
-	}
-	body := x.Body
-	k := f.resume(x, d, c.Model)
-	if k != nil {
-		if b, err := k.build(); err == nil && check(x.Body, b, k.v.reader) == nil {
-			body, d.work, d.body = b, k, b
-			k.total = f.parts.Meter.Measure(b, c.Model).Total
-		} else {
-			k = nil
+		if !f.overflows(x) || side(x) {
+			return nil
 		}
+		d = drafting(x)
 	}
-	if window > 0 {
-		if fitted := f.ahead(ctx, x, c, d, k, body, window); fitted != nil {
+	c := &x.Candidates[0]
+	f.resume(x, d, c.Model)
+	if window := f.window(c, d.session); window > 0 {
+		if fitted := f.ahead(ctx, x, c, d, window); fitted != nil {
 			return fitted
 		}
 	}
-	if k == nil {
+	if d.body == nil {
 		return nil
 	}
-	out := d.fitted(x, f.tokensFor(c.Model, s, body))
-	out.Sticky = true
-	return out
+	return d.fitted(x, f.tokensFor(c.Model, d.session, d.body))
 }
 
-// resume is the history with the edits that are remembered; nil without any.
-func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) *work {
+// resume makes the edits of the session that are remembered; false without any.
+func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) bool {
 	if !d.session.edited() {
-		return nil
+		return false
 	}
 	k := f.begin(x, d, model)
 	if !k.apply(d.session, d.keys) {
-		return nil
+		return false
 	}
-	return k
+	b, err := k.build()
+	if err != nil || check(x.Body, b, k.v.reader) != nil {
+		return false
+	}
+	k.total = f.parts.Meter.Measure(b, model).Total
+	d.work, d.body, d.out, d.sticky = k, b, b, true
+	return true
 }
 
 // begin is the history without edits.
@@ -239,29 +254,49 @@ func (f *Fitter) begin(x *recovery.Exchange, d *draft, model string) *work {
 }
 
 // ahead fits a request that would overflow, if that is known: its count is
-// anchored on what the upstream reported, or the session was refused before.
-func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, body *transcript.Body, window int) *recovery.Fitted {
-	s := d.session
-	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
-	switch {
-	case basis == BasisAnchored || s.Short:
-	case k == nil:
-		return nil
-	default:
-		tokens = f.tokensFor(c.Model, s, body).of(f.parts.Meter.Measure(body, c.Model).Total)
-	}
-	reserve := Reserve(x.Body, window)
-	if float64(tokens+reserve) <= f.config().TriggerShare*float64(window) {
-		return nil
+// anchored on what the upstream reported, or the session was refused before, or
+// it is far above what the operator states.
+func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, window int) *recovery.Fitted {
+	s, body := d.session, d.sent(x.Body)
+	if s == nil {
+		s = &session{}
 	}
 	raw := f.parts.Meter.Measure(body, c.Model).Total
-	scale := ratio{tokens, raw}
-	if k == nil {
-		k = f.begin(x, d, c.Model)
-	} else {
-		k = k.clone()
+	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
+	sure := true
+	switch {
+	case basis == BasisAnchored || s.Short:
+	case d.body != nil || s.Scale > 0:
+		tokens, sure = f.tokensFor(c.Model, s, body).of(raw), d.body != nil
+	case c.Window > 0 && float64(tokens) >= surely*float64(window):
+	default:
+		return nil
 	}
-	return f.plan(ctx, x, c, d, k, window, reserve, scale, false)
+	share := f.config().TriggerShare * float64(window)
+	if float64(tokens+room(x.Body, window)) > share {
+		if !sure {
+			return nil
+		}
+		return f.plan(ctx, x, c, d, window, ratio{tokens, raw}, false)
+	}
+	if limit := Reserve(x.Body, window); float64(tokens+limit) > share {
+		if d.work == nil {
+			d.work, d.sticky = f.begin(x, d, c.Model), true
+		}
+		d.limit(x.Body, spare(window, tokens, basis == BasisAnchored, 1))
+		return d.fitted(x, ratio{tokens, raw})
+	}
+	return nil
+}
+
+// spare is the room for an answer that a prompt of so many tokens leaves, with
+// some for what the count may be wrong by, and half for each further try.
+func spare(window, tokens int, sure bool, try int) int {
+	doubt := tokens / 4
+	if sure {
+		doubt = tokens/50 + 32
+	}
+	return max(leastOutput, (window-tokens-doubt)/max(1, try))
 }
 
 // Fit implements recovery.Fitter.
@@ -275,13 +310,13 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 	}
 	d.fits++
 	sent := x.Body
-	if d.body != nil {
-		sent = d.body
+	if d.out != nil {
+		sent = d.out
 	}
 	if !d.asked && x.Session != "" {
 		had := d.session
 		if f.ask(ctx, x, d); had != nil && d.session != nil && d.session.Gen > had.Gen {
-			d.work, d.body = nil, nil // there are edits that were not known here
+			d.work, d.body, d.out = nil, nil, nil // there are edits that were not known here
 		}
 	}
 	raw := f.parts.Meter.Measure(sent, c.Model).Total
@@ -293,78 +328,112 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 		if window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
 			// Nobody says how large the window is, or what was said is not true: it
 			// is smaller than what was refused.
-			window = scale.of(raw) + Reserve(x.Body, scale.of(raw))
+			window = scale.of(raw) + Reserve(sent, scale.of(raw))
 		}
 	}
-	reserve := Reserve(x.Body, window)
-	if n := promptIn(fail.Facts); n > 0 && raw > 0 && n < 4*raw && n > raw/4 {
-		scale = ratio{n, raw}
-	}
-	if scale.of(raw) < window-reserve { // it was refused, so it is larger than the count says
+	if n := promptIn(fail.Facts, sent, raw); n > 0 {
+		scale, d.sure = ratio{n, raw}, true
+		f.parts.Meter.Refused(sent, c.Model, n)
+	} else if reserve := Reserve(sent, window); scale.of(raw) < window-reserve { // it was refused, so it is larger than the count says
 		scale = ratio{window - reserve, raw}
 	}
 	d.window = window
-	k := f.begin(x, d, c.Model)
-	if d.work != nil {
-		k = d.work.clone()
-	} else if d.session != nil {
-		k.apply(d.session, d.keys)
+	if d.body == nil && f.resume(x, d, c.Model) && scale.of(d.work.total)+room(x.Body, window) < window {
+		d.limit(x.Body, spare(window, scale.of(d.work.total), d.sure, d.fits)) // what is remembered suffices
+		return d.fitted(x, scale)
 	}
-	return f.plan(ctx, x, c, d, k, window, reserve, scale, true)
+	return f.plan(ctx, x, c, d, window, scale, true)
 }
 
-// promptIn is the size of the prompt as the refusal states it, 0 if it does not.
-// What was requested is the prompt and the room for the answer, where the text
-// names that.
-func promptIn(facts recovery.Facts) int {
-	if facts.InputTokens > 0 {
-		return facts.InputTokens
+// promptIn is the size of the prompt as the refusal states it, 0 if it does not,
+// or states what cannot be true of a prompt that was counted as raw. What was
+// requested is the prompt and the room for the answer, where the text names that
+// or the prompt alone would be too far from its count.
+func promptIn(facts recovery.Facts, sent *transcript.Body, raw int) int {
+	n := facts.InputTokens
+	if n == 0 {
+		n = facts.RequestedTokens
+		output := max(facts.RequestedOutput, facts.MaxOutputTokens)
+		if _, limit, ok := sent.OutputLimit(); ok && output == 0 && abs(n-limit-raw) < abs(n-raw) {
+			output = limit
+		}
+		n -= output
 	}
-	return max(0, facts.RequestedTokens-max(facts.RequestedOutput, facts.MaxOutputTokens))
+	if n <= 0 || n >= 4*raw || n <= raw/4 {
+		return 0
+	}
+	return n
 }
 
-// plan looks for further edits and makes the fitted request of them.
-func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window, reserve int, scale ratio, refused bool) *recovery.Fitted {
-	budget := scale.raw(window - reserve)
-	if budget < 256 {
-		return nil
+func abs(n int) int { return max(n, -n) }
+
+// plan looks for further edits and makes the fitted request of them. A limit of
+// the answer that takes up much of the window is lowered first; the history gives
+// way for the rest of it, and where that does not suffice, for the least.
+func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, window int, scale ratio, refused bool) *recovery.Fitted {
+	k := d.work
+	if k == nil {
+		k = f.begin(x, d, c.Model)
 	}
-	p := &planner{cfg: f.config(), secret: d.keys, session: x.Session != "", goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
-	var w *writer
-	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
-		w = f.writer(x, c, d, k, window)
-		p.scribe = w
-	}
-	before := k.counts.Total
-	body, ok := p.run(ctx, k)
-	if w != nil {
-		d.spent = max(d.spent, before-w.budget)
-		d.cost = d.cost.Add(w.cost)
-		if w.failed {
-			f.memory.rest(x.Session)
+	full, reserve := Reserve(x.Body, window), room(x.Body, window)
+	var names []string
+	if scale.of(k.total)+reserve > window || full == reserve {
+		var ok bool
+		if k, names, ok = f.shrink(ctx, x, c, d, k, window, reserve, scale, refused); !ok && reserve > leastOutput {
+			k, names, ok = f.shrink(ctx, x, c, d, k, window, leastOutput, scale, refused)
+		}
+		if !ok {
+			return nil
 		}
 	}
-	// What is remembered may suffice, where it was not looked for before.
-	remembered := len(p.names) == 0 && d.body == nil && k.steps() > 0
-	if !ok || len(p.names) == 0 && !remembered {
+	if len(names) > 0 {
+		body, err := k.build()
+		if err != nil || check(x.Body, body, k.v.reader) != nil {
+			return nil
+		}
+		d.body = body
+	}
+	if lowered := d.limit(x.Body, spare(window, scale.of(k.total), d.sure || !refused, d.fits)); lowered {
+		names = append(names, TierOutput)
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	if err := check(x.Body, body, k.v.reader); err != nil {
-		return nil
-	}
-	d.work, d.body, d.fresh = k, body, !remembered || d.fresh
-	d.names = append(d.names, p.names...)
+	d.work, d.scale, d.sticky = k, scale, false
+	d.names = append(d.names, names...)
 	if refused {
-		d.learned = window
-		d.target = c.Target
+		d.learned, d.target = window, c.Target
 	}
-	d.scale = scale
-	if !remembered && x.Session != "" && x.Mode == recovery.ModeAct {
-		f.remember(x, d)
+	if x.Session != "" && x.Mode == recovery.ModeAct {
+		if d.later = !refused && d.session == nil; !d.later {
+			f.remember(x, d)
+		}
 	}
-	out := d.fitted(x, scale)
-	out.Before, out.Sticky = scale.of(before), remembered
-	return out
+	return d.fitted(x, scale)
+}
+
+// shrink adds edits to a copy of k until it fits the window beside the reserve.
+func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window, reserve int, scale ratio, refused bool) (*work, []string, bool) {
+	budget := scale.raw(window - reserve)
+	if budget < 256 {
+		return k, nil, false
+	}
+	p := &planner{cfg: f.config(), secret: d.keys, session: x.Session != "", goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
+	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
+		w := f.writer(x, c, d, k, window)
+		had := w.budget
+		defer func() {
+			d.spent += had - w.budget
+			d.cost = d.cost.Add(w.cost)
+			if w.failed {
+				f.memory.rest(x.Session)
+			}
+		}()
+		p.scribe = w
+	}
+	k = k.clone()
+	ok := p.run(ctx, k)
+	return k, p.names, ok
 }
 
 // writer is who writes summaries for the exchange: within what is left of its

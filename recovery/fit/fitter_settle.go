@@ -12,7 +12,7 @@ import (
 // the client's next request may go to another replica as soon as it has that.
 // The store is written beside the attempt. That the upstream has refused the
 // request for its length, or answered the session before, shows that it accepts
-// the credential. If the client's own bytes are answered instead, Settle takes
+// the credential; where neither has happened yet, the answer is waited for. If the client's own bytes are answered instead, Settle takes
 // the edits back.
 func (f *Fitter) remember(x *recovery.Exchange, d *draft) {
 	next := &session{}
@@ -28,17 +28,23 @@ func (f *Fitter) remember(x *recovery.Exchange, d *draft) {
 	if d.learned > 0 {
 		next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
 	}
-	d.next = next
+	d.next, d.later = next, false
 	f.memory.hold(x.Session, next, true)
 	d.saved = f.memory.save(x.Session)
 }
 
 // Commit implements recovery.Fitter.
 func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
-	if f.memory.store == nil || !f.on(x) || x.Session == "" {
+	if !f.on(x) || x.Session == "" {
 		return
 	}
 	d := draftOf(x)
+	if d != nil && d.later {
+		f.remember(x, d)
+	}
+	if f.memory.store == nil {
+		return
+	}
 	if d != nil && d.saved != nil {
 		ctx, cancel := context.WithTimeout(ctx, f.memory.time-d.used)
 		defer cancel()
@@ -74,7 +80,7 @@ func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usa
 	}
 	if d.next != nil {
 		n := Prompt(u)
-		if sent != d.body || n > 0 && f.plainly(d, sent, x, c.Model, n) {
+		if sent != d.out || n > 0 && f.plainly(d, sent, x, c.Model, n) {
 			sent = x.Body // the client's own bytes were answered
 			f.retract(x, d)
 		}

@@ -88,15 +88,18 @@ func TestTruncated(t *testing.T) {
 func TestPromptThatARefusalStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts recovery.Facts
+		raw   int
 		want  int
 	}{
-		"nothing":              {recovery.Facts{LimitTokens: 8192}, 0},
-		"input":                {recovery.Facts{InputTokens: 9000, RequestedTokens: 13_000}, 9000},
-		"total":                {recovery.Facts{RequestedTokens: 13_000}, 13_000},
-		"total and the answer": {recovery.Facts{RequestedTokens: 256_493, MaxOutputTokens: 51_200}, 205_293},
-		"answer alone":         {recovery.Facts{MaxOutputTokens: 51_200}, 0},
+		"nothing":              {recovery.Facts{LimitTokens: 8192}, 9000, 0},
+		"input":                {recovery.Facts{InputTokens: 9000, RequestedTokens: 13_000}, 8000, 9000},
+		"total":                {recovery.Facts{RequestedTokens: 13_000}, 12_000, 13_000},
+		"total and the limit":  {recovery.Facts{RequestedTokens: 13_000}, 9_500, 9_000},
+		"total and the answer": {recovery.Facts{RequestedTokens: 256_493, MaxOutputTokens: 51_200}, 200_000, 205_293},
+		"answer alone":         {recovery.Facts{MaxOutputTokens: 51_200}, 9000, 0},
+		"bytes, not tokens":    {recovery.Facts{InputTokens: 36_000}, 8000, 0},
 	} {
-		if got := promptIn(c.facts); got != c.want {
+		if got := promptIn(c.facts, limited(t, "max_tokens", 4000, 0), c.raw); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

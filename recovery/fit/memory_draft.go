@@ -18,8 +18,10 @@ type draft struct {
 	view    *view
 	keys    keys
 	work    *work            // the edits so far
-	body    *transcript.Body // what goes upstream, nil for the client's own
-	fresh   bool             // there are edits that were not remembered
+	body    *transcript.Body // the history with those edits, nil for the client's own
+	out     *transcript.Body // what goes upstream: body, with the answer's limit as it was lowered
+	sticky  bool             // there are no edits but those that were remembered
+	sure    bool             // the refusal stated the size of the prompt
 	names   []string         // of the tiers
 	fits    int              // how often Fit was asked
 	spent   int              // tokens spent on summaries
@@ -29,16 +31,41 @@ type draft struct {
 	target  recovery.Target
 	scale   ratio
 	next    *session        // the session with the edits made now, nil without any
+	later   bool            // these are kept once the upstream has answered
 	saved   <-chan struct{} // closed once they are in the store, nil where nothing is to be waited for
+}
+
+// sent is the history as it goes upstream, in place of the client's.
+func (d *draft) sent(b *transcript.Body) *transcript.Body {
+	if d.body != nil {
+		return d.body
+	}
+	return b
+}
+
+// limit makes what goes upstream of the history, with a limit of the answer of at
+// most so many tokens; false where it had that already.
+func (d *draft) limit(b *transcript.Body, tokens int) bool {
+	d.out = d.sent(b)
+	field, now, ok := d.out.OutputLimit()
+	if !ok || now <= tokens {
+		return false
+	}
+	lowered, err := d.out.Edit().SetInt(field, tokens).Body()
+	if err != nil {
+		return false
+	}
+	d.out = lowered
+	return true
 }
 
 // fitted describes what goes upstream.
 func (d *draft) fitted(x *recovery.Exchange, scale ratio) *recovery.Fitted {
 	cost := d.cost
 	d.cost = recovery.Usage{} // told once
-	return &recovery.Fitted{Body: d.body, Compression: recovery.Compression{
+	return &recovery.Fitted{Body: d.out, Sticky: d.sticky, Compression: recovery.Compression{
 		Before: scale.of(d.work.counts.Total), After: scale.of(d.work.total),
-		Tiers: d.names, Steps: d.work.steps(), BytesBefore: len(x.Body.Raw()), BytesAfter: len(d.body.Raw()),
+		Tiers: d.names, Steps: d.work.steps(), BytesBefore: len(x.Body.Raw()), BytesAfter: len(d.out.Raw()),
 		Extra: cost,
 	}}
 }

@@ -103,6 +103,11 @@ func (m *Meter) Measure(b *transcript.Body, model string) Counts {
 	return c
 }
 
+// Refused learns from a refusal that states how many tokens a body has.
+func (m *Meter) Refused(b *transcript.Body, model string, tokens int) {
+	m.calibration.learn(model, m.Measure(b, model).whole(), tokens, true)
+}
+
 // fixed counts what is not in the history: the priming of the answer, tools,
 // and the schema of the answer.
 func (m *Meter) fixed(s *scale, b *transcript.Body) weight {

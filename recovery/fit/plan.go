@@ -45,11 +45,11 @@ type planner struct {
 
 // run adds edits to k until it meets the goal. It reports whether the result
 // fits the budget; the target may be missed. body is what was built last.
-func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok bool) {
+func (p *planner) run(ctx context.Context, k *work) bool {
 	p.measured(k)
 	prot := protect(k.v, k.tokens, p.goal.budget, p.cfg.KeepRecent)
 	if p.hopeless(k, prot) {
-		return nil, false
+		return false
 	}
 	frontier := k.frontier()
 	usual := tiers(p.cfg, p.goal.budget)
@@ -59,7 +59,7 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 	}
 	p.condense(ctx, k)
 	if met {
-		return p.built(k)
+		return p.fits(k)
 	}
 	estimate := p.summaryTokens()
 	if k.counts.Fixed+p.heldNow(k, prot)+estimate > p.goal.budget {
@@ -80,7 +80,7 @@ func (p *planner) run(ctx context.Context, k *work) (body *transcript.Body, ok b
 	if k.total > p.goal.budget {
 		p.fresh(k, prot)
 	}
-	return p.built(k)
+	return p.fits(k)
 }
 
 // hopeless reports whether what nothing may touch is too large by itself.
@@ -230,15 +230,8 @@ func (p *planner) measured(k *work) int {
 	return k.total
 }
 
-// built is the result, measured.
-func (p *planner) built(k *work) (*transcript.Body, bool) {
-	b, err := k.build()
-	if err != nil {
-		return nil, false
-	}
-	k.total = k.w.Measure(b, k.model).Total
-	return b, k.total < p.goal.budget
-}
+// fits reports whether the history fits the budget, measured.
+func (p *planner) fits(k *work) bool { return p.measured(k) < p.goal.budget }
 
 // name notes a tier, once.
 func (p *planner) name(tier string) {

@@ -18,27 +18,40 @@ type Report struct {
 }
 
 // Compress fits a request to a window of limit tokens, of which reserve are kept
-// for the answer, without a summariser and without a session. A request that
-// fits is returned as it is; ok is false where it cannot be made to fit.
+// for the answer, without a summariser and without a session. A negative reserve
+// is what the request asks for, as far as the history need not give way for it:
+// then the answer's limit is lowered to what is left. A request that fits is
+// returned as it is; ok is false where it cannot be made to fit.
 func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, reserve int) (out *transcript.Body, r Report, ok bool) {
 	chars := utf8.RuneCount(b.Raw())
 	total := w.Measure(b, model).Total
 	r = Report{TokensBefore: total, TokensAfter: total, Tiers: []string{}, CharsBefore: chars, CharsAfter: chars}
-	budget := limit - reserve
-	if total <= budget {
-		return b, r, true
+	free := reserve < 0
+	if free {
+		reserve = room(b, limit)
 	}
-	if budget <= 0 {
-		return b, r, false
+	d := &draft{}
+	if budget := limit - reserve; total > budget {
+		if budget <= 0 {
+			return b, r, false
+		}
+		v := newView(b, nil)
+		v.keyed(newKeys(nil))
+		k := newWork(v, w, model)
+		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: int(cfg.TargetShare * float64(budget)), limit: budget - 1}}
+		if !p.run(context.Background(), k) {
+			return b, r, false
+		}
+		body, err := k.build()
+		if err != nil || check(b, body, v.reader) != nil {
+			return b, r, false
+		}
+		d.body = body
+		r.TokensAfter, r.Tiers, r.Steps = k.total, p.names, k.steps()
 	}
-	v := newView(b, nil)
-	v.keyed(newKeys(nil))
-	k := newWork(v, w, model)
-	p := &planner{cfg: &cfg, goal: goal{budget: budget, target: int(cfg.TargetShare * float64(budget)), limit: budget - 1}}
-	out, ok = p.run(context.Background(), k)
-	if !ok || check(b, out, v.reader) != nil {
-		return b, r, false
+	if d.out = d.sent(b); free && d.limit(b, max(leastOutput, limit-r.TokensAfter)) {
+		r.Tiers = append(r.Tiers, TierOutput)
 	}
-	r.TokensAfter, r.Tiers, r.Steps, r.CharsAfter = k.total, p.names, k.steps(), utf8.RuneCount(out.Raw())
-	return out, r, true
+	r.CharsAfter = utf8.RuneCount(d.out.Raw())
+	return d.out, r, true
 }

@@ -30,6 +30,7 @@ const (
 	TierLong      = "long"
 	TierSummary   = "summary"
 	TierDigest    = "digest"
+	TierOutput    = "output" // no edit of the history: the limit of the answer was lowered
 )
 
 // tiers are the tiers that need nobody's help, in order.
