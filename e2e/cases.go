@@ -292,10 +292,16 @@ var streams = []Case{
 		Through: []Check{whole(0), asked(0, 1, 1), uncut(0)},
 	},
 	{
-		Name: "malformed", Want: "one broken event is skipped; a broken body is asked for again",
-		Targets:  []Target{{Script: "malformed=0.3", Whole: "malformed=0.3/ok"}},
+		Name: "malformed", Want: "a chunk that is cut in its JSON is a cut, of which words are missing: continued",
+		Targets:  one("malformed=0.3/ok"),
 		Straight: []Check{streamed(broken), except(asksAgain, broken)},
-		Through:  []Check{whole(0), streamed(asked(0, 1, 1)), notStreamed(asked(0, 2, 2))},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "noise", Want: "an event that is no chunk at all is skipped",
+		Targets: one("noise=0.3"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 1, 1)},
 	},
 	{
 		Name: "no-done", Want: "a complete stream without [DONE] ends promptly",

@@ -281,10 +281,10 @@ func (r *run) settle(rc *racer, f *Failure) {
 		if f.Signal.Phase == PhaseStatus {
 			x.extra-- // refused, not billed
 		}
-		if res.Prefill && f.Scope() == ScopeRequest {
+		if res.Way == WayPrefill && f.Scope() == ScopeRequest {
 			c.NoPrefill = true
 		}
-		c.Replayed = c.Replayed || !res.Prefill
+		c.Replayed = c.Replayed || res.Way == WayReplay
 	}
 	if f.Released >= ReleasedText && r.cut == nil {
 		r.cut = f

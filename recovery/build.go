@@ -32,7 +32,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !x.plain && x.Mode == ModeAct {
 		learned = r.Knowledge.Edits(c.Target)
 	}
-	prefill := a.Resume != nil && a.Resume.Prefill
+	prefill := a.Resume != nil && a.Resume.Way == WayPrefill
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
 		return b.Raw(), edited, nil
 	}

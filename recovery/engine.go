@@ -33,10 +33,21 @@ type Attempt struct {
 
 // Resume continues an answer of which the client already has the beginning.
 type Resume struct {
-	Sent    string // text that the client has
-	Prefill bool   // Body asks to continue Sent; otherwise the answer begins anew and must repeat it
-	Calls   bool   // the client has all of the text: only the calls of the new answer are wanted
+	Sent  string // text that the client has
+	Way   Way    // how Body asks for the rest; empty with Calls
+	Least int    // of WayAsk: so many bytes of Sent's end have to be repeated
+	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
 }
+
+// Way is how the rest of an answer is asked for.
+type Way string
+
+// The ways, the surest first.
+const (
+	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
+	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
+	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
+)
 
 // Sender makes exactly one upstream attempt; it never retries and never
 // decides. Send returns once the attempt's first meaningful event, or its

@@ -299,7 +299,7 @@ func TestPrefillNeedsItsEdit(t *testing.T) {
 			t.Errorf("ended with %v, %v (the editor broke: %v)", f, err, broken)
 		}
 		for _, a := range g.attempts {
-			if a.Resume != nil && a.Resume.Prefill && !strings.Contains(string(a.Body), "Hel") {
+			if a.Resume != nil && a.Resume.Way == recovery.WayPrefill && !strings.Contains(string(a.Body), "Hel") {
 				t.Errorf("asked to continue what is not in %s", a.Body)
 			}
 		}

@@ -147,7 +147,7 @@ func TestReask(t *testing.T) {
 		g := newRig(map[string][]step{"a": {flawed("I will list."), ok}})
 		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
 		answered(t, f, err)
-		if r := g.attempts[1].Resume; r == nil || !r.Calls || r.Sent != "I will list." || r.Prefill {
+		if r := g.attempts[1].Resume; r == nil || !r.Calls || r.Sent != "I will list." || r.Way != "" {
 			t.Errorf("resumed with %+v", r)
 		}
 	})

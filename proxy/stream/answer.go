@@ -49,6 +49,7 @@ type Broken struct {
 // Ways of breaking.
 var (
 	ErrEnded   = errors.New("stream: ended without a finish reason")
+	ErrCut     = errors.New("stream: a chunk was cut")
 	ErrStalled = errors.New("stream: stalled")
 	ErrReplay  = errors.New("stream: replay diverged from what was sent")
 	ErrTaken   = errors.New("stream: continued by another attempt")
@@ -94,7 +95,7 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	a.rework = o.Sink.Released() > recovery.ReleasedNothing
 	a.h = newHold(&a.o)
 	if o.Resume != nil && !o.Resume.Calls {
-		a.seam = &seam{sent: o.Resume.Sent, prefill: o.Resume.Prefill}
+		a.seam = newSeam(o.Resume)
 	}
 	buffer := o.Config.MidStream == MidStreamBuffer
 	var grace *time.Timer
@@ -190,11 +191,14 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 		a.usage = d.Usage
 	}
 	switch d.Kind {
-	case KindMalformed:
+	case KindNoise:
 		return Piece{}, &Delta{}, nil // skipped: the rest decides whether the answer is whole
-	case KindError:
+	case KindError, KindCut:
 		if a.finished() {
 			return Piece{}, &Delta{}, nil // the answer was complete before it
+		}
+		if d.Kind == KindCut {
+			return Piece{}, d, &Broken{Err: ErrCut}
 		}
 		return Piece{}, d, &Broken{Event: append([]byte(nil), ev.Data...)}
 	case KindDone:

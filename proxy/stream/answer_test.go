@@ -37,6 +37,7 @@ func TestGate(t *testing.T) {
 		{name: "named error", body: strings.NewReader("event: error\ndata: {\"message\":\"x\"}\n\n"), data: `{"message":"x"}`},
 		{name: "malformed only", body: strings.NewReader(noJSON), want: Broken{Empty: true, Err: ErrEnded}},
 		{name: "malformed, end mark", body: strings.NewReader(noJSON + end), want: Broken{Empty: true, Err: ErrEnded}},
+		{name: "the first chunk cut", body: strings.NewReader(one.role() + half + one.words("It is") + one.finish("stop") + end), want: Broken{Err: ErrCut}},
 		{name: "half an event", body: strings.NewReader(one.role() + "data: {"), want: Broken{Err: io.ErrUnexpectedEOF}},
 		{name: "too long", body: strings.NewReader("data: " + strings.Repeat("x", 20_000)), want: Broken{Err: ErrEventTooLong}},
 		{name: "pings without end", body: &chunked{rest: strings.Repeat(ping, 10_000)}, want: Broken{Err: ErrAnswerTooLong}},
@@ -127,6 +128,7 @@ func TestWholeStream(t *testing.T) {
 		{name: "half an end mark", body: strings.TrimSuffix(plain, "\n"), want: plain},
 		{name: "error after the finish reason", body: strings.TrimSuffix(plain, end) + failed, want: plain},
 		{name: "error and end mark after it", body: strings.TrimSuffix(plain, end) + failed + end, want: plain},
+		{name: "a chunk cut after the finish reason", body: strings.TrimSuffix(plain, end) + half + end, want: plain},
 		{name: "more after the end mark", body: plain + one.text("more") + end, want: plain},
 		{name: "finish reason on every chunk", body: everyFinish + end},
 		{name: "finish reason on every chunk, no end mark", body: everyFinish, want: everyFinish + end},
@@ -187,7 +189,12 @@ func TestCut(t *testing.T) {
 		{name: "error", body: said + failed + end, data: `{"error":{"message":"overloaded","code":529}}`},
 		{name: "reset with one choice of two", body: said + one.finish("stop"), then: reset, err: reset, n: 2},
 		{name: "error with one choice of two", body: said + one.finish("stop") + failed, data: `{"error":{"message":"overloaded","code":529}}`, n: 2},
-		{name: "malformed finish", body: said + noJSON + end, err: ErrEnded},
+		{name: "noise in the place of a finish", body: said + noJSON + end, err: ErrEnded},
+		{name: "a chunk cut in its JSON", body: said + half + one.words(" day.") + one.finish("stop") + end, err: ErrCut},
+		{name: "a chunk cut in its text", body: said + one.text(" day.")[:110] + "\n\n" + one.finish("stop") + end, err: ErrCut},
+		{name: "a chunk cut in a character", body: said + "data: {\"id\":\"one\",\"choices\":[{\"delta\":{\"content\":\"\xe6\x97\n\n" + one.finish("stop") + end, err: ErrCut},
+		{name: "a chunk without its beginning", body: said + "data: " + one.text(" day.")[30:] + one.finish("stop") + end, err: ErrCut},
+		{name: "a finish cut", body: said + one.finish("stop")[:100] + "\n\n" + end, err: ErrCut},
 	}
 	for _, c := range cases {
 		for _, policy := range []MidStream{MidStreamContinue, MidStreamError, MidStreamBuffer} {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -123,5 +124,44 @@ func TestLean(t *testing.T) {
 	}
 	if n != len(calls) {
 		t.Errorf("%d events for %d calls\n%s", n, len(calls), x.got())
+	}
+}
+
+// TestReadWork: the memory that reading an event takes grows with the event and
+// no faster, whatever is repeated in it.
+func TestReadWork(t *testing.T) {
+	taken := func(event string) uint64 {
+		ev := Event{Data: []byte(event), HasData: true}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		Chat{}.Delta(&ev, new(Known))
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for name, event := range map[string]func(n int) string{
+		"choices": func(n int) string {
+			return `{"choices":[` + strings.Repeat(`{"index":0,"delta":{"content":"some words"}},`, n) + `{}]}`
+		},
+		"texts of one choice": func(n int) string {
+			return `{"choices":[{"delta":{` + strings.Repeat(`"content":"some words",`, n) + `"a":1}}]}`
+		},
+		"legacy texts": func(n int) string { return `{"choices":[{` + strings.Repeat(`"text":"some words",`, n) + `"a":1}]}` },
+	} {
+		few, many := taken(event(1000)), taken(event(16_000))
+		if many > 20*max(few, 64<<10) {
+			t.Errorf("%s: %d bytes for 1,000, %d for 16,000", name, few, many)
+		}
+	}
+}
+
+// TestNameWork: a name that comes in endless pieces is not put together for ever.
+func TestNameWork(t *testing.T) {
+	s := calls{}
+	for i := range 100_000 {
+		d := Delta{calls: fmt.Appendf(nil, `[{"index":0,"function":{"name":"%d"}}]`, i)}
+		s.event([]byte(`{}`), &d)
+	}
+	if len(s.list) != 1 || len(s.list[0].Name) > maxName+5 || !s.over {
+		t.Errorf("%d calls, %d bytes of a name", len(s.list), len(s.list[0].Name))
 	}
 }

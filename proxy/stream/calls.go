@@ -12,6 +12,9 @@ import (
 // answer is not judged.
 const maxCalls = 1024
 
+// maxName bounds a name that comes in pieces. Beyond, an answer is not judged.
+const maxName = 1024
+
 // call is a tool call put together from what came of it.
 type call struct {
 	recovery.DraftCall // without its arguments until all of them are there
@@ -144,6 +147,9 @@ func (s *calls) add(c gjson.Result, before int) {
 // put adds a fragment to its call, or begins one. Calls from before on are of
 // the same chunk.
 func (s *calls) put(f fragment, before int) {
+	if s.over {
+		return
+	}
 	var name string
 	var inner extra
 	var arguments gjson.Result
@@ -266,7 +272,7 @@ func (s *calls) name(c *call, name string) {
 	default:
 		c.Name = whole
 	}
-	s.odd = s.odd || c.names > 1
+	s.odd, s.over = s.odd || c.names > 1, s.over || c.names > 1 && len(c.Name) > maxName
 }
 
 // draft is the calls in their order.

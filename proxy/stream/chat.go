@@ -2,6 +2,8 @@ package stream
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -38,29 +40,30 @@ type Kind uint8
 // The kinds of events.
 const (
 	KindNothing   Kind = iota // a role, a ping, an empty choice, a comment
-	KindMalformed             // not JSON
+	KindNoise                 // not JSON, nor a part of a chunk
 	KindReasoning             // unsigned reasoning
 	KindText                  // text of the answer
 	KindCall                  // a tool call, a refusal, audio, signed reasoning: not repeatable
 	KindError                 // the upstream reports a failure
+	KindCut                   // a part of a chunk: what it said is lost
 	KindDone                  // the end of the stream
 )
 
 // Delta is the meaning of one event, or of a complete answer.
 type Delta struct {
 	Kind     Kind
-	Text     string // decoded text of the first choice, valid as long as what it was read from
+	Text     string // decoded text of the first choice that has some, valid as long as what it was read from
 	Finishes int    // choices that give a finish reason
 	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
 	Choices  int    // number of choices in it
-	Several  bool   // it belongs to a choice other than the first, or carries logprobs
+	Several  bool   // it belongs to a choice other than the first, has two texts, or carries logprobs
 	Usage    recovery.Usage
 	HasUsage bool
 	ID       Identity
 
 	message []byte // the delta or message of the last choice, as it stands in the event
 	finish  []byte // its finish reason
-	texts   []byte // the first of the strings that Text was put together from
+	texts   []byte // the string that Text was read from
 	padding []byte // a string of the event that says nothing
 	reasons bool   // it has reasoning
 
@@ -112,10 +115,38 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 		}
 		known.like.learn(data, d, known.ID)
 	}
-	if string(ev.Name) == "error" && d.Kind != KindMalformed {
+	switch {
+	case d.Kind == KindNoise && partOfChunk(data):
+		d.Kind = KindCut
+	case string(ev.Name) == "error" && d.Kind != KindNoise:
 		d.Kind = KindError
 	}
 	return d
+}
+
+// chunkFields are the fields that chunks begin with.
+var chunkFields = [...]string{"id", "choices", "object", "created", "model", "provider", "usage", "system_fingerprint", "service_tier"}
+
+// partOfChunk reports whether data that is not JSON is what was left of a chunk: an
+// object that begins with a chunk's field, as far as it goes, or anything with choices.
+func partOfChunk(data []byte) bool {
+	if bytes.Contains(data, []byte(`"choices"`)) {
+		return true
+	}
+	rest, ok := bytes.CutPrefix(data, []byte("{"))
+	if !ok {
+		return false
+	}
+	if rest = bytes.TrimLeft(rest, " \t\r\n"); len(rest) == 0 {
+		return true
+	}
+	name, whole := rest[1:], false
+	if i := bytes.IndexByte(name, '"'); i >= 0 {
+		name, whole = name[:i], true
+	}
+	return rest[0] == '"' && slices.ContainsFunc(chunkFields[:], func(f string) bool {
+		return f == string(name) || !whole && strings.HasPrefix(f, string(name))
+	})
 }
 
 // Whole reads a complete answer without its calls.

@@ -61,12 +61,19 @@ func TestDeltaKind(t *testing.T) {
 		{"done with spaces", "  [DONE] ", KindDone, ""},
 		{"empty", "", KindNothing, ""},
 		{"spaces", "  ", KindNothing, ""},
-		{"malformed", `{"choices":[{"del`, KindMalformed, ""},
-		{"text instead of JSON", "upstream failed", KindMalformed, ""},
-		{"two values", "{}{}", KindMalformed, ""},
+		{"cut", `{"choices":[{"del`, KindCut, ""},
+		{"cut at once", `{`, KindCut, ""},
+		{"cut in its first name", `{"obj`, KindCut, ""},
+		{"cut behind its first name", `{ "id":"x`, KindCut, ""},
+		{"without its beginning", `mpl-1","choices":[{"index":0,"delta":{"content":"x"}}]}`, KindCut, ""},
+		{"another object", `{"idle":tru`, KindNoise, ""},
+		{"another object, cut", `{"ping":tru`, KindNoise, ""},
+		{"names in no quotes", `{malformed json}`, KindNoise, ""},
+		{"text instead of JSON", "upstream failed", KindNoise, ""},
+		{"two values", "{}{}", KindNoise, ""},
 		{"not an object", `"hi"`, KindNothing, ""},
 		{"a list", `[{"a":1}]`, KindNothing, ""},
-		{"too deep", strings.Repeat("[", 300) + strings.Repeat("]", 300), KindMalformed, ""},
+		{"too deep", strings.Repeat("[", 300) + strings.Repeat("]", 300), KindNoise, ""},
 		{"error object", `{"error":{"message":"overloaded","code":529}}`, KindError, ""},
 		{"error text", `{"error":"overloaded"}`, KindError, ""},
 		{"error list", `{"error":[{"message":"x"}]}`, KindError, ""},
@@ -191,7 +198,7 @@ func TestWhole(t *testing.T) {
 		{"empty", `{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}],"usage":{"completion_tokens":0}}`, KindNothing, "", 1},
 		{"no choices", `{"choices":[]}`, KindNothing, "", 0},
 		{"null choices", `{"choices":null}`, KindNothing, "", 0},
-		{"two choices", `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"},{"index":1,"message":{"content":"b"},"finish_reason":"stop"}]}`, KindText, "ab", 2},
+		{"two choices", `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"},{"index":1,"message":{"content":"b"},"finish_reason":"stop"}]}`, KindText, "a", 2},
 		{"legacy", `{"choices":[{"text":"hi","finish_reason":"stop"}]}`, KindText, "hi", 1},
 		{"error", `{"error":{"message":"x"}}`, KindError, "", 0},
 		{"error text", `{"error":"x"}`, KindError, "", 0},
@@ -199,9 +206,9 @@ func TestWhole(t *testing.T) {
 		{"vLLM's", `{"object":"error","message":"x","type":"BadRequestError","code":400}`, KindError, "", 0},
 		{"FastAPI's", `{"detail":"Not Found"}`, KindError, "", 0},
 		{"detail in an answer", `{"detail":"x","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`, KindText, "hi", 1},
-		{"half", `{"choices":[{"message":{"content":"hi`, KindMalformed, "", 0},
-		{"HTML", `<html>`, KindMalformed, "", 0},
-		{"nothing", ``, KindMalformed, "", 0},
+		{"half", `{"choices":[{"message":{"content":"hi`, KindNoise, "", 0},
+		{"HTML", `<html>`, KindNoise, "", 0},
+		{"nothing", ``, KindNoise, "", 0},
 		{"a chunk", `{"choices":[{"delta":{"content":"hi"}}]}`, KindNothing, "", 0},
 	}
 	for _, c := range cases {
@@ -286,7 +293,7 @@ func FuzzDelta(f *testing.F) {
 		if list, odd := w.wholeCalls(); len(w.drafts) > 0 && (len(list) != len(w.drafts) || odd != w.odd || list[0].DraftCall != w.drafts[0]) {
 			t.Errorf("%+v, read once more %+v", w.drafts, list)
 		}
-		if bare := strings.TrimSpace(before); (d.Kind == KindMalformed) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
+		if bare := strings.TrimSpace(before); (d.Kind == KindNoise || d.Kind == KindCut) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
 			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))
 		}
 		outs := [][]byte{Chat{}.Identify(data, id), Chat{}.WithText(data, text, id), Chat{}.TextEvent(data, text, id), Chat{}.Later(data, id)}

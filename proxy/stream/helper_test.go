@@ -59,7 +59,8 @@ const (
 	end    = "data: [DONE]\n\n"
 	ping   = ": ping\n\n"
 	failed = `data: {"error":{"message":"overloaded","code":529}}` + "\n\n"
-	noJSON = "data: {\"choi\n\n"
+	noJSON = "data: not JSON\n\n"
+	half   = "data: {\"choi\n\n"
 )
 
 // one is what most of the upstreams here are called.
@@ -220,7 +221,11 @@ func (x *exchange) serve(body io.Reader, change ...func(*Options)) *Broken {
 }
 
 func resume(sent string, prefill bool) func(*Options) {
-	return func(o *Options) { o.Resume = &recovery.Resume{Sent: sent, Prefill: prefill} }
+	way := recovery.WayReplay
+	if prefill {
+		way = recovery.WayPrefill
+	}
+	return func(o *Options) { o.Resume = &recovery.Resume{Sent: sent, Way: way} }
 }
 
 func choices(n int) func(*Options) { return func(o *Options) { o.Choices = n } }

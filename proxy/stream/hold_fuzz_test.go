@@ -172,7 +172,7 @@ func fuzzOne(t *testing.T, body string, verdict, how uint8) {
 		if err != nil {
 			t.Fatalf("%v in %q", err, x.got())
 		}
-		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind == KindMalformed {
+		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind == KindNoise || d.Kind == KindCut {
 			t.Fatalf("malformed: %q", ev.Raw)
 		}
 	}
@@ -194,7 +194,7 @@ func (m *mender) odd(t *testing.T, body string) bool {
 			c.draft()
 			return c.odd || c.legacy
 		}
-		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind != KindMalformed && d.Kind != KindDone {
+		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind != KindNoise && d.Kind != KindCut && d.Kind != KindDone {
 			c.event(ev.Data, &d)
 		}
 	}
@@ -230,7 +230,7 @@ func FuzzMendWhole(f *testing.F) {
 			t.Fatal("slow")
 		}
 		d := Chat{}.Whole([]byte(strings.TrimSpace(x.got())))
-		if d.Kind == KindMalformed {
+		if d.Kind == KindNoise || d.Kind == KindCut {
 			t.Fatalf("%q", x.got())
 		}
 		if len(m.drafts) == 0 && x.got() != body {

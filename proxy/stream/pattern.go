@@ -45,7 +45,7 @@ func (p *pattern) learn(data []byte, d *Delta, id Identity) {
 	case len(text) <= 2 || len(data) > maxPattern || d.Finishes > 0 || d.HasUsage || d.Choices != 1 || d.Several || d.ID != id:
 		return
 	case d.Kind == KindReasoning:
-	case d.Kind != KindText || d.Text != string(text[1:len(text)-1]): // put together from several, or escaped
+	case d.Kind != KindText || d.Text != string(text[1:len(text)-1]): // escaped
 		return
 	}
 	*p = pattern{data: append(p.data, data...), kind: d.Kind, reasons: d.reasons,

@@ -53,7 +53,7 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		}
 	}
 	if ok && !doc.End(top) || !doc.Valid() {
-		*d = Delta{Kind: KindMalformed}
+		*d = Delta{Kind: KindNoise}
 		return
 	}
 	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
@@ -181,13 +181,14 @@ func (d *Delta) field(name, v []byte) {
 	}
 }
 
-// text adds a string of text.
+// text notes a string of text. Of two in one event readers disagree.
 func (d *Delta) text(v []byte) {
 	d.raise(KindText)
-	d.Text += textOf(v)
-	if d.texts == nil {
-		d.texts = v
+	if d.texts != nil {
+		d.Several = true
+		return
 	}
+	d.Text, d.texts = textOf(v), v
 }
 
 func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }

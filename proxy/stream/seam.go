@@ -1,19 +1,47 @@
 package stream
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
 
 // seam joins a continuation to the text that the client already has. Text is
 // fed in; once it is decided what of it is new, the rest is passed on.
+//
+// A continuation may repeat what was sent from its beginning, or a tail of it;
+// what follows is new. A replay must do the first, a model that was asked for
+// the last words either, and a prefill may do neither: then all of it is new.
+// Whatever does none of that is another answer.
 type seam struct {
-	sent    string
-	prefill bool
-	got     strings.Builder
-	done    bool
+	sent  string
+	way   recovery.Way
+	least int // the shortest tail that counts as a repetition, in bytes
+
+	same  int    // so many bytes came that are the beginning of sent; -1: what came is in got
+	got   []byte // at most maxTail bytes and a piece
+	again int    // once it is decided: bytes that were a repetition
+	done  bool
 }
 
-// minOverlap is the length in bytes from which a repeated tail of what was
-// sent counts as a repetition and not as chance.
-const minOverlap = 12
+const (
+	// minTail is the length in bytes from which a repeated tail of what was sent
+	// counts as a repetition and not as chance.
+	minTail = 12
+	// maxTail bounds the tail that is searched for a repetition.
+	maxTail = 1000
+	// blanks may stand before what a model was asked to repeat.
+	blanks = " \t\r\n"
+)
+
+func newSeam(r *recovery.Resume) *seam {
+	s := &seam{sent: r.Sent, way: r.Way, least: max(r.Least, minTail)}
+	if s.way == recovery.WayAsk {
+		s.sent = strings.TrimLeft(s.sent, blanks)
+		s.least = min(s.least, len(s.sent))
+	}
+	return s
+}
 
 // feed takes more text of the continuation. decided is false while it cannot
 // be told yet what is new; diverged means that this is another answer.
@@ -21,56 +49,27 @@ func (s *seam) feed(text string) (fresh string, decided, diverged bool) {
 	if s.done {
 		return text, true, false
 	}
-	s.got.WriteString(text)
-	got := s.got.String()
-	if n := min(len(got), len(s.sent)); got[:n] == s.sent[:n] && (!s.prefill || n >= minOverlap || n == len(s.sent)) {
-		// It begins as the answer began.
-		if n < len(s.sent) {
-			return "", false, false
+	if s.way == recovery.WayAsk && s.same == 0 {
+		text = strings.TrimLeft(text, blanks)
+	}
+	if s.same < 0 {
+		s.got = append(s.got, text...)
+		return s.decide(false)
+	}
+	n := min(len(text), len(s.sent)-s.same)
+	switch {
+	case text[:n] != s.sent[s.same:s.same+n]:
+		if s.way == recovery.WayReplay {
+			return "", false, true
 		}
-		s.done = true
-		return got[n:], true, false
-	}
-	if !s.prefill {
-		return "", false, true
-	}
-	if s.undecided(got) {
+		s.got, s.same = append([]byte(s.sent[:s.same]), text...), -1
+		return s.decide(false)
+	case s.same+n < len(s.sent):
+		s.same += n
 		return "", false, false
 	}
-	s.done = true
-	again := s.overlap(got)
-	if again == 0 && len(got) >= minOverlap && strings.HasPrefix(s.sent, got[:minOverlap]) {
-		return "", false, true // it began anew and became another answer
-	}
-	return got[again:], true, false
-}
-
-// undecided reports whether more text could still show an overlap longer than
-// what is at hand, or a restart.
-func (s *seam) undecided(got string) bool {
-	if strings.HasPrefix(s.sent, got) {
-		return true
-	}
-	for k := len(got) + 1; k <= min(len(s.sent), maxOverlap); k++ {
-		if strings.HasPrefix(s.sent[len(s.sent)-k:], got) {
-			return true
-		}
-	}
-	return false
-}
-
-// maxOverlap bounds the tail that is searched for a repetition.
-const maxOverlap = 400
-
-// overlap is the length of the longest beginning of got that repeats the end
-// of what was sent.
-func (s *seam) overlap(got string) int {
-	for k := min(len(got), len(s.sent), maxOverlap); k >= minOverlap; k-- {
-		if s.sent[len(s.sent)-k:] == got[:k] {
-			return k
-		}
-	}
-	return 0
+	s.done, s.again = true, len(s.sent)
+	return text[n:], true, false
 }
 
 // finish decides at the end of the continuation: what is held back is new
@@ -79,13 +78,52 @@ func (s *seam) finish() (fresh string, diverged bool) {
 	if s.done {
 		return "", false
 	}
-	s.done = true
-	got := s.got.String()
-	if !s.prefill {
-		return "", got != s.sent
+	if s.same == len(s.sent) {
+		return "", false
 	}
-	if len(got) >= minOverlap && strings.HasPrefix(s.sent, got) && !strings.HasSuffix(s.sent, got) {
-		return "", true // it began anew and stopped before it came to the end of what was sent
+	if s.same >= 0 {
+		s.got = []byte(s.sent[:s.same])
 	}
-	return got[s.overlap(got):], false
+	fresh, _, diverged = s.decide(true)
+	return fresh, diverged
+}
+
+// decide says what is new of a continuation that is not, or not all of, what was
+// sent from its beginning; at the end at the latest.
+func (s *seam) decide(end bool) (fresh string, decided, diverged bool) {
+	got := string(s.got)
+	if !end && s.undecided(got) {
+		return "", false, false
+	}
+	s.done, s.again = true, s.overlap(got)
+	anew := len(got) >= minTail && strings.HasPrefix(s.sent, got[:minTail])
+	if s.again == 0 && (s.way != recovery.WayPrefill || anew) {
+		return "", false, true
+	}
+	return got[s.again:], true, false
+}
+
+// undecided reports whether more text could still show an overlap longer than
+// what is at hand.
+func (s *seam) undecided(got string) bool {
+	for k := len(got) + 1; k <= min(len(s.sent), maxTail); k++ {
+		if strings.HasPrefix(s.sent[len(s.sent)-k:], got) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap is the length of the longest beginning of got that repeats the end
+// of what was sent.
+func (s *seam) overlap(got string) int {
+	if s.way == recovery.WayReplay {
+		return 0
+	}
+	for k := min(len(got), len(s.sent), maxTail); k >= s.least && k > 0; k-- {
+		if s.sent[len(s.sent)-k:] == got[:k] {
+			return k
+		}
+	}
+	return 0
 }

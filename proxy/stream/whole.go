@@ -60,7 +60,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	switch {
 	case len(body) == 0:
 		broken = &Broken{Empty: true, Err: io.ErrUnexpectedEOF}
-	case d.Kind == KindMalformed:
+	case d.Kind == KindNoise:
 		broken = &Broken{Err: ErrInvalid, Event: bytes.Clone(body)}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}

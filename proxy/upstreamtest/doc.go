@@ -89,7 +89,8 @@
 //	error-event=0.5    an error event there, then the end, with code, type and msg if
 //	                   given; without a value before all content; else: the error
 //	                   as the body of a 200
-//	malformed=0.3      one more event there that is not JSON; else: the body is not
+//	malformed=0.3      a chunk there that is cut in its JSON; else: the body is not JSON
+//	noise=0.3          an event there that is neither JSON nor any part of a chunk
 //	no-done            without [DONE]
 //	no-finish          without finish_reason
 //	role-only          the role chunk and [DONE]; else: choices is empty

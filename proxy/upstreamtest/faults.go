@@ -17,7 +17,7 @@ import (
 // undisturbed events that carry the answer.
 func (x *exchange) disturb(b *reply) {
 	st := x.st
-	if !st.cut.set && !st.fin.set && !st.stall.set && !st.errorEvent.set && !st.malformed.set {
+	if !st.cut.set && !st.fin.set && !st.stall.set && !st.errorEvent.set && !st.malformed.set && !st.noise.set {
 		return
 	}
 	type edit struct {
@@ -45,15 +45,19 @@ func (x *exchange) disturb(b *reply) {
 			b.add(from, 0)
 		}})
 	}
-	if st.malformed.set {
-		edits = append(edits, edit{place(st.malformed), func(at int) {
-			from := len(b.buf)
-			b.buf = append(b.buf, `data: {"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"\u00zz`...)
-			b.add(from, 0)
-			ev := b.events[len(b.events)-1]
-			b.events = slices.Insert(b.events[:len(b.events)-1], at, ev)
-		}})
+	one := func(s share, data string) {
+		if s.set {
+			edits = append(edits, edit{place(s), func(at int) {
+				from := len(b.buf)
+				b.buf = append(append(b.buf, "data: "...), data...)
+				b.add(from, 0)
+				ev := b.events[len(b.events)-1]
+				b.events = slices.Insert(b.events[:len(b.events)-1], at, ev)
+			}})
+		}
 	}
+	one(st.malformed, `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"\u00zz`)
+	one(st.noise, "keeping the line open")
 	if st.stall.set {
 		edits = append(edits, edit{place(st.stall), func(at int) {
 			b.events = slices.Insert(b.events, at, event{act: actStall, pause: st.stallFor})

@@ -86,8 +86,8 @@ type step struct {
 	bytes  int
 	hasLen bool
 
-	cut, fin, stall, errorEvent, malformed share
-	stallFor                               time.Duration
+	cut, fin, stall, errorEvent, malformed, noise share
+	stallFor                                      time.Duration
 
 	noDone, noFinish, roleOnly, empty, emptyAnswer bool
 	nullContent, crlf, oneWrite, usageAlways       bool
@@ -257,6 +257,7 @@ var directives = map[string]directive{
 	"fin":          place(valueNeeded, func(st *step) *share { return &st.fin }),
 	"stall":        {valueNeeded, setStall},
 	"error-event":  place(valueOptional, func(st *step) *share { return &st.errorEvent }),
+	"noise":        place(valueOptional, func(st *step) *share { return &st.noise }),
 	"malformed":    place(valueOptional, func(st *step) *share { return &st.malformed }),
 	"no-done":      flag(func(st *step) { st.noDone = true }),
 	"no-finish":    flag(func(st *step) { st.noFinish = true }),

@@ -25,12 +25,12 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 	// A declared prefill is sure to fit; a replay is a hope, on the same model.
 	for _, i := range order(x, current) {
 		if c := &x.Candidates[i]; askable(i) && prefills(c) {
-			return recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent, Prefill: true}}, true
+			return recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent, Way: recovery.WayPrefill}}, true
 		}
 	}
 	for _, i := range order(x, current) {
 		if c := &x.Candidates[i]; askable(i) && !c.Replayed {
-			a := recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent}}
+			a := recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent, Way: recovery.WayReplay}}
 			if i == current && !f.Stalled {
 				a.Wait = s.Backoff(0)
 			}

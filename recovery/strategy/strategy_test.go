@@ -364,7 +364,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, a, ok)
 			continue
 		}
-		if ok && (a.Target != c.want || a.Resume == nil || a.Resume.Prefill != c.prefill || a.Resume.Sent != c.sent || (a.Wait > 0) != c.wait || a.Resend) {
+		if ok && (a.Target != c.want || a.Resume == nil || (a.Resume.Way == recovery.WayPrefill) != c.prefill || a.Resume.Sent != c.sent || (a.Wait > 0) != c.wait || a.Resend) {
 			t.Errorf("%s: %+v %+v, want %d", c.name, a, a.Resume, c.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 var faults = []string{
 	"ok", "delay=100ms", "gap=10ms", "503x2/ok", "429,retry-after-ms=50/ok", "reset/ok", "close/ok", "reset", "cut=0.5/ok", "cut=0.5",
 	"fin=0.6/ok", "stall=0.5:10s/ok", "stall=0.3", "hang", "hang/ok", "headers-hang", "first=300ms,gap=5ms", "first=10s", "half-json/ok",
-	"error-event=0.5/ok", "malformed=0.3", "empty/ok", "role-only/ok", "tool,gap=10ms", "tool,cut=0.9/ok", "reason=0.2,gap=5ms",
+	"error-event=0.5/ok", "malformed=0.3/ok", "empty/ok", "role-only/ok", "tool,gap=10ms", "tool,cut=0.9/ok", "reason=0.2,gap=5ms",
 	"bad-chunk/ok", "status-junk/ok", "short/ok", "html", "big=300000,chunks=100", "pings=20ms,first=400ms", "no-param=max_tokens", "529x9",
 }
 

@@ -48,7 +48,7 @@ var table = map[string]printed{
 	"stalled":         {"hung at 50 %, gave up after T", "complete answer, T", "resume", 2},
 	"clean-end":       {"TRUNCATED, looks complete", "complete answer, T", "resume", 2},
 	"error-event":     {"error event at 50 %", "complete answer, T", "resume", 2},
-	"malformed":       {"event is not JSON at 30 %", "complete answer, T", "event skipped", 1},
+	"malformed":       {"event is not JSON at 30 %", "complete answer, T", "resume", 2},
 	"no-done":         {"complete answer, T", "complete answer, T", "[DONE] added", 1},
 	"empty":           {"EMPTY, looks complete", "complete answer, T", "resend", 2},
 	"role-only":       {"EMPTY, looks complete", "complete answer, T", "resend", 2},

@@ -128,10 +128,7 @@ func (r *row) did() (what string, attempts int) {
 // quietly tells what the gateway mended in passing, which needs no event: the
 // two answers differ in it.
 func (r *row) quietly() string {
-	switch {
-	case r.straight.problem == errBadEvent.Error() && r.through.verdict == complete:
-		return "event skipped"
-	case r.straight.verdict == complete && !r.straight.done && r.through.done:
+	if r.straight.verdict == complete && !r.straight.done && r.through.done {
 		return "[DONE] added"
 	}
 	return "nothing"

@@ -88,7 +88,7 @@ func faults() []fault {
 		{slug: "stalled", title: "stream stalls half-way", targets: alone("stall=0.5/ok")},
 		{slug: "clean-end", title: "ends without finish_reason", targets: alone("fin=0.66/ok")},
 		{slug: "error-event", title: "error event half-way", targets: alone("error-event=0.5/ok")},
-		{slug: "malformed", title: "one malformed event", targets: alone("malformed=0.3")},
+		{slug: "malformed", title: "one malformed event", targets: alone("malformed=0.3/ok")},
 		{slug: "no-done", title: "no [DONE]", targets: alone("no-done")},
 		{slug: "empty", title: "empty 200", targets: alone("empty/ok")},
 		{slug: "role-only", title: "role chunk and nothing else", targets: alone("role-only/ok")},
