@@ -186,14 +186,16 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		r.body = encode(explain(f), "rebound_error", "", class)
 	}
 	r.header["Content-Type"] = []string{"application/json"}
-	if r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") == "" {
+	asked := f.Signal.RetryAfter > 0
+	if (asked || r.status == http.StatusTooManyRequests) && r.header.Get("Retry-After") == "" {
 		wait := f.Signal.RetryAfter
 		if !f.Signal.HasRetryAfter {
 			wait = defaultRetryAfter
 		}
 		r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	}
-	spent := x.Tried() >= k.Engine.Config.Attempts
+	// A client that waits as long as the upstream asks may yet be answered.
+	spent := x.Tried() >= k.Engine.Config.Attempts && !asked
 	if f.Spec != nil && retriedBySDKs(r.status) && (spent || hopeless(f)) && r.header.Get("X-Should-Retry") == "" {
 		r.header.Set("X-Should-Retry", "false")
 	}

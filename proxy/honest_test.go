@@ -27,6 +27,8 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		"overflow":         {"default overflow@ctx"},
 		"overflow-smaller": {"default os@ctx window: 128000", "backup other@ok window: 4000"},
 		"down":             {"default down@503"},
+		"busy":             {"default busy@503,retry-after-ms=60"},
+		"busy-long":        {"default busy-long@529,retry-after=3600"},
 		"html":             {"default html@502,html"},
 		"quota":            {"default quota@quota"},
 		"bad":              {"default bad@400,msg=nope,code=weird"},
@@ -74,6 +76,8 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 		{"limited-long", "rate_limit_exceeded", 429, 1, true, false},
 		{"overflow", "context_length_exceeded", 400, 1, false, false},
 		{"down", "", 503, 6, false, true},
+		{"busy", "", 503, 6, true, false}, // who waits as long as was asked may yet be answered
+		{"busy-long", "", 529, 1, true, false},
 		{"html", "", 502, 6, false, true},
 		{"quota", "insufficient_quota", 429, 1, true, true},
 		{"bad", "weird", 400, 1, false, false},

@@ -31,6 +31,9 @@ func answered(t *testing.T, f *recovery.Failure, err error) {
 func TestRecovers(t *testing.T) {
 	long := refuse(429, envelope("Rate limit reached"), "Retry-After", "30")
 	short := refuse(429, envelope("Rate limit reached"), "Retry-After", "2")
+	unavailable := func(status int, header ...string) step {
+		return refuse(status, `{"error":{"message":"The server is temporarily unavailable","type":"server_error"}}`, header...)
+	}
 	cases := []struct {
 		name    string
 		a, b    []step
@@ -38,6 +41,7 @@ func TestRecovers(t *testing.T) {
 		asked   string
 		actions string
 		class   recovery.Class // of the failure in the end
+		least   time.Duration
 		most    time.Duration
 	}{
 		{name: "healthy", a: []step{ok}, to: "ab", asked: "a"},
@@ -49,6 +53,15 @@ func TestRecovers(t *testing.T) {
 		{name: "long wait, move at once", a: []step{long}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
 		{name: "long wait, nothing else", a: []step{long, ok}, to: "a", asked: "aa", actions: "wait", most: 35 * time.Second},
 		{name: "one wait, then move", a: []step{limited}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move"},
+		{name: "unavailable, short wait", a: []step{unavailable(503, "Retry-After", "3"), ok}, b: []step{ok}, to: "ab", asked: "aa", actions: "wait", least: 3 * time.Second},
+		{name: "unavailable, one wait, then move", a: []step{unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move", most: 5 * time.Second},
+		{name: "unavailable, no wait after a resend", a: []step{busy, unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab", actions: "resend move", most: 3 * time.Second},
+		{name: "unavailable, long wait, move at once", a: []step{unavailable(503, "Retry-After", "8")}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
+		{name: "unavailable, long wait, nothing else", a: []step{unavailable(529, "Retry-After", "8"), unavailable(503, "retry-after-ms", "9500"), ok}, to: "a", asked: "aaa", actions: "wait", least: 17 * time.Second, most: 22 * time.Second},
+		{name: "unavailable for too long, nothing else", a: []step{unavailable(500, "Retry-After", "61"), ok}, to: "a", asked: "a", class: recovery.ServerError},
+		{name: "unavailable now, nothing else", a: []step{unavailable(500, "Retry-After", "0"), ok}, to: "a", asked: "aa", actions: "resend", most: 3 * time.Second},
+		{name: "all ask to wait", a: []step{unavailable(503, "Retry-After", "20"), ok}, b: []step{unavailable(503, "Retry-After", "8"), ok}, to: "ab", asked: "abb", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
+		{name: "all ask to wait, the first is ready first", a: []step{unavailable(503, "Retry-After", "8"), ok}, b: []step{unavailable(503, "Retry-After", "20"), ok}, to: "ab", asked: "aba", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
 		{name: "quota", a: []step{refuse(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
 		{name: "auth alone", a: []step{refuse(401, envelope("Incorrect API key provided"))}, to: "a", asked: "a", class: recovery.Auth},
 		{name: "overflow alone", a: []step{overflow}, to: "a", asked: "a", class: recovery.ContextLengthExceeded},
@@ -76,7 +89,7 @@ func TestRecovers(t *testing.T) {
 				if got := strings.Join(x.Actions(), " "); got != c.actions {
 					t.Errorf("did %q, want %q", got, c.actions)
 				}
-				if took := time.Since(x.Started) - time.Second; c.most > 0 && took > c.most {
+				if took := time.Since(x.Started) - time.Second; c.most > 0 && took > c.most || took < c.least {
 					t.Errorf("took %v", took)
 				}
 				if n := g.observer.Count(recovery.EventRecoveryFailed); (n == 1) != (f != nil) {

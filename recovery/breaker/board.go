@@ -83,6 +83,12 @@ func (s *Set) open(ticket recovery.Ticket, e *target, now time.Time, length time
 	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
 }
 
+// cools reports whether a failure is a reason not to ask its target for a while:
+// its class is, or the target is in trouble and says when to come back.
+func cools(f *recovery.Failure) bool {
+	return f != nil && f.Spec != nil && (f.Spec.Cools || f.Spec.Counts && f.Signal.RetryAfter > 0)
+}
+
 // cool starts a cool-down. The client's own credential cools only for what
 // passes by itself: it may be topped up or replaced at any moment.
 func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recovery.Event, bool) {
@@ -93,7 +99,7 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 	} else if f.Class() != recovery.RateLimit {
 		d = credentialCooldown
 	}
-	if o.Client && f.Class() != recovery.RateLimit {
+	if o.Client && f.Scope() == recovery.ScopeCredential && f.Class() != recovery.RateLimit {
 		return recovery.Event{}, false
 	}
 	if d = min(d, s.cfg.CooldownMax); d <= 0 {

@@ -242,7 +242,7 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 			events = append(events, ev)
 		}
 	}
-	if o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Cools {
+	if cools(o.Failure) {
 		if ev, ok := s.cool(ticket.Target, o, now); ok {
 			events = append(events, ev)
 		}

@@ -11,7 +11,7 @@ import (
 const (
 	planMove    = "move"            // another target or key
 	planResend  = "resend"          // the same target again, after a backoff
-	planWait    = "wait"            // as long as the upstream asks
+	planWait    = "wait"            // as long as the upstream asks, if it does
 	planWindow  = "larger_window"   // a target with a larger context window
 	planClamp   = "clamp_output"    // a smaller output limit
 	planAdapt   = "adapt_parameter" // rename or drop the refused parameter
@@ -40,11 +40,11 @@ func specs() []*recovery.Spec {
 			Meaning: "Too many requests or tokens in the current window; waiting helps."},
 		{Class: recovery.QuotaExhausted, Scope: credential, Status: http.StatusTooManyRequests, Cools: true, Plan: []string{planMove},
 			Meaning: "The account has no money or allowance left; waiting does not help."},
-		{Class: recovery.Overloaded, Scope: target, Status: http.StatusServiceUnavailable, Counts: true, Plan: []string{planResend, planMove},
+		{Class: recovery.Overloaded, Scope: target, Status: http.StatusServiceUnavailable, Counts: true, Plan: []string{planWait, planResend, planMove},
 			Meaning: "The provider has no capacity for anybody at the moment."},
-		{Class: recovery.ServerError, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planResend, planMove},
+		{Class: recovery.ServerError, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planWait, planResend, planMove},
 			Meaning: "The provider failed, or could not be reached."},
-		{Class: recovery.Timeout, Scope: target, Status: http.StatusGatewayTimeout, Counts: true, Plan: []string{planResend, planMove},
+		{Class: recovery.Timeout, Scope: target, Status: http.StatusGatewayTimeout, Counts: true, Plan: []string{planWait, planResend, planMove},
 			Meaning: "No answer came in time."},
 		{Class: recovery.StreamCut, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planResume, planResend, planMove},
 			Meaning: "The answer ended or stalled before its proper end."},
@@ -74,7 +74,7 @@ func specs() []*recovery.Spec {
 			Meaning: "The provider rejected what its own model wrote, a broken tool call for example."},
 		{Class: recovery.ImageOrMediaError, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMedia, planExplain},
 			Meaning: "The target refuses an image or another attachment."},
-		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway, Plan: []string{planExplain},
+		{Class: recovery.Unknown, Scope: target, Status: http.StatusBadGateway, Plan: []string{planWait, planExplain},
 			Meaning: "A failure that no rule recognises."},
 	}
 }

@@ -14,7 +14,7 @@ func (Resend) Name() string { return "resend" }
 func (Resend) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
-	if c.Out() {
+	if c.Out() || f.Signal.RetryAfter > 0 { // how long to wait is not ours to say then
 		return recovery.Action{}, false
 	}
 	if _, ok := s.Next(f, nil); ok && (c.Tries > 1 || c.Silent) {

@@ -197,6 +197,28 @@ func TestWait(t *testing.T) {
 			}
 		}
 	}
+	// A hint counts whatever the class; without one other classes are resent with a backoff of their own.
+	for _, class := range []recovery.Class{recovery.Overloaded, recovery.ServerError, recovery.Timeout, recovery.Unknown} {
+		one := choice("a", tried(1))
+		f := failure(class, one)
+		if !slices.Contains(f.Spec.Plan, "wait") {
+			t.Errorf("%s: the plan %v has no wait", class, f.Spec.Plan)
+		}
+		s := situation(t, "", 0, nil, one)
+		if a, ok := (strategy.Wait{}).Propose(s, f); ok {
+			t.Errorf("%s without a hint: %+v", class, a)
+		}
+		f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, 40*time.Second
+		if a, ok := (strategy.Wait{}).Propose(s, f); !ok || a.Wait != 40*time.Second {
+			t.Errorf("%s: %+v, %v", class, a, ok)
+		}
+		if a, ok := (strategy.Resend{}).Propose(s, f); ok {
+			t.Errorf("%s: resent before its time: %+v", class, a)
+		}
+		if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, choice("a", tried(2)), choice("b")), f); ok {
+			t.Errorf("%s: waits after a resend while another may be asked: %+v", class, a)
+		}
+	}
 	// Without a hint it never gives up waiting because the doubling went too far.
 	list := []recovery.Choice{choice("a", waited(60))}
 	if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != time.Minute {

@@ -6,8 +6,10 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Wait waits for the same target as long as it asks, or, without a hint, for a
-// time that doubles. While another target exists it waits once, and not long.
+// Wait waits as long as the upstream asks, whatever its status; after a rate
+// limit without a hint, for a time that doubles. While another target may be
+// asked it waits once, and not long. Where all targets ask to wait, the one
+// that is ready first is asked.
 type Wait struct{}
 
 // Name is the name that plans use.
@@ -19,16 +21,21 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	c := &s.Exchange.Candidates[i]
 	wait := f.Signal.RetryAfter
 	if wait <= 0 {
+		if f.Class() != recovery.RateLimit {
+			return recovery.Action{}, false
+		}
 		// No hint, or "now", which must not become a tight loop.
 		wait = s.Config.RateLimitWait << min(c.Waits, 16)
 		wait = max(s.Config.RateLimitWait, min(wait, s.Config.WaitMax))
 	}
 	limit := s.Config.WaitMax
 	if _, ok := s.Next(f, nil); ok {
-		if c.Waits > 0 {
+		if c.Waits > 0 || c.Tries > 1 {
 			return recovery.Action{}, false
 		}
 		limit = s.Config.WaitSame
+	} else {
+		i, wait = soonest(s, i, wait)
 	}
 	if wait > limit {
 		return recovery.Action{}, false
@@ -37,4 +44,20 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	// for the same moment do not arrive in the same moment.
 	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
 	return recovery.Action{Target: i, Wait: wait}, true
+}
+
+// soonest is the candidate whose cool-down ends first, if that is before the
+// current one's wait is over.
+func soonest(s *recovery.Situation, current int, wait time.Duration) (int, time.Duration) {
+	first := current
+	for i := range s.Exchange.Candidates {
+		c := &s.Exchange.Candidates[i]
+		if i == current || c.Out() || c.Silent {
+			continue
+		}
+		if st := s.Health.Check(c.Target); st.Cooling && st.Until.Sub(s.Now) < wait {
+			first, wait = i, st.Until.Sub(s.Now)
+		}
+	}
+	return first, wait
 }
