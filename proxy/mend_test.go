@@ -263,17 +263,17 @@ func TestMendsCalls(t *testing.T) {
 	})
 }
 
-// TestBadTwice: what the model cannot do better goes through as it wrote it first.
-func TestBadTwice(t *testing.T) {
+// TestNeverBetter: what the model cannot do better goes through as it wrote it first.
+func TestNeverBetter(t *testing.T) {
 	g, seen := startMending(t, "")
 	for name, c := range map[string]struct {
 		script, call, finish string
 		n                    int
 	}{
-		"bad":            {`tool,args={"town":1}/tool,args={"town":2}`, `get_weather({"town":1})`, "tool_calls", 2},
-		"truncated":      {`tool,args={"city":"Pa,finish=length`, `get_weather({"city":"Pa)`, "length", 2},
-		"bad after text": {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text-tool,args={"town":2}`, `get_weather({"town":1})`, "tool_calls", 2},
-		"then no call":   {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text=B`, `get_weather({"town":1})`, "tool_calls", 2},
+		"bad":            {`tool,args={"town":1}/tool,args={"town":2}`, `get_weather({"town":1})`, "tool_calls", 3},
+		"truncated":      {`tool,args={"city":"Pa,finish=length`, `get_weather({"city":"Pa)`, "length", 3},
+		"bad after text": {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text-tool,args={"town":2}`, `get_weather({"town":1})`, "tool_calls", 3},
+		"then no call":   {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text=B`, `get_weather({"town":1})`, "tool_calls", 3},
 		"then down":      {`tool,args={"town":1}/reset`, `get_weather({"town":1})`, "tool_calls", -2},
 	} {
 		for _, stream := range []bool{true, false} {

@@ -24,6 +24,7 @@ type racer struct {
 	action   Action
 	ctx      ending.Context
 	started  time.Time
+	limit    time.Duration // of its silence before the first token; 0 for none
 	strategy string
 	parallel bool
 	began    atomic.Bool // the model writes, although nothing of it can be shown yet
@@ -142,14 +143,15 @@ func (r *run) racer(choice int, ticket Ticket, now time.Time, strategy string) *
 }
 
 // elsewhere is a candidate other than i that may be asked now. Only outages
-// and limits come here, so every candidate will do.
+// and limits come here, so every candidate will do that has not refused the
+// request itself.
 func (r *run) elsewhere(i int) (int, bool) {
 	if r.x.Mode != ModeAct {
 		return 0, false
 	}
 	for j := range r.x.Candidates {
 		c := &r.x.Candidates[j]
-		if j != i && !c.Out() && !c.Silent && r.Health.Check(c.Target).Ready {
+		if j != i && !c.Out() && !c.Silent && !c.refused && r.Health.Check(c.Target).Ready {
 			return j, true
 		}
 	}

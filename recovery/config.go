@@ -78,6 +78,9 @@ type Config struct {
 	Parallel ParallelConfig `yaml:"parallel"`
 }
 
+// maxExtraInput is the most that ExtraInput may be.
+const maxExtraInput = 10
+
 // ParallelConfig bounds parallel starts.
 type ParallelConfig struct {
 	Enabled   bool    `yaml:"enabled"`
@@ -91,7 +94,7 @@ func Defaults() Config {
 	return Config{
 		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
 		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
-		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 1, Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
+		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 2, Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
 		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
 	}
 }
@@ -114,8 +117,8 @@ func (c Config) Validate() error {
 	if c.RateLimitWait <= 0 || c.WaitSame < 0 || c.WaitMax < 0 {
 		errs = append(errs, errors.New("rate_limit_wait: waits must not be negative"))
 	}
-	if c.ExtraInput < 0 || c.ExtraInput > 10 {
-		errs = append(errs, errors.New("extra_input: must be between 0 and 10"))
+	if c.ExtraInput < 0 || c.ExtraInput > maxExtraInput {
+		errs = append(errs, fmt.Errorf("extra_input: must be between 0 and %d", maxExtraInput))
 	}
 	if c.Reasks < 0 || c.Reasks > 10 {
 		errs = append(errs, errors.New("reasks: must be between 0 and 10"))

@@ -221,7 +221,7 @@ func TestRaceBreaks(t *testing.T) {
 		g := newRig(map[string][]step{"a": {hang}, "b": {ok}})
 		g.Config.Parallel.Enabled = false
 		g.Classifier = breakingClassifier{g.Classifier, recovery.PhaseHeaders}
-		if f, err := g.run(t, ctx, exchange(t, plainBody, "ab")); f != nil || !errors.Is(err, recovery.ErrClientGone) {
+		if f, err := g.run(t, ctx, exchange(t, plainBody, "a")); f != nil || !errors.Is(err, recovery.ErrClientGone) {
 			t.Errorf("ended with %v, %v", f, err)
 		}
 		if n := g.observer.Count(recovery.EventDegraded); n != 1 || g.observer.Events()[0].Cause != "the gateway's race broke: no such rule" {

@@ -125,12 +125,12 @@ func TestReask(t *testing.T) {
 			t.Error("the wrong answer was delivered")
 		}
 	})
-	bubble(t, func(t *testing.T) { // the budget is one more input; then the first answer passes as it is
+	bubble(t, func(t *testing.T) { // the budget is two more inputs; then the first answer passes as it is
 		g := newRig(map[string][]step{"a": {flawed("")}})
 		x := exchange(t, agentBody, "a")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
-		if g.asked() != "aa" || g.answers[0].delivered != 1 || g.answers[1].discarded != 1 {
+		if g.asked() != "aaa" || g.answers[0].delivered != 1 || g.answers[1].discarded != 1 || g.answers[2].discarded != 1 {
 			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
 		}
 	})

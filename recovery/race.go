@@ -18,10 +18,11 @@ type alarm struct {
 
 // watch sets an alarm for an attempt that is about to be sent.
 func (r *run) watch(ctx context.Context, first *racer) *alarm {
-	wake, limit := r.x.deadline.Sub(first.started), r.silence(first)
-	silent := limit > 0 && limit <= wake
+	wake := r.x.deadline.Sub(first.started)
+	first.limit = r.silence(first)
+	silent := first.limit > 0 && first.limit <= wake
 	if silent {
-		wake = limit
+		wake = first.limit
 	}
 	m, _ := r.alarms.Get().(*alarm)
 	if m == nil {
@@ -58,17 +59,20 @@ func (m *alarm) ring() {
 	c.result <- got
 }
 
-// race is what two goroutines exchange about one attempt, if its limit passes.
+// race is what the goroutines of one attempt exchange, if its limit passes.
 type race struct {
 	once     sync.Once
 	arrivals chan arrival
 	result   chan *arrival // nil when the race broke: the first attempt is all there is
 }
 
+// maxRacers bounds the attempts beside a first one: each is extra input.
+const maxRacers = 1 + maxExtraInput
+
 // begin makes the channels; each of the goroutines calls it first. No sender
 // ever blocks.
 func (c *race) begin() {
-	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, 2), make(chan *arrival, 1) })
+	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, maxRacers), make(chan *arrival, 1) })
 }
 
 // race goes on with an attempt whose first limit has passed: with its
@@ -76,18 +80,11 @@ func (c *race) begin() {
 func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
-	if silent && !first.began.Load() {
-		var second *racer
-		var f *Failure
-		if !r.guard("second attempt", func() { second, f = r.beside(ctx, first) }) {
-			second = nil // the first goes on alone
-		}
-		if second != nil {
-			racers = append(racers, second)
-			live++
-			go r.join(second, f, arrivals)
-		}
+	limit := time.NewTimer(0) // that the newest attempt may stay silent
+	if !silent {
+		limit.Stop()
 	}
+	defer limit.Stop()
 	deadline := time.NewTimer(time.Until(r.x.deadline))
 	defer deadline.Stop()
 	var failed *Failure
@@ -103,6 +100,22 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 			failed = got.failure
 			if ctx.Err() == nil {
 				r.settle(got.racer, failed)
+			}
+			if s := failed.Scope(); silent && (s == ScopeTarget || s == ScopeCredential) {
+				limit.Reset(r.Config.BackoffMin) // another may take its place
+			}
+		case <-limit.C:
+			var second *racer
+			var f *Failure
+			var again time.Duration
+			r.guard("second attempt", func() { second, f, again = r.beside(ctx, racers) })
+			if second != nil {
+				racers = append(racers, second)
+				live++
+				go r.join(second, f, arrivals)
+			}
+			if again > 0 {
+				limit.Reset(again)
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
@@ -133,17 +146,45 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 	return nil, failed
 }
 
-// beside makes a second attempt ready to be sent. It is nil when none is to be
-// had; a failure means that there is nothing to send.
-func (r *run) beside(ctx context.Context, first *racer) (*racer, *Failure) {
-	if second := r.alternative(first); second != nil {
-		return second, r.start(ctx, second, first.action)
+// patience is how many first-token limits a silent attempt gets where none may
+// be made beside it.
+const patience = 3
+
+// beside looks after attempts none of which has answered yet. Where the newest
+// has passed its limit it makes another one ready to be sent or, where none is
+// allowed, gives the newest up for another target. again is when to look next,
+// 0 for never: budgets and targets come back. A failure means that there is
+// nothing to send.
+func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
+	var silent *racer
+	for _, rc := range racers {
+		if rc.began.Load() {
+			return nil, nil, 0 // one of them answers
+		}
+		if !r.settled(rc) {
+			silent = rc
+		}
 	}
-	if r.hopeless(first) {
-		// No budget is left for a second attempt beside it: move.
-		first.cancel(context.DeadlineExceeded)
+	if silent == nil || len(r.x.Attempts) >= r.Config.Attempts {
+		return nil, nil, 0
 	}
-	return nil, nil
+	waited := time.Since(silent.started)
+	if waited < silent.limit {
+		return nil, nil, silent.limit - waited
+	}
+	other, ok := r.elsewhere(silent.choice)
+	if second := r.alternative(silent, other, ok, len(racers) == 1); second != nil {
+		f = r.start(ctx, second, silent.action)
+		if second.limit = r.silence(second); second.limit <= 0 {
+			second.limit = silent.limit
+		}
+		return second, f, second.limit
+	}
+	if ok && (waited >= patience*silent.limit || r.Health.Check(silent.ticket.Target).Open) {
+		r.x.Candidates[silent.choice].Silent = true
+		silent.cancel(context.DeadlineExceeded)
+	}
+	return nil, nil, silent.limit
 }
 
 // join sends a second attempt, unless it has failed already.
@@ -155,26 +196,17 @@ func (r *run) join(second *racer, f *Failure, arrivals chan<- arrival) {
 	arrivals <- got
 }
 
-// hopeless reports whether a silent attempt's target is known to be down while
-// another candidate may be asked.
-func (r *run) hopeless(silent *racer) bool {
-	if !r.Health.Check(silent.ticket.Target).Open {
-		return false
-	}
-	_, ok := r.elsewhere(silent.choice)
-	return ok
-}
-
-// alternative takes a place for a parallel attempt: the next target or, with
-// no other, the same one again. nil when nothing is to be had or the budget is spent.
-func (r *run) alternative(silent *racer) *racer {
+// alternative takes a place for a parallel attempt: at another target or, where
+// there is no other, once more at the same one. nil when nothing is to be had
+// or the budget is spent.
+func (r *run) alternative(silent *racer, other int, ok, once bool) *racer {
 	x := r.x
-	if silent.action.Resume != nil || x.extra >= r.Config.ExtraInput || len(x.Attempts) >= r.Config.Attempts || !r.Config.Parallel.Enabled {
+	if !ok && !once || silent.action.Resume != nil || x.extra >= r.Config.ExtraInput || !r.Config.Parallel.Enabled {
 		return nil
 	}
-	choice, ok := r.elsewhere(silent.choice)
-	if !ok {
-		choice = silent.choice
+	choice := silent.choice
+	if ok {
+		choice = other
 	}
 	if !r.Pace.Allow(x) {
 		return nil
@@ -200,8 +232,8 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 		}
 		rc.cancel(errSuperseded)
 		o := Outcome{}
-		if i == 0 {
-			// Silent beyond its limit while another answered.
+		if i < len(racers)-1 {
+			// Silent beyond its limit, which is why another was started.
 			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
 		}
 		r.end(rc, o, Timeout)

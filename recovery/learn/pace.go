@@ -69,9 +69,10 @@ func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 
 // Limit is the silence after which an alternative may start: three times the
 // target's p95 for that input size, at least a bound that grows with the
-// input. 0 is never: local servers and slow service tiers take their time.
+// input. 0 is never: slow service tiers take their time, and so do local servers
+// with nothing beside them.
 func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) time.Duration {
-	if c.Local || slowTier(x.Body.ServiceTier()) {
+	if c.Local && !alternative || slowTier(x.Body.ServiceTier()) {
 		return 0
 	}
 	p.mu.Lock()
@@ -83,6 +84,9 @@ func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, 
 		limit = max(limit, cfg.SameAfter)
 	}
 	limit += time.Duration(tokens/cfg.PerTokens) * time.Second
+	if c.Local {
+		limit = max(limit, cfg.SameAfter)
+	}
 	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
 		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
 	}

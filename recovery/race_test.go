@@ -1,0 +1,257 @@
+package recovery_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// TestSilent: a target that does not answer gets an alternative at its limit,
+// keeps its chance, and is not asked again while another exists.
+func TestSilent(t *testing.T) {
+	cases := []struct {
+		name  string
+		a, b  []step
+		to    string
+		asked string
+		took  time.Duration // to the answer, which takes a second more
+		from  string
+	}{
+		{"alternative wins", []step{hang}, []step{ok}, "ab", "ab", 11 * time.Second, "b"},
+		{"first still wins", []step{late(12*time.Second, ok)}, []step{late(5*time.Second, ok)}, "ab", "ab", 13 * time.Second, "a"},
+		{"before its limit", []step{late(9900*time.Millisecond, ok)}, []step{ok}, "ab", "a", 10900 * time.Millisecond, "a"},
+		{"no other", []step{hang, ok}, nil, "a", "aa", 31 * time.Second, "a"},
+		{"first fails, alternative wins", []step{late(11*time.Second, busy)}, []step{late(4*time.Second, ok)}, "ab", "ab", 15 * time.Second, "b"},
+		{"deaf loser", []step{deaf(60 * time.Second)}, []step{ok}, "ab", "ab", 61 * time.Second, "b"}, // Send returns when it returns
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				x := exchange(t, plainBody, c.to)
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if got := g.asked(); got != c.asked {
+					t.Errorf("asked %s, want %s", got, c.asked)
+				}
+				if to, _, _ := x.Settled(); to.Upstream != c.from {
+					t.Errorf("answered by %s", to)
+				}
+				if took := time.Since(x.Started) - time.Second; took < c.took || took > c.took+time.Second {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if want := len(c.asked) > 1; slices.Contains(x.Actions(), recovery.StrategyParallel) != want || (x.Extra() == 1) != want {
+					t.Errorf("did %v, extra %d", x.Actions(), x.Extra())
+				}
+			})
+		})
+	}
+	t.Run("not again", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {hang}, "b": {busy, busy, busy, ok}, "c": {busy, ok}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "abc"))
+			if got := g.asked(); strings.Count(got, "a") != 1 {
+				t.Errorf("asked %s: %v, %v", got, f, err)
+			}
+		})
+	})
+	t.Run("time-out", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			down := func(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+				return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseConnect, Err: context.DeadlineExceeded})
+			}
+			g := newRig(map[string][]step{"a": {down}, "b": {busy, ok}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
+			answered(t, f, err)
+			if got := g.asked(); got != "abb" {
+				t.Errorf("asked %s", got)
+			}
+		})
+	})
+}
+
+// TestSilentAndDown: with no budget for a second attempt beside it, a silent
+// target whose breaker is open is left; one whose breaker is not, is waited for.
+func TestSilentAndDown(t *testing.T) {
+	for _, open := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {late(25*time.Second, ok)}, "b": {ok}})
+			g.Config.ExtraInput = 0
+			x := exchange(t, plainBody, "ab")
+			if open {
+				time.AfterFunc(8*time.Second, func() { // others find out meanwhile
+					for range 5 {
+						ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, time.Now(), false, true)
+						ticket.Place.Done(ticket, recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.ServerError)}}})
+					}
+				})
+			}
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if got, want := g.asked(), map[bool]string{true: "ab", false: "a"}[open]; got != want {
+				t.Errorf("open %v: asked %s, want %s", open, got, want)
+			}
+			if slices.Contains(x.Actions(), recovery.StrategyParallel) || slices.Contains(x.Actions(), "move") != open {
+				t.Errorf("open %v: did %v", open, x.Actions())
+			}
+		})
+	}
+}
+
+// TestGivenUp: where no attempt may be made beside it, a silent one is given up
+// for another target after three times its limit, and its target is not asked
+// again.
+func TestGivenUp(t *testing.T) {
+	large := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 82_000) + `"}]}` // 102,500 tokens: a limit of 30 s
+	for _, c := range []struct {
+		name   string
+		body   string
+		a, b   []step
+		to     string
+		set    func(g *rig, x *recovery.Exchange)
+		asked  string
+		took   time.Duration
+		record recovery.Class
+	}{
+		{name: "large", body: large, a: []step{hang, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second, record: recovery.Timeout},
+		{name: "large, headers came", body: large, a: []step{silentBody, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second, record: recovery.StreamCut},
+		{name: "large, in time", body: large, a: []step{late(88*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 88 * time.Second},
+		{name: "large, alone", body: large, a: []step{late(400*time.Second, ok)}, to: "a", asked: "a", took: 400 * time.Second},
+		{name: "large, another comes back", body: large, a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 150 * time.Second, record: recovery.Timeout,
+			set: func(g *rig, x *recovery.Exchange) {
+				g.board.Post(breaker.BoardCooldowns, store.Field{Name: x.Candidates[1].Target.String(), Until: time.Now().Add(100 * time.Second)}, true)
+			}},
+		{name: "large, writing", body: large, a: []step{began(5*time.Second, 300*time.Second)}, b: []step{ok}, to: "ab", asked: "a", took: 300 * time.Second},
+		{name: "no parallel starts", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
+			set: func(g *rig, _ *recovery.Exchange) { g.Config.Parallel.Enabled = false }},
+		{name: "no budget", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
+			set: func(g *rig, _ *recovery.Exchange) { g.Config.ExtraInput = 0 }},
+		{name: "the last attempt", a: []step{late(100*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 100 * time.Second,
+			set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 1 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				body := c.body
+				if body == "" {
+					body = plainBody
+				}
+				x := exchange(t, body, c.to)
+				if c.set != nil {
+					c.set(g, x)
+				}
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if got := g.asked(); got != c.asked || slices.Contains(x.Actions(), recovery.StrategyParallel) || x.Extra() != 0 {
+					t.Errorf("asked %s, want %s: did %v, extra %d", got, c.asked, x.Actions(), x.Extra())
+				}
+				if took := time.Since(x.Started) - 2*time.Second; took < c.took || took > c.took+2*time.Second {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if got := x.Attempts[0].Class; got != c.record {
+					t.Errorf("the silent one is booked as %q", got)
+				}
+			})
+		})
+	}
+}
+
+// silentBody sends headers and nothing else.
+func silentBody(_ *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	<-ctx.Done()
+	return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseStream, Err: context.Cause(ctx)})
+}
+
+// began writes after a while what the client cannot be shown yet, and is
+// complete later.
+func began(after, complete time.Duration) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		time.AfterFunc(after, func() { a.Began.Store(true) })
+		return late(complete, ok)(g, ctx, a)
+	}
+}
+
+// TestSilentOneAfterTheOther: each attempt that stays silent beyond its own
+// limit gets another beside it, within the budget of extra input.
+func TestSilentOneAfterTheOther(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		a, b, c []step
+		to      string
+		asked   string
+		took    time.Duration
+	}{
+		{"two silent, the third answers", []step{hang}, []step{hang}, []step{ok}, "abc", "abc", 20 * time.Second},
+		{"the second fails", []step{hang}, []step{busy, ok}, nil, "ab", "abb", 10500 * time.Millisecond},
+		{"the second refuses", []step{late(80*time.Second, ok)}, []step{refuse(400, envelope("Invalid value")), ok}, nil, "ab", "ab", 80 * time.Second},
+		{"the first fails", []step{late(11*time.Second, busy)}, []step{hang}, []step{ok}, "abc", "abc", 20 * time.Second},
+		{"a third would be too much", []step{hang}, []step{hang}, []step{late(25*time.Second, ok)}, "abcc", "abc", 45 * time.Second},
+		{"one target, once more only", []step{hang, late(200*time.Second, ok)}, nil, nil, "a", "aa", 230 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b, "c": c.c})
+				x := exchange(t, plainBody, c.to)
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if got := g.asked(); got != c.asked || x.Extra() != len(c.asked)-1 {
+					t.Errorf("asked %s, want %s: did %v, extra %d", got, c.asked, x.Actions(), x.Extra())
+				}
+				if took := time.Since(x.Started) - 2*time.Second; took < c.took || took > c.took+time.Second {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+			})
+		})
+	}
+}
+
+// TestLocal: a local target may be silent for as long as it likes, unless
+// another one may be asked.
+func TestLocal(t *testing.T) {
+	for _, c := range []struct {
+		to, asked string
+		took      time.Duration
+	}{{"a", "a", 300 * time.Second}, {"ab", "ab", 30 * time.Second}} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {late(300*time.Second, ok)}, "b": {ok}})
+			x := exchange(t, plainBody, c.to)
+			x.Candidates[0].Local = true
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if took := time.Since(x.Started) - 2*time.Second; g.asked() != c.asked || took < c.took || took > c.took+time.Second {
+				t.Errorf("asked %s, want %s, after %v", g.asked(), c.asked, took)
+			}
+		})
+	}
+}
+
+// TestLoserSettled: the loser is cancelled at once, and booked once as silent.
+func TestLoserSettled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var cause error
+		g := newRig(map[string][]step{"b": {ok}, "a": {func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return hang(g, ctx, a)
+		}}})
+		x := exchange(t, plainBody, "ab")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
+			t.Errorf("the loser ended by %v", cause)
+		}
+		if o := g.health.places[0].outcomes[0]; o.Failure == nil || o.Failure.Class() != recovery.Timeout {
+			t.Errorf("the loser is booked as %+v", o)
+		}
+		if r := x.Attempts; r[0].Class != recovery.Timeout || r[1].Class != "" || !r[1].Parallel {
+			t.Errorf("%+v", r)
+		}
+	})
+}
