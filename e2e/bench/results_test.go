@@ -104,14 +104,14 @@ func TestGates(t *testing.T) {
 		t.Error("gates that were not measured are met")
 	}
 	add := func(key, target string, s sample) { r.add(byKey[key], target, s) }
-	for _, key := range []string{"cpu-1k", "cpu-100k"} {
+	for key, limit := range map[string]float64{"cpu-1k": 3.3, "cpu-agent-57k": 3, "cpu-agent-115k": 3.5, "cpu-agent-565k": 3, "cpu-stream": 1.25} {
 		add(key, nginx, sample{cpuPerRequest: 20})
-		add(key, reverseProxy, sample{cpuPerRequest: 60})
-		add(key, rebound, sample{cpuPerRequest: 46})
+		add(key, reverseProxy, sample{cpuPerRequest: 20 * limit})
+		add(key, rebound, sample{cpuPerRequest: 20 * limit})
 	}
-	add("chunks", direct, sample{chunkP50: 60})
-	add("chunks", rebound, sample{chunkP50: 90})
-	add("streams", rebound, sample{peakMemory: 150, failures: 0})
+	add("chunks", nginx, sample{chunkP50: 60})
+	add("chunks", rebound, sample{chunkP50: 110})
+	add("streams", rebound, sample{peakMemory: 145, failures: 0})
 	add("startup", rebound, sample{firstAnswer: 50})
 	for _, v := range checkGates(r) {
 		if !v.Met {

@@ -16,9 +16,13 @@ import (
 
 // Plan is one load on one target.
 type Plan struct {
-	Addr   string // host:port on loopback
-	Model  string // the mock upstream's instructions, see package mock
-	Size   int    // bytes of a request's body
+	Addr  string // host:port on loopback
+	Model string // the mock upstream's instructions, see package mock
+	Size  int    // bytes of a request's body
+
+	Recorded bool // bodies are cut from a recorded session of an agent
+	Fresh    int  // bytes of them that are the last turn; 0: as it was recorded
+
 	Stream bool
 	Chunks int // that a stream must have, if their times are stamped; 0 for any number
 
@@ -63,9 +67,19 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 	if err := checkLoopback(p.Addr); err != nil {
 		return nil, err
 	}
+	made := bodies
+	if p.Recorded {
+		r, err := readRecording()
+		if err != nil {
+			return nil, err
+		}
+		made = func(model string, size int, stream bool, session int) [][]byte {
+			return r.bodies(model, size, p.Fresh, stream, session)
+		}
+	}
 	workers := make([]*worker, p.Conns)
 	for i := range workers {
-		list := bodies(p.Model, p.Size, p.Stream, i)
+		list := made(p.Model, p.Size, p.Stream, i)
 		for k, body := range list {
 			list[k] = request(p.Addr, p.Stream, body)
 		}

@@ -261,3 +261,56 @@ func serve(t *testing.T) (addr string) {
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }
+
+// TestRecorded: the bodies are whole requests of the size that was asked for;
+// sessions differ, and as much is new as was asked for.
+func TestRecorded(t *testing.T) {
+	r, err := readRecording()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ size, fresh, messages int }{{57 << 10, 0, 7}, {115 << 10, 57 << 10, 7}, {565 << 10, 0, 300}} {
+		list := r.bodies("m-n1", tt.size, tt.fresh, true, 7)
+		if len(list) < 3 || bytes.Equal(list[0], r.bodies("m-n1", tt.size, tt.fresh, true, 8)[0]) {
+			t.Fatalf("%d bodies, or two sessions with the same", len(list))
+		}
+		for _, body := range list {
+			var got struct {
+				Model    string
+				Stream   bool
+				Messages []struct {
+					Role    string
+					Content any
+					Calls   []struct{ ID string } `json:"tool_calls"`
+					ID      string                `json:"tool_call_id"`
+				}
+			}
+			if err := json.Unmarshal(body, &got); err != nil {
+				t.Fatal(err)
+			}
+			open, fresh := map[string]bool{}, 0
+			for _, m := range got.Messages {
+				if len(m.Calls) > 0 {
+					fresh = 0
+				}
+				for _, c := range m.Calls {
+					open[c.ID] = true
+				}
+				if m.Role == "tool" {
+					text, _ := m.Content.(string)
+					fresh += len(text)
+					if !open[m.ID] {
+						t.Errorf("a result of no call: %s", m.ID)
+					}
+					delete(open, m.ID)
+				}
+			}
+			if last := got.Messages[len(got.Messages)-1].Role; got.Model != "m-n1" || !got.Stream || len(open) > 0 || last != "tool" || len(got.Messages) < tt.messages {
+				t.Errorf("model %q, %d calls without a result, %d messages, the last of %s", got.Model, len(open), len(got.Messages), last)
+			}
+			if fresh < tt.fresh/2 || len(body) < tt.size*9/10 || len(body) > tt.size {
+				t.Errorf("%d bytes, %d of them new; wanted %d and %d", len(body), fresh, tt.size, tt.fresh)
+			}
+		}
+	}
+}
