@@ -22,7 +22,7 @@ var imports = []row{
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1"}},
-	{pkg: "proxy/h1", may: []string{"recovery/ending"}}, // a transport: it knows HTTP and nothing of ours
+	{pkg: "proxy/h1"}, // a transport: it knows HTTP and nothing of ours
 	{pkg: "proxy/upstreamtest"},
 	{pkg: "configs", may: []string{"proxy", "proxy/*", "recovery", "recovery/*", "store", "store/*", "tokenizer"}},
 	{pkg: "cmd/mockllm", may: []string{"proxy/upstreamtest"}},

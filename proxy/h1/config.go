@@ -16,8 +16,7 @@ type Config struct {
 	// means no bound but the request's context.
 	TLSHandshakeTimeout time.Duration
 	// WriteTimeout is what each write of up to 256 KiB may take, so a large body
-	// may take as long as it makes progress; a write is ended between that and
-	// half as much again. Default 30 s; negative means no bound.
+	// may take as long as it makes progress. Default 30 s; negative means no bound.
 	WriteTimeout time.Duration
 	// IdleTimeout is how long an unused connection is kept. Default 90 s;
 	// negative means for ever.
@@ -28,15 +27,11 @@ type Config struct {
 	// means that no connection is used twice.
 	MaxIdlePerHost int
 	// MaxHeaderBytes bounds status line and headers of one response, with all
-	// informational responses before it, and separately its trailers. Default
-	// 256 KiB.
+	// informational responses before it. Default 256 KiB.
 	MaxHeaderBytes int
 	// TLS is used for https. It is cloned; ServerName is the URL's host unless
 	// set, NextProtos is replaced, and a session cache is added if there is none.
 	TLS *tls.Config
-	// Omit says which of a request's headers, by name, are not sent. Nil omits
-	// none but those that frame the request, which are never the caller's.
-	Omit func(name string) bool
 	// DialContext replaces the TCP dialer, mostly for tests. A connection that
 	// is no syscall.Conn cannot be checked before it is used again.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -49,19 +44,6 @@ const (
 	inlineBody = 64 << 10
 	// writePiece is the largest single write, the unit of WriteTimeout.
 	writePiece = 256 << 10
-	// readBuffer is what a connection costs while bytes wait to be read, and while
-	// a head is awaited on a new one or with TLS; it has none otherwise.
-	readBuffer = 4 << 10
-	// smallRead is the size below which a Read of a body is served through a
-	// buffer: system calls for less are not worth it.
-	smallRead = 512
-	// maxHeaderLines bounds what a map of headers can cost beyond its bytes.
-	maxHeaderLines = 1000
-	// maxChunkLine bounds a chunk's size line with its extensions, and a
-	// trailer's line.
-	maxChunkLine = 4 << 10
-	// maxChunkWaste bounds what extensions of chunks can cost beside the data.
-	maxChunkWaste = 16 << 10
 	// staleWindow is how long after writing the loss of a connection that was
 	// used before is taken for one that had happened earlier.
 	staleWindow = 2 * time.Second

@@ -5,11 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -35,47 +35,30 @@ func (k hostKey) addr() string {
 
 // conn is one connection. Either an exchange owns it or the pool.
 type conn struct {
-	nc    net.Conn // what is read and written
-	tcp   net.Conn // the same, or below TLS
-	key   hostKey
-	in    reader
-	below *socket // tcp's, nil if it has none
-	out   outlet
+	nc      net.Conn // what is read and written
+	tcp     net.Conn // the same, or below TLS
+	key     hostKey
+	timeout time.Duration // of a write; not positive: none
+	head    int           // how many bytes may be read of a head; negative: this is no head
+	err     error         // the first of a read: it explains more than what a parser makes of it
 
 	reused    time.Time // when it was taken out of the pool; zero while it is new
 	idleSince time.Time
-	aborted   atomic.Bool
-	abortFunc func() // abort, made once
 }
 
-// dial is connect on a stack of its own, which ends with it: name resolution and
-// TLS go deep, and the caller's stack would keep that size for as long as the
-// answer lasts. Should connect panic, so does dial.
+// dial connects and shakes hands. Errors are *DialError.
 func (t *Transport) dial(ctx context.Context, key hostKey) (*conn, error) {
-	var c *conn
-	var err error
-	ended := make(chan any)
-	go func() {
-		defer func() { ended <- recover() }()
-		c, err = t.connect(ctx, key)
-	}()
-	if p := <-ended; p != nil {
-		panic(p)
-	}
-	return c, err
-}
-
-// connect connects and shakes hands. Errors are *DialError.
-func (t *Transport) connect(ctx context.Context, key hostKey) (*conn, error) {
 	addr := key.addr()
+	if err := ctxErr(ctx); err != nil {
+		return nil, &DialError{addr, err}
+	}
 	tcp, err := bounded(ctx, t.cfg.DialTimeout, "connect", func(ctx context.Context) (net.Conn, error) {
 		return t.cfg.DialContext(ctx, "tcp", addr)
 	})
 	if err != nil {
 		return nil, &DialError{addr, err}
 	}
-	c := &conn{nc: tcp, tcp: tcp, key: key, below: newSocket(tcp, t.release)}
-	c.abortFunc = c.abort
+	c := &conn{nc: tcp, tcp: tcp, key: key, timeout: t.cfg.WriteTimeout}
 	if key.tls {
 		cfg := t.cfg.TLS
 		if cfg.ServerName == "" {
@@ -98,8 +81,6 @@ func (t *Transport) connect(ctx context.Context, key hostKey) (*conn, error) {
 		}
 		c.nc = tc
 	}
-	c.in = reader{src: c.nc, reads: &t.reads}
-	c.out = outlet{nc: c.nc, timeout: t.cfg.WriteTimeout}
 	return c, nil
 }
 
@@ -125,37 +106,66 @@ func bounded(ctx context.Context, limit time.Duration, what string, step func(co
 	return nil, err
 }
 
-// write writes all of p, in pieces that each have at least the whole time-out.
-func (c *conn) write(p []byte) error {
-	if err := c.out.write(p); err != nil {
-		return err
+// Read implements io.Reader. It bounds the bytes of a head.
+func (c *conn) Read(p []byte) (n int, err error) {
+	switch {
+	case c.head < 0:
+		n, err = c.nc.Read(p)
+	case c.head == 0:
+		err = ErrHeaderTooLarge
+	default:
+		n, err = c.nc.Read(p[:min(len(p), c.head)])
+		c.head -= n
 	}
-	if c.nc != c.tcp && !c.out.by.IsZero() { // TLS may have to write while it reads, at any time
-		return c.out.limit(time.Time{})
+	if c.err == nil {
+		c.err = err
 	}
-	return nil
+	return n, err
+}
+
+// explain is why a parser of what was read has failed.
+func (c *conn) explain(err error) error {
+	if c.err != nil {
+		return unexpected(c.err)
+	}
+	return fmt.Errorf("%.200s", err) // it quotes what it does not like
+}
+
+// write writes all of these with one time-out.
+func (c *conn) write(pieces ...[]byte) error {
+	if c.timeout > 0 {
+		if err := c.nc.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+			return err
+		}
+	}
+	bufs := net.Buffers(pieces)
+	_, err := bufs.WriteTo(c.nc)
+	return err
+}
+
+// written ends the writing of a request: TLS may have to write while it reads, at any time.
+func (c *conn) written() {
+	if c.nc != c.tcp && c.timeout > 0 {
+		_ = c.nc.SetWriteDeadline(time.Time{})
+	}
 }
 
 // abort ends whatever goes on with the connection, at once. It may be called
 // at any time by any goroutine as long as an exchange owns the connection.
-func (c *conn) abort() {
-	c.aborted.Store(true)
-	_ = c.tcp.Close()
-}
+func (c *conn) abort() { _ = c.tcp.Close() }
 
 // retire closes an idle connection with TLS's farewell, so that the server
 // knows it was no accident.
 func (c *conn) retire() { _ = c.nc.Close() }
 
-// alive reports whether an idle connection looks as if it could be used:
-// its peer has neither closed it nor sent something that nobody asked for.
-func (c *conn) alive() bool { return c.below.alive() }
-
-// asks reports whether the connection was used before and is looked at as a
-// request that is all in memory is written.
-func (c *conn) asks() bool { return !c.reused.IsZero() && !c.key.tls && c.below.asks() }
-
-// errDead means that an idle connection turned out not to be alive: nothing was sent.
-var errDead = errors.New("connection died while it was idle")
+// talks reports whether the peer of an idle connection that is not quiet says
+// something, rather than good-bye. A 408 is a good-bye, as HAProxy says it.
+func (c *conn) talks() bool {
+	const goodbye = "HTTP/1.1 408"
+	b := make([]byte, len(goodbye))
+	_ = c.nc.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	n, _ := io.ReadFull(c.nc, b)
+	return n > 0 && !(strings.HasPrefix(string(b), "HTTP/1.") && strings.HasSuffix(string(b), " 408"))
+}
 
 var errUpgrade = errors.New("server switches protocols though nobody asked")

@@ -8,14 +8,8 @@ import (
 	"time"
 )
 
-// What a message can be wrong about. In responses they are found with [errors.Is]
-// inside [HeaderError] and [BodyError]; requests with them are refused.
-var (
-	// ErrHeaderTooLarge means more bytes or lines than allowed before the body.
-	ErrHeaderTooLarge = errors.New("header too large")
-	// ErrMalformed means bytes that are not HTTP/1.
-	ErrMalformed = errors.New("malformed HTTP")
-)
+// ErrHeaderTooLarge means that a response's head has more bytes than allowed.
+var ErrHeaderTooLarge = errors.New("header too large")
 
 // RequestError means that the request cannot be written as HTTP/1.1. Nothing was sent.
 type RequestError struct{ Err error }
@@ -57,7 +51,7 @@ func (e *RequestBodyError) Error() string { return "reading the request's body: 
 func (e *RequestBodyError) Unwrap() error { return e.Err }
 
 // HeaderError means that a response had begun and its head was cut short,
-// malformed ([ErrMalformed]) or too large ([ErrHeaderTooLarge]).
+// malformed or too large ([ErrHeaderTooLarge]).
 type HeaderError struct{ Err error }
 
 func (e *HeaderError) Error() string { return "reading the response's header: " + e.Err.Error() }
@@ -66,7 +60,7 @@ func (e *HeaderError) Error() string { return "reading the response's header: " 
 func (e *HeaderError) Unwrap() error { return e.Err }
 
 // BodyError means that a response's body was cut short (io.ErrUnexpectedEOF or
-// an error of the connection) or not framed correctly ([ErrMalformed]).
+// an error of the connection) or not framed correctly.
 type BodyError struct{ Err error }
 
 func (e *BodyError) Error() string { return "reading the response's body: " + e.Err.Error() }

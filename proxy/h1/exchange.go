@@ -1,14 +1,15 @@
 package h1
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 // exchange is one request and its response on one connection, which it owns
@@ -16,124 +17,74 @@ import (
 type exchange struct {
 	t    *Transport
 	req  *http.Request
-	stop func() bool // ends the watch on the request's context; nil if it cannot end
-	up   *upload     // nil if the request was written at once
-	keep bool        // the connection may be used again, as far as the heads go
-	sent time.Time   // on a connection that was used before
+	stop func() bool // ends the watch on the request's context
+	up   upload
+	keep bool      // the connection may be used again, as far as the heads go
+	sent time.Time // on a connection that was used before
 
 	own sync.Mutex
 	c   *conn // nil after finish; written with mu and own, so that either is enough to read it
 
-	mu      sync.Mutex // held by whoever reads the body
-	closed  atomic.Bool
-	err     error // what Read returns from now on
-	payload payload
-
-	resp   http.Response
-	unsent bool // the request could not be written whole
+	mu     sync.Mutex // held by whoever reads the body
+	in     *bufio.Reader
+	body   io.ReadCloser // as net/http frames it
+	closed atomic.Bool
+	err    error // what Read returns from now on
 }
 
-func newExchange(t *Transport, c *conn, req *http.Request) *exchange {
-	return &exchange{t: t, c: c, req: req, keep: true, stop: ending.AfterFunc(req.Context(), c.abortFunc)}
+// newExchange begins a request with this body on a connection.
+func (t *Transport) newExchange(c *conn, req *http.Request, body io.ReadCloser) *exchange {
+	c.err = nil
+	x := &exchange{t: t, c: c, req: req, stop: context.AfterFunc(req.Context(), c.abort)}
+	x.up.c, x.up.body, x.up.length, x.up.memory = c, body, bodyLength(req), inMemory(req)
+	if body == http.NoBody {
+		x.up.body = nil
+	}
+	x.in = t.readers.Get().(*bufio.Reader)
+	x.in.Reset(c)
+	return x
 }
 
-// run writes the request and reads the response's head.
-func (x *exchange) run(o *outgoing) (*http.Response, error) {
-	c := x.c
-	x.keep = !o.close
-	unsent, err := x.write(o)
+// run sends the request and reads the response's head.
+func (x *exchange) run(head []byte) (*http.Response, error) {
+	x.up.start(head)
+	x.sent = x.c.reused
+	resp, err := x.readHead()
+	x.up.answered()
 	if err != nil {
+		err = x.explain(err, x.up.failure())
 		x.finish(false)
 		return nil, err
 	}
-	if unsent != nil {
-		x.keep = false
-		_ = c.nc.SetReadDeadline(time.Now().Add(lastWords))
-	}
-	err = x.readHead()
-	if x.up != nil {
-		x.up.answered()
-		if err != nil && unsent == nil {
-			unsent = x.up.failure()
-		}
-	}
-	if err != nil {
-		x.unsent = unsent != nil
-		err = x.explain(err, unsent)
-		x.finish(false)
-		return nil, err
-	}
-	if unsent != nil {
-		_ = c.nc.SetReadDeadline(time.Time{})
-	}
-	x.resp.Request = x.req
-	if x.payload.kind == noPayload {
-		x.resp.Body = http.NoBody
+	x.keep = !resp.Close && !x.req.Close
+	resp.Request, x.body = x.req, resp.Body
+	if resp.Body == http.NoBody {
 		x.finish(true)
 	} else {
-		x.resp.Body = (*body)(x)
+		resp.Body = (*body)(x)
 	}
-	return &x.resp, nil
-}
-
-// write writes the request, or has an upload do that. The first error is why the
-// request could not be sent, the other is errDead.
-func (x *exchange) write(o *outgoing) (unsent, dead error) {
-	c := x.c
-	x.sent = c.reused
-	if o.body != nil {
-		x.up = startUpload(c, o, x.t.release)
-		return nil, nil
-	}
-	left := o.buf
-	if c.asks() {
-		var alive bool
-		if alive, left, unsent = c.below.ask(o, &c.in); !alive {
-			return nil, errDead
-		}
-	}
-	if len(left) > 0 {
-		unsent = c.write(left)
-		x.t.release(o)
-		if !c.reused.IsZero() {
-			x.sent = time.Now()
-		}
-	}
-	return unsent, nil
+	return resp, nil
 }
 
 // readHead reads heads until one is of a final response. All of them share one limit.
-func (x *exchange) readHead() error {
-	in := &x.c.in
-	limit := x.t.cfg.MaxHeaderBytes
-	for begun := false; ; begun = true {
-		raw, err := in.head(limit)
-		if err != nil {
-			if !begun && in.buffered() == 0 {
-				return &BeforeResponseError{unexpected(err)}
-			}
-			return &HeaderError{unexpected(err)}
-		}
-		if err := in.response(raw, &x.resp); err != nil {
-			return &HeaderError{err}
-		}
-		in.r += len(raw)
-		limit -= len(raw)
+func (x *exchange) readHead() (*http.Response, error) {
+	x.c.head = x.t.cfg.MaxHeaderBytes
+	if _, err := x.in.Peek(1); err != nil {
+		return nil, &BeforeResponseError{unexpected(err)}
+	}
+	for {
+		resp, err := http.ReadResponse(x.in, x.req)
 		switch {
-		case x.resp.StatusCode == http.StatusSwitchingProtocols:
-			return &HeaderError{errUpgrade}
-		case x.resp.StatusCode < 200:
-			continue
+		case err != nil:
+			return nil, &HeaderError{x.c.explain(err)}
+		case resp.ProtoMajor != 1 || resp.StatusCode < 100:
+			return nil, &HeaderError{fmt.Errorf("%s %.200s", resp.Proto, resp.Status)}
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, &HeaderError{errUpgrade}
+		case resp.StatusCode >= 200:
+			x.c.head = -1
+			return resp, nil
 		}
-		var keep bool
-		x.payload, keep, err = frame(x.req.Method, &x.resp)
-		if err != nil {
-			return &HeaderError{err}
-		}
-		x.payload.in, x.payload.trailer = in, x.t.cfg.MaxHeaderBytes
-		x.keep = x.keep && keep
-		in.settle() // the body may be long in coming
-		return nil
 	}
 }
 
@@ -146,10 +97,10 @@ func (x *exchange) explain(err, unsent error) error {
 	if unsent == nil {
 		return err
 	}
-	if _, ours := unsent.(*RequestBodyError); ours {
+	if errors.As(unsent, new(*RequestBodyError)) {
 		return unsent
 	}
-	if _, nothing := err.(*BeforeResponseError); nothing {
+	if errors.As(err, new(*BeforeResponseError)) {
 		return &BeforeResponseError{unsent}
 	}
 	return err
@@ -159,8 +110,8 @@ func (x *exchange) explain(err, unsent error) error {
 // connection had been closed by the peer before it was used. A POST that was
 // written whole may have arrived: whether it is paid for twice is not decided here.
 func (x *exchange) stale(err error) bool {
-	before, ok := err.(*BeforeResponseError)
-	return ok && (x.unsent || idempotent(x.req.Method)) && !x.sent.IsZero() && time.Since(x.sent) < staleWindow && peerClosed(before.Err) &&
+	var before *BeforeResponseError
+	return errors.As(err, &before) && (x.up.failure() != nil || idempotent(x.req.Method)) && time.Since(x.sent) < staleWindow && peerClosed(before.Err) &&
 		inMemory(x.req) && ctxErr(x.req.Context()) == nil
 }
 
@@ -184,23 +135,23 @@ func (x *exchange) finish(complete bool) {
 	if c == nil {
 		return
 	}
-	keep := complete && x.keep && c.in.buffered() == 0 && c.in.err == nil
-	if keep && x.up != nil {
-		keep = x.up.complete()
+	if complete && x.in.Buffered() > 0 {
+		x.t.pool.distrust(c.key) // it says more than it was asked for
+		complete = false
 	}
+	keep := complete && x.keep && x.up.complete()
 	// From here on nobody else closes the connection, or it is not kept.
-	if x.stop != nil && !x.stop() {
+	if !x.stop() {
 		keep = false
 	}
-	c.in.release()
+	x.in.Reset(nil)
+	x.t.readers.Put(x.in)
 	if keep {
 		x.t.pool.put(c)
 		return
 	}
 	c.abort()
-	if x.up != nil {
-		x.up.abandon()
-	}
+	x.up.abandon()
 }
 
 // body is the exchange as a response's body.
@@ -216,16 +167,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, x.err
 	case x.closed.Load():
 		return 0, http.ErrBodyReadAfterClose
-	case len(p) == 0:
-		return 0, nil
 	}
-	var n int
-	var err error
-	if x.c.aborted.Load() {
-		err = net.ErrClosed
-	} else {
-		n, err = x.payload.Read(p)
-	}
+	n, err := x.body.Read(p)
 	if err == nil {
 		return n, nil
 	}
@@ -245,12 +188,10 @@ func (x *exchange) ended(err error) error {
 	if x.closed.Load() {
 		return http.ErrBodyReadAfterClose
 	}
-	if x.up != nil {
-		if source, ok := x.up.failure().(*RequestBodyError); ok {
-			return source
-		}
+	if source := x.up.failure(); errors.As(source, new(*RequestBodyError)) {
+		return source
 	}
-	return &BodyError{err}
+	return &BodyError{x.c.explain(err)}
 }
 
 // Close implements io.Closer. It may be called while Read waits, which then
@@ -271,7 +212,17 @@ func (b *body) Close() error {
 	defer x.mu.Unlock()
 	if x.err == nil {
 		x.err = http.ErrBodyReadAfterClose
-		x.finish(x.payload.drain())
+		x.finish(x.rest())
 	}
 	return nil
+}
+
+// rest reports whether the rest of the body is in the buffer, and drops it.
+func (x *exchange) rest() bool {
+	_ = x.c.nc.SetReadDeadline(time.Unix(1, 0)) // no read of the connection
+	_, err := io.Copy(io.Discard, io.LimitReader(x.body, int64(x.in.Buffered())))
+	if err == nil {
+		_, err = x.body.Read(make([]byte, 1))
+	}
+	return err == io.EOF && x.c.nc.SetReadDeadline(time.Time{}) == nil
 }

@@ -19,6 +19,7 @@ type pool struct {
 	timer   *time.Timer         // calls reap; made with the first connection
 	armed   bool                // timer is running
 	closing bool                // CloseIdleConnections was called and no request has come since
+	noisy   map[hostKey]bool    // hosts that said what nobody had asked for
 }
 
 // get returns the connection that became idle last, or nil. The caller owns
@@ -43,7 +44,7 @@ func (p *pool) put(c *conn) {
 	c.idleSince = time.Now()
 	p.mu.Lock()
 	stack := p.idle[c.key]
-	if p.closing || len(stack) >= p.perHost {
+	if p.closing || p.noisy[c.key] || len(stack) >= p.perHost {
 		p.mu.Unlock()
 		c.retire()
 		return
@@ -56,6 +57,21 @@ func (p *pool) put(c *conn) {
 		p.arm(p.timeout)
 	}
 	p.mu.Unlock()
+}
+
+// distrust sees to it that no connection to a host is used twice any more.
+func (p *pool) distrust(key hostKey) {
+	p.mu.Lock()
+	if p.noisy == nil {
+		p.noisy = make(map[hostKey]bool)
+	}
+	p.noisy[key] = true
+	idle := p.idle[key]
+	delete(p.idle, key)
+	p.mu.Unlock()
+	for _, c := range idle {
+		c.retire()
+	}
 }
 
 // arm sets the one timer. p.mu is held.

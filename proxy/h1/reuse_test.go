@@ -130,86 +130,98 @@ func TestRetryOnlyOnce(t *testing.T) {
 	}
 }
 
-// seekBody is a body that says that it is in memory by what it can do.
-type seekBody struct{ *bytes.Reader }
-
-func (seekBody) Close() error { return nil }
-
 func TestRetrySendsTheSameBody(t *testing.T) {
 	for _, size := range []int{0, 1, 1000, 64 << 10, 64<<10 + 1, 1 << 20} {
 		for _, announced := range []bool{true, false} {
-			for _, kind := range []string{"seek", "getbody"} {
-				want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
-				got := make(chan []byte, 9)
-				p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
-					for i := 0; ; i++ {
-						req, err := http.ReadRequest(br)
-						if err != nil {
-							return
-						}
-						b, err := io.ReadAll(req.Body)
-						if err != nil {
-							return
-						}
-						if i > 0 || n > 1 {
-							got <- b
-						}
-						if n == 1 && i == 1 {
-							return
-						}
-						_, _ = io.WriteString(c, okAnswer)
+			want := bytes.Repeat([]byte("0123456789abcdef"), size/16+1)[:size]
+			got := make(chan []byte, 9)
+			p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+				for i := 0; ; i++ {
+					req, err := http.ReadRequest(br)
+					if err != nil {
+						return
 					}
-				})
-				tr := newTransport(t, h1.Config{})
-				get(t, tr, p.url)
-				req := request(t, t.Context(), "PUT", p.url, nil)
-				open := func() io.ReadCloser {
-					r := bytes.NewReader(append([]byte("read before"), want...))
-					_, _ = r.Seek(int64(len("read before")), io.SeekStart)
-					return seekBody{r}
-				}
-				req.Body = open()
-				if kind == "getbody" {
-					req.Body = io.NopCloser(req.Body)
-					req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(open()), nil }
-				}
-				if announced {
-					req.ContentLength = int64(size)
-				}
-				resp, err := tr.RoundTrip(req)
-				if err != nil {
-					t.Fatal(size, announced, kind, err)
-				}
-				_, _ = io.ReadAll(resp.Body)
-				for i := range 2 {
-					if b := <-got; !bytes.Equal(b, want) {
-						t.Errorf("%d %v %s: attempt %d sent %d bytes", size, announced, kind, i+1, len(b))
+					b, err := io.ReadAll(req.Body)
+					if err != nil {
+						return
 					}
+					if i > 0 || n > 1 {
+						got <- b
+					}
+					if n == 1 && i == 1 {
+						return
+					}
+					_, _ = io.WriteString(c, okAnswer)
+				}
+			})
+			tr := newTransport(t, h1.Config{})
+			get(t, tr, p.url)
+			req := request(t, t.Context(), "PUT", p.url, nil)
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(want)), nil }
+			req.Body, _ = req.GetBody()
+			if announced {
+				req.ContentLength = int64(size)
+			}
+			resp, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(size, announced, err)
+			}
+			_, _ = io.ReadAll(resp.Body)
+			for i := range 2 {
+				if b := <-got; !bytes.Equal(b, want) {
+					t.Errorf("%d %v: attempt %d sent %d bytes", size, announced, i+1, len(b))
 				}
 			}
 		}
 	}
 }
 
-// TestUnasked: what arrives on an idle connection answers no request.
+// TestUnasked: a server says something while its connection is idle, or more than
+// was asked for. No request gets that for an answer, and no connection to a server
+// that does so is used twice any more, unless it only said good-bye.
 func TestUnasked(t *testing.T) {
-	said := make(chan struct{})
-	p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
-		_ = readRequest(br)
-		_, _ = io.WriteString(c, okAnswer)
-		if n == 1 {
-			<-said
-			_, _ = io.WriteString(c, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-			said <- struct{}{}
-			_, _ = io.Copy(io.Discard, br)
-		}
-	})
-	tr := newTransport(t, h1.Config{})
-	get(t, tr, p.url)
-	said <- struct{}{}
-	<-said
-	if resp, body := get(t, tr, p.url); resp.StatusCode != 200 || body != "ok" || p.conns.Load() != 2 {
-		t.Errorf("%d %q, %d connections", resp.StatusCode, body, p.conns.Load())
+	for name, tt := range map[string]struct {
+		late  bool   // after the answer was read
+		more  string // what it says then
+		conns int32  // for four requests
+	}{
+		"second answer at once": {false, okAnswer, 4},
+		"second answer, later":  {true, okAnswer, 4},
+		"some bytes":            {true, "x", 4},
+		"good-bye":              {true, "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n", 2},
+		"old good-bye":          {true, "HTTP/1.0 408 Request Time-out\r\n\r\n", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := make(chan struct{})
+			p := listen(t, func(n int, c net.Conn, br *bufio.Reader) {
+				for readRequest(br) == nil {
+					switch {
+					case n > 1:
+						_, _ = io.WriteString(c, okAnswer)
+					case tt.late:
+						_, _ = io.WriteString(c, okAnswer)
+						<-said
+						_, _ = io.WriteString(c, tt.more)
+						said <- struct{}{}
+					default:
+						_, _ = io.WriteString(c, okAnswer+tt.more)
+					}
+				}
+			})
+			tr := newTransport(t, h1.Config{})
+			for i := range 4 {
+				if resp, body := get(t, tr, p.url); resp.StatusCode != 200 || body != "ok" {
+					t.Errorf("%d %q", resp.StatusCode, body)
+				}
+				if i == 0 && tt.late {
+					said <- struct{}{}
+					<-said
+				}
+			}
+			if n := p.conns.Load(); n != tt.conns {
+				t.Errorf("%d connections, want %d", n, tt.conns)
+			}
+		})
 	}
 }
 

@@ -1,12 +1,11 @@
 package h1
 
 import (
+	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +13,7 @@ import (
 type Transport struct {
 	cfg     Config
 	pool    pool
-	reads   sync.Pool // of *[readBuffer]byte
-	encoded sync.Pool // of *outgoing
-	last    atomic.Pointer[opening]
+	readers sync.Pool // of *bufio.Reader, for connections in use
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -27,8 +24,7 @@ func New(cfg Config) *Transport {
 	return &Transport{
 		cfg:     cfg,
 		pool:    pool{timeout: cfg.IdleTimeout, perHost: cfg.MaxIdlePerHost},
-		reads:   newReads(),
-		encoded: sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0, 4<<10)} }},
+		readers: sync.Pool{New: func() any { return bufio.NewReader(nil) }},
 	}
 }
 
@@ -49,91 +45,45 @@ func (t *Transport) IdleConns() int { return t.pool.count() }
 // the request, the error is [context.Cause], inside a *DialError if nothing had
 // been sent yet.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	o := t.encoded.Get().(*outgoing)
-	*o = outgoing{buf: o.buf[:0]}
-	size := unread(req)
-	begin, err := t.opening(req)
+	key, err := hostOf(req)
+	var head []byte
 	if err == nil {
-		err = o.encode(req, begin.head, req.Body, t.cfg.Omit)
+		head, err = writeHead(req)
 	}
 	if err != nil {
 		closeBody(req.Body)
-		t.release(o)
-		return nil, err
+		return nil, &RequestError{err}
 	}
-	if err = ctxErr(req.Context()); err != nil {
-		closeBody(o.body)
-		t.release(o)
-		return nil, &DialError{begin.key.addr(), err}
-	}
-	for {
-		c := t.idle(begin.key, o)
-		if c == nil {
-			return t.fresh(req, begin, size, o)
-		}
-		x := newExchange(t, c, req)
-		resp, err := x.run(o)
-		if err == errDead {
-			if err = ctxErr(req.Context()); err == nil {
-				continue
-			}
-			t.release(o)
-			return nil, &DialError{begin.key.addr(), err}
-		}
+	if c := t.idle(key); c != nil {
+		x := t.newExchange(c, req, req.Body)
+		resp, err := x.run(head)
 		if err == nil || !x.stale(err) {
 			return resp, err
 		}
-		resp, again := t.anew(req, begin, size)
-		if again != nil && errors.As(again, new(*RequestBodyError)) {
-			again = errors.Join(err, again)
+		body := io.ReadCloser(nil)
+		if req.GetBody != nil {
+			var again error
+			if body, again = req.GetBody(); again != nil {
+				return nil, &RequestBodyError{errors.Join(err, again)}
+			}
 		}
-		return resp, again
+		return t.fresh(key, req, body, head)
 	}
+	return t.fresh(key, req, req.Body, head)
 }
 
-// fresh makes a request on a new connection. While it waits for that, one that
-// is all in o keeps no memory there: many may wait at the same time.
-func (t *Transport) fresh(req *http.Request, begin *opening, size int64, o *outgoing) (*http.Response, error) {
-	if o.body == nil {
-		t.release(o)
-		return t.anew(req, begin, size)
-	}
-	c, err := t.dial(req.Context(), begin.key)
+// fresh makes a request on a new connection.
+func (t *Transport) fresh(key hostKey, req *http.Request, body io.ReadCloser, head []byte) (*http.Response, error) {
+	c, err := t.dial(req.Context(), key)
 	if err != nil {
-		closeBody(o.body)
-		t.release(o)
-		return nil, err
-	}
-	return newExchange(t, c, req).run(o)
-}
-
-// anew makes a request that was encoded before, whose body is in memory, on a
-// new connection: there was none yet, or it was closed before the request had
-// reached its peer.
-func (t *Transport) anew(req *http.Request, begin *opening, size int64) (*http.Response, error) {
-	c, err := t.dial(req.Context(), begin.key)
-	if err != nil {
-		return nil, err
-	}
-	body, err := rewind(req, size)
-	if err != nil {
-		c.retire()
-		return nil, &RequestBodyError{err}
-	}
-	o := t.encoded.Get().(*outgoing)
-	*o = outgoing{buf: o.buf[:0]}
-	if err := o.encode(req, begin.head, body, t.cfg.Omit); err != nil {
 		closeBody(body)
-		t.release(o)
-		c.retire()
 		return nil, err
 	}
-	return newExchange(t, c, req).run(o)
+	return t.newExchange(c, req, body).run(head)
 }
 
-// idle returns a connection that was used before, or nil. It seems to be alive,
-// unless that will be seen as the request is written.
-func (t *Transport) idle(key hostKey, o *outgoing) *conn {
+// idle returns a connection that was used before and whose peer is quiet, or nil.
+func (t *Transport) idle(key hostKey) *conn {
 	for {
 		c := t.pool.get(key)
 		if c == nil {
@@ -141,35 +91,14 @@ func (t *Transport) idle(key hostKey, o *outgoing) *conn {
 		}
 		c.reused = time.Now()
 		young := t.cfg.IdleTimeout <= 0 || c.reused.Sub(c.idleSince) < t.cfg.IdleTimeout
-		if young && (o.body == nil && c.asks() || c.alive()) {
+		if young && c.quiet() {
 			return c
+		}
+		if young && c.talks() {
+			t.pool.distrust(key)
 		}
 		c.retire()
 	}
-}
-
-// release gives an encoded request's memory back, unless it grew too large to keep.
-func (t *Transport) release(o *outgoing) {
-	if cap(o.buf) > inlineBody+16<<10 {
-		return
-	}
-	*o = outgoing{buf: o.buf[:0]}
-	t.encoded.Put(o)
-}
-
-// hostOf checks the parts of a request that choose the connection.
-func hostOf(req *http.Request) (hostKey, error) {
-	if req.URL == nil {
-		return hostKey{}, &RequestError{errors.New("no URL")}
-	}
-	key := hostKey{tls: req.URL.Scheme == "https", host: req.URL.Host}
-	if !key.tls && req.URL.Scheme != "http" {
-		return key, &RequestError{fmt.Errorf("scheme %.20q", req.URL.Scheme)}
-	}
-	if !validHost(key.host) || req.URL.Hostname() == "" {
-		return key, &RequestError{fmt.Errorf("host %.80q", key.host)}
-	}
-	return key, nil
 }
 
 func closeBody(b io.Closer) {

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/h1"
@@ -27,18 +26,9 @@ type Upstream struct {
 	cfg       Config
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
-	as        bool                // clients' headers are sent as they are, but for those that the transport omits
 	extra     http.Header         // of the configuration; read only
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
-	blank     http.Request        // of which every request is a copy
-	recent    atomic.Pointer[address]
-}
-
-// address is a URL below the base. It is never changed.
-type address struct {
-	below string
-	url   url.URL
 }
 
 // modelMark stands for the model in parsed URLs, where braces would be escaped.
@@ -50,13 +40,11 @@ func New(name string, cfg Config) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	as := cfg.Proxy == "" && cfg.Passthrough && len(cfg.Headers) == 0
-	t, err := newTransport(cfg, as)
+	t, err := newTransport(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	up := &Upstream{cfg: cfg, base: u, transport: t, as: as, auth: http.CanonicalHeaderKey(cfg.AuthHeader),
-		blank: http.Request{Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
+	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.AuthHeader)}
 	up.extra = make(http.Header, len(cfg.Headers))
 	for k, v := range cfg.Headers {
 		up.extra.Set(k, v)
@@ -73,8 +61,8 @@ func New(name string, cfg Config) (*Upstream, error) {
 }
 
 // newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy
-// is in between. The lean one omits what is not for upstreams if omits says so.
-func newTransport(cfg Config, omits bool) (http.RoundTripper, error) {
+// is in between.
+func newTransport(cfg Config) (http.RoundTripper, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
 		pem, err := os.ReadFile(cfg.CAFile)
@@ -98,11 +86,9 @@ func newTransport(cfg Config, omits bool) (http.RoundTripper, error) {
 		tlsConfig.Certificates = []tls.Certificate{cert}
 	}
 	if cfg.Proxy == "" {
-		lean := h1.Config{DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext}
-		if omits {
-			lean.Omit = forThisHop
-		}
-		return h1.New(lean), nil
+		return h1.New(h1.Config{
+			DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext,
+		}), nil
 	}
 	proxy := http.ProxyFromEnvironment
 	if cfg.Proxy != "env" {
@@ -168,61 +154,35 @@ type Request struct {
 // Do makes the request. The response's body must be closed. Errors before
 // anything was sent satisfy Unsent.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
-	c := &call{req: *u.blank.WithContext(ctx)}
-	req := &c.req
-	req.Method, req.URL, req.Header = r.Method, u.url(r), u.header(r.Header, r.Key)
-	switch body := r.Body; {
+	req := (&http.Request{Method: r.Method, URL: u.url(r), Header: u.header(r.Header, r.Key), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	switch {
 	case r.Reader != nil:
 		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
-	case body != nil:
-		c.body.Reset(body)
-		req.Body, req.ContentLength = &c.body, int64(len(body))
-		if !u.Lean() { // which rewinds the body instead
-			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		}
+	case len(r.Body) > 0:
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+		req.Body, _ = req.GetBody()
+		req.ContentLength = int64(len(r.Body))
 	}
 	return u.transport.RoundTrip(req)
 }
 
-// url is where a request goes. Most go to the same place as the one before; it
-// is not to be changed.
+// url is where a request goes.
 func (u *Upstream) url(r Request) *url.URL {
-	query := u.query(r.Query)
-	if a := u.recent.Load(); a != nil && a.below == r.Path && a.url.RawQuery == query {
-		return &a.url
-	}
-	a := &address{below: r.Path, url: *u.base}
-	a.url.RawQuery = query
+	to := *u.base
+	to.RawQuery = u.query(r.Query)
 	if u.cfg.hasModel() {
-		a.url.Path = strings.ReplaceAll(a.url.Path, modelMark, r.Model) + r.Path
-		a.url.RawPath = ""
-		return &a.url
+		to.Path = strings.ReplaceAll(to.Path, modelMark, r.Model)
+		to.RawPath = ""
 	}
-	a.url.Path += r.Path
-	u.recent.Store(a)
-	return &a.url
+	to.Path += r.Path
+	return &to
 }
-
-// call is a request and the body that most have.
-type call struct {
-	req  http.Request
-	body memory
-}
-
-// memory is a body that package h1 knows to be in memory.
-type memory struct{ bytes.Reader }
-
-// Close implements io.Closer.
-func (*memory) Close() error { return nil }
 
 func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
 
 // header is what of the client's is for this upstream, with the upstream's
 // credential and extra headers.
 func (u *Upstream) header(client http.Header, key string) http.Header {
-	if u.as {
-		return client
-	}
 	h := make(http.Header, len(client)+len(u.extra)+1)
 	for k, v := range client {
 		if !forThisHop(k) && (u.cfg.Passthrough || !credentialHeader(k)) {
