@@ -27,6 +27,7 @@ type Call struct {
 	MaxTokens           int       `json:"max_tokens,omitempty"`
 	MaxCompletionTokens int       `json:"max_completion_tokens,omitempty"`
 	Temperature         float64   `json:"temperature,omitempty"`
+	Seed                int       `json:"seed,omitempty"`
 	// TimeoutMS is the library's own time limit of one request, where it has one.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 	// CancelAfterMS is when the user leaves; GiveUpMS is when the harness stops

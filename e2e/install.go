@@ -174,7 +174,7 @@ func install(t tree, names map[string]bool) error {
 		return err
 	}
 	var todo sync.WaitGroup
-	errs := make([]error, 5)
+	errs := make([]error, 6)
 	for i, work := range []struct {
 		needed bool
 		do     func(tree) error
@@ -184,6 +184,7 @@ func install(t tree, names map[string]bool) error {
 		{names["openai-node"] || names["vercel"], func(t tree) error { return installNode(t, "node") }},
 		{names[agents.LoopPython] || names[agents.OpenAIAgents] || names[agents.LangGraph] || names[agents.PydanticAI],
 			func(t tree) error { return installPython(t, "agents-python") }},
+		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
 		{names[agents.LoopNode] || names[agents.Vercel] || names[agents.Pi], func(t tree) error { return installNode(t, "agents-node") }},
 	} {
 		if work.needed {

@@ -5,6 +5,7 @@
 //	go run ./e2e                      everything: faults, scaled, then at real pace; agents
 //	go run ./e2e -part faults -pace scaled -case cut -client openai-go,vercel
 //	go run ./e2e -part agents -case overflow
+//	go run ./e2e -part judge          the verdict of another project's scripted upstream
 //	go run ./e2e -leg straight        without the gateway
 //	go run ./e2e -leg through -count 20 -case stall
 //
@@ -33,6 +34,7 @@ type options struct {
 	cases      []Case
 	outage     bool
 	scenarios  []agents.Scenario
+	judgements []judgement
 	agents     []string // clients of the second part
 	plainProxy bool
 	clients    []string // of the scaled pace
@@ -60,7 +62,7 @@ func main() {
 
 func parseFlags() (*options, error) {
 	pace := flag.String("pace", "both", "scaled (time limits ten times shorter, all clients), real (the defaults, one client) or both")
-	part := flag.String("part", "both", "faults (client libraries through every fault), agents (agents at their tasks) or both")
+	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway) or all")
 	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
 	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+" (default: all; for the real pace openai-python,plain)")
 	mode := flag.String("mode", "", "stream or whole; empty is both")
@@ -115,23 +117,29 @@ func parseFlags() (*options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-case: %w", err)
 	}
-	if !slices.Contains([]string{"faults", "agents", "both"}, *part) {
-		return nil, fmt.Errorf("-part %q is none of faults, agents, both", *part)
+	if !slices.Contains([]string{"faults", "agents", "judge", "all"}, *part) {
+		return nil, fmt.Errorf("-part %q is none of faults, agents, judge, all", *part)
 	}
+	asked := func(name string) bool { return *part == name || *part == "all" }
 	for _, c := range table {
-		if *part != "agents" && len(o.clients) > 0 && pattern.MatchString(c.Name) {
+		if asked("faults") && len(o.clients) > 0 && pattern.MatchString(c.Name) {
 			o.cases = append(o.cases, c)
 		}
 	}
-	o.outage = *part != "agents" && len(o.clients) > 0 && o.leg != "through" && pattern.MatchString(outageName)
+	o.outage = asked("faults") && len(o.clients) > 0 && o.leg != "through" && pattern.MatchString(outageName)
 	for _, s := range agents.Scenarios() {
-		if *part != "faults" && len(o.agents) > 0 && pattern.MatchString(s.Name) {
+		if asked("agents") && len(o.agents) > 0 && pattern.MatchString(s.Name) {
 			o.scenarios = append(o.scenarios, s)
+		}
+	}
+	for _, j := range judgements {
+		if asked("judge") && *client == "" && o.leg != "straight" && pattern.MatchString(j.Name) {
+			o.judgements = append(o.judgements, j)
 		}
 	}
 	if len(o.cases) == 0 && !o.outage {
 		o.paces = nil
-		if len(o.scenarios) == 0 {
+		if len(o.scenarios) == 0 && len(o.judgements) == 0 {
 			return nil, fmt.Errorf("no case and no scenario matches %q for these clients", *match)
 		}
 	}
@@ -164,6 +172,7 @@ func run(o *options) (failed int, err error) {
 	for _, c := range o.agents {
 		names[c] = len(o.scenarios) > 0
 	}
+	names[judgeClient] = len(o.judgements) > 0
 	if err := install(o.tree, names); err != nil {
 		return 0, err
 	}
@@ -202,6 +211,10 @@ func run(o *options) (failed int, err error) {
 			fmt.Println("FAIL ", err)
 			failed++
 		}
+	}
+	if len(o.judgements) > 0 {
+		p, f := o.runJudge(binary, &report)
+		passed, failed = passed+p, failed+f
 	}
 	fmt.Fprintf(&report, "%d passed, %d failed\n", passed, failed)
 	if o.out != "" {

@@ -85,6 +85,9 @@ func (c Call) body() ([]byte, error) {
 	if c.Temperature > 0 {
 		m["temperature"] = c.Temperature
 	}
+	if c.Seed > 0 {
+		m["seed"] = c.Seed
+	}
 	return json.Marshal(m)
 }
 
