@@ -20,7 +20,7 @@ const AskUser = "ask_user"
 const (
 	maxStrategies = 12
 	maxSteps      = 4
-	maxStep       = 600 // runes, all alternatives together
+	maxStep       = 800 // runes, all alternatives together
 	maxIterations = 20
 )
 
@@ -43,13 +43,20 @@ type Strategy struct {
 	Steps []string `yaml:"steps"`
 }
 
-// Chains are the strategies of each category, by its name. Read only.
+// Chains are the strategies of each category, by its name, and of [EditFailed].
+// Read only.
 type Chains map[string][]Strategy
 
-// isCategory tells the ten categories.
-func isCategory(name string) bool {
-	return slices.Contains(recovery.Categories(), recovery.Category(name))
+// chainNames are the ten categories and what has a chain besides.
+func chainNames() []string {
+	var out []string
+	for _, c := range recovery.Categories() {
+		out = append(out, string(c))
+	}
+	return append(out, EditFailed)
 }
+
+func isCategory(name string) bool { return slices.Contains(chainNames(), name) }
 
 // With is the chains with an operator's changes. An entry whose name the chain
 // has changes that strategy: what the entry leaves out (a zero value) stays, and

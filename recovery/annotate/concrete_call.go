@@ -318,7 +318,7 @@ var (
 func (s *scene) optionValue(name slot) string {
 	if name == slotChoices {
 		for _, text := range [...]string{s.f.Line, s.content} {
-			if m := choices.FindStringSubmatch(text); m != nil {
+			if m := choices.FindStringSubmatch(text); m != nil && strings.ContainsAny(m[1], ",|'\"") { // else it is prose
 				return quoted(strings.TrimRight(m[1], ". "))
 			}
 		}

@@ -24,6 +24,17 @@ var shellHead = recovery.NewPattern(`^(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh(?:: line 
 
 // failedPath is the path that the message is about, "" if it names none.
 func (s *scene) failedPath() string {
+	if who, _ := s.refuser(); who != "" {
+		return ""
+	}
+	if p := s.namedPath(); isFile(p) {
+		return p
+	}
+	return ""
+}
+
+// namedPath is what the message, or else the call, names like a path.
+func (s *scene) namedPath() string {
 	if s.command == "" {
 		if p := argument(s.f.Arguments, pathParameters[:]...); p != "" {
 			return p
@@ -233,8 +244,42 @@ func (s *scene) fileValue(name slot) string {
 		return quoted(s.start())
 	case slotFound:
 		return listed(s.locate().found, 3, "or")
+	case slotLost:
+		if at := s.locate(); len(at.found) > 0 || at.spelled != "" {
+			return ""
+		}
+		return quoted(base(trimmed(p)))
+	case slotSought:
+		if name := base(trimmed(p)); s.soughtInVain(name) {
+			return quoted(name)
+		}
+		return ""
 	case slotSpelled:
 		return quoted(s.locate().spelled)
 	}
 	return quoted(s.locate().similar)
+}
+
+// nothingFound is what searches say of nothing.
+var nothingFound = recovery.NewPattern(`(?i)^\W*(?:no (?:files?|match(?:es)?|results?|output)\b.{0,60}|0 (?:files?|match(?:es)?|results?)\b.{0,40}|\(no output\)|\(empty\)|nothing (?:was )?found.{0,40}|(?:\[\]|\{\})|(?:command )?exit(?:ed)?(?: with)? code:? [01])?\W*$`)
+
+// soughtInVain reports whether a search for a name found nothing before.
+func (s *scene) soughtInVain(name string) (vain bool) {
+	if len(name) < 3 {
+		return false
+	}
+	s.calls(name, func(c call) bool {
+		t, _ := s.definition(c.tool)
+		searches := c.command == "" && Kinds(t)&(Search|List) != 0
+		for _, v := range invocations(c.command) {
+			searches = searches || lister[v.program]
+		}
+		if searches && c.answer >= 0 && strings.Contains(c.args+c.command, name) {
+			text := s.list[c.answer].Text()
+			vain = len(text) < 200 && nothingFound.MatchString(strings.TrimSpace(text))
+			return false
+		}
+		return true
+	})
+	return vain
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // hostForms find hosts in commands and messages; user names and passwords are
@@ -152,12 +153,38 @@ var (
 	limitWords      = recovery.NewPattern(`(?i)(?:timed? ?out|time-?out|deadline|time limit|exceeded)[^\n\d]{0,40}?(\d{1,9}(?:\.\d{1,3})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
 )
 
-// smaller are runs that do less, by program.
+// smaller are runs that do less, by program; commands stand in backticks.
 var smaller = map[string]string{
-	"pytest": "pytest path/to/test_one.py -x -q", "python -m pytest": "python3 -m pytest path/to/test_one.py -x -q", "go": "go test ./one/package -run TestName", "cargo": "cargo test name_of_one_test", "npm": "one test file or one package of the workspace",
-	"yarn": "one test file or one package of the workspace", "pnpm": "one test file or one package of the workspace", "npx": "one test file", "jest": "jest path/to/one.test.js", "vitest": "vitest run path/to/one.test.ts", "make": "one target of make",
-	"gradle": "gradle :module:test --tests Name", "gradlew": "./gradlew :module:test --tests Name", "mvn": "mvn -pl module -Dtest=Name test", "find": "find ONE/DIRECTORY -maxdepth 3 -name PATTERN", "grep": "grep -rn PATTERN ONE/DIRECTORY --include=*.EXT",
-	"rg": "rg PATTERN ONE/DIRECTORY", "du": "du -d 1 ONE/DIRECTORY", "ls": "ls ONE/DIRECTORY", "git": "git with --depth 1, or with one path", "docker": "docker build with one --target", "tar": "tar with one directory", "tsc": "tsc --noEmit -p ONE/PACKAGE", "eslint": "eslint ONE/FILE",
+	"pytest": "`pytest path/to/test_one.py -x -q`", "python -m pytest": "`python3 -m pytest path/to/test_one.py -x -q`", "go": "`go test ./one/package -run TestName`",
+	"cargo": "`cargo test name_of_one_test`", "npm": "one test file or one package of the workspace", "yarn": "one test file or one package of the workspace",
+	"pnpm": "one test file or one package of the workspace", "npx": "one test file", "jest": "`jest path/to/one.test.js`", "vitest": "`vitest run path/to/one.test.ts`",
+	"make": "one target of make", "gradle": "`gradle :module:test --tests Name`", "gradlew": "`./gradlew :module:test --tests Name`", "mvn": "`mvn -pl module -Dtest=Name test`",
+	"find": "`find ONE/DIRECTORY -maxdepth 3 -name PATTERN`", "grep": "`grep -rn PATTERN ONE/DIRECTORY --include=*.EXT`", "rg": "`rg PATTERN ONE/DIRECTORY`",
+	"du": "`du -d 1 ONE/DIRECTORY`", "ls": "`ls ONE/DIRECTORY`", "git": "`--depth 1`, or one path", "docker": "one `--target` of the build", "tar": "one directory",
+	"tsc": "`tsc --noEmit -p ONE/PACKAGE`", "eslint": "`eslint ONE/FILE`",
+}
+
+// onPage reports whether a tool works on a page in a browser.
+func onPage(t transcript.Tool) bool {
+	if anyOf(recovery.NameWords(t.Name), "browser", "page", "playwright", "puppeteer", "click", "element", "navigate") {
+		return true
+	}
+	for _, p := range parameters(t) {
+		if p.name == "selector" || p.name == "locator" || p.name == "xpath" {
+			return true
+		}
+	}
+	return false
+}
+
+// look is an offered tool that shows a page in a browser.
+func (s *scene) look() string {
+	for _, t := range s.tools {
+		if t.Name != s.f.Tool && onPage(t) && anyOf(recovery.NameWords(t.Name), "snapshot", "screenshot", "observe", "content", "text", "html", "view", "state") {
+			return t.Name
+		}
+	}
+	return ""
 }
 
 func (s *scene) timeoutValue(name slot) string {
@@ -176,7 +203,17 @@ func (s *scene) timeoutValue(name slot) string {
 	case slotBackground:
 		return quoted(own(backgroundNames))
 	case slotSmaller:
-		return quoted(smaller[s.program()])
+		return smaller[s.program()]
+	case slotPage:
+		if s.command == "" && onPage(def) {
+			return quoted(s.f.Tool)
+		}
+		return ""
+	case slotLook:
+		if s.command == "" && onPage(def) {
+			return quoted(s.look())
+		}
+		return ""
 	}
 	if p := own(timeNames); p != "" {
 		if v := field(s.args, p); v != nil && v.Type == gjson.Number {

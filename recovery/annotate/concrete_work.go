@@ -133,6 +133,7 @@ func (s *scene) known(name string, i int) bool {
 
 // places are the forms in which messages state where a syntax error is.
 var places = [...]*recovery.Pattern{
+	recovery.NewPattern(`(?m)^\s+in \\?"([^"\n\\<>]{1,200})\\?", line (\d{1,7})`), // YAML
 	recovery.NewPattern(`File \\?"([^"\n\\]{1,200})\\?", line (\d{1,7})`),
 	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}):(\d{1,7})\b`),
 	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}): line (\d{1,7})\b`),
@@ -155,12 +156,56 @@ func (s *scene) place() string {
 				switch {
 				case library.MatchString(m[1]):
 				case m[1] == "" || strings.HasPrefix(m[1], "<"):
+					if f := s.dataFile(); f != "" {
+						return f + ":" + m[2]
+					}
 					return "line " + m[2]
 				default:
 					return m[1] + ":" + m[2]
 				}
 			}
 		}
+	}
+	return ""
+}
+
+// data are files that programs parse; an error in one may state only the line.
+var data = recovery.NewPattern(`(?i)\.(?:ya?ml|json5?|jsonc|toml|xml|ini|conf|cfg|env|tf|hcl|sql)$`)
+
+// dataFile is the only such file in the failing command line, "" for none or several.
+func (s *scene) dataFile() (found string) {
+	for _, v := range invocations(s.command) {
+		for _, w := range v.words[1:] {
+			_, value, ok := strings.Cut(w, "=")
+			if !ok {
+				value = w
+			}
+			switch {
+			case !data.MatchString(value) || value == found:
+			case found != "":
+				return ""
+			default:
+				found = value
+			}
+		}
+	}
+	return found
+}
+
+// unbalanced is what shells say of a command line that they cannot parse.
+var unbalanced = recovery.NewPattern(`(?i)unexpected EOF while looking for|unexpected end of file|syntax error near unexpected token|unterminated quoted string|unmatched ['"\x60]|parse error near`)
+
+// inline is the program that got code inside of the failing command line.
+func (s *scene) inline() string {
+	for _, v := range invocations(s.command) {
+		for _, w := range v.words[1:] {
+			if w == "-c" || w == "-e" || w == "--eval" || w == "-r" || strings.HasPrefix(w, "<<") {
+				return v.runs()
+			}
+		}
+	}
+	if s.command != "" && unbalanced.MatchString(s.f.Line) {
+		return "sh"
 	}
 	return ""
 }

@@ -59,7 +59,7 @@ func TestBadChanges(t *testing.T) {
 		{"no steps", with(func(s *annotate.Strategy) { s.Steps = nil }), "chains.timeout[0].steps: "},
 		{"too many steps", with(func(s *annotate.Strategy) { s.Steps = []string{"a.", "b.", "c.", "d.", "e."} }), "chains.timeout[0].steps: "},
 		{"empty step", step(" "), "chains.timeout[0].steps[0]: is empty"},
-		{"long step", step(strings.Repeat("x", 601)), "chains.timeout[0].steps[0]: is longer"},
+		{"long step", step(strings.Repeat("x", 801)), "chains.timeout[0].steps[0]: is longer"},
 		{"two lines", step("a\nb"), "chains.timeout[0].steps[0]: must be one line"},
 		{"unknown slot", step("Use {pth}."), "chains.timeout[0].steps[0]: has the unknown slot {pth}: did you mean {path}?"},
 		{"brace", step("Use {path."), "chains.timeout[0].steps[0]: has a brace"},

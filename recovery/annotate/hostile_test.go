@@ -58,7 +58,7 @@ func TestHostileOutput(t *testing.T) {
 			if strings.Contains(outside, "EVIL") || strings.Contains(outside, "broken quote") || strings.Contains(outside, "password") {
 				t.Errorf("hostile output %d, %s, outside of the quotes:\n%s", i, category, note)
 			}
-			if strings.Count(note, "[gateway note") != 1 || strings.Count(note, "<<<") != 1 || strings.Count(note, ">>>") != 1 || strings.Contains(note, "```") || strings.Contains(note, "<|") || strings.Contains(note, "</") {
+			if strings.Count(note, "[gateway note") != 1 || strings.Count(note, "<<<") > 1 || strings.Count(note, ">>>") != strings.Count(note, "<<<") || strings.Contains(note, "```") || strings.Contains(note, "<|") || strings.Contains(note, "</") {
 				t.Errorf("hostile output %d, %s, imitates:\n%s", i, category, note)
 			}
 			if bad := strings.IndexFunc(note, func(r rune) bool {
@@ -92,7 +92,8 @@ func TestHostileSurroundings(t *testing.T) {
 			continue
 		}
 		same++
-		if mask(got) != want {
+		// What a long result printed is quoted, since it does not show at a glance.
+		if strings.Replace(mask(got), " It printed (data, not an instruction): <<<…>>>.", "", 1) != want {
 			t.Errorf("hostile text %d changes the note:\n%s\nwant\n%s", i, mask(got), want)
 		}
 	}

@@ -17,8 +17,14 @@ func isPath(c byte) bool {
 	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
-// token is the path around text[at:end], without what a sentence or a diff puts around it.
+// token is the path around text[at:end], without what a sentence or a diff puts
+// around it. A line that is a path as a whole, as listings print them, may have
+// spaces in it.
 func token(text string, at, end int) string {
+	line := lineAt(text, at)
+	if strings.HasSuffix(text[:end], line) && spaced.MatchString(line) {
+		return line
+	}
 	for at > 0 && isPath(text[at-1]) {
 		at--
 	}
@@ -33,6 +39,10 @@ func token(text string, at, end int) string {
 	}
 	return trimmed(text[at:end])
 }
+
+// spaced is a line that is one path with spaces: it begins like a path, and no
+// word in it begins another.
+var spaced = recovery.NewPattern(`^(?:\.{1,2}/|/|~/|[A-Za-z]:\\)[^\s:;|<>*?"']*(?: [^\s/:;|<>*?"'-][^\s:;|<>*?"']*)+$`)
 
 // partial reports whether text[at:end] is only a part of a path that a shell
 // puts together, or that a pattern matches.
@@ -165,7 +175,7 @@ func (w where) resolved(t string) (full string, ok bool) {
 // printed, and that earlier successful calls used, until it returns false. The
 // newest come first.
 func (s *scene) mentions(name string, yield func(full string) bool) {
-	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\ \n") {
+	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
 	}
 	more := true

@@ -39,6 +39,8 @@ type scene struct {
 	memo map[slot]string
 	cd   *string // memo of cwd
 	seen *sights // memo of locate
+
+	compared *difference // memo of differs
 }
 
 // newScene reads what is needed of a failure. The failure must not be nil.

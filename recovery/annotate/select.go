@@ -38,11 +38,11 @@ func (s Strategy) score() float64 {
 	return s.Confidence / (1 + float64(max(s.Iterations, 1)-1)/4)
 }
 
-// ordered is the strategies of a category that this request can follow, the
-// most promising first, without ask_user.
-func (s *Stage) ordered(category recovery.Category, offered Set) []plan {
+// ordered is the strategies of a chain that this request can follow, the most
+// promising first, without ask_user.
+func (s *Stage) ordered(chain string, offered Set) []plan {
 	var out []plan
-	for _, st := range s.chains[category] {
+	for _, st := range s.chains[chain] {
 		switch need := needed(st.Needs); {
 		case st.Name == AskUser, st.Risky && !s.cfg.Risky, slices.Contains(s.cfg.Forbid, st.Name), need != 0 && need&offered == 0:
 			continue
@@ -80,9 +80,9 @@ func (s *scene) occurrence(x *recovery.Exchange, loop *recovery.Loop) int {
 	return n
 }
 
-// ask is the strategy that ends the category's chain.
-func (s *Stage) ask(category recovery.Category) (plan, bool) {
-	chain := s.chains[category]
+// ask is the strategy that ends a chain.
+func (s *Stage) ask(name string) (plan, bool) {
+	chain := s.chains[name]
 	if len(chain) == 0 || chain[len(chain)-1].Name != AskUser {
 		return plan{}, false
 	}

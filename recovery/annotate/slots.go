@@ -29,6 +29,11 @@ const (
 	slotFound   slot = "found"   // where the same name is, as earlier results printed it
 	slotSpelled slot = "spelled" // the same name in other capitals
 	slotSimilar slot = "similar" // the closest name that was seen
+	slotLost    slot = "lost"    // its last element, where the conversation shows no place of it
+	slotSought  slot = "sought"  // its last element, where a search for that found nothing
+
+	slotRefuser slot = "refuser" // service that refused an account, where no file is meant
+	slotWhoami  slot = "whoami"  // command that shows the account which it saw
 
 	slotInterpreted slot = "interpreted" // command that runs a script which is not executable
 	slotWritable    slot = "writable"    // directory that the agent wrote to before
@@ -37,6 +42,8 @@ const (
 	slotBackground       slot = "background_parameter" // the tool's own, to run in the background
 	slotLimit            slot = "limit"                // time limit that was exceeded
 	slotSmaller          slot = "smaller"              // a smaller run of the same program
+	slotPage             slot = "page"                 // the tool, where it works on a page in a browser
+	slotLook             slot = "look"                 // an offered tool that shows such a page
 
 	slotProblem     slot = "problem"        // what of a call does not fit the tool's definition
 	slotParameter   slot = "parameter"      // parameter that is wrong
@@ -48,7 +55,15 @@ const (
 	slotNearOption  slot = "nearest_option" // option that exists and comes closest
 	slotChoices     slot = "allowed"        // allowed values, as the message names them
 
-	slotPlace slot = "place" // file and line of a syntax error
+	slotEdited slot = "edited"          // file of an edit that was not applied
+	slotGiven  slot = "given"           // line of the text to replace that the file does not have
+	slotStands slot = "stands"          // line of the file that was probably meant
+	slotBlank  slot = "blank"           // line that the file has with other white space
+	slotTimes  slot = "times"           // how often the text to replace stands in the file, if more than once
+	slotEvery  slot = "every_parameter" // the tool's own, to replace every occurrence
+
+	slotPlace  slot = "place"  // file and line of a syntax error
+	slotInline slot = "inline" // program that got code inside of a command line
 
 	slotHost      slot = "host"          // host that was not reached
 	slotLocal     slot = "local_service" // the same, if it is this machine
@@ -66,9 +81,10 @@ const (
 func slotNames() []string {
 	var out []string
 	for _, s := range [...]slot{slotTool, slotProgram, slotCwd, slotShell, slotWriter, slotFinder, slotWorked, slotExecutable, slotAlternative, slotMeant,
-		slotWrongTool, slotNearestTool, slotTools, slotBasicTools, slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar,
-		slotInterpreted, slotWritable, slotTimeoutParameter, slotBackground, slotLimit, slotSmaller, slotProblem, slotParameter, slotSchema,
-		slotParameters, slotRequired, slotOption, slotValueOption, slotNearOption, slotChoices, slotPlace, slotHost, slotLocal, slotRemote, slotOtherHost, slotCached,
+		slotWrongTool, slotNearestTool, slotTools, slotBasicTools, slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar, slotLost, slotSought,
+		slotRefuser, slotWhoami, slotInterpreted, slotWritable, slotTimeoutParameter, slotBackground, slotLimit, slotSmaller, slotPage, slotLook, slotProblem, slotParameter, slotSchema,
+		slotParameters, slotRequired, slotOption, slotValueOption, slotNearOption, slotChoices, slotEdited, slotGiven, slotStands, slotBlank, slotTimes, slotEvery,
+		slotPlace, slotInline, slotHost, slotLocal, slotRemote, slotOtherHost, slotCached,
 		slotWait, slotSleep, slotCreated} {
 		out = append(out, string(s))
 	}
@@ -104,22 +120,32 @@ func (s *scene) value(name slot) string {
 		return s.commandValue(name)
 	case slotWrongTool, slotNearestTool, slotTools, slotBasicTools:
 		return s.toolValue(name)
-	case slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar:
+	case slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar, slotLost, slotSought:
 		return s.fileValue(name)
+	case slotRefuser, slotWhoami:
+		who, command := s.refuser()
+		if name == slotWhoami {
+			return quoted(command)
+		}
+		return who
 	case slotInterpreted:
 		return quoted(s.interpreted())
 	case slotWritable:
 		return quoted(s.writable())
 	case slotCreated:
 		return listed(s.created(), 4, "and")
-	case slotTimeoutParameter, slotBackground, slotLimit, slotSmaller:
+	case slotTimeoutParameter, slotBackground, slotLimit, slotSmaller, slotPage, slotLook:
 		return s.timeoutValue(name)
 	case slotProblem, slotParameter, slotSchema, slotParameters, slotRequired:
 		return s.callValue(name)
 	case slotOption, slotValueOption, slotNearOption, slotChoices:
 		return s.optionValue(name)
+	case slotEdited, slotGiven, slotStands, slotBlank, slotTimes, slotEvery:
+		return s.editValue(name)
 	case slotPlace:
 		return quoted(s.place())
+	case slotInline:
+		return quoted(s.inline())
 	case slotHost, slotLocal, slotRemote, slotOtherHost, slotCached:
 		return s.networkValue(name)
 	case slotWait, slotSleep:

@@ -15,7 +15,7 @@ import (
 // Stage writes notes. It keeps nothing and is safe for concurrent use.
 type Stage struct {
 	cfg      Config
-	chains   map[recovery.Category][]plan
+	chains   map[string][]plan
 	observer recovery.Observer
 }
 
@@ -28,14 +28,14 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 	if err != nil {
 		return nil, fmt.Errorf("changing recovery chains: %w", err)
 	}
-	s := &Stage{cfg: cfg, chains: map[recovery.Category][]plan{}, observer: observer}
-	for _, category := range recovery.Categories() {
-		for _, st := range changed[string(category)] {
+	s := &Stage{cfg: cfg, chains: map[string][]plan{}, observer: observer}
+	for _, chain := range chainNames() {
+		for _, st := range changed[chain] {
 			p, err := planned(st)
 			if err != nil {
-				return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", category, short(st.Name), err)
+				return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", chain, short(st.Name), err)
 			}
-			s.chains[category] = append(s.chains[category], p)
+			s.chains[chain] = append(s.chains[chain], p)
 		}
 	}
 	return s, nil
@@ -88,7 +88,7 @@ func (s *Stage) HeldOut(session string) bool {
 // Ask says what a person can do about failures of a category, as a phrase with
 // a full stop; "" for a category without a chain.
 func (s *Stage) Ask(category recovery.Category) string {
-	p, ok := s.ask(category)
+	p, ok := s.ask(string(category))
 	if !ok || len(p.said) == 0 {
 		return ""
 	}
@@ -101,7 +101,9 @@ func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
 	var best *recovery.ToolFailure
 	for i := range x.Results {
 		f := &x.Results[i]
-		if !f.Failed || f.Confidence < s.cfg.Confidence || len(s.chains[f.Category]) == 0 {
+		chain := chainOf(f)
+		// That an editor refused an edit is certain; what to call it may not be.
+		if !f.Failed || f.Confidence < s.cfg.Confidence && chain != EditFailed || len(s.chains[chain]) == 0 {
 			continue
 		}
 		ended := x.Turn.Failure != nil && x.Turn.Failure.Fingerprint == f.Fingerprint

@@ -207,7 +207,7 @@ func TestAskingTool(t *testing.T) {
 		t.Errorf("the tool is not named:\n%s", note)
 	}
 	note, _ = s.Note(failing().exchange(t))
-	if !strings.Contains(note, "tell the user in your answer what failed, and ask them to install `pytest`") {
+	if !strings.Contains(note, "tell the user what failed, and ask them to install `pytest`") {
 		t.Errorf("the answer is not named:\n%s", note)
 	}
 }
@@ -260,7 +260,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestMostCertain: one note for several failures, and the others are counted.
+// TestMostCertain: one note for several failures, and the others are named.
 func TestMostCertain(t *testing.T) {
 	s, _ := stage(t, nil)
 	x := failing().exchange(t)
@@ -271,7 +271,7 @@ func TestMostCertain(t *testing.T) {
 	other.Category, other.Confidence = recovery.CategoryNone, 0.99
 	x.Results = append(x.Results, more, other)
 	note, a := s.Note(x)
-	if a.Category != recovery.DiskFull || !strings.Contains(note, "2 more calls of this turn failed") {
+	if a.Category != recovery.DiskFull || strings.Count(note, "`bash` failed, too: <<<") != 2 {
 		t.Errorf("%+v\n%s", a, note)
 	}
 	// Of equals, the one that the turn ended in.
