@@ -46,8 +46,12 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 			if r.complete() || r.done || r.finish != "" || r.event == "" || r.broken == nil {
 				t.Errorf("want an error event and a broken connection, got %s", r)
 			}
-			if n := len(g.up.Requests(name)); n != 2 {
-				t.Errorf("%d attempts, want 2: a continuation costs the input once more, and only once", n)
+			want := 3 // two continuations
+			if name == "diverges" {
+				want = 2 // a model that was asked to go on and began anew is not asked again
+			}
+			if n := len(g.up.Requests(name)); n != want {
+				t.Errorf("%d attempts, want %d", n, want)
 			}
 		})
 	}

@@ -181,14 +181,20 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	return nil
 }
 
-// silence is the first-token limit of an attempt, 0 for none. A continuation
-// has none: it is already the second attempt that the request pays for.
+// resumePatience is the first-token limit of a continuation whose target has
+// none. Somebody has the half of an answer and waits.
+const resumePatience = 3 * time.Minute
+
+// silence is the first-token limit of an attempt, 0 for none.
 func (r *run) silence(rc *racer) (limit time.Duration) {
-	if r.x.Mode != ModeAct || rc.attempt.Resume != nil {
+	if r.x.Mode != ModeAct {
 		return 0
 	}
 	_, another := r.elsewhere(rc.choice)
 	r.guard("pace", func() { limit = r.Pace.Limit(r.x, rc.attempt.Target, rc.started, another) })
+	if rc.attempt.Resume != nil && limit == 0 {
+		return resumePatience
+	}
 	return limit
 }
 
@@ -198,6 +204,11 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
 	if r.Fitter != nil && (r.x.Mode == ModeAct || r.x.Mode == ModeObserve) {
 		r.guard("fitter", func() { r.Fitter.Commit(ctx, r.x) })
+	}
+	if res := rc.attempt.Resume; res != nil && !res.Calls {
+		ev := r.event(EventStreamResumed, nil)
+		ev.Target, ev.Strategy, ev.Way = rc.ticket.Target, rc.strategy, res.Way
+		r.Observer.Observe(ev)
 	}
 	// Deliver joins this before it returns, so the exchange has one owner at any time.
 	f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
@@ -224,8 +235,6 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	}
 	r.settle(rc, f)
 	if rescued != nil {
-		ev := r.event(EventStreamResumed, f)
-		r.Observer.Observe(ev)
 		return rescued, nil
 	}
 	return nil, f
@@ -280,15 +289,16 @@ func (r *run) settle(rc *racer, f *Failure) {
 		x.empties++
 	}
 	if res := rc.attempt.Resume; res != nil {
-		if f.Signal.Phase == PhaseStatus {
+		if f.Signal.Phase == PhaseStatus || f.Signal.Phase == PhaseConnect {
 			x.extra-- // refused, not billed
 		}
-		if res.Way == WayPrefill && f.Scope() == ScopeRequest {
-			c.NoPrefill = true
+		c.Resumed = true
+		if f.Diverged || f.Scope() == ScopeRequest {
+			c.Useless = append(c.Useless, res.Way)
 		}
-		c.Replayed = c.Replayed || res.Way == WayReplay
 	}
-	if f.Released >= ReleasedText && r.cut == nil {
+	c.Silent = c.Silent || f.Stalled
+	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
 	if f.Flawed != nil {

@@ -32,8 +32,11 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !x.plain && x.Mode == ModeAct {
 		learned = r.Knowledge.Edits(c.Target)
 	}
-	prefill := a.Resume != nil && a.Resume.Way == WayPrefill
-	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && !prefill {
+	resume := a.Resume
+	if resume != nil && (resume.Calls || resume.Way == WayReplay) {
+		resume = nil // the same request again
+	}
+	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && resume == nil {
 		return b.Raw(), edited, nil
 	}
 	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
@@ -65,8 +68,15 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		e.ForceCall(a.Tool)
 		changed = true
 	}
-	if prefill {
-		e.Continue(a.Resume.Sent, string(c.Prefill))
+	if resume != nil {
+		if resume.Way == WayPrefill {
+			e.Continue(resume.Sent, string(c.Prefill))
+		} else {
+			e.Interrupt(resume.Sent, resume.Question)
+		}
+		if field, n, ok := suited.OutputLimit(); ok {
+			e.SetInt(field, max(1, n-resume.spared()))
+		}
 		changed = true
 	}
 	body, err = e.Apply()

@@ -68,6 +68,9 @@ type Config struct {
 	// Reasks is how often a model is asked again for an answer that cannot be
 	// mended, within ExtraInput.
 	Reasks int `yaml:"reasks"`
+	// Continue are the ways in which an answer is continued that breaks after text
+	// was sent, in order.
+	Continue []Way `yaml:"-"`
 	// Graceful says what becomes of a request that an upstream refuses in the
 	// middle of a conversation and that nothing else helps.
 	Graceful Graceful `yaml:"graceful"`
@@ -94,7 +97,7 @@ func Defaults() Config {
 	return Config{
 		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
 		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
-		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 2, Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
+		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 2, Continue: Ways(), Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
 		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
 	}
 }

@@ -31,24 +31,6 @@ type Attempt struct {
 	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
 
-// Resume continues an answer of which the client already has the beginning.
-type Resume struct {
-	Sent  string // text that the client has
-	Way   Way    // how Body asks for the rest; empty with Calls
-	Least int    // of WayAsk: so many bytes of Sent's end have to be repeated
-	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
-}
-
-// Way is how the rest of an answer is asked for.
-type Way string
-
-// The ways, the surest first.
-const (
-	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
-	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
-	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
-)
-
 // Sender makes exactly one upstream attempt; it never retries and never
 // decides. Send returns once the attempt's first meaningful event, or its
 // complete answer, has arrived; exactly one of the results is nil. Cancelling
@@ -152,6 +134,7 @@ type Engine struct {
 	Fitter     Fitter    // nil: nothing is made smaller
 	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
+	Tokens     Counter // nil: tokens are estimated by size
 
 	alarms sync.Pool // of *alarm
 }
@@ -299,6 +282,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 			}
 			a.Strategy = name
 			a = r.carry(a, f)
+			r.measure(a)
 			r.take(a, f)
 			return a, true
 		}

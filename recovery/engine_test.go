@@ -72,13 +72,14 @@ func TestRecovers(t *testing.T) {
 		{name: "cut before text", a: []step{cut(recovery.ReleasedNothing, ""), ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "cut after reasoning", a: []step{cut(recovery.ReleasedReasoning, ""), ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "cut in a call", a: []step{cut(recovery.ReleasedCall, "x"), ok}, b: []step{ok}, to: "ab", asked: "a", class: recovery.StreamCut},
-		{name: "cut twice", a: []step{cut(recovery.ReleasedText, "Hel")}, to: "a", asked: "aa", actions: "resume", class: recovery.StreamCut},
+		{name: "cut twice", a: []step{cut(recovery.ReleasedText, "Hel")}, to: "a", asked: "aaa", actions: "resume", class: recovery.StreamCut},
+		{name: "cut twice, then not", a: []step{cut(recovery.ReleasedText, "Hel"), cut(recovery.ReleasedText, "Hel")}, b: []step{ok}, to: "ab", asked: "aab", actions: "resume"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": c.a, "b": c.b})
-				x := exchange(t, plainBody, c.to)
+				x := exchange(t, sampleless, c.to)
 				f, err := g.run(t, t.Context(), x)
 				if err != nil || (f == nil) != (c.class == "") || f != nil && f.Class() != c.class {
 					t.Errorf("ended with %v, %v", f, err)

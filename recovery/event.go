@@ -39,6 +39,7 @@ type Event struct {
 	Class    Class
 	Rule     string
 	Strategy string
+	Way      Way // of stream_resumed: how the answer is continued
 	Status   int
 	Streamed bool
 	Wait     time.Duration // planned wait before the next attempt

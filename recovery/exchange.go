@@ -71,11 +71,11 @@ type Choice struct {
 	Candidate
 	Tries     int    // attempts made
 	Waits     int    // waits for this target
-	Silent    bool   // an attempt was never answered
+	Silent    bool   // an attempt was never answered, or stopped in the middle
 	Excluded  bool   // asking again cannot help this request
 	Small     bool   // its window cannot hold the request as it is now
-	NoPrefill bool   // it refused to continue a given beginning
-	Replayed  bool   // a replay was tried and diverged
+	Resumed   bool   // a continuation of it failed
+	Useless   []Way  // to continue an answer here
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
 

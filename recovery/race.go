@@ -165,12 +165,19 @@ func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Fa
 			silent = rc
 		}
 	}
-	if silent == nil || len(r.x.Attempts) >= r.Config.Attempts {
+	if silent == nil {
 		return nil, nil, 0
 	}
 	waited := time.Since(silent.started)
 	if waited < silent.limit {
 		return nil, nil, silent.limit - waited
+	}
+	switch {
+	case silent.action.Resume != nil: // nothing goes out beside it: the next continuation comes after it
+		silent.cancel(context.DeadlineExceeded)
+		return nil, nil, 0
+	case len(r.x.Attempts) >= r.Config.Attempts:
+		return nil, nil, 0
 	}
 	other, ok := r.elsewhere(silent.choice)
 	if second := r.alternative(silent, other, ok, len(racers) == 1); second != nil {
@@ -249,33 +256,45 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 	}
 }
 
-// rescue asks for another answer while that of rc pauses, in Deliver's
-// goroutine for it.
+// rescue asks for a continuation while the answer of rc pauses, in Deliver's
+// goroutine for it: once more, where that fails.
 func (r *run) rescue(ctx context.Context, rc *racer, paused context.Context, sent string, take func() bool) {
-	defer func() {
-		if rc.rescued == nil {
-			r.live = rc
-		}
-	}()
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 	f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
-	next, ok := r.plan(ctx, f)
-	if !ok {
-		return
+	for try := 0; try < 2 && f != nil && paused.Err() == nil && rc.rescued == nil; try++ {
+		next, ok := r.plan(ctx, f)
+		if !ok {
+			break
+		}
+		f = r.replace(ctx, rc, paused, next, take)
 	}
+	if rc.rescued == nil {
+		r.live = rc
+	}
+}
+
+// replace makes one attempt that may take over from rc while that pauses. It
+// returns why it did not, nil where it did, or came too late.
+func (r *run) replace(ctx context.Context, rc *racer, paused context.Context, next Action, take func() bool) *Failure {
 	// The attempt ends with the pause, unless it takes over: then it has to
 	// outlive it.
 	ctx, cancel := context.WithCancelCause(ctx)
 	untie := context.AfterFunc(paused, func() { cancel(errSuperseded) })
-	answer, _ := r.attempt(ctx, next)
+	if !r.pause(ctx, next.Wait) {
+		cancel(nil)
+		return nil
+	}
+	answer, f := r.attempt(ctx, next)
 	switch {
 	case answer == nil:
 		r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
 		cancel(nil)
+		return f
 	case untie() && take():
 		rc.rescued = answer
 	default:
 		r.drop(answer)
 		cancel(errSuperseded)
 	}
+	return nil
 }

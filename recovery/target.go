@@ -23,6 +23,7 @@ type Prefill string
 
 // The ways of prefill.
 const (
+	PrefillAuto      Prefill = "auto"                   // as the host or the server is known to
 	PrefillNone      Prefill = "none"                   // unknown or refused: never tried
 	PrefillAssistant Prefill = "assistant"              // a trailing assistant message (Anthropic, OpenRouter)
 	PrefillPrefix    Prefill = "prefix"                 // the same with "prefix": true (DeepSeek, Mistral)

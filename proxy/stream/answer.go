@@ -76,12 +76,16 @@ type Answer struct {
 
 	finishes int
 	done     bool // the end mark was seen
+	opening  bool // the gate is closed
+	writes   bool // something meaningful came, shown or not
+	says     bool // it was text, or text came since
 
 	mu      sync.Mutex    // guards what the stall watch shares
 	last    time.Duration // last event with data, later by the time that the client took since; this and those below by the reader's clock
 	reading bool          // more is waited for
 	since   time.Duration // when that began, or ended
 	ended   bool          // every choice has ended
+	slow    bool          // what comes next may take long, as the arguments of a call
 	tried   bool          // this pause was told of
 	taken   bool
 	rescue  context.CancelFunc // ends the attempt that may take over
@@ -91,9 +95,18 @@ type Answer struct {
 // Open reads until the first meaningful event: the commit gate. Everything
 // before it is held, so that a failure up to here can be retried unseen.
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
-	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent)}
+	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true}
+	if broken := a.open(); broken != nil {
+		return nil, broken
+	}
+	a.opening = false
+	return a, nil
+}
+
+func (a *Answer) open() *Broken {
+	o := &a.o
 	a.rework = o.Sink.Released() > recovery.ReleasedNothing
-	a.h = newHold(&a.o)
+	a.h = newHold(o)
 	if o.Resume != nil && !o.Resume.Calls {
 		a.seam = newSeam(o.Resume)
 	}
@@ -113,9 +126,9 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 				return a.conclude()
 			}
 			if errors.Is(err, io.EOF) {
-				return nil, &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
+				return &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
 			}
-			return nil, &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
+			return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
 		}
 		ev := &a.ev
 		piece, d, broken := a.admit(ev)
@@ -124,14 +137,14 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		}
 		if broken != nil {
 			a.flawed(broken, piece)
-			return nil, broken
+			return broken
 		}
 		if (buffer || a.h != nil) && ev.HasData {
 			grace = a.grace(grace)
 		}
 		a.hold(piece)
 		if int64(len(a.held.Bytes)) > o.Config.MaxAnswer {
-			return nil, &Broken{Err: ErrAnswerTooLong}
+			return &Broken{Err: ErrAnswerTooLong}
 		}
 		meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
 		ended := d.Kind == KindDone || d.Finishes > 0
@@ -139,16 +152,16 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 		case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || o.AcceptEmpty):
 			a.begun()
 		case ended && a.first.IsZero():
-			return nil, &Broken{Empty: true, Err: ErrEnded}
+			return &Broken{Empty: true, Err: ErrEnded}
 		}
 		if d.Kind == KindDone && !a.complete(io.EOF) {
-			return nil, &Broken{Err: ErrEnded}
+			return &Broken{Err: ErrEnded}
 		}
 		if d.Kind == KindDone || !buffer && !a.first.IsZero() && a.opens() {
-			return a, nil
+			return nil
 		}
 		switch {
-		case a.h == nil || a.first.IsZero() || !ev.HasData:
+		case !a.writes || !ev.HasData:
 		case patience == nil:
 			patience = a.patience()
 		default:
@@ -188,7 +201,7 @@ func (a *Answer) hold(p Piece) {
 func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Delta(ev, &a.known)
 	if d.HasUsage {
-		a.usage = d.Usage
+		a.usage = a.counted(d.Usage)
 	}
 	switch d.Kind {
 	case KindNoise:
@@ -212,6 +225,9 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
 	a.finishes += d.Finishes
+	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
+		a.begins(d)
+	}
 	if a.h != nil && d.Kind == KindReasoning {
 		a.h.reason(d)
 	}

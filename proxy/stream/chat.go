@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -26,6 +27,8 @@ type Format interface {
 	WithText(data []byte, text string, id Identity) []byte
 	// Identify returns data with its identity set.
 	Identify(data []byte, id Identity) []byte
+	// WithUsage returns data with these tokens of prompt and answer in its usage.
+	WithUsage(data []byte, u recovery.Usage) []byte
 	// Later returns data with its identity set and without a role, for a client that has one.
 	Later(data []byte, id Identity) []byte
 	// TextEvent returns data for an event with nothing but text, in the likeness of another.
@@ -185,6 +188,19 @@ func (Chat) Identify(data []byte, id Identity) []byte {
 		out = append(out, data[:v.Index]...)
 		out = append(out, f.raw...)
 		data = append(out, data[v.Index+len(v.Raw):]...)
+	}
+	return data
+}
+
+// WithUsage sets the tokens of the prompt, of the answer, and of both.
+func (c Chat) WithUsage(data []byte, u recovery.Usage) []byte {
+	for _, f := range [3]struct {
+		path string
+		n    int
+	}{{"usage.prompt_tokens", u.Input}, {"usage.completion_tokens", u.Output}, {"usage.total_tokens", u.Input + u.Output}} {
+		if v := gjson.GetBytes(data, f.path); v.Type == gjson.Number && v.Index > 0 {
+			data = replaced(data, v.Index, len(v.Raw), strconv.AppendInt(nil, int64(f.n), 10))
+		}
 	}
 	return data
 }

@@ -3,7 +3,10 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Config tunes how streamed answers are watched and delivered.
@@ -19,6 +22,9 @@ type Config struct {
 	// MidStream says what happens to a stream that breaks after text was sent:
 	// continue it, end it with an error event, or buffer answers whole.
 	MidStream MidStream `yaml:"mid_stream"`
+	// Continue are the ways in which it is continued, in order: each is tried
+	// where it suits the target and the answer.
+	Continue []recovery.Way `yaml:"continue"`
 	// Repetition says what becomes of an answer that repeats itself without end
 	// after text of it was shown. Before, it is always stopped.
 	Repetition Repetition `yaml:"repetition"`
@@ -51,7 +57,7 @@ func Defaults() Config {
 	return Config{
 		KeepAliveAfter: 30 * time.Second, KeepAliveEvery: 15 * time.Second,
 		Idle: 20 * time.Second, IdlePinged: 120 * time.Second,
-		MidStream: MidStreamContinue, Repetition: RepetitionObserve, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
+		MidStream: MidStreamContinue, Continue: recovery.Ways(), Repetition: RepetitionObserve, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
 	}
 }
 
@@ -62,6 +68,11 @@ func (c Config) Validate() error {
 	case MidStreamContinue, MidStreamError, MidStreamBuffer:
 	default:
 		errs = append(errs, fmt.Errorf("mid_stream: %q is none of continue, error, buffer", c.MidStream))
+	}
+	for _, way := range c.Continue {
+		if !slices.Contains(recovery.Ways(), way) {
+			errs = append(errs, fmt.Errorf("continue: %q is none of prefill, replay, ask", way))
+		}
 	}
 	if c.Repetition != RepetitionObserve && c.Repetition != RepetitionStop {
 		errs = append(errs, fmt.Errorf("repetition: %q is none of observe, stop", c.Repetition))

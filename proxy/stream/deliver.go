@@ -36,7 +36,7 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 		return nil
 	}
 	if !a.done {
-		a.since, a.ended = a.r.now(), a.finished()
+		a.since, a.ended, a.slow = a.r.now(), a.finished(), a.calling()
 		a.last = a.since
 		if broken := a.follow(ctx, stalled); broken != nil {
 			return broken
@@ -206,7 +206,7 @@ func (a *Answer) next() error {
 	a.mu.Lock()
 	began := a.r.now()
 	a.last += began - a.since
-	a.reading, a.since, a.ended = true, began, a.finished()
+	a.reading, a.since, a.ended, a.slow = true, began, a.finished(), a.calling()
 	a.mu.Unlock()
 	err := a.read()
 	a.fed = a.ev.HasData
@@ -291,7 +291,7 @@ func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func
 		case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
 			a.o.Cancel(ErrStalled)
 			return
-		case a.rescue == nil && stalled != nil && !a.tried && !a.ended && (silent >= c.Idle || quiet >= c.IdlePinged):
+		case a.rescue == nil && stalled != nil && !a.tried && !a.ended && !a.slow && (silent >= c.Idle || quiet >= c.IdlePinged):
 			a.tried = true
 			a.attemptRescue(ctx, stalled)
 		}

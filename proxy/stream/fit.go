@@ -50,8 +50,7 @@ func (a *Answer) fit(ev Event, d *Delta) (Piece, *Broken) {
 			if rest != "" {
 				// Held back to the very end: an event of its own before this one.
 				d.Kind, d.Text = max(d.Kind, KindText), rest
-				raw := append(frame(f.TextEvent(ev.Data, rest, id)), frame(f.Later(ev.Data, id))...)
-				return a.piece(raw, d), nil
+				return a.piece(append(frame(f.TextEvent(ev.Data, rest, id)), a.following(ev.Data, d, id)...), d), nil
 			}
 		}
 	}
@@ -59,7 +58,26 @@ func (a *Answer) fit(ev Event, d *Delta) (Piece, *Broken) {
 		d.Kind = KindNothing
 		return Piece{}, nil
 	}
-	return a.piece(frame(f.Later(ev.Data, id)), d), nil
+	return a.piece(a.following(ev.Data, d, id), d), nil
+}
+
+// following is an event of a continuation, its usage that of the answer.
+func (a *Answer) following(data []byte, d *Delta, id Identity) []byte {
+	if d.HasUsage && a.seam != nil {
+		data = a.o.Format.WithUsage(data, a.counted(d.Usage))
+	}
+	return frame(a.o.Format.Later(data, id))
+}
+
+// counted is the usage of a continuation as if the answer had come in one piece:
+// what the client had before is none of the prompt, it belongs to the answer.
+func (a *Answer) counted(u recovery.Usage) recovery.Usage {
+	if a.seam == nil || a.o.Resume.Tokens == 0 {
+		return u
+	}
+	u.Input = max(0, u.Input-a.o.Resume.Prompt)
+	u.Output += a.o.Resume.Delivered(a.seam.again)
+	return u
 }
 
 // fitCall is fit for a client that has all of the text: only the calls and the

@@ -49,14 +49,14 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 }
 
 // conclude judges what is held at the end of the bytes, before anything was delivered.
-func (a *Answer) conclude() (*Answer, *Broken) {
+func (a *Answer) conclude() *Broken {
 	p, broken := a.settled(Piece{})
 	if broken != nil {
 		a.flawed(broken, p)
-		return nil, broken
+		return broken
 	}
 	a.hold(p)
-	return a, nil
+	return nil
 }
 
 // flawed keeps an answer that is complete but cannot be used.
@@ -76,21 +76,30 @@ func (a *Answer) Tell() {
 	a.o.Repaired(list)
 }
 
-// begun notes the first meaningful event, shown or held.
-func (a *Answer) begun() {
-	if !a.first.IsZero() {
-		return
-	}
-	a.first = time.Now()
-	if a.o.Began != nil {
+// begins notes what is written while the gate is closed, be it held back.
+func (a *Answer) begins(d *Delta) {
+	a.says = a.says || d.Text != ""
+	if !a.writes && a.o.Began != nil {
 		a.o.Began.Store(true)
+	}
+	a.writes = true
+}
+
+// begun notes the first event that can be shown, or is held until it can be.
+func (a *Answer) begun() {
+	if a.first.IsZero() {
+		a.first = time.Now()
 	}
 }
 
+// calling reports whether a call has begun.
+func (a *Answer) calling() bool { return a.h != nil && len(a.h.calls.list) > 0 }
+
 // patience watches an answer of which nothing can be shown yet for pauses. The
-// returned function ends the watch. Servers that send a call's name and then
-// nothing until its arguments are complete have all of IdlePinged for them. There is nothing to rescue: the attempt ends,
-// and another one begins unseen.
+// returned function ends the watch. There is nothing to rescue: the attempt
+// ends, and another one begins unseen. Servers that send a call's name and then
+// nothing until its arguments are complete have all of IdlePinged for them, as
+// has what only reasoned so far.
 func (a *Answer) patience() (stop func()) {
 	c := a.o.Config
 	var timer *time.Timer
@@ -98,17 +107,18 @@ func (a *Answer) patience() (stop func()) {
 	check := func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
+		now := a.r.now()
 		switch {
 		case stopped:
-		case a.r.now()-a.last >= c.IdlePinged:
+		case now-a.last >= c.IdlePinged, !a.slow && now-max(a.last, a.r.heard()) >= c.Idle:
 			a.o.Cancel(ErrStalled)
 		default:
 			timer.Reset(max(c.Idle/8, 10*time.Millisecond))
 		}
 	}
+	a.noted()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last = a.r.now()
 	timer = time.AfterFunc(c.Idle, check)
 	return func() {
 		a.mu.Lock()
@@ -121,6 +131,6 @@ func (a *Answer) patience() (stop func()) {
 // noted is an event with data while patience watches.
 func (a *Answer) noted() {
 	a.mu.Lock()
-	a.last = a.r.now()
+	a.last, a.slow = a.r.now(), a.calling() || !a.says
 	a.mu.Unlock()
 }

@@ -74,6 +74,7 @@ func record(ev *recovery.Event) slog.Record {
 	text("class", string(ev.Class))
 	text("rule", ev.Rule)
 	text("strategy", ev.Strategy)
+	text("way", string(ev.Way))
 	number("status", ev.Status)
 	flag("streamed", ev.Streamed)
 	number("wait_ms", millis(ev.Wait))

@@ -1,11 +1,16 @@
 package strategy
 
-import "github.com/rebound-llm/rebound/recovery"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
 
-// Resume completes an answer whose beginning the client already has: with a
-// target that continues a given beginning (prefill), else by a replay, which
-// counts only if it repeats what was sent. Where only reasoning was shown, or
-// nothing, resending and moving do the same without it.
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Resume completes an answer whose beginning the client already has, in the
+// first of the configured ways that suits the answer and a target. Where only
+// reasoning was shown, or nothing, resending and moving do the same without it.
 type Resume struct{}
 
 // Name is the name that plans use.
@@ -18,40 +23,131 @@ func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Acti
 		return recovery.Action{}, false
 	}
 	current := s.Current(f)
-	askable := func(i int) bool {
+	var fresh, tried []int // who stopped, or failed to continue, is asked when nobody else can be
+	for i := range x.Candidates {
 		c := &x.Candidates[i]
-		return !c.Out() && (i == current || s.Health.Check(c.Target).Ready)
-	}
-	// A declared prefill is sure to fit; a replay is a hope, on the same model.
-	for _, i := range order(x, current) {
-		if c := &x.Candidates[i]; askable(i) && prefills(c) {
-			return recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent, Way: recovery.WayPrefill}}, true
+		switch {
+		case c.Out() || i != current && !s.Health.Check(c.Target).Ready:
+		case c.Silent || c.Resumed || f.Stalled && i == current:
+			tried = append(tried, i)
+		default:
+			fresh = append(fresh, i)
 		}
 	}
-	for _, i := range order(x, current) {
-		if c := &x.Candidates[i]; askable(i) && !c.Replayed {
-			a := recovery.Action{Target: i, Resume: &recovery.Resume{Sent: f.Sent, Way: recovery.WayReplay}}
-			if i == current && !f.Stalled {
-				a.Wait = s.Backoff(0)
+	for _, list := range [][]int{toEnd(fresh, current, false), toEnd(tried, current, true)} {
+		for _, way := range s.Config.Continue {
+			for _, i := range list {
+				c := &x.Candidates[i]
+				resume := continued(x, c, f, way)
+				if resume == nil || slices.Contains(c.Useless, way) {
+					continue
+				}
+				a := recovery.Action{Target: i, Resume: resume}
+				if i == current && !f.Stalled && way != recovery.WayPrefill {
+					a.Wait = s.Backoff(0)
+				}
+				return a, true
 			}
-			return a, true
 		}
 	}
 	return recovery.Action{}, false
 }
 
-func prefills(c *recovery.Choice) bool {
-	return c.Prefill != recovery.PrefillNone && c.Prefill != "" && !c.NoPrefill
+// toEnd is list with i, if it is there, at its end or its beginning.
+func toEnd(list []int, i int, end bool) []int {
+	at := slices.Index(list, i)
+	if at < 0 {
+		return list
+	}
+	list = slices.Delete(list, at, at+1)
+	if end {
+		return append(list, i)
+	}
+	return slices.Insert(list, 0, i)
 }
 
-// order is the current candidate first, then the others as they stand.
-func order(x *recovery.Exchange, current int) []int {
-	list := make([]int, 0, len(x.Candidates))
-	list = append(list, current)
-	for i := range x.Candidates {
-		if i != current {
-			list = append(list, i)
+// continued is how a candidate is asked for the rest in one way, nil where that
+// does not suit it or the answer.
+func continued(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, way recovery.Way) *recovery.Resume {
+	r := &recovery.Resume{Sent: f.Sent, Way: way}
+	if way == recovery.WayReplay {
+		if x.Body.Sampled() || c.Model != f.Target.Model {
+			return nil // it would be another answer
+		}
+		return r
+	}
+	// A server that writes what a schema demands begins it anew, and the half of a
+	// character can be completed by nobody.
+	if end, _ := utf8.DecodeLastRuneInString(f.Sent); x.Body.ResponseFormat() || end == utf8.RuneError {
+		return nil
+	}
+	if way == recovery.WayPrefill {
+		if c.Prefill == "" || c.Prefill == recovery.PrefillNone || c.Prefill == recovery.PrefillAuto {
+			return nil
+		}
+		return r
+	}
+	r.Least = soleTail(f.Sent)
+	if r.Least == 0 || inJSON(f.Sent) {
+		return nil
+	}
+	words := lastWords(f.Sent, r.Least)
+	r.Quoted, r.Question = len(words), goOn+words
+	return r
+}
+
+// goOn asks a model for the rest of its answer. The words it has to repeat follow.
+const goOn = "The connection broke while you wrote the answer above, so that it ends in the middle. Write the rest of it. " +
+	"Begin with its last words, repeated exactly as they stand below, and go on from there in the same language and form, " +
+	"as if it had never been interrupted: no apology, no remark, nothing else of what you have already written. The last words are:\n\n"
+
+const (
+	leastTail = 12   // bytes that are no coincidence
+	mostTail  = 1000 // of the tail that is searched for, as in proxy/stream
+	quoted    = 80   // bytes of the last words, more or less
+)
+
+// soleTail is the length of the shortest tail that stands only once in a text,
+// so that who repeats it has come to the text's end. 0 where there is none that
+// is short enough to be repeated.
+func soleTail(text string) int {
+	for n := leastTail; n <= min(len(text), mostTail); n += n/4 + 1 {
+		if !strings.Contains(text[:len(text)-1], text[len(text)-n:]) {
+			return n
 		}
 	}
-	return list
+	if len(text) <= mostTail {
+		return len(text)
+	}
+	return 0
+}
+
+// lastWords is the end of a text from the beginning of a word on, with least
+// bytes of it at least.
+func lastWords(text string, least int) string {
+	at := max(0, len(text)-max(least, quoted))
+	from := max(0, at-quoted)
+	if i := strings.LastIndexAny(text[from:at], " \t\r\n"); i >= 0 {
+		at = from + i + 1
+	}
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return text[at:]
+}
+
+// inJSON reports whether a text looks like JSON, or ends within some.
+func inJSON(text string) bool {
+	const blanks = " \t\r\n"
+	text = strings.TrimLeft(text, blanks)
+	if inside, ok := strings.CutPrefix(text, "{"); ok {
+		inside = strings.TrimLeft(inside, blanks)
+		return inside == "" || inside[0] == '"' || inside[0] == '}'
+	}
+	if inside, ok := strings.CutPrefix(text, "["); ok {
+		inside = strings.TrimLeft(inside, blanks)
+		return inside == "" || strings.IndexByte("{[\"-0123456789]", inside[0]) >= 0
+	}
+	blocks := strings.Split(text, "```")
+	return len(blocks)%2 == 0 && strings.HasPrefix(blocks[len(blocks)-1], "json")
 }

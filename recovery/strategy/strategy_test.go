@@ -1,7 +1,9 @@
 package strategy_test
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,8 +42,8 @@ func waited(n int) func(*recovery.Choice) { return func(c *recovery.Choice) { c.
 func window(n int) func(*recovery.Choice) { return func(c *recovery.Choice) { c.Window = n } }
 func silent(c *recovery.Choice)           { c.Silent = true }
 func excluded(c *recovery.Choice)         { c.Excluded = true }
-func replayed(c *recovery.Choice)         { c.Replayed = true }
-func noPrefill(c *recovery.Choice)        { c.NoPrefill = true }
+func resumed(c *recovery.Choice)          { c.Resumed = true }
+func prefillAuto(c *recovery.Choice)      { c.Prefill = recovery.PrefillAuto }
 func prefills(c *recovery.Choice)         { c.Prefill = recovery.PrefillAssistant }
 func prefillNone(c *recovery.Choice)      { c.Prefill = recovery.PrefillNone }
 func edited(e ...recovery.Edit) func(*recovery.Choice) {
@@ -347,47 +349,129 @@ func TestAdaptParameter(t *testing.T) {
 	}
 }
 
+// useless are ways that were of no use at a candidate, which was tried.
+func useless(ways ...recovery.Way) func(*recovery.Choice) {
+	return func(c *recovery.Choice) { c.Resumed, c.Useless = true, ways }
+}
+
 func TestResume(t *testing.T) {
+	const (
+		prefill, replay, ask = recovery.WayPrefill, recovery.WayReplay, recovery.WayAsk
+		text                 = "The quick brown fox jumps over the lazy dog"
+		sampled              = `{"model":"m","messages":[]}`
+		fixed                = `{"model":"m","messages":[],"temperature":0}`
+		seeded               = `{"model":"m","messages":[],"temperature":0.7,"seed":1}`
+		schema               = `{"model":"m","messages":[],"response_format":{"type":"json_object"}}`
+	)
+	list := func(c ...recovery.Choice) []recovery.Choice { return c }
 	cases := []struct {
-		name     string
-		released recovery.Released
-		sent     string
-		stalled  bool
-		extra    int
-		down     down
-		list     []recovery.Choice
-		want     int
-		prefill  bool
-		wait     bool
+		name string
+		body string // sampled, if empty
+		list []recovery.Choice
+		sent string // text, if empty; "-" for nothing
+		down down
+		want int
+		way  recovery.Way
+		wait bool
+		f    recovery.Failure
+		only []recovery.Way
+		less int // of the budget
 	}{
-		{name: "nothing shown", released: recovery.ReleasedNothing, list: []recovery.Choice{choice("a")}, want: -1, extra: 1},
-		{name: "reasoning shown", released: recovery.ReleasedReasoning, list: []recovery.Choice{choice("a")}, want: -1, extra: 1},
-		{name: "a call shown", released: recovery.ReleasedCall, sent: "x", list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 1},
-		{name: "replay", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a"), choice("b")}, want: 0, extra: 1, wait: true},
-		{name: "replay of a stalled one", released: recovery.ReleasedText, sent: "x", stalled: true, list: []recovery.Choice{choice("a")}, want: 0, extra: 1},
-		{name: "text unknown", released: recovery.ReleasedText, list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 1},
-		{name: "budget", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills)}, want: -1, extra: 0},
-		{name: "prefill", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills), choice("b", prefills)}, want: 0, prefill: true, extra: 1},
-		{name: "prefill elsewhere before replay here", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a"), choice("b"), choice("c", prefills)}, want: 2, prefill: true, extra: 1},
-		{name: "prefill was refused", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills, noPrefill), choice("b", prefillNone)}, want: 0, extra: 1, wait: true},
-		{name: "replay diverged here", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed), choice("b")}, want: 1, extra: 1},
-		{name: "replay diverged everywhere", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed), choice("b", replayed)}, want: -1, extra: 1},
-		{name: "prefill after a replay", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", replayed, prefills)}, want: 0, prefill: true, extra: 1},
-		{name: "the same target though it is down", released: recovery.ReleasedText, sent: "x", down: down{"a": true, "b": true}, list: []recovery.Choice{choice("a"), choice("b", prefills)}, want: 0, extra: 1, wait: true},
-		{name: "excluded", released: recovery.ReleasedText, sent: "x", list: []recovery.Choice{choice("a", prefills, excluded), choice("b")}, want: 1, extra: 1},
+		{name: "nothing shown", list: list(choice("a", prefills)), want: -1, f: recovery.Failure{Released: recovery.ReleasedNothing}},
+		{name: "reasoning shown", list: list(choice("a", prefills)), want: -1, f: recovery.Failure{Released: recovery.ReleasedReasoning}},
+		{name: "a call shown", list: list(choice("a", prefills)), want: -1, f: recovery.Failure{Released: recovery.ReleasedCall}},
+		{name: "text unknown", sent: "-", list: list(choice("a", prefills)), want: -1},
+		{name: "budget", list: list(choice("a", prefills)), want: -1, less: 2},
+
+		{name: "sampled", list: list(choice("a"), choice("b")), want: 0, way: ask, wait: true},
+		{name: "temperature 0", body: fixed, list: list(choice("a"), choice("b")), want: 0, way: replay, wait: true},
+		{name: "seed", body: seeded, list: list(choice("a"), choice("b")), want: 0, way: replay, wait: true},
+		{name: "prefill", body: fixed, list: list(choice("a", prefills), choice("b", prefills)), want: 0, way: prefill},
+		{name: "prefill elsewhere first", list: list(choice("a"), choice("b", prefillNone), choice("c", prefills)), want: 2, way: prefill},
+		{name: "prefill not known yet", list: list(choice("a", prefillAuto)), want: 0, way: ask, wait: true},
+		{name: "not configured", list: list(choice("a", prefills)), only: []recovery.Way{replay}, want: -1},
+		{name: "none configured", body: fixed, list: list(choice("a", prefills)), only: []recovery.Way{}, want: -1},
+		{name: "another order", list: list(choice("a", prefills)), only: []recovery.Way{ask, prefill}, want: 0, way: ask, wait: true},
+		{name: "a replay by another model", body: fixed, list: list(choice("a", useless(replay, ask)), choice("b", func(c *recovery.Choice) { c.Model = "other" })), want: 1, way: ask},
+
+		{name: "stalled", list: list(choice("a", prefills), choice("b")), want: 1, way: ask, f: recovery.Failure{Stalled: true}},
+		{name: "stalled, nobody else", list: list(choice("a")), want: 0, way: ask, f: recovery.Failure{Stalled: true}},
+		{name: "stalled, the other is down", list: list(choice("a"), choice("b")), down: down{"b": true}, want: 0, way: ask, f: recovery.Failure{Stalled: true}},
+		{name: "cut again", list: list(choice("a", prefills, resumed), choice("b")), want: 1, way: ask},
+		{name: "cut again, the other was silent", list: list(choice("a", resumed), choice("b", silent)), want: 1, way: ask},
+		{name: "cut again, nobody else", list: list(choice("a", resumed)), want: 0, way: ask, wait: true},
+		{name: "prefill was refused", list: list(choice("a", prefills, useless(prefill))), want: 0, way: ask, wait: true},
+		{name: "prefill was refused elsewhere", list: list(choice("a", prefills), choice("b", prefills, useless(prefill))), want: 0, way: prefill},
+		{name: "asked in vain", list: list(choice("a", useless(ask)), choice("b")), want: 1, way: ask},
+		{name: "asked in vain everywhere", list: list(choice("a", useless(ask)), choice("b", useless(ask))), want: -1},
+		{name: "down", list: list(choice("a"), choice("b", prefills)), down: down{"a": true, "b": true}, want: 0, way: ask, wait: true},
+		{name: "excluded", list: list(choice("a", prefills, excluded), choice("b")), want: 1, way: ask},
+
+		{name: "structured", body: schema, list: list(choice("a", prefills)), want: -1},
+		{name: "structured, temperature 0", body: strings.Replace(schema, "{", `{"temperature":0.0,`, 1), list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
+		{name: "looks like JSON", sent: ` {"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
+		{name: "looks like JSON, prefill", sent: `{"a": 1, "beginning": "of something"`, list: list(choice("a", prefills)), want: 0, way: prefill},
+		{name: "a list in JSON", sent: `[{"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
+		{name: "begins with a brace", sent: "{braces} stand here in the text", list: list(choice("a")), want: 0, way: ask, wait: true},
+		{name: "begins with a link", sent: "[A](http://a) is a page of the web", list: list(choice("a")), want: 0, way: ask, wait: true},
+		{name: "JSON in a block", sent: "Here it is:\n```json\n{\"a\": 1, \"beginning\":", list: list(choice("a")), want: -1},
+		{name: "behind JSON in a block", sent: "Here it is:\n```json\n{}\n```\nThis is an object", list: list(choice("a")), want: 0, way: ask, wait: true},
+		{name: "code in a block", sent: "Here it is:\n```go\nfunc main() {\n\tfmt.Println(", list: list(choice("a")), want: 0, way: ask, wait: true},
+		{name: "half a character", sent: "The quick brown \xe6\x97", list: list(choice("a", prefills)), want: -1},
+		{name: "half a character that was replaced", sent: "The quick brown \ufffd", list: list(choice("a", prefills)), want: -1},
+		{name: "half a character, temperature 0", body: fixed, sent: "The quick brown \xe6\x97", list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
+		{name: "nothing but repetition", sent: strings.Repeat("ha ", 1000), list: list(choice("a")), want: -1},
+		{name: "short", sent: "Hi", list: list(choice("a")), want: 0, way: ask, wait: true},
 	}
 	for _, c := range cases {
-		s := situation(t, "", 0.5, c.down, c.list...)
-		s.Config.ExtraInput = c.extra
+		s := situation(t, cmp.Or(c.body, sampled), 0.5, c.down, c.list...)
+		s.Config.ExtraInput -= c.less
+		if c.only != nil {
+			s.Config.Continue = c.only
+		}
 		f := failure(recovery.StreamCut, c.list[0])
-		f.Released, f.Sent, f.Stalled = c.released, c.sent, c.stalled
+		f.Sent, f.Stalled, f.Released = cmp.Or(c.sent, text), c.f.Stalled, recovery.ReleasedText
+		if c.sent == "-" {
+			f.Sent = ""
+		}
+		if strings.HasSuffix(c.name, "shown") {
+			f.Released = c.f.Released
+		}
 		a, ok := strategy.Resume{}.Propose(s, f)
 		if ok != (c.want >= 0) {
 			t.Errorf("%s: %+v, %v", c.name, a, ok)
 			continue
 		}
-		if ok && (a.Target != c.want || a.Resume == nil || (a.Resume.Way == recovery.WayPrefill) != c.prefill || a.Resume.Sent != c.sent || (a.Wait > 0) != c.wait || a.Resend) {
+		if ok && (a.Target != c.want || a.Resume == nil || a.Resume.Way != c.way || a.Resume.Sent != f.Sent || (a.Wait > 0) != c.wait || a.Resend) {
 			t.Errorf("%s: %+v %+v, want %d", c.name, a, a.Resume, c.want)
+		}
+	}
+}
+
+// TestQuestion: a model is asked for the last words as they stand, from the
+// beginning of one on, and for so many that they stand there only once.
+func TestQuestion(t *testing.T) {
+	again := strings.Repeat("I read it, and then I read it again. ", 3)
+	long := strings.Repeat("four five six seven ", 9) + "eight, ni"
+	for name, c := range map[string]struct{ sent, words, least string }{
+		"words":     {"One two three. " + long, "five six seven " + strings.Repeat("four five six seven ", 3) + "eight, ni", "eight, ni"},
+		"short":     {"Hi", "Hi", "Hi"},
+		"blanks":    {"All of it:\n\n", "All of it:\n\n", "ll of it:\n\n"},
+		"repeated":  {"First. " + again + "No. " + again, "then I read it again. No. " + again, "No. " + again},
+		"no blanks": {strings.Repeat("一", 60) + strings.Repeat("日本語", 10), "本語" + strings.Repeat("日本語", 9), ""},
+	} {
+		s := situation(t, `{"model":"m","messages":[]}`, 0, nil, choice("a"))
+		f := failure(recovery.StreamCut, s.Exchange.Candidates[0])
+		f.Released, f.Sent = recovery.ReleasedText, c.sent
+		a, ok := strategy.Resume{}.Propose(s, f)
+		if !ok {
+			t.Errorf("%s: nothing proposed", name)
+			continue
+		}
+		r := a.Resume
+		least := c.sent[len(c.sent)-r.Least:]
+		if !strings.HasSuffix(r.Question, "\n\n"+c.words) || r.Quoted != len(c.words) || strings.Count(c.sent, least) != 1 || r.Least > r.Quoted || !strings.HasSuffix(least, c.least) {
+			t.Errorf("%s: asked for %q, at least %q", name, r.Question[len(r.Question)-r.Quoted:], least)
 		}
 	}
 }

@@ -23,6 +23,29 @@ func (e *Edit) Continue(text, how string) *Edit {
 	return e
 }
 
+// Interrupt tells the model that its answer, of which text is the beginning,
+// was interrupted: that answer, and behind it what a user says of it.
+func (e *Edit) Interrupt(text, said string) *Edit {
+	if !e.goOn(text, "") {
+		e.appendBeginning(text, "")
+	}
+	return e.AppendMessage(append(append([]byte(`{"role":"user","content":`), String(said)...), '}'))
+}
+
+// Sampled reports whether the same request may be answered in other words: unless
+// it asks for a temperature of 0, or for a seed.
+func (b *Body) Sampled() bool {
+	if seed, ok := b.Field("seed"); ok && !isNull(seed) {
+		return false
+	}
+	t, ok := b.Field("temperature")
+	if !ok {
+		return true
+	}
+	n, err := strconv.ParseFloat(string(t), 64)
+	return err != nil || n != 0
+}
+
 // goOn adds text to the client's beginning of the answer, if there is one.
 func (e *Edit) goOn(text, how string) bool {
 	begun, ok := e.body.Begun()

@@ -37,6 +37,7 @@ import (
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 	"github.com/rebound-llm/rebound/store/redis"
+	"github.com/rebound-llm/rebound/tokenizer"
 )
 
 const (
@@ -163,6 +164,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	a.notes.Store(notes)
 	seen := inspect.NewStage(cfg.Inspect, a.hub)
 	seen.HeldOut = notes.HeldOut
+	decisions := cfg.Recovery
+	decisions.Continue = cfg.Stream.Continue
 	var mender recovery.Mender
 	if cfg.Repair.Enabled {
 		mender = repair.New(cfg.Repair)
@@ -171,9 +174,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: a.classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Engine: &recovery.Engine{
-			Config: cfg.Recovery, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
+			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
-			Fitter: a.fitter, Conformer: conform.Conformer{}, Observer: a.hub,
+			Fitter: a.fitter, Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		},
 	}, nil
 }
@@ -348,6 +351,14 @@ func (a *App) close() {
 	if a.listener != nil {
 		_ = a.listener.Close()
 	}
+}
+
+// counter counts with the vocabulary that comes closest to a model's.
+type counter struct{}
+
+func (counter) Count(model, text string) int {
+	enc, _ := tokenizer.ForModel(model)
+	return enc.Count(text)
 }
 
 // identifier adapts package session to the edge.

@@ -1,0 +1,75 @@
+package recovery
+
+// Resume continues an answer of which the client already has the beginning.
+type Resume struct {
+	Sent  string // text that the client has
+	Way   Way    // how the rest is asked for; empty with Calls
+	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
+
+	// Of WayAsk: what the model is told, how many bytes of Sent's end that tells
+	// it to repeat, and how many it must.
+	Question      string
+	Quoted, Least int
+
+	// Tokens of Sent, and those that the request's prompt has more than the
+	// client's: an answer is counted as if it had come in one piece.
+	Tokens, Prompt int
+}
+
+// Way is how the rest of an answer is asked for.
+type Way string
+
+// The ways, the surest first.
+const (
+	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
+	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
+	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
+)
+
+// Ways are all of them, in the order in which they are tried.
+func Ways() []Way { return []Way{WayPrefill, WayReplay, WayAsk} }
+
+// Counter counts tokens, at least roughly. Safe for concurrent use; no I/O.
+type Counter interface {
+	Count(model, text string) int
+}
+
+// measure counts what a continuation has in its prompt.
+func (r *run) measure(a Action) {
+	res := a.Resume
+	if res == nil || res.Calls || res.Tokens > 0 {
+		return
+	}
+	model := r.x.Candidates[a.Target].Model
+	res.Tokens = r.tokens(model, res.Sent)
+	switch res.Way {
+	case WayPrefill:
+		res.Prompt = res.Tokens
+	case WayAsk:
+		res.Prompt = res.Tokens + r.tokens(model, res.Question)
+	}
+}
+
+func (r *run) tokens(model, text string) (n int) {
+	if r.Tokens == nil || !r.guard("counter", func() { n = r.Tokens.Count(model, text) }) {
+		return (len(text) + 3) / 4
+	}
+	return n
+}
+
+// spared is how many tokens of the answer a continuation does not write again.
+func (res *Resume) spared() int {
+	switch res.Way {
+	case WayPrefill:
+		return res.Tokens
+	case WayAsk:
+		return res.Delivered(res.Quoted)
+	}
+	return 0
+}
+
+// Delivered is how many tokens of Sent came before a continuation that repeats
+// the last bytes of it.
+func (res *Resume) Delivered(repeated int) int {
+	return res.Tokens * max(0, len(res.Sent)-repeated) / max(1, len(res.Sent))
+}
