@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -94,6 +95,7 @@ type upload struct {
 	body     io.Reader
 	conn     *http.ResponseController
 	patience time.Duration
+	mu       sync.Mutex            // held while it is read
 	renew    time.Time             // when the deadline is to be set anew
 	whole    atomic.Bool           // it was read to its end
 	failed   atomic.Pointer[Error] // why it was not
@@ -108,6 +110,8 @@ func (s *Server) upload(c echo.Context, patience time.Duration) *upload {
 
 // Read implements io.Reader. Its errors but io.EOF are for the client.
 func (u *upload) Read(b []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if now := time.Now(); now.After(u.renew) {
 		u.all.allow(u, now.Add(u.patience))
 		u.renew = now.Add(u.patience / 4)
@@ -135,6 +139,17 @@ func (u *upload) Read(b []byte) (int, error) {
 	}
 	u.failed.Store(e)
 	return n, e
+}
+
+// failure is why the body could not be read, nil if that is not why the request
+// failed. net/http ends the request's context for a failed read, too, before the
+// reader learns of it.
+func (u *upload) failure(ctx context.Context) *Error {
+	if ctx.Err() != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+	}
+	return u.failed.Load()
 }
 
 // end is called when nobody wants more of the body: nobody waits for the rest either.

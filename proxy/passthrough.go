@@ -56,7 +56,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	resp, err := core.forward(req.Context(), targets, up)
 	if err != nil {
 		if body != nil {
-			if e := body.failed.Load(); e != nil {
+			if e := body.failure(req.Context()); e != nil {
 				ev.Status, ev.Cause, e.reported = e.Status, e.Message, true
 				return e
 			}

@@ -11,10 +11,19 @@ import (
 func (s *Server) watchWrites(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w := c.Response().Writer
-		watched := &watchedWriter{ResponseWriter: w, rc: http.NewResponseController(w), stall: s.core.Load().Config.Limits.WriteStall}
-		watched.allow() // a deadline of the request before is over
+		watched := &watchedWriter{
+			ResponseWriter: w, rc: http.NewResponseController(w),
+			stall: s.core.Load().Config.Limits.WriteStall, armed: c.Request().ProtoMajor > 1,
+		}
+		if !watched.armed {
+			watched.allow() // the deadline of the request before may be over
+		}
 		c.Response().Writer = watched
-		return next(c)
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		watched.allow() // for what net/http still has to write
+		return nil
 	}
 }
 
@@ -27,6 +36,7 @@ type watchedWriter struct {
 	http.ResponseWriter
 	rc    *http.ResponseController
 	stall time.Duration
+	armed bool      // HTTP/2: a deadline that passes ends the answer although nothing is being written
 	by    time.Time // the deadline that is set
 }
 
@@ -35,6 +45,14 @@ func (w *watchedWriter) allow() {
 	if now := time.Now(); w.by.Sub(now) < w.stall {
 		w.by = now.Add(w.stall + w.stall/2)
 		_ = w.rc.SetWriteDeadline(w.by) // not every connection has one
+	}
+}
+
+// disarm is called when a write has ended: the next may be long in coming.
+func (w *watchedWriter) disarm() {
+	if w.armed {
+		w.by = time.Time{}
+		_ = w.rc.SetWriteDeadline(w.by)
 	}
 }
 
@@ -48,6 +66,7 @@ func (w *watchedWriter) WriteHeader(status int) {
 
 // Write implements io.Writer.
 func (w *watchedWriter) Write(b []byte) (n int, err error) {
+	defer w.disarm()
 	for {
 		w.allow()
 		m, err := w.ResponseWriter.Write(b[:min(len(b), maxWrite)])
@@ -61,6 +80,7 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 // FlushError implements what [http.ResponseController.Flush] looks for.
 func (w *watchedWriter) FlushError() error {
 	w.allow()
+	defer w.disarm()
 	return w.rc.Flush()
 }
 
