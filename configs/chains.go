@@ -3,8 +3,6 @@ package configs
 import (
 	_ "embed"
 	"fmt"
-	"reflect"
-	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/annotate"
 )
@@ -19,7 +17,8 @@ func ChainsReference() string { return chains }
 // validated, which would take almost half of the time to start: they are part of
 // the program, and a test does that. The error is an [Errors].
 func Chains() (annotate.Chains, error) {
-	c, r, _ := readChains("chains.yaml", []byte(chains))
+	var c annotate.Chains
+	r, _ := readInto(&c, "chains.yaml", []byte(chains))
 	if len(r.problems) > 0 {
 		return nil, sortProblems(r.problems)
 	}
@@ -30,7 +29,8 @@ func Chains() (annotate.Chains, error) {
 // configuration: every category has its chain, and every strategy all of its
 // parts. The error is an [Errors]; nothing panics, whatever the text.
 func ParseChains(name string, data []byte) (annotate.Chains, error) {
-	c, r, isYAML := readChains(name, data)
+	var c annotate.Chains
+	r, isYAML := readInto(&c, name, data)
 	if isYAML {
 		r.reportAll("", c.Validate())
 	}
@@ -38,21 +38,6 @@ func ParseChains(name string, data []byte) (annotate.Chains, error) {
 		return nil, sortProblems(r.problems)
 	}
 	return c, nil
-}
-
-// readChains is a set of recovery chains as it is written. The reader has the problems.
-func readChains(name string, data []byte) (c annotate.Chains, r *reader, isYAML bool) {
-	r = &reader{name: name, places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
-	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
-	n, at, err := parseText(data)
-	if err != nil {
-		r.reportAt(at, false, "", "%s", err)
-		return nil, r, false
-	}
-	if n != nil {
-		r.decode(n, reflect.ValueOf(&c).Elem(), "")
-	}
-	return c, r, true
 }
 
 // checkChains reports what is wrong with an operator's changes at the key, as

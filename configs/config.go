@@ -20,6 +20,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/breaker"
+	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
@@ -54,6 +55,7 @@ type Config struct {
 	Recovery        recovery.Config            `yaml:"recovery"`
 	Breaker         breaker.Config             `yaml:"breaker"`
 	Learn           learn.Config               `yaml:"learn"`
+	Classify        classify.Config            `yaml:"classify"`
 	Inspect         inspect.Config             `yaml:"inspect"`
 	Strategies      annotate.Config            `yaml:"strategies"`
 	Fit             fit.Config                 `yaml:"fit"`
@@ -91,6 +93,7 @@ func Defaults() Config {
 		Recovery:        recovery.Defaults(),
 		Breaker:         breaker.Defaults(),
 		Learn:           learn.Defaults(),
+		Classify:        classify.Defaults(),
 		Inspect:         inspect.Defaults(),
 		Strategies:      annotate.Defaults(),
 		Fit:             fit.Defaults(),

@@ -21,6 +21,7 @@ func (r *reader) validate(c *Config) {
 	r.checkListen(c)
 	r.checkGatewayKeys(c)
 	r.checkChains("strategies", c.Strategies)
+	r.checkRules("classify", c.Classify)
 	r.checkSummarizer(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		r.checkUpstream(c, name, c.Upstreams[name])

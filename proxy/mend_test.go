@@ -98,7 +98,7 @@ func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recove
 	facts := learn.NewFacts(board, cfg.Learn.FactTTL)
 	pins := &route.Pins{}
 	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, pins)
-	classifier := classify.New()
+	classifier := classify.New(configs.UpstreamRules)
 	core := &proxy.Core{Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: nobody{}, Classifier: classifier, Observer: seen, Mender: m,
 		Engine: &recovery.Engine{Config: cfg.Recovery, Stages: append([]recovery.Stage{table}, stages...), Strategies: strategy.All(), Classifier: classifier,

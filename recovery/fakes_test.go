@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
@@ -21,7 +22,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-var table = classify.New()
+var table = classify.New(configs.UpstreamRules)
 
 // health counts what becomes of the places that a real one gives.
 type health struct {

@@ -14,9 +14,10 @@ var imports = []row{
 	{pkg: "tokenizer"},
 	{pkg: "recovery/transcript"},
 	{pkg: "recovery/ending"},
+	{pkg: "recovery/rule"}, // rules as data: classify compiles and runs them, configs reads them
 	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/ending"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
-	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "store", "tokenizer"}},
+	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/rule", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
 	{pkg: "recovery/fit/probetest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
@@ -96,19 +97,20 @@ var wireReaders = map[string]string{
 // variables are package-level variables that the mechanical rule of
 // TestNoPackageState does not understand, with the reason why they are no state.
 var variables = map[string]string{
-	"cmd/rebound.version":           "set by the linker, read only",
-	"store/redis.quiet":             "go-redis has one logger for the process; it is silenced once",
-	"store/storetest.ctx":           "context.Background(), for tests",
-	"recovery/session.encoding":     "an immutable base32.Encoding",
-	"proxy/upstreamtest.bombFiller": "made once, then read only",
-	"proxy/upstreamtest.okStep":     "a step that is read only",
-	"proxy/upstreamtest.noStep":     "a step that is read only",
-	"recovery/inspect.needs":        "a table, made once, then read only",
-	"tokenizer.runeClasses":         "a table, made once, then read only",
-	"tokenizer.o200kCore":           "a vocabulary, which is loaded at its first use, once",
-	"tokenizer.cl100kCore":          "a vocabulary, which is loaded at its first use, once",
-	"tokenizer.o200k":               "an encoding; its vocabulary is loaded once",
-	"tokenizer.cl100k":              "an encoding; its vocabulary is loaded once",
-	"tokenizer.o200kHarmony":        "an encoding; its vocabulary is loaded once",
-	"recovery/classify.n0":          "a nil pointer as a receiver: no number",
+	"cmd/rebound.version":              "set by the linker, read only",
+	"store/redis.quiet":                "go-redis has one logger for the process; it is silenced once",
+	"store/storetest.ctx":              "context.Background(), for tests",
+	"recovery/session.encoding":        "an immutable base32.Encoding",
+	"proxy/upstreamtest.bombFiller":    "made once, then read only",
+	"proxy/upstreamtest.okStep":        "a step that is read only",
+	"proxy/upstreamtest.noStep":        "a step that is read only",
+	"recovery/inspect.needs":           "a table, made once, then read only",
+	"tokenizer.runeClasses":            "a table, made once, then read only",
+	"tokenizer.o200kCore":              "a vocabulary, which is loaded at its first use, once",
+	"tokenizer.cl100kCore":             "a vocabulary, which is loaded at its first use, once",
+	"tokenizer.o200k":                  "an encoding; its vocabulary is loaded once",
+	"tokenizer.cl100k":                 "an encoding; its vocabulary is loaded once",
+	"tokenizer.o200kHarmony":           "an encoding; its vocabulary is loaded once",
+	"recovery/classify.n0":             "a nil pointer as a receiver: no number",
+	"recovery/classify.transportRules": "a table, made once, then read only",
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,16 +12,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-const classifyUsage = `usage: rebound classify [FILE|-]
+const classifyUsage = `usage: rebound classify [--why] [--config FILE] [FILE|-]
 
 Says of recorded error answers what the gateway would take them for. Reads JSON
 lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
 JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
 input.
+
+  --why          adds "why": the rules that match, the first of which decides, and
+                 those that came near, each with what was found and what kept it out
+  --config FILE  with the rules of this configuration (classify.rules)
 
 Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
 or wrong use.
@@ -46,23 +53,45 @@ type classifyResult struct {
 	Facts map[string]any  `json:"facts"`
 	Plan  []string        `json:"plan"`
 	Rule  string          `json:"rule"`
+	Why   *classifyWhy    `json:"why,omitempty"`
 }
 
-// runClassify is `rebound classify [FILE|-]`: it says of recorded error answers,
-// one JSON object a line, what the gateway would take them for. It returns the
-// exit code: 0 done, 1 a line was not usable (the others are answered), 2
-// nothing was.
-func runClassify(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	in := stdin
-	switch {
-	case len(args) == 1 && (args[0] == "-h" || args[0] == "-help" || args[0] == "--help"):
+// classifyWhy explains a line.
+type classifyWhy struct {
+	Matching []classifyFinding `json:"matching"`
+	Near     []classifyFinding `json:"near"`
+}
+
+type classifyFinding struct {
+	Rule    string `json:"rule"`
+	Class   string `json:"class"`
+	Found   string `json:"found,omitempty"`
+	Missing string `json:"missing,omitempty"`
+}
+
+// runClassify is `rebound classify`: it says of recorded error answers, one JSON
+// object a line, what the gateway would take them for. It returns the exit code:
+// 0 done, 1 a line was not usable (the others are answered), 2 nothing was.
+func runClassify(args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("classify", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	why, config := flags.Bool("why", false, ""), flags.String("config", "", "")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(stdout, classifyUsage)
 		return 0
-	case len(args) > 1 || len(args) == 1 && len(args[0]) > 1 && args[0][0] == '-':
+	case err != nil || flags.NArg() > 1:
 		fmt.Fprint(stderr, classifyUsage)
 		return 2
-	case len(args) == 1 && args[0] != "-":
-		f, err := os.Open(args[0])
+	}
+	table, err := ruleTable(*config, env)
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound classify: %v\n", err)
+		return 2
+	}
+	in := stdin
+	if name := flags.Arg(0); name != "" && name != "-" {
+		f, err := os.Open(name)
 		if err != nil {
 			fmt.Fprintf(stderr, "rebound classify: %v\n", err)
 			return 2
@@ -70,12 +99,23 @@ func runClassify(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		defer f.Close()
 		in = f
 	}
-	table := classify.New()
-	return eachLine("classify", maxClassifyLine, in, stdout, stderr, func(line []byte) (any, error) { return classifyLine(table, line) })
+	return eachLine("classify", maxClassifyLine, in, stdout, stderr, func(line []byte) (any, error) { return classifyLine(table, line, *why) })
+}
+
+// ruleTable is the table of a gateway with this configuration, "" for none.
+func ruleTable(config string, env configs.Env) (*classify.Table, error) {
+	if config == "" {
+		return classify.New(configs.UpstreamRules), nil
+	}
+	c, err := configs.Load(config, env)
+	if err != nil {
+		return nil, err
+	}
+	return classify.New(configs.UpstreamRules, c.Classify.Rules...), nil
 }
 
 // classifyLine answers one line.
-func classifyLine(table *classify.Table, line []byte) (classifyResult, error) {
+func classifyLine(table *classify.Table, line []byte, why bool) (classifyResult, error) {
 	var row classifyRow
 	if line[0] != '{' {
 		return classifyResult{}, errors.New("not a JSON object")
@@ -98,7 +138,19 @@ func classifyLine(table *classify.Table, line []byte) (classifyResult, error) {
 	if result.Plan == nil {
 		result.Plan = []string{}
 	}
+	if why {
+		matching, near := table.Explain(ev)
+		result.Why = &classifyWhy{Matching: classifyFindings(matching), Near: classifyFindings(near)}
+	}
 	return result, nil
+}
+
+func classifyFindings(fs []rule.Finding) []classifyFinding {
+	out := make([]classifyFinding, 0, len(fs))
+	for _, f := range fs {
+		out = append(out, classifyFinding{Rule: f.Rule.Name, Class: f.Rule.Class, Found: f.Found, Missing: f.Missing})
+	}
+	return out
 }
 
 // evidence is what the gateway would have seen of the row.

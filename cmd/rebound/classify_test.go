@@ -13,7 +13,7 @@ import (
 func classifyLines(t *testing.T, args []string, in string) (int, []map[string]any, string) {
 	t.Helper()
 	var out, problems bytes.Buffer
-	code := runClassify(args, strings.NewReader(in), &out, &problems)
+	code := runClassify(args, nil, strings.NewReader(in), &out, &problems)
 	var rows []map[string]any
 	for line := range strings.Lines(out.String()) {
 		var row map[string]any

@@ -23,6 +23,7 @@ before the client notices them.
           [--listen ADDRESS] [--upstream URL]
   rebound check FILE                validate a configuration
   rebound classify [FILE|-]         tell what went wrong from error answers, one JSON object a line
+  rebound rules [NAME]              the rules by which it tells, with their examples
   rebound inspect [FILE|-]          tell what a chat request's tools answered, and what the model would be told
   rebound compress --limit N [FILE] make a chat request fit a context window
   rebound tokens [FILE|-]           count tokens
@@ -50,7 +51,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case "check":
 		return runCheck(args, os.LookupEnv, stdout, stderr)
 	case "classify":
-		return runClassify(args, stdin, stdout, stderr)
+		return runClassify(args, os.LookupEnv, stdin, stdout, stderr)
+	case "rules":
+		return runRules(args, os.LookupEnv, stdout, stderr)
 	case "inspect":
 		return runInspect(args, stdin, stdout, stderr)
 	case "compress":

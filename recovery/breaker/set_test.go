@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/classify"
@@ -19,7 +20,7 @@ import (
 )
 
 var (
-	table  = classify.New()
+	table  = classify.New(configs.UpstreamRules)
 	target = recovery.Target{Upstream: "up", Model: "m", Key: "k"}
 )
 

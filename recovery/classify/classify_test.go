@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
@@ -144,7 +145,7 @@ func TestRows(t *testing.T) {
 	if *rowsFile == "" {
 		t.Skip("no -rows")
 	}
-	sc := measure(classify.New(), load(t, *rowsFile))
+	sc := measure(classify.New(configs.UpstreamRules), load(t, *rowsFile))
 	fmt.Printf("class %d/%d = %.1f %%, facts %d/%d = %.1f %%, extra %d, harmful %d\n", sc.right, sc.rows, 100*float64(sc.right)/float64(sc.rows), sc.factsOK, sc.facts, 100*float64(sc.factsOK)/float64(max(1, sc.facts)), sc.extra, len(sc.harmful))
 	if testing.Verbose() {
 		fmt.Println(strings.Join(sc.wrong, "\n"))
@@ -160,8 +161,8 @@ func TestCorpus(t *testing.T) {
 		class, facts float64
 	}{{"testdata/upstream_errors.jsonl", 0.98, 0.97}, {"testdata/more.jsonl", 1, 1}, {"testdata/more2.jsonl", 1, 1}, {"testdata/more3.jsonl", 1, 1},
 		{"testdata/more4.jsonl", 1, 1}, {"testdata/more5.jsonl", 1, 1}, {"testdata/more6.jsonl", 1, 1},
-		{"testdata/more7.jsonl", 1, 1}} {
-		sc := measure(classify.New(), load(t, c.file))
+		{"testdata/more7.jsonl", 1, 1}, {"testdata/more8.jsonl", 0.96, 0.96}} {
+		sc := measure(classify.New(configs.UpstreamRules), load(t, c.file))
 		if got := float64(sc.right) / float64(sc.rows); got < c.class {
 			t.Errorf("%s: %d of %d classes right, want %.0f %%:\n%s", c.file, sc.right, sc.rows, 100*c.class, strings.Join(sc.wrong, "\n"))
 		}
@@ -176,7 +177,7 @@ func TestCorpus(t *testing.T) {
 
 // TestWrapping: what a gateway puts around an error must not change what it is.
 func TestWrapping(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	quote := func(b []byte) string { q, _ := json.Marshal(string(b)); return string(q) }
 	wrappers := map[string]func([]byte) string{
 		"message string": func(b []byte) string { return `{"error":{"message":` + quote(b) + `,"code":400}}` },

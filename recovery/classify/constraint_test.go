@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
@@ -80,7 +81,7 @@ var whose = []told{
 }
 
 func TestFieldsAndOwners(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	for _, list := range [][]told{constraints, spoken, whose} {
 		for _, c := range list {
 			body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": c.text}})
@@ -101,7 +102,7 @@ func TestFieldsAndOwners(t *testing.T) {
 // TestPartsOfAPrompt: a part is not the prompt, and what was not asked for is no
 // output limit.
 func TestPartsOfAPrompt(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	for text, absent := range map[string]string{
 		"This endpoint's maximum context length is 256000 tokens. However, you requested about 256493 tokens (194895 of text input, 10398 of tool input, 51200 in the output).": "input_tokens",
 		"This model's maximum context length is 4097 tokens. However, you requested 5000 tokens (3000 in the messages, 500 in the functions, 1500 in the completion).":          "input_tokens",
@@ -117,7 +118,7 @@ func TestPartsOfAPrompt(t *testing.T) {
 
 // TestTwiceNamed: what two layers name is one parameter.
 func TestTwiceNamed(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	for _, body := range []string{
 		`{"detail":[{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"},{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]}`,
 		`{"error":{"message":"property 'top_k' is unsupported\nError: property 'top_k' is unsupported"}}`,

@@ -317,7 +317,7 @@ func rateFacts(v *view, numbers []number, s *stated) {
 		said := strings.ReplaceAll(v.text[:n.at], "requested", "")
 		ofTokens := lastOf(said, "token", "tpm", "tpd") > lastOf(said, "requests per", "_requests", "request rate", "rpm", "rpd", "requests")
 		switch {
-		case n.follows("requests per", "requests/", "request per", "requests / ", "api calls", "calls / ", "calls per", "requests a ", "rpm"):
+		case n.follows("requests per", "requests for", "requests/", "request per", "requests / ", "api calls", "calls / ", "calls per", "requests a ", "rpm"):
 			s.set(limitRequests, n.value)
 		case n.follows("tokens per", "tokens/", "tpm", "input tokens per", "output tokens per", "prompt tokens per", "completion tokens per",
 			"tokens a "):

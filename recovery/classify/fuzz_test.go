@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
 // FuzzClassify: any evidence has a diagnosis, twice the same, and facts within reason.
 func FuzzClassify(f *testing.F) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	for _, s := range load(f, "testdata/upstream_errors.jsonl") {
 		ev := s.evidence()
 		f.Add(ev.Status, ev.Body, s.Stream, "30", uint8(ev.Phase))
@@ -42,7 +43,7 @@ func FuzzClassify(f *testing.F) {
 
 // TestBoundedTime: hostile answers cost little, whatever they are made of.
 func TestBoundedTime(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	const mb = 1 << 20
 	fill := func(s string) []byte { return []byte(strings.Repeat(s, mb/len(s)+1)) }
 	quoted := append(append([]byte(`{"error":{"message":"`), fill("exceeds the context 1 ")...), []byte(`"}}`)...)
@@ -77,7 +78,7 @@ func quoteJSON(s string) string {
 }
 
 func BenchmarkClassify(b *testing.B) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	var evs []recovery.Evidence
 	for _, s := range load(b, "testdata/upstream_errors.jsonl") {
 		evs = append(evs, s.evidence())
@@ -89,7 +90,7 @@ func BenchmarkClassify(b *testing.B) {
 }
 
 func BenchmarkClassifyLarge(b *testing.B) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	body := []byte(`{"error":{"message":"` + strings.Repeat("the prompt has many words in it ", 1<<13) + `"}}`)
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/tidwall/gjson"
 )
 
@@ -176,7 +177,7 @@ func (h *hints) moment(s string) (time.Duration, bool) {
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
 		return h.until(t)
 	}
-	folded := fold(s)
+	folded := rule.Fold(s)
 	if d, n := duration(folded, ""); n == len(folded) && n > 0 {
 		return d, true
 	}

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
 
 // TestRetryHintCorpus: every way in which providers say "wait" is understood.
 func TestRetryHintCorpus(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	f, err := os.Open("testdata/retry_hints.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestRetryHintCorpus(t *testing.T) {
 }
 
 func TestRetryHints(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	const limited = `{"error":{"message":"Rate limit exceeded"}}`
 	hour := noon.Add(time.Hour)
 	for _, c := range []struct {

@@ -1,6 +1,10 @@
 package classify
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/rule"
+)
 
 // outputNames are the request fields that bound the output, in the spellings of
 // all formats, folded.
@@ -41,7 +45,7 @@ func isKnown(name string) bool {
 func firstKnown(text string, names []string) string {
 	best, at := "", -1
 	for _, n := range names {
-		if i := wordIn(text, n); i >= 0 && (at < 0 || i < at) {
+		if i := rule.WordIn(text, n); i >= 0 && (at < 0 || i < at) {
 			best, at = n, i
 		}
 	}
@@ -57,7 +61,7 @@ func spaced(text string, names []string) string {
 		if !strings.Contains(n, "_") || n == "json_schema" {
 			continue
 		}
-		if i := wordIn(text, strings.ReplaceAll(n, "_", " ")); i >= 0 && (at < 0 || i < at) {
+		if i := rule.WordIn(text, strings.ReplaceAll(n, "_", " ")); i >= 0 && (at < 0 || i < at) {
 			best, at = n, i
 		}
 	}
@@ -69,16 +73,15 @@ func spaced(text string, names []string) string {
 // "enable thinking", "reasoning effort".
 func firstMeant(text string) string {
 	name, words := firstKnown(text, knownNames[:]), spaced(text, knownNames[:])
-	if name == "" || words != "" && wordIn(text, strings.ReplaceAll(words, "_", " ")) <= wordIn(text, name) {
+	if name == "" || words != "" && rule.WordIn(text, strings.ReplaceAll(words, "_", " ")) <= rule.WordIn(text, name) {
 		return words
 	}
 	return name
 }
 
-// wordIn returns where a word, or words, first stand in the text, or -1.
-func wordIn(text, word string) int {
-	i, _ := part{text: word, left: true, right: true}.find(text, 0)
-	return i
+// isWord reports a byte that names and numbers are made of, in folded text.
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_'
 }
 
 // measured reads the field of which a text counts the entries: "more than 8 stop

@@ -3,6 +3,8 @@ package classify
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 // number is a number of a folded text, with the words around it up to its
@@ -121,7 +123,7 @@ func (n *number) sized(limit, amount string) string {
 		return amount
 	case strings.HasSuffix(near, "> "), n.limits():
 		return limit
-	case n.says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains"):
+	case n.says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains", "exceeded"):
 		return amount
 	}
 	return ""
@@ -200,7 +202,7 @@ func identifies(before string) bool {
 
 // layer cuts s at the border of a layer: what is before it if end, after it otherwise.
 func layer(s string, end bool) string {
-	mark := string(layerMark)
+	mark := string(rule.Border)
 	if end {
 		if i := strings.LastIndex(s, mark); i >= 0 {
 			return s[i+len(mark):]

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 )
@@ -413,7 +414,7 @@ func classOf(tb *classify.Table, status int, body string) (recovery.Class, strin
 }
 
 func TestPhrasings(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	all, wrong := 0, 0
 	for _, p := range phrasings {
 		for _, text := range p.texts {
@@ -446,7 +447,7 @@ func TestPhrasings(t *testing.T) {
 
 // TestPhrasingFacts: however an overflow is worded, its two numbers are told apart.
 func TestPhrasingFacts(t *testing.T) {
-	tb := classify.New()
+	tb := classify.New(configs.UpstreamRules)
 	for _, p := range phrasings {
 		if p.class != recovery.ContextLengthExceeded && p.class != recovery.MaxOutputExceeded {
 			continue

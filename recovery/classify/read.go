@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/tidwall/gjson"
 )
 
@@ -28,7 +29,7 @@ type view struct {
 	http   int      // the HTTP status, whatever the body says
 	codes  []string // squashed codes, types and statuses of every layer, outermost first
 	texts  []string // messages of every layer, outermost first
-	text   string   // the same, folded and joined by layerMark
+	text   string   // the same, folded and joined by rule.Border
 	params []string // parameters that the structure names (validation lists)
 	empty  bool     // there was no body
 	bare   bool     // the texts only repeat the status
@@ -146,7 +147,11 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 			return v.nodes <= maxNodes
 		})
 		r.ForEach(func(k, e gjson.Result) bool {
-			if (e.IsObject() || e.IsArray()) && roleOf(k.Str) != roleSkip && k.Str != "headers" && k.Str != "loc" && k.Str != "path" && k.Str != "ctx" {
+			switch {
+			case !e.IsObject() && !e.IsArray(), roleOf(k.Str) == roleSkip, k.Str == "loc", k.Str == "path", k.Str == "ctx":
+			case k.Str == "headers": // of the answer that a gateway reports
+				v.addCode(e.Get(":exception-type").String())
+			default:
 				v.walk(e, k.Str, depth+1)
 			}
 			return v.nodes <= maxNodes
@@ -337,7 +342,7 @@ func (v *view) prefixCodes(s string) {
 			v.addCode(w)
 		case len(w) > 6 && strings.ToUpper(w) == w && strings.Contains(w, "_"):
 			v.addCode(w)
-		case len(w) == 3 && (i == 0 || statusWord(words[i-1]) || i+1 < len(words) && reasonPhrase(w, words[i+1])):
+		case len(w) == 3 && (i == 0 || i == 1 && len(words[0]) == 3 || statusWord(words[i-1]) || i+1 < len(words) && reasonPhrase(w, words[i+1])):
 			v.addStatus(w)
 		}
 	}
@@ -366,7 +371,7 @@ func (v *view) addCode(s string) {
 	if len(s) > 120 || len(v.codes) >= maxLayers {
 		return
 	}
-	if c := squash(s); c != "" {
+	if c := rule.Code(s); c != "" {
 		v.codes = append(v.codes, c)
 	}
 }
@@ -425,7 +430,7 @@ func (v *view) finish() {
 		if i > 0 {
 			b.WriteString(" ¦ ")
 		}
-		b.WriteString(withoutTrailer(withoutLinks(withoutEchoes(fold(t)))))
+		b.WriteString(withoutTrailer(withoutLinks(withoutEchoes(rule.Fold(t)))))
 		if b.Len() > maxText {
 			break
 		}
@@ -451,7 +456,8 @@ func (v *view) repeatsStatus(t string) bool {
 }
 
 // withoutLinks takes addresses out of folded text: their paths speak of
-// billing, quotas and rate limits whatever the message is about.
+// billing, quotas and rate limits whatever the message is about. The fragment
+// stays, since it points at the explanation of this very error.
 func withoutLinks(s string) string {
 	if !strings.Contains(s, "://") {
 		return s
@@ -459,7 +465,10 @@ func withoutLinks(s string) string {
 	words := strings.Split(s, " ")
 	for i, w := range words {
 		if j := strings.Index(w, "http"); j >= 0 && strings.Contains(w[j:], "://") {
-			words[i] = w[:j] + "…"
+			_, fragment, ok := strings.Cut(w[j:], "#")
+			if words[i] = w[:j] + "…"; ok {
+				words[i] += "#" + fragment
+			}
 		}
 	}
 	return strings.Join(words, " ")

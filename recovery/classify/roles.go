@@ -19,10 +19,10 @@ func roleOf(key string) role {
 	switch plainKey(key) {
 	case "message", "msg", "error", "errormessage", "errormsg", "detail", "details", "description", "errordescription",
 		"statusmsg", "statusmessage", "statusreason", "title", "raw", "localizedmessage", "info", "cause",
-		"exception", "errordetail", "err", "reasonphrase", "errortext", "moreinfo":
+		"exception", "errordetail", "err", "reasonphrase", "errortext", "moreinfo", "body":
 		return roleText
 	case "code", "type", "errorcode", "errortype", "reason", "errorname", "errorclass", "finishreason", "nativefinishreason",
-		"stopreason", "quotaid", "errorkind", "category", "subcode", "errtype", "errcode":
+		"stopreason", "quotaid", "errorkind", "category", "subcode", "errtype", "errcode", ":exceptiontype":
 		return roleCode
 	case "param", "parameter", "field", "fieldname":
 		return roleParam

@@ -24,8 +24,8 @@ const (
 	planExplain = "explain"         // let the model tell the user
 )
 
-// specs lists every class once, in the order in which documentation shows them.
-func specs() []*recovery.Spec {
+// Specs lists every class once, in the order in which documentation shows them.
+func Specs() []*recovery.Spec {
 	const (
 		request    = recovery.ScopeRequest
 		credential = recovery.ScopeCredential

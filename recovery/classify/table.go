@@ -1,120 +1,140 @@
 package classify
 
 import (
+	"sync"
+
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-// rule is one row of the table: what a failure looks like, and what it is. All
-// conditions that are set must hold; the first matching row wins.
-type rule struct {
+// Config is what an operator adds.
+type Config struct {
+	// Rules come before those of the program, so they decide first. They may use
+	// the program's lists of words. [Table.Check] runs their examples.
+	Rules []rule.Rule `yaml:"rules"`
+}
+
+// Defaults adds no rules.
+func Defaults() Config { return Config{} }
+
+// vocabulary is what rules may conclude here, and the facts that they may ask for.
+func vocabulary() rule.Vocabulary {
+	var v rule.Vocabulary
+	for _, s := range Specs() {
+		v.Classes = append(v.Classes, string(s.Class))
+	}
+	for _, f := range facts {
+		v.Facts = append(v.Facts, f.name)
+	}
+	return v
+}
+
+// facts are what no wording can express, for the conditions when and unless.
+var facts = [...]struct {
 	name  string
-	class recovery.Class
-
-	status []int            // one of these effective statuses
-	codes  []string         // one of these codes, types or reasons; "x*" is a prefix, "*x" a suffix
-	any    []string         // one of these phrases (see newPhrase)
-	also   []string         // and one of these
-	not    []string         // and none of these
-	when   func(*view) bool // and this
+	holds func(*view) bool
+}{
+	{"ends-soon", (*view).endsSoon},      // the answer promises an end within twelve hours
+	{"oversized", oversizedForWindow},    // one request asks for more tokens than a window allows
+	{"outgrown", outgrown},               // an amount of tokens and a smaller limit are stated
+	{"output-too-large", outputBreached}, // a schema check found the requested output too large
+	{"negative-output", negativeOutput},  // the requested output is below zero
+	{"field-refused", fieldBreached},     // a schema check names a field that holds no content
+	{"tool-path", refersToTool},          // the structure points at the definition of a tool
+	{"parameter-refused", refusesKnown},  // a known field stands close to a refusal
+	{"model-named", modelNamed},          // what is called unsupported is a model, by name
+	{"empty", func(v *view) bool { return v.empty }},
+	{"says-nothing", func(v *view) bool { return v.bare }}, // the body only repeats the status
+	{"page", func(v *view) bool { return v.html }},
+	{"error-event", func(v *view) bool { return v.Stream && len(v.texts)+len(v.codes) > 0 }},
 }
 
-// row is a compiled rule.
-type row struct {
-	rule
-	spec           *recovery.Spec
-	any, also, not []phrase
-}
-
-// Table recognises failures. It is immutable and safe for concurrent use.
+// Table recognises failures. It is immutable and safe for concurrent use; its
+// rules are read and compiled when the first failure comes.
 type Table struct {
-	specs []*recovery.Spec
 	index map[recovery.Class]*recovery.Spec
-	rows  []row
-	last  row // matches everything
+	rules func() (*rule.List, error)
 }
 
 var _ recovery.Classifier = (*Table)(nil)
 
-// New builds the table. It is meant to be built once and shared.
-func New() *Table {
-	t := &Table{specs: specs(), index: make(map[recovery.Class]*recovery.Spec)}
-	for _, s := range t.specs {
+// New makes a table of the operator's rules and those that load returns, in this
+// order. It is meant to be made once and shared. If the rules cannot be read,
+// which Check tells, every answer is of class unknown.
+func New(load func() (rule.Set, error), own ...rule.Rule) *Table {
+	t := &Table{index: make(map[recovery.Class]*recovery.Spec)}
+	for _, s := range Specs() {
 		t.index[s.Class] = s
 	}
-	for _, group := range [][]rule{transportRules(), modelRules(), requestRules(), accountRules(), sizeRules(), serviceRules(), statusRules()} {
-		for _, r := range group {
-			t.rows = append(t.rows, t.compile(r))
+	t.rules = sync.OnceValues(func() (*rule.List, error) {
+		set, err := load()
+		if err != nil {
+			return &rule.List{}, err
 		}
-	}
-	t.last = t.compile(rule{name: "unknown", class: recovery.Unknown})
+		list, err := rule.Compile(rule.Join(rule.Set{Rules: own}, set), vocabulary())
+		if err != nil {
+			return &rule.List{}, err
+		}
+		return list, nil
+	})
 	return t
-}
-
-func (t *Table) compile(r rule) row {
-	c := row{rule: r, spec: t.index[r.class], any: newPhrases(r.any), also: newPhrases(r.also), not: newPhrases(r.not)}
-	c.codes = make([]string, len(r.codes))
-	for i, s := range r.codes {
-		c.codes[i] = squash(s)
-		switch {
-		case s[len(s)-1] == '*':
-			c.codes[i] += "*"
-		case s[0] == '*':
-			c.codes[i] = "*" + c.codes[i]
-		}
-	}
-	return c
 }
 
 // Classify names the failure. It is pure and total: every evidence has a
 // diagnosis, the last resort being recovery.Unknown.
 func (t *Table) Classify(ev recovery.Evidence) recovery.Diagnosis {
 	v := read(ev)
-	r := t.match(v)
-	v.settleRetry(r.class)
-	return recovery.Diagnosis{Spec: r.spec, Signal: v.Signal, Facts: gather(v, r.class).Facts(), Rule: r.name}
+	name, class := t.decide(v)
+	v.settleRetry(class)
+	return recovery.Diagnosis{Spec: t.Spec(class), Signal: v.Signal, Facts: gather(v, class).Facts(), Rule: name}
 }
 
 // Stated returns the facts by their JSON names, zeros that the text states
 // included, which recovery.Facts cannot tell from silence.
 func (t *Table) Stated(ev recovery.Evidence) map[string]any {
 	v := read(ev)
-	r := t.match(v)
-	v.settleRetry(r.class)
-	return gather(v, r.class).named()
+	_, class := t.decide(v)
+	v.settleRetry(class)
+	return gather(v, class).named()
 }
 
-func (t *Table) match(v *view) *row {
-	for i := range t.rows {
-		if r := &t.rows[i]; r.matches(v) {
-			return r
+// decide returns the rule that decides, and its class.
+func (t *Table) decide(v *view) (string, recovery.Class) {
+	if r := transport(v); r != nil {
+		return r.name, r.class
+	}
+	list, _ := t.rules()
+	if i := list.First(v.subject()); i >= 0 {
+		r := list.Rule(i)
+		return r.Name, recovery.Class(r.Class)
+	}
+	return lastRule, recovery.Unknown
+}
+
+// lastRule decides what no other does.
+const lastRule = "unknown"
+
+// Explain tells which rules match, the first of which decides, and which came
+// near. Both are empty where no answer came that could be read.
+func (t *Table) Explain(ev recovery.Evidence) (matching, near []rule.Finding) {
+	v := read(ev)
+	if transport(v) != nil {
+		return nil, nil
+	}
+	list, _ := t.rules()
+	return list.Explain(v.subject())
+}
+
+// subject is the view as rules see it.
+func (v *view) subject() rule.Subject {
+	return rule.Subject{Text: v.text, Codes: v.codes, Status: v.Status, Fact: func(name string) bool {
+		for _, f := range facts {
+			if f.name == name {
+				return f.holds(v)
+			}
 		}
-	}
-	return &t.last
-}
-
-func (r *row) matches(v *view) bool {
-	if len(r.status) > 0 && !oneOf(r.status, v.Status) {
 		return false
-	}
-	if len(r.codes) > 0 && !v.has(r.codes) {
-		return false
-	}
-	if len(r.any) > 0 && !anyIn(r.any, v.text) {
-		return false
-	}
-	if len(r.also) > 0 && !anyIn(r.also, v.text) {
-		return false
-	}
-	return !anyIn(r.not, v.text) && (r.when == nil || r.when(v))
-}
-
-func oneOf(list []int, n int) bool {
-	for _, x := range list {
-		if x == n {
-			return true
-		}
-	}
-	return false
+	}}
 }
 
 // Spec returns the row of a class. Unheard-of classes have the row of Unknown.
@@ -125,22 +145,6 @@ func (t *Table) Spec(c recovery.Class) *recovery.Spec {
 	return t.index[recovery.Unknown]
 }
 
-// Rule is a row of the table as documentation and tests see it.
-type Rule struct {
-	Name  string
-	Class recovery.Class
-}
-
-// Rules lists the rules in the order in which they are tried.
-func (t *Table) Rules() []Rule {
-	out := make([]Rule, 0, len(t.rows)+1)
-	for i := range t.rows {
-		out = append(out, Rule{t.rows[i].name, t.rows[i].class})
-	}
-	return append(out, Rule{t.last.name, t.last.class})
-}
-
-// Specs lists every class once. The rows are shared and must not be changed.
-func (t *Table) Specs() []*recovery.Spec {
-	return append([]*recovery.Spec(nil), t.specs...)
-}
+// Rules returns the rules in the order in which they are tried, or why they
+// cannot be used. Failures without an answer are recognised before them, by code.
+func (t *Table) Rules() (*rule.List, error) { return t.rules() }

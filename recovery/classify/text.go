@@ -2,7 +2,6 @@ package classify
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,68 +14,6 @@ const (
 	maxNodes  = 600       // JSON values visited
 	maxLayers = 48        // messages and codes kept
 )
-
-// layerMark separates the texts of different layers, so that no phrase spans two.
-const layerMark = '¦'
-
-// fold prepares text for matching: lower case, every kind of quote a straight
-// single one, full-width punctuation plain, white space and escape sequences
-// one space each, and none beside Chinese, which some write with and some
-// without.
-func fold(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	space, wide := false, false
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == '\\' && i+1 < len(s) { // an escape that survived one decoding
-			switch s[i+1] {
-			case 'n', 'r', 't':
-				// "\n" is white space, "\name" is not an escape we know of
-				r, n = ' ', 2
-			case '"', '\'', '`', '\\', '/':
-				i++
-				continue
-			}
-		}
-		i += n
-		switch r {
-		case '"', '`', '´', '‘', '’', '‚', '“', '”', '„', '«', '»', '＂', '＇':
-			r = '\''
-		case '，', '、':
-			r = ','
-		case '。', '．':
-			r = '.'
-		case '：':
-			r = ':'
-		case '；':
-			r = ';'
-		case '！':
-			r = '!'
-		case '？':
-			r = '?'
-		case '（':
-			r = '('
-		case '）':
-			r = ')'
-		case '–', '—', '‑':
-			r = '-'
-		case '\u200b', '\ufeff', utf8.RuneError:
-			continue
-		}
-		if unicode.IsSpace(r) {
-			space = b.Len() > 0
-			continue
-		}
-		han := unicode.Is(unicode.Han, r)
-		if space && !wide && !han {
-			b.WriteByte(' ')
-		}
-		space, wide = false, han
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
 
 // clip bounds s to limit bytes and keeps its beginning and its end.
 func clip(s string, limit int) string {
@@ -92,28 +29,6 @@ func clip(s string, limit int) string {
 		from++
 	}
 	return s[:head] + " … " + s[from:]
-}
-
-// squash makes codes comparable however they are spelt: rate_limit_error,
-// RateLimitError and com.example#RateLimitError are all "ratelimit".
-func squash(code string) string {
-	code, _, _ = strings.Cut(code, ":http") // ThrottlingException:http://internal.amazon.com/…
-	if i := strings.LastIndexAny(code, "#/"); i >= 0 {
-		code = code[i+1:]
-	}
-	var b strings.Builder
-	for _, r := range code {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			b.WriteRune(unicode.ToLower(r))
-		}
-	}
-	s := b.String()
-	for _, suffix := range []string{"exception", "error"} {
-		if t, ok := strings.CutSuffix(s, suffix); ok && len(t) >= 3 {
-			return t
-		}
-	}
-	return s
 }
 
 // plainText takes the tags off an HTML page: the title and the words of the

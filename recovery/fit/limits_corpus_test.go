@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/fit"
@@ -20,7 +21,7 @@ func TestLimitsOfRecordedErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	table := classify.New()
+	table := classify.New(configs.UpstreamRules)
 	proved, overflows := 0, 0
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)

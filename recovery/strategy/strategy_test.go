@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/strategy"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-var table = classify.New()
+var table = classify.New(configs.UpstreamRules)
 
 // down are the targets that may not be asked, by upstream and key.
 type down map[string]bool
@@ -75,7 +76,7 @@ func failure(c recovery.Class, from recovery.Choice) *recovery.Failure {
 // TestComplete: every name in the table's plans is a strategy, and the other way round.
 func TestComplete(t *testing.T) {
 	named, have := map[string]bool{}, map[string]bool{}
-	for _, s := range table.Specs() {
+	for _, s := range classify.Specs() {
 		for _, name := range s.Plan {
 			named[name] = true
 		}

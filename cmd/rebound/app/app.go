@@ -63,13 +63,12 @@ type App struct {
 	shared *store.Shared // nil without Redis
 	mirror *store.Mirror
 
-	health     *breaker.Set
-	sessions   *breaker.Sessions
-	fitter     *fit.Fitter
-	facts      *learn.Facts
-	pace       *learn.Pace
-	pins       *route.Pins
-	classifier *classify.Table
+	health   *breaker.Set
+	sessions *breaker.Sessions
+	fitter   *fit.Fitter
+	facts    *learn.Facts
+	pace     *learn.Pace
+	pins     *route.Pins
 
 	conversations *session.Known
 
@@ -83,7 +82,7 @@ type App struct {
 // New builds a gateway and opens its listener; it serves once Run is called.
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
-	a := &App{version: version, config: cfg, pins: &route.Pins{}, classifier: classify.New(), conversations: session.NewKnown()}
+	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
 	a.log = a.hub.Logger()
 	if err := a.openStore(cfg.Store.Redis); err != nil {
@@ -138,6 +137,7 @@ func (a *App) openStore(cfg redis.Config) error {
 
 // build makes the part that a reload replaces.
 func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
+	classifier := classify.New(configs.UpstreamRules, cfg.Classify.Rules...)
 	ups := make(map[string]*upstream.Upstream, len(cfg.Upstreams))
 	var routes []route.Upstream
 	for name, c := range cfg.Upstreams {
@@ -172,9 +172,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: identifier{a.conversations}, Classifier: a.classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
+		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Engine: &recovery.Engine{
-			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: a.classifier,
+			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
 			Fitter: a.fitter, Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		},
@@ -204,7 +204,7 @@ func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
 
 // names are the values that metric labels may have.
 func (a *App) names(cfg *configs.Config) telemetry.Names {
-	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: a.classifier.Specs()}
+	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
 	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel}
 	for _, s := range strategy.All() {
 		n.Strategies = append(n.Strategies, s.Name())

@@ -1,0 +1,66 @@
+package configs
+
+import (
+	"embed"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/rule"
+)
+
+//go:embed rules
+var ruleFiles embed.FS
+
+// UpstreamRules returns the rules that recognise errors of upstreams, in the
+// order in which they are tried: the files of rules/upstream by their names. It
+// reads them anew each time, which takes some milliseconds.
+func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
+
+// readRules joins the files of a folder.
+func readRules(folder string) (rule.Set, error) {
+	files, err := fs.Glob(ruleFiles, folder+"/*.yaml")
+	if err != nil {
+		return rule.Set{}, err
+	}
+	var sets []rule.Set
+	for _, name := range files {
+		data, err := ruleFiles.ReadFile(name)
+		if err != nil {
+			return rule.Set{}, err
+		}
+		var set rule.Set
+		if r, _ := readInto(&set, name, data); len(r.problems) > 0 {
+			return rule.Set{}, sortProblems(r.problems)
+		}
+		sets = append(sets, set)
+	}
+	return rule.Join(sets...), nil
+}
+
+// checkRules runs the examples of the operator's rules, with those of the program
+// behind them. Without own rules nothing is read.
+func (r *reader) checkRules(key string, cfg classify.Config) {
+	if len(cfg.Rules) == 0 || r.failed(key) {
+		return
+	}
+	err := classify.New(UpstreamRules, cfg.Rules...).Check(len(cfg.Rules))
+	r.reportAll(key, err)
+}
+
+// readInto decodes a text that is part of the program, or complete in itself, as
+// strictly as a configuration. The reader has the problems.
+func readInto(to any, name string, data []byte) (r *reader, isYAML bool) {
+	r = &reader{name: name, places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
+	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
+	n, at, err := parseText(data)
+	if err != nil {
+		r.reportAt(at, false, "", "%s", err)
+		return r, false
+	}
+	if n != nil {
+		r.decode(n, reflect.ValueOf(to).Elem(), "")
+	}
+	return r, true
+}

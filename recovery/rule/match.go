@@ -1,0 +1,113 @@
+package rule
+
+import "strings"
+
+// First returns the place of the first rule that matches, -1 if none does.
+func (l *List) First(s Subject) int {
+	for i := range l.rules {
+		if l.rules[i].missing(&s) == "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// Finding is what became of one rule.
+type Finding struct {
+	Rule *Rule
+	// Found is the wording or code that spoke for the rule.
+	Found string
+	// Missing is the condition that did not hold, as its key in the file: "and",
+	// "not", "status" and so on. It is empty if the rule matches.
+	Missing string
+}
+
+// Explain returns the rules that match, in their order, and those that came near:
+// a wording or code of theirs was found, but another condition did not hold.
+func (l *List) Explain(s Subject) (matching, near []Finding) {
+	for i := range l.rules {
+		c := &l.rules[i]
+		f := Finding{Rule: &c.Rule, Found: c.found(&s), Missing: c.missing(&s)}
+		switch {
+		case f.Missing == "":
+			matching = append(matching, f)
+		case f.Found != "" && f.Missing != "any" && f.Missing != "codes":
+			near = append(near, f)
+		}
+	}
+	return matching, near
+}
+
+// missing returns the first condition that does not hold. Cheap ones come first.
+func (c *compiled) missing(s *Subject) string {
+	switch {
+	case len(c.status) > 0 && !within(c.status, s.Status):
+		return "status"
+	case within(c.notStatus, s.Status):
+		return "not_status"
+	case len(c.codes) > 0 && anyCode(c.codes, s.Codes) < 0:
+		return "codes"
+	case len(c.any) > 0 && anyPhrase(c.any, s.Text) < 0:
+		return "any"
+	case len(c.and) > 0 && anyPhrase(c.and, s.Text) < 0:
+		return "and"
+	case anyPhrase(c.not, s.Text) >= 0:
+		return "not"
+	case anyCode(c.notCodes, s.Codes) >= 0:
+		return "not_codes"
+	case len(c.When) > 0 && !anyFact(c.When, s.Fact):
+		return "when"
+	case anyFact(c.Unless, s.Fact):
+		return "unless"
+	}
+	return ""
+}
+
+// found is the first wording or code that speaks for the rule.
+func (c *compiled) found(s *Subject) string {
+	if i := anyPhrase(c.any, s.Text); i >= 0 {
+		return c.any[i].String()
+	}
+	if i := anyCode(c.codes, s.Codes); i >= 0 {
+		return c.codes[i].text
+	}
+	return ""
+}
+
+func within(spans []span, n int) bool {
+	for _, s := range spans {
+		if n >= s.low && n <= s.high {
+			return true
+		}
+	}
+	return false
+}
+
+func anyCode(codes []code, have []string) int {
+	for i, k := range codes {
+		for _, c := range have {
+			if c == k.text || k.prefix && strings.HasPrefix(c, k.text) || k.suffix && strings.HasSuffix(c, k.text) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func anyPhrase(ps []phrase, text string) int {
+	for i, p := range ps {
+		if p.in(text) {
+			return i
+		}
+	}
+	return -1
+}
+
+func anyFact(names []string, holds func(string) bool) bool {
+	for _, n := range names {
+		if holds != nil && holds(n) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rule says what a text looks like, and what it means. All conditions that are
+// given must hold; of the entries of one condition a single one suffices.
+type Rule struct {
+	// Name is stable: events, logs and the tools show it.
+	Name string `yaml:"name"`
+	// Class is the conclusion, one of those that Compile was given.
+	Class string `yaml:"class"`
+	// Meaning says in a sentence what the rule recognises, and why it stands here.
+	Meaning string `yaml:"meaning"`
+	// Sure tells how far to trust it: certain (the default), likely or guess.
+	Sure string `yaml:"sure"`
+
+	// Status are statuses: 429, 4xx for a hundred of them, ok for none or one
+	// below 400. NotStatus excludes.
+	Status    []string `yaml:"status"`
+	NotStatus []string `yaml:"not_status"`
+	// Codes are error codes, types and reasons. Case, hyphens, underscores and
+	// the endings Error and Exception do not matter; x* is a prefix, *x a suffix.
+	Codes    []string `yaml:"codes"`
+	NotCodes []string `yaml:"not_codes"`
+	// Any are wordings, of which one must occur, And a second list of which one
+	// must occur too, Not those that must not. See [Compile] for their spelling.
+	Any []string `yaml:"any"`
+	And []string `yaml:"and"`
+	Not []string `yaml:"not"`
+	// When are facts of which one must hold, Unless those that must not.
+	When   []string `yaml:"when"`
+	Unless []string `yaml:"unless"`
+
+	// Examples are texts that this rule decides; Lookalikes resemble them, and
+	// it must not decide those.
+	Examples   []string `yaml:"examples"`
+	Lookalikes []string `yaml:"lookalikes"`
+}
+
+// Set is a file of rules, in the order in which they are tried. Words are
+// named lists of wordings: an entry $name stands for all of them.
+type Set struct {
+	Words map[string][]string `yaml:"words"`
+	Rules []Rule              `yaml:"rules"`
+}
+
+// Join puts sets behind one another. A name of words that two of them give
+// belongs to the later one.
+func Join(sets ...Set) Set {
+	out := Set{Words: map[string][]string{}}
+	for _, s := range sets {
+		maps.Copy(out.Words, s.Words)
+		out.Rules = append(out.Rules, s.Rules...)
+	}
+	return out
+}
+
+// Subject is what rules look at. The zero Fact means that no fact holds.
+type Subject struct {
+	Text   string   // folded by Fold
+	Codes  []string // folded by Code
+	Status int
+	Fact   func(name string) bool
+}
+
+// Vocabulary is what rules may conclude and what facts they may ask for. A nil
+// list permits any.
+type Vocabulary struct{ Classes, Facts []string }
+
+// List is a compiled set. It is immutable and safe for concurrent use.
+type List struct {
+	rules []compiled
+}
+
+type compiled struct {
+	Rule
+	status, notStatus []span
+	codes, notCodes   []code
+	any, and, not     []phrase
+}
+
+// span is a range of statuses, both ends included.
+type span struct{ low, high int }
+
+type code struct {
+	text           string
+	prefix, suffix bool
+}
+
+// The bounds of a set, so that one that somebody else wrote stays cheap.
+const (
+	maxRules   = 1000
+	maxPhrases = 1000 // of one condition, alternatives written out
+)
+
+// Compile makes a list of a set. Wordings are found anywhere in the folded text,
+// in any case. In them
+//
+//   - … or ... stands for up to 90 bytes within the same message,
+//   - <word> stands for that word and no part of a longer one,
+//   - {a,b} stands for either, and may leave one empty: model{,s},
+//   - $name alone stands for all wordings of that name in Set.Words.
+//
+// The error joins one for each mistake; each begins with the place, as in
+// "rules[2].any[0]: …".
+func Compile(s Set, v Vocabulary) (*List, error) {
+	c := compiler{words: s.Words, vocabulary: v}
+	if len(s.Rules) > maxRules {
+		c.fail("rules", "more than %d rules", maxRules)
+		return nil, errors.Join(c.errs...)
+	}
+	l := &List{}
+	names := map[string]int{}
+	for i, r := range s.Rules {
+		at := "rules[" + strconv.Itoa(i) + "]"
+		if first, dup := names[r.Name]; dup {
+			c.fail(fmt.Sprintf("rules[%d].name", first), "another rule is called %s too: choose another name", r.Name)
+		}
+		names[r.Name] = i
+		l.rules = append(l.rules, c.rule(r, at))
+	}
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	return l, nil
+}
+
+type compiler struct {
+	words      map[string][]string
+	vocabulary Vocabulary
+	errs       []error
+}
+
+func (c *compiler) fail(at, format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf("%s: %s", at, fmt.Sprintf(format, args...)))
+}
+
+func (c *compiler) rule(r Rule, at string) compiled {
+	if r.Name == "" || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		c.fail(at+".name", "must be of small letters, digits and hyphens")
+	}
+	if r.Sure == "" {
+		r.Sure = "certain"
+	}
+	c.oneOf(at+".sure", r.Sure, []string{"certain", "likely", "guess"})
+	c.oneOf(at+".class", r.Class, c.vocabulary.Classes)
+	for _, l := range []struct {
+		key   string
+		names []string
+	}{{"when", r.When}, {"unless", r.Unless}} {
+		for i, n := range l.names {
+			c.oneOf(fmt.Sprintf("%s.%s[%d]", at, l.key, i), n, c.vocabulary.Facts)
+		}
+	}
+	out := compiled{Rule: r,
+		status: c.spans(at+".status", r.Status), notStatus: c.spans(at+".not_status", r.NotStatus),
+		codes: c.codes(at+".codes", r.Codes), notCodes: c.codes(at+".not_codes", r.NotCodes),
+		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not)}
+	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.When) == 0 {
+		c.fail(at, "needs one of status, codes, any and when: otherwise it decides everything")
+	}
+	if len(r.Examples) == 0 {
+		c.fail(at+".examples", "needs a text that the rule decides")
+	}
+	return out
+}
+
+func (c *compiler) oneOf(at, s string, permitted []string) {
+	if permitted != nil && !slices.Contains(permitted, s) {
+		c.fail(at, "%q is none of %s", s, strings.Join(permitted, ", "))
+	}
+}
+
+func (c *compiler) spans(at string, list []string) []span {
+	var out []span
+	for i, s := range list {
+		n, err := strconv.Atoi(s)
+		switch {
+		case s == "ok":
+			out = append(out, span{0, 399})
+		case len(s) == 3 && s[0] >= '1' && s[0] <= '5' && s[1:] == "xx":
+			low := 100 * int(s[0]-'0')
+			out = append(out, span{low, low + 99})
+		case err == nil && n >= 100 && n <= 599:
+			out = append(out, span{n, n})
+		default:
+			c.fail(fmt.Sprintf("%s[%d]", at, i), "must be a status as 429, 4xx for all that begin with 4, or ok")
+		}
+	}
+	return out
+}
+
+func (c *compiler) codes(at string, list []string) []code {
+	var out []code
+	for i, s := range list {
+		k := code{text: Code(s), prefix: strings.HasSuffix(s, "*"), suffix: strings.HasPrefix(s, "*")}
+		if k.text == "" {
+			c.fail(fmt.Sprintf("%s[%d]", at, i), "has neither a letter nor a digit")
+			continue
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+func (c *compiler) phrases(at string, list []string) []phrase {
+	var out []phrase
+	for i, s := range list {
+		here := fmt.Sprintf("%s[%d]", at, i)
+		spellings := []string{s}
+		if name, ok := strings.CutPrefix(s, "$"); ok {
+			if spellings, ok = c.words[name]; !ok {
+				c.fail(here, "there are no words of that name: add %s under words", name)
+			}
+		}
+		for _, spelling := range spellings {
+			ps, err := newPhrases(spelling)
+			if err != nil {
+				c.fail(here, "%s", err)
+			}
+			out = append(out, ps...)
+		}
+		if len(out) > maxPhrases {
+			c.fail(here, "more than %d wordings with their alternatives", maxPhrases)
+			return nil
+		}
+	}
+	return out
+}
+
+// Len is the number of rules.
+func (l *List) Len() int { return len(l.rules) }
+
+// Rule returns a rule by its place. It must not be changed.
+func (l *List) Rule(i int) *Rule { return &l.rules[i].Rule }
