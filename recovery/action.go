@@ -77,11 +77,13 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	return second, second >= 0
 }
 
-// Backoff is full jitter for the n-th resend, from 0: uniform up to a bound that doubles.
+// Backoff is the wait before the n-th resend, from 0: random between a half and
+// the whole of a bound that doubles. With jitter from nothing the second wait was
+// shorter than the first one time in four, just when an upstream needs more time.
 func (s *Situation) Backoff(n int) time.Duration {
 	d := s.Config.BackoffMin
 	for ; n > 0 && d < s.Config.BackoffMax; n-- {
 		d *= 2
 	}
-	return time.Duration(s.Jitter() * float64(min(d, s.Config.BackoffMax)))
+	return time.Duration((1 + s.Jitter()) / 2 * float64(min(d, s.Config.BackoffMax)))
 }

@@ -52,7 +52,7 @@ type Config struct {
 	Deadline time.Duration `yaml:"deadline"`
 	// Attempts is all upstream attempts of one request: retries, moves, re-asks.
 	Attempts int `yaml:"attempts"`
-	// BackoffMin and BackoffMax bound the full jitter between blind resends.
+	// BackoffMin and BackoffMax bound the random waits before blind resends, see [Situation.Backoff].
 	BackoffMin time.Duration `yaml:"backoff_min"`
 	BackoffMax time.Duration `yaml:"backoff_max"`
 	// RateLimitWait is the first wait after a rate limit without a hint; it doubles.

@@ -2,8 +2,8 @@ package strategy
 
 import "github.com/rebound-llm/rebound/recovery"
 
-// Resend sends the same bytes to the same target again, after a pause with
-// full jitter. While another target exists one resend is enough, and a target
+// Resend sends the same bytes to the same target again, after a random
+// pause that grows. While another target exists one resend is enough, and a target
 // that never answered gets none.
 type Resend struct{}
 

@@ -134,7 +134,7 @@ func TestResend(t *testing.T) {
 		down down
 		list []recovery.Choice
 		ok   bool
-		wait time.Duration // with the full jitter
+		wait time.Duration // the longest
 	}{
 		{"first time", nil, []recovery.Choice{choice("a", tried(1))}, true, 500 * time.Millisecond},
 		{"second time", nil, []recovery.Choice{choice("a", tried(2))}, true, time.Second},
@@ -151,7 +151,7 @@ func TestResend(t *testing.T) {
 	for _, c := range cases {
 		for _, share := range []float64{0, 0.5, 1} {
 			a, ok := strategy.Resend{}.Propose(situation(t, "", share, c.down, c.list...), failure(recovery.ServerError, c.list[0]))
-			if want := time.Duration(share * float64(c.wait)); ok != c.ok || a.Wait != want || a.Resend != c.ok || a.Target != 0 {
+			if want := time.Duration((1 + share) / 2 * float64(c.wait)); ok != c.ok || ok && a.Wait != want || a.Resend != c.ok || a.Target != 0 {
 				t.Errorf("%s: %+v, %v, want %v after %v", c.name, a, ok, c.ok, want)
 			}
 		}
