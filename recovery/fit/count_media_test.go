@@ -81,7 +81,7 @@ func TestExact(t *testing.T) {
 		`{"messages":[{"role":"tool","tool_call_id":"1","content":"a"}]}`:                                                          false,
 		`{"messages":[{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}]}`: false,
 		`{"messages":[{"role":"alien","content":"a"}]}`:                                                                            false,
-		`{"messages":[3]}`: false,
+		`{"messages":[{"content":3}]}`:                                                                                             false,
 	} {
 		if c := meter().Measure(parse(t, raw), "gpt-4o"); c.Exact != want {
 			t.Errorf("%s: exact is %v", raw, c.Exact)

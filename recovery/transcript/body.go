@@ -8,10 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// Limits bounds what Parse accepts.
+// Limits bounds what Parse accepts. What is not positive has its default.
 type Limits struct {
-	Depth int // deepest nesting; DefaultDepth when not positive
+	Depth    int // deepest nesting
+	Messages int // of the history
+	Calls    int // in all messages together
+	Tools    int // that the request offers
 }
+
+// The limits when Limits names none. Depth: real requests stay below 20; some
+// JSON libraries die of 10,000. The others are ten times what the longest
+// sessions have, and what the strictest provider takes (OpenAI: 2,048 messages,
+// 128 tools).
+const (
+	DefaultDepth    = 512
+	DefaultMessages = 20_000
+	DefaultCalls    = 20_000
+	DefaultTools    = 4_000
+)
+
+// maxFields bounds a body's own fields. Formats have about 40.
+const maxFields = 1_000
 
 // Body is a request body and an index of it. It is immutable and safe for
 // concurrent use, as long as nobody writes to the bytes it was parsed from.
@@ -32,11 +49,13 @@ type Body struct {
 	streaming bool
 	usage     bool
 	n         int
+	called    int // calls in all messages
+	offered   int // elements of the list of tools
 
 	messagesOnce sync.Once
 	messages     []Message
 	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
-	called       atomic.Int32            // how many messages were asked for them
+	asked        atomic.Int32            // how many messages were asked for them
 	toolsOnce    sync.Once
 	tools        []Tool
 
@@ -68,8 +87,13 @@ type element struct {
 
 // checked is the limits with their defaults.
 func (l Limits) checked() Limits {
-	if l.Depth <= 0 {
-		l.Depth = DefaultDepth
+	for _, v := range [...]struct {
+		limit *int
+		usual int
+	}{{&l.Depth, DefaultDepth}, {&l.Messages, DefaultMessages}, {&l.Calls, DefaultCalls}, {&l.Tools, DefaultTools}} {
+		if *v.limit <= 0 {
+			*v.limit = v.usual
+		}
 	}
 	return l
 }
@@ -105,7 +129,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		}
 		return nil, &Error{Code: CodeNotObject, Offset: at, Message: "the body must be a JSON object"}
 	}
-	list, keys := r.list(), r.keys()
+	list, offer, keys := r.list(), r.offer(), r.keys()
 	w := s.walk(at, 0)
 	if t.known != nil {
 		t.resume(b, &w, &keys)
@@ -114,11 +138,16 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
 			w.to(b.indexElements(s.walk(w.val, w.depth), &keys))
 			t.listAt, t.behindList = w.key, w.valEnd
+		} else if string(w.name) == offer && w.val < len(raw) && raw[w.val] == '[' {
+			w.to(b.countTools(s.walk(w.val, w.depth)))
 		} else {
 			w.skip()
 		}
 		if s.err != nil {
 			return nil, s.err
+		}
+		if b.count == maxFields {
+			return nil, &Error{Code: CodeTooMany, Offset: w.key, Message: "the body has more than " + strconv.Itoa(maxFields) + " fields"}
 		}
 		if !b.add(field{int32(w.key), int32(w.keyEnd), int32(w.val), int32(w.valEnd)}) {
 			name := nameIn(raw[w.key:w.keyEnd]) // w.name would move the scanner to the heap
@@ -141,7 +170,7 @@ func (t *parsing) resume(b *Body, w *walker, keys *[keyCount]string) {
 		b.add(f)
 	}
 	list := t.known.fields[len(t.known.fields)-1]
-	b.elements = t.known.elements
+	b.elements, b.called, b.offered = t.known.elements, t.known.called, t.known.offered
 	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
 	elements := w.s.walk(w.val, w.depth)
 	elements.began, elements.i = true, t.known.end
@@ -174,31 +203,73 @@ func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 		b.elements = b.room.elements[:0]
 	}
 	for w.next() {
+		if w.val >= len(s.data) || s.data[w.val] != '{' {
+			return w.noObject(b.format.reader().list())
+		}
+		if len(b.elements) == b.limits.Messages {
+			return s.fail(CodeTooMany, w.val, "the history has more than %d messages (limits.messages)", b.limits.Messages)
+		}
 		if len(b.elements) == cap(b.elements) {
 			b.grow(len(b.elements)-known, w.val-from, len(s.data)-w.val)
 		}
 		b.elements = append(b.elements, element{start: int32(w.val)})
 		e := &b.elements[len(b.elements)-1]
-		if w.val < len(s.data) && s.data[w.val] == '{' {
-			m := s.walk(w.val, w.depth)
-			for m.step() {
-				for k := range keys {
-					if string(m.name) == keys[k] {
-						e.keys[k].start, e.keys[k].end = int32(m.val), int32(m.valEnd)
-						break
-					}
+		m := s.walk(w.val, w.depth)
+		for m.next() {
+			k := keyCount
+			for i := range keys {
+				if string(m.name) == keys[i] {
+					k = key(i)
+					break
 				}
 			}
-			w.to(m.i)
-		} else {
-			w.skip()
+			if k == keyCalls && m.val < len(s.data) && s.data[m.val] == '[' {
+				m.to(b.countCalls(s.walk(m.val, m.depth), keys))
+			} else {
+				m.skip()
+			}
+			if k < keyCount {
+				e.keys[k].start, e.keys[k].end = int32(m.val), int32(m.valEnd)
+			}
 		}
-		if s.err != nil {
+		if w.to(m.i); s.err != nil {
 			return -1
 		}
 		e.end = int32(w.valEnd)
 	}
 	if s.err != nil {
+		return -1
+	}
+	return w.i
+}
+
+// countCalls scans the calls of a message, and counts them.
+func (b *Body) countCalls(w walker, keys *[keyCount]string) int {
+	for w.next() {
+		if w.val >= len(w.s.data) || w.s.data[w.val] != '{' {
+			return w.noObject(keys[keyCalls])
+		}
+		if b.called++; b.called > b.limits.Calls {
+			return w.s.fail(CodeTooMany, w.val, "the messages make more than %d tool calls (limits.calls)", b.limits.Calls)
+		}
+		w.skip()
+	}
+	if w.s.err != nil {
+		return -1
+	}
+	return w.i
+}
+
+// countTools scans the list of tools, and counts them.
+func (b *Body) countTools(w walker) int {
+	b.offered = 0
+	for w.next() {
+		if b.offered++; b.offered > b.limits.Tools {
+			return w.s.fail(CodeTooMany, w.val, "the request offers more than %d tools (limits.tools)", b.limits.Tools)
+		}
+		w.skip()
+	}
+	if w.s.err != nil {
 		return -1
 	}
 	return w.i
@@ -291,6 +362,10 @@ func (b *Body) find(name string) *field {
 
 // Raw is the body's bytes, as they were given. They must not be changed.
 func (b *Body) Raw() []byte { return b.raw }
+
+// Parts is how many messages, calls and tools the body has. Each takes memory
+// beyond its bytes.
+func (b *Body) Parts() int { return len(b.elements) + b.called + b.offered }
 
 // Format is the format that the body was parsed as.
 func (b *Body) Format() Format { return b.format }

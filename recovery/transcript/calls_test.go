@@ -12,7 +12,6 @@ import (
 func TestOddCalls(t *testing.T) {
 	for calls, want := range map[string]string{
 		`[]`:                             "[]",
-		`[7,null,[{"id":"a"}]]`:          "[|| || ||]",
 		`[{"id":"a","function":null}]`:   "[a||]",
 		`[{"id":"a","id":"b","x":[{}]}]`: "[b||]",
 		`[{"id":null,"function":{"name":"f","arguments":{"k":"]}"}}}]`:                                        `[|f|{"k":"]}"}]`,

@@ -16,6 +16,7 @@ func (chat) keys() [keyCount]string {
 }
 
 func (chat) list() string           { return "messages" }
+func (chat) offer() string          { return "tools" }
 func (chat) model() string          { return "model" }
 func (chat) imageMark() string      { return `"image_url"` }
 func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
@@ -156,11 +157,7 @@ func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 	}
 	for w.next() {
 		var c ToolCall
-		if s.data[w.val] == '{' {
-			w.to(m.call(&c, s.walk(w.val, w.depth)))
-		} else {
-			w.skip()
-		}
+		w.to(m.call(&c, s.walk(w.val, w.depth)))
 		calls = append(calls, c)
 	}
 	return calls

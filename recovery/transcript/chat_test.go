@@ -83,13 +83,13 @@ func TestMessages(t *testing.T) {
 		{"role":"us\u0065r","content":""},
 		{"role":"critic","content":{"odd":1}},
 		{"role":7,"content":5},
-		"stray", null, {}, {"role":"user","role":"assistant"}
+		{}, {"role":"user","role":"assistant"}
 	]}`)
 	want := []struct {
 		role, text, id string
 	}{
 		{RoleSystem, "Be brief.", ""}, {RoleDeveloper, "Café\n2", ""}, {RoleUser, "see\nand", ""}, {RoleAssistant, "", ""}, {RoleTool, "out", "c1"},
-		{RoleAssistant, "", ""}, {RoleTool, "r", ""}, {RoleUser, "", ""}, {RoleUser, "", ""}, {"critic", "", ""}, {"", "", ""}, {"", "", ""}, {"", "", ""}, {"", "", ""}, {RoleAssistant, "", ""},
+		{RoleAssistant, "", ""}, {RoleTool, "r", ""}, {RoleUser, "", ""}, {RoleUser, "", ""}, {"critic", "", ""}, {"", "", ""}, {"", "", ""}, {RoleAssistant, "", ""},
 	}
 	list := b.Messages()
 	if len(list) != len(want) {

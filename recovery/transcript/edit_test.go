@@ -21,7 +21,7 @@ func parse(t testing.TB, raw string) *Body {
 }
 
 func TestEditBytes(t *testing.T) {
-	one := []byte(`1`)
+	one, obj, two := []byte(`1`), []byte(`{"n":1}`), []byte(`{"n":2}`)
 	msg := []byte(`{"role":"user","content":"x"}`)
 	for _, c := range []struct {
 		name, in string
@@ -60,16 +60,16 @@ func TestEditBytes(t *testing.T) {
 		{"more and model", `{"model":"g","a":1}`, func(e *Edit) { e.Delete("a").SetModel(`m`).SetModel("o") }, `{"model":"o"}`},
 
 		{"append", `{"messages":[ {"a":1} ]}`, func(e *Edit) { e.AppendMessage(msg) }, `{"messages":[ {"a":1},{"role":"user","content":"x"} ]}`},
-		{"append to none", `{"messages": [ ] }`, func(e *Edit) { e.AppendMessage(msg).AppendMessage(one) }, `{"messages": [{"role":"user","content":"x"},1 ] }`},
-		{"replace", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.ReplaceMessage(1, one) }, `{"messages":[ {"a":1} , 1 ]}`},
+		{"append to none", `{"messages": [ ] }`, func(e *Edit) { e.AppendMessage(msg).AppendMessage(obj) }, `{"messages": [{"role":"user","content":"x"},{"n":1} ] }`},
+		{"replace", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.ReplaceMessage(1, obj) }, `{"messages":[ {"a":1} , {"n":1} ]}`},
 		{"remove first", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.RemoveMessage(0) }, `{"messages":[ {"b":2} ]}`},
 		{"remove last", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.RemoveMessage(1) }, `{"messages":[ {"a":1} ]}`},
-		{"remove all and append", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.RemoveMessage(1).RemoveMessage(0).AppendMessage(one) }, `{"messages":[ 1 ]}`},
-		{"insert first", `{"messages":[ {"a":1} ]}`, func(e *Edit) { e.InsertMessage(0, one).InsertMessage(0, []byte(`2`)) }, `{"messages":[ 1,2,{"a":1} ]}`},
-		{"insert and replace", `{"messages":[{"a":1}]}`, func(e *Edit) { e.InsertMessage(0, one).ReplaceMessage(0, []byte(`2`)) }, `{"messages":[1,2]}`},
-		{"insert and remove", `{"messages":[{"a":1},3]}`, func(e *Edit) { e.InsertMessage(0, one).RemoveMessage(0) }, `{"messages":[1,3]}`},
-		{"remove before an insert", `{"messages":[{"a":1},{"b":2}]}`, func(e *Edit) { e.InsertMessage(1, one).RemoveMessage(0) }, `{"messages":[1,{"b":2}]}`},
-		{"remove and replace", `{"messages":[{"a":1}]}`, func(e *Edit) { e.RemoveMessage(0).ReplaceMessage(0, one) }, `{"messages":[1]}`},
+		{"remove all and append", `{"messages":[ {"a":1} , {"b":2} ]}`, func(e *Edit) { e.RemoveMessage(1).RemoveMessage(0).AppendMessage(obj) }, `{"messages":[ {"n":1} ]}`},
+		{"insert first", `{"messages":[ {"a":1} ]}`, func(e *Edit) { e.InsertMessage(0, obj).InsertMessage(0, two) }, `{"messages":[ {"n":1},{"n":2},{"a":1} ]}`},
+		{"insert and replace", `{"messages":[{"a":1}]}`, func(e *Edit) { e.InsertMessage(0, obj).ReplaceMessage(0, two) }, `{"messages":[{"n":1},{"n":2}]}`},
+		{"insert and remove", `{"messages":[{"a":1},{"n":3}]}`, func(e *Edit) { e.InsertMessage(0, obj).RemoveMessage(0) }, `{"messages":[{"n":1},{"n":3}]}`},
+		{"remove before an insert", `{"messages":[{"a":1},{"b":2}]}`, func(e *Edit) { e.InsertMessage(1, obj).RemoveMessage(0) }, `{"messages":[{"n":1},{"b":2}]}`},
+		{"remove and replace", `{"messages":[{"a":1}]}`, func(e *Edit) { e.RemoveMessage(0).ReplaceMessage(0, obj) }, `{"messages":[{"n":1}]}`},
 		{"message field", `{"messages":[{ "role" : "user", "content" : "x" , "z":1}]}`, func(e *Edit) { e.SetMessageField(0, "content", one) }, `{"messages":[{ "role" : "user", "content" : 1 , "z":1}]}`},
 		{"message field new", `{"messages":[{ "role" : "user" }]}`, func(e *Edit) { e.SetMessageField(0, "content", one) }, `{"messages":[{ "role" : "user","content":1 }]}`},
 		{"message field gone", `{"messages":[{ "role" : "user" , "x":1}]}`, func(e *Edit) { e.DeleteMessageField(0, "role") }, `{"messages":[{ "x":1}]}`},
@@ -78,7 +78,7 @@ func TestEditBytes(t *testing.T) {
 		{"roles", `{"messages":[{"role": "developer","content":"developer"},{"content":"a","role":"user"},{"x":{},"role":"d\u0065veloper"}]}`,
 			func(e *Edit) { e.SetRole(RoleDeveloper, RoleSystem) }, `{"messages":[{"role": "system","content":"developer"},{"content":"a","role":"user"},{"x":{},"role":"system"}]}`},
 		{"roles and removal", `{"messages":[{"role":"system"},{"role":"user"}]}`, func(e *Edit) { e.RemoveMessage(0).SetRole("system", "developer") }, `{"messages":[{"role":"user"}]}`},
-		{"fields and messages", `{"a":1,"messages":[{"role":"user"}],"b":2}`, func(e *Edit) { e.Delete("a").AppendMessage(one).Set("b", one) }, `{"messages":[{"role":"user"},1],"b":1}`},
+		{"fields and messages", `{"a":1,"messages":[{"role":"user"}],"b":2}`, func(e *Edit) { e.Delete("a").AppendMessage(obj).Set("b", one) }, `{"messages":[{"role":"user"},{"n":1}],"b":1}`},
 		{"continue", `{"messages":[{"role":"user"}]}`, func(e *Edit) { e.Continue("a\"b", "assistant") }, `{"messages":[{"role":"user"},{"role":"assistant","content":"a\"b"}]}`},
 		{"continue, begun", `{"messages":[{"role":"assistant","content":"\u00e9 "}]}`, func(e *Edit) { e.AppendNote("n").Continue("a\"b", "assistant") }, `{"messages":[{"role":"user","content":"n"},{"role":"assistant","content":"\u00e9 a\"b"}]}`},
 		{"continue, begun, prefix", `{"messages":[{"role":"assistant","content":"x "}]}`, func(e *Edit) { e.Continue("a", "prefix") }, `{"messages":[{"role":"assistant","content":"x a","prefix":true}]}`},
@@ -121,9 +121,10 @@ func TestEditRefuses(t *testing.T) {
 		"taken name":            func(e *Edit) { e.Rename("a", "model") },
 		"no such message":       func(e *Edit) { e.RemoveMessage(2) },
 		"negative message":      func(e *Edit) { e.SetMessageField(-1, "a", []byte(`1`)) },
-		"not an object":         func(e *Edit) { e.SetMessageField(1, "a", []byte(`1`)) },
-		"field and message":     func(e *Edit) { e.AppendMessage([]byte(`1`)).Set("messages", []byte(`[]`)) },
-		"field gone":            func(e *Edit) { e.AppendMessage([]byte(`1`)).Delete("messages") },
+		"not an object":         func(e *Edit) { e.ReplaceMessage(1, []byte(`1`)) },
+		"not an object either":  func(e *Edit) { e.AppendMessage([]byte(`"x"`)) },
+		"field and message":     func(e *Edit) { e.AppendMessage([]byte(`{}`)).Set("messages", []byte(`[]`)) },
+		"field gone":            func(e *Edit) { e.AppendMessage([]byte(`{}`)).Delete("messages") },
 		"overlap":               func(e *Edit) { e.Replace(Span{1, 9}, []byte(`1`)).Set("a", []byte(`1`)) },
 		"overlap in a message": func(e *Edit) {
 			m := e.body.Messages()[0]
@@ -133,14 +134,14 @@ func TestEditRefuses(t *testing.T) {
 		"outside":          func(e *Edit) { e.Replace(Span{1, 300}, []byte(`1`)) },
 		"stays remembered": func(e *Edit) { e.Set("a", []byte(`x`)).SetModel("m") },
 	} {
-		b := parse(t, `{"a":1,"messages":[{"role":"user"},2],"model":"x"}`)
+		b := parse(t, `{"a":1,"messages":[{"role":"user"},{"role":"tool"}],"model":"x"}`)
 		e := b.Edit()
 		edit(e)
 		if got, err := e.Apply(); err == nil {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, err := parse(t, `{"model":"m"}`).Edit().AppendMessage([]byte(`1`)).Apply(); err == nil {
+	if _, err := parse(t, `{"model":"m"}`).Edit().AppendMessage([]byte(`{}`)).Apply(); err == nil {
 		t.Error("a message was appended to no history")
 	}
 }

@@ -11,6 +11,7 @@ const (
 	CodeDuplicateKey Code = "duplicate_key" // a top-level field occurs twice: readers would disagree on its value
 	CodeTooDeep      Code = "too_deep"      // nested deeper than the limit
 	CodeTooLarge     Code = "too_large"     // 2 GiB or more
+	CodeTooMany      Code = "too_many"      // more messages, calls, tools or fields than the limits allow
 	CodeNotObject    Code = "not_object"    // valid JSON, but not an object
 	CodeWrongType    Code = "wrong_type"    // a field that the gateway needs has another type
 )

@@ -36,9 +36,10 @@ const (
 // reader is what is particular to a wire format: all names of its fields are
 // in the one file that implements it. Everything it is given was validated.
 type reader interface {
-	// list names the field with the history, and keys the fields of its elements
-	// that are indexed while the body is validated.
+	// list names the field with the history, offer the one with the tools, and keys
+	// the fields of the history's elements that are indexed while the body is validated.
 	list() string
+	offer() string
 	keys() [keyCount]string
 	// check reads the fields that the gateway depends on.
 	check(b *Body) *Error

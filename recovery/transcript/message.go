@@ -217,7 +217,7 @@ type calls struct {
 // newCalls is room for the calls of a message: the body's own for the first that are
 // asked for.
 func (b *Body) newCalls() *calls {
-	if n := b.called.Add(1); int(n) <= len(b.room.called) {
+	if n := b.asked.Add(1); int(n) <= len(b.room.called) {
 		return &b.room.called[n-1]
 	}
 	return new(calls)

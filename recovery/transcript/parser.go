@@ -44,6 +44,8 @@ type beginning struct {
 	sum    uint64 // hash of the bytes up to end
 	last   uint64 // the eight bytes before end
 
+	called   int     // calls of the elements
+	offered  int     // tools
 	fields   []field // before the history, and the history's own
 	elements []element
 	end      int
@@ -76,7 +78,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if err != nil || len(b.elements) == 0 || known != nil && len(b.elements) == len(known.elements) && t.same {
 		return b, err
 	}
-	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.kept()}
+	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.kept(), called: b.called, offered: b.offered}
 	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
 	next.restLength = len(raw) - t.behindList
 	if t.same {

@@ -33,7 +33,7 @@ func TestShape(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}`:                         {Shape{Parts: true, Reasoning: true}, ""},
 		`{"role":"assistant","tool_calls":[{"id":"a","extra_content":{"google":{"thought_signature":"s"}}}]}`:          {Shape{Reasoning: true}, ""},
 		`{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}],"extra_content":null}`: {Shape{}, ""},
-		`7`: {Shape{}, ""},
+		`{}`: {Shape{}, ""},
 	} {
 		got := one(t, message).Messages()[0].Shape()
 		mark := string(got.Mark)

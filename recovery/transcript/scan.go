@@ -2,10 +2,6 @@ package transcript
 
 import "fmt"
 
-// DefaultDepth is the nesting that is allowed when Limits names none. Real
-// requests stay below 20; some JSON libraries die of 10,000.
-const DefaultDepth = 512
-
 // Valid reports whether raw is exactly one JSON value (RFC 8259) that is nested
 // at most depth deep (DefaultDepth if depth is not positive). The error is an
 // *Error. Bytes above 0x7f are not checked for valid UTF-8. It does not

@@ -124,6 +124,17 @@ func (w *walker) skip() bool {
 	return w.to(w.s.value(w.val, w.depth))
 }
 
+// noObject refuses the current value, an element of the list in this field, which
+// is none of the objects that every format demands there.
+func (w *walker) noObject(field string) int {
+	if w.s.value(w.val, w.depth) < 0 {
+		return -1
+	}
+	w.s.fail(CodeWrongType, w.val, "each of '%s' must be an object; the value at byte %d is none", field, w.val)
+	w.s.err.Field = field
+	return -1
+}
+
 // to tells the walker that the current value ends at i, or failed.
 func (w *walker) to(i int) bool {
 	w.i, w.valEnd = i, i

@@ -1,0 +1,92 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// commas is n times a value, between commas.
+func commas(value string, n int) string { return strings.TrimSuffix(strings.Repeat(value+",", n), ",") }
+
+// What is no message and no call is refused where it begins, and more messages,
+// calls, tools or fields than the limits allow where the first is too many.
+func TestLimits(t *testing.T) {
+	lim := Limits{Messages: 3, Calls: 4, Tools: 2}
+	history := func(list string) string { return `{"model":"m","messages":[` + list + `]}` }
+	calls := func(list string) string { return `{"role":"assistant","tool_calls":[` + list + `]}` }
+	offer := func(list string) string { return `{"tools":[` + list + `],"messages":[]}` }
+	for _, c := range []struct {
+		name, body string
+		code       Code   // "": it is accepted
+		at         string // what the error's offset is in front of
+	}{
+		{"messages at the limit", history(commas(`{"role":"user"}`, 3)), "", ""},
+		{"a message too many", history(commas(`{"role":"user"}`, 3) + `,{"role":"last"}`), CodeTooMany, `{"role":"last"}`},
+		{"a number", history(`{},1`), CodeWrongType, `1]`},
+		{"a text", history(`"hello"`), CodeWrongType, `"hello"`},
+		{"null", history(`null`), CodeWrongType, `null`},
+		{"a list", history(`[{}]`), CodeWrongType, `[{}]`},
+		{"not even JSON", history(`nope`), CodeInvalidJSON, `ope`},
+		{"calls at the limit", history(calls(commas(`{}`, 2)) + `,` + calls(commas(`{"id":"c"}`, 2))), "", ""},
+		{"a call too many", history(calls(commas(`{}`, 4)) + `,` + calls(`{"id":"last"}`)), CodeTooMany, `{"id":"last"}`},
+		{"no call", history(calls(`{},7`)), CodeWrongType, `7]`},
+		{"a call of null", history(calls(`null`)), CodeWrongType, `null`},
+		{"no list of calls", history(`{"role":"assistant","tool_calls":null}`), "", ""},
+		{"tools at the limit", offer(`{},{}`), "", ""},
+		{"a tool too many", offer(`{},{},{"type":"last"}`), CodeTooMany, `{"type":"last"}`},
+		{"other tools", offer(`"web_search",7`), "", ""}, // an upstream decides on them
+		{"many of other things", `{"stop":[` + commas(`1`, 9) + `],"messages":[{"content":[` + commas(`{}`, 9) + `]}]}`, "", ""},
+	} {
+		for how, parse := range map[string]func([]byte, Format, Limits) (*Body, error){"Parse": Parse, "Parser": NewParser().Parse} {
+			_, err := parse([]byte(c.body), Chat, lim)
+			if c.code == "" {
+				if err != nil {
+					t.Errorf("%s, %s: %v", how, c.name, err)
+				}
+				continue
+			}
+			if e, ok := err.(*Error); !ok || e.Code != c.code || e.Offset != strings.Index(c.body, c.at) {
+				t.Errorf("%s, %s: %+v", how, c.name, err)
+			}
+		}
+	}
+}
+
+func TestFieldLimit(t *testing.T) {
+	body := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"f%d":1`, i)
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	if _, err := Parse([]byte(body(maxFields)), Chat, Limits{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse([]byte(body(maxFields+1)), Chat, Limits{}); err == nil || err.(*Error).Code != CodeTooMany {
+		t.Error(err)
+	}
+}
+
+// What a parser remembers counts, too: a history that grows is refused at the
+// same call as one that comes at once.
+func TestLimitsOfContinuedHistories(t *testing.T) {
+	p, lim := NewParser(), Limits{Calls: 40, Messages: 1000, Tools: 3}
+	long := strings.Repeat("x", worthwhile)
+	for n := 1; n <= 50; n++ {
+		body := `{"tools":[{},{},{}],"messages":[{"role":"user","content":"` + long + `"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{}]}`, n) + `]}`
+		for _, raw := range []string{body, strings.Replace(body, `"messages":`, `"n":1,"messages":`, 1)} {
+			_, err := p.Parse([]byte(raw), Chat, lim)
+			if _, want := Parse([]byte(raw), Chat, lim); fmt.Sprint(err) != fmt.Sprint(want) || (err != nil) != (n > 40) {
+				t.Fatalf("%d calls: %v, want %v", n, err, want)
+			}
+		}
+	}
+	for n := range 6 { // behind the history
+		raw := `{"messages":[{"role":"user","content":"` + long + `"}],"tools":[` + commas(`{}`, n) + `]}`
+		if _, err := p.Parse([]byte(raw), Chat, lim); (err != nil) != (n > 3) {
+			t.Errorf("%d tools: %v", n, err)
+		}
+	}
+}
