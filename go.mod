@@ -3,7 +3,9 @@ module github.com/rebound-llm/rebound
 go 1.26.0
 
 require (
+	github.com/andybalholm/brotli v1.2.8
 	github.com/goccy/go-yaml v1.19.2
+	github.com/klauspost/compress v1.20.3
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/pkoukk/tiktoken-go v0.1.8
 	github.com/pkoukk/tiktoken-go-loader v0.0.2

@@ -29,6 +29,9 @@ type sender struct {
 	path   string
 	query  string
 	first  *answer // memory for the answer to the first attempt; may be nil
+
+	encoded  []byte      // the request's body as it came, where it was compressed, and
+	asItCame http.Header // header with its coding
 }
 
 var _ recovery.Sender = (*sender)(nil)
@@ -41,9 +44,13 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	}
 	n.s, n.a, n.ctx = s, a, ctx
 	cancel := a.Cancel
+	header, body := s.header, a.Body
+	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
+		header, body = s.asItCame, s.encoded
+	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
-		Header: s.header, Body: a.Body,
+		Header: header, Body: body,
 	})
 	if err != nil {
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
@@ -105,6 +112,11 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	}
 	n.Deliverable, n.phase = begun, phase
 	return n, nil
+}
+
+// unedited reports whether a body is the client's own: not equal, but the same bytes.
+func unedited(body, own []byte) bool {
+	return len(body) == len(own) && len(own) > 0 && &body[0] == &own[0]
 }
 
 // streamed reports whether a successful response is read as events.

@@ -1,22 +1,29 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/rebound-llm/rebound/proxy/coding"
 )
 
-// buffer is the memory of a request body.
-type buffer struct{ bytes []byte }
+// buffer is the memory of a request body. Its end must be called, once.
+type buffer struct {
+	bytes   []byte // as the gateway reads it
+	encoded []byte // as it came, where that is something else
+	coding  string // of encoded
+	share   share
+}
 
 // bodies are buffers of requests that were answered at the first attempt. All
 // others are left to the collector: an attempt that lost may still be sending.
@@ -25,34 +32,65 @@ var bodies = sync.Pool{New: func() any { return new(buffer) }}
 // keepBody is the capacity above which a buffer is left to the collector.
 const keepBody = 1 << 20
 
-// recycle gives a buffer up that nobody reads any more.
-func (b *buffer) recycle() {
-	if cap(b.bytes) <= keepBody {
-		b.bytes = b.bytes[:0]
+// end gives a buffer up with the request. Where nobody can still be reading it,
+// another request may reuse it.
+func (b *buffer) end(reuse bool) {
+	b.share.free()
+	if reuse && cap(b.bytes) <= keepBody {
+		*b = buffer{bytes: b.bytes[:0]}
 		bodies.Put(b)
 	}
 }
 
-// readBody reads a request body within its limits.
+// readBody reads a request body within its limits, and decodes it. The buffer's
+// end must be called when the request is answered.
 func (s *Server) readBody(c echo.Context, lim LimitsConfig) (*buffer, error) {
 	req := c.Request()
-	if enc := first(req.Header, "Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies must not be compressed (Content-Encoding: %s).", printable(enc))
+	name, err := coding.Name(req.Header["Content-Encoding"])
+	if err != nil {
+		e := failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies may be compressed with gzip, deflate, zstd or br, not with %s.", printable(first(req.Header, "Content-Encoding")))
+		e.Header = http.Header{"Accept-Encoding": {"gzip, deflate, zstd, br"}} // RFC 9110, section 12.5.3
+		return nil, e
 	}
 	if req.ContentLength > lim.Body {
 		return nil, tooLarge(lim)
 	}
-	src := s.upload(c, lim.BodyTimeout)
 	b := bodies.Get().(*buffer)
-	err := b.fill(src, req.ContentLength, lim.Body)
-	if err == nil && int64(len(b.bytes)) > lim.Body {
-		err = tooLarge(lim)
+	b.share = s.memory.share(lim.Memory)
+	src := s.upload(c, lim.BodyTimeout)
+	if err = b.share.take(int64(cap(b.bytes))); err == nil {
+		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
 	}
 	src.end()
+	if err == nil && name != "" {
+		err = b.decode(name, lim)
+	}
 	if err != nil {
+		b.end(false)
 		return nil, err
 	}
 	return b, nil
+}
+
+// decode puts the body that was read aside, and what it stands for in its place.
+func (b *buffer) decode(name string, lim LimitsConfig) error {
+	if err := b.share.take(coding.Memory(name)); err != nil {
+		return err
+	}
+	defer b.share.give(coding.Memory(name))
+	b.encoded, b.coding, b.bytes = b.bytes, name, nil
+	r, err := coding.NewReader(name, bytes.NewReader(b.encoded))
+	if err == nil {
+		b.bytes, err = b.fill(nil, r, -1, lim)
+	}
+	var own *Error
+	switch {
+	case err == nil || errors.As(err, &own):
+		return err
+	case errors.Is(err, coding.ErrTooDense):
+		return failf(http.StatusRequestEntityTooLarge, "body_too_dense", "The compressed request body expands to more than %d times its size. Send it uncompressed.", coding.MaxRatio)
+	}
+	return failf(http.StatusBadRequest, "invalid_encoding", "The request body cannot be decompressed as its Content-Encoding says (%s). Nothing was sent upstream.", name)
 }
 
 // firstRead is how much memory a body has before a byte of it has come, and
@@ -63,29 +101,34 @@ const (
 	growth    = 4
 )
 
-// fill reads a body to its end, or a byte beyond limit. announced is its
-// Content-Length, -1 when unknown.
-func (b *buffer) fill(from io.Reader, announced, limit int64) error {
+// fill reads a body into dst to its end. announced is its Content-Length, -1
+// when unknown.
+func (b *buffer) fill(dst []byte, from io.Reader, announced int64, lim LimitsConfig) ([]byte, error) {
 	if announced < 0 {
-		announced = limit
+		announced = lim.Body
 	}
-	for int64(len(b.bytes)) <= limit {
-		n := len(b.bytes)
-		if n == cap(b.bytes) {
+	for {
+		n := len(dst)
+		if n == cap(dst) {
 			// One more than announced, to see the end.
 			more := min(max(firstRead, (growth-1)*n), max(int(announced)-n, 0)+1)
-			b.bytes = slices.Grow(b.bytes, more)
+			if err := b.share.take(int64(more)); err != nil {
+				return dst, err
+			}
+			dst = slices.Grow(dst, more)
+			b.share.give(int64(n + more - cap(dst))) // sizes are rounded up
 		}
-		got, err := from.Read(b.bytes[n:cap(b.bytes)])
-		b.bytes = b.bytes[:n+got]
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
+		got, err := from.Read(dst[n:cap(dst)])
+		dst = dst[:n+got]
+		switch {
+		case int64(len(dst)) > lim.Body:
+			return dst, tooLarge(lim)
+		case err == io.EOF:
+			return dst, nil
+		case err != nil:
+			return dst, err
 		}
 	}
-	return nil
 }
 
 // upload is a request body that fails if it makes no progress, or if the gateway

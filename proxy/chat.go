@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,6 +30,10 @@ type request struct {
 	encoding [1]string          // the value of Accept-Encoding
 }
 
+// partMemory is what a message, a call or a tool takes in memory besides its
+// bytes, about, while a request is worked on.
+const partMemory = 256
+
 // chat answers a chat completion: the request becomes an exchange, the
 // exchange an answer.
 func (s *Server) chat(c echo.Context) error {
@@ -43,9 +48,14 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, perr := s.parser.Parse(raw.bytes, transcript.Chat, transcript.Limits{Depth: core.Config.Limits.Nesting})
+	reuse := false
+	defer func() { raw.end(reuse) }()
+	body, perr := s.parser.Parse(raw.bytes, transcript.Chat, core.Config.Limits.transcript())
 	if perr != nil {
 		return badBody(perr)
+	}
+	if err := raw.share.atLeast(int64(body.Parts()) * partMemory); err != nil {
+		return err
 	}
 	r := &request{}
 	x, send := &r.exchange, &r.sender
@@ -73,12 +83,15 @@ func (s *Server) chat(c echo.Context) error {
 	r.encoding[0] = "identity" // answers are read here
 	send.header["Accept-Encoding"] = r.encoding[:]
 
+	if raw.encoded != nil {
+		delete(send.header, "Content-Encoding")
+		send.encoded, send.asItCame = raw.encoded, maps.Clone(send.header)
+		send.asItCame["Content-Encoding"] = []string{raw.coding}
+	}
 	x.Completer = send
 	failure, err := core.Engine.Run(req.Context(), x, send)
-	if failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean() {
-		// One attempt, and it has ended: nobody reads the request's bytes any more.
-		defer raw.recycle()
-	}
+	// After one attempt that has ended nobody reads the request's bytes any more.
+	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()
 	return s.finish(c, core, send, failure, err)
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Config is the edge: where it listens, who may speak to it and how much.
@@ -51,13 +53,22 @@ func (k ClientKey) String() string { return k.Name }
 
 // LimitsConfig bounds what clients may send.
 type LimitsConfig struct {
-	Body        int64         `yaml:"body"`    // bytes of a request body
-	Headers     int           `yaml:"headers"` // bytes of a request's head
-	Nesting     int           `yaml:"nesting"` // JSON levels
+	Body        int64         `yaml:"body"`     // bytes of a request body
+	Headers     int           `yaml:"headers"`  // bytes of a request's head
+	Memory      int64         `yaml:"memory"`   // bytes of all request bodies in work
+	Nesting     int           `yaml:"nesting"`  // JSON levels
+	Messages    int           `yaml:"messages"` // of one request
+	Calls       int           `yaml:"calls"`    // in all its messages
+	Tools       int           `yaml:"tools"`    // that it offers
 	HeadTimeout time.Duration `yaml:"head_timeout"`
 	BodyTimeout time.Duration `yaml:"body_timeout"` // without progress
 	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a kept-alive connection
 	WriteStall  time.Duration `yaml:"write_stall"`  // a client that takes no byte for this long is gone
+}
+
+// transcript is the limits of what a body holds.
+func (c LimitsConfig) transcript() transcript.Limits {
+	return transcript.Limits{Depth: c.Nesting, Messages: c.Messages, Calls: c.Calls, Tools: c.Tools}
 }
 
 // Defaults returns the configuration that applies when none is given.
@@ -65,7 +76,8 @@ func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Drain: 30 * time.Second,
 		Limits: LimitsConfig{
-			Body: 64 << 20, Headers: 256 << 10, Nesting: 512,
+			Body: 64 << 20, Headers: 256 << 10, Memory: 512 << 20,
+			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools,
 			HeadTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second, WriteStall: 60 * time.Second,
 		},
 	}
@@ -88,6 +100,12 @@ func (c Config) Validate() error {
 	}
 	if c.Limits.Nesting < 8 || c.Limits.Nesting > 10_000 {
 		errs = append(errs, errors.New("limits.nesting: must be between 8 and 10000"))
+	}
+	if c.Limits.Memory < c.Limits.Body {
+		errs = append(errs, errors.New("limits.memory: must be at least limits.body"))
+	}
+	if c.Limits.Messages < 1 || c.Limits.Calls < 1 || c.Limits.Tools < 1 {
+		errs = append(errs, errors.New("limits.messages: must be at least 1, as must limits.calls and limits.tools"))
 	}
 	if c.Limits.HeadTimeout <= 0 || c.Limits.BodyTimeout <= 0 || c.Limits.IdleTimeout <= 0 || c.Limits.WriteStall <= 0 {
 		errs = append(errs, errors.New("limits.head_timeout: time-outs must be positive"))

@@ -32,7 +32,10 @@ func (s *Server) passthrough(c echo.Context) error {
 		return err
 	}
 	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: req.Header}
-	targets, err := s.aim(core, c, who, &up)
+	targets, raw, err := s.aim(core, c, who, &up)
+	if raw != nil {
+		defer raw.end(false)
+	}
 	if err != nil {
 		return err
 	}
@@ -94,14 +97,14 @@ func (s *Server) passthrough(c echo.Context) error {
 	return nil
 }
 
-// aim finds the targets of a request by the model in its body, and the body itself.
-func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
+// aim finds the targets of a request by the model in its body, and the body
+// itself: a buffer where it was read, even with an error.
+func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) (_ []recovery.Choice, raw *buffer, err error) {
 	req := c.Request()
 	model := ""
 	if strings.Contains(req.Header.Get("Content-Type"), "json") && req.Body != nil && req.ContentLength != 0 && req.Header.Get("Content-Encoding") == "" {
-		raw, err := s.readBody(c, k.Config.Limits)
-		if err != nil {
-			return nil, err
+		if raw, err = s.readBody(c, k.Config.Limits); err != nil {
+			return nil, nil, err
 		}
 		up.Body = raw.bytes
 		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
@@ -111,13 +114,13 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
 	if !who.may(model) && model != "" {
-		return nil, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
+		return nil, raw, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
 	}
 	credential := ""
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	return k.readyFirst(k.Router.Candidates(model, credential, 0)), nil
+	return k.readyFirst(k.Router.Candidates(model, credential, 0)), raw, nil
 }
 
 // readyFirst moves what may be asked now before the rest.

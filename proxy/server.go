@@ -33,6 +33,7 @@ type Server struct {
 	draining atomic.Bool
 	active   atomic.Int64 // requests under way
 	uploads  uploads
+	memory   memory
 }
 
 // Handlers are the parts of the edge that belong to others: nil ones are not served.

@@ -22,7 +22,8 @@ var imports = []row{
 	{pkg: "recovery/fit/probetest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
-	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1"}},
+	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1", "proxy/coding"}},
+	{pkg: "proxy/coding"},
 	{pkg: "proxy/h1"}, // a transport: it knows HTTP and nothing of ours
 	{pkg: "proxy/upstreamtest"},
 	{pkg: "configs", may: []string{"proxy", "proxy/*", "recovery", "recovery/*", "store", "store/*", "tokenizer"}},
@@ -57,6 +58,8 @@ var homes = []struct {
 }{
 	{"github.com/labstack/echo/v4", []string{"proxy"}},
 	{"github.com/redis/go-redis/v9", []string{"store/redis"}},
+	{"github.com/klauspost/compress", []string{"proxy/coding"}},
+	{"github.com/andybalholm/brotli", []string{"proxy/coding"}},
 	{"github.com/prometheus/client_golang", []string{"proxy/telemetry"}},
 	{"go.opentelemetry.io", []string{"proxy/telemetry"}},
 	{"github.com/goccy/go-yaml", []string{"configs"}},

@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rebound-llm/rebound/proxy/coding"
 	"github.com/rebound-llm/rebound/proxy/h1"
 )
 
@@ -284,28 +283,21 @@ func Unsent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// Decode takes a content encoding off that the upstream used without being
-// asked. Unknown ones are an error. The result is not bounded: readers bound it.
+// Decode takes a content coding off that the upstream used without being asked.
+// Unknown ones are an error, and what expands too much is one while it is read;
+// otherwise the result is not bounded: readers bound it.
 func Decode(resp *http.Response) error {
 	given := resp.Header["Content-Encoding"]
 	if len(given) == 0 {
 		return nil
 	}
-	enc := strings.ToLower(strings.TrimSpace(given[0]))
-	var r io.Reader
-	var err error
-	switch enc {
-	case "", "identity":
-		return nil
-	case "gzip", "x-gzip":
-		r, err = gzip.NewReader(resp.Body)
-	case "deflate":
-		r, err = zlib.NewReader(resp.Body)
-	default:
-		return fmt.Errorf("content encoding %q was not asked for", enc)
+	name, err := coding.Name(given)
+	if err != nil || name == "" {
+		return err
 	}
+	r, err := coding.NewReader(name, resp.Body)
 	if err != nil {
-		return fmt.Errorf("decoding %s: %w", enc, err)
+		return err
 	}
 	resp.Body = decoded{r, resp.Body}
 	resp.Header.Del("Content-Encoding")
@@ -314,6 +306,7 @@ func Decode(resp *http.Response) error {
 	return nil
 }
 
+// decoded is a body without its coding.
 type decoded struct {
 	io.Reader
 	io.Closer

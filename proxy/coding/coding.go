@@ -1,0 +1,108 @@
+package coding
+
+import (
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// What is wrong with a body, besides being no such data.
+var (
+	ErrUnknown  = errors.New("the content coding is none of gzip, deflate, zstd, br")
+	ErrTooDense = fmt.Errorf("the data expands to more than %d times its size", MaxRatio)
+)
+
+// The bounds of what comes out. Conversations shrink to a fifth to a
+// thirtieth; events of a stream, which are alike, to a fiftieth.
+const (
+	MaxRatio = 100     // bytes out for a byte in
+	free     = 1 << 20 // bytes out whatever came in
+)
+
+// maxWindow is what an encoder of zstd for HTTP may make a decoder remember
+// (RFC 9659), in bytes; brotli's own format allows twice as much.
+const maxWindow = 8 << 20
+
+// Name is the one coding that the values of Content-Encoding name, in lower
+// case; "" for none. Several are ErrUnknown: nobody sends them.
+func Name(values []string) (string, error) {
+	name := strings.ToLower(strings.TrimSpace(strings.Join(values, ",")))
+	switch name {
+	case "", "identity":
+		return "", nil
+	case "x-gzip":
+		return "gzip", nil
+	case "gzip", "deflate", "zstd", "br":
+		return name, nil
+	}
+	return "", ErrUnknown
+}
+
+// Memory is what a Reader of a coding may take, in bytes.
+func Memory(name string) int64 {
+	switch name {
+	case "zstd":
+		return 2 * maxWindow // its history may be twice the window
+	case "br":
+		return 2*maxWindow + 1<<20
+	}
+	return 64 << 10
+}
+
+// Reader is the data without its coding. One goroutine may use it.
+type Reader struct {
+	from    counted
+	decoder io.Reader
+	out     int64
+}
+
+// NewReader reads what was compressed with a coding that Name returned. It may
+// wait for the first bytes. It starts no goroutine and needs no end.
+func NewReader(name string, src io.Reader) (*Reader, error) {
+	r := &Reader{from: counted{src: src}}
+	var err error
+	switch name {
+	case "gzip":
+		r.decoder, err = gzip.NewReader(&r.from)
+	case "deflate":
+		r.decoder, err = zlib.NewReader(&r.from)
+	case "zstd":
+		r.decoder, err = zstd.NewReader(&r.from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	case "br":
+		r.decoder = brotli.NewReader(&r.from)
+	default:
+		return nil, ErrUnknown
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Read implements io.Reader. Data that expands too much ends with ErrTooDense.
+func (r *Reader) Read(p []byte) (int, error) {
+	n, err := r.decoder.Read(p)
+	r.out += int64(n)
+	if r.out > free+MaxRatio*r.from.n {
+		return 0, ErrTooDense
+	}
+	return n, err
+}
+
+// counted counts what is read.
+type counted struct {
+	src io.Reader
+	n   int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.src.Read(p)
+	c.n += int64(n)
+	return n, err
+}
