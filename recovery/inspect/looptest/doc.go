@@ -4,6 +4,7 @@
 //
 //	Cases(seed, n) -> At(seed, i) for each i
 //	RoundsAt(seed, i): the same for cycles and counters
+//	WorkAt(label, seed, i): compilers, tests, linters, deployments and polls of eleven agents
 //	At: plan (a style, a task, turns) -> write each message once -> one body per request
 //
 // Half of the cases or more are healthy look-alikes, such as polling or the

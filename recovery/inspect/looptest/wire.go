@@ -17,7 +17,8 @@ type style struct {
 	escape, think    bool // HTML escapes; reasoning_content
 	toolName, noNull bool // name in results; content "" instead of null
 	system           string
-	calls            int // made so far, for ids
+	agent            *agent // whose results these are; nil: some agent's
+	calls            int    // made so far, for ids
 }
 
 func (g *gen) newStyle(f form) style {
@@ -125,6 +126,8 @@ func (s *session) id(inTurn int) string {
 func (s *session) show(o op, r result) string {
 	st := &s.style
 	switch {
+	case st.agent != nil:
+		return st.agent.show(s, o, r)
 	case st.text && st.observe == 0:
 		return r.out + "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
 	case st.text && st.observe == 1:
@@ -172,6 +175,9 @@ func (s *session) messages(t turn) (out []object) {
 		var calls, results []object
 		for i, o := range t.calls {
 			name, args := st.tools.call(o)
+			if st.agent != nil && st.agent.extra != nil && st.tools.shelled(o) {
+				args = append(args, st.agent.extra(s)...)
+			}
 			id := s.id(i)
 			calls = append(calls, object{{"id", id}, {"type", "function"}, {"function", object{{"name", name}, {"arguments", s.arguments(args)}}}})
 			r := object{{"role", "tool"}, {"tool_call_id", id}, {"content", st.content(s.show(o, t.res[i]))}}

@@ -1,0 +1,79 @@
+package looptest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Label says what an agent does in a session of WorkAt.
+type Label string
+
+// The labels.
+const (
+	Progress  Label = "progress" // each turn brings something else: another file, test, error, place or count
+	Repeats   Label = "repeats"  // the same call with the same outcome, but for what says nothing
+	Waits     Label = "waits"    // it waits for something that goes on by itself
+	Unlabeled Label = ""         // of no session that WorkAt makes
+)
+
+// Work is one session of an agent that works, fails and waits, request by request.
+type Work struct {
+	Name   string // of the situation and the agent, for messages of tests
+	Why    string // it is labelled so
+	Label  Label
+	Fails  bool     // of a repetition: each turn of it failed, and its result shows that
+	Bodies [][]byte // of the requests; each history begins with the messages of the one before
+	// Seen are the indexes of the bodies with which the repetition is there for the
+	// first, second … time. It is empty where nothing is repeated.
+	Seen []int
+}
+
+// situation is one thing that agents do. Its function returns what the i-th turn of it does.
+type situation struct {
+	name  string
+	label Label
+	plan  func(s *session) func(i int) step
+}
+
+// WorkAt makes the i-th session of a seed with this label. Situations and agents
+// take turns. The same seed gives the same bytes.
+func WorkAt(label Label, seed uint64, i int) Work {
+	var list []situation
+	for _, sit := range slices.Concat(progressing, repeating, waiting) {
+		if sit.label == label {
+			list = append(list, sit)
+		}
+	}
+	sit := list[i%len(list)]
+	a := &agents[(i/len(list)+i)%len(agents)]
+	s := newSession(rand.New(rand.NewPCG(seed, uint64(i)^0x5e55)), callsOnly)
+	s.style.agent, s.style.tools, s.style.text = a, a.tools, a.text
+	if a.text {
+		s.style.fence = 1
+		s.style.system = "You are an autonomous programmer.\nAnswer with a short discussion and exactly one command in a code block. The output comes back to you."
+	} else if s.chance(0.4) { // the shell is all it has
+		s.style.tools = toolset{tools: map[verb]string{shell: a.tools.tools[shell]}, argv: a.tools.argv}
+	}
+	w := Work{Name: fmt.Sprintf("%s/%s/%d-%d", sit.name, a.name, seed, i), Why: sit.name, Label: label}
+	s.healthy = healthy
+	s.work(s.IntN(6))
+	next, say := sit.plan(s), s.texts()
+	turns := s.between(6, 9)
+	w.Fails = label == Repeats
+	for n := range turns {
+		st := next(n)
+		w.Fails = w.Fails && st.code != 0 && (a.codes || !s.style.tools.shelled(st.op))
+		s.add(say(), st.op, st.result)
+		s.tick(time.Duration(s.between(1, 300)) * time.Second)
+		if label == Repeats {
+			w.Seen = append(w.Seen, len(s.turns))
+		}
+	}
+	w.Bodies = s.bodies()
+	return w
+}
+
+// run is a step of the shell that fails.
+func run(command, out string) step { return step{sh("%s", command), result{out, 1}} }
