@@ -53,21 +53,34 @@ type ToolFailure struct {
 }
 
 // Turn is where a history stands whose last turn of the model called tools that
-// failed. Otherwise it is the zero Turn.
+// failed, or waited once more for the same. Otherwise it is the zero Turn.
 type Turn struct {
 	// Slot names the model's last turn: equal when a client sends the same again.
 	Slot string
 	// Failure is the failure that the turn ended in: nil where any of its tools
 	// succeeded, or none failed.
 	Failure *ToolFailure
+	// Waits is set where the turn only waited, or asked how something gets on that
+	// goes on by itself. Failure is nil then.
+	Waits bool
+	// Key is a hash of what the turn did and of what came of it, but for what says
+	// nothing (a pause, an attempt's number, times, addresses): equal where nothing
+	// moved from one turn to the next.
+	Key uint64
+	// Before names the turn before it, where it waits.
+	Before string
 	// User is a hash of the person's last message, 0 without one. Repeating it
 	// word for word changes nothing, nor does an observation of a text protocol.
 	User uint64
 	// Success marks the last successful result of the history, 0 where none is in it.
 	Success uint64
-	// Streak counts the turns in a row, this one included, that ended in the same
-	// failure, with nothing else between them; Seen those of the whole history.
+	// Streak counts the turns in a row, this one included, that have the same Key,
+	// with nothing else between them; Seen those of the whole history that ended
+	// in a failure of the same Fingerprint.
 	Streak, Seen int
+	// Waited is how long the session has waited for the same, where that is long
+	// enough to say so.
+	Waited time.Duration
 }
 
 // LoopKind is a way in which an agent repeats itself.
@@ -82,6 +95,7 @@ const (
 	LoopCounter     LoopKind = "counter"     // the same call with a higher number each time, and nothing new
 	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
 	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
+	LoopWaiting     LoopKind = "waiting"     // no loop: a long wait, of which the model is told
 )
 
 // Loop is a repetition that the history ends with.

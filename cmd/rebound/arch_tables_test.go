@@ -15,9 +15,10 @@ var imports = []row{
 	{pkg: "recovery/transcript"},
 	{pkg: "recovery/ending"},
 	{pkg: "recovery/rule"}, // rules as data: classify compiles and runs them, configs reads them
-	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/ending"}},
+	{pkg: "recovery/trajectory", may: []string{"recovery/transcript"}},
+	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/trajectory", "recovery/ending"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
-	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/rule", "store", "tokenizer"}},
+	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "recovery/rule", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
 	{pkg: "recovery/fit/probetest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
@@ -69,6 +70,7 @@ var homes = []struct {
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
 	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound/demo"}},
+	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},
 	{"github.com/rogpeppe/go-internal", nil},
 }

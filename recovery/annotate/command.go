@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -20,7 +20,7 @@ func commandOf(tool, arguments string) string {
 		}
 		return ""
 	}
-	return recovery.CommandIn(s)
+	return trajectory.CommandIn(s)
 }
 
 // invocation is one program in a command line.

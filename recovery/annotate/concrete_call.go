@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -43,13 +44,13 @@ func (s *scene) nearestTool(wrong string) string {
 			return wrong[i+1:] // functions.read_file
 		}
 	}
-	words, plain, kinds := recovery.NameWords(wrong), plainName(wrong), Kinds(transcript.Tool{Name: wrong})
+	words, plain, kinds := trajectory.NameWords(wrong), plainName(wrong), Kinds(transcript.Tool{Name: wrong})
 	best, most := "", 0.4
 	for _, t := range s.tools {
 		if t.Name == "" || t.Name == wrong {
 			continue
 		}
-		own, score := recovery.NameWords(t.Name), 0.0
+		own, score := trajectory.NameWords(t.Name), 0.0
 		if p := plainName(t.Name); p == plain {
 			score += 3
 		} else if longest := max(len(p), len(plain)); longest > 0 && longest <= 96 {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -166,7 +167,7 @@ var smaller = map[string]string{
 
 // onPage reports whether a tool works on a page in a browser.
 func onPage(t transcript.Tool) bool {
-	if anyOf(recovery.NameWords(t.Name), "browser", "page", "playwright", "puppeteer", "click", "element", "navigate") {
+	if anyOf(trajectory.NameWords(t.Name), "browser", "page", "playwright", "puppeteer", "click", "element", "navigate") {
 		return true
 	}
 	for _, p := range parameters(t) {
@@ -180,7 +181,7 @@ func onPage(t transcript.Tool) bool {
 // look is an offered tool that shows a page in a browser.
 func (s *scene) look() string {
 	for _, t := range s.tools {
-		if t.Name != s.f.Tool && onPage(t) && anyOf(recovery.NameWords(t.Name), "snapshot", "screenshot", "observe", "content", "text", "html", "view", "state") {
+		if t.Name != s.f.Tool && onPage(t) && anyOf(trajectory.NameWords(t.Name), "snapshot", "screenshot", "observe", "content", "text", "html", "view", "state") {
 			return t.Name
 		}
 	}

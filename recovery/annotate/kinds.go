@@ -5,7 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -53,7 +53,7 @@ func needed(names []string) (out Set) {
 // Continue, Gemini CLI, Copilot, Cursor, OpenHands, SWE-agent, goose, MCP's
 // file system server) and their like.
 func Kinds(t transcript.Tool) Set {
-	words := recovery.NameWords(t.Name)
+	words := trajectory.NameWords(t.Name)
 	about := strings.ToLower(t.Description[:min(len(t.Description), 600)])
 	params := parameters(t)
 	names := make([]string, 0, len(params))

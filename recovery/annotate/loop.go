@@ -2,25 +2,22 @@ package annotate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// firm and firmCounter are the counts from which a hint about a loop is firm: the
-// third time, or the second time that it is given.
-const (
-	firm        = 3
-	firmCounter = 5
-)
+// firm is the count from which a hint about a loop is firm.
+const firm = 3
 
-// firmly reports whether the hint about a loop is firm.
+// firmly reports whether the hint about a loop is firm. It is so only of what is
+// repeated exactly: a call with a higher number each time, or steps that brought
+// nothing so far, may still lead somewhere.
 func firmly(l *recovery.Loop) bool {
-	if l.Kind == recovery.LoopCounter {
-		return l.Count >= firmCounter
-	}
-	return l.Count >= firm
+	return l.Count >= firm && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopNoProgress
 }
 
 // repeating says what is repeated: softly the second time, firmly from the third.
@@ -56,9 +53,6 @@ func repeating(x *recovery.Exchange, l *recovery.Loop) string {
 		}
 		return fmt.Sprintf("You made the same round of calls%s twice, with the same results.", tools)
 	case recovery.LoopCounter:
-		if firmly(l) {
-			return fmt.Sprintf("You have made the same call%s %d times with only a higher number each time, and nothing new came back. Do not count on.", named(l), l.Count)
-		}
 		return fmt.Sprintf("You made the same call%s %d times with only a higher number each time, and nothing new came back.", named(l), l.Count)
 	case recovery.LoopMonologue:
 		if firmly(l) {
@@ -66,13 +60,11 @@ func repeating(x *recovery.Exchange, l *recovery.Loop) string {
 		}
 		return "You wrote the same text twice, without calling a tool."
 	}
-	if firmly(l) {
-		return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
-	}
-	return "The last steps brought nothing new."
+	return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
 }
 
-// advised says what to do about a loop, by kind; the second is the firm one.
+// advised says what to do about a loop, by kind; the second is the firm one, of
+// those that have one.
 var advised = map[recovery.LoopKind][2]string{
 	recovery.LoopSameError: {
 		"Read the error before the next call, and change what it complains about.",
@@ -92,7 +84,6 @@ var advised = map[recovery.LoopKind][2]string{
 	},
 	recovery.LoopCounter: {
 		"A higher number brings the same: work with what you have, or look in another way (another name, another filter, a list of what there is, the log of what you wait for).",
-		"Say in one sentence what you look for or wait for. Then find where it is (list what there is, search for its name, read the total, the log or the state of the process), or take the next step of the task with what you have.",
 	},
 	recovery.LoopMonologue: {
 		"If there is something to do, make the call now; if all is done, give the final answer.",
@@ -100,7 +91,6 @@ var advised = map[recovery.LoopKind][2]string{
 	},
 	recovery.LoopNoProgress: {
 		"Say what is known and what is missing, then make the one call that gets what is missing.",
-		"Say in one sentence what the task still needs. Then make a call that you have not made yet and that gets it: run the test, read the error's file, search for the name.",
 	},
 }
 
@@ -118,6 +108,13 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 			}
 		}
 	}
+	advice := recovery.Advice{Loop: l.Kind, Count: l.Count}
+	tools, text := offered(x.Body, x.Body.Messages())
+	s := scene{tools: tools, text: text}
+	if refused(x) || s.serves() {
+		b.WriteString("Do not mention this note.")
+		return upTo(b.String(), maxNote), advice
+	}
 	step := advised[l.Kind]
 	switch {
 	case step[0] == "":
@@ -129,8 +126,6 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 	}
 	b.WriteString("\nKeep using tools; diagnose first, then change one thing.")
 	if firmly(l) {
-		tools, text := offered(x.Body, x.Body.Messages())
-		s := scene{tools: tools, text: text}
 		if ask := s.toolFor(Ask); ask != "" {
 			b.WriteString(" If you cannot tell what blocks you, ask the user with " + ask + ".")
 		} else {
@@ -138,7 +133,34 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 		}
 	}
 	b.WriteString(" Do not mention this note.")
-	return upTo(b.String(), maxNote), recovery.Advice{Loop: l.Kind, Count: l.Count}
+	return upTo(b.String(), maxNote), advice
+}
+
+// refused reports whether a person or a policy refused a call: another way around
+// that is not for us to suggest.
+func refused(x *recovery.Exchange) bool {
+	return slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
+}
+
+// serves reports whether none of the tools works on a computer: there the agent
+// serves a person, under rules that it knows and we do not, and a note only states
+// the repetition.
+func (s *scene) serves() bool {
+	return len(s.tools) > 0 && !s.text && kindsOf(s.tools, false)&(Shell|Code|Read|List|Write) == 0
+}
+
+// waitNote is for an agent that has waited long.
+func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
+	what := ""
+	for i := range x.Results {
+		if name := quoted(x.Results[i].Tool); name != "" {
+			what = " of " + name
+			break
+		}
+	}
+	return prefix + fmt.Sprintf("You have waited for %s, and the answer%s has not changed.\n", x.Turn.Waited.Round(time.Minute), what) +
+			"If that is longer than it should take, look at what you wait for: its log, its events, whether it still runs. Else go on waiting. Do not mention this note.",
+		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }
 
 // named is the tool of a loop's call, as data.

@@ -27,10 +27,10 @@ func TestLoopNotes(t *testing.T) {
 		{recovery.LoopCycle, 2, []string{"same round of calls (`read` and `bash`) twice, with the same results", "has to change"}, []string{"Do not start", "ask the user"}},
 		{recovery.LoopCycle, 3, []string{"same round of calls (`read` and `bash`) 3 times with the same results. Do not start another round", "ask the user with `ask_user`"}, nil},
 		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times with only a higher number each time, and nothing new came back.", "A higher number brings the same"}, []string{"Do not count on", "ask the user", "main.go"}},
-		{recovery.LoopCounter, 5, []string{"same call of `read` 5 times", "Do not count on", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopCounter, 9, []string{"same call of `read` 9 times", "A higher number brings the same"}, []string{"Do not count on", "ask the user"}},
 		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
 		{recovery.LoopMonologue, 3, []string{"same text 3 times without calling a tool", "Make the call"}, nil},
-		{recovery.LoopNoProgress, 2, []string{"brought nothing new"}, nil},
+		{recovery.LoopNoProgress, 12, []string{"brought nothing new"}, []string{"ask the user"}},
 		{recovery.LoopNoProgress, 12, []string{"The last 12 steps brought nothing new"}, nil},
 		{"a_new_kind", 2, []string{"brought nothing new"}, nil},
 	} {

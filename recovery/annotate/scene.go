@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -138,7 +139,7 @@ func (s *scene) toolFor(kinds ...Set) string {
 // does not.
 func (s *scene) finder() string {
 	for _, t := range s.tools {
-		if Kinds(t)&Search != 0 && !anyOf(recovery.NameWords(t.Name), "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase") {
+		if Kinds(t)&Search != 0 && !anyOf(trajectory.NameWords(t.Name), "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase") {
 			return quoted(t.Name)
 		}
 	}
@@ -148,7 +149,7 @@ func (s *scene) finder() string {
 // writer is an offered tool that makes files, rather than one that only changes them.
 func (s *scene) writer() string {
 	for _, t := range s.tools {
-		if Kinds(t)&Write != 0 && anyOf(recovery.NameWords(t.Name), "write", "create", "save", "patch", "editor") {
+		if Kinds(t)&Write != 0 && anyOf(trajectory.NameWords(t.Name), "write", "create", "save", "patch", "editor") {
 			return quoted(t.Name)
 		}
 	}

@@ -43,20 +43,21 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 
 // Prepare sets the exchange's guidance where its tools failed or it ends with a
 // loop, and tells the observer. What another stage set stays. Sessions of the
-// hold-out share get no note, and observe mode gives none; both are told of.
+// hold-out share get no note but the firm one before a stop, and observe mode
+// gives none; both are told of. An agent that waits is only told that it waits long.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
 	loop := repetition(x)
-	if s.failure(x) == nil && loop == nil || loop == nil && spoken(x) || x.Side != nil && x.Side() {
+	if !x.Turn.Waits && s.failure(x) == nil && loop == nil || x.Turn.Waits && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
 	if text == "" {
 		return nil
 	}
-	advice.HeldOut = s.HeldOut(x.Session)
+	advice.HeldOut = s.HeldOut(x.Session) && !mayStop(x, loop)
 	observed := x.Mode == recovery.ModeObserve
 	if !observed && !advice.HeldOut {
 		x.Guidance = text
@@ -64,6 +65,12 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	s.observer.Observe(recovery.Event{Name: recovery.EventGuidance, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
 		Mode: x.Mode, Observed: observed, Advice: &advice})
 	return nil
+}
+
+// mayStop reports whether the session may be stopped after this turn: that is never
+// done without a firm note before, not even in the hold-out share.
+func mayStop(x *recovery.Exchange, loop *recovery.Loop) bool {
+	return x.Turn.Waited > 0 || x.Turn.Failure != nil && loop != nil && firmly(loop)
 }
 
 // spoken reports whether a person has said something since the tools answered:
@@ -117,25 +124,13 @@ func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
 	return best
 }
 
-// refused is the rule of results that a person or a policy refused.
-const refused = "refusal"
-
 // repetition is the loop that a note is about: the one that occurred most
-// often. Nil is none, also where a person just refused a call: another way
-// around that is not for us to suggest.
+// often. Nil is none.
 func repetition(x *recovery.Exchange) *recovery.Loop {
 	var best *recovery.Loop
 	for i := range x.Loops {
 		if l := &x.Loops[i]; l.Count >= 2 && (best == nil || l.Count > best.Count) {
 			best = l
-		}
-	}
-	if best == nil {
-		return nil
-	}
-	for i := range x.Results {
-		if x.Results[i].Failed && x.Results[i].Rule == refused {
-			return nil
 		}
 	}
 	return best
@@ -146,8 +141,11 @@ func repetition(x *recovery.Exchange) *recovery.Loop {
 // neither on modes nor on the hold-out share.
 func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 	f, loop := s.failure(x), repetition(x)
-	if f == nil && loop == nil || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+	if f == nil && loop == nil && x.Turn.Waited == 0 || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
 		return "", recovery.Advice{}
+	}
+	if x.Turn.Waits {
+		return waitNote(x)
 	}
 	if f == nil {
 		return loopNote(x, loop)

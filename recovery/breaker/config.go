@@ -26,6 +26,10 @@ type Config struct {
 	Failures   int           `yaml:"failures"`
 	OnOpen     OnOpen        `yaml:"on_open"`
 	SessionTTL time.Duration `yaml:"session_ttl"`
+	// An agent that waits, with nothing new from what it asks, is told so from
+	// WaitingHint on, and its session is stopped after Waiting. 0: never.
+	WaitingHint time.Duration `yaml:"waiting_hint"`
+	Waiting     time.Duration `yaml:"waiting"`
 }
 
 // Defaults returns the configuration that applies when none is given.
@@ -36,6 +40,7 @@ func Defaults() Config {
 		Cooldown: time.Second, CooldownMax: time.Hour,
 		ResendShare: 0.2, ResendMin: 3,
 		Failures: 5, OnOpen: OnOpenExplain, SessionTTL: 24 * time.Hour,
+		WaitingHint: 10 * time.Minute, Waiting: 2 * time.Hour,
 	}
 }
 
@@ -73,6 +78,15 @@ func (c Config) Validate() error {
 	}
 	if c.SessionTTL < time.Minute {
 		errs = append(errs, errors.New("session_ttl: must be at least 1m"))
+	}
+	if c.WaitingHint < 0 || c.Waiting < 0 {
+		errs = append(errs, errors.New("waiting, waiting_hint: must not be negative"))
+	}
+	if c.Waiting > 0 && (c.WaitingHint == 0 || c.WaitingHint >= c.Waiting) {
+		errs = append(errs, errors.New("waiting_hint: must be positive and less than waiting: nobody is stopped without a hint"))
+	}
+	if c.Waiting >= c.SessionTTL {
+		errs = append(errs, errors.New("waiting: must be less than session_ttl"))
 	}
 	return errors.Join(errs...)
 }

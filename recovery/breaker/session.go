@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
 
@@ -32,8 +33,10 @@ const (
 	OnOpenSteer   OnOpen = "steer"   // the model is called, and told to stop and to ask the user
 )
 
-// Rings are the rings of a store, which bounds how long it takes.
+// Rings are the rings and the values of a store, which bounds how long it takes.
 type Rings interface {
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+	Set(ctx context.Context, entries ...store.Entry) error
 	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
 	Delete(ctx context.Context, keys ...string) error
 }
@@ -45,10 +48,11 @@ type Listed interface {
 }
 
 // Sessions are the breakers of conversations. Each has a ring of its last
-// failing turns; when all of it is the same failure the breaker opens, and no
-// model is called until the person writes something new. Turns that succeed
-// cost nothing: what came between two failures is part of what the later one
-// notes. Safe for concurrent use.
+// failing turns; when nothing moved from one to the next in all of it, and the
+// model was told so firmly, the breaker opens, and no model is called until the
+// person writes something new. Turns that succeed cost nothing: what came between
+// two failures is part of what the later one notes. Waiting is no failure: it is
+// measured by the clock. Safe for concurrent use.
 type Sessions struct {
 	cfg      atomic.Pointer[Config]
 	rings    Rings
@@ -72,58 +76,157 @@ func (s *Sessions) Reconfigure(cfg Config) { s.cfg.Store(&cfg) }
 
 // slot is a failing turn in the ring.
 type slot struct {
-	Failure uint64 `json:"f"`
+	Key     uint64 `json:"f"`
 	User    uint64 `json:"u,omitempty"`
 	Success uint64 `json:"s,omitempty"` // the last success before it, as far as its request showed one
 	Streak  int    `json:"n,omitempty"` // as its request's own history shows it
+	Quiet   bool   `json:"q,omitempty"` // its model was told nothing
 	Reset   bool   `json:"r,omitempty"` // an operator closed the breaker here
 }
 
+// firm is the number of repetitions from which the note to the model is firm.
+const firm = 3
+
 func ringKey(session string) string { return "ring/" + session }
 
-// Prepare notes a failing turn and stops the session where its breaker is open.
-// Without a store that answers it does nothing.
+// Prepare notes a failing turn, and one that waits, and stops the session where
+// its breaker is open. Without a store that answers it does nothing.
 func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	cfg := s.cfg.Load()
-	if x.Session == "" || cfg.Failures == 0 || x.Mode == recovery.ModeOff || x.Side != nil && x.Turn.Failure != nil && x.Side() {
+	if x.Session == "" || cfg.Failures == 0 || x.Mode == recovery.ModeOff || x.Side != nil && x.Turn.Key != 0 && x.Side() {
 		return nil
 	}
-	failure := x.Turn.Failure
-	if failure == nil {
-		s.close(x)
+	if x.Turn.Key != 0 && !s.accepted(x) {
 		return nil
 	}
-	if !s.accepted(x) {
-		return nil
+	var stop *stopping
+	var err error
+	switch {
+	case x.Turn.Waits:
+		stop, err = s.waiting(ctx, x, cfg)
+	case x.Turn.Failure != nil:
+		stop, err = s.failing(ctx, x, cfg)
 	}
-	now := slot{Failure: failure.Fingerprint, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak}
-	raw, err := json.Marshal(now)
-	if err != nil {
-		return nil
-	}
-	ring, err := s.rings.Push(ctx, ringKey(x.Session), x.Turn.Slot, raw, cfg.Failures, cfg.SessionTTL)
 	if err != nil {
 		return nil // the store tells of its own trouble
 	}
-	same, seen := count(ring, now)
-	x.Turn.Streak, x.Turn.Seen = max(x.Turn.Streak, same), max(x.Turn.Seen, seen)
-	if same < cfg.Failures {
+	if stop == nil {
 		s.close(x)
 		return nil
 	}
-	s.open(x, failure, same)
+	s.open(x, stop)
 	if x.Mode == recovery.ModeObserve {
 		return nil
 	}
-	switch text := s.explain(x, failure, same); {
+	switch text := s.explain(x, stop); {
 	case cfg.OnOpen == OnOpenSteer, x.Mode == recovery.ModeAnnotate:
-		x.Guidance = steer(failure, same)
+		x.Guidance = steer(stop)
 	case cfg.OnOpen == OnOpenError, x.Body.ResponseFormat(), x.Body.N() > 1:
 		x.Reply = &recovery.Reply{Action: "session_stopped", Text: text, Error: true}
 	default:
 		x.Reply = &recovery.Reply{Action: "session_stopped", Text: text}
 	}
 	return nil
+}
+
+// stopping is why a session is stopped.
+type stopping struct {
+	failure *recovery.ToolFailure // the call
+	times   int
+	waited  time.Duration // 0 for failures
+}
+
+// quiet reports whether the exchange's model is told nothing by the gateway.
+func quiet(x *recovery.Exchange) bool {
+	return x.Mode == recovery.ModeObserve || x.Body.ToolChoice().Choice == transcript.ChoiceNone
+}
+
+// failing notes a failing turn. A session is stopped by as many in a row as are
+// configured, if the model was told firmly at one of those before.
+func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Config) (*stopping, error) {
+	now := slot{Key: x.Turn.Key, User: x.Turn.User, Success: x.Turn.Success, Streak: x.Turn.Streak, Quiet: quiet(x)}
+	raw, err := json.Marshal(now)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := s.rings.Push(ctx, ringKey(x.Session), x.Turn.Slot, raw, max(cfg.Failures, firm+1), cfg.SessionTTL)
+	if err != nil {
+		return nil, err
+	}
+	same, warned := count(ring, now)
+	x.Turn.Streak, x.Turn.Seen = max(x.Turn.Streak, same), max(x.Turn.Seen, same)
+	repeated(x, same)
+	if same < cfg.Failures || !warned && x.Mode != recovery.ModeObserve {
+		return nil, nil
+	}
+	return &stopping{failure: x.Turn.Failure, times: same}, nil
+}
+
+// repeated has the model told of what only the ring shows: of a client that cuts
+// its history.
+func repeated(x *recovery.Exchange, n int) {
+	if n < 2 {
+		return
+	}
+	for i := range x.Loops {
+		if l := &x.Loops[i]; l.Kind == recovery.LoopSameError {
+			l.Count = max(l.Count, n)
+			return
+		}
+	}
+	list := x.Body.Messages()
+	from := len(list) - 1
+	for from > 0 && list[from].Role != transcript.RoleAssistant {
+		from--
+	}
+	x.Loops = append(x.Loops, recovery.Loop{Kind: recovery.LoopSameError, Count: n, Tools: []string{x.Turn.Failure.Tool}, From: from, To: len(list) - 1, Fingerprint: x.Turn.Key})
+}
+
+// wait is what is kept of a session that waits.
+type wait struct {
+	Key    uint64    `json:"k"`
+	User   uint64    `json:"u,omitempty"`
+	Slot   string    `json:"s"` // the latest turn
+	Since  time.Time `json:"t"`
+	Warned bool      `json:"w,omitempty"`
+}
+
+func waitKey(session string) string { return "wait/" + session }
+
+// waiting notes a turn that waits for the same as the one before, with the same
+// answer. Only the time counts.
+func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Config) (*stopping, error) {
+	t := &x.Turn
+	if t.Streak < 2 || cfg.WaitingHint == 0 {
+		return nil, nil
+	}
+	values, err := s.rings.Get(ctx, waitKey(x.Session))
+	if err != nil {
+		return nil, err
+	}
+	now, w := time.Now(), wait{}
+	if len(values) != 1 || json.Unmarshal(values[0], &w) != nil || w.Key != t.Key || w.User != t.User || w.Slot != t.Slot && w.Slot != t.Before || w.Since.After(now) {
+		w = wait{Key: t.Key, User: t.User, Since: now}
+	}
+	waited, warned := now.Sub(w.Since), w.Warned
+	if waited >= cfg.WaitingHint {
+		t.Waited = waited
+		w.Warned = w.Warned || !quiet(x)
+	}
+	w.Slot = t.Slot
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.rings.Set(ctx, store.Entry{Key: waitKey(x.Session), Value: raw, TTL: cfg.SessionTTL}); err != nil {
+		return nil, err
+	}
+	if cfg.Waiting == 0 || waited < cfg.Waiting || !warned && x.Mode != recovery.ModeObserve || len(x.Results) == 0 {
+		return nil, nil
+	}
+	call := x.Results[0]
+	call.Rule = "waiting"
+	return &stopping{failure: &call, times: t.Streak, waited: waited}, nil
 }
 
 // Accept notes that an upstream has now accepted the exchange's credential.
@@ -147,46 +250,47 @@ func (s *Sessions) accepted(x *recovery.Exchange) bool {
 // payer names the credential of an exchange.
 func payer(x *recovery.Exchange) string { return cmp.Or(x.Credential, "anonymous") }
 
-// count returns how many turns at the end of a ring are the same failure with
-// nothing else between them, as the ring or the newest request shows it, and
-// how many of the ring are that failure at all.
-func count(ring [][]byte, now slot) (same, seen int) {
-	same, broken, reset := 0, false, false
-	newest := now
+// count returns how many turns at the end of a ring are the same with nothing
+// else between them, as the ring or the newest request shows it, and whether the
+// model was told firmly at one of those before the newest.
+func count(ring [][]byte, now slot) (same int, warned bool) {
+	row := make([]slot, 0, len(ring)) // the newest first
+	newest, reset := now, false
 	for _, raw := range slices.Backward(ring) {
 		var e slot
 		if json.Unmarshal(raw, &e) != nil {
-			broken = true
-			continue // not ours
+			break // not ours
 		}
 		if e.Reset {
-			reset, broken = true, true
+			reset = true
 		}
-		if e.Failure != now.Failure || e.Reset {
-			broken = true
-			continue
-		}
-		seen++
-		if broken || e.User != newest.User || newest.Success != e.Success && newest.Success != 0 {
-			broken = true
-			continue
+		if e.Reset || e.Key != now.Key || e.User != newest.User || newest.Success != e.Success && newest.Success != 0 {
+			break
 		}
 		newest = e
-		same++
+		row = append(row, e)
+	}
+	for i, e := range row {
+		n := len(row) - i
+		if !reset {
+			n = max(n, e.Streak)
+		}
+		same = max(same, n)
+		warned = warned || i > 0 && n >= firm && !e.Quiet
 	}
 	if !reset {
 		same = max(same, now.Streak)
 	}
-	return same, seen
+	return same, warned
 }
 
 // open posts the session for everybody to see, once.
-func (s *Sessions) open(x *recovery.Exchange, f *recovery.ToolFailure, n int) {
+func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 	if _, known := s.board.Lookup(BoardSessions, x.Session); known {
 		return
 	}
-	now := time.Now()
-	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: clipped(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: n, Since: now.UTC()})
+	now, f := time.Now(), stop.failure
+	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: clipped(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: stop.times, Since: now.UTC()})
 	if err != nil {
 		return
 	}
@@ -215,7 +319,7 @@ func (s *Sessions) tell(name recovery.EventName, x *recovery.Exchange, f *recove
 // count any more. The error is the store's.
 func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
-	if err := s.rings.Delete(ctx, ringKey(session)); err != nil {
+	if err := s.rings.Delete(ctx, ringKey(session), waitKey(session)); err != nil {
 		return fmt.Errorf("resetting session: %w", err)
 	}
 	raw, err := json.Marshal(slot{Reset: true})
@@ -245,33 +349,45 @@ func (s *Sessions) Open() (open []recovery.OpenSession) {
 }
 
 // explain is what the user reads in place of a further attempt.
-func (s *Sessions) explain(x *recovery.Exchange, f *recovery.ToolFailure, n int) string {
+func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "I stopped here: %s failed %d times in a row with the same error, so trying once more would not help.\n\n", named(f.Tool), n)
+	f := stop.failure
+	if stop.waited > 0 {
+		fmt.Fprintf(&b, "I stopped here: I have waited for %s, and %s still gives the same answer.\n\n", stop.waited.Round(time.Minute), named(f.Tool))
+	} else {
+		fmt.Fprintf(&b, "I stopped here: %s failed %d times in a row with the same error, so trying once more would not help.\n\n", named(f.Tool), stop.times)
+	}
 	if f.Line != "" {
 		fmt.Fprintf(&b, "What failed:\n\n    %s\n\n", clipped(oneLine(f.Line), 300))
 	}
-	if tried := attempts(x); len(tried) > 0 {
+	if tried := attempts(x, stop); len(tried) > 0 {
 		b.WriteString("What was tried last:\n\n")
 		for _, t := range tried {
 			fmt.Fprintf(&b, "- %s\n", t)
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("What I need from you: " + cmp.Or(s.ask(f.Category), "look into this error, or tell me another way.") + "\n\nSend a message, and I will go on from here.")
+	need := "look into this error, or tell me another way."
+	if stop.waited > 0 {
+		need = "look whether what I wait for still runs, or tell me to go on waiting."
+	}
+	b.WriteString("What I need from you: " + cmp.Or(s.ask(f.Category), need) + "\n\nSend a message, and I will go on from here.")
 	return b.String()
 }
 
 // steer is the note for a model that is called although the breaker is open.
-func steer(f *recovery.ToolFailure, n int) string {
-	return fmt.Sprintf("[gateway note, not from the user] %s failed %d times in a row with the same error. Do not call it again in this turn. "+
-		"Tell the user what failed, what you tried, and what you need from them.", named(f.Tool), n)
+func steer(stop *stopping) string {
+	what := fmt.Sprintf("%s failed %d times in a row with the same error. Do not call it again in this turn.", named(stop.failure.Tool), stop.times)
+	if stop.waited > 0 {
+		what = fmt.Sprintf("You have waited for %s, and %s still gives the same answer. Stop waiting in this turn.", stop.waited.Round(time.Minute), named(stop.failure.Tool))
+	}
+	return "[gateway note, not from the user] " + what + " Tell the user what failed, what you tried, and what you need from them."
 }
 
-// attempts are the calls of the failing turn, shortened.
-func attempts(x *recovery.Exchange) (out []string) {
+// attempts are the calls of the last turn, shortened.
+func attempts(x *recovery.Exchange, stop *stopping) (out []string) {
 	for _, r := range x.Results {
-		if !r.Failed || len(out) == 3 {
+		if !r.Failed && stop.waited == 0 || len(out) == 3 {
 			continue
 		}
 		out = append(out, strings.TrimSpace(named(r.Tool)+" "+clipped(oneLine(r.Arguments), 200)))

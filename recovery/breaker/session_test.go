@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -52,7 +53,7 @@ func at(t *testing.T, body, slot string, failure, user, success uint64) *recover
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true, Turn: recovery.Turn{Slot: slot, User: user, Success: success}}
+	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true, Turn: recovery.Turn{Slot: slot, Key: failure, User: user, Success: success}}
 	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}
 	if failure != 0 {
 		r.Failed, r.Category, r.Fingerprint, r.Line = true, recovery.DiskFull, failure, "make: No space left on device"
@@ -164,31 +165,108 @@ func TestReplicas(t *testing.T) {
 	wg.Wait()
 }
 
-// After a restart without a shared store the request's own history counts.
+// After a restart without a shared store the request's own history counts, but
+// only after this gateway has told the model so.
 func TestHistoryCounts(t *testing.T) {
 	s := newSessions(newStore(t), nil)
 	x := at(t, agent, "5", 7, 1, 0)
 	x.Turn.Streak = 5
-	if prepare(t, s, x) == nil {
-		t.Error("five failures in the history do not open the breaker")
+	if prepare(t, s, x) != nil || len(x.Loops) != 1 || x.Loops[0].Count != 5 {
+		t.Errorf("stopped without a firm note, or none is asked for: %+v", x.Loops)
 	}
+	x = at(t, agent, "6", 7, 1, 0)
+	x.Turn.Streak = 6
+	if prepare(t, s, x) == nil {
+		t.Error("six failures in the history do not open the breaker")
+	}
+}
+
+// A model that was told nothing is not stopped: requests that were only observed,
+// or let it call no tools, do not count as told.
+func TestNoStopWithoutAWarning(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	for i := range 7 {
+		x := at(t, agent, fmt.Sprint(i), 7, 1, 0)
+		if i < 4 {
+			x.Mode = recovery.ModeObserve
+		}
+		if r := prepare(t, s, x); (r != nil) != (i > 4) {
+			t.Errorf("failure %d: %+v", i+1, r)
+		}
+	}
+	// However few failures are configured, the third is told before the stop.
+	s = newSessions(newStore(t), func(c *breaker.Config) { c.Failures = 2 })
+	for i := range 5 {
+		x := at(t, agent, fmt.Sprint(i), 7, 1, 0)
+		if r := prepare(t, s, x); (r != nil) != (i > 2) {
+			t.Errorf("failure %d of two: %+v", i+1, r)
+		}
+		if i > 0 && (len(x.Loops) != 1 || x.Loops[0].Count != min(i+1, 4) || x.Loops[0].Kind != recovery.LoopSameError) {
+			t.Errorf("failure %d: told %+v", i+1, x.Loops)
+		}
+	}
+}
+
+// waits is an exchange at the n-th of turns that wait for the same.
+func waits(t *testing.T, n int, key uint64) *recovery.Exchange {
+	x := at(t, agent, fmt.Sprint("w", n), 0, 1, 0)
+	x.Turn = recovery.Turn{Slot: fmt.Sprint("w", n), Before: fmt.Sprint("w", n-1), Waits: true, Key: key, User: 1, Streak: n}
+	return x
+}
+
+// A session that waits is told so after ten minutes and stopped after two hours,
+// by the clock and not by the number of its polls.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.New(memory.Defaults())
+		defer st.Close()
+		s := newSessions(st, nil)
+		start := time.Now()
+		for n := 1; ; n++ {
+			x := waits(t, n, 7)
+			r := prepare(t, s, x)
+			waited := time.Since(start) - 90*time.Second // the second poll is the first of the same
+			if told := x.Turn.Waited > 0; told != (waited >= 10*time.Minute) {
+				t.Fatalf("poll %d, after %s: waited %s", n, waited, x.Turn.Waited)
+			}
+			if (r != nil) != (waited >= 2*time.Hour) {
+				t.Fatalf("poll %d, after %s: %+v", n, waited, r)
+			}
+			if r != nil {
+				if !strings.Contains(r.Text, "waited for 2h0m0s") || s.told.Names() != "breaker_opened" {
+					t.Errorf("%s, events %s", r.Text, s.told.Names())
+				}
+				break
+			}
+			time.Sleep(90 * time.Second)
+		}
+		// Something else between, another answer, another call: the clock starts anew.
+		time.Sleep(time.Minute)
+		if x := waits(t, 200, 7); prepare(t, s, x) != nil || x.Turn.Waited != 0 {
+			t.Errorf("after something else: %+v", x.Turn)
+		}
+		if x := waits(t, 201, 8); prepare(t, s, x) != nil || x.Turn.Waited != 0 {
+			t.Errorf("another answer: %+v", x.Turn)
+		}
+	})
 }
 
 // A client's own credential counts for nothing until an upstream has accepted it.
 func TestCredentialFirst(t *testing.T) {
 	s := newSessions(newStore(t), nil)
-	x := func() *recovery.Exchange {
-		x := at(t, agent, "5", 7, 1, 0)
+	x := func(slot string) *recovery.Exchange {
+		x := at(t, agent, slot, 7, 1, 0)
 		x.Trusted, x.Credential, x.Turn.Streak = false, "client-1", 6
 		return x
 	}
-	for range 2 {
-		if r := prepare(t, s, x()); r != nil || len(s.Open()) != 0 {
+	for i := range 2 {
+		if r := prepare(t, s, x(fmt.Sprint(i))); r != nil || len(s.Open()) != 0 {
 			t.Fatalf("before: %+v", r)
 		}
 	}
-	s.Accept(x(), time.Now())
-	if prepare(t, s, x()) == nil {
+	s.Accept(x("5"), time.Now())
+	prepare(t, s, x("6"))
+	if prepare(t, s, x("7")) == nil {
 		t.Error("after: still not open")
 	}
 }
@@ -200,6 +278,7 @@ func TestReset(t *testing.T) {
 		x.Turn.Streak = 9
 		return x
 	}
+	prepare(t, s, x("0"))
 	if prepare(t, s, x("1")) == nil {
 		t.Fatal("not open")
 	}
@@ -258,7 +337,9 @@ type away struct{}
 func (away) Push(context.Context, string, string, []byte, int, time.Duration) ([][]byte, error) {
 	return nil, store.ErrUnavailable
 }
-func (away) Delete(context.Context, ...string) error { return store.ErrUnavailable }
+func (away) Get(context.Context, ...string) ([][]byte, error) { return nil, store.ErrUnavailable }
+func (away) Set(context.Context, ...store.Entry) error        { return store.ErrUnavailable }
+func (away) Delete(context.Context, ...string) error          { return store.ErrUnavailable }
 
 // hostile is a store with values that are not ours.
 type hostile struct{}
@@ -266,7 +347,11 @@ type hostile struct{}
 func (hostile) Push(_ context.Context, _, _ string, v []byte, _ int, _ time.Duration) ([][]byte, error) {
 	return [][]byte{[]byte("x"), nil, []byte(`{"f":"7"}`), []byte(`[]`), v}, nil
 }
-func (hostile) Delete(context.Context, ...string) error { return nil }
+func (hostile) Get(context.Context, ...string) ([][]byte, error) {
+	return [][]byte{[]byte(`{"k":7,"t":"x"}`)}, nil
+}
+func (hostile) Set(context.Context, ...store.Entry) error { return nil }
+func (hostile) Delete(context.Context, ...string) error   { return nil }
 
 func TestStoreTrouble(t *testing.T) {
 	for _, rings := range []breaker.Rings{away{}, hostile{}} {
@@ -274,6 +359,9 @@ func TestStoreTrouble(t *testing.T) {
 		for i := range 6 {
 			if r := prepare(t, s, at(t, agent, fmt.Sprint(i), 7, 1, 0)); r != nil {
 				t.Errorf("%T: %+v", rings, r)
+			}
+			if x := waits(t, i+1, 7); prepare(t, s, x) != nil || x.Turn.Waited != 0 {
+				t.Errorf("%T: waits %+v", rings, x.Turn)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // What a pipe hides. A program that failed behind one has the exit code of the
@@ -19,7 +20,7 @@ const (
 // briefErrors reports whether the whole output is a few errors in strict forms, with
 // the frames and hints below them, of a command that does not print what it read.
 func (v *view) briefErrors() bool {
-	if len(v.lines) > maxBrief || v.kind != kindShell || v.prints || v.data() {
+	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints || v.data() {
 		return false
 	}
 	count, category := 0, recovery.CategoryNone

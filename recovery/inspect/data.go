@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // fewLines is up to how many lines a reading tool's own error has.
@@ -21,7 +22,7 @@ func (v *view) judgeData() finding {
 		}
 		return finding{rule: "json-data"}
 	}
-	if v.outcome == succeeded && v.kind == kindReader {
+	if v.outcome == succeeded && v.kind == trajectory.Reader {
 		return finding{rule: "data"}
 	}
 	first, last := v.lines[0], v.lines[len(v.lines)-1]
@@ -47,7 +48,7 @@ func (v *view) judgeData() finding {
 		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 	}
 	v.lines = withoutHints(v.lines)
-	if v.kind != kindReader || len(v.lines) > fewLines || len(v.text) > 1500 || mayBeNumbered(first) && numbered.MatchString(first) {
+	if v.kind != trajectory.Reader || len(v.lines) > fewLines || len(v.text) > 1500 || mayBeNumbered(first) && numbered.MatchString(first) {
 		return finding{rule: "data"}
 	}
 	if r := strictly; r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // editRefusals are the first words of an editor that did not apply an edit.
@@ -23,7 +24,7 @@ var notInFile = recovery.NewPattern(`^the search block:?$|\bfailed to find expec
 // The text to replace was a wrong argument then. Of a patch that does not parse it is a
 // matter of opinion.
 func (v *view) editRefused() finding {
-	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == kindReader || !editRefusals.MatchString(short(v.lines[0])) {
+	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == trajectory.Reader || !editRefusals.MatchString(short(v.lines[0])) {
 		return finding{}
 	}
 	f := finding{true, recovery.InvalidArguments, doubtful, "edit-refused", v.lines[0]}

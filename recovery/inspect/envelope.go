@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 var (
@@ -49,7 +50,7 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 			return inner, errors, ok
 		}
 	}
-	if v.kind != kindReader {
+	if v.kind != trajectory.Reader {
 		if text[0] == '<' && !v.hasExit { // what has an exit code outside was printed
 			if inner, errors, ok := v.unwrapTags(text); ok {
 				return inner, errors, true
@@ -223,7 +224,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	if strings.HasPrefix(head, "[ERROR]") && consoleList.MatchString(text) {
 		return text, "", false
 	}
-	if v.kind == kindReader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
+	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
 		return text, "", false // a file that begins like that
 	}
 	if v.outcome != succeeded {
@@ -248,7 +249,7 @@ var refusalSigns = []string{"user", "rejected", "denied", "declined", "cancel", 
 
 // refusal finds one in the first lines of a short result.
 func (v *view) refusal() (line string, ok bool) {
-	if v.outcome == succeeded || len(v.lines) > 6 && v.outcome != failed || v.kind == kindReader && len(v.text) > 600 || len(v.text) > 4000 {
+	if v.outcome == succeeded || len(v.lines) > 6 && v.outcome != failed || v.kind == trajectory.Reader && len(v.text) > 600 || len(v.text) > 4000 {
 		return "", false
 	}
 	for _, line := range v.lines[:min(len(v.lines), 3)] {

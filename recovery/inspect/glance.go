@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // largeData is the size, in bytes, from which on a reading tool's plain text is data.
@@ -20,7 +21,7 @@ func (s *step) glance() (ok bool) {
 	if s.whole {
 		return false
 	}
-	if a := s.call(); a.kind != kindReader || a.command != "" {
+	if a := s.call(); a.kind != trajectory.Reader || a.command != "" {
 		return false
 	}
 	at, ok := s.history.list[s.Index].Content()

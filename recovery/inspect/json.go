@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -45,7 +46,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		root = inner
 	}
 	m := readMembers(root)
-	if v.kind == kindReader && !m.hasOutput && m.said == unknown && !m.failure.Exists() && (m.message == "" || m.fields > 3) {
+	if v.kind == trajectory.Reader && !m.hasOutput && m.said == unknown && !m.failure.Exists() && (m.message == "" || m.fields > 3) {
 		return text, "", false
 	}
 	if m.hasExit && (m.hasOutput || m.errors != "" || m.fields <= 3) {
@@ -112,7 +113,7 @@ var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP 
 
 // unwrapStatus reads such a result: the status says what failed.
 func (v *view) unwrapStatus(text string) (inner string, ok bool) {
-	if v.kind == kindReader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
+	if v.kind == trajectory.Reader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
 		return text, false
 	}
 	m := statusBody.FindStringSubmatch(text)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // endedForTime is what agents, frameworks and timeout(1) say of a call that they ended
@@ -81,7 +82,7 @@ var (
 // command prints is data, so the words are the agent's only where a blank line keeps
 // them from the output, or where no file has them.
 func (v *view) readerStopped() finding {
-	if v.kind != kindShell || v.outcome != unknown || len(v.lines) == 0 {
+	if v.kind != trajectory.Shell || v.outcome != unknown || len(v.lines) == 0 {
 		return finding{}
 	}
 	if f := v.quotedCommand(); f.failed {

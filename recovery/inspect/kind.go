@@ -1,64 +1,6 @@
 package inspect
 
-import (
-	"strings"
-
-	"github.com/rebound-llm/rebound/recovery"
-)
-
-// kind is what a tool is for, as far as its name tells.
-type kind uint8
-
-const (
-	kindOther  kind = iota
-	kindReader      // returns files, listings, search results, pages: content is data
-	kindShell       // runs commands
-	kindCode        // runs code
-	kindEditor      // writes files
-)
-
-// kindOf is the most telling kind of the words of a tool's name: one that runs
-// something, then one that writes, then one that reads.
-func kindOf(tool string) kind {
-	var words [recovery.MaxNameWords]string
-	best := kindOther
-	for _, w := range recovery.AppendNameWords(words[:0], tool) {
-		if k := kindOfWord(w); k != kindOther && (best == kindOther || telling(k) < telling(best)) {
-			best = k
-		}
-	}
-	return best
-}
-
-// telling orders kinds, the most telling first.
-func telling(k kind) int {
-	switch k {
-	case kindShell:
-		return 0
-	case kindCode:
-		return 1
-	case kindEditor:
-		return 2
-	}
-	return 3
-}
-
-// kindOfWord is the kind of a word of a tool's name. A name is split at
-// punctuation and capitals.
-func kindOfWord(word string) kind {
-	switch word {
-	case "bash", "shell", "terminal", "exec", "execute", "command", "cmd", "powershell", "pwsh", "console", "run", "zsh", "process", "sh":
-		return kindShell
-	case "python", "ipython", "jupyter", "interpreter", "notebook", "repl", "javascript", "node", "sandbox":
-		return kindCode
-	case "edit", "editor", "write", "patch", "replace", "insert", "create", "append", "delete", "move", "rename", "multiedit":
-		return kindEditor
-	case "read", "view", "cat", "open", "list", "ls", "glob", "grep", "search", "find", "fetch", "browse", "browser", "web", "crawl",
-		"scrape", "navigate", "docs", "doc", "download", "tree", "show", "rg", "snapshot", "page", "url", "http", "wikipedia", "websearch", "webfetch":
-		return kindReader
-	}
-	return kindOther
-}
+import "strings"
 
 // readers are programs that print what they find: files, listings, history.
 var readers = map[string]bool{

@@ -92,10 +92,10 @@ func TestMadeSessions(t *testing.T) {
 }
 
 // Recorded sessions, request by request. The only repetition in them was found
-// by reading, and is left alone: an agent that thinks the same and makes the same
-// booking, which a rule of the business refuses.
+// by reading: an agent that thinks the same and makes the same booking, which a
+// rule of the business refuses.
 func TestRecordedSessions(t *testing.T) {
-	known := map[string][]string{}
+	known := map[string][]string{"tau-airline-109.json": {"56 alternation 2", "58 alternation 2", "60 alternation 3", "62 alternation 3"}}
 	files, err := filepath.Glob(filepath.Join(*loopFolder, "*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sessions: %v", err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // minCounter is the number of turns that is a counter: a few misses are work.
@@ -15,8 +16,10 @@ const minCounter = 4
 const (
 	maxPlain   = 300
 	maxReceipt = 160
-	maxGesture = 40
 )
+
+// maxCounted bounds the arguments in which numbers are compared, in bytes.
+const maxCounted = 4 << 10
 
 // counter is the same call with nothing but a higher number each time, where what
 // comes back says the same or nothing: pages behind the last one, ids that are not there.
@@ -32,11 +35,11 @@ func (h *history) counter(n int) (l recovery.Loop, ok bool) {
 		return l, false
 	}
 	s := &h.turns[n].steps[0]
-	if h.patient(n) && !s.idles() || h.refused(n) && !s.barren() {
+	if h.patient(n) && !s.made.Idles() {
 		return l, false
 	}
 	l = h.loop(recovery.LoopCounter, n-k+1, k, n, n)
-	l.Fingerprint = mark(string(l.Kind), s.Tool, unnumbered(s.canonical()))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
 	return l, true
 }
 
@@ -44,18 +47,18 @@ func (h *history) counter(n int) (l recovery.Loop, ok bool) {
 // and an outcome that is no other.
 func (h *history) counts(j, k int) bool {
 	b := h.load(k)
-	if len(b.steps) != 1 || len(b.steps[0].Arguments) > maxSearched {
+	if len(b.steps) != 1 || len(b.steps[0].Arguments) > maxCounted {
 		return false
 	}
 	a := h.load(j)
-	if len(a.steps) != 1 || a.steps[0].Tool != b.steps[0].Tool || len(a.steps[0].Arguments) > maxSearched {
+	if len(a.steps) != 1 || a.steps[0].Tool != b.steps[0].Tool || len(a.steps[0].Arguments) > maxCounted {
 		return false
 	}
 	r, s := &a.steps[0], &b.steps[0]
 	if r.Arguments == s.Arguments {
 		return false
 	}
-	g, ok := growthOf(r.canonical(), s.canonical())
+	g, ok := growthOf(r.made.Canonical(), s.made.Canonical())
 	return ok && h.sameOutcome(r, s, &g)
 }
 
@@ -69,17 +72,17 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 		return false
 	}
 	if f.Failed && f.Category != recovery.CategoryNone && f.Category == e.Category {
-		return f.Fingerprint == e.Fingerprint || g.explains(masked(f.Line, true), masked(e.Line, true))
+		return f.Fingerprint == e.Fingerprint || g.explains(trajectory.Steady(f.Line, true), trajectory.Steady(e.Line, true))
 	}
 	if b.long() && !b.mayTell(g) {
 		return false // found out without reading what both say
 	}
 	x, y := h.look(a), h.look(b)
-	if x.media != y.media || x.middle != y.middle || !f.Failed && underWay(y.text) {
+	if x.media != y.media || x.middle != y.middle || !f.Failed && goesOn.MatchString(y.text[:min(len(y.text), maxStatus)]) {
 		return false
 	}
 	if len(x.text) <= maxPlain && len(y.text) <= maxPlain && (b.barren() || f.Failed && g.part() || b.vain(g)) {
-		return g.explains(masked(x.text, true), masked(y.text, true))
+		return g.explains(trajectory.Steady(x.text, true), trajectory.Steady(y.text, true))
 	}
 	return x.text == y.text && b.tells(g)
 }
@@ -94,10 +97,7 @@ func (s *step) long() bool {
 
 // mayTell reports whether the call is for a part of something, or for some of it.
 func (s *step) mayTell(g *growth) bool {
-	if s.reads() {
-		return g.part()
-	}
-	return g.pages()
+	return g.pages() || g.part() && s.made.Reads()
 }
 
 // tells reports whether the result of a call for a part of something, or for some
@@ -107,8 +107,8 @@ func (s *step) tells(g *growth) bool {
 		return false
 	}
 	size := len(s.essence().text)
-	if s.reads() {
-		return size == 0 || size >= maxGesture || kindOf(s.Tool) == kindShell
+	if s.made.Reads() {
+		return size == 0 || size >= maxGesture || trajectory.KindOf(s.Tool) == trajectory.Shell
 	}
 	return size > maxReceipt
 }
@@ -134,37 +134,15 @@ func (s *step) barren() bool {
 // vain reports whether the call got an empty value of what it reads, or lets only time pass.
 func (s *step) vain(g *growth) bool {
 	text := s.essence().text
-	if s.idles() {
+	if s.made.Idles() {
 		return true
 	}
-	if text == "" || !trivial(text) || s.writes() || containsAny(strings.ToLower(text), troubleWords) {
+	if text == "" || !trivial(text) || s.made.Writes() || containsAny(strings.ToLower(text), troubleWords) {
 		return false
 	}
 	// A thing that is read by its number may have an empty list among else.
 	thing := text[0] == '{' && strings.Count(text, ":") > 1
-	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.reads() && (g.part() || !thing))
-}
-
-// writes reports whether the tool's name or the beginning of the command says so.
-func (s *step) writes() bool {
-	writing := func(w string) bool { return kindOfWord(w) == kindEditor }
-	return slices.ContainsFunc(recovery.NameWords(s.Tool), writing) || slices.ContainsFunc(recovery.NameWords(recovery.CommandIn(s.Arguments)), writing)
-}
-
-// idles reports whether the call only sleeps in a shell: it looks at nothing.
-func (s *step) idles() bool {
-	if kindOf(s.Tool) != kindShell {
-		return false
-	}
-	slept := false
-	for _, p := range programs(recovery.CommandIn(s.Arguments)) {
-		if sleeps := slices.Contains(waitingWords, p); sleeps {
-			slept = true
-		} else if p != "echo" {
-			return false
-		}
-	}
-	return slept
+	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && (g.part() || !thing))
 }
 
 // growth is what grew from one call to the next.
@@ -181,7 +159,7 @@ const maxGrowing = 2
 func growthOf(a, b string) (g growth, ok bool) {
 	same := walk(a, b, func(i int, x, y string) bool {
 		d := value(y) - value(x)
-		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dated(a, i, i+len(x)) || epoch(value(x)) {
+		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dotted(a, i, i+len(x)) || dated(a, i, i+len(x)) || epoch(value(x)) {
 			return false
 		}
 		if g.by == nil {

@@ -3,7 +3,7 @@ package inspect
 import (
 	"strconv"
 
-	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // walk compares two texts whose bytes must be the same but for numbers. It calls
@@ -67,6 +67,12 @@ func dated(s string, from, to int) bool {
 	return from > 1 && joint(s[from-1]) && digit(s[from-2]) || to+1 < len(s) && joint(s[to]) && digit(s[to+1])
 }
 
+// dotted reports whether the number s[from:to] is a part of a version or of an
+// address of the network: another one is another thing.
+func dotted(s string, from, to int) bool {
+	return from > 1 && s[from-1] == '.' && digit(s[from-2]) || to+1 < len(s) && s[to] == '.' && digit(s[to+1])
+}
+
 // epoch reports whether the number may be a time in seconds or milliseconds since 1970.
 func epoch(v float64) bool { return v >= 1e9 && v < 2e9 || v >= 1e12 && v < 2e12 }
 
@@ -80,7 +86,7 @@ func wordsBefore(s string) []string {
 	for from > 0 && (letter(s[from-1]) || s[from-1] == '_' || s[from-1] == '-') {
 		from--
 	}
-	return recovery.NameWords(s[from:end])
+	return trajectory.NameWords(s[from:end])
 }
 
 // unnumbered is a text with its numbers taken out.

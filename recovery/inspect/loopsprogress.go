@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -30,7 +31,7 @@ func (h *history) noProgress(steps int) (l recovery.Loop, ok bool) {
 		return l, false
 	}
 	l = h.loop(recovery.LoopNoProgress, count, from, n, from)
-	l.Fingerprint = mark(string(l.Kind), string(h.list[l.From].Raw()))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.list[l.From].Raw()))
 	return l, true
 }
 
@@ -66,18 +67,15 @@ func (h *history) progress(known *seen, t *turn) bool {
 	progress, changed := false, false
 	for i := range t.steps {
 		s := &t.steps[i]
-		if s.waits() {
-			progress = true
-			continue
-		}
 		e := h.look(s)
 		if !trivial(e.text) || e.middle != "" || len(e.media) > 1 {
 			key := maphash.Comparable(known.seed, *e)
 			progress = progress || !known.results[key]
 			known.results[key] = true
 		}
-		call := maphash.Comparable(known.seed, [2]string{s.Tool, s.canonical()})
-		if !known.calls[call] && !s.reads() && !s.judge().Failed {
+		progress = progress || s.awaits()
+		call := maphash.Comparable(known.seed, [2]string{s.Tool, s.made.Canonical()})
+		if !known.calls[call] && !s.made.Reads() && !s.judge().Failed {
 			changed = true
 		}
 		known.calls[call] = true

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // maxMonologue bounds the part of a text that is compared, in bytes.
@@ -26,7 +27,7 @@ func (h *history) monologue() []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopMonologue, n-k+1, k, n, n)
-	l.Fingerprint = mark(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
 	return []recovery.Loop{l}
 }
 
@@ -85,7 +86,7 @@ func (h *history) nudged(k int) bool {
 func pairsOf(text string) map[uint64]int {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	set := make(map[uint64]int, len(words))
-	add := func(s string) { set[mark(s)]++ }
+	add := func(s string) { set[trajectory.Hash(s)]++ }
 	if len(words) < 4 {
 		for _, w := range words {
 			add(w)

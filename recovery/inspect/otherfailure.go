@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // otherErrors are forms of failures that belong to none of the ten kinds.
@@ -36,7 +37,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if otherError(short(v.lines[i])) && !logged(v.lines[i]) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == kindOther) {
+		if otherError(short(v.lines[i])) && !logged(v.lines[i]) && !noError.MatchString(v.lines[i]) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
 			return v.lines[i], true
 		}
 	}

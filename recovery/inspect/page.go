@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // maxPage bounds the page of a server that says only that there were too many
@@ -24,12 +25,12 @@ func (v *view) tooManyRequests(tool string) finding {
 		return finding{}
 	}
 	switch v.kind {
-	case kindShell:
+	case trajectory.Shell:
 		if v.programs != nil && !slices.Contains(v.programs, "curl") && !slices.Contains(v.programs, "wget") && !slices.Contains(v.programs, "http") {
 			return finding{}
 		}
-	case kindReader:
-		if !slices.ContainsFunc(recovery.NameWords(tool), func(w string) bool { return slices.Contains(fetchWords, w) }) {
+	case trajectory.Reader:
+		if !slices.ContainsFunc(trajectory.NameWords(tool), func(w string) bool { return slices.Contains(fetchWords, w) }) {
 			return finding{}
 		}
 	default:

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // tracebackSign is in every text with a Python traceback.
@@ -92,7 +93,7 @@ func (v *view) bareException() finding {
 		return finding{}
 	}
 	line := v.lines[n-1]
-	if name, message, ok := shownException(line); ok && n == 1 && v.kind == kindCode {
+	if name, message, ok := shownException(line); ok && n == 1 && v.kind == trajectory.Code {
 		line = name + ": " + message
 	}
 	m := exceptionLine.FindStringSubmatch(line)

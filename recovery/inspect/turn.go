@@ -4,11 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"hash/fnv"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -42,7 +43,7 @@ type history struct {
 	peopled bool // persons are there
 	known   verdicts
 	tool    string // the last one that kind was asked of
-	kind    kind
+	kind    trajectory.Kind
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
@@ -64,17 +65,13 @@ type step struct {
 	recovery.ToolResult
 	history *history
 	whole   bool // Content is there
-	asked   ask
-	known   bool // asked is there
+	made    trajectory.Call
 	verdict recovery.ToolFailure
 	judged  bool
 	raw     rawText // of Content, where a glance was enough
 	said    essence
-	read    bool // said is there
-	args    string
-	sorted  bool // args is there
-	plain   bool // what texts says
-	scanned bool // plain is there
+	read    bool   // said is there
+	hash    uint64 // what outcome says, 0 until it is needed
 }
 
 // person is a message that a person wrote, or a client in a person's place.
@@ -159,7 +156,8 @@ func (h *history) load(k int) *turn {
 	t.steps = h.room(len(h.results))
 	for i := range h.results {
 		res := &h.results[i]
-		t.steps[i] = step{ToolResult: *res, history: h, whole: h.list[res.Index].Role != transcript.RoleTool}
+		t.steps[i] = step{ToolResult: *res, history: h, whole: h.list[res.Index].Role != transcript.RoleTool,
+			made: trajectory.Call{Tool: res.Tool, Arguments: res.Arguments}}
 	}
 	return t
 }
@@ -188,16 +186,7 @@ func (h *history) how() protocol {
 }
 
 // call is what the step's call asked for.
-func (s *step) call() ask {
-	if !s.known {
-		h := s.history
-		if s.Tool != h.tool { // most steps of a history are of few tools
-			h.tool, h.kind = s.Tool, kindOf(s.Tool)
-		}
-		s.asked, s.known = askOf(s.ToolResult, h.kind), true
-	}
-	return s.asked
-}
+func (s *step) call() ask { return ask{s.made.Kind(), s.made.Line()} }
 
 // content decodes what the tool answered.
 func (s *step) content() string {
@@ -281,7 +270,7 @@ func (h *history) findPersons() []person {
 func (h *history) words(p *person) uint64 {
 	if p.words == 0 {
 		m := h.list[p.index]
-		p.words = mark(m.Text(), string(m.AppendMedia(nil)))
+		p.words = trajectory.Hash(m.Text(), string(m.AppendMedia(nil)))
 	}
 	return p.words
 }
@@ -311,26 +300,53 @@ func (h *history) spoken(k int) bool {
 }
 
 func (h *history) position() (p recovery.Turn) {
-	t := h.last()
+	t, n := h.last(), len(h.turns)-1
 	if t == nil || len(t.steps) == 0 {
 		return p
 	}
-	if p.Failure = t.failure(); p.Failure != nil {
-		p.Slot = h.slot(t)
-		p.User = h.userBefore(len(h.list))
-		p.Success = h.lastSuccess()
-		p.Streak, p.Seen = h.count(p.Failure, p.User)
+	failure := t.failure()
+	if failure == nil && (n == 0 || h.spoken(n-1) || !h.repeats(n-1, n)) {
+		return p
 	}
+	p.User = h.userBefore(len(h.list))
+	if p.Waits = t.waits(); p.Waits {
+		p.Slot, p.Key = h.slot(t), t.key()
+		p.Streak = h.streak(t.key(), p.User)
+		if n > 0 {
+			p.Before = h.slot(&h.turns[n-1])
+		}
+		return p
+	}
+	if failure == nil {
+		return recovery.Turn{}
+	}
+	p.Failure, p.Slot, p.Key, p.Success = failure, h.slot(t), t.key(), h.lastSuccess()
+	p.Streak, p.Seen = h.streak(p.Key, p.User), h.seen(failure)
 	return p
+}
+
+// key is a hash of what the turn did and what came of it, the same in every
+// process: equal for turns of which one repeats the other.
+func (t *turn) key() uint64 {
+	prints := make([]uint64, len(t.steps))
+	for i := range t.steps {
+		s := &t.steps[i]
+		prints[i] = trajectory.Hash(s.Tool, s.made.Key(), fmt.Sprint(s.outcome()))
+	}
+	return combined("", prints)
 }
 
 // slot names a turn by its bytes and its place.
 func (h *history) slot(t *turn) string {
+	ordinal := h.ordinal
+	for k := len(h.turns) - 1; &h.turns[k] != t; k-- {
+		ordinal--
+	}
 	sum := sha256.New()
 	for _, m := range h.list[t.start:t.answered] {
 		_, _ = sum.Write(m.Raw())
 	}
-	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(h.ordinal)))
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(ordinal)))
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
@@ -362,13 +378,8 @@ func (t *turn) failure() *recovery.ToolFailure {
 		return nil
 	}
 	out := *first
-	slices.Sort(prints)
-	if prints = slices.Compact(prints); len(prints) > 1 {
-		sum := fnv.New64a()
-		for _, p := range prints {
-			_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, p))
-		}
-		out.Fingerprint = max(sum.Sum64(), 1)
+	if slices.Sort(prints); prints[0] != prints[len(prints)-1] {
+		out.Fingerprint = combined("", prints)
 	}
 	return &out
 }
@@ -379,38 +390,45 @@ func (h *history) lastSuccess() uint64 {
 		t := h.load(k)
 		for i := len(t.steps) - 1; i >= 0; i-- {
 			if s := &t.steps[i]; !s.judge().Failed {
-				return mark(s.CallID, s.Tool, s.Arguments, s.content())
+				return trajectory.Hash(s.CallID, s.Tool, s.Arguments, s.content())
 			}
 		}
 	}
 	return 0
 }
 
-// count counts the turns that ended in the failure f: those in a row at the end,
-// which the person did not interrupt, and all.
-func (h *history) count(f *recovery.ToolFailure, user uint64) (streak, seen int) {
-	probe := []byte(probeOf(f.Line))
-	streak, seen = 1, 1
-	row := true
+// streak counts the turns in a row at the end that have this key, between which
+// the person said nothing new.
+func (h *history) streak(key, user uint64) (n int) {
+	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].start) == user; k-- {
+		t := h.load(k)
+		if len(t.steps) == 0 {
+			continue // it only talked
+		}
+		if t.key() != key {
+			break
+		}
+		n++
+	}
+	return max(n, 1)
+}
+
+// seen counts the turns that ended in a failure like f: the same line but for its numbers.
+func (h *history) seen(f *recovery.ToolFailure) int {
+	probe, n := []byte(probeOf(f.Line)), 1
 	for k := len(h.turns) - 2; k >= 0; k-- {
 		t := &h.turns[k]
-		row = row && h.userBefore(t.start) == user
-		if t.answered == t.end || !row && !t.loaded && !h.mentions(t, probe) {
+		if t.answered == t.end || !t.loaded && !h.mentions(t, probe) {
 			continue
 		}
 		if h.load(k); len(t.steps) == 0 {
 			continue
 		}
-		if g := t.failure(); g == nil || g.Fingerprint != f.Fingerprint {
-			row = false
-			continue
-		}
-		seen++
-		if row {
-			streak++
+		if g := t.failure(); g != nil && g.Fingerprint == f.Fingerprint {
+			n++
 		}
 	}
-	return streak, seen
+	return n
 }
 
 // mentions reports whether the bytes of what followed the turn contain the probe.
@@ -428,23 +446,4 @@ func probeOf(line string) string {
 		}
 	}
 	return best
-}
-
-// mark is a hash of texts that is the same in every process, never 0: FNV-1a,
-// with each text's length before it.
-func mark(parts ...string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	sum := uint64(offset)
-	for _, p := range parts {
-		for n := len(p); ; n >>= 8 {
-			sum = (sum ^ uint64(n&0xff)) * prime
-			if n < 256 {
-				break
-			}
-		}
-		for i := range len(p) {
-			sum = (sum ^ uint64(p[i])) * prime
-		}
-	}
-	return max(sum, 1)
 }

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // outcome is what the wrapper of a result says of the call.
@@ -25,7 +26,7 @@ const (
 
 // view is a result without its wrappers.
 type view struct {
-	kind     kind
+	kind     trajectory.Kind
 	command  string   // of the call, "" if unknown
 	programs []string // that it runs, nil if unknown
 	prints   bool     // the command prints what it reads, as cat does
@@ -45,18 +46,18 @@ type view struct {
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
-func open(r recovery.ToolResult) view { return askOf(r, kindOf(r.Tool)).open(r.Content) }
+func open(r recovery.ToolResult) view { return askOf(r, trajectory.KindOf(r.Tool)).open(r.Content) }
 
 // ask is what a call asked for.
 type ask struct {
-	kind    kind   // of the tool
-	command string // "" if unknown, and of a tool that runs code
+	kind    trajectory.Kind // of the tool
+	command string          // "" if unknown, and of a tool that runs code
 }
 
-func askOf(r recovery.ToolResult, k kind) ask {
+func askOf(r recovery.ToolResult, k trajectory.Kind) ask {
 	a := ask{kind: k}
-	if k != kindCode {
-		a.command = recovery.CommandIn(r.Arguments)
+	if k != trajectory.Code {
+		a.command = trajectory.CommandIn(r.Arguments)
 	}
 	return a
 }
@@ -73,7 +74,7 @@ func (a ask) open(content string) view {
 	}
 	stderr := ""
 	for range maxLayers {
-		if v.kind == kindReader && begunPlain(text) {
+		if v.kind == trajectory.Reader && begunPlain(text) {
 			break
 		}
 		inner, errors, ok := v.unwrap(text)
@@ -244,5 +245,5 @@ func (v *view) data() bool {
 	if v.outcome == failed {
 		return false
 	}
-	return v.structured || v.kind == kindReader || v.kind != kindCode && onlyReads(v.programs)
+	return v.structured || v.kind == trajectory.Reader || v.kind != trajectory.Code && onlyReads(v.programs)
 }

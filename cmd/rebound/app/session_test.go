@@ -19,7 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
-const broken = "make: *** [Makefile:12: build] Error 2\ncc: fatal error: no input files\n\nCommand exited with code 2"
+const broken = "12:00:00 make: *** [Makefile:7: build] Error 2\ncc: fatal error: no input files\n\nCommand exited with code 2"
 
 // stuck is a session whose last n turns failed in the same way. What differs
 // each time is what a failure never is the same in.
@@ -73,6 +73,12 @@ func welcome(t *testing.T, list ...*gateway) {
 	for _, g := range list {
 		goesOn(t, g.must(history.body()))
 	}
+}
+
+// warned has a gateway tell the model of stuck firmly, before which no session is stopped.
+func warned(t *testing.T, g *gateway) {
+	t.Helper()
+	goesOn(t, g.must(stuck(4).body()))
 }
 
 // goesOn checks that a request was answered by the upstream.
@@ -216,13 +222,15 @@ func TestSessionOnOpen(t *testing.T) {
 			}
 			g := launch(t, config)
 			welcome(t, g)
+			warned(t, g)
+			before := len(up.bodies())
 			k := stuck(5)
 			k.stream, k.fields = c.stream, c.fields
 			r := g.ask(t.Context(), k.body())
 			switch {
 			case c.mode == "observe":
 				goesOn(t, r)
-				if seen := up.since(1); len(seen) != 1 || string(seen[0]) != k.body() {
+				if seen := up.since(before); len(seen) != 1 || string(seen[0]) != k.body() {
 					t.Errorf("the request was changed: %s", seen)
 				}
 				eventually(t, 2*time.Second, "the stop is told as observed", func() bool {
@@ -231,7 +239,7 @@ func TestSessionOnOpen(t *testing.T) {
 				return
 			case c.mode == "steer":
 				goesOn(t, r)
-				if seen := up.since(1); len(seen) != 1 || !strings.Contains(noted(seen[0]), "Do not call it again") {
+				if seen := up.since(before); len(seen) != 1 || !strings.Contains(noted(seen[0]), "Do not call it again") {
 					t.Errorf("the model was not told: %s", noted(seen[0]))
 				}
 				return
@@ -244,7 +252,7 @@ func TestSessionOnOpen(t *testing.T) {
 			default:
 				stopped(t, r)
 			}
-			if n := len(up.since(1)); n != 0 {
+			if n := len(up.since(before)); n != 0 {
 				t.Errorf("%d requests reached the upstream", n)
 			}
 		})
@@ -258,6 +266,7 @@ func TestSessionGoesOn(t *testing.T) {
 	up := working(t)
 	g := launch(t, up.config())
 	welcome(t, g)
+	warned(t, g)
 	k := stuck(5)
 	stopped(t, g.must(k.body()))
 	stopped(t, g.must(k.with(user("List the files.")).body())) // the words of the user's last message
@@ -330,6 +339,7 @@ func TestSessionsAdministered(t *testing.T) {
 	_, list := twins(t, up, storetest.StartRedis(t).URL())
 	one, two := list[0], list[1]
 	welcome(t, one, two)
+	warned(t, one)
 	r := one.must(stuck(5).body())
 	stopped(t, r)
 	for _, g := range list {

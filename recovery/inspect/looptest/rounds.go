@@ -177,13 +177,7 @@ func (s *session) samePage() {
 
 func (s *session) longerTimeout() {
 	id := s.ident()
-	if s.chance(0.5) {
-		s.rising(30, s.pickInt(0, 30), func(n int) (op, result) {
-			return sh("timeout %d ./scripts/%s.sh --all", n, id), result{fmt.Sprintf("Error: Command timed out after %d seconds", n), 124}
-		})
-		return
-	}
-	s.rising(s.between(1, 4), 1, func(n int) (op, result) {
-		return domain("export_report", arg{"name", id}, arg{"attempt", n}), result{"Error: connect ECONNREFUSED 203.0.113.7:443", 1}
+	s.rising(30, s.pickInt(0, 30), func(n int) (op, result) {
+		return sh("timeout %d ./scripts/%s.sh --all", n, id), result{fmt.Sprintf("Error: Command timed out after %d seconds", n), 124}
 	})
 }

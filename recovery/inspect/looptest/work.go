@@ -47,9 +47,9 @@ func WorkAt(label Label, seed uint64, i int) Work {
 		}
 	}
 	sit := list[i%len(list)]
-	a := &agents[(i/len(list)+i)%len(agents)]
+	a := agents[(i/len(list)+i)%len(agents)]
 	s := newSession(rand.New(rand.NewPCG(seed, uint64(i)^0x5e55)), callsOnly)
-	s.style.agent, s.style.tools, s.style.text = a, a.tools, a.text
+	s.style.agent, s.style.tools, s.style.text = &a, a.tools, a.text
 	if a.text {
 		s.style.fence = 1
 		s.style.system = "You are an autonomous programmer.\nAnswer with a short discussion and exactly one command in a code block. The output comes back to you."

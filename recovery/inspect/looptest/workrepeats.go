@@ -193,7 +193,7 @@ var waiting = []situation{
 		}
 	}},
 	{"a tool that waits", Waits, func(s *session) func(int) step {
-		return func(int) step { return step{domain("wait", arg{"seconds", 30}), result{out: "Waited 30 seconds."}} }
+		return func(int) step { return step{op{do: wait, n: 30}, result{out: "Waited 30 seconds."}} }
 	}},
 	{"a log that does not grow yet", Waits, func(s *session) func(int) step {
 		return func(int) step {

@@ -1,11 +1,11 @@
-package recovery_test
+package trajectory_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 func TestCommandIn(t *testing.T) {
@@ -25,7 +25,7 @@ func TestCommandIn(t *testing.T) {
 		"":                                          "",
 		strings.Repeat("x", 20_000):                 "",
 	} {
-		if got := recovery.CommandIn(in); got != want {
+		if got := trajectory.CommandIn(in); got != want {
 			t.Errorf("%.40q: %q, want %q", in, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestNameWords(t *testing.T) {
 		"readFile": "read file", "read_file": "read file", "mcp__fs.read-file2": "mcp fs read file", "BashTool": "bash tool", "": "", "__": "",
 		"ÄrgerMachen": "ärger machen", "a1b2c3d4e5f6g7h8i9j": "a b c d e f g h",
 	} {
-		if got := recovery.NameWords(in); !slices.Equal(got, strings.Fields(want)) {
+		if got := trajectory.NameWords(in); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package recovery
+package trajectory
 
 import (
 	"strings"
@@ -10,6 +10,11 @@ import (
 
 // maxCallArguments bounds, in bytes, of which arguments the command is looked for.
 const maxCallArguments = 16 << 10
+
+// commandNames are the names of arguments that are a command line.
+var commandNames = map[string]bool{
+	"command": true, "cmd": true, "script": true, "commandline": true, "command_line": true, "bash_command": true, "shell_command": true,
+}
 
 // CommandIn is the command line in a call's arguments, by the names that agents'
 // tools have for it; "" if there is none. Arguments that are no JSON object are
@@ -30,8 +35,7 @@ func CommandIn(arguments string) string {
 	}
 	command := ""
 	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
-		switch strings.ToLower(key.Str) {
-		case "command", "cmd", "script", "commandline", "command_line", "bash_command", "shell_command":
+		if commandNames[strings.ToLower(key.Str)] {
 			if value.IsArray() {
 				var words []string
 				value.ForEach(func(_, w gjson.Result) bool { words = append(words, w.String()); return true })

@@ -1,0 +1,85 @@
+package inspect
+
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// goesOn is what is said of something that goes on by itself.
+var goesOn = recovery.NewPattern(`(?i)\b(?:status|state|phase|stage)\b["'\s]{0,3}[:=>]["'\s]{0,3}(?:still |currently )?(?:` + underWayWords + `|active|scheduled|submitted|started|working|creating)\b|` +
+	`\b(?:is|are|still|currently) (?:still |currently )?(?:` + underWayWords + `)\b|\bnot yet (?:ready|finished|done|completed?|available)\b|\b(?:is not|are not|isn't|aren't) ready\b|\bno new output\b|` +
+	`^\W*(?:` + underWayWords + `)(?: (?:for|since)\b.{0,40})?\W*$|\bContainerCreating\b|\bPodInitializing\b|\bProcess running with\b`)
+
+const underWayWords = `running|pending|queued|in[-_ ]?progress|waiting|building|deploying|processing|starting|provisioning|initializing`
+
+// taggedStatus is how agents begin what a command in the background has printed so far.
+var taggedStatus = recovery.NewPattern(`^\s*(?:<\w+>[^<]{0,80}</\w+>\s*){0,3}<status>\w+</status>`)
+
+// maxStatus bounds a text that tells how something gets on, in bytes.
+const maxStatus = 1000
+
+// awaits reports whether the step only waits, or asks how something gets on that
+// goes on by itself: the same again is patience. What waiting does not help
+// against is none.
+func (s *step) awaits() bool {
+	f := s.judge()
+	if f.Failed && lasting(f.Category) {
+		return false
+	}
+	if s.made.Awaits() {
+		return true
+	}
+	text := s.content() // with its wrapper, which may tell
+	if len(text) >= maxStatus {
+		text = taggedStatus.FindString(text[:maxStatus])
+	}
+	return goesOn.MatchString(text) && !s.made.Writes() && (!f.Failed || s.made.Reads())
+}
+
+// lasting are failures that waiting does not help against.
+func lasting(c recovery.Category) bool {
+	switch c {
+	case recovery.CommandNotFound, recovery.ToolNotFound, recovery.PermissionDenied, recovery.InvalidArguments, recovery.SyntaxError, recovery.DiskFull:
+		return true
+	}
+	return false
+}
+
+// waits reports whether a turn waits: one of its calls does, and none failed that does not.
+func (t *turn) waits() bool {
+	waits := false
+	for i := range t.steps {
+		s := &t.steps[i]
+		if s.awaits() {
+			waits = true
+		} else if s.judge().Failed {
+			return false
+		}
+	}
+	return waits
+}
+
+// patient reports whether turn k waits for something that may change by
+// itself, or only makes gestures: doing that again is no loop.
+func (h *history) patient(k int) bool {
+	t := h.load(k)
+	return t.waits() || !slices.ContainsFunc(t.steps, func(s step) bool { return !s.moves() })
+}
+
+// gestures are tools that move something on with each call, whatever they answer.
+var gestures = []string{"press", "key", "keypress", "click", "scroll", "type", "tap", "swipe", "next", "forward", "back", "send", "stdin", "step"}
+
+// maxGesture bounds what says no more than that something was done, in bytes.
+const maxGesture = 40
+
+// moves reports whether the call is a gesture that was only acknowledged.
+func (s *step) moves() bool {
+	for _, w := range trajectory.NameWords(s.Tool) {
+		if slices.Contains(gestures, w) {
+			return len(s.essence().text) < maxGesture && !s.judge().Failed
+		}
+	}
+	return false
+}

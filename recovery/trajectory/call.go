@@ -1,0 +1,433 @@
+package trajectory
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Bounds of the arguments that are read as JSON, in bytes and in depth, and of
+// those that are searched for words.
+const (
+	maxCanonical  = 256 << 10
+	canonicalDeep = 64
+	maxSearched   = 4 << 10
+)
+
+// Call is a call of a tool. What is said of it is found out once, when somebody
+// asks. It is not safe for concurrent use.
+type Call struct {
+	Tool      string // name, empty when unknown
+	Arguments string // as the tool got them
+
+	kind      Kind
+	line      string
+	command   Command
+	canonical string
+	key       string
+
+	kinded, lined, parsed, sorted, keyed, scanned, texts bool
+}
+
+// Kind is what the tool is for.
+func (c *Call) Kind() Kind {
+	if !c.kinded {
+		c.kinded, c.kind = true, KindOf(c.Tool)
+	}
+	return c.kind
+}
+
+// Line is the command line that the call runs, "" if there is none.
+func (c *Call) Line() string {
+	if !c.lined {
+		c.lined = true
+		if k := c.Kind(); k != Code && k != Editor {
+			c.line = CommandIn(c.Arguments)
+		}
+	}
+	return c.line
+}
+
+// Command is the command line as a shell reads it, the zero Command without one.
+func (c *Call) Command() *Command {
+	if !c.parsed {
+		if c.parsed = true; c.Line() != "" {
+			c.command = ParseCommand(c.Line())
+		}
+	}
+	return &c.command
+}
+
+// lookups are words with which names of tools begin that only look.
+var lookups = []string{"get", "query", "lookup", "look", "describe", "check", "count", "status", "inspect", "explain"}
+
+// Reads reports whether the call is known to change nothing.
+func (c *Call) Reads() bool {
+	switch c.Kind() {
+	case Reader:
+		return true
+	case Shell:
+		return c.Line() != "" && c.Command().Looks
+	case Other:
+		words := NameWords(c.Tool)
+		return len(words) > 0 && slices.Contains(lookups, words[0])
+	}
+	return false
+}
+
+// Writes reports whether the tool's name or the beginning of the command says so.
+func (c *Call) Writes() bool {
+	writing := func(w string) bool { return kindOfWord(w) == Editor }
+	return slices.ContainsFunc(NameWords(c.Tool), writing) || slices.ContainsFunc(NameWords(c.Line()), writing)
+}
+
+// waitingWords are of names of tools that let time pass.
+var waitingWords = []string{"wait", "await", "sleep", "pause", "delay"}
+
+// Pauses reports whether the call lets time pass before it answers.
+func (c *Call) Pauses() bool {
+	for _, w := range NameWords(c.Tool) {
+		if slices.Contains(waitingWords, w) {
+			return true
+		}
+	}
+	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
+		return false
+	}
+	if c.Line() != "" {
+		return mayPause(c.line) && c.Command().Pauses
+	}
+	t := strings.TrimSpace(c.Arguments)
+	switch {
+	case c.Kind() == Code:
+		low := strings.ToLower(t)
+		return strings.Contains(low, "sleep(") || strings.Contains(low, "settimeout(")
+	case c.Kind() == Reader || t == "" || t[0] != '{' || !readable(t):
+		return false
+	}
+	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && pausing(m.key) })
+}
+
+// Awaits reports whether the call pauses and then only looks, or looks whether a
+// service is up: what it answers next time is not for the agent to change.
+func (c *Call) Awaits() bool {
+	if c.Line() == "" {
+		return c.Pauses()
+	}
+	if !mayPause(c.line) {
+		return false
+	}
+	m := c.Command()
+	return m.Looks && (m.Pauses || slices.ContainsFunc(m.Programs, isRequest) && healthy(c.line))
+}
+
+// mayPause reports cheaply whether a command line may wait for something.
+func mayPause(line string) bool {
+	for _, w := range []string{"sleep", "Sleep", "wait", "Wait", "watch", "rollout", "--follow", "curl", "wget", "http"} {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func isRequest(program string) bool {
+	return program == "curl" || program == "wget" || program == "http"
+}
+
+// healthy reports whether an address in a command is one that tells how a service does.
+func healthy(line string) bool {
+	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune("/ '\"?;|&)", r) }) {
+		switch w {
+		case "health", "healthz", "healthcheck", "ready", "readyz", "readiness", "live", "livez", "liveness", "status", "ping", "_health", "up":
+			return true
+		}
+	}
+	return false
+}
+
+// Idles reports whether the call only sleeps in a shell: it looks at nothing.
+func (c *Call) Idles() bool {
+	if c.Line() == "" || c.Kind() != Shell {
+		return false
+	}
+	list := c.Command().Programs
+	slept := false
+	for _, p := range list {
+		if pauses[p] && silent[p] {
+			slept = true
+		} else if !silent[p] {
+			return false
+		}
+	}
+	return slept
+}
+
+// Same reports whether both are the same call but for what says nothing.
+func (c *Call) Same(d *Call) bool {
+	if c.Tool != d.Tool || c.Arguments == d.Arguments {
+		return c.Tool == d.Tool
+	}
+	if n := len(c.Arguments) - len(d.Arguments); n > maxIdle || -n > maxIdle {
+		return false
+	}
+	if c.surelyOther(d) {
+		return false
+	}
+	return c.Key() == d.Key()
+}
+
+// maxIdle is more than what says nothing of two calls' arguments may differ in length, in bytes.
+const maxIdle = 1 << 10
+
+// surelyOther reports cheaply whether two calls with different arguments differ in
+// something that says what they do: neither is parsed.
+func (c *Call) surelyOther(d *Call) bool {
+	if c.Line() != "" && d.Line() != "" {
+		return c.line != d.line && !chatty(c.line) && !chatty(d.line) && !sameButNumbers(c.line, d.line)
+	}
+	return c.plain() && d.plain()
+}
+
+// chatty reports whether a command line may have words that say nothing.
+func chatty(line string) bool {
+	return strings.Contains(line, "#") || strings.Contains(line, "echo") || strings.Contains(line, "sleep") || strings.Contains(line, "printf") ||
+		strings.Contains(line, "wait") || strings.Contains(line, "date")
+}
+
+// sameButNumbers reports whether two lines differ in nothing but numbers that are
+// words of their own, or stand behind -j or an equals sign.
+func sameButNumbers(a, b string) bool {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !digit(a[i]) || !digit(b[j]) {
+			if a[i] != b[j] {
+				return false
+			}
+			i++
+			j++
+			continue
+		}
+		m, n := digits(a, i), digits(b, j)
+		if a[i:m] != b[j:n] && (i == 0 || a[i-1] != ' ' && a[i-1] != '=' && !strings.HasSuffix(a[:i], "-j")) {
+			return false
+		}
+		i, j = m, n
+	}
+	return i == len(a) && j == len(b)
+}
+
+func digit(c byte) bool { return c-'0' < 10 }
+
+// digits is the end of the digits at s[i].
+func digits(s string, i int) int {
+	for i < len(s) && digit(s[i]) {
+		i++
+	}
+	return i
+}
+
+// plain reports whether all arguments are texts of which each says what is done.
+func (c *Call) plain() bool {
+	if !c.scanned {
+		t := strings.TrimSpace(c.Arguments)
+		c.scanned = true
+		c.texts = sortedTexts(t) && !worded(t)
+	}
+	return c.texts
+}
+
+// worded reports whether one of the names of an object of texts is of commentary.
+func worded(s string) bool {
+	for len(s) > 1 {
+		name, rest, _ := plainText(s[1:])
+		if commentary[name] {
+			return true
+		}
+		_, s, _ = plainText(rest[1:])
+	}
+	return false
+}
+
+// commentary are the names of arguments with the model's own words on its call,
+// and of what a person or a sandbox is told about it.
+var commentary = map[string]bool{
+	"description": true, "explanation": true, "reason": true, "reasoning": true, "rationale": true, "justification": true, "thought": true,
+	"thoughts": true, "summary": true, "toolsummary": true, "toolaction": true, "title": true, "requires_approval": true, "security_risk": true,
+	"risk_level": true, "task_progress": true, "is_background": true, "run_in_background": true,
+}
+
+// Key is what the call does, in a form in which calls that are the same have
+// equal bytes: names in order, numbers in one spelling, without what says nothing.
+func (c *Call) Key() string {
+	if c.keyed {
+		return c.key
+	}
+	c.keyed = true
+	t := strings.TrimSpace(c.Arguments)
+	switch {
+	case t != "" && t[0] == '{' && readable(t):
+		c.key = string(c.appendKey(nil, gjson.Parse(t)))
+	case c.Line() != "":
+		c.key = c.Command().Key()
+	default:
+		c.key = canonicalJSON(t)
+	}
+	return c.key
+}
+
+// appendKey is the key of arguments that are an object.
+func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
+	list, left := members(v), 0
+	for _, m := range list {
+		if !commentary[strings.ToLower(m.key)] {
+			left++
+		}
+	}
+	for _, m := range list {
+		low := strings.ToLower(m.key)
+		if left > 0 && commentary[low] {
+			continue
+		}
+		dst = append(transcript.AppendString(dst, m.key), ':')
+		switch {
+		case commandNames[low] && c.Line() != "":
+			dst = append(dst, c.Command().Key()...)
+		case m.value.Type == gjson.Number && (counts(m.key) || pausing(m.key)):
+			dst = append(dst, '#')
+		default:
+			dst = appendCanonical(dst, m.value)
+		}
+		dst = append(dst, ',')
+	}
+	return dst
+}
+
+// pausing reports whether a number of this name says how long to wait.
+func pausing(name string) bool {
+	for _, w := range NameWords(name) {
+		switch w {
+		case "timeout", "wait", "delay", "sleep", "pause", "yield", "interval":
+			return true
+		}
+	}
+	return false
+}
+
+// Canonical is the arguments in a form in which those that mean the same have
+// equal bytes. Nothing is left out.
+func (c *Call) Canonical() string {
+	if !c.sorted {
+		c.canonical, c.sorted = canonical(c.Arguments), true
+	}
+	return c.canonical
+}
+
+func canonical(arguments string) string {
+	t := strings.TrimSpace(arguments)
+	if sortedTexts(t) {
+		return t[:len(t)-1] + ",}"
+	}
+	return canonicalJSON(t)
+}
+
+func readable(t string) bool {
+	return len(t) <= maxCanonical && transcript.Valid([]byte(t), canonicalDeep) == nil
+}
+
+func canonicalJSON(t string) string {
+	if t == "" || t[0] != '{' && t[0] != '[' || !readable(t) {
+		return t
+	}
+	return string(appendCanonical(make([]byte, 0, len(t)), gjson.Parse(t)))
+}
+
+// sortedTexts reports whether s is an object that is canonical but for the last
+// comma, as the arguments of most calls are: names in order and texts, all of ASCII
+// without escapes, and no blanks between them.
+func sortedTexts(s string) bool {
+	if len(s) > maxCanonical || !strings.HasPrefix(s, "{") {
+		return false
+	}
+	for last := ""; ; {
+		name, rest, ok := plainText(s[1:])
+		if !ok || name <= last || !strings.HasPrefix(rest, ":") {
+			return false
+		}
+		if _, s, ok = plainText(rest[1:]); !ok || s == "" {
+			return false
+		}
+		if s[0] != ',' {
+			return s == "}"
+		}
+		last = name
+	}
+}
+
+// plainText is the text that s begins with in quotes, and what follows; ok is false
+// where it is not written as it is.
+func plainText(s string) (text, rest string, ok bool) {
+	if s == "" || s[0] != '"' {
+		return "", "", false
+	}
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			return s[1:i], s[i+1:], true
+		case c < ' ' || c == '\\' || c >= utf8.RuneSelf:
+			return "", "", false
+		}
+	}
+	return "", "", false
+}
+
+// member is one of an object.
+type member struct {
+	key   string
+	value gjson.Result
+}
+
+// members are those of an object, by name; of equal names the last.
+func members(v gjson.Result) (list []member) {
+	v.ForEach(func(key, value gjson.Result) bool {
+		list = append(list, member{key.Str, value})
+		return true
+	})
+	slices.SortStableFunc(list, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	out := list[:0]
+	for i, m := range list {
+		if i+1 == len(list) || list[i+1].key != m.key {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func appendCanonical(dst []byte, v gjson.Result) []byte {
+	switch {
+	case v.IsObject():
+		dst = append(dst, '{')
+		for _, m := range members(v) {
+			dst = append(transcript.AppendString(dst, m.key), ':')
+			dst = append(appendCanonical(dst, m.value), ',')
+		}
+		return append(dst, '}')
+	case v.IsArray():
+		dst = append(dst, '[')
+		v.ForEach(func(_, value gjson.Result) bool {
+			dst = append(appendCanonical(dst, value), ',')
+			return true
+		})
+		return append(dst, ']')
+	case v.Type == gjson.String:
+		return transcript.AppendString(dst, v.Str)
+	case v.Type == gjson.Number && len(v.Raw) <= 15: // no digit is lost
+		return strconv.AppendFloat(dst, v.Num, 'g', -1, 64)
+	}
+	return append(dst, v.Raw...)
+}

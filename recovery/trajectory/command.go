@@ -1,0 +1,295 @@
+package trajectory
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bounds of a command line that is parsed, in bytes and in open brackets: the
+// parser is recursive, and slow where brackets nest deeply. What is beyond is
+// taken as it stands.
+const (
+	maxLine = 4 << 10
+	maxDeep = 24
+)
+
+// Command is a shell's command line, read once.
+type Command struct {
+	Programs []string // that it runs, in order: without folders, in lower case, with the verb of git, kubectl and the like
+	Pauses   bool     // it lets time pass, or waits for something
+	Looks    bool     // whatever else it does, it only looks
+	Edits    bool     // it writes to a file, or may
+
+	line string
+	file *syntax.File // until the key is there
+}
+
+// ParseCommand reads a command line. What no shell would parse has its own text
+// as its key, and neither pauses nor looks.
+func ParseCommand(line string) (c Command) {
+	line = strings.TrimSpace(line)
+	c = Command{line: line, Edits: true}
+	if len(line) > maxLine || deep(line) {
+		return c
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return c
+	}
+	c.Edits = false
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			c.Edits = c.Edits || writes(n)
+		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.FuncDecl:
+			c.Edits = true
+		case *syntax.CallExpr:
+			c.call(n)
+		}
+		return true
+	})
+	c.Looks = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !looks[p] && !pauses[p] })
+	c.file = file
+	return c
+}
+
+// Key is what the command does, in a form that is equal for the same without
+// pauses, comments, echoes, and numbers of jobs and attempts.
+func (c *Command) Key() string {
+	if c.file != nil {
+		c.file.Stmts = pruned(c.file.Stmts)
+		var b strings.Builder
+		if syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, c.file) == nil {
+			c.line = strings.TrimSpace(b.String())
+		}
+		c.file = nil
+	}
+	return c.line
+}
+
+// deep reports whether brackets nest more deeply than is parsed, or may.
+func deep(line string) bool {
+	depth, ticks := 0, 0
+	for i := range len(line) {
+		switch line[i] {
+		case '(', '{', '[':
+			if depth++; depth > maxDeep {
+				return true
+			}
+		case ')', '}', ']':
+			depth = max(depth-1, 0)
+		case '`':
+			ticks++
+		}
+	}
+	return ticks > 2*maxDeep
+}
+
+// writes reports whether a redirection goes to a file.
+func writes(r *syntax.Redirect) bool {
+	switch r.Op {
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll, syntax.AppAll, syntax.RdrClob, syntax.RdrInOut:
+		return r.Word.Lit() != "/dev/null"
+	}
+	return false
+}
+
+// call notes what a simple command runs, and takes the numbers out of it that say nothing.
+func (c *Command) call(n *syntax.CallExpr) {
+	for _, a := range n.Assigns {
+		if a.Name != nil && a.Value != nil && counts(a.Name.Value) {
+			a.Value.Parts = []syntax.WordPart{&syntax.Lit{Value: "#"}}
+		}
+	}
+	words := n.Args
+	for len(words) > 0 && slices.Contains(wrappers, name(words[0])) {
+		for words = words[1:]; len(words) > 0 && (strings.HasPrefix(words[0].Lit(), "-") || number(words[0].Lit()) || strings.Contains(words[0].Lit(), "=")); words = words[1:] {
+			continue
+		}
+	}
+	if len(words) == 0 {
+		return
+	}
+	program := name(words[0])
+	for i, w := range words[1:] {
+		lit := w.Lit()
+		flag, value, set := strings.Cut(lit, "=")
+		switch {
+		case pauses[program] && number(lit), set && counts(flag) && number(value), strings.HasPrefix(lit, "-j") && number(lit[2:]),
+			number(lit) && i > 0 && (words[i].Lit() == "-j" || strings.HasPrefix(words[i].Lit(), "-") && counts(words[i].Lit())):
+			if set {
+				flag += "="
+			} else if flag = ""; strings.HasPrefix(lit, "-j") {
+				flag = "-j"
+			}
+			w.Parts = []syntax.WordPart{&syntax.Lit{Value: flag + "#"}}
+		case waitFlags[flag]:
+			c.Pauses = true
+		}
+	}
+	if verb := verbOf(program, words[1:]); verb != "" {
+		program += " " + verb
+	}
+	switch program {
+	case "cd", "true", "set", "export", ":", "":
+		return
+	}
+	c.Pauses = c.Pauses || pauses[program]
+	c.Edits = c.Edits || edits(program, words[1:])
+	if len(c.Programs) < 32 {
+		c.Programs = append(c.Programs, program)
+	}
+}
+
+// name is the program that a word runs.
+func name(w *syntax.Word) string {
+	return strings.ToLower(strings.TrimSuffix(path.Base("/"+w.Lit()), ".exe"))
+}
+
+// verbOf is what a program of many verbs is told to do.
+func verbOf(program string, words []*syntax.Word) string {
+	if !verbs[program] {
+		return ""
+	}
+	for i := 0; i < len(words); i++ {
+		switch lit := words[i].Lit(); {
+		case lit == "-C" || lit == "-c" || lit == "-n" || lit == "--namespace" || lit == "--context":
+			i++
+		case lit != "" && lit[0] != '-':
+			if verb := strings.ToLower(lit); verb != "compose" && verb != "run" && verb != "pr" && verb != "rollout" || i+1 == len(words) {
+				return verb
+			} else if next := words[i+1].Lit(); next != "" && next[0] != '-' {
+				return verb + " " + strings.ToLower(next)
+			} else {
+				return verb
+			}
+		}
+	}
+	return ""
+}
+
+// edits reports whether a program that otherwise looks is told to change something.
+func edits(program string, words []*syntax.Word) bool {
+	for _, w := range words {
+		lit := w.Lit()
+		switch program {
+		case "sed":
+			if lit == "--in-place" || strings.HasPrefix(lit, "-") && !strings.HasPrefix(lit, "--") && strings.Contains(lit, "i") {
+				return true
+			}
+		case "find", "fd":
+			if lit == "-delete" || strings.HasPrefix(lit, "-exec") || lit == "-x" || lit == "-ok" {
+				return true
+			}
+		case "curl", "wget", "http":
+			if lit == "-d" || lit == "-F" || lit == "-T" || strings.HasPrefix(lit, "--data") || strings.HasPrefix(lit, "--form") || strings.HasPrefix(lit, "--upload") || strings.HasPrefix(lit, "--post") ||
+				(lit == "POST" || lit == "PUT" || lit == "DELETE" || lit == "PATCH" || lit == "-XPOST" || lit == "-XPUT" || lit == "-XDELETE" || lit == "-XPATCH") {
+				return true
+			}
+		}
+	}
+	return program == "tee"
+}
+
+// pruned is statements without those that say nothing.
+func pruned(list []*syntax.Stmt) (out []*syntax.Stmt) {
+	for _, s := range list {
+		if s = prune(s); s != nil {
+			out = append(out, s)
+		}
+	}
+	if out == nil {
+		return list // all that it does
+	}
+	return out
+}
+
+// prune is a statement without the parts of its chain that say nothing, nil where
+// nothing is left.
+func prune(s *syntax.Stmt) *syntax.Stmt {
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if cmd.Op != syntax.AndStmt && cmd.Op != syntax.OrStmt {
+			return s
+		}
+		x, y := prune(cmd.X), prune(cmd.Y)
+		switch {
+		case x == nil:
+			return y
+		case y == nil:
+			return x
+		}
+		cmd.X, cmd.Y = x, y
+	case *syntax.CallExpr:
+		if len(cmd.Args) > 0 && len(s.Redirs) == 0 && silent[name(cmd.Args[0])] {
+			return nil
+		}
+	}
+	return s
+}
+
+// number reports whether a word is a number, perhaps of seconds.
+func number(s string) bool {
+	s = strings.TrimRight(s, "smh")
+	return s != "" && strings.Trim(s, "0123456789.") == ""
+}
+
+// counts reports whether a number of this name says nothing of what is done: how
+// many do it at a time, or for the how-manieth time it is tried.
+func counts(name string) bool {
+	for _, w := range NameWords(name) {
+		switch w {
+		case "jobs", "workers", "threads", "parallel", "parallelism", "attempt", "attempts", "try", "tries", "retry", "retries":
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// wrappers run what follows them.
+	wrappers = []string{"sudo", "time", "command", "nohup", "exec", "env", "nice", "timeout", "stdbuf", "doas"}
+	// silent programs do nothing that another call could depend on.
+	silent = map[string]bool{
+		"sleep": true, "usleep": true, "echo": true, "printf": true, "true": true, ":": true, "date": true, "clear": true, "wait": true,
+		"start-sleep": true,
+	}
+	// pauses let time pass, or wait for something.
+	pauses = map[string]bool{
+		"sleep": true, "usleep": true, "wait": true, "start-sleep": true, "wait-process": true, "kubectl wait": true, "kubectl rollout status": true,
+		"gh run watch": true, "docker wait": true, "inotifywait": true, "wait-for-it": true, "wait-for-it.sh": true, "wait-on": true,
+	}
+	// waitFlags tell programs to wait.
+	waitFlags = map[string]bool{
+		"--wait": true, "--watch": true, "--follow": true,
+	}
+	// verbs are programs whose first word says what they do.
+	verbs = map[string]bool{
+		"git": true, "docker": true, "kubectl": true, "go": true, "gh": true, "systemctl": true, "podman": true, "helm": true, "aws": true, "gcloud": true,
+		"az": true, "oc": true, "docker-compose": true, "redis-cli": true, "mysqladmin": true, "service": true, "pm2": true, "supervisorctl": true,
+		"nomad": true, "flyctl": true, "vercel": true, "heroku": true,
+	}
+	// looks are programs that print what they find and change nothing.
+	looks = map[string]bool{
+		"cat": true, "head": true, "tail": true, "sed": true, "awk": true, "grep": true, "egrep": true, "fgrep": true, "rg": true, "ag": true, "ack": true,
+		"less": true, "more": true, "ls": true, "find": true, "fd": true, "tree": true, "echo": true, "printf": true, "man": true, "jq": true, "yq": true,
+		"nl": true, "wc": true, "cut": true, "sort": true, "uniq": true, "strings": true, "xxd": true, "hexdump": true, "bat": true, "type": true,
+		"dir": true, "get-content": true, "gc": true, "select-string": true, "get-childitem": true, "tr": true, "zcat": true, "journalctl": true,
+		"dmesg": true, "diff": true, "pgrep": true, "test": true, "[": true, "cmp": true, "which": true, "apropos": true, "date": true, "ps": true,
+		"top": true, "lsof": true, "ss": true, "netstat": true, "nc": true, "ping": true, "pg_isready": true, "nslookup": true, "dig": true, "host": true,
+		"stat": true, "file": true, "du": true, "df": true, "uptime": true, "free": true, "id": true, "whoami": true, "pwd": true, "env": true,
+		"nvidia-smi": true, "squeue": true, "sacct": true, "curl": true, "wget": true, "http": true, "break": true, "continue": true, "exit": true,
+		"jobs": true, "basename": true, "dirname": true, "git log": true, "git show": true, "git diff": true, "git grep": true, "git blame": true,
+		"git status": true, "git branch": true, "git rev-parse": true, "git ls-files": true, "docker logs": true, "docker ps": true,
+		"docker inspect": true, "docker wait": true, "docker compose ps": true, "docker compose logs": true, "docker-compose ps": true,
+		"docker-compose logs": true, "podman ps": true, "podman logs": true, "kubectl logs": true, "kubectl get": true, "kubectl describe": true,
+		"kubectl wait": true, "kubectl rollout status": true, "kubectl top": true, "oc get": true, "oc logs": true, "oc describe": true, "go doc": true,
+		"gh run view": true, "gh run watch": true, "gh run list": true, "gh pr checks": true, "gh pr view": true, "systemctl status": true,
+		"systemctl is-active": true, "service status": true, "helm status": true, "redis-cli ping": true, "mysqladmin ping": true, "pm2 status": true,
+		"pm2 list": true, "supervisorctl status": true, "open": true, "goto": true, "scroll_down": true, "scroll_up": true, "search_file": true,
+		"search_dir": true, "find_file": true,
+	}
+)

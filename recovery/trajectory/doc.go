@@ -1,0 +1,13 @@
+// Package trajectory is the model of what an agent did, which the steps of a
+// recovery share: what a tool is for, which command line a call runs, which
+// programs are in it, whether it waits or only looks, and when two calls are the
+// same but for what says nothing.
+//
+//	Call   → Kind, Line, Command: decided once, when somebody asks
+//	line   → Command: parsed as a shell does, bounded in size and depth
+//	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
+//	         the model's own words on its call
+//	output → Hash: without times, durations, addresses and temporary names
+//
+// It does not judge whether a result is a failure, and decides nothing.
+package trajectory

@@ -1,0 +1,228 @@
+package trajectory
+
+import (
+	"strings"
+)
+
+// hasher is FNV-1a: the same in every process.
+type hasher uint64
+
+const (
+	hashOffset = 14695981039346656037
+	hashPrime  = 1099511628211
+)
+
+func (h *hasher) text(s string) {
+	sum := uint64(*h)
+	for i := range len(s) {
+		sum = (sum ^ uint64(s[i])) * hashPrime
+	}
+	*h = hasher(sum)
+}
+
+// Hash is a hash of texts that is the same in every process, never 0; each text's
+// length counts.
+func Hash(parts ...string) uint64 {
+	h := hasher(hashOffset)
+	for _, p := range parts {
+		sum := uint64(h)
+		for n := len(p); ; n >>= 8 {
+			sum = (sum ^ uint64(n&0xff)) * hashPrime
+			if n < 256 {
+				break
+			}
+		}
+		h = hasher(sum)
+		h.text(p)
+	}
+	return max(uint64(h), 1)
+}
+
+// Outcome is a hash of what a tool answered, never 0, that is equal for answers
+// that say the same: durations do not count, and with volatile neither do times,
+// dates, addresses, random ids and the names of temporary files. Everything else
+// does: another file, another line of it, another count, another text. Its time is
+// linear in the text.
+func Outcome(text string, volatile bool) uint64 {
+	h := hasher(hashOffset)
+	words(text, volatile, h.text)
+	return max(uint64(h), 1)
+}
+
+// Steady is the text that Outcome hashes.
+func Steady(text string, volatile bool) string {
+	var b strings.Builder
+	words(text, volatile, func(s string) { b.WriteString(s) })
+	return b.String()
+}
+
+// words calls emit with the parts of a text, and with # for what says nothing.
+// Blanks at the ends of lines say nothing, nor does a colour.
+func words(text string, volatile bool, emit func(string)) {
+	before, line := "", 0 // the word before, and how many words the line has so far
+	kept := 0             // what is before is given out
+	flush := func(to int) {
+		if to > kept {
+			emit(text[kept:to])
+		}
+	}
+	for i := 0; i < len(text); {
+		if c := text[i]; !wordByte(c) {
+			if c == '\n' {
+				before, line = "", 0
+			} else if c == '[' || c == '/' {
+				before = text[i : i+1]
+			}
+			i++
+			continue
+		}
+		from := i
+		digits := false
+		for i < len(text) && (wordByte(text[i]) || (text[i] == '.' || text[i] == ':' && digit(text[i-1])) && i+1 < len(text) && wordByte(text[i+1])) {
+			digits = digits || digit(text[i])
+			i++
+		}
+		word := text[from:i]
+		line++
+		if digits && (duration(word, text[i:]) || volatile && fleeting(word, before, line, text, from, i)) || volatile && temporary(word, text, from) {
+			flush(from)
+			emit("#")
+			kept = i
+		}
+		before = word
+	}
+	flush(len(text))
+}
+
+func wordByte(c byte) bool {
+	return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '-' || c >= 0x80
+}
+
+// amount is the number that a word begins with, and the rest.
+func amount(word string) (n, rest string) {
+	i := 0
+	for i < len(word) && (digit(word[i]) || word[i] == '.') {
+		i++
+	}
+	return word[:i], word[i:]
+}
+
+// units of time; after a blank only those that are words.
+func unit(s string) bool {
+	switch s {
+	case "ns", "us", "µs", "ms", "s", "m", "h", "sec", "secs", "min", "mins":
+		return true
+	}
+	return false
+}
+
+func unitWord(s string) bool {
+	s = strings.TrimPrefix(s, " ")
+	i := 0
+	for i < len(s) && s[i]|0x20 >= 'a' && s[i]|0x20 <= 'z' {
+		i++
+	}
+	switch strings.ToLower(s[:i]) {
+	case "ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "min", "mins", "minute", "minutes", "millis", "milliseconds":
+		return true
+	}
+	return false
+}
+
+// duration reports whether the word is a time that something took: 2.13s, 1m20s,
+// 14 ms, 3.2 seconds.
+func duration(word, rest string) bool {
+	n, u := amount(word)
+	if n == "" {
+		return false
+	}
+	if u == "" {
+		return unitWord(rest)
+	}
+	for u != "" {
+		i := 0
+		for i < len(u) && !digit(u[i]) {
+			i++
+		}
+		if !unit(u[:i]) {
+			return false
+		}
+		if n, u = amount(u[i:]); n == "" && u != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// fleeting reports whether a word with a digit is a time, an address or an id that
+// is another one each time.
+func fleeting(word, before string, line int, text string, from, to int) bool {
+	switch {
+	case clock(word), address(word):
+		return true
+	}
+	n, rest := amount(word)
+	if rest != "" {
+		return false
+	}
+	switch strings.ToLower(before) {
+	case "pid", "process", "thread", "goroutine", "attempt", "try", "retry", "job", "run", "request", "pgid":
+		return true
+	case "[": // [4711] as syslog has a process
+		return to < len(text) && text[to] == ']' && len(n) > 1
+	}
+	// A number of ten digits is a time or an id; one with a fraction behind "#8" is when a step of a build printed.
+	return len(n) >= 10 && strings.IndexByte(n, '.') < 0 ||
+		line == 2 && strings.IndexByte(n, '.') > 0 && len(before)+2 <= from && text[from-2-len(before)] == '#' && strings.Trim(before, "0123456789") == ""
+}
+
+// clock reports whether a word is a day or a time of day, or begins with a day.
+func clock(word string) bool {
+	shape := func(form string) bool {
+		if len(word) < len(form) {
+			return false
+		}
+		for i := range len(form) {
+			if form[i] == '0' && !digit(word[i]) || form[i] != '0' && word[i]|0x20 != form[i]|0x20 {
+				return false
+			}
+		}
+		return true
+	}
+	return shape("0000-00-00") || shape("00:00:00") || len(word) == 7 && shape("0:00:00")
+}
+
+// address reports whether a word is an address of memory, a hash, or a random id.
+func address(word string) bool {
+	if i := strings.LastIndexByte(word, '_'); i >= 0 && i < 8 { // req_…, chatcmpl_…
+		word = word[i+1:]
+	}
+	if strings.HasPrefix(word, "0x") || strings.HasPrefix(word, "0X") {
+		return true
+	}
+	digits, letters := 0, 0
+	for i := range len(word) {
+		switch c := word[i]; {
+		case digit(c):
+			digits++
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			letters++
+		case c == '-' && len(word) == 36:
+		default:
+			return false
+		}
+	}
+	return digits > 0 && letters > 0 && len(word) >= 7
+}
+
+// temporary reports whether a word is the name of a temporary file, or a part of one.
+func temporary(word string, text string, from int) bool {
+	if strings.HasPrefix(word, "tmp") && len(word) > 6 {
+		return true
+	}
+	if from == 0 || text[from-1] != '/' || !strings.ContainsAny(word, "0123456789") {
+		return false
+	}
+	dir := text[max(0, from-32):from]
+	return strings.HasSuffix(dir, "/tmp/") || strings.Contains(dir, "/pytest-of-") || strings.HasSuffix(dir, "/T/")
+}
