@@ -30,7 +30,10 @@ type Config struct {
 	Headers     map[string]string `yaml:"headers"`
 	Query       map[string]string `yaml:"query"`
 
-	Proxy      string `yaml:"proxy"`       // forward proxy; "env" takes HTTPS_PROXY and friends
+	Proxy string `yaml:"proxy"` // forward proxy; "env" takes HTTPS_PROXY and friends
+	// HTTP2 speaks HTTP/2 where the server offers it, and to an http URL from the
+	// start. It costs more than HTTP/1.1.
+	HTTP2      bool   `yaml:"http2"`
 	CAFile     string `yaml:"ca_file"`     // PEM, in addition to the system's
 	ClientCert string `yaml:"client_cert"` // PEM files
 	ClientKey  string `yaml:"client_key"`

@@ -59,8 +59,8 @@ func New(name string, cfg Config) (*Upstream, error) {
 	return up, nil
 }
 
-// newTransport is the lean HTTP/1.1 client, or net/http's where a forward proxy
-// is in between.
+// newTransport is the lean HTTP/1.1 client, or net/http's for HTTP/2 and where a
+// forward proxy is in between.
 func newTransport(cfg Config) (http.RoundTripper, error) {
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if cfg.CAFile != "" {
@@ -84,21 +84,30 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 		}
 		tlsConfig.Certificates = []tls.Certificate{cert}
 	}
-	if cfg.Proxy == "" {
+	if cfg.Proxy == "" && !cfg.HTTP2 {
 		return h1.New(h1.Config{
 			DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext,
 		}), nil
 	}
-	proxy := http.ProxyFromEnvironment
-	if cfg.Proxy != "env" {
+	var proxy func(*http.Request) (*url.URL, error)
+	switch cfg.Proxy {
+	case "":
+	case "env":
+		proxy = http.ProxyFromEnvironment
+	default:
 		u, err := url.Parse(cfg.Proxy)
 		if err != nil || u.Host == "" {
 			return nil, fmt.Errorf("proxy: %q is not a URL", cfg.Proxy)
 		}
 		proxy = http.ProxyURL(u)
 	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!cfg.HTTP2 || strings.HasPrefix(cfg.URL, "https:"))
+	protocols.SetHTTP2(cfg.HTTP2)
+	protocols.SetUnencryptedHTTP2(cfg.HTTP2)
 	return &http.Transport{
 		Proxy:               proxy,
+		Protocols:           protocols,
 		DialContext:         (&net.Dialer{Timeout: cfg.ConnectTimeout}).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: cfg.ConnectTimeout,
