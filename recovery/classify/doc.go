@@ -2,10 +2,12 @@
 //
 // Evidence (status, headers, body, one event of a stream, a transport error)
 // is first read into a neutral Signal: wrappers, nesting and encodings are
-// taken off, whoever put them on. One ordered table of rules then names the
-// class: codes before phrases, the particular before the general, statuses
-// last; the first row that matches wins, and the last row always does. Last,
-// the facts are taken from the text: limits, counts, parameters, waits.
+// taken off, whoever put them on. An ordered list of rules then names the class:
+// codes before phrases, the particular before the general, statuses last; the
+// first rule that matches decides. The rules are data, see package rule and
+// configs/rules/upstream; only failures without an answer are recognised by
+// code. Last, the facts are taken from the text: limits, counts, parameters,
+// waits.
 //
 // A new class is one row in specs.go, a rule, and a sample in testdata; tests
 // find what was forgotten.
