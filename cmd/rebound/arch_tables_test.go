@@ -21,6 +21,7 @@ var imports = []row{
 	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "recovery/rule", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
 	{pkg: "recovery/fit/probetest"},
+	{pkg: "recovery/hostiletest"},
 	{pkg: "proxy", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1", "proxy/coding"}},
@@ -48,7 +49,7 @@ var closed = []struct {
 	// For tests, and the programs that are made of the scripted upstream.
 	{pkg: []string{"proxy/upstreamtest"}, by: []string{"cmd/mockllm", "cmd/rebound/demo", "e2e"}},
 	{pkg: []string{"store/storetest"}},
-	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest", "recovery/recoverytest"}},
+	{pkg: []string{"recovery/inspect/looptest", "recovery/fit/probetest", "recovery/recoverytest", "recovery/hostiletest"}},
 }
 
 // homes says where a library outside of the standard one is at home. Their
@@ -89,6 +90,7 @@ var wireReaders = map[string]string{
 	"proxy/upstreamtest":                   "the other side of the wire",
 	"e2e":                                  "real clients of the gateway",
 	"recovery/inspect/looptest":            "generated requests of agents, for tests",
+	"recovery/hostiletest":                 "generated requests of attackers, for tests",
 	"recovery/fit/probetest":               "generated sessions of agents, for tests",
 	"cmd/rebound/demo":                     "a client of the gateway, with requests of its own",
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",

@@ -3,6 +3,7 @@ package inspect
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -143,6 +144,8 @@ func cutStatus(text string) string {
 // readMembers looks at the fields of one object.
 func readMembers(root gjson.Result) members {
 	var m members
+	var output, message joined
+	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
 	root.ForEach(func(key, value gjson.Result) bool {
 		m.fields++
 		switch strings.ToLower(key.Str) {
@@ -166,9 +169,11 @@ func readMembers(root gjson.Result) members {
 			})
 		case "output", "stdout", "content", "result", "aggregated_output", "observation", "text", "data":
 			if value.Type == gjson.String {
-				m.output, m.hasOutput = join(m.output, value.Str), true
+				output.add(value.Str)
+				m.hasOutput = true
 			} else if value.IsArray() && strings.ToLower(key.Str) == "content" {
-				m.output, m.hasOutput = join(m.output, partsText(value)), true
+				output.add(partsText(value))
+				m.hasOutput = true
 			}
 		case "stderr":
 			m.errors = value.String()
@@ -178,7 +183,7 @@ func readMembers(root gjson.Result) members {
 				m.failure = value
 			}
 		case "errors":
-			if value.IsArray() && len(value.Array()) > 0 && !root.Get("data").IsObject() && errorsOnly(root) {
+			if value.IsArray() && value.Get("0").Exists() && listsErrors() {
 				m.failure = value
 			}
 		case "iserror", "is_error", "failed":
@@ -210,10 +215,11 @@ func readMembers(root gjson.Result) members {
 		case "timed_out", "timedout", "timeout":
 			m.timedOut = m.timedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
-			m.message = join(m.message, describe(value))
+			message.add(describe(value))
 		}
 		return true
 	})
+	m.output, m.message = string(output), string(message)
 	// {"status": 429, "headers": …, "body": …}: an answer that a tool passes on.
 	if body := root.Get("body"); m.status >= 400 && body.Exists() && !m.failure.Exists() && describe(body) != "" {
 		m.failure = body
@@ -260,11 +266,12 @@ func (v *view) unwrapParts(text string, list gjson.Result) (inner, errors string
 
 // partsText is the text of [{"type":"text","text":"…"}, …], "" for other lists.
 func partsText(list gjson.Result) string {
-	out, plain := "", true
+	plain := true
+	var out joined
 	list.ForEach(func(_, part gjson.Result) bool {
 		if kind := part.Get("type"); part.IsObject() && kind.Type == gjson.String {
 			if kind.Str == "text" {
-				out = join(out, part.Get("text").String())
+				out.add(part.Get("text").String())
 			}
 			return true
 		}
@@ -274,7 +281,17 @@ func partsText(list gjson.Result) string {
 	if !plain {
 		return ""
 	}
-	return out
+	return string(out)
+}
+
+// joined is join of many texts, in time that is linear in their length.
+type joined []byte
+
+func (j *joined) add(s string) {
+	if s != "" && len(*j) > 0 {
+		*j = append(*j, '\n')
+	}
+	*j = append(*j, s...)
 }
 
 // describe is the text of an error field: a string, or an object's message and

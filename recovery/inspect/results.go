@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"slices"
+
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -47,6 +49,8 @@ type reader struct {
 	list     []transcript.Message
 	protocol protocol // of text, found out once
 	pending  []pending
+	byID     map[string]*sameID // of pending, where it is long
+	free     int                // before it all are answered
 }
 
 // read decodes the contents that collect left out.
@@ -70,13 +74,15 @@ func (r *reader) collect(from int, out []recovery.ToolResult) []recovery.ToolRes
 		case transcript.RoleAssistant:
 			if caller = i; len(calls) > 0 {
 				calls = calls[:0]
+				r.index(nil)
 			}
 		case transcript.RoleTool:
 			if caller >= 0 {
 				calls = r.calls(caller, calls[:0])
+				r.index(calls)
 				caller = -1
 			}
-			out = append(out, answer(m, calls))
+			out = append(out, r.answer(m, calls))
 		case transcript.RoleUser:
 			if i > 0 && r.list[i-1].Role == transcript.RoleAssistant {
 				if res, ok := r.observation(i); ok {
@@ -103,28 +109,86 @@ func (r *reader) calls(i int, dst []pending) []pending {
 		first--
 	}
 	for ; first <= i; first++ {
-		for _, c := range r.list[first].ToolCalls() {
+		list := r.list[first].ToolCalls()
+		dst = slices.Grow(dst, len(list))
+		for _, c := range list {
 			dst = append(dst, pending{ToolCall: c})
 		}
 	}
 	return dst
 }
 
-// answer joins a tool message with the call that it answers: the first
-// unanswered one of its id; without an id the first unanswered one. It leaves
-// the content out.
-func answer(m transcript.Message, calls []pending) recovery.ToolResult {
+// sameID are the calls of one id: all of them, and those before next are answered.
+type sameID struct {
+	calls []int
+	next  int
+}
+
+// manyCalls is up to how many calls each result looks through all of them.
+const manyCalls = 32
+
+// index makes calls ready to be answered.
+func (r *reader) index(calls []pending) {
+	r.free, r.byID = 0, nil
+	if len(calls) <= manyCalls {
+		return
+	}
+	r.byID = make(map[string]*sameID, len(calls))
+	for i := range calls {
+		same := r.byID[calls[i].ID]
+		if same == nil {
+			same = &sameID{}
+			r.byID[calls[i].ID] = same
+		}
+		same.calls = append(same.calls, i)
+	}
+}
+
+// called is the call that a result with this id answers: the first unanswered one
+// of the id, else the first of it; without an id the first unanswered one. -1 is none.
+func (r *reader) called(id []byte, calls []pending) int {
+	if len(id) == 0 {
+		for ; r.free < len(calls); r.free++ {
+			if !calls[r.free].answered {
+				return r.free
+			}
+		}
+		return -1
+	}
+	if r.byID != nil {
+		same := r.byID[string(id)]
+		if same == nil {
+			return -1
+		}
+		for ; same.next < len(same.calls); same.next++ {
+			if i := same.calls[same.next]; !calls[i].answered {
+				return i
+			}
+		}
+		return same.calls[0]
+	}
+	first := -1
+	for i := range calls {
+		if calls[i].ID == string(id) {
+			if !calls[i].answered {
+				return i
+			}
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	return first
+}
+
+// answer joins a tool message with the call that it answers. It leaves the content out.
+func (r *reader) answer(m transcript.Message, calls []pending) recovery.ToolResult {
 	var room [64]byte
 	id := m.AppendToolCallID(room[:0])
-	for again := range 2 { // a second result for the same id still has its call
-		for i := range calls {
-			c := &calls[i]
-			if c.answered && (again == 0 || len(id) == 0) || len(id) > 0 && c.ID != string(id) {
-				continue
-			}
-			c.answered = true
-			return recovery.ToolResult{Index: m.Index, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
-		}
+	if i := r.called(id, calls); i >= 0 {
+		c := &calls[i]
+		c.answered = true
+		return recovery.ToolResult{Index: m.Index, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
 	}
 	res := recovery.ToolResult{Index: m.Index, CallID: string(id)}
 	if raw, ok := m.Field("name"); ok {

@@ -1,0 +1,288 @@
+package hostiletest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Family is one kind of input.
+type Family struct {
+	Name string
+	Make func(n int) string // of about n bytes
+}
+
+// filled is a head, then so many pieces that all have about n bytes, then a tail.
+func filled(n int, head, tail string, piece func(i int) string) string {
+	var b strings.Builder
+	b.Grow(n + 1024)
+	b.WriteString(head)
+	for i := 0; b.Len()+len(tail) < n; i++ {
+		b.WriteString(piece(i))
+	}
+	b.WriteString(tail)
+	return b.String()
+}
+
+// rows repeats a piece; %d in it is its number.
+func rows(head, piece, tail string) func(int) string {
+	numbered := strings.Contains(piece, "%d")
+	return func(n int) string {
+		return filled(n, head, tail, func(i int) string {
+			if numbered {
+				return strings.ReplaceAll(piece, "%d", strconv.Itoa(i))
+			}
+			return piece
+		})
+	}
+}
+
+// list is rows between commas.
+func list(head, piece, tail string) func(int) string { return rows(head+piece, ","+piece, tail) }
+
+// nested is what opens a level, again and again, and what closes it as often.
+func nested(open, inner, close string) func(int) string {
+	return func(n int) string {
+		k := max(1, n/(len(open)+len(close)))
+		return strings.Repeat(open, k) + inner + strings.Repeat(close, k)
+	}
+}
+
+// Texts is what a tool or a model may have said.
+func Texts() []Family {
+	return []Family{
+		{"one letter", rows("", "a", "")},
+		{"one line of words", rows("", "word ", "")},
+		{"newlines", rows("", "\n", "")},
+		{"returns", rows("", "\r", "")},
+		{"returns and newlines", rows("", "\r\n", "")},
+		{"blanks", rows("", " ", "")},
+		{"blanks before a word", rows("", " ", "x")},
+		{"blank lines", rows("", " \t\n", "")},
+		{"short lines", rows("", "x\n", "")},
+		{"numbered lines", rows("", "%d: value of line %d\n", "")},
+		{"progress bars", rows("", "\r[=====>    ] %d %", "\n")},
+		{"quotes", rows("", `"`, "")},
+		{"backslashes", rows("", `\`, "")},
+		{"escaped quotes", rows(`"`, `\"`, `"`)},
+		{"escapes of Unicode", rows(`"`, `\u00e9`, `"`)},
+		{"half surrogates", rows(`"`, `\ud800`, `"`)},
+		{"no UTF-8", rows("", "\xff\xfe", "")},
+		{"wide characters", rows("", "漢字", "")},
+		{"combining marks", rows("a", "\u0301", "")},
+		{"zero bytes", rows("", "\x00", "")},
+		{"terminal escapes", rows("", "\x1b[31mx\x1b[0m", "")},
+		{"unended terminal escapes", rows("", "\x1b[", "")},
+		{"unended terminal titles", rows("", "\x1b]0;", "")},
+		{"boxes", rows("", "│ ", "")},
+		{"opened lists", rows("", "[", "")},
+		{"opened objects", rows("", `{"a":`, "")},
+		{"nested lists", nested("[", "1", "]")},
+		{"nested objects", nested(`{"a":`, "1", "}")},
+		{"nested results", nested(`{"result":`, `"x"`, "}")},
+		{"list of ones", list("[", "1", "]")},
+		{"list of empty objects", list("[", "{}", "]")},
+		{"list of strings", list("[", `"x"`, "]")},
+		{"object of many fields", list("{", `"k%d":1`, "}")},
+		{"object of one field again and again", list("{", `"output":"x"`, "}")},
+		{"errors again and again", list("{", `"errors":[{"message":"x"}]`, "}")},
+		{"messages again and again", list("{", `"message":"it failed"`, "}")},
+		{"text parts", list("[", `{"type":"text","text":"x"}`, "]")},
+		{"calls in a list", list("[", `{"name":"f","arguments":{}}`, "]")},
+		{"JSON by lines", rows("", `{"error":"x","n":%d}`+"\n", "")},
+		{"long number", rows("", "9", "")},
+		{"fraction", rows("0.", "0", "1")},
+		{"paths", rows("", "/usr/lib/a%d/b.py ", "")},
+		{"one path", rows("", "/a", "")},
+		{"dots", rows("", ".", "")},
+		{"words with dashes", rows("", "a-", "")},
+		{"colons", rows("", "a:", "")},
+		{"errors", rows("", "Error: no such file or directory: /tmp/f%d\n", "")},
+		{"errors in one line", rows("", "error: ", "")},
+		{"tracebacks", rows("", "Traceback (most recent call last):\n  File \"/a.py\", line %d, in f\nValueError: x\n", "")},
+		{"frames", rows("Traceback (most recent call last):\n", "  File \"/a.py\", line %d, in f\n    g()\n", "ValueError: x\n")},
+		{"stack", rows("Exception in thread \"main\" E: x\n", "\tat a.b.C.d(E.java:%d)\n", "")},
+		{"exit codes", rows("", "exit code: 1\n", "")},
+		{"compilers", rows("", "a.c:%d:1: error: expected ';'\n", "")},
+		{"tests", rows("", "--- FAIL: TestA%d (0.00s)\n", "FAIL\n")},
+		{"logs", rows("", "2025-01-01T00:00:00Z ERROR a%d failed\n", "")},
+		{"tags", rows("", "<a>", "")},
+		{"closed tags", rows("", "<a></a>", "")},
+		{"tags of calls", rows("", "<tool_call>", "")},
+		{"calls between tags", rows("", "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>\n", "")},
+		{"function tags", rows("", "<function=f>", "")},
+		{"parameter tags", rows("<function=f>", "<parameter=a>", "")},
+		{"special tokens", rows("", "<|tool_calls_section_begin|>", "")},
+		{"bars", rows("", "<|", "")},
+		{"fences", rows("", "```\n", "")},
+		{"fenced blocks", rows("", "```sh\nls\n```\n", "")},
+		{"opened fences of JSON", rows("", "```json\n{", "")},
+		{"actions", rows("", "Action: f\nAction Input: {}\n", "")},
+		{"thoughts", rows("", "<think>", "")},
+		{"data URLs", rows("data:image/png;base64,", "iVBORw0KGgo=", "")},
+		{"dates", rows("", "2025-01-01 ", "")},
+		{"hashes", rows("", "0123456789abcdef", "")},
+		{"limits", rows("", "maximum context length is %d tokens ", "")},
+		{"retry hints", rows("", "try again in %ds ", "")},
+		{"HTML", rows("<html>", "<div><p>x</p></div>", "</html>")},
+		{"events", rows("", "data: {}\n\n", "")},
+		{"commas", rows("", ",", "")},
+		{"parentheses", rows("", "(", "")},
+		{"dollars", rows("", "$(", "")},
+		{"pipes", rows("", "a | ", "b")},
+		{"semicolons", rows("", "a; ", "b")},
+		{"quoted words", rows("", "'a' ", "")},
+		{"single quotes", rows("", "'", "")},
+		{"here documents", rows("", "cat <<E\n", "")},
+		{"diff", rows("--- a/f\n+++ b/f\n", "@@ -%d,1 +%d,1 @@\n-a\n+b\n", "")},
+	}
+}
+
+// quote is a JSON string.
+func quote(s string) string {
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/8 + 2)
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c < 0x20:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+const (
+	begin = `{"model":"m","tools":[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}],"messages":[`
+	task  = `{"role":"user","content":"Mend the build."}`
+	call  = `,{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}]}`
+	end   = `]}`
+)
+
+// Result is a request whose last message is what a tool answered.
+func Result(text string) string {
+	return begin + task + call + `,{"role":"tool","tool_call_id":"c","content":` + quote(text) + `}` + end
+}
+
+// Arguments is a request in which a call with these arguments was answered.
+func Arguments(text string) string {
+	return begin + task + `,{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":` +
+		quote(text) + `}}]},{"role":"tool","tool_call_id":"c","content":"make: *** [all] Error 2"}` + end
+}
+
+// Said is a request of a text protocol, in which the model said a text.
+func Said(text string) string {
+	return `{"model":"m","messages":[{"role":"system","content":"Give one command in a code block."},` + task +
+		`,{"role":"assistant","content":` + quote(text) + `},{"role":"user","content":"Observation: bash: x: command not found"}` + end
+}
+
+// Typed is a request in which a person wrote a text.
+func Typed(text string) string {
+	return begin + `{"role":"user","content":` + quote(text) + `}` + end
+}
+
+// Bodies is requests with many of something.
+func Bodies() []Family {
+	turn := call + `,{"role":"tool","tool_call_id":"c","content":"make: *** [all] Error 2"}`
+	return []Family{
+		{"fields", list(`{"model":"m","messages":[`+task+`],`, `"f%d":1`, `}`)},
+		{"messages of ones", list(`{"model":"m","messages":[`, `1`, end)},
+		{"messages of empty objects", list(`{"model":"m","messages":[`, `{}`, end)},
+		{"messages of lists", list(`{"model":"m","messages":[`, `[]`, end)},
+		{"messages of users", list(`{"model":"m","messages":[`, `{"role":"user","content":""}`, end)},
+		{"messages of tools", rows(begin+task+call, `,{"role":"tool","content":""}`, end)},
+		{"assistants", list(begin+task+`,`, `{"role":"assistant"}`, end)},
+		{"calls of ones", list(begin+task+`,{"role":"assistant","tool_calls":[`, `1`, `]},{"role":"tool","content":"x"}`+end)},
+		{"calls of empty objects", list(begin+task+`,{"role":"assistant","tool_calls":[`, `{}`, `]},{"role":"tool","content":"x"}`+end)},
+		{"calls without a name", list(begin+task+`,{"role":"assistant","tool_calls":[`, `{"function":{}}`, `]},{"role":"tool","content":"x"}`+end)},
+		{"tools of ones", list(`{"model":"m","tools":[`, `1`, `],"messages":[`+task+end)},
+		{"tools of empty objects", list(`{"model":"m","tools":[`, `{}`, `],"messages":[`+task+end)},
+		{"tools", list(`{"model":"m","tools":[`, `{"type":"function","function":{"name":"f%d"}}`, `],"messages":[`+task+end)},
+		{"allowed tools", list(`{"model":"m","tool_choice":{"type":"allowed_tools","allowed_tools":{"tools":[`, `{"name":"f"}`, `]}},"messages":[`+task+end)},
+		{"parts of ones", list(begin+`{"role":"user","content":[`, `1`, `]}`+end)},
+		{"parts of empty objects", list(begin+`{"role":"user","content":[`, `{}`, `]}`+end)},
+		{"parts", list(begin+`{"role":"user","content":[`, `{"type":"text","text":"x"}`, `]}`+end)},
+		{"images", list(begin+`{"role":"user","content":[`, `{"type":"image_url","image_url":{"url":"data:,"}}`, `]}`+end)},
+		{"fields of a message", list(begin+`{"role":"user","content":"x",`, `"f%d":1`, `}`+end)},
+		{"roles of a message", list(begin+`{`, `"role":"user"`, `}`+end)},
+		{"roles", list(begin, `{"role":"r%d"}`, end)},
+		{"turns", rows(begin+task, turn, end)},
+		{"turns of users", rows(begin+task, turn+`,{"role":"user","content":"Go on."}`, end)},
+		{"turns of talk", rows(begin+task, `,{"role":"assistant","content":"I go on."},{"role":"user","content":"Go on."}`, end)},
+		{"turns of a text protocol", rows(`{"model":"m","messages":[{"role":"system","content":"Give one command in a code block."},`+task,
+			`,{"role":"assistant","content":"`+"```"+`\nls %d\n`+"```"+`"},{"role":"user","content":"Observation: bash: x: command not found"}`, end)},
+		{"unanswered calls", rows(begin+task, call, end)},
+		{"answers to one call", rows(begin+task+call, `,{"role":"tool","tool_call_id":"c","content":"Error: no"}`, end)},
+		{"answers to no call", rows(begin+task+call, `,{"role":"tool","tool_call_id":"n%d","content":"Error: no"}`, end)},
+		{"answers to many calls", answered(func(i, _ int) int { return i }, `"id":"c%d",`, `"tool_call_id":"c%d",`)},
+		{"answers in reverse", answered(func(i, k int) int { return k - 1 - i }, `"id":"c%d",`, `"tool_call_id":"c%d",`)},
+		{"answers without an id", answered(func(i, _ int) int { return i }, ``, ``)},
+		{"calls of one id", answered(func(i, _ int) int { return i }, `"id":"c",`, `"tool_call_id":"c",`)},
+		{"large answers to many calls", large},
+		{"reasoning", rows(begin+task+`,{"role":"assistant","reasoning_content":"`, `Hm. `, `"}`+end)},
+		{"schema", rows(`{"model":"m","tools":[{"type":"function","function":{"name":"f","parameters":`, `{"properties":{"a":`, ``)},
+		{"cache marks", list(begin+`{"role":"user","content":[`, `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`, `]}`+end)},
+	}
+}
+
+// answered is a turn of many calls, and their answers in an order; %d in the ids is a number.
+func answered(order func(i, k int) int, callID, answerID string) func(int) string {
+	return func(n int) string {
+		k := max(1, n/160)
+		numbered := func(s string, i int) string { return strings.ReplaceAll(s, "%d", strconv.Itoa(i)) }
+		calls, answers := make([]string, k), make([]string, k)
+		for i := range k {
+			calls[i] = `{` + numbered(callID, i) + `"function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}`
+			answers[i] = `{"role":"tool",` + numbered(answerID, order(i, k)) + `"content":"make: *** Error ` + strconv.Itoa(i) + `"}`
+		}
+		return begin + task + `,{"role":"assistant","tool_calls":[` + strings.Join(calls, ",") + `]},` + strings.Join(answers, ",") + end
+	}
+}
+
+// large is a turn of a hundred calls with answers that share the size.
+func large(n int) string {
+	const k = 100
+	calls, answers := make([]string, k), make([]string, k)
+	for i := range k {
+		calls[i] = `{"id":"c` + strconv.Itoa(i) + `","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}`
+		answers[i] = `{"role":"tool","tool_call_id":"c` + strconv.Itoa(i) + `","content":` + quote(filled(n/k, "", "", func(j int) string {
+			return "line " + strconv.Itoa(j) + " of " + strconv.Itoa(i) + ": error: it failed\n"
+		})) + `}`
+	}
+	return begin + task + `,{"role":"assistant","tool_calls":[` + strings.Join(calls, ",") + `]},` + strings.Join(answers, ",") + end
+}
+
+// Requests is Bodies, and requests with each of Texts in each place.
+func Requests() []Family {
+	out := slices.Clone(Bodies())
+	for _, place := range []struct {
+		name string
+		in   func(string) string
+	}{{"result", Result}, {"arguments", Arguments}, {"said", Said}, {"typed", Typed}} {
+		for _, f := range Texts() {
+			out = append(out, Family{place.name + ": " + f.Name, func(n int) string { return place.in(f.Make(n)) }})
+		}
+	}
+	return out
+}
+
+// Answers is what an upstream may answer: each of Texts as it is, and as the
+// message of an error.
+func Answers() []Family {
+	out := slices.Clone(Texts())
+	for _, f := range Texts() {
+		out = append(out, Family{"error: " + f.Name, func(n int) string {
+			return `{"error":{"message":` + quote(f.Make(n)) + `,"type":"invalid_request_error","code":null}}`
+		}})
+	}
+	return out
+}
