@@ -120,7 +120,7 @@ func TestRefusal(t *testing.T) {
 	if len(x.Results) != 1 || !x.Results[0].Failed || x.Results[0].Rule != "refusal" {
 		t.Fatalf("not a refusal: %+v", x.Results)
 	}
-	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "4 times with the same error") || len(o.Events()) != 1 {
+	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "4 times, with the same error") || len(o.Events()) != 1 {
 		t.Errorf("%q %+v %v", x.Guidance, o.Events(), err)
 	}
 	if s, _ := stage(t, nil); s.Prepare(t.Context(), x) != nil || strings.Contains(x.Guidance, "Keep using tools") || strings.Contains(x.Guidance, "Find the cause") {

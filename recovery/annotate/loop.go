@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -20,47 +19,53 @@ func firmly(l *recovery.Loop) bool {
 	return l.Count >= firm && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopNoProgress
 }
 
-// repeating says what is repeated: softly the second time, firmly from the third.
-func repeating(x *recovery.Exchange, l *recovery.Loop) string {
-	what := repeated(x, l)
+// repeating says what is repeated, and from the third time on not to do it again,
+// but for what is not for us to forbid.
+func (s *scene) repeating(x *recovery.Exchange, l *recovery.Loop) string {
+	text := stated(x, l)
+	if firmly(l) && !refused(x) && !s.serves() {
+		text += " " + forbidden[l.Kind]
+	}
+	return text
+}
+
+// stated says what is repeated, and no more.
+func stated(x *recovery.Exchange, l *recovery.Loop) string {
+	times := "twice"
+	if l.Count != 2 {
+		times = fmt.Sprintf("%d times", l.Count)
+	}
+	tools := listed(l.Tools, 4, "and")
 	switch l.Kind {
 	case recovery.LoopSameError:
-		if firmly(l) {
-			return fmt.Sprintf("You have made the same call%s %d times with the same error. Do not make it again as it is.", what, l.Count)
-		}
-		return fmt.Sprintf("You made the same call%s twice, with the same error.", what)
+		return fmt.Sprintf("You have made the same call%s %s, with the same error.", repeated(x, l), times)
 	case recovery.LoopSameResult:
-		if firmly(l) {
-			return fmt.Sprintf("You have made the same call%s %d times with the same result. Do not make it again as it is.", what, l.Count)
-		}
-		return fmt.Sprintf("You made the same call%s twice, with the same result.", what)
+		return fmt.Sprintf("You have made the same call%s %s, with the same result.", repeated(x, l), times)
 	case recovery.LoopAlternation:
-		tools := listed(l.Tools, 4, "and")
 		if tools != "" {
 			tools = " between " + tools
 		}
-		if firmly(l) {
-			return fmt.Sprintf("You have gone back and forth%s %d times with the same results. Do not start another round.", tools, l.Count)
-		}
-		return fmt.Sprintf("You went back and forth%s twice, with the same results.", tools)
+		return fmt.Sprintf("You have gone back and forth%s %s, with the same results.", tools, times)
 	case recovery.LoopCycle:
-		tools := listed(l.Tools, 4, "and")
 		if tools != "" {
 			tools = " (" + tools + ")"
 		}
-		if firmly(l) {
-			return fmt.Sprintf("You have made the same round of calls%s %d times with the same results. Do not start another round.", tools, l.Count)
-		}
-		return fmt.Sprintf("You made the same round of calls%s twice, with the same results.", tools)
+		return fmt.Sprintf("You have made the same round of calls%s %s, with the same results.", tools, times)
 	case recovery.LoopCounter:
-		return fmt.Sprintf("You made the same call%s %d times with only a higher number each time, and nothing new came back.", named(l), l.Count)
+		return fmt.Sprintf("You have made the same call%s %s with only a higher number each time, and nothing new came back.", named(l), times)
 	case recovery.LoopMonologue:
-		if firmly(l) {
-			return fmt.Sprintf("You have written the same text %d times without calling a tool. Do not write it again.", l.Count)
-		}
-		return "You wrote the same text twice, without calling a tool."
+		return fmt.Sprintf("You have written the same text %s, without calling a tool.", times)
 	}
 	return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
+}
+
+// forbidden is what a firm hint adds.
+var forbidden = map[recovery.LoopKind]string{
+	recovery.LoopSameError:   "Do not make it again as it is.",
+	recovery.LoopSameResult:  "Do not make it again as it is.",
+	recovery.LoopAlternation: "Do not start another round.",
+	recovery.LoopCycle:       "Do not start another round.",
+	recovery.LoopMonologue:   "Do not write it again.",
 }
 
 // advised says what to do about a loop, by kind; the second is the firm one, of
@@ -98,19 +103,14 @@ var advised = map[recovery.LoopKind][2]string{
 func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	var b strings.Builder
 	b.WriteString(prefix)
-	b.WriteString(repeating(x, l))
-	b.WriteByte('\n')
-	if l.Kind == recovery.LoopSameError {
-		for i := range x.Results {
-			if x.Results[i].Failed {
-				b.WriteString(printed(x.Results[i].Line))
-				break
-			}
-		}
-	}
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count}
-	tools, text := offered(x.Body, x.Body.Messages())
-	s := scene{tools: tools, text: text}
+	tools, inText := offered(x.Body, x.Body.Messages())
+	s := scene{tools: tools, text: inText}
+	b.WriteString(s.repeating(x, l))
+	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
+		b.WriteString(printed(x.Results[i].Line))
+	}
+	b.WriteByte('\n')
 	if refused(x) || s.serves() {
 		b.WriteString("Do not mention this note.")
 		return upTo(b.String(), maxNote), advice
@@ -158,7 +158,7 @@ func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
 			break
 		}
 	}
-	return prefix + fmt.Sprintf("You have waited for %s, and the answer%s has not changed.\n", x.Turn.Waited.Round(time.Minute), what) +
+	return prefix + fmt.Sprintf("You have waited for %d minutes, and the answer%s has not changed.\n", int(x.Turn.Waited.Minutes()), what) +
 			"If that is longer than it should take, look at what you wait for: its log, its events, whether it still runs. Else go on waiting. Do not mention this note.",
 		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
 )
 
 func TestLoopNotes(t *testing.T) {
@@ -19,17 +21,17 @@ func TestLoopNotes(t *testing.T) {
 		want, lack []string
 	}{
 		{recovery.LoopSameResult, 2, []string{"same call of `read` (`{\"path\":\"src/main.go\"}`) twice, with the same result", "use it"}, []string{"Do not make it again", "ask the user"}},
-		{recovery.LoopSameResult, 3, []string{"You have made the same call of `read` (`{\"path\":\"src/main.go\"}`) 3 times with the same result. Do not make it again", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopSameResult, 3, []string{"You have made the same call of `read` (`{\"path\":\"src/main.go\"}`) 3 times, with the same result. Do not make it again", "ask the user with `ask_user`"}, nil},
 		{recovery.LoopSameError, 2, []string{"twice, with the same error"}, []string{"Do not make it again"}},
-		{recovery.LoopSameError, 5, []string{"5 times with the same error. Do not make it again", "Find the cause first"}, nil},
+		{recovery.LoopSameError, 5, []string{"5 times, with the same error. Do not make it again", "Find the cause first"}, nil},
 		{recovery.LoopAlternation, 2, []string{"back and forth between `read` and `bash` twice"}, nil},
 		{recovery.LoopAlternation, 4, []string{"back and forth between `read` and `bash` 4 times", "Do not start another round"}, nil},
 		{recovery.LoopCycle, 2, []string{"same round of calls (`read` and `bash`) twice, with the same results", "has to change"}, []string{"Do not start", "ask the user"}},
-		{recovery.LoopCycle, 3, []string{"same round of calls (`read` and `bash`) 3 times with the same results. Do not start another round", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopCycle, 3, []string{"same round of calls (`read` and `bash`) 3 times, with the same results. Do not start another round", "ask the user with `ask_user`"}, nil},
 		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times with only a higher number each time, and nothing new came back.", "A higher number brings the same"}, []string{"Do not count on", "ask the user", "main.go"}},
 		{recovery.LoopCounter, 9, []string{"same call of `read` 9 times", "A higher number brings the same"}, []string{"Do not count on", "ask the user"}},
 		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
-		{recovery.LoopMonologue, 3, []string{"same text 3 times without calling a tool", "Make the call"}, nil},
+		{recovery.LoopMonologue, 3, []string{"same text 3 times, without calling a tool", "Make the call"}, nil},
 		{recovery.LoopNoProgress, 12, []string{"brought nothing new"}, []string{"ask the user"}},
 		{recovery.LoopNoProgress, 12, []string{"The last 12 steps brought nothing new"}, nil},
 		{"a_new_kind", 2, []string{"brought nothing new"}, nil},
@@ -81,11 +83,47 @@ func TestFailureAndLoop(t *testing.T) {
 	}
 	note := x.Guidance
 	wellFormed(t, note)
-	if !strings.Contains(note, "The last call of `bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times with the same error. Do not make it again") {
+	if !strings.Contains(note, "The last call of `bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times, with the same error. Do not make it again") {
 		t.Errorf("not both:\n%s", note)
 	}
 	a := o.Events()[0].Advice
 	if a.Category != recovery.FileNotFound || a.Loop != recovery.LoopSameError || a.Count != 3 || slices.Contains(a.Strategies, "verify_path") {
 		t.Errorf("%+v\n%s", a, note)
+	}
+}
+
+// TestWaitNote: an agent that waits is told nothing until it has waited long, and
+// then only how long, whatever it failed in.
+func TestWaitNote(t *testing.T) {
+	s, o := stage(t, nil)
+	x := agent(bash, read).run("sleep 5; curl -sf localhost:80", "curl: (7) Failed to connect to localhost port 80 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7").exchange(t)
+	x.Turn = recovery.Turn{Waits: true, Key: 7, Streak: 9}
+	if err := s.Prepare(t.Context(), x); err != nil || x.Guidance != "" || len(o.Events()) != 0 {
+		t.Errorf("%q, %+v, %v", x.Guidance, o.Events(), err)
+	}
+	x.Turn.Waited = 12 * time.Minute
+	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "You have waited for 12 minutes, and the answer of `bash` has not changed.") || strings.Contains(x.Guidance, "Do not make") {
+		t.Errorf("%q, %v", x.Guidance, err)
+	}
+	if e := o.Events(); len(e) != 1 || e[0].Advice.Loop != recovery.LoopWaiting {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestHoldOutIsWarned: sessions of the hold-out share get no notes, but the firm one
+// before they may be stopped.
+func TestHoldOutIsWarned(t *testing.T) {
+	s, o := stage(t, func(c *annotate.Config) { c.Holdout = 1 })
+	for count, told := range map[int]bool{2: false, 3: true, 4: true} {
+		x := agent(bash, read).run("make", "make: *** [all] Error 2\n\nCommand exited with code 2").exchange(t)
+		x.Session = "s"
+		x.Turn = recovery.Turn{Failure: &x.Results[0], Key: 7, Streak: count}
+		x.Loops = []recovery.Loop{{Kind: recovery.LoopSameError, Count: count, Tools: []string{"bash"}, From: 2, To: 3}}
+		if err := s.Prepare(t.Context(), x); err != nil || (x.Guidance != "") != told {
+			t.Errorf("%d times: %q, %v", count, x.Guidance, err)
+		}
+	}
+	if n := len(o.Events()); n != 3 {
+		t.Errorf("%d events", n)
 	}
 }

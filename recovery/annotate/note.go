@@ -123,7 +123,7 @@ func (s *scene) head(x *recovery.Exchange, tried []plan, n int, loop *recovery.L
 	}
 	switch {
 	case loop != nil:
-		b.WriteString(" " + repeating(x, loop))
+		b.WriteString(" " + s.repeating(x, loop))
 	case n > 1:
 		fmt.Fprintf(&b, " The same failure happened %d times in this conversation.", n)
 	}

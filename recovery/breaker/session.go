@@ -353,7 +353,7 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 	var b strings.Builder
 	f := stop.failure
 	if stop.waited > 0 {
-		fmt.Fprintf(&b, "I stopped here: I have waited for %s, and %s still gives the same answer.\n\n", stop.waited.Round(time.Minute), named(f.Tool))
+		fmt.Fprintf(&b, "I stopped here: I have waited for %d minutes, and %s still gives the same answer.\n\n", int(stop.waited.Minutes()), named(f.Tool))
 	} else {
 		fmt.Fprintf(&b, "I stopped here: %s failed %d times in a row with the same error, so trying once more would not help.\n\n", named(f.Tool), stop.times)
 	}
@@ -379,7 +379,7 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 func steer(stop *stopping) string {
 	what := fmt.Sprintf("%s failed %d times in a row with the same error. Do not call it again in this turn.", named(stop.failure.Tool), stop.times)
 	if stop.waited > 0 {
-		what = fmt.Sprintf("You have waited for %s, and %s still gives the same answer. Stop waiting in this turn.", stop.waited.Round(time.Minute), named(stop.failure.Tool))
+		what = fmt.Sprintf("You have waited for %d minutes, and %s still gives the same answer. Stop waiting in this turn.", int(stop.waited.Minutes()), named(stop.failure.Tool))
 	}
 	return "[gateway note, not from the user] " + what + " Tell the user what failed, what you tried, and what you need from them."
 }

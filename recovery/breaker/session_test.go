@@ -233,7 +233,7 @@ func TestWaiting(t *testing.T) {
 				t.Fatalf("poll %d, after %s: %+v", n, waited, r)
 			}
 			if r != nil {
-				if !strings.Contains(r.Text, "waited for 2h0m0s") || s.told.Names() != "breaker_opened" {
+				if !strings.Contains(r.Text, "waited for 120 minutes") || s.told.Names() != "breaker_opened" {
 					t.Errorf("%s, events %s", r.Text, s.told.Names())
 				}
 				break
