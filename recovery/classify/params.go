@@ -1,8 +1,10 @@
 package classify
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -252,19 +254,8 @@ func named(text string, class recovery.Class) string {
 	if name := measured(text); name != "" {
 		return name
 	}
-	// "context_management: Extra inputs are not permitted"
-	for _, complaint := range [...]string{": extra inputs are not permitted", ": field required", ": input should be "} {
-		if head, _, ok := strings.Cut(text, complaint); ok {
-			if name := lastName(head); isParam(name) {
-				return plainPath(name)
-			}
-		}
-	}
-	// "… must be satisfied[('messages.0.content' : value must be a string)]"
-	if _, rest, ok := strings.Cut(text, "must be satisfied[('"); ok {
-		if name, after, _ := strings.Cut(rest, "'"); isParam(name) && strings.HasPrefix(after, " : value") {
-			return name
-		}
+	if name := spotted(text, spotsBefore()); name != "" {
+		return plainPath(name)
 	}
 	// "unknown field 'x'", "Unsupported parameter: 'x'", "unrecognized request argument supplied: x"
 	for _, lead := range []string{
@@ -291,55 +282,8 @@ func named(text string, class recovery.Class) string {
 			}
 		}
 	}
-	// "support the effort parameter", "support the stopSequences field", "support parameter reasoningEffort."
-	for _, lead := range []string{"support the ", "support parameter ", "supports the ", "support this parameter: "} {
-		if _, rest, ok := strings.Cut(text, lead); ok {
-			name := firstName(rest)
-			after := strings.TrimPrefix(strings.TrimLeft(rest, " '")[len(name):], "'")
-			if isParam(name) && (strings.HasPrefix(after, " parameter") || strings.HasPrefix(after, " field") || lead == "support parameter " && strings.Trim(after, " .") == "") {
-				return name
-			}
-		}
-	}
-	// "model 'x' does not support thinking", "Stream must be set to true"
-	for _, lead := range []string{"does not support ", "doesn't support ", "not support "} {
-		if _, rest, ok := strings.Cut(text, lead); ok {
-			if name := firstName(rest); isKnown(name) || strings.Contains(name, "_") {
-				return name
-			}
-		}
-	}
-	// "the incremental_output parameter of this model"
-	if head, _, ok := strings.Cut(text, " parameter "); ok {
-		if name := lastName(head); isParam(name) && (strings.Contains(name, "_") || isKnown(name)) {
-			return name
-		}
-	}
-	if _, rest, ok := strings.Cut(text, " must have "); ok && isKnown(firstName(rest)) {
-		return firstName(rest)
-	}
-	if head, _, ok := strings.Cut(text, " must be set to "); ok && isKnown(lastName(head)) {
-		return lastName(head)
-	}
-	// "it has a maxOutputTokens value of -1"
-	if head, _, ok := strings.Cut(text, " value of "); ok && isOutputName(lastName(head)) {
-		return lastName(head)
-	}
-	// The kind of block that a path leads to says more than the path.
-	if strings.Contains(text, "expected 'thinking'") {
-		return "thinking"
-	}
-	// serde: "… into the target type: messages[9]: invalid type: sequence"
-	if _, rest, ok := strings.Cut(text, "into the target type: "); ok {
-		if name := firstName(rest); isParam(name) && strings.HasPrefix(rest[len(name):], ":") {
-			return name
-		}
-	}
-	// "'tools' : maximum number of items is 128"
-	if rest, ok := strings.CutPrefix(text, "'"); ok {
-		if name := firstName(rest); isParam(name) && strings.HasPrefix(strings.TrimLeft(rest[len(name):], "' "), ":") {
-			return name
-		}
+	if name := spotted(text, spotsAfter()); name != "" {
+		return name
 	}
 	// "'x' is not supported", "x: Extra inputs are not permitted"
 	if i := strings.IndexByte(text, ':'); i > 0 && i < 80 {
@@ -378,6 +322,50 @@ func named(text string, class recovery.Class) string {
 			return "tools"
 		case n0.says(text, "stream"):
 			return "stream"
+		}
+	}
+	return ""
+}
+
+// spot is a place in folded text where the name of a field stands: the group of
+// the expression.
+type spot struct {
+	place *regexp.Regexp
+	sure  bool // whatever stands there is a field; otherwise only what looks like one
+}
+
+func newSpots(sure bool, places ...string) []spot {
+	var out []spot
+	for _, p := range places {
+		out = append(out, spot{regexp.MustCompile(strings.ReplaceAll(p, "NAME", `([a-z][a-z0-9_.\[\]$-]*)`)), sure})
+	}
+	return out
+}
+
+// The spots are tried in their order. Some are told before the words that
+// announce a name, and the rest after them.
+var (
+	spotsBefore = sync.OnceValue(func() []spot {
+		return newSpots(true,
+			`NAME'?: (?:extra inputs are not permitted|field required|input should be )`,
+			`must be satisfied\[\('NAME' : value`) // "('messages.0.content' : value must be a string)"
+	})
+	spotsAfter = sync.OnceValue(func() []spot {
+		return slices.Concat(
+			newSpots(true, `supports? (?:the |parameter |this parameter: )'?NAME'? (?:parameter|field)`, `support parameter '?NAME[ .]*$`),
+			newSpots(false, `not support '?NAME`, `doesn't support '?NAME`, `NAME'? parameter `, ` must have '?NAME`, `NAME'? value of `),
+			newSpots(true, `into the target type: NAME:`, `^'NAME'? ?:`)) // serde; "'tools' : maximum number of items is 128"
+	})
+)
+
+// spotted returns the first name that stands at one of the spots, or "".
+func spotted(text string, spots []spot) string {
+	for _, s := range spots {
+		if m := s.place.FindStringSubmatch(text); m != nil {
+			name := strings.TrimRight(m[1], ".")
+			if isParam(name) && (s.sure || isKnown(name) || isOutputName(name) || strings.Contains(name, "_")) {
+				return name
+			}
 		}
 	}
 	return ""
