@@ -92,7 +92,7 @@ func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recove
 		}
 		t.Cleanup(u.Close)
 		ups[name] = u
-		routes = append(routes, route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefill, Local: u.Local()})
+		routes = append(routes, route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local()})
 	}
 	board := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}, 0)
 	facts := learn.NewFacts(board, cfg.Learn.FactTTL)

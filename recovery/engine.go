@@ -252,6 +252,9 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		// Whatever failed since: the client has the beginning of an answer, and
 		// only its continuation can complete that.
 		plan = []string{"resume"}
+		if x.Mode == ModeAct {
+			r.probe(ctx)
+		}
 		x.deadline = time.Now().Add(r.patience)
 	}
 	if f.Signal.Phase == PhaseStatus {

@@ -1,5 +1,10 @@
 package recovery
 
+import (
+	"context"
+	"slices"
+)
+
 // Resume continues an answer of which the client already has the beginning.
 type Resume struct {
 	Sent  string // text that the client has
@@ -28,6 +33,27 @@ const (
 
 // Ways are all of them, in the order in which they are tried.
 func Ways() []Way { return []Way{WayPrefill, WayReplay, WayAsk} }
+
+// Prober is a Sender that can find out how a target continues an answer whose
+// beginning is given. It takes a moment, so it is asked only after a cut.
+type Prober interface {
+	// Prefill is never PrefillAuto.
+	Prefill(ctx context.Context, c Candidate) Prefill
+}
+
+// probe finds out how the candidates continue an answer, where that is not known.
+func (r *run) probe(ctx context.Context) {
+	p, ok := r.sender.(Prober)
+	if !ok || !slices.Contains(r.Config.Continue, WayPrefill) {
+		return
+	}
+	for i := range r.x.Candidates {
+		if c := &r.x.Candidates[i]; c.Prefill == PrefillAuto && !c.Out() && r.Health.Check(c.Target).Ready {
+			c.Prefill = PrefillNone
+			r.guard("prober", func() { c.Prefill = p.Prefill(ctx, c.Candidate) })
+		}
+	}
+}
 
 // Counter counts tokens, at least roughly. Safe for concurrent use; no I/O.
 type Counter interface {

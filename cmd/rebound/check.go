@@ -95,7 +95,7 @@ func summarize(out io.Writer, c *configs.Config) {
 			note = "; default"
 		}
 		u := c.Upstreams[name]
-		row(title, "%s: %s (%s; %s%s)", name, u.URL, profile(u), credential(u, len(c.Proxy.Auth.Keys) > 0), note)
+		row(title, "%s: %s (%s; prefill %s; %s%s)", name, u.URL, profile(u), u.Prefills(), credential(u, len(c.Proxy.Auth.Keys) > 0), note)
 		title = ""
 	}
 	title = "models"

@@ -33,8 +33,8 @@ models:
 	}
 	summary := "ok: " + good + `
   listen     0.0.0.0:8080
-  upstreams  default: https://api.openai.com/v1 (hosted; keys main, spare; default)
-             local: http://127.0.0.1:11434/v1 (local; no credential)
+  upstreams  default: https://api.openai.com/v1 (hosted; prefill none; keys main, spare; default)
+             local: http://127.0.0.1:11434/v1 (local; prefill auto; no credential)
   models     small -> local/small, default/gpt-4.1-mini
   clients    keys alice
   admin      this machine, or the admin token
@@ -49,7 +49,7 @@ models:
 		{"good", []string{good}, 0, summary, ""},
 		{"verbose", []string{"-v", good}, 0, "\nlimits:\n  body: 64MiB\n", ""},
 		{"verbose after the file", []string{good, "-v"}, 0, "env: MAIN", ""},
-		{"defaults", []string{plain}, 0, "(hosted; the client's credential; default)", ""},
+		{"defaults", []string{plain}, 0, "(hosted; prefill none; the client's credential; default)", ""},
 		{"bad", []string{bad}, 1, "", bad + ":1:1: listne: unknown key: did you mean listen?\n    1 | listne: …\n      | ^\n" + bad + ":2:14: log.level: \"loud\" is none of debug, info, warn, error\n    2 | log: {level: loud}\n      |              ^\n\n2 problems in " + bad + "\n"},
 		{"no such file", []string{filepath.Join(dir, "none.yaml")}, 2, "", "no such file"},
 		{"a folder", []string{dir}, 2, "", "reading configuration"},

@@ -66,7 +66,7 @@ func (k Key) String() string { return k.Name }
 // Defaults returns what an upstream has unless it says otherwise.
 func Defaults() Config {
 	return Config{
-		AuthHeader: "Authorization", Prefill: recovery.PrefillNone, Profile: "auto",
+		AuthHeader: "Authorization", Prefill: recovery.PrefillAuto, Profile: "auto",
 		ConnectTimeout: 10 * time.Second, MaxIdleConns: 1024,
 	}
 }
@@ -88,9 +88,9 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("passthrough: an upstream with keys of its own cannot also take the client's"))
 	}
 	switch c.Prefill {
-	case recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
+	case recovery.PrefillAuto, recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
 	default:
-		errs = append(errs, fmt.Errorf("prefill: %q is none of none, assistant, prefix, continue_final_message", c.Prefill))
+		errs = append(errs, fmt.Errorf("prefill: %q is none of auto, none, assistant, prefix, continue_final_message", c.Prefill))
 	}
 	switch c.Profile {
 	case "auto", "hosted", "local":

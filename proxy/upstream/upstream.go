@@ -14,10 +14,12 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/coding"
 	"github.com/rebound-llm/rebound/proxy/h1"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Upstream speaks to one configured upstream. Safe for concurrent use.
@@ -28,6 +30,7 @@ type Upstream struct {
 	extra     http.Header         // of the configuration; read only
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
+	prefill   atomic.Value        // recovery.Prefill, once the server was looked at
 }
 
 // modelMark stands for the model in parsed URLs, where braces would be escaped.
@@ -142,6 +145,15 @@ func (u *Upstream) Close() {
 
 // Local reports whether slow first tokens are normal: a server of one's own.
 func (u *Upstream) Local() bool { return u.cfg.Local() }
+
+// ServerPrefill is what SetServerPrefill said, empty before. Safe for concurrent use.
+func (u *Upstream) ServerPrefill() recovery.Prefill {
+	p, _ := u.prefill.Load().(recovery.Prefill)
+	return p
+}
+
+// SetServerPrefill remembers how the server continues an answer.
+func (u *Upstream) SetServerPrefill(p recovery.Prefill) { u.prefill.Store(p) }
 
 // Request is one request to an upstream.
 type Request struct {

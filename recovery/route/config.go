@@ -52,9 +52,9 @@ func (m Model) Validate() error {
 			errs = append(errs, fmt.Errorf("targets[%d].rank: must not be negative", i))
 		}
 		switch recovery.Prefill(t.Prefill) {
-		case "", recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
+		case "", recovery.PrefillAuto, recovery.PrefillNone, recovery.PrefillAssistant, recovery.PrefillPrefix, recovery.PrefillContinue:
 		default:
-			errs = append(errs, fmt.Errorf("targets[%d].prefill: %q is none of none, assistant, prefix, continue_final_message", i, t.Prefill))
+			errs = append(errs, fmt.Errorf("targets[%d].prefill: %q is none of auto, none, assistant, prefix, continue_final_message", i, t.Prefill))
 		}
 	}
 	for i, c := range m.FallbackFor {

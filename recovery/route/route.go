@@ -108,10 +108,14 @@ func (t *Table) candidates(list []recovery.Choice, model, credential string, aff
 // expand appends the candidates of one entry: one for each key of its upstream.
 func (t *Table) expand(list []recovery.Choice, i int, entry Target, m Model, model, credential string) []recovery.Choice {
 	u := t.upstreams[entry.Upstream]
+	prefill := recovery.Prefill(entry.Prefill)
+	if prefill == "" || prefill == recovery.PrefillAuto {
+		prefill = u.Prefill
+	}
 	c := recovery.Choice{Candidate: recovery.Candidate{
 		Target: recovery.Target{Upstream: entry.Upstream, Model: cmp.Or(entry.Model, model)},
 		Rank:   i, Window: entry.Window, Local: u.Local, Client: u.Passthrough,
-		Prefill: cmp.Or(recovery.Prefill(entry.Prefill), u.Prefill),
+		Prefill: prefill,
 		Weight:  entry.Weight,
 	}}
 	if entry.Rank != nil {

@@ -146,7 +146,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			return nil, err
 		}
 		ups[name] = u
-		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefill, Local: u.Local()}
+		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local()}
 		for _, k := range c.Keys {
 			r.Keys = append(r.Keys, route.Key{Name: k.Name, Weight: k.Weight})
 		}
@@ -326,7 +326,7 @@ func (a *App) announce() {
 		if u.Local() {
 			profile = "local"
 		}
-		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "keys", len(u.Keys), "passthrough", u.Passthrough)
+		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "prefill", u.Prefills(), "keys", len(u.Keys), "passthrough", u.Passthrough)
 	}
 	for _, w := range a.config.Warnings() {
 		a.log.Warn(w)
