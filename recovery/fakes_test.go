@@ -220,7 +220,11 @@ func reset(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *rec
 func hang(_ *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 	<-ctx.Done()
 	time.Sleep(10 * time.Millisecond)
-	return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
+	f := fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
+	if a.Resume != nil {
+		f.Released, f.Sent = recovery.ReleasedText, a.Resume.Sent
+	}
+	return nil, f
 }
 
 // late does what s does, later.

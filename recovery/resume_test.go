@@ -1,0 +1,95 @@
+package recovery_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// TestResumes: a continuation has limits of its own, goes elsewhere after a stall
+// or a failed one, and is tried twice.
+func TestResumes(t *testing.T) {
+	gone := cut(recovery.ReleasedText, "Hel")
+	for _, c := range []struct {
+		name   string
+		a, b   []step
+		to     string
+		asked  string
+		local  bool
+		failed bool
+		most   time.Duration
+	}{
+		{name: "stall, then elsewhere", a: []step{stall("Hel", time.Hour)}, b: []step{ok}, to: "ab", asked: "ab", most: 25 * time.Second},
+		{name: "stall, local", a: []step{stall("Hel", time.Hour)}, b: []step{ok}, to: "ab", local: true, asked: "ab", most: 25 * time.Second},
+		{name: "stall, silent elsewhere", a: []step{stall("Hel", time.Hour), ok}, b: []step{hang}, to: "ab", asked: "aba", most: 60 * time.Second},
+		{name: "stall, then silence here", a: []step{stall("Hel", time.Hour), hang, ok}, to: "a", asked: "aaa", most: 90 * time.Second},
+		{name: "stall, then silence here, local", a: []step{stall("Hel", time.Hour), hang, ok}, to: "a", local: true, asked: "aaa", most: 4 * time.Minute},
+		{name: "stall that goes on, silent elsewhere", a: []step{stall("Hel", 25*time.Second)}, b: []step{hang}, to: "ab", asked: "ab", most: 26 * time.Second},
+		{name: "cut, cut again, then elsewhere", a: []step{gone}, b: []step{ok}, to: "ab", asked: "aab", most: 6 * time.Second},
+		{name: "cut, silence, then elsewhere", a: []step{gone, hang}, b: []step{ok}, to: "ab", asked: "aab", most: 30 * time.Second},
+		{name: "cut, cut again, cut elsewhere", a: []step{gone}, b: []step{gone}, to: "ab", asked: "aab", failed: true, most: 6 * time.Second},
+		{name: "silence for ever", a: []step{gone, hang}, to: "a", asked: "aaa", failed: true, most: 2 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": c.a, "b": c.b})
+				x := exchange(t, plainBody, c.to)
+				for i := range x.Candidates {
+					x.Candidates[i].Local = c.local
+				}
+				f, err := g.run(t, t.Context(), x)
+				if err != nil || (f != nil) != c.failed || f != nil && f.Class() != recovery.StreamCut {
+					t.Errorf("ended with %v, %v", f, err)
+				}
+				if got := g.asked(); got != c.asked {
+					t.Errorf("asked %s, want %s", got, c.asked)
+				}
+				if took := time.Since(x.Started) - time.Second; took > c.most {
+					t.Errorf("took %v", took)
+				}
+				if n := g.observer.Count(recovery.EventStreamResumed); n == 0 && !c.failed && !strings.Contains(c.name, "goes on") {
+					t.Errorf("%d events of a continuation", n)
+				}
+			})
+		})
+	}
+}
+
+// words counts words for tokens.
+type words struct{}
+
+func (words) Count(_, text string) int { return len(strings.Fields(text)) }
+
+// TestResumeLimit: the output limit of a continuation is what is left of the
+// client's; a replay writes all of it again.
+func TestResumeLimit(t *testing.T) {
+	const sent = "one two three four five six seven eight"
+	for name, c := range map[string]struct {
+		body, field string
+		prefill     recovery.Prefill
+		want        int64
+	}{
+		"prefill":         {`{"model":"m","max_tokens":20,"messages":[]}`, "max_tokens", recovery.PrefillAssistant, 12},
+		"the other field": {`{"model":"m","max_completion_tokens":20,"messages":[]}`, "max_completion_tokens", recovery.PrefillAssistant, 12},
+		"nothing left":    {`{"model":"m","max_tokens":5,"messages":[]}`, "max_tokens", recovery.PrefillAssistant, 1},
+		"none":            {`{"model":"m","messages":[]}`, "max_tokens", recovery.PrefillAssistant, 0},
+		"replay":          {`{"model":"m","temperature":0,"max_tokens":20,"messages":[]}`, "max_tokens", recovery.PrefillNone, 20},
+		"asked":           {`{"model":"m","max_tokens":20,"messages":[]}`, "max_tokens", recovery.PrefillNone, 20}, // all eight words are to be repeated
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {cut(recovery.ReleasedText, sent), ok}})
+			g.Tokens = words{}
+			x := exchange(t, c.body, "a")
+			x.Candidates[0].Prefill = c.prefill
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if got := gjson.GetBytes(g.attempts[1].Body, c.field).Int(); got != c.want {
+				t.Errorf("%s: %s %d, want %d in %s", name, c.field, got, c.want, g.attempts[1].Body)
+			}
+		})
+	}
+}
