@@ -33,6 +33,7 @@ func (r *ready) Done(_ recovery.Ticket, o recovery.Outcome) { r.outcomes = appen
 type ignorant struct{}
 
 func (ignorant) Edits(recovery.Target) []recovery.Edit         { return nil }
+func (ignorant) Window(recovery.Target) int                    { return 0 }
 func (ignorant) Learn(recovery.Target, []recovery.Edit)        {}
 func (ignorant) Forget(recovery.Target)                        {}
 func (ignorant) Classify(recovery.Evidence) recovery.Diagnosis { return recovery.Diagnosis{} }

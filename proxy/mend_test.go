@@ -398,3 +398,50 @@ func TestExplains(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyReasoning: a model that thinks and then says nothing is asked again,
+// once; with a larger output limit where the server's own was too small.
+func TestOnlyReasoning(t *testing.T) {
+	g, seen := startMending(t, "")
+	for name, c := range map[string]struct {
+		script, extra string
+		attempts      int
+		text          bool // of the second answer
+		limit         string
+	}{
+		"stop":                      {script: "reason,empty-answer/text=A,bytes=60", attempts: 2, text: true},
+		"stop, with tools":          {script: "reason,empty-answer/text=A,bytes=60", extra: offer, attempts: 2, text: true},
+		"length":                    {script: "reason,empty-answer,finish=length/reason,text=A,bytes=60", extra: offer, attempts: 2, text: true, limit: `"max_tokens":16384`},
+		"length, without tools":     {script: "reason,empty-answer,finish=length/text=A,bytes=60", attempts: 2, text: true, limit: `"max_tokens":16384`},
+		"length, the client's":      {script: "reason,empty-answer,finish=length/text=A,bytes=60", extra: `"max_completion_tokens":2000,`, attempts: 2, text: true, limit: `"max_completion_tokens":2000`},
+		"a second time":             {script: "reason,empty-answer", extra: offer, attempts: 2},
+		"a second time, no tools":   {script: "reason,empty-answer", attempts: 2},
+		"a probe":                   {script: "reason,empty-answer,finish=length", extra: `"max_tokens":16,`, attempts: 1},
+		"filtered":                  {script: "reason,empty-answer,finish=content_filter", attempts: 1},
+		"a call":                    {script: "reason,tool", extra: offer, attempts: 1},
+		"text":                      {script: "reason,text=A,bytes=60", attempts: 1, text: true},
+		"length, and text":          {script: "reason,text=A,bytes=60,finish=length", attempts: 1, text: true},
+		"length, without reasoning": {script: "empty-answer,finish=length", attempts: 1},
+	} {
+		for _, stream := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/stream=%v", name, stream), func(t *testing.T) {
+				t.Parallel()
+				model := fmt.Sprintf("%d%v@%s", len(name), stream, c.script)
+				r := g.ask(t.Context(), model, stream, c.extra)
+				if !r.complete() || c.text != (r.text == upstreamtest.TextOf(model, "A", 60)) || !c.text && r.text != "" {
+					t.Errorf("got %s", r)
+				}
+				recs := g.up.Requests(model)
+				if len(recs) != c.attempts {
+					t.Fatalf("%d attempts", len(recs))
+				}
+				if last := string(recs[len(recs)-1].Body); !strings.Contains(last, c.limit) || c.limit == "" && strings.Contains(last, "16384") {
+					t.Errorf("asked with %s", last)
+				}
+				if n := len(seen.of(t, model)[recovery.EventRecoveryFailed]); n > 0 {
+					t.Errorf("%d events of failure", n)
+				}
+			})
+		}
+	}
+}

@@ -22,6 +22,7 @@ type Action struct {
 	Fit      bool   // the history is made smaller first; where it cannot be, the next strategy is asked
 	Note     string // ephemeral text for the model, in this attempt only
 	Tool     string // the tool that the model must call; ToolNone forbids any
+	Output   int    // a limit for the output in tokens, in this attempt only; 0 leaves it
 	Reask    bool   // the attempt answers to a flawed answer
 	carried  bool   // Note and what belongs to it are those of the attempt before
 	Explain  bool   // the attempt asks the model to explain the failure: its answer is marked as ours

@@ -276,6 +276,9 @@ func (r *run) settle(rc *racer, f *Failure) {
 		limit := max(f.Facts.LimitTokens, c.Window)
 		for i := range x.Candidates {
 			o := &x.Candidates[i]
+			if o.Window == 0 {
+				o.Window = r.Knowledge.Window(o.Target)
+			}
 			o.Small = o.Small || o.Target == c.Target || o.Window > 0 && o.Window <= limit
 		}
 	case ModelNotFound:
@@ -286,6 +289,9 @@ func (r *run) settle(rc *racer, f *Failure) {
 	case Timeout:
 		c.Silent = c.Silent || f.Signal.Phase <= PhaseHeaders
 	case EmptyResponse:
+		x.empties++
+	}
+	if f.Flaw != nil && f.Flaw.Kind == FlawUnsaid {
 		x.empties++
 	}
 	if res := rc.attempt.Resume; res != nil {

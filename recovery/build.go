@@ -36,7 +36,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if resume != nil && (resume.Calls || resume.Way == WayReplay) {
 		resume = nil // the same request again
 	}
-	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && resume == nil {
+	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && resume == nil {
 		return b.Raw(), edited, nil
 	}
 	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
@@ -66,6 +66,10 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		changed = true
 	default:
 		e.ForceCall(a.Tool)
+		changed = true
+	}
+	if a.Output > 0 {
+		e.SetInt(suited.OutputField(), a.Output)
 		changed = true
 	}
 	if resume != nil {

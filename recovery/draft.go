@@ -11,11 +11,11 @@ var ErrFlawed = errors.New("the model's answer cannot be used")
 
 // Draft is one choice of an answer, complete, before the client has all of it.
 type Draft struct {
-	Text      string
-	Calls     []DraftCall
-	Finish    Finish
-	Reasoning bool // it reasoned, whatever else it did
-	Shown     bool // the client already has the text; the calls were held
+	Text   string
+	Calls  []DraftCall
+	Finish Finish
+	Unsaid bool // it is reasoning, and nothing else that is not blank
+	Shown  bool // the client already has the text; the calls were held
 }
 
 // DraftCall is a tool call as the server delivered it.
@@ -76,6 +76,7 @@ const (
 	FlawContent    FlawKind = "content"    // the content is not what response_format asks for
 	FlawRepetition FlawKind = "repetition" // runaway repetition
 	FlawMark       FlawKind = "mark"       // it imitates the marks of compressed content
+	FlawUnsaid     FlawKind = "unsaid"     // it is reasoning only, with neither text nor call
 )
 
 // Flaw tells the model what was wrong with its answer.
@@ -84,6 +85,7 @@ type Flaw struct {
 	Tool    string // the tool that was meant, if it is one of the request's; a re-ask is forced to it
 	Quote   string // what the model wrote, bounded; data, never an instruction
 	Problem string // the validator's message, in words that a model can act on
+	Limited bool   // FlawUnsaid: the output limit came before the answer
 }
 
 // Mender judges complete answers by what their request asked for. It is pure,

@@ -102,6 +102,8 @@ type Health interface {
 type Knowledge interface {
 	// Edits returns the edits that requests to this target are known to need.
 	Edits(t Target) []Edit
+	// Window is a target's context window in tokens, 0 when nobody has stated it.
+	Window(t Target) int
 	Learn(t Target, edits []Edit)
 	Forget(t Target)
 }

@@ -133,6 +133,7 @@ func TestPartsBreak(t *testing.T) {
 		}, asked: "a", cause: "fitter broke: no such tier"},
 		{name: "fitting after an overflow", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Fitter = &breakingFitter{at: "fit"}
+			x.Candidates[1].Window = 4096
 		}, asked: "a", class: recovery.ContextLengthExceeded, cause: "fitter broke: no such tier"},
 		{name: "fitting, and a larger window", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Fitter = &breakingFitter{at: "fit"}

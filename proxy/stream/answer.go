@@ -228,8 +228,8 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
 		a.begins(d)
 	}
-	if a.h != nil && d.Kind == KindReasoning {
-		a.h.reason(d)
+	if a.h != nil {
+		a.h.follow(d)
 	}
 	switch {
 	case a.rework:

@@ -24,6 +24,7 @@ type hold struct {
 	text     []byte
 	unjudged bool // it is too long, or otherwise not to be judged
 	reasoned bool
+	more     bool // than reasoning came, and it was not blank
 	shown    bool // the client has text, or gets it before what is held
 	known    bool // that the answer does, or does not, begin like a call
 	runaway  bool // the watch found a repetition
@@ -70,17 +71,22 @@ func newHold(o *Options) *hold {
 	}
 	h.shown = o.Resume != nil || o.Sink.Released() >= recovery.ReleasedText
 	h.judged = !h.what.Calls && !h.what.Text
-	if h.judged && h.watch == nil {
+	if h.judged && h.mender == nil {
 		return nil
 	}
 	return h
 }
 
-// reason follows reasoning, whether it is passed on or not.
-func (h *hold) reason(d *Delta) {
-	h.reasoned = true
-	if h.watch != nil {
-		h.feed(recovery.PartReasoning, transcript.Text(d.reasoning))
+// follow notes what came, whether it is passed on or not.
+func (h *hold) follow(d *Delta) {
+	switch d.Kind {
+	case KindReasoning:
+		h.reasoned = true
+		if h.watch != nil {
+			h.feed(recovery.PartReasoning, transcript.Text(d.reasoning))
+		}
+	case KindText, KindCall:
+		h.more = h.more || d.Kind == KindCall || strings.TrimSpace(d.Text) != ""
 	}
 }
 
@@ -104,6 +110,10 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		return p, nil // nothing came of it
 	case !h.judged && !h.flows(d):
 		return a.sift(ev, p, d)
+	case h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked:
+		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
+		h.enqueue(p)
+		return a.judge() // nothing was held, and nothing was said
 	case !h.judged:
 		h.note(d.Text, a.o.Config.MaxAnswer)
 		h.shown = h.shown || p.Released == recovery.ReleasedText
@@ -285,7 +295,7 @@ func (a *Answer) judge() (Piece, *Broken) {
 // what is wrong with it that cannot be mended.
 func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
 	h := a.h
-	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Reasoning: h.reasoned, Shown: h.shown}
+	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Unsaid: h.reasoned && !h.more, Shown: h.shown}
 	var v recovery.Verdict
 	if h.mender != nil && !h.unjudged && !h.calls.over {
 		v = h.mender.Mend(h.req, draft)

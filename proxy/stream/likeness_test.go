@@ -83,7 +83,7 @@ func TestReplaceText(t *testing.T) {
 		if want := one.role() + one.reason("hm") + one.text(fixed) + one.chunk("{}", "stop") + one.usage() + end; x.got() != want {
 			t.Errorf("%s:\ngot  %q\nwant %q", name, x.got(), want)
 		}
-		if m.drafts[0].Shown || !m.drafts[0].Reasoning || m.drafts[0].Text != "```{\"a\":1}```" {
+		if m.drafts[0].Shown || m.drafts[0].Unsaid || m.drafts[0].Text != "```{\"a\":1}```" {
 			t.Errorf("%s: judged %+v", name, m.drafts[0])
 		}
 	}

@@ -70,7 +70,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if len(d.drafts) > maxCalls {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: finishIn(d.finish), Reasoning: d.reasons}
+	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: finishIn(d.finish), Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
 	flaw := w.ranAway(draft, textOf(d.reasoning))
 	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !d.odd
 	clear(d.drafts)

@@ -136,6 +136,26 @@ func (j *job) missing() *recovery.Flaw {
 	return nil
 }
 
+// probe is the output limit in tokens up to which a client asks whether a model
+// is there, rather than for an answer.
+const probe = 256
+
+// unsaid finds that a model has thought and then said nothing.
+func (j *job) unsaid() *recovery.Flaw {
+	d := &j.draft
+	if !d.Unsaid || d.Shown || d.Finish == recovery.FinishFilter || d.Finish == recovery.FinishNone {
+		return nil
+	}
+	if _, limit, ok := j.req.OutputLimit(); ok && limit <= probe {
+		return nil
+	}
+	f := &recovery.Flaw{Kind: recovery.FlawUnsaid, Limited: d.Finish == recovery.FinishLength, Problem: "it was reasoning only, with neither text nor a tool call"}
+	if f.Limited {
+		f.Problem = "the output limit was reached before the answer began; think briefly, then answer"
+	}
+	return f
+}
+
 // another finds that a certain tool was demanded and only others were called.
 func (j *job) another(calls []recovery.DraftCall) *recovery.Flaw {
 	want := j.tools.choice.Name

@@ -71,7 +71,7 @@ func TestMalformedAnswers(t *testing.T) {
 		if len(a.ToolChoice) > 0 {
 			more += `,"tool_choice":` + string(a.ToolChoice)
 		}
-		d := recovery.Draft{Finish: finish(a.FinishReason), Reasoning: a.Message.Reasoning != ""}
+		d := recovery.Draft{Finish: finish(a.FinishReason), Unsaid: a.Message.Reasoning != "" && a.Message.Content == nil && len(a.Message.Calls) == 0}
 		if a.Message.Content != nil {
 			d.Text = *a.Message.Content
 		}

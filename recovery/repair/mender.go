@@ -114,6 +114,9 @@ func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdic
 		if flaw := j.missing(); flaw != nil {
 			return ask(flaw)
 		}
+		if flaw := j.unsaid(); flaw != nil {
+			return ask(flaw)
+		}
 		if flaw := j.content(); flaw != nil {
 			return ask(flaw)
 		}

@@ -57,6 +57,36 @@ func same(t testing.TB, a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// TestUnsaid: an answer that is reasoning only is no answer, unless the client
+// left no room for one.
+func TestUnsaid(t *testing.T) {
+	m := mender()
+	thought := recovery.Draft{Unsaid: true, Finish: recovery.FinishStop}
+	for name, c := range map[string]struct {
+		extra         string
+		change        func(*recovery.Draft)
+		flaw, limited bool
+	}{
+		"stop":                {"", func(*recovery.Draft) {}, true, false},
+		"blank":               {"", func(d *recovery.Draft) { d.Text = " \n" }, true, false},
+		"length":              {"", func(d *recovery.Draft) { d.Finish = recovery.FinishLength }, true, true},
+		"the client's length": {`,"max_tokens":257`, func(d *recovery.Draft) { d.Finish = recovery.FinishLength }, true, true},
+		"a probe":             {`,"max_tokens":256`, func(d *recovery.Draft) { d.Finish = recovery.FinishLength }, false, false},
+		"filtered":            {"", func(d *recovery.Draft) { d.Finish = recovery.FinishFilter }, false, false},
+		"no end":              {"", func(d *recovery.Draft) { d.Finish = recovery.FinishNone }, false, false},
+		"text was shown":      {"", func(d *recovery.Draft) { d.Shown = true }, false, false},
+		"more than reasoning": {"", func(d *recovery.Draft) { d.Unsaid = false }, false, false},
+		"a call":              {"", func(d *recovery.Draft) { d.Calls = call("get_weather", `{"city":"Paris"}`).Calls }, false, false},
+	} {
+		d := thought
+		c.change(&d)
+		v := m.Mend(withKit(t, c.extra), d)
+		if got := v.Judgement == recovery.JudgeAsk && v.Flaw.Kind == recovery.FlawUnsaid; got != c.flaw || c.flaw && v.Flaw.Limited != c.limited {
+			t.Errorf("%s: %+v %+v", name, v, v.Flaw)
+		}
+	}
+}
+
 func TestCallsThatPass(t *testing.T) {
 	req, m := withKit(t, ""), mender()
 	for _, c := range [][2]string{

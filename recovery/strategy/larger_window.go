@@ -3,7 +3,8 @@ package strategy
 import "github.com/rebound-llm/rebound/recovery"
 
 // LargerWindow moves a request that is too long to a target whose window is
-// known to be larger, and never to one that is not.
+// known to be larger. Where there is none, a target of unknown window is asked
+// once: a refusal costs nothing. One that is known to be no larger is never asked.
 type LargerWindow struct{}
 
 // Name is the name that plans use.
@@ -15,9 +16,11 @@ func (LargerWindow) Propose(s *recovery.Situation, f *recovery.Failure) (recover
 	if need == 0 {
 		need = s.Exchange.Candidates[s.Current(f)].Window
 	}
-	if need == 0 {
-		return recovery.Action{}, false
+	i, ok := s.Next(f, func(c *recovery.Choice) bool { return need > 0 && c.Window > need })
+	if !ok {
+		i, ok = s.Next(f, func(c *recovery.Choice) bool {
+			return c.Window == 0 && c.Tries == 0 && (c.Upstream != f.Target.Upstream || c.Model != f.Target.Model)
+		})
 	}
-	i, ok := s.Next(f, func(c *recovery.Choice) bool { return c.Window > need })
 	return recovery.Action{Target: i}, ok
 }

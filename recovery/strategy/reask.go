@@ -21,6 +21,9 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 	if x.Reasks() >= s.Config.Reasks || f.Flaw != nil && x.Extra() >= s.Config.ExtraInput || f.Released > recovery.ReleasedText {
 		return recovery.Action{}, false
 	}
+	if f.Flaw != nil && f.Flaw.Kind == recovery.FlawUnsaid && x.Reasks() > 0 {
+		return recovery.Action{}, false // who thinks only, twice, has nothing to say
+	}
 	i := s.Current(f)
 	if x.Candidates[i].Out() {
 		return recovery.Action{}, false
@@ -39,8 +42,17 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 		}
 	}
 	a.Note, a.Tool = reaskNote(f.Flaw.Quote, f.Flaw.Problem), f.Flaw.Tool
+	if _, _, set := x.Body.OutputLimit(); f.Flaw.Limited && !set {
+		// The server's own limit is too small; a client's is never raised.
+		used, _ := f.Flawed.Usage()
+		a.Output = max(4*used.Output, leastOutput)
+	}
 	return a, true
 }
+
+// leastOutput is the least output limit in tokens for a model that had none from
+// its client, and did not get beyond thinking: servers' own begin at some hundreds.
+const leastOutput = 16_384
 
 // reaskNote tells the model what was wrong. What it wrote is quoted as data.
 func reaskNote(quote, problem string) string {

@@ -237,14 +237,18 @@ func TestLargerWindow(t *testing.T) {
 		want  int
 	}{
 		{"larger", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(128_000))}, 1},
-		{"unknown", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b")}, -1},
+		{"unknown", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b")}, 1},
+		{"unknown, once", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", tried(1))}, -1},
+		{"unknown, another key only", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a#1"), choice("a#2")}, -1},
+		{"larger before unknown", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b"), choice("c", window(16_384))}, 2},
 		{"smaller", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096))}, -1},
 		{"the same", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(8192))}, -1},
 		{"the first that is", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096)), choice("c", window(16_384)), choice("d", window(1_000_000))}, 2},
 		{"not large enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 20_000}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, -1},
 		{"just enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 16_384}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, 1},
 		{"own window is known", recovery.Facts{}, []recovery.Choice{choice("a", window(8192)), choice("b", window(4096)), choice("c", window(9000))}, 2},
-		{"nothing is known", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(1_000_000))}, -1},
+		{"nothing is known, but of the other", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(1_000_000))}, -1},
+		{"nothing is known", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b")}, 1},
 		{"not again", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(16_384), excluded)}, -1},
 	}
 	for _, c := range cases {

@@ -415,6 +415,16 @@ func (b *Body) OutputLimit() (field string, n int, ok bool) {
 	return "", 0, false
 }
 
+// OutputField is the field that limits the output: the one that the client set,
+// else the one that most servers know.
+func (b *Body) OutputField() string {
+	if field, _, ok := b.OutputLimit(); ok {
+		return field
+	}
+	names := b.format.reader().outputLimits()
+	return names[len(names)-1]
+}
+
 // ResponseFormat reports whether the request demands structured output.
 func (b *Body) ResponseFormat() bool { return b.format.reader().structured(b) }
 
