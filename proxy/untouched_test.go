@@ -87,7 +87,7 @@ func TestUntouchedWhenHealthy(t *testing.T) {
 		"json":       `{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße"},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`,
 		"odd json":   "\n { \"choices\" : [ { \"message\" : { \"content\" : \"<a> & \\u00e9\" , \"x\":1.0e+2 } , \"finish_reason\" : \"stop\" } ] , \"unknown\" : {\"z\":[1,2, 3]} } \n",
 		"tool json":  `{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`,
-		"reasoning":  `{"choices":[{"index":0,"message":{"role":"assistant","content":"","reasoning_content":"long thought"},"finish_reason":"length"}]}`,
+		"reasoning":  `{"choices":[{"index":0,"message":{"role":"assistant","content":"a","reasoning_content":"long thought"},"finish_reason":"length"}]}`,
 		"logprobs":   `{"choices":[{"index":0,"message":{"content":"a"},"logprobs":{"content":[{"token":"a","logprob":-0.1,"bytes":[97],"top_logprobs":[]}]},"finish_reason":"stop"}]}`,
 		"audio":      `{"choices":[{"index":0,"message":{"content":null,"audio":{"id":"a1","data":"AAAA"}},"finish_reason":"stop"}]}`,
 		"null error": `{"error":null,"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}`,

@@ -63,7 +63,7 @@ type Stalled func(ctx context.Context, sent string, take func() bool)
 type Status struct {
 	Ready   bool
 	Cooling bool      // a limit is known to last until Until
-	Open    bool      // its breaker is open, or half-open with enough probes under way
+	Open    bool      // its breaker is open or half-open: most of what it was asked lately failed
 	Until   time.Time // when to look again
 }
 

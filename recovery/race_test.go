@@ -78,15 +78,17 @@ func TestSilent(t *testing.T) {
 }
 
 // TestSilentAndDown: with no budget for a second attempt beside it, a silent
-// target whose breaker is open is left; one whose breaker is not, is waited for.
+// target whose breaker is open, or half-open, is left; one whose breaker is not,
+// is waited for.
 func TestSilentAndDown(t *testing.T) {
-	for _, open := range []bool{true, false} {
+	for _, at := range []time.Duration{8 * time.Second, 3 * time.Second, 0} { // it is open for five
+		open := at > 0
 		bubble(t, func(t *testing.T) {
 			g := newRig(map[string][]step{"a": {late(25*time.Second, ok)}, "b": {ok}})
 			g.Config.ExtraInput = 0
 			x := exchange(t, plainBody, "ab")
 			if open {
-				time.AfterFunc(8*time.Second, func() { // others find out meanwhile
+				time.AfterFunc(at, func() { // others find out meanwhile
 					for range 5 {
 						ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, time.Now(), false, true)
 						ticket.Place.Done(ticket, recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.ServerError)}}})

@@ -149,7 +149,7 @@ func (s *Set) status(t recovery.Target, e *target, o opening, now time.Time) rec
 		// Ramping up: those that wait look again soon, not all at once.
 		return recovery.Status{Cooling: true, Until: now.Add(50*time.Millisecond + rand.N(100*time.Millisecond))}
 	}
-	return recovery.Status{Ready: true}
+	return recovery.Status{Ready: true, Open: o.open}
 }
 
 // cooled remembers a cool-down, so that its end is a ramp.
