@@ -23,7 +23,7 @@ upstreams:
     headers: {X-Title: "it's: \"quoted\"", X-Signature: abcsecret, "X_Yes": "yes"}
     query: {sig-token: abcsecret, api-version: "2024-10-21"}
     proxy: env
-  local: {url: "http://127.0.0.1:1/v1?x=y", profile: local}
+  local: {url: "http://127.0.0.1:1/v1", profile: local}
 models:
   gpt-4.1: {targets: [{upstream: local, rank: 2, weight: 0.25}, {upstream: default, model: m}], fallback_for: []}
   "odd name: #": {targets: [{upstream: local}]}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -177,6 +178,16 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 		}
 		r.report(key+".keys", "anyone who reaches %s%s would spend these keys: add auth.keys, so that clients need a key of the gateway, or listen on 127.0.0.1", c.Proxy.Listen, from)
 	}
+	r.checkLoop(c.Proxy.Listen, key, u)
+	for i, h := range u.ForwardHeaders {
+		at := fmt.Sprintf("%s.forward_headers[%d]", key, i)
+		switch lower := strings.ToLower(h); {
+		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.AuthHeader):
+			r.report(at, "%s carries a client's credential, which goes to no other host: use passthrough for the upstream that it belongs to", h)
+		case slices.Contains(hopHeaders, lower) || !headerName.MatchString(h):
+			r.report(at, "%s is not the name of a header that can be forwarded", quote(h))
+		}
+	}
 	if u.AuthHeader != "" && !headerName.MatchString(u.AuthHeader) && !r.failed(key+".auth_header") {
 		r.report(key+".auth_header", "must be the name of a header, like Authorization or api-key")
 	}
@@ -202,6 +213,39 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 	for i, k := range u.Keys {
 		r.checkWeight(fmt.Sprintf("%s.keys[%d]", key, i), k.Weight)
 	}
+}
+
+// checkLoop refuses an upstream that is the gateway itself: each request would
+// come back as another one.
+func (r *reader) checkLoop(listen, key string, u upstream.Config) {
+	to, err := url.Parse(u.URL)
+	host, port, lerr := net.SplitHostPort(listen)
+	if err != nil || lerr != nil || u.Proxy != "" || to.Port() != port && (to.Port() != "" || defaultPorts[to.Scheme] != port) {
+		return
+	}
+	own, _ := netip.ParseAddr(host) // the zero one for a name
+	any := host == "" || own.IsUnspecified()
+	name := to.Hostname()
+	at, _ := netip.ParseAddr(name)
+	at, own = at.Unmap(), own.Unmap()
+	switch {
+	case strings.EqualFold(name, host), at.IsValid() && at == own,
+		any && (loopback(to.Hostname()+":0") || at.IsUnspecified() || thisMachine(at)),
+		strings.EqualFold(name, "localhost") && own.IsLoopback(), at.IsLoopback() && host == "localhost", at.IsUnspecified() && own.IsLoopback():
+		r.report(key+".url", "leads to the gateway itself, which listens on %s: name the server that runs the model, or another address in listen", listen)
+	}
+}
+
+// defaultPorts are those of URLs that name none.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+// thisMachine reports whether an address is one of this machine's.
+func thisMachine(a netip.Addr) bool {
+	list, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(list, func(own net.Addr) bool {
+		p, err := netip.ParsePrefix(own.String())
+		return err == nil && p.Addr().Unmap() == a
+	})
 }
 
 func (r *reader) checkProxy(key, proxy string) {

@@ -28,6 +28,7 @@ type sender struct {
 	header http.Header // the client's, forwardable
 	path   string
 	query  string
+	narrow bool    // only known harmless headers and queries go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
 
 	encoded  []byte      // the request's body as it came, where it was compressed, and
@@ -50,8 +51,12 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
-		Header: header, Body: body,
+		Header: header, Narrow: s.narrow, Body: body,
 	})
+	if errors.Is(err, upstream.ErrPath) {
+		cancel(nil)
+		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
+	}
 	if err != nil {
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
 		cancel(nil)
@@ -60,7 +65,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		}
 		return nil, s.fail(a, ev)
 	}
-	upstream.Returnable(resp.Header)
+	s.core.returnable(resp.Header)
 	if err := upstream.Decode(resp); err != nil {
 		cancel(nil)
 		_ = resp.Body.Close()
@@ -82,6 +87,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	phase := recovery.PhaseBody
 	switch {
 	case a.Plain:
+		s.core.hideEvents(resp)
 		begun = stream.Raw(resp, o)
 	case s.streamed(resp.Header):
 		phase = recovery.PhaseStream
@@ -132,6 +138,8 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
 	defer t.Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
+	body = s.core.secrets.hide(body)
+	s.core.secrets.hideIn(resp.Header)
 	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
 	}
@@ -142,6 +150,7 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 
 // broken turns a response that was no answer into a failure.
 func (s *sender) broken(ctx context.Context, a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
+	b.Event = s.core.secrets.hide(b.Event)
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
 	case b.Event != nil && b.Err == nil:

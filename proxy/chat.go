@@ -63,6 +63,11 @@ func (s *Server) chat(c echo.Context) error {
 	if err := core.describe(x, c, who); err != nil {
 		return err
 	}
+	if who.restricted() {
+		if err := core.strict(req, who, chatPath, x.Model, raw.bytes); err != nil {
+			return err
+		}
+	}
 
 	s.meter.Begin()
 	defer s.meter.End()
@@ -75,11 +80,9 @@ func (s *Server) chat(c echo.Context) error {
 		}
 		sink.KeepAwake(h)
 	}
-	*send = sender{core: core, x: x, sink: sink, path: chatPath, query: req.URL.RawQuery, header: req.Header, first: &r.answer}
-	upstream.Forwardable(send.header)
-	if !who.passes {
-		delete(send.header, who.header)
-	}
+	*send = sender{core: core, x: x, sink: sink, path: chatPath, header: req.Header, narrow: who.restricted(), first: &r.answer}
+	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
+	upstream.Forwardable(send.header, s.via)
 	r.encoding[0] = "identity" // answers are read here
 	send.header["Accept-Encoding"] = r.encoding[:]
 
@@ -175,7 +178,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		x.Model = deployment // Azure names the model in the path
 	}
 	if !who.may(x.Model) {
-		return failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(x.Model))
+		return notAllowed(x.Model)
 	}
 	if v := first(req.Header, "X-Rebound-Mode"); v != "" {
 		mode, ok := recovery.ParseMode(v)

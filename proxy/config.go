@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -14,10 +15,14 @@ import (
 type Config struct {
 	Listen string `yaml:"listen"`
 	// Drain bounds how long a stop waits for answers under way.
-	Drain  time.Duration `yaml:"drain"`
-	TLS    TLSConfig     `yaml:"tls"`
-	Auth   AuthConfig    `yaml:"auth"`
-	Limits LimitsConfig  `yaml:"limits"`
+	Drain time.Duration `yaml:"drain"`
+	TLS   TLSConfig     `yaml:"tls"`
+	Auth  AuthConfig    `yaml:"auth"`
+	// Hosts are names by which clients reach the gateway beside those of this
+	// machine and the address it listens on: of containers and proxies.
+	Hosts  []string     `yaml:"hosts"`
+	CORS   CORSConfig   `yaml:"cors"`
+	Limits LimitsConfig `yaml:"limits"`
 }
 
 // TLSConfig is the certificate that clients see. Without one the edge speaks
@@ -33,6 +38,8 @@ type AuthConfig struct {
 	// Keys are gateway keys. With none, everybody may, and the client's own
 	// Authorization passes through.
 	Keys []ClientKey `yaml:"keys"`
+	// AdminLocal lets programs on this machine in without the token.
+	AdminLocal bool `yaml:"admin_local"`
 	// Admin opens /rebound/ and /metrics to others than loopback.
 	AdminEnv   string `yaml:"admin_env"`
 	AdminFile  string `yaml:"admin_file"`
@@ -50,6 +57,11 @@ type ClientKey struct {
 
 // String names the key without its value.
 func (k ClientKey) String() string { return k.Name }
+
+// CORSConfig says which pages may use the gateway from a browser.
+type CORSConfig struct {
+	Origins []string `yaml:"origins"` // like https://chat.example.com
+}
 
 // LimitsConfig bounds what clients may send.
 type LimitsConfig struct {
@@ -75,6 +87,7 @@ func (c LimitsConfig) transcript() transcript.Limits {
 func Defaults() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Drain: 30 * time.Second,
+		Auth: AuthConfig{AdminLocal: true},
 		Limits: LimitsConfig{
 			Body: 64 << 20, Headers: 256 << 10, Memory: 512 << 20,
 			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools,
@@ -109,6 +122,16 @@ func (c Config) Validate() error {
 	}
 	if c.Limits.HeadTimeout <= 0 || c.Limits.BodyTimeout <= 0 || c.Limits.IdleTimeout <= 0 || c.Limits.WriteStall <= 0 {
 		errs = append(errs, errors.New("limits.head_timeout: time-outs must be positive"))
+	}
+	for i, h := range c.Hosts {
+		if h == "" || h != hostOf(h) {
+			errs = append(errs, fmt.Errorf("hosts[%d]: %q must be a name or an address in lower case, without a port", i, h))
+		}
+	}
+	for i, o := range c.CORS.Origins {
+		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || o != u.Scheme+"://"+u.Host {
+			errs = append(errs, fmt.Errorf("cors.origins[%d]: %q is not an origin, like https://chat.example.com", i, o))
+		}
 	}
 	for i, k := range c.Auth.Keys {
 		if k.Name == "" {

@@ -31,7 +31,26 @@ type Core struct {
 	Windows  Windows         // nil: lists of models teach nothing
 	Mender   recovery.Mender // nil: answers are passed on as they are
 
-	labels labels
+	Owners Owners // nil: keys that are restricted to models own nothing
+
+	labels  labels
+	keys    keyring
+	secrets *secrets
+	guarded bool // it adds a credential of its own and asks clients for none
+}
+
+// prepare makes what follows from the configuration.
+func (k *Core) prepare() {
+	k.keys = newKeyring(k.Config.Auth.Keys)
+	known := []string{k.Config.Auth.AdminToken}
+	for _, key := range k.Config.Auth.Keys {
+		known = append(known, key.Value)
+	}
+	for _, u := range k.Upstreams {
+		known = append(known, u.Secrets()...)
+		k.guarded = k.guarded || u.Spends() && len(k.keys) == 0
+	}
+	k.secrets = newSecrets(known)
 }
 
 // Router knows the model map.

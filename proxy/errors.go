@@ -207,6 +207,12 @@ func upstreamCredentials(upstream string) *Error {
 	return reported(http.StatusBadGateway, "upstream_credentials", "The upstream %q refused the gateway's own credential. The operator has to look at that key.", upstream)
 }
 
+// impossibleModel is the error, as an upstream would give it, for a model that
+// cannot be part of a path.
+func impossibleModel(model string) []byte {
+	return encode(fmt.Sprintf("The model %s cannot be part of the path that the upstream has for models.", printable(model)), "invalid_request_error", "model", "model_not_found")
+}
+
 // defaultRetryAfter is told to clients where the upstream gave no hint.
 const defaultRetryAfter = 5 * time.Second
 

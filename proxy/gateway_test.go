@@ -35,6 +35,8 @@ upstreams:
   backup: {url: "UP/v1", passthrough: true, profile: hosted}
   prefills: {url: "UP/v1", passthrough: true, profile: hosted, prefill: assistant}
   dead: {url: "http://127.0.0.1:1/v1", passthrough: true, profile: hosted}
+  lost: {url: "http://127.0.0.1:1/v1", profile: hosted, keys: [{name: a, env: KEY_A}]}
+  placed: {url: "UP/d/{model}", passthrough: true, profile: hosted}
   two: {url: "UP/v1", profile: hosted, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B, weight: 0.000001}]}
 learn: {first_token: {min: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s}}
 stream: {idle: 400ms, idle_pinged: 2s, keepalive_after: 500ms, keepalive_every: 200ms, max_event: 1MiB, max_answer: 4MiB}
@@ -54,8 +56,13 @@ func start(t *testing.T, more string) *gateway {
 // startAt is start with another upstream.
 func startAt(t *testing.T, url string, more ...string) *gateway {
 	t.Helper()
+	return startYAML(t, strings.ReplaceAll(scaled+strings.Join(more, "\n"), "UP/", url+"/"))
+}
+
+// startYAML is start with a whole configuration.
+func startYAML(t *testing.T, text string) *gateway {
+	t.Helper()
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
-	text := strings.ReplaceAll(scaled+strings.Join(more, "\n"), "UP/", url+"/")
 	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
 	if err != nil {
 		t.Fatal(err)

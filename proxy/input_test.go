@@ -66,7 +66,7 @@ func TestBadRequests(t *testing.T) {
 
 	t.Run("slow body", func(t *testing.T) {
 		c := dial(t, g)
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{\"mo")
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{\"mo")
 		got := drain(t, c)
 		if !strings.Contains(got, "408") || !strings.Contains(got, "slow_body") {
 			t.Errorf("got %q", got)
@@ -88,7 +88,7 @@ func TestBadRequests(t *testing.T) {
 	})
 	t.Run("body that ends early", func(t *testing.T) {
 		c := dial(t, g)
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"mo")
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"mo")
 		_ = c.(*net.TCPConn).CloseWrite()
 		if got := drain(t, c); !strings.Contains(got, "incomplete_body") {
 			t.Errorf("got %q", got)

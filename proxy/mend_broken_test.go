@@ -32,6 +32,7 @@ func (g *gateway) bytesOf(t *testing.T, model, mode string, stream bool) (status
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Rebound-Mode", mode)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -31,7 +32,7 @@ func (s *Server) passthrough(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Query: req.URL.RawQuery, Header: req.Header}
+	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}
 	targets, raw, err := s.aim(core, c, who, &up)
 	if raw != nil {
 		defer raw.end(false)
@@ -43,20 +44,22 @@ func (s *Server) passthrough(c echo.Context) error {
 	if body != nil {
 		defer body.end()
 	}
-	upstream.Forwardable(up.Header) // with its Accept-Encoding: the answer is not read here
-	if !who.passes {
-		delete(up.Header, who.header)
+	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
+	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
+	if who.restricted() || core.secrets != nil {
+		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids and secrets in it
 	}
 	s.meter.Begin()
 	defer s.meter.End()
-	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Model: targets[0].Model, Target: targets[0].Target, Attempt: 1, Mode: recovery.ModeOff}
+	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
 	defer func() {
 		ev.Time = time.Now()
 		ev.Duration = ev.Time.Sub(started)
 		core.Observer.Observe(ev)
 	}()
-	resp, err := core.forward(req.Context(), targets, up)
+	resp, asked, err := core.forward(req.Context(), targets, up)
+	ev.Model, ev.Target = asked.Model, asked.Target
 	if err != nil {
 		if body != nil {
 			if e := body.failure(req.Context()); e != nil {
@@ -68,17 +71,25 @@ func (s *Server) passthrough(c echo.Context) error {
 			ev.Status = statusClientGone
 			return nil
 		}
+		if errors.Is(err, upstream.ErrPath) {
+			ev.Status = http.StatusNotFound
+			return c.Blob(ev.Status, echo.MIMEApplicationJSON, impossibleModel(asked.Model))
+		}
 		ev.Status, ev.Cause = http.StatusBadGateway, err.Error()
 		return &Error{reported: true, Status: http.StatusBadGateway, Code: "upstream_unreachable",
 			Message: "The upstream could not be reached. Nothing came back from it."}
 	}
 	ev.Status = resp.StatusCode
-	if own := core.Upstreams[targets[0].Upstream].OwnKeys(); own && (resp.StatusCode == 401 || resp.StatusCode == 402 || resp.StatusCode == 403) {
+	if own := core.Upstreams[asked.Upstream].OwnKeys(); own && (resp.StatusCode == 401 || resp.StatusCode == 402 || resp.StatusCode == 403) {
 		_ = resp.Body.Close()
 		ev.Status = http.StatusBadGateway
-		return upstreamCredentials(targets[0].Upstream)
+		return upstreamCredentials(asked.Upstream)
 	}
-	upstream.Returnable(resp.Header)
+	core.returnable(resp.Header)
+	core.hideErrors(resp)
+	if who.restricted() {
+		core.claimed(req.Context(), who, req, up.Path, resp)
+	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	defer resp.Body.Close()
@@ -92,17 +103,41 @@ func (s *Server) passthrough(c echo.Context) error {
 		panic(http.ErrAbortHandler) // never a clean end after a failure
 	}
 	if list != nil {
-		core.noteWindows(targets[0].Upstream, list.seen.Bytes())
+		core.noteWindows(asked.Upstream, list.seen.Bytes())
 	}
 	return nil
+}
+
+// hideErrors takes the gateway's secrets out of an error, whole or in a stream.
+func (k *Core) hideErrors(resp *http.Response) {
+	switch {
+	case k.secrets == nil:
+	case resp.StatusCode < 300:
+		k.hideEvents(resp)
+	default:
+		_ = upstream.Decode(resp) // it was not asked to encode anything
+		k.secrets.hideIn(resp.Header)
+		resp.Body = k.secrets.from(resp.Body)
+		resp.Header.Del("Content-Length") // it may become another
+	}
+}
+
+// hideEvents takes the gateway's secrets out of a stream, which may have errors
+// in it, where it is passed on as it comes.
+func (k *Core) hideEvents(resp *http.Response) {
+	if k.secrets != nil && strings.HasPrefix(first(resp.Header, "Content-Type"), "text/event-stream") {
+		resp.Body = k.secrets.from(resp.Body)
+		resp.Header.Del("Content-Length")
+	}
 }
 
 // aim finds the targets of a request by the model in its body, and the body
 // itself: a buffer where it was read, even with an error.
 func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) (_ []recovery.Choice, raw *buffer, err error) {
 	req := c.Request()
-	model := ""
-	if strings.Contains(req.Header.Get("Content-Type"), "json") && req.Body != nil && req.ContentLength != 0 && req.Header.Get("Content-Encoding") == "" {
+	model, empty := "", req.Body == nil || req.ContentLength == 0
+	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
+	if asJSON {
 		if raw, err = s.readBody(c, k.Config.Limits); err != nil {
 			return nil, nil, err
 		}
@@ -110,11 +145,14 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
 			model = gjson.GetBytes(raw.bytes, "model").Str
 		}
-	} else if req.Body != nil && req.ContentLength != 0 {
-		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
-	if !who.may(model) && model != "" {
-		return nil, raw, failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
+	if who.restricted() {
+		if err := k.strict(req, who, up.Path, "", up.Body); err != nil {
+			return nil, raw, err
+		}
+	}
+	if !asJSON && !empty {
+		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
 	credential := ""
 	if who.passes {
@@ -138,8 +176,9 @@ func (k *Core) readyFirst(list []recovery.Choice) []recovery.Choice {
 	return list
 }
 
-// forward makes the request; a target that cannot be reached passes it to the next.
-func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstream.Request) (*http.Response, error) {
+// forward makes the request; a target that cannot be reached passes it to the
+// next. It also returns the target that was asked last.
+func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstream.Request) (*http.Response, recovery.Choice, error) {
 	client := up.Body
 	for n := 0; ; n++ {
 		t := targets[min(n, len(targets)-1)]
@@ -149,10 +188,10 @@ func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstre
 		}
 		resp, err := k.Upstreams[t.Upstream].Do(ctx, up)
 		if err == nil || !upstream.Unsent(err) || n+1 >= max(connectTries, len(targets)) || up.Reader != nil && n > 0 {
-			return resp, err
+			return resp, t, err
 		}
 		if !pause(ctx, time.Duration(n)*200*time.Millisecond) {
-			return nil, ctx.Err()
+			return nil, t, ctx.Err()
 		}
 	}
 }
@@ -192,13 +231,11 @@ func (s *Server) models(c echo.Context) error {
 	var list []json.RawMessage
 	known := map[string]bool{}
 	header := req.Header
-	upstream.Forwardable(header)
-	if !who.passes {
-		delete(header, who.header)
-	}
+	core.scrub(who, header, "")
+	upstream.Forwardable(header, s.via)
 	header["Accept-Encoding"] = []string{"identity"}
 	t := core.readyFirst(core.Router.Candidates("", "", 0))[0]
-	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Key: t.Key}
+	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted(), Key: t.Key}
 	ctx, cancel := context.WithTimeout(req.Context(), 10*time.Second)
 	defer cancel()
 	if resp, err := core.Upstreams[core.Fallback].Do(ctx, r); err == nil {

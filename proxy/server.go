@@ -27,6 +27,7 @@ type Server struct {
 	echo   *echo.Echo
 	parser *transcript.Parser
 	meter  Meter
+	via    string // how it names itself to upstreams
 	log    *slog.Logger
 	ready  func() error
 
@@ -47,13 +48,13 @@ type Handlers struct {
 // NewServer builds the edge around a core.
 func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	e := echo.New()
-	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, log: log, ready: h.Ready}
+	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, via: newVia(), log: log, ready: h.Ready}
 	s.Swap(core)
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError
 	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
 	e.StdLogger = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-	e.Use(s.count, s.watchWrites, s.recoverPanics)
+	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
 		e.POST(path, s.chat)
@@ -137,6 +138,7 @@ func (s *Server) Swap(core *Core) {
 	if cert := core.Config.TLS.Certificate; cert != nil {
 		s.cert.Store(cert)
 	}
+	core.prepare()
 	s.core.Store(core)
 }
 

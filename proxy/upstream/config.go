@@ -29,6 +29,9 @@ type Config struct {
 	Keys        []Key             `yaml:"keys"`
 	Headers     map[string]string `yaml:"headers"`
 	Query       map[string]string `yaml:"query"`
+	// ForwardHeaders are headers of clients that go to this upstream beside the
+	// known harmless ones. With passthrough all go.
+	ForwardHeaders []string `yaml:"forward_headers"`
 
 	Proxy string `yaml:"proxy"` // forward proxy; "env" takes HTTPS_PROXY and friends
 	// HTTP2 speaks HTTP/2 where the server offers it, and to an http URL from the
@@ -77,9 +80,14 @@ func (c Config) Validate() error {
 	if c.URL == "" {
 		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
 	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL", c.URL))
+		shown, _, _ := strings.Cut(c.URL, "?") // what follows may be a credential
+		errs = append(errs, fmt.Errorf("url: %q is not an http or https URL", shown))
 	} else if u.User != nil {
 		errs = append(errs, errors.New("url: must not contain a credential; use keys"))
+	} else if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		errs = append(errs, errors.New("url: must end before the question mark or #; parameters belong under query, credentials under keys"))
+	} else if !SafePath(u.EscapedPath() + "/") {
+		errs = append(errs, errors.New("url: must not contain . or .. as a part of its path"))
 	}
 	if c.AuthHeader == "" || http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
 		errs = append(errs, errors.New("auth_header: must be a header name"))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,13 +27,11 @@ type Upstream struct {
 	base      *url.URL // with modelMark in place of {model}
 	transport http.RoundTripper
 	extra     http.Header         // of the configuration; read only
+	forward   []string            // clients' headers that go, too; read only
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
 	prefill   atomic.Value        // recovery.Prefill, once the server was looked at
 }
-
-// modelMark stands for the model in parsed URLs, where braces would be escaped.
-const modelMark = "rebound-model-mark"
 
 // New prepares an upstream. It opens no connection.
 func New(name string, cfg Config) (*Upstream, error) {
@@ -47,6 +44,9 @@ func New(name string, cfg Config) (*Upstream, error) {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
 	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.AuthHeader)}
+	for _, name := range cfg.ForwardHeaders {
+		up.forward = append(up.forward, http.CanonicalHeaderKey(name))
+	}
 	up.extra = make(http.Header, len(cfg.Headers))
 	for k, v := range cfg.Headers {
 		up.extra.Set(k, v)
@@ -123,6 +123,19 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
+// Secrets are its own keys: what no client may read.
+func (u *Upstream) Secrets() []string {
+	list := make([]string, len(u.cfg.Keys))
+	for i, k := range u.cfg.Keys {
+		list[i] = k.Value
+	}
+	return list
+}
+
+// Spends reports whether the gateway proves to it who it is, so that whoever
+// may ask the gateway spends the operator's money.
+func (u *Upstream) Spends() bool { return len(u.cfg.Keys) > 0 || u.cfg.ClientCert != "" }
+
 // AnyKey is the label of an own key, for calls that belong to no target of the
 // model map; "" where there is none.
 func (u *Upstream) AnyKey() string {
@@ -158,7 +171,7 @@ func (u *Upstream) SetServerPrefill(p recovery.Prefill) { u.prefill.Store(p) }
 // Request is one request to an upstream.
 type Request struct {
 	Method string
-	Path   string // below the base, with a leading slash
+	Path   string // below the base, escaped, with a leading slash
 	Query  string // of the client, raw
 	Model  string // for URLs that contain it
 	Key    string // label of the own key; ignored where there is none
@@ -166,15 +179,22 @@ type Request struct {
 	// (see Forwardable). What else ends at this hop, or is the gateway's own, is
 	// not sent. It is not modified here.
 	Header http.Header
+	// Narrow lets only known harmless headers and queries pass, even to an
+	// upstream that takes the client's credential.
+	Narrow bool
 	Body   []byte    // or
 	Reader io.Reader // a body that can be read once
 	Length int64     // of Reader, -1 unknown
 }
 
 // Do makes the request. The response's body must be closed. Errors before
-// anything was sent satisfy Unsent.
+// anything was sent satisfy Unsent, or are ErrPath.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
-	req := (&http.Request{Method: r.Method, URL: u.url(r), Header: u.header(r.Header, r.Key), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	at, err := u.url(r)
+	if err != nil {
+		return nil, err
+	}
+	req := (&http.Request{Method: r.Method, URL: at, Header: u.header(r), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	switch {
 	case r.Reader != nil:
 		req.Body, req.ContentLength = io.NopCloser(r.Reader), r.Length
@@ -185,114 +205,6 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	}
 	return u.transport.RoundTrip(req)
 }
-
-// url is where a request goes.
-func (u *Upstream) url(r Request) *url.URL {
-	to := *u.base
-	to.RawQuery = u.query(r.Query)
-	if u.cfg.hasModel() {
-		to.Path = strings.ReplaceAll(to.Path, modelMark, r.Model)
-		to.RawPath = ""
-	}
-	to.Path += r.Path
-	return &to
-}
-
-func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
-
-// header is what of the client's is for this upstream, with the upstream's
-// credential and extra headers.
-func (u *Upstream) header(client http.Header, key string) http.Header {
-	h := make(http.Header, len(client)+len(u.extra)+1)
-	for k, v := range client {
-		if !forThisHop(k) && (u.cfg.Passthrough || !credentialHeader(k)) {
-			h[k] = v
-		}
-	}
-	maps.Copy(h, u.extra)
-	if value, ok := u.keys[key]; ok {
-		h[u.auth] = value
-	}
-	return h
-}
-
-// query adds the upstream's parameters, which win over the client's, and
-// takes the client's credentials out where they do not belong.
-func (u *Upstream) query(client string) string {
-	if len(u.cfg.Query) == 0 && (client == "" || u.cfg.Passthrough) {
-		return client
-	}
-	q, err := url.ParseQuery(client)
-	if err != nil {
-		q = url.Values{}
-	}
-	if !u.cfg.Passthrough {
-		for _, k := range []string{"key", "api_key", "api-key", "access_token", "subscription-key"} {
-			q.Del(k)
-		}
-	}
-	for k, v := range u.cfg.Query {
-		q.Set(k, v)
-	}
-	return q.Encode()
-}
-
-// credentialHeader reports whether a client's header may identify it to
-// somebody else than it meant.
-func credentialHeader(canonical string) bool {
-	switch canonical {
-	case "Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "Openai-Organization", "Openai-Project":
-		return true
-	}
-	return false
-}
-
-// Forwardable removes from a client's headers, in place, those that its
-// Connection header names. What every upstream is spared does not have to be
-// removed; Accept-Encoding is for the caller to choose, who reads the answer.
-func Forwardable(h http.Header) { removeNamed(h) }
-
-// Returnable removes from an upstream's headers, in place, those that end at
-// this hop and those that only the gateway may set.
-func Returnable(h http.Header) {
-	removeNamed(h)
-	for k := range h {
-		if k == "Alt-Svc" || hop(k) || internal(k) {
-			delete(h, k)
-		}
-	}
-}
-
-// removeNamed removes the headers that a Connection header names.
-func removeNamed(h http.Header) {
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			h.Del(strings.TrimSpace(name))
-		}
-	}
-}
-
-// forThisHop reports whether a client's header is not for upstreams: it ends
-// here, is the gateway's own, or describes how the body was framed.
-func forThisHop(canonical string) bool {
-	switch canonical {
-	case "Proxy-Authorization", "Content-Length", "Host", "Expect":
-		return true
-	}
-	return hop(canonical) || internal(canonical)
-}
-
-// hop reports whether a header is for one hop only.
-func hop(canonical string) bool {
-	switch canonical {
-	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return true
-	}
-	return false
-}
-
-// internal reports whether a header is the gateway's own.
-func internal(canonical string) bool { return strings.HasPrefix(canonical, "X-Rebound-") }
 
 // Unsent reports whether a failed Do had sent nothing.
 func Unsent(err error) bool {

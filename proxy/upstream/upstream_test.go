@@ -5,7 +5,9 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,19 +20,21 @@ func TestHeadersForUpstreams(t *testing.T) {
 	client := http.Header{
 		"Connection": {"keep-alive, X-Named"}, "X-Named": {"1"}, "Keep-Alive": {"1"}, "Proxy-Authorization": {"Basic x"}, "Te": {"trailers"},
 		"Upgrade": {"h2c"}, "Expect": {"100-continue"}, "X-Rebound-Mode": {"off"}, "X-Rebound-Session": {"s"},
-		"Authorization": {"Bearer client"}, "Cookie": {"c"}, "X-Kept": {"1"}, "Accept-Encoding": {"identity"}, "User-Agent": {"test"},
+		"Authorization": {"Bearer client"}, "Cookie": {"c"}, "X-Unknown": {"1"}, "X-Asked-For": {"1"}, "Accept-Encoding": {"identity"}, "User-Agent": {"test"},
 	}
-	common := []string{"Accept-Encoding", "User-Agent", "X-Kept"}
+	common := []string{"Accept-Encoding", "User-Agent", "Via"}
 	for name, c := range map[string]struct {
 		set  func(*Config)
 		more []string
 	}{
-		"as they are":   {func(cfg *Config) { cfg.Passthrough = true }, []string{"Authorization", "Cookie"}},
-		"forward proxy": {func(cfg *Config) { cfg.Passthrough, cfg.Proxy = true, "env" }, []string{"Authorization", "Cookie"}},
+		"as they are":   {func(cfg *Config) { cfg.Passthrough = true }, []string{"Authorization", "Cookie", "X-Asked-For", "X-Unknown"}},
+		"forward proxy": {func(cfg *Config) { cfg.Passthrough, cfg.Proxy = true, "env" }, []string{"Authorization", "Cookie", "X-Asked-For", "X-Unknown"}},
 		"more headers": {func(cfg *Config) {
 			cfg.Passthrough, cfg.Headers = true, map[string]string{"X-Rebound-Mode": "observe"}
-		}, []string{"Authorization", "Cookie", "X-Rebound-Mode"}},
-		"own key": {func(cfg *Config) { cfg.Keys = []Key{{Name: "k", Value: "v"}} }, []string{"Authorization"}},
+		}, []string{"Authorization", "Cookie", "X-Asked-For", "X-Rebound-Mode", "X-Unknown"}},
+		"own key":   {func(cfg *Config) { cfg.Keys = []Key{{Name: "k", Value: "v"}} }, []string{"Authorization"}},
+		"no key":    {func(cfg *Config) {}, nil},
+		"asked for": {func(cfg *Config) { cfg.ForwardHeaders = []string{"x-asked-for"} }, []string{"X-Asked-For"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Defaults()
@@ -42,7 +46,7 @@ func TestHeadersForUpstreams(t *testing.T) {
 			}
 			defer u.Close()
 			header := client.Clone()
-			Forwardable(header)
+			Forwardable(header, "1.1 test")
 			sent := header.Clone()
 			for range 2 { // the second is made with what the first has left
 				resp, err := u.Do(context.Background(), Request{Method: http.MethodGet, Path: "/models", Header: header, Key: "k"})
@@ -81,9 +85,122 @@ func TestURL(t *testing.T) {
 			if u.cfg.hasModel() {
 				want = c.deployed
 			}
-			if got := u.url(Request{Path: c.path, Query: c.query, Model: c.model}).String(); got != want {
-				t.Errorf("%s, want %s", got, want)
+			if got, err := u.url(Request{Path: c.path, Query: c.query, Model: c.model}); err != nil || got.String() != want {
+				t.Errorf("%s, %v, want %s", got, err, want)
 			}
+		}
+	}
+}
+
+// Clients' credentials go to no host but their own, whatever they are called.
+func TestCredentialsStayAtHome(t *testing.T) {
+	client := http.Header{"Content-Type": {"application/json"}, "X-Stainless-Lang": {"js"}}
+	for _, name := range []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "X-Auth-Token", "Helicone-Auth", "X-Portkey-Api-Key",
+		"Cf-Aig-Authorization", "Ocp-Apim-Subscription-Key", "Openai-Organization", "X-Amz-Security-Token", "Referer", "X-Whatever-Comes-Next"} {
+		client.Set(name, "secret")
+	}
+	const query = "token=secret&apikey=secret&API_KEY=secret&code=secret&sig=secret&limit=3&api-version=1"
+	for name, c := range map[string]struct {
+		set    func(*Config)
+		narrow bool
+		all    bool
+	}{
+		"own keys":              {func(cfg *Config) { cfg.Keys = []Key{{Name: "k", Value: "v"}} }, false, false},
+		"none":                  {func(*Config) {}, false, false},
+		"the client's own":      {func(cfg *Config) { cfg.Passthrough = true }, false, true},
+		"its own, but narrowed": {func(cfg *Config) { cfg.Passthrough = true }, true, false},
+	} {
+		cfg := Defaults()
+		cfg.URL, cfg.AuthHeader = "http://host/v1", "X-Own"
+		c.set(&cfg)
+		u, err := New("u", cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Path: "/models", Query: query, Header: client, Narrow: c.narrow}
+		at, err := u.url(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at.RawQuery; (got == query) != c.all || !c.all && got != "api-version=1&limit=3" {
+			t.Errorf("%s: query %s", name, got)
+		}
+		names := slices.Sorted(maps.Keys(u.header(r)))
+		if c.all != (len(names) == len(client)) || !c.all && !slices.Equal(names, []string{"Content-Type", "X-Stainless-Lang"}) {
+			t.Errorf("%s: headers %v", name, names)
+		}
+	}
+}
+
+// A path is sent as it came, and leads nowhere else.
+func TestPaths(t *testing.T) {
+	got := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.RequestURI }))
+	defer server.Close()
+	ask := func(base, path, model string) string {
+		u, err := New("u", Config{URL: server.URL + base, AuthHeader: "Authorization", Passthrough: true, MaxIdleConns: 1, ConnectTimeout: 1e9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		resp, err := u.Do(context.Background(), Request{Method: http.MethodGet, Path: path, Model: model, Header: http.Header{}})
+		if err != nil {
+			return err.Error()
+		}
+		_ = resp.Body.Close()
+		return <-got
+	}
+	for _, path := range []string{"/models/meta-llama%2FLlama-3", "/models/a%20b", "/models/%E4%B8%AD", "/models/a+b:free", "/a//b", "/models/100%25", "/models/.../a..b", "/"} {
+		if uri := ask("/v1", path, ""); uri != "/v1"+path {
+			t.Errorf("%s was sent as %s", path, uri)
+		}
+		if uri := ask("/base%2Fv1", path, ""); uri != "/base%2Fv1"+path {
+			t.Errorf("%s was sent as %s", path, uri)
+		}
+	}
+	for _, path := range []string{"/..", "/../admin", "/a/../b", "/%2e%2e/admin", "/%2E./admin", "/a/%252e%252e/b", "/%25252e%25252e/", "/..%2fadmin", `/..%5cadmin`,
+		"/..;x=1/admin", "/a/.", "/./a", "/a%00b", "/a%0d%0ab", "/%c0%ae%c0%ae/", "nothing", ""} {
+		if uri := ask("/v1", path, ""); uri != ErrPath.Error() {
+			t.Errorf("%s was sent as %s", path, uri)
+		}
+	}
+	for model, want := range map[string]string{
+		"gpt-4.1": "/d/gpt-4.1/chat", "meta-llama/Llama-3": "/d/meta-llama/Llama-3/chat", "a b?c#d%2F": "/d/a%20b%3Fc%23d%252F/chat", "50%": "/d/50%25/chat",
+		"..": "", "../../admin": "", "a/../../b": "", "%2e%2e/admin": "", "a\\..\\b": "", ".": "",
+	} {
+		if uri := ask("/d/{model}", "/chat", model); want == "" && uri != ErrPath.Error() || want != "" && uri != want {
+			t.Errorf("the model %s was sent as %s", model, uri)
+		}
+	}
+}
+
+func FuzzSafePath(f *testing.F) {
+	f.Add("/a/%2e%2e/b")
+	f.Fuzz(func(t *testing.T, path string) {
+		if !SafePath(path) {
+			return
+		}
+		plain, err := url.PathUnescape(path)
+		if err != nil {
+			t.Fatalf("%q is no escaped path", path)
+		}
+		if u := (&url.URL{Scheme: "http", Host: "h", Path: "/base"}).JoinPath(path); !strings.HasPrefix(u.Path, "/base") {
+			t.Fatalf("%q leads to %s", path, u)
+		}
+		for segment := range strings.SplitSeq(plain, "/") {
+			if segment == ".." || segment == "." {
+				t.Fatalf("%q is %q", path, plain)
+			}
+		}
+	})
+}
+
+func TestValidateURL(t *testing.T) {
+	for _, bad := range []string{"https://host/v1?key=sk-secret", "https://host/v1?", "https://host/v1#sk-secret", "htp://host/v1?key=sk-secret", "https://host/a/../b"} {
+		cfg := Defaults()
+		cfg.URL = bad
+		if err := cfg.Validate(); err == nil || strings.Contains(err.Error(), "sk-secret") {
+			t.Errorf("%s: %v", bad, err)
 		}
 	}
 }

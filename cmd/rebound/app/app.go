@@ -173,6 +173,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
+		Owners: owners{a.store, cfg.Store.Redis.Timeout},
 		Engine: &recovery.Engine{
 			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,

@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// admin guards what shows the gateway's inside: an admin token, or a peer on
+// this machine that speaks to it directly. A browser that another site has
+// sent is refused in both cases.
+func (s *Server) admin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ownPage(r) {
+			writeError(w, failf(http.StatusForbidden, "cross_site", "Requests from other sites are refused."))
+			return
+		}
+		auth := s.core.Load().Config.Auth
+		given := bearer(first(r.Header, "Authorization"))
+		allowed := auth.AdminLocal && direct(r)
+		if auth.AdminToken != "" && given != "" {
+			allowed = newKeyring([]ClientKey{{Value: auth.AdminToken}}).find(given) == 0
+		}
+		if !allowed {
+			writeError(w, failf(http.StatusForbidden, "admin_only", "This needs the admin token (auth.admin_env), or a direct request from the machine that Rebound runs on."))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// direct reports whether a request comes from this machine, to a name of this
+// machine (which a page of another name cannot fake), and through no proxy. A
+// proxy is recognised by any header that one adds, whatever its value, and by
+// HTTP/1.0, which only proxies still speak (nginx, unless it is told otherwise).
+func direct(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) {
+		return false
+	}
+	for name := range r.Header {
+		if addedByProxy(name) {
+			return false
+		}
+	}
+	return loopbackName(hostOf(r.Host))
+}
+
+// addedByProxy reports whether a header may come from a proxy. Of the headers
+// that begin with X- those are known that programs and browsers send themselves.
+func addedByProxy(canonical string) bool {
+	switch canonical {
+	case "X-Prometheus-Scrape-Timeout-Seconds", "X-Requested-With", "X-Request-Id":
+		return false
+	case "Forwarded", "Via", "Client-Ip", "True-Client-Ip", "Cdn-Loop", "Proxy-Connection":
+		return true
+	}
+	for _, prefix := range [...]string{"X-", "Cf-", "Fastly-", "Akamai-"} {
+		if strings.HasPrefix(canonical, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostOf is the name or address in a Host header, in lower case.
+func hostOf(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") && (host[0] == '[' || strings.Count(host, ":") == 1) {
+		host = host[:i]
+	}
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	return strings.ToLower(host)
+}
+
+// loopbackName reports whether a name always means this machine (RFC 6761,
+// section 6.3).
+func loopbackName(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback()
+}
+
+// ownPage reports whether a request is from a program, from a person who typed
+// the address, or from a page of this very server.
+func ownPage(r *http.Request) bool {
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		if site != "same-origin" && site != "none" {
+			return false
+		}
+	}
+	own := []string{"http://" + r.Host, "https://" + r.Host}
+	for _, origin := range r.Header["Origin"] {
+		if !slices.Contains(own, origin) {
+			return false
+		}
+	}
+	return true
+}
+
+func writeError(w http.ResponseWriter, e *Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(encode(e.Message, "rebound_error", "", e.Code))
+}

@@ -1,0 +1,190 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Owners remember what upstreams made for whom, by ids. Safe for concurrent use.
+type Owners interface {
+	Claim(ctx context.Context, owner, id string)
+	Owns(ctx context.Context, owner, id string) bool
+}
+
+// modelPaths are the paths below /v1 whose body is JSON with the model in it.
+var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/messages", "/moderations", "/rerank", "/images/generations", "/audio/speech"}
+
+// ownedPaths are the paths below /v1 of what a client made itself, and what may
+// be done there; {id} stands for its id.
+var ownedPaths = map[string][]string{
+	"/responses/{id}":             {http.MethodGet, http.MethodDelete},
+	"/responses/{id}/cancel":      {http.MethodPost},
+	"/responses/{id}/input_items": {http.MethodGet},
+	"/files/{id}":                 {http.MethodGet, http.MethodDelete},
+	"/files/{id}/content":         {http.MethodGet},
+}
+
+// madeAt are the paths whose answers tell the id of something that was made.
+var madeAt = []string{"/responses", "/files"}
+
+// strict checks a request of a client that is restricted to models. What is
+// allowed is listed: a path is compared as it came, so that another spelling of
+// it is another path. body is nil where the request is not read, as an upload's;
+// model is what the path names, for a body that names none.
+func (k *Core) strict(r *http.Request, who client, path, model string, body []byte) error {
+	switch {
+	case r.Method == http.MethodPost && slices.Contains(modelPaths, path):
+		if kind := mediaType(r); kind != "application/json" || len(r.Header["Content-Encoding"]) > 0 {
+			return failf(http.StatusUnsupportedMediaType, "content_type", "This gateway key is restricted to models: the body must be sent as 'Content-Type: application/json', not compressed.")
+		}
+		named, err := k.onlyModel(r.Context(), who, body)
+		if named != "" {
+			model = named
+		}
+		if err == nil && !who.may(model) {
+			err = notAllowed(model)
+		}
+		return err
+	case r.Method == http.MethodGet && path == "/models", r.Method == http.MethodPost && path == "/files":
+		return nil
+	case r.Method == http.MethodGet && strings.HasPrefix(path, "/models/"):
+		if model, err := url.PathUnescape(strings.TrimPrefix(path, "/models/")); err != nil || !slices.Contains(who.models, model) {
+			return notAllowed(model)
+		}
+		return nil
+	}
+	parts := strings.Split(path, "/") // "", "files", id, …
+	if len(parts) > 2 && parts[2] != "" {
+		id := parts[2]
+		parts[2] = "{id}"
+		if slices.Contains(ownedPaths[strings.Join(parts, "/")], r.Method) && k.owns(r.Context(), who, id) {
+			return nil
+		}
+	}
+	return failf(http.StatusForbidden, "path_not_allowed", "This gateway key is restricted to models, and may not use %s %s.", r.Method, printable(r.URL.Path))
+}
+
+func notAllowed(model string) *Error {
+	return failf(http.StatusForbidden, "model_not_allowed", "This gateway key may not use the model %s.", printable(model))
+}
+
+// onlyModel is the model that every reader finds in a body, however it treats
+// duplicates and the case of names; empty where there is none. Fields by which
+// servers choose other models are refused, as are responses of somebody else.
+func (k *Core) onlyModel(ctx context.Context, who client, body []byte) (model string, err error) {
+	if bad := transcript.Valid(body, k.Config.Limits.Nesting); bad != nil {
+		return "", badBody(bad)
+	}
+	root, found := gjson.ParseBytes(body), 0
+	if !root.IsObject() {
+		return "", failf(http.StatusBadRequest, "not_object", "The request body must be a JSON object.")
+	}
+	root.ForEach(func(key, v gjson.Result) bool {
+		switch name := key.String(); {
+		case key.Raw == `"model"` && v.Type == gjson.String && found == 0:
+			model = v.Str
+			found++
+		case v.Type == gjson.Null && !strings.EqualFold(name, "model"):
+		case strings.EqualFold(name, "previous_response_id"):
+			if v.Type != gjson.String || !k.owns(ctx, who, v.Str) {
+				err = failf(http.StatusForbidden, "path_not_allowed", "This gateway key may go on with its own responses only.")
+			}
+		case choosesModel(name, v):
+			err = failf(http.StatusForbidden, "field_not_allowed", "This gateway key is restricted to models: the model must be named once, as \"model\", and the field %s may choose another.", printable(name))
+		}
+		return err == nil
+	})
+	return model, err
+}
+
+// choosesModel reports whether some server takes a field of a request for the
+// choice of a model, or for something stored that makes one.
+func choosesModel(name string, v gjson.Result) bool {
+	name = strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	for _, part := range [...]string{"model", "engine", "deployment", "fallback", "preset", "assistant", "conversation", "extrabody"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	switch name {
+	case "prompt": // stored, in the Responses API
+		return v.IsObject()
+	case "route":
+		return true
+	case "tools": // one that is a model itself, as for images
+		chooses := false
+		v.ForEach(func(_, tool gjson.Result) bool {
+			tool.ForEach(func(key, _ gjson.Result) bool {
+				chooses = strings.Contains(strings.ToLower(key.String()), "model")
+				return !chooses
+			})
+			return !chooses
+		})
+		return chooses
+	}
+	return false
+}
+
+func (k *Core) owns(ctx context.Context, who client, id string) bool {
+	return k.Owners != nil && k.Owners.Owns(ctx, who.name, id)
+}
+
+// claimed is an answer whose id is remembered as its client's, as soon as it
+// is read.
+func (k *Core) claimed(ctx context.Context, who client, r *http.Request, path string, resp *http.Response) {
+	if k.Owners == nil || r.Method != http.MethodPost || !slices.Contains(madeAt, path) || resp.StatusCode >= 300 {
+		return
+	}
+	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, who.name, id) }}
+}
+
+// maxClaim is how much of an answer is searched for its id.
+const maxClaim = 64 << 10
+
+type claiming struct {
+	io.ReadCloser
+	claim func(id string) // nil once it is done
+	seen  []byte
+}
+
+func (r *claiming) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if r.claim == nil {
+		return n, err
+	}
+	r.seen = append(r.seen, p[:n]...)
+	id := madeID(r.seen)
+	if id != "" {
+		r.claim(id)
+	}
+	if id != "" || len(r.seen) > maxClaim {
+		r.claim, r.seen = nil, nil
+	}
+	return n, err
+}
+
+// madeID is the id in the beginning of an answer, or of the first event of a
+// streamed one.
+func madeID(begin []byte) string {
+	if i := bytes.Index(begin, []byte("data:")); i >= 0 && !bytes.HasPrefix(bytes.TrimSpace(begin), []byte("{")) {
+		return wholeString(gjson.GetBytes(begin[i+len("data:"):], "response.id"))
+	}
+	return wholeString(gjson.GetBytes(begin, "id"))
+}
+
+// wholeString is a string of which not only the beginning is there.
+func wholeString(v gjson.Result) string {
+	if v.Type != gjson.String || len(v.Raw) < 2 || !strings.HasSuffix(v.Raw, `"`) {
+		return ""
+	}
+	return v.Str
+}

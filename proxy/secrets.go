@@ -1,0 +1,188 @@
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// hidden takes the place of a secret.
+const hidden = "[redacted]"
+
+// leastSecret is the length from which on a key is looked for: shorter ones are
+// what people invent for servers that want none ("EMPTY"), and stand in texts.
+const leastSecret = 8
+
+// secrets finds the keys that the gateway knows in what leaves it, also when
+// they are escaped as in JSON or in a URL: an Aho-Corasick automaton, linear in
+// the text however many there are. Immutable; nil finds nothing.
+type secrets struct {
+	root  [256]int32
+	nodes []secretNode // 0 is the root
+}
+
+// secretNode stands for the beginning of a secret.
+type secretNode struct {
+	next, sibling, fail int32
+	depth, found        int32 // its length; that of a secret which ends here
+	b                   byte
+}
+
+func newSecrets(known []string) *secrets {
+	s := &secrets{nodes: make([]secretNode, 1)}
+	for _, k := range known {
+		if len(k) < leastSecret {
+			continue
+		}
+		s.add(k)
+		s.add(url.QueryEscape(k))
+		s.add(url.PathEscape(k))
+		if quoted, err := json.Marshal(k); err == nil {
+			s.add(string(quoted[1 : len(quoted)-1]))
+			s.add(strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "/", `\/`))
+		}
+	}
+	if len(s.nodes) == 1 {
+		return nil
+	}
+	s.link()
+	return s
+}
+
+func (s *secrets) add(word string) {
+	at := int32(0)
+	for i := range len(word) {
+		n := s.child(at, word[i])
+		if n == 0 {
+			n = int32(len(s.nodes))
+			s.nodes = append(s.nodes, secretNode{sibling: s.nodes[at].next, depth: int32(i + 1), b: word[i]})
+			s.nodes[at].next = n
+			if at == 0 {
+				s.root[word[i]] = n
+			}
+		}
+		at = n
+	}
+	s.nodes[at].found = int32(len(word))
+}
+
+func (s *secrets) child(at int32, b byte) int32 {
+	if at == 0 {
+		return s.root[b]
+	}
+	n := s.nodes[at].next
+	for n != 0 && s.nodes[n].b != b {
+		n = s.nodes[n].sibling
+	}
+	return n
+}
+
+// link leads from each beginning to the longest one that it ends with.
+func (s *secrets) link() {
+	queue := []int32{0}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for n := s.nodes[at].next; n != 0; n = s.nodes[n].sibling {
+			if at != 0 {
+				s.nodes[n].fail = s.step(s.nodes[at].fail, s.nodes[n].b)
+			}
+			if s.nodes[n].found == 0 {
+				s.nodes[n].found = s.nodes[s.nodes[n].fail].found
+			}
+			queue = append(queue, n)
+		}
+	}
+}
+
+func (s *secrets) step(at int32, b byte) int32 {
+	for {
+		if n := s.child(at, b); n != 0 || at == 0 {
+			return n
+		}
+		at = s.nodes[at].fail
+	}
+}
+
+// hide replaces the secrets in a text, which it leaves as it is.
+func (s *secrets) hide(text []byte) []byte {
+	if s == nil {
+		return text
+	}
+	var out []byte
+	at, done := int32(0), 0
+	for i, b := range text {
+		at = s.step(at, b)
+		if n := int(s.nodes[at].found); n > 0 {
+			out = append(append(out, text[done:i+1-n]...), hidden...)
+			at, done = 0, i+1
+		}
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// hideIn replaces the secrets in the values of headers.
+func (s *secrets) hideIn(h http.Header) {
+	if s == nil {
+		return
+	}
+	for _, values := range h {
+		for i, v := range values {
+			values[i] = string(s.hide([]byte(v)))
+		}
+	}
+}
+
+// from is a body without the secrets in it. Only what may be the beginning of
+// one waits for what follows.
+func (s *secrets) from(body io.ReadCloser) io.ReadCloser {
+	if s == nil {
+		return body
+	}
+	return &hiding{ReadCloser: body, s: s}
+}
+
+type hiding struct {
+	io.ReadCloser
+	s     *secrets
+	at    int32
+	ready []byte // to be read
+	held  []byte // may begin a secret
+	chunk []byte
+	err   error
+}
+
+func (h *hiding) Read(p []byte) (int, error) {
+	for len(h.ready) == 0 && h.err == nil {
+		if h.chunk == nil {
+			h.chunk = make([]byte, 16<<10)
+		}
+		n, err := h.ReadCloser.Read(h.chunk)
+		h.err = err
+		out := h.held
+		for _, b := range h.chunk[:n] {
+			out = append(out, b)
+			h.at = h.s.step(h.at, b)
+			if n := int(h.s.nodes[h.at].found); n > 0 {
+				out = append(out[:len(out)-n], hidden...)
+				h.at = 0
+			}
+		}
+		keep := int(h.s.nodes[h.at].depth)
+		if err != nil {
+			keep = 0
+		}
+		h.ready, h.held = out[:len(out)-keep], append([]byte(nil), out[len(out)-keep:]...)
+	}
+	n := copy(p, h.ready)
+	h.ready = h.ready[n:]
+	if n == 0 {
+		return 0, h.err
+	}
+	return n, nil
+}

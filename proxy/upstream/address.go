@@ -1,0 +1,105 @@
+package upstream
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrPath is returned for a request whose path, or the model in it, could lead
+// out of the upstream's base URL. Nothing was sent.
+var ErrPath = errors.New("the path could lead out of the upstream's URL")
+
+// modelMark stands for the model in parsed URLs, where braces would be escaped.
+const modelMark = "rebound-model-mark"
+
+func (c Config) hasModel() bool { return strings.Contains(c.URL, "{model}") }
+
+// url is where a request goes.
+func (u *Upstream) url(r Request) (*url.URL, error) {
+	escaped := u.base.EscapedPath()
+	if u.cfg.hasModel() {
+		model := escapeModel(r.Model)
+		if !SafePath("/" + model) {
+			return nil, ErrPath
+		}
+		escaped = strings.ReplaceAll(escaped, modelMark, model)
+	}
+	if !SafePath(r.Path) {
+		return nil, ErrPath
+	}
+	to := *u.base
+	to.RawPath, to.RawQuery = escaped+r.Path, u.query(r)
+	var err error
+	if to.Path, err = url.PathUnescape(to.RawPath); err != nil {
+		return nil, ErrPath
+	}
+	return &to, nil
+}
+
+// escapeModel makes a model part of a path. Its slashes stay: some servers have
+// the owner and the model as two segments.
+func escapeModel(model string) string {
+	return strings.ReplaceAll(url.PathEscape(model), "%2F", "/")
+}
+
+// maxEscapes is how often a path may be escaped.
+const maxEscapes = 4
+
+// SafePath reports whether an escaped path leads nowhere but where it says: it
+// begins with a slash, has no segment that means this folder or the one above,
+// also not for servers that unescape more than once, take a backslash for a
+// slash or cut parameters off, and its text is UTF-8 without control characters.
+func SafePath(escaped string) bool {
+	if !strings.HasPrefix(escaped, "/") {
+		return false
+	}
+	for n := range maxEscapes {
+		if !utf8.ValidString(escaped) || strings.ContainsFunc(escaped, unicode.IsControl) {
+			return false
+		}
+		for segment := range strings.FieldsFuncSeq(escaped, func(c rune) bool { return c == '/' || c == '\\' }) {
+			if name, _, _ := strings.Cut(segment, ";"); name == "." || name == ".." {
+				return false
+			}
+		}
+		plain, err := url.PathUnescape(escaped)
+		if err != nil {
+			return n > 0 // later on it is a percent sign that means itself
+		}
+		if plain == escaped {
+			return true
+		}
+		escaped = plain
+	}
+	return false
+}
+
+// harmlessQueries are the parameters that may go to a host that the client did
+// not choose: versions, and what pages through lists.
+var harmlessQueries = []string{"after", "api-version", "before", "include", "include[]", "limit", "order", "purpose", "starting_after", "stream"}
+
+// query is the client's, as far as it is for this upstream, with the
+// upstream's parameters, which win.
+func (u *Upstream) query(r Request) string {
+	narrow := r.Narrow || !u.cfg.Passthrough
+	if len(u.cfg.Query) == 0 && (r.Query == "" || !narrow) {
+		return r.Query
+	}
+	q, err := url.ParseQuery(r.Query)
+	if err != nil {
+		q = url.Values{}
+	}
+	for k := range q {
+		if narrow && !slices.Contains(harmlessQueries, k) {
+			delete(q, k)
+		}
+	}
+	for k, v := range u.cfg.Query {
+		q.Set(k, v)
+	}
+	return q.Encode()
+}
