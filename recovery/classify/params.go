@@ -354,7 +354,9 @@ var (
 		return slices.Concat(
 			newSpots(true, `supports? (?:the |parameter |this parameter: )'?NAME'? (?:parameter|field)`, `support parameter '?NAME[ .]*$`),
 			newSpots(false, `not support '?NAME`, `doesn't support '?NAME`, `NAME'? parameter `, ` must have '?NAME`, `NAME'? value of `),
-			newSpots(true, `into the target type: NAME:`, `^'NAME'? ?:`)) // serde; "'tools' : maximum number of items is 128"
+			// The kind of block that a path leads to says more than the path; serde;
+			// "'tools' : maximum number of items is 128".
+			newSpots(true, `expected '(thinking)'`, `into the target type: NAME:`, `^'NAME'? ?:`))
 	})
 )
 
