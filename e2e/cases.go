@@ -233,7 +233,7 @@ var silence = []Case{
 
 var streams = []Case{
 	{
-		Name: "cut", Want: "cut at two thirds: a replay that begins alike goes on where it stopped",
+		Name: "cut", Want: "cut at two thirds: an answer that begins alike goes on where it stopped",
 		Targets: one("cut=0.66/ok"), Ask: Ask{Usage: true},
 		// Not streamed, a broken body is a broken connection; some ask again.
 		Straight: []Check{streamed(broken)},
@@ -246,13 +246,13 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-twice", Want: "cut again: the budget of extra input pays for one continuation, then an honest error; what is not streamed is asked for again",
+		Name: "cut-twice", Want: "cut again: continued again, which is all that the budget of extra input pays for",
 		Targets:  one("cut=0.3/cut=0.66/ok"),
 		Straight: []Check{streamed(broken)},
-		Through:  []Check{streamed(honest(0), attempts(0, 2, 3)), notStreamed(whole(0), asked(0, 3, 3))},
+		Through:  []Check{whole(0), asked(0, 3, 3)},
 	},
 	{
-		Name: "cut-for-ever", Want: "every replay is cut: an error, never a part that looks complete",
+		Name: "cut-for-ever", Want: "every continuation is cut: an error, never a part that looks complete",
 		Targets:  one("cut=0.66"),
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},
@@ -276,7 +276,7 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2), took(tenth(20*second), Time{Real: 60 * second, Scaled: 12 * second})},
 	},
 	{
-		Name: "stall-slow", Want: "the same with a replay that flows slowly: what has lost does not end what has won",
+		Name: "stall-slow", Want: "the same with a continuation that flows slowly: what has lost does not end what has won",
 		Targets: one("stall=0.5:{300s}/chunks=30,gap=50ms"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2), cancelled(0)},
@@ -369,7 +369,7 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "prefill-refused", Want: "the target refuses the declared prefill: a plain replay goes on",
+		Name: "prefill-refused", Want: "the target refuses the declared prefill: an answer that begins alike goes on",
 		Targets: []Target{{Script: "cut=0.5/prefill=refuse", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 3)},
@@ -406,7 +406,7 @@ var streams = []Case{
 		Through:  []Check{text(halfThenElsewhere), asked(0, 2, 2)},
 	},
 	{
-		Name: "replay-diverges", Want: "the replay tells another text, no prefill: an error, never a truncated answer",
+		Name: "replay-diverges", Want: "asked to go on the model tells another text: an error, never a truncated answer",
 		Targets: one("cut=0.5/text=B"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},

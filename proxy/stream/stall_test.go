@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,6 +280,52 @@ func TestStallNothingToContinue(t *testing.T) {
 				}
 				if broken := newExchange().deliver(t, play(false, nil, step{0, one.text("a")}, step{100 * time.Second, one.finish("stop") + end}), nil); broken != nil {
 					t.Errorf("nobody to tell: %+v", broken)
+				}
+			})
+		})
+	}
+}
+
+// TestStallHeld: what nothing is shown of is given up after a pause, so that
+// another attempt can begin unseen: at once where text was to follow, later where
+// the arguments of a call are, or where it only reasoned.
+func TestStallHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		event string
+		from  time.Duration
+		set   func(*Config)
+		more  func(*Options)
+	}{
+		"buffered text":      {one.text("a "), 20 * time.Second, func(c *Config) { c.MidStream = MidStreamBuffer }, nil},
+		"buffered reasoning": {one.reason("hm"), 120 * time.Second, func(c *Config) { c.MidStream = MidStreamBuffer }, nil},
+		"replay":             {two.text("It is "), 20 * time.Second, nil, resume("It is a fine day", false)},
+		"prefill":            {two.text("It is a fine d"), 20 * time.Second, nil, resume("It is a fine day", true)},
+		"call":               {one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":""}}`), 120 * time.Second, nil, mended(t, judging(nil))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, begin := newExchange(func(cfg *Config) {
+					if c.set != nil {
+						c.set(cfg)
+					}
+				}), time.Now()
+				if name == "replay" || name == "prefill" {
+					x.sink.Begin(200, nil)
+					_ = x.sink.Write(Piece{Released: recovery.ReleasedText, Text: "It is a fine day"})
+				}
+				u := play(true, nil, step{0, one.role() + c.event})
+				var began atomic.Bool
+				_, broken := Open(respond(u), x.options(func(o *Options) {
+					o.Cancel, o.Began = u.cancel, &began
+					if c.more != nil {
+						c.more(o)
+					}
+				}))
+				if broken == nil || !broken.Stalled || !errors.Is(u.cause, ErrStalled) || !began.Load() || x.got() != "" {
+					t.Fatalf("%+v, cancelled with %v, began %v", broken, u.cause, began.Load())
+				}
+				if took := time.Since(begin); !between(took, c.from, c.from+3*time.Second) {
+					t.Errorf("given up after %v", took)
 				}
 			})
 		})
