@@ -16,7 +16,7 @@ const defaultNoProgress = 12
 // longer is found as lack of progress.
 const maxRound = 4
 
-// maxParallel bounds the calls of a turn that are compared.
+// maxParallel bounds the calls of a turn that is compared: one with more is never the same.
 const maxParallel = 32
 
 // Loops is the repetitions that the history ends with: the same call with the
@@ -95,11 +95,11 @@ func (h *history) round(n, size int) (l recovery.Loop, ok bool) {
 // same results. What turn j did besides must not have changed anything.
 func (h *history) repeats(j, k int) bool {
 	b := h.load(k)
-	if !h.turns[j].loaded && h.differs(j, b) {
+	if len(b.steps) == 0 || len(b.steps) > maxParallel || !h.turns[j].loaded && h.differs(j, b) {
 		return false
 	}
 	a := h.load(j)
-	if len(a.steps) == 0 || len(b.steps) == 0 || len(a.steps) > maxParallel || len(b.steps) > maxParallel {
+	if len(a.steps) == 0 || len(a.steps) > maxParallel {
 		return false
 	}
 	var known [maxParallel]bool
@@ -130,10 +130,10 @@ func (h *history) differs(j int, t *turn) bool {
 		return false
 	}
 	h.pending = h.calls(h.turns[j].answered-1, h.pending[:0])
-	for i := range t.steps {
-		s := &t.steps[i]
-		for _, c := range h.pending {
-			if s.made.Same(&trajectory.Call{Tool: c.Name, Arguments: c.Text()}) {
+	for i := range h.pending[:min(len(h.pending), maxParallel)] {
+		c := trajectory.Call{Tool: h.pending[i].Name, Arguments: h.pending[i].Text()}
+		for n := range t.steps {
+			if t.steps[n].made.Same(&c) {
 				return false
 			}
 		}

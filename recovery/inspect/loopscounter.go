@@ -157,7 +157,7 @@ const maxGrowing = 2
 // growthOf compares two arguments that differ in higher numbers only. A number in
 // a name is none, nor is a day or a time: that passes by itself.
 func growthOf(a, b string) (g growth, ok bool) {
-	same := walk(a, b, func(i int, x, y string) bool {
+	same := trajectory.CompareNumbers(a, b, func(i int, x, y string) bool {
 		d := value(y) - value(x)
 		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dotted(a, i, i+len(x)) || dated(a, i, i+len(x)) || epoch(value(x)) {
 			return false
@@ -174,7 +174,7 @@ func growthOf(a, b string) (g growth, ok bool) {
 // explains reports whether two texts differ in nothing but numbers that grew as
 // those of the calls did.
 func (g *growth) explains(a, b string) bool {
-	return walk(a, b, func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
+	return trajectory.CompareNumbers(a, b, func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
 }
 
 // Names of numbers that say which part, or how much, of one thing is asked for.

@@ -6,51 +6,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// walk compares two texts whose bytes must be the same but for numbers. It calls
-// differ with each two that stand in the same place and are not the same, and
-// where in a the first begins, and reports whether all that differ may.
-func walk(a, b string, differ func(i int, x, y string) bool) bool {
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		if !digit(a[i]) || !digit(b[j]) {
-			if a[i] != b[j] {
-				return false
-			}
-			i++
-			j++
-			continue
-		}
-		x, y := numeral(a, i), numeral(b, j)
-		if x != y && !differ(i, x, y) {
-			return false
-		}
-		i += len(x)
-		j += len(y)
-	}
-	return i == len(a) && j == len(b)
-}
-
-// numeral is the number that begins at s[i]: digits with a fraction and an
-// exponent. A part of a version or an address has no fraction.
-func numeral(s string, i int) string {
-	end := digits(s, i)
-	if (i == 0 || s[i-1] != '.') && end+1 < len(s) && s[end] == '.' && digit(s[end+1]) {
-		end = digits(s, end+1)
-	}
-	if end+2 < len(s) && s[end] == 'e' && (s[end+1] == '+' || s[end+1] == '-') && digit(s[end+2]) {
-		end = digits(s, end+2)
-	}
-	return s[i:end]
-}
-
-// digits is the end of the digits at s[i].
-func digits(s string, i int) int {
-	for i < len(s) && digit(s[i]) {
-		i++
-	}
-	return i
-}
-
 // value is what a numeral means.
 func value(numeral string) float64 {
 	v, _ := strconv.ParseFloat(numeral, 64) // beyond its range it is infinite
@@ -99,7 +54,7 @@ func unnumbered(s string) string {
 			continue
 		}
 		out = append(out, '#')
-		i += len(numeral(s, i))
+		i += len(trajectory.Numeral(s, i))
 	}
 	return string(out)
 }

@@ -301,7 +301,7 @@ func (h *history) spoken(k int) bool {
 
 func (h *history) position() (p recovery.Turn) {
 	t, n := h.last(), len(h.turns)-1
-	if t == nil || len(t.steps) == 0 {
+	if t == nil || len(t.steps) == 0 || len(t.steps) > maxParallel {
 		return p
 	}
 	failure := t.failure()
@@ -405,7 +405,7 @@ func (h *history) streak(key, user uint64) (n int) {
 		if len(t.steps) == 0 {
 			continue // it only talked
 		}
-		if t.key() != key {
+		if len(t.steps) > maxParallel || t.key() != key {
 			break
 		}
 		n++

@@ -203,33 +203,9 @@ func chatty(line string) bool {
 // sameButNumbers reports whether two lines differ in nothing but numbers that are
 // words of their own, or stand behind -j or an equals sign.
 func sameButNumbers(a, b string) bool {
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		if !digit(a[i]) || !digit(b[j]) {
-			if a[i] != b[j] {
-				return false
-			}
-			i++
-			j++
-			continue
-		}
-		m, n := digits(a, i), digits(b, j)
-		if a[i:m] != b[j:n] && (i == 0 || a[i-1] != ' ' && a[i-1] != '=' && !strings.HasSuffix(a[:i], "-j")) {
-			return false
-		}
-		i, j = m, n
-	}
-	return i == len(a) && j == len(b)
-}
-
-func digit(c byte) bool { return c-'0' < 10 }
-
-// digits is the end of the digits at s[i].
-func digits(s string, i int) int {
-	for i < len(s) && digit(s[i]) {
-		i++
-	}
-	return i
+	return CompareNumbers(a, b, func(i int, _, _ string) bool {
+		return i > 0 && (a[i-1] == ' ' || a[i-1] == '=' || strings.HasSuffix(a[:i], "-j"))
+	})
 }
 
 // plain reports whether all arguments are texts of which each says what is done.
