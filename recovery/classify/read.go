@@ -495,24 +495,3 @@ func withoutTrailer(s string) string {
 	}
 	return s
 }
-
-// has reports whether the view has one of the codes. A pattern that ends with
-// "*" matches as a prefix, one that begins with it as a suffix.
-func (v *view) has(patterns []string) bool {
-	for _, c := range v.codes {
-		for _, p := range patterns {
-			if t, ok := strings.CutSuffix(p, "*"); ok {
-				if strings.HasPrefix(c, t) {
-					return true
-				}
-			} else if t, ok := strings.CutPrefix(p, "*"); ok {
-				if strings.HasSuffix(c, t) {
-					return true
-				}
-			} else if c == p {
-				return true
-			}
-		}
-	}
-	return false
-}

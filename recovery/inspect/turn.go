@@ -42,8 +42,6 @@ type history struct {
 	persons []person
 	peopled bool // persons are there
 	known   verdicts
-	tool    string // the last one that kind was asked of
-	kind    trajectory.Kind
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
