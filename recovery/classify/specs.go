@@ -68,7 +68,7 @@ func Specs() []*recovery.Spec {
 			Meaning: "The credential is known and may not do this."},
 		{Class: recovery.ModelNotFound, Scope: target, Status: http.StatusNotFound, Plan: []string{planMove},
 			Meaning: "The target does not serve this model."},
-		{Class: recovery.PayloadTooLarge, Scope: request, Status: http.StatusRequestEntityTooLarge,
+		{Class: recovery.PayloadTooLarge, Scope: request, Status: http.StatusRequestEntityTooLarge, Plan: []string{planFit},
 			Meaning: "The request has too many bytes, whatever its tokens."},
 		{Class: recovery.ModelOutputInvalid, Scope: target, Status: http.StatusBadGateway, Plan: []string{planReask, planMove},
 			Meaning: "The provider rejected what its own model wrote, a broken tool call for example."},

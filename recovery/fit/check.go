@@ -3,6 +3,7 @@ package fit
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -81,6 +82,34 @@ func faultsOf(list []transcript.Message, r *messageReader) (f faults) {
 	return f
 }
 
+// onlyMedia reports whether a message has lost nothing but its attachments.
+func onlyMedia(before, after transcript.Message) bool {
+	a, b := before.Shape(), after.Shape()
+	if a.Media == 0 || b.Media > 0 {
+		return false
+	}
+	rest := after.Text()
+	for line := range strings.Lines(before.Text()) {
+		_, found, ok := strings.Cut(rest, strings.TrimRight(line, "\n"))
+		if !ok {
+			return false
+		}
+		rest = found
+	}
+	return true
+}
+
+// onlyPastes reports whether a person's message has lost nothing but what was
+// pasted into it: what stands before the first paste and behind the last is there.
+func onlyPastes(before, after string) bool {
+	list := pastes(before, false)
+	if len(list) == 0 {
+		return false
+	}
+	first, last := list[0].Start, list[len(list)-1].End
+	return strings.HasPrefix(after, before[:first]) && strings.HasSuffix(after, before[last:]) && strings.Contains(after, `{"_compressed"`)
+}
+
 // sameEnds checks what is never changed: which fields there are, and the
 // messages up to the first answer, or what an earlier fitting put in its place.
 func sameEnds(before, after *transcript.Body) error {
@@ -89,7 +118,7 @@ func sameEnds(before, after *transcript.Body) error {
 		if m.Role == transcript.RoleAssistant || compressed(m.Text()) {
 			break
 		}
-		if i >= len(b) || !bytes.Equal(m.Raw(), b[i].Raw()) {
+		if i >= len(b) || !bytes.Equal(m.Raw(), b[i].Raw()) && !(m.Role == transcript.RoleUser && b[i].Role == m.Role && (onlyPastes(m.Text(), b[i].Text()) || onlyMedia(m, b[i]))) {
 			return errProtected
 		}
 	}

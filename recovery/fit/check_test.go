@@ -50,11 +50,11 @@ func TestCheck(t *testing.T) {
 func TestCompressHopeless(t *testing.T) {
 	huge := newScript()
 	huge.call("bash", `{"command":"ls"}`, "x")
-	huge.say("user", strings.Repeat("what the user pasted ", 5000))
+	huge.say("system", strings.Repeat("rules of the house ", 5000))
 	fixed := newScript()
 	fixed.tools = `[{"type":"function","function":{"name":"bash","description":"` + strings.Repeat("words ", 5000) + `"}}]`
 	fixed.call("bash", `{"command":"ls"}`, lines(3000, "x"))
-	for name, s := range map[string]*script{"the user's words": huge, "the tools": fixed} {
+	for name, s := range map[string]*script{"the rules": huge, "the tools": fixed} {
 		b := s.body(t)
 		out, r, ok := Compress(Defaults(), b, offline(), "gpt-4o", 4000, 500)
 		if ok || out != b || r.TokensAfter != r.TokensBefore {

@@ -18,10 +18,10 @@ type Config struct {
 	// SummarizeResults has the summariser shorten single large results too,
 	// instead of keeping their first and last lines.
 	SummarizeResults bool `yaml:"summarize_results"`
-	// ThresholdChars is the size in characters above which an old tool result is shortened.
+	// ThresholdChars and ThresholdArgs are the sizes in characters of old results and
+	// of the arguments of old calls, in proportion to which both are cut.
 	ThresholdChars int `yaml:"threshold_chars"`
-	// ThresholdArgs is the size in characters above which the arguments of an old call are.
-	ThresholdArgs int `yaml:"threshold_args"`
+	ThresholdArgs  int `yaml:"threshold_args"`
 	// TargetShare is the share of the budget (window less output reserve) that a
 	// request has after fitting.
 	TargetShare float64 `yaml:"target_share"`
@@ -49,7 +49,7 @@ type Summarizer struct {
 func Defaults() Config {
 	return Config{
 		Enabled: true, Summarize: true, ThresholdChars: 2000, ThresholdArgs: 1000,
-		TargetShare: 0.6, TriggerShare: 0.95, KeepRecent: 0.25, MaxRefits: 1,
+		TargetShare: 0.55, TriggerShare: 0.95, KeepRecent: 0.25, MaxRefits: 1,
 		TTL: 24 * time.Hour, MinTokens: 16_000,
 	}
 }

@@ -6,11 +6,16 @@
 //	plan       which edits bring the request to the target size, the first tiers that suffice:
 //	             reread     older results of a call that was made again
 //	             overtaken  files that were changed after they were read
-//	             results    old results to first, last and error lines
-//	             arguments  old call arguments to their keys
-//	             long       a single message that is too long
+//	             results, arguments, long
+//	                        what is longer is cut to one length, as great as the target allows:
+//	                        old results, arguments of old calls, what the assistant said,
+//	                        anything that alone takes much of the budget, and of a
+//	                        person's message what was pasted into it
 //	             summary    the oldest turns, as the summariser tells them
 //	             digest     the oldest turns, as the program itself can quote them
+//	             attachments, output
+//	                        not for the history's tokens: what a limit of bytes asks for first,
+//	                        and a lower limit of the answer
 //	protect    what no edit touches
 //	recipe     an edit as a content hash and numbers: the same bytes on every replica
 //	check      the last look before anything is sent
@@ -18,17 +23,17 @@
 //	           written before the answer leaves
 //	Fitter     the contract with the engine
 //
-// The digest needs nobody, and is for requests that would otherwise not fit: the
-// user's demands word for word, files and what became of them, open errors,
-// commands, and what was going on. It then goes down to the target, and takes the
-// place of earlier digests and summaries without losing what they tell. Where
-// even so there is no room, what is protected becomes less: the user's words and
-// errors in the middle, large recent results, the recent turns but the last.
+// What stays of a text that is cut are the lines that say most (excerpt): errors,
+// hashes, numbers, places, declarations, and its ends. The digest is made of such
+// lines too, beside the user's demands word for word, files and what became of
+// them, and open errors. As few turns as suffice go for it. Where even so there is
+// no room, what is protected becomes less: the user's words and errors in the
+// middle, and the recent turns but the last.
 //
 // What was read of a message is kept in the process by its bytes (readings), so
 // that a request of a session with edits costs some milliseconds.
 //
-// A person's words are never shortened. Those that stand beyond their share of
+// A person's words are never shortened, only what was pasted. Those that stand beyond their share of
 // the budget may be told in a summary or digest, which quotes their beginning.
 //
 // A request whose instructions, task, tools and last turn alone exceed the window

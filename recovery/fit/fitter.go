@@ -50,7 +50,9 @@ type Fitter struct {
 	parts   Parts
 	memory  *memory
 	windows Windows
-	watch   watch // of servers of one's own that may truncate in silence
+	bytes   *windows    // how many bytes targets take, as refusals of this process showed
+	weighty atomic.Bool // bytes knows something
+	watch   watch       // of servers of one's own that may truncate in silence
 	read    *readings
 	bare    bool // summaries without the program's lists: for measuring
 }
@@ -59,7 +61,7 @@ var _ recovery.Fitter = (*Fitter)(nil)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, windows: p.Windows, read: newReadings()}
+	f := &Fitter{parts: p, windows: p.Windows, bytes: newWindows(cfg.TTL), read: newReadings()}
 	f.cfg.Store(&cfg)
 	f.memory = newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), func() time.Duration { return f.config().TTL })
 	if f.windows == nil {
@@ -154,7 +156,7 @@ func (f *Fitter) Matters(x *recovery.Exchange) bool {
 	if !f.on(x) || len(x.Candidates) == 0 {
 		return false
 	}
-	if f.overflows(x) {
+	if f.overflows(x) || f.heavy(x) {
 		return true
 	}
 	if x.Session == "" {
@@ -207,13 +209,18 @@ func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fi
 		d = f.recall(ctx, x)
 	}
 	if d == nil || d.session == nil {
-		if !f.overflows(x) || side(x) {
+		if !f.overflows(x) && !f.heavy(x) || side(x) {
 			return nil
 		}
 		d = drafting(x)
 	}
 	c := &x.Candidates[0]
 	f.resume(x, d, c.Model)
+	if limit := f.bytes.Window(c.Target); limit > 0 && len(d.sent(x.Body).Raw()) > limit {
+		if fitted := f.fitBytes(ctx, x, c, d, limit, 0, false); fitted != nil {
+			return fitted
+		}
+	}
 	if window := f.window(c, d.session); window > 0 {
 		if fitted := f.ahead(ctx, x, c, d, window); fitted != nil {
 			return fitted
@@ -299,7 +306,7 @@ func spare(window, tokens int, sure bool, try int) int {
 	return max(leastOutput, (window-tokens-doubt)/max(1, try))
 }
 
-// Fit implements recovery.Fitter.
+// Fit implements recovery.Fitter. A payload_too_large is fitted by bytes.
 func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
 	if !f.on(x) || fail == nil || side(x) {
 		return nil
@@ -318,6 +325,16 @@ func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choi
 		if f.ask(ctx, x, d); had != nil && d.session != nil && d.session.Gen > had.Gen {
 			d.work, d.body, d.out = nil, nil, nil // there are edits that were not known here
 		}
+	}
+	if fail.Class() == recovery.PayloadTooLarge {
+		limit := limitBytes(fail.Facts, len(sent.Raw()))
+		if fail.Facts.LimitChars == 0 {
+			f.bytes.LearnWindow(c.Target, limit)
+			f.weighty.Store(true)
+		} else {
+			limit = len(sent.Raw())
+		}
+		return f.fitBytes(ctx, x, c, d, limit, fail.Facts.LimitChars, true)
 	}
 	raw := f.parts.Meter.Measure(sent, c.Model).Total
 	scale := f.tokensFor(c.Model, d.session, sent)
@@ -418,7 +435,7 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 	if budget < 256 {
 		return k, nil, false
 	}
-	p := &planner{cfg: f.config(), secret: d.keys, session: x.Session != "", goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
+	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
 	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w := f.writer(x, c, d, k, window)
 		had := w.budget

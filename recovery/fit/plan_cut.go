@@ -17,12 +17,15 @@ func (p *planner) summaryTokens() int {
 	return max(summaryMin, min(summaryMax, p.goal.budget/summaryShare))
 }
 
-// summarise replaces the oldest turns by a summary: of a single request as many
-// as it takes to meet the target, in a session all that are old. Earlier
+// summarise replaces the oldest turns by a summary, as many as it takes to meet
+// the target. Earlier
 // summaries stay as they are, unless together they have become long: then the
 // new one takes their place too.
 func (p *planner) summarise(ctx context.Context, k *work, prot *protection, estimate int) bool {
-	c, saved := p.oldest(k, prot, estimate, false)
+	if p.measured(k) <= p.goal.target {
+		return true
+	}
+	c, saved := p.oldest(k, prot, func(int) int { return estimate }, false)
 	if len(c.removed) < 2 || saved < 2*estimate || k.total-saved+estimate > p.goal.budget {
 		return false
 	}
@@ -58,11 +61,10 @@ func (p *planner) replace(k *work, c cut, text string) bool {
 	return true
 }
 
-// oldest chooses the run of complete turns to replace by so many tokens, and says
-// what removing it saves. In a session it goes up to the recent turns, see
-// planner.session. With all the run begins with the first turn. What went before
+// oldest chooses the run of complete turns to replace, by as many tokens as
+// estimate says, so that the target is met, and says what removing it saves. With all the run begins with the first turn. What went before
 // does not come back.
-func (p *planner) oldest(k *work, prot *protection, estimate int, all bool) (c cut, saved int) {
+func (p *planner) oldest(k *work, prot *protection, estimate func(saved int) int, all bool) (c cut, saved int) {
 	v := k.v
 	start, earlier := v.lead, 0
 	for _, old := range k.cuts {
@@ -98,7 +100,7 @@ func (p *planner) oldest(k *work, prot *protection, estimate int, all bool) (c c
 		// A cut ends where a removed step ends, and before an answer or a user.
 		if c.end = end; len(c.removed) > 0 && c.removed[len(c.removed)-1] == end-1 && v.boundary(end) && !k.straddled(end) {
 			best = c
-			if !p.session && k.total-saved+estimate <= p.goal.target {
+			if k.total-saved+estimate(saved) <= p.goal.target {
 				break
 			}
 		}

@@ -2,16 +2,17 @@ package fit
 
 import "slices"
 
-// The length of a digest in tokens: a share of the target, within bounds.
+// The length of a digest: a share of what it replaces, which by then is little
+// more than calls and the ends of results, within bounds.
 const (
-	digestShare = 6
-	digestMin   = 300
-	digestMax   = 6000
+	digestShare = 0.5
+	digestMin   = 300 // tokens
+	digestMost  = 3   // parts of the target that a digest may have
 )
 
-// digestTokens is how long a digest may be.
-func (p *planner) digestTokens() int {
-	return max(digestMin, min(digestMax, p.goal.target/digestShare))
+// digestTokens is how long a digest is in place of so many tokens.
+func (p *planner) digestTokens(saved int, share float64) int {
+	return max(digestMin, min(int(share*float64(saved)), p.goal.target/digestMost))
 }
 
 // digest is the last resort: the oldest turns give way to what the program can
@@ -24,8 +25,8 @@ func (p *planner) digest(k *work, prot *protection) {
 	for level := range digestLevels {
 		try := base.clone()
 		did := p.quote(try, prot.narrowed(try.v, level))
-		if level > 0 && p.measured(try) > p.goal.limit {
-			p.fresh(try, prot)
+		if p.measured(try) > p.goal.limit {
+			did = p.evenly(try, prot.narrowed(try.v, level), 0) || did
 		}
 		enough := p.goal.limit
 		if level == 0 {
@@ -40,9 +41,6 @@ func (p *planner) digest(k *work, prot *protection) {
 				break
 			}
 		}
-	}
-	if slices.ContainsFunc(k.cuts, func(c cut) bool { return c.fresh }) {
-		p.name(TierDigest)
 	}
 }
 
@@ -75,34 +73,49 @@ func (p *protection) narrowed(v *view, level int) *protection {
 	return &n
 }
 
-// quoteEarly writes a digest for a session that nobody wrote a summary for: what
-// only just fits is fitted again some requests later, and each time nearly all
-// of it is paid for anew. Nothing protected gives way for that.
-func (p *planner) quoteEarly(k *work, prot *protection) {
-	if _, saved := p.oldest(k, prot, p.digestTokens(), true); saved < 2*p.digestTokens() {
-		return
-	}
-	try := k.clone()
-	if p.quote(try, prot) && p.measured(try) < k.total {
-		*k = *try
-		p.name(TierDigest)
-	}
-}
-
-// quote replaces the oldest turns by a digest, and with them what stands in the
-// place of still older ones.
+// quote replaces as many of the oldest turns by a digest as the target asks for.
 func (p *planner) quote(k *work, prot *protection) bool {
-	estimate := p.digestTokens()
-	c, saved := p.oldest(k, prot, estimate, true)
-	if len(c.removed) < 2 {
+	if p.measured(k) <= p.goal.target {
 		return false
 	}
-	text, ok := p.digestOf(k, c.removed, min(estimate, saved/2))
-	if !ok {
+	// A digest may need less than its share: as few turns go for it as suffice.
+	low, high := 0.0, digestShare
+	var c cut
+	text := ""
+	for range 5 {
+		share := high
+		if text != "" {
+			share = (low + high) / 2
+		}
+		next, saved := p.oldest(k, prot, func(saved int) int { return p.digestTokens(saved, share) }, false)
+		if len(next.removed) < 2 {
+			break
+		}
+		told, ok := p.digestOf(k, next.removed, min(p.digestTokens(saved, digestShare), saved/2))
+		if !ok {
+			break
+		}
+		switch total := k.total - saved + k.w.Text(k.model, told) + framing; {
+		case total <= p.goal.target || text == "":
+			c, text, high = next, told, share
+			if total > p.goal.target*19/20 {
+				low = high
+			}
+		default:
+			low = share
+		}
+		if high-low < 0.02 {
+			break
+		}
+	}
+	if text == "" {
 		return false
 	}
-	c.fresh = true
-	return p.replace(k, c, text)
+	if !p.replace(k, c, text) {
+		return false
+	}
+	p.name(TierDigest)
+	return true
 }
 
 // digestOf writes a digest of at most so many tokens.

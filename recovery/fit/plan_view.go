@@ -17,7 +17,8 @@ type view struct {
 	prose  bool
 	native bool // tools are offered, or were called
 
-	reader *messageReader
+	reader   *messageReader
+	excerpts excerpts
 }
 
 // item is one message.
@@ -36,7 +37,7 @@ type item struct {
 // newView reads the history. What was read before is taken from r.
 func newView(b *transcript.Body, r *readings) *view {
 	list := b.Messages()
-	v := &view{body: b, items: make([]item, len(list)), lead: len(list), reader: r.reader(b)}
+	v := &view{body: b, items: make([]item, len(list)), lead: len(list), reader: r.reader(b), excerpts: excerpts{}}
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
 		said := v.reader.read(m)

@@ -8,7 +8,7 @@ import (
 )
 
 // minSaving is what an edit must save, in tokens, to be made.
-const minSaving = 32
+const minSaving = 12
 
 // framing is what a message costs besides its text, in tokens, at most.
 const framing = 12
@@ -41,7 +41,6 @@ type cut struct {
 	text       string // what stands in their place
 	tokens     int
 	sealed     *sealed
-	fresh      bool // a digest that was made now
 }
 
 func newWork(v *view, w Weigher, model string) *work {
@@ -106,6 +105,9 @@ func (k *work) add(i int, r recipe, least int) bool {
 // saving is what an edit saves, in tokens.
 func (k *work) saving(i int, out rendered) (saved int) {
 	it := &k.v.items[i]
+	if out.media {
+		saved += k.counts.Messages[i] - k.w.Text(k.model, it.text) - framing*it.shape.Media
+	}
 	if out.texts {
 		now := k.w.Text(k.model, out.text)
 		if it.shape.Media > 0 && it.result {
@@ -118,16 +120,6 @@ func (k *work) saving(i int, out rendered) (saved int) {
 		saved += k.w.Text(k.model, it.calls[n].text) - k.w.Text(k.model, text)
 	}
 	return min(saved, k.counts.Messages[i])
-}
-
-// undo takes an edit back.
-func (k *work) undo(m edit) {
-	k.at[m.at] = slices.DeleteFunc(k.at[m.at], func(r recipe) bool { return r.Op == m.op })
-	if len(k.at[m.at]) == 0 {
-		delete(k.at, m.at)
-	}
-	k.tokens[m.at] += m.saved
-	k.total += m.saved
 }
 
 // seal puts the summariser's words in the place of a result; an edit of it goes.

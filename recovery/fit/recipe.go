@@ -17,23 +17,24 @@ const (
 	opRepeated  op = 1 // a result whose call was made again later with the same result
 	opOutdated  op = 2 // a result whose call was made again later with another result
 	opOvertaken op = 3 // a result that shows a file which was changed later
-	opShorten   op = 4 // an old message: keep A bytes of the beginning and B of the end; images go
-	opArguments op = 5 // keep the structure of call arguments, and values up to A bytes
+	opShorten   op = 4 // an old result: keep about A bytes of it; images go
+	opArguments op = 5 // keep the structure of call arguments, and about A bytes of them
 	opSealed    op = 6 // a result in the words of the summariser; see sealed
 	opCut       op = 7 // a run of messages with a summary at its end; see sealed
-	opLong      op = 8 // opShorten for a message that is too long wherever it stands
-	opLast      op = opLong
+	opLong      op = 8 // opShorten for any message, wherever it stands; of a person's what was pasted
+	opMedia     op = 9 // the images and files of a finished turn go
+	opLast      op = opMedia
 )
 
 // recipe is one edit of one message without any of its text: with the same
 // message it makes the same bytes, everywhere.
 type recipe struct {
-	Key  uint64 // content of the message, see keyed
-	Op   op
-	A, B uint32
+	Key uint64 `json:"k"` // content of the message, see keyed
+	Op  op     `json:"o"`
+	A   uint32 `json:"a,omitempty"`
 }
 
-// maxKeep bounds A and B.
+// maxKeep bounds A.
 const maxKeep = 1 << 24
 
 // rendered is what a recipe makes of its message.
@@ -41,7 +42,11 @@ type rendered struct {
 	text  string         // the new text, if texts
 	texts bool           // the text changes
 	args  map[int]string // the new arguments by the call's place in the message
+	media bool           // attachments go
 }
+
+// mediaGone is what stands in place of an attachment.
+const mediaGone = "it belonged to a finished turn, and the request was too large"
 
 // render carries a recipe out; ok is false where it does not apply to the
 // message, or would not make it smaller. What was made before is kept.
@@ -50,7 +55,7 @@ func (v *view) render(i int, r recipe) (out rendered, ok bool) {
 	if kept == nil || r.Op == opSealed || r.Op == opCut {
 		return v.carry(i, r)
 	}
-	key := madeKey{v.items[i].sum, r.Op, r.A, r.B}
+	key := madeKey{v.items[i].sum, r.Op, r.A}
 	if m, known := kept.made.get(key); known {
 		return m.rendered, m.ok
 	}
@@ -72,19 +77,24 @@ func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
 	if (r.Op == opRepeated || r.Op == opOutdated || r.Op == opOvertaken) && !it.result {
 		return out, false
 	}
-	was := "The result of " + it.call.label() + ", " + size(it.text)
+	was := size(it.text)
 	if it.shape.Parts && it.shape.Media > 0 {
 		was += " and " + strconv.Itoa(it.shape.Media) + " images or files"
 	}
 	switch r.Op {
 	case opRepeated:
-		out.text = mark(was + ", was removed here: the same call was made again later, with the same result, which is kept there.")
+		out.text = mark(was + " removed: the same call was made again later, with the same result, which is kept there.")
 	case opOutdated:
-		out.text = mark(was + ", was removed here: the same call was made again later, and its newer result is kept there.")
+		out.text = mark(was + " removed: the same call was made again later, and its newer result is kept there.")
 	case opOvertaken:
-		out.text = mark(was + ", was removed here: the file was changed later in this conversation. Read it again if its content is needed.")
+		out.text = mark(was + " removed: the file was changed later in this conversation. Read it again if its content is needed.")
 	case opShorten, opLong:
-		return v.shorten(it, int(min(r.A, maxKeep)), int(min(r.B, maxKeep)))
+		return v.shorten(it, int(min(r.A, maxKeep)))
+	case opMedia:
+		if it.result {
+			return v.shorten(it, maxKeep)
+		}
+		return rendered{media: true}, it.shape.Media > 0
 	case opArguments:
 		return v.shrink(it, int(min(r.A, maxKeep)))
 	default:
@@ -94,23 +104,18 @@ func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
 	return out, len(out.text) < len(it.text) || it.shape.Media > 0
 }
 
-// shorten keeps the beginning and the end.
-func (v *view) shorten(it *item, head, tail int) (out rendered, ok bool) {
-	var what string
+// shorten keeps about room bytes of a message's text.
+func (v *view) shorten(it *item, room int) (out rendered, ok bool) {
 	switch {
-	case it.result:
-		what = "The result of " + it.call.label()
-		if it.shape.Media > 0 {
-			what += " (its " + strconv.Itoa(it.shape.Media) + " images or files were removed)"
+	case it.result && it.shape.Media > 0:
+		what := strconv.Itoa(it.shape.Media) + " images or files removed; "
+		if out.text, ok = v.excerpts.shortened(what, it.text, room); !ok {
+			out.text, ok = mark(what+"the text beside them was:\n"+it.text), true
 		}
-	case it.Role == transcript.RoleAssistant:
-		what = "An earlier answer of the assistant"
+	case it.result || it.Role == transcript.RoleAssistant:
+		out.text, ok = v.excerpts.shortened("", it.text, room)
 	default:
-		what = "An earlier message of the user"
-	}
-	out.text, ok = shortened(what, it.text, head, tail)
-	if !ok && it.result && it.shape.Media > 0 {
-		out.text, ok = mark(what+". Its text was:\n"+it.text), true
+		out.text, ok = v.excerpts.pasted(it.text, room, it.Index >= v.lead)
 	}
 	out.texts = true
 	return out, ok
@@ -120,6 +125,9 @@ func (v *view) shorten(it *item, head, tail int) (out rendered, ok bool) {
 func (out rendered) edit(v *view, e *transcript.Edit, i int) {
 	if out.texts {
 		e.SetText(i, out.text, !v.items[i].result)
+	}
+	if out.media {
+		e.DropMedia(i, mediaGone)
 	}
 	for n, c := range v.items[i].calls {
 		text, ok := out.args[n]

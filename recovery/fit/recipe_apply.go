@@ -1,6 +1,10 @@
 package fit
 
-import "math"
+import (
+	"math"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
 
 // apply carries out what is remembered of a session on a history that carries
 // its messages again. What does not fit the history, or cannot be opened, is
@@ -21,13 +25,13 @@ func (k *work) apply(s *session, secret keys) bool {
 	last := v.lastStep()
 	for _, r := range s.Recipes {
 		i, ok := where[r.Key]
-		if !ok || i < v.lead {
+		if !ok || i < v.lead && (r.Op != opLong && r.Op != opMedia || v.items[i].Role != transcript.RoleUser) {
 			continue
 		}
 		switch r.Op {
 		case opRepeated, opOutdated, opOvertaken:
 			ok = followed[i]
-		case opShorten, opArguments:
+		case opShorten, opArguments, opMedia:
 			ok = i < last
 		}
 		if ok {

@@ -1,10 +1,8 @@
 package fit
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"hash/crc32"
 
 	"github.com/rebound-llm/rebound/store"
 )
@@ -36,168 +34,100 @@ func (s *session) edited() bool { return s != nil && len(s.Recipes)+len(s.Sealed
 
 // The bounds of a session's value. What exceeds them is not kept.
 const (
-	maxRecipes = 16 << 10
+	maxRecipes = 8 << 10
 	maxSealed  = 256
 	maxSpan    = 1 << 20
 	maxBox     = 256 << 10
-	maxAnchor  = 4 << 10
-	maxTime    = 1 << 40
 )
 
-// codeVersion is the first byte of a value. Another one means another program:
-// its edits are none of ours.
-const codeVersion = 3
+// codeVersion tells the values of this program from those of another, whose
+// edits are none of ours. Versions before 4 were no JSON.
+const codeVersion = 4
 
 var errSession = errors.New("the value is no session of this version")
 
-// encode is the value of the edits for the store: as small as it can be without
-// effort. A session that does not fit loses its newest edits.
+// editsCode is the value of the edits as it is stored.
+type editsCode struct {
+	Version int       `json:"v"`
+	Gen     uint64    `json:"gen"`
+	Written uint64    `json:"written"`
+	Scale   uint32    `json:"scale,omitempty"`
+	Window  uint32    `json:"window,omitempty"`
+	Target  uint64    `json:"target,omitempty"`
+	Recipes []recipe  `json:"recipes,omitempty"`
+	Sealed  []*sealed `json:"sealed,omitempty"`
+}
+
+// encode is the value of the edits for the store. A session that does not fit
+// loses its newest edits.
 func (s *session) encode() []byte {
-	b := []byte{codeVersion}
-	b = binary.AppendUvarint(b, s.Gen)
-	b = binary.AppendUvarint(b, s.Written)
-	b = binary.AppendUvarint(b, uint64(s.Scale))
-	b = binary.AppendUvarint(b, uint64(s.Window))
-	b = binary.LittleEndian.AppendUint64(b, s.Target)
-	recipes := s.Recipes[:min(len(s.Recipes), maxRecipes)]
-	b = binary.AppendUvarint(b, uint64(len(recipes)))
-	for _, r := range recipes {
-		b = append(binary.LittleEndian.AppendUint64(b, r.Key), byte(r.Op))
-		b = binary.AppendUvarint(b, uint64(r.A))
-		b = binary.AppendUvarint(b, uint64(r.B))
-	}
-	var boxes []byte
-	n := 0
+	c := editsCode{codeVersion, s.Gen, s.Written, s.Scale, s.Window, s.Target, s.Recipes[:min(len(s.Recipes), maxRecipes)], nil}
+	size := 0
 	for _, box := range s.Sealed {
-		if n == maxSealed || len(b)+len(boxes)+len(box.Box) > store.MaxValue-64<<10 || len(box.Box) > maxBox {
+		if size += len(box.Box)*4/3 + 8*len(box.Kept) + 128; len(c.Sealed) == maxSealed || size > store.MaxValue/2 || len(box.Box) > maxBox {
 			break
 		}
-		boxes = append(binary.LittleEndian.AppendUint64(boxes, box.First), byte(box.Op))
-		boxes = binary.AppendUvarint(boxes, uint64(box.Span))
-		boxes = binary.AppendUvarint(boxes, uint64(len(box.Kept)))
-		last := 0
-		for _, k := range box.Kept {
-			boxes = binary.AppendUvarint(boxes, uint64(k-last))
-			last = k
-		}
-		boxes = appendBytes(boxes, box.Box)
-		n++
+		c.Sealed = append(c.Sealed, box)
 	}
-	return checked(append(binary.AppendUvarint(b, uint64(n)), boxes...))
+	b, err := json.Marshal(c)
+	if err != nil {
+		return nil // numbers and bytes: it cannot be
+	}
+	return b
+}
+
+// decodeSession reads the edits. What encode does not write is an error.
+func decodeSession(b []byte) (*session, error) {
+	var c editsCode
+	if len(b) > store.MaxValue || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || len(c.Recipes) > maxRecipes || len(c.Sealed) > maxSealed || c.Window > maxWindow {
+		return nil, errSession
+	}
+	for _, r := range c.Recipes {
+		if r.A > maxKeep || r.Op < 1 || r.Op > opLast || r.Op == opSealed || r.Op == opCut {
+			return nil, errSession
+		}
+	}
+	for _, e := range c.Sealed {
+		if e == nil || e.Span < 1 || e.Span > maxSpan || len(e.Box) > maxBox || e.Op != opCut && !(e.Op == opSealed && e.Span == 1) {
+			return nil, errSession
+		}
+		last := -1
+		for _, n := range e.Kept {
+			if n <= last || n >= e.Span {
+				return nil, errSession
+			}
+			last = n
+		}
+	}
+	return &session{Gen: c.Gen, Written: c.Written, Scale: c.Scale, Window: c.Window, Target: c.Target, Recipes: c.Recipes, Sealed: c.Sealed}, nil
+}
+
+// reportCode is the value of the report as it is stored.
+type reportCode struct {
+	Version int    `json:"v"`
+	Short   bool   `json:"short,omitempty"`
+	Anchor  Anchor `json:"anchor"`
 }
 
 // encodeReport is the value of the report.
 func (s *session) encodeReport() []byte {
-	b := []byte{codeVersion, 0}
-	if s.Short {
-		b[1] = 1
+	b, err := json.Marshal(reportCode{codeVersion, s.Short, s.Anchor})
+	if err != nil {
+		return nil // numbers: it cannot be
 	}
-	anchor, err := json.Marshal(s.Anchor)
-	if err != nil || len(anchor) > maxAnchor {
-		anchor = nil
-	}
-	return checked(appendBytes(b, anchor))
+	return b
 }
 
-// checked appends a checksum.
-func checked(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
-
-// unchecked is what checked was given, without the version.
-func unchecked(b []byte) (reader, error) {
-	if len(b) < 5 || len(b) > store.MaxValue || b[0] != codeVersion {
-		return reader{}, errSession
-	}
-	body := b[:len(b)-4]
-	if binary.LittleEndian.Uint32(b[len(b)-4:]) != crc32.ChecksumIEEE(body) {
-		return reader{}, errSession
-	}
-	return reader{b: body[1:]}, nil
-}
-
-func appendBytes(b, v []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(v))), v...) }
-
-// decodeReport reads a report into s. What encodeReport did not write is an
+// decodeReport reads a report into s. What encodeReport does not write is an
 // error, and changes nothing.
 func (s *session) decodeReport(b []byte) error {
-	r, err := unchecked(b)
-	if err != nil {
-		return err
-	}
-	short, raw := r.byte(), r.bytes(maxAnchor)
-	var anchor Anchor
-	if r.bad || len(r.b) > 0 || short > 1 || len(raw) > 0 && json.Unmarshal(raw, &anchor) != nil {
+	var c reportCode
+	if len(b) > maxReport || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || c.Anchor.Doubt != nil && c.Anchor.Doubt.Doubt != nil {
 		return errSession
 	}
-	s.Short, s.Anchor = short == 1, anchor
+	s.Short, s.Anchor = c.Short, c.Anchor
 	return nil
 }
 
-// decodeSession reads the edits. What encode did not write is an error, whatever
-// it is; memory is bounded by the size of the value.
-func decodeSession(b []byte) (*session, error) {
-	r, err := unchecked(b)
-	if err != nil {
-		return nil, err
-	}
-	s := &session{Gen: r.uint(1 << 62), Written: r.uint(maxTime), Scale: uint32(r.uint(1 << 20)), Window: uint32(r.uint(maxWindow)), Target: r.word()}
-	for range r.uint(maxRecipes) {
-		e := recipe{Key: r.word(), Op: op(r.byte())}
-		e.A, e.B = uint32(r.uint(maxKeep)), uint32(r.uint(maxKeep))
-		if r.bad || e.Op < 1 || e.Op > opLast || e.Op == opSealed || e.Op == opCut {
-			return nil, errSession
-		}
-		s.Recipes = append(s.Recipes, e)
-	}
-	for range r.uint(maxSealed) {
-		e := &sealed{First: r.word(), Op: op(r.byte()), Span: int(r.uint(maxSpan))}
-		last := 0
-		for n := range r.uint(maxSpan) {
-			step := int(r.uint(maxSpan))
-			last += step
-			if r.bad || last >= e.Span || n > 0 && step == 0 {
-				return nil, errSession
-			}
-			e.Kept = append(e.Kept, last)
-		}
-		e.Box = r.bytes(maxBox)
-		if r.bad || e.Span < 1 || e.Op != opSealed && e.Op != opCut || e.Op == opSealed && e.Span != 1 {
-			return nil, errSession
-		}
-		s.Sealed = append(s.Sealed, e)
-	}
-	if r.bad || len(r.b) > 0 {
-		return nil, errSession
-	}
-	return s, nil
-}
-
-// reader reads a value from the front; bad is set once something was not there.
-type reader struct {
-	b   []byte
-	bad bool
-}
-
-// uint is a number up to limit.
-func (r *reader) uint(limit uint64) uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || n > limit {
-		r.bad, r.b = true, nil
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-func (r *reader) take(n int) []byte {
-	if n > len(r.b) {
-		r.bad, r.b = true, nil
-		return make([]byte, min(n, 8))
-	}
-	out := r.b[:n:n]
-	r.b = r.b[n:]
-	return out
-}
-
-func (r *reader) word() uint64           { return binary.LittleEndian.Uint64(r.take(8)) }
-func (r *reader) byte() byte             { return r.take(1)[0] }
-func (r *reader) bytes(limit int) []byte { return r.take(int(r.uint(uint64(limit)))) }
+// maxReport bounds a report, in bytes.
+const maxReport = 4 << 10

@@ -13,11 +13,11 @@ import (
 // has the store and not both the credential and the replaced messages cannot
 // read it.
 type sealed struct {
-	Op    op     // opSealed for one result, opCut for a run of messages
-	First uint64 // key of the first message of the run
-	Span  int    // length of the run
-	Kept  []int  // messages of the run that stay, as offsets
-	Box   []byte // nonce and ciphertext
+	Op    op     `json:"o"`           // opSealed for one result, opCut for a run of messages
+	First uint64 `json:"k"`           // key of the first message of the run
+	Span  int    `json:"n"`           // length of the run
+	Kept  []int  `json:"s,omitempty"` // messages of the run that stay, as offsets
+	Box   []byte `json:"b"`           // nonce and ciphertext
 
 	text string // opened
 }

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"cmp"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,8 +16,9 @@ import (
 const (
 	maxQuoted  = 400 // of one quoted message
 	maxCommand = 120 // of one command
-	maxOutcome = 100 // of what came out of it
-	maxSaid    = 200 // of one conclusion
+	maxOutcome = 200 // of what came out of it
+	maxFound   = 160 // of what another result said
+	maxSaid    = 240 // of one sentence
 	maxKinds   = 600 // entries of each list, before it is bounded in bytes
 )
 
@@ -36,27 +38,30 @@ type touched struct {
 	act act
 }
 
-// entry is a line of a list, and when it was noted.
+// entry is a line of a list: when it was noted, and how much it says.
 type entry struct {
-	at   int
-	text string
+	at    int
+	text  string
+	score float64
 }
 
 // facts are what the program knows for certain of messages that go: taken from
 // them word for word, never concluded.
 type facts struct {
-	lists   [sectionCount][]string // those that are complete as they were noted
+	lists   [sectionCount][]entry // those that are complete as they were noted
+	known   map[string]bool       // lines of these
 	files   map[string]touched
 	failing map[string]entry  // the last error of what was tried and did not succeed since, by attempt
 	told    map[string]string // attempts of errors that an earlier summary told, by label
 	runs    map[string]entry  // the last run of each command
 	n       int
+	weighed excerpts
 }
 
 // gather reads messages that go, in order. What earlier summaries in their place
 // say that the messages do not is kept too.
 func (k *work) gather(removed []int) *facts {
-	f := &facts{files: map[string]touched{}, failing: map[string]entry{}, told: map[string]string{}, runs: map[string]entry{}}
+	f := &facts{weighed: k.v.excerpts, known: map[string]bool{}, files: map[string]touched{}, failing: map[string]entry{}, told: map[string]string{}, runs: map[string]entry{}}
 	cuts, left := k.cuts, removed
 	for i := removed[0]; i < len(k.v.items); i++ {
 		it := &k.v.items[i]
@@ -98,7 +103,7 @@ func (f *facts) message(it *item) {
 			f.list(secQuotes, oneLine(it.text, maxQuoted))
 		}
 	case it.Role == transcript.RoleAssistant:
-		if s := conclusion(it.text); s != "" {
+		for s := range sentences(it.text) {
 			f.list(secSaid, s)
 		}
 	}
@@ -106,9 +111,22 @@ func (f *facts) message(it *item) {
 
 // list adds a line to a list, once.
 func (f *facts) list(s section, line string) {
-	if len(f.lists[s]) < maxKinds && !slices.Contains(f.lists[s], line) {
-		f.lists[s] = append(f.lists[s], line)
+	if f.known[line] || len(f.lists[s]) == maxKinds {
+		return
 	}
+	f.known[line] = true
+	e := entry{at: len(f.lists[s]), text: line}
+	if s == secSaid || s == secFound {
+		e.score = salience(line)
+	}
+	f.lists[s] = append(f.lists[s], e)
+}
+
+// ran notes a run of a command, which takes the place of earlier ones.
+func (f *facts) ran(command, line string) {
+	f.n++
+	_, printed, _ := strings.Cut(line, " -> ")
+	f.runs[command] = entry{f.n, line, salience(printed)}
 }
 
 // touch notes a file. Reading does not change what was done to it.
@@ -144,8 +162,8 @@ func (f *facts) outcome(it *item) {
 	f.settled(c)
 	f.n++
 	if it.failed() {
-		delete(f.runs, c.command)
-		f.failing[c.attempt()] = entry{f.n, c.label() + ": " + errorIn(it.text)}
+		delete(f.runs, oneLine(c.command, maxCommand))
+		f.failing[c.attempt()] = entry{at: f.n, text: c.label() + ": " + cmp.Or(errorIn(it.text), oneLine(it.text, maxErrorLine))}
 		return
 	}
 	a := actRead
@@ -168,6 +186,7 @@ func (f *facts) outcome(it *item) {
 		}
 	}
 	if c.kind != kindShell {
+		f.found(it)
 		return
 	}
 	for _, file := range filesIn(c.command) {
@@ -178,61 +197,96 @@ func (f *facts) outcome(it *item) {
 			f.touch(file, actDeleted)
 		}
 	}
-	if c.command != "" && !looks.MatchString(lead.ReplaceAllString(c.command, "")) {
-		f.runs[c.command] = entry{f.n, oneLine(c.command, maxCommand) + " -> " + came(it.text)}
+	if c.command == "" || looks.MatchString(lead.ReplaceAllString(c.command, "")) {
+		f.found(it)
+		return
+	}
+	command := oneLine(c.command, maxCommand)
+	f.ran(command, command+" -> "+f.came(it.text))
+}
+
+// found notes what a result says that nobody can guess.
+func (f *facts) found(it *item) {
+	if it.call.kind == kindEdit || it.call.kind == kindWrite || compressed(it.text) {
+		return
+	}
+	for line := range strings.Lines(f.weighed.of(it.text, 3*maxFound)) {
+		if line = oneLine(line, maxFound); line != gap && salience(line) >= 2.5 {
+			f.list(secFound, line)
+		}
 	}
 }
+
+// maxErrorLine is how many bytes of a line that names an error are quoted.
+const maxErrorLine = 160
 
 // errorIn is what a failed result says in a line or two: the first line that
-// names an error, and the last.
+// names an error, and the last; "" if none does.
 func errorIn(text string) string {
-	lines := errorLines(text)
-	if len(lines) == 0 {
-		return oneLine(text, maxErrorLine)
+	first, last := "", ""
+	if len(text) > 2*maxSearched {
+		text = cutBefore(text, maxSearched) + "\n" + text[cutAfter(text, len(text)-maxSearched):]
 	}
-	if last := lines[len(lines)-1]; last != lines[0] && !exitStatus.MatchString(last) {
-		return lines[0] + " … " + last
-	}
-	return lines[0]
-}
-
-// came is how a command ended: its exit code, if it is told, and its last line.
-func came(text string) string {
-	out := ""
-	if code := lastMatch(exitStatus, text[cutAfter(text, len(text)-600):]); code != "" {
-		out = "exit " + code
-	}
-	for n := 0; n < 8 && text != ""; n++ {
-		text = strings.TrimRight(text, " \t\r\n")
-		at := strings.LastIndexByte(text, '\n') + 1
-		line := oneLine(text[at:], maxOutcome)
-		text = text[:at]
-		if line == "" || exitStatus.MatchString(line) || compressed(line) || line == "(no output)" {
+	for line := range strings.Lines(text) {
+		if line = oneLine(line, maxErrorLine); line == "" || exitStatus.MatchString(line) || !errorLine.MatchString(line) {
 			continue
 		}
-		if out != "" {
-			out += ", "
+		if first == "" {
+			first = line
+		} else {
+			last = line
 		}
-		return out + "last line: " + line
 	}
-	return cmp.Or(out, "no output")
+	if last == "" || last == first {
+		return first
+	}
+	return first + " … " + last
 }
 
-// conclusion is the first sentence of what the assistant said; "" where it says
-// nothing, or nothing that can be quoted.
-func conclusion(text string) string {
-	text, _, _ = strings.Cut(cutBefore(strings.TrimSpace(text), 4*maxSaid), "```")
-	if text = strings.TrimSpace(text); strings.HasPrefix(text, "DISCUSSION") { // a heading of some text protocols
-		text = strings.TrimSpace(strings.TrimPrefix(text, "DISCUSSION"))
+// came is how a command ended: its exit code, if it is told, and what it printed
+// that says most.
+func (f *facts) came(text string) string {
+	out := ""
+	if code := lastMatch(exitStatus, text[cutAfter(text, len(text)-600):]); code != "" {
+		out = "exit " + code + ", "
 	}
-	if at := sentenceEnd.FindStringIndex(text); at != nil {
-		text = text[:at[1]]
+	if e := errorIn(text); e != "" {
+		return out + "printed " + oneLine(e, maxOutcome)
 	}
-	text = oneLine(text, maxSaid)
-	if letters(text) < 12 || imitates(text) {
-		return ""
+	lines := strings.Split(f.weighed.of(text, maxOutcome), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool {
+		return l == gap || l == "(no output)" || compressed(l) || exitStatus.MatchString(l) || countWord(l) == 0
+	})
+	if len(lines) == 0 {
+		return out + "no output"
 	}
-	return text
+	return out + "printed " + oneLine(strings.Join(lines, " … "), maxOutcome)
+}
+
+// announces is how sentences begin that say what is done next, or are polite: the
+// calls that follow say the former, and nobody needs the latter.
+var announces = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|i need to (?:see|check|look|find)|i can see|here(?:'s| is) (?:the|what)|perfect|great|excellent|good (?:question|idea|point|catch)|you(?:'re| are) (?:absolutely )?right|sorry|sure|of course|okay|ok|done|thank)\b`)
+
+// sentences are what of a text of the assistant may be quoted: sentences and lines
+// that say something, without announcements and courtesies.
+func sentences(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		text := cutBefore(text, maxReadUser)
+		start, fenced := 0, false
+		for _, end := range append(sentenceEnd.FindAllStringIndex(text, -1), []int{len(text), len(text)}) {
+			s := strings.TrimSpace(text[start:end[1]])
+			start = end[1]
+			if strings.HasPrefix(s, "```") {
+				fenced = !fenced
+			}
+			if s = oneLine(s, maxSaid); fenced || letters(s) < 12 || imitates(s) || announces.MatchString(s) && salience(s) < 3 {
+				continue
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // imitates reports text that holds what a call or a mark looks like.
@@ -259,20 +313,16 @@ func (f *facts) ending(v *view, removed []int) {
 }
 
 // sections are the lists as they are told.
-func (f *facts) sections() (out [sectionCount][]string) {
+func (f *facts) sections() (out [sectionCount][]entry) {
 	out = f.lists
 	kinds := map[section][]entry{secErrors: values(f.failing), secCommands: values(f.runs)}
 	for file, t := range f.files {
 		s := [...]section{actRead: secRead, actCreated: secCreated, actEdited: secEdited, actDeleted: secDeleted}[t.act]
-		kinds[s] = append(kinds[s], entry{t.at, file})
+		kinds[s] = append(kinds[s], entry{at: t.at, text: file})
 	}
 	for s, list := range kinds {
 		slices.SortFunc(list, func(a, b entry) int { return cmp.Or(a.at-b.at, strings.Compare(a.text, b.text)) })
-		lines := append([]string(nil), f.lists[s]...)
-		for _, e := range list {
-			lines = append(lines, e.text)
-		}
-		out[s] = lines
+		out[s] = append(slices.Clone(f.lists[s]), list...)
 	}
 	return out
 }

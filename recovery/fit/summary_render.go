@@ -11,8 +11,7 @@ const (
 	readUser      = 8000
 	readAssistant = 3000
 	readArguments = 600
-	readHead      = 1200
-	readTail      = 800
+	readResult    = 2000
 )
 
 // pieces renders messages for the summariser, in pieces of at most room tokens.
@@ -64,33 +63,17 @@ func (v *view) narrate(i int) string {
 		if it.failed() {
 			b.WriteString(", failed")
 		}
-		b.WriteString("]\n" + excerpt(it.text, readHead, readTail))
+		b.WriteString("]\n" + excerpt(it.text, readResult))
 	case it.Role == transcript.RoleAssistant:
-		b.WriteString("[assistant]\n" + excerpt(it.text, readAssistant*2/3, readAssistant/3))
+		b.WriteString("[assistant]\n" + excerpt(it.text, readAssistant))
 	case it.Role == transcript.RoleUser:
-		b.WriteString("[user]\n" + excerpt(it.text, readUser*2/3, readUser/3))
+		b.WriteString("[user]\n" + excerpt(it.text, readUser))
 	default:
-		b.WriteString("[" + it.Role + "]\n" + excerpt(it.text, readAssistant*2/3, readAssistant/3))
+		b.WriteString("[" + it.Role + "]\n" + excerpt(it.text, readAssistant))
 	}
 	for _, c := range it.calls {
-		b.WriteString("\n[calls " + oneLine(c.Name, 80) + "] " + excerpt(c.text, readArguments*2/3, readArguments/3))
+		b.WriteString("\n[calls " + oneLine(c.Name, 80) + "] " + excerpt(c.text, readArguments))
 	}
 	b.WriteString("\n\n")
 	return b.String()
-}
-
-// excerpt is a text, or its ends and the error lines between.
-func excerpt(s string, head, tail int) string {
-	if len(s) <= head+tail+200 {
-		return s
-	}
-	first := beginning(s, head)
-	rest := s[len(first):]
-	last := ending(rest, tail)
-	middle := rest[:len(rest)-len(last)]
-	out := first + "\n[… " + size(middle) + " left out"
-	if lines := errorLines(middle); len(lines) > 0 {
-		out += "; lines that name errors: " + strings.Join(lines, " | ")
-	}
-	return out + " …]\n" + last
 }

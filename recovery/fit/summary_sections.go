@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,12 @@ const (
 	secCreated
 	secDeleted
 	secEnd
-	secEarlier
 	secRead
-	secQuotes
-	secCommands
+	secEarlier
 	secSaid
+	secCommands
+	secFound
+	secQuotes
 	sectionCount
 )
 
@@ -33,22 +35,24 @@ var layout = [sectionCount]struct {
 	title string
 	share int  // of the room, in per cent, that it has for itself
 	told  bool // beside what a summariser wrote, too
+	cut   bool // a line that is too long is cut, otherwise left out
 }{
-	secDemands:  {"What the user demanded or forbade, word for word", 22, true},
-	secErrors:   {"Errors that no later success resolved", 13, true},
-	secEdited:   {"Files edited, the latest last", 13, true},
-	secCreated:  {"Files created, the latest last", 6, true},
-	secDeleted:  {"Files deleted", 3, true},
-	secEnd:      {"What was going on when this part ends", 6, false},
-	secEarlier:  {"From an earlier summary", 11, false},
-	secRead:     {"Files read or named in commands, the latest last", 8, true},
-	secQuotes:   {"The user's messages among them, their beginnings", 12, true},
-	secCommands: {"Commands that succeeded, the latest last", 4, false},
-	secSaid:     {"What the assistant said, the latest last", 2, false},
+	secDemands:  {"What the user demanded or forbade, word for word", 14, true, false},
+	secErrors:   {"Errors that no later success resolved", 9, true, false},
+	secEdited:   {"Files edited, the latest last", 9, true, false},
+	secCreated:  {"Files created, the latest last", 5, true, false},
+	secDeleted:  {"Files deleted", 2, true, false},
+	secEnd:      {"What was going on when this part ends", 4, false, true},
+	secRead:     {"Files read or named in commands, the latest last", 9, true, false},
+	secEarlier:  {"From an earlier summary", 10, false, true},
+	secSaid:     {"What the assistant said", 14, false, true},
+	secCommands: {"Commands, and what they printed", 10, false, true},
+	secFound:    {"Lines that were found in files and other results", 8, false, true},
+	secQuotes:   {"The user's messages among them, their beginnings", 6, true, true},
 }
 
 // order is the order in which the lists are read.
-var order = [...]section{secEarlier, secDemands, secQuotes, secCreated, secEdited, secDeleted, secRead, secCommands, secErrors, secSaid, secEnd}
+var order = [...]section{secEarlier, secDemands, secQuotes, secCreated, secEdited, secDeleted, secRead, secCommands, secFound, secErrors, secSaid, secEnd}
 
 // Where a text in place of messages begins; what follows is how many.
 const (
@@ -83,7 +87,8 @@ func (k *work) digested(removed []int, f *facts, room int) string {
 
 // render tells the lists in at most about room bytes: each has a share for
 // itself, and what one does not need goes to the others, the most important
-// first. Of a list that is too long the latest lines are told.
+// first. Of a list that is too long those lines are told that say most, or, where
+// they all say as much, the latest.
 func (f *facts) render(room int, beside bool) string {
 	lists := f.sections()
 	var need, give [sectionCount]int
@@ -94,7 +99,7 @@ func (f *facts) render(room int, beside bool) string {
 		}
 		need[s] = len(layout[s].title) + 4
 		for _, line := range lists[s] {
-			need[s] += len(line) + lineCost
+			need[s] += len(line.text) + lineCost
 		}
 		give[s] = min(need[s], room*layout[s].share/100)
 		left -= give[s]
@@ -107,7 +112,7 @@ func (f *facts) render(room int, beside bool) string {
 	var b strings.Builder
 	for _, s := range order {
 		if give[s] > 0 {
-			listed(&b, layout[s].title, lists[s], give[s], s == secQuotes || s == secEarlier || s == secSaid || s == secEnd)
+			listed(&b, layout[s].title, lists[s], give[s], layout[s].cut)
 		}
 	}
 	return b.String()
@@ -117,29 +122,38 @@ func (f *facts) render(room int, beside bool) string {
 // its end as JSON in JSON has it.
 const lineCost = 5
 
-// listed writes a list: of its lines the last ones that have room;
-// with cut a line that has not is cut.
-func listed(b *strings.Builder, title string, lines []string, room int, cut bool) {
-	var keep []string
+// listed writes a list: those of its lines that have room.
+func listed(b *strings.Builder, title string, lines []entry, room int, cut bool) {
+	best := make([]int, len(lines))
+	for i := range lines {
+		best[i] = len(lines) - 1 - i
+	}
+	slices.SortStableFunc(best, func(i, j int) int { return cmp.Compare(lines[j].score, lines[i].score) })
+	keep := make([]string, len(lines))
+	left := len(lines)
 	room -= len(title) + 4
-	for _, line := range slices.Backward(lines) {
-		if cost := len(line) + lineCost; cost <= room {
-			keep = append(keep, line)
-			room -= cost
-		} else if n := room - lineCost - len("…"); cut && n > 80 {
-			keep = append(keep, cutBefore(line, n)+"…")
-			room = 0
+	for _, i := range best {
+		line := lines[i].text
+		if n := room - lineCost - len("…"); len(line)+lineCost > room && cut && n > 80 {
+			line = cutBefore(line, n) + "…"
+		}
+		if len(line)+lineCost <= room {
+			keep[i] = line
+			room -= len(line) + lineCost
+			left--
 		}
 	}
-	if len(keep) == 0 {
+	if left == len(lines) {
 		return
 	}
 	b.WriteString("\n\n" + title + ":")
-	if n := len(lines) - len(keep); n > 0 {
-		b.WriteString("\n(" + strconv.Itoa(n) + " left out)")
+	if left > 0 {
+		b.WriteString("\n(" + strconv.Itoa(left) + " left out)")
 	}
-	for _, line := range slices.Backward(keep) {
-		b.WriteString("\n- " + line)
+	for _, line := range keep {
+		if line != "" {
+			b.WriteString("\n- " + line)
+		}
 	}
 }
 
@@ -204,11 +218,10 @@ func (f *facts) again(s section, line string) {
 			attempt = line
 		}
 		f.told[label+")"] = attempt
-		f.failing[attempt] = entry{f.n, line}
+		f.failing[attempt] = entry{at: f.n, text: line}
 	case secCommands:
-		f.n++
 		command, _, _ := strings.Cut(line, " -> ")
-		f.runs[command] = entry{f.n, line}
+		f.ran(command, line)
 	case secEnd:
 		f.list(secSaid, line)
 	default:

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -8,45 +9,27 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// longArguments proposes to shrink the arguments of old calls above limit
-// characters. The result of the call, and the file that it wrote, say what
-// became of them.
-func longArguments(v *view, p *protection, limit int) (out []proposal) {
-	for i := range v.items {
-		if p.of[i] != 0 {
-			continue
-		}
-		for _, c := range v.items[i].calls {
-			if len(c.text) > limit && utf8.RuneCountInString(c.text) > limit {
-				out = append(out, proposal{i, recipe{Op: opArguments, A: uint32(min(keepValue, limit/4))}})
-				break
-			}
-		}
-	}
-	return out
-}
+// Bounds of shrunken arguments.
+const (
+	keepValue = 80  // bytes of values that always stay
+	leastKept = 40  // bytes below which nothing of a long value is kept
+	maxValues = 256 // short values that are kept
+)
 
-// keepValue is the size in bytes of values that arguments keep.
-const keepValue = 160
-
-// maxShrunk is the size in bytes above which shrunken arguments lose their
-// inner structure too.
-const maxShrunk = 2000
-
-// shrink renders opArguments: all calls of the message whose arguments become
-// at least a third smaller.
-func (v *view) shrink(it *item, keep int) (out rendered, ok bool) {
+// shrink renders opArguments: calls of the message with longer arguments keep
+// about room bytes of them.
+func (v *view) shrink(it *item, room int) (out rendered, ok bool) {
 	for n, c := range it.calls {
-		if len(c.text) <= 2*keep || c.Span == (transcript.Span{}) || compressed(c.text) {
+		if len(c.text) <= room || c.Span == (transcript.Span{}) || compressed(c.text) {
 			continue
 		}
-		text := mark("The arguments of this call, " + size(c.text) + ", were removed.")
+		text := mark(size(c.text) + " of arguments removed")
 		if c.object {
-			text = stub(c.text, keep)
+			text = v.excerpts.stub(c.text, room)
 		} else if isObject := len(c.Arguments) > 0 && c.Arguments[0] != '"'; isObject {
 			continue // neither a string nor an object: nothing that is known
 		}
-		if 3*len(text) > 2*len(c.text) {
+		if len(text) >= len(c.text) {
 			continue
 		}
 		if out.args == nil {
@@ -57,67 +40,42 @@ func (v *view) shrink(it *item, keep int) (out rendered, ok bool) {
 	return out, out.args != nil
 }
 
-// stub is an object with the same keys, whose long values say what they were.
-func stub(object string, keep int) string {
-	text := string(shrinkValue(nil, gjson.Parse(object), keep, 0))
-	if len(text) <= maxShrunk {
-		return text
-	}
-	var b []byte
-	b = append(b, '{')
-	gjson.Parse(object).ForEach(func(key, value gjson.Result) bool {
-		if len(b) > 1 {
+// stub is an object without its long values, with a mark that says which they
+// were and has what room there is for of each.
+func (e excerpts) stub(object string, room int) string {
+	type value struct{ name, text string }
+	var long []value
+	b, left, size, kept := []byte{'{'}, 0, 0, 0
+	gjson.Parse(object).ForEach(func(key, v gjson.Result) bool {
+		if len(v.Raw) <= keepValue && kept < maxValues && key.Str != markKey {
+			b = append(append(append(b, key.Raw...), ':'), v.Raw...)
 			b = append(b, ',')
+			kept++
+			return true
 		}
-		b = append(append(b, key.Raw...), ':')
-		if len(value.Raw) <= keep {
-			b = append(b, value.Raw...)
-		} else {
-			b = append(b, transcript.String(gone(value.Raw))...)
-		}
-		return len(b) < maxShrunk
-	})
-	b = append(b, '}')
-	if len(b) <= 2*maxShrunk {
-		return string(b)
-	}
-	return mark("The arguments of this call, " + size(object) + ", were removed.")
-}
-
-// maxElements bounds how many elements of a list a stub names.
-const maxElements = 12
-
-func shrinkValue(dst []byte, value gjson.Result, keep, depth int) []byte {
-	switch {
-	case len(value.Raw) <= keep:
-		return append(dst, value.Raw...)
-	case value.Type == gjson.String:
-		return append(dst, transcript.String(gone(value.String()))...)
-	case !value.IsObject() && !value.IsArray() || depth > 3:
-		return append(dst, transcript.String(gone(value.Raw))...)
-	}
-	object := value.IsObject()
-	open, shut, n := byte('['), byte(']'), 0
-	if object {
-		open, shut = '{', '}'
-	}
-	dst = append(dst, open)
-	value.ForEach(func(key, element gjson.Result) bool {
-		if n > 0 {
-			dst = append(dst, ',')
-		}
-		if n++; !object && n > maxElements {
-			dst = append(dst, transcript.String(mark("Further elements were removed."))...)
-			return false
-		}
-		if object {
-			dst = append(append(dst, key.Raw...), ':')
-		}
-		dst = shrinkValue(dst, element, keep, depth+1)
+		text := v.String()
+		long = append(long, value{oneLine(key.String(), keepValue), text})
+		size += len(text)
 		return true
 	})
-	return append(dst, shut)
+	if left = room - len(b); len(long) > maxValues {
+		long = long[:maxValues]
+	}
+	var what strings.Builder
+	for i, v := range long {
+		if i > 0 {
+			what.WriteString("\n")
+		}
+		what.WriteString(v.name + ": ")
+		short := ""
+		if share := left * len(v.text) / max(1, size); share >= leastKept {
+			short = e.of(v.text, share)
+		}
+		what.WriteString(count(utf8.RuneCountInString(v.text)-utf8.RuneCountInString(short)) + " removed")
+		if short != "" {
+			what.WriteString(":\n" + short)
+		}
+	}
+	b = append(b, mark(what.String())[1:]...)
+	return string(b)
 }
-
-// gone is what stands for a value that was removed; its name is still there.
-func gone(text string) string { return mark(size(text) + " removed") }

@@ -49,9 +49,9 @@ type readingKey struct {
 
 // madeKey names what a recipe makes of a message.
 type madeKey struct {
-	sum  [32]byte
-	op   op
-	a, b uint32
+	sum [32]byte
+	op  op
+	a   uint32
 }
 
 // made is what came of a recipe; ok is false where it does not apply.

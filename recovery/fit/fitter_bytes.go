@@ -1,0 +1,138 @@
+package fit
+
+import (
+	"context"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// sizes weighs requests by their bytes, for limits that do not count tokens.
+type sizes struct{}
+
+var _ Weigher = sizes{}
+
+// Measure implements Weigher.
+func (sizes) Measure(b *transcript.Body, _ string) Counts {
+	list := b.Messages()
+	c := Counts{Messages: make([]int, len(list)), Total: len(b.Raw()), Fixed: len(b.Raw()), Exact: true}
+	for i, m := range list {
+		c.Messages[i] = m.End - m.Start
+		c.Fixed -= c.Messages[i]
+	}
+	return c
+}
+
+// Text implements Weigher: as JSON writes it.
+func (sizes) Text(_, s string) int { return len(transcript.String(s)) }
+
+// limitBytes is the size above which a target refuses, as a refusal of so many
+// bytes proves. A number below what was sent is a limit, however it is told.
+func limitBytes(facts recovery.Facts, sent int) int {
+	for _, n := range []int{facts.LimitBytes, facts.RequestedBytes} {
+		if n >= 1024 && n < sent {
+			return n
+		}
+	}
+	return sent - 1
+}
+
+// heavy reports whether a request has more bytes than its target takes.
+func (f *Fitter) heavy(x *recovery.Exchange) bool {
+	if !f.weighty.Load() {
+		return false
+	}
+	limit := f.bytes.Window(x.Candidates[0].Target)
+	return limit > 0 && len(x.Body.Raw()) > limit
+}
+
+// fitBytes makes a request smaller after a payload_too_large, or where the target
+// is known to refuse its size: attachments of finished turns first, then as for a
+// window. chars is the limit of a single text, 0 for none.
+func (f *Fitter) fitBytes(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, limit, chars int, refused bool) *recovery.Fitted {
+	k := f.weighed(x, d, c.Model, sizes{})
+	p := &planner{cfg: f.config(), secret: d.keys, goal: goal{budget: limit, target: int(f.config().TargetShare * float64(limit)), limit: limit}}
+	p.measured(k)
+	switch {
+	case chars > 0 && p.single(k, chars):
+	case chars > 0 && limit >= len(d.sent(x.Body).Raw()):
+		return nil
+	default:
+		if !p.attachments(k) && !p.run(ctx, k) {
+			return nil
+		}
+	}
+	body, err := k.build()
+	if err != nil || len(p.names) == 0 || check(x.Body, body, k.v.reader) != nil {
+		return nil
+	}
+	d.work, d.body = k, body
+	d.work = f.weighed(x, d, c.Model, f.parts.Meter)
+	d.out, d.sticky, d.scale = body, false, f.tokensFor(c.Model, d.session, body)
+	d.work.total = f.parts.Meter.Measure(body, c.Model).Total
+	d.names = append(d.names, p.names...)
+	if x.Session != "" && x.Mode == recovery.ModeAct {
+		if d.later = !refused && d.session == nil; !d.later {
+			f.remember(x, d)
+		}
+	}
+	return d.fitted(x, d.scale)
+}
+
+// weighed is the history with the edits so far, in the units of a weigher.
+func (f *Fitter) weighed(x *recovery.Exchange, d *draft, model string, w Weigher) *work {
+	f.begin(x, d, model)
+	k := newWork(d.view, w, model)
+	if d.work != nil {
+		var s session
+		d.work.keep(&s)
+		k.apply(&s, d.keys)
+	}
+	return k
+}
+
+// attachments takes out those of finished turns, the oldest first, until the
+// target is met.
+func (p *planner) attachments(k *work) bool {
+	last := k.v.lastStep()
+	for i := range k.v.items[:last] {
+		if k.total <= p.goal.target && p.measured(k) <= p.goal.target {
+			return true
+		}
+		if it := &k.v.items[i]; it.shape.Media > 0 && (it.result || k.v.answered(i)) && k.add(i, recipe{Op: opMedia}, minSaving) {
+			p.name(TierMedia)
+		}
+	}
+	return p.measured(k) <= p.goal.target
+}
+
+// answered reports whether the turn that message i belongs to is over: a person
+// has said something later.
+func (v *view) answered(i int) bool {
+	for n := i + 1; n < len(v.items); n++ {
+		if it := &v.items[n]; it.Role == transcript.RoleUser && !it.result && !it.summary() && v.stepIn(i) && n > v.lead {
+			return true
+		}
+	}
+	return false
+}
+
+// single shortens each text that is longer than so many characters.
+func (p *planner) single(k *work, chars int) bool {
+	room := uint32(min(chars*9/10-256, maxKeep))
+	if chars < 1024 {
+		return false
+	}
+	for i := range k.v.items {
+		it := &k.v.items[i]
+		if len(it.text) > chars && k.add(i, recipe{Op: opLong, A: room}, 1) {
+			p.name(TierLong)
+		}
+		for _, c := range it.calls {
+			if len(c.text) > chars && k.add(i, recipe{Op: opArguments, A: room}, 1) {
+				p.name(TierArguments)
+			}
+		}
+	}
+	return len(p.names) > 0
+}

@@ -1,0 +1,123 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+func tooLarge(facts recovery.Facts) *recovery.Failure {
+	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.PayloadTooLarge}, Facts: facts}, Status: 413}
+}
+
+// shot is a person's message with an image of so many bytes.
+func shot(n, bytes int) string {
+	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Look at picture %d."},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`, n, strings.Repeat("iVBORw0K", bytes/8))
+}
+
+// A 413 takes out the attachments of finished turns, the oldest first, and no more
+// than that; the next request of the session is as small before it is sent.
+func TestPayloadOfAttachments(t *testing.T) {
+	for _, facts := range []recovery.Facts{{}, {LimitBytes: 1 << 20}, {RequestedBytes: 1 << 20}} {
+		s := &script{}
+		s.say("system", "You look at pictures.")
+		for n := range 8 {
+			s.raw(shot(n, 150_000)).say("assistant", fmt.Sprintf("Picture %d shows a cat.", n))
+		}
+		s.raw(shot(99, 150_000))
+		b := s.body(t)
+		f := fitter(t, Defaults(), nil)
+		x := exchange(b, "s", nil)
+		out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(facts))
+		if out == nil {
+			t.Fatalf("%+v: not fitted", facts)
+		}
+		text := string(out.Body.Raw())
+		if n := strings.Count(text, "base64,"); n < 3 || n > 6 || len(text) > 1<<20 {
+			t.Errorf("%+v: %d pictures and %d of %d bytes are left", facts, n, len(text), len(b.Raw()))
+		}
+		first, last := strings.Index(text, "base64,"), strings.LastIndex(text, "removed: "+mediaGone)
+		if last > first || last < 0 || !strings.HasSuffix(text, string(b.Raw()[len(b.Raw())-1000:])) {
+			t.Error("not the oldest pictures are gone")
+		}
+		for n := range 8 {
+			if !strings.Contains(text, fmt.Sprintf("Look at picture %d.", n)) {
+				t.Errorf("what the person wrote with picture %d is gone", n)
+			}
+		}
+		x.Fitted = out
+		f.Commit(context.Background(), x)
+		s.say("assistant", "A dog.").say("user", "And now?")
+		y := exchange(s.body(t), "s", nil)
+		if !f.Matters(y) {
+			t.Fatal("the next request is not looked at")
+		}
+		next := f.Prepare(context.Background(), y)
+		if next == nil || !strings.HasPrefix(string(messagesOf(next.Body)), string(messagesOf(out.Body))) {
+			t.Error("the next request is another")
+		}
+		// Another session of the target is fitted before it is refused.
+		z := exchange(b, "other", nil)
+		if !f.Matters(z) || f.Prepare(context.Background(), z) == nil {
+			t.Error("the limit is not remembered")
+		}
+		z = exchange(b, "other", nil)
+		if z.Candidates[0].Target.Upstream = "elsewhere"; f.heavy(z) {
+			t.Error("another target is taken for this one")
+		}
+	}
+}
+
+// Without attachments a payload is fitted as for a window, by bytes.
+func TestPayloadOfText(t *testing.T) {
+	s := newScript()
+	for i := range 40 {
+		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), pasteOf(50_000))
+	}
+	b := s.body(t)
+	f := fitter(t, Defaults(), nil)
+	x := exchange(b, "s", nil)
+	out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitBytes: 1_000_000}))
+	if out == nil {
+		t.Fatal("not fitted")
+	}
+	if n := len(out.Body.Raw()); n > 610_000 || n < 400_000 {
+		t.Errorf("%d bytes are left, %v", n, out.Tiers)
+	}
+}
+
+// A limit on one text shortens what exceeds it and nothing else.
+func TestPayloadOfOneText(t *testing.T) {
+	for _, who := range []string{"tool", "user"} {
+		s := newScript()
+		s.call("bash", `{"command":"ls"}`, pasteOf(100_000))
+		if who == "tool" {
+			s.call("bash", `{"command":"make"}`, pasteOf(1_200_000))
+		} else {
+			s.say("user", "Why does it fail?\n"+pasteOf(1_200_000))
+		}
+		b := s.body(t)
+		f := fitter(t, Defaults(), nil)
+		x := exchange(b, "s", nil)
+		const limit = 1_048_576
+		out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitChars: limit, RequestedChars: 1_200_000, Param: "messages[4].content"}))
+		if out == nil || out.Steps != 1 {
+			t.Fatalf("%s: %+v", who, out)
+		}
+		list := out.Body.Messages()
+		if n := len(list[len(list)-1].Text()); n > limit || n < limit/2 {
+			t.Errorf("%s: %d characters are left", who, n)
+		}
+		if string(list[3].Raw()) != string(b.Messages()[3].Raw()) {
+			t.Errorf("%s: another message has changed", who)
+		}
+	}
+	f := fitter(t, Defaults(), nil)
+	x := exchange(newScript().say("assistant", "a").say("user", "b").body(t), "s", nil)
+	if out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitChars: 5000})); out != nil {
+		t.Errorf("a request without a long text became %s", out.Body.Raw())
+	}
+}

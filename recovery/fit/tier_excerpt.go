@@ -1,0 +1,211 @@
+package fit
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// What makes a line worth keeping. Each is looked for in lines of a bounded
+// length; what a line is about decides, not which tool printed it.
+var (
+	errorLine = regexp.MustCompile(`(?i)\b(?:\w*error|\w*exception|fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning)\b`)
+	// precise are values that nobody can guess: hashes, versions, numbers of some
+	// length, amounts with a unit, colours, addresses.
+	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|[kKMG]i?B|%|passed|failed|errors?|warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
+	// placed are places: files with lines, and paths.
+	placed = regexp.MustCompile(`[\w./~@-]+/[\w.@-]+|\b[\w-]+\.\w{1,4}[:(]\d+`)
+	// declares are lines of sources that name what is there, and rules.
+	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |import |from |#+ |[-*] )|\b(?i:must|never|always|only|do not|don't)\b`)
+	// verdict is how runs are summed up.
+	verdict = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|built|finished|command exited)\b`)
+)
+
+// salience is how much a line says that is not said elsewhere.
+func salience(line string) (score float64) {
+	trimmed := strings.TrimSpace(line)
+	if letters := countWord(trimmed); letters < 3 {
+		return 0
+	}
+	score = 1
+	if errorLine.MatchString(trimmed) {
+		score += 3
+	}
+	if n := len(precise.FindAllStringIndex(trimmed, 3)); n > 0 {
+		score += 1 + 0.5*float64(n)
+	}
+	if placed.MatchString(trimmed) {
+		score++
+	}
+	if declares.MatchString(line) {
+		score++
+	}
+	if verdict.MatchString(trimmed) {
+		score += 1.5
+	}
+	return score
+}
+
+// countWord counts letters and digits, up to a few.
+func countWord(s string) (n int) {
+	for _, r := range s {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127 {
+			if n++; n == 8 {
+				break
+			}
+		}
+	}
+	return n
+}
+
+// Bounds of an excerpt.
+const (
+	maxLine     = 400       // bytes of a line that are kept together
+	maxSearched = 512 << 10 // bytes at each end of a text whose lines are weighed
+)
+
+// gap stands for lines that an excerpt leaves out.
+const gap = "[…]"
+
+// piece is a line of a text, or a part of a long one.
+type piece struct {
+	at    int // number
+	text  string
+	score float64
+}
+
+// excerpts remembers what the lines of texts are worth, while one history is cut to
+// one length after the other. One goroutine uses it; nil remembers nothing.
+type excerpts map[string][]piece
+
+// pieces are those of a text.
+func (e excerpts) pieces(text string) []piece {
+	if list, ok := e[text]; ok {
+		return list
+	}
+	list := pieces(text)
+	if e != nil {
+		e[text] = list
+	}
+	return list
+}
+
+// excerpt is at most about so many bytes of a text: the lines that say most, and
+// more readily those at its ends, in their order. The same text and room give the
+// same excerpt.
+func excerpt(text string, room int) string { return excerpts(nil).of(text, room) }
+
+// of is excerpt, remembering.
+func (e excerpts) of(text string, room int) string {
+	if len(text) <= room {
+		return text
+	}
+	list := e.pieces(text)
+	ranked := make([]int, len(list))
+	for i := range list {
+		ranked[i] = i
+	}
+	slices.SortStableFunc(ranked, func(a, b int) int {
+		switch d := list[b].score - list[a].score; {
+		case d > 0:
+			return 1
+		case d < 0:
+			return -1
+		}
+		return 0
+	})
+	keep := make([]bool, len(list))
+	for _, i := range ranked {
+		cost := len(list[i].text) + 1
+		if i > 0 && !keep[i-1] {
+			cost += len(gap) + 1
+		}
+		if cost > room {
+			if room < 40 {
+				break
+			}
+			continue
+		}
+		keep[i] = true
+		room -= cost
+	}
+	var b strings.Builder
+	left := false
+	for i, p := range list {
+		if !keep[i] {
+			left = true
+			continue
+		}
+		if left {
+			b.WriteString(gap + "\n")
+		}
+		left = false
+		b.WriteString(p.text)
+		b.WriteByte('\n')
+	}
+	if left {
+		b.WriteString(gap)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// pieces are the lines of a text with what each is worth. Of what repeats itself
+// but for numbers the first ones count.
+func pieces(text string) (list []piece) {
+	if len(text) > 2*maxSearched {
+		text = cutBefore(text, maxSearched) + "\n" + text[cutAfter(text, len(text)-maxSearched):]
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		for len(line) > maxLine {
+			cut := cutBefore(line, maxLine)
+			if space := strings.LastIndexByte(cut, ' '); space > maxLine/2 {
+				cut = cut[:space+1]
+			}
+			if cut == "" {
+				break
+			}
+			list = append(list, piece{at: len(list), text: cut})
+			line = line[len(cut):]
+		}
+		if strings.TrimSpace(line) != "" {
+			list = append(list, piece{at: len(list), text: line})
+		}
+	}
+	seen := map[string]int{}
+	for i := range list {
+		p := &list[i]
+		p.score = salience(p.text)
+		if p.score == 0 {
+			continue
+		}
+		like := digits.ReplaceAllString(cutBefore(strings.TrimSpace(p.text), 80), "0")
+		if n := seen[like]; n > 0 {
+			p.score /= float64(1 + n)
+		}
+		if len(seen) < 8192 {
+			seen[like]++
+		}
+		if edge := min(i, len(list)-1-i); edge < 4 {
+			p.score += 2 - float64(edge)/2
+		}
+		p.score /= 1 + float64(len(p.text))/160
+	}
+	return list
+}
+
+var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
+
+// shortened is the text in place of s that keeps about room bytes of it; ok is
+// false where that saves nothing. what says what it was, where that is not plain.
+func (e excerpts) shortened(what, s string, room int) (text string, ok bool) {
+	kept := e.of(s, room)
+	if len(kept) >= len(s) {
+		return "", false
+	}
+	n := utf8.RuneCountInString(s)
+	text = mark(what + strconv.Itoa(max(0, n-utf8.RuneCountInString(kept))) + " of " + count(n) + " removed:\n" + kept)
+	return text, len(text) < len(s)
+}

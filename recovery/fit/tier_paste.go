@@ -1,0 +1,99 @@
+package fit
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// leastPaste is the size in bytes from which on something counts as pasted.
+const leastPaste = 1500
+
+// maxTyped is how many bytes at each end of a message are taken for a person's
+// own words where nothing but prose tells them from what was pasted.
+const maxTyped = 2000
+
+// pastes are the parts of a person's message that were pasted into it: fenced
+// blocks, and paragraphs that are no prose. Where a long text is all prose, what
+// stands between its ends is, if prose is set: of the task itself it may be meant.
+func pastes(text string, prose bool) (list []transcript.Span) {
+	add := func(start, end int) {
+		if n := len(list); n > 0 && strings.TrimSpace(text[list[n-1].End:start]) == "" {
+			list[n-1].End = end
+			return
+		}
+		list = append(list, transcript.Span{Start: start, End: end})
+	}
+	fenced, start := false, 0
+	for at := 0; at < len(text); {
+		end := len(text)
+		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		line := strings.TrimSpace(text[at:end])
+		switch {
+		case strings.HasPrefix(line, "```"):
+			if fenced = !fenced; fenced {
+				start = end
+			} else {
+				add(start, at)
+			}
+		case !fenced && line != "" && !typed(line):
+			add(at, end)
+		}
+		at = end
+	}
+	if fenced {
+		add(start, len(text))
+	}
+	out := list[:0]
+	for _, s := range list {
+		if s.End-s.Start >= leastPaste {
+			out = append(out, s)
+		}
+	}
+	if prose && len(out) == 0 && len(text) > 2*maxTyped+leastPaste {
+		first, last := len(beginning(text, maxTyped)), len(text)-len(ending(text, maxTyped))
+		out = append(out, transcript.Span{Start: first, End: last})
+	}
+	return out
+}
+
+// typed reports whether a line reads as a person's own: mostly words.
+func typed(line string) bool {
+	line = cutBefore(line, 2000)
+	words := len(strings.Fields(line))
+	plain, all := 0, 0
+	for _, r := range line {
+		if all++; r == ' ' || r == ',' || r == '\'' || r == '?' || r > 127 || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			plain++
+		}
+	}
+	return 10*plain >= 9*all && (words > 2 || strings.ContainsAny(line, ".?!:"))
+}
+
+// pasted shortens what was pasted into a message to about room bytes in all.
+func (e excerpts) pasted(text string, room int, prose bool) (out string, ok bool) {
+	list := pastes(text, prose)
+	all := 0
+	for _, s := range list {
+		all += s.End - s.Start
+	}
+	var b strings.Builder
+	at := 0
+	for _, s := range list {
+		part := text[s.Start:s.End]
+		short, smaller := e.shortened("Text that the user pasted here, shortened: ", part, int(float64(room)*float64(len(part))/float64(all)))
+		if !smaller {
+			continue
+		}
+		b.WriteString(text[at:s.Start])
+		b.WriteString(short)
+		if strings.HasSuffix(part, "\n") {
+			b.WriteByte('\n')
+		}
+		at = s.End
+	}
+	b.WriteString(text[at:])
+	return b.String(), at > 0 && b.Len() < len(text)
+}

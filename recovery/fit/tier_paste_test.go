@@ -1,0 +1,119 @@
+package fit
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// pasteOf is what a shell prints, of about so many bytes.
+func pasteOf(bytes int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < bytes; i++ {
+		fmt.Fprintf(&b, "[%04d] src/pkg%d/file%d.c:%d:7: compiling object 0x%x ... ok\n", i, i%7, i, i%900, i*7919)
+		if i == 300 {
+			b.WriteString("src/core/join.c:212:9: error: implicit declaration of function 'frob_join'\n")
+		}
+	}
+	return b.String()
+}
+
+// What a person pasted is shortened and marked; what the person wrote stays.
+func TestPastedIntoMessage(t *testing.T) {
+	const before, after = "Here is what make printed on the build machine, why does it fail?\n\n", "\n\nPlease do not touch the vendor folder, and answer briefly."
+	paste := pasteOf(85_000)
+	prose := strings.Repeat("The committee met again and went on about the roof of the old hall. ", 1400)
+	for name, text := range map[string]string{
+		"bare":      before + paste + after,
+		"fenced":    before + "```\n" + paste + "```" + after,
+		"at end":    before + paste,
+		"in front":  paste + after,
+		"two":       before + paste[:40_000] + "\nAnd on the other machine it says something else:\n" + paste[40_000:] + after,
+		"all prose": before + prose + after,
+	} {
+		for _, where := range []string{"last", "middle", "first"} {
+			for _, window := range []int{32_000, 16_000} {
+				t.Run(fmt.Sprintf("%s/%s/%d", name, where, window), func(t *testing.T) {
+					s := newScript()
+					if where == "first" {
+						s = &script{}
+						s.say("system", "You are an agent.").say("user", text)
+					}
+					s.call("bash", `{"command":"ls"}`, "Makefile")
+					if where != "first" {
+						s.say("user", text)
+					}
+					if where == "middle" {
+						s.call("bash", `{"command":"make"}`, "fine")
+					}
+					b := s.body(t)
+					f := fitter(t, Defaults(), nil)
+					if total := f.parts.Meter.Measure(b, "gpt-4o").Total; total+Reserve(b, window) < window {
+						t.Skip("it fits")
+					}
+					_, out := fitOnce(t, f, b, window, "s", nil)
+					if name == "all prose" && where == "first" {
+						if out != nil {
+							t.Error("the task itself was shortened")
+						}
+						return
+					}
+					if out == nil {
+						t.Fatal("it is not fitted")
+					}
+					all := string(out.Body.Raw())
+					for _, part := range []string{before, after, "And on the other machine it says something else:"} {
+						quoted := string(transcript.String(strings.TrimSpace(part)))
+						if strings.Contains(text, part) && !strings.Contains(all, quoted[1:len(quoted)-1]) {
+							t.Errorf("the person's words are gone: %q", part)
+						}
+					}
+					if name != "all prose" && !strings.Contains(all, "frob_join") {
+						t.Error("the error in the paste is gone")
+					}
+					if !strings.Contains(all, `_compressed`) || !strings.Contains(all, "the user pasted here") {
+						t.Error("it is not marked")
+					}
+					budget := window - Reserve(b, window)
+					if out.After > budget*62/100 || out.After < budget*45/100 {
+						t.Errorf("%d tokens are left of %d", out.After, budget)
+					}
+					s.say("assistant", "So.").say("user", "Go on.")
+					next := f.Prepare(context.Background(), exchange(s.body(t), "s", nil))
+					if next == nil || !strings.HasPrefix(string(messagesOf(next.Body)), string(messagesOf(out.Body))) {
+						t.Error("the next request is rewritten otherwise")
+					}
+				})
+			}
+		}
+	}
+}
+
+// A history is cut to about the target, and never to half of it: many results of
+// some size, many large ones, and a single one that is larger than the window.
+func TestKeepsWhatFits(t *testing.T) {
+	for name, c := range map[string]struct{ steps, bytes int }{"many": {200, 1200}, "large": {12, 40_000}, "one": {1, 1_000_000}} {
+		for _, share := range []float64{0.3, 0.6, 0.9} {
+			for _, session := range []string{"", "s"} {
+				s := newScript()
+				for i := range c.steps {
+					s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), fmt.Sprintf("part %d\n", i)+pasteOf(c.bytes))
+				}
+				b := s.body(t)
+				f := fitter(t, Defaults(), nil)
+				window := int(float64(f.parts.Meter.Measure(b, "gpt-4o").Total) * share)
+				_, out := fitOnce(t, f, b, window, session, nil)
+				if out == nil {
+					t.Fatalf("%s at %.1f is not fitted", name, share)
+				}
+				target := float64(window-Reserve(b, window)) * Defaults().TargetShare
+				if kept := float64(out.After) / target; kept > 1.01 || kept < 0.7 {
+					t.Errorf("%s at %.1f, session %q: %.2f of the target is kept, %v", name, share, session, kept, out.Tiers)
+				}
+			}
+		}
+	}
+}
