@@ -257,3 +257,31 @@ func TestLoserSettled(t *testing.T) {
 		}
 	})
 }
+
+// TestResendsCrowded: where enough blind resends are under way, another target is
+// asked, which takes none of its resends; with no other the request waits for a
+// place, and not for long.
+func TestResendsCrowded(t *testing.T) {
+	for _, c := range []struct {
+		to, asked string
+		least     time.Duration
+		ok        bool
+	}{{"ab", "ab", 0, true}, {"a", "a", 8 * time.Second, false}} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {busy}, "b": {ok}})
+			x := exchange(t, plainBody, c.to)
+			for i := range x.Candidates {
+				for range 3 {
+					g.health.Set.Begin(x.Candidates[i].Target, time.Now(), true, true)
+				}
+			}
+			f, err := g.run(t, t.Context(), x)
+			if err != nil || (f == nil) != c.ok || g.asked() != c.asked {
+				t.Errorf("asked %s, ended with %v, %v", g.asked(), f, err)
+			}
+			if took := time.Since(x.Started); took < c.least || took > c.least+4*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
