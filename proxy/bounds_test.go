@@ -145,7 +145,7 @@ func TestMemoryLimit(t *testing.T) {
 	held := make([]net.Conn, 2)
 	for i := range held {
 		c := dial(t, g)
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nContent-Type: application/json\r\n\r\n%s", whole[:260<<10])
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\nContent-Type: application/json\r\n\r\n%s", whole[:260<<10])
 		held[i] = c
 	}
 	refused := func() bool {
@@ -166,7 +166,7 @@ func TestMemoryLimit(t *testing.T) {
 func TestPromisesTakeNoMemory(t *testing.T) {
 	g := start(t, "limits: {body: 1MiB, memory: 2MiB}\n")
 	for range 8 {
-		fmt.Fprintf(dial(t, g), "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{")
+		fmt.Fprintf(dial(t, g), "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{")
 	}
 	r := g.post(context.Background(), "/v1/chat/completions", `{"model":"svc@ok","messages":[],"x":"`+strings.Repeat("a", 700<<10)+`"}`, nil)
 	if r.status != 200 {
@@ -190,7 +190,7 @@ func TestMemoryComesBack(t *testing.T) {
 			g.post(context.Background(), c.path, c.body, http.Header{"Content-Type": {"application/json"}})
 		}
 		c := dial(t, g)
-		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n%s", strings.Repeat("a", 300<<10))
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n%s", strings.Repeat("a", 300<<10))
 		_ = c.Close()
 	}
 	wait(t, "all room", func() bool {

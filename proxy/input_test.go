@@ -72,6 +72,16 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+	for name, head := range map[string]string{
+		"slow body that nobody reads":  "GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+		"slow body of what is refused": "POST /v1/chat/completions HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Type: application/json\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, g)
+			fmt.Fprint(c, head+"Transfer-Encoding: chunked\r\n\r\n100\r\n{")
+			drain(t, c)
+		})
+	}
 	t.Run("slow head", func(t *testing.T) {
 		c := dial(t, g)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHos")

@@ -93,10 +93,18 @@ func (s *Server) configure(lim LimitsConfig) {
 }
 
 // count counts the requests under way, and refuses new ones while draining.
+//
+// What a handler left unread of a body, net/http reads after it, so that the
+// connection can serve the next request. That takes no longer than a slow body may.
 func (s *Server) count(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		s.active.Add(1)
 		defer s.active.Add(-1)
+		if c.Request().ContentLength != 0 {
+			limit := s.core.Load().Config.Limits.BodyTimeout
+			conn := http.NewResponseController(c.Response())
+			defer func() { _ = conn.SetReadDeadline(time.Now().Add(limit)) }() // not every connection has one
+		}
 		if s.draining.Load() && c.Path() != "/healthz" {
 			return stopping()
 		}

@@ -80,7 +80,8 @@ func TestSmuggling(t *testing.T) {
 			go up.serve(c)
 		}
 	}()
-	g := startAt(t, "http://"+l.Addr().String(), "limits: {idle_timeout: 300ms, head_timeout: 300ms, body_timeout: 300ms}")
+	// Without keys of its own the gateway leaves foreign hosts alone: what is asked here is how requests are read.
+	g := startYAML(t, "listen: 127.0.0.1:0\nupstreams: {default: {url: \"http://"+l.Addr().String()+"/v1\"}}\nlimits: {idle_timeout: 300ms, head_timeout: 300ms, body_timeout: 300ms}\n")
 	said, want := map[string]string{}, map[string]bool{}
 	var clients sync.WaitGroup
 	slots := make(chan struct{}, 32)

@@ -60,9 +60,9 @@ func TestHalfSentBodiesDoNotDelayAStop(t *testing.T) {
 	g := launch(t, strings.Replace(text(up), "drain: 5s", "drain: 1m", 1))
 	var conns []net.Conn
 	for _, begin := range []string{
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
-		"POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nx",
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nx",
 	} {
 		c := dial(t, g)
 		fmt.Fprint(c, begin)
@@ -109,7 +109,7 @@ func TestBrokenBodiesAreTheClients(t *testing.T) {
 		for _, kind := range []string{"application/octet-stream", "application/json"} {
 			t.Run(tt.name+" "+kind, func(t *testing.T) {
 				c := dial(t, g)
-				fmt.Fprintf(c, "POST /v1/files HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\n%s", kind, tt.body)
+				fmt.Fprintf(c, "POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n%s", kind, tt.body)
 				if tt.end {
 					_ = c.(*net.TCPConn).CloseWrite()
 				}
@@ -134,7 +134,7 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	}
 	before := heap()
 	for range clients {
-		fmt.Fprint(dial(t, g), "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n{")
+		fmt.Fprint(dial(t, g), "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60000000\r\n\r\n{")
 	}
 	eventually(t, 20*time.Second, "all bodies are being read", func() bool { return reading() >= clients })
 	if each := (heap() - before) / clients; each > 128<<10 {
@@ -159,7 +159,7 @@ func TestStalledReaders(t *testing.T) {
 		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		if version == 1 {
 			body := chat(endless, true, "")
-			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			return
 		}
 		tr := cleartext2()
