@@ -173,8 +173,8 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 		})
 		all.Go(func() {
 			a := agent{client: client, url: gateway + "/v1", key: keyAgent}
-			if f.earlier != "" {
-				a.ask(ctx, f, f.before(), f.text(f.before()))
+			for i := range f.earlier {
+				a.ask(ctx, f, f.before(i), f.text(f.before(i)))
 			}
 			r.through = a.ask(ctx, f, f.slug, f.text(f.answers()))
 		})

@@ -263,7 +263,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: not unique", f.slug)
 		}
 		seen[f.slug], seen[f.title] = true, true
-		for _, model := range []string{f.slug, f.straightModel(), f.before()} {
+		for _, model := range []string{f.slug, f.straightModel(), f.before(0)} {
 			if !gjson.Valid(f.question(model)) {
 				t.Errorf("%s: %.200s", f.slug, f.question(model))
 			}

@@ -43,9 +43,9 @@ type fault struct {
 	// texts that are in the last request, or with a ! in front are not.
 	history string
 	sent    []string
-	// earlier is the conversation when the agent asked before: a request that is
-	// answered and not shown. Empty for none.
-	earlier string
+	// earlier are the conversations when the agent asked before, the oldest first:
+	// requests that are answered and not shown.
+	earlier []string
 	// call is the call that the model means. repeats says that it failed five
 	// times already, so that once more is no answer.
 	call    toolCall
@@ -121,7 +121,7 @@ func faults() []fault {
 
 		{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone("ok"), history: notFound(),
 			sent: []string{"[gateway note", "uv: command not found"}},
-		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(toolRun, `{"command":"make"}`)), history: stuck(5), earlier: stuck(4), told: true,
+		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(toolRun, `{"command":"make"}`)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
 			call: toolCall{toolRun, `{"command":"make"}`}, repeats: true},
 	}
 }
@@ -159,7 +159,7 @@ func (f *fault) answers() string {
 
 // before is the model of the request that is not shown. It has no script, so it
 // is well.
-func (f *fault) before() string { return f.slug + "-before" }
+func (f *fault) before(i int) string { return fmt.Sprintf("%s-before-%d", f.slug, i) }
 
 // text is the whole answer of a model to this fault's question.
 func (f *fault) text(model string) string {
@@ -177,8 +177,10 @@ func (f *fault) question(model string) string {
 	if f.history != "" {
 		tools, history = toolList(), ","+f.history
 	}
-	if f.earlier != "" && model == f.before() {
-		history = "," + f.earlier
+	for i, before := range f.earlier {
+		if model == f.before(i) {
+			history = "," + before
+		}
 	}
 	return fmt.Sprintf(`{"model":%s,"stream":%v,%s%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}%s]}`,
 		quote(model), !f.whole, tools, f.extra, ask, history)
