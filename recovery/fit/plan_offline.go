@@ -38,7 +38,9 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 		v := newView(b, nil)
 		v.keyed(newKeys(nil))
 		k := newWork(v, w, model)
-		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: int(cfg.TargetShare * float64(budget)), limit: budget - 1}}
+		target := int(cfg.TargetShare * float64(budget))
+		// What hardly fits overflows with the next turn, so the last resort goes further.
+		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: target, limit: max(target, budget*85/100)}}
 		if !p.run(context.Background(), k) {
 			return b, r, false
 		}
