@@ -16,6 +16,7 @@ import (
 type breaks struct{}
 
 func (breaks) Holds(*transcript.Body) recovery.Hold       { return recovery.Hold{Calls: true} }
+func (breaks) Lookout(*transcript.Body) recovery.Lookout  { return nil }
 func (breaks) Watch(*transcript.Body, int) recovery.Watch { return nil }
 func (breaks) Mend(*transcript.Body, recovery.Draft) recovery.Verdict {
 	panic("index out of range")

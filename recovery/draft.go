@@ -15,7 +15,7 @@ type Draft struct {
 	Calls  []DraftCall
 	Finish Finish
 	Unsaid bool // it is reasoning, and nothing else that is not blank
-	Shown  bool // the client already has the text; the calls were held
+	Shown  int  // bytes of Text that the client already has; the rest and the calls were held
 }
 
 // DraftCall is a tool call as the server delivered it.
@@ -52,7 +52,7 @@ const (
 type Verdict struct {
 	Judgement Judgement
 	Calls     []DraftCall // JudgeReplace: all calls of the answer, mended or not
-	Text      *string     // JudgeReplace: the new content; nil leaves it
+	Text      *string     // JudgeReplace: the new content behind what was shown; nil leaves it
 	Finish    Finish      // JudgeReplace: the proper reason; FinishNone leaves it
 	Repairs   []Repair    // what was mended
 	Flaw      *Flaw       // JudgeAsk
@@ -99,6 +99,17 @@ type Mender interface {
 	// where there is nothing to watch for. size is how many bytes of text,
 	// reasoning and arguments it has, negative while that is not known.
 	Watch(req *transcript.Body, size int) Watch
+	// Lookout returns a fresh look-out for calls in the text of one answer while it
+	// comes in, or nil where none can be.
+	Lookout(req *transcript.Body) Lookout
+}
+
+// Lookout tells text that may turn out to be a call from text that cannot. One
+// goroutine uses it.
+type Lookout interface {
+	// Free takes all of the text so far, and returns how many bytes of it are certainly
+	// no part of a call. The result never shrinks. text is valid as long as the call.
+	Free(text string) int
 }
 
 // Hold says what of an answer is held until it is complete and judged.

@@ -28,6 +28,11 @@ func (m breaking) Watch(*transcript.Body, int) recovery.Watch {
 	return breakingWatch(m)
 }
 
+func (m breaking) Lookout(*transcript.Body) recovery.Lookout {
+	m.at("lookout")
+	return breakingLookout(m)
+}
+
 func (m breaking) Mend(*transcript.Body, recovery.Draft) recovery.Verdict {
 	m.at("mend")
 	return recovery.Verdict{}
@@ -40,13 +45,20 @@ func (w breakingWatch) Feed(recovery.Part, []byte) bool {
 	return false
 }
 
+type breakingLookout string
+
+func (l breakingLookout) Free(text string) int {
+	breaking(l).at("free")
+	return len(text)
+}
+
 // TestMenderBreaks: where the judging of an answer breaks, the client gets what
 // the upstream sent, and it is told once.
 func TestMenderBreaks(t *testing.T) {
 	calls := one.call() + one.finish("tool_calls") + one.usage() + end
 	odd := one.calls(`{"id":"t1","function":{"name":"f","arguments":{}}}`) + one.finish("tool_calls") + end
 	message := `{"content":"So.","reasoning":"hm","tool_calls":[{"id":"a","function":{"arguments":"{}","name":"ls"}}]}`
-	for _, part := range []string{"holds", "watch", "feed", "mend"} {
+	for _, part := range []string{"holds", "watch", "lookout", "feed", "free", "mend"} {
 		for name, c := range map[string]struct {
 			body  string
 			whole bool
@@ -55,7 +67,7 @@ func TestMenderBreaks(t *testing.T) {
 			"one message":                           {wholeOf(message, "tool_calls"), true},
 			"calls that would be put together anew": {one.role() + odd, false},
 		} {
-			if name == "calls that would be put together anew" && part == "feed" {
+			if name == "calls that would be put together anew" && (part == "feed" || part == "free") {
 				continue // the watch alone broke: the rest is mended
 			}
 			t.Run(part+"/"+name, func(t *testing.T) {
@@ -70,7 +82,7 @@ func TestMenderBreaks(t *testing.T) {
 					t.Errorf("%+v\ngot  %q\nwant %q", broken, x.got(), c.body)
 				}
 				if len(told) != 1 || told[0] != "the gateway's mender broke: out of range" {
-					if !(c.whole && part == "holds" && len(told) == 0) { // a whole answer is not asked about
+					if !((c.whole || name == "calls" && part == "free") && (part == "holds" || part == "lookout" || part == "free") && len(told) == 0) { // a whole answer is not asked about
 						t.Errorf("told %q", told)
 					}
 				}

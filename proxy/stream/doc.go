@@ -22,8 +22,8 @@
 //	ask           nothing goes out: Broken has the flaw, and the answer as it is
 //	              for a later delivery (flawed.go)
 //
-// Text and reasoning never wait, except for text that begins like a call
-// (leak.go), and where the Mender wants to have it whole. What breaks while a call
+// Text and reasoning never wait, except for text that may be a call that
+// the server did not recognise (leak.go), and where the Mender wants to have it whole. What breaks while a call
 // waits leaves nothing of it behind.
 //
 // It makes no request and does not decide what follows a failure.

@@ -19,14 +19,15 @@ type hold struct {
 	req    *transcript.Body
 	what   recovery.Hold
 	watch  recovery.Watch
+	look   recovery.Lookout // nil where no text can be a call
 
 	calls    calls
 	text     []byte
 	unjudged bool // it is too long, or otherwise not to be judged
 	reasoned bool
 	more     bool // than reasoning came, and it was not blank
-	shown    bool // the client has text, or gets it before what is held
-	known    bool // that the answer does, or does not, begin like a call
+	only     bool // the client gets nothing but the calls
+	shown    int  // bytes of text that the client has, or gets before what is held
 	runaway  bool // the watch found a repetition
 	last     []byte
 
@@ -56,7 +57,9 @@ func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f,
 // newHold is nil where nothing is held and nothing watched.
 func newHold(o *Options) *hold {
 	h := &hold{o: o, calls: calls{}}
-	if o.mends() && o.Guard(func() { h.what, h.watch = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1) }) {
+	if o.mends() && o.Guard(func() {
+		h.what, h.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
+	}) {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
 		if o.Config.MidStream == MidStreamBuffer && h.what.Calls {
@@ -65,11 +68,13 @@ func newHold(o *Options) *hold {
 	}
 	if o.Resume != nil {
 		h.what.Calls = h.what.Calls || o.Resume.Calls
-		if !o.Resume.Calls {
+		if h.only = o.Resume.Calls; h.only {
+			h.look = nil
+		} else {
 			h.text = append(h.text, o.Resume.Sent...)
 		}
 	}
-	h.shown = o.Resume != nil || o.Sink.Released() >= recovery.ReleasedText
+	h.shown = len(h.text)
 	h.judged = !h.what.Calls && !h.what.Text
 	if h.judged && h.mender == nil {
 		return nil
@@ -105,18 +110,20 @@ func (h *hold) feed(p recovery.Part, text string) {
 // flaw comes with the piece that was held.
 func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
-	switch {
-	case len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0:
+	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
 		return p, nil // nothing came of it
-	case !h.judged && !h.flows(d):
-		return a.sift(ev, p, d)
-	case h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked:
+	}
+	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
 		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
 		h.enqueue(p)
 		return a.judge() // nothing was held, and nothing was said
-	case !h.judged:
+	}
+	if !h.judged {
 		h.note(d.Text, a.o.Config.MaxAnswer)
-		h.shown = h.shown || p.Released == recovery.ReleasedText
+		if !h.flows(d) {
+			return a.sift(ev, p, d)
+		}
+		h.shown = len(h.text)
 	}
 	h.feed(recovery.PartText, d.Text)
 	if broken := a.ranAway(); broken != nil {
@@ -129,7 +136,7 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 // a few of an answer do: nothing is held, and nothing in it could change that.
 func (h *hold) flows(d *Delta) bool {
 	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
-		(h.known || h.shown) && !h.what.Text && !h.holding && !h.ended
+		!h.what.Text && !h.holding && !h.ended && !h.leaks()
 }
 
 // sift is screen for an event that may have to be held, or ends that.
@@ -160,10 +167,11 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		}
 	}
 	if d.Text != "" {
-		h.note(d.Text, a.o.Config.MaxAnswer)
-		free.join(h.beginning())
+		free.join(h.spot())
 	}
-	h.shown = h.shown || free.Released >= recovery.ReleasedText
+	if len(free.Bytes) > 0 {
+		h.shown = len(h.text) - len(d.Text)
+	}
 	h.feed(recovery.PartText, d.Text)
 	if broken := a.ranAway(); broken != nil {
 		return Piece{}, broken
@@ -174,7 +182,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		h.closing = false
 	}
 	if !h.holding {
-		h.shown = h.shown || p.Released == recovery.ReleasedText
+		h.shown = len(h.text)
 		free.join(p)
 		return free, nil
 	}
@@ -260,6 +268,9 @@ func (h *hold) letGo(free, p Piece) Piece {
 
 // note keeps the text for the judgement.
 func (h *hold) note(text string, most int64) {
+	if text == "" {
+		return
+	}
 	if int64(len(h.text)+len(text)) > most {
 		h.unjudged = true
 		return
@@ -285,7 +296,7 @@ func (a *Answer) judge() (Piece, *Broken) {
 	case flaw != nil:
 		h.asked = true
 		return held, &Broken{Err: recovery.ErrFlawed, Flaw: flaw}
-	case calls == 0 && a.o.Resume != nil && a.o.Resume.Calls:
+	case calls == 0 && h.only:
 		return Piece{}, &Broken{Diverged: true, Err: ErrReplay}
 	}
 	return out, nil
@@ -295,7 +306,10 @@ func (a *Answer) judge() (Piece, *Broken) {
 // what is wrong with it that cannot be mended.
 func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
 	h := a.h
-	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Unsaid: h.reasoned && !h.more, Shown: h.shown}
+	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Unsaid: h.reasoned && !h.more && !h.only, Shown: h.shown}
+	if h.only {
+		draft.Shown = len(h.text) // it has another text
+	}
 	var v recovery.Verdict
 	if h.mender != nil && !h.unjudged && !h.calls.over {
 		v = h.mender.Mend(h.req, draft)
@@ -318,7 +332,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece) {
 	h := a.h
 	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced()}
-	if !h.shown {
+	if !h.only {
 		w.text = v.Text
 	}
 	out = held

@@ -13,34 +13,41 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// TestLeaks: an answer that begins like a call is held; any other text is not.
+// TestLeaks: what may be a call is held from its first sign on, and comes out of
+// the text that was shown before. What turns out to be text goes on at once, as it came.
 func TestLeaks(t *testing.T) {
-	for text, want := range map[string][2]bool{
-		"<tool_call>{": {true, false}, "\n <function=ls>": {true, false}, "[TOOL_CALLS] [": {true, false}, "<|python_tag|>": {true, false}, "<｜tool": {true, false},
-		"<": {false, true}, " <tool": {false, true}, "[TOOL": {false, true}, "\n\n": {false, true}, "": {false, true},
-		"<div>": {false, false}, "[1]": {false, false}, "I list.": {false, false}, "So <tool_call>": {false, false}, "{\"a\"": {false, false},
+	none := ""
+	for name, c := range map[string]struct {
+		chunks []string
+		shown  int // bytes of the first chunks that the client has before the call
+	}{
+		"at the beginning": {[]string{"\n", "<tool_", "call>ls</tool_call>"}, 0},
+		"after a sentence": {[]string{"I ", "look.\n", "<", "tool_call>ls</tool_call>"}, 8},
+		"in one chunk":     {[]string{"I ", "look.\n<tool_call>ls</tool_call>"}, 2},
+		"after a false":    {[]string{"a <", "td> <tool_", "x ", "<tool_call>", "ls</tool_call>"}, 15},
 	} {
-		if leak, undecided := leaks(text); leak != want[0] || undecided != want[1] {
-			t.Errorf("%q: %v, %v", text, leak, undecided)
+		x, m := newExchange(), replacing(&none, recovery.FinishCalls, fn("a", "ls", "{}"))
+		body := one.role() + one.reason("hm")
+		for _, s := range c.chunks {
+			body += one.text(s)
+		}
+		all := strings.Join(c.chunks, "")
+		body += one.finish("stop") + one.usage() + end
+		if broken := x.serve(&chunkedReader{r: strings.NewReader(body)}, mended(t, m)); broken != nil || m.drafts[0].Shown != c.shown || m.drafts[0].Text != all {
+			t.Fatalf("%s: %+v, judged %+v", name, broken, m.drafts)
+		}
+		if text, list, finish := merged(t, x.got()); text != all[:c.shown] || len(list) != 1 || finish != "tool_calls" || !strings.HasPrefix(x.got(), one.role()+one.reason("hm")) {
+			t.Errorf("%s: %q %v %q\n%s", name, text, list, finish, x.got())
 		}
 	}
-	x, none := newExchange(), ""
-	m := replacing(&none, recovery.FinishCalls, fn("a", "ls", "{}"))
-	body := one.role() + one.reason("hm") + one.text("\n") + one.text("<tool_") + one.text("call>ls</tool_call>") + one.finish("stop") + one.usage() + end
-	if broken := x.serve(&chunkedReader{r: strings.NewReader(body)}, mended(t, m)); broken != nil || m.drafts[0].Shown || m.drafts[0].Text != "\n<tool_call>ls</tool_call>" {
-		t.Fatalf("%+v, judged %+v", broken, m.drafts)
-	}
-	if text, list, finish := merged(t, x.got()); text != "" || len(list) != 1 || finish != "tool_calls" || !strings.HasPrefix(x.got(), one.role()+one.reason("hm")) {
-		t.Errorf("%q %v %q\n%s", text, list, finish, x.got())
-	}
-	for _, first := range []string{"\n", "<", " <tool", "["} { // held until the next chunk tells, and no longer
+	for _, first := range []string{"\n", "<", " <tool", "so <tool_call"} { // held until the next chunk tells, and no longer
 		x, m := newExchange(), judging(nil)
 		body := one.role() + one.text(first) + one.text("x, and ")
 		a, broken := Open(respond(&chunkedReader{r: strings.NewReader(body + one.words("more") + one.finish("stop") + end)}), x.options(mended(t, m)))
 		if broken != nil || string(a.held.Bytes) != body {
 			t.Fatalf("%q: %+v", first, broken)
 		}
-		if broken := a.Deliver(t.Context(), nil); broken != nil || !m.drafts[0].Shown || m.drafts[0].Text != first+"x, and more" {
+		if broken := a.Deliver(t.Context(), nil); broken != nil || m.drafts[0].Shown != len(first+"x, and more") || m.drafts[0].Text != first+"x, and more" {
 			t.Errorf("%q: %+v %+v", first, broken, m.drafts)
 		}
 	}
@@ -56,7 +63,7 @@ func randomAnswer(rnd *rand.Rand) string {
 	for range rnd.IntN(3) {
 		b.WriteString(one.reason("hm "))
 	}
-	texts := []string{"a ", "<", "[", "\n", "<tool_", "ü ", "[TOOL_CALLS]", "word "}
+	texts := []string{"a ", "<", "[", "\n", "<tool_", "ü ", "<tool_call>", "word "}
 	for range rnd.IntN(5) {
 		b.WriteString(one.text(texts[rnd.IntN(len(texts))]))
 	}

@@ -35,6 +35,19 @@ func (m *mender) Watch(*transcript.Body, int) recovery.Watch {
 	}
 	return m.watch
 }
+func (m *mender) Lookout(*transcript.Body) recovery.Lookout { return &lookout{} }
+
+// lookout knows one mark, <tool_call>.
+type lookout struct{ free int }
+
+func (l *lookout) Free(text string) int {
+	const mark = "<tool_call>"
+	for l.free < len(text) && !strings.HasPrefix(text[l.free:], mark) && !strings.HasPrefix(mark, text[l.free:]) && strings.TrimSpace(text) != "" {
+		l.free++
+	}
+	return l.free
+}
+
 func (m *mender) Mend(_ *transcript.Body, d recovery.Draft) recovery.Verdict {
 	own := d
 	own.Text, own.Calls = strings.Clone(d.Text), slices.Clone(d.Calls)
@@ -178,7 +191,7 @@ func TestAssembly(t *testing.T) {
 				t.Errorf("%s, %s: %+v", c.name, how, broken)
 				continue
 			}
-			if len(m.drafts) != 1 || fmt.Sprint(m.drafts[0].Calls) != fmt.Sprint(c.want) || m.drafts[0].Text != "Well. " || !m.drafts[0].Shown || m.drafts[0].Finish != recovery.FinishCalls {
+			if len(m.drafts) != 1 || fmt.Sprint(m.drafts[0].Calls) != fmt.Sprint(c.want) || m.drafts[0].Text != "Well. " || m.drafts[0].Shown == 0 || m.drafts[0].Finish != recovery.FinishCalls {
 				t.Errorf("%s, %s: judged %+v", c.name, how, m.drafts)
 			}
 			if (x.got() == body) == c.odd || (len(repairs) > 0) != c.odd {

@@ -51,15 +51,15 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", x.got(), want)
 	}
 
-	// A call that stood in the text, which is shown already.
-	for _, last := range []string{one.text("</call>") + one.finish("stop"), one.chunk(`{"content":"</call>"}`, "stop")} {
+	// A call that stood in the text, which is shown already, but for what came with the end.
+	for last, shown := range map[string]string{one.text("</call>") + one.finish("stop"): "<call>ls</call>", one.chunk(`{"content":"</call>"}`, "stop"): "<call>ls"} {
 		x, empty := newExchange(), ""
 		m := replacing(&empty, recovery.FinishCalls, good)
 		if broken := x.serve(&chunkedReader{r: strings.NewReader(one.role() + one.text("<call>ls") + last + one.usage() + end)}, mended(t, m)); broken != nil {
 			t.Fatalf("%+v", broken)
 		}
 		text, list, finish = merged(t, x.got())
-		if text != "<call>ls</call>" || len(list) != 1 || finish != "tool_calls" || !m.drafts[0].Shown || m.drafts[0].Text != text || strings.Count(x.got(), "finish_reason\":\"") != 1 {
+		if d := m.drafts[0]; text != shown || len(list) != 1 || finish != "tool_calls" || d.Shown != len(shown) || d.Text != "<call>ls</call>" || strings.Count(x.got(), "finish_reason\":\"") != 1 {
 			t.Errorf("%q %v %q\n%s", text, list, finish, x.got())
 		}
 	}
@@ -83,7 +83,7 @@ func TestReplaceText(t *testing.T) {
 		if want := one.role() + one.reason("hm") + one.text(fixed) + one.chunk("{}", "stop") + one.usage() + end; x.got() != want {
 			t.Errorf("%s:\ngot  %q\nwant %q", name, x.got(), want)
 		}
-		if m.drafts[0].Shown || m.drafts[0].Unsaid || m.drafts[0].Text != "```{\"a\":1}```" {
+		if m.drafts[0].Shown > 0 || m.drafts[0].Unsaid || m.drafts[0].Text != "```{\"a\":1}```" {
 			t.Errorf("%s: judged %+v", name, m.drafts[0])
 		}
 	}
@@ -128,7 +128,7 @@ func TestOnlyCalls(t *testing.T) {
 			continue
 		}
 		got := x.read()
-		if wrong := got.whole("I will list."); wrong != "" || got.calls != 1 || got.finishes != 1 || got.reasoning != "" || !m.drafts[0].Shown {
+		if wrong := got.whole("I will list."); wrong != "" || got.calls != 1 || got.finishes != 1 || got.reasoning != "" || m.drafts[0].Shown != len(m.drafts[0].Text) {
 			t.Errorf("%s: %s; %d calls\n%s", name, wrong, got.calls, x.got())
 		}
 	}

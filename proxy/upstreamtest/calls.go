@@ -3,6 +3,7 @@ package upstreamtest
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -47,8 +48,19 @@ func LeakedCall(tool, args string) string {
 	return `<tool_call>{"name":` + string(name) + `,"arguments":` + args + `}</tool_call>`
 }
 
+// setLeak reads a text, escaped like a query parameter.
+func setLeak(st *step, v string) (err error) {
+	st.leak = true
+	st.leaked, err = url.QueryUnescape(v)
+	return err
+}
+
 // leak puts the call into the text.
 func (x *exchange) leak(c *content) {
+	if x.st.leaked != "" {
+		c.pieces, c.text, c.tool, c.args, c.finish = pieces(x.st.leaked, x.t.chunks), len(x.st.leaked), "", "", "stop"
+		return
+	}
 	tool, args := c.tool, c.args
 	if tool == "" {
 		if tool, args = x.q.firstTool(), ToolArguments; x.st.args != nil {

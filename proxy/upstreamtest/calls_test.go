@@ -22,6 +22,7 @@ func TestCallForms(t *testing.T) {
 		{"tool,call=message", `"message":{"role":"assistant","tool_calls":[{"id"`, `"name":"get_weather"`},
 		{"leak", `-tool_calls`, `<tool_call>{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>`},
 		{"text-tool,leak,args={}", `-tool_calls`, `.<tool_call>{\"name\":\"get_weather\",\"arguments\":{}}</tool_call>`},
+		{"leak=Let+me%2C+look%21,chunks=1", `"content":"Let me, look!"`, `"content":"Let me, look!"`},
 		{"rejected", `"failed_generation":"<tool_call>`, `"code":"tool_use_failed"`},
 	} {
 		for extra, want := range map[string]string{`"stream":true,`: c.stream, "": c.whole} {

@@ -115,6 +115,7 @@
 //	                   message (not in the delta, but with the finish reason).
 //	                   An answer that is not streamed knows merged and object
 //	leak               the call stands in the text, see LeakedCall
+//	leak=TEXT          the answer is that text, in so many chunks as chunks says
 //	rejected           400 tool_use_failed with the leaked call as failed_generation
 //	reason=2           reasoning_content first, over 2 s; reason without delay
 //	logprobs           log probabilities (also if the request asks for them)

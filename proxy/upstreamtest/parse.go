@@ -99,6 +99,7 @@ type step struct {
 	args           *string
 	form           callForm
 	leak           bool
+	leaked         string // the text of the leak, "" for LeakedCall
 	reason         bool
 	reasonFor      time.Duration
 	logprobs       bool
@@ -274,7 +275,7 @@ var directives = map[string]directive{
 	"tool":      {valueOptional, setTool},
 	"args":      form(func(st *step, v string) { st.args = &v }),
 	"call":      {valueNeeded, setCallForm},
-	"leak":      flag(func(st *step) { st.leak = true }),
+	"leak":      {valueOptional, setLeak},
 	"rejected":  refuses(callRejected),
 	"text-tool": flag(func(st *step) { st.tool, st.textTool = true, true }),
 	"reason":    {valueOptional, setReason},

@@ -30,7 +30,7 @@ func imitation(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
 			return &recovery.Flaw{Kind: recovery.FlawMark, Quote: c.Arguments, Problem: problem}
 		}
 	}
-	if !d.Shown && imitates(d.Text) {
+	if d.Shown == 0 && imitates(d.Text) {
 		return &recovery.Flaw{Kind: recovery.FlawMark, Quote: d.Text, Problem: problem}
 	}
 	return nil
@@ -143,7 +143,7 @@ const probe = 256
 // unsaid finds that a model has thought and then said nothing.
 func (j *job) unsaid() *recovery.Flaw {
 	d := &j.draft
-	if !d.Unsaid || d.Shown || d.Finish == recovery.FinishFilter || d.Finish == recovery.FinishNone {
+	if !d.Unsaid || d.Shown > 0 || d.Finish == recovery.FinishFilter || d.Finish == recovery.FinishNone {
 		return nil
 	}
 	if _, limit, ok := j.req.OutputLimit(); ok && limit <= probe {

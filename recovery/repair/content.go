@@ -14,7 +14,7 @@ const ruleContent = "content"
 func (j *job) content() *recovery.Flaw {
 	form, raw := j.req.ContentForm()
 	text := j.draft.Text
-	if form != transcript.FormObject && form != transcript.FormSchema || j.draft.Shown || strings.TrimSpace(text) == "" ||
+	if form != transcript.FormObject && form != transcript.FormSchema || j.draft.Shown > 0 || strings.TrimSpace(text) == "" ||
 		len(text) > maxArguments || j.draft.Finish == recovery.FinishFilter {
 		return nil
 	}

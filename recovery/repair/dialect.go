@@ -20,40 +20,99 @@ type param struct {
 	json       bool // the dialect says that it is no string
 }
 
-// leaks finds the calls that a text ends with. before is the text in front of
-// them. With found set and no calls, the text begins like a call that is broken or cut.
-func leaks(text string) (before string, calls []leaked, found bool) {
+// finding is what looks like calls at one place of a text.
+type finding struct {
+	at     int      // where the first mark stands
+	before string   // the text in front of the calls
+	calls  []leaked // those that the text ends with
+	marked bool     // a mark says that they are calls; without calls: one that is broken or cut
+	open   bool     // more text may make calls of it
+}
+
+// leaks finds the calls that a text ends with.
+func leaks(text string) finding {
 	if len(text) > maxArguments || talks(text) {
-		return "", nil, false
+		return finding{}
 	}
 	return spelled(text)
 }
 
 // spelled is leaks for a text that may have some.
-func spelled(text string) (before string, calls []leaked, found bool) {
-	at := opening(text)
-	for at > 0 && strings.HasPrefix(text[at:], argumentMark) && strings.IndexByte(" \t\r\n", text[at-1]) < 0 {
-		if at = strings.LastIndexAny(text[:at], " \t\r\n") + 1; at == 0 {
-			break // the name stands in front of the mark
+func spelled(text string) finding {
+	at := -1
+	for range maxPlaces {
+		if at = opening(text, at+1); at < 0 {
+			break
+		}
+		if f := markedAt(text, at); f.marked {
+			return f
 		}
 	}
-	if at < 0 && halfMark(text) {
-		return "", nil, true
+	if at := halfMark(text); at >= 0 {
+		return finding{at: at, before: text[:at], marked: true}
 	}
-	if at < 0 {
-		text := strings.TrimSpace(text)
-		if m := submatch(plain, text, "commentary", "analysis", "assistant"); m != nil {
-			c := cursor{in: text}
-			c.i = strings.IndexByte(c.in, '{')
-			if args, ok := c.json(); ok && c.end() {
-				return "", []leaked{{name: m[1], args: args}}, true
-			}
+	trimmed, start := strings.TrimSpace(text), len(text)-len(strings.TrimLeft(text, blanks))
+	if m := submatch(plain, trimmed, "commentary", "analysis", "assistant"); m != nil {
+		c := cursor{in: trimmed}
+		c.i = strings.IndexByte(c.in, '{')
+		if args, ok := c.json(); ok && c.end() {
+			return finding{at: start, calls: []leaked{{name: m[1], args: args}}, marked: true}
 		}
-		return "", bareCall(text), false // found says that a mark stands in the text
 	}
-	before = text[:at]
-	if fenced(before) {
-		return "", nil, false
+	if calls := bareCall(text); calls != nil {
+		return finding{at: start, calls: calls}
+	}
+	return ownLine(text)
+}
+
+// ownLine finds calls as JSON that begin a line and end the text. What stands
+// before them may introduce an example: they count as loose.
+func ownLine(text string) finding {
+	if trimmed := strings.TrimSpace(text); !strings.HasSuffix(trimmed, "}") && !strings.HasSuffix(trimmed, "]") {
+		return finding{}
+	}
+	at := 0
+	for range maxPlaces {
+		if at = beginsJSON(text, at+1); at < 0 {
+			break
+		}
+		calls := bareCall(text[at:])
+		if calls == nil || fenced(text[:at]) {
+			continue
+		}
+		for i := range calls {
+			calls[i].loose = true
+		}
+		return finding{at: at, before: text[:at], calls: calls}
+	}
+	return finding{}
+}
+
+// beginsJSON is where, from a place on, the first line begins with a bracket; -1
+// if none does.
+func beginsJSON(text string, from int) int {
+	for i := from; i < len(text); i++ {
+		n := strings.IndexAny(text[i:], "{[")
+		if n < 0 {
+			break
+		}
+		i += n
+		if line := strings.TrimRight(text[:i], " \t\r"); line == "" || strings.HasSuffix(line, "\n") {
+			return i
+		}
+	}
+	return -1
+}
+
+// markedAt reads calls from an opener on.
+func markedAt(text string, at int) finding {
+	f := finding{at: at}
+	if from := strings.LastIndexAny(text[:at], " \t\r\n") + 1; strings.HasPrefix(text[at:], argumentMark) {
+		at = from // the name stands in front of the mark
+	}
+	f.before = text[:at]
+	if fenced(f.before) {
+		return finding{}
 	}
 	c := cursor{in: text, i: at}
 	for {
@@ -62,17 +121,21 @@ func spelled(text string) (before string, calls []leaked, found bool) {
 			break
 		}
 		some, ok := c.call()
-		if !ok || len(calls)+len(some) > maxCalls {
-			if len(calls) > 0 && c.misspelt(before) {
-				before = before[:strings.LastIndexByte(before, '<')]
-				break
-			}
-			// A quotation in a sentence is none; what begins a call and is cut, or begins the text, is a broken one.
-			return before, nil, c.begun && (outside(before) == "" || isToken(text[at:]) || cutOff(text[at:]))
+		if ok && len(f.calls)+len(some) <= maxCalls {
+			f.calls = append(f.calls, some...)
+			continue
 		}
-		calls = append(calls, some...)
+		if len(f.calls) > 0 && c.misspelt(f.before) {
+			f.before = f.before[:strings.LastIndexByte(f.before, '<')]
+			break
+		}
+		// A quotation in a sentence is none; what begins a call and is cut, or begins the text, is a broken one.
+		f.calls, f.open = nil, c.open()
+		f.marked = c.begun && (outside(f.before) == "" || isToken(text[at:]) || cutOff(text[at:]))
+		return f
 	}
-	return before, calls, len(calls) > 0
+	f.marked, f.open = len(f.calls) > 0, true
+	return f
 }
 
 // outside is a text without the thoughts that some models put in front.
@@ -99,8 +162,16 @@ func fenced(before string) bool {
 type cursor struct {
 	in    string
 	i     int
+	far   int  // the last place that was read, also in vain
 	begun bool // something that only a call has was read
 }
+
+// reached notes how far was read.
+func (c *cursor) reached(i int) { c.far = max(c.far, i) }
+
+// open reports whether reading may have failed because the text is not complete:
+// it failed no farther from the end than a mark that is cut may be long.
+func (c *cursor) open() bool { return len(c.in)-max(c.far, c.i) < longestOpener }
 
 func (c *cursor) space() {
 	for c.i < len(c.in) && strings.IndexByte(" \t\r\n", c.in[c.i]) >= 0 {
@@ -127,6 +198,7 @@ func (c *cursor) end() bool {
 func (c *cursor) take(mark string) bool {
 	if strings.HasPrefix(c.in[c.i:], mark) {
 		c.i += len(mark)
+		c.reached(c.i)
 		return true
 	}
 	return false
@@ -136,6 +208,7 @@ func (c *cursor) take(mark string) bool {
 func (c *cursor) until(mark string) (string, bool) {
 	n := strings.Index(c.in[c.i:], mark)
 	if n < 0 {
+		c.reached(len(c.in))
 		return "", false
 	}
 	text := c.in[c.i : c.i+n]
@@ -147,6 +220,7 @@ func (c *cursor) until(mark string) (string, bool) {
 func (c *cursor) name() string {
 	m := named.FindString(c.in[c.i:])
 	c.i += len(m)
+	c.reached(c.i)
 	return m
 }
 
@@ -157,6 +231,7 @@ func (c *cursor) json() (string, bool) {
 		return "", false
 	}
 	_, rules, n, err := readPrefix(c.in[c.i:])
+	c.reached(c.i + n)
 	if err != nil || len(rules) > 0 {
 		return "", false
 	}
@@ -195,6 +270,9 @@ func (c *cursor) call() ([]leaked, bool) {
 		c.begun = true
 		args, ok := c.json()
 		return []leaked{{name: m[1] + m[2], args: args}}, ok
+	}
+	if strings.HasPrefix(rest, "<|start|>") || strings.HasPrefix(rest, "<|channel|>") {
+		c.reached(c.i + min(len(rest), maxHarmony)) // its head may not be complete
 	}
 	inside := false
 	for slices.ContainsFunc(wrapping, c.take) {
@@ -252,6 +330,7 @@ func (c *cursor) wrapped() ([]leaked, bool) {
 func (c *cursor) objects() (calls []leaked, ok bool) {
 	for c.i < len(c.in) && (c.in[c.i] == '{' || c.in[c.i] == '[') {
 		v, rules, n, err := readPrefix(c.in[c.i:])
+		c.reached(c.i + n)
 		if err != nil {
 			return nil, false
 		}

@@ -8,10 +8,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-func TestCallsInTheText(t *testing.T) {
-	req, m := withKit(t, ""), mender()
-	const paris = `{"city":"Paris"}`
-	for name, c := range map[string]struct{ text, before, tool, args string }{
+// inText is a call as it stands in a text. Without a tool it is that of get_weather for Paris.
+type inText struct{ text, before, tool, args string }
+
+// callsInText has one call in each dialect.
+func callsInText() map[string]inText {
+	return map[string]inText{
 		"hermes":              {"I look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>", "I look.", "", ""},
 		"hermes not closed":   {"<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}", "", "", ""},
 		"hermes brace":        {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}</tool_call>`, "", "", ""},
@@ -46,14 +48,24 @@ func TestCallsInTheText(t *testing.T) {
 		"pythonic":            {`<|python_start|>[get_weather(city='Paris', metric=True)]<|python_end|>`, "", "", `{"city":"Paris","metric":true}`},
 		"bare":                {`{"name": "get_weather", "parameters": {"city": "Paris"}}`, "", "", ""},
 		"openai shape":        {`<tool_call>{"type":"function","function":{"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}</tool_call>`, "", "", ""},
-	} {
+	}
+}
+
+func (c inText) want() (tool, args string) {
+	if tool = c.tool; tool == "" {
+		tool = "get_weather"
+	}
+	if args = c.args; args == "" {
+		args = `{"city":"Paris"}`
+	}
+	return tool, args
+}
+
+func TestCallsInTheText(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for name, c := range callsInText() {
 		v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop})
-		if c.tool == "" {
-			c.tool = "get_weather"
-		}
-		if c.args == "" {
-			c.args = paris
-		}
+		c.tool, c.args = c.want()
 		if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 1 || v.Text == nil {
 			t.Errorf("%s: %+v %+v", name, v, v.Flaw)
 			continue
@@ -62,7 +74,7 @@ func TestCallsInTheText(t *testing.T) {
 		if got.Name != c.tool || !same(t, got.Arguments, c.args) || *v.Text != c.before || v.Finish != recovery.FinishCalls || !strings.HasPrefix(got.ID, "call_") || got.Kind != "function" {
 			t.Errorf("%s: %+v, text %q", name, v, *v.Text)
 		}
-		if v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop, Shown: true}); v.Judgement != recovery.JudgePass {
+		if v := m.Mend(req, recovery.Draft{Text: c.text, Finish: recovery.FinishStop, Shown: len(c.text)}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%s, which was shown: %+v", name, v)
 		}
 		if v := m.Mend(withKit(t, `,"tool_choice":"none"`), recovery.Draft{Text: c.text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
@@ -87,10 +99,10 @@ func TestSeveralCallsInTheText(t *testing.T) {
 	}
 }
 
-func TestTextsThatAreNoCalls(t *testing.T) {
-	req, m := withKit(t, ""), mender()
+// noCalls are texts about calls, and others that look a little like one.
+func noCalls() []string {
 	one := `<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>`
-	for _, text := range []string{
+	return []string{
 		"Hermes writes " + one + " for a call.",
 		"Use this:\n```xml\n" + one + "\n```",
 		"The tag `<tool_call>` begins one.",
@@ -102,7 +114,12 @@ func TestTextsThatAreNoCalls(t *testing.T) {
 		"<think>I could <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call>",
 		"Qwen writes <function=name> and then its parameters.",
 		"[1](https://example.com)", "",
-	} {
+	}
+}
+
+func TestTextsThatAreNoCalls(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for _, text := range noCalls() {
 		if v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
 			t.Errorf("%s: %+v %+v", text, v, v.Flaw)
 		}
@@ -149,11 +166,11 @@ func TestOpening(t *testing.T) {
 	for _, o := range openers {
 		longest = max(longest, len(o))
 		for _, text := range []string{o, "a < b <td> " + o, "<", o[:len(o)-1], o[:len(o)-1] + " and " + o + o, "```go\n[TOOL_CALL] <t <|" + o + "<tool_call>", "[TOOL_CALLS]" + o, "```tool_code" + o} {
-			if got, want := opening(text), slowly(text); got != want {
+			if got, want := opening(text, 0), slowly(text); got != want {
 				t.Errorf("%q: at %d, want %d", text, got, want)
 			}
 		}
-		if isToken(o) && len(o) >= 12 && !halfMark(strings.Repeat("x ", 100)+o[:len(o)-1]+"\n") {
+		if isToken(o) && len(o) >= 12 && halfMark(strings.Repeat("x ", 100)+o[:len(o)-1]+"\n") != 200 {
 			t.Errorf("the beginning of %q is not recognised", o)
 		}
 	}
@@ -175,8 +192,8 @@ func TestTalks(t *testing.T) {
 		}
 		if text := b.String(); talks(text) {
 			plain++
-			if _, calls, found := spelled(text); len(calls) > 0 || found {
-				t.Fatalf("%q has %d calls, found %v", text, len(calls), found)
+			if f := spelled(text); len(f.calls) > 0 || f.marked {
+				t.Fatalf("%q has calls: %+v", text, f)
 			}
 		}
 	}

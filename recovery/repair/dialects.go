@@ -36,6 +36,7 @@ func (c *cursor) gemma() (l leaked, ok bool) {
 		v, err = r.value()
 		ok = err == nil && v.kind == kindObject
 	}
+	c.ran(&r)
 	if !ok {
 		return l, false
 	}
@@ -242,6 +243,14 @@ func (c *cursor) kimi() (l leaked, ok bool) {
 	return l, ok && (c.take("<|tool_call_end|>") || c.i >= len(c.in) || strings.HasPrefix(c.in[c.i:], "<|tool_calls_section_end|>"))
 }
 
+// ran notes how far a reader came.
+func (c *cursor) ran(r *reader) {
+	if r.open {
+		c.reached(len(c.in))
+	}
+	c.reached(r.i)
+}
+
 // python reads calls as Llama 4 and others write them: [f(a=1), g()], f.call(a="x").
 func (c *cursor) python() (calls []leaked, ok bool) {
 	from := c.i
@@ -260,6 +269,7 @@ func (c *cursor) python() (calls []leaked, ok bool) {
 		c.begun = true
 		r := reader{in: c.in, i: c.i}
 		v, ok := r.keywords()
+		c.ran(&r)
 		if !ok {
 			return nil, false
 		}

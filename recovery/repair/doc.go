@@ -19,7 +19,8 @@
 // may mean two things is asked again; all time and memory is bounded (limits in
 // config.go), and beyond the bounds an answer is not judged.
 //
-// A Watch (watch.go) looks for runaway repetition while an answer comes in.
+// A Lookout (lookout.go) says which text of a stream may be a call: what leaks may
+// find at the end is not shown before. A Watch (watch.go) looks for runaway repetition while an answer comes in.
 //
 // Not here: holding and releasing bytes, asking again, counting how often, and
 // answers with several choices, log probabilities or audio, which the caller

@@ -26,19 +26,25 @@ var openers = []string{
 // longestOpener is as long as the longest of openers.
 const longestOpener = 43
 
-// opening is where the first opener stands in a text, -1 if there is none.
-func opening(text string) int {
+// maxHarmony is how long the head of a call in harmony's format may be, in bytes.
+const maxHarmony = 400
+
+// maxPlaces bounds how many places of one text are tried: each costs a look at all of it.
+const maxPlaces = 32
+
+// opening is where, from a place on, the first opener stands in a text, -1 if there is none.
+func opening(text string, from int) int {
 	at := -1
 	for _, rare := range []string{"[TOOL_CALLS]", "```tool_code"} {
-		if i := strings.Index(text, rare); i >= 0 && (at < 0 || i < at) {
-			at = i
+		if i := strings.Index(text[from:], rare); i >= 0 && (at < 0 || from+i < at) {
+			at = from + i
 		}
 	}
 	end := len(text)
 	if at >= 0 {
 		end = at
 	}
-	for i := 0; i < end; i++ { // all others are tags
+	for i := from; i < end; i++ { // all others are tags
 		n := strings.IndexByte(text[i:end], '<')
 		if n < 0 {
 			break
@@ -66,13 +72,21 @@ func mayOpen(tag string) bool {
 // talks reports whether a text has none of the characters without which no
 // dialect writes a call, as most that only talk: one look instead of one for each.
 func talks(text string) bool {
+	if !markless(text) {
+		return false
+	}
+	text = strings.TrimSpace(text)
+	return !strings.HasPrefix(text, "~~~") && !strings.HasPrefix(text, codeMark) && !strings.HasPrefix(text, printMark)
+}
+
+// markless reports whether a text has none of the characters that begin marks.
+func markless(text string) bool {
 	for _, c := range []byte("<{[`") {
 		if strings.IndexByte(text, c) >= 0 {
 			return false
 		}
 	}
-	text = strings.TrimSpace(text)
-	return !strings.HasPrefix(text, "~~~") && !strings.HasPrefix(text, codeMark) && !strings.HasPrefix(text, printMark)
+	return true
 }
 
 // How Gemma's calls begin, which are a program.
@@ -123,12 +137,13 @@ func isToken(mark string) bool {
 // cutOff reports whether a call was never closed.
 func cutOff(rest string) bool { return !strings.Contains(rest, "</") }
 
-// halfMark reports whether a text ends with the beginning of a token that begins calls.
-func halfMark(text string) bool {
-	text = strings.TrimSpace(text)
+// halfMark is where the beginning of a token that begins calls stands, if the
+// text ends with it, else -1.
+func halfMark(text string) int {
+	text = strings.TrimRight(text, " \t\r\n")
 	end := text[max(0, len(text)-longestOpener):]
 	if !strings.Contains(end, "<|") && !strings.Contains(end, "<｜") && !strings.Contains(end, "[TOOL_") {
-		return false // see isToken
+		return -1 // see isToken
 	}
 	for _, o := range openers {
 		if !isToken(o) || len(o) < 12 {
@@ -136,11 +151,14 @@ func halfMark(text string) bool {
 		}
 		for n := len(o) - 1; n >= 8; n-- {
 			if strings.HasSuffix(text, o[:n]) {
-				return !fenced(text[:len(text)-n])
+				if at := strings.LastIndex(text, o[:n]); !fenced(text[:at]) {
+					return at
+				}
+				return -1
 			}
 		}
 	}
-	return false
+	return -1
 }
 
 // misspelt passes the closing tag of a wrapper that no dialect has, if the text

@@ -93,7 +93,7 @@ func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdic
 	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls := d.Calls
 	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
-	if len(calls) == 0 && wanted && !d.Shown {
+	if len(calls) == 0 && wanted {
 		var flaw *recovery.Flaw
 		if calls, flaw = j.leaks(); flaw != nil {
 			return ask(flaw)
@@ -234,8 +234,9 @@ func (j *job) unknown(name string) string {
 
 // leaks makes calls of those that stand in the text.
 func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
-	before, found, marked := leaks(j.draft.Text)
-	if len(found) == 0 && !marked {
+	f := leaks(j.draft.Text)
+	before, found, marked := f.before, f.calls, f.marked
+	if len(found) == 0 && !marked || f.at < j.draft.Shown {
 		return nil, nil
 	}
 	if len(found) == 0 {
@@ -260,8 +261,12 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		case tool == nil:
 			return nil, &recovery.Flaw{Kind: recovery.FlawName, Quote: j.draft.Text[len(before):], Problem: j.unknown(l.name)}
 		case l.loose && j.guarded(tool):
-			return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
+			f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
 				Problem: "the call stands in the text; make it as a tool call"}
+			if before != "" {
+				f.Tool, f.Problem = "", "a call stands in the text; make it as a tool call if it is meant, and only then" // it may be an example
+			}
+			return nil, f
 		case !tool.Callable():
 			return nil, nil
 		}
@@ -278,7 +283,7 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 	}
 	j.leaked = true
 	j.mended("", ruleLeak)
-	text := strings.TrimRight(before, " \t\r\n")
+	text := strings.TrimRight(before[min(j.draft.Shown, len(before)):], " \t\r\n")
 	j.text = &text
 	return calls, nil
 }

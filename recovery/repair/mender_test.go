@@ -74,7 +74,7 @@ func TestUnsaid(t *testing.T) {
 		"a probe":             {`,"max_tokens":256`, func(d *recovery.Draft) { d.Finish = recovery.FinishLength }, false, false},
 		"filtered":            {"", func(d *recovery.Draft) { d.Finish = recovery.FinishFilter }, false, false},
 		"no end":              {"", func(d *recovery.Draft) { d.Finish = recovery.FinishNone }, false, false},
-		"text was shown":      {"", func(d *recovery.Draft) { d.Shown = true }, false, false},
+		"text was shown":      {"", func(d *recovery.Draft) { d.Shown = 7 }, false, false},
 		"more than reasoning": {"", func(d *recovery.Draft) { d.Unsaid = false }, false, false},
 		"a call":              {"", func(d *recovery.Draft) { d.Calls = call("get_weather", `{"city":"Paris"}`).Calls }, false, false},
 	} {
@@ -375,7 +375,7 @@ func TestContent(t *testing.T) {
 	if v := m.Mend(object, recovery.Draft{Text: `{"a":1`, Finish: recovery.FinishLength}); v.Flaw == nil || v.Flaw.Kind != recovery.FlawTruncated {
 		t.Errorf("%+v", v)
 	}
-	if v := m.Mend(object, recovery.Draft{Text: `nothing`, Shown: true}); v.Judgement != recovery.JudgePass {
+	if v := m.Mend(object, recovery.Draft{Text: `nothing`, Shown: 7}); v.Judgement != recovery.JudgePass {
 		t.Errorf("%+v", v)
 	}
 }

@@ -71,13 +71,13 @@ func readTolerant(in string, close bool) (v *value, rules []string, err error) {
 }
 
 // readPrefix reads the value at the beginning of the text strictly enough that
-// its end is certain, and returns where it ends.
+// its end is certain, and returns where it ends, or how far it was read.
 func readPrefix(in string) (v *value, rules []string, end int, err error) {
 	r := reader{in: in}
-	if v, err = r.value(); err != nil {
-		return nil, nil, 0, err
+	if v, err = r.value(); err != nil && r.open {
+		r.i = len(in)
 	}
-	return v, r.rules, r.i, nil
+	return v, r.rules, r.i, err
 }
 
 // rest accepts what may follow the value: space, and stray closing brackets.

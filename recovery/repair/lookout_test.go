@@ -1,0 +1,140 @@
+package repair
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// follow shows a look-out a text, character for character, and returns what is free
+// at the end and how many bytes waited at most.
+func follow(t testing.TB, l recovery.Lookout, text string) (free, waited int) {
+	t.Helper()
+	for i := range text + " " {
+		if i == 0 || i < len(text) && !utf8.RuneStart(text[i]) {
+			continue
+		}
+		next := l.Free(text[:i])
+		if next < free || next > i {
+			t.Fatalf("%q: %d free, then %d", text[:i], free, next)
+		}
+		free, waited = next, max(waited, i-next)
+	}
+	return free, waited
+}
+
+// TestLookout: of a call after a sentence nothing is free, in no dialect, and the
+// rest of the answer becomes the call.
+func TestLookout(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	for name, c := range callsInText() {
+		for _, before := range []string{"", "I look.\n", "Is 1 < 2, or `<tool_call>` a tag? [See](x).\n\n"} {
+			text := before + strings.TrimPrefix(c.text, c.before)
+			if before != "" && m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop}).Judgement != recovery.JudgeReplace {
+				if name == "hermes" || name == "kimi" || name == "deepseek v3" || name == "bare" {
+					t.Errorf("%s after %q is not understood", name, before)
+				}
+				continue // what only a whole answer can be
+			}
+			free, _ := follow(t, m.Lookout(req), text)
+			v := m.Mend(req, recovery.Draft{Text: text, Shown: free, Finish: recovery.FinishStop})
+			if name == "llama, only the end" { // nothing tells at its beginning
+				continue
+			}
+			tool, args := c.want()
+			if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 1 || v.Calls[0].Name != tool || !same(t, v.Calls[0].Arguments, args) || strings.TrimSpace(*v.Text) != "" && !strings.HasPrefix(*v.Text, "<think>") {
+				t.Errorf("%s after %q, of which %d bytes are free: %+v %+v", name, before, free, v, v.Flaw)
+			}
+			if name != "kimi headless" && free > len(before)+len(c.before)+1 {
+				t.Errorf("%s after %q: %d bytes are free", name, before, free)
+			}
+		}
+	}
+}
+
+// TestLookoutLetsTextGo: a text that is no call waits only as long as it may be one.
+func TestLookoutLetsTextGo(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	more := strings.Repeat(" And so the text goes on, with a < b and <td>x</td> [1].\n", 8)
+	for _, text := range append(noCalls(),
+		"Write <tool in a template, or <tool_calling>.", "```json\n{\"name\": \"Paris\", \"size\": 2}\n```\nThat is all.", "```python\nprint(\"hello\")\n```",
+		"{\"name\": \"x\", \"version\": \"1.0\"}", "[\n  {\"id\": 1, \"city\": \"Paris\"}\n]", "print(\"get_weather\")", "```\n<tool_call>\n```", "- [ ] task\n- [x] done\n",
+		"[get_weather](docs.md) tells it.", "{\"name\": \"get_weather\", \"temperature\": 3}", "use <function=...> there", "{{template}}", "[[1, 2], [3, 4]]", "#include <invoke.h>",
+	) {
+		free, waited := follow(t, m.Lookout(req), text+more)
+		if free != len(text+more) {
+			t.Errorf("%q: %d of %d bytes are free", text, free, len(text+more))
+		}
+		if waited > 2*len(text)+longestOpener+again {
+			t.Errorf("%q: %d bytes waited", text, waited)
+		}
+		if v := m.Mend(req, recovery.Draft{Text: text + more, Shown: free, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+	if m.Lookout(withKit(t, `,"tool_choice":"none"`)) != nil || m.Lookout(request(t, "")) != nil {
+		t.Error("a look-out where no call can be")
+	}
+}
+
+// TestLookoutMissesNothing: what is found in a whole text is not free before, however the
+// text comes, but for what is found by its end alone.
+func TestLookoutMissesNothing(t *testing.T) {
+	req, m := withKit(t, ""), mender()
+	parts := append([]string{"get_weather", `(city='Paris')`, "\n", " ", "{", "}", "[", "]", "`", "```", `{"name": "get_weather", "arguments": {"city": "Paris"}}`,
+		"\n{\"name\": \"bash\"", `, "arguments": {}}`, "</tool_call>", "I look.", "a < b", "<think>", "</think>", `{"city": "Paris"}`, "</function>", "<parameter=city>Paris</parameter>"}, openers...)
+	rnd, found := rand.New(rand.NewPCG(3, 4)), 0
+	for range 60_000 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(7) {
+			b.WriteString(parts[rnd.IntN(len(parts))])
+		}
+		text := b.String()
+		l, free := m.Lookout(req), 0
+		for i := 0; i < len(text); {
+			i = min(len(text), i+1+rnd.IntN(40))
+			free = l.Free(text[:i])
+		}
+		f := leaks(text)
+		if len(f.calls) == 0 {
+			continue // what is broken beyond doubt need not wait
+		}
+		v := m.Mend(req, recovery.Draft{Text: text, Finish: recovery.FinishStop})
+		if v.Judgement == recovery.JudgePass || strings.HasSuffix(strings.TrimSpace(text), "</function>") {
+			continue
+		}
+		if found++; f.at < free {
+			t.Fatalf("%q: %d bytes are free, but a call is at %d: %+v", text, free, f.at, v)
+		}
+	}
+	if found < 500 {
+		t.Fatalf("only %d texts had calls", found)
+	}
+}
+
+// FuzzLookout: no text crashes it, and what is free stays so.
+func FuzzLookout(f *testing.F) {
+	for _, c := range callsInText() {
+		f.Add("I look.\n" + c.text)
+	}
+	req, m := request(f, `,"tools":`+kit), mender()
+	f.Fuzz(func(t *testing.T, text string) { follow(t, m.Lookout(req), text[:min(len(text), 2000)]) })
+}
+
+func BenchmarkLookout(b *testing.B) {
+	req, m := withKit(b, ""), mender()
+	text := strings.Repeat("Some words of an answer that only talks, as most. ", 200)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		l := m.Lookout(req)
+		for i := 5; i < len(text); i += 5 {
+			if l.Free(text[:i]) != i {
+				b.Fatal(i)
+			}
+		}
+	}
+}
