@@ -99,7 +99,6 @@ func badCalls() (out []Scenario) {
 			through: []Check{streamed(saidOnce(chatter))}, straight: loopsDie("JSONDecodeError", "SyntaxError"),
 		},
 		{name: "leaked", want: "a call that stands in the text becomes one", reply: leaks, through: []Check{noLeak}},
-		// Streamed, the text flows on: only an answer that begins with a call is held.
 		{name: "leaked-after-text", want: "the same after other text, if the answer is not streamed", only: Whole, reply: after(chatter+"\n", leaks), through: []Check{noLeak, saidOnce(chatter)}},
 	} {
 		out = append(out, b.scenario())
