@@ -268,13 +268,10 @@ func keptAwake(first, every Time) Check {
 	}
 }
 
-// streamed and notStreamed apply checks to one mode.
-func streamed(checks ...Check) Check    { return inMode(Streamed, checks) }
-func notStreamed(checks ...Check) Check { return inMode(Whole, checks) }
-
-func inMode(m Mode, checks []Check) Check {
+// streamed applies checks to streams.
+func streamed(checks ...Check) Check {
 	return func(r *Run, l *Leg) error {
-		if r.Mode != m {
+		if r.Mode != Streamed {
 			return nil
 		}
 		return all(r, l, checks)

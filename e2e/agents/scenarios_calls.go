@@ -18,7 +18,6 @@ type bad struct {
 	straight map[string][]Check
 	through  []Check
 	clients  []string // default: all
-	only     Mode     // default: both
 }
 
 func (b bad) scenario() Scenario {
@@ -50,7 +49,6 @@ func (b bad) scenario() Scenario {
 	return Scenario{
 		Name: b.name, Want: b.want, Files: planFiles(), Prompts: []string{prompt}, Play: misspells(b.good, b.reply), End: []string{b.end},
 		Clients:    b.clients,
-		Only:       b.only,
 		StraightOf: straight,
 		Through:    append(through, b.through...),
 	}
@@ -99,7 +97,7 @@ func badCalls() (out []Scenario) {
 			through: []Check{streamed(saidOnce(chatter))}, straight: loopsDie("JSONDecodeError", "SyntaxError"),
 		},
 		{name: "leaked", want: "a call that stands in the text becomes one", reply: leaks, through: []Check{noLeak}},
-		{name: "leaked-after-text", want: "the same after other text, if the answer is not streamed", only: Whole, reply: after(chatter+"\n", leaks), through: []Check{noLeak, saidOnce(chatter)}},
+		{name: "leaked-after-text", want: "the same after other text", reply: after(chatter+"\n", leaks), through: []Check{noLeak, saidOnce(chatter)}},
 	} {
 		out = append(out, b.scenario())
 	}
