@@ -91,7 +91,7 @@ func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`, http.StatusNotFound)
 		return
 	}
-	rec := Record{Time: time.Now(), Request: q, Reply: play(q)}
+	rec := Record{Time: time.Now(), Request: q, Reply: perform(play, q)}
 	rec.Reply.Calls = slices.Clone(rec.Reply.Calls)
 	rec.Status = max(rec.Reply.Status, http.StatusOK)
 	a := q.render(&rec.Reply)
@@ -103,6 +103,30 @@ func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
 	if rec.Reply.Cut > 0 && !rec.Reply.Clean {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// lastWords is how a gateway asks for the rest of an answer that was cut: the words
+// to begin with follow.
+const lastWords = "The last words are:\n\n"
+
+// perform is what a model answers. Asked for the rest of a cut answer it writes
+// what it would have written, from the words on that it is to repeat.
+func perform(play Play, q *Request) Reply {
+	n := len(q.Messages)
+	if n < 2 || q.Messages[n-1].Role != "user" || q.Messages[n-2].Role != "assistant" {
+		return play(q)
+	}
+	_, words, asked := strings.Cut(q.Messages[n-1].Text, lastWords)
+	if !asked {
+		return play(q)
+	}
+	before := *q
+	before.Messages = q.Messages[:n-2]
+	reply := play(&before)
+	if i := strings.Index(reply.Text, words); i >= 0 {
+		reply.Text = reply.Text[i:]
+	}
+	return reply
 }
 
 func hash(s string) uint32 {

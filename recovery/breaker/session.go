@@ -270,6 +270,17 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 		newest = e
 		row = append(row, e)
 	}
+	// Sessions that cannot be told apart share a ring (a task that runs twice at once,
+	// with a model that counts its calls): what stands between does not undo that this
+	// one was told.
+	for _, raw := range ring {
+		var e slot
+		if json.Unmarshal(raw, &e) == nil && e.Reset {
+			warned = false
+		} else if e.Key == now.Key && e.User == now.User && e.Streak >= firm && e.Streak < now.Streak && !e.Quiet {
+			warned = true
+		}
+	}
 	for i, e := range row {
 		n := len(row) - i
 		if !reset {

@@ -64,6 +64,7 @@ func countWord(s string) (n int) {
 const (
 	maxLine     = 400       // bytes of a line that are kept together
 	maxSearched = 512 << 10 // bytes at each end of a text whose lines are weighed
+	ends        = 100       // what the first and the last line are worth: more than any other
 )
 
 // gap stands for lines that an excerpt leaves out.
@@ -178,6 +179,10 @@ func pieces(text string) (list []piece) {
 	for i := range list {
 		p := &list[i]
 		p.score = salience(p.text)
+		if i == 0 || i == len(list)-1 { // how it began, and what it came to
+			p.score = ends
+			continue
+		}
 		if p.score == 0 {
 			continue
 		}
