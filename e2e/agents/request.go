@@ -142,10 +142,10 @@ func (r *Request) reasks() int {
 	return n
 }
 
-// Prompt is what the user wrote last.
+// Prompt is what the user wrote last: no note, and no digest of what was removed.
 func (r *Request) Prompt() string {
 	for _, m := range slices.Backward(r.Messages) {
-		if m.Role == "user" && !strings.HasPrefix(m.Text, noteMark) {
+		if m.Role == "user" && !strings.HasPrefix(m.Text, noteMark) && !strings.HasPrefix(m.Text, `{"`+compressedMark) {
 			return m.Text
 		}
 	}

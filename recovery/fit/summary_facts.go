@@ -111,15 +111,20 @@ func (f *facts) message(it *item) {
 
 // list adds a line to a list, once.
 func (f *facts) list(s section, line string) {
+	worth := 0.0
+	if s == secSaid || s == secFound {
+		worth = salience(line)
+	}
+	f.note(s, line, worth)
+}
+
+// note adds a line to a list with what it is worth, once.
+func (f *facts) note(s section, line string, worth float64) {
 	if f.known[line] || len(f.lists[s]) == maxKinds {
 		return
 	}
 	f.known[line] = true
-	e := entry{at: len(f.lists[s]), text: line}
-	if s == secSaid || s == secFound {
-		e.score = salience(line)
-	}
-	f.lists[s] = append(f.lists[s], e)
+	f.lists[s] = append(f.lists[s], entry{at: len(f.lists[s]), text: line, score: worth})
 }
 
 // ran notes a run of a command, which takes the place of earlier ones.
@@ -210,11 +215,27 @@ func (f *facts) found(it *item) {
 	if it.call.kind == kindEdit || it.call.kind == kindWrite || compressed(it.text) {
 		return
 	}
-	for line := range strings.Lines(f.weighed.of(it.text, 3*maxFound)) {
-		if line = oneLine(line, maxFound); line != gap && salience(line) >= 2.5 {
-			f.list(secFound, line)
+	told := excerptLines(f.weighed.of(it.text, 3*maxFound))
+	for i, line := range told {
+		worth := salience(line)
+		switch {
+		case i == len(told)-1 && worth > 0 && !exitStatus.MatchString(line): // what it came to
+			worth += ends
+		case worth < 2.5:
+			continue
+		}
+		f.note(secFound, line, worth)
+	}
+}
+
+// excerptLines are the lines of an excerpt, each bounded.
+func excerptLines(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		if line = oneLine(line, maxFound); line != gap && line != "" {
+			out = append(out, line)
 		}
 	}
+	return out
 }
 
 // maxErrorLine is how many bytes of a line that names an error are quoted.
