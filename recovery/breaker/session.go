@@ -87,6 +87,9 @@ type slot struct {
 // firm is the number of repetitions from which the note to the model is firm.
 const firm = 3
 
+// sharers is how many sessions that cannot be told apart a ring has room for.
+const sharers = 4
+
 func ringKey(session string) string { return "ring/" + session }
 
 // Prepare notes a failing turn, and one that waits, and stops the session where
@@ -149,7 +152,7 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	if err != nil {
 		return nil, err
 	}
-	ring, err := s.rings.Push(ctx, ringKey(x.Session), x.Turn.Slot, raw, max(cfg.Failures, firm+1), cfg.SessionTTL)
+	ring, err := s.rings.Push(ctx, ringKey(x.Session), x.Turn.Slot, raw, sharers*max(cfg.Failures, firm+1), cfg.SessionTTL)
 	if err != nil {
 		return nil, err
 	}
