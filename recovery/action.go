@@ -78,13 +78,13 @@ func (s *Situation) Next(f *Failure, ok func(*Choice) bool) (int, bool) {
 	return second, second >= 0
 }
 
-// Backoff is the wait before the n-th resend, from 0: random between a half and
-// the whole of a bound that doubles. With jitter from nothing the second wait was
-// shorter than the first one time in four, just when an upstream needs more time.
+// Backoff is the wait before the n-th resend, from 0: random in the upper quarter of
+// a bound that doubles, so that each wait is at least half as long again as the one
+// before. With more jitter waits could stay the same, just when an upstream needs more time.
 func (s *Situation) Backoff(n int) time.Duration {
 	d := s.Config.BackoffMin
 	for ; n > 0 && d < s.Config.BackoffMax; n-- {
 		d *= 2
 	}
-	return time.Duration((1 + s.Jitter()) / 2 * float64(min(d, s.Config.BackoffMax)))
+	return time.Duration((3 + s.Jitter()) / 4 * float64(min(d, s.Config.BackoffMax)))
 }

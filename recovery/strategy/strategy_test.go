@@ -151,7 +151,7 @@ func TestResend(t *testing.T) {
 	for _, c := range cases {
 		for _, share := range []float64{0, 0.5, 1} {
 			a, ok := strategy.Resend{}.Propose(situation(t, "", share, c.down, c.list...), failure(recovery.ServerError, c.list[0]))
-			if want := time.Duration((1 + share) / 2 * float64(c.wait)); ok != c.ok || ok && a.Wait != want || a.Resend != c.ok || a.Target != 0 {
+			if want := time.Duration((3 + share) / 4 * float64(c.wait)); ok != c.ok || ok && a.Wait != want || a.Resend != c.ok || a.Target != 0 {
 				t.Errorf("%s: %+v, %v, want %v after %v", c.name, a, ok, c.ok, want)
 			}
 		}
