@@ -191,6 +191,7 @@ proxy/h1/x.go h1: ./recovery
 configs/x.go configs: ./cmd/rebound/app
 cmd/rebound/x.go main: ./e2e
 cmd/rebound/app/x.go app: ./proxy/upstreamtest go.uber.org/goleak
+cmd/rebound/demo/x.go demo: ./proxy/upstreamtest
 utils/x.go utils: ./store`,
 	}
 	for allowed, list := range rules {

@@ -105,7 +105,7 @@ const ownAnswer = "chatcmpl-rebound-"
 
 // judge compares what the agent has with the text that is right.
 func (o *outcome) judge(text, want string, err error) {
-	o.percent = 100 * len(text) / len(want)
+	o.percent = (100*len(text) + len(want)/2) / len(want)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		o.verdict = hung

@@ -13,7 +13,6 @@ import (
 
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
-	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // The credentials of the demo. They open nothing.
@@ -99,12 +98,12 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 // run starts upstream and gateway, asks every question twice, all at the same
 // time, and stops both.
 func run(ctx context.Context, version string) ([]row, error) {
-	up, err := upstreamtest.New(upstreamtest.Options{Gap: 10 * time.Millisecond}).Listen("127.0.0.1:0")
+	up, err := listen(faults())
 	if err != nil {
 		return nil, err
 	}
-	defer up.Close()
-	cfg, err := config(up.URL())
+	defer up.close()
+	cfg, err := config(up.url())
 	if err != nil {
 		return nil, fmt.Errorf("the demo's configuration: %w", err)
 	}
@@ -117,7 +116,7 @@ func run(ctx context.Context, version string) ([]row, error) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- gw.Run(running) }()
 
-	rows := askAll(ctx, up.URL(), "http://"+gw.Addr().String())
+	rows := askAll(ctx, up.url(), "http://"+gw.Addr().String())
 	stop()
 	if err := <-stopped; err != nil { // and every event is written
 		return nil, fmt.Errorf("stopping the gateway: %w", err)
@@ -128,12 +127,12 @@ func run(ctx context.Context, version string) ([]row, error) {
 	for i := range rows {
 		r := &rows[i]
 		r.events = log.of(r.fault)
-		sent := up.Requests(r.fault.answers())
+		sent := up.requests(r.fault.answers())
 		if len(sent) > 0 {
-			r.missent = r.fault.unlike(sent[len(sent)-1].Body)
+			r.missent = r.fault.unlike(sent[len(sent)-1])
 		}
-		for _, rec := range sent {
-			r.prefilled = r.prefilled || gjson.Get(rec.Body, "messages.@reverse.0.role").Str == "assistant"
+		for _, body := range sent {
+			r.prefilled = r.prefilled || gjson.Get(body, "messages.@reverse.0.role").Str == "assistant"
 		}
 	}
 	return rows, nil

@@ -3,18 +3,18 @@
 // twice, straight and through the gateway, and prints both side by side.
 //
 // The agent is what most programs have: an HTTP client with the retries, the
-// waits and the idea of success of the usual SDKs. The faults are the scripts of
-// package upstreamtest; the gateway is the real one, with time limits that are a
-// tenth of the defaults. Where a conversation is changed or a note added, the row
+// waits and the idea of success of the usual SDKs. The gateway is the real one,
+// with time limits that are a tenth of the defaults. Where a conversation is changed or a note added, the row
 // also looks at what the upstream got. What a model makes of a note no script can
 // show: it is only said that one went out.
 //
-//	demo.go    starts everything, asks, gathers
-//	faults.go  the rows, and the requests of each
-//	talk.go    conversations and tools
-//	agent.go   the agent; calls.go what it makes of tool calls
-//	events.go  what the gateway says it did
-//	table.go   what the user reads
+//	demo.go     starts everything, asks, gathers
+//	faults.go   the rows, and the requests of each
+//	upstream.go the provider that goes wrong
+//	talk.go     conversations and tools
+//	agent.go    the agent; calls.go what it makes of tool calls
+//	events.go   what the gateway says it did
+//	table.go    what the user reads
 //
 // It is not a benchmark and not a test of the gateway: it shows, on real sockets,
 // what a user would see. It needs no network, no key and no configuration.

@@ -22,8 +22,7 @@ func (e event) is(name recovery.EventName) bool { return e.Get("event").Str == s
 // at is when the event happened.
 func (e event) at() time.Time { return e.Get("time").Time() }
 
-// String renders what of the event differs between the rows, and leaves out the
-// scripts in the names of models.
+// String renders what of the event differs between the rows.
 func (e event) String() string {
 	var b strings.Builder
 	b.WriteString(e.Get("event").Str)
@@ -32,8 +31,6 @@ func (e event) String() string {
 		switch k.Str {
 		case "time", "level", "event", "request", "session", "model", "mode", "streamed", "until", "attempts":
 			return true
-		case "target":
-			value, _, _ = strings.Cut(value, "@")
 		case "upstream_key":
 			if strings.HasPrefix(value, "client-") {
 				return true // the agent's own

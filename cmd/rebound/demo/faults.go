@@ -2,10 +2,9 @@ package demo
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 
-	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/tidwall/gjson"
 )
 
 // Upstreams of the demo's configuration.
@@ -20,8 +19,8 @@ const (
 // target is one place that serves the fault's model.
 type target struct {
 	on     string
-	script string // of package upstreamtest
-	window int    // tokens; 0 is unknown
+	steps  []step
+	window int // tokens; 0 is unknown
 }
 
 // fault is one row: what goes wrong, and what was promised for it.
@@ -50,84 +49,98 @@ type fault struct {
 	// times already, so that once more is no answer.
 	call    toolCall
 	repeats bool
-	// variant is the text of the first answer; see upstreamtest.TextOf.
+	// variant is the text of the first answer; see textOf.
 	variant string
 }
 
-func alone(script string) []target { return []target{{on: onPrimary, script: script}} }
+func alone(steps ...step) []target { return on(onPrimary, steps...) }
 
-func on(upstream, script string) []target { return []target{{on: upstream, script: script}} }
+func on(upstream string, steps ...step) []target { return []target{{on: upstream, steps: steps}} }
 
 // backed adds a second model that is well.
-func backed(t target) []target { return []target{t, {on: onBackup, script: "ok"}} }
+func backed(t target) []target { return []target{t, {on: onBackup, steps: []step{ok}}} }
 
-func withBackup(script string) []target { return backed(target{on: onPrimary, script: script}) }
+func withBackup(s step) []target { return backed(target{on: onPrimary, steps: []step{s}}) }
 
 // faults are the rows in the order in which they are printed. The slugs look
-// like no tuning of upstreamtest and like no model that reasons.
+// like no model that reasons.
 func faults() []fault {
+	// Errors in the words of real servers.
+	limited := fails(429, "requests", "rate_limit_exceeded", "Rate limit reached on requests per min (RPM): Limit 60, Used 60, Requested 1.", "Retry-After: 1")
+	broken := fails(500, "server_error", "", "The server had an error while processing your request. Sorry about that!")
+	overloaded := fails(503, "service_unavailable", "", "The engine is currently overloaded, please try again later.")
+	unauthorized := fails(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: sk-demo*****.")
+	spent := fails(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
+	gone := fails(404, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it.")
+	noMaxTokens := fails(400, "invalid_request_error", "unsupported_parameter", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+	noTemperature := fails(400, "invalid_request_error", "unsupported_value", "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.")
+	tooMuch := fails(400, "invalid_request_error", "invalid_value", "max_tokens is too large: 32000. This model supports at most 4096 completion tokens, whereas you provided 32000.")
+	cut := until(0.66, breaks)
 	return []fault{
-		{slug: "healthy", title: "none", targets: alone("ok")},
+		{slug: "healthy", title: "none", targets: alone(ok)},
 
-		{group: "limits and outages", slug: "limited", title: "429, Retry-After: 1", targets: alone("429,retry-after=1/ok")},
-		{slug: "limited-long", title: "429, Retry-After: 1, 4 times", targets: alone("429,retry-after=1x4/ok")},
-		{slug: "failed-once", title: "500", targets: alone("500/ok")},
-		{slug: "burst", title: "503, 4 times", targets: alone("503x4/ok")},
-		{slug: "down", title: "503 for ever; fallback", targets: withBackup("503")},
-		{slug: "page", title: "502 with HTML page, 3 times", targets: alone("html,502x3/ok")},
-		{slug: "reset", title: "connection reset, 3 times", targets: alone("resetx3/ok")},
-		{slug: "refused", title: "connection refused; fallback", targets: backed(target{on: onRefuses, script: "ok"})},
+		{group: "limits and outages", slug: "limited", title: "429, Retry-After: 1", targets: alone(limited, ok)},
+		{slug: "limited-long", title: "429, Retry-After: 1, 4 times", targets: alone(limited, limited, limited, limited, ok)},
+		{slug: "failed-once", title: "500", targets: alone(broken, ok)},
+		{slug: "burst", title: "503, 4 times", targets: alone(overloaded, overloaded, overloaded, overloaded, ok)},
+		{slug: "down", title: "503 for ever; fallback", targets: withBackup(overloaded)},
+		{slug: "page", title: "502 with HTML page, 3 times", targets: alone(page, page, page, ok)},
+		{slug: "reset", title: "connection reset, 3 times", targets: alone(reset, reset, reset, ok)},
+		{slug: "refused", title: "connection refused; fallback", targets: backed(target{on: onRefuses})},
 
-		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup("hang")},
-		{slug: "silent-alone", title: "no answer, the next is well", targets: alone("hang/ok")},
-		{slug: "headers-only", title: "only headers; fallback", targets: withBackup("headers-hang")},
-		{slug: "late", title: "late first token; fallback", targets: withBackup("first=6s")},
+		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup(hangs)},
+		{slug: "silent-alone", title: "no answer, the next is well", targets: alone(hangs, ok)},
+		{slug: "headers-only", title: "only headers; fallback", targets: withBackup(onlyHeaders)},
+		{slug: "late", title: "late first token; fallback", targets: withBackup(late)},
 
-		{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone("cut=0.66/ok")},
-		{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, "cut=0.66/ok,prefill=overlap")},
-		{slug: "stalled", title: "stream stalls half-way", targets: alone("stall=0.5/ok")},
-		{slug: "clean-end", title: "ends without finish_reason", targets: alone("fin=0.66/ok")},
-		{slug: "error-event", title: "error event half-way", targets: alone("error-event=0.5/ok")},
-		{slug: "malformed", title: "one malformed event", targets: alone("malformed=0.3/ok")},
-		{slug: "no-done", title: "no [DONE]", targets: alone("no-done")},
-		{slug: "empty", title: "empty 200", targets: alone("empty/ok")},
-		{slug: "role-only", title: "role chunk and nothing else", targets: alone("role-only/ok")},
-		{slug: "half-json", title: "half a JSON body", targets: alone("half-json/ok"), whole: true},
-		{slug: "diverges", title: "cut, then another answer", targets: alone("cut=0.66,text=A/ok,text=B"), honest: true, variant: "A"},
+		{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone(cut, ok)},
+		{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, cut, continues)},
+		{slug: "stalled", title: "stream stalls half-way", targets: alone(until(0.5, hangs), ok)},
+		{slug: "clean-end", title: "ends without finish_reason", targets: alone(until(0.66, endsCleanly), ok)},
+		{slug: "error-event", title: "error event half-way", targets: alone(until(0.5, errorEvent), ok)},
+		{slug: "malformed", title: "one malformed event", targets: alone(until(0.3, malformedEvent), ok)},
+		{slug: "no-done", title: "no [DONE]", targets: alone(withoutDone)},
+		{slug: "empty", title: "empty 200", targets: alone(nothing, ok)},
+		{slug: "role-only", title: "role chunk and nothing else", targets: alone(onlyRole, ok)},
+		{slug: "half-json", title: "half a JSON body", targets: alone(halfJSON, ok), whole: true},
+		{slug: "diverges", title: "cut, then another answer", targets: alone(variantUntil("A", 0.66, breaks), says("B")), honest: true, variant: "A"},
 
-		{group: "credentials and models", slug: "key-refused", title: "key 1 of 2 unauthorised", targets: on(onTwoKeys, "unauthorized,only-key="+keyOne)},
-		{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, "quota,only-key="+keyOne)},
-		{slug: "gone", title: "model withdrawn; fallback", targets: withBackup("gone")},
+		{group: "credentials and models", slug: "key-refused", title: "key 1 of 2 unauthorised", targets: on(onTwoKeys, unless(otherKey, unauthorized))},
+		{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, unless(otherKey, spent))},
+		{slug: "gone", title: "model withdrawn; fallback", targets: withBackup(gone)},
 
-		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone("no-param=max_tokens"), extra: `"max_tokens":800,`},
-		{slug: "temperature", title: "temperature refused", targets: alone("no-param=temperature"), extra: `"temperature":0.2,`},
-		{slug: "output-limit", title: "max_tokens above the limit", targets: alone("max-out=4096"), extra: `"max_tokens":32000,`},
+		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone(unless(without("max_tokens"), noMaxTokens)), extra: `"max_tokens":800,`},
+		{slug: "temperature", title: "temperature refused", targets: alone(unless(without("temperature"), noTemperature)), extra: `"temperature":0.2,`},
+		{slug: "output-limit", title: "max_tokens above the limit", targets: alone(unless(modest, tooMuch)), extra: `"max_tokens":32000,`},
 		{slug: "overflow", title: "context overflow; fallback", prompt: 48_000, targets: []target{
-			{on: onPrimary, script: "ctx=8192"}, {on: onBackup, script: "ctx=128000", window: 128_000}}},
+			{on: onPrimary, steps: []step{unless(fits, overflow)}}, {on: onBackup, steps: []step{ok}, window: 128_000}}},
 
-		{group: "conversations", slug: "overflow-fit", title: "context overflow, no fallback", targets: alone("ctx=8192"), history: longRead(6),
+		{group: "conversations", slug: "overflow-fit", title: "context overflow, no fallback", targets: alone(unless(fits, overflow)), history: longRead(6),
 			sent: []string{"src/part0.go", "src/part5.go", "in.advance(838)"}},
-		{slug: "orphan", title: "tool result without its call", targets: alone("400,msg=" + esc(refusedOrphan) + "/ok"), history: orphaned(),
+		{slug: "orphan", title: "tool result without its call", targets: alone(refuses(refusedOrphan), ok), history: orphaned(),
 			sent: []string{"!call_gone", "call_ls"}},
-		{slug: "schema", title: "tool schema refused", targets: alone("400,msg=" + esc(refusedSchema) + "/ok"), history: listing(),
+		{slug: "schema", title: "tool schema refused", targets: alone(refuses(refusedSchema), ok), history: listing(),
 			sent: []string{"!$schema", toolRun}},
-		{slug: "refused-request", title: "refused, and nothing helps", targets: alone("400,msg=" + esc(refusedRequest) + "/ok"), history: listing(), told: true},
+		{slug: "refused-request", title: "refused, and nothing helps", targets: alone(refuses(refusedRequest), ok), history: listing(), told: true},
 
-		{group: "tool calls", slug: "call-json", title: "arguments are not JSON", targets: alone(calls(toolRead, `{'path': 'src/main.go', 'limit': '20',}`)), history: listing(), call: readMain},
-		{slug: "call-name", title: "called by another name", targets: alone(calls("ReadFile", readMain.args)), history: listing(), call: readMain},
-		{slug: "call-text", title: "call leaks into the text", targets: alone(calls(toolRead, readMain.args) + ",leak"), history: listing(), call: readMain},
-		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolRead, `{"limit":20}`) + "/" + calls(toolRead, readMain.args)), history: listing(), call: readMain},
-		{slug: "call-cut", title: "stream cut in a call", targets: alone(calls(toolRead, readMain.args) + ",cut=0.6/" + calls(toolRead, readMain.args)), history: listing(), call: readMain},
+		{group: "tool calls", slug: "call-json", title: "arguments are not JSON", targets: alone(calls(toolCall{toolRead, `{'path': 'src/main.go', 'limit': '20',}`})), history: listing(), call: readMain},
+		{slug: "call-name", title: "called by another name", targets: alone(calls(toolCall{"ReadFile", readMain.args})), history: listing(), call: readMain},
+		{slug: "call-text", title: "call leaks into the text", targets: alone(leaked), history: listing(), call: readMain},
+		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolCall{toolRead, `{"limit":20}`}), calls(readMain)), history: listing(), call: readMain},
+		{slug: "call-cut", title: "stream cut in a call", targets: alone(callUntil(readMain, 0.6, breaks), calls(readMain)), history: listing(), call: readMain},
 
-		{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone("ok"), history: notFound(),
+		{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone(ok), history: notFound(),
 			sent: []string{"[gateway note", "uv: command not found"}},
-		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(toolRun, `{"command":"make"}`)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
-			call: toolCall{toolRun, `{"command":"make"}`}, repeats: true},
+		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(runMake)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
+			call: runMake, repeats: true},
 	}
 }
 
-// readMain is the call that the model means in the rows about calls.
-var readMain = toolCall{toolRead, `{"path":"src/main.go","limit":20}`}
+// The calls that the model means in the rows about calls.
+var (
+	readMain = toolCall{toolRead, `{"path":"src/main.go","limit":20}`}
+	runMake  = toolCall{toolRun, `{"command":"make"}`}
+)
 
 // Refusals in the words of real servers.
 const (
@@ -136,39 +149,49 @@ const (
 	refusedRequest = "The request was rejected because it violates a constraint of this deployment."
 )
 
-// calls is the script of an answer with one call.
-func calls(tool, args string) string { return "tool=" + tool + ",args=" + esc(args) }
+// refuses is a request error in these words.
+func refuses(message string) step { return fails(400, "invalid_request_error", "", message) }
 
-// esc is a value of a script.
-func esc(s string) string { return url.QueryEscape(s) }
+// overflow states the tokens of the request, four bytes each.
+func overflow(x *exchange) {
+	fails(400, "invalid_request_error", "context_length_exceeded", fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
+		"Please reduce the length of the messages.", smallWindow, len(x.body)/4))(x)
+}
+
+const smallWindow = 8192
+
+// What a request may have so that the errors above do not come.
+
+func fits(x *exchange) bool     { return len(x.body)/4 <= smallWindow }
+func otherKey(x *exchange) bool { return x.r.Header.Get("Authorization") != "Bearer "+keyOne }
+func modest(x *exchange) bool   { return gjson.Get(x.body, "max_tokens").Int() <= 4096 }
+
+func without(field string) func(x *exchange) bool {
+	return func(x *exchange) bool { return !gjson.Get(x.body, field).Exists() }
+}
+
+// leaked is a call as it stands in a text whose server did not recognise it.
+func leaked(x *exchange) {
+	x.answer(`<tool_call>{"name":"`+toolRead+`","arguments":`+readMain.args+`}</tool_call>`, 1, nil)
+}
 
 // straightModel is the model that the agent asks the upstream for.
-func (f *fault) straightModel() string { return "straight-" + f.slug + "@" + f.targets[0].script }
+func (f *fault) straightModel() string { return "straight-" + f.slug }
 
 // targetModel is what the gateway asks the i-th target for.
-func (f *fault) targetModel(i int) string {
-	return fmt.Sprintf("%s-%d@%s", f.slug, i+1, f.targets[i].script)
-}
+func (f *fault) targetModel(i int) string { return fmt.Sprintf("%s-%d", f.slug, i+1) }
 
 // answers is the name of the model whose text is the right one through the
 // gateway: the last target is the one that is well.
 func (f *fault) answers() string {
-	name, _, _ := strings.Cut(f.targetModel(len(f.targets)-1), "@")
-	return name
+	return f.targetModel(len(f.targets) - 1)
 }
 
-// before is the model of the request that is not shown. It has no script, so it
-// is well.
+// before is the model of the request that is not shown. It is well.
 func (f *fault) before(i int) string { return fmt.Sprintf("%s-before-%d", f.slug, i) }
 
 // text is the whole answer of a model to this fault's question.
-func (f *fault) text(model string) string {
-	whole := upstreamtest.TextFor(model)
-	if f.variant != "" {
-		whole = upstreamtest.TextOf(model, f.variant, len(whole))
-	}
-	return whole
-}
+func (f *fault) text(model string) string { return textOf(model, f.variant) }
 
 // question is the request that the agent sends.
 func (f *fault) question(model string) string {

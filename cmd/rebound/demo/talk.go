@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -33,12 +32,6 @@ func toolList() string {
 		return fmt.Sprintf(`{"type":"function","function":{"name":%q,"description":%q,"parameters":%s}}`, name, description, schema)
 	}
 	return `"tools":[` + one(toolRead, "Read a file.", readSchema) + "," + one(toolRun, "Run a command.", runSchema) + "],"
-}
-
-// quote is a JSON string.
-func quote(s string) string {
-	b, _ := json.Marshal(s) // a string always can be
-	return string(b)
 }
 
 // called is the model's message with one call.
