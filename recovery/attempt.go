@@ -202,8 +202,8 @@ func (r *run) silence(rc *racer) (limit time.Duration) {
 // complete; an answer comes back when a paused one was replaced.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
-	if r.Fitter != nil && (r.x.Mode == ModeAct || r.x.Mode == ModeObserve) {
-		r.guard("fitter", func() { r.Fitter.Commit(ctx, r.x) })
+	if r.x.Fitting != nil {
+		r.guard("fitter", func() { r.x.Fitting.Commit(ctx) })
 	}
 	if res := rc.attempt.Resume; res != nil && !res.Calls {
 		ev := r.event(EventStreamResumed, nil)

@@ -133,7 +133,6 @@ type Engine struct {
 	Knowledge  Knowledge
 	Pace       Pace
 	Keeper     Keeper
-	Fitter     Fitter    // nil: nothing is made smaller
 	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
@@ -154,10 +153,16 @@ var (
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
 	r := run{Engine: e, x: x, sender: s}
+	r.patience = e.Config.Deadline
+	if x.Patience > 0 {
+		r.patience = x.Patience
+	}
+	x.deadline, x.config = x.Started.Add(r.patience), &e.Config
 	for _, st := range e.Stages {
 		var err error
+		before := x.Findings
 		if !r.guard("stage", func() { err = st.Prepare(ctx, x) }) {
-			x.Guidance, x.Reply = "", nil
+			x.Findings = before
 		}
 		if err != nil {
 			return nil, err
@@ -170,15 +175,8 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	if len(x.Candidates) == 0 {
 		return nil, ErrNoTarget
 	}
-	patience := e.Config.Deadline
-	if x.Patience > 0 {
-		patience = x.Patience
-	}
-	x.deadline = x.Started.Add(patience)
-
-	r.patience = patience
 	defer r.supplant()
-	r.prepare(ctx)
+	r.known()
 	next := Action{Target: e.firstReady(x)}
 	for {
 		answer, f := r.attempt(ctx, next)
@@ -233,10 +231,9 @@ type run struct {
 	flawedAt *Failure
 
 	patience time.Duration
-	fitted   time.Duration // how long fittings have taken
-	prev     *Failure      // what the attempt under way answers to; nil for the first
-	cut      *Failure      // the first failure after text was sent
-	spent    bool          // no further attempt may be made
+	prev     *Failure // what the attempt under way answers to; nil for the first
+	cut      *Failure // the first failure after text was sent
+	spent    bool     // no further attempt may be made
 
 	own     *Failure // the last refusal of the client's own bytes
 	doing   Action   // what the attempt under way was made for
@@ -411,8 +408,8 @@ func (r *run) succeeded() {
 	if lasting := lasting(c.Edits); len(lasting) > 0 {
 		r.Knowledge.Learn(c.Target, lasting)
 	}
-	if r.Fitter != nil && x.Mode == ModeAct {
-		r.guard("fitter", func() { r.Fitter.Settle(x, c, x.usage) })
+	if x.Fitting != nil && x.Mode == ModeAct {
+		r.guard("fitter", func() { x.Fitting.Settle(c, x.usage) })
 	}
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)

@@ -29,17 +29,7 @@ type Exchange struct {
 	// Completer makes extra calls on behalf of this exchange; nil makes none.
 	Completer Completer
 
-	// What the stages found out before the first attempt.
-	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
-	Loops    []Loop        // that the history ends with
-	Turn     Turn          // where the history stands; zero without new results
-	Guidance string        // a note for the model, for every attempt; empty for none
-	Reply    *Reply        // the gateway's own answer: no attempt is made
-	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
-
-	// Fitting is what the Fitter keeps of the exchange between its calls; nobody
-	// else looks at it.
-	Fitting any
+	Findings
 
 	// Candidates are the targets that serve this request, in order of
 	// preference, with what was tried of each. An empty slice is memory for them.
@@ -47,6 +37,9 @@ type Exchange struct {
 	// Attempts are all attempts so far, in order of their start. An empty slice
 	// is memory for them.
 	Attempts []Record
+
+	config     *Config       // of the engine that runs it
+	completing time.Duration // that extra calls have taken
 
 	deadline time.Time
 	actions  []string // what was done, for X-Rebound-Recovery
@@ -64,6 +57,17 @@ type Exchange struct {
 	answered  Target    // where the answer came from
 	usage     Usage     // of the answer
 	last      *Failure  // last failure that an upstream itself gave, for the client
+}
+
+// Findings are what the stages found out before the first attempt.
+type Findings struct {
+	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
+	Loops    []Loop        // that the history ends with
+	Turn     Turn          // where the history stands; zero without new results
+	Guidance string        // a note for the model, for every attempt; empty for none
+	Reply    *Reply        // the gateway's own answer: no attempt is made
+	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
+	Fitting  Fitting       // makes it smaller after a refusal; nil where nothing can
 }
 
 // Choice is a candidate within one exchange.

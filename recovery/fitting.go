@@ -26,27 +26,20 @@ type Compression struct {
 	Extra       Usage // of the extra calls that it took
 }
 
-// Fitter makes requests fit their target's context window.
-type Fitter interface {
-	// Matters reports whether Prepare may have to do anything. It is cheap: most
-	// requests are far below every limit.
-	Matters(x *Exchange) bool
-	// Prepare is asked before the first attempt. It returns a fitted copy where
-	// the session already has edits, or where the count is sure to exceed a known
-	// limit; nil where the client's bytes go as they are. Store trouble is nil.
-	Prepare(ctx context.Context, x *Exchange) *Fitted
-	// Fit makes x smaller after f, a context_length_exceeded of candidate c. It
-	// may make extra calls through a Completer, within ctx. nil means that it
-	// cannot: the failure stands.
-	Fit(ctx context.Context, x *Exchange, c *Choice, f *Failure) *Fitted
+// Fitting is what the fit step does for one exchange after its stage, which sets it.
+// The goroutine that owns the exchange calls it. Where it cannot help it returns nil.
+type Fitting interface {
+	// Fit makes the history smaller after f, a refusal by candidate c for its length
+	// or its bytes. It may make extra calls through the exchange's Complete.
+	Fit(ctx context.Context, c *Choice, f *Failure) *Fitted
 	// Commit is called before an answer reaches the client, whose next request may
 	// then come at once, to any replica: what that needs to be rewritten in the
 	// same way is stored when it returns, or the request's time with the store is
 	// over. The attempt has usually taken longer than that.
-	Commit(ctx context.Context, x *Exchange)
+	Commit(ctx context.Context)
 	// Settle learns from an answer: what the upstream counted, and that the edits
-	// of x are to be kept. It never blocks.
-	Settle(x *Exchange, c *Choice, u Usage)
+	// are to be kept. It never blocks.
+	Settle(c *Choice, u Usage)
 }
 
 // Completer asks a model for a text, once: a summary. It goes through the
@@ -70,42 +63,53 @@ type Conformer interface {
 	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
 }
 
-// prepare makes the history smaller before the first attempt where the session
-// or the target's known window demand it.
-func (r *run) prepare(ctx context.Context) {
+// MayComplete reports whether anything is left of the exchange's budget for extra calls.
+func (x *Exchange) MayComplete() bool {
+	return x.Completer != nil && (x.config == nil || x.extra < x.config.ExtraInput)
+}
+
+// maxCompleting bounds how long one request waits for extra calls.
+const maxCompleting = 2 * time.Minute
+
+// Complete makes an extra call within the time that is left for them.
+func (x *Exchange) Complete(ctx context.Context, p Prompt) (string, Usage, error) {
+	began := time.Now()
+	until := began.Add(maxCompleting - x.completing)
+	if !x.deadline.IsZero() && x.deadline.Before(until) {
+		until = x.deadline
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	defer func() { x.completing += time.Since(began) }()
+	return x.Completer.Complete(ctx, p)
+}
+
+// known puts in force what the stages fitted before the first attempt.
+func (r *run) known() {
 	x := r.x
-	if r.Fitter == nil || x.Mode == ModeOff || x.Mode == ModeAnnotate {
-		return
-	}
-	matters := false
-	if !r.guard("fitter", func() { matters = r.Fitter.Matters(x) }) || !matters {
-		return
-	}
-	var fitted *Fitted
-	r.fitting(ctx, func(ctx context.Context) { fitted = r.Fitter.Prepare(ctx, x) })
+	fitted := x.Fitted
 	if fitted == nil {
 		return
 	}
-	if x.Mode == ModeObserve {
-		r.compressed(fitted, "known", true)
+	if x.Mode != ModeAct {
+		x.Fitted = nil
+		r.compressed(fitted, "known")
 		return
 	}
-	x.Fitted = fitted
 	x.act("fit")
 	x.pay(fitted)
 	if !fitted.Sticky {
-		r.compressed(fitted, "known", false)
+		r.compressed(fitted, "known")
 	}
 }
 
-// fit makes the history smaller after an overflow.
+// fit makes the history smaller after a refusal.
 func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	x := r.x
-	if r.Fitter == nil {
-		return false
-	}
 	var fitted *Fitted
-	r.fitting(ctx, func(ctx context.Context) { fitted = r.Fitter.Fit(ctx, x, &x.Candidates[a.Target], f) })
+	if x.Fitting != nil {
+		r.guard("fitter", func() { fitted = x.Fitting.Fit(ctx, &x.Candidates[a.Target], f) })
+	}
 	if fitted == nil {
 		return false
 	}
@@ -116,31 +120,8 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 		c := &x.Candidates[i]
 		c.Small = c.Window > 0 && c.Window < fitted.After
 	}
-	r.compressed(fitted, string(f.Class()), false)
+	r.compressed(fitted, string(f.Class()))
 	return true
-}
-
-// maxFitting bounds how long one request waits for summaries.
-const maxFitting = 2 * time.Minute
-
-// fitting runs f, a part of the fitter, with the time that is left for it, and
-// without a Completer where nothing is left for summaries.
-func (r *run) fitting(ctx context.Context, f func(context.Context)) {
-	x, began := r.x, time.Now()
-	until := began.Add(maxFitting - r.fitted)
-	if x.deadline.Before(until) {
-		until = x.deadline
-	}
-	ctx, cancel := context.WithDeadline(ctx, until)
-	defer func() {
-		cancel()
-		r.fitted += time.Since(began)
-	}()
-	if x.extra >= r.Config.ExtraInput {
-		defer func(c Completer) { x.Completer = c }(x.Completer)
-		x.Completer = nil
-	}
-	r.guard("fitter", func() { f(ctx) })
 }
 
 // pay books the extra calls that fitting took.
@@ -152,9 +133,9 @@ func (x *Exchange) pay(f *Fitted) {
 	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded
 }
 
-func (r *run) compressed(c *Fitted, reason string, observed bool) {
+func (r *run) compressed(c *Fitted, reason string) {
 	ev := r.event(EventCompressed, nil)
 	ev.Target = r.x.Candidates[0].Target
-	ev.Cause, ev.Observed, ev.Compressed = reason, observed, &c.Compression
+	ev.Cause, ev.Observed, ev.Compressed = reason, r.x.Mode != ModeAct, &c.Compression
 	r.Observer.Observe(ev)
 }

@@ -12,35 +12,44 @@ import (
 // summarising is a fitter that pays for a summary where it may make one.
 type summarising struct {
 	fitter
-	before, input int // of the request, and of the summary
-	asked         []bool
-	waits         bool // until its time is over
+	before int // tokens of the request
+	asked  []bool
+	x      *recovery.Exchange
 }
 
-func (s *summarising) summarised(ctx context.Context, x *recovery.Exchange, out *recovery.Fitted) *recovery.Fitted {
-	s.asked = append(s.asked, x.Completer != nil)
-	if s.waits {
-		<-ctx.Done()
+func (s *summarising) summarised(ctx context.Context, out *recovery.Fitted) *recovery.Fitted {
+	may := s.x.MayComplete()
+	if s.asked = append(s.asked, may); !may {
+		return out
 	}
-	if out != nil && x.Completer != nil {
-		out.Before, out.Extra = s.before, recovery.Usage{Input: s.input, Output: 7}
+	_, u, _ := s.x.Complete(ctx, recovery.Prompt{})
+	if out != nil {
+		out.Before, out.Extra = s.before, u
 	}
 	return out
 }
 
-func (s *summarising) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	return s.summarised(ctx, x, s.wrap(s.known))
+func (s *summarising) Prepare(ctx context.Context, x *recovery.Exchange) error {
+	s.x, x.Fitting = x, s
+	x.Fitted = s.summarised(ctx, s.wrap(s.known))
+	return nil
 }
 
-func (s *summarising) Fit(ctx context.Context, x *recovery.Exchange, _ *recovery.Choice, _ *recovery.Failure) *recovery.Fitted {
-	return s.summarised(ctx, x, s.wrap(s.fitted))
+func (s *summarising) Fit(ctx context.Context, _ *recovery.Choice, _ *recovery.Failure) *recovery.Fitted {
+	return s.summarised(ctx, s.wrap(s.fitted))
 }
 
-// completer is there to be asked; a fitter that is not real does not.
-type completer struct{}
+// completer tells what a call has used, or waits until its time is over.
+type completer struct {
+	input int
+	waits bool
+}
 
-func (completer) Complete(context.Context, recovery.Prompt) (string, recovery.Usage, error) {
-	return "", recovery.Usage{}, nil
+func (c completer) Complete(ctx context.Context, _ recovery.Prompt) (string, recovery.Usage, error) {
+	if c.waits {
+		<-ctx.Done()
+	}
+	return "", recovery.Usage{Input: c.input, Output: 7}, ctx.Err()
 }
 
 // TestSummariesArePaid: what summaries cost is the exchange's, and counts with
@@ -74,13 +83,13 @@ func TestSummariesArePaid(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": c.a, "b": c.b})
-				s := &summarising{fitter: fitter{fitted: parsed(t, smaller)}, before: 1000, input: c.input}
+				s := &summarising{fitter: fitter{fitted: parsed(t, smaller)}, before: 1000}
 				if c.known {
 					s.known = parsed(t, smaller)
 				}
-				g.Fitter, g.Config.ExtraInput = s, c.budget
+				g.Stages, g.Config.ExtraInput = []recovery.Stage{s}, c.budget
 				x := exchange(t, agentBody, c.to)
-				x.Completer = completer{}
+				x.Completer = completer{input: c.input}
 				f, err := g.run(t, t.Context(), x)
 				if err != nil || (f == nil) != c.finished {
 					t.Errorf("ended with %v, %v", f, err)
@@ -93,9 +102,6 @@ func TestSummariesArePaid(t *testing.T) {
 				}
 				if !slices.Equal(s.asked, c.may) {
 					t.Errorf("summaries were allowed %v, want %v", s.asked, c.may)
-				}
-				if x.Completer == nil {
-					t.Error("the exchange has lost its completer")
 				}
 				if _, _, beyond := x.Settled(); c.input > 0 && beyond.Input < c.input {
 					t.Errorf("spent beyond the answer: %+v", beyond)
@@ -111,10 +117,10 @@ func TestFittingEnds(t *testing.T) {
 	for _, c := range []struct{ patience, most time.Duration }{{0, 2 * time.Minute}, {30 * time.Second, 30 * time.Second}} {
 		bubble(t, func(t *testing.T) {
 			g := newRig(map[string][]step{"a": {overflow}})
-			s := &summarising{waits: true}
-			g.Fitter = s
+			s := &summarising{}
+			g.Stages = []recovery.Stage{s}
 			x := exchange(t, plainBody, "a")
-			x.Patience = c.patience
+			x.Patience, x.Completer = c.patience, completer{waits: true}
 			if _, err := g.run(t, t.Context(), x); err != nil {
 				t.Fatal(err)
 			}

@@ -24,19 +24,18 @@ func (s *breakingFitter) broken(at string) {
 	}
 }
 
-func (s *breakingFitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
+func (s *breakingFitter) Prepare(_ context.Context, x *recovery.Exchange) error {
+	x.Fitting = s
 	s.broken("prepare")
-	return s.fitter.Prepare(ctx, x)
+	return nil
 }
 
-func (s *breakingFitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure) *recovery.Fitted {
+func (s *breakingFitter) Fit(context.Context, *recovery.Choice, *recovery.Failure) *recovery.Fitted {
 	s.broken("fit")
-	return s.fitter.Fit(ctx, x, c, f)
+	return nil
 }
 
-func (s *breakingFitter) Settle(*recovery.Exchange, *recovery.Choice, recovery.Usage) {
-	s.broken("settle")
-}
+func (s *breakingFitter) Settle(*recovery.Choice, recovery.Usage) { s.broken("settle") }
 
 type breakingConformer struct{}
 
@@ -129,18 +128,18 @@ func TestPartsBreak(t *testing.T) {
 				prepares(func(x *recovery.Exchange) { x.Session = "s" })}
 		}, asked: "a", cause: "stage broke: no such turn"},
 		{name: "what is known beforehand", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
-			g.Fitter = &breakingFitter{at: "prepare"}
-		}, asked: "a", cause: "fitter broke: no such tier"},
+			g.Stages = []recovery.Stage{&breakingFitter{at: "prepare"}}
+		}, asked: "a", cause: "stage broke: no such tier"},
 		{name: "fitting after an overflow", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
-			g.Fitter = &breakingFitter{at: "fit"}
+			g.Stages = []recovery.Stage{&breakingFitter{at: "fit"}}
 			x.Candidates[1].Window = 4096
 		}, asked: "a", class: recovery.ContextLengthExceeded, cause: "fitter broke: no such tier"},
 		{name: "fitting, and a larger window", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
-			g.Fitter = &breakingFitter{at: "fit"}
+			g.Stages = []recovery.Stage{&breakingFitter{at: "fit"}}
 			x.Candidates[1].Window = 1_000_000
 		}, asked: "ab", cause: "fitter broke: no such tier"},
 		{name: "what the answer teaches the fitter", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
-			g.Fitter = &breakingFitter{at: "settle"}
+			g.Stages = []recovery.Stage{&breakingFitter{at: "settle"}}
 		}, asked: "a", cause: "fitter broke: no such tier"},
 		{name: "the conformer", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Conformer = breakingConformer{}

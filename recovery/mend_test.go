@@ -29,17 +29,17 @@ func (s *fitter) wrap(b *transcript.Body) *recovery.Fitted {
 	}
 	return &recovery.Fitted{Body: b, Compression: recovery.Compression{Tiers: []string{"t"}}}
 }
-func (s *fitter) Matters(*recovery.Exchange) bool { return true }
 
-func (s *fitter) Prepare(context.Context, *recovery.Exchange) *recovery.Fitted {
-	return s.wrap(s.known)
+func (s *fitter) Prepare(_ context.Context, x *recovery.Exchange) error {
+	x.Fitting, x.Fitted = s, s.wrap(s.known)
+	return nil
 }
-func (s *fitter) Fit(context.Context, *recovery.Exchange, *recovery.Choice, *recovery.Failure) *recovery.Fitted {
+func (s *fitter) Fit(context.Context, *recovery.Choice, *recovery.Failure) *recovery.Fitted {
 	s.fits++
 	return s.wrap(s.fitted)
 }
-func (s *fitter) Commit(context.Context, *recovery.Exchange)                  { s.committed++ }
-func (s *fitter) Settle(*recovery.Exchange, *recovery.Choice, recovery.Usage) { s.settled++ }
+func (s *fitter) Commit(context.Context)                  { s.committed++ }
+func (s *fitter) Settle(*recovery.Choice, recovery.Usage) { s.settled++ }
 
 func parsed(t testing.TB, body string) *transcript.Body {
 	t.Helper()
@@ -56,7 +56,7 @@ func TestRefit(t *testing.T) {
 	bubble(t, func(t *testing.T) { // the same target gets a smaller request
 		g := newRig(map[string][]step{"a": {overflow, ok}, "b": {ok}})
 		s := &fitter{fitted: parsed(t, smaller)}
-		g.Fitter = s
+		g.Stages = []recovery.Stage{s}
 		x := exchange(t, plainBody, "ab")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
@@ -69,7 +69,7 @@ func TestRefit(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) { // what cannot be made smaller moves to a larger window
 		g := newRig(map[string][]step{"a": {overflow}, "b": {ok}})
-		g.Fitter = &fitter{}
+		g.Stages = []recovery.Stage{&fitter{}}
 		x := exchange(t, plainBody, "ab")
 		x.Candidates[1].Window = 1_000_000
 		f, err := g.run(t, t.Context(), x)
@@ -80,7 +80,7 @@ func TestRefit(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) { // a session with edits is rewritten before the first attempt; a refused edit goes back to the client's bytes
 		g := newRig(map[string][]step{"a": {refuse(400, envelope("Invalid value: content")), ok}})
-		g.Fitter = &fitter{known: parsed(t, smaller)}
+		g.Stages = []recovery.Stage{&fitter{known: parsed(t, smaller)}}
 		x := exchange(t, plainBody, "a")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
@@ -338,7 +338,7 @@ func TestRefusedFitting(t *testing.T) {
 			if name == "before" {
 				s.known = s.fitted
 			}
-			g.Fitter = s
+			g.Stages = []recovery.Stage{s}
 			f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
 			if err != nil || f == nil || f.Class() != recovery.ContextLengthExceeded || g.asked() != "aa" {
 				t.Errorf("%s: %v, %v, asked %s", name, f, err, g.asked())

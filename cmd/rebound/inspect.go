@@ -105,7 +105,8 @@ func runInspect(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 2
 	}
 	note := func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) string {
-		text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Results: results, Loops: loops, Turn: inspect.Position(b)})
+		found := recovery.Findings{Results: results, Loops: loops, Turn: inspect.Position(b)}
+		text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found})
 		return text
 	}
 	return inspectWith(inspectSteps{loops: inspect.Loops, note: note}, args, stdin, stdout, stderr)

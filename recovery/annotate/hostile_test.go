@@ -223,9 +223,9 @@ func FuzzNote(f *testing.F) {
 		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
 		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count}
 		for _, x := range []*recovery.Exchange{
-			{Body: b, Results: []recovery.ToolFailure{tf}},
-			{Body: b, Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}},
-			{Body: b, Loops: []recovery.Loop{loop}},
+			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}}},
+			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}}},
+			{Body: b, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
 		} {
 			note, advice := s.Note(x)
 			again, _ := s.Note(x)

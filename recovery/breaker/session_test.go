@@ -53,7 +53,8 @@ func at(t *testing.T, body, slot string, failure, user, success uint64) *recover
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true, Turn: recovery.Turn{Slot: slot, Key: failure, User: user, Success: success}}
+	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true}
+	x.Turn = recovery.Turn{Slot: slot, Key: failure, User: user, Success: success}
 	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}
 	if failure != 0 {
 		r.Failed, r.Category, r.Fingerprint, r.Line = true, recovery.DiskFull, failure, "make: No space left on device"

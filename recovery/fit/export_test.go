@@ -3,7 +3,44 @@ package fit
 import (
 	"context"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
+
+// Prepared is what goes upstream in the first attempt in place of the client's
+// bytes, nil for those.
+func (f *Fitter) Prepared(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
+	before := x.Fitted
+	defer func() { x.Fitted = before }()
+	x.Fitted = nil
+	_ = f.Prepare(ctx, x)
+	return x.Fitted
+}
+
+// Matter reports whether there may be anything to fit before the first attempt.
+func (f *Fitter) Matter(x *recovery.Exchange) bool { return f.on(x) && f.matters(x) }
+
+// of is the fitting of an exchange, whose stage may not have run.
+func (f *Fitter) of(x *recovery.Exchange) recovery.Fitting {
+	if x.Fitting == nil {
+		x.Fitting = &draft{fitter: f, x: x}
+	}
+	return x.Fitting
+}
+
+// Fit, Commit and Settle are those of the exchange's fitting.
+func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
+	if !f.on(x) {
+		return nil
+	}
+	return f.of(x).Fit(ctx, c, fail)
+}
+
+func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) { f.of(x).Commit(ctx) }
+
+func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
+	f.of(x).Settle(c, u)
+}
 
 // Flush waits until what was settled is stored.
 func (f *Fitter) Flush() bool {

@@ -44,7 +44,7 @@ type Windows interface {
 	LearnWindow(t recovery.Target, tokens int)
 }
 
-// Fitter implements recovery.Fitter. Safe for concurrent use; Close ends its goroutine.
+// Fitter is the stage that makes requests fit their target. Safe for concurrent use; Close ends its goroutine.
 type Fitter struct {
 	cfg     atomic.Pointer[Config]
 	parts   Parts
@@ -57,7 +57,10 @@ type Fitter struct {
 	bare    bool // summaries without the program's lists: for measuring
 }
 
-var _ recovery.Fitter = (*Fitter)(nil)
+var (
+	_ recovery.Stage   = (*Fitter)(nil)
+	_ recovery.Fitting = (*draft)(nil)
+)
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
@@ -151,11 +154,9 @@ func (f *Fitter) known(x *recovery.Exchange) (s *session, ask bool) {
 	return s, !here || kept && s == nil
 }
 
-// Matters implements recovery.Fitter.
-func (f *Fitter) Matters(x *recovery.Exchange) bool {
-	if !f.on(x) || len(x.Candidates) == 0 {
-		return false
-	}
+// matters reports whether there may be anything to fit before the first attempt. It
+// is cheap: most requests are far below every limit.
+func (f *Fitter) matters(x *recovery.Exchange) bool {
 	if f.overflows(x) || f.heavy(x) {
 		return true
 	}
@@ -178,18 +179,15 @@ func (f *Fitter) overflows(x *recovery.Exchange) bool {
 	return window > 0 && float64(len(x.Body.Raw())) >= 3*surely*float64(window)
 }
 
-// recall is what is known of the exchange's session, nil if nothing is. The
-// store is asked once.
-func (f *Fitter) recall(ctx context.Context, x *recovery.Exchange) *draft {
+// recall reads what is known of the exchange's session. The store is asked once.
+func (f *Fitter) recall(ctx context.Context, x *recovery.Exchange, d *draft) {
 	s, ask := f.known(x)
 	if !ask && s == nil || !f.large(x) || side(x) {
-		return nil
+		return
 	}
-	d := drafting(x)
 	if d.session = s; ask {
 		f.ask(ctx, x, d)
 	}
-	return d
 }
 
 // ask looks the session up in the store.
@@ -199,20 +197,26 @@ func (f *Fitter) ask(ctx context.Context, x *recovery.Exchange, d *draft) {
 	d.used += time.Since(began)
 }
 
-// Prepare implements recovery.Fitter.
-func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) *recovery.Fitted {
-	if !f.on(x) || len(x.Candidates) == 0 {
+// Prepare implements recovery.Stage. It fits the request where the session already
+// has edits, or where its count is sure to exceed a known limit. Trouble with the
+// store leaves the client's bytes.
+func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
+	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.on(x) {
 		return nil
 	}
-	var d *draft
-	if x.Session != "" {
-		d = f.recall(ctx, x)
+	d := &draft{fitter: f, x: x}
+	if x.Fitting = d; f.matters(x) {
+		x.Fitted = f.prepare(ctx, x, d)
 	}
-	if d == nil || d.session == nil {
-		if !f.overflows(x) && !f.heavy(x) || side(x) {
-			return nil
-		}
-		d = drafting(x)
+	return nil
+}
+
+func (f *Fitter) prepare(ctx context.Context, x *recovery.Exchange, d *draft) *recovery.Fitted {
+	if x.Session != "" {
+		f.recall(ctx, x, d)
+	}
+	if d.session == nil && (!f.overflows(x) && !f.heavy(x) || side(x)) {
+		return nil
 	}
 	c := &x.Candidates[0]
 	f.resume(x, d, c.Model)
@@ -306,12 +310,12 @@ func spare(window, tokens int, sure bool, try int) int {
 	return max(leastOutput, (window-tokens-doubt)/max(1, try))
 }
 
-// Fit implements recovery.Fitter. A payload_too_large is fitted by bytes.
-func (f *Fitter) Fit(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
-	if !f.on(x) || fail == nil || side(x) {
+// Fit implements recovery.Fitting. A payload_too_large is fitted by bytes.
+func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Failure) *recovery.Fitted {
+	f, x := d.fitter, d.x
+	if fail == nil || side(x) {
 		return nil
 	}
-	d := drafting(x)
 	if d.fits > f.config().MaxRefits {
 		return nil
 	}
@@ -436,7 +440,7 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 		return k, nil, false
 	}
 	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
-	if f.config().Summarize && x.Completer != nil && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
+	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w := f.writer(x, c, d, k, window)
 		had := w.budget
 		defer func() {
@@ -456,7 +460,7 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 // writer is who writes summaries for the exchange: within what is left of its
 // budget, which is the request's own input, once.
 func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *writer {
-	w := &writer{completer: x.Completer, w: f.parts.Meter, target: c.Target, window: window,
+	w := &writer{completer: x, w: f.parts.Meter, target: c.Target, window: window,
 		budget: max(0, k.counts.Total-d.spent), bare: f.bare}
 	if s := f.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}

@@ -30,7 +30,7 @@ func BenchmarkPrepare(b *testing.B) {
 			for b.Loop() {
 				x := &recovery.Exchange{ID: "r", Body: body, Model: simModel, Credential: "label", Session: "s", Mode: recovery.ModeAct,
 					Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
-				if out := f.Prepare(context.Background(), x); out == nil || !out.Sticky {
+				if out := f.Prepared(context.Background(), x); out == nil || !out.Sticky {
 					b.Fatal("not fitted again")
 				}
 			}

@@ -52,16 +52,16 @@ func TestPayloadOfAttachments(t *testing.T) {
 		f.Commit(context.Background(), x)
 		s.say("assistant", "A dog.").say("user", "And now?")
 		y := exchange(s.body(t), "s", nil)
-		if !f.Matters(y) {
+		if !f.Matter(y) {
 			t.Fatal("the next request is not looked at")
 		}
-		next := f.Prepare(context.Background(), y)
+		next := f.Prepared(context.Background(), y)
 		if next == nil || !strings.HasPrefix(string(messagesOf(next.Body)), string(messagesOf(out.Body))) {
 			t.Error("the next request is another")
 		}
 		// Another session of the target is fitted before it is refused.
 		z := exchange(b, "other", nil)
-		if !f.Matters(z) || f.Prepare(context.Background(), z) == nil {
+		if !f.Matter(z) || f.Prepared(context.Background(), z) == nil {
 			t.Error("the limit is not remembered")
 		}
 		z = exchange(b, "other", nil)

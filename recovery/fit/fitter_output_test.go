@@ -85,10 +85,10 @@ func TestOutputLimitGivesWay(t *testing.T) {
 				f.Commit(context.Background(), x)
 
 				again := exchange(b, "s", nil) // the next request is lowered before it is sent
-				if !f.Matters(again) {
+				if !f.Matter(again) {
 					t.Fatal("the next request is not looked at")
 				}
-				next := f.Prepare(context.Background(), again)
+				next := f.Prepared(context.Background(), again)
 				if next == nil || !next.Sticky || refused(f, next.Body, c.window, true) != nil {
 					t.Fatalf("the next request goes as it is: %+v", next)
 				}
@@ -139,9 +139,9 @@ func TestConfiguredWindow(t *testing.T) {
 			x := exchange(body, session, nil)
 			window := int(float64(total) / c.share)
 			x.Candidates[0].Window = window
-			got := f.Matters(x)
+			got := f.Matter(x)
 			if got {
-				x.Fitted = f.Prepare(context.Background(), x)
+				x.Fitted = f.Prepared(context.Background(), x)
 				got = x.Fitted != nil
 			}
 			if got != c.fitted {
@@ -160,7 +160,7 @@ func TestConfiguredWindow(t *testing.T) {
 			if kept := f.memory.local("s") != nil; kept != (session != "") {
 				t.Errorf("session %q: remembered %v", session, kept)
 			}
-			if f.Prepare(context.Background(), exchange(body, "other", nil)) != nil {
+			if f.Prepared(context.Background(), exchange(body, "other", nil)) != nil {
 				t.Error("it is fitted although nobody states the window")
 			}
 		}

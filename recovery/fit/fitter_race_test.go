@@ -18,7 +18,7 @@ func TestParallel(t *testing.T) {
 			for range 4 {
 				x := exchange(b, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 				c := &x.Candidates[0]
-				if x.Fitted = f.Prepare(context.Background(), x); x.Fitted == nil {
+				if x.Fitted = f.Prepared(context.Background(), x); x.Fitted == nil {
 					x.Fitted = f.Fit(context.Background(), x, c, overflow(9000, 20_000))
 				}
 				if x.Fitted == nil {
@@ -32,7 +32,7 @@ func TestParallel(t *testing.T) {
 	wg.Wait()
 	f.Flush()
 	x := exchange(b, "s", nil)
-	if out := f.Prepare(context.Background(), x); out == nil || !out.Sticky {
+	if out := f.Prepared(context.Background(), x); out == nil || !out.Sticky {
 		t.Errorf("%+v", out)
 	}
 }

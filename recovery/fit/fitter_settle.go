@@ -33,19 +33,19 @@ func (f *Fitter) remember(x *recovery.Exchange, d *draft) {
 	d.saved = f.memory.save(x.Session)
 }
 
-// Commit implements recovery.Fitter.
-func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
-	if !f.on(x) || x.Session == "" {
+// Commit implements recovery.Fitting.
+func (d *draft) Commit(ctx context.Context) {
+	f, x := d.fitter, d.x
+	if x.Session == "" {
 		return
 	}
-	d := draftOf(x)
-	if d != nil && d.later {
+	if d.later {
 		f.remember(x, d)
 	}
 	if f.memory.store == nil {
 		return
 	}
-	if d != nil && d.saved != nil {
+	if d.saved != nil {
 		ctx, cancel := context.WithTimeout(ctx, f.memory.time-d.used)
 		defer cancel()
 		select {
@@ -55,19 +55,16 @@ func (f *Fitter) Commit(ctx context.Context, x *recovery.Exchange) {
 	}
 	n := answersIn(x.Body)
 	here, kept := f.memory.turns.follows(x.Session, n)
-	if here || d != nil && d.asked || !f.large(x) { // else others may know more
-		f.memory.turns.note(x.Session, n, kept || d != nil && (d.session != nil || d.next != nil))
+	if here || d.asked || !f.large(x) { // else others may know more
+		f.memory.turns.note(x.Session, n, kept || d.session != nil || d.next != nil)
 	}
 }
 
-// Settle implements recovery.Fitter.
-func (f *Fitter) Settle(x *recovery.Exchange, c *recovery.Choice, u recovery.Usage) {
-	if !f.on(x) || x.Session == "" {
+// Settle implements recovery.Fitting.
+func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
+	f, x := d.fitter, d.x
+	if x.Session == "" {
 		return
-	}
-	d := draftOf(x)
-	if d == nil {
-		d = &draft{}
 	}
 	known := d.session != nil || d.next != nil
 	if !known && !f.worthKeeping(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {

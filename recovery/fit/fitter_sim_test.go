@@ -231,7 +231,7 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 		x.Completer = r.teller
 	}
 	ctx := context.Background()
-	x.Fitted = r.fitter.Prepare(ctx, x)
+	x.Fitted = r.fitter.Prepared(ctx, x)
 	fresh := x.Fitted != nil && !x.Fitted.Sticky
 	for range 3 {
 		body := b

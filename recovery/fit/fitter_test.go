@@ -256,7 +256,7 @@ func TestSticks(t *testing.T) {
 	next := s.body(t)
 	for name, g := range map[string]*Fitter{"same": f, "other replica": fitter(t, Defaults(), disk)} {
 		y := exchange(next, "s", nil)
-		got := g.Prepare(context.Background(), y)
+		got := g.Prepared(context.Background(), y)
 		if got == nil || !got.Sticky {
 			t.Fatalf("%s: %+v", name, got)
 		}
@@ -266,13 +266,13 @@ func TestSticks(t *testing.T) {
 	}
 	other := exchange(next, "s", nil)
 	other.Credential = "somebody else"
-	if got := fitter(t, Defaults(), disk).Prepare(context.Background(), other); got != nil {
+	if got := fitter(t, Defaults(), disk).Prepared(context.Background(), other); got != nil {
 		t.Error("another credential gets the edits")
 	}
 	for key := range disk.m {
 		disk.m[key] = []byte("\x01 hostile nonsense")
 	}
-	if got := fitter(t, Defaults(), disk).Prepare(context.Background(), exchange(next, "s", nil)); got != nil {
+	if got := fitter(t, Defaults(), disk).Prepared(context.Background(), exchange(next, "s", nil)); got != nil {
 		t.Error("nonsense in the store is used")
 	}
 }
@@ -290,7 +290,7 @@ func TestStoreIsBounded(t *testing.T) {
 		f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.After})
 		began := time.Now()
 		y := exchange(b, "s", nil)
-		got := f.Prepare(context.Background(), y)
+		got := f.Prepared(context.Background(), y)
 		if d := time.Since(began); d > store.SharedDefaults().Timeout {
 			t.Errorf("the store took %v", d)
 		}
@@ -317,12 +317,12 @@ func TestLeftAlone(t *testing.T) {
 		f *Fitter
 		x *recovery.Exchange
 	}{"side": {f, side}, "disabled": {fitter(t, off, disk), exchange(b, "s", nil)}} {
-		if c.f.Prepare(context.Background(), c.x) != nil || c.f.Fit(context.Background(), c.x, &c.x.Candidates[0], overflow(9000, 20000)) != nil {
+		if c.f.Prepared(context.Background(), c.x) != nil || c.f.Fit(context.Background(), c.x, &c.x.Candidates[0], overflow(9000, 20000)) != nil {
 			t.Errorf("%s: fitted", name)
 		}
 	}
 	small := exchange(newScript().body(t), "s", nil)
-	if f.Prepare(context.Background(), small) != nil || disk.reads != 0 {
+	if f.Prepared(context.Background(), small) != nil || disk.reads != 0 {
 		t.Errorf("a small request was looked up %d times", disk.reads)
 	}
 }
@@ -370,7 +370,7 @@ func TestAhead(t *testing.T) {
 		s.call("bash", `{"command":"true"}`, "ok")
 		y := exchange(s.body(t), "s", nil)
 		y.Candidates[0].Window = total + 3500
-		return f.Prepare(context.Background(), y)
+		return f.Prepared(context.Background(), y)
 	}
 	if out := run(false); out != nil {
 		t.Errorf("an estimate rewrote a request: %+v", out.Compression)
@@ -388,7 +388,7 @@ func TestPlainAnswerKeepsNothing(t *testing.T) {
 	x, out := fitOnce(t, f, b, 9000, "s", func(recovery.Prompt) (string, error) { return fineSummary, nil })
 	f.Settle(x, &x.Candidates[0], recovery.Usage{Input: out.Before})
 	f.Flush()
-	if got := f.Prepare(context.Background(), exchange(b, "s", nil)); got != nil && got.Sticky {
+	if got := f.Prepared(context.Background(), exchange(b, "s", nil)); got != nil && got.Sticky {
 		t.Error("edits are kept that were refused")
 	}
 }
@@ -418,7 +418,7 @@ func TestSummarizeResults(t *testing.T) {
 	s.say("assistant", "So.").say("user", "Go on.")
 	y := exchange(s.body(t), "s", nil)
 	y.Candidates[0].Window = 9000
-	got := fitter(t, cfg, disk).Prepare(context.Background(), y)
+	got := fitter(t, cfg, disk).Prepared(context.Background(), y)
 	if got == nil || string(got.Body.Messages()[3].Raw()) != string(out.Body.Messages()[3].Raw()) {
 		t.Errorf("not the same again: %+v", got)
 	}

@@ -9,9 +9,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// draft is what happens to one exchange between Prepare and Settle. The
+// draft is what the fitter does to one exchange, from Prepare to Settle. The
 // goroutine that owns the exchange owns it.
 type draft struct {
+	fitter  *Fitter
+	x       *recovery.Exchange
 	session *session      // as it was remembered, nil if nothing was
 	asked   bool          // the store was asked for it
 	used    time.Duration // that the request has waited for the store
@@ -68,22 +70,6 @@ func (d *draft) fitted(x *recovery.Exchange, scale ratio) *recovery.Fitted {
 		Tiers: d.names, Steps: d.work.steps(), BytesBefore: len(x.Body.Raw()), BytesAfter: len(d.out.Raw()),
 		Extra: cost,
 	}}
-}
-
-// draftOf is the draft of an exchange, nil where nothing has happened to it.
-func draftOf(x *recovery.Exchange) *draft {
-	d, _ := x.Fitting.(*draft)
-	return d
-}
-
-// drafting is the draft of an exchange, a new one where it has none.
-func drafting(x *recovery.Exchange) *draft {
-	d := draftOf(x)
-	if d == nil {
-		d = &draft{}
-		x.Fitting = d
-	}
-	return d
 }
 
 // ratio converts between what is counted and what upstreams count.

@@ -64,7 +64,7 @@ func TestLooksOnce(t *testing.T) {
 		before := disk.reads
 		disk.mu.Unlock()
 		x := exchange(s.body(t), "s", nil)
-		x.Fitted = f.Prepare(context.Background(), x)
+		x.Fitted = f.Prepared(context.Background(), x)
 		answered(f, x, 5000)
 		disk.mu.Lock()
 		defer disk.mu.Unlock()
@@ -113,7 +113,7 @@ func TestLateReport(t *testing.T) {
 	answered(one, x, out.After)
 	one.Flush()
 	slow := exchange(s.body(t), "s", nil)
-	slow.Fitted = two.Prepare(context.Background(), slow)
+	slow.Fitted = two.Prepared(context.Background(), slow)
 	two.Commit(context.Background(), slow)
 
 	s = talk(150)
@@ -129,7 +129,7 @@ func TestLateReport(t *testing.T) {
 		t.Fatalf("%+v, %v", stored, err)
 	}
 	z := exchange(s.body(t), "s", nil)
-	if got := two.Prepare(context.Background(), z); got == nil || string(got.Body.Raw()) != string(further.Body.Raw()) {
+	if got := two.Prepared(context.Background(), z); got == nil || string(got.Body.Raw()) != string(further.Body.Raw()) {
 		t.Error("the other replica does not make the same bytes")
 	}
 }
@@ -148,7 +148,7 @@ func TestRetract(t *testing.T) {
 	if err != nil || stored.edited() || stored.Window != 9000 {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
-	if got := f.Prepare(context.Background(), exchange(s.body(t), "s", nil)); got != nil && got.Sticky {
+	if got := f.Prepared(context.Background(), exchange(s.body(t), "s", nil)); got != nil && got.Sticky {
 		t.Error("the edits are still made")
 	}
 }
@@ -165,7 +165,7 @@ func TestStoreTimeInAll(t *testing.T) {
 			disk.slow(delay)
 			began := time.Now()
 			x := exchange(b, name, func(recovery.Prompt) (string, error) { return fineSummary, nil })
-			f.Prepare(context.Background(), x)
+			f.Prepared(context.Background(), x)
 			x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(9000, 20_000))
 			time.Sleep(attempt)
 			f.Commit(context.Background(), x)
@@ -196,7 +196,7 @@ func TestKeptAlive(t *testing.T) {
 		for range 10 {
 			time.Sleep(10 * time.Minute)
 			y := exchange(b, "s", nil)
-			y.Fitted = f.Prepare(context.Background(), y)
+			y.Fitted = f.Prepared(context.Background(), y)
 			answered(f, y, out.After)
 			f.Flush()
 		}
@@ -221,7 +221,7 @@ func TestLifetimeReloaded(t *testing.T) {
 			x, out := fitOnce(t, f, b, 9000, name, func(recovery.Prompt) (string, error) { return fineSummary, nil })
 			answered(f, x, out.After)
 			time.Sleep(after)
-			return f.Prepare(context.Background(), exchange(b, name, nil)) != nil
+			return f.Prepared(context.Background(), exchange(b, name, nil)) != nil
 		}
 		if !remembered("long", time.Hour) {
 			t.Error("forgotten in an eighth of its time")
@@ -242,7 +242,7 @@ func TestHostileValues(t *testing.T) {
 		disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(value), []byte(value)
 		f := fitter(t, Defaults(), disk)
 		x := exchange(s.body(t), "s", nil)
-		if f.Prepare(context.Background(), x) != nil || disk.reads != 1 {
+		if f.Prepared(context.Background(), x) != nil || disk.reads != 1 {
 			t.Errorf("%s: used", name)
 		}
 		x.Fitted = f.Fit(context.Background(), x, &x.Candidates[0], overflow(9000, 20_000))

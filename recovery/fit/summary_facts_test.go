@@ -189,7 +189,7 @@ func TestDigestFoldsSummary(t *testing.T) {
 	s.call("bash", `{"command":"true"}`, "ok")
 	for round := range 2 {
 		y := exchange(s.body(t), "s", nil)
-		got := f.Prepare(context.Background(), y)
+		got := f.Prepared(context.Background(), y)
 		if got == nil {
 			t.Fatal("not fitted")
 		}

@@ -82,7 +82,7 @@ func TestPastedIntoMessage(t *testing.T) {
 						t.Errorf("%d tokens are left of %d", out.After, budget)
 					}
 					s.say("assistant", "So.").say("user", "Go on.")
-					next := f.Prepare(context.Background(), exchange(s.body(t), "s", nil))
+					next := f.Prepared(context.Background(), exchange(s.body(t), "s", nil))
 					if next == nil || !strings.HasPrefix(string(messagesOf(next.Body)), string(messagesOf(out.Body))) {
 						t.Error("the next request is rewritten otherwise")
 					}

@@ -175,9 +175,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Owners: owners{a.store, cfg.Store.Redis.Timeout},
 		Engine: &recovery.Engine{
-			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes}, Strategies: strategy.All(), Classifier: classifier,
+			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes, a.fitter}, Strategies: strategy.All(), Classifier: classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
-			Fitter: a.fitter, Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
+			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		},
 	}, nil
 }
