@@ -86,6 +86,7 @@ const (
 	maxArguments = 1 << 20 // bytes of arguments or content that are parsed
 	maxDepth     = 96      // nesting of arguments and content
 	maxCalls     = 128     // calls of one answer
+	maxJoined    = 16      // calls in the arguments of one
 	maxUnwraps   = 6       // layers around one value
 	maxQuote     = 2000    // bytes of a flaw's quote
 	maxProblem   = 1200    // bytes of a flaw's problem

@@ -15,6 +15,7 @@ const (
 	ruleFinish   = "finish"
 	ruleLeak     = "call_in_text"
 	ruleParallel = "parallel_wrapper"
+	ruleJoined   = "joined_calls"
 )
 
 // Mender implements recovery.Mender. It is safe for concurrent use.
@@ -144,22 +145,55 @@ func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.
 	if unpacked, ok := j.unpack(list); ok {
 		list = unpacked
 	}
-	out := list
+	var out []recovery.DraftCall // nil as long as nothing is mended
 	for i, c := range list {
 		mended, rules, flaw := j.call(c, i == len(list)-1)
+		parts := []recovery.DraftCall{mended}
 		if flaw != nil {
-			return nil, flaw
+			if parts = j.joined(c); parts == nil {
+				return nil, flaw
+			}
+			rules = []string{ruleJoined}
 		}
-		if len(rules) == 0 {
-			continue
+		if len(rules) > 0 && out == nil {
+			out = slices.Clone(list[:i])
 		}
-		if &out[0] == &list[0] {
-			out = slices.Clone(list)
+		if out != nil {
+			out = append(out, parts...)
+			j.mended(parts[0].Name, rules...)
 		}
-		out[i] = mended
-		j.mended(mended.Name, rules...)
+	}
+	if out == nil {
+		out = list
 	}
 	return j.ids(out), nil
+}
+
+// joined are the calls whose arguments stand in one string, nil if it is not made
+// of whole ones. Two that are equal may be one that was repeated.
+func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
+	tool, text := j.tools.named(c.Name), strings.TrimSpace(c.Arguments)
+	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || !j.req.ParallelCalls() {
+		return nil
+	}
+	schema := j.schemas.get(tool.Parameters)
+	var values []*value
+	for len(text) > 0 {
+		v, rules, n, err := readPrefix(text)
+		if err != nil || len(rules) > 0 || len(v.members) == 0 || len(values) == maxJoined || slices.ContainsFunc(values, v.equal) || !declared(v, schema.doc) {
+			return nil
+		}
+		c.Arguments = text[:n]
+		if !j.judge(tool, schema).valid(c.Arguments) {
+			return nil
+		}
+		values, out = append(values, v), append(out, c)
+		text, c.ID = strings.TrimLeft(text[n:], " \t\r\n"), ""
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
 }
 
 // call judges one call.

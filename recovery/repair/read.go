@@ -137,9 +137,9 @@ func (r *reader) space() error {
 			}
 			r.note(ruleComments)
 			r.i += end + 4
-		case strings.HasPrefix(r.in[r.i:], "\u00a0"):
+		case strings.HasPrefix(r.in[r.i:], "\u00a0"), strings.HasPrefix(r.in[r.i:], `\n`):
 			r.note(ruleSpaces)
-			r.i += len("\u00a0")
+			r.i += len(`\n`) // either has two bytes
 		default:
 			return nil
 		}

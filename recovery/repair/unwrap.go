@@ -21,6 +21,7 @@ const (
 	ruleEmpty       = "empty_arguments"
 	ruleParameters  = "tagged_parameters"
 	ruleLanguageTag = "language_tag"
+	rulePaths       = "windows_paths"
 )
 
 // Marks that stand at the ends of a value and are not part of it: special
@@ -54,7 +55,34 @@ func peel(text string) (inner, rule string) {
 	if inner, ok := unquote(text); ok {
 		return inner, ruleEncoded
 	}
+	if inner := pathsEscaped(text); inner != text {
+		return inner, rulePaths
+	}
 	return "", ""
+}
+
+// windowsPath is a string that is nothing but a path of Windows, its backslashes
+// escaped or not. Space is part of it only where the parameter's name says that it
+// is a path: the \n in C:\a is wrong\nSo may end a line.
+var windowsPath = regexp.MustCompile(`(?i)("\w*(?:path|file|dir|directory|folder|cwd)"\s*:\s*)?` +
+	`"((?:[a-z]:|\\\\(?:\\\\)?[\w.$-]+)(?:\\\\?[\w.$~@+()-][\w.$~@+() -]*)+)"`)
+
+// pathsEscaped escapes the paths in a text that are not JSON: no path has a line break
+// or a tab, so where one backslash escapes nothing, none does.
+func pathsEscaped(text string) string {
+	return windowsPath.ReplaceAllStringFunc(text, func(match string) string {
+		m := windowsPath.FindStringSubmatch(match)
+		name, raw := m[1], m[2]
+		if complete(`"`+raw+`"`) || name == "" && strings.Contains(raw, " ") {
+			return match
+		}
+		body := strings.TrimLeft(raw, `\`)
+		path := strings.ReplaceAll(body, `\\`, `\`)
+		if body != raw {
+			path = `\\` + path // of a share
+		}
+		return name + string(transcript.String(path))
+	})
 }
 
 // unfence takes off a markdown fence around the whole text.
