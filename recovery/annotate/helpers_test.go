@@ -87,15 +87,24 @@ func (c *talk) says(text string) *talk {
 
 // call adds a call and what it answered.
 func (c *talk) call(name string, args object, answer string) *talk {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		panic(err)
+	return c.turn([][]any{{name, args, answer}})
+}
+
+// turn adds calls that are made at once, each a name, arguments and what it answered.
+func (c *talk) turn(calls [][]any) *talk {
+	var made []object
+	var answers []object
+	for _, call := range calls {
+		raw, err := json.Marshal(call[1])
+		if err != nil {
+			panic(err)
+		}
+		c.calls++
+		id := fmt.Sprintf("call_%d", c.calls)
+		made = append(made, object{"id": id, "type": "function", "function": object{"name": call[0], "arguments": string(raw)}})
+		answers = append(answers, object{"role": "tool", "tool_call_id": id, "content": call[2]})
 	}
-	c.calls++
-	id := fmt.Sprintf("call_%d", c.calls)
-	c.messages = append(c.messages,
-		object{"role": "assistant", "content": nil, "tool_calls": []object{{"id": id, "type": "function", "function": object{"name": name, "arguments": string(raw)}}}},
-		object{"role": "tool", "tool_call_id": id, "content": answer})
+	c.messages = append(append(c.messages, object{"role": "assistant", "content": nil, "tool_calls": made}), answers...)
 	return c
 }
 

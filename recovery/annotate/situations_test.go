@@ -1,0 +1,166 @@
+package annotate_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
+)
+
+// situation is a failure with what an engineer would say; see testdata/README.md.
+type situation struct {
+	ID       string   `json:"id"`
+	Kits     []string `json:"kits"`
+	User     string   `json:"user"`
+	History  [][]any  `json:"history"`
+	Turn     [][]any  `json:"turn"`
+	Category string   `json:"category"`
+	Given    bool     `json:"given"`
+	Says     string   `json:"says"`
+	Must     []string `json:"must"`
+	Not      []string `json:"not"`
+	Max      int      `json:"max"`
+}
+
+// situations reads a round, and the tools.
+func situations(t testing.TB, name string) (list []situation, kits map[string][]object) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &kits); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = os.ReadFile(name); err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(raw) {
+		var s situation
+		if err := json.Unmarshal(line, &s); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		list = append(list, s)
+	}
+	return list, kits
+}
+
+// exchange is what the stages before this one know of a situation; found is
+// whether they know the kind of the failure.
+func (s situation) exchange(t testing.TB, kits map[string][]object) (x *recovery.Exchange, found bool) {
+	var tools []object
+	for _, k := range s.Kits {
+		if kits[k] == nil {
+			t.Fatalf("%s: no kit %q", s.ID, k)
+		}
+		tools = append(tools, kits[k]...)
+	}
+	c := agent(tools...)
+	c.messages[1]["content"] = s.User
+	for _, h := range s.History {
+		c.turn([][]any{h})
+	}
+	c.turn(s.Turn)
+	x = c.exchange(t)
+	kinds := strings.Split(s.Category, "|")
+	for _, r := range x.Results {
+		if slices.Contains(kinds, chain(r)) && (r.Failed || s.Category == "none") {
+			found = true
+		}
+	}
+	if found || kinds[0] == "none" {
+		return x, found
+	}
+	r := &x.Results[0]
+	r.Failed, r.Confidence, r.Category = true, 0.95, recovery.Category(kinds[0])
+	if kinds[0] == annotate.EditFailed {
+		r.Category, r.Rule = recovery.InvalidArguments, "edit-refused"
+	}
+	if r.Line == "" {
+		for line := range strings.Lines(s.Turn[0][2].(string)) {
+			if r.Line = strings.TrimSpace(line); r.Line != "" {
+				break
+			}
+		}
+	}
+	x.Turn.Failure = r
+	return x, false
+}
+
+func chain(r recovery.ToolFailure) string {
+	if r.Rule == "edit-refused" && r.Category == recovery.InvalidArguments {
+		return annotate.EditFailed
+	}
+	return string(r.Category)
+}
+
+// wrong is what a note lacks of what it should say.
+func (s situation) wrong(note string) (out []string) {
+	if note == "" {
+		if !strings.Contains(s.Category, "none") {
+			out = append(out, "no note")
+		}
+		return out
+	}
+	if s.Category == "none" {
+		return []string{"a note"}
+	}
+	low := strings.ToLower(note)
+	for _, m := range s.Must {
+		if !slices.ContainsFunc(strings.Split(m, "|"), func(w string) bool { return strings.Contains(low, strings.ToLower(w)) }) {
+			out = append(out, "lacks "+m)
+		}
+	}
+	for _, n := range s.Not {
+		if strings.Contains(low, strings.ToLower(n)) {
+			out = append(out, "says "+n)
+		}
+	}
+	if n := utf8.RuneCountInString(note); n > s.Max {
+		out = append(out, "too long")
+	}
+	return out
+}
+
+// TestSituations: what the notes say of each situation is what an engineer would.
+func TestSituations(t *testing.T) {
+	st, _ := stage(t, nil)
+	for name, floor := range map[string]int{"testdata/blind1.jsonl": 67} {
+		list, kits := situations(t, name)
+		right, found, seen, length, notes := 0, 0, 0, 0, 0
+		for _, s := range list {
+			x, ok := s.exchange(t, kits)
+			note := ""
+			if s.Category != "none" || ok {
+				note, _ = st.Note(x)
+			}
+			wrong := s.wrong(note)
+			if ok {
+				found++
+			}
+			if len(wrong) == 0 {
+				right++
+				if ok {
+					seen++
+				}
+			}
+			if note != "" {
+				length += utf8.RuneCountInString(note)
+				notes++
+			}
+			if len(wrong) > 0 || testing.Verbose() {
+				t.Logf("%s found=%v WRONG %q\nENGINEER %s\nNOTE %s\n", s.ID, ok, wrong, s.Says, note)
+			}
+		}
+		if right < floor {
+			t.Errorf("%s: %d are right, %d were before", name, right, floor)
+		}
+		t.Logf("%s: %d situations, kind found in %d, notes right in %d (%d with the kind found), %d characters on average", name, len(list), found, right, seen, length/max(notes, 1))
+	}
+}
