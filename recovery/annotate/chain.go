@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // AskUser is the strategy that ends every chain: what a person can do.
@@ -72,7 +73,7 @@ func (c Chains) With(cfg Config) (Chains, error) {
 		if _, ok := c[category]; !ok || !isCategory(category) {
 			names := slices.Sorted(maps.Keys(c))
 			hint := "there are " + strings.Join(names, ", ")
-			if near := nearest(category, names); near != "" {
+			if near := trajectory.Nearest(category, names); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			key := "chains"
@@ -122,7 +123,7 @@ func (c Chains) With(cfg Config) (Chains, error) {
 			continue
 		}
 		hint := "see the chains for their names"
-		if near := nearest(name, names); near != "" {
+		if near := trajectory.Nearest(name, names); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		errs = append(errs, fmt.Errorf("forbid[%d]: no strategy is called %q: %s", i, short(name), hint))

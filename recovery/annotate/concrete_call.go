@@ -44,17 +44,17 @@ func (s *scene) nearestTool(wrong string) string {
 			return wrong[i+1:] // functions.read_file
 		}
 	}
-	words, plain, kinds := trajectory.NameWords(wrong), plainName(wrong), Kinds(transcript.Tool{Name: wrong})
+	words, plain, kinds := trajectory.NameWords(wrong), trajectory.Plain(wrong), Kinds(transcript.Tool{Name: wrong})
 	best, most := "", 0.4
 	for _, t := range s.tools {
 		if t.Name == "" || t.Name == wrong {
 			continue
 		}
 		own, score := trajectory.NameWords(t.Name), 0.0
-		if p := plainName(t.Name); p == plain {
+		if p := trajectory.Plain(t.Name); p == plain {
 			score += 3
 		} else if longest := max(len(p), len(plain)); longest > 0 && longest <= 96 {
-			score += max(0, 1-2*float64(distance(plain, p, longest))/float64(longest))
+			score += max(0, 1-2*float64(trajectory.Distance(plain, p, longest))/float64(longest))
 		}
 		both := 0
 		for _, w := range own {
@@ -128,7 +128,7 @@ func (s *scene) flaws() (out []flaw) {
 		if p.required && !slices.Contains(given, p.name) {
 			text := "the required parameter " + quoted(p.name) + " is missing"
 			for _, g := range given {
-				if !slices.Contains(declared, g) && nearest(g, []string{p.name}) != "" {
+				if !slices.Contains(declared, g) && trajectory.Nearest(g, []string{p.name}) != "" {
 					text += " (the call says " + quoted(g) + ")"
 					break
 				}
@@ -154,10 +154,10 @@ func (s *scene) flaws() (out []flaw) {
 	for _, g := range given {
 		if !slices.Contains(declared, g) {
 			text := "there is no parameter " + quoted(g)
-			if n := nearest(g, declared); n != "" {
+			if n := trajectory.Nearest(g, declared); n != "" {
 				text += ": it is called " + quoted(n)
 			}
-			out = append(out, flaw{nearest(g, declared), text})
+			out = append(out, flaw{trajectory.Nearest(g, declared), text})
 		}
 	}
 	return out
@@ -346,5 +346,5 @@ func (s *scene) optionValue(name slot) string {
 			known = append(known, o)
 		}
 	}
-	return quoted(nearest(wrong, known))
+	return quoted(trajectory.Nearest(wrong, known))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // missing finds the program in the words of shells and of runtimes.
@@ -150,12 +151,12 @@ func (s *scene) meant(program string) string {
 	if len(program) < 3 || alternatives[program] != "" {
 		return ""
 	}
-	best, least := "", min(2, near(program))+1
+	best, least := "", min(2, trajectory.Slips(program))+1
 	consider := func(name string) {
 		if len(name) < 3 || name == program {
 			return
 		}
-		if d := distance(program, name, least-1); d < least {
+		if d := trajectory.Distance(program, name, least-1); d < least {
 			best, least = name, d
 		}
 	}
@@ -166,7 +167,7 @@ func (s *scene) meant(program string) string {
 		n := 0
 		s.calls("", func(c call) bool {
 			for _, v := range invocations(c.command) {
-				if v.program != program && distance(program, v.program, least-1) < least && s.permitted(v.program) && s.worked(c) {
+				if v.program != program && trajectory.Distance(program, v.program, least-1) < least && s.permitted(v.program) && s.worked(c) {
 					consider(v.program)
 				}
 			}

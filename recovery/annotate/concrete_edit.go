@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // EditFailed is the chain for edits that an editor did not apply. The failure is
@@ -29,7 +30,8 @@ func chainOf(f *recovery.ToolFailure) string {
 const (
 	maxOldLines  = 60 // of the text to replace
 	maxFileLines = 4000
-	maxViews     = 4 // results that are looked at
+	maxViews     = 4   // results that are looked at
+	maxCompared  = 200 // of a line, in bytes
 )
 
 // oldTexts are what editors call the text to replace, and patches the call's only text.
@@ -134,7 +136,7 @@ func (s *scene) differs() (d difference) {
 // closest is the line that one was meant to be.
 func closest(line string, seen []string) (d difference) {
 	want := strings.Join(strings.Fields(line), " ")
-	if len(want) < 4 {
+	if len(want) < 4 || len(want) > maxCompared {
 		return d
 	}
 	least := min(12, max(1, len(want)/4)) + 1
@@ -143,7 +145,10 @@ func closest(line string, seen []string) (d difference) {
 		if have == want {
 			return difference{line, l, true}
 		}
-		if n := distance(want, have, least-1); n < least {
+		if len(have) > maxCompared {
+			continue
+		}
+		if n := trajectory.Distance(want, have, least-1); n < least {
 			d, least = difference{given: strings.TrimSpace(line), stands: strings.TrimSpace(l)}, n
 		}
 	}

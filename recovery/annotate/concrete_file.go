@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // sights are what the conversation knows about a path that failed.
@@ -169,7 +170,7 @@ const maxResembling = 192 << 10
 
 // resemble looks for the same name in other capitals, and for the closest one.
 func (s *scene) resemble(name, want, wanted string) {
-	least := near(name) + 1
+	least := trajectory.Slips(name) + 1
 	if ext := path.Ext(name); len(name)-len(ext) < 3 {
 		least = 1 // too short: everything is close
 	}
@@ -200,7 +201,7 @@ func (s *scene) resemble(name, want, wanted string) {
 			}
 			d := 0
 			if !folded {
-				if d = distance(name, last, least-1); d >= least || d == 0 {
+				if d = trajectory.Distance(name, last, least-1); d >= least || d == 0 {
 					continue
 				}
 			} else if last == name {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // step is a parsed template: alternatives, of which the first is said whose
@@ -37,7 +38,7 @@ func parseStep(text string) (step, error) {
 		for _, m := range slotForm.FindAllStringSubmatchIndex(part, -1) {
 			name := slot(part[m[2]:m[3]])
 			if !slices.Contains(slotNames(), string(name)) {
-				if near := nearest(string(name), slotNames()); near != "" {
+				if near := trajectory.Nearest(string(name), slotNames()); near != "" {
 					return nil, fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(string(name)), near)
 				}
 				return nil, fmt.Errorf("has the unknown slot {%s}: there are %s", short(string(name)), strings.Join(slotNames(), ", "))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -236,7 +237,7 @@ func closeTo(a, b string) bool {
 	if min(len(a), len(b)) >= 10 {
 		limit = 2
 	}
-	if len(a) < 4 || len(b) < 4 || max(len(a), len(b)) > 128 || distance(a, b, limit) > limit {
+	if len(a) < 4 || len(b) < 4 || max(len(a), len(b)) > 128 || trajectory.Distance(a, b, limit) > limit {
 		return false
 	}
 	digits := func(s string) string {
@@ -257,33 +258,4 @@ func closeTo(a, b string) bool {
 		}
 	}
 	return true
-}
-
-// distance is the number of insertions, deletions, replacements and swaps of
-// neighbours that make b of a (optimal string alignment), or more than limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	width := len(b) + 1
-	rows := make([]int, 3*width)
-	before, prev, cur := rows[:width], rows[width:2*width], rows[2*width:]
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], before[j-2]+1)
-			}
-		}
-		before, prev, cur = prev, cur, before
-	}
-	return prev[len(b)]
 }
