@@ -26,6 +26,12 @@ const (
 	MaxLog = 1 << 14
 	// MaxTail is what Tail returns at most, in bytes.
 	MaxTail = 8 << 20
+	// MaxCharges is the number of charges in one operation.
+	MaxCharges = 64
+	// MaxAmount is the largest amount of a charge, and what a meter counts to.
+	MaxAmount = 1 << 50
+	// MaxHolders is the number of holders that a meter counts.
+	MaxHolders = 1024
 	// MaxTTL is the longest lifetime.
 	MaxTTL = 366 * 24 * time.Hour
 	// LogTTL is how long a log outlives its newest entry.

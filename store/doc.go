@@ -1,4 +1,4 @@
-// Package store keeps small values with a lifetime, counters, rings, boards and
+// Package store keeps small values with a lifetime, meters, rings, boards and
 // bounded logs, and knows nothing of what they mean.
 //
 //	Store    what every implementation does: store/memory in the process, store/redis on a server
@@ -8,7 +8,7 @@
 //
 // A gateway with a server reads and writes Mirror(Shared(redis, memory)); one
 // without reads and writes Mirror(memory). The Mirror is for boards and logs;
-// values, counters and rings are read and written at the store itself. The conformance suite of every
+// values, meters and rings are read and written at the store itself. The conformance suite of every
 // Store is store/storetest.
 //
 // The package is not responsible for encodings, for key names, for what is

@@ -93,11 +93,11 @@ func (s *server) Delete(ctx context.Context, keys ...string) error {
 	return s.Store.Delete(ctx, keys...)
 }
 
-func (s *server) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error) {
+func (s *server) Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error) {
 	if err := s.enter(ctx, false); err != nil {
-		return 0, err
+		return store.Charged{}, err
 	}
-	return s.Store.Add(ctx, key, delta, ttl)
+	return s.Store.Charge(ctx, charges...)
 }
 
 func (s *server) Push(ctx context.Context, key, slot string, v []byte, size int, ttl time.Duration) ([][]byte, error) {

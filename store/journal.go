@@ -24,8 +24,7 @@ func (id changeID) affects(other changeID) bool {
 	if id.name != other.name {
 		return false
 	}
-	ofKey := func(k changeKind) bool { return k == changedValue || k == changedCounter || k == changedSlot }
-	return id == other || id.kind == deleted && ofKey(other.kind) || other.kind == deleted && ofKey(id.kind)
+	return id == other || id.kind == deleted && other.kind.ofKey() || other.kind == deleted && id.kind.ofKey()
 }
 
 type changeKind uint8
@@ -33,21 +32,24 @@ type changeKind uint8
 const (
 	changedField changeKind = iota
 	changedValue
-	changedCounter
+	changedMeter
 	changedSlot
 	deleted
 	appended
 )
 
+// ofKey reports whether a deletion of the key makes the change void.
+func (k changeKind) ofKey() bool { return k == changedValue || k == changedSlot }
+
 // change is one write that the primary has not seen.
 type change struct {
-	id    changeID
-	field fieldChange
-	entry Entry // also a slot's and a log's
-	delta int64
-	size  int  // of the ring or log
-	last  bool // the slot is the newest of its ring, not one replaced in place
-	ends  time.Time
+	id     changeID
+	field  fieldChange
+	entry  Entry // also a slot's and a log's
+	charge Charge
+	size   int  // of the ring or log
+	last   bool // the slot is the newest of its ring, not one replaced in place
+	ends   time.Time
 }
 
 // fieldChange is a Post or Remove.
@@ -85,8 +87,8 @@ func (c *change) apply(ctx context.Context, s Store, now time.Time) error {
 		e := c.entry
 		e.TTL = left
 		return s.Set(ctx, e)
-	case changedCounter:
-		_, err := s.Add(ctx, c.id.name, c.delta, left)
+	case changedMeter:
+		_, err := s.Charge(ctx, c.charge)
 		return err
 	case changedSlot:
 		_, err := s.Push(ctx, c.id.name, c.id.sub, c.entry.Value, c.size, left)
@@ -145,8 +147,8 @@ func (j *journal) add(c change) {
 		switch c.id.kind {
 		case changedField:
 			c.field = c.field.after(old.field)
-		case changedCounter:
-			c.delta, c.ends = c.delta+old.delta, old.ends
+		case changedMeter:
+			c.charge.Amount, c.ends = c.charge.Amount+old.charge.Amount, old.ends
 		}
 		*old = c // keeps its place: a slot that is replaced keeps it too
 		j.bytes += old.bytes()
@@ -175,8 +177,8 @@ func (j *journal) restore(c change) {
 	switch c.id.kind {
 	case changedField:
 		later.field = later.field.after(c.field)
-	case changedCounter:
-		later.delta += c.delta
+	case changedMeter:
+		later.charge.Amount += c.charge.Amount
 	}
 	j.bytes += later.bytes()
 }
@@ -227,7 +229,7 @@ func (j *journal) affects(id changeID) bool {
 		return true
 	}
 	switch id.kind {
-	case changedValue, changedCounter, changedSlot:
+	case changedValue, changedSlot:
 		return j.find(changeID{deleted, id.name, ""}) != nil
 	case deleted:
 		for e := j.rest.Front(); e != nil; e = e.Next() {
@@ -243,7 +245,7 @@ func (j *journal) affects(id changeID) bool {
 func (j *journal) forgetKey(key string) {
 	for e := j.rest.Front(); e != nil; {
 		next := e.Next()
-		if id := e.Value.(*change).id; id.name == key && id.kind != appended {
+		if id := e.Value.(*change).id; id.name == key && (id.kind.ofKey() || id.kind == deleted) {
 			j.remove(e)
 		}
 		e = next

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -31,19 +32,17 @@ type Mirror struct {
 	interval time.Duration
 	boards   map[string]*mirrored // never changes
 
-	mu        sync.Mutex
-	pending   map[changeID]fieldChange
-	order     []changeID // of pending, oldest first
-	logs      []change
-	logSize   int
-	listeners []func(board string, f Field, gone bool)
-	stopped   bool
+	mu      sync.Mutex
+	pending map[changeID]fieldChange
+	order   []changeID // of pending, oldest first
+	logs    []change
+	logSize int
+	stopped bool
 
-	dropped atomic.Uint64
-	wake    chan struct{}
-	syncs   chan syncRequest
-	cancel  context.CancelFunc
-	done    chan struct{}
+	wake   chan struct{}
+	syncs  chan syncRequest
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // mirrored is one board; the map in it is replaced, never changed.
@@ -111,10 +110,9 @@ func (m *Mirror) Each(board string, fn func(Field) bool) {
 
 // Post puts a field on a board, as Store.Post. It returns at once; the field is
 // visible here from now on, elsewhere as soon as it is written. What is out of
-// bounds is dropped and counted. A board that is not mirrored is only written.
+// bounds is dropped. A board that is not mirrored is only written.
 func (m *Mirror) Post(board string, f Field, max bool) {
 	if CheckField(board, f) != nil {
-		m.dropped.Add(1)
 		return
 	}
 	f.Until = End(f.Until, time.Now())
@@ -124,7 +122,6 @@ func (m *Mirror) Post(board string, f Field, max bool) {
 // Remove takes a field off a board, like Post.
 func (m *Mirror) Remove(board, field string) {
 	if CheckKeys(board, field) != nil {
-		m.dropped.Add(1)
 		return
 	}
 	m.change(board, fieldChange{field: Field{Name: field}, gone: true})
@@ -140,7 +137,6 @@ func (m *Mirror) change(board string, c fieldChange) {
 		b.fields.Store(&next)
 	}
 	if m.stopped {
-		m.dropped.Add(1)
 		return
 	}
 	m.enqueue(changeID{changedField, board, c.field.Name}, c)
@@ -156,7 +152,6 @@ func (m *Mirror) enqueue(id changeID, c fieldChange) {
 	if len(m.order) >= maxPending {
 		delete(m.pending, m.order[0])
 		m.order = m.order[1:]
-		m.dropped.Add(1)
 	}
 	m.pending[id] = c
 	m.order = append(m.order, id)
@@ -205,7 +200,6 @@ func (m *Mirror) Append(log string, entry []byte, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.stopped || CheckAppend(log, entry, size) != nil {
-		m.dropped.Add(1)
 		return
 	}
 	m.logs = append(m.logs, change{id: changeID{appended, log, ""}, entry: Entry{Value: entry}, size: size})
@@ -213,21 +207,8 @@ func (m *Mirror) Append(log string, entry []byte, size int) {
 	for len(m.logs) > maxLogPending || m.logSize > logBytes {
 		m.logSize -= len(m.logs[0].entry.Value)
 		m.logs = m.logs[1:]
-		m.dropped.Add(1)
 	}
 	m.poke()
-}
-
-// Dropped is the number of writes that never reached the store.
-func (m *Mirror) Dropped() uint64 { return m.dropped.Load() }
-
-// OnChange calls fn for every field that another replica posted, changed or
-// removed (gone), from the Mirror's goroutine, after it is visible here. It is not
-// called for own changes nor for fields whose time has passed. fn must not block.
-func (m *Mirror) OnChange(fn func(board string, f Field, gone bool)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.listeners = append(slices.Clip(m.listeners), fn)
 }
 
 // Sync writes what is pending and reads the boards, now: for the start, so that
@@ -317,9 +298,7 @@ func (m *Mirror) flush(ctx context.Context) error {
 		m.mu.Unlock()
 		// While this one is written no refresh runs: it is in the next board read.
 		err := bounded(ctx, func(ctx context.Context) error { return c.apply(ctx, m.store, id.name, time.Now()) })
-		if errors.Is(err, ErrInvalid) {
-			m.dropped.Add(1) // it never will be written
-		} else if err != nil {
+		if err != nil && !errors.Is(err, ErrInvalid) { // which never will be written
 			m.mu.Lock()
 			if later, ok := m.pending[id]; ok {
 				m.pending[id] = later.after(c)
@@ -346,8 +325,7 @@ func (m *Mirror) flushLogs(ctx context.Context) error {
 		m.logSize -= len(c.entry.Value)
 		m.mu.Unlock()
 		err := bounded(ctx, func(ctx context.Context) error { return m.store.Append(ctx, c.id.name, c.entry.Value, c.size) })
-		if err != nil {
-			m.dropped.Add(1) // it may have been done: not twice
+		if err != nil { // it may have been done: not twice
 			return err
 		}
 	}
@@ -359,7 +337,7 @@ func bounded(ctx context.Context, op func(context.Context) error) error {
 	return op(ctx)
 }
 
-// refresh reads the boards and tells the listeners what others changed.
+// refresh reads the boards.
 func (m *Mirror) refresh(ctx context.Context) (first error) {
 	for name, b := range m.boards {
 		var fields []Field
@@ -378,15 +356,10 @@ func (m *Mirror) refresh(ctx context.Context) (first error) {
 	return first
 }
 
-// event is a call of the listeners.
-type event struct {
-	field Field
-	gone  bool
-}
-
 // merge takes over what the store has, except where a change of our own waits to be written.
 func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	now := time.Now()
 	old := *b.fields.Load()
 	next := make(map[string]Field, len(fields))
@@ -404,26 +377,8 @@ func (m *Mirror) merge(name string, b *mirrored, fields []Field) {
 			m.pending[id].onto(next, now)
 		}
 	}
-	var events []event
-	for field, f := range next {
-		if was, ok := old[field]; !ok || !sameField(was, f) {
-			events = append(events, event{f, false})
-		}
-	}
-	for field, f := range old {
-		if _, ok := next[field]; !ok && f.Alive(now) {
-			events = append(events, event{f, true})
-		}
-	}
-	if len(events) > 0 || len(next) != len(old) {
+	if !maps.EqualFunc(old, next, sameField) {
 		b.fields.Store(&next)
-	}
-	listeners := m.listeners
-	m.mu.Unlock()
-	for _, e := range events {
-		for _, fn := range listeners {
-			fn(name, e.field, e.gone)
-		}
 	}
 }
 

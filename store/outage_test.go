@@ -56,7 +56,7 @@ func load(t *testing.T, r *replica, stop <-chan struct{}) func() (int64, time.Du
 					func() error {
 						return r.Set(ctx, store.Entry{Key: key, Value: make([]byte, 2000), TTL: time.Minute})
 					},
-					func() error { _, err := r.Add(ctx, key, 1, time.Minute); return err },
+					func() error { _, err := storetest.Count(r, key, 1); return err },
 					func() error { _, err := r.Push(ctx, key, key, []byte("x"), 5, time.Minute); return err },
 					func() error { return r.Append(ctx, "log", []byte(key), 100) },
 				} {
@@ -93,8 +93,6 @@ func TestOutage(t *testing.T) {
 			srv := storetest.StartRedis(t)
 			prefix := storetest.Prefix(t)
 			a, b := newReplica(t, srv.URL(), prefix), newReplica(t, srv.URL(), prefix)
-			heard := make(chan string, 100)
-			b.mirror.OnChange(func(_ string, f store.Field, gone bool) { heard <- fmt.Sprint(f.Name, gone) })
 			wait := func(what string, ok func() bool) {
 				t.Helper()
 				storetest.Eventually(t, what, 30*time.Second, ok)
@@ -108,9 +106,6 @@ func TestOutage(t *testing.T) {
 			done := load(t, a, stop)
 			a.mirror.Post("cool-downs", field("healthy", "1", 10), true)
 			wait("the other replica learns of a cool-down", knows(b, "healthy"))
-			if got := <-heard; got != "healthyfalse" {
-				t.Errorf("the listener heard %s", got)
-			}
 
 			how.stop(srv)
 			wait("both notice", func() bool { return !a.Up() && !b.Up() })

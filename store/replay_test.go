@@ -23,7 +23,7 @@ func TestSharedRepeats(t *testing.T) {
 		must(t, err)
 		_, err = s.Push(ctx, "gone", "a", []byte("1"), 3, time.Hour)
 		must(t, err)
-		_, err = s.Add(ctx, "n", 5, time.Hour)
+		_, err = storetest.Count(s, "n", 5)
 		must(t, err)
 		for _, f := range []string{"removed", "longer", "shorter", "reset"} {
 			post(t, s, "b", f, 10, true)
@@ -42,7 +42,7 @@ func TestSharedRepeats(t *testing.T) {
 			must(t, err)
 		}
 		for range 3 {
-			_, err = s.Add(ctx, "n", 1, time.Hour)
+			_, err = storetest.Count(s, "n", 1)
 			must(t, err)
 		}
 		must(t, s.Remove(ctx, "b", "removed"))
@@ -75,7 +75,7 @@ func TestSharedRepeats(t *testing.T) {
 		if got := fmt.Sprintf("%s", ring); got != "[b c d]" {
 			t.Errorf("the ring is %s", got)
 		}
-		if n, _ := srv.Store.Add(ctx, "n", 0, time.Hour); n != 8 {
+		if n, _ := storetest.Count(srv.Store, "n", 0); n != 8 {
 			t.Errorf("the counter is %d, want 8", n)
 		}
 		if got, _ := srv.Store.Tail(ctx, "log", 9); fmt.Sprintf("%s", got) != "[1 2]" {
@@ -96,13 +96,13 @@ func TestSharedRepeats(t *testing.T) {
 func TestSharedAddOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
 		srv.set(errDown, nil, 0)
-		n, err := s.Add(ctx, "n", 1, time.Hour)
+		n, err := storetest.Count(s, "n", 1)
 		if n != 1 || err != nil {
 			t.Errorf("Add = %d, %v", n, err)
 		}
 		srv.set(nil, nil, 0)
 		time.Sleep(time.Second)
-		if n, _ := srv.Store.Add(ctx, "n", 0, time.Hour); n != 0 {
+		if n, _ := storetest.Count(srv.Store, "n", 0); n != 0 {
 			t.Errorf("the counter is %d", n)
 		}
 	})
@@ -239,7 +239,7 @@ func TestSharedRepeatsAnything(t *testing.T) {
 					case 1:
 						err = st.Delete(ctx, k)
 					case 2:
-						_, err = st.Add(ctx, k, delta, time.Hour)
+						_, err = storetest.Count(st, k, delta)
 					case 3, 4:
 						_, err = st.Push(ctx, k, sub, v, 3, time.Hour)
 					case 5:
@@ -264,7 +264,7 @@ func TestSharedRepeatsAnything(t *testing.T) {
 			synctest.Wait()
 			for _, k := range []string{"a", "b"} {
 				state := func(st store.Store) string {
-					n, _ := st.Add(ctx, k, 0, time.Hour)
+					n, _ := storetest.Count(st, k, 0)
 					ring, _ := st.Push(ctx, k, "z", nil, 4, time.Hour)
 					return fmt.Sprintf("%s %d %s %v", value(t, st, k), n, ring, storetest.Fields(t, st, k))
 				}

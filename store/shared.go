@@ -51,7 +51,7 @@ func (c SharedConfig) Validate() error {
 // Writes that only the local store has seen are kept in a bounded journal and
 // repeated, boards first, before operations go to the primary again. A repeated
 // write wins over what others wrote to the same key meanwhile, except on a board
-// with max. An Add or Append that failed on its way is not repeated, as it may
+// with max. A Charge or Append that failed on its way is not repeated, as it may
 // have been done.
 //
 // Errors are ErrInvalid and ErrClosed only. An operation whose context has ended
@@ -228,7 +228,7 @@ func (s *Shared) Set(ctx context.Context, entries ...Entry) error {
 	return s.local.Set(context.WithoutCancel(ctx), entries...)
 }
 
-// Delete removes the value, the counter and the ring of each key.
+// Delete removes the value and the ring of each key.
 func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	if err := CheckKeys(keys...); err != nil {
 		return err
@@ -249,21 +249,41 @@ func (s *Shared) Delete(ctx context.Context, keys ...string) error {
 	return s.local.Delete(context.WithoutCancel(ctx), keys...)
 }
 
-// Add adds delta to a counter. The local counter has what this process added.
-func (s *Shared) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (sum int64, err error) {
+// Charge charges all amounts or none. The local store counts what this process
+// charged; alone, it goes by the charges' shares.
+func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, err error) {
+	if err := CheckCharges(charges...); err != nil {
+		return Charged{}, err
+	}
 	ok, sent, err := s.try(ctx, func(ctx context.Context) (err error) {
-		sum, err = s.primary.Add(ctx, key, delta, ttl)
+		done, err = s.primary.Charge(ctx, charges...)
 		return err
 	})
-	if err != nil {
-		return 0, err
+	if err != nil || ok && done.Refused >= 0 {
+		return done, err
 	}
-	local, err := s.local.Add(context.WithoutCancel(ctx), key, delta, ttl)
+	own := slices.Clone(charges)
+	for i := range own {
+		switch c := &own[i]; {
+		case ok:
+			c.Limit = 0
+		case c.Share > 0:
+			c.Limit = c.Share
+		}
+	}
+	local, err := s.local.Charge(context.WithoutCancel(ctx), own...)
 	if ok {
-		return sum, nil
+		return done, nil
 	}
-	if err == nil && !sent && delta != 0 {
-		s.note(change{id: changeID{changedCounter, key, ""}, delta: delta, ends: time.Now().Add(min(ttl, MaxTTL))})
+	local.Alone = true
+	if err == nil && !sent && local.Refused < 0 {
+		now := time.Now()
+		for _, c := range charges {
+			if c.Holder == "" && c.Amount != 0 {
+				c.Limit = 0
+				s.note(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: now.Add(c.Window)})
+			}
+		}
 	}
 	return local, err
 }

@@ -206,7 +206,7 @@ func TestSharedBusy(t *testing.T) {
 		srv.set(nil, store.ErrBusy, 0)
 		set(t, s, "k", "v")
 		post(t, s, "b", "f", 5, true)
-		if _, err := s.Add(ctx, "n", 2, time.Hour); err != nil {
+		if _, err := storetest.Count(s, "n", 2); err != nil {
 			t.Error(err)
 		}
 		if !s.Up() {
@@ -218,11 +218,50 @@ func TestSharedBusy(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		n, err := srv.Store.Add(ctx, "n", 0, time.Hour)
+		n, err := storetest.Count(srv.Store, "n", 0)
 		if value(t, srv.Store, "k") != "v" || n != 2 || err != nil {
 			t.Errorf("the server has %q and %d, %v", value(t, srv.Store, "k"), n, err)
 		}
 		log.expect(t, 0, 0)
+	})
+}
+
+// Alone, a process goes by its share, and knows what it charged before. The
+// server learns of it afterwards.
+func TestSharedChargesAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *server, s *store.Shared, _ *lines) {
+		c := store.Charge{Account: "a", Meter: "m", Amount: 1, Limit: 10, Share: 4, Window: 24 * time.Hour, Calendar: true}
+		passed := func() (n int) {
+			for range 20 {
+				done, err := s.Charge(ctx, c)
+				must(t, err)
+				if done.Alone == s.Up() {
+					t.Fatalf("alone: %v, though the server is up: %v", done.Alone, s.Up())
+				}
+				if done.Refused < 0 {
+					n++
+				}
+			}
+			return n
+		}
+		c.Limit = 3
+		if n := passed(); n != 3 {
+			t.Errorf("with the server %d charges passed, want 3", n)
+		}
+		srv.set(errDown, nil, 0)
+		value(t, s, "k")
+		synctest.Wait()
+		if n := passed(); n != 1 {
+			t.Errorf("alone %d charges passed, want one more than the 3 of before", n)
+		}
+		srv.set(nil, nil, 0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		done, err := srv.Store.Charge(ctx, store.Charge{Account: "a", Meter: "m", Window: c.Window, Calendar: true})
+		must(t, err)
+		if done.Used[0] != 4 {
+			t.Errorf("afterwards the server has %d, want 4", done.Used[0])
+		}
 	})
 }
 

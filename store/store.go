@@ -21,10 +21,10 @@ var (
 	ErrClosed = errors.New("store closed")
 )
 
-// Store keeps small values with a lifetime, counters, rings, boards and bounded
+// Store keeps small values with a lifetime, meters, rings, boards and bounded
 // logs. It knows nothing of what it keeps.
 //
-// Values, counters, rings, boards and logs have separate names: a value and a
+// Values, accounts, rings, boards and logs have separate names: a value and a
 // ring may share a key. Operations are atomic per key and safe for concurrent
 // use. They return promptly once ctx ends, then with an error that wraps
 // ErrUnavailable or the context's. Arguments are bounded (MaxKey, MaxValue and
@@ -40,13 +40,12 @@ type Store interface {
 	// entry, not together. A lifetime of zero or less is invalid, one beyond
 	// MaxTTL is shortened; the same holds for all lifetimes.
 	Set(ctx context.Context, entries ...Entry) error
-	// Delete removes the value, the counter and the ring of each key; missing
-	// ones are no error.
+	// Delete removes the value and the ring of each key; missing ones are no error.
 	Delete(ctx context.Context, keys ...string) error
-	// Add adds delta to a counter and returns the sum. The lifetime starts when
-	// the counter is created and is not prolonged. A sum beyond 64 bits is
-	// invalid and changes nothing. A delta of zero reads the counter.
-	Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error)
+	// Charge charges all amounts, or none if one is beyond its limit; atomic over
+	// all accounts. One round trip. Each meter may be charged once. The caller's
+	// clock counts: those of replicas should agree to about a second.
+	Charge(ctx context.Context, charges ...Charge) (Charged, error)
 	// Push puts value into the ring at key under slot, keeping the newest size
 	// slots, starts its lifetime anew, and returns the ring, oldest first. A slot
 	// that is already in the ring is replaced in place: pushing twice is once.

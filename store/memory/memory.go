@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -82,7 +80,7 @@ func (s *Store) Set(ctx context.Context, entries ...store.Entry) error {
 	return nil
 }
 
-// Delete removes the value, the counter and the ring of each key.
+// Delete removes the value and the ring of each key.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	if err := store.CheckKeys(keys...); err != nil {
 		return err
@@ -93,38 +91,11 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	}
 	defer s.mu.Unlock()
 	for _, k := range keys {
-		for _, kind := range [...]kind{value, counter, ring} {
+		for _, kind := range [...]kind{value, ring} {
 			s.table.drop(s.table.items[id{kind, k}])
 		}
 	}
 	return nil
-}
-
-// Add adds delta to a counter.
-func (s *Store) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error) {
-	if err := store.CheckKeys(key); err != nil {
-		return 0, err
-	}
-	ttl, err := store.Lifetime(ttl)
-	if err != nil {
-		return 0, err
-	}
-	now, err := s.begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	it := s.table.make(id{counter, key}, now)
-	if (delta > 0 && it.count > math.MaxInt64-delta) || (delta < 0 && it.count < math.MinInt64-delta) {
-		return 0, fmt.Errorf("%w: the counter would overflow", store.ErrInvalid)
-	}
-	it.count += delta
-	end := it.expires
-	if end.IsZero() {
-		end = now.Add(ttl)
-	}
-	s.table.put(it, 8, end, now)
-	return it.count, nil
 }
 
 // Push puts value into a ring and returns the ring.

@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 		k := fmt.Sprint(i)
 		set(t, s, k, i*10, time.Hour)
 		check("Set")
-		_, _ = s.Add(ctx, k, 1, time.Hour)
+		_, _ = storetest.Count(s, k, 1)
 		check("Add")
 		_, _ = s.Push(ctx, "ring", k, make([]byte, i), 64, time.Hour)
 		check("Push")

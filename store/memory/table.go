@@ -7,12 +7,12 @@ import (
 	"github.com/rebound-llm/rebound/store"
 )
 
-// kind keeps the names of values, counters, rings, boards and logs apart.
+// kind keeps the names of values, accounts, rings, boards and logs apart.
 type kind uint8
 
 const (
 	value kind = iota
-	counter
+	account
 	ring
 	fields
 	log
@@ -31,6 +31,15 @@ type entry struct {
 
 func (e entry) size() int { return len(e.name) + len(e.value) + overhead/2 }
 
+// holding is a holder's part of a meter.
+type holding struct{ meter, holder string }
+
+// level is how much that is, and until when.
+type level struct {
+	amount int64
+	until  time.Time
+}
+
 // item is whatever is kept under one name.
 type item struct {
 	id      id
@@ -38,7 +47,8 @@ type item struct {
 	expires time.Time
 
 	value  []byte
-	count  int64
+	meters map[string]store.Tally
+	held   map[holding]level
 	ring   []entry
 	fields map[string]store.Field
 	log    [][]byte

@@ -11,14 +11,16 @@
 // Keys, all with the prefix (default "rebound:"):
 //
 //	v:KEY    string  "=" and the value
-//	n:KEY    string  a counter
 //	r:KEY    list    a ring, each element "LEN:SLOT" and the value
 //	b:BOARD  hash    a board, each value "UNTIL:" and the value; UNTIL in microseconds since 1970
 //	l:LOG    list    a log
+//	a:{accounts}ACCOUNT
+//	         hash    an account: m:METER "WINDOW BEFORE NOW"; h:LEN:METER:HOLDER
+//	                 "AMOUNT UNTIL". The braces put all on one server of a Cluster
 //	ping     string  what Ping writes
 //
 // All keys expire. A user needs, on keys with the prefix: GETRANGE, SET,
-// UNLINK, HDEL, EVAL, EVALSHA and, from scripts, INCRBY, GET, PTTL, PEXPIRE,
+// UNLINK, HDEL, EVAL, EVALSHA and, from scripts, HGET, PTTL, PEXPIRE,
 // LLEN, LRANGE, LSET, RPUSH, LTRIM, HLEN, HGETALL, HSET, DEL; in a Cluster also
 // CLUSTER SLOTS and PING.
 //

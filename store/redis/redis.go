@@ -77,16 +77,14 @@ func (s *Store) fail(err error) error {
 		return store.ErrClosed
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrPoolExhausted):
 		return fmt.Errorf("%w: %w", store.ErrBusy, err)
-	case strings.Contains(err.Error(), "would overflow"):
-		return fmt.Errorf("%w: the counter would overflow", store.ErrInvalid)
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 }
 
-// foreign tells whether a key has a type or content that is not ours.
+// foreign tells whether a key has a type that is not ours.
 // Servers before version 7 wrap the message of a script's error.
 func foreign(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "WRONGTYPE") || strings.Contains(err.Error(), "not an integer"))
+	return err != nil && strings.Contains(err.Error(), "WRONGTYPE")
 }
 
 // read runs a script that changes nothing. A key of a wrong type has nothing.
@@ -100,14 +98,13 @@ func (s *Store) read(ctx context.Context, script *goredis.Script, key string, ar
 	return texts(out), s.fail(err)
 }
 
-// run runs a script that writes one key. What has a wrong type there is removed first.
-func (s *Store) run(ctx context.Context, script *goredis.Script, key string, args ...any) (any, error) {
+// run runs a script that writes its keys. What has a wrong type there is removed first.
+func (s *Store) run(ctx context.Context, script *goredis.Script, keys []string, args ...any) (any, error) {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
-	keys := []string{key}
 	out, err := script.Run(ctx, s.client, keys, args...).Result()
 	if foreign(err) {
-		if err = s.client.Unlink(ctx, key).Err(); err == nil {
+		if err = s.client.Unlink(ctx, keys...).Err(); err == nil {
 			out, err = script.Run(ctx, s.client, keys, args...).Result()
 		}
 	}
@@ -204,7 +201,7 @@ func wholeMillis(d time.Duration) time.Duration {
 
 func millis(d time.Duration) int64 { return wholeMillis(d).Milliseconds() }
 
-// Delete removes the value, the counter and the ring of each key.
+// Delete removes the value and the ring of each key.
 func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	if err := store.CheckKeys(keys...); err != nil {
 		return err
@@ -216,34 +213,13 @@ func (s *Store) Delete(ctx context.Context, keys ...string) error {
 	defer cancel()
 	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, k := range keys {
-			for _, kind := range [...]string{"v:", "n:", "r:"} {
+			for _, kind := range [...]string{"v:", "r:"} {
 				p.Unlink(ctx, s.prefix+kind+k)
 			}
 		}
 		return nil
 	})
 	return s.fail(err)
-}
-
-// Add adds delta to a counter.
-func (s *Store) Add(ctx context.Context, key string, delta int64, ttl time.Duration) (int64, error) {
-	if err := store.CheckKeys(key); err != nil {
-		return 0, err
-	}
-	ttl, err := store.Lifetime(ttl)
-	if err != nil {
-		return 0, err
-	}
-	out, err := s.run(ctx, addScript, s.prefix+"n:"+key, delta, millis(ttl))
-	if err != nil {
-		return 0, err
-	}
-	text, _ := out.(string)
-	sum, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%w: the counter is not a number", store.ErrUnavailable)
-	}
-	return sum, nil
 }
 
 // Push puts value into a ring and returns the ring.
@@ -255,7 +231,7 @@ func (s *Store) Push(ctx context.Context, key, slot string, value []byte, size i
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.run(ctx, pushScript, s.prefix+"r:"+key,
+	out, err := s.run(ctx, pushScript, []string{s.prefix + "r:" + key},
 		strconv.Itoa(len(slot))+":"+slot, value, size, millis(ttl), store.MaxValue+store.MaxKey+8)
 	if err != nil {
 		return nil, err
@@ -294,7 +270,7 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 	if max {
 		flag = "1"
 	}
-	_, err := s.run(ctx, postScript, s.prefix+"b:"+board,
+	_, err := s.run(ctx, postScript, []string{s.prefix + "b:" + board},
 		f.Name, micros(store.End(f.Until, now)), f.Value, flag, micros(now),
 		grace.Microseconds(), store.MaxTTL.Microseconds(), store.MaxFields)
 	return err
@@ -356,7 +332,7 @@ func (s *Store) Append(ctx context.Context, log string, entry []byte, size int) 
 	if err := store.CheckAppend(log, entry, size); err != nil {
 		return err
 	}
-	_, err := s.run(ctx, appendScript, s.prefix+"l:"+log, entry, size, millis(store.LogTTL))
+	_, err := s.run(ctx, appendScript, []string{s.prefix + "l:" + log}, entry, size, millis(store.LogTTL))
 	return err
 }
 

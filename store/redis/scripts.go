@@ -2,15 +2,79 @@ package redis
 
 import goredis "github.com/redis/go-redis/v9"
 
-// Every script touches the one key that it is given, so it runs in a Cluster.
+// Every script touches the keys that it is given only, and they are in one slot,
+// so it runs in a Cluster.
 // Times are the caller's: a field ends when its author's clock says so.
 
-// addScript: delta, ttl in ms. Answers the sum as text, because a Lua number
-// has 53 bits. A counter without an end is another's and gets one.
-var addScript = goredis.NewScript(`
-redis.call('INCRBY', KEYS[1], ARGV[1])
-if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return redis.call('GET', KEYS[1])
+// chargeScript: now in µs, fields of an account at most, longest window in µs;
+// then of each key's charge: field, holder or nothing, amount, limit or 0, window
+// in µs, whether it is a calendar's (0 or 1). The field of a meter is
+// "INDEX BEFORE NOW", that of a holder "AMOUNT UNTIL". All keys are in one slot.
+// Answers the place of the refused charge or 0, then for each charge three
+// numbers: index, before and now, without the charge; or what the others hold,
+// the holders, and 0.
+var chargeScript = goredis.NewScript(`
+local now, most, longest = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local refused, out, writes = 0, {}, {}
+local function text(n) return string.format('%.0f', n) end
+local function numbers(v, pattern)
+  if not v or #v > 64 then return end
+  local a, b, c = string.match(v, pattern)
+  a, b, c = tonumber(a), tonumber(b), tonumber(c)
+  if a and math.max(a, b, c or 0) < 2 ^ 53 then return a, b, c end
+end
+for i, key in ipairs(KEYS) do
+  local at = 6 * i - 2
+  local field, holder, amount, limit = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local window, used = tonumber(ARGV[at + 4]), 0
+  if holder ~= '' then
+    local holders, late = 1, false
+    if redis.call('HLEN', key) > 2 * most then redis.call('DEL', key) end
+    local all = redis.call('HGETALL', key)
+    for j = 1, #all, 2 do
+      if string.sub(all[j], 1, #field) == field then
+        local n, ends = numbers(all[j + 1], '^(%d+) (%d+)$')
+        if not n or ends <= now or ends > now + longest then
+          redis.call('HDEL', key, all[j])
+        elseif all[j] == field .. holder then
+          late = ends > now + window
+        else
+          used, holders = used + n, holders + 1
+        end
+      end
+    end
+    if not late and holders <= most then
+      writes[#writes + 1] = {key, field .. holder, text(amount) .. ' ' .. text(now + window), window}
+    end
+    out[3 * i - 2], out[3 * i - 1], out[3 * i] = text(used), text(holders), '0'
+  else
+    local index = math.floor(now / window)
+    local was, before, count = numbers(redis.call('HGET', key, field), '^(%d+) (%d+) (%d+)$')
+    if not was or was < index - 1 or was > index + 1 then
+      was, before, count = index, 0, 0
+    elseif was == index - 1 then
+      was, before, count = index, count, 0
+    end
+    used = count
+    if ARGV[at + 5] == '0' then
+      used = count + math.ceil(before * (1 - math.max(0, (now - was * window) / window)))
+    end
+    out[3 * i - 2], out[3 * i - 1], out[3 * i] = text(was), text(before), text(count)
+    count = math.min(count + amount, 2 ^ 50)
+    if count < 0 then before, count = math.max(0, before + count), 0 end
+    writes[#writes + 1] = {key, field, text(was) .. ' ' .. text(before) .. ' ' .. text(count), 2 * window}
+  end
+  if refused == 0 and limit > 0 and amount > 0 and used + amount > limit then refused = i end
+end
+if refused == 0 then
+  for _, w in ipairs(writes) do
+    redis.call('HSET', w[1], w[2], w[3])
+    local ms = math.ceil(w[4] / 1000)
+    if redis.call('PTTL', w[1]) < ms then redis.call('PEXPIRE', w[1], text(ms)) end
+  end
+end
+table.insert(out, 1, text(refused))
+return out
 `)
 
 // pushScript: "LEN:SLOT", value, size, ttl in ms, largest element. Answers the

@@ -48,9 +48,9 @@ func TestForeign(t *testing.T) {
 	}
 	for name, args := range plant {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range []string{"v", "n", "r", "b", "l"} {
+			for _, kind := range []string{"v:", "a:{accounts}", "r:", "b:", "l:"} {
 				cmd := append([]string{}, args...)
-				cmd[1] = "p:" + kind + ":k"
+				cmd[1] = "p:" + kind + "k"
 				srv.Do("DEL", cmd[1])
 				srv.Do(cmd...)
 			}
@@ -67,8 +67,8 @@ func TestForeign(t *testing.T) {
 			check(t, "Set", s.Set(ctx, store.Entry{Key: "k", Value: []byte("v"), TTL: time.Hour}), true)
 			got, err = s.Get(ctx, "k")
 			check(t, "Get after Set", err, string(got[0]) == "v")
-			_, err = s.Add(ctx, "k", 1, time.Hour)
-			check(t, "Add", err, true)
+			_, err = storetest.Count(s, "k", 1)
+			check(t, "Charge", err, true)
 			ring, err := s.Push(ctx, "k", "s", []byte("v"), 5, time.Hour)
 			check(t, "Push", err, len(ring) >= 1 && string(ring[len(ring)-1]) == "v")
 			check(t, "Post", s.Post(ctx, "k", store.Field{Name: "f", Value: []byte("v"), Until: later}, true), true)
@@ -77,8 +77,8 @@ func TestForeign(t *testing.T) {
 			check(t, "Append", s.Append(ctx, "k", []byte("v"), 5), true)
 			entries, err = s.Tail(ctx, "k", 1)
 			check(t, "Tail after Append", err, len(entries) == 1 && string(entries[0]) == "v")
-			for _, kind := range []string{"v", "n", "r", "b", "l"} {
-				if ttl := srv.Do("PTTL", "p:"+kind+":k"); strings.HasPrefix(ttl, "-") {
+			for _, kind := range []string{"v:", "a:{accounts}", "r:", "b:", "l:"} {
+				if ttl := srv.Do("PTTL", "p:"+kind+"k"); strings.HasPrefix(ttl, "-") {
 					t.Errorf("key %s has no end: %s", kind, ttl)
 				}
 			}
@@ -218,7 +218,7 @@ func TestBounded(t *testing.T) {
 			func() error { _, err := s.Get(ctx, "a", "b", "c"); return err },
 			func() error { return s.Set(ctx, store.Entry{Key: "a", Value: large, TTL: time.Hour}) },
 			func() error { return s.Delete(ctx, "a") },
-			func() error { _, err := s.Add(ctx, "a", 1, time.Hour); return err },
+			func() error { _, err := storetest.Count(s, "a", 1); return err },
 			func() error { _, err := s.Push(ctx, "a", "s", large, 3, time.Hour); return err },
 			func() error {
 				return s.Post(ctx, "a", store.Field{Name: "f", Until: time.Now().Add(time.Hour)}, true)
@@ -270,7 +270,7 @@ func TestBounded(t *testing.T) {
 	secure.Restart()
 	for name, s := range stores {
 		storetest.Eventually(t, name+" is back", 10*time.Second, func() bool {
-			_, err := s.Add(ctx, "a", 1, time.Hour)
+			_, err := storetest.Count(s, "a", 1)
 			return err == nil
 		})
 	}
@@ -303,11 +303,26 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestLateHolder: what a replica sent first may arrive last, and does not undo
+// what it sent then.
+func TestLateHolder(t *testing.T) {
+	srv := storetest.StartRedis(t)
+	s := open(t, redis.Config{URL: srv.URL(), Prefix: "p:"})
+	later := fmt.Sprint(time.Now().Add(2 * time.Minute).UnixMicro())
+	srv.Do("HSET", "p:a:{accounts}k", "h:1:m:replica", "5 "+later)
+	if _, err := s.Charge(ctx, store.Charge{Account: "k", Meter: "m", Holder: "replica", Amount: 1, Window: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if got := srv.Do("HGET", "p:a:{accounts}k", "h:1:m:replica"); got != "5 "+later {
+		t.Errorf("the holder has %q, want what it said last", got)
+	}
+}
+
 func TestScriptsReload(t *testing.T) {
 	srv := storetest.StartRedis(t)
 	s := open(t, redis.Config{URL: srv.URL()})
 	for i := int64(1); i < 4; i++ {
-		if n, err := s.Add(ctx, "k", 1, time.Hour); err != nil || n != i {
+		if n, err := storetest.Count(s, "k", 1); err != nil || n != i {
 			t.Errorf("Add = %d, %v, want %d", n, err, i)
 		}
 		srv.Do("SCRIPT", "FLUSH")
@@ -348,7 +363,7 @@ func TestClusterNodeStops(t *testing.T) {
 	}
 	failed := 0
 	for _, k := range keys {
-		if timed(func() error { _, err := s.Add(ctx, k, 1, time.Hour); return err }) != nil {
+		if timed(func() error { _, err := s.Push(ctx, k, "s", nil, 1, time.Hour); return err }) != nil {
 			failed++
 		}
 	}

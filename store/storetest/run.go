@@ -20,8 +20,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}{
 		{"values", values}, {"many values at once", manyValues}, {"values expire", valuesExpire},
 		{"hostile names and values", hostile}, {"separate names", separateNames},
-		{"counters", counters}, {"counter lifetime", counterLifetime}, {"counters overflow", counterOverflow},
-		{"counters add up", countersConcurrent},
+		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows}, {"charges are given back", givenBack},
+		{"holders", holders}, {"holders end", holdersEnd}, {"charges are atomic", chargesConcurrent},
 		{"rings", rings}, {"rings expire", ringsExpire}, {"rings are atomic", ringsConcurrent},
 		{"boards", boards}, {"board max", boardMax}, {"board max is atomic", boardMaxConcurrent},
 		{"boards expire", boardsExpire}, {"boards are bounded", boardsBounded},
@@ -88,7 +88,7 @@ func bounds(t *testing.T, s store.Store) {
 		_, err := s.Push(ctx, k, slot, v, size, ttl)
 		return err
 	}
-	add := func(k string, ttl time.Duration) error { _, err := s.Add(ctx, k, 1, ttl); return err }
+	charge := func(c store.Charge) error { _, err := s.Charge(ctx, c); return err }
 	read := func(keys ...string) error { _, err := s.Get(ctx, keys...); return err }
 	for what, err := range map[string]error{
 		"Get of an empty key":     read("k", ""),
@@ -101,8 +101,13 @@ func bounds(t *testing.T, s store.Store) {
 		"Set with a past":         set("k", nil, -time.Second),
 		"Set of many":             s.Set(ctx, make([]store.Entry, store.MaxKeys+1)...),
 		"Delete of a long key":    s.Delete(ctx, long),
-		"Add to a long key":       add(long, time.Hour),
-		"Add without lifetime":    add("k", 0),
+		"Charge of nothing":       func() error { _, err := s.Charge(ctx); return err }(),
+		"Charge of a long key":    charge(store.Charge{Account: long, Meter: "m", Window: time.Hour}),
+		"Charge of a long meter":  charge(store.Charge{Account: "k", Meter: long, Window: time.Hour}),
+		"Charge of a long holder": charge(store.Charge{Account: "k", Meter: "m", Holder: long, Window: time.Hour}),
+		"Charge without window":   charge(store.Charge{Account: "k", Meter: "m"}),
+		"Charge of too much":      charge(store.Charge{Account: "k", Meter: "m", Window: time.Hour, Amount: store.MaxAmount + 1}),
+		"Charge of less than 0":   charge(store.Charge{Account: "k", Meter: "m", Holder: "h", Window: time.Hour, Amount: -1}),
 		"Push to a long slot":     push("k", long, nil, 1, time.Hour),
 		"Push to no slot":         push("k", "", nil, 1, time.Hour),
 		"Push of a large value":   push("k", "s", huge, 1, time.Hour),
@@ -137,7 +142,7 @@ func endedContexts(t *testing.T, s store.Store) {
 	for _, c := range []context.Context{cancelled, late} {
 		start := time.Now()
 		_, getErr := s.Get(c, "k", "l")
-		_, addErr := s.Add(c, "k", 1, time.Hour)
+		_, addErr := s.Charge(c, store.Charge{Account: "k", Meter: "m", Window: time.Hour})
 		_, boardErr := s.Board(c, "b")
 		_, tailErr := s.Tail(c, "l", 1)
 		for _, err := range []error{

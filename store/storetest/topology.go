@@ -120,7 +120,7 @@ func StartSecure(t testing.TB) *Secure {
 	s.login = []string{"AUTH", s.Username, s.Password}
 	users := filepath.Join(s.dir, "users.acl")
 	rules := "user default off\nuser " + s.Username + " on >" + s.Password +
-		" ~rebound:* +getrange +set +unlink +hdel +eval +evalsha +incrby +get +pttl +pexpire +llen +lrange" +
+		" ~rebound:* +getrange +set +unlink +hdel +eval +evalsha +hget +pttl +pexpire +llen +lrange" +
 		" +lset +rpush +ltrim +hlen +hgetall +hset +del +ping\n"
 	if err := os.WriteFile(users, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)

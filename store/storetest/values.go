@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -142,7 +141,7 @@ func hostile(t *testing.T, s store.Store) {
 
 func separateNames(t *testing.T, s store.Store) {
 	must(t, s.Set(ctx, store.Entry{Key: "k", Value: []byte("v"), TTL: time.Hour}))
-	sum, err := s.Add(ctx, "k", 5, time.Hour)
+	sum, err := Count(s, "k", 5)
 	must(t, err)
 	ring, err := s.Push(ctx, "k", "s", []byte("r"), 3, time.Hour)
 	must(t, err)
@@ -152,12 +151,12 @@ func separateNames(t *testing.T, s store.Store) {
 		t.Errorf("kinds of the same name disturb each other: %d, %q", sum, ring)
 	}
 	must(t, s.Delete(ctx, "k"))
-	sum, err = s.Add(ctx, "k", 1, time.Hour)
+	sum, err = Count(s, "k", 1)
 	must(t, err)
 	ring, err = s.Push(ctx, "k", "t", []byte("r"), 3, time.Hour)
 	must(t, err)
-	if sum != 1 || len(ring) != 1 || get(t, s, "k") != nil {
-		t.Errorf("Delete left something: %d, %q", sum, ring)
+	if sum != 6 || len(ring) != 1 || get(t, s, "k") != nil {
+		t.Errorf("Delete left something, or removed an account: %d, %q", sum, ring)
 	}
 	fields, err := s.Board(ctx, "k")
 	must(t, err)
@@ -165,58 +164,6 @@ func separateNames(t *testing.T, s store.Store) {
 	must(t, err)
 	if len(fields) != 1 || len(tail) != 1 {
 		t.Errorf("Delete removed a board or a log: %v, %q", fields, tail)
-	}
-}
-
-func counters(t *testing.T, s store.Store) {
-	for _, step := range []struct{ delta, want int64 }{
-		{0, 0}, {3, 3}, {-5, -2}, {0, -2}, {1 << 60, 1<<60 - 2}, {1, 1<<60 - 1},
-	} {
-		got, err := s.Add(ctx, "c", step.delta, time.Hour)
-		must(t, err)
-		if got != step.want {
-			t.Errorf("Add(%d) = %d, want %d", step.delta, got, step.want)
-		}
-	}
-}
-
-func counterLifetime(t *testing.T, s store.Store) {
-	// Each Add asks for an hour more; the counter ends all the same.
-	_, err := s.Add(ctx, "c", 100, 50*time.Millisecond)
-	must(t, err)
-	Eventually(t, "the counter starts anew", soon, func() bool {
-		n, err := s.Add(ctx, "c", 1, time.Hour)
-		must(t, err)
-		return n == 1
-	})
-	time.Sleep(60 * time.Millisecond)
-	if n, err := s.Add(ctx, "c", 1, time.Millisecond); err != nil || n != 2 {
-		t.Errorf("Add = %d, %v; the new counter has the new lifetime, want 2", n, err)
-	}
-}
-
-func counterOverflow(t *testing.T, s store.Store) {
-	_, err := s.Add(ctx, "c", math.MaxInt64, time.Hour)
-	must(t, err)
-	if _, err := s.Add(ctx, "c", 1, time.Hour); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("beyond 64 bits: %v, want ErrInvalid", err)
-	}
-	if n, err := s.Add(ctx, "c", 0, time.Hour); err != nil || n != math.MaxInt64 {
-		t.Errorf("Add(0) = %d, %v, want the old sum", n, err)
-	}
-}
-
-func countersConcurrent(t *testing.T, s store.Store) {
-	together(t, 8, func(int) error {
-		for range 50 {
-			if _, err := s.Add(ctx, "c", 1, time.Hour); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if n, err := s.Add(ctx, "c", 0, time.Hour); err != nil || n != 400 {
-		t.Errorf("the sum is %d, %v, want 400", n, err)
 	}
 }
 

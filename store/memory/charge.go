@@ -1,0 +1,79 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Charge charges all amounts or none.
+func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error) {
+	if err := store.CheckCharges(charges...); err != nil {
+		return store.Charged{}, err
+	}
+	now, err := s.begin(ctx)
+	if err != nil {
+		return store.Charged{}, err
+	}
+	defer s.mu.Unlock()
+	done := store.Charged{Refused: -1, Used: make([]int64, len(charges))}
+	for i, c := range charges {
+		it := s.table.make(id{account, c.Account}, now)
+		if c.Holder != "" {
+			others, holders := it.others(c, now)
+			done.Used[i], done.Holders = others+c.Amount, max(done.Holders, holders)
+		} else {
+			done.Used[i] = it.meters[c.Meter].Used(c, now) + c.Amount
+		}
+		if done.Refused < 0 && c.Limit > 0 && c.Amount > 0 && done.Used[i] > c.Limit {
+			done.Refused = i
+			if c.Holder == "" {
+				done.Wait = it.meters[c.Meter].Wait(c, now)
+			}
+		}
+	}
+	if done.Refused >= 0 {
+		return done, nil
+	}
+	for _, c := range charges {
+		it := s.table.make(id{account, c.Account}, now)
+		it.charge(c, now)
+		end := now.Add(2 * c.Window)
+		if it.expires.After(end) {
+			end = it.expires
+		}
+		s.table.put(it, overhead/2*(len(it.meters)+len(it.held)), end, now)
+	}
+	return done, nil
+}
+
+// others is what other holders have of a charge's meter, and how many holders
+// there are with this one. Those whose time has passed go.
+func (it *item) others(c store.Charge, now time.Time) (sum int64, holders int) {
+	holders = 1
+	for h, l := range it.held {
+		switch {
+		case !l.until.After(now):
+			delete(it.held, h)
+		case h.meter == c.Meter && h.holder != c.Holder:
+			sum += l.amount
+			holders++
+		}
+	}
+	return sum, holders
+}
+
+func (it *item) charge(c store.Charge, now time.Time) {
+	if it.meters == nil {
+		it.meters, it.held = map[string]store.Tally{}, map[holding]level{}
+	}
+	if c.Holder == "" {
+		it.meters[c.Meter] = it.meters[c.Meter].At(now, c.Window).Add(c.Amount)
+		return
+	}
+	h := holding{c.Meter, c.Holder}
+	if _, known := it.held[h]; known || len(it.held) < store.MaxHolders {
+		it.held[h] = level{c.Amount, now.Add(c.Window)}
+	}
+}
