@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,6 +58,44 @@ func TestMetricsLint(t *testing.T) {
 	}
 	if !strings.Contains(scrape(t, h), "go_goroutines") || !strings.Contains(scrape(t, h), `version="1.2.3"`) {
 		t.Error("the process is not described")
+	}
+}
+
+// TestDeployed: the dashboard and the alerts ask for metrics and labels that exist.
+func TestDeployed(t *testing.T) {
+	text, err := os.ReadFile("testdata/metrics.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^(rebound_\w+)\{(.*)\} (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		if m[3] == "HISTOGRAM" {
+			m[1], m[2] = m[1]+"_bucket", m[2]+",le"
+		}
+		labels[m[1]] = "," + m[2] + ",job,instance,"
+	}
+	metric := regexp.MustCompile(`(rebound_[a-z_]+)(?:\{([^}]*)\})?`)
+	matcher := regexp.MustCompile(`(\w+)\s*[=!]~?\s*\\?"`)
+	for _, name := range []string{"grafana.json", "alerts.yaml", "alerts.test.yaml"} {
+		text, err := os.ReadFile("../../deploy/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := metric.FindAllStringSubmatch(string(text), -1)
+		for _, m := range asked {
+			known, ok := labels[m[1]]
+			if !ok {
+				t.Errorf("%s: there is no metric %s", name, m[1])
+			}
+			for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
+				if !strings.Contains(known, ","+l[1]+",") {
+					t.Errorf("%s: %s has no label %s", name, m[1], l[1])
+				}
+			}
+		}
+		if len(asked) < 8 {
+			t.Errorf("%s asks for %d metrics", name, len(asked))
+		}
 	}
 }
 
