@@ -5,7 +5,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test race e2e lint fuzz bench bench-quick bench-docs redis-server docker clean
+.PHONY: help run build demo test race e2e lint fuzz bench bench-quick bench-docs redis-server release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -56,8 +56,19 @@ bench-quick: ## the same in a minute or two, only to see that it works
 bench-docs: ## measure and renew the figures of docs/performance.md
 	$(GO) run ./e2e/bench -md docs/performance.md
 
+# The same commit gives the same bytes, on any Linux machine with this version of Go.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+release: ## dist/: archives for six platforms and their checksums
+	@rm -rf dist && mkdir -p dist
+	@set -e; stamp=$$(git log -1 --format=%ct); for p in $(PLATFORMS); do \
+	  os=$${p%/*} arch=$${p#*/} name=rebound_$(VERSION)_$${p%/*}_$${p#*/}; mkdir dist/$$name; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/$$name/ ./cmd/rebound; \
+	  cp LICENSE README.md CHANGELOG.md configs/default.yaml dist/$$name/; \
+	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$$stamp -cf - $$name | gzip -9n > dist/$$name.tar.gz; \
+	  rm -r dist/$$name; echo $$name; done; cd dist && sha256sum *.tar.gz > checksums.txt
+
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t rebound:$(VERSION) .
 
 clean: ## remove what was built
-	rm -rf bin bench.json e2e/.cache
+	rm -rf bin dist bench.json e2e/.cache
