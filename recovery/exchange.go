@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -132,6 +133,23 @@ type Edit struct {
 	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
 	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
 	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
+}
+
+// String says what the edit does, for operators.
+func (e Edit) String() string {
+	switch {
+	case e.Mend != "" && e.Field != "":
+		return "mends " + e.Mend + " " + e.Field
+	case e.Mend != "":
+		return "mends " + e.Mend
+	case e.Role != "":
+		return "takes " + e.Role + " as " + e.Rename
+	case e.Drop:
+		return "refuses " + e.Field
+	case e.Rename != "":
+		return "takes " + e.Field + " as " + e.Rename
+	}
+	return fmt.Sprintf("%s at most %d", e.Field, e.Clamp)
 }
 
 // Actions returns what was done so far, for the response header.

@@ -1,5 +1,7 @@
 package recovery
 
+import "time"
+
 // Target is where an attempt goes: the key of breakers, cool-downs and
 // metrics. It is comparable and holds no secret: Key is a label.
 type Target struct {
@@ -16,6 +18,24 @@ func (t Target) String() string {
 	}
 	return s
 }
+
+// Mark is what is kept of a target for a while, for operators to see and to clear.
+type Mark struct {
+	Target string    `json:"target"` // as Target.String says it
+	Kind   MarkKind  `json:"kind"`
+	Detail string    `json:"detail,omitempty"`
+	Until  time.Time `json:"until"`
+}
+
+// MarkKind is the kind of a Mark.
+type MarkKind string
+
+// The kinds of marks.
+const (
+	MarkBreaker  MarkKind = "breaker"   // it is not asked, but for one probe after Until
+	MarkCooldown MarkKind = "cool-down" // its key is not used
+	MarkLearned  MarkKind = "learned"   // what it refuses, and its window
+)
 
 // Prefill says how an upstream continues an answer whose beginning is given
 // as the last message.

@@ -29,6 +29,7 @@ before the client notices them.
   rebound tokens [FILE|-]           count tokens
   rebound demo                      faults, straight and through the gateway, side by side
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
+  rebound targets [reset TARGET]    what is kept of upstreams and models: breakers, cool-downs, what was learned
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
   rebound version
 
@@ -64,6 +65,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runDemo(args, stdout, stderr)
 	case "sessions":
 		return runSessions(args, os.LookupEnv, stdout, stderr)
+	case "targets":
+		return runTargets(args, os.LookupEnv, stdout, stderr)
 	case "healthcheck":
 		return runHealthcheck(args, os.LookupEnv, stdout, stderr)
 	case "version":

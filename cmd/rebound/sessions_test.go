@@ -70,7 +70,7 @@ func TestSessionsCommand(t *testing.T) {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if code, out, _ := run("-h"); code != 0 || out != sessionsUsage {
+	if code, out, _ := run("-h"); code != 0 || out != sessionsUsage+adminFlags {
 		t.Errorf("help: %d %s", code, out)
 	}
 	gateway.Close()

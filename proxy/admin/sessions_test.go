@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,4 +57,31 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
+}
+
+type targets struct{ marks []recovery.Mark }
+
+func (t *targets) Marks() []recovery.Mark { return t.marks }
+func (t *targets) Clear(name string) {
+	t.marks = slices.DeleteFunc(t.marks, func(m recovery.Mark) bool { return m.Target == name })
+}
+
+func TestTargets(t *testing.T) {
+	mux := http.NewServeMux()
+	admin.HandleTargets(mux, &targets{marks: []recovery.Mark{
+		{Target: "up/b", Kind: recovery.MarkLearned, Detail: "refuses seed"}, {Target: "up/a/1?x=&y", Kind: recovery.MarkBreaker}, {Target: "up/b", Kind: recovery.MarkBreaker}}})
+	ask := func(method, path string, code int, want string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if w.Code != code || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+		}
+	}
+	ask("GET", "/rebound/targets", 200, `[{"target":"up/a/1?x=\u0026y","kind":"breaker","until":"0001-01-01T00:00:00Z"},{"target":"up/b","kind":"breaker"`)
+	ask("DELETE", "/rebound/targets?target=up/c", 404, "target_not_marked")
+	ask("DELETE", "/rebound/targets", 404, "target_not_marked")
+	ask("DELETE", "/rebound/targets?target=up%2Fa%2F1%3Fx%3D%26y", 204, "")
+	ask("DELETE", "/rebound/targets?target=up/b", 204, "")
+	ask("GET", "/rebound/targets", 200, `{"targets":[]}`)
 }

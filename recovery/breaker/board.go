@@ -115,3 +115,38 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 // refused or is out of quota: long enough to ask it rarely, short enough that
 // a repaired one comes back by itself.
 const credentialCooldown = 5 * time.Minute
+
+// Marks lists the open breakers and the cool-downs on a board.
+func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	board.Each(BoardBreakers, func(f store.Field) bool {
+		if o := s.opened(&target{field: f.Name}, time.Now()); o.open {
+			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Detail: "open for " + o.length.String(), Until: o.until})
+		}
+		return true
+	})
+	board.Each(BoardCooldowns, func(f store.Field) bool {
+		marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Until: f.Until})
+		return true
+	})
+	return marks
+}
+
+// Clear lets a target, as a Mark names it, be asked again. What was counted of it is forgotten.
+func (s *Set) Clear(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.board.Remove(BoardBreakers, name)
+	s.board.Remove(BoardCooldowns, name)
+	for t, e := range s.targets {
+		if t.String() == name {
+			e.total, e.failed, e.good, e.streak = [slots]int{}, [slots]int{}, 0, 0
+		}
+	}
+	for t := range s.keys {
+		if t.String() == name {
+			delete(s.keys, t)
+		}
+	}
+}

@@ -3,7 +3,10 @@ package learn
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -207,4 +210,42 @@ func (f *Facts) LearnWindow(t recovery.Target, tokens int) {
 	}
 	v.Window, v.Small = tokens, true
 	f.put(t, v)
+}
+
+// Listed is a Board whose fields can be listed.
+type Listed interface {
+	Board
+	Each(board string, fn func(store.Field) bool)
+}
+
+// Marks lists what was learned of targets, on a board.
+func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
+	board.Each(BoardFacts, func(v store.Field) bool {
+		if known := decode(v.Value); !reflect.DeepEqual(known, fact{}) {
+			marks = append(marks, recovery.Mark{Target: v.Name, Kind: recovery.MarkLearned, Detail: known.String(), Until: v.Until})
+		}
+		return true
+	})
+	return marks
+}
+
+// Clear forgets what was learned of a target, as a Mark names it.
+func (f *Facts) Clear(name string) { f.board.Remove(BoardFacts, name) }
+
+// String says in a few words what was learned.
+func (v fact) String() string {
+	var words []string
+	for _, e := range v.Edits {
+		words = append(words, e.String())
+	}
+	switch {
+	case v.Window > 0:
+		words = append(words, fmt.Sprintf("window of %d tokens", v.Window))
+	case v.Small:
+		words = append(words, "has refused a request as too long")
+	}
+	if v.Reasons {
+		words = append(words, "reasons in silence")
+	}
+	return strings.Join(words, ", ")
 }

@@ -107,8 +107,21 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /rebound/events", a.hub.Events())
 	admin.Handle(mux, a.sessions)
+	admin.HandleTargets(mux, targets{a})
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
+}
+
+// targets is what admin shows of the targets.
+type targets struct{ *App }
+
+func (t targets) Marks() []recovery.Mark {
+	return append(t.health.Marks(t.mirror), t.facts.Marks(t.mirror)...)
+}
+
+func (t targets) Clear(name string) {
+	t.health.Clear(name)
+	t.facts.Clear(name)
 }
 
 // openStore opens Redis behind a local fallback, or local memory alone.
