@@ -194,7 +194,9 @@ var strategyName = recovery.NewPattern(`^[a-z][a-z0-9_]{1,39}$`)
 var elevated = recovery.NewPattern(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bsu\s+(?:-|root\b)`)
 
 // dangerous are words for what installs, deletes or changes permissions.
-var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
+var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|` +
+	`truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|` +
+	`\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
 
 // check reports what is wrong with the parts that are given.
 func (s Strategy) check(key string) (errs []error) {
@@ -214,8 +216,8 @@ func (s Strategy) check(key string) (errs []error) {
 		add("iterations", "must be between 1 and %d", maxIterations)
 	}
 	for i, name := range s.Needs {
-		if _, ok := kindNamed(name); !ok {
-			add(fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(kindNames(), ", "))
+		if needed([]string{name}) == 0 {
+			add(fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(needNames[:], ", "))
 		}
 	}
 	if len(s.Steps) > maxSteps {

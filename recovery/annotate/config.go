@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // Config says which notes are written, and changes the chains.
@@ -59,9 +61,4 @@ func (c Config) Validate() error {
 }
 
 // short bounds what a message quotes.
-func short(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:40]) + "…"
-	}
-	return s
-}
+func short(s string) string { return trajectory.Shorten(s, 40) }

@@ -1,11 +1,13 @@
 package annotate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -113,7 +115,7 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 	b.WriteByte('\n')
 	if refused(x) || s.serves() {
 		b.WriteString("Do not mention this note.")
-		return upTo(b.String(), maxNote), advice
+		return trajectory.Shorten(b.String(), maxNote), advice
 	}
 	step := advised[l.Kind]
 	switch {
@@ -126,14 +128,14 @@ func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) 
 	}
 	b.WriteString("\nKeep using tools; diagnose first, then change one thing.")
 	if firmly(l) {
-		if ask := s.toolFor(Ask); ask != "" {
+		if ask := s.toolFor([]trajectory.Use{trajectory.UseAsk}); ask != "" {
 			b.WriteString(" If you cannot tell what blocks you, ask the user with " + ask + ".")
 		} else {
 			b.WriteString(" If you cannot tell what blocks you, tell the user in your answer and ask.")
 		}
 	}
 	b.WriteString(" Do not mention this note.")
-	return upTo(b.String(), maxNote), advice
+	return trajectory.Shorten(b.String(), maxNote), advice
 }
 
 // refused reports whether a person or a policy refused a call: another way around
@@ -146,7 +148,7 @@ func refused(x *recovery.Exchange) bool {
 // serves a person, under rules that it knows and we do not, and a note only states
 // the repetition.
 func (s *scene) serves() bool {
-	return len(s.tools) > 0 && !s.text && kindsOf(s.tools, false)&(Shell|Code|Read|List|Write) == 0
+	return len(s.tools) > 0 && !s.text && usesOf(s.tools, false)&(working&^trajectory.UseSearch) == 0
 }
 
 // waitNote is for an agent that has waited long.
@@ -187,11 +189,8 @@ func repeated(x *recovery.Exchange, l *recovery.Loop) string {
 		if c.Name != l.Tools[0] {
 			continue
 		}
-		args := c.Text()
-		if command := commandOf(c.Name, args); command != "" {
-			args = command
-		}
-		if args = quoted(args); args != "" && args != "`{}`" && !secret(args) {
+		made := trajectory.Call{Tool: c.Name, Arguments: c.Text()}
+		if args := quoted(cmp.Or(made.Line(), made.Arguments)); args != "" && args != "`{}`" && !secret.MatchString(args) {
 			out += " (" + args + ")"
 		}
 		break

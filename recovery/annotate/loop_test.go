@@ -83,7 +83,7 @@ func TestFailureAndLoop(t *testing.T) {
 	}
 	note := x.Guidance
 	wellFormed(t, note)
-	if !strings.Contains(note, "The last call of `bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times, with the same error. Do not make it again") {
+	if !strings.Contains(note, "`bash` failed") || !strings.Contains(note, "the same call of `bash` (`cat a/b.txt`) 3 times, with the same error. Do not make it again") {
 		t.Errorf("not both:\n%s", note)
 	}
 	a := o.Events()[0].Advice

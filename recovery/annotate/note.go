@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // Bounds of a note, in runes.
 const (
 	maxNote   = 1200
-	briefNote = 720 // beyond it, only what is most promising is proposed
+	briefSaid = 220 // beyond it, only what is most promising is proposed
 	maxSaid   = 420 // one strategy
 	maxAsking = 260
 	maxLine   = 120 // of what a tool printed
-	maxOthers = 2   // further failures of the turn that are named
+	maxOthers = 3   // further failures of the turn that are named
 )
 
 // evident is how long a result is, in bytes, of which the model sees at a glance
@@ -27,16 +28,16 @@ const prefix = "[gateway note, not from the user] "
 
 // meanings say what happened, by the name of the chain.
 var meanings = map[string]string{
-	string(recovery.CommandNotFound):  "there is no such command on this system",
-	string(recovery.ToolNotFound):     "there is no tool of that name",
+	string(recovery.CommandNotFound):  "no such command here",
+	string(recovery.ToolNotFound):     "no such tool",
 	string(recovery.PermissionDenied): "access was refused",
 	string(recovery.ToolTimeout):      "it ran into a time limit",
-	string(recovery.FileNotFound):     "a file or directory is not where it was looked for",
+	string(recovery.FileNotFound):     "no such file or directory",
 	string(recovery.InvalidArguments): "the arguments were not accepted",
-	string(recovery.SyntaxError):      "what was to be run or parsed has a syntax error",
-	string(recovery.NetworkError):     "a host was not reached, or did not answer properly",
+	string(recovery.SyntaxError):      "a syntax error",
+	string(recovery.NetworkError):     "a host was not reached, or gave no proper answer",
 	string(recovery.ToolRateLimited):  "a service limits how often it may be called",
-	string(recovery.DiskFull):         "there is no space left to write to",
+	string(recovery.DiskFull):         "no space left to write to",
 	EditFailed:                        "the edit was not applied",
 }
 
@@ -44,48 +45,41 @@ var meanings = map[string]string{
 func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop *recovery.Loop) (string, recovery.Advice) {
 	sc := newScene(x.Body, f, s.cfg.Risky)
 	n := sc.occurrence(x, loop)
-	tried, left := untried(s.ordered(chainOf(f), sc.kinds), n)
 	advice := recovery.Advice{Category: f.Category, Count: n}
 	if loop != nil {
 		advice.Loop, advice.Count = loop.Kind, max(n, loop.Count)
 	}
 
-	var said []string // what is proposed, with its name
-	var names []string
-	for _, p := range left {
-		if len(said) == maxProposed {
-			break
-		}
-		if text := p.say(sc.fill); text != "" {
-			said, names = append(said, text), append(names, p.Name)
+	// Each earlier occurrence tried what stood first then.
+	var tried, said []string
+	length := 0
+	for _, p := range s.ordered(chainOf(f), sc.uses) {
+		text := p.say(sc.fill)
+		length += utf8.RuneCountInString(text)
+		switch {
+		case text == "":
+		case len(tried) < n-1:
+			tried, length = append(tried, p.Name), 0
+		case len(said) == 0 || len(said) < maxProposed && length <= briefSaid:
+			said = append(said, text)
+			advice.Strategies = append(advice.Strategies, p.Name)
 		}
 	}
-	head := sc.head(x, tried, n, loop)
-	tail := sc.tail(s, len(said))
-	for {
-		text := assemble(head, said, tail)
-		if utf8.RuneCountInString(text) <= briefNote || len(said) <= 1 {
-			advice.Strategies = append(names[:len(said):len(said)], AskUser)
-			return upTo(text, maxNote), advice
-		}
-		said = said[:len(said)-1]
-	}
+	head, tail := sc.head(x, tried, n, loop), sc.tail(s, len(said) > 0)
+	advice.Strategies = append(advice.Strategies, AskUser)
+	return trajectory.Shorten(assemble(head, said, tail), maxNote), advice
 }
 
 // say is a strategy's steps, as far as the conversation fills them.
-func (p plan) say(fill func(slot) string) string {
-	var out strings.Builder
+func (p plan) say(fill func(slot string) string) string {
+	out := ""
 	for _, st := range p.said {
 		text := sentence(st.render(fill))
-		if text == "" || out.Len() > 0 && utf8.RuneCountInString(out.String())+1+utf8.RuneCountInString(text) > maxSaid {
-			continue
+		if text != "" && utf8.RuneCountInString(out)+1+utf8.RuneCountInString(text) <= maxSaid || out == "" {
+			out = strings.TrimSpace(out + " " + text)
 		}
-		if out.Len() > 0 {
-			out.WriteByte(' ')
-		}
-		out.WriteString(text)
 	}
-	return upTo(out.String(), maxSaid)
+	return trajectory.Shorten(out, maxSaid)
 }
 
 // sentence ends a text with a full stop.
@@ -97,29 +91,24 @@ func sentence(s string) string {
 }
 
 // head says what failed and how often.
-func (s *scene) head(x *recovery.Exchange, tried []plan, n int, loop *recovery.Loop) string {
+func (s *scene) head(x *recovery.Exchange, tried []string, n int, loop *recovery.Loop) string {
 	var b strings.Builder
-	b.WriteString(prefix)
-	what := "The last command"
-	if name := quoted(s.f.Tool); name != "" {
-		what = "The last call of " + name
-	}
-	fmt.Fprintf(&b, "%s failed: %s.", what, meanings[chainOf(s.f)])
+	fmt.Fprintf(&b, "%s%s failed: %s.", prefix, cmp.Or(quoted(s.f.Tool), "The last command"), meanings[chainOf(s.f)])
 	if len(x.Results) > 1 || len(s.content) > evident {
 		b.WriteString(printed(s.f.Line))
 	}
-	others := 0
+	var others []string
 	for i := range x.Results {
-		r := &x.Results[i]
-		if !r.Failed || r == s.f {
-			continue
-		}
-		if others++; others <= maxOthers {
-			fmt.Fprintf(&b, " %s failed, too: <<<%s>>>.", cmp.Or(quoted(r.Tool), "Another command"), oneLine(r.Line, maxLine))
+		if r := &x.Results[i]; r.Failed && r != s.f {
+			others = append(others, subject(r))
 		}
 	}
-	if others > maxOthers {
-		fmt.Fprintf(&b, " So did %d more calls.", others-maxOthers)
+	if len(others) > 0 {
+		more := ""
+		if len(others) > maxOthers {
+			more = fmt.Sprintf(", and %d more", len(others)-maxOthers)
+		}
+		fmt.Fprintf(&b, " Failed, too: %s%s.", strings.Join(others[:min(len(others), maxOthers)], ", "), more)
 	}
 	switch {
 	case loop != nil:
@@ -128,13 +117,23 @@ func (s *scene) head(x *recovery.Exchange, tried []plan, n int, loop *recovery.L
 		fmt.Fprintf(&b, " The same failure happened %d times in this conversation.", n)
 	}
 	if len(tried) > 0 {
-		var names []string
-		for _, p := range tried[max(0, len(tried)-4):] {
-			names = append(names, strings.ReplaceAll(p.Name, "_", " "))
-		}
-		fmt.Fprintf(&b, " Proposed before: %s.", strings.Join(names, ", "))
+		fmt.Fprintf(&b, " Proposed before: %s.", strings.ReplaceAll(strings.Join(tried[max(0, len(tried)-4):], ", "), "_", " "))
 	}
 	return b.String()
+}
+
+// subject names a failed call: its tool, and what it was about.
+func subject(r *recovery.ToolFailure) string {
+	c := trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}
+	about := cmp.Or(c.Line(), trajectory.PathIn(r.Arguments), r.Arguments)
+	if about = oneLine(about, maxLine/2); secret.MatchString(about) {
+		about = ""
+	}
+	name := cmp.Or(quoted(r.Tool), "another command")
+	if about == "" || about == "{}" {
+		return name
+	}
+	return name + " (" + quoted(about) + ")"
 }
 
 // printed quotes what a tool printed, as data.
@@ -146,30 +145,32 @@ func printed(line string) string {
 }
 
 // tail says how to go on, and when to ask.
-func (s *scene) tail(st *Stage, proposed int) string {
+func (s *scene) tail(st *Stage, proposed bool) string {
 	asking := "say how to go on"
 	if p, ok := st.ask(chainOf(s.f)); ok && len(p.said) > 0 {
 		if text := p.said[0].render(s.fill); text != "" {
-			asking = upTo(strings.TrimRight(text, "."), maxAsking)
+			asking = trajectory.Shorten(strings.TrimRight(text, "."), maxAsking)
 		}
 	}
-	first := "Keep using tools; diagnose first. If this fails, too, "
-	if proposed == 0 {
+	first := "Keep using tools; diagnose first. If it fails again, "
+	if !proposed {
 		first = "What usually helps was proposed before. Keep using tools for what does not depend on this; for this, do not try the same again but "
 	}
-	if tool := s.toolFor(Ask); tool != "" {
-		return first + "ask the user with " + tool + " to " + asking + ". Do not mention this note."
+	with := ""
+	if tool := s.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {
+		with = " with " + tool
 	}
-	return first + "tell the user what failed, and ask them to " + asking + ". Do not mention this note."
+	return first + "ask the user" + with + " to " + asking + ". Do not mention this note."
 }
 
 func assemble(head string, said []string, tail string) string {
+	if len(said) == 1 {
+		return head + "\n" + said[0] + "\n" + tail
+	}
 	var b strings.Builder
-	b.WriteString(head)
-	b.WriteByte('\n')
+	b.WriteString(head + "\n")
 	for i, text := range said {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, text)
 	}
-	b.WriteString(tail)
-	return b.String()
+	return b.String() + tail
 }

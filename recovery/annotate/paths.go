@@ -5,22 +5,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // isPath tells the bytes that a path is made of, as far as one can tell where
 // it begins and ends in a text.
 func isPath(c byte) bool {
-	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
+	return isWord(c) || c >= 0x80 || strings.IndexByte(`/.+@~\`, c) >= 0
 }
 
-// token is the path around text[at:end], without what a sentence or a diff puts
-// around it. A line that is a path as a whole, as listings print them, may have
-// spaces in it.
-func token(text string, at, end int) string {
+// pathAround is the path around text[at:end], without what a sentence or a diff
+// puts around it. A line that is a path as a whole, as listings print them, may
+// have spaces in it.
+func pathAround(text string, at, end int) string {
 	line := lineAt(text, at)
 	if strings.HasSuffix(text[:end], line) && spaced.MatchString(line) {
 		return line
@@ -59,38 +58,23 @@ func trimmed(t string) string {
 }
 
 // base is the last element of a path of either system.
-func base(p string) string {
-	if i := strings.LastIndexAny(p, `/\`); i >= 0 {
-		return p[i+1:]
-	}
-	return p
-}
+func base(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
 
 // lineAt is the line of text that holds position i.
 func lineAt(text string, i int) string {
-	from := strings.LastIndexByte(text[:i], '\n') + 1
-	to := strings.IndexByte(text[i:], '\n')
-	if to < 0 {
-		return text[from:]
-	}
-	return text[from : i+to]
+	line, _, _ := strings.Cut(text[strings.LastIndexByte(text[:i], '\n')+1:], "\n")
+	return line
 }
 
 // matched is the form in which searches print what they found: path:line.
 var matched = recovery.NewPattern(`^[^\s:]{1,300}:\d+[:\s]`)
 
+// absent is what lines say of things that are not there.
+var absent = recovery.NewPattern(`(?i)no such|not found|cannot |can't |could not|does(?: not|n't) exist|enoent|not a directory|is missing|deleted|removed|unable to`)
+
 // denies reports whether a line says that what it names is not there.
 func denies(line string) bool {
-	if matched.MatchString(line) {
-		return false // what follows is the file's own text
-	}
-	low := strings.ToLower(line[:min(len(line), 400)])
-	for _, w := range [...]string{"no such", "not found", "cannot ", "can't ", "could not", "does not exist", "doesn't exist", "enoent", "not a directory", "is missing", "deleted", "removed", "unable to"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
+	return !matched.MatchString(line) && absent.MatchString(line[:min(len(line), 400)]) // what follows a match is the file's own text
 }
 
 func absolute(p string) bool {
@@ -99,10 +83,10 @@ func absolute(p string) bool {
 
 // join puts a relative path below a directory; either may be empty.
 func join(dir, p string) string {
-	if dir == "" || absolute(p) {
+	switch {
+	case dir == "" || absolute(p):
 		return clean(p)
-	}
-	if strings.Contains(dir, `\`) {
+	case strings.Contains(dir, `\`):
 		return strings.TrimRight(dir, `\`) + `\` + p
 	}
 	return path.Join(dir, p)
@@ -122,40 +106,51 @@ type where struct {
 	listing bool   // the result names what exists
 }
 
-var lister = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true, "rg": true, "grep": true, "ag": true, "git": true, "dir": true, "locate": true, "du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
+// listers are programs whose output names files that exist.
+var listers = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true, "rg": true, "grep": true, "ag": true, "git": true, "dir": true, "locate": true,
+	"du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
+
+// lists reports whether a call lists or searches files.
+func (s *scene) lists(c *call) bool {
+	if c.Line() == "" {
+		return s.usedFor(c.Tool, trajectory.UseList|trajectory.UseSearch)
+	}
+	for _, v := range trajectory.Invocations(c.Line()) {
+		if listers[v.Program] {
+			return true
+		}
+	}
+	return false
+}
 
 // whereOf reads the call that message i answers.
 func (s *scene) whereOf(i int) (w where) {
-	c, ok := s.callFor(i)
-	if !ok {
+	s.steps()
+	c := s.answers[i]
+	if c == nil {
 		return w
 	}
-	if c.command == "" {
-		t, _ := s.definition(c.tool)
-		if Kinds(t)&(List|Search) != 0 {
-			w.dir, w.listing = argument(c.args, pathParameters[:]...), true
-			if strings.ContainsAny(w.dir, "*?") {
-				w.dir = ""
-			}
+	w.listing = s.lists(c)
+	if c.Line() == "" {
+		if dir := trajectory.PathIn(c.Arguments); w.listing && !strings.ContainsAny(dir, "*?") {
+			w.dir = dir
 		}
 		return w
 	}
-	for _, v := range invocations(c.command) {
-		args := v.operands()
+	for _, v := range trajectory.Invocations(c.Line()) {
+		args := v.Operands()
 		switch {
-		case v.program == "cd" && len(args) == 1:
+		case len(args) != 1:
+		case v.Program == "cd":
 			w.cd = join(w.cd, args[0])
-		case lister[v.program] && !w.listing:
-			w.listing = true
-			if v.program == "ls" && len(args) == 1 && !strings.ContainsAny(args[0], "*?{$") && !strings.Contains(v.text, "R") {
-				w.dir = args[0]
-			}
+		case v.Program == "ls" && w.dir == "" && !strings.ContainsAny(args[0], "*?{$") && !strings.Contains(v.Text, "R"):
+			w.dir = args[0]
 		}
 	}
 	return w
 }
 
-// resolved is a path that message i printed, as it is seen from the working
+// resolved is a path that a message printed, as it is seen from the working
 // directory; ok is false for a bare name in a text that lists nothing.
 func (w where) resolved(t string) (full string, ok bool) {
 	if absolute(t) {
@@ -180,8 +175,7 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 	}
 	more := true
 	s.results(name, func(i int, text string) bool {
-		var w where
-		known := false
+		w := s.whereOf(i)
 		for from, n := 0, 0; more && n < 64; n++ {
 			at := strings.Index(text[from:], name)
 			if at < 0 {
@@ -189,19 +183,12 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 			}
 			at += from
 			from = at + len(name)
-			t := token(text, at, from)
-			if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") {
-				continue
-			}
-			line := lineAt(text, at)
-			if denies(line) {
+			t, line := pathAround(text, at, from), lineAt(text, at)
+			if base(t) != name || len(t) > 300 || strings.HasPrefix(t, "//") || denies(line) {
 				continue
 			}
 			if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "diff ") {
 				t = strings.TrimPrefix(strings.TrimPrefix(t, "a/"), "b/")
-			}
-			if !known {
-				w, known = s.whereOf(i), true
 			}
 			if full, ok := w.resolved(t); ok {
 				more = yield(full)
@@ -209,38 +196,19 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 		}
 		return more
 	})
-	if !more {
-		return
-	}
-	s.calls(name, func(c call) bool {
-		t, _ := s.definition(c.tool)
-		used := argument(c.args, pathParameters[:]...)
-		if Kinds(t)&(Read|Write) != 0 && base(trimmed(used)) == name && s.worked(c) {
+	for _, c := range s.steps() {
+		if !more {
+			return
+		}
+		used := trajectory.PathIn(c.Arguments)
+		if base(trimmed(used)) == name && s.usedFor(c.Tool, trajectory.UseRead|trajectory.UseWrite) && s.worked(c) {
 			more = yield(used)
 		}
-		return more
-	})
-}
-
-// pathParameters are what tools call the path that they work on.
-var pathParameters = [...]string{"path", "file_path", "filepath", "filename", "file", "file_name", "absolute_path", "target_file", "relative_path", "relative_workspace_path", "notebook_path", "dir_path", "directory", "dir", "dirpath", "directory_path", "target_directory", "uri", "filePath", "absolutePath", "dirPath", "targetFile"}
-
-// argument is the first string among the named arguments of a call.
-func argument(arguments string, names ...string) string {
-	o := object(arguments)
-	if !o.IsObject() {
-		return ""
 	}
-	for _, name := range names {
-		if v := o.Get(name); v.Type == gjson.String && len(v.Str) <= 1024 {
-			return v.Str
-		}
-	}
-	return ""
 }
 
 // directories are the ways in which agents state the working directory.
-var directories = recovery.NewPattern(`(?i)(?:current |primary )?working directory(?: is)?:? *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|current directory: *((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})|<cwd>((?:/|~|[a-z]:\\)[^<\s]{0,200})</cwd>|^\s*cwd: *((?:/|~|[a-z]:\\)\S{0,200})`)
+var directories = recovery.NewPattern(`(?i)(?:(?:current |primary )?working directory(?: is)?:?|current directory:|<cwd>|"cwd": ?|\bcwd: ) *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})`)
 
 // cwd is the working directory, as a result or the instructions state it; "" if
 // nobody does. The newest statement counts; then pwd's; then the beginning's.
@@ -250,48 +218,35 @@ func (s *scene) cwd() string {
 	}
 	found := ""
 	state := func(text string) bool {
-		low := strings.ToLower(text)
-		if !strings.Contains(low, "directory") && !strings.Contains(low, "cwd") {
-			return false
+		if all := directories.FindAllStringSubmatch(text, 8); len(all) > 0 && utf8.ValidString(all[len(all)-1][1]) {
+			found = trimmed(all[len(all)-1][1])
 		}
-		all := directories.FindAllStringSubmatch(text, 8)
-		for i := len(all) - 1; i >= 0; i-- {
-			for _, g := range all[i][1:] {
-				if g != "" {
-					found = trimmed(g)
-					return true
-				}
-			}
-		}
-		return false
+		return found != ""
 	}
-	if !state(s.content) {
-		n := 0
-		for i := s.turn - 1; i >= 0 && n < 24 && found == ""; i-- {
-			if m := s.list[i]; (m.Role == transcript.RoleTool || m.Role == transcript.RoleUser) && m.End-m.Start <= maxMessage {
-				n++
-				state(ends(m.Text(), 600, 600))
+	at := func(i int) string {
+		if m := s.list[i]; m.Role != transcript.RoleAssistant && m.End-m.Start <= maxMessage {
+			return m.Text()
+		}
+		return ""
+	}
+	if s.f.Index >= 0 && s.f.Index < len(s.list) {
+		state(ends(at(s.f.Index), 600, 600))
+	}
+	for i, n := s.turn-1, 0; i >= 0 && n < 24 && found == ""; i, n = i-1, n+1 {
+		state(ends(at(i), 600, 600))
+	}
+	for _, c := range s.steps() {
+		if found != "" {
+			break
+		}
+		if strings.TrimSpace(c.Line()) == "pwd" && s.worked(c) {
+			if first, _, _ := strings.Cut(strings.TrimSpace(output(s.list[c.answer].Text())), "\n"); absolute(first) && len(first) < 300 && utf8.ValidString(first) {
+				found = first
 			}
 		}
-	}
-	if found == "" {
-		s.calls("pwd", func(c call) bool {
-			if list := invocations(c.command); len(list) == 1 && list[0].program == "pwd" && s.worked(c) {
-				if text := strings.TrimSpace(s.list[c.answer].Text()); absolute(text) && len(text) < 300 {
-					first, _, _ := strings.Cut(text, "\n")
-					found = first
-				}
-			}
-			return found == ""
-		})
 	}
 	for i := 0; i < len(s.list) && i < 4 && found == ""; i++ {
-		if m := s.list[i]; m.Role != transcript.RoleAssistant && m.End-m.Start <= maxMessage {
-			state(m.Text())
-		}
-	}
-	if !utf8.ValidString(found) {
-		found = ""
+		state(at(i))
 	}
 	s.cd = &found
 	return found

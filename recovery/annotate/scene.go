@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -26,27 +27,30 @@ const (
 type scene struct {
 	list    []transcript.Message
 	f       *recovery.ToolFailure
+	made    trajectory.Call         // the failing call
+	parts   []trajectory.Invocation // programs of its command line
+	args    gjson.Result            // its arguments, if they are a JSON object
+	content string
 	tools   []transcript.Tool // that the request offers, or the history shows
-	kinds   Set               // of all of them
+	uses    trajectory.Use    // of all of them
 	text    bool              // a text protocol: calls stand in the assistant's text
 	risky   bool
 	turn    int // index of the failing turn's first message
-	content string
-	args    gjson.Result // of the failing call, if it is a JSON object
-	command string       // command line of the failing call
-	decoded int          // bytes that were decoded so far
+	decoded int // bytes that were decoded so far
 	checked int
 
-	memo map[slot]string
-	cd   *string // memo of cwd
-	seen *sights // memo of locate
-
-	compared *difference // memo of differs
+	// What was found out, nil or absent before.
+	memo     map[string]string
+	cd       *string
+	seen     *sights
+	compared *difference
+	earlier  []*call
+	answers  map[int]*call
 }
 
 // newScene reads what is needed of a failure. The failure must not be nil.
 func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
-	s := &scene{list: b.Messages(), f: f, risky: risky, memo: map[slot]string{}}
+	s := &scene{list: b.Messages(), f: f, risky: risky, memo: map[string]string{}}
 	s.turn = min(max(f.Index, 0), len(s.list))
 	for s.turn > 0 && s.list[s.turn-1].Role != transcript.RoleAssistant {
 		s.turn--
@@ -55,12 +59,13 @@ func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
 		s.turn--
 	}
 	s.tools, s.text = offered(b, s.list)
-	s.kinds = kindsOf(s.tools, s.text)
+	s.uses = usesOf(s.tools, s.text)
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
-		s.content = ends(s.list[f.Index].Text(), maxContent/2, maxContent/2)
+		s.content = ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
 	}
+	s.made = trajectory.Call{Tool: f.Tool, Arguments: f.Arguments}
+	s.parts = trajectory.Invocations(s.made.Line())
 	s.args = object(f.Arguments)
-	s.command = commandOf(f.Tool, f.Arguments)
 	return s
 }
 
@@ -69,65 +74,57 @@ func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
 // called. text reports a text protocol: no tools, and a shell behind the text.
 func offered(b *transcript.Body, list []transcript.Message) (tools []transcript.Tool, text bool) {
 	if tools = b.Tools(); len(tools) > 0 {
-		choice := b.ToolChoice()
-		if choice.Allowed == nil {
-			return tools, false
+		if allowed := b.ToolChoice().Allowed; allowed != nil {
+			tools = slices.DeleteFunc(slices.Clone(tools), func(t transcript.Tool) bool { return !slices.Contains(allowed, t.Name) })
 		}
-		var allowed []transcript.Tool
-		for _, t := range tools {
-			for _, name := range choice.Allowed {
-				if t.Name == name {
-					allowed = append(allowed, t)
-					break
-				}
-			}
-		}
-		return allowed, false
+		return tools, false
 	}
 	native := false
-	known := map[string]bool{}
-	for i := len(list) - 1; i >= 0 && len(known) < 32 && i >= len(list)-maxCalls; i-- {
-		switch list[i].Role {
-		case transcript.RoleTool:
+	for i := len(list) - 1; i >= 0 && len(tools) < 32 && i >= len(list)-maxCalls; i-- {
+		native = native || list[i].Role == transcript.RoleTool
+		if list[i].Role != transcript.RoleAssistant {
+			continue
+		}
+		for _, c := range list[i].ToolCalls() {
 			native = true
-		case transcript.RoleAssistant:
-			for _, c := range list[i].ToolCalls() {
-				native = true
-				if c.Name != "" && !known[c.Name] {
-					known[c.Name] = true
-					tools = append(tools, transcript.Tool{Name: c.Name})
-				}
+			if c.Name != "" && !slices.ContainsFunc(tools, func(t transcript.Tool) bool { return t.Name == c.Name }) {
+				tools = append(tools, transcript.Tool{Name: c.Name})
 			}
 		}
 	}
 	return tools, !native
 }
 
-func kindsOf(tools []transcript.Tool, text bool) (out Set) {
+func usesOf(tools []transcript.Tool, text bool) (out trajectory.Use) {
 	for _, t := range tools {
-		out |= Kinds(t)
+		out |= trajectory.UsesOf(t)
 	}
 	if text {
-		out |= Shell
+		out |= trajectory.UseShell
 	}
 	return out
 }
 
-// definition is the tool of that name.
+// definition is the tool of that name; one that only the history shows has nothing else.
 func (s *scene) definition(name string) (transcript.Tool, bool) {
-	for _, t := range s.tools {
-		if t.Name == name {
-			return t, true
-		}
+	if i := slices.IndexFunc(s.tools, func(t transcript.Tool) bool { return t.Name == name }); i >= 0 {
+		return s.tools[i], true
 	}
 	return transcript.Tool{Name: name}, false
 }
 
-// toolFor is the first offered tool of the first kind that has one.
-func (s *scene) toolFor(kinds ...Set) string {
-	for _, k := range kinds {
+// usedFor reports whether a tool of that name is for one of the uses.
+func (s *scene) usedFor(name string, uses trajectory.Use) bool {
+	t, _ := s.definition(name)
+	return trajectory.UsesOf(t)&uses != 0
+}
+
+// toolFor is the first offered tool of the first use that has one, but for those
+// whose names have one of the words.
+func (s *scene) toolFor(uses []trajectory.Use, but ...string) string {
+	for _, u := range uses {
 		for _, t := range s.tools {
-			if t.Name != "" && Kinds(t)&k != 0 {
+			if t.Name != "" && trajectory.UsesOf(t)&u != 0 && !trajectory.AnyOf(trajectory.NameWords(t.Name), but) {
 				return quoted(t.Name)
 			}
 		}
@@ -135,25 +132,14 @@ func (s *scene) toolFor(kinds ...Set) string {
 	return ""
 }
 
-// finder is an offered tool that finds files by name: one that searches text
-// does not.
+// finder is an offered tool that finds files by name: one that searches text does not.
 func (s *scene) finder() string {
-	for _, t := range s.tools {
-		if Kinds(t)&Search != 0 && !anyOf(trajectory.NameWords(t.Name), "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase") {
-			return quoted(t.Name)
-		}
-	}
-	return s.toolFor(Shell, List)
+	return s.toolFor([]trajectory.Use{trajectory.UseSearch, trajectory.UseShell, trajectory.UseList}, "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase", "regex", "symbol")
 }
 
 // writer is an offered tool that makes files, rather than one that only changes them.
 func (s *scene) writer() string {
-	for _, t := range s.tools {
-		if Kinds(t)&Write != 0 && anyOf(trajectory.NameWords(t.Name), "write", "create", "save", "patch", "editor") {
-			return quoted(t.Name)
-		}
-	}
-	return s.toolFor(Write, Shell, Code)
+	return s.toolFor([]trajectory.Use{trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode}, "edit", "replace", "insert", "append", "multiedit")
 }
 
 // object reads arguments that are a JSON object, bounded.
@@ -163,6 +149,29 @@ func object(arguments string) gjson.Result {
 		return gjson.Result{}
 	}
 	return gjson.Parse(arguments)
+}
+
+// text is the first text among the named members of an object.
+func text(o gjson.Result, names ...string) string {
+	for _, name := range names {
+		if v := o.Get(name); v.Type == gjson.String {
+			return v.Str
+		}
+	}
+	return ""
+}
+
+// output is what a tool printed, without the object that some put it in.
+func output(content string) string {
+	if o := object(content); o.IsObject() {
+		if out := text(o, "output", "stdout"); out != "" {
+			return out
+		}
+		if out := text(o, "stderr"); out != "" {
+			return out
+		}
+	}
+	return content
 }
 
 // ends is the head and the tail of a large text.
@@ -185,7 +194,7 @@ func (s *scene) results(needle string, yield func(i int, text string) bool) {
 			continue
 		}
 		s.decoded += size
-		if !yield(i, m.Text()) {
+		if !yield(i, output(m.Text())) {
 			return
 		}
 	}
@@ -193,114 +202,83 @@ func (s *scene) results(needle string, yield func(i int, text string) bool) {
 
 // call is an earlier call of the agent.
 type call struct {
-	tool, args, command string
-	at, answer          int // messages; answer is -1 where there is none
+	trajectory.Call
+	id         string
+	at, answer int // messages; answer is -1 where there is none
 }
 
-// calls calls yield with the calls before the failing turn, the newest first,
-// until it returns false. With a needle only those of messages that have it.
-func (s *scene) calls(needle string, yield func(c call) bool) {
-	find := []byte(needle)
-	n := 0
-	for i := s.turn - 1; i >= 0 && n < maxCalls && s.decoded < maxDecoded; i-- {
+// steps are the calls before the failing turn, the newest first, bounded.
+func (s *scene) steps() []*call {
+	if s.answers != nil {
+		return s.earlier
+	}
+	s.answers = map[int]*call{}
+	read := 0
+	for i := s.turn - 1; i >= 0 && len(s.earlier) < maxCalls && read < maxDecoded; i-- {
 		m := s.list[i]
-		size := m.End - m.Start
-		if m.Role != transcript.RoleAssistant || size > maxMessage || !bytes.Contains(m.Raw(), find) {
+		if m.Role != transcript.RoleAssistant || m.End-m.Start > maxMessage {
 			continue
 		}
-		s.decoded += size
-		for k, c := range s.callsOf(i) {
-			n++
-			c.answer = s.answerOf(i, k, c.id)
-			if !yield(c.call) {
-				return
-			}
-		}
+		read += m.End - m.Start
+		s.answer(s.callsOf(i))
 	}
+	return s.earlier
 }
 
-type identified struct {
-	call
-	id string
-}
-
-// callsOf reads the calls of an assistant message.
-func (s *scene) callsOf(i int) (out []identified) {
+// callsOf reads the calls of an assistant's message.
+func (s *scene) callsOf(i int) (out []*call) {
 	m := s.list[i]
 	for _, c := range m.ToolCalls() {
-		args := c.Text()
-		out = append(out, identified{call{c.Name, args, commandOf(c.Name, args), i, -1}, c.ID})
+		out = append(out, &call{trajectory.Call{Tool: c.Name, Arguments: c.Text()}, c.ID, i, -1})
 	}
 	if len(out) == 0 && s.text {
 		if command := action(m.Text()); command != "" {
-			out = append(out, identified{call{"", command, command, i, -1}, ""})
+			out = append(out, &call{trajectory.Call{Arguments: command}, "", i, -1})
 		}
 	}
 	return out
 }
 
-// answerOf is the message that answers the k-th call of message i, or -1.
-func (s *scene) answerOf(i, k int, id string) int {
+// answer keeps the calls of one message with the messages that answer them.
+func (s *scene) answer(calls []*call) {
+	s.earlier = append(s.earlier, calls...)
+	if len(calls) == 0 {
+		return
+	}
 	nth := 0
-	for j := i + 1; j < len(s.list) && j <= i+64; j++ {
-		switch m := s.list[j]; m.Role {
-		case transcript.RoleTool:
-			if own := m.ToolCallID(); own == id && id != "" || own == "" && nth == k {
-				return j
+	for j := calls[0].at + 1; j < s.turn && s.list[j].Role != transcript.RoleAssistant; j++ {
+		k := -1
+		switch m := s.list[j]; {
+		case m.Role == transcript.RoleTool:
+			id := m.ToolCallID()
+			k = slices.IndexFunc(calls, func(c *call) bool { return c.id == id && id != "" })
+			if id == "" && nth < len(calls) {
+				k = nth
 			}
 			nth++
-		case transcript.RoleUser:
-			if s.text {
-				return j
-			}
-			return -1
-		case transcript.RoleAssistant:
-			if nth > 0 {
-				return -1
-			}
+		case m.Role == transcript.RoleUser && s.text:
+			k = 0
+		}
+		if k >= 0 && calls[k].answer < 0 {
+			calls[k].answer = j
+			s.answers[j] = calls[k]
 		}
 	}
-	return -1
-}
-
-// callFor is the call that message i answers.
-func (s *scene) callFor(i int) (call, bool) {
-	id := s.list[i].ToolCallID()
-	for j := i - 1; j >= 0 && j >= i-64; j-- {
-		if s.list[j].Role != transcript.RoleAssistant {
-			continue
-		}
-		if s.list[j].End-s.list[j].Start > maxMessage {
-			return call{}, false
-		}
-		calls := s.callsOf(j)
-		for _, c := range calls {
-			if c.id == id {
-				return c.call, true
-			}
-		}
-		if len(calls) > 0 || !s.text {
-			return call{}, false
-		}
-	}
-	return call{}, false
 }
 
 // trouble is what a result of a failed call has, roughly: it only keeps a
 // command from being called one that worked.
-var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|cannot|can't|traceback|timed out|refused|not permitted|unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
+var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|cannot|can't|traceback|timed out|refused|not permitted|` +
+	`unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
 
 // worked reports whether a call was answered without any sign of trouble.
-func (s *scene) worked(c call) bool {
-	if c.answer < 0 || c.answer >= s.turn || s.checked >= maxChecked {
+func (s *scene) worked(c *call) bool {
+	if c.answer < 0 || s.checked >= maxChecked {
 		return false
 	}
 	s.checked++
 	m := s.list[c.answer]
-	if m.End-m.Start > maxMessage {
-		return false
-	}
-	return !trouble.MatchString(ends(m.Text(), 400, 600))
+	return m.End-m.Start <= maxMessage && !trouble.MatchString(ends(m.Text(), 400, 600))
 }
 
 // fences are the marks between which text protocols put a command.
@@ -353,4 +331,32 @@ func (s *scene) repeated() int {
 		}
 	}
 	return n
+}
+
+// permitted reports whether a command may be named as a step: none that runs as
+// another user or shows a secret, and a risky one only where that is allowed.
+func (s *scene) permitted(command string) bool {
+	return !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
+}
+
+var secret = recovery.NewPattern(`(?i)authorization|token|passw(?:or)?d|secret|api[-_]?key|bearer|credential|x-auth|:@`)
+
+// hasWord reports whether a text has a word, with something else on both sides.
+func hasWord(text, word string) bool {
+	for from := 0; word != ""; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		i += from
+		if (i == 0 || !isWord(text[i-1])) && (i+len(word) == len(text) || !isWord(text[i+len(word)])) {
+			return true
+		}
+		from = i + 1
+	}
+	return false
+}
+
+func isWord(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }

@@ -5,15 +5,29 @@ import (
 	"slices"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // maxProposed is how many strategies a note has at most, besides asking.
-const maxProposed = 3
+const maxProposed = 2
 
 // plan is a strategy with its steps parsed.
 type plan struct {
 	Strategy
 	said []step
+}
+
+// needNames name the uses of tools, as chains do, in the order of their bits.
+var needNames = [...]string{"shell", "code", "read", "list", "search", "write", "fetch", "ask"}
+
+// needed is the uses that a strategy names.
+func needed(names []string) (out trajectory.Use) {
+	for i, n := range needNames {
+		if slices.Contains(names, n) {
+			out |= 1 << i
+		}
+	}
+	return out
 }
 
 // planned parses the steps of a strategy; the error names the strategy.
@@ -40,7 +54,7 @@ func (s Strategy) score() float64 {
 
 // ordered is the strategies of a chain that this request can follow, the most
 // promising first, without ask_user.
-func (s *Stage) ordered(chain string, offered Set) []plan {
+func (s *Stage) ordered(chain string, offered trajectory.Use) []plan {
 	var out []plan
 	for _, st := range s.chains[chain] {
 		switch need := needed(st.Needs); {
@@ -53,13 +67,6 @@ func (s *Stage) ordered(chain string, offered Set) []plan {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.Priority, b.Priority))
 	})
 	return out
-}
-
-// untried splits an order at the n-th occurrence of one failure: each earlier
-// occurrence tried what stood first then.
-func untried(order []plan, n int) (tried, left []plan) {
-	at := min(max(n, 1)-1, len(order))
-	return order[:at], order[at:]
 }
 
 // occurrence is how often the failure happened so far, this time included: as

@@ -1,155 +1,144 @@
 package annotate
 
-// slot is a place in a template that a conversation fills.
-type slot string
+import "github.com/rebound-llm/rebound/recovery/trajectory"
 
-// The slots. All values are bounded, on one line, and marked as data where they
-// come from a tool, a call or a definition.
-const (
-	slotTool    slot = "tool"    // name of the tool that failed
-	slotProgram slot = "program" // program that failed in a command line
-	slotCwd     slot = "cwd"     // working directory, as a result or the instructions state it
-	slotShell   slot = "shell"   // an offered tool that runs commands
-	slotWriter  slot = "writer"  // an offered tool that writes files, or a shell
-	slotFinder  slot = "finder"  // an offered tool that finds or lists files, or a shell
+// slots are the places in a template that a conversation fills, in the order of
+// the documentation in chains.yaml, which says what each one is. A value is
+// bounded, on one line, and marked as data where it comes from a tool, a call or
+// a definition; it is "" where the conversation does not tell.
+var slots = [...]struct {
+	name string
+	fill func(*scene) string
+}{
+	{"tool", func(s *scene) string { return quoted(s.f.Tool) }},
+	{"program", func(s *scene) string { return quoted(s.program()) }},
+	{"cwd", func(s *scene) string { return quoted(s.cwd()) }},
+	{"shell", func(s *scene) string { return s.toolFor([]trajectory.Use{trajectory.UseShell}) }},
+	{"reader", func(s *scene) string { return s.toolFor([]trajectory.Use{trajectory.UseRead, trajectory.UseShell}) }},
+	{"writer", (*scene).writer},
+	{"finder", (*scene).finder},
 
-	slotWorked      slot = "worked"      // earlier command with a program like the missing one, that did not fail
-	slotExecutable  slot = "executable"  // path of the missing program, as an earlier result printed it
-	slotAlternative slot = "alternative" // another program that usually does the same
-	slotMeant       slot = "meant"       // program that a misspelt one probably is
+	{"worked", func(s *scene) string { return quoted(s.workedLike()) }},
+	{"executable", func(s *scene) string { return quoted(s.executable()) }},
+	{"alternative", func(s *scene) string { return quoted(s.alternative()) }},
+	{"stand_in", (*scene).standIn},
+	{"meant", func(s *scene) string { return quoted(s.meant()) }},
 
-	slotWrongTool   slot = "wrong_tool"   // name that is no tool
-	slotNearestTool slot = "nearest_tool" // offered tool that comes closest to it
-	slotTools       slot = "tools"        // names of the offered tools
-	slotBasicTools  slot = "basic_tools"  // those that run, read, find and write
+	{"wrong_tool", func(s *scene) string { return quoted(s.wrongTool()) }},
+	{"nearest_tool", func(s *scene) string { return quoted(s.nearestTool()) }},
+	{"tools", func(s *scene) string { return listed(s.names(0), 12, "and") }},
+	{"basic_tools", func(s *scene) string { return listed(s.names(working), 6, "and") }},
 
-	slotPath    slot = "path"    // path that failed
-	slotName    slot = "name"    // its last element
-	slotParent  slot = "parent"  // its directory
-	slotFound   slot = "found"   // where the same name is, as earlier results printed it
-	slotSpelled slot = "spelled" // the same name in other capitals
-	slotSimilar slot = "similar" // the closest name that was seen
-	slotLost    slot = "lost"    // its last element, where the conversation shows no place of it
-	slotSought  slot = "sought"  // its last element, where a search for that found nothing
+	{"path", func(s *scene) string { return quoted(s.failedPath()) }},
+	{"name", func(s *scene) string { return quoted(base(trimmed(s.failedPath()))) }},
+	{"parent", func(s *scene) string { return quoted(s.parent()) }},
+	{"unmade", func(s *scene) string { return quoted(s.unmade()) }},
+	{"found", func(s *scene) string { return listed(s.locate().found, 3, "or") }},
+	{"spelled", func(s *scene) string { return quoted(s.locate().spelled) }},
+	{"similar", func(s *scene) string { return quoted(s.locate().similar) }},
+	{"suggested", func(s *scene) string { return quoted(s.suggested()) }},
+	{"lost", func(s *scene) string { return quoted(s.lost()) }},
+	{"sought", func(s *scene) string { return quoted(s.sought()) }},
 
-	slotRefuser slot = "refuser" // service that refused an account, where no file is meant
-	slotWhoami  slot = "whoami"  // command that shows the account which it saw
+	{"refuser", func(s *scene) string { who, _ := s.refuser(); return who }},
+	{"whoami", func(s *scene) string { _, command := s.refuser(); return quoted(command) }},
+	{"allowed_places", (*scene).allowedPlaces},
+	{"privileged", func(s *scene) string { return quoted(privileged.FindString(s.f.Line)) }},
+	{"interpreted", func(s *scene) string { return quoted(s.interpreted()) }},
+	{"writable", func(s *scene) string { return quoted(s.writable()) }},
 
-	slotInterpreted slot = "interpreted" // command that runs a script which is not executable
-	slotWritable    slot = "writable"    // directory that the agent wrote to before
+	{"timeout_parameter", func(s *scene) string { return quoted(s.own(timeNames)) }},
+	{"background_parameter", func(s *scene) string { return quoted(s.own(backgroundNames)) }},
+	{"limit", func(s *scene) string { return quoted(s.limit()) }},
+	{"smaller", (*scene).smallerRun},
+	{"page", func(s *scene) string { return quoted(s.page()) }},
+	{"look", func(s *scene) string { return quoted(s.showsPage()) }},
 
-	slotTimeoutParameter slot = "timeout_parameter"    // the tool's own, for its time limit
-	slotBackground       slot = "background_parameter" // the tool's own, to run in the background
-	slotLimit            slot = "limit"                // time limit that was exceeded
-	slotSmaller          slot = "smaller"              // a smaller run of the same program
-	slotPage             slot = "page"                 // the tool, where it works on a page in a browser
-	slotLook             slot = "look"                 // an offered tool that shows such a page
+	{"problem", func(s *scene) string { return s.flaw().text }},
+	{"parameter", func(s *scene) string { return quoted(s.flaw().param) }},
+	{"schema", func(s *scene) string { return quoted(s.schema()) }},
+	{"parameters", func(s *scene) string { return s.declared(false) }},
+	{"required", func(s *scene) string { return s.declared(true) }},
+	{"wrong_option", func(s *scene) string {
+		if option, unknown := s.option(); unknown {
+			return quoted(option)
+		}
+		return ""
+	}},
+	{"option", func(s *scene) string {
+		if option, unknown := s.option(); !unknown {
+			return quoted(option)
+		}
+		return ""
+	}},
+	{"nearest_option", func(s *scene) string { return quoted(s.nearestOption()) }},
+	{"allowed", func(s *scene) string { return quoted(s.allowed()) }},
 
-	slotProblem     slot = "problem"        // what of a call does not fit the tool's definition
-	slotParameter   slot = "parameter"      // parameter that is wrong
-	slotSchema      slot = "schema"         // its schema
-	slotParameters  slot = "parameters"     // all that the tool takes
-	slotRequired    slot = "required"       // those that it needs
-	slotOption      slot = "wrong_option"   // command-line option that is wrong
-	slotValueOption slot = "option"         // command-line option whose value is wrong
-	slotNearOption  slot = "nearest_option" // option that exists and comes closest
-	slotChoices     slot = "allowed"        // allowed values, as the message names them
+	{"edited", func(s *scene) string { return quoted(s.editedPath()) }},
+	{"given", func(s *scene) string {
+		if d := s.differs(); !d.blank {
+			return quoted(d.given)
+		}
+		return ""
+	}},
+	{"stands", func(s *scene) string {
+		if d := s.differs(); !d.blank {
+			return quoted(d.stands)
+		}
+		return ""
+	}},
+	{"blank", func(s *scene) string {
+		if d := s.differs(); d.blank {
+			return quoted(d.given)
+		}
+		return ""
+	}},
+	{"unchanged", func(s *scene) string {
+		if s.unchanged() {
+			return quoted(s.editedPath())
+		}
+		return ""
+	}},
+	{"times", (*scene).times},
+	{"every_parameter", func(s *scene) string { return quoted(s.own(replaceAll)) }},
 
-	slotEdited slot = "edited"          // file of an edit that was not applied
-	slotGiven  slot = "given"           // line of the text to replace that the file does not have
-	slotStands slot = "stands"          // line of the file that was probably meant
-	slotBlank  slot = "blank"           // line that the file has with other white space
-	slotTimes  slot = "times"           // how often the text to replace stands in the file, if more than once
-	slotEvery  slot = "every_parameter" // the tool's own, to replace every occurrence
+	{"place", func(s *scene) string { return quoted(s.place()) }},
+	{"inline", func(s *scene) string { return quoted(s.inline()) }},
+	{"unbalanced", func(s *scene) string { return quoted(s.unbalanced()) }},
 
-	slotPlace  slot = "place"  // file and line of a syntax error
-	slotInline slot = "inline" // program that got code inside of a command line
+	{"host", func(s *scene) string { return quoted(s.host()) }},
+	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},
+	{"inner_host", func(s *scene) string { return s.hostIf(false, false) }},
+	{"remote_host", func(s *scene) string { return s.hostIf(false, true) }},
+	{"other_host", func(s *scene) string { return quoted(s.otherHost()) }},
+	{"cached", func(s *scene) string { return quoted(s.cached()) }},
 
-	slotHost      slot = "host"          // host that was not reached
-	slotLocal     slot = "local_service" // the same, if it is this machine
-	slotRemote    slot = "remote_host"   // the same, if it is another one
-	slotOtherHost slot = "other_host"    // host that answered earlier
-	slotCached    slot = "cached"        // earlier call that got something from the same host
+	{"wait", (*scene).waitSaid},
+	{"sleep", (*scene).sleep},
 
-	slotWait  slot = "wait"  // how long a limit says to wait
-	slotSleep slot = "sleep" // command that waits so long
-
-	slotCreated slot = "created" // temporary files that this session made
-)
+	{"created", func(s *scene) string { return listed(s.created(), 4, "and") }},
+}
 
 // slotNames are the slots that a template may have.
-func slotNames() []string {
-	var out []string
-	for _, s := range [...]slot{slotTool, slotProgram, slotCwd, slotShell, slotWriter, slotFinder, slotWorked, slotExecutable, slotAlternative, slotMeant,
-		slotWrongTool, slotNearestTool, slotTools, slotBasicTools, slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar, slotLost, slotSought,
-		slotRefuser, slotWhoami, slotInterpreted, slotWritable, slotTimeoutParameter, slotBackground, slotLimit, slotSmaller, slotPage, slotLook, slotProblem, slotParameter, slotSchema,
-		slotParameters, slotRequired, slotOption, slotValueOption, slotNearOption, slotChoices, slotEdited, slotGiven, slotStands, slotBlank, slotTimes, slotEvery,
-		slotPlace, slotInline, slotHost, slotLocal, slotRemote, slotOtherHost, slotCached,
-		slotWait, slotSleep, slotCreated} {
-		out = append(out, string(s))
+func slotNames() (out []string) {
+	for _, s := range slots {
+		out = append(out, s.name)
 	}
 	return out
 }
 
 // fill is a slot's value, "" if the conversation does not tell. Values are
 // computed once.
-func (s *scene) fill(name slot) string {
-	if v, ok := s.memo[name]; ok {
+func (s *scene) fill(name string) string {
+	v, ok := s.memo[name]
+	if ok {
 		return v
 	}
-	v := s.value(name)
+	for i := range slots {
+		if slots[i].name == name {
+			v = slots[i].fill(s)
+		}
+	}
 	s.memo[name] = v
 	return v
-}
-
-func (s *scene) value(name slot) string {
-	switch name {
-	case slotTool:
-		return quoted(s.f.Tool)
-	case slotProgram:
-		return quoted(s.program())
-	case slotCwd:
-		return quoted(s.cwd())
-	case slotShell:
-		return s.toolFor(Shell)
-	case slotWriter:
-		return s.writer()
-	case slotFinder:
-		return s.finder()
-	case slotWorked, slotExecutable, slotAlternative, slotMeant:
-		return s.commandValue(name)
-	case slotWrongTool, slotNearestTool, slotTools, slotBasicTools:
-		return s.toolValue(name)
-	case slotPath, slotName, slotParent, slotFound, slotSpelled, slotSimilar, slotLost, slotSought:
-		return s.fileValue(name)
-	case slotRefuser, slotWhoami:
-		who, command := s.refuser()
-		if name == slotWhoami {
-			return quoted(command)
-		}
-		return who
-	case slotInterpreted:
-		return quoted(s.interpreted())
-	case slotWritable:
-		return quoted(s.writable())
-	case slotCreated:
-		return listed(s.created(), 4, "and")
-	case slotTimeoutParameter, slotBackground, slotLimit, slotSmaller, slotPage, slotLook:
-		return s.timeoutValue(name)
-	case slotProblem, slotParameter, slotSchema, slotParameters, slotRequired:
-		return s.callValue(name)
-	case slotOption, slotValueOption, slotNearOption, slotChoices:
-		return s.optionValue(name)
-	case slotEdited, slotGiven, slotStands, slotBlank, slotTimes, slotEvery:
-		return s.editValue(name)
-	case slotPlace:
-		return quoted(s.place())
-	case slotInline:
-		return quoted(s.inline())
-	case slotHost, slotLocal, slotRemote, slotOtherHost, slotCached:
-		return s.networkValue(name)
-	case slotWait, slotSleep:
-		return s.waitValue(name)
-	}
-	return ""
 }

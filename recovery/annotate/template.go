@@ -17,7 +17,7 @@ type step []alternative
 // inside of backticks, as in `make -C {parent}`; its value then has none of its own.
 type alternative struct {
 	texts  []string
-	slots  []slot
+	slots  []string
 	inside []bool
 }
 
@@ -36,12 +36,12 @@ func parseStep(text string) (step, error) {
 		var a alternative
 		from := 0
 		for _, m := range slotForm.FindAllStringSubmatchIndex(part, -1) {
-			name := slot(part[m[2]:m[3]])
-			if !slices.Contains(slotNames(), string(name)) {
-				if near := trajectory.Nearest(string(name), slotNames()); near != "" {
-					return nil, fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(string(name)), near)
+			name := part[m[2]:m[3]]
+			if !slices.Contains(slotNames(), name) {
+				if near := trajectory.Nearest(name, slotNames()); near != "" {
+					return nil, fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(name), near)
 				}
-				return nil, fmt.Errorf("has the unknown slot {%s}: there are %s", short(string(name)), strings.Join(slotNames(), ", "))
+				return nil, fmt.Errorf("has the unknown slot {%s}: there are %s", short(name), strings.Join(slotNames(), ", "))
 			}
 			a.texts = append(a.texts, part[from:m[0]])
 			a.slots = append(a.slots, name)
@@ -53,7 +53,7 @@ func parseStep(text string) (step, error) {
 		}
 		a.texts = append(a.texts, part[from:])
 		if strings.ContainsAny(strings.Join(a.texts, ""), "{}") {
-			return nil, fmt.Errorf("has a brace that belongs to no slot: write {%s}", slotPath)
+			return nil, fmt.Errorf("has a brace that belongs to no slot: write {path}")
 		}
 		out = append(out, a)
 	}
@@ -61,7 +61,7 @@ func parseStep(text string) (step, error) {
 }
 
 // render says the first alternative that is known, "" if there is none.
-func (s step) render(fill func(slot) string) string {
+func (s step) render(fill func(string) string) string {
 next:
 	for _, a := range s {
 		var b strings.Builder
@@ -86,5 +86,5 @@ next:
 
 // plain is the first alternative without slots.
 func (s step) plain() string {
-	return s.render(func(slot) string { return "" })
+	return s.render(func(string) string { return "" })
 }

@@ -105,12 +105,3 @@ func listed(names []string, max int, last string) string {
 	}
 	return strings.Join(out[:len(out)-1], ", ") + " " + last + " " + out[len(out)-1]
 }
-
-// upTo cuts our own text to n runes.
-func upTo(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	r := []rune(s)
-	return string(r[:n-1]) + "…"
-}

@@ -1,6 +1,7 @@
 package trajectory
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -51,6 +52,22 @@ func CommandIn(arguments string) string {
 		return true
 	})
 	return command
+}
+
+// PathIn is the file or directory that a call's arguments name, by the names that
+// agents' tools have for it; "" if there is none.
+func PathIn(arguments string) (path string) {
+	s := strings.TrimSpace(arguments)
+	if len(s) > maxCallArguments || !strings.HasPrefix(s, "{") || transcript.Valid([]byte(s), 32) != nil {
+		return ""
+	}
+	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
+		if value.Type == gjson.String && len(value.Str) <= 1024 && slices.Contains(pathNames, strings.ToLower(key.Str)) {
+			path = value.Str
+		}
+		return path == ""
+	})
+	return path
 }
 
 // mayHaveCommand reports whether a JSON object may have a field of which

@@ -1,9 +1,11 @@
 package annotate
 
 import (
+	"path"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // refusers are services that refuse an account and not a file, by what their
@@ -19,9 +21,11 @@ var refusers = [...]struct {
 	{recovery.NewPattern(`(?i)googleapis|gcloud|iam\.gserviceaccount|does not have [\w.]+ access to`), "Google Cloud", "gcloud auth list"},
 	{recovery.NewPattern(`(?i)AuthorizationFailed|azure|az login`), "Azure", "az account show"},
 	{recovery.NewPattern(`(?i)\bGraphQL:|gh auth|api\.github\.com|Resource not accessible by`), "GitHub", "gh auth status"},
+	{recovery.NewPattern(`(?i)^npm err.{0,20}\b(?:E40[13]|40[13])\b`), "the npm registry", "npm whoami"},
 	{recovery.NewPattern(`(?i)permission denied \((?:publickey|password|keyboard)`), "", "ssh -T git@"}, // and the host
 	{recovery.NewPattern(`(?i)^(?:remote|fatal): .*(?:denied|authenticat|not authorized|403)`), "", "git remote -v"},
-	{recovery.NewPattern(`(?i)access denied for user|permission denied for (?:table|schema|database|relation|sequence)|role ".{0,60}" (?:does not|is not)|not authorized on \w+ to execute`), "the database", ""},
+	{recovery.NewPattern(`(?i)access denied for user|permission denied for (?:table|schema|database|relation|sequence)|` +
+		`role ".{0,60}" (?:does not|is not)|not authorized on \w+ to execute`), "the database", ""},
 	{recovery.NewPattern(`(?i)\b40[13]\b|not authorized to perform|insufficient (?:permissions?|privileges|scopes?)|unauthorized|forbidden`), "", ""},
 }
 
@@ -38,8 +42,7 @@ func (s *scene) refuser() (who, whoami string) {
 		if !r.says.MatchString(s.f.Line) {
 			continue
 		}
-		whoami = r.whoami
-		if who = r.who; who == "" {
+		if who, whoami = r.who, r.whoami; who == "" {
 			host := hostIn(s.f.Arguments)
 			if m := remoteHost.FindStringSubmatch(s.f.Line); m != nil {
 				host = m[1]
@@ -53,7 +56,7 @@ func (s *scene) refuser() (who, whoami string) {
 				who, whoami = "the service", ""
 			}
 		}
-		if s.kinds&Shell == 0 {
+		if s.uses&trajectory.UseShell == 0 {
 			whoami = ""
 		}
 		return who, whoami
@@ -61,7 +64,39 @@ func (s *scene) refuser() (who, whoami string) {
 	return "", ""
 }
 
-// isFile reports whether what a refusal names can be a path: no address and no account.
-func isFile(name string) bool {
-	return !strings.Contains(name, "://") && !strings.Contains(name, "%2F") && !strings.Contains(name, "@")
+// confines is what servers say that allow only some directories.
+var confines = recovery.NewPattern(`(?i)outside (?:of )?(?:the )?(?:allowed|permitted|workspace|project)|not (?:within|in) (?:the )?(?:allowed|permitted|workspace)`)
+
+// allowedPlaces is an offered tool that tells which directories are allowed,
+// where the tool allows only some.
+func (s *scene) allowedPlaces() string {
+	if !confines.MatchString(s.f.Line) {
+		return ""
+	}
+	for _, t := range s.tools {
+		if w := trajectory.NameWords(t.Name); trajectory.AnyOf(w, []string{"allowed", "roots"}) {
+			return quoted(t.Name)
+		}
+	}
+	return ""
+}
+
+// privileged is what is said where a port is below 1024.
+var privileged = recovery.NewPattern(`(?i)(?:bind|listen)\b.{0,80}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,40}:\d{2,3}\b`)
+
+// interpreters run scripts that are not executable.
+var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua"}
+
+// interpreted is the command that runs the script whose execution was refused.
+func (s *scene) interpreted() string {
+	for _, v := range s.parts {
+		with := interpreters[path.Ext(v.Program)]
+		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
+			continue
+		}
+		if command := with + " " + v.Text; len(command) <= maxQuoted && s.permitted(command) {
+			return command
+		}
+	}
+	return ""
 }

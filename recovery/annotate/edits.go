@@ -3,6 +3,7 @@ package annotate
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -34,33 +35,33 @@ const (
 	maxCompared  = 200 // of a line, in bytes
 )
 
-// oldTexts are what editors call the text to replace, and patches the call's only text.
+// What editors call the text to replace, what takes its place, and a patch.
 var (
-	oldTexts = [...]string{"old_string", "oldString", "old_str", "old_text", "oldText", "old", "search", "search_text", "target", "find", "original", "old_content"}
-	patches  = [...]string{"diff", "patch", "input", "patch_text", "patchText", "changes"}
+	oldTexts = []string{"old_string", "oldString", "old_str", "old_text", "oldText", "old", "search", "search_text", "target", "find", "original", "old_content"}
+	newTexts = []string{"new_string", "newString", "new_str", "new_text", "newText", "new", "replace", "replacement"}
+	patches  = []string{"diff", "patch", "input", "patch_text", "patchText", "changes"}
 )
 
 // oldText is the text that the failing edit wanted to replace, "" if the call
 // does not tell.
-func (s *scene) oldText() string {
+func (s *scene) oldText() (found string) {
 	if !s.args.IsObject() {
 		return expectedByPatch(s.f.Arguments)
 	}
-	if old := argument(s.f.Arguments, oldTexts[:]...); old != "" {
+	if old := text(s.args, oldTexts...); old != "" {
 		return old
 	}
-	found := ""
 	s.args.Get("edits").ForEach(func(_, e gjson.Result) bool {
-		old := argument(e.Raw, oldTexts[:]...)
+		old := text(e, oldTexts...)
 		if found == "" || old != "" && strings.Contains(s.content, old) { // which one it was, some say
 			found = old
 		}
 		return true
 	})
-	if found != "" {
-		return found
+	if found == "" {
+		found = expectedByPatch(text(s.args, patches...))
 	}
-	return expectedByPatch(argument(s.f.Arguments, patches[:]...))
+	return found
 }
 
 // expectedByPatch is the text that a patch expects to find: the first search
@@ -68,6 +69,9 @@ func (s *scene) oldText() string {
 func expectedByPatch(patch string) string {
 	if _, block, ok := strings.Cut(patch, "SEARCH\n"); ok {
 		block, _, _ = strings.Cut(block, "\n=======")
+		if _, rest, ok := strings.Cut(block, "\n-------\n"); ok { // the lines before say where
+			block = rest
+		}
 		return block
 	}
 	var b strings.Builder
@@ -95,64 +99,93 @@ type difference struct {
 }
 
 // numbered is what readers put before the lines of a file.
-var numbered = recovery.NewPattern(`^\s{0,8}\d{1,6}(?:[:|→]|\t| \| )`)
+var numbered = recovery.NewPattern(`^\s{0,8}\d{1,6}(?:[:|→]|\t| \| ?)`)
 
-// differs compares the text to replace with the latest results that show its file.
+// differs compares the text to replace with the latest results that show its
+// file, and with what the editor printed.
 func (s *scene) differs() (d difference) {
 	if s.compared != nil {
 		return *s.compared
 	}
 	s.compared = &d
-	old := lines(s.oldText(), maxOldLines)
-	old = slices.DeleteFunc(old, func(l string) bool { return strings.TrimSpace(l) == "" })
+	old := slices.DeleteFunc(lines(s.oldText(), maxOldLines), func(l string) bool { return strings.TrimSpace(l) == "" })
 	name := base(trimmed(s.editedPath()))
 	if len(old) == 0 || name == "" {
 		return d
 	}
-	views := 0
-	s.results("", func(i int, text string) bool {
-		c, ok := s.callFor(i)
-		if !ok || !strings.Contains(c.args, name) {
-			return true
-		}
-		views++
-		seen := lines(text, maxFileLines)
+	compare := func(shown string) bool {
+		seen := lines(shown, maxFileLines)
 		for k, l := range seen {
 			seen[k] = numbered.ReplaceAllString(l, "")
 		}
 		for _, l := range old {
-			if slices.Contains(seen, l) {
-				continue
-			}
-			if d = closest(l, seen); d.stands != "" {
-				return false
+			if !slices.Contains(seen, l) {
+				if d = closest(l, seen); d.stands != "" {
+					return true
+				}
 			}
 		}
-		return views < maxViews
+		return false
+	}
+	views := 0
+	s.steps()
+	s.results("", func(i int, shown string) bool {
+		if c := s.answers[i]; c == nil || !strings.Contains(c.Arguments, name) {
+			return true
+		}
+		views++
+		return !compare(shown) && views < maxViews
 	})
+	if d.stands == "" {
+		compare(s.content)
+	}
 	return d
 }
 
-// closest is the line that one was meant to be.
+// closest is the line that one was meant to be: by its letters, or else the one
+// with most of its words.
 func closest(line string, seen []string) (d difference) {
 	want := strings.Join(strings.Fields(line), " ")
 	if len(want) < 4 || len(want) > maxCompared {
 		return d
 	}
-	least := min(12, max(1, len(want)/4)) + 1
+	words := wordsOf(want)
+	least, most := min(12, max(1, len(want)/4))+1, 0.6
+	alike := ""
 	for _, l := range seen {
+		if len(l) > maxCompared {
+			continue
+		}
 		have := strings.Join(strings.Fields(l), " ")
 		if have == want {
 			return difference{line, l, true}
 		}
-		if len(have) > maxCompared {
-			continue
-		}
 		if n := trajectory.Distance(want, have, least-1); n < least {
 			d, least = difference{given: strings.TrimSpace(line), stands: strings.TrimSpace(l)}, n
 		}
+		if share := shared(words, wordsOf(have)); share >= most && len(words) > 1 {
+			most, alike = share+0.01, strings.TrimSpace(l)
+		}
+	}
+	if d.stands == "" && alike != "" {
+		d = difference{given: strings.TrimSpace(line), stands: alike}
 	}
 	return d
+}
+
+func wordsOf(line string) []string {
+	return strings.FieldsFunc(strings.ToLower(line), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// shared is the share of the words that the others have, too.
+func shared(words, others []string) float64 {
+	n := 0
+	for _, w := range words {
+		if slices.Contains(others, w) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(len(words), 1))
 }
 
 // lines is up to max lines of a text, without their ends.
@@ -166,14 +199,17 @@ func lines(text string, max int) (out []string) {
 	return out
 }
 
+// patched is the file that a patch changes.
+var patched = recovery.NewPattern(`(?m)^(?:\*\*\* Update File: |\+\+\+ (?:b/)?)([^\s*][^\n\t]{0,300})`)
+
 // editedPath is the file of the failing edit.
 func (s *scene) editedPath() string {
-	if p := argument(s.f.Arguments, pathParameters[:]...); p != "" {
+	if p := trajectory.PathIn(s.f.Arguments); p != "" {
 		return p
 	}
 	patch := s.f.Arguments
 	if s.args.IsObject() {
-		patch = argument(s.f.Arguments, patches[:]...)
+		patch = text(s.args, patches...)
 	}
 	if m := patched.FindStringSubmatch(patch); m != nil {
 		return m[1]
@@ -181,43 +217,29 @@ func (s *scene) editedPath() string {
 	return ""
 }
 
-// patched is the file that a patch changes.
-var patched = recovery.NewPattern(`(?m)^(?:\*\*\* Update File: |\+\+\+ (?:b/)?)([^\s*][^\n\t]{0,300})`)
+// unchanged reports whether the edit replaces a text by itself.
+func (s *scene) unchanged() bool {
+	old := text(s.args, oldTexts...)
+	return old != "" && old == text(s.args, newTexts...)
+}
 
 // severalTimes says how often the text to replace stands in the file.
-var severalTimes = recovery.NewPattern(`(?i)\b(\d{1,5}) (?:exact )?(?:matches|occurrences|times)\b|\bfound (\d{1,5})\b|\b(multiple|more than on)`)
+var severalTimes = recovery.NewPattern(`(?i)\b(\d{1,5}) (?:exact )?(?:matches|occurrences|times)\b|\bfound (\d{1,5})\b|\b(multiple (?:times|matches|occurrences|places)|(?:matches|found) multiple|more than on)`)
 
-// replaceAll are parameters that make an editor replace every occurrence.
-var replaceAll = recovery.NewPattern(`(?i)^(?:replace_?all|all(?:_occurrences)?|expected_?replacements|allow_?multiple)$`)
-
-func (s *scene) editValue(name slot) string {
-	switch name {
-	case slotEdited:
-		return quoted(s.editedPath())
-	case slotGiven, slotStands, slotBlank:
-		d := s.differs()
-		switch {
-		case d.stands == "" || d.blank != (name == slotBlank):
-			return ""
-		case name == slotStands:
-			return quoted(d.stands)
-		}
-		return quoted(d.given)
-	case slotEvery:
-		def, _ := s.definition(s.f.Tool)
-		for _, p := range parameters(def) {
-			if replaceAll.MatchString(p.name) {
-				return quoted(p.name)
-			}
-		}
-		return ""
-	}
+// times is how often the text to replace stands in the file, if more than once.
+func (s *scene) times() string {
 	m := severalTimes.FindStringSubmatch(s.f.Line)
+	if m == nil {
+		m = severalTimes.FindStringSubmatch(s.content[:min(len(s.content), 400)])
+	}
 	switch {
-	case m == nil || m[1] == "0" || m[2] == "0" || m[1] == "1" || m[2] == "1":
+	case m == nil || slices.Contains([]string{"0", "1"}, m[1]+m[2]):
 		return ""
 	case m[3] != "":
 		return "more than once"
 	}
 	return m[1] + m[2] + " times"
 }
+
+// replaceAll are parameters that make an editor replace every occurrence.
+var replaceAll = recovery.NewPattern(`(?i)^(?:replace_?all|all(?:_occurrences)?|expected_?replacements|allow_?multiple)$`)

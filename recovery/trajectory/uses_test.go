@@ -1,23 +1,24 @@
-package annotate_test
+package trajectory_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
-	"github.com/rebound-llm/rebound/recovery/annotate"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestKinds uses the tools of agents in use, by the names and parameters that
+// TestUsesOf asks for the tools of agents in use, by the names and parameters that
 // they send, and of other services, which are none of these.
-func TestKinds(t *testing.T) {
+func TestUsesOf(t *testing.T) {
 	const (
-		sh, code, rd, li, se, wr, fe, as = annotate.Shell, annotate.Code, annotate.Read, annotate.List, annotate.Search, annotate.Write, annotate.Fetch, annotate.Ask
+		sh, code, rd, li, se, wr, fe, as = trajectory.UseShell, trajectory.UseCode, trajectory.UseRead, trajectory.UseList, trajectory.UseSearch, trajectory.UseWrite, trajectory.UseFetch, trajectory.UseAsk
 	)
 	for _, c := range []struct {
 		name, about string
 		params      []string
-		want        annotate.Set
+		want        trajectory.Use
 	}{
 		// Claude Code and opencode.
 		{"Bash", "Executes a given bash command", []string{"*command", "string", "timeout", "number"}, sh},
@@ -73,6 +74,11 @@ func TestKinds(t *testing.T) {
 		{"directory_tree", "", []string{"*path", "string"}, li},
 		{"fetch", "Fetches a URL", []string{"*url", "string"}, fe},
 		{"python", "Runs Python code", []string{"*code", "string"}, code},
+		// What shows the output of a command runs none; what fetches and runs does.
+		{"get_command_output", "", []string{"*id", "string"}, 0},
+		{"get_command_output", "", nil, 0},
+		{"fetch_and_run", "", []string{"*url", "string", "*command", "string"}, sh | fe},
+		{"fetch_and_run", "", nil, sh | fe},
 		// By the name alone, as histories show them.
 		{"bash", "", nil, sh},
 		{"execute_command", "", nil, sh},
@@ -85,6 +91,8 @@ func TestKinds(t *testing.T) {
 		{"get_weather", "The weather", []string{"*city", "string"}, 0},
 		{"book_reservation", "", []string{"*user_id", "string"}, 0},
 		{"list_issues", "Lists issues of a repository", []string{"*repo", "string"}, 0},
+		{"run_query", "Runs a query on the database", []string{"*sql", "string"}, 0},
+		{"search_replace", "Replace text in a file", []string{"*file_path", "string", "*old_string", "string"}, wr},
 		{"search_direct_flight", "", []string{"*origin", "string"}, 0},
 		{"transfer_to_human_agents", "", []string{"*summary", "string"}, 0},
 		{"execute_sql", "Runs a SQL query", []string{"*query", "string"}, 0},
@@ -95,14 +103,17 @@ func TestKinds(t *testing.T) {
 	} {
 		tl := transcript.Tool{Type: "function", Name: c.name, Description: c.about}
 		if c.params != nil {
-			def := tool(c.name, c.about, c.params...)
-			raw, err := json.Marshal(def["function"].(object)["parameters"])
+			props := map[string]any{}
+			for i := 0; i < len(c.params); i += 2 {
+				props[strings.TrimPrefix(c.params[i], "*")] = map[string]string{"type": c.params[i+1]}
+			}
+			raw, err := json.Marshal(map[string]any{"type": "object", "properties": props})
 			if err != nil {
 				t.Fatal(err)
 			}
 			tl.Parameters = raw
 		}
-		if got := annotate.Kinds(tl); got != c.want {
+		if got := trajectory.UsesOf(tl); got != c.want {
 			t.Errorf("%s %v: %b, want %b", c.name, c.params, got, c.want)
 		}
 	}

@@ -1,0 +1,297 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// toolInMessage finds the name that is no tool.
+var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
+
+// wrongTool is the name that is no tool: the call's, else the message's.
+func (s *scene) wrongTool() string {
+	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or only known because it was called
+		return s.f.Tool
+	}
+	for _, m := range toolInMessage.FindAllStringSubmatch(s.f.Line, 4) {
+		if _, ok := s.definition(m[1]); !ok && !slices.Contains([]string{"not", "named", "called", "name", "is", "found"}, strings.ToLower(m[1])) {
+			return strings.TrimRight(m[1], ".")
+		}
+	}
+	return s.f.Tool
+}
+
+// nearestTool is the offered tool that comes closest to a name that is none: by
+// what it is for, its letters and its words.
+func (s *scene) nearestTool() string {
+	wrong := s.wrongTool()
+	if i := strings.LastIndexAny(wrong, ".:/"); i >= 0 && i < len(wrong)-2 {
+		if _, ok := s.definition(wrong[i+1:]); ok {
+			return wrong[i+1:] // functions.read_file
+		}
+	}
+	words, plain, uses := trajectory.NameWords(wrong), trajectory.Plain(wrong), trajectory.UsesOf(transcript.Tool{Name: wrong})
+	best, most := "", 0.6
+	for _, t := range s.others() {
+		own, p, score := trajectory.NameWords(t.Name), trajectory.Plain(t.Name), 0.0
+		if p == plain {
+			score = 3
+		} else if longest := max(len(p), len(plain)); longest <= 96 {
+			score = max(0, 1-2*float64(trajectory.Distance(plain, p, longest))/float64(longest))
+		}
+		both := shared(own, words) * float64(len(own))
+		score += both / max(float64(len(own)+len(words))-both, 1)
+		if trajectory.UsesOf(t)&uses != 0 {
+			score++
+		}
+		if score > most {
+			best, most = t.Name, score
+		}
+	}
+	if best == "" && uses&working != 0 {
+		for _, t := range s.others() {
+			if trajectory.UsesOf(t)&trajectory.UseShell != 0 {
+				return t.Name // a shell does all of these
+			}
+		}
+	}
+	return best
+}
+
+// working are the uses of tools that work on a computer.
+const working = trajectory.UseShell | trajectory.UseCode | trajectory.UseRead | trajectory.UseList | trajectory.UseSearch | trajectory.UseWrite
+
+// others are the tools but the one that is none.
+func (s *scene) others() []transcript.Tool {
+	wrong := s.wrongTool()
+	return slices.DeleteFunc(slices.Clone(s.tools), func(t transcript.Tool) bool { return t.Name == "" || t.Name == wrong })
+}
+
+// names are those of the other tools that are for one of the uses; 0 is any.
+func (s *scene) names(uses trajectory.Use) (out []string) {
+	for _, t := range s.others() {
+		if uses == 0 || trajectory.UsesOf(t)&uses != 0 {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// flaw is what of a call does not fit the tool's own definition.
+type flaw struct{ param, text string }
+
+// flaws compares the failing call with the definition of its tool: missing and
+// unknown parameters, types, allowed values; only the outermost level.
+func (s *scene) flaws() (out []flaw) {
+	def, _ := s.definition(s.f.Tool)
+	params := trajectory.Parameters(def)
+	if len(params) == 0 {
+		return nil
+	}
+	if s.f.Arguments != "" && !s.args.IsObject() {
+		return []flaw{{"", "the arguments are not one valid JSON object"}}
+	}
+	given := map[string]gjson.Result{}
+	var unknown, lacking, declared []string
+	for _, p := range params {
+		declared = append(declared, p.Name)
+	}
+	s.args.ForEach(func(k, v gjson.Result) bool {
+		given[k.String()] = v
+		if !slices.Contains(declared, k.String()) {
+			unknown = append(unknown, k.String())
+		}
+		return len(given) < 64
+	})
+	for _, p := range params {
+		v, ok := given[p.Name]
+		schema := gjson.Parse(p.Schema)
+		allowed := schema.Get("enum").Array()
+		switch want := types(schema); {
+		case !ok && p.Required:
+			lacking = append(lacking, p.Name)
+		case !ok:
+		case len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }):
+			out = append(out, flaw{p.Name, "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }):
+			var names []string
+			for _, a := range allowed {
+				names = append(names, a.String())
+			}
+			out = append(out, flaw{p.Name, "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
+		}
+	}
+	for _, m := range lacking {
+		text := "the required parameter " + quoted(m) + " is missing"
+		i := slices.IndexFunc(unknown, func(u string) bool { return len(lacking)+len(unknown) == 2 || trajectory.Nearest(u, []string{m}) != "" })
+		if i >= 0 {
+			text += " (the call says " + quoted(unknown[i]) + ")"
+		}
+		out = append(out, flaw{m, text})
+	}
+	for _, u := range unknown {
+		text := "there is no parameter " + quoted(u)
+		n := trajectory.Nearest(u, declared)
+		if n != "" {
+			text += ": it is called " + quoted(n)
+		}
+		out = append(out, flaw{n, text})
+	}
+	return out
+}
+
+// types are the JSON types that a schema allows, nil for any.
+func types(schema gjson.Result) (out []string) {
+	for _, v := range schema.Get("type").Array() {
+		out = append(out, v.String())
+	}
+	return out[:min(len(out), 8)]
+}
+
+// fits reports whether a value is of a JSON type; an unknown type fits all.
+func fits(v gjson.Result, want string) bool {
+	switch want {
+	case "integer":
+		return v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE")
+	case "number", "string", "boolean", "array", "object":
+		return strings.HasSuffix(typeOf(v), want)
+	case "null":
+		return v.Type == gjson.Null
+	}
+	return true
+}
+
+func typeOf(v gjson.Result) string {
+	switch {
+	case v.IsArray():
+		return "an array"
+	case v.IsObject():
+		return "an object"
+	case v.IsBool():
+		return "a boolean"
+	case v.Type == gjson.Null:
+		return "null"
+	}
+	return "a " + strings.ToLower(v.Type.String())
+}
+
+// flaw is the one that the message is about, else the first; where the call fits,
+// the parameter that the message names.
+func (s *scene) flaw() flaw {
+	list := s.flaws()
+	for _, f := range list {
+		if hasWord(s.f.Line, f.param) || hasWord(s.content, f.param) {
+			return f
+		}
+	}
+	if len(list) > 0 {
+		return list[0]
+	}
+	if def, _ := s.definition(s.f.Tool); !s.runs() {
+		for _, text := range [...]string{s.f.Line, s.content} {
+			for _, p := range trajectory.Parameters(def) {
+				if hasWord(text, p.Name) {
+					return flaw{param: p.Name}
+				}
+			}
+		}
+	}
+	return flaw{}
+}
+
+// runs reports whether the failing tool runs commands or code, so that its
+// message is about those and not about the call.
+func (s *scene) runs() bool {
+	return s.made.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
+}
+
+// schema is what the definition says of the wrong parameter, without what a large
+// one has besides types; nothing where the problem itself says it.
+func (s *scene) schema() string {
+	def, _ := s.definition(s.f.Tool)
+	fl := s.flaw()
+	for _, p := range trajectory.Parameters(def) {
+		if p.Name != fl.param || strings.Contains(fl.text, " must be ") {
+			continue
+		}
+		var parts []string
+		gjson.Parse(p.Schema).ForEach(func(k, v gjson.Result) bool {
+			if k.Str != "description" && k.Str != "title" {
+				parts = append(parts, k.Raw+":"+oneLine(v.Raw, 80))
+			}
+			return len(parts) < 8
+		})
+		return oneLine("{"+strings.Join(parts, ",")+"}", maxExcerpt)
+	}
+	return ""
+}
+
+// declared are the names of what the tool takes; nothing where not the call is
+// wrong but the command in it.
+func (s *scene) declared(required bool) string {
+	def, _ := s.definition(s.f.Tool)
+	if s.runs() && s.flaw().text == "" {
+		return ""
+	}
+	var names []string
+	for _, p := range trajectory.Parameters(def) {
+		if p.Required || !required {
+			names = append(names, p.Name)
+		}
+	}
+	return listed(names, 12, "and")
+}
+
+// unknownOption says that there is no such option, not that its value is wrong.
+var unknownOption = recovery.NewPattern(`(?i)unknown|unrecogni[sz]ed|unexpected|no such|not an option|` +
+	`(?:invalid|illegal|bad|undefined|unsupported) (?:command-line )?(?:option|flag|switch)|not defined|ambiguous option|wasn't expected`)
+
+// options are the options of a usage text; choices its allowed values.
+var (
+	options = recovery.NewPattern(`--?[A-Za-z][\w-]*`)
+	choices = recovery.NewPattern(`(?i)\b(?:choose from|one of(?: the following)?(?: values)?|` +
+		`(?:allowed|valid|possible|available|permitted|supported) (?:values|choices|options|arguments|formats|commands)[^:=\n]{0,60}?(?: are)?|` +
+		`expected one of)[:=]? *[(\[{]? *([^\n()\[\]{}]{2,160})`)
+)
+
+// allowed are the values that a message allows.
+func (s *scene) allowed() string {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		if m := choices.FindStringSubmatch(text); m != nil && strings.ContainsAny(m[1], ",|'\"") { // else it is prose
+			return strings.TrimRight(m[1], ". ")
+		}
+	}
+	return ""
+}
+
+// option is the one of the command line that the message names; unknown says
+// whether there is no such option, or its value is wrong.
+func (s *scene) option() (wrong string, unknown bool) {
+	for _, v := range s.parts {
+		for _, w := range v.Words[1:] {
+			flag, _, _ := strings.Cut(w, "=")
+			if bare := strings.TrimLeft(flag, "-"); len(flag) > 1 && flag[0] == '-' && len(bare) > 0 && (hasWord(s.f.Line, flag) || len(bare) > 1 && hasWord(s.f.Line, bare)) {
+				wrong = flag
+			}
+		}
+	}
+	return wrong, unknownOption.MatchString(s.f.Line)
+}
+
+// nearestOption is the option of the usage text that an unknown one was meant to be.
+func (s *scene) nearestOption() string {
+	wrong, _ := s.option()
+	var known []string
+	for _, o := range options.FindAllString(s.content, 200) {
+		if o != wrong && !slices.Contains(known, o) {
+			known = append(known, o)
+		}
+	}
+	return trajectory.Nearest(wrong, known)
+}

@@ -1,0 +1,161 @@
+package annotate
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// hostForms find hosts in commands and messages, with a port where one stands
+// there; user names and passwords are never part of what they find.
+var (
+	inURL   = recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`)
+	literal = recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`)
+	inWords = recovery.NewPattern(`(?i)(?:host(?:name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+` +
+		`([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`)
+	inner    = recovery.NewPattern(`(?i)(?:host(?: ?name)?|lookup|resolve|ENOTFOUND)[: ]+["'‘“]?([a-z][a-z0-9-]{0,62})\b`)
+	loopback = recovery.NewPattern(`^(?:127\.|localhost\b|0\.0\.0\.0)`)
+)
+
+func hostIn(text string) string {
+	for _, re := range [...]*recovery.Pattern{inURL, literal, inWords} {
+		if m := re.FindStringSubmatch(text); m != nil {
+			return strings.TrimRight(m[1], ".-")
+		}
+	}
+	return ""
+}
+
+// bare is a host without its port.
+func bare(host string) string {
+	host, _, _ = strings.Cut(host, ":")
+	return host
+}
+
+// host is the one that was not reached, with its port as the call or the message
+// states it.
+func (s *scene) host() string {
+	told, asked := hostIn(s.f.Line), hostIn(s.f.Arguments)
+	switch {
+	case told == "" && asked == "":
+		if m := inner.FindStringSubmatch(s.f.Line); m != nil {
+			return m[1]
+		}
+		return hostIn(s.content)
+	case told == "" || bare(told) == bare(asked) && len(asked) > len(told):
+		return asked
+	}
+	return told
+}
+
+// hostIf is the host where what it is matches: this machine, a name without a
+// dot, or another machine.
+func (s *scene) hostIf(local, dotted bool) string {
+	host := s.host()
+	if loopback.MatchString(host) != local || !local && strings.Contains(host, ".") != dotted {
+		return ""
+	}
+	return quoted(host)
+}
+
+// otherHost is a host that answered earlier.
+func (s *scene) otherHost() string {
+	for _, c := range s.steps() {
+		if m := inURL.FindStringSubmatch(c.Arguments); m != nil && !loopback.MatchString(m[1]) && bare(m[1]) != bare(s.host()) && s.worked(c) {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// cached is an earlier call that got something from the same host.
+func (s *scene) cached() string {
+	for _, c := range s.steps() {
+		m := inURL.FindStringSubmatch(c.Arguments)
+		if m == nil || s.host() == "" || bare(m[1]) != bare(s.host()) || !s.worked(c) {
+			continue
+		}
+		said := c.Line()
+		if said == "" {
+			said = c.Tool + " " + c.Arguments
+		}
+		if s.permitted(said) {
+			return said
+		}
+	}
+	return ""
+}
+
+// Waits, as limits state them. The words are those of APIs and of HTTP's header.
+var (
+	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?(?:ms|seconds))?["']?\s*[:=]?\s*["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)
+	waitWords  = recovery.NewPattern(`(?i)\b(?:(?:try|retry|again|available|resets?|reset)\b[^.\n\d]{0,40}?\b(?:in|after)|` +
+		`wait(?:ing)?(?: for| at least)?|retrying in|sleep(?:ing)?(?: for)?)\s+` +
+		`(?:about |approximately |another )?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)\b`)
+	waitInMs = recovery.NewPattern(`(?i)^retry[-_ ]after[-_]?ms`)
+)
+
+// maxWait is the longest wait that an agent is told to keep, in seconds.
+const maxWait = 3600
+
+// wait is how long the limit says to wait, in whole seconds; 0 if it does not
+// say, or more than an agent could keep.
+func (s *scene) wait() int {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
+			m := re.FindStringSubmatch(text)
+			if m == nil {
+				continue
+			}
+			unit := m[2]
+			if unit == "" && waitInMs.MatchString(m[0]) {
+				unit = "ms"
+			}
+			if n := seconds(m[1], unit); n > 0 && n <= maxWait {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// seconds rounds a wait up.
+func seconds(number, unit string) int {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return 0
+	}
+	switch u := strings.ToLower(unit); {
+	case strings.HasPrefix(u, "ms"), strings.HasPrefix(u, "milli"):
+		n /= 1000
+	case strings.HasPrefix(u, "m"):
+		n *= 60
+	case strings.HasPrefix(u, "h"):
+		n *= 3600
+	}
+	return int(math.Ceil(min(n, 1e9)))
+}
+
+// waitSaid is the wait in words.
+func (s *scene) waitSaid() string {
+	switch n := s.wait(); n {
+	case 0:
+		return ""
+	case 1:
+		return "1 second"
+	default:
+		return fmt.Sprintf("%d seconds", n)
+	}
+}
+
+// sleep is a command that waits so long, where there is a shell and it is not too long for one.
+func (s *scene) sleep() string {
+	if n := s.wait(); n > 0 && n <= 120 && s.uses&trajectory.UseShell != 0 {
+		return fmt.Sprintf("`sleep %d`", n)
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// places are the forms in which messages state where a syntax error is.
+var places = [...]*recovery.Pattern{
+	recovery.NewPattern(`(?m)^\s+in \\?"([^"\n\\<>]{1,200})\\?", line (\d{1,7})`), // YAML
+	recovery.NewPattern(`File \\?"([^"\n\\]{1,200})\\?", line (\d{1,7})`),
+	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5})[:(](\d{1,7})\b`),
+	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}):?,? line (\d{1,7})\b`),
+	recovery.NewPattern(`([\w./@+-]{1,150}\.(?:ya?ml|json5?|toml|xml|tf|hcl))\b[^\n]{0,100}\bline (\d{1,7})\b`),
+	recovery.NewPattern(`()\bline (\d{1,7})\b`),
+}
+
+// library are files that are not the agent's to correct.
+var library = recovery.NewPattern(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|/usr/local/go/src/`)
+
+// place is where the syntax error is, as the message states it: the last place
+// that is not in a library.
+func (s *scene) place() string {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		for _, form := range places {
+			for _, m := range slices.Backward(form.FindAllStringSubmatch(text, 64)) {
+				switch {
+				case library.MatchString(m[1]):
+				case m[1] != "" && !strings.HasPrefix(m[1], "<"):
+					return m[1] + ":" + m[2]
+				case s.dataFile() != "":
+					return s.dataFile() + ":" + m[2]
+				default:
+					return "line " + m[2]
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// data are files that programs parse; an error in one may state only the line.
+var data = recovery.NewPattern(`(?i)\.(?:ya?ml|json5?|jsonc|toml|xml|ini|conf|cfg|env|tf|hcl|sql)$`)
+
+// dataFile is the only such file in the failing command line, "" for none or several.
+func (s *scene) dataFile() (found string) {
+	for _, v := range s.parts {
+		for _, w := range v.Words[1:] {
+			if _, value, ok := strings.Cut(w, "="); ok {
+				w = value
+			}
+			switch {
+			case !data.MatchString(w) || w == found:
+			case found != "":
+				return ""
+			default:
+				found = w
+			}
+		}
+	}
+	return found
+}
+
+// unparsed is what shells say of a command line that they cannot parse; script is
+// what they put before a message about a file that they run.
+var (
+	unparsed = recovery.NewPattern(`(?i)unexpected EOF while looking for.{0,20}|unexpected end of file|` +
+		`syntax error near unexpected token.{0,10}|unterminated quoted string|unmatched ['"\x60]|parse error near`)
+	script = recovery.NewPattern(`^\S+\.\w{1,5}: `)
+)
+
+// unbalanced is what a shell says of the failing command line.
+func (s *scene) unbalanced() string {
+	if s.made.Line() == "" || script.MatchString(s.f.Line) {
+		return ""
+	}
+	return unparsed.FindString(s.f.Line)
+}
+
+// inline is the program that got code inside of the failing command line.
+func (s *scene) inline() string {
+	for _, v := range s.parts {
+		for _, w := range v.Words[1:] {
+			if w == "-c" || w == "-e" || w == "--eval" || w == "-r" {
+				return v.Runs()
+			}
+		}
+		if strings.Contains(v.Text, "<<") {
+			return v.Runs()
+		}
+	}
+	return ""
+}
