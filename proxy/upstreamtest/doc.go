@@ -70,6 +70,10 @@
 //	half-json          200 of the right length with JSON that stops in the middle; in
 //	                   a stream the event in its middle, then the end
 //	short              a Content-Length that is larger than what comes
+//	over               one that is half of what comes; the connection stays open
+//	twice              the answer, and at once the same answer again, which nobody
+//	                   asked for; the connection stays open
+//	gzip               a good answer is compressed, each event of a stream by itself
 //	delay=20s          before the headers
 //	first=20s          headers (and role) at once, the first content this much later
 //	pings=1s           comment lines while a stream waits

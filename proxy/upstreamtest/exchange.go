@@ -70,6 +70,9 @@ func (x *exchange) run(plain func() []byte) error {
 	case faultBomb:
 		return x.bomb()
 	}
+	if st.gzip {
+		h["Content-Encoding"] = []string{"gzip"}
+	}
 	b := replies.Get().(*reply)
 	b.buf, b.events = b.buf[:0], b.events[:0]
 	defer func() {
@@ -202,6 +205,12 @@ func (x *exchange) sendWhole(b *reply) error {
 	if h["Content-Type"] == nil {
 		h["Content-Type"] = typeJSON
 	}
+	if st.gzip {
+		body = gzipped(body)
+	}
+	if st.fault == faultOver || st.fault == faultTwice {
+		return x.loose(typeJSON[0], body)
+	}
 	cut, stall := len(body), -1
 	switch {
 	case st.cut.set:
@@ -248,6 +257,9 @@ func (x *exchange) sendStream(b *reply) error {
 	if st.fault == faultHalfJSON || st.fault == faultShort {
 		return x.sendHalfStream(b)
 	}
+	if st.fault == faultOver || st.fault == faultTwice {
+		return x.loose(typeStream[0], b.buf)
+	}
 	x.disturb(b)
 	x.k.hold = st.oneWrite
 	x.head(true)
@@ -275,7 +287,11 @@ func (x *exchange) sendStream(b *reply) error {
 		if ev.stamp > 0 {
 			strconv.AppendInt(b.buf[ev.stamp:ev.stamp:ev.stamp+stampDigits], time.Now().UnixNano(), 10)
 		}
-		if err := x.k.send(b.buf[ev.from:ev.to]); err != nil {
+		data := b.buf[ev.from:ev.to]
+		if st.gzip {
+			data = gzipped(data)
+		}
+		if err := x.k.send(data); err != nil {
 			return err
 		}
 		x.chunks++

@@ -102,6 +102,28 @@ func (x *exchange) reset() error {
 	return nil
 }
 
+// loose sends a whole answer whose length says less than what comes: half of it,
+// or one of two. Whoever uses the connection again finds the rest there.
+func (x *exchange) loose(ctype string, body []byte) error {
+	conn, done, err := x.raw()
+	if err != nil {
+		return err
+	}
+	defer done()
+	x.status = http.StatusOK
+	length, times := len(body), 2
+	if x.st.fault == faultOver {
+		length, times = len(body)/2, 1
+	}
+	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", ctype, length)
+	if _, err := conn.Write(bytes.Repeat(append([]byte(head), body...), times)); err != nil {
+		return errGone
+	}
+	// Until the peer closes it, sends its next request, or the server ends.
+	_, _ = conn.Read(make([]byte, 1))
+	return nil
+}
+
 // endlessHeaders sends header lines until the peer has had enough.
 func (x *exchange) endlessHeaders() error {
 	conn, done, err := x.raw()

@@ -1,13 +1,16 @@
 package upstreamtest
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"syscall"
@@ -204,3 +207,71 @@ type bareWriter struct{}
 func (bareWriter) Header() http.Header         { return http.Header{} }
 func (bareWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (bareWriter) WriteHeader(int)             {}
+
+// Answers that are longer than their Content-Length: whoever reads on from the
+// connection gets what nobody asked for.
+func TestLooseLengths(t *testing.T) {
+	up := start(t)
+	for _, extra := range []string{"", `"stream":true,`} {
+		for _, step := range []string{"twice", "over"} {
+			rd := bufio.NewReader(dial(t, up, "svc@chunks=2,usage-always,"+step, extra))
+			read := func() string {
+				res, err := http.ReadResponse(rd, nil)
+				if err != nil {
+					t.Fatalf("%s %s: %v", step, extra, err)
+				}
+				got, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatalf("%s %s: %v", step, extra, err)
+				}
+				return string(got)
+			}
+			first := read()
+			if whole := strings.Contains(first, "total_tokens"); whole != (step == "twice") || rd.Buffered() < 100 {
+				t.Errorf("%s %s: %q, and %d bytes more", step, extra, first, rd.Buffered())
+			}
+			if step == "twice" && read() != first {
+				t.Errorf("%s: the second answer differs", extra)
+			}
+		}
+	}
+}
+
+// A compressed answer is the same one, over TLS too, and a name can be given by
+// what the request says.
+func TestGzipOverTLS(t *testing.T) {
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	up := New(Options{
+		TLS: &tls.Config{Certificates: secure.TLS.Certificates},
+		Rename: func(model, credential, body string) string {
+			if model != "m" || credential != "sk-x" || !strings.Contains(body, "hello") {
+				return model
+			}
+			return "named@gzip,bytes=200"
+		},
+	}).Start(t)
+	for _, extra := range []string{"", `"stream":true,`} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, up.URL()+"/v1/chat/completions", strings.NewReader(body("m", extra)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer sk-x")
+		res, err := secure.Client().Do(req) // asks for gzip, and undoes it
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !res.Uncompressed {
+			t.Errorf("%s: compressed: %v, %v", extra, res.Uncompressed, err)
+		}
+		text := gjson.GetBytes(got, "choices.0.message.content").Str
+		if extra != "" {
+			text = readStream(bytes.NewReader(got)).text
+		}
+		if want := TextOf("named", "", 200); text != want {
+			t.Errorf("%s: %q, want %q", extra, text, want)
+		}
+	}
+}

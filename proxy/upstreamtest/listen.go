@@ -2,6 +2,7 @@ package upstreamtest
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -28,6 +29,9 @@ func (s *Server) Listen(addr string) (*Running, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
+	}
+	if s.opts.TLS != nil {
+		l = tls.NewListener(l, s.opts.TLS)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &Running{Server: s, listener: l, cancel: cancel, served: make(chan struct{})}
@@ -68,7 +72,12 @@ func (s *Server) Start(t TB) *Running {
 }
 
 // URL returns the address without a path: http://127.0.0.1:port.
-func (r *Running) URL() string { return "http://" + r.Addr() }
+func (r *Running) URL() string {
+	if r.opts.TLS != nil {
+		return "https://" + r.Addr()
+	}
+	return "http://" + r.Addr()
+}
 
 // Addr returns host and port.
 func (r *Running) Addr() string { return r.listener.Addr().String() }

@@ -31,6 +31,8 @@ const (
 	faultHeadersHang
 	faultHalfJSON
 	faultShort
+	faultOver
+	faultTwice
 	faultEndlessHeaders
 	faultEndlessLine
 	faultBomb
@@ -90,7 +92,7 @@ type step struct {
 	stallFor                                      time.Duration
 
 	noDone, noFinish, roleOnly, empty, emptyAnswer bool
-	nullContent, crlf, oneWrite, usageAlways       bool
+	nullContent, crlf, oneWrite, usageAlways, gzip bool
 	split                                          int
 
 	text           string
@@ -240,6 +242,8 @@ var directives = map[string]directive{
 	"headers-hang":    faulty(faultHeadersHang),
 	"half-json":       faulty(faultHalfJSON),
 	"short":           faulty(faultShort),
+	"over":            faulty(faultOver),
+	"twice":           faulty(faultTwice),
 	"endless-headers": faulty(faultEndlessHeaders),
 	"endless-line":    faulty(faultEndlessLine),
 	"bomb":            faulty(faultBomb),
@@ -267,6 +271,7 @@ var directives = map[string]directive{
 	"empty-answer": flag(func(st *step) { st.emptyAnswer = true }),
 	"null-content": flag(func(st *step) { st.nullContent = true }),
 	"crlf":         flag(func(st *step) { st.crlf = true }),
+	"gzip":         flag(func(st *step) { st.gzip = true }),
 	"split":        number(1, maxContent, func(st *step, n int) { st.split = n }),
 	"one-write":    flag(func(st *step) { st.oneWrite = true }),
 	"usage-always": flag(func(st *step) { st.usageAlways = true }),

@@ -2,6 +2,7 @@ package upstreamtest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net/http"
 	"strings"
@@ -30,6 +31,12 @@ type Options struct {
 	Lenient bool
 	// Models are listed by GET /v1/models; default gpt-4o and gpt-4o-mini.
 	Models []string
+	// Rename tells by which model's name, with its script, a request for a
+	// completion is answered, where the name that came says too little: targets of a
+	// gateway have names of their own. Default: as it came.
+	Rename func(model, credential, body string) string
+	// TLS, with a certificate, makes Listen and Start speak TLS.
+	TLS *tls.Config
 }
 
 // Server is the scripted upstream, an http.Handler. It is safe for concurrent
@@ -172,6 +179,10 @@ func (s *Server) prepare(x *exchange) *apiError {
 	q := x.q
 	if err := q.inspect(!s.opts.Lenient); err != nil {
 		return &apiError{status: http.StatusBadRequest, message: "We could not parse the JSON body of your request.", typ: "invalid_request_error"}
+	}
+	if s.opts.Rename != nil {
+		q.model = s.opts.Rename(q.model, q.credential, q.body)
+		q.name = nameOf(q.model)
 	}
 	st, err := s.scripts.next(q.model, q.mockKey, q.credential, x.begun)
 	if err != nil {
