@@ -21,22 +21,38 @@ import (
 	"time"
 )
 
-// Sentinel is a master with a replica, watched by one Sentinel.
+// Sentinel is a master with two replicas, watched by one Sentinel.
 type Sentinel struct {
-	Master, Replica, Watcher *Server
-	Name                     string // of the master, for the client's configuration
+	Servers []*Server // the first one is the master at the beginning
+	Watcher *Server
+	Name    string // of the master, for the client's configuration
 }
 
-// StartSentinel starts a watched master and its replica. When the master is
-// killed, the replica takes its place after about a second.
+// Master is the server that is the master now; nil while there is none.
+func (s *Sentinel) Master() *Server {
+	for _, srv := range s.Servers {
+		if info, err := srv.Command("INFO", "replication"); err == nil && strings.Contains(info, "role:master") {
+			return srv
+		}
+	}
+	return nil
+}
+
+// StartSentinel starts a watched master and its replicas. When the master is
+// killed, a replica takes its place after about a second.
 func StartSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	master := StartRedis(t)
-	replica := StartRedis(t, "--replicaof", "127.0.0.1", strconv.Itoa(master.port), "--repl-diskless-sync-delay", "0")
-	Eventually(t, "the replica follows", 30*time.Second, func() bool {
-		info, err := replica.Command("INFO", "replication")
-		return err == nil && strings.Contains(info, "master_link_status:up")
-	})
+	servers := []*Server{master}
+	for range 2 {
+		servers = append(servers, StartRedis(t, "--replicaof", "127.0.0.1", strconv.Itoa(master.port), "--repl-diskless-sync-delay", "0"))
+	}
+	for _, replica := range servers[1:] {
+		Eventually(t, "the replica follows", 30*time.Second, func() bool {
+			info, err := replica.Command("INFO", "replication")
+			return err == nil && strings.Contains(info, "master_link_status:up")
+		})
+	}
 	w := newServer(t)
 	w.sentinel = true
 	file := filepath.Join(w.dir, "sentinel.conf")
@@ -47,11 +63,11 @@ func StartSentinel(t testing.TB) *Sentinel {
 	}
 	w.args = []string{file}
 	w.Restart()
-	Eventually(t, "Sentinel knows the replica", 30*time.Second, func() bool {
+	Eventually(t, "Sentinel knows the replicas", 30*time.Second, func() bool {
 		list, err := w.Command("SENTINEL", "REPLICAS", "main")
-		return err == nil && list == "*1"
+		return err == nil && list == "*2"
 	})
-	return &Sentinel{Master: master, Replica: replica, Watcher: w, Name: "main"}
+	return &Sentinel{Servers: servers, Watcher: w, Name: "main"}
 }
 
 // StartCluster starts a cluster of three masters.
