@@ -135,23 +135,25 @@ func (e *Engine) Edited(b *transcript.Body, edits []Edit) ([]byte, error) {
 }
 
 // suited is a body after a target's edits, b itself where none changes it.
-// Mends of the history come one after the other: each sees what those before it
-// have done.
+// Limits come after other fields, whose names may change, and mends of the history one
+// after the other: each sees what those before it have done.
 func (e *Engine) suited(b *transcript.Body, edits []Edit) (*transcript.Body, error) {
-	var fields *transcript.Edit
-	for _, ed := range edits {
-		if ed.Mend != "" {
-			continue
+	for _, clamps := range [...]bool{false, true} {
+		var fields *transcript.Edit
+		for _, ed := range edits {
+			if ed.Mend != "" || ed.Clamp > 0 != clamps {
+				continue
+			}
+			if fields == nil {
+				fields = b.Edit()
+			}
+			e.apply(b, fields, ed)
 		}
-		if fields == nil {
-			fields = b.Edit()
-		}
-		e.apply(b, fields, ed)
-	}
-	if fields != nil && fields.Changed() {
-		var err error
-		if b, err = fields.Body(); err != nil {
-			return nil, err
+		if fields != nil && fields.Changed() {
+			var err error
+			if b, err = fields.Body(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	for _, ed := range inOrder(edits) {
@@ -203,11 +205,11 @@ func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool 
 			edit.Rename(ed.Field, ed.Rename)
 		}
 	case ed.Clamp > 0:
-		n, ok := b.Int(ed.Field)
+		field, n, ok := b.OutputLimit() // which may have got another name than the edit knows
 		if !ok || n <= ed.Clamp {
 			return false
 		}
-		edit.SetInt(ed.Field, ed.Clamp)
+		edit.SetInt(field, ed.Clamp)
 	}
 	return true
 }

@@ -396,3 +396,23 @@ func TestForgetsOnlyWhatMattered(t *testing.T) {
 		})
 	}
 }
+
+// TestClampAfterRename: a limit is lowered under the name that a target wants for it,
+// whichever name it had when the target told the limit.
+func TestClampAfterRename(t *testing.T) {
+	e := &recovery.Engine{}
+	b, err := transcript.Parse([]byte(`{"model":"m","max_tokens":40000,"messages":[]}`), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rename := recovery.Edit{Field: "max_tokens", Rename: "max_completion_tokens"}
+	for _, field := range []string{rename.Field, rename.Rename} {
+		clamp := recovery.Edit{Field: field, Clamp: 900}
+		for _, edits := range [][]recovery.Edit{{rename, clamp}, {clamp, rename}} {
+			out, err := e.Edited(b, edits)
+			if want := `{"model":"m","max_completion_tokens":900,"messages":[]}`; err != nil || string(out) != want {
+				t.Errorf("%v: %s, %v, want %s", edits, out, err, want)
+			}
+		}
+	}
+}

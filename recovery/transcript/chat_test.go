@@ -168,10 +168,10 @@ func TestTools(t *testing.T) {
 	if !b.HasTool("patch") || b.HasTool("bash") {
 		t.Error("HasTool")
 	}
-	if n, ok := parse(t, `{"k":7}`).Int("k"); !ok || n != 7 {
+	if _, n, ok := parse(t, `{"max_tokens":7}`).OutputLimit(); !ok || n != 7 {
 		t.Error(n)
 	}
-	if _, ok := parse(t, `{"k":"7"}`).Int("k"); ok {
+	if _, _, ok := parse(t, `{"max_tokens":"7"}`).OutputLimit(); ok {
 		t.Error("a string is an integer")
 	}
 	if b := parse(t, `{"messages":[{"role":"developer"}]}`); !b.HasRole(RoleDeveloper) || b.HasRole(RoleSystem) {

@@ -84,15 +84,6 @@ func (b *Body) Begun() (m Message, ok bool) {
 	return m, m.Role == RoleAssistant && len(m.ToolCalls()) == 0
 }
 
-// Int is the value of a top-level field that is an integer.
-func (b *Body) Int(name string) (n int, ok bool) {
-	raw, ok := b.Field(name)
-	if !ok {
-		return 0, false
-	}
-	return integer(raw)
-}
-
 // SetInt gives a top-level field an integer.
 func (e *Edit) SetInt(field string, n int) *Edit {
 	return e.Set(field, strconv.AppendInt(nil, int64(n), 10))
