@@ -36,6 +36,7 @@ type Reader struct {
 	err      error
 	start    bool // nothing was read yet
 	rush     bool // more came at once than the buffer takes
+	returns  bool // an event ended in CR: an LF may be far
 	ahead    int  // length of the next event, if Ready found it out by line; else 0
 	mark     int  // length of the byte order mark that the unread bytes begin with
 	made     time.Time
@@ -75,7 +76,7 @@ func (r *Reader) Ready() bool {
 	if r.ahead == 0 {
 		r.ahead = r.line()
 	}
-	b := r.buf[r.from:r.to]
+	b := r.buf[r.from:min(r.to, r.from+usualBuffer)] // it is asked for every event
 	return r.ahead > 0 || len(b) > 0 && (bytes.Contains(b, []byte("\n\n")) || bytes.Contains(b, []byte("\n\r\n")))
 }
 
@@ -108,7 +109,7 @@ const dataField = "data:"
 // of data, and LF twice. It is 0 for any other.
 func (r *Reader) line() int {
 	b := r.buf[r.from:r.to]
-	if len(b) < len(dataField) || string(b[:len(dataField)]) != dataField {
+	if r.returns || len(b) < len(dataField) || string(b[:len(dataField)]) != dataField {
 		return 0
 	}
 	n := bytes.IndexByte(b, '\n')
@@ -165,6 +166,7 @@ func (r *Reader) lines() (Event, error) {
 		pos, searched = pos+n, 0
 		if len(line) == 0 {
 			ev.Raw = r.buf[r.from:pos]
+			r.returns = r.returns || r.buf[pos-1] == '\r'
 			r.from, r.mark = pos, 0
 			return ev, nil
 		}
@@ -224,27 +226,20 @@ func (r *Reader) fill() (moved bool, err error) {
 // when it is not complete yet. A CR at the very end waits for its LF. The
 // first searched bytes are known to hold no line end.
 func cutLine(b []byte, searched int, last bool) (line []byte, n int) {
-	lf := bytes.IndexByte(b[searched:], '\n')
-	head := b
-	if lf >= 0 {
-		lf += searched
-		head = b[:lf]
-	}
-	if cr := bytes.IndexByte(head[searched:], '\r'); cr >= 0 {
-		cr += searched
-		switch {
-		case cr+1 == lf:
-			return b[:cr], lf + 1
-		case cr+1 < len(b) || last:
-			return b[:cr], cr + 1
-		default:
-			return nil, 0
-		}
-	}
-	if lf < 0 {
+	i := bytes.IndexAny(b[searched:], "\r\n")
+	if i < 0 {
 		return nil, 0
 	}
-	return head, lf + 1
+	i += searched
+	switch {
+	case b[i] == '\n':
+		return b[:i], i + 1
+	case i+1 < len(b) && b[i+1] == '\n':
+		return b[:i], i + 2
+	case i+1 < len(b) || last:
+		return b[:i], i + 1
+	}
+	return nil, 0
 }
 
 // cutField splits a line at its first colon; one space after it is not part of the value.

@@ -313,3 +313,29 @@ func FuzzReader(f *testing.F) {
 		sameEvents(t, "in pieces, through a small buffer", got, err, want, wantErr)
 	})
 }
+
+// TestReaderIsLinear: what is quadratic in the lines or the events of 8 MiB does not come back.
+func TestReaderIsLinear(t *testing.T) {
+	const size = 8 << 20
+	large := "data: " + strings.Repeat("x", size-64) + "\n\n" // makes room for many small ones
+	for name, in := range map[string]string{
+		"lines that end in CR":  "data: x" + strings.Repeat("\rx", size/2) + "\r\r",
+		"lines of data":         strings.Repeat("data:\n", size/6) + "\n",
+		"events that end in CR": large + strings.Repeat("data: x\r\r", size/9),
+		"events with CR LF":     large + strings.Repeat("data: x\r\n\r\n", size/11),
+		"comments":              large + strings.Repeat(":\n", size/2) + "\n",
+	} {
+		r := NewReader(strings.NewReader(in), 2*size)
+		var err error
+		n := 0
+		for err == nil {
+			r.Ready()
+			var ev Event
+			ev, err = r.Next()
+			n += len(ev.Raw)
+		}
+		if !errors.Is(err, io.EOF) || n != len(in) {
+			t.Errorf("%s: %d of %d bytes, %v", name, n, len(in), err)
+		}
+	}
+}

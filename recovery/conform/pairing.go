@@ -3,6 +3,7 @@ package conform
 import (
 	"crypto/sha256"
 	"strconv"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -63,14 +64,15 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 			continue
 		}
 		first := mine[0]
-		text := list[first].Text()
+		said := []string{list[first].Text()}
 		for _, j := range mine[1:] {
-			if more := list[j].Text(); more != "" && more != text {
-				text = join(text, more)
+			if more := list[j].Text(); more != "" && more != said[len(said)-1] {
+				said = append(said, more)
 			}
 			e.RemoveMessage(j)
 			changed = true
 		}
+		text := strings.TrimPrefix(strings.Join(said, "\n"), "\n") // the first may have said nothing
 		switch {
 		case first >= behind: // it stands behind something else
 			e.RemoveMessage(first)
@@ -91,6 +93,12 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 // (none, or the same one twice), the order does.
 func results(list []transcript.Message, i int, calls []transcript.ToolCall, claimed []bool) [][]int {
 	found := make([][]int, len(calls))
+	byID := make(map[string][]int, len(calls))
+	for n, c := range calls {
+		byID[c.ID] = append(byID[c.ID], n)
+	}
+	open := 0                                  // no call before it waits for a result
+	waiting := make(map[string]int, len(byID)) // the same for the calls of an id
 	for j := i + 1; j < len(list); j++ {
 		m := list[j]
 		if m.Role == transcript.RoleAssistant && len(m.ToolCalls()) > 0 {
@@ -100,17 +108,21 @@ func results(list []transcript.Message, i int, calls []transcript.ToolCall, clai
 			continue
 		}
 		id, k := m.ToolCallID(), -1
-		for n, c := range calls {
-			if c.ID == id && (k < 0 || len(found[k]) > 0 && len(found[n]) == 0) {
-				k = n
+		if mine := byID[id]; len(mine) > 0 {
+			n := waiting[id]
+			for n < len(mine) && len(found[mine[n]]) > 0 {
+				n++
 			}
-		}
-		if k < 0 && id == "" {
-			for n := range calls {
-				if len(found[n]) == 0 {
-					k = n
-					break
-				}
+			if waiting[id] = n; n == len(mine) {
+				n = 0 // one more of the first call
+			}
+			k = mine[n]
+		} else if id == "" {
+			for open < len(calls) && len(found[open]) > 0 {
+				open++
+			}
+			if open < len(calls) {
+				k = open
 			}
 		}
 		if k >= 0 {
@@ -125,9 +137,10 @@ func results(list []transcript.Message, i int, calls []transcript.ToolCall, clai
 func unique(i int, calls []transcript.ToolCall) []string {
 	ids := make([]string, len(calls))
 	seen := make(map[string]bool, len(calls))
+	n := 0
 	for k, c := range calls {
 		id := c.ID
-		for n := k; id == "" || seen[id]; n++ {
+		for n = max(n, k); id == "" || seen[id]; n++ {
 			id = "call_" + strconv.Itoa(i) + "_" + strconv.Itoa(n)
 		}
 		seen[id] = true
@@ -143,13 +156,6 @@ func insert(e *transcript.Edit, i, n int, raw []byte) {
 		return
 	}
 	e.AppendMessage(raw)
-}
-
-func join(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n" + b
 }
 
 func or(s, otherwise string) string {

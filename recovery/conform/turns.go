@@ -1,6 +1,10 @@
 package conform
 
-import "github.com/rebound-llm/rebound/recovery/transcript"
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
 
 // alternate joins messages of the user, or of the model, that follow one
 // another: the templates of many models want both to take turns. Messages with
@@ -12,16 +16,20 @@ func alternate(b *transcript.Body, e *transcript.Edit) bool {
 		if !joinable(b, list[i]) {
 			continue
 		}
-		text, last := list[i].Text(), i
+		var said []string
+		if text := list[i].Text(); text != "" {
+			said = append(said, text)
+		}
+		last := i
 		for j := i + 1; j < len(list) && list[j].Role == list[i].Role && joinable(b, list[j]); j++ {
 			if more := list[j].Text(); more != "" {
-				text = join(text, "\n"+more)
+				said = append(said, more)
 			}
 			e.RemoveMessage(j)
 			last = j
 		}
 		if last > i {
-			e.SetText(i, text, true)
+			e.SetText(i, strings.Join(said, "\n\n"), true)
 			changed, i = true, last
 		}
 	}
