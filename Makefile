@@ -5,7 +5,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test race e2e lint fuzz bench bench-quick bench-docs redis-server release docker clean
+.PHONY: help run build demo test race e2e soak lint fuzz bench bench-quick bench-docs redis-server release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,10 @@ redis-server:
 
 e2e: ## real client libraries through every fault (Node and Python are needed)
 	$(GO) run ./e2e
+
+FOR ?= 30m
+soak: redis-server ## many clients, every fault and every store for half an hour (FOR=2m: shorter); renews docs/reliability.md
+	$(GO) test ./e2e/soak -run '^TestSoak$$' -count 1 -timeout 0 -v -args -for $(FOR) -report $(CURDIR)/docs/reliability.md
 
 lint: ## gofmt, go vet, staticcheck, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these" >&2; exit 1; }
