@@ -14,15 +14,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// mark is how compressed content begins, also inside of JSON in a string.
-var mark = regexp.MustCompile(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
+// compressed is how compressed content begins, also inside of JSON in a string.
+var compressed = regexp.MustCompile(`\{\s*\\*"_compressed\\*"\s*:\s*true`)
 
 // imitation finds the gateway's marks of compressed content in an answer. A
 // client whose own request speaks of them works on such things.
 func imitation(req *transcript.Body, d recovery.Draft) *recovery.Flaw {
 	const word = "_compressed"
 	imitates := func(s string) bool {
-		return strings.Contains(s, word) && mark.MatchString(s) && !bytes.Contains(req.Raw(), []byte(word))
+		return strings.Contains(s, word) && compressed.MatchString(s) && !bytes.Contains(req.Raw(), []byte(word))
 	}
 	const problem = "it contains a marker of compressed history; write the actual content, or read it again with a tool"
 	for _, c := range d.Calls {

@@ -3,8 +3,6 @@ package repair
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,22 +40,11 @@ var elsewhere = map[string]string{
 }
 
 func TestMalformedAnswers(t *testing.T) {
-	dir := filepath.Join("testdata", "malformed")
-	data, err := os.ReadFile(filepath.Join(dir, "answers.jsonl"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("there are no answers")
-	}
+	data, err := os.ReadFile(filepath.Join("testdata", "malformed", "answers.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := map[string]json.RawMessage{}
-	raw, err := os.ReadFile(filepath.Join(dir, "toolsets.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &sets)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	sets := toolsets(t)
 	m, right, all := mender(), 0, 0
 	for line := range bytes.Lines(data) {
 		if len(bytes.TrimSpace(line)) == 0 {

@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -150,54 +149,48 @@ func TestBrokenCallsInTheText(t *testing.T) {
 	}
 }
 
-// TestOpening: the quick search finds what a search for each opener finds, and
-// the lists that it relies on are complete.
-func TestOpening(t *testing.T) {
-	slowly := func(text string) int {
-		at := -1
-		for _, o := range openers {
-			if i := strings.Index(text, o); i >= 0 && (at < 0 || i < at) {
-				at = i
-			}
-		}
-		return at
-	}
-	longest := 0
-	for _, o := range openers {
-		longest = max(longest, len(o))
-		for _, text := range []string{o, "a < b <td> " + o, "<", o[:len(o)-1], o[:len(o)-1] + " and " + o + o, "```go\n[TOOL_CALL] <t <|" + o + "<tool_call>", "[TOOL_CALLS]" + o, "```tool_code" + o} {
-			if got, want := opening(text, 0), slowly(text); got != want {
-				t.Errorf("%q: at %d, want %d", text, got, want)
-			}
-		}
-		if isToken(o) && len(o) >= 12 && halfMark(strings.Repeat("x ", 100)+o[:len(o)-1]+"\n") != 200 {
-			t.Errorf("the beginning of %q is not recognised", o)
-		}
-	}
-	if longest != longestOpener {
-		t.Errorf("the longest opener has %d bytes", longest)
-	}
+// openers are beginnings of calls as models write them.
+var openers = []string{
+	"<tool_call>", "<tool_calls>", "<|tool_call|>", "<TOOLCALL>", "<function_call>", "<functioncall>", // Hermes, Qwen, GLM, MiniMax-M1, Granite, Nemotron
+	"<function=",                                                                                                                                  // Llama, Qwen3-Coder
+	"[TOOL_CALLS]",                                                                                                                                // Mistral
+	"<｜tool▁calls▁begin｜>", "<｜tool▁call▁begin｜>", "<|tool▁calls▁begin|>", "<|tool▁call▁begin|>", "<｜DSML｜function_calls>", "<｜DSML｜invoke name=", // DeepSeek
+	"<|tool_calls_section_begin|>", "<|tool_call_begin|>", // Kimi
+	"<minimax:tool_call>", "<function_calls>", "<invoke name=", // MiniMax, Anthropic
+	"<|python_tag|>", "<|python_start|>", // Llama
+	"<|action_start|>",             // InternLM
+	"<|tool_call>", "```tool_code", // Gemma
+	"<|tool_call_argument_begin|>", "<|open|>", // Kimi
+	"<antml:function_calls>", "<antml:invoke name=",
+	"<|start|>", "<|channel|>", // harmony
+	"<|tool_call_start|>", "<|START_ACTION|>", "<|tools_prefix|>", "<seed:tool_call>", "<longcat_tool_call>", "<tool_use>", // LFM, Command, Apertus, Seed, LongCat, Phi
+	"<function name=", "<steptml:invoke name=", "<｜tool_call_begin｜>", "<|tool_call_argument_begin|>", "<tool_sep>", "<arg_key>", // MiniCPM, Step, Hunyuan, GLM
 }
 
-// TestTalks: a text that is told by its characters to have no calls has none by
-// any dialect.
-func TestTalks(t *testing.T) {
-	parts := append([]string{"get_weather", "(city='Paris')", "print(", "default_api.", ")", "tool_code = ", "~~~", "\n", " ", "{", "}", "[", "]", "`", "```", "commentary to=functions.get_weather json",
-		`"name": "get_weather", "arguments": {}`, "</function>", "Calling tool: get_weather with arguments: ", "<|", "｜", "I look.", "a < b"}, openers...)
-	rnd, plain := rand.New(rand.NewPCG(1, 2)), 0
-	for range 200_000 {
-		var b strings.Builder
-		for range 1 + rnd.IntN(6) {
-			b.WriteString(parts[rnd.IntN(len(parts))])
-		}
-		if text := b.String(); talks(text) {
-			plain++
-			if f := spelled(text); len(f.calls) > 0 || f.marked {
-				t.Fatalf("%q has calls: %+v", text, f)
+// TestOpening: calls are looked for where one of them stands, and a stream waits where
+// one is cut.
+func TestOpening(t *testing.T) {
+	s := seeker{offers: func(string) bool { return false }}
+	for _, o := range openers {
+		for _, before := range []string{"", "a < b <td> ", "I look.\n", "```go\n[TOOL_CALL] <t <|"} {
+			if got := s.place(before+o+"x", 0); got != len(before) {
+				t.Errorf("%q behind %q: at %d", o, before, got)
+			}
+			if len(o) > maxMark {
+				t.Errorf("%q is too long", o)
+			}
+			cut := o[:len(o)-1]
+			if got := half(before + cut); got != len(before) && begin(o) {
+				t.Errorf("%q behind %q is cut: at %d", cut, before, got)
 			}
 		}
+		if f := s.leaks("Let me see. " + o[:len(o)-1] + "\n"); isToken(o) && len(o) > 12 && o[0] == '<' && !strings.Contains(o, "invoke") && f.at != 12 {
+			t.Errorf("an answer that ends in the beginning of %q: %+v", o, f)
+		}
 	}
-	if plain < 1000 {
-		t.Fatalf("only %d texts were plain", plain)
+	for _, text := range []string{"<", "<td>", "a <b c=d>", "[1]", "[TOOL]", "<open>", "<channel>", "[ARGS]", "<tool_call", "<tool_call >", "functools", "<functional>", "<invoke>"} {
+		if got := s.place("x "+text, 0); got >= 0 {
+			t.Errorf("%q: a call at %d", text, got)
+		}
 	}
 }

@@ -4,7 +4,8 @@
 // The flow of Mend, which judges one complete answer:
 //
 //	marks      an imitation of the gateway's compression marks: ask again
-//	leaks      calls that stand in the text, in a model's own dialect (dialect*.go)
+//	leaks      calls that stand in the text (leak.go), in a model's own dialect: its
+//	           marks (dialects.go), and how a call is written behind one (dialect.go, shapes.go)
 //	calls      for each call: name (names.go), then arguments (call.go):
 //	             valid as they are → untouched
 //	             unwrap (unwrap.go), read tolerantly (read*.go), coerce by the schema (coerce.go)

@@ -68,7 +68,7 @@ func TestLookoutLetsTextGo(t *testing.T) {
 		if free != len(text+more) {
 			t.Errorf("%q: %d of %d bytes are free", text, free, len(text+more))
 		}
-		if waited > 2*len(text)+longestOpener+again {
+		if waited > 2*len(text)+maxMark+again {
 			t.Errorf("%q: %d bytes waited", text, waited)
 		}
 		if v := m.Mend(req, recovery.Draft{Text: text + more, Shown: free, Finish: recovery.FinishStop}); v.Judgement != recovery.JudgePass {
@@ -98,7 +98,7 @@ func TestLookoutMissesNothing(t *testing.T) {
 			i = min(len(text), i+1+rnd.IntN(40))
 			free = l.Free(text[:i])
 		}
-		f := leaks(text)
+		f := m.seeker(req).leaks(text)
 		if len(f.calls) == 0 {
 			continue // what is broken beyond doubt need not wait
 		}

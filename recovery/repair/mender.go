@@ -268,7 +268,7 @@ func (j *job) unknown(name string) string {
 
 // leaks makes calls of those that stand in the text.
 func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
-	f := leaks(j.draft.Text)
+	f := j.seeker(j.req).leaks(j.draft.Text)
 	before, found, marked := f.before, f.calls, f.marked
 	if len(found) == 0 && !marked || f.at < j.draft.Shown {
 		return nil, nil

@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -93,17 +92,16 @@ func (o *tools) only() *transcript.Tool {
 var prefixes = []string{"functions.", "function.", "functions:", "function:", "functions/", "function=", "tools.", "tool.",
 	"default_api.", "default_api:", "to=functions.", "to=", "tool_use.", "api.", "assistant."}
 
-// nameMark is a mark of a dialect in front of a name.
-var nameMark = regexp.MustCompile(`^(?:<(?:tool_call|function_call|tool_calls)>|\[TOOL_CALLS\]|<function=|<invoke name="?)\s*`)
-
 // bare takes off what never belongs to a name: space, quotes, special tokens,
 // the prefixes of providers, and the counter of Kimi's call ids. It loses nothing.
 func bare(name string) string {
 	name = strings.Trim(name, " \t\r\n\"'`")
 	for range 4 {
 		before := name
-		if strings.HasPrefix(name, "<") || strings.HasPrefix(name, "[") {
-			name = nameMark.ReplaceAllString(name, "")
+		if m := functionHead.FindString(name); m != "" {
+			name = strings.TrimLeft(name[len(m):], `"' `)
+		} else if r, n := mark(name); r == begins {
+			name = strings.TrimSpace(name[n:])
 		}
 		for _, mark := range []string{"<|", "<｜"} {
 			if i := strings.Index(name, mark); i > 0 {

@@ -452,7 +452,7 @@ func FuzzDialects(f *testing.F) {
 		f.Add("x " + s + `{"name":"get_weather","arguments":{"city":"x"}}`)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		found := leaks(text)
+		found := seeker{offers: func(name string) bool { return name == "get_weather" }}.leaks(text)
 		before, calls := found.before, found.calls
 		if len(calls) > maxCalls || !strings.HasPrefix(text, before) {
 			t.Fatalf("%q: %q %v", text, before, calls)

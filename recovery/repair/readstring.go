@@ -111,9 +111,6 @@ func (r *reader) str() (string, error) {
 	return out.String(), nil
 }
 
-// gemmaQuote stands at both ends of Gemma's strings, which have no escapes.
-const gemmaQuote = `<|"|>`
-
 // marked reads a string of Gemma.
 func (r *reader) marked() (string, error) {
 	rest := r.in[r.i+len(gemmaQuote):]
