@@ -54,8 +54,9 @@ func (n *answer) ranAway() {
 
 func (n *answer) event(name recovery.EventName) recovery.Event {
 	x, a := n.s.x, &n.a
-	return recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
-		Target: a.Target.Target, Attempt: a.Number, Mode: x.Mode, Streamed: x.Streaming}
+	ev := x.Event(name)
+	ev.Target, ev.Attempt = a.Target.Target, a.Number
+	return ev
 }
 
 // salvage makes an answer of what a provider refused of its own model's output,

@@ -451,8 +451,8 @@ func (r *run) giveUp(f *Failure) *Failure {
 
 func (r *run) event(name EventName, f *Failure) Event {
 	x := r.x
-	ev := Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
-		Attempt: len(x.Attempts), Mode: x.Mode, Streamed: x.Streaming, Cost: x.spent}
+	ev := x.Event(name)
+	ev.Attempt, ev.Cost = len(x.Attempts), x.spent
 	if f != nil {
 		ev.Target, ev.Class, ev.Rule, ev.Status = f.Target, f.Class(), f.Rule, f.Signal.Status
 		if f.Err != nil {

@@ -32,6 +32,7 @@ type Event struct {
 	Name     EventName
 	Time     time.Time
 	Request  string // request id
+	Key      string // name of the gateway key, empty without one
 	Session  string
 	Target   Target
 	Model    string // as the client named it
@@ -50,8 +51,9 @@ type Event struct {
 	Mode     Mode
 	Observed bool // recorded only: observe mode kept the action from being taken
 	Cause    string
-	Cost     Usage // spent beyond the final answer
-	Usage    Usage // of the final answer, as reported
+	Cost     Usage   // spent beyond the final answer
+	Usage    Usage   // of the final answer, as reported
+	Spent    float64 // what the request cost, where prices are configured, in their currency
 	Client   string
 	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
 	Compressed *Compression

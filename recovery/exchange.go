@@ -14,6 +14,7 @@ type Exchange struct {
 	ID         string
 	Body       *transcript.Body
 	Model      string // as the client named it
+	Key        string // name of the client's gateway key, empty without one
 	Credential string // label of the client's own credential, as used in target keys
 	Secret     string // the client's own credential itself, to seal what is stored of the session; never stored or told
 	Session    string // empty on the first request of a conversation
@@ -198,6 +199,11 @@ func (x *Exchange) current() *transcript.Body {
 
 // Settled returns where the answer came from, what it used, and what was spent beyond it.
 func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
+
+// Event is an event of the exchange: what all of them tell.
+func (x *Exchange) Event(name EventName) Event {
+	return Event{Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
+}
 
 // act notes an action for the response header, once.
 func (x *Exchange) act(name string) {

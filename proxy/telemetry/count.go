@@ -114,6 +114,7 @@ func (m *metrics) setNames(n Names) {
 		}
 	}
 	m.breakers.name(known)
+	m.keys.name(n.Keys)
 	if old := m.table.Swap(t); old != nil {
 		m.forget(old, t)
 	}
@@ -317,6 +318,7 @@ func (m *metrics) done(t *table, ev *recovery.Event) {
 	} else {
 		m.requests.WithLabelValues(s.label, statusNames[status], outcomeNames[out]).Inc()
 	}
+	m.keys.count(ev, out)
 	if out != outcomeRejected {
 		s.duration.Observe(ev.Duration.Seconds())
 	}

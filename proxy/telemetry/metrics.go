@@ -28,6 +28,7 @@ type metrics struct {
 	fallbacks  *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	billed     *prometheus.CounterVec
+	keys       *keys
 	agent      *agent
 	extra      [kinds]prometheus.Counter
 	inFlight   prometheus.Gauge
@@ -70,6 +71,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		tokens:    counter("tokens_total", "Tokens of delivered answers, as upstreams reported them.", "kind", "upstream"),
 		billed: counter("billed_equivalent_tokens_total",
 			"Input tokens of all attempts in units of uncached input: input + 1.25 x cache write + 0.1 x cache read.", "upstream"),
+		keys:     newKeys(counter),
 		agent:    newAgent(counter),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "in_flight", Help: "Requests under way."}),
 		breakers: newBreakers(),

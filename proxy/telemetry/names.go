@@ -17,6 +17,8 @@ type Names struct {
 	Models map[string][]recovery.Target
 	// Upstreams are the configured upstreams with the labels of their own keys.
 	Upstreams map[string][]string
+	// Keys are the names of the gateway keys.
+	Keys []string
 	// Specs is the table of classes.
 	Specs []*recovery.Spec
 	// Strategies are the names of all strategies.

@@ -48,7 +48,7 @@ func level(name recovery.EventName) slog.Level {
 // it. It is the one place that names the keys; zero fields are left out.
 func record(ev *recovery.Event) slog.Record {
 	r := slog.NewRecord(ev.Time, level(ev.Name), clean(string(ev.Name), maxName), 0)
-	attrs := make([]slog.Attr, 0, 26)
+	attrs := make([]slog.Attr, 0, 28)
 	text := func(key, v string) {
 		if v != "" {
 			attrs = append(attrs, slog.String(key, clean(v, maxName)))
@@ -65,6 +65,7 @@ func record(ev *recovery.Event) slog.Record {
 		}
 	}
 	text("request", ev.Request)
+	text("key", ev.Key)
 	text("session", ev.Session)
 	text("client", ev.Client)
 	text("model", ev.Model)
@@ -103,6 +104,9 @@ func record(ev *recovery.Event) slog.Record {
 		if len(parts) > 0 {
 			attrs = append(attrs, slog.Group(u.key, parts...))
 		}
+	}
+	if ev.Spent != 0 {
+		attrs = append(attrs, slog.Float64("spent", ev.Spent))
 	}
 	if len(ev.Attempts) > 1 {
 		attrs = append(attrs, slog.Any("attempts", tries(ev.Attempts[:min(len(ev.Attempts), maxTries)])))

@@ -113,6 +113,8 @@ func TestEveryFieldIsRendered(t *testing.T) {
 				v.SetString("y")
 			case reflect.Int:
 				v.SetInt(1)
+			case reflect.Float64:
+				v.SetFloat(1)
 			case reflect.Bool:
 				v.SetBool(true)
 			default:

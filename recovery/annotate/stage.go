@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -62,8 +61,9 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if !observed && !advice.HeldOut {
 		x.Guidance = text
 	}
-	s.observer.Observe(recovery.Event{Name: recovery.EventGuidance, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
-		Mode: x.Mode, Observed: observed, Advice: &advice})
+	ev := x.Event(recovery.EventGuidance)
+	ev.Observed, ev.Advice = observed, &advice
+	s.observer.Observe(ev)
 	return nil
 }
 

@@ -325,8 +325,9 @@ func (s *Sessions) close(x *recovery.Exchange) {
 }
 
 func (s *Sessions) tell(name recovery.EventName, x *recovery.Exchange, f *recovery.ToolFailure) {
-	s.observer.Observe(recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
-		Mode: x.Mode, Observed: x.Mode == recovery.ModeObserve, Failure: f})
+	ev := x.Event(name)
+	ev.Observed, ev.Failure = x.Mode == recovery.ModeObserve, f
+	s.observer.Observe(ev)
 }
 
 // Reset closes a session's breaker by hand: what it counted so far does not

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -111,7 +110,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 
 	for i := range x.Results {
 		if f := &x.Results[i]; f.Failed && f.Confidence >= s.cfg.MinConfidence {
-			ev := event(recovery.EventToolFailure, x)
+			ev := x.Event(recovery.EventToolFailure)
 			ev.Failure = bare(f)
 			s.observer.Observe(ev)
 		}
@@ -199,7 +198,7 @@ func (h *history) agent() bool {
 
 func (s *Stage) tellLoops(x *recovery.Exchange) {
 	for i := range x.Loops {
-		ev := event(recovery.EventLoop, x)
+		ev := x.Event(recovery.EventLoop)
 		loop := x.Loops[i]
 		ev.Loop = &loop
 		s.observer.Observe(ev)
@@ -233,15 +232,10 @@ func (s *Stage) tellOutcome(x *recovery.Exchange, failure *recovery.ToolFailure)
 			outcome = OutcomeRepeated
 		}
 	}
-	ev := event(recovery.EventGuidanceOutcome, x)
+	ev := x.Event(recovery.EventGuidanceOutcome)
 	ev.Cause, ev.Failure = outcome, bare(failure)
 	ev.Advice = &recovery.Advice{Category: failure.Category, HeldOut: s.HeldOut != nil && x.Session != "" && s.HeldOut(x.Session)}
 	s.observer.Observe(ev)
-}
-
-func event(name recovery.EventName, x *recovery.Exchange) recovery.Event {
-	return recovery.Event{Name: name, Time: time.Now(), Request: x.ID, Session: x.Session, Model: x.Model,
-		Mode: x.Mode, Streamed: x.Streaming}
 }
 
 // bare is a failure for an event: without what the model or the tool wrote.
