@@ -315,3 +315,19 @@ func FuzzDelta(f *testing.F) {
 		}
 	})
 }
+
+// The usage at the end of an answer that is only passed on.
+func TestUsageIn(t *testing.T) {
+	for tail, want := range map[string]recovery.Usage{
+		`{"data":[],"usage":{"prompt_tokens":7,"total_tokens":7}}`:                                                                          {Input: 7},
+		`..."usage" : {"input_tokens":7,"input_tokens_details":{"cached_tokens":3},"output_tokens":2},"user":null}`:                         {Input: 7, Output: 2, CacheRead: 3},
+		"data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\ndata: {\"usage\":null}\n\ndata: [DONE]":                         {Input: 1, Output: 1},
+		`{"usage":{"prompt_tokens":5,"completion_tokens":1},"text":"they said \"usage\":{\"prompt_tokens\":9999,\"completion_tokens\":1}"}`: {Input: 5, Output: 1},
+		`{"usage":{"prompt_tokens":-5,"completion_tokens":2}}`:                                                                              {Output: 2},
+		`{"usage":{"prompt_tok`: {}, `"usage"`: {}, `"usage":`: {}, ``: {}, `{"usage":[1]}`: {},
+	} {
+		if u, ok := UsageIn([]byte(tail)); u != want || ok != (want != recovery.Usage{}) {
+			t.Errorf("%s: %+v, %v; want %+v", tail, u, ok, want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Limits are what an account may use. Zero is no limit.
+type Limits struct {
+	RequestsPerMinute int `yaml:"requests_per_minute"`
+	Concurrent        int `yaml:"concurrent"` // requests at once
+	TokensPerMinute   int `yaml:"tokens_per_minute"`
+	TokensPerDay      int `yaml:"tokens_per_day"`
+	// SpendingPerDay is in the currency of the prices.
+	SpendingPerDay float64 `yaml:"spending_per_day"`
+}
+
+// Any reports whether anything is limited.
+func (l Limits) Any() bool { return l != Limits{} }
+
+// largest is the largest limit: far below what meters count to.
+const largest = store.MaxAmount >> 10
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (l Limits) Validate() error {
+	var errs []error
+	for _, m := range l.all() {
+		if m.limit < 0 || m.limit > largest {
+			errs = append(errs, fmt.Errorf("%s: must not be below 0 or beyond all measure; 0 is no limit", m.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Idle tells of limits that are never reached, since another one is reached first:
+// one of this account, or the total's. Each begins with the limit's name.
+func (l Limits) Idle(total Limits) (out []string) {
+	t := total.all()
+	for i, m := range l.all() {
+		if m.limit > 0 && t[i].limit > 0 && m.limit > t[i].limit {
+			out = append(out, m.name+": is never reached: limits.total."+m.name+" is lower")
+		}
+	}
+	if l.TokensPerDay > 0 && l.TokensPerMinute > l.TokensPerDay {
+		out = append(out, "tokens_per_minute: is never reached: tokens_per_day is lower")
+	}
+	return out
+}
+
+// Price is what a million tokens of a model cost.
+type Price struct {
+	Input float64 `yaml:"input"`
+	// CachedInput is for what the provider read from its cache; zero: Input.
+	CachedInput float64 `yaml:"cached_input"`
+	Output      float64 `yaml:"output"`
+}
+
+// Validate reports prices that can be none.
+func (p Price) Validate() error {
+	for _, v := range [...]float64{p.Input, p.CachedInput, p.Output} {
+		if !(v >= 0 && v <= 1e6) {
+			return errors.New("input, cached_input and output must be what a million tokens cost, from 0 to 1000000")
+		}
+	}
+	return nil
+}
+
+// AnyModel is the name under which the price of models without one stands.
+const AnyModel = "*"
+
+// Prices are prices by models' names. It is not changed once it is in use.
+type Prices map[string]Price
+
+// of is the price of the first name that has one.
+func (p Prices) of(names ...string) (Price, bool) {
+	for _, n := range append(names, AnyModel) {
+		if price, ok := p[n]; ok {
+			return price, true
+		}
+	}
+	return Price{}, false
+}
+
+// Spent is what a usage costs, in the currency of the prices. names are the
+// model's, the one that answered first. Zero without a price.
+func (p Prices) Spent(u recovery.Usage, names ...string) float64 {
+	if len(p) == 0 {
+		return 0
+	}
+	price, _ := p.of(names...)
+	cached := price.CachedInput
+	if cached == 0 {
+		cached = price.Input
+	}
+	read := min(u.CacheRead, u.Input)
+	return (float64(u.Input-read)*price.Input + float64(read)*cached + float64(u.Output)*price.Output) / 1e6
+}
+
+// micros is an amount of money as meters count it.
+func micros(v float64) int64 {
+	return int64(min(math.Ceil(v*1e6-1e-6), largest)) // less what a sum of fractions is off by
+}
+
+// unit is what a meter counts.
+type unit uint8
+
+const (
+	requests unit = iota
+	held
+	tokens
+	money
+)
+
+// shown is an amount as people read it.
+func (u unit) shown(n int64) float64 {
+	if u == money {
+		return float64(n) / 1e6
+	}
+	return float64(n)
+}
+
+// meter is one limit of an account.
+type meter struct {
+	name     string // as in the configuration and in the codes of errors
+	unit     unit
+	limit    int64
+	window   time.Duration
+	calendar bool
+}
+
+// lease is how long a replica's requests at once count that it does not tell of
+// again, and renewal how often it does.
+const (
+	lease   = time.Minute
+	renewal = lease / 3
+)
+
+// all are the account's meters, with or without a limit.
+func (l Limits) all() []meter {
+	const day = 24 * time.Hour
+	return []meter{
+		{"concurrent", held, int64(l.Concurrent), lease, false},
+		{"requests_per_minute", requests, int64(l.RequestsPerMinute), time.Minute, false},
+		{"tokens_per_minute", tokens, int64(l.TokensPerMinute), time.Minute, false},
+		{"tokens_per_day", tokens, int64(l.TokensPerDay), day, true},
+		{"spending_per_day", money, micros(l.SpendingPerDay), day, true},
+	}
+}
+
+// meters are those that are charged: of requests at once always, since they also
+// tell how many replicas there are.
+func (l Limits) meters() (list []meter) {
+	for _, m := range l.all() {
+		if m.limit > 0 || m.unit == held {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -1,0 +1,40 @@
+package stream
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// UsageIn finds the last usage that is reported in the end of an answer of any
+// path, whole or streamed: in the names of completions, or of the Responses API.
+// In text of models the name's quotes are escaped, so that it is not found.
+func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
+	const name = `"usage"`
+	for end := len(tail); ; {
+		i := bytes.LastIndex(tail[:end], []byte(name))
+		if i < 0 {
+			return u, false
+		}
+		end = i
+		value, found := bytes.CutPrefix(bytes.TrimLeft(tail[i+len(name):], " \t\r\n"), []byte(":"))
+		v := gjson.ParseBytes(value)
+		if !found || !v.IsObject() {
+			continue
+		}
+		n := func(names ...string) (most int) {
+			for _, name := range names {
+				most = max(most, count([]byte(v.Get(name).Raw)))
+			}
+			return most
+		}
+		u.Input = n("prompt_tokens", "input_tokens")
+		u.Output = n("completion_tokens", "output_tokens")
+		u.CacheRead = n("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cache_read_input_tokens")
+		if u.Input+u.Output > 0 {
+			return u, true
+		}
+	}
+}
