@@ -139,7 +139,7 @@ func Check(path string, env Env) (*Config, error) {
 
 // Warnings are what is valid and yet probably not meant, one sentence each.
 func (c *Config) Warnings() []string {
-	var out []string
+	out := c.Proxy.Warnings()
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		if h := c.Upstreams[name].Hint(); h != "" {
 			out = append(out, fmt.Sprintf("upstreams.%s.url: %s", name, h))

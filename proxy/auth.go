@@ -11,7 +11,7 @@ import (
 
 // client is who sent a request.
 type client struct {
-	name       string   // of its gateway key, if there is one
+	name       string   // of its gateway key, if there is one; the label in logs, metrics and events
 	models     []string // that it may use; empty: all
 	credential string   // as it came, for identity
 	key        string   // the gateway key itself
@@ -23,6 +23,13 @@ func (c client) may(model string) bool { return len(c.models) == 0 || slices.Con
 
 // restricted reports whether the client may use some models only.
 func (c client) restricted() bool { return len(c.models) > 0 }
+
+// sign puts the client's label on an error of the gateway's own, for its event.
+func (c client) sign(err *error) {
+	if e, ok := (*err).(*Error); ok {
+		e.key = c.name
+	}
+}
 
 // authenticate checks the gateway key, if there are any. Without keys
 // everybody may, and brings a credential for the upstream.

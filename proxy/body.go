@@ -44,7 +44,7 @@ func (b *buffer) end(reuse bool) {
 
 // readBody reads a request body within its limits, and decodes it. The buffer's
 // end must be called when the request is answered.
-func (s *Server) readBody(c echo.Context, lim LimitsConfig) (*buffer, error) {
+func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer, error) {
 	req := c.Request()
 	name, err := coding.Name(req.Header["Content-Encoding"])
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Server) readBody(c echo.Context, lim LimitsConfig) (*buffer, error) {
 		return nil, tooLarge(lim)
 	}
 	b := bodies.Get().(*buffer)
-	b.share = s.memory.share(lim.Memory)
+	b.share = share{of: &s.memory, key: who.name, limit: lim.Memory}
 	src := s.upload(c, lim.BodyTimeout)
 	if err = b.share.take(int64(cap(b.bytes))); err == nil {
 		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)

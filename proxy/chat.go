@@ -36,7 +36,7 @@ const partMemory = 256
 
 // chat answers a chat completion: the request becomes an exchange, the
 // exchange an answer.
-func (s *Server) chat(c echo.Context) error {
+func (s *Server) chat(c echo.Context) (err error) {
 	started := time.Now()
 	core := s.core.Load()
 	req := c.Request()
@@ -44,7 +44,13 @@ func (s *Server) chat(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, err := s.readBody(c, core.Config.Limits)
+	defer who.sign(&err)
+	leave, err := s.place(who, core.Config.Limits.Concurrent)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	raw, err := s.readBody(c, who, core.Config.Limits)
 	if err != nil {
 		return err
 	}
@@ -69,6 +75,10 @@ func (s *Server) chat(c echo.Context) error {
 		}
 	}
 
+	grant, err := core.admit(req.Context(), who, x.Model, raw.bytes, body)
+	if err != nil {
+		return err
+	}
 	s.meter.Begin()
 	defer s.meter.End()
 	sink := stream.NewSink(c.Response(), core.Stream)
@@ -80,6 +90,7 @@ func (s *Server) chat(c echo.Context) error {
 		}
 		sink.KeepAwake(h)
 	}
+	defer func() { send.settle(grant, c.Response().Status, c.Response().Size) }()
 	*send = sender{core: core, x: x, sink: sink, path: chatPath, header: req.Header, narrow: who.restricted(), first: &r.answer}
 	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
 	upstream.Forwardable(send.header, s.via)
@@ -102,14 +113,16 @@ func (s *Server) chat(c echo.Context) error {
 func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
 	x, sink := send.x, send.sink
 	sink.Close()
-	ev := recovery.Event{Name: recovery.EventRequestDone, Request: x.ID, Session: x.Session, Model: x.Model,
-		Attempt: x.Tried(), Mode: x.Mode, Streamed: x.Streaming, Recovery: strings.Join(x.Actions(), ", "),
-		Status: c.Response().Status, TTFB: sink.FirstByte(x.Started), Attempts: x.Attempts}
+	ev := x.Event(recovery.EventRequestDone)
+	ev.Time = time.Time{} // below: when it ended
+	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
+	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
 	defer func() {
 		if ev.Time.IsZero() {
 			ev.Time = time.Now()
 		}
+		ev.Spent = core.spent(ev.Usage.Add(ev.Cost), ev.Target.Model, x.Model)
 		ev.Duration = ev.Time.Sub(x.Started)
 		core.Observer.Observe(ev)
 	}()
@@ -173,7 +186,7 @@ const statusClientGone = 499
 // describe gathers what the gateway needs to know of a request.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
 	req, body := c.Request(), x.Body
-	x.ID, x.Model, x.Mode, x.Streaming = requestID(), body.Model(), k.Engine.Config.Mode, body.Streaming()
+	x.ID, x.Key, x.Model, x.Mode, x.Streaming = requestID(), who.name, body.Model(), k.Engine.Config.Mode, body.Streaming()
 	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
 		x.Model = deployment // Azure names the model in the path
 	}

@@ -4,10 +4,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 
+	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -23,6 +26,8 @@ type Config struct {
 	Hosts  []string     `yaml:"hosts"`
 	CORS   CORSConfig   `yaml:"cors"`
 	Limits LimitsConfig `yaml:"limits"`
+	// Prices are what tokens cost, by models' names.
+	Prices quota.Prices `yaml:"prices"`
 }
 
 // TLSConfig is the certificate that clients see. Without one the edge speaks
@@ -48,11 +53,12 @@ type AuthConfig struct {
 
 // ClientKey is one gateway key. Value is filled by the loader and never printed.
 type ClientKey struct {
-	Name   string   `yaml:"name"`
-	Env    string   `yaml:"env"`
-	File   string   `yaml:"file"`
-	Models []string `yaml:"models"` // names the key may use; empty: all
-	Value  string   `yaml:"-"`
+	Name   string       `yaml:"name"`
+	Env    string       `yaml:"env"`
+	File   string       `yaml:"file"`
+	Models []string     `yaml:"models"` // names the key may use; empty: all
+	Limits quota.Limits `yaml:"limits"`
+	Value  string       `yaml:"-"`
 }
 
 // String names the key without its value.
@@ -65,17 +71,20 @@ type CORSConfig struct {
 
 // LimitsConfig bounds what clients may send.
 type LimitsConfig struct {
-	Body        int64         `yaml:"body"`     // bytes of a request body
-	Headers     int           `yaml:"headers"`  // bytes of a request's head
-	Memory      int64         `yaml:"memory"`   // bytes of all request bodies in work
-	Nesting     int           `yaml:"nesting"`  // JSON levels
-	Messages    int           `yaml:"messages"` // of one request
-	Calls       int           `yaml:"calls"`    // in all its messages
-	Tools       int           `yaml:"tools"`    // that it offers
+	Body        int64         `yaml:"body"`       // bytes of a request body
+	Headers     int           `yaml:"headers"`    // bytes of a request's head
+	Memory      int64         `yaml:"memory"`     // bytes of all request bodies in work
+	Concurrent  int           `yaml:"concurrent"` // requests at once, of this process; 0: no limit
+	Nesting     int           `yaml:"nesting"`    // JSON levels
+	Messages    int           `yaml:"messages"`   // of one request
+	Calls       int           `yaml:"calls"`      // in all its messages
+	Tools       int           `yaml:"tools"`      // that it offers
 	HeadTimeout time.Duration `yaml:"head_timeout"`
 	BodyTimeout time.Duration `yaml:"body_timeout"` // without progress
 	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a kept-alive connection
 	WriteStall  time.Duration `yaml:"write_stall"`  // a client that takes no byte for this long is gone
+	// Total is what all clients of all replicas may use together.
+	Total quota.Limits `yaml:"total"`
 }
 
 // transcript is the limits of what a body holds.
@@ -120,6 +129,18 @@ func (c Config) Validate() error {
 	if c.Limits.Messages < 1 || c.Limits.Calls < 1 || c.Limits.Tools < 1 {
 		errs = append(errs, errors.New("limits.messages: must be at least 1, as must limits.calls and limits.tools"))
 	}
+	if c.Limits.Concurrent < 0 {
+		errs = append(errs, errors.New("limits.concurrent: must not be negative; 0 is no limit"))
+	}
+	errs = append(errs, under("limits.total", c.Limits.Total.Validate())...)
+	if c.Limits.Total.SpendingPerDay > 0 && len(c.Prices) == 0 {
+		errs = append(errs, errors.New("limits.total.spending_per_day: nothing has a price: add prices"))
+	}
+	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
+		if err := c.Prices[model].Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("prices: %s: %w", printable(model), err))
+		}
+	}
 	if c.Limits.HeadTimeout <= 0 || c.Limits.BodyTimeout <= 0 || c.Limits.IdleTimeout <= 0 || c.Limits.WriteStall <= 0 {
 		errs = append(errs, errors.New("limits.head_timeout: time-outs must be positive"))
 	}
@@ -140,11 +161,46 @@ func (c Config) Validate() error {
 		if (k.Env == "") == (k.File == "") {
 			errs = append(errs, fmt.Errorf("auth.keys[%d]: needs either env or file", i))
 		}
+		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Validate())...)
+		if k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0 {
+			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.spending_per_day: nothing has a price: add prices", i))
+		}
 	}
 	if c.Auth.AdminEnv != "" && c.Auth.AdminFile != "" {
 		errs = append(errs, errors.New("auth.admin_env: and auth.admin_file exclude each other"))
 	}
 	return errors.Join(errs...)
+}
+
+// Warnings are about limits that are valid and do not do what one may expect.
+func (c Config) Warnings() (out []string) {
+	spending := c.Limits.Total.SpendingPerDay > 0
+	for i, k := range c.Auth.Keys {
+		spending = spending || k.Limits.SpendingPerDay > 0
+		for _, w := range k.Limits.Idle(c.Limits.Total) {
+			out = append(out, fmt.Sprintf("auth.keys[%d].limits.%s", i, w))
+		}
+	}
+	for _, w := range c.Limits.Total.Idle(quota.Limits{}) {
+		out = append(out, "limits.total."+w)
+	}
+	if n := len(c.Auth.Keys); c.Limits.Concurrent > 0 && c.Limits.Concurrent < n {
+		out = append(out, fmt.Sprintf("limits.concurrent: is less than the %d keys: not all of them can be answered at once", n))
+	}
+	if _, all := c.Prices[quota.AnyModel]; spending && !all {
+		out = append(out, `prices: have no "*": where spending is limited, models without a price are refused`)
+	}
+	return out
+}
+
+// under gives the parts of a joined error the key of what they are about.
+func under(key string, err error) (errs []error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, fmt.Errorf("%s.%w", key, e))
+		}
+	}
+	return errs
 }
 
 // NeedsRestart names the settings that differ and that a running server keeps.

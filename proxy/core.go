@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -31,7 +32,8 @@ type Core struct {
 	Windows  Windows         // nil: lists of models teach nothing
 	Mender   recovery.Mender // nil: answers are passed on as they are
 
-	Owners Owners // nil: keys that are restricted to models own nothing
+	Owners  Owners         // nil: keys that are restricted to models own nothing
+	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited
 
 	labels  labels
 	keys    keyring

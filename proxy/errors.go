@@ -24,7 +24,8 @@ type Error struct {
 	Message string
 	Header  http.Header // more headers, may be nil
 
-	reported bool // an event tells of it already
+	reported bool   // an event tells of it already
+	key      string // name of the client's gateway key, where it is known
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
@@ -71,7 +72,7 @@ func (e *Error) respond(c echo.Context) error {
 
 // report makes the event of an error that no other one tells of.
 func (s *Server) report(e *Error) {
-	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Status: e.Status, Rule: e.Code, Cause: e.Message})
+	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Key: e.key, Status: e.Status, Rule: e.Code, Cause: e.Message})
 }
 
 // onError is echo's error handler: whatever a handler returns becomes an

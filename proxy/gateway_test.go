@@ -63,7 +63,13 @@ func startAt(t *testing.T, url string, more ...string) *gateway {
 func startYAML(t *testing.T, text string) *gateway {
 	t.Helper()
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
-	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) {
+		if name, ok := strings.CutPrefix(k, "GATEWAY_"); ok {
+			return gatewayKey(name), true
+		}
+		v, ok := env[k]
+		return v, ok
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +88,10 @@ func startYAML(t *testing.T, text string) *gateway {
 	})
 	return &gateway{t: t, url: "http://" + a.Addr().String()}
 }
+
+// gatewayKey is the value of the gateway key that is called name, whose variable
+// is GATEWAY_name.
+func gatewayKey(name string) string { return "gateway-key-" + name }
 
 // reply is what a client saw of an answer.
 type reply struct {

@@ -25,15 +25,21 @@ const connectTries = 3
 // passthrough forwards any other path unchanged. JSON bodies with a model
 // follow the model map, everything else goes to the default upstream. It is
 // tried again only where nothing was sent.
-func (s *Server) passthrough(c echo.Context) error {
+func (s *Server) passthrough(c echo.Context) (err error) {
 	core := s.core.Load()
 	req := c.Request()
 	who, err := core.authenticate(req)
 	if err != nil {
 		return err
 	}
+	defer who.sign(&err)
+	leave, err := s.place(who, core.Config.Limits.Concurrent)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}
-	targets, raw, err := s.aim(core, c, who, &up)
+	targets, model, raw, err := s.aim(core, c, who, &up)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -44,16 +50,26 @@ func (s *Server) passthrough(c echo.Context) error {
 	if body != nil {
 		defer body.end()
 	}
+	grant, err := core.admit(req.Context(), who, model, up.Body, nil)
+	if err != nil {
+		return err
+	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
 	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
-	if who.restricted() || core.secrets != nil {
-		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids and secrets in it
+	if who.restricted() || core.secrets != nil || grant != nil {
+		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
 	s.meter.Begin()
 	defer s.meter.End()
-	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Attempt: 1, Mode: recovery.ModeOff}
+	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
+	var answer *metered // where it counts what was used
 	defer func() {
+		if answer != nil {
+			ev.Usage = answer.used(up.Body)
+		}
+		ev.Spent = core.spent(ev.Usage, ev.Target.Model, model)
+		grant.End(tokens(ev.Usage), ev.Spent)
 		ev.Time = time.Now()
 		ev.Duration = ev.Time.Sub(started)
 		core.Observer.Observe(ev)
@@ -89,6 +105,10 @@ func (s *Server) passthrough(c echo.Context) error {
 	core.hideErrors(resp)
 	if who.restricted() {
 		core.claimed(req.Context(), who, req, up.Path, resp)
+	}
+	if grant != nil {
+		answer = &metered{ReadCloser: resp.Body, resp: resp}
+		resp.Body = answer
 	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
@@ -131,15 +151,15 @@ func (k *Core) hideEvents(resp *http.Response) {
 	}
 }
 
-// aim finds the targets of a request by the model in its body, and the body
+// aim finds the targets of a request by the model in its body, that, and the body
 // itself: a buffer where it was read, even with an error.
-func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) (_ []recovery.Choice, raw *buffer, err error) {
+func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) (_ []recovery.Choice, model string, raw *buffer, err error) {
 	req := c.Request()
-	model, empty := "", req.Body == nil || req.ContentLength == 0
+	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
 	if asJSON {
-		if raw, err = s.readBody(c, k.Config.Limits); err != nil {
-			return nil, nil, err
+		if raw, err = s.readBody(c, who, k.Config.Limits); err != nil {
+			return nil, "", nil, err
 		}
 		up.Body = raw.bytes
 		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
@@ -148,7 +168,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 	}
 	if who.restricted() {
 		if err := k.strict(req, who, up.Path, "", up.Body); err != nil {
-			return nil, raw, err
+			return nil, model, raw, err
 		}
 	}
 	if !asJSON && !empty {
@@ -158,7 +178,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	return k.readyFirst(k.Router.Candidates(model, credential, 0)), raw, nil
+	return k.readyFirst(k.Router.Candidates(model, credential, 0)), model, raw, nil
 }
 
 // readyFirst moves what may be asked now before the rest.

@@ -34,7 +34,8 @@ type Server struct {
 	draining atomic.Bool
 	active   atomic.Int64 // requests under way
 	uploads  uploads
-	memory   memory
+	places   pool // requests under way, where limits.concurrent bounds them
+	memory   pool // bytes of their bodies
 }
 
 // Handlers are the parts of the edge that belong to others: nil ones are not served.
@@ -48,7 +49,7 @@ type Handlers struct {
 // NewServer builds the edge around a core.
 func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	e := echo.New()
-	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, via: newVia(), log: log, ready: h.Ready}
+	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5}}
 	s.Swap(core)
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError

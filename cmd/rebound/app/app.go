@@ -19,6 +19,7 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -67,6 +68,7 @@ type App struct {
 	sessions *breaker.Sessions
 	fitter   *fit.Fitter
 	facts    *learn.Facts
+	limiter  *quota.Limiter
 	pace     *learn.Pace
 	pins     *route.Pins
 
@@ -93,6 +95,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
+	a.limiter = quota.New(a.store, limits(cfg))
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
@@ -108,6 +111,8 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	mux.Handle("GET /rebound/events", a.hub.Events())
 	admin.Handle(mux, a.sessions)
 	admin.HandleTargets(mux, targets{a})
+	admin.HandleKeys(mux, a.limiter)
+	admin.HandleHistory(mux, func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) })
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
 }
@@ -186,7 +191,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Owners: owners{a.store, cfg.Store.Redis.Timeout},
+		Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
 		Engine: &recovery.Engine{
 			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes, a.fitter}, Strategies: strategy.All(), Classifier: classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
@@ -233,6 +238,9 @@ func (a *App) names(cfg *configs.Config) telemetry.Names {
 			n.Models[name] = append(n.Models[name], recovery.Target{Upstream: t.Upstream, Model: model})
 		}
 	}
+	for _, k := range cfg.Proxy.Auth.Keys {
+		n.Keys = append(n.Keys, k.Name)
+	}
 	for name, u := range cfg.Upstreams {
 		n.Upstreams[name] = []string{}
 		for _, k := range u.Keys {
@@ -258,6 +266,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	a.health.Reconfigure(cfg.Breaker)
 	a.sessions.Reconfigure(cfg.Breaker)
 	a.fitter.Reconfigure(cfg.Fit)
+	a.limiter.Reconfigure(limits(cfg))
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
 	a.hub.Reload(cfg.Log, a.names(cfg))
@@ -360,6 +369,9 @@ func (a *App) close() {
 		_ = a.fitter.Close(ctx) // what is not written by then is lost, here too:
 	}
 	_ = a.hub.Close(ctx)
+	if a.limiter != nil {
+		a.limiter.Close()
+	}
 	a.mirror.Stop()
 	_ = a.store.Close()
 	if a.listener != nil {

@@ -1,0 +1,48 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/proxy/quota"
+)
+
+type accounts struct{ err error }
+
+func (a accounts) Now(context.Context) ([]quota.Account, error) {
+	return []quota.Account{{Key: "alice", Uses: []quota.Use{{Limit: "concurrent", Used: 2, Of: 3}}}}, a.err
+}
+
+func TestKeysAndHistory(t *testing.T) {
+	away := errors.New("store closed")
+	for _, c := range []struct {
+		path   string
+		err    error
+		status int
+		body   string
+	}{
+		{"/rebound/keys", nil, 200, `{"keys":[{"key":"alice","limits":[{"limit":"concurrent","used":2,"of":3}]}]}`},
+		{"/rebound/keys", away, 503, "store_unavailable"},
+		{"/rebound/events/history", nil, 200, `{"events":[{"n":100}]}`},
+		{"/rebound/events/history?last=7", nil, 200, `{"events":[{"n":7}]}`},
+		{"/rebound/events/history?last=1001", nil, 400, "invalid_last"},
+		{"/rebound/events/history?last=-1", nil, 400, "invalid_last"},
+		{"/rebound/events/history", away, 503, "store_unavailable"},
+	} {
+		mux := http.NewServeMux()
+		admin.HandleKeys(mux, accounts{c.err})
+		admin.HandleHistory(mux, func(_ context.Context, n int) ([][]byte, error) {
+			return [][]byte{[]byte("{not ours"), []byte(`{"n":` + map[int]string{100: "100", 7: "7"}[n] + `}`)}, c.err
+		})
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
+		if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {
+			t.Errorf("%s: %d %s", c.path, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// place takes a place for a request, where limits.concurrent bounds them. leave
+// gives it back.
+func (s *Server) place(who client, limit int) (leave func(), err error) {
+	if limit <= 0 {
+		return func() {}, nil
+	}
+	if !s.places.take(who.name, 1, int64(limit)) {
+		return nil, noRoom("no_capacity", "limits.concurrent")
+	}
+	return func() { s.places.give(who.name, 1) }, nil
+}
+
+// admit charges a request to the limits of its gateway key and of all clients
+// together. body is nil where it is not read. The grant is nil where nothing is
+// limited.
+func (k *Core) admit(ctx context.Context, who client, model string, raw []byte, body *transcript.Body) (*quota.Grant, error) {
+	if k.Limiter == nil {
+		return nil, nil
+	}
+	r := quota.Request{Key: who.name, Model: model}
+	if k.Limiter.Counts(who.name) {
+		r.Input = estimate(raw)
+		if body != nil {
+			if _, n, ok := body.OutputLimit(); ok {
+				r.Output = n
+			}
+		}
+	}
+	grant, refused := k.Limiter.Admit(ctx, r)
+	if refused == nil {
+		return grant, nil
+	}
+	return nil, beyond(refused, model)
+}
+
+// beyond explains a refusal by a limit.
+func beyond(r *quota.Refusal, model string) *Error {
+	whose, scope := "All clients of this gateway together have", "total_"
+	if r.Key != "" {
+		whose, scope = fmt.Sprintf("The gateway key %q has", r.Key), "key_"
+	}
+	if r.Meter == "" {
+		return failf(http.StatusForbidden, "model_without_price", "What may be spent is limited, and the model %s has no price. Add it to 'prices' in the configuration.", printable(model))
+	}
+	limit := strings.ReplaceAll(r.Meter, "_", " ")
+	wait := max(r.Wait, time.Second)
+	e := failf(http.StatusTooManyRequests, scope+r.Meter, "%s reached the limit of %s. Try again in %s.", whose, limit, wait.Round(time.Second))
+	if r.Never {
+		e.Message = fmt.Sprintf("This request alone is larger than the limit of %s, which is %d. Send less.", limit, r.Limit)
+	} else {
+		e.Header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
+	}
+	if r.Never || wait > patience {
+		e.Header = http.Header{"Retry-After": e.Header["Retry-After"], "X-Should-Retry": {"false"}}
+	}
+	return e
+}
+
+// patience is the longest wait that the usual SDKs obey; told of a longer one they
+// ask again at once.
+const patience = time.Minute
+
+// imageTokens is about what an image costs, whatever its bytes.
+const imageTokens = 1000
+
+// estimate is about how many tokens a body has: its bytes, those of images apart.
+func estimate(raw []byte) int {
+	const data = ";base64,"
+	size, images := len(raw), 0
+	for rest := raw; ; images++ {
+		i := bytes.Index(rest, []byte(data))
+		if i < 0 {
+			return (size+3)/4 + images*imageTokens
+		}
+		rest = rest[i+len(data):]
+		end := max(bytes.IndexByte(rest, '"'), 0)
+		size -= end
+		rest = rest[end:]
+	}
+}
+
+// used is what a completion has used: the answer, and what was spent beyond it. An
+// answer whose usage the upstream did not report is estimated by its size.
+func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
+	t, answer, extra = s.x.Settled()
+	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && size > 0 {
+		answer.Input, answer.Output = estimate(s.x.Body.Raw()), max((len(s.sink.Sent())+3)/4, written(s.x.Streaming, size))
+	}
+	return t, answer, extra
+}
+
+// eventSize is about how many bytes a streamed answer takes for each of its tokens.
+const eventSize = 256
+
+// written is about how many tokens an answer of so many bytes has.
+func written(streamed bool, size int64) int {
+	if streamed {
+		return int(size / eventSize)
+	}
+	return int(size / 4)
+}
+
+// settle ends a completion's grant with what it has used.
+func (s *sender) settle(grant *quota.Grant, status int, size int64) {
+	if grant != nil {
+		t, answer, extra := s.used(status, size)
+		grant.End(tokens(answer)+tokens(extra), s.core.spent(answer.Add(extra), t.Model, s.x.Model))
+	}
+}
+
+func tokens(u recovery.Usage) int64 { return int64(u.Input) + int64(u.Output) }
+
+// spent is what a usage costs, 0 without prices.
+func (k *Core) spent(u recovery.Usage, models ...string) float64 {
+	return k.Config.Prices.Spent(u, models...)
+}
+
+// metered is a forwarded answer of which the usage is looked for at its end.
+type metered struct {
+	io.ReadCloser
+	resp *http.Response
+	size int64
+	tail []byte // the last bytes, at least maxTail if there are as many
+}
+
+// maxTail is how much of an answer's end is searched.
+const maxTail = 16 << 10
+
+// Read implements io.Reader.
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	m.size += int64(n)
+	m.tail = append(m.tail, p[:n]...)
+	if len(m.tail) > 4*maxTail {
+		m.tail = append(m.tail[:0], m.tail[len(m.tail)-maxTail:]...)
+	}
+	return n, err
+}
+
+// used is what a forwarded request has used, if it was answered: as reported, or
+// about as much as was read and written.
+func (m *metered) used(raw []byte) recovery.Usage {
+	if m.resp.StatusCode >= 300 {
+		return recovery.Usage{}
+	}
+	if u, ok := stream.UsageIn(m.tail); ok {
+		return u
+	}
+	u := recovery.Usage{Input: estimate(raw)}
+	if kind := first(m.resp.Header, "Content-Type"); strings.Contains(kind, "json") || strings.HasPrefix(kind, "text/") {
+		u.Output = written(strings.HasPrefix(kind, "text/event-stream"), m.size)
+	}
+	return u
+}

@@ -1,0 +1,349 @@
+package proxy_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// as asks with a gateway key.
+func (g *gateway) as(key, model string, stream bool, extra string) reply {
+	g.t.Helper()
+	body := fmt.Sprintf(`{"model":%q,"stream":%v,%s"messages":[{"role":"user","content":"Hello."}]}`, model, stream, extra)
+	return g.post(g.t.Context(), "/v1/chat/completions", body, http.Header{"Authorization": {"Bearer " + gatewayKey(key)}})
+}
+
+// told reads the counters of the metrics that begin with name.
+func (g *gateway) told(name string) string {
+	g.t.Helper()
+	resp, err := http.Get(g.url + "/metrics")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, name) && !strings.HasSuffix(line, " 0\n") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// use is what a key has used of a limit, as /rebound/keys tells.
+func (g *gateway) use(key, limit string) float64 {
+	g.t.Helper()
+	resp, err := http.Get(g.url + "/rebound/keys")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return gjson.GetBytes(body, fmt.Sprintf(`keys.#(key==%q).limits.#(limit==%q).used`, key, limit)).Float()
+}
+
+// Beyond each limit a key gets 429 at once, with a code and a time to wait; other
+// keys go on.
+func TestKeyLimits(t *testing.T) {
+	const prices = "prices: {\"*\": {output: 1000}}\n"
+	for _, c := range []struct {
+		limit string // of alice
+		pass  int    // of so many requests one after the other
+		code  string
+		never bool // asking again does not help
+	}{
+		{"requests_per_minute: 3", 3, "key_requests_per_minute", false},
+		{"tokens_per_minute: 90", 2, "key_tokens_per_minute", false},
+		{"tokens_per_minute: 5", 0, "key_tokens_per_minute", true},
+		{"tokens_per_day: 90", 2, "key_tokens_per_day", false},
+		{"spending_per_day: 0.05", 2, "key_spending_per_day", false},
+	} {
+		t.Run(c.limit, func(t *testing.T) {
+			t.Parallel()
+			g := start(t, prices+"auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {"+c.limit+"}}, {name: bob, env: GATEWAY_bob}]}\n")
+			passed := 0
+			var refused reply
+			for range 6 {
+				if r := g.as("alice", "m@ok,bytes=120", false, ""); r.complete() {
+					passed++
+				} else {
+					refused = r
+				}
+				await(t, "the answer's usage is settled", func() bool { return g.use("alice", "concurrent") == 0 })
+			}
+			e := gjson.GetBytes(refused.body, "error")
+			if passed != c.pass || refused.status != 429 || e.Get("code").Str != c.code || e.Get("type").Str != "rebound_error" {
+				t.Errorf("%d of 6 passed, want %d; then %v %s", passed, c.pass, refused, refused.body)
+			}
+			wait, err := strconv.Atoi(refused.header.Get("Retry-After"))
+			if c.never != (err != nil) || !c.never && (wait < 1 || wait > 24*3600) {
+				t.Errorf("Retry-After: %q", refused.header.Get("Retry-After"))
+			}
+			if stop := refused.header.Get("X-Should-Retry") == "false"; stop != (c.never || wait > 60) {
+				t.Errorf("X-Should-Retry: %q with a wait of %d s", refused.header.Get("X-Should-Retry"), wait)
+			}
+			if r := g.as("bob", "m@ok", false, ""); !r.complete() {
+				t.Errorf("another key: %v", r)
+			}
+			if got, want := g.told("rebound_key_refused_total"), fmt.Sprintf(`rebound_key_refused_total{key="alice",limit=%q} %d`, c.code, 6-c.pass); got != want {
+				t.Errorf("metrics: %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// await waits for what happens behind a request.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// A client that asks one after the other never meets a limit of one at once.
+func TestConcurrentOneByOne(t *testing.T) {
+	g := start(t, "limits: {total: {concurrent: 2}}\nauth: {keys: [{name: alice, env: GATEWAY_alice, limits: {concurrent: 1}}]}\n")
+	for i := range 100 {
+		if r := g.as("alice", "m@ok", i%2 == 0, ""); !r.complete() {
+			t.Fatalf("request %d: %v %s", i, r, r.body)
+		}
+	}
+	done := make(chan reply)
+	go func() { done <- g.as("alice", "slow@delay=1s", false, "") }()
+	await(t, "the slow request is there", func() bool { return len(g.up.Requests("slow@delay=1s")) == 1 })
+	r := g.as("alice", "m@ok", true, "")
+	if r.status != 429 || gjson.GetBytes(r.body, "error.code").Str != "key_concurrent" || r.header.Get("Retry-After") != "1" {
+		t.Errorf("a second at once: %v %s", r, r.body)
+	}
+	if r := <-done; !r.complete() {
+		t.Errorf("the first: %v", r)
+	}
+}
+
+// All clients together, with or without keys.
+func TestTotalLimits(t *testing.T) {
+	g := start(t, "limits: {total: {requests_per_minute: 4}}\n")
+	codes := map[string]int{}
+	for i := range 8 {
+		r := g.post(t.Context(), "/v1/"+[]string{"chat/completions", "embeddings"}[i%2], `{"model":"m@ok","input":"x","messages":[{"role":"user","content":"Hello."}]}`, nil)
+		codes[gjson.GetBytes(r.body, "error.code").Str]++
+	}
+	if codes[""] != 4 || codes["total_requests_per_minute"] != 4 {
+		t.Errorf("codes: %v", codes)
+	}
+}
+
+// What a request used is what its upstreams reported for all its attempts, also
+// on paths that are forwarded; else it is estimated. No way of asking is free.
+func TestUsageIsSettled(t *testing.T) {
+	const limits = "auth: {keys: [{name: alice, env: GATEWAY_alice, limits: {tokens_per_day: 1000000, spending_per_day: 100}}]}\nprices: {\"*\": {input: 1, output: 1}}\n"
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("Accept-Encoding") != "identity" {
+			t.Errorf("%s: an answer that is to be counted may come as %q", r.URL.Path, r.Header.Get("Accept-Encoding"))
+		}
+		switch {
+		case gjson.GetBytes(body, "stream").Bool():
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: {\"type\":\"response.output_text.delta\",\"delta\":%q}\n\n", strings.Repeat(`"usage":{"input_tokens":1}`, 1000))
+			fmt.Fprint(w, "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":3000,\"output_tokens\":400}}}\n\n")
+		case gjson.GetBytes(body, "model").Str == "silent":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"data":%q}`, strings.Repeat("x", 4000))
+		case gjson.GetBytes(body, "model").Str == "refused":
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"error":{"message":"no"},"usage":{"input_tokens":3000}}`)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"id":"resp_1","output":[],"usage": {"prompt_tokens":20,"completion_tokens":5}, "metadata":{}}`)
+		}
+	}))
+	defer up.Close()
+	forward, chat := startAt(t, up.URL, limits), start(t, limits)
+	sse := strings.Repeat("x", 40)
+	for _, c := range []struct {
+		name     string
+		g        *gateway
+		path     string
+		body     string
+		header   http.Header
+		min, max float64
+	}{
+		{"forwarded", forward, "/v1/responses", `{"model":"m","input":"x"}`, nil, 25, 25},
+		{"forwarded and streamed", forward, "/v1/responses", `{"model":"m","stream":true}`, nil, 3400, 3400},
+		{"forwarded without a report", forward, "/v1/embeddings", `{"model":"silent","input":"` + sse + `"}`, nil, 1000, 1100},
+		{"forwarded and refused", forward, "/v1/embeddings", `{"model":"refused"}`, nil, 0, 0},
+		{"whole", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","messages":[{"role":"user","content":"Hello."}]}`, nil, 100, 120},
+		{"streamed without a report", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","stream":true,"messages":[{"role":"user","content":"Hello."}]}`, nil, 100, 200},
+		{"with recovery off", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","messages":[{"role":"user","content":"Hello."}]}`, http.Header{"X-Rebound-Mode": {"off"}}, 100, 300},
+		{"again after an empty answer", chat, "/v1/chat/completions", `{"model":"m@empty/ok,bytes=400","messages":[{"role":"user","content":"Hello."}]}`, nil, 100, 150},
+		{"refused", chat, "/v1/chat/completions", `{"model":"m@400","messages":[{"role":"user","content":"Hello."}]}`, nil, 0, 0},
+	} {
+		before, paid := c.g.use("alice", "tokens_per_day"), c.g.use("alice", "spending_per_day")
+		h := http.Header{"Authorization": {"Bearer " + gatewayKey("alice")}}
+		for k, v := range c.header {
+			h[k] = v
+		}
+		r := c.g.post(t.Context(), c.path, c.body, h)
+		await(t, "settled", func() bool { return c.g.use("alice", "concurrent") == 0 })
+		if used := c.g.use("alice", "tokens_per_day") - before; used < c.min || used > c.max {
+			t.Errorf("%s: %v tokens were counted, want %v to %v: %v", c.name, used, c.min, c.max, r)
+		} else if paid = (c.g.use("alice", "spending_per_day") - paid) * 1e6; paid < used-1 || paid > used+1 {
+			t.Errorf("%s: %v millionths were paid for %v tokens of a millionth each", c.name, paid, used)
+		}
+	}
+}
+
+// Each gateway key has its name in metrics and events; without keys there is no
+// such metric.
+func TestKeysAreTold(t *testing.T) {
+	g := start(t, "prices: {\"*\": {input: 1000, output: 1000}}\nauth: {keys: [{name: alice, env: GATEWAY_alice}, {name: bob, env: GATEWAY_bob}]}\n")
+	g.as("alice", "m@503/ok", false, "")
+	g.as("bob", "m@ok", false, `"broken":`)
+	await(t, "the metrics", func() bool { return strings.Count(g.told("rebound_key_requests_total"), "\n") == 1 })
+	if got, want := g.told("rebound_key_requests_total"), "rebound_key_requests_total{key=\"alice\",outcome=\"recovered\"} 1\nrebound_key_requests_total{key=\"bob\",outcome=\"rejected\"} 1"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got := g.told("rebound_key_tokens_total") + g.told("rebound_key_spent_total"); !strings.Contains(got, `rebound_key_tokens_total{key="alice",kind="output"}`) || !strings.Contains(got, `rebound_key_spent_total{key="alice"}`) || strings.Contains(got, "bob") {
+		t.Errorf("tokens and money: %s", got)
+	}
+	await(t, "the history", func() bool {
+		resp, err := http.Get(g.url + "/rebound/events/history?last=9")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		told := map[string]string{}
+		gjson.GetBytes(body, "events").ForEach(func(_, e gjson.Result) bool { told[e.Get("event").Str] = e.Get("key").Str; return true })
+		return told["error_recovery_attempt"] == "alice" && told["request_done"] == "alice" && gjson.GetBytes(body, "events.#").Int() == 3
+	})
+	if got := start(t, "").told("rebound_key_"); got != "" {
+		t.Errorf("without keys: %s", got)
+	}
+}
+
+// One key with many connections takes nothing from others that ask for little:
+// of an upstream that can answer so many at once, they get at least nine tenths
+// of their even share, or all that they ask for.
+func TestFairShare(t *testing.T) {
+	const capacity, modest, wants = 10, 4, 2 // an even share is two each
+	var mu sync.Mutex
+	busy, most := 0, 0
+	round := make(chan struct{}) // ends when the upstream answers all that it has
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		busy++
+		most = max(most, busy)
+		mine := round
+		mu.Unlock()
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-mine
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"id":"a","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	}))
+	defer up.Close()
+	var keys strings.Builder
+	for i := range modest {
+		fmt.Fprintf(&keys, "{name: m%d, env: GATEWAY_m%d}, ", i, i)
+	}
+	g := startAt(t, up.URL, fmt.Sprintf("limits: {concurrent: %d}\nauth: {keys: [%s{name: greedy, env: GATEWAY_greedy}]}\n", capacity, keys.String()))
+	served, refused := map[string]int{}, map[string]int{}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	client := func(key string, pause time.Duration) {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := g.as(key, "m", false, "")
+				mu.Lock()
+				switch {
+				case r.complete():
+					served[key]++
+				case r.status == 503 && gjson.GetBytes(r.body, "error.code").Str == "no_capacity" && r.header.Get("Retry-After") == "1":
+					refused[key]++
+				default:
+					t.Errorf("%s: %v %s", key, r, r.body)
+				}
+				mu.Unlock()
+				if r.status != 200 {
+					time.Sleep(pause) // as clients do that obey Retry-After, but for the length
+				}
+			}
+		})
+	}
+	answer := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		close(round)
+		round, busy = make(chan struct{}), 0
+	}
+	full := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return busy == capacity
+	}
+	for range 3 * capacity { // alone, it may have everything
+		client("greedy", 3*time.Millisecond)
+	}
+	await(t, "the greedy key has every place", full)
+	for i := range modest {
+		for range wants {
+			client(fmt.Sprint("m", i), 5*time.Millisecond)
+		}
+	}
+	await(t, "each modest key has asked", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(refused) == modest+1
+	})
+	answer()
+	await(t, "all places are taken", full)
+	mu.Lock()
+	clear(served)
+	mu.Unlock()
+	const rounds = 40
+	for range rounds {
+		answer()
+		await(t, "all places are taken again", full)
+	}
+	mu.Lock()
+	got := fmt.Sprint(served)
+	for i := range modest {
+		if n, share := served[fmt.Sprint("m", i)], rounds*wants; n*10 < share*9 {
+			t.Errorf("m%d was answered %d times, its even share is %d", i, n, share)
+		}
+	}
+	if most > capacity {
+		t.Errorf("the upstream had %d at once, it can do %d", most, capacity)
+	}
+	mu.Unlock()
+	t.Logf("served %s, refused %v", got, refused)
+	close(stop)
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	await(t, "all have ended", func() bool {
+		answer()
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
+}
