@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/rebound-llm/rebound/cmd/rebound/app" // what is built below: a change of it is a reason to test anew
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 

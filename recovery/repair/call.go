@@ -20,6 +20,7 @@ type arguments struct {
 	rules   []string
 	problem string // what was wrong last, in words
 	skipped bool   // too large to judge
+	late    bool   // so much was judged before that these are not mended
 }
 
 // guard reports whether nothing but lossless unwrapping is right. It is asked only
@@ -74,7 +75,7 @@ func (a *arguments) passes(v *value) bool {
 // mend returns arguments that are valid. Where nothing had to be done they are
 // the same and rules is empty; ok is false where nothing could be done.
 func (a *arguments) mend(text string) (out string, ok bool) {
-	if len(text) > maxArguments {
+	if len(text) > maxArguments || a.late {
 		a.skipped = true
 		a.problem = "they are too long to be mended"
 		return text, transcript.Valid([]byte(text), 1<<20) == nil

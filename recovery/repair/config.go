@@ -84,6 +84,7 @@ func (c Config) Validate() error {
 // The bounds of one judgement. What exceeds them is not validated or mended.
 const (
 	maxArguments = 1 << 20 // bytes of arguments or content that are parsed
+	maxRead      = 4 << 20 // the same of all arguments of one answer, some of them more than once
 	maxDepth     = 96      // nesting of arguments and content
 	maxCalls     = 128     // calls of one answer
 	maxJoined    = 16      // calls in the arguments of one

@@ -70,6 +70,7 @@ type job struct {
 	text    *string
 	finish  recovery.Finish
 	leaked  bool // calls came out of the text
+	read    int  // bytes of arguments that were judged
 }
 
 // Mend implements recovery.Mender. Whether the answers of the request are judged is
@@ -173,7 +174,7 @@ func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.
 // of whole ones. Two that are equal may be one that was repeated.
 func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
 	tool, text := j.tools.named(c.Name), strings.TrimSpace(c.Arguments)
-	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || !j.req.ParallelCalls() {
+	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || j.read > maxRead || !j.req.ParallelCalls() {
 		return nil
 	}
 	schema := j.schemas.get(tool.Parameters)
@@ -184,7 +185,7 @@ func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
 			return nil
 		}
 		c.Arguments = text[:n]
-		if !j.judge(tool, schema).valid(c.Arguments) {
+		if !j.judge(tool, schema, c.Arguments).valid(c.Arguments) {
 			return nil
 		}
 		values, out = append(values, v), append(out, c)
@@ -224,7 +225,7 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	if schema.certainly(c.Arguments) {
 		return c, rules, nil // as nearly all are
 	}
-	a := j.judge(tool, schema)
+	a := j.judge(tool, schema, c.Arguments)
 	args, ok := a.mend(c.Arguments)
 	if !ok {
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: c.Arguments,
@@ -239,8 +240,10 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	return c, append(rules, a.rules...), nil
 }
 
-func (j *job) judge(t *transcript.Tool, s *schema) *arguments {
-	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close}
+// judge is for some arguments of a tool; those behind too many of an answer are not mended.
+func (j *job) judge(t *transcript.Tool, s *schema, text string) *arguments {
+	j.read += len(text)
+	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close, late: j.read > maxRead}
 }
 
 // complete reports whether text is JSON that was not cut.
@@ -248,7 +251,7 @@ func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth
 
 // fits reports whether arguments are, or can be made, right for a tool.
 func (j *job) fits(t *transcript.Tool, args string) bool {
-	_, ok := j.judge(t, j.schemas.get(t.Parameters)).mend(args)
+	_, ok := j.judge(t, j.schemas.get(t.Parameters), args).mend(args)
 	return ok
 }
 

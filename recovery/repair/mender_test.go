@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -390,5 +392,26 @@ func TestConfig(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%v lacks %s", err, key)
 		}
+	}
+}
+
+// TestBoundedAnswer: many large calls in one answer cost no more than some of them.
+func TestBoundedAnswer(t *testing.T) {
+	m, req := mender(), withKit(t, "")
+	one := call("read_file", "{'file_path': '"+strings.Repeat("x", 800<<10)+"'}").Calls[0]
+	took := func(calls int) uint64 {
+		d := recovery.Draft{Calls: slices.Repeat([]recovery.DraftCall{one}, calls), Finish: recovery.FinishCalls}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		v := m.Mend(req, d)
+		runtime.ReadMemStats(&after)
+		if (v.Flaw == nil) != (calls < 6) {
+			t.Errorf("%d calls: %+v", calls, v.Repairs)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	took(1)
+	if some, many := took(4), took(40); many > 2*some {
+		t.Errorf("4 calls allocate %d bytes, 40 calls %d", some, many)
 	}
 }
