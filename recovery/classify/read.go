@@ -351,7 +351,7 @@ func (v *view) prefixCodes(s string) {
 // statusWord reports whether a number after w is a status.
 func statusWord(w string) bool {
 	switch strings.ToLower(w) {
-	case "code", "status", "http", "status_code", "statuscode", "error", "http/1.1", "http/2":
+	case "code", "status", "http", "status_code", "statuscode", "error", "failed", "http/1.1", "http/2":
 		return true
 	}
 	return false

@@ -14,23 +14,36 @@ const (
 	roleSkip // echoes of the request, what the model wrote, links, traces
 )
 
-// roleOf knows the names that fields have in the envelopes of providers and gateways.
+// roles are the names that fields have in the envelopes of providers and
+// gateways, without case and punctuation.
+var roles = map[string]role{
+	"error": roleText, "detail": roleText, "details": roleText, "description": roleText, "title": roleText, "raw": roleText, "info": roleText,
+	"cause": roleText, "exception": roleText, "err": roleText, "body": roleText, "reasonphrase": roleText, "statusreason": roleText,
+	"type": roleCode, "reason": roleCode, "category": roleCode, "errorname": roleCode, "errorclass": roleCode, "errorkind": roleCode,
+	"quotaid": roleCode, "finishreason": roleCode, "nativefinishreason": roleCode, "stopreason": roleCode,
+	"param": roleParam, "parameter": roleParam, "field": roleParam, "fieldname": roleParam,
+	"status": roleStatus, "statuscode": roleStatus, "httpcode": roleStatus, "httpstatus": roleStatus, "httpstatuscode": roleStatus,
+	"rawstatuscode": roleStatus, "upstreamstatus": roleStatus,
+	"failedgeneration": roleSkip, "input": roleSkip, "request": roleSkip, "prompt": roleSkip, "tools": roleSkip, "url": roleSkip, "stack": roleSkip,
+	"traceback": roleSkip, "stacktrace": roleSkip, "requestid": roleSkip, "id": roleSkip, "helpurl": roleSkip, "doclink": roleSkip,
+	"documentationurl": roleSkip, "model": roleSkip, "providername": roleSkip, "userid": roleSkip, "arguments": roleSkip, "trace": roleSkip,
+	"usage": roleSkip, "object": roleSkip,
+}
+
+// roleOf returns the role of a field: by its name, else by how the name ends,
+// as in error_message, sub_code and exception_type.
 func roleOf(key string) role {
-	switch plainKey(key) {
-	case "message", "msg", "error", "errormessage", "errormsg", "detail", "details", "description", "errordescription",
-		"statusmsg", "statusmessage", "statusreason", "title", "raw", "localizedmessage", "info", "cause",
-		"exception", "errordetail", "err", "reasonphrase", "errortext", "moreinfo", "body":
-		return roleText
-	case "code", "type", "errorcode", "errortype", "reason", "errorname", "errorclass", "finishreason", "nativefinishreason",
-		"stopreason", "quotaid", "errorkind", "category", "subcode", "errtype", "errcode", ":exceptiontype":
-		return roleCode
-	case "param", "parameter", "field", "fieldname":
-		return roleParam
-	case "status", "statuscode", "httpcode", "httpstatus", "rawstatuscode", "upstreamstatus", "httpstatuscode":
-		return roleStatus
-	case "failedgeneration", "input", "request", "prompt", "tools", "url", "stack", "traceback", "stacktrace", "requestid",
-		"id", "helpurl", "doclink", "documentationurl", "model", "providername", "userid", "arguments", "trace", "usage", "object":
-		return roleSkip
+	key = plainKey(key)
+	if r, ok := roles[key]; ok || strings.HasPrefix(key, "@") {
+		return r
+	}
+	for _, s := range [...]struct {
+		end  string
+		role role
+	}{{"message", roleText}, {"msg", roleText}, {"text", roleText}, {"detail", roleText}, {"description", roleText}, {"code", roleCode}, {"type", roleCode}} {
+		if strings.HasSuffix(key, s.end) {
+			return s.role
+		}
 	}
 	return roleOther
 }
@@ -39,15 +52,13 @@ func plainKey(key string) string {
 	if strings.HasPrefix(key, "@") {
 		return key
 	}
-	var b strings.Builder
-	for i := 0; i < len(key) && i < 64; i++ {
-		switch c := key[i]; {
-		case c >= 'A' && c <= 'Z':
-			b.WriteByte(c + 'a' - 'A')
-		case c == '_' || c == '-' || c == '.' || c == ' ':
-		default:
-			b.WriteByte(c)
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == '_' || r == '-' || r == '.' || r == ' ' || r == ':':
+			return -1
 		}
-	}
-	return b.String()
+		return r
+	}, key[:min(len(key), 64)])
 }
