@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,7 @@ type sample struct {
 	Body    json.RawMessage   `json:"body"`
 	Stream  bool              `json:"stream"`
 	Class   string            `json:"class"`
+	Also    []string          `json:"also"` // classes that serve as well
 	Facts   map[string]any    `json:"facts"`
 }
 
@@ -75,6 +77,7 @@ func load(t testing.TB, path string) []sample {
 // score is what a run over rows found.
 type score struct {
 	rows, right    int
+	also           int // not right, but a class that serves as well
 	facts, factsOK int
 	extra          int
 	harmful        []string
@@ -97,9 +100,12 @@ func measure(tb *classify.Table, rows []sample) score {
 		d := tb.Classify(s.evidence())
 		got := string(d.Spec.Class)
 		sc.rows++
-		if got == s.Class {
+		switch {
+		case got == s.Class:
 			sc.right++
-		} else {
+		case slices.Contains(s.Also, got):
+			sc.also++
+		default:
 			sc.wrong = append(sc.wrong, fmt.Sprintf("%s: want %s, got %s by %s: %.300s", s.ID, s.Class, got, d.Rule, s.Body))
 			if harmful(s.Class, got) {
 				sc.harmful = append(sc.harmful, fmt.Sprintf("%s: want %s, got %s by %s", s.ID, s.Class, got, d.Rule))
@@ -146,7 +152,8 @@ func TestRows(t *testing.T) {
 		t.Skip("no -rows")
 	}
 	sc := measure(classify.New(configs.UpstreamRules), load(t, *rowsFile))
-	fmt.Printf("class %d/%d = %.1f %%, facts %d/%d = %.1f %%, extra %d, harmful %d\n", sc.right, sc.rows, 100*float64(sc.right)/float64(sc.rows), sc.factsOK, sc.facts, 100*float64(sc.factsOK)/float64(max(1, sc.facts)), sc.extra, len(sc.harmful))
+	fmt.Printf("class %d/%d = %.1f %%, %d more serve as well, facts %d/%d = %.1f %%, extra %d, harmful %d\n", sc.right, sc.rows, 100*float64(sc.right)/float64(sc.rows), sc.also,
+		sc.factsOK, sc.facts, 100*float64(sc.factsOK)/float64(max(1, sc.facts)), sc.extra, len(sc.harmful))
 	if testing.Verbose() {
 		fmt.Println(strings.Join(sc.wrong, "\n"))
 		fmt.Println("FACTS\n" + strings.Join(sc.factsWrong, "\n"))
@@ -161,9 +168,9 @@ func TestCorpus(t *testing.T) {
 		class, facts float64
 	}{{"testdata/upstream_errors.jsonl", 0.98, 1}, {"testdata/more.jsonl", 1, 1}, {"testdata/more2.jsonl", 1, 1}, {"testdata/more3.jsonl", 1, 1},
 		{"testdata/more4.jsonl", 1, 1}, {"testdata/more5.jsonl", 1, 1}, {"testdata/more6.jsonl", 1, 1},
-		{"testdata/more7.jsonl", 1, 1}, {"testdata/more8.jsonl", 0.96, 0.96}, {"testdata/more9.jsonl", 0.96, 1}} {
+		{"testdata/more7.jsonl", 1, 1}, {"testdata/more8.jsonl", 0.96, 0.96}, {"testdata/more9.jsonl", 0.96, 1}, {"testdata/blind3.jsonl", 0.97, 0.9}, {"testdata/blind4.jsonl", 0.97, 0.9}} {
 		sc := measure(classify.New(configs.UpstreamRules), load(t, c.file))
-		if got := float64(sc.right) / float64(sc.rows); got < c.class {
+		if got := float64(sc.right+sc.also) / float64(sc.rows); got < c.class {
 			t.Errorf("%s: %d of %d classes right, want %.0f %%:\n%s", c.file, sc.right, sc.rows, 100*c.class, strings.Join(sc.wrong, "\n"))
 		}
 		if got := float64(sc.factsOK) / float64(sc.facts); got < c.facts {
