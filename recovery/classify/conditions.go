@@ -1,10 +1,10 @@
 package classify
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 // soon is the longest wait that is still a window and not an allowance that is
@@ -13,10 +13,8 @@ const soon = 12 * time.Hour
 
 // endsSoon reports that the answer promises an early end of the refusal.
 func (v *view) endsSoon() bool {
-	for _, w := range [...]string{"5 hour", "5-hour", "5小时", "rolling", "time window", "hour window"} {
-		if strings.Contains(v.text, w) {
-			return true
-		}
+	if says(v.text, "5 hour", "5-hour", "5小时", "rolling", "time window", "hour window") {
+		return true
 	}
 	if d, ok := textWait(v.text, v.hints.now); ok && d < soon {
 		return true
@@ -30,60 +28,34 @@ func (v *view) endsSoon() bool {
 
 // outgrown reports that the text states an amount of tokens and a smaller limit.
 func outgrown(v *view) bool {
-	s := &stated{numbers: make(map[string]int)}
-	sizeFacts(v, scanNumbers(v.text), s)
-	limit := s.numbers[limitTokens]
-	return limit > 0 && max(s.numbers[requestedTokens], s.numbers[inputTokens]) > limit
+	var s stated
+	sizeFacts(v, scanNumbers(v.text), &s)
+	return s.facts.LimitTokens > 0 && max(s.facts.RequestedTokens, s.facts.InputTokens) > s.facts.LimitTokens
 }
+
+// What OpenAI writes of a rate: "Limit 30000, Requested 61337".
+var (
+	limitNumber     = regexp.MustCompile(`limit[: ]*([0-9][0-9,]*)`)
+	requestedNumber = regexp.MustCompile(`requested[: ]*([0-9][0-9,]*)`)
+)
 
 // oversizedForWindow reports that one request asks for more tokens than a
 // whole window allows.
 func oversizedForWindow(v *view) bool {
-	limit, requested := tokenAfter(v.text, "limit"), tokenAfter(v.text, "requested")
-	if limit > 0 && requested > 0 {
-		return requested > limit
+	limit, requested := limitNumber.FindStringSubmatch(v.text), requestedNumber.FindStringSubmatch(v.text)
+	if limit == nil || requested == nil {
+		return says(v.text, "request too large", "must be reduced")
 	}
-	return strings.Contains(v.text, "request too large") || strings.Contains(v.text, "must be reduced")
+	l, _ := strconv.Atoi(strings.ReplaceAll(limit[1], ",", ""))
+	r, _ := strconv.Atoi(strings.ReplaceAll(requested[1], ",", ""))
+	return r > l
 }
 
-// tokenAfter reads the number after a word, as in "Limit 30000, Requested 61337".
-func tokenAfter(text, word string) int {
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return 0
-		}
-		from += i + len(word)
-		rest := strings.TrimLeft(text[from:], ": ")
-		n, digits := 0, 0
-		for _, c := range rest {
-			if c == ',' && digits > 0 {
-				continue
-			}
-			if c < '0' || c > '9' || digits > 12 {
-				break
-			}
-			n = n*10 + int(c-'0')
-			digits++
-		}
-		if digits > 0 {
-			return n
-		}
-	}
-}
+var negativeNumber = regexp.MustCompile(`(?:value of|got|given:?|received:?|passed|provided:?) -[0-9]|\(-[0-9]`)
 
 // negativeOutput reports that the output limit that a text refuses is below
 // zero: nothing is exceeded, and no smaller one helps.
-func negativeOutput(v *view) bool {
-	text := v.text
-	for _, lead := range [...]string{"value of -", "got -", "given -", "given: -", "received -", "received: -", "passed -", "provided -",
-		"provided: -", "(-"} {
-		if _, rest, ok := strings.Cut(text, lead); ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
-			return true
-		}
-	}
-	return false
-}
+func negativeOutput(v *view) bool { return negativeNumber.MatchString(v.text) }
 
 // refersToTool reports that the structure points at the definition of a tool.
 func refersToTool(v *view) bool {
@@ -100,6 +72,8 @@ func isToolPath(path string) bool {
 		strings.Contains(path, ".function.parameters")
 }
 
+var layerPath = place(`(?:^|¦)[ ']*(?:invalid )?'?(NAME)'?:`)
+
 // toolPath returns the path of a tool that a schema check names, or that a layer
 // of the text begins with, as in
 // "tools.3.custom.name: String should …" and "Invalid 'tools[0].name': string …".
@@ -109,11 +83,9 @@ func toolPath(text string) string {
 			return b.path
 		}
 	}
-	for layer := range strings.SplitSeq(text, string(rule.Border)) {
-		layer = strings.TrimPrefix(strings.TrimPrefix(strings.TrimLeft(layer, " '"), "invalid "), "'")
-		n := nameLen(layer)
-		if rest := strings.TrimPrefix(layer[n:], "'"); strings.HasPrefix(rest, ":") && isToolPath(layer[:n]) {
-			return layer[:n]
+	for _, m := range layerPath.FindAllStringSubmatch(text, maxLayers) {
+		if isToolPath(m[1]) {
+			return m[1]
 		}
 	}
 	return ""
@@ -123,59 +95,33 @@ func toolPath(text string) string {
 // stand close together.
 func refusesKnown(v *view) bool {
 	text := v.text
-	if _, rest, ok := strings.Cut(text, "not support "); ok && strings.Contains(firstName(rest), "_") {
-		return true
-	}
-	if limitedField(text) != "" {
+	if _, rest, ok := strings.Cut(text, "not support "); ok && strings.Contains(firstName(rest), "_") || limitedField(text) != "" {
 		return true
 	}
 	name := firstKnown(text, knownNames[:])
-	if name == "" || name == "max_tokens" || name == "max_completion_tokens" || name == "max_output_tokens" || name == "cache_control" || name == "thinking" {
+	if name == "" || isOutputName(name) || name == "cache_control" || name == "thinking" {
 		return false
 	}
 	i := strings.Index(text, name)
-	near := text[max(0, i-60):min(len(text), i+len(name)+60)]
-	for _, refusal := range [...]string{"not support", "n't support", "unsupported", "not available", "unavailable", "not allowed", "not permitted",
-		"not enabled", "not accepted", "unrecognized", "unexpected", "not recognized", "deprecated", "must be removed", "remove ", "only supported",
-		"only available", "only support", "restricted to", "not one of the allowed", "不支持"} {
-		if strings.Contains(near, refusal) {
-			return true
-		}
-	}
-	return false
+	return says(text[max(0, i-60):min(len(text), i+len(name)+60)],
+		"not support", "n't support", "unsupported", "not available", "unavailable", "not allowed", "not permitted", "not enabled", "not accepted",
+		"unrecognized", "unexpected", "not recognized", "deprecated", "must be removed", "remove ", "only supported", "only available", "only support",
+		"restricted to", "not one of the allowed", "不支持")
 }
+
+var limited = place(`(NAME)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
 
 // limitedField returns the field of which a text says that it is only for
 // some: "previous_response_id is only supported on …".
 func limitedField(text string) string {
-	for _, verb := range [...]string{" is only supported ", " is only available ", " is only allowed ", " is only valid ", " parameter is restricted to "} {
-		if head, _, ok := strings.Cut(text, verb); ok {
-			if name := lastName(head); strings.Contains(name, "_") && isParam(name) && !strings.Contains(name, "image") {
-				return name
-			}
-		}
+	if m := limited.FindStringSubmatch(text); m != nil && strings.Contains(m[1], "_") && !strings.Contains(m[1], "image") {
+		return m[1]
 	}
 	return ""
 }
 
+var unsupportedModel = regexp.MustCompile(`model '*[a-z0-9_.$/:@\[\]-]{2,}'* (?:is )?not supported`)
+
 // modelNamed reports that what a text calls unsupported is a model, by name:
 // "model 'command-r' is not supported by the generate API".
-func modelNamed(v *view) bool {
-	text := v.text
-	for rest, tries := text, 0; tries < 8; tries++ {
-		_, after, ok := strings.Cut(rest, "model ")
-		if !ok {
-			break
-		}
-		rest = after
-		id := strings.TrimLeft(after, "'")
-		n := 0
-		for n < len(id) && (nameByte(id[n]) || id[n] == '/' || id[n] == ':' || id[n] == '@') {
-			n++
-		}
-		if tail := strings.TrimLeft(id[n:], "'"); n > 1 && (strings.HasPrefix(tail, " is not supported") || strings.HasPrefix(tail, " not supported")) {
-			return true
-		}
-	}
-	return false
-}
+func modelNamed(v *view) bool { return unsupportedModel.MatchString(v.text) }

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -9,55 +10,40 @@ import (
 // breach is a field of the request that an upstream's schema check names, and
 // what it says of it, both folded.
 type breach struct {
-	path string // steps joined by dots, "" for the whole body
+	path string // steps joined by dots
 	says string
 }
 
-// Where the two schema checks that name fields in this way put the path.
-const (
-	pointerMark    = "#/"
-	constraintMark = " failed to satisfy constraint: "
+// What JSON-schema checks say with a JSON pointer, "#/max_gen_len: 8192 is not
+// less or equal to 2048", and what AWS's own say, "Value '…' at
+// 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member
+// must have length less than or equal to 64".
+var (
+	pointerBreach = regexp.MustCompile(`#/([a-z0-9_.$/\[\]-]+): ([^#¦]{0,160})`)
+	memberBreach  = regexp.MustCompile(` at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: ([^¦]{0,160})`)
+	memberEcho    = regexp.MustCompile(`value '.*?' at '`)
 )
 
-// breaches reads what JSON-schema checks say with a JSON pointer,
-// "#/max_gen_len: 8192 is not less or equal to 2048", and what AWS's own say,
-// "Value '…' at 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy
-// constraint: Member must have length less than or equal to 64". At most 8.
+// breaches reads what schema checks of the two kinds say, at most 8 of each.
 func breaches(text string) []breach {
 	var out []breach
-	for rest := text; len(out) < 8; {
-		_, after, ok := strings.Cut(rest, pointerMark)
-		if !ok {
-			break
-		}
-		rest = after
-		n := 0
-		for n < len(after) && (nameByte(after[n]) || after[n] == '/') {
-			n++
-		}
-		if says, ok := strings.CutPrefix(after[n:], ": "); ok && n > 0 {
-			out = append(out, breach{strings.ReplaceAll(after[:n], "/", "."), upTo(says, pointerMark)})
-		}
+	for _, m := range pointerBreach.FindAllStringSubmatch(text, 8) {
+		out = append(out, breach{strings.ReplaceAll(m[1], "/", "."), m[2]})
 	}
-	for rest := text; len(out) < 8; {
-		head, after, ok := strings.Cut(rest, constraintMark)
-		if !ok {
-			break
-		}
-		rest = after
-		if quoted, ok := strings.CutSuffix(head, "'"); ok {
-			if path := lastName(quoted); path != "" && strings.HasSuffix(strings.TrimSuffix(quoted, path), " at '") {
-				out = append(out, breach{path, upTo(after, "value '")})
-			}
-		}
+	for _, m := range memberBreach.FindAllStringSubmatch(text, 8) {
+		says, _, _ := strings.Cut(m[2], "value '")
+		out = append(out, breach{m[1], says})
 	}
 	return out
 }
 
-// upTo returns s before the next mark and within its layer, at most 160 bytes of it.
-func upTo(s, mark string) string {
-	s, _, _ = strings.Cut(s[:min(len(s), 160)], mark)
-	return layer(s, false)
+// withoutEchoes takes the request's own values out of what AWS's check says of
+// them: "value '…' at 'path' failed to satisfy constraint".
+func withoutEchoes(s string) string {
+	if !strings.Contains(s, " failed to satisfy constraint: ") {
+		return s
+	}
+	return memberEcho.ReplaceAllString(s, "value '…' at '")
 }
 
 // field is the last step of the path that is a name.
@@ -73,12 +59,7 @@ func (b breach) field() string {
 
 // above reports that a bound from above is what was broken.
 func (b breach) above() bool {
-	for _, w := range [...]string{"is not less ", "less than or equal to", "less or equal to", "must be at most", "maximum"} {
-		if strings.Contains(b.says, w) {
-			return true
-		}
-	}
-	return false
+	return says(b.says, "is not less ", "less than or equal to", "less or equal to", "must be at most", "maximum")
 }
 
 // ofContent reports that the path leads to what the conversation says, or to
@@ -119,28 +100,4 @@ func breachedPath(text string, class recovery.Class) string {
 		}
 	}
 	return ""
-}
-
-// withoutEchoes takes the request's own values out of what AWS's check says of
-// them: "value '…' at 'path' failed to satisfy constraint".
-func withoutEchoes(s string) string {
-	const open, shut = "value '", "' at '"
-	if !strings.Contains(s, constraintMark) {
-		return s
-	}
-	var b strings.Builder
-	for {
-		i := strings.Index(s, open)
-		if i < 0 {
-			break
-		}
-		j := strings.Index(s[i:], shut)
-		if j < 0 {
-			break
-		}
-		b.WriteString(s[:i+len(open)])
-		b.WriteString("…")
-		s = s[i+j:]
-	}
-	return b.String() + s
 }

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -9,120 +10,55 @@ import (
 // stated is the set of facts that a text states. Zero is a value here: "can
 // only afford 0" is a statement.
 type stated struct {
-	numbers map[string]int
-	facts   recovery.Facts // all that are not plain numbers
+	facts recovery.Facts
+	zeros map[*int]bool // the numbers that are stated as zero
 }
 
-// set keeps the first statement of a fact: texts repeat themselves, and what
+// set keeps the first statement of a number: texts repeat themselves, and what
 // they say first is the sentence, what follows the advice.
-func (s *stated) set(name string, n int) {
-	if _, dup := s.numbers[name]; !dup && name != "" && n >= 0 {
-		s.numbers[name] = n
-	}
-}
-
-// Facts are what the text states, and nothing inferred. Zero means not stated
-// or stated as zero; Stated tells them apart.
-func (s *stated) Facts() recovery.Facts {
-	f := s.facts
-	for name, n := range s.numbers {
-		switch name {
-		case limitTokens:
-			f.LimitTokens = n
-		case requestedTokens:
-			f.RequestedTokens = n
-		case inputTokens:
-			f.InputTokens = n
-		case maxOutputTokens:
-			f.MaxOutputTokens = n
-		case maxOutputLimit:
-			f.MaxOutputLimit = n
-		case requestedOutput:
-			f.RequestedOutput = n
-		case affordableOutput:
-			f.AffordableOutput = n
-		case affordableTokens:
-			f.AffordableTokens = n
-		case usedTokens:
-			f.UsedTokens = n
-		case overflowTokens:
-			f.OverflowTokens = n
-		case limitRequests:
-			f.LimitRequests = n
-		case limitBytes:
-			f.LimitBytes = n
-		case requestedBytes:
-			f.RequestedBytes = n
-		case limitChars:
-			f.LimitChars = n
-		case requestedChars:
-			f.RequestedChars = n
-		case limitPixels:
-			f.LimitPixels = n
+func (s *stated) set(fact *int, n int) {
+	switch {
+	case fact == nil || n < 0 || *fact != 0 || s.zeros[fact]:
+	case n > 0:
+		*fact = n
+	default:
+		if s.zeros == nil {
+			s.zeros = make(map[*int]bool)
 		}
+		s.zeros[fact] = true
 	}
-	return f
 }
 
 // named returns the facts by their JSON names.
 func (s *stated) named() map[string]any {
-	out := make(map[string]any, len(s.numbers)+4)
-	for name, n := range s.numbers {
-		out[name] = n
-	}
-	f := s.facts
-	if f.RetryAfterS > 0 {
-		out["retry_after_s"] = f.RetryAfterS
-	}
-	if f.ResetEpochMS > 0 {
-		out["reset_epoch_ms"] = f.ResetEpochMS
-	}
-	if len(f.Params) > 0 {
-		out["params"] = f.Params
-	}
-	for name, value := range map[string]string{"reset_at": f.ResetAt, "param": f.Param, "use_instead": f.UseInstead} {
-		if value != "" {
-			out[name] = value
+	out := make(map[string]any)
+	facts := reflect.ValueOf(&s.facts).Elem()
+	for i := range facts.NumField() {
+		field := facts.Field(i)
+		name, _, _ := strings.Cut(facts.Type().Field(i).Tag.Get("json"), ",")
+		if n, ok := field.Addr().Interface().(*int); !field.IsZero() || ok && s.zeros[n] {
+			out[name] = field.Interface()
 		}
 	}
 	return out
 }
 
-// Names of the numeric facts, as in the JSON of recovery.Facts.
-const (
-	limitTokens      = "limit_tokens"
-	requestedTokens  = "requested_tokens"
-	inputTokens      = "input_tokens"
-	maxOutputTokens  = "max_output_tokens"
-	maxOutputLimit   = "max_output_limit"
-	requestedOutput  = "requested_output"
-	affordableOutput = "affordable_output"
-	affordableTokens = "affordable_tokens"
-	usedTokens       = "used_tokens"
-	overflowTokens   = "overflow_tokens"
-	limitRequests    = "limit_requests"
-	limitBytes       = "limit_bytes"
-	requestedBytes   = "requested_bytes"
-	limitChars       = "limit_chars"
-	requestedChars   = "requested_chars"
-	limitPixels      = "limit_pixels"
-)
-
 // gather reads the facts of a view whose class is known: the same number means
 // different things in a refusal for size, for money and for rate.
 func gather(v *view, class recovery.Class) *stated {
-	s := &stated{numbers: make(map[string]int)}
+	s := &stated{}
+	f := &s.facts
 	numbers := scanNumbers(v.text)
 	for i := range numbers {
 		n := &numbers[i]
 		switch {
 		case n.unit == "bytes":
-			s.set(n.sized(limitBytes, requestedBytes), n.value)
+			s.set(n.sized(&f.LimitBytes, &f.RequestedBytes), n.value)
 		case n.unit == "chars":
-			s.set(n.sized(limitChars, requestedChars), n.value)
+			s.set(n.sized(&f.LimitChars, &f.RequestedChars), n.value)
 		case n.unit == "pixels":
-			if !n.says(strings.ReplaceAll(n.before, "at least one", ""), "minimum", "at least", "below") && !n.says(n.after, "below", "total pixels") {
-				s.set(limitPixels, n.value)
+			if !says(strings.ReplaceAll(n.before, "at least one", ""), "minimum", "at least", "below") && !says(n.after, "below", "total pixels") {
+				s.set(&f.LimitPixels, n.value)
 			}
 		}
 	}
@@ -139,10 +75,10 @@ func gather(v *view, class recovery.Class) *stated {
 		for _, n := range numbers {
 			switch {
 			case n.unit != "" || n.value < 1000:
-			case n.says(tail(n.before, 24), "actual", "got", "received", "was "):
-				s.set(requestedBytes, n.value)
-			case n.says(n.before, "less than or equal to", "maximum", "limit", "larger than max"):
-				s.set(limitBytes, n.value)
+			case says(tail(n.before, 24), "actual", "got", "received", "was "):
+				s.set(&f.RequestedBytes, n.value)
+			case says(n.before, "less than or equal to", "maximum", "limit", "larger than max"):
+				s.set(&f.LimitBytes, n.value)
 			}
 		}
 	}
@@ -150,7 +86,7 @@ func gather(v *view, class recovery.Class) *stated {
 		s.facts.ResetAt = resetAt(v.text)
 		s.facts.ResetEpochMS = v.hints.epoch
 		if n := v.hints.limit; n > 0 && strings.Contains(v.text, "models-per") {
-			s.set(limitRequests, n)
+			s.set(&f.LimitRequests, n)
 		}
 	}
 	if v.HasRetryAfter {
@@ -162,68 +98,69 @@ func gather(v *view, class recovery.Class) *stated {
 
 // sizeFacts reads an overflow of the window.
 func sizeFacts(v *view, numbers []number, s *stated) {
+	f := &s.facts
 	// "max_tokens must be at least 1, got -7584": what was left is negative.
 	if _, left, ok := strings.Cut(v.text, "must be at least 1, got -"); ok && strings.Contains(v.text, "max_") {
 		if _, n, ok := readNumber(left, 0); ok && n > 0 {
-			s.set(overflowTokens, n)
+			s.set(&f.OverflowTokens, n)
 			return
 		}
 	}
 	if v.counts.window > 0 {
-		s.set(limitTokens, v.counts.window)
+		s.set(&f.LimitTokens, v.counts.window)
 	}
 	if v.counts.prompt > 0 {
-		s.set(requestedTokens, v.counts.prompt)
+		s.set(&f.RequestedTokens, v.counts.prompt)
 	}
 	// "188240 + 21333 > 200000": input, output, window.
 	for i := 0; i+2 < len(numbers); i++ {
 		a, b, c := &numbers[i], &numbers[i+1], &numbers[i+2]
 		if a.after == " + " && b.after == " > " && !strings.HasSuffix(a.before, "- ") {
-			s.set(inputTokens, a.value)
-			s.set(maxOutputTokens, b.value)
-			s.set(limitTokens, c.value)
+			s.set(&f.InputTokens, a.value)
+			s.set(&f.MaxOutputTokens, b.value)
+			s.set(&f.LimitTokens, c.value)
 			return
 		}
 	}
-	parted := n0.says(v.text, " of tool input", " in the functions")
+	parted := says(v.text, " of tool input", " in the functions")
 	for i := range numbers {
 		n := &numbers[i]
-		if n.unit != "" || n.lowEnd() || n.says(tail(n.before, 9), "leaves ", "leaving ") {
+		if n.unit != "" || n.lowEnd() || says(tail(n.before, 9), "leaves ", "leaving ") {
 			continue
 		}
 		switch {
-		case n.says(tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
-			s.set(overflowTokens, n.value)
+		case says(tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
+			s.set(&f.OverflowTokens, n.value)
 		case n.partOfInput() && parted:
 		case n.follows("in your prompt", "in the messages", "in the prompt", "in messages", "of text input", "input tokens", "input token",
 			"prompt tokens", "tokens from the input", "tokens in the messages", "tokens in your prompt", "tokens in the input", "tokens of input",
 			"from the input", "tokens from the messages", "'inputs'", "inputs tokens", "prompt +", "in the input", "tokens from the prompt"):
-			s.set(inputTokens, n.value)
+			s.set(&f.InputTokens, n.value)
 		case n.follows("in the completion", "for the completion", "in the output", "output tokens", "completion tokens", "tokens for the completion",
 			"tokens in the completion", "max_tokens", "max_new_tokens", "max_completion_tokens", "tokens of output", "for completion", "new tokens", "max generation"):
-			s.set(maxOutputTokens, n.value)
-		case n.says(tail(n.before, 9), "needs ", "requires "):
-			s.set(requestedTokens, n.value)
+			s.set(&f.MaxOutputTokens, n.value)
+		case says(tail(n.before, 9), "needs ", "requires "):
+			s.set(&f.RequestedTokens, n.value)
 		case i+1 < len(numbers) && outdoes(n.after):
-			s.set(n.usedAs(), n.value)
+			s.set(n.usedAs(f), n.value)
 		case strings.HasPrefix(n.after, " tokens > ") || strings.HasPrefix(n.after, " > ") || n.after == "/":
-			s.set(n.usedAs(), n.value)
+			s.set(n.usedAs(f), n.value)
 		case strings.HasSuffix(n.lead, "/"):
-			s.set(limitTokens, n.value)
-		case n.says(n.before, "used") && n.says(v.text, "limit"):
-			s.set(usedTokens, n.value)
+			s.set(&f.LimitTokens, n.value)
+		case says(n.before, "used") && says(v.text, "limit"):
+			s.set(&f.UsedTokens, n.value)
 		case n.limits():
-			s.set(limitTokens, n.value)
-		case n.says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
-			s.set(maxOutputTokens, n.value)
-		case n.says(tail(n.before, 40), "request", "total", "resulted in", "will take", "contains", "got", "given", "received", "prefill", "current length",
+			s.set(&f.LimitTokens, n.value)
+		case says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
+			s.set(&f.MaxOutputTokens, n.value)
+		case says(tail(n.before, 40), "request", "total", "resulted in", "will take", "contains", "got", "given", "received", "prefill", "current length",
 			"token count", "prompt is too long", "prompt too long", "you sent", "n_prompt_tokens", "n_keep", "keep the first", "required", "have",
 			"has", "used",
 			"with ", "input", "prompt", "length", "messages", "your ", "sequence", "tokens:", "conversation", "共", "当前", "实际", "输入", "token数"):
-			s.set(n.usedAs(), n.value)
+			s.set(n.usedAs(f), n.value)
 		}
-		if s.numbers[requestedTokens] == n.value && n.says(tail(n.before, 28), "input token count", "prompt token count") {
-			s.set(inputTokens, n.value) // what is held against the limit is the input alone
+		if f.RequestedTokens == n.value && says(tail(n.before, 28), "input token count", "prompt token count") {
+			s.set(&f.InputTokens, n.value) // what is held against the limit is the input alone
 		}
 	}
 }
@@ -247,30 +184,31 @@ func (n *number) partOfInput() bool {
 }
 
 // usedAs tells a count of the prompt alone from a count of the whole request.
-func (n *number) usedAs() string {
+func (n *number) usedAs(f *recovery.Facts) *int {
 	near := tail(n.before, 48)
 	for _, own := range []string{"input length", "input length of", "prompt length", "prompt length of", "input tokens", "prompt tokens"} {
 		if strings.HasSuffix(strings.TrimRight(near, " (:"), own) {
-			return inputTokens
+			return &f.InputTokens
 		}
 	}
 	for _, whole := range []string{"token count", "and maximum output", "and output", "keep the first", "n_keep", "request", "total",
 		"resulted in", "will take", "is too long",
 		"too long:", "current length", "n_prompt_tokens", "messages", "conversation"} {
 		if strings.Contains(near, whole) {
-			return requestedTokens
+			return &f.RequestedTokens
 		}
 	}
 	for _, prompt := range []string{"prompt", "input", "given", "输入"} {
 		if strings.Contains(near, prompt) {
-			return inputTokens
+			return &f.InputTokens
 		}
 	}
-	return requestedTokens
+	return &f.RequestedTokens
 }
 
 // outputFacts reads a refusal of the requested output limit.
 func outputFacts(numbers []number, s *stated) {
+	f := &s.facts
 	for i := range numbers {
 		n := &numbers[i]
 		if n.unit != "" {
@@ -280,33 +218,34 @@ func outputFacts(numbers []number, s *stated) {
 		switch {
 		case strings.HasPrefix(n.after, " (inclusive)") && n.value <= 1:
 		case strings.HasPrefix(n.after, " (exclusive)"):
-			s.set(maxOutputLimit, n.value-1)
+			s.set(&f.MaxOutputLimit, n.value-1)
 		case n.value <= 1, n.lowEnd():
 		case n.inRange(), n.limits() && !n.follows(">", "exceeds"):
-			s.set(maxOutputLimit, n.value)
+			s.set(&f.MaxOutputLimit, n.value)
 			if i > 0 && strings.HasSuffix(numbers[i-1].before, "range of max_tokens should be [") {
 				// The frame in which the same server states its window.
-				s.set(limitTokens, n.value)
+				s.set(&f.LimitTokens, n.value)
 			}
-		case n.says(near, "got", "provided", "you requested", "requested", "given", "received", "value of", "is too large", "too large:",
+		case says(near, "got", "provided", "you requested", "requested", "given", "received", "value of", "is too large", "too large:",
 			"you passed", "was "):
-			s.set(requestedOutput, n.value)
+			s.set(&f.RequestedOutput, n.value)
 		case strings.HasPrefix(strings.TrimLeft(n.after, " )"), ">"), n.follows("is not less", "exceeds", "is too large", "is greater", "is larger", "is above",
 			"which exceeds", ") exceeds", ") is ", ") must", "> "):
-			s.set(requestedOutput, n.value)
-		case n.limits(), n.says(near, "<=", "less than", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
+			s.set(&f.RequestedOutput, n.value)
+		case n.limits(), says(near, "<=", "less than", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
 			"than ", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
-			s.set(maxOutputLimit, n.value)
-		case n.says(near, "max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens"):
-			s.set(requestedOutput, n.value)
+			s.set(&f.MaxOutputLimit, n.value)
+		case says(near, "max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens"):
+			s.set(&f.RequestedOutput, n.value)
 		}
 	}
 }
 
 // rateFacts reads the size of a rate window.
 func rateFacts(v *view, numbers []number, s *stated) {
-	tokens := n0.says(v.text, "token", "tpm", "tpd")
-	requests := n0.says(v.text, "requests per", "(rpm)", "(rpd)", "requests", "request rate")
+	f := &s.facts
+	tokens := says(v.text, "token", "tpm", "tpd")
+	requests := says(v.text, "requests per", "(rpm)", "(rpd)", "requests", "request rate")
 	for i := range numbers {
 		n := &numbers[i]
 		if n.unit != "" || n.isWait() {
@@ -318,54 +257,55 @@ func rateFacts(v *view, numbers []number, s *stated) {
 		ofTokens := lastOf(said, "token", "tpm", "tpd") > lastOf(said, "requests per", "_requests", "request rate", "rpm", "rpd", "requests")
 		switch {
 		case n.follows("requests per", "requests for", "requests/", "request per", "requests / ", "api calls", "calls / ", "calls per", "requests a ", "rpm"):
-			s.set(limitRequests, n.value)
+			s.set(&f.LimitRequests, n.value)
 		case n.follows("tokens per", "tokens/", "tpm", "input tokens per", "output tokens per", "prompt tokens per", "completion tokens per",
 			"tokens a "):
-			s.set(limitTokens, n.value)
-		case strings.HasSuffix(n.before, ": ") && n.says(tail(n.before, 36), "rpm", "rpd", "requests per") && !n.says(tail(n.before, 12), "current", "used",
+			s.set(&f.LimitTokens, n.value)
+		case strings.HasSuffix(n.before, ": ") && says(tail(n.before, 36), "rpm", "rpd", "requests per") && !says(tail(n.before, 12), "current", "used",
 			"remaining"):
-			s.set(limitRequests, n.value)
-		case n.says(tail(n.before, 12), "limit", "limit:"):
+			s.set(&f.LimitRequests, n.value)
+		case says(tail(n.before, 12), "limit", "limit:"):
 			if ofTokens {
-				s.set(limitTokens, n.value)
+				s.set(&f.LimitTokens, n.value)
 			} else if requests || tokens {
-				s.set(limitRequests, n.value)
+				s.set(&f.LimitRequests, n.value)
 			}
-		case n.says(tail(n.before, 12), "used", "current") && ofTokens:
-			s.set(usedTokens, n.value)
-		case n.says(tail(n.before, 14), "requested") && ofTokens:
-			s.set(requestedTokens, n.value)
+		case says(tail(n.before, 12), "used", "current") && ofTokens:
+			s.set(&f.UsedTokens, n.value)
+		case says(tail(n.before, 14), "requested") && ofTokens:
+			s.set(&f.RequestedTokens, n.value)
 		}
 	}
 }
 
 // quotaFacts reads what an account could still pay for.
 func quotaFacts(v *view, numbers []number, s *stated) {
+	f := &s.facts
 	param, ofOutput := limitedOutput(v.text)
 	for i := range numbers {
 		n := &numbers[i]
 		switch {
 		case n.unit != "":
-		case n.says(tail(n.before, 24), "can only afford", "afford"):
-			if n.says(v.text, "max_tokens", "fewer max") {
-				s.set(affordableOutput, n.value)
+		case says(tail(n.before, 24), "can only afford", "afford"):
+			if says(v.text, "max_tokens", "fewer max") {
+				s.set(&f.AffordableOutput, n.value)
 				if n.value > 0 {
 					s.facts.Param = firstKnown(v.text, outputNames[:])
 				}
 			} else {
-				s.set(affordableTokens, n.value)
+				s.set(&f.AffordableTokens, n.value)
 			}
-		case n.says(tail(n.before, 24), "requested up to"):
-			s.set(requestedOutput, n.value)
+		case says(tail(n.before, 24), "requested up to"):
+			s.set(&f.RequestedOutput, n.value)
 		case ofOutput && strings.HasPrefix(n.after, " > "):
-			s.set(requestedOutput, n.value)
+			s.set(&f.RequestedOutput, n.value)
 		case ofOutput && strings.HasSuffix(n.before, " > "):
-			s.set(affordableOutput, n.value)
+			s.set(&f.AffordableOutput, n.value)
 			s.facts.Param = param
-		case n.says(n.before, "prompt tokens limit exceeded") && strings.HasPrefix(n.after, " >"):
-			s.set(requestedTokens, n.value)
-		case n.says(n.before, "> ") && n.says(v.text, "prompt tokens limit exceeded"):
-			s.set(affordableTokens, n.value)
+		case says(n.before, "prompt tokens limit exceeded") && strings.HasPrefix(n.after, " >"):
+			s.set(&f.RequestedTokens, n.value)
+		case says(n.before, "> ") && says(v.text, "prompt tokens limit exceeded"):
+			s.set(&f.AffordableTokens, n.value)
 		}
 	}
 }

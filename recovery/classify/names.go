@@ -92,7 +92,7 @@ func measured(text string) string {
 			return name
 		}
 	}
-	if n0.says(text, "stop strings", "stop words") {
+	if says(text, "stop strings", "stop words") {
 		return "stop"
 	}
 	return ""

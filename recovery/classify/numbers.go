@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -19,27 +20,15 @@ type number struct {
 	at     int    // where it begins
 }
 
-var n0 *number // for says on a text that belongs to no number
-
 // says reports whether s contains one of the words.
-func (*number) says(s string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+func says(s string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // follows reports whether the text after the number begins with one of the words.
 func (n *number) follows(words ...string) bool {
-	s := strings.TrimLeft(n.after, " )'")
-	for _, w := range words {
-		if strings.HasPrefix(s, w) {
-			return true
-		}
-	}
-	return false
+	after := strings.TrimLeft(n.after, " )'")
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(after, w) })
 }
 
 // limits reports whether the words say that the number is a bound.
@@ -114,19 +103,19 @@ func lastOf(s string, words ...string) int {
 }
 
 // sized tells a limit from an amount for numbers with a unit.
-func (n *number) sized(limit, amount string) string {
+func (n *number) sized(limit, amount *int) *int {
 	near := tail(n.before, 64)
 	switch {
-	case n.says(tail(n.before, 20), "requestsize", "request size"):
+	case says(tail(n.before, 20), "requestsize", "request size"):
 		return amount
 	case n.follows("bytes >", "byte >", "characters >", "chars >", "b >"):
 		return amount
 	case strings.HasSuffix(near, "> "), n.limits():
 		return limit
-	case n.says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains", "exceeded"):
+	case says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains", "exceeded"):
 		return amount
 	}
-	return ""
+	return nil
 }
 
 // tail returns the last n bytes of s.
@@ -172,12 +161,12 @@ func scanNumbers(text string) []number {
 	for i := range out {
 		n := &out[i]
 		switch {
-		case n.follows("byte"), n.says(tail(n.before, 40), "number of bytes"), n.says(tail(n.before, 10), "(bytes)"):
+		case n.follows("byte"), says(tail(n.before, 40), "number of bytes"), says(tail(n.before, 10), "(bytes)"):
 			n.unit = "bytes"
-		case n.follows("character", "chars", "个字符"), n.says(tail(n.before, 24), "characters is"), n.says(tail(n.before, 40), "string with length",
+		case n.follows("character", "chars", "个字符"), says(tail(n.before, 24), "characters is"), says(tail(n.before, 40), "string with length",
 			"string with maximum length",
 			"number of characters", "string value length"), strings.Contains(text, "string value length ("),
-			strings.Contains(text, ": expected maxlength: ") && n.says(tail(n.before, 20), "maxlength: ", "actual: "):
+			strings.Contains(text, ": expected maxlength: ") && says(tail(n.before, 20), "maxlength: ", "actual: "):
 			n.unit = "chars"
 		case n.follows("pixel", "px"):
 			n.unit = "pixels"

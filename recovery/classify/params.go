@@ -51,7 +51,7 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case recovery.ContextLengthExceeded:
 		// "input length and 'max_tokens' exceed context limit": the text names what
 		// else helps.
-		if n0.says(v.text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
+		if says(v.text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
 			f.Param = "max_tokens"
 		}
 	case recovery.InvalidToolSchema:
@@ -310,17 +310,17 @@ func named(text string, class recovery.Class) string {
 	}
 	if class == recovery.UnsupportedParameter {
 		switch {
-		case n0.says(text, "json output", "json mode", "json schema", "structured output", "response format"):
+		case says(text, "json output", "json mode", "json schema", "structured output", "response format"):
 			return "response_format"
-		case n0.says(text, "low, medium", "'low', 'medium'"):
+		case says(text, "low, medium", "'low', 'medium'"):
 			return "reasoning_effort"
-		case n0.says(text, "role"), n0.says(text, "system message", "developer instruction"):
+		case says(text, "role"), says(text, "system message", "developer instruction"):
 			return "role"
-		case n0.says(text, "tool choice"):
+		case says(text, "tool choice"):
 			return "tool_choice"
-		case n0.says(text, "tool", "function call"):
+		case says(text, "tool", "function call"):
 			return "tools"
-		case n0.says(text, "stream"):
+		case says(text, "stream"):
 			return "stream"
 		}
 	}
@@ -403,4 +403,10 @@ func (v *view) spelt(name string) string {
 		return strings.ReplaceAll(v.spelt(strings.ReplaceAll(name, ".", "/")), "/", ".")
 	}
 	return name
+}
+
+// place compiles an expression for a place in folded text where the name of a
+// field stands.
+func place(expr string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(expr, "NAME", `[a-z][a-z0-9_.$\[\]-]*`))
 }

@@ -86,7 +86,7 @@ func (t *Table) Classify(ev recovery.Evidence) recovery.Diagnosis {
 	v := read(ev)
 	name, class := t.decide(v)
 	v.settleRetry(class)
-	return recovery.Diagnosis{Spec: t.Spec(class), Signal: v.Signal, Facts: gather(v, class).Facts(), Rule: name}
+	return recovery.Diagnosis{Spec: t.Spec(class), Signal: v.Signal, Facts: gather(v, class).facts, Rule: name}
 }
 
 // Stated returns the facts by their JSON names, zeros that the text states

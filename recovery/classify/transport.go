@@ -8,7 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
+	"slices"
 	"syscall"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -51,16 +51,16 @@ var transportRules = [...]transportRule{
 	{"dns", recovery.ServerError, noAnswer(isA[*net.DNSError])},
 	{"tls", recovery.ServerError, noAnswer(isTLS)},
 	{"connection-refused", recovery.ServerError, noAnswer(func(err error) bool {
-		return isOneOf(err, syscall.ECONNREFUSED) || says(err, "connection refused")
+		return isOneOf(err, syscall.ECONNREFUSED) || says(err.Error(), "connection refused")
 	})},
 	{"unreachable", recovery.ServerError, noAnswer(func(err error) bool {
 		return isOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN)
 	})},
 	{"connection-reset", recovery.ServerError, noAnswer(func(err error) bool {
-		return isOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED) || says(err, "connection reset", "broken pipe")
+		return isOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED) || says(err.Error(), "connection reset", "broken pipe")
 	})},
 	{"connection-closed", recovery.ServerError, noAnswer(func(err error) bool {
-		return isOneOf(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed) || says(err, "EOF", "GOAWAY", "server closed")
+		return isOneOf(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed) || says(err.Error(), "EOF", "GOAWAY", "server closed")
 	})},
 	{"connection-failed", recovery.ServerError, noAnswer(func(error) bool { return true })},
 }
@@ -77,21 +77,7 @@ func isA[T error](err error) bool {
 }
 
 func isOneOf(err error, targets ...error) bool {
-	for _, t := range targets {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
-}
-
-func says(err error, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(err.Error(), w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }
 
 func isTimeout(err error) bool {
@@ -101,5 +87,5 @@ func isTimeout(err error) bool {
 
 func isTLS(err error) bool {
 	return isA[tls.RecordHeaderError](err) || isA[*tls.CertificateVerificationError](err) || isA[x509.UnknownAuthorityError](err) ||
-		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) || isA[tls.AlertError](err) || says(err, "tls: ", "x509: ")
+		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) || isA[tls.AlertError](err) || says(err.Error(), "tls: ", "x509: ")
 }
