@@ -98,7 +98,7 @@ func refusesKnown(v *view) bool {
 	if _, rest, ok := strings.Cut(text, "not support "); ok && strings.Contains(firstName(rest), "_") || limitedField(text) != "" {
 		return true
 	}
-	name := firstKnown(text, knownNames[:])
+	name := firstKnown(text, knownNames)
 	if name == "" || isOutputName(name) || name == "cache_control" || name == "thinking" {
 		return false
 	}

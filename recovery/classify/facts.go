@@ -290,7 +290,7 @@ func quotaFacts(v *view, numbers []number, s *stated) {
 			if says(v.text, "max_tokens", "fewer max") {
 				s.set(&f.AffordableOutput, n.value)
 				if n.value > 0 {
-					s.facts.Param = firstKnown(v.text, outputNames[:])
+					s.facts.Param = firstKnown(v.text, outputNames)
 				}
 			} else {
 				s.set(&f.AffordableTokens, n.value)
