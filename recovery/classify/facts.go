@@ -101,7 +101,7 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 	f := &s.facts
 	// "max_tokens must be at least 1, got -7584": what was left is negative.
 	if _, left, ok := strings.Cut(v.text, "must be at least 1, got -"); ok && strings.Contains(v.text, "max_") {
-		if _, n, ok := readNumber(left, 0); ok && n > 0 {
+		if n, _, ok := readNumber(left); ok && n > 0 {
 			s.set(&f.OverflowTokens, n)
 			return
 		}

@@ -1,7 +1,9 @@
 package classify
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -130,23 +132,47 @@ func tail(s string, n int) string {
 	return s[i:]
 }
 
+var (
+	// With separators of thousands, but not "1, 30720" or "22,3"; 60.000000 is what
+	// some print for a whole number.
+	digits = regexp.MustCompile(`([0-9]{1,3}(?:[,_][0-9]{3})+\b|[0-9]+)(?:\.00+\b)?(k\b)?`)
+	// What makes a number a part of a name, a version, a decimal, a date, a path.
+	gluedBefore = regexp.MustCompile(`(?:[a-z_.#$@-]|[0-9]:|[a-z0-9_]/)$`)
+	freeAfter   = regexp.MustCompile(`^(?:token|byte|char|pixel|px|[mkg]b|[^a-z0-9_.:-]|[.:](?:[^0-9]|$)|-(?:token|[^a-z0-9_]|$)|$)`)
+	ratio       = regexp.MustCompile(`[0-9]{4}/$`) // 140000/131072
+	// What makes it a code, a status or the name of something.
+	identifying = regexp.MustCompile(`(?: id:? |code'?:? |status:? |http |<|error |messages\.|line |column |index |position |value=\(?)$`)
+	rest        = regexp.MustCompile(`^[a-z0-9_-]*`)
+)
+
+// readNumber reads the number that text begins with.
+func readNumber(text string) (value, end int, ok bool) {
+	m := digits.FindStringSubmatchIndex(text)
+	if m == nil || m[0] != 0 {
+		return 0, 0, false
+	}
+	value, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(text[:m[3]]))
+	if m[4] >= 0 {
+		value *= 1000
+	}
+	return value, m[1], err == nil && value < 1e12
+}
+
 // scanNumbers finds the numbers of a folded text, at most 40.
 func scanNumbers(text string) []number {
 	var out []number
 	last := 0 // end of the previous number
-	for i := 0; i < len(text) && len(out) < 40; {
-		c := text[i]
-		if c < '0' || c > '9' {
-			i++
-			continue
+	for i := 0; len(out) < 40; {
+		skip := strings.IndexAny(text[i:], "0123456789")
+		if skip < 0 {
+			break
 		}
-		j, value, ok := readNumber(text, i)
-		if !ok || glued(text, i, j) || strings.HasPrefix(text[j:], ")") && strings.HasSuffix(text[:i], "(") && strings.Contains(text[max(0, i-160):i],
-			"invalid params") || c == '0' && j > i+1 || identifies(text[max(0, i-14):i]) {
-			for j < len(text) && (isWord(text[j]) || text[j] == '-') {
-				j++
-			}
-			i = j
+		i += skip
+		value, length, ok := readNumber(text[i:])
+		j, before := i+length, text[max(0, i-14):i]
+		if !ok || gluedBefore.MatchString(before) && !(length >= 4 && ratio.MatchString(before)) || !freeAfter.MatchString(text[j:]) ||
+			length > 1 && text[i] == '0' || identifying.MatchString(before) || isParamsCode(text, i, j) {
+			i += max(1, len(rest.FindString(text[i:])))
 			continue
 		}
 		if n := len(out); n > 0 {
@@ -159,34 +185,33 @@ func scanNumbers(text string) []number {
 		out[n-1].after = layer(text[last:min(len(text), last+48)], false)
 	}
 	for i := range out {
-		n := &out[i]
-		switch {
-		case n.follows("byte"), says(tail(n.before, 40), "number of bytes"), says(tail(n.before, 10), "(bytes)"):
-			n.unit = "bytes"
-		case n.follows("character", "chars", "个字符"), says(tail(n.before, 24), "characters is"), says(tail(n.before, 40), "string with length",
-			"string with maximum length",
-			"number of characters", "string value length"), strings.Contains(text, "string value length ("),
-			strings.Contains(text, ": expected maxlength: ") && says(tail(n.before, 20), "maxlength: ", "actual: "):
-			n.unit = "chars"
-		case n.follows("pixel", "px"):
-			n.unit = "pixels"
-		case n.follows("mb", "kb", "gb", "mib", "%", "x "):
-			n.unit = "other"
-		}
+		out[i].unit = out[i].unitIn(text)
 	}
 	return out
 }
 
-// identifies reports that the words before a number make it a code, a status
-// or the name of something.
-func identifies(before string) bool {
-	for _, w := range [...]string{" id: ", " id ", "code: ", "code ", "'code': ", "status: ", "status ", "http ", "<", "error ", "messages.", "line ",
-		"column ", "index ", "position ", "value=", "value=("} {
-		if strings.HasSuffix(before, w) {
-			return true
-		}
+// isParamsCode reports that a number is MiniMax's code of a refusal: "invalid
+// params, … (2013)".
+func isParamsCode(text string, i, j int) bool {
+	return strings.HasPrefix(text[j:], ")") && strings.HasSuffix(text[:i], "(") && strings.Contains(text[max(0, i-160):i], "invalid params")
+}
+
+// unitIn tells what the number counts: bytes, chars, pixels, other, or "".
+func (n *number) unitIn(text string) string {
+	switch {
+	case n.follows("byte"), says(tail(n.before, 40), "number of bytes"), says(tail(n.before, 10), "(bytes)"):
+		return "bytes"
+	case n.follows("character", "chars", "个字符"), says(tail(n.before, 24), "characters is"),
+		says(tail(n.before, 40), "string with length", "string with maximum length", "number of characters", "string value length"),
+		strings.Contains(text, "string value length ("),
+		strings.Contains(text, ": expected maxlength: ") && says(tail(n.before, 20), "maxlength: ", "actual: "):
+		return "chars"
+	case n.follows("pixel", "px"):
+		return "pixels"
+	case n.follows("mb", "kb", "gb", "mib", "%", "x "):
+		return "other"
 	}
-	return false
+	return ""
 }
 
 // layer cuts s at the border of a layer: what is before it if end, after it otherwise.
@@ -202,85 +227,6 @@ func layer(s string, end bool) string {
 	return head
 }
 
-// readNumber reads digits with separators of thousands and a "k".
-func readNumber(text string, i int) (end, value int, ok bool) {
-	j, digits := i, 0
-	for j < len(text) {
-		c := text[j]
-		if c >= '0' && c <= '9' {
-			if value < 1<<40 {
-				value = value*10 + int(c-'0')
-			}
-			digits++
-			j++
-			continue
-		}
-		// 300,000 but not "1, 30720" or "22,3"
-		if (c == ',' || c == '_') && j+3 < len(text) && allDigits(text[j+1:j+4]) && (j+4 == len(text) || text[j+4] < '0' || text[j+4] > '9') && digits <= 3+3*9 && j-i > 0 {
-			j++
-			continue
-		}
-		break
-	}
-	// "60.000000" is what some print for a whole number.
-	if z := j + 1; j < len(text) && text[j] == '.' && strings.HasPrefix(text[z:], "00") {
-		for z < len(text) && text[z] == '0' {
-			z++
-		}
-		if z == len(text) || !isWord(text[z]) {
-			return z, value, digits <= 12
-		}
-	}
-	if j < len(text) && text[j] == 'k' && (j+1 == len(text) || !isWord(text[j+1])) {
-		return j + 1, value * 1000, digits <= 7
-	}
-	return j, value, digits <= 12
-}
-
 func allDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// ratio reports that a number follows another as in "140000/131072".
-func ratio(text string, i, j int) bool {
-	return j-i >= 4 && i >= 5 && allDigits(text[i-5:i-1])
-}
-
-// glued reports that a number is part of something longer: a name, a version,
-// a decimal, a date, a path.
-func glued(text string, i, j int) bool {
-	if i > 0 {
-		switch c := text[i-1]; {
-		case c >= 'a' && c <= 'z', c == '_', c == '-', c == '.', c == '/' && i > 1 && isWord(text[i-2]) && !ratio(text, i, j), c == '#', c == '$', c == '@',
-			c == ':' && i > 1 && isWord(text[i-2]) && text[i-2] >= '0' && text[i-2] <= '9':
-			return true
-		}
-	}
-	if j < len(text) {
-		switch c := text[j]; {
-		case c >= 'a' && c <= 'z':
-			// "4096tokens" and "5mb" are numbers, "4o" is a name
-			rest := text[j:]
-			for _, unit := range [...]string{"token", "byte", "char", "pixel", "px", "mb", "kb", "gb"} {
-				if strings.HasPrefix(rest, unit) {
-					return false
-				}
-			}
-			return true
-		case c == '_':
-			return true
-		case c == '.' && j+1 < len(text) && text[j+1] >= '0' && text[j+1] <= '9':
-			return true
-		case c == '-' && j+1 < len(text) && isWord(text[j+1]) && !strings.HasPrefix(text[j:], "-token"):
-			return true
-		case c == ':' && j+1 < len(text) && text[j+1] >= '0' && text[j+1] <= '9':
-			return true
-		}
-	}
-	return false
+	return strings.Trim(s, "0123456789") == ""
 }
