@@ -3,6 +3,8 @@ package classify
 import (
 	"math"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,31 +82,26 @@ func longest(ds []time.Duration) (time.Duration, bool) {
 
 // pickReset chooses among windows: all that are used up must end; if none says
 // so and the failure is a rate limit, the earliest end is the most that can be
-// concluded.
+// concluded, rather of one whose remaining was not sent.
 func pickReset(windows []reset, limited bool) (time.Duration, bool) {
-	var used, first, open time.Duration
-	var haveUsed, haveFirst, haveOpen bool
+	var used, unknown, open []time.Duration
 	for _, w := range windows {
 		switch {
 		case w.exhausted:
-			used, haveUsed = max(used, w.after), true
-		case !w.known:
-			if !haveFirst || w.after < first {
-				first, haveFirst = w.after, true
-			}
+			used = append(used, w.after)
+		case w.known:
+			open = append(open, w.after)
 		default:
-			if !haveOpen || w.after < open {
-				open, haveOpen = w.after, true
-			}
+			unknown = append(unknown, w.after)
 		}
 	}
 	switch {
-	case haveUsed:
-		return used, true
-	case limited && haveFirst:
-		return first, true
-	case limited && haveOpen:
-		return open, true
+	case len(used) > 0:
+		return slices.Max(used), true
+	case limited && len(unknown) > 0:
+		return slices.Min(unknown), true
+	case limited && len(open) > 0:
+		return slices.Min(open), true
 	}
 	return 0, false
 }
@@ -191,6 +188,13 @@ func (h *hints) until(t time.Time) (time.Duration, bool) {
 	return clampWait(t.Sub(h.now)), true
 }
 
+// The fields of bodies that say how long to wait, or until when.
+var (
+	waitField = regexp.MustCompile(`^(?:retry(?:delay|after|in|at)|resets?(?:in|at|time)?|wait(?:time)?|cooldown|estimatedtime|` +
+		`quotareset(?:delay|timestamp))(?:seconds|s)?$`)
+	waitFieldMS = regexp.MustCompile(`^(?:retryafter|resetafter|resetsin|wait)(?:ms|milliseconds)$`)
+)
+
 // readObject takes the hints that are fields of a body.
 func (h *hints) readObject(r gjson.Result) {
 	r.ForEach(func(k, e gjson.Result) bool {
@@ -206,12 +210,10 @@ func (h *hints) readObject(r gjson.Result) {
 		}
 		var d time.Duration
 		ok := false
-		switch plainKey(k.Str) {
-		case "retrydelay", "retryafter", "retryafterseconds", "retryafters", "resetsinseconds", "resetinseconds", "resetseconds",
-			"estimatedtime", "waitseconds", "waittime", "retryinseconds", "retryins", "retryin", "resetsin", "cooldownseconds", "resettime",
-			"resetsat", "resetat", "resetstime", "retryat", "quotaresetdelay", "quotaresettimestamp":
+		switch key := plainKey(k.Str); {
+		case waitField.MatchString(key):
 			d, ok = h.moment(s)
-		case "retryafterms", "retryaftermilliseconds", "resetaftermilliseconds", "resetsinms", "waitms":
+		case waitFieldMS.MatchString(key):
 			if f, isNumber := parseNumber(s); isNumber {
 				d, ok = wait(f / 1000)
 			}
@@ -253,67 +255,46 @@ func (h *hints) readHeaders(r gjson.Result) {
 	}
 }
 
-// anchors are the words before a wait in a text. Those without a unit of their
-// own name one for a bare number.
-var anchors = [...]struct{ words, unit string }{
-	{"try again in", ""}, {"retry in", ""}, {"try again after", ""}, {"retry after", "s"}, {"retry-after:", "s"}, {"retry_after:", "s"},
-	{"retry-after", "s"}, {"retry_after", "s"}, {"retry your request after", ""}, {"retry your request in", ""}, {"reset in", ""},
-	{"resets in", ""}, {"reset after", ""}, {"resets after", ""}, {"available in", ""}, {"available again in", ""}, {"please wait", ""},
-	{"wait for", ""}, {"wait at least", ""}, {"must wait", ""}, {"wait", ""}, {"estimated wait time", ""}, {"retrying in", ""}, {"again in about",
-		""},
-	{"please retry again in", ""}, {"refresh in", ""}, {"refreshes in", ""}, {"regain access in", ""}, {"cooldown:", ""}, {"请在", ""},
-	{"请等待", ""}, {"请", ""}, {"等待", ""}, {"将在", ""}, {"剩余", ""},
-}
+// What stands before and after a wait in a text. After a word for an instant a
+// bare number is one of seconds.
+var (
+	waitAhead = regexp.MustCompile(`(?:(?:try again|retry|retry your request|retry again|refresh(?:es)?|resets?|available|available again|regain access|` +
+		`retrying) (?:in|after)|wait(?: for| at least)?|estimated wait time|again in about|cooldown:|请在|请等待|请|等待|将在|剩余)` + fillers)
+	waitSeconds = regexp.MustCompile(`retry[ _-]after:?` + fillers)
+	waitBehind  = regexp.MustCompile(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
+	waitEpoch   = regexp.MustCompile(`limit reached\|([0-9]+)`)
+	waitUntil   = regexp.MustCompile(`will reset at |resets? at |regain access on |until |available at `)
+)
 
-// textWait finds the wait that a text names. It also reads "N 秒后".
-func textWait(text string, now time.Time) (time.Duration, bool) {
-	var best time.Duration
-	found := false
-	for _, a := range anchors {
-		for from, tries := 0, 0; tries < 8; tries++ {
-			i := strings.Index(text[from:], a.words)
-			if i < 0 {
-				break
-			}
-			from += i + len(a.words)
-			rest := strings.TrimLeft(text[from:], " :~'")
-			for _, filler := range []string{"about ", "approximately ", "around ", "at least ", "another "} {
-				rest = strings.TrimPrefix(rest, filler)
-			}
-			if d, n := duration(rest, a.unit); n > 0 && d > best {
+const fillers = `[ :~']*(?:(?:about|approximately|around|at least|another) )*`
+
+// textWait finds the wait that a text names, the longest if it names several.
+func textWait(text string, now time.Time) (best time.Duration, found bool) {
+	try := func(places [][]int, end int, unit string) {
+		for _, m := range places {
+			if d, n := duration(text[m[end]:], unit); n > 0 && d > best {
 				best, found = d, true
 			}
 		}
 	}
-	for _, a := range [...]string{"秒后", "秒之后", "分钟后", "分钟之后", "小时后", "天后"} {
-		if i := strings.Index(text, a); i > 0 {
-			j := len(strings.TrimRight(text[:i], " "))
-			for j > 0 && (text[j-1] >= '0' && text[j-1] <= '9' || text[j-1] == '.') {
-				j--
-			}
-			if d, n := duration(text[j:], ""); n > 0 && d > best {
-				best, found = d, true
-			}
-		}
+	try(waitAhead.FindAllStringIndex(text, 32), 1, "")
+	try(waitSeconds.FindAllStringIndex(text, 8), 1, "s")
+	try(waitBehind.FindAllStringIndex(text, 1), 0, "")
+	if found {
+		return best, true
 	}
-	if i := strings.Index(text, "limit reached|"); i >= 0 && !found {
-		h := hints{now: now}
-		s := text[i+len("limit reached|"):]
-		if d, ok := h.moment(s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]); ok {
+	h := hints{now: now}
+	if m := waitEpoch.FindStringSubmatch(text); m != nil {
+		if d, ok := h.moment(m[1]); ok {
 			return d, true
 		}
 	}
-	if !found {
-		for _, word := range []string{"will reset at ", "resets at ", "reset at ", "regain access on ", "until ", "available at "} {
-			if i := strings.Index(text, word); i >= 0 {
-				h := hints{now: now}
-				if d, ok := h.untilText(text[i+len(word):]); ok && d > 0 {
-					return d, true
-				}
-			}
+	for _, m := range waitUntil.FindAllStringIndex(text, 8) {
+		if d, ok := h.untilText(text[m[1]:]); ok && d > 0 {
+			return d, true
 		}
 	}
-	return best, found
+	return 0, false
 }
 
 // untilText reads an instant with a zone. One without is no hint: providers
@@ -338,78 +319,57 @@ func (h *hints) untilText(s string) (time.Duration, bool) {
 	return 0, false
 }
 
+var resetInstant = regexp.MustCompile(`(?:resets? at|将在|will reset on|regain access on) *([0-9]{4}-[0-9:. tz+-]{5,27})`)
+
 // resetAt returns the instant that a text names, as sent.
 func resetAt(text string) string {
-	for _, word := range []string{"reset at ", "resets at ", "将在", "will reset on ", "regain access on "} {
-		i := strings.Index(text, word)
-		if i < 0 {
-			continue
-		}
-		s := strings.TrimLeft(text[i+len(word):], " ")
-		n := 0
-		for n < len(s) && n < 32 && (s[n] >= '0' && s[n] <= '9' || strings.IndexByte("-:. tz+", s[n]) >= 0) {
-			n++
-		}
-		if s = strings.TrimRight(s[:n], " .:-"); len(s) >= 10 && s[4] == '-' {
+	if m := resetInstant.FindStringSubmatch(text); m != nil {
+		if s := strings.TrimRight(m[1], " .:-"); len(s) >= 10 {
 			return strings.ToUpper(s)
 		}
 	}
 	return ""
 }
 
-// units of durations, longest spelling first.
+// span is a part of a duration: "1m", "30.002s", "6hr", " and 5 分钟".
+var span = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+) *(milliseconds?|msec|ms|毫秒|microseconds?|µs|us|ns|seconds?|secs?|s|秒|` +
+	`minutes?|mins?|m|分钟?|hours?|hrs?|h|小时|weeks?|days?|d|天)(?:[^a-z]|$)`)
+
+// units are told by how their names begin.
 var units = [...]struct {
 	name string
 	unit time.Duration
 }{
-	{"milliseconds", time.Millisecond}, {"millisecond", time.Millisecond}, {"毫秒", time.Millisecond},
-	{"microseconds", time.Microsecond}, {"seconds", time.Second}, {"second", time.Second}, {"minutes", time.Minute}, {"minute", time.Minute},
-	{"hours", time.Hour}, {"hour", time.Hour}, {"weeks", 7 * 24 * time.Hour}, {"week", 7 * 24 * time.Hour}, {"days", 24 * time.Hour}, {"day",
-		24 * time.Hour},
-	{"secs", time.Second}, {"sec", time.Second}, {"mins", time.Minute}, {"min", time.Minute}, {"hrs", time.Hour}, {"hr", time.Hour},
-	{"msec", time.Millisecond}, {"ms", time.Millisecond}, {"µs", time.Microsecond}, {"us", time.Microsecond}, {"ns", time.Nanosecond},
-	{"分钟", time.Minute}, {"小时", time.Hour}, {"秒", time.Second}, {"天", 24 * time.Hour}, {"分", time.Minute},
-	{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour},
+	{"mil", time.Millisecond}, {"ms", time.Millisecond}, {"毫", time.Millisecond}, {"mic", time.Microsecond}, {"µs", time.Microsecond},
+	{"us", time.Microsecond}, {"ns", time.Nanosecond}, {"s", time.Second}, {"秒", time.Second}, {"m", time.Minute}, {"分", time.Minute},
+	{"h", time.Hour}, {"小", time.Hour}, {"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"天", 24 * time.Hour},
 }
 
 // duration reads a duration at the start of s: "1m30.002s", "59 seconds",
-// "6hr 29min", "5 分钟". A bare number counts only if unit names its unit. It
-// returns the bytes read, 0 for none.
+// "6hr 29min", "5 分钟". A bare number counts only if unit is "s". It returns the
+// bytes read, 0 for none.
 func duration(s, unit string) (total time.Duration, read int) {
-	for read < len(s) {
-		i := read
-		for i < len(s) && (s[i] == ' ' || s[i] == ',') && read > 0 {
-			i++
+	for {
+		rest := s[read:]
+		if read > 0 {
+			rest = strings.TrimPrefix(strings.TrimLeft(rest, " ,"), "and ")
 		}
-		if read > 0 && strings.HasPrefix(s[i:], "and ") {
-			i += 4
-		}
-		j := i
-		for j < len(s) && (s[j] >= '0' && s[j] <= '9' || s[j] == '.') && j-i < 24 {
-			j++
-		}
-		f, err := strconv.ParseFloat(strings.TrimSuffix(s[i:j], "."), 64)
-		if err != nil || j == i {
+		m := span.FindStringSubmatchIndex(rest)
+		if m == nil {
 			break
 		}
-		k := j
-		for k < len(s) && s[k] == ' ' {
-			k++
-		}
-		matched := false
+		f, _ := strconv.ParseFloat(rest[m[2]:m[3]], 64)
 		for _, u := range units {
-			e := k + len(u.name)
-			if strings.HasPrefix(s[k:], u.name) && (e == len(s) || !(s[e] >= 'a' && s[e] <= 'z')) {
-				total += clampWait(time.Duration(math.Min(f*float64(u.unit), float64(maxWait))))
-				read, matched = e, true
+			if strings.HasPrefix(rest[m[4]:], u.name) {
+				total = clampWait(total + time.Duration(math.Min(f*float64(u.unit), float64(maxWait))))
 				break
 			}
 		}
-		if !matched {
-			if read == 0 && unit == "s" && f < 1e8 {
-				return clampWait(time.Duration(f * float64(time.Second))), j
-			}
-			break
+		read = len(s) - len(rest) + m[5]
+	}
+	if digits := len(s) - len(strings.TrimLeft(s, "0123456789.")); read == 0 && unit == "s" && digits > 0 {
+		if f, err := strconv.ParseFloat(strings.TrimSuffix(s[:digits], "."), 64); err == nil && f < 1e8 {
+			return clampWait(time.Duration(f * float64(time.Second))), digits
 		}
 	}
 	return clampWait(total), read
