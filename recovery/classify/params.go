@@ -282,14 +282,16 @@ func instead(v *view) string {
 	return ""
 }
 
-// spelt gives a folded name its original case back.
+// spelt gives a folded name its original case back. A capital at its beginning
+// is one of a sentence.
 func (v *view) spelt(name string) string {
 	if name == "" {
 		return ""
 	}
+	spelling := regexp.MustCompile(regexp.QuoteMeta(name[:1]) + "(?i)" + regexp.QuoteMeta(name[1:]))
 	for _, t := range v.texts {
-		if i := indexFold(t, name); i >= 0 && i+len(name) <= len(t) {
-			return t[i : i+len(name)]
+		if s := spelling.FindString(t); s != "" {
+			return s
 		}
 	}
 	if strings.Contains(name, ".") && !strings.Contains(name, "/") { // the path may have been a JSON pointer

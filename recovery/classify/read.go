@@ -257,10 +257,8 @@ func (v *view) addText(s string, depth int) {
 		}
 	}
 	s = clip(s, maxText/2)
-	for _, old := range v.texts {
-		if old == s {
-			return
-		}
+	if slices.Contains(v.texts, s) {
+		return
 	}
 	v.texts = append(v.texts, s)
 	if !strings.ContainsRune(s, ' ') {
@@ -342,20 +340,14 @@ func (v *view) prefixCodes(s string) {
 			v.addCode(w)
 		case len(w) > 6 && strings.ToUpper(w) == w && strings.Contains(w, "_"):
 			v.addCode(w)
-		case len(w) == 3 && (i == 0 || i == 1 && len(words[0]) == 3 || statusWord(words[i-1]) || i+1 < len(words) && reasonPhrase(w, words[i+1])):
+		case len(w) == 3 && (i == 0 || i == 1 && len(words[0]) == 3 || slices.Contains(statusWords, strings.ToLower(words[i-1])) || i+1 < len(words) && reasonPhrase(w, words[i+1])):
 			v.addStatus(w)
 		}
 	}
 }
 
-// statusWord reports whether a number after w is a status.
-func statusWord(w string) bool {
-	switch strings.ToLower(w) {
-	case "code", "status", "http", "status_code", "statuscode", "error", "failed", "http/1.1", "http/2":
-		return true
-	}
-	return false
-}
+// statusWords are those after which a number is a status.
+var statusWords = []string{"code", "status", "http", "status_code", "statuscode", "error", "failed", "http/1.1", "http/2"}
 
 // reasonPhrase reports whether next begins the phrase that HTTP gives the status.
 func reasonPhrase(status, next string) bool {

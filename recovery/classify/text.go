@@ -1,7 +1,8 @@
 package classify
 
 import (
-	"strings"
+	"html"
+	"regexp"
 	"unicode/utf8"
 )
 
@@ -31,64 +32,17 @@ func clip(s string, limit int) string {
 	return s[:head] + " … " + s[from:]
 }
 
+var (
+	markup = regexp.MustCompile(`(?is)<!--.*?-->|<script.*?</script>|<style.*?</style>|<[^>]*>`)
+	page   = regexp.MustCompile(`(?i)<html|<!doctype|<head>|<body`)
+)
+
 // plainText takes the tags off an HTML page: the title and the words of the
 // body, without scripts and styles.
-func plainText(page string) string {
-	var b strings.Builder
-	for len(page) > 0 && b.Len() < maxText {
-		i := strings.IndexByte(page, '<')
-		if i < 0 {
-			b.WriteString(page)
-			break
-		}
-		b.WriteString(page[:i])
-		b.WriteByte(' ')
-		page = page[i:]
-		skip := ">"
-		switch {
-		case strings.HasPrefix(page, "<!--"):
-			skip = "-->"
-		case hasPrefixFold(page, "<script"):
-			skip = "</script>"
-		case hasPrefixFold(page, "<style"):
-			skip = "</style>"
-		}
-		j := indexFold(page, skip)
-		if j < 0 {
-			break
-		}
-		page = page[j+len(skip):]
-	}
-	return strings.NewReplacer("&nbsp;", " ", "&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&bull;", " ").Replace(b.String())
-}
-
-func hasPrefixFold(s, prefix string) bool {
-	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
-}
-
-// indexFold is strings.Index for an ASCII needle in any case.
-func indexFold(s, needle string) int {
-	for i := 0; ; {
-		j := strings.IndexByte(s[i:], needle[0])
-		if j < 0 {
-			return -1
-		}
-		i += j
-		if hasPrefixFold(s[i:], needle) {
-			return i
-		}
-		i++
-	}
-}
+func plainText(s string) string { return html.UnescapeString(markup.ReplaceAllString(s, " ")) }
 
 // looksHTML reports whether s is a page rather than a message.
-func looksHTML(s string) bool {
-	s = strings.TrimSpace(s)
-	if len(s) > 512 {
-		s = s[:512]
-	}
-	return indexFold(s, "<html") >= 0 || indexFold(s, "<!doctype") >= 0 || indexFold(s, "<head>") >= 0 || indexFold(s, "<body") >= 0
-}
+func looksHTML(s string) bool { return page.MatchString(s[:min(len(s), 512)]) }
 
 // jsonDepth returns the deepest nesting of brackets in s, strings skipped, and
 // stops counting above limit. It guards the parsers, which recurse.
