@@ -2,6 +2,7 @@ package classify
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -75,6 +76,10 @@ func gather(v *view, class recovery.Class) *stated {
 		for _, n := range numbers {
 			switch {
 			case n.unit != "" || n.value < 1000:
+			case strings.HasPrefix(n.after, " vs"):
+				s.set(&f.RequestedBytes, n.value)
+			case strings.HasSuffix(n.lead, "vs. "):
+				s.set(&f.LimitBytes, n.value)
 			case says(tail(n.before, 24), "actual", "got", "received", "was "):
 				s.set(&f.RequestedBytes, n.value)
 			case says(n.before, "less than or equal to", "maximum", "limit", "larger than max"):
@@ -131,19 +136,14 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 		switch {
 		case says(tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
 			s.set(&f.OverflowTokens, n.value)
-		case n.partOfInput() && parted:
-		case n.follows("in your prompt", "in the messages", "in the prompt", "in messages", "of text input", "input tokens", "input token",
-			"prompt tokens", "tokens from the input", "tokens in the messages", "tokens in your prompt", "tokens in the input", "tokens of input",
-			"from the input", "tokens from the messages", "'inputs'", "inputs tokens", "prompt +", "in the input", "tokens from the prompt"):
+		case parted && n.ahead(ofPart):
+		case n.ahead(ofInput):
 			s.set(&f.InputTokens, n.value)
-		case n.follows("in the completion", "for the completion", "in the output", "output tokens", "completion tokens", "tokens for the completion",
-			"tokens in the completion", "max_tokens", "max_new_tokens", "max_completion_tokens", "tokens of output", "for completion", "new tokens", "max generation"):
+		case n.ahead(ofOutput):
 			s.set(&f.MaxOutputTokens, n.value)
 		case says(tail(n.before, 9), "needs ", "requires "):
 			s.set(&f.RequestedTokens, n.value)
-		case i+1 < len(numbers) && outdoes(n.after):
-			s.set(n.usedAs(f), n.value)
-		case strings.HasPrefix(n.after, " tokens > ") || strings.HasPrefix(n.after, " > ") || n.after == "/":
+		case i+1 < len(numbers) && n.ahead(outdoes), n.after == "/":
 			s.set(n.usedAs(f), n.value)
 		case strings.HasSuffix(n.lead, "/"):
 			s.set(&f.LimitTokens, n.value)
@@ -153,10 +153,7 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			s.set(&f.LimitTokens, n.value)
 		case says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
 			s.set(&f.MaxOutputTokens, n.value)
-		case says(tail(n.before, 40), "request", "total", "resulted in", "will take", "contains", "got", "given", "received", "prefill", "current length",
-			"token count", "prompt is too long", "prompt too long", "you sent", "n_prompt_tokens", "n_keep", "keep the first", "required", "have",
-			"has", "used",
-			"with ", "input", "prompt", "length", "messages", "your ", "sequence", "tokens:", "conversation", "共", "当前", "实际", "输入", "token数"):
+		case amount.MatchString(tail(n.before, 40)):
 			s.set(n.usedAs(f), n.value)
 		}
 		if f.RequestedTokens == n.value && says(tail(n.before, 28), "input token count", "prompt token count") {
@@ -165,43 +162,32 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 	}
 }
 
-// outdoes reports that what precedes after exceeds what after goes on to name.
-func outdoes(after string) bool {
-	after = strings.TrimPrefix(strings.TrimLeft(after, " )"), "tokens ")
-	for _, w := range [...]string{"exceeds ", "exceeded the ", "exceeded this ", "exceed the ", "is greater than ", "is larger than ",
-		"is longer than "} {
-		if strings.HasPrefix(after, w) {
-			return true
-		}
-	}
-	return false
-}
+// What the words after a number of tokens make of it, and those before it.
+var (
+	ofInput = regexp.MustCompile(`^(?:(?:tokens )?(?:in|of|from)(?: the| your| text)? (?:prompt|messages|input)|(?:input|prompt|inputs) tokens?|` +
+		`'inputs'|(?:prompt|input) \+)`)
+	ofOutput = regexp.MustCompile(`^(?:(?:tokens )?(?:in|for|of)(?: the)? (?:completion|output)|(?:output|completion|new) tokens|` +
+		`max_(?:new_|completion_)?tokens|max generation|completion\))`)
+	ofPart    = regexp.MustCompile(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
+	beyond    = regexp.MustCompile(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
+	outdoes   = regexp.MustCompile(`^(?:tokens )?(?:exceed(?:s|ed the|ed this| the) |is (?:greater|larger|longer) than |> )`)
+	ofRequest = regexp.MustCompile(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
+	ofRate    = regexp.MustCompile(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
 
-// partOfInput reports that the number counts one part of a prompt of which the
-// text counts the others too: "194895 of text input, 10398 of tool input".
-func (n *number) partOfInput() bool {
-	return n.follows("of text input", "of tool input", "in the messages", "in the functions")
-}
+	amount = regexp.MustCompile(`request|total|resulted in|will take|contains|got|given|received|prefill|current length|token count|prompt (?:is )?too long|` +
+		`you sent|n_prompt_tokens|n_keep|keep the first|required|ha[vs]e?|used|with |input|prompt|length|messages|your |sequence|tokens:|` +
+		`conversation|共|当前|实际|输入|token数`)
+	ownInput = regexp.MustCompile(`(?:input|prompt) (?:length(?: of)?|tokens)[ (:]*$`)
+	whole    = regexp.MustCompile(`token count|and (?:maximum )?output|keep the first|n_keep|request|total|resulted in|will take|(?:is )?too long|` +
+		`current length|n_prompt_tokens|messages|conversation`)
+	ofPrompt = regexp.MustCompile(`prompt|input|given|输入`)
+)
 
 // usedAs tells a count of the prompt alone from a count of the whole request.
 func (n *number) usedAs(f *recovery.Facts) *int {
 	near := tail(n.before, 48)
-	for _, own := range []string{"input length", "input length of", "prompt length", "prompt length of", "input tokens", "prompt tokens"} {
-		if strings.HasSuffix(strings.TrimRight(near, " (:"), own) {
-			return &f.InputTokens
-		}
-	}
-	for _, whole := range []string{"token count", "and maximum output", "and output", "keep the first", "n_keep", "request", "total",
-		"resulted in", "will take", "is too long",
-		"too long:", "current length", "n_prompt_tokens", "messages", "conversation"} {
-		if strings.Contains(near, whole) {
-			return &f.RequestedTokens
-		}
-	}
-	for _, prompt := range []string{"prompt", "input", "given", "输入"} {
-		if strings.Contains(near, prompt) {
-			return &f.InputTokens
-		}
+	if ownInput.MatchString(near) || !whole.MatchString(near) && ofPrompt.MatchString(near) {
+		return &f.InputTokens
 	}
 	return &f.RequestedTokens
 }
@@ -229,8 +215,7 @@ func outputFacts(numbers []number, s *stated) {
 		case says(near, "got", "provided", "you requested", "requested", "given", "received", "value of", "is too large", "too large:",
 			"you passed", "was "):
 			s.set(&f.RequestedOutput, n.value)
-		case strings.HasPrefix(strings.TrimLeft(n.after, " )"), ">"), n.follows("is not less", "exceeds", "is too large", "is greater", "is larger", "is above",
-			"which exceeds", ") exceeds", ") is ", ") must", "> "):
+		case n.ahead(beyond):
 			s.set(&f.RequestedOutput, n.value)
 		case n.limits(), says(near, "<=", "less than", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
 			"than ", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
@@ -256,10 +241,13 @@ func rateFacts(v *view, numbers []number, s *stated) {
 		said := strings.ReplaceAll(v.text[:n.at], "requested", "")
 		ofTokens := lastOf(said, "token", "tpm", "tpd") > lastOf(said, "requests per", "_requests", "request rate", "rpm", "rpd", "requests")
 		switch {
-		case n.follows("requests per", "requests for", "requests/", "request per", "requests / ", "api calls", "calls / ", "calls per", "requests a ", "rpm"):
+		case n.after == " / " && ofTokens:
+			s.set(&f.UsedTokens, n.value)
+		case strings.HasSuffix(n.lead, " / ") && ofTokens:
+			s.set(&f.LimitTokens, n.value)
+		case n.ahead(ofRequest):
 			s.set(&f.LimitRequests, n.value)
-		case n.follows("tokens per", "tokens/", "tpm", "input tokens per", "output tokens per", "prompt tokens per", "completion tokens per",
-			"tokens a "):
+		case n.ahead(ofRate):
 			s.set(&f.LimitTokens, n.value)
 		case strings.HasSuffix(n.before, ": ") && says(tail(n.before, 36), "rpm", "rpd", "requests per") && !says(tail(n.before, 12), "current", "used",
 			"remaining"):

@@ -33,6 +33,11 @@ func (n *number) follows(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(after, w) })
 }
 
+// ahead reports whether what follows the number begins as the expression says.
+func (n *number) ahead(expr *regexp.Regexp) bool {
+	return expr.MatchString(strings.TrimLeft(n.after, " )'"))
+}
+
 // limits reports whether the words say that the number is a bound.
 func (n *number) limits() bool {
 	near := tail(n.before, 64)
@@ -46,7 +51,7 @@ func (n *number) limits() bool {
 	// The nearest word decides: "limit of", "is longer than the context length (".
 	bound := lastOf(near, "maximum", "maxlength", "max_seq_len", "max_model_len", "max_kv_size", "max_input_tokens", "max ", "max:", "limit", "at most", "up to", "<=", "than ", "context length",
 		"context of",
-		"context size", "context window", "window", "n_ctx", "allowed", "exceeds", "exceed ", "supports", "supported",
+		"context size", "context window", "window", "batch size", "n_ctx", "allowed", "exceeds", "exceed ", "supports", "supported",
 		"only ", "can take", "truncate to", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")
 	spent := lastOf(near, "requested", "resulted in", "contains", "given", "got", "you sent", "has ", "have ", "current length", "total of",
 		"token count", "prompt is", "too long:", "keep the first", "required ", "will take ", "used", "received", "n_keep", "your input",
@@ -55,39 +60,16 @@ func (n *number) limits() bool {
 	return bound >= 0 && bound > spent
 }
 
-// lowEnd reports whether the number is the lower end of such a range.
-func (n *number) lowEnd() bool {
-	return rangeOpens(n.lead)
-}
+var (
+	rangeOpens = regexp.MustCompile(`(?:\[|between |from |in range |in the range |范围[为是])$`)
+	rangeGoes  = regexp.MustCompile(`(?:(?:\[|between |from |in range |in the range |范围[为是])[0-9]+(?:,| and| to|~|-|到|至)|\([0-9]+,) *$`)
+)
 
-// rangeOpens reports whether the text before a number opens a range.
-func rangeOpens(s string) bool {
-	for _, w := range [...]string{"[", "between ", "from ", "in range ", "in the range ", "范围为", "范围是"} {
-		if strings.HasSuffix(s, w) {
-			return true
-		}
-	}
-	return false
-}
+// lowEnd reports whether the number is the lower end of "[1, 8192]" or "between 1 and 8192".
+func (n *number) lowEnd() bool { return rangeOpens.MatchString(n.lead) }
 
-// inRange reports whether the number is the upper end of "[1, 8192]" or "between 1 and 8192".
-func (n *number) inRange() bool {
-	lead := strings.TrimRight(n.lead, " ")
-	for _, sep := range [...]string{",", " and", " to", "~", "-", "到", "至"} {
-		head, ok := strings.CutSuffix(lead, sep)
-		if !ok {
-			continue
-		}
-		low := strings.TrimRight(head, "0123456789")
-		if low == head {
-			continue
-		}
-		if rangeOpens(low) || strings.HasSuffix(low, "(") && sep == "," {
-			return true
-		}
-	}
-	return false
-}
+// inRange reports whether the number is the upper end of such a range.
+func (n *number) inRange() bool { return rangeGoes.MatchString(n.lead) }
 
 // isWait reports whether the number belongs to a duration.
 func (n *number) isWait() bool {
