@@ -2,106 +2,60 @@ package classify
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
+)
+
+var (
+	// A string, a word or a number, a bracket, or what stands between them.
+	pythonToken = regexp.MustCompile(`^(?s:b?'((?:[^'\\]|\\.)*)'|b?"((?:[^"\\]|\\.)*)"|([A-Za-z0-9_.+-]+)|([\[({])|([\])}])|[,:\s]+)`)
+	pythonStart = regexp.MustCompile(`^[\[({][\[({ ]*'`)
+
+	pythonEscapes = strings.NewReplacer(`\'`, `'`, `\"`, `\"`, `\\`, `\\`, `\/`, `/`, `\b`, `\b`, `\f`, `\f`, `\n`, `\n`, `\r`, `\r`, `\t`, `\t`, `\u`, `\u`,
+		`\`, `\\`, `"`, `\"`, "\n", " ", "\r", " ", "\t", " ")
+	pythonWords = map[string]string{"None": "null", "True": "true", "False": "false"}
+	tuples      = strings.NewReplacer("(", "[", ")", "]")
 )
 
 // fromPython translates what Python prints for a dict or a list that begins at
 // s[i] into JSON, and returns where it ends; 0 means that none begins there.
 // SDKs and proxies send error bodies on in that form.
 func fromPython(s string, i int) (string, int) {
-	if !pythonic(s[i:]) {
+	if !pythonStart.MatchString(s[i:]) {
 		return "", 0
 	}
-	b := make([]byte, 0, len(s)-i)
+	var b []byte
 	depth := 0
 	for i < len(s) && depth <= maxDepth {
-		switch c := s[i]; c {
-		case '{', '[', '(':
-			depth++
-			b = append(b, bracket(c))
-			i++
-		case '}', ']', ')':
-			b = bytes.TrimSuffix(bytes.TrimRight(b, " "), []byte(",")) // of a tuple of one
-			b = append(b, bracket(c))
-			i++
-			if depth--; depth == 0 {
-				return string(b), i
-			}
-		case '\'', '"':
-			if b, i = pythonString(b, s, i); i == 0 {
-				return "", 0
-			}
-		case ' ', '\t', '\r', '\n', ',', ':', '-', '+', '.':
-			b = append(b, c)
-			i++
-		default:
-			j := i
-			for j < len(s) && (isWord(s[j]|0x20) || isWord(s[j]) || s[j] == '.') {
-				j++
-			}
-			switch word := s[i:j]; word {
-			case "":
-				return "", 0
-			case "None":
-				b = append(b, "null"...)
-			case "True":
-				b = append(b, "true"...)
-			case "False":
-				b = append(b, "false"...)
-			case "b": // the prefix of bytes
-			default:
-				b = append(b, word...)
-			}
-			i = j
+		m := pythonToken.FindStringSubmatchIndex(s[i:])
+		if m == nil {
+			break
 		}
+		group := func(n int) string { return s[i+m[2*n] : i+m[2*n+1]] }
+		switch {
+		case m[2] >= 0:
+			b = append(b, `"`+pythonEscapes.Replace(group(1))+`"`...)
+		case m[4] >= 0:
+			b = append(b, `"`+pythonEscapes.Replace(group(2))+`"`...)
+		case m[6] >= 0:
+			word := group(3)
+			if w, ok := pythonWords[word]; ok {
+				word = w
+			}
+			b = append(b, word...)
+		case m[8] >= 0:
+			depth++
+			b = append(b, tuples.Replace(group(4))...)
+		case m[10] >= 0:
+			b = bytes.TrimSuffix(bytes.TrimRight(b, " "), []byte(",")) // of a tuple of one
+			b = append(b, tuples.Replace(group(5))...)
+			if depth--; depth == 0 {
+				return string(b), i + m[1]
+			}
+		default:
+			b = append(b, group(0)...)
+		}
+		i += m[1]
 	}
 	return "", 0
-}
-
-// pythonic reports whether a bracketed value's first string is quoted as
-// Python quotes.
-func pythonic(s string) bool {
-	t := strings.TrimLeft(s, "[{( ")
-	return len(t) < len(s) && strings.HasPrefix(t, "'")
-}
-
-// pythonString appends the string literal at s[i] as JSON and returns where it
-// ends, 0 if it does not.
-func pythonString(b []byte, s string, i int) (out []byte, end int) {
-	quote := s[i]
-	b = append(b, '"')
-	for j := i + 1; j < len(s); j++ {
-		switch c := s[j]; {
-		case c == quote:
-			return append(b, '"'), j + 1
-		case c == '"':
-			b = append(b, '\\', '"')
-		case c < ' ':
-			b = append(b, ' ')
-		case c == '\\' && j+1 < len(s):
-			j++
-			switch s[j] {
-			case 'n', 'r', 't', '"', '\\', '/', 'b', 'f', 'u':
-				b = append(b, '\\', s[j])
-			case '\'':
-				b = append(b, '\'')
-			default:
-				b = append(b, '\\', '\\', s[j])
-			}
-		default:
-			b = append(b, c)
-		}
-	}
-	return b, 0
-}
-
-// bracket is JSON's for one of Python's: tuples become arrays.
-func bracket(c byte) byte {
-	switch c {
-	case '(':
-		return '['
-	case ')':
-		return ']'
-	}
-	return c
 }

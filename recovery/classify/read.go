@@ -29,6 +29,7 @@ type view struct {
 	http   int      // the HTTP status, whatever the body says
 	codes  []string // squashed codes, types and statuses of every layer, outermost first
 	texts  []string // messages of every layer, outermost first
+	others []string // strings of fields whose names say nothing
 	text   string   // the same, folded and joined by rule.Border
 	params []string // parameters that the structure names (validation lists)
 	empty  bool     // there was no body
@@ -99,7 +100,9 @@ func (v *view) readFrame(b []byte) {
 			v.walk(r, "", 0)
 			v.object = v.object || len(v.texts)+len(v.codes) == 0
 			if len(v.texts) == 0 && v.Status >= 400 {
-				v.leaves(r, 0)
+				for _, t := range v.others {
+					v.addText(t, 0)
+				}
 			}
 			return
 		}
@@ -214,24 +217,10 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 	case roleOther:
 		if key == "__type" {
 			v.addCode(s)
+		} else if strings.ContainsRune(s, ' ') {
+			v.others = append(v.others, s)
 		}
 	}
-}
-
-// leaves takes every string of a body whose fields have no known name.
-func (v *view) leaves(r gjson.Result, depth int) {
-	if v.nodes++; v.nodes > maxNodes || depth > maxDepth {
-		return
-	}
-	r.ForEach(func(k, e gjson.Result) bool {
-		switch {
-		case e.IsObject() || e.IsArray():
-			v.leaves(e, depth+1)
-		case e.Type == gjson.String && roleOf(k.Str) == roleOther && strings.ContainsRune(e.Str, ' '):
-			v.addText(e.Str, depth)
-		}
-		return v.nodes <= maxNodes
-	})
 }
 
 // addText keeps a message, and reads the JSON that it is or holds.
