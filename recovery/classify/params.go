@@ -11,7 +11,8 @@ import (
 // parameters finds the parameters that a refusal names: from the structure,
 // then from the wording.
 func parameters(v *view, class recovery.Class, f *recovery.Facts) {
-	f.UseInstead = instead(v)
+	text := clip(v.text, maxSentence)
+	f.UseInstead = instead(v, text)
 	plain := class == recovery.UnsupportedParameter || class == recovery.InvalidRequest
 	switch class {
 	case recovery.UnsupportedParameter, recovery.MaxOutputExceeded, recovery.InvalidRequest, recovery.InvalidToolSchema, recovery.ImageOrMediaError,
@@ -22,7 +23,7 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	}
 	names := v.params
 	if len(names) == 0 && plain {
-		names = several(v.text)
+		names = several(text)
 	}
 	switch names = v.distinct(names); {
 	case len(names) > 1:
@@ -32,19 +33,19 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case isParam(v.Param):
 		f.Param = v.Param
 	case plain:
-		f.Param = v.spelt(named(v.text, class))
+		f.Param = v.spelt(named(text, class))
 	case class == recovery.ContextLengthExceeded:
 		// "input length and 'max_tokens' exceed context limit": the text names what
 		// else helps.
-		if says(v.text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
+		if says(text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
 			f.Param = "max_tokens"
 		}
 	case class == recovery.InvalidToolSchema:
-		f.Param = v.spelt(toolPath(v.text))
-	case class == recovery.ModelNotFound && strings.Contains(v.text, "support tool use"):
+		f.Param = v.spelt(toolPath(text))
+	case class == recovery.ModelNotFound && strings.Contains(text, "support tool use"):
 		f.Param = "tools"
 	case class == recovery.MaxOutputExceeded:
-		f.Param = v.outputParam()
+		f.Param = v.outputParam(text)
 	}
 }
 
@@ -64,14 +65,14 @@ func (v *view) distinct(names []string) []string {
 }
 
 // outputParam is the parameter of the requested output that the text names.
-func (v *view) outputParam() string {
-	if path := breachedPath(v.text, recovery.MaxOutputExceeded); path != "" {
+func (v *view) outputParam(text string) string {
+	if path := breachedPath(text, recovery.MaxOutputExceeded); path != "" {
 		return v.spelt(path)
 	}
-	if name := firstKnown(v.text, outputNames); name != "" {
+	if name := firstKnown(text, outputNames); name != "" {
 		return v.spelt(name)
 	}
-	return firstMeant(v.text, outputNames)
+	return firstMeant(text, outputNames)
 }
 
 var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.$/'\[\]-]{0,119}$`)
@@ -275,8 +276,8 @@ var topics = [...]struct {
 var replacement = place(`(?:(?:use|use the|try) '(NAME)'(?: parameter)? instead|did you mean '(NAME))`)
 
 // instead reads the replacement that a refusal names.
-func instead(v *view) string {
-	if m := replacement.FindStringSubmatch(v.text); m != nil && isParam(m[1]+m[2]) {
+func instead(v *view, text string) string {
+	if m := replacement.FindStringSubmatch(text); m != nil && isParam(m[1]+m[2]) {
 		return v.spelt(strings.TrimRight(m[1]+m[2], "."))
 	}
 	return ""

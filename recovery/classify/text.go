@@ -9,11 +9,12 @@ import (
 // Bounds of what is looked at. Error answers are small; what is larger is
 // hostile or an echo of the request, and its beginning and end suffice.
 const (
-	maxBody   = 256 << 10 // bytes of a body that are parsed
-	maxText   = 16 << 10  // bytes of text that rules and facts see
-	maxDepth  = 24        // nesting of JSON, strings that hold JSON included
-	maxNodes  = 600       // JSON values visited
-	maxLayers = 48        // messages and codes kept
+	maxBody     = 256 << 10 // bytes of a body that are parsed
+	maxText     = 16 << 10  // bytes of text that rules and facts see
+	maxSentence = 4 << 10   // bytes of it that are searched for names of fields
+	maxDepth    = 24        // nesting of JSON, strings that hold JSON included
+	maxNodes    = 600       // JSON values visited
+	maxLayers   = 48        // messages and codes kept
 )
 
 // clip bounds s to limit bytes and keeps its beginning and its end.
