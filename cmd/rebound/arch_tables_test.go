@@ -118,8 +118,5 @@ var variables = map[string]string{
 	"tokenizer.o200k":                  "an encoding; its vocabulary is loaded once",
 	"tokenizer.cl100k":                 "an encoding; its vocabulary is loaded once",
 	"tokenizer.o200kHarmony":           "an encoding; its vocabulary is loaded once",
-	"recovery/classify.spotsBefore":    "expressions, compiled at their first use, once",
-	"recovery/classify.spotsAfter":     "expressions, compiled at their first use, once",
-	"recovery/classify.n0":             "a nil pointer as a receiver: no number",
 	"recovery/classify.transportRules": "a table, made once, then read only",
 }

@@ -1,10 +1,11 @@
 package classify
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // soon is the longest wait that is still a window and not an allowance that is
@@ -35,8 +36,8 @@ func outgrown(v *view) bool {
 
 // What OpenAI writes of a rate: "Limit 30000, Requested 61337".
 var (
-	limitNumber     = regexp.MustCompile(`limit[: ]*([0-9][0-9,]*)`)
-	requestedNumber = regexp.MustCompile(`requested[: ]*([0-9][0-9,]*)`)
+	limitNumber     = recovery.NewPattern(`limit[: ]*([0-9][0-9,]*)`)
+	requestedNumber = recovery.NewPattern(`requested[: ]*([0-9][0-9,]*)`)
 )
 
 // oversizedForWindow reports that one request asks for more tokens than a
@@ -51,7 +52,7 @@ func oversizedForWindow(v *view) bool {
 	return r > l
 }
 
-var negativeNumber = regexp.MustCompile(`(?:value of|got|given:?|received:?|passed|provided:?) -[0-9]|\(-[0-9]`)
+var negativeNumber = recovery.NewPattern(`(?:value of|got|given:?|received:?|passed|provided:?) -[0-9]|\(-[0-9]`)
 
 // negativeOutput reports that the output limit that a text refuses is below
 // zero: nothing is exceeded, and no smaller one helps.
@@ -72,7 +73,7 @@ func isToolPath(path string) bool {
 		strings.Contains(path, ".function.parameters")
 }
 
-var layerPath = place(`(?:^|¦)[ ']*(?:invalid )?'?(NAME)'?:`)
+var layerPath = recovery.NewPattern(`(?:^|¦)[ ']*(?:invalid )?'?(` + fieldName + `)'?:`)
 
 // toolPath returns the path of a tool that a schema check names, or that a layer
 // of the text begins with, as in
@@ -109,7 +110,7 @@ func refusesKnown(v *view) bool {
 		"restricted to", "not one of the allowed", "不支持")
 }
 
-var limited = place(`(NAME)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
+var limited = recovery.NewPattern(`(` + fieldName + `)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
 
 // limitedField returns the field of which a text says that it is only for
 // some: "previous_response_id is only supported on …".
@@ -120,7 +121,7 @@ func limitedField(text string) string {
 	return ""
 }
 
-var unsupportedModel = regexp.MustCompile(`model '*[a-z0-9_.$/:@\[\]-]{2,}'* (?:is )?not supported`)
+var unsupportedModel = recovery.NewPattern(`model '*[a-z0-9_.$/:@\[\]-]{2,}'* (?:is )?not supported`)
 
 // modelNamed reports that what a text calls unsupported is a model, by name:
 // "model 'command-r' is not supported by the generate API".

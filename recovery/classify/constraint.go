@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -19,9 +18,9 @@ type breach struct {
 // 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member
 // must have length less than or equal to 64".
 var (
-	pointerBreach = regexp.MustCompile(`#/([a-z0-9_.$/\[\]-]+): ([^#¦]{0,160})`)
-	memberBreach  = regexp.MustCompile(` at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: ([^¦]{0,160})`)
-	memberEcho    = regexp.MustCompile(`value '.*?' at '`)
+	pointerBreach = recovery.NewPattern(`#/([a-z0-9_.$/\[\]-]+): ([^#¦]{0,160})`)
+	memberBreach  = recovery.NewPattern(` at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: ([^¦]{0,160})`)
+	memberEcho    = recovery.NewPattern(`value '.*?' at '`)
 )
 
 // breaches reads what schema checks of the two kinds say, at most 8 of each.

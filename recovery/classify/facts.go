@@ -2,7 +2,6 @@ package classify
 
 import (
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -164,23 +163,23 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 
 // What the words after a number of tokens make of it, and those before it.
 var (
-	ofInput = regexp.MustCompile(`^(?:(?:tokens )?(?:in|of|from)(?: the| your| text)? (?:prompt|messages|input)|(?:input|prompt|inputs) tokens?|` +
+	ofInput = recovery.NewPattern(`^(?:(?:tokens )?(?:in|of|from)(?: the| your| text)? (?:prompt|messages|input)|(?:input|prompt|inputs) tokens?|` +
 		`'inputs'|(?:prompt|input) \+)`)
-	ofOutput = regexp.MustCompile(`^(?:(?:tokens )?(?:in|for|of)(?: the)? (?:completion|output)|(?:output|completion|new) tokens|` +
+	ofOutput = recovery.NewPattern(`^(?:(?:tokens )?(?:in|for|of)(?: the)? (?:completion|output)|(?:output|completion|new) tokens|` +
 		`max_(?:new_|completion_)?tokens|max generation|completion\))`)
-	ofPart    = regexp.MustCompile(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
-	beyond    = regexp.MustCompile(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
-	outdoes   = regexp.MustCompile(`^(?:tokens )?(?:exceed(?:s|ed the|ed this| the) |is (?:greater|larger|longer) than |> )`)
-	ofRequest = regexp.MustCompile(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
-	ofRate    = regexp.MustCompile(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
+	ofPart    = recovery.NewPattern(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
+	beyond    = recovery.NewPattern(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
+	outdoes   = recovery.NewPattern(`^(?:tokens )?(?:exceed(?:s|ed the|ed this| the) |is (?:greater|larger|longer) than |> )`)
+	ofRequest = recovery.NewPattern(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
+	ofRate    = recovery.NewPattern(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
 
-	amount = regexp.MustCompile(`request|total|resulted in|will take|contains|got|given|received|prefill|current length|token count|prompt (?:is )?too long|` +
+	amount = recovery.NewPattern(`request|total|resulted in|will take|contains|got|given|received|prefill|current length|token count|prompt (?:is )?too long|` +
 		`you sent|n_prompt_tokens|n_keep|keep the first|required|ha[vs]e?|used|with |input|prompt|length|messages|your |sequence|tokens:|` +
 		`conversation|共|当前|实际|输入|token数`)
-	ownInput = regexp.MustCompile(`(?:input|prompt) (?:length(?: of)?|tokens)[ (:]*$`)
-	whole    = regexp.MustCompile(`token count|and (?:maximum )?output|keep the first|n_keep|request|total|resulted in|will take|(?:is )?too long|` +
+	ownInput = recovery.NewPattern(`(?:input|prompt) (?:length(?: of)?|tokens)[ (:]*$`)
+	whole    = recovery.NewPattern(`token count|and (?:maximum )?output|keep the first|n_keep|request|total|resulted in|will take|(?:is )?too long|` +
 		`current length|n_prompt_tokens|messages|conversation`)
-	ofPrompt = regexp.MustCompile(`prompt|input|given|输入`)
+	ofPrompt = recovery.NewPattern(`prompt|input|given|输入`)
 )
 
 // usedAs tells a count of the prompt alone from a count of the whole request.

@@ -3,7 +3,6 @@ package classify
 import (
 	"math"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -190,9 +189,9 @@ func (h *hints) until(t time.Time) (time.Duration, bool) {
 
 // The fields of bodies that say how long to wait, or until when.
 var (
-	waitField = regexp.MustCompile(`^(?:retry(?:delay|after|in|at)|resets?(?:in|at|time)?|wait(?:time)?|cooldown|estimatedtime|` +
+	waitField = recovery.NewPattern(`^(?:retry(?:delay|after|in|at)|resets?(?:in|at|time)?|wait(?:time)?|cooldown|estimatedtime|` +
 		`quotareset(?:delay|timestamp))(?:seconds|s)?$`)
-	waitFieldMS = regexp.MustCompile(`^(?:retryafter|resetafter|resetsin|wait)(?:ms|milliseconds)$`)
+	waitFieldMS = recovery.NewPattern(`^(?:retryafter|resetafter|resetsin|wait)(?:ms|milliseconds)$`)
 )
 
 // readObject takes the hints that are fields of a body.
@@ -258,12 +257,12 @@ func (h *hints) readHeaders(r gjson.Result) {
 // What stands before and after a wait in a text. After a word for an instant a
 // bare number is one of seconds.
 var (
-	waitAhead = regexp.MustCompile(`(?:(?:try again|retry|retry your request|retry again|refresh(?:es)?|resets?|available|available again|regain access|` +
+	waitAhead = recovery.NewPattern(`(?:(?:try again|retry|retry your request|retry again|refresh(?:es)?|resets?|available|available again|regain access|` +
 		`retrying) (?:in|after)|wait(?: for| at least)?|estimated wait time|again in about|cooldown:|请在|请等待|请|等待|将在|剩余)` + fillers)
-	waitSeconds = regexp.MustCompile(`retry[ _-]after:?` + fillers)
-	waitBehind  = regexp.MustCompile(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
-	waitEpoch   = regexp.MustCompile(`limit reached\|([0-9]+)`)
-	waitUntil   = regexp.MustCompile(`will reset at |resets? at |regain access on |until |available at `)
+	waitSeconds = recovery.NewPattern(`retry[ _-]after:?` + fillers)
+	waitBehind  = recovery.NewPattern(`[0-9.]+ ?(?:秒|分钟|小时|天)之?后`)
+	waitEpoch   = recovery.NewPattern(`limit reached\|([0-9]+)`)
+	waitUntil   = recovery.NewPattern(`will reset at |resets? at |regain access on |until |available at `)
 )
 
 const fillers = `[ :~']*(?:(?:about|approximately|around|at least|another) )*`
@@ -277,9 +276,9 @@ func textWait(text string, now time.Time) (best time.Duration, found bool) {
 			}
 		}
 	}
-	try(waitAhead.FindAllStringIndex(text, 32), 1, "")
-	try(waitSeconds.FindAllStringIndex(text, 8), 1, "s")
-	try(waitBehind.FindAllStringIndex(text, 1), 0, "")
+	try(waitAhead.FindAllStringSubmatchIndex(text, 32), 1, "")
+	try(waitSeconds.FindAllStringSubmatchIndex(text, 8), 1, "s")
+	try(waitBehind.FindAllStringSubmatchIndex(text, 1), 0, "")
 	if found {
 		return best, true
 	}
@@ -289,7 +288,7 @@ func textWait(text string, now time.Time) (best time.Duration, found bool) {
 			return d, true
 		}
 	}
-	for _, m := range waitUntil.FindAllStringIndex(text, 8) {
+	for _, m := range waitUntil.FindAllStringSubmatchIndex(text, 8) {
 		if d, ok := h.untilText(text[m[1]:]); ok && d > 0 {
 			return d, true
 		}
@@ -319,7 +318,7 @@ func (h *hints) untilText(s string) (time.Duration, bool) {
 	return 0, false
 }
 
-var resetInstant = regexp.MustCompile(`(?:resets? at|将在|will reset on|regain access on) *([0-9]{4}-[0-9:. tz+-]{5,27})`)
+var resetInstant = recovery.NewPattern(`(?:resets? at|将在|will reset on|regain access on) *([0-9]{4}-[0-9:. tz+-]{5,27})`)
 
 // resetAt returns the instant that a text names, as sent.
 func resetAt(text string) string {
@@ -332,7 +331,7 @@ func resetAt(text string) string {
 }
 
 // span is a part of a duration: "1m", "30.002s", "6hr", " and 5 分钟".
-var span = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+) *(milliseconds?|msec|ms|毫秒|microseconds?|µs|us|ns|seconds?|secs?|s|秒|` +
+var span = recovery.NewPattern(`^([0-9]+\.?[0-9]*|\.[0-9]+) *(milliseconds?|msec|ms|毫秒|microseconds?|µs|us|ns|seconds?|secs?|s|秒|` +
 	`minutes?|mins?|m|分钟?|hours?|hrs?|h|小时|weeks?|days?|d|天)(?:[^a-z]|$)`)
 
 // units are told by how their names begin.
@@ -354,10 +353,11 @@ func duration(s, unit string) (total time.Duration, read int) {
 		if read > 0 {
 			rest = strings.TrimPrefix(strings.TrimLeft(rest, " ,"), "and ")
 		}
-		m := span.FindStringSubmatchIndex(rest)
-		if m == nil {
+		ms := span.FindAllStringSubmatchIndex(rest, 1)
+		if len(ms) == 0 {
 			break
 		}
+		m := ms[0]
 		f, _ := strconv.ParseFloat(rest[m[2]:m[3]], 64)
 		for _, u := range units {
 			if strings.HasPrefix(rest[m[4]:], u.name) {

@@ -1,13 +1,14 @@
 package classify
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery/rule"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // number is a number of a folded text, with the words around it up to its
@@ -34,7 +35,7 @@ func (n *number) follows(words ...string) bool {
 }
 
 // ahead reports whether what follows the number begins as the expression says.
-func (n *number) ahead(expr *regexp.Regexp) bool {
+func (n *number) ahead(expr *recovery.Pattern) bool {
 	return expr.MatchString(strings.TrimLeft(n.after, " )'"))
 }
 
@@ -61,8 +62,8 @@ func (n *number) limits() bool {
 }
 
 var (
-	rangeOpens = regexp.MustCompile(`(?:\[|between |from |in range |in the range |范围[为是])$`)
-	rangeGoes  = regexp.MustCompile(`(?:(?:\[|between |from |in range |in the range |范围[为是])[0-9]+(?:,| and| to|~|-|到|至)|\([0-9]+,) *$`)
+	rangeOpens = recovery.NewPattern(`(?:\[|between |from |in range |in the range |范围[为是])$`)
+	rangeGoes  = recovery.NewPattern(`(?:(?:\[|between |from |in range |in the range |范围[为是])[0-9]+(?:,| and| to|~|-|到|至)|\([0-9]+,) *$`)
 )
 
 // lowEnd reports whether the number is the lower end of "[1, 8192]" or "between 1 and 8192".
@@ -117,22 +118,23 @@ func tail(s string, n int) string {
 var (
 	// With separators of thousands, but not "1, 30720" or "22,3"; 60.000000 is what
 	// some print for a whole number.
-	digits = regexp.MustCompile(`([0-9]{1,3}(?:[,_][0-9]{3})+\b|[0-9]+)(?:\.00+\b)?(k\b)?`)
+	digits = recovery.NewPattern(`([0-9]{1,3}(?:[,_][0-9]{3})+\b|[0-9]+)(?:\.00+\b)?(k\b)?`)
 	// What makes a number a part of a name, a version, a decimal, a date, a path.
-	gluedBefore = regexp.MustCompile(`(?:[a-z_.#$@-]|[0-9]:|[a-z0-9_]/)$`)
-	freeAfter   = regexp.MustCompile(`^(?:token|byte|char|pixel|px|[mkg]b|[^a-z0-9_.:-]|[.:](?:[^0-9]|$)|-(?:token|[^a-z0-9_]|$)|$)`)
-	ratio       = regexp.MustCompile(`[0-9]{4}/$`) // 140000/131072
+	gluedBefore = recovery.NewPattern(`(?:[a-z_.#$@-]|[0-9]:|[a-z0-9_]/)$`)
+	freeAfter   = recovery.NewPattern(`^(?:token|byte|char|pixel|px|[mkg]b|[^a-z0-9_.:-]|[.:](?:[^0-9]|$)|-(?:token|[^a-z0-9_]|$)|$)`)
+	ratio       = recovery.NewPattern(`[0-9]{4}/$`) // 140000/131072
 	// What makes it a code, a status or the name of something.
-	identifying = regexp.MustCompile(`(?: id:? |code'?:? |status:? |http |<|error |messages\.|line |column |index |position |value=\(?)$`)
-	rest        = regexp.MustCompile(`^[a-z0-9_-]*`)
+	identifying = recovery.NewPattern(`(?: id:? |code'?:? |status:? |http |<|error |messages\.|line |column |index |position |value=\(?)$`)
+	joined      = recovery.NewPattern(`^[a-z0-9_-]*`)
 )
 
 // readNumber reads the number that text begins with.
 func readNumber(text string) (value, end int, ok bool) {
-	m := digits.FindStringSubmatchIndex(text)
-	if m == nil || m[0] != 0 {
+	ms := digits.FindAllStringSubmatchIndex(text, 1)
+	if len(ms) == 0 || ms[0][0] != 0 {
 		return 0, 0, false
 	}
+	m := ms[0]
 	value, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(text[:m[3]]))
 	if m[4] >= 0 {
 		value *= 1000
@@ -154,7 +156,7 @@ func scanNumbers(text string) []number {
 		j, before := i+length, text[max(0, i-14):i]
 		if !ok || gluedBefore.MatchString(before) && !(length >= 4 && ratio.MatchString(before)) || !freeAfter.MatchString(text[j:]) ||
 			length > 1 && text[i] == '0' || identifying.MatchString(before) || isParamsCode(text, i, j) {
-			i += max(1, len(rest.FindString(text[i:])))
+			i += max(1, len(joined.FindString(text[i:])))
 			continue
 		}
 		if n := len(out); n > 0 {

@@ -75,7 +75,7 @@ func (v *view) outputParam(text string) string {
 	return firstMeant(text, outputNames)
 }
 
-var paramName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.$/'\[\]-]{0,119}$`)
+var paramName = recovery.NewPattern(`^[A-Za-z_][A-Za-z0-9_.$/'\[\]-]{0,119}$`)
 
 // isParam tells the name of a field from a marker, a status or a sentence.
 func isParam(s string) bool {
@@ -87,14 +87,15 @@ func isParam(s string) bool {
 }
 
 // Where texts name more than one field: each group is a name.
-var severalPlaces = [...]*regexp.Regexp{
-	place(`property '(?:body\.)?(NAME)'.{0,13}unsupported`),
-	place(`(?:cannot (?:specify|set) both|only one of) '?(NAME)'? (?:and|or) '?(NAME)`),
-	place(`(NAME)'? and '?(NAME)'?.{0,60}?(?:cannot (?:both be|be both|be specified together|be used together)|can't both be|are mutually exclusive|不能同时)`),
+var severalPlaces = [...]*recovery.Pattern{
+	recovery.NewPattern(`property '(?:body\.)?(` + fieldName + `)'.{0,13}unsupported`),
+	recovery.NewPattern(`(?:cannot (?:specify|set) both|only one of) '?(` + fieldName + `)'? (?:and|or) '?(` + fieldName + `)`),
+	recovery.NewPattern(`(` + fieldName + `)'? and '?(` + fieldName + `)'?.{0,60}?(?:` +
+		`cannot (?:both be|be both|be specified together|be used together)|can't both be|are mutually exclusive|不能同时)`),
 }
 
 // "#/tool_choice: extraneous key [x] is not permitted": where, and which.
-var extraneous = place(`(?:#/([a-z0-9_/.$\[\]-]*): )?extraneous key \[([^\]]+)\]`)
+var extraneous = recovery.NewPattern(`(?:#/([a-z0-9_/.$\[\]-]*): )?extraneous key \[([^\]]+)\]`)
 
 // several returns the fields that a text names together.
 func several(text string) []string {
@@ -113,7 +114,7 @@ func several(text string) []string {
 	return out
 }
 
-var pathType = regexp.MustCompile(`^(?:str|int|float|bool|dict|list|list\[.*|function-.*)$`)
+var pathType = recovery.NewPattern(`^(?:str|int|float|bool|dict|list|list\[.*|function-.*)$`)
 
 // plainPath takes out of a path the steps that are not in the JSON: the role
 // that names the variant of a message after its index, and a type at the end.
@@ -160,12 +161,6 @@ func nameByte(c byte) bool {
 	return isWord(c) || c == '.' || c == '[' || c == ']' || c == '-' || c == '$'
 }
 
-// place compiles an expression for a place in folded text where the name of a
-// field stands.
-func place(expr string) *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(expr, "NAME", `[a-z][a-z0-9_.$\[\]-]*`))
-}
-
 // sure tells how much a place says about what stands there.
 type sure uint8
 
@@ -180,36 +175,37 @@ const (
 // which they are tried.
 var places = [...]struct {
 	sure  sure
-	place *regexp.Regexp
+	place *recovery.Pattern
 }{
-	{fieldThere, place(`len\((NAME)\)`)}, // "… but len(stop) = 10"
-	{fieldThere, place(`(NAME)'?: (?:extra inputs are not permitted|field required|input should be )`)},
-	{fieldThere, place(`must be satisfied\[\('(NAME)' : value`)}, // "('messages.0.content' : value must be a string)"
-	{fieldThere, place(announced + `[s: (\[]*'(?:body\.)?(NAME)'`)},
-	{fieldLooks, place(announced + `[s: (\[]*(?:body\.)?(NAME)`)},
-	{fieldThere, place(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[s: (\[]*'?(NAME)[ .']*$`)},
-	{fieldThere, place(mentioned + `[s: (\[]*'(?:body\.)?(NAME)'`)},
-	{fieldLooks, place(mentioned + `[s: (\[]*(?:body\.)?(NAME)`)},
-	{fieldThere, place(`supports? (?:the |parameter |this parameter: )'?(NAME)'? (?:parameter|field)`)},
-	{fieldThere, place(`support parameter '?(NAME)[ .]*$`)},
-	{fieldLooks, place(`not support '?(NAME)`)},
-	{fieldLooks, place(`doesn't support '?(NAME)`)},
-	{fieldLooks, place(`(NAME)'? parameter `)},
-	{fieldLooks, place(` must have '?(NAME)`)},
-	{fieldLooks, place(`(NAME)'? value of `)},
-	{fieldThere, place(`expected '(thinking)'`)},              // the kind of block that a path leads to says more than the path
-	{fieldThere, place(`into the target type: (NAME):`)},      // serde
-	{fieldThere, place(`^'(NAME)'? ?:`)},                      // "'tools' : maximum number of items is 128"
-	{fieldKnown, place(`(?:^|¦ |errors?: )'?(NAME)'?: `)},     // "the following errors: tool_choice: type 'tool' …"
-	{fieldThere, place(`^(NAME): (?:[^h]|h[^t])`)},            // "x: …", but no prefix of a proxy
-	{fieldValues, place(`(NAME) '[a-z0-9_.]+` + refusedVerb)}, // "response_format 'json_object' cannot …"
-	{fieldThere, place(`(?:^|[^/a-z0-9_.$\[\]-])(NAME)` + refusedVerb)},
-	{fieldThere, place(`(NAME): unknown variant`)},
-	{fieldLooks, place(`(NAME) is not supported (?:with|on|by) this model`)},
+	{fieldThere, recovery.NewPattern(`len\((` + fieldName + `)\)`)}, // "… but len(stop) = 10"
+	{fieldThere, recovery.NewPattern(`(` + fieldName + `)'?: (?:extra inputs are not permitted|field required|input should be )`)},
+	{fieldThere, recovery.NewPattern(`must be satisfied\[\('(` + fieldName + `)' : value`)}, // "('messages.0.content' : value must be a string)"
+	{fieldThere, recovery.NewPattern(announced + `[s: (\[]*'(?:body\.)?(` + fieldName + `)'`)},
+	{fieldLooks, recovery.NewPattern(announced + `[s: (\[]*(?:body\.)?(` + fieldName + `)`)},
+	{fieldThere, recovery.NewPattern(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[s: (\[]*'?(` + fieldName + `)[ .']*$`)},
+	{fieldThere, recovery.NewPattern(mentioned + `[s: (\[]*'(?:body\.)?(` + fieldName + `)'`)},
+	{fieldLooks, recovery.NewPattern(mentioned + `[s: (\[]*(?:body\.)?(` + fieldName + `)`)},
+	{fieldThere, recovery.NewPattern(`supports? (?:the |parameter |this parameter: )'?(` + fieldName + `)'? (?:parameter|field)`)},
+	{fieldThere, recovery.NewPattern(`support parameter '?(` + fieldName + `)[ .]*$`)},
+	{fieldLooks, recovery.NewPattern(`not support '?(` + fieldName + `)`)},
+	{fieldLooks, recovery.NewPattern(`doesn't support '?(` + fieldName + `)`)},
+	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? parameter `)},
+	{fieldLooks, recovery.NewPattern(` must have '?(` + fieldName + `)`)},
+	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? value of `)},
+	{fieldThere, recovery.NewPattern(`expected '(thinking)'`)},                           // the kind of block that a path leads to says more than the path
+	{fieldThere, recovery.NewPattern(`into the target type: (` + fieldName + `):`)},      // serde
+	{fieldThere, recovery.NewPattern(`^'(` + fieldName + `)'? ?:`)},                      // "'tools' : maximum number of items is 128"
+	{fieldKnown, recovery.NewPattern(`(?:^|¦ |errors?: )'?(` + fieldName + `)'?: `)},     // "the following errors: tool_choice: type 'tool' …"
+	{fieldThere, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},            // "x: …", but no prefix of a proxy
+	{fieldValues, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)}, // "response_format 'json_object' cannot …"
+	{fieldThere, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
+	{fieldThere, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
+	{fieldLooks, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},
 }
 
-// What goes before and after the names of fields in refusals.
+// The name of a field in folded text, and what goes before and after it in refusals.
 const (
+	fieldName = `[a-z][a-z0-9_.$\[\]-]*`
 	announced = `(?:unsupported param(?:eter)?|unknown (?:parameter|field|name|argument)|unrecognized request arguments? supplied|` +
 		`unrecognized (?:parameter|field|key\(s\) in object)|unsupported (?:value|field|option)|unexpected keyword argument|` +
 		`invalid parameter|invalid value for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
@@ -273,7 +269,7 @@ var topics = [...]struct {
 }
 
 // "Use 'max_completion_tokens' instead.", "Did you mean 'tools'?"
-var replacement = place(`(?:(?:use|use the|try) '(NAME)'(?: parameter)? instead|did you mean '(NAME))`)
+var replacement = recovery.NewPattern(`(?:(?:use|use the|try) '(` + fieldName + `)'(?: parameter)? instead|did you mean '(` + fieldName + `))`)
 
 // instead reads the replacement that a refusal names.
 func instead(v *view, text string) string {

@@ -2,14 +2,15 @@ package classify
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 var (
 	// A string, a word or a number, a bracket, or what stands between them.
-	pythonToken = regexp.MustCompile(`^(?s:b?'((?:[^'\\]|\\.)*)'|b?"((?:[^"\\]|\\.)*)"|([A-Za-z0-9_.+-]+)|([\[({])|([\])}])|[,:\s]+)`)
-	pythonStart = regexp.MustCompile(`^[\[({][\[({ ]*'`)
+	pythonToken = recovery.NewPattern(`^(?s:b?'((?:[^'\\]|\\.)*)'|b?"((?:[^"\\]|\\.)*)"|([A-Za-z0-9_.+-]+)|([\[({])|([\])}])|[,:\s]+)`)
+	pythonStart = recovery.NewPattern(`^[\[({][\[({ ]*'`)
 
 	pythonEscapes = strings.NewReplacer(`\'`, `'`, `\"`, `\"`, `\\`, `\\`, `\/`, `/`, `\b`, `\b`, `\f`, `\f`, `\n`, `\n`, `\r`, `\r`, `\t`, `\t`, `\u`, `\u`,
 		`\`, `\\`, `"`, `\"`, "\n", " ", "\r", " ", "\t", " ")
@@ -27,10 +28,11 @@ func fromPython(s string, i int) (string, int) {
 	var b []byte
 	depth := 0
 	for i < len(s) && depth <= maxDepth {
-		m := pythonToken.FindStringSubmatchIndex(s[i:])
-		if m == nil {
+		ms := pythonToken.FindAllStringSubmatchIndex(s[i:], 1)
+		if len(ms) == 0 {
 			break
 		}
+		m := ms[0]
 		group := func(n int) string { return s[i+m[2*n] : i+m[2*n+1]] }
 		switch {
 		case m[2] >= 0:

@@ -2,8 +2,9 @@ package classify
 
 import (
 	"html"
-	"regexp"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Bounds of what is looked at. Error answers are small; what is larger is
@@ -34,8 +35,8 @@ func clip(s string, limit int) string {
 }
 
 var (
-	markup = regexp.MustCompile(`(?is)<!--.*?-->|<script.*?</script>|<style.*?</style>|<[^>]*>`)
-	page   = regexp.MustCompile(`(?i)<html|<!doctype|<head>|<body`)
+	markup = recovery.NewPattern(`(?is)<!--.*?-->|<script.*?</script>|<style.*?</style>|<[^>]*>`)
+	page   = recovery.NewPattern(`(?i)<html|<!doctype|<head>|<body`)
 )
 
 // plainText takes the tags off an HTML page: the title and the words of the
