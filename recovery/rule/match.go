@@ -20,6 +20,8 @@ type Finding struct {
 	// Missing is the condition that did not hold, as its key in the file: "and",
 	// "not", "status" and so on. It is empty if the rule matches.
 	Missing string
+	// Line is where it was found, for a user that looks at a text by lines.
+	Line string
 }
 
 // Explain returns the rules that match, in their order, and those that came near:
@@ -47,26 +49,55 @@ func (c *compiled) missing(s *Subject) string {
 		return "not_status"
 	case len(c.codes) > 0 && anyCode(c.codes, s.Codes) < 0:
 		return "codes"
-	case len(c.any) > 0 && anyPhrase(c.any, s.Text) < 0:
+	case len(c.any)+len(c.patterns) > 0 && anyPhrase(c.any, s.folded()) < 0 && anyPattern(c.patterns, s.raw()) < 0:
 		return "any"
-	case len(c.and) > 0 && anyPhrase(c.and, s.Text) < 0:
+	}
+	return c.otherwise(s)
+}
+
+// otherwise is missing of what is no wording, code or pattern that speaks for the rule.
+func (c *compiled) otherwise(s *Subject) string {
+	switch {
+	case len(c.and) > 0 && anyPhrase(c.and, s.folded()) < 0:
 		return "and"
-	case anyPhrase(c.not, s.Text) >= 0:
+	case len(c.not) > 0 && anyPhrase(c.not, s.folded()) >= 0:
 		return "not"
+	case anyPattern(c.notPatterns, s.raw()) >= 0:
+		return "not_patterns"
 	case anyCode(c.notCodes, s.Codes) >= 0:
 		return "not_codes"
 	case len(c.When) > 0 && !anyFact(c.When, s.Fact):
 		return "when"
 	case anyFact(c.Unless, s.Fact):
 		return "unless"
+	case len(c.near) > 0 && (s.Near == nil || !s.Near(func(text string) bool { return anyPattern(c.near, text) >= 0 })):
+		return "near"
 	}
 	return ""
 }
 
+// folded is the text for wordings, raw that for patterns.
+func (s *Subject) folded() string {
+	if s.Text == "" && s.Raw != "" {
+		s.Text = Fold(s.Raw)
+	}
+	return s.Text
+}
+
+func (s *Subject) raw() string {
+	if s.Raw == "" {
+		return s.Text
+	}
+	return s.Raw
+}
+
 // found is the first wording or code that speaks for the rule.
 func (c *compiled) found(s *Subject) string {
-	if i := anyPhrase(c.any, s.Text); i >= 0 {
+	if i := anyPhrase(c.any, s.folded()); i >= 0 {
 		return c.any[i].String()
+	}
+	if i := anyPattern(c.patterns, s.raw()); i >= 0 {
+		return c.Patterns[i]
 	}
 	if i := anyCode(c.codes, s.Codes); i >= 0 {
 		return c.codes[i].text
@@ -95,6 +126,15 @@ func anyCode(codes []code, have []string) int {
 }
 
 func anyPhrase(ps []phrase, text string) int {
+	for i, p := range ps {
+		if p.in(text) {
+			return i
+		}
+	}
+	return -1
+}
+
+func anyPattern(ps []*pattern, text string) int {
 	for i, p := range ps {
 		if p.in(text) {
 			return i

@@ -34,6 +34,15 @@ type Rule struct {
 	Any []string `yaml:"any"`
 	And []string `yaml:"and"`
 	Not []string `yaml:"not"`
+	// Patterns are regular expressions, of which one must match where Any has no
+	// wording that occurs; Begin is put before each of them and End behind it.
+	// NotPatterns must not match, and stand alone. ${name} is a piece of Set.Pieces.
+	Begin       string   `yaml:"begin"`
+	Patterns    []string `yaml:"patterns"`
+	End         string   `yaml:"end"`
+	NotPatterns []string `yaml:"not_patterns"`
+	// Near are expressions of which one must match a text in the neighbourhood.
+	Near []string `yaml:"near"`
 	// When are facts of which one must hold, Unless those that must not.
 	When   []string `yaml:"when"`
 	Unless []string `yaml:"unless"`
@@ -45,18 +54,21 @@ type Rule struct {
 }
 
 // Set is a file of rules, in the order in which they are tried. Words are
-// named lists of wordings: an entry $name stands for all of them.
+// named lists of wordings: an entry $name stands for all of them. Pieces are named
+// lists of expressions: ${name} within a pattern stands for any of them.
 type Set struct {
-	Words map[string][]string `yaml:"words"`
-	Rules []Rule              `yaml:"rules"`
+	Words  map[string][]string `yaml:"words"`
+	Pieces map[string][]string `yaml:"pieces"`
+	Rules  []Rule              `yaml:"rules"`
 }
 
-// Join puts sets behind one another. A name of words that two of them give
-// belongs to the later one.
+// Join puts sets behind one another. A name of words or pieces that two of them
+// give belongs to the later one.
 func Join(sets ...Set) Set {
-	out := Set{Words: map[string][]string{}}
+	out := Set{Words: map[string][]string{}, Pieces: map[string][]string{}}
 	for _, s := range sets {
 		maps.Copy(out.Words, s.Words)
+		maps.Copy(out.Pieces, s.Pieces)
 		out.Rules = append(out.Rules, s.Rules...)
 	}
 	return out
@@ -65,9 +77,11 @@ func Join(sets ...Set) Set {
 // Subject is what rules look at. The zero Fact means that no fact holds.
 type Subject struct {
 	Text   string   // folded by Fold
+	Raw    string   // not folded, which patterns match; where it is empty they match Text
 	Codes  []string // folded by Code
 	Status int
 	Fact   func(name string) bool
+	Near   func(matches func(text string) bool) bool // whether a text in the neighbourhood does
 }
 
 // Vocabulary is what rules may conclude and what facts they may ask for. A nil
@@ -76,7 +90,9 @@ type Vocabulary struct{ Classes, Facts []string }
 
 // List is a compiled set. It is immutable and safe for concurrent use.
 type List struct {
-	rules []compiled
+	rules   []compiled
+	scanner *scanner // nil before Index
+	of      []int    // the rule of each of its numbers
 }
 
 type compiled struct {
@@ -84,6 +100,9 @@ type compiled struct {
 	status, notStatus []span
 	codes, notCodes   []code
 	any, and, not     []phrase
+
+	patterns, notPatterns, near []*pattern
+	from                        int // the number of the first of any, then of patterns
 }
 
 // span is a range of statuses, both ends included.
@@ -108,10 +127,12 @@ const (
 //   - {a,b} stands for either, and may leave one empty: model{,s},
 //   - $name alone stands for all wordings of that name in Set.Words.
 //
+// Patterns are in the syntax of package regexp.
+//
 // The error joins one for each mistake; each begins with the place, as in
 // "rules[2].any[0]: …".
 func Compile(s Set, v Vocabulary) (*List, error) {
-	c := compiler{words: s.Words, vocabulary: v}
+	c := compiler{words: s.Words, pieces: s.Pieces, vocabulary: v}
 	if len(s.Rules) > maxRules {
 		c.fail("rules", "more than %d rules", maxRules)
 		return nil, errors.Join(c.errs...)
@@ -134,6 +155,7 @@ func Compile(s Set, v Vocabulary) (*List, error) {
 
 type compiler struct {
 	words      map[string][]string
+	pieces     map[string][]string
 	vocabulary Vocabulary
 	errs       []error
 }
@@ -162,9 +184,11 @@ func (c *compiler) rule(r Rule, at string) compiled {
 	out := compiled{Rule: r,
 		status: c.spans(at+".status", r.Status), notStatus: c.spans(at+".not_status", r.NotStatus),
 		codes: c.codes(at+".codes", r.Codes), notCodes: c.codes(at+".not_codes", r.NotCodes),
-		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not)}
-	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.When) == 0 {
-		c.fail(at, "needs one of status, codes, any and when: otherwise it decides everything")
+		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not),
+		patterns: c.patterns(at+".patterns", r.Begin, r.Patterns, r.End), notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
+		near: c.patterns(at+".near", "", r.Near, "")}
+	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.Patterns)+len(r.When) == 0 {
+		c.fail(at, "needs one of status, codes, any, patterns and when: otherwise it decides everything")
 	}
 	if len(r.Examples) == 0 {
 		c.fail(at+".examples", "needs a text that the rule decides")
@@ -233,6 +257,43 @@ func (c *compiler) phrases(at string, list []string) []phrase {
 		}
 	}
 	return out
+}
+
+func (c *compiler) patterns(at, begin string, list []string, end string) []*pattern {
+	var out []*pattern
+	for i, s := range list {
+		expr, err := c.writeOut(begin+s+end, 0)
+		if begin+end != "" {
+			expr, err = c.writeOut(begin+"(?:"+s+")"+end, 0)
+		}
+		if err == nil {
+			var p *pattern
+			if p, err = newPattern(expr); err == nil {
+				out = append(out, p)
+			}
+		}
+		if err != nil {
+			c.fail(fmt.Sprintf("%s[%d]", at, i), "%s", err)
+		}
+	}
+	return out
+}
+
+// writeOut puts pieces in their places. A piece may have others in it.
+func (c *compiler) writeOut(expr string, depth int) (string, error) {
+	before, rest, found := strings.Cut(expr, "${")
+	if !found {
+		return expr, nil
+	}
+	name, rest, _ := strings.Cut(rest, "}")
+	piece, known := c.pieces[name]
+	switch {
+	case !known:
+		return "", fmt.Errorf("there is no piece of that name: add %s under pieces", name)
+	case depth > 8 || len(expr) > maxPattern:
+		return "", errors.New("has too many pieces")
+	}
+	return c.writeOut(before+"(?:"+strings.Join(piece, "|")+")"+rest, depth+1)
 }
 
 // Len is the number of rules.

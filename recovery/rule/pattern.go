@@ -1,0 +1,270 @@
+package rule
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxPattern bounds an expression with its pieces written out, in bytes.
+const maxPattern = 4000
+
+// pattern is a regular expression that is compiled when it is first tried. Most
+// of a large set are never tried in one process.
+type pattern struct {
+	expr string
+	need need
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+// newPattern checks an expression in which pieces are written out.
+func newPattern(expr string) (*pattern, error) {
+	if len(expr) > maxPattern {
+		return nil, errors.New("is too long with its pieces")
+	}
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	return &pattern{expr: expr, need: needOf(parsed)}, nil
+}
+
+func (p *pattern) in(text string) bool {
+	p.once.Do(func() { p.re = regexp.MustCompile(p.expr) })
+	return p.re.MatchString(text)
+}
+
+// need is what every text has that an expression matches. It keeps the expression
+// from being tried on others.
+type need struct {
+	texts []string // one of them, in lower case; nil is not known
+	first *[256]bool
+}
+
+// Bounds of the texts that are gathered of one expression.
+const (
+	minNeed  = 3 // bytes of each
+	maxNeeds = 48
+)
+
+// needOf finds them.
+func needOf(re *syntax.Regexp) (n need) {
+	if best := textsOf(re).best(); best != nil {
+		n.texts = best
+		return n
+	}
+	n.first = firstBytes(re)
+	return n
+}
+
+// texts is what a part of an expression stands for.
+type texts struct {
+	all []string // everything that it matches, nil if that is too much
+	one []string // every match has one of them, nil if none is known
+}
+
+// best is the set to look for.
+func (t texts) best() []string {
+	if telling(t.all) > telling(t.one) {
+		return t.all
+	}
+	if telling(t.one) == 0 {
+		return nil
+	}
+	return t.one
+}
+
+// telling says how well a set keeps an expression from being tried: by its shortest
+// text, and a little by how few there are. Words that most errors have tell little.
+func telling(set []string) int {
+	if len(set) == 0 {
+		return 0
+	}
+	least := 100
+	for _, s := range set {
+		size := len(s)
+		switch strings.Trim(s, " :'\"") {
+		case "error", "the", "failed", "not", "invalid", "line", "file":
+			size = minNeed
+		}
+		least = min(least, size)
+	}
+	if least < minNeed {
+		return 0
+	}
+	return 8*min(least, 12) - min(len(set), maxNeeds)
+}
+
+func textsOf(re *syntax.Regexp) texts {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return texts{all: []string{strings.ToLower(string(re.Rune))}}
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return texts{all: []string{""}}
+	case syntax.OpCharClass:
+		return texts{all: runesOf(re.Rune)}
+	case syntax.OpCapture:
+		return textsOf(re.Sub[0])
+	case syntax.OpQuest:
+		return texts{all: union([][]string{{""}, textsOf(re.Sub[0]).all})}
+	case syntax.OpPlus:
+		return texts{one: textsOf(re.Sub[0]).best()}
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return texts{one: textsOf(re.Sub[0]).best()}
+		}
+	case syntax.OpAlternate:
+		var all, one [][]string
+		for _, sub := range re.Sub {
+			t := textsOf(sub)
+			all, one = append(all, t.all), append(one, t.best())
+		}
+		return texts{all: union(all), one: union(one)}
+	case syntax.OpConcat:
+		return textsOfRow(re.Sub)
+	}
+	return texts{}
+}
+
+// textsOfRow joins what stands side by side.
+func textsOfRow(row []*syntax.Regexp) texts {
+	all, whole := []string{""}, true
+	var one []string
+	consider := func(set []string) {
+		if telling(set) > telling(one) {
+			one = set
+		}
+	}
+	for _, sub := range row {
+		t := textsOf(sub)
+		next := product(all, t.all)
+		if next != nil {
+			all = next
+			continue
+		}
+		whole = false
+		consider(all)
+		consider(t.one)
+		if all = t.all; all == nil {
+			all = []string{""}
+		}
+	}
+	if whole {
+		return texts{all: all}
+	}
+	consider(all)
+	return texts{one: one}
+}
+
+// runesOf lists the runes of a class, nil if there are many.
+func runesOf(pairs []rune) (out []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1]-pairs[i] > 8 || len(out) > 12 {
+			return nil
+		}
+		for r := pairs[i]; r <= pairs[i+1]; r++ {
+			out = append(out, strings.ToLower(string(r)))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// union is nil where one of the sets is.
+func union(sets [][]string) (out []string) {
+	for _, s := range sets {
+		if s == nil {
+			return nil
+		}
+		out = append(out, s...)
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) > maxNeeds {
+		return nil
+	}
+	return out
+}
+
+// product is each text of a followed by each of b, nil if either is or they are many.
+func product(a, b []string) (out []string) {
+	if a == nil || b == nil || len(a)*len(b) > maxNeeds {
+		return nil
+	}
+	for _, x := range a {
+		for _, y := range b {
+			out = append(out, x+y)
+		}
+	}
+	return out
+}
+
+// firstBytes are those that a match of an expression can begin with, nil where it
+// may begin anywhere in a text or be empty.
+func firstBytes(re *syntax.Regexp) *[256]bool {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+		return nil
+	}
+	first := new([256]bool)
+	if begins(re, first) {
+		return nil
+	}
+	return first
+}
+
+// begins adds the bytes that a part of an expression can begin with. empty
+// reports whether it may match nothing.
+func begins(re *syntax.Regexp, first *[256]bool) (empty bool) {
+	add := func(low, high rune) {
+		for c := range 256 {
+			if rune(c) >= low && rune(c) <= high || c >= utf8.RuneSelf && high >= utf8.RuneSelf {
+				first[c] = true
+			}
+		}
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		add(re.Rune[0], re.Rune[0])
+		if re.Flags&syntax.FoldCase != 0 {
+			add(unicode.ToLower(re.Rune[0]), unicode.ToLower(re.Rune[0]))
+			add(unicode.ToUpper(re.Rune[0]), unicode.ToUpper(re.Rune[0]))
+			add(utf8.RuneSelf, utf8.RuneSelf) // other spellings of k and s
+		}
+		return false
+	case syntax.OpCharClass:
+		for i := 0; i < len(re.Rune); i += 2 {
+			add(re.Rune[i], re.Rune[i+1])
+		}
+		return false
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		add(0, utf8.MaxRune)
+		return false
+	case syntax.OpCapture, syntax.OpPlus:
+		return begins(re.Sub[0], first)
+	case syntax.OpStar, syntax.OpQuest:
+		begins(re.Sub[0], first)
+		return true
+	case syntax.OpRepeat:
+		return begins(re.Sub[0], first) || re.Min == 0
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			empty = begins(sub, first) || empty
+		}
+		return empty
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if !begins(sub, first) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,128 @@
+package rule
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp/syntax"
+	"strings"
+	"testing"
+)
+
+// sample is a random text that an expression matches, but for what it says of
+// places and words.
+func sample(re *syntax.Regexp, rnd *rand.Rand) string {
+	times := func(from, to int) (s string) {
+		for range from + rnd.IntN(to-from+1) {
+			s += sample(re.Sub[0], rnd)
+		}
+		return s
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		s := string(re.Rune)
+		if re.Flags&syntax.FoldCase != 0 && rnd.IntN(2) == 0 {
+			s = strings.ToUpper(s)
+		}
+		return s
+	case syntax.OpCharClass:
+		k := 2 * rnd.IntN(len(re.Rune)/2)
+		return string(re.Rune[k] + rnd.Int32N(min(64, re.Rune[k+1]-re.Rune[k]+1)))
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return string(rune('a' + rnd.IntN(26)))
+	case syntax.OpStar:
+		return times(0, 3)
+	case syntax.OpPlus:
+		return times(1, 3)
+	case syntax.OpQuest:
+		return times(0, 1)
+	case syntax.OpRepeat:
+		return times(re.Min, max(re.Min, min(re.Max, re.Min+3)))
+	case syntax.OpAlternate:
+		return sample(re.Sub[rnd.IntN(len(re.Sub))], rnd)
+	case syntax.OpCapture:
+		return sample(re.Sub[0], rnd)
+	case syntax.OpConcat:
+		s := ""
+		for _, sub := range re.Sub {
+			s += sample(sub, rnd)
+		}
+		return s
+	}
+	return ""
+}
+
+// TestScanMissesNothing: what a pattern matches is among the hits of its text.
+func TestScanMissesNothing(t *testing.T) {
+	patterns := []string{`^\s*\d{1,7}[:|→]`, `(?i)^(?:error: )*(?:no|unknown) (?:tool|function)\b`, `\bE[A-Z]{3,12}\b`, `(?:a|bcd|)efg?`, `^(?:\S+: )?x{3,5}`, `(?i)ſtraße|Kelvin`,
+		`[45]\d\d`, `^[*>]?$`, `(?i)Zeitüberschreitung|超时`, `^(?:[A-Z]\w*Error|E: ).*`, `(?:ab?c){2,3}`, `^$`, `(?m)^x`, `(?i)[st]imed[ -]out`, `^a|^b`}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, expr := range patterns {
+		l, err := Compile(Set{Rules: []Rule{{Name: "r", Class: "c", Patterns: []string{expr}, Examples: []string{"x"}}}}, Vocabulary{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Index(); err != nil {
+			t.Fatal(err)
+		}
+		re, err := syntax.Parse(expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		matched := 0
+		for range 3000 {
+			text := sample(re, rnd)
+			s := Subject{Raw: text}
+			if l.First(s) < 0 {
+				continue
+			}
+			matched++
+			if l.FirstOf(Mask{true}, l.Scan(nil, text), &s) != 0 {
+				t.Fatalf("%q is kept from %s", text, expr)
+			}
+		}
+		if matched < 200 {
+			t.Errorf("only %d samples match %s", matched, expr)
+		}
+	}
+}
+
+// FuzzScan: no pattern of an operator makes the compiler or the search panic, and
+// none is kept from a line that it matches.
+func FuzzScan(f *testing.F) {
+	for _, s := range []string{"a.c", "(?i)ab{2,3}", "${p}", "[^a]", "$", "\\x{FE0F}", "(?:a|b", "\xff", "K"} {
+		f.Add(s, "a b "+s)
+	}
+	f.Fuzz(func(t *testing.T, expr, text string) {
+		l, err := Compile(Set{Pieces: map[string][]string{"p": {expr}}, Rules: []Rule{
+			{Name: "r", Patterns: []string{expr}, Begin: "", Near: []string{expr}, Examples: []string{text}},
+			{Name: "s", Any: []string{"a…b"}, Patterns: []string{expr}, Begin: "^", Examples: []string{text}}}}, Vocabulary{})
+		if err != nil || l.Index() != nil {
+			return
+		}
+		s := Subject{Raw: text, Near: func(func(string) bool) bool { return true }}
+		if want, got := l.First(s), l.FirstOf(Mask{true, true}, l.Scan(nil, text), &s); got != want && strings.ToLower(strings.ToUpper(text)) == strings.ToLower(text) {
+			t.Fatalf("%q in %q: %d, with all tried %d", expr, text, got, want)
+		}
+	})
+}
+
+// BenchmarkScan is what a line costs in which nothing is found.
+func BenchmarkScan(b *testing.B) {
+	set := Set{}
+	for i := range 500 {
+		set.Rules = append(set.Rules, Rule{Name: fmt.Sprint("r", i), Patterns: []string{fmt.Sprintf("^error %d: .*missing%d", i, i)}, Examples: []string{"x"}})
+	}
+	l, err := Compile(set, Vocabulary{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := l.Index(); err != nil {
+		b.Fatal(err)
+	}
+	line := strings.Repeat("if err := s.run(ctx); err != nil { ", 2)
+	b.SetBytes(int64(len(line)))
+	var hits Hits
+	for b.Loop() {
+		hits = l.Scan(hits[:0], line)
+	}
+}
