@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
@@ -17,6 +18,10 @@ var ruleFiles embed.FS
 // order in which they are tried: the files of rules/upstream by their names. It
 // reads them anew each time, which takes some milliseconds.
 func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
+
+// ToolRules returns the rules that recognise failures in tools' results, as
+// UpstreamRules does: the files of rules/tools.
+func ToolRules() (rule.Set, error) { return readRules("rules/tools") }
 
 // readRules joins the files of a folder.
 func readRules(folder string) (rule.Set, error) {
@@ -41,12 +46,13 @@ func readRules(folder string) (rule.Set, error) {
 
 // checkRules runs the examples of the operator's rules, with those of the program
 // behind them. Without own rules nothing is read.
-func (r *reader) checkRules(key string, cfg classify.Config) {
-	if len(cfg.Rules) == 0 || r.failed(key) {
-		return
+func (r *reader) checkRules(c *Config) {
+	if own := c.Classify.Rules; len(own) > 0 && !r.failed("classify") {
+		r.reportAll("classify", classify.New(UpstreamRules, own...).Check(len(own)))
 	}
-	err := classify.New(UpstreamRules, cfg.Rules...).Check(len(cfg.Rules))
-	r.reportAll(key, err)
+	if own := c.Inspect.Rules; len(own) > 0 && !r.failed("inspect") {
+		r.reportAll("inspect", inspect.NewRules(ToolRules, own...).Check(len(own)))
+	}
 }
 
 // readInto decodes a text that is part of the program, or complete in itself, as

@@ -22,7 +22,7 @@ func (r *reader) validate(c *Config) {
 	r.checkListen(c)
 	r.checkGatewayKeys(c)
 	r.checkChains("strategies", c.Strategies)
-	r.checkRules("classify", c.Classify)
+	r.checkRules(c)
 	r.checkSummarizer(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		r.checkUpstream(c, name, c.Upstreams[name])

@@ -48,11 +48,14 @@ func newStages(t *testing.T) *stages {
 	}
 	st := memory.New(memory.Defaults())
 	t.Cleanup(func() { _ = st.Close() })
-	seen := inspect.NewStage(inspect.Defaults(), s.told)
+	seen := inspect.NewStage(inspect.Defaults(), sessionRules, s.told)
 	seen.HeldOut = notes.HeldOut
 	s.list = []recovery.Stage{seen, breaker.NewSessions(breaker.Defaults(), st, recoverytest.NewBoard(), s.told, notes.Ask), notes}
 	return s
 }
+
+// sessionRules are the rules of the program, read once.
+var sessionRules = inspect.NewRules(configs.ToolRules)
 
 // met is what a session met at one of its requests.
 type met struct {

@@ -14,7 +14,7 @@ var imports = []row{
 	{pkg: "tokenizer"},
 	{pkg: "recovery/transcript"},
 	{pkg: "recovery/ending"},
-	{pkg: "recovery/rule"}, // rules as data: classify compiles and runs them, configs reads them
+	{pkg: "recovery/rule"}, // rules as data: classify and inspect compile and run them, configs reads them
 	{pkg: "recovery/trajectory", may: []string{"recovery/transcript"}},
 	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/trajectory", "recovery/ending"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
@@ -111,7 +111,6 @@ var variables = map[string]string{
 	"proxy/upstreamtest.bombFiller":    "made once, then read only",
 	"proxy/upstreamtest.okStep":        "a step that is read only",
 	"proxy/upstreamtest.noStep":        "a step that is read only",
-	"recovery/inspect.needs":           "a table, made once, then read only",
 	"tokenizer.runeClasses":            "a table, made once, then read only",
 	"tokenizer.o200kCore":              "a vocabulary, which is loaded at its first use, once",
 	"tokenizer.cl100kCore":             "a vocabulary, which is loaded at its first use, once",

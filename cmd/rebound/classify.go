@@ -67,6 +67,7 @@ type classifyFinding struct {
 	Class   string `json:"class"`
 	Found   string `json:"found,omitempty"`
 	Missing string `json:"missing,omitempty"`
+	Line    string `json:"line,omitempty"`
 }
 
 // runClassify is `rebound classify`: it says of recorded error answers, one JSON
@@ -148,7 +149,7 @@ func classifyLine(table *classify.Table, line []byte, why bool) (classifyResult,
 func classifyFindings(fs []rule.Finding) []classifyFinding {
 	out := make([]classifyFinding, 0, len(fs))
 	for _, f := range fs {
-		out = append(out, classifyFinding{Rule: f.Rule.Name, Class: f.Rule.Class, Found: f.Found, Missing: f.Missing})
+		out = append(out, classifyFinding{Rule: f.Rule.Name, Class: f.Rule.Class, Found: f.Found, Missing: f.Missing, Line: f.Line})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -16,8 +17,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-const inspectUsage = `usage: rebound inspect [--all] [FILE|-]
-       rebound inspect --results [FILE|-]
+const inspectUsage = `usage: rebound inspect [--all] [--config FILE] [FILE|-]
+       rebound inspect --results [--why] [--config FILE] [FILE|-]
 
 Says what the gateway would see in a chat request: the session, which of the new
 tool results are failures and of which kind, loops, and the note that it would
@@ -27,6 +28,10 @@ since the last assistant turn. No file, or -, is standard input.
 With --results it reads JSON lines {"id", "tool", "content"} instead and writes
 JSON lines {"id", "category", "failed", "confidence", "evidence"}; "cmd", the
 command line of the call, may be given too.
+
+  --why          adds "why": the rules that match a line, and those that came near,
+                 each with what was found, the line, and what kept it out
+  --config FILE  with the rules of this configuration (inspect.rules)
 
 Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
 or wrong use.
@@ -41,6 +46,7 @@ const (
 // inspectSteps are the later steps of the gateway, as far as the command shows
 // them. Where one is nil its part of the answer is empty.
 type inspectSteps struct {
+	rules *inspect.Rules
 	loops func(*transcript.Body) []recovery.Loop
 	note  func(*transcript.Body, []recovery.ToolFailure, []recovery.Loop) string
 }
@@ -90,10 +96,11 @@ type inspectRow struct {
 type inspectResult struct {
 	ID json.RawMessage `json:"id"`
 	inspectVerdict
+	Why *classifyWhy `json:"why,omitempty"`
 }
 
 // runInspect is `rebound inspect`; it returns the exit code.
-func runInspect(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func runInspect(args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
 	chains, err := configs.Chains()
 	if err != nil {
 		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
@@ -104,38 +111,36 @@ func runInspect(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
 		return 2
 	}
-	note := func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) string {
-		found := recovery.Findings{Results: results, Loops: loops, Turn: inspect.Position(b)}
-		text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found})
-		return text
+	steps := func(rules *inspect.Rules) inspectSteps {
+		return inspectSteps{rules: rules, loops: rules.Loops, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) string {
+			found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b)}
+			text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found})
+			return text
+		}}
 	}
-	return inspectWith(inspectSteps{loops: inspect.Loops, note: note}, args, stdin, stdout, stderr)
+	return inspectWith(steps, args, env, stdin, stdout, stderr)
 }
 
-func inspectWith(steps inspectSteps, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	results, all, file := false, false, ""
-	for _, a := range args {
-		switch {
-		case a == "-h" || a == "-help" || a == "--help":
-			fmt.Fprint(stdout, inspectUsage)
-			return 0
-		case a == "--results" || a == "-results":
-			results = true
-		case a == "--all" || a == "-all":
-			all = true
-		case file != "" || len(a) > 1 && a[0] == '-' || a == "":
-			fmt.Fprint(stderr, inspectUsage)
-			return 2
-		default:
-			file = a
-		}
-	}
-	if results && all {
+func inspectWith(newSteps func(*inspect.Rules) inspectSteps, args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	results, all, why, config := flags.Bool("results", false, ""), flags.Bool("all", false, ""), flags.Bool("why", false, ""), flags.String("config", "", "")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, inspectUsage)
+		return 0
+	case err != nil || flags.NArg() > 1 || flags.NArg() == 1 && flags.Arg(0) == "" || *results && *all || *why && !*results:
 		fmt.Fprint(stderr, inspectUsage)
 		return 2
 	}
+	rules, err := toolRules(*config, env)
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
+		return 2
+	}
+	steps := newSteps(rules)
 	in := stdin
-	if file != "" && file != "-" {
+	if file := flags.Arg(0); file != "" && file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
@@ -144,8 +149,8 @@ func inspectWith(steps inspectSteps, args []string, stdin io.Reader, stdout, std
 		defer f.Close()
 		in = f
 	}
-	if results {
-		return eachLine("inspect", maxInspectLine, in, stdout, stderr, inspectLine)
+	if *results {
+		return eachLine("inspect", maxInspectLine, in, stdout, stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) })
 	}
 	raw, err := io.ReadAll(io.LimitReader(in, maxInspectBody+1))
 	switch {
@@ -164,11 +169,23 @@ func inspectWith(steps inspectSteps, args []string, stdin io.Reader, stdout, std
 		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
 		return 2
 	}
-	if err := writeJSON(stdout, inspectBody(steps, body, all)); err != nil {
+	if err := writeJSON(stdout, inspectBody(steps, body, *all)); err != nil {
 		fmt.Fprintf(stderr, "rebound inspect: writing: %v\n", err)
 		return 2
 	}
 	return 0
+}
+
+// toolRules are those of a gateway with this configuration, "" for none.
+func toolRules(config string, env configs.Env) (*inspect.Rules, error) {
+	if config == "" {
+		return inspect.NewRules(configs.ToolRules), nil
+	}
+	c, err := configs.Load(config, env)
+	if err != nil {
+		return nil, err
+	}
+	return inspect.NewRules(configs.ToolRules, c.Inspect.Rules...), nil
 }
 
 // inspectBody answers one chat request.
@@ -184,7 +201,7 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 	}
 	var failures []recovery.ToolFailure
 	for _, r := range results(body) {
-		if f := inspect.Judge(r); f.Failed {
+		if f := steps.rules.Judge(r); f.Failed {
 			failures = append(failures, f)
 			report.Failures = append(report.Failures, inspectFailure{Index: f.Index, Tool: f.Tool, inspectVerdict: verdictOf(f)})
 		}
@@ -214,7 +231,7 @@ func verdictOf(f recovery.ToolFailure) inspectVerdict {
 
 // inspectLine answers one recorded result. Its content may be a string, null, or
 // a list of parts with text; any other JSON is taken as the tool's text.
-func inspectLine(line []byte) (any, error) {
+func inspectLine(rules *inspect.Rules, line []byte, why bool) (any, error) {
 	var row inspectRow
 	if line[0] != '{' {
 		return nil, errors.New("not a JSON object")
@@ -245,7 +262,11 @@ func inspectLine(line []byte) (any, error) {
 	default:
 		r.Content = string(row.Content)
 	}
-	result := inspectResult{ID: row.ID, inspectVerdict: verdictOf(inspect.Judge(r))}
+	result := inspectResult{ID: row.ID, inspectVerdict: verdictOf(rules.Judge(r))}
+	if why {
+		matching, near := rules.Explain(r)
+		result.Why = &classifyWhy{Matching: classifyFindings(matching), Near: classifyFindings(near)}
+	}
 	if result.ID == nil {
 		result.ID = json.RawMessage("null")
 	}

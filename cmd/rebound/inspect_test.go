@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -52,6 +53,9 @@ func TestInspect(t *testing.T) {
 		"results": {args: []string{"--results"}, stdin: `{"id":"x","tool":"bash","content":"cat: <a>: No such file or directory"}` + "\n\n" + `{"tool":"read","content":null}` + "\n" + `{"id":3,"tool":"bash","content":[{"type":"text","text":"zsh: command not found: uv"}],"cmd":"uv"}`,
 			out: []string{`{"id":"x","category":"file_not_found","failed":true,"confidence":0.95,"evidence":{"rule":"errno-file","line":"cat: <a>: No such file or directory"}}` + "\n", `{"id":null,"category":"none","failed":false,`, `{"id":3,"category":"command_not_found"`}},
 		"the command counts": {args: []string{"--results", "-"}, stdin: `{"id":1,"tool":"bash","content":"x.sh: line 1: foo: command not found","cmd":"cat build.log"}`, out: []string{`{"id":1,"category":"none","failed":false`}},
+		"why": {args: []string{"--results", "--why"}, stdin: `{"id":1,"tool":"bash","content":"{\"exit_code\":0,\"output\":\"warning: Permission denied, retrying\"}"}`,
+			out: []string{`"why":{"matching":[{"rule":"permission-words","class":"permission_denied","found":`, `"line":"warning: Permission denied, retrying"`}},
+		"why of a request":   {args: []string{"--why"}, code: 2, errors: []string{"usage:"}},
 		"some lines are bad": {args: []string{"--results"}, stdin: "nope\n" + `{"id":1,"content":"ok"}` + "\n" + `{"id":2}`, code: 1, out: []string{`{"id":1,`}, errors: []string{"line 1:", "line 3: has no content"}},
 		"all lines are bad":  {args: []string{"--results"}, stdin: "[]\n", code: 2, errors: []string{"line 1: not a JSON object"}},
 		"no lines":           {args: []string{"--results"}, stdin: "\n", code: 2, errors: []string{"empty"}},
@@ -59,7 +63,7 @@ func TestInspect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
-			if code := inspectWith(c.steps, c.args, strings.NewReader(c.stdin), &out, &errs); code != c.code {
+			if code := inspectWith(func(r *inspect.Rules) inspectSteps { c.steps.rules = r; return c.steps }, c.args, os.LookupEnv, strings.NewReader(c.stdin), &out, &errs); code != c.code {
 				t.Errorf("exit code %d, want %d: %s%s", code, c.code, out.String(), errs.String())
 			}
 			for _, want := range c.out {
@@ -89,7 +93,7 @@ func TestInspect(t *testing.T) {
 // runInspect is inspectWith without the later steps.
 func TestRunInspect(t *testing.T) {
 	var out, errs strings.Builder
-	if code := runInspect([]string{"--results"}, strings.NewReader(`{"content":"x"}`), &out, &errs); code != 0 || errs.Len() > 0 {
+	if code := runInspect([]string{"--results"}, os.LookupEnv, strings.NewReader(`{"content":"x"}`), &out, &errs); code != 0 || errs.Len() > 0 {
 		t.Error(code, errs.String())
 	}
 }

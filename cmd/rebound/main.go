@@ -56,7 +56,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case "rules":
 		return runRules(args, os.LookupEnv, stdout, stderr)
 	case "inspect":
-		return runInspect(args, stdin, stdout, stderr)
+		return runInspect(args, os.LookupEnv, stdin, stdout, stderr)
 	case "compress":
 		return runCompress(args, stdin, stdout, stderr)
 	case "tokens":

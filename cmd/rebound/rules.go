@@ -10,16 +10,19 @@ import (
 	"text/tabwriter"
 
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 const rulesUsage = `usage: rebound rules [--config FILE] [NAME]
 
-Lists the rules that recognise errors of upstreams, in the order in which they are
-tried: the first one that matches decides. With a name, prints that rule whole.
-Broken connections and cut streams are recognised before them, by code.
+Lists the rules that recognise errors of upstreams, then those that recognise
+failures in tools' results, in the order in which they are tried: the first one that
+matches decides. With a name, prints that rule whole. Broken connections and cut
+streams are recognised before them, by code, and so is the structure of results.
 
-  --config FILE  with the rules of this configuration (classify.rules), which come first
+  --config FILE  with the rules of this configuration (classify.rules and
+                 inspect.rules), which come first
 
 Exit code: 0 done, 1 no such rule, 2 wrong use or a configuration that cannot be used.
 `
@@ -42,27 +45,37 @@ func runRules(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "rebound rules: %v\n", err)
 		return 2
 	}
-	list, err := table.Rules()
+	upstreams, err := table.Rules()
+	var rules *inspect.Rules
+	if err == nil {
+		rules, err = toolRules(*config, env)
+	}
+	var tools *rule.List
+	if err == nil {
+		tools, err = rules.Rules()
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "rebound rules: %v\n", err)
 		return 2
 	}
-	if name := flags.Arg(0); name != "" {
+	name, found := flags.Arg(0), false
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	for _, list := range []*rule.List{upstreams, tools} {
 		for i := range list.Len() {
-			if r := list.Rule(i); r.Name == name {
+			switch r := list.Rule(i); name {
+			case "":
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, r.Class, r.Sure, r.Meaning)
+			case r.Name:
+				found = true
 				printRule(stdout, r)
-				return 0
 			}
 		}
+	}
+	w.Flush()
+	if name != "" && !found {
 		fmt.Fprintf(stderr, "rebound rules: no rule is called %s\n", name)
 		return 1
 	}
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	for i := range list.Len() {
-		r := list.Rule(i)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Name, r.Class, r.Sure, r.Meaning)
-	}
-	w.Flush()
 	return 0
 }
 

@@ -13,6 +13,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
+// toolRules are the rules of the program, read once.
+var toolRules = inspect.NewRules(configs.ToolRules)
+
 func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *recoverytest.Observer) {
 	t.Helper()
 	chains, err := configs.Chains()
@@ -133,7 +136,7 @@ func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 	}
 	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
 	for _, r := range inspect.Results(b) {
-		x.Results = append(x.Results, inspect.Judge(r))
+		x.Results = append(x.Results, toolRules.Judge(r))
 	}
 	for i := range x.Results {
 		if x.Results[i].Failed {

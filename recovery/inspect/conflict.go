@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 // An output often holds evidence of two categories: a flag whose value did not
@@ -50,65 +51,60 @@ func outranked(a, b recovery.Category) bool {
 
 // settle looks for evidence of other categories than that of the rule found on
 // line at. It returns the better rule with its line, and whether the category is sure.
-func (v *view) settle(best *rule, how form, at, end int) (*rule, form, int, bool) {
-	if better, sure := onLine(best, how, v.lines[at]); !sure {
-		return best, how, at, false
+func (v *view) settle(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule, guesses bool, line int, sure bool) {
+	text := v.lines[at].text
+	if better, sure := v.onLine(best, guessed, text); !sure {
+		return best, guessed, at, false
 	} else if better != best {
-		best, how = better, better.form
+		best, guessed = better, better.Sure == guess
 	}
-	vague := best.category == recovery.FileNotFound && reasonless.MatchString(v.lines[at]) && !reason.MatchString(v.lines[at])
+	vague := category(best) == recovery.FileNotFound && reasonless.MatchString(text) && !reason.MatchString(text)
 	for i := range end {
-		if i == at || i < at && how != loose {
+		if i == at || i < at && !guessed {
 			continue
 		}
-		r, form := v.evidence(i, end, how == loose || vague)
+		r, guesses := v.evidence(i, end, guessed || vague)
 		switch {
-		case r == nil || r.category == best.category || r.category == recovery.CategoryNone:
-		case vague && i > at && r.category == recovery.PermissionDenied:
-			return r, form, i, true
-		case form == loose && how != loose:
-		case !outranked(best.category, r.category):
-			return best, how, at, false
+		case r == nil || r.Class == best.Class || category(r) == recovery.CategoryNone:
+		case vague && i > at && category(r) == recovery.PermissionDenied:
+			return r, guesses, i, true
+		case guesses && !guessed:
+		case !outranked(category(best), category(r)):
+			return best, guessed, at, false
 		}
 	}
-	return best, how, at, true
+	return best, guessed, at, true
 }
 
-// onLine weighs the other rules that match the line of a rule. The tables' order
+// onLine weighs the other rules that match the line of a rule. The rules' order
 // decided between forms; a wording decides nothing against a form.
-func onLine(best *rule, how form, line string) (better *rule, sure bool) {
-	for _, r := range matches(short(line)) {
+func (v *view) onLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule, sure bool) {
+	hits := v.rules.Scan(nil, short(text))
+	s := rule.Subject{Raw: short(text)}
+	for n := -1; ; {
+		if n = v.rules.Next(v.rules.of[categories], hits, &s, n); n < 0 {
+			return best, true
+		}
+		r, a, b := v.rules.Rule(n), category(v.rules.Rule(n)), category(best)
 		switch {
-		case r.category == best.category || r.category == recovery.CategoryNone || best.category == recovery.CategoryNone:
-		case r.category == recovery.SyntaxError && best.category == recovery.InvalidArguments && how != loose:
-		case prefers(r.category, best.category, line) && (r.form != loose || how == loose):
+		case a == b || a == recovery.CategoryNone || b == recovery.CategoryNone:
+		case a == recovery.SyntaxError && b == recovery.InvalidArguments && !guessed:
+		case prefers(a, b, text) && (r.Sure != guess || guessed):
 			return r, true
-		case how == loose && !prefers(best.category, r.category, line):
+		case guessed && !prefers(b, a, text):
 			return best, false
 		}
 	}
-	return best, true
 }
 
 // told is the finding of a rule on a line that decides alone, with such a confidence
 // if nothing on the line speaks for another category.
-func told(r *rule, line string, confidence float64) finding {
-	better, sure := onLine(r, r.form, line)
+func (v *view) told(r *rule.Rule, text string, confidence float64) finding {
+	better, sure := v.onLine(r, r.Sure == guess, text)
 	if !sure {
 		confidence = doubtful
 	}
-	return finding{true, better.category, confidence, better.name, line}
-}
-
-// matches are all rules that match a line.
-func matches(line string) (out []*rule) {
-	may := needs.find(line)
-	for n := may.next(0); n >= 0; n = may.next(n + 1) {
-		if r := needs.rules[n]; r.re.MatchString(line) {
-			out = append(out, r)
-		}
-	}
-	return out
+	return finding{true, category(better), confidence, better.Name, text}
 }
 
 var (

@@ -11,6 +11,9 @@ import (
 // fewLines is up to how many lines a reading tool's own error has.
 const fewLines = 6
 
+// hintLines is how many lines at the beginning may be hints.
+const hintLines = 3
+
 // judgeData looks for a reading tool's own error: the result is short and begins with it.
 func (v *view) judgeData() finding {
 	if len(v.lines) == 0 {
@@ -25,9 +28,9 @@ func (v *view) judgeData() finding {
 	if v.outcome == succeeded && v.kind == trajectory.Reader {
 		return finding{rule: "data"}
 	}
-	first, last := v.lines[0], v.lines[len(v.lines)-1]
-	for _, line := range []string{first, last} {
-		program, _, ok := strings.Cut(line, ": ")
+	first, last := v.lines[0].text, len(v.lines)-1
+	for _, i := range []int{0, last} {
+		program, _, ok := strings.Cut(v.lines[i].text, ": ")
 		if !ok || len(v.programs) == 0 {
 			continue
 		}
@@ -35,31 +38,32 @@ func (v *view) judgeData() finding {
 		if !shellName.MatchString(program) && !slices.Contains(v.programs, program) {
 			continue
 		}
-		if r := match(line, false); r != nil && !v.excused(r) {
-			return told(r, line, likely)
+		if r := v.failure(&v.lines[i], i, false); r != nil && !v.excused(r) {
+			return v.told(r, v.lines[i].text, likely)
 		}
 	}
-	strictly := match(first, false)
-	if r := strictly; r != nil && (r.category == recovery.InvalidArguments || r.category == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
-		(len(v.lines) <= 2 || errorCall.MatchString(first)) {
-		return told(r, first, likely)
+	strictly := v.failure(&v.lines[0], 0, false)
+	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
+		(len(v.lines) <= 2 || v.is(0, callError)) {
+		return v.told(r, first, likely)
 	}
-	if line, ok := v.usageError(len(v.lines) - 1); ok {
+	if line, ok := v.usageError(last); ok {
 		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 	}
-	v.lines = withoutHints(v.lines)
-	if v.kind != trajectory.Reader || len(v.lines) > fewLines || len(v.text) > 1500 || mayBeNumbered(first) && numbered.MatchString(first) {
+	for i := 1; i < min(len(v.lines), hintLines); i++ {
+		if v.is(i, hint) { // what a reading tool proposes below its refusal
+			v.lines = v.lines[:i]
+		}
+	}
+	if v.kind != trajectory.Reader || len(v.lines) > fewLines || len(v.text) > 1500 || v.is(0, numbered) {
 		return finding{rule: "data"}
 	}
-	if r := strictly; r != nil && (len(v.lines) <= 2 || readerError.MatchString(first)) && !quoted(r, first) {
-		return told(r, first, likely)
+	if r := strictly; r != nil && (len(v.lines) <= 2 || v.is(0, readerError)) && !v.quoted(0, r) {
+		return v.told(r, first, likely)
 	}
-	if len(v.lines) == 1 && strings.Contains(first, "exist") && goneAnswer.MatchString(first) {
-		return finding{true, recovery.FileNotFound, likely, "path-gone", first}
-	}
-	if mayBeReaderError(first) && readerError.MatchString(first) {
-		if r := match(first, true); r != nil && len(v.lines) <= 2 {
-			return told(r, first, worded)
+	if v.is(0, readerError) {
+		if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
+			return v.told(r, first, worded)
 		}
 		if len(v.lines) <= 3 {
 			return finding{true, recovery.CategoryNone, other, "reader-error", first}
@@ -68,53 +72,39 @@ func (v *view) judgeData() finding {
 	return finding{rule: "data"}
 }
 
-// mayBeNumbered reports cheaply whether numbered may match a line.
-func mayBeNumbered(line string) bool {
-	begin := strings.TrimLeft(line, blanks)
-	if begin == "" {
-		return false
+var (
+	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
+	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_(?:type|union|enum_value)|unrecognized_keys|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
+	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
+)
+
+// maxPage bounds the page of a server that says only that there were too many
+// requests, in bytes.
+const maxPage = 3000
+
+// limitPage is such a page: nothing in a page of a site is so titled.
+var limitPage = recovery.NewPattern(`(?is)^(?:<!doctype html[^>]{0,200}>\s*)?<html\b[^>]{0,200}>.{0,600}?<title>\s*(?:HTTP )?(?:Error )?(?:429\b[^<]{0,80}|Too many requests|Rate limit(?:ed| exceeded))\s*</title>.*</html>\s*$`)
+
+// tooManyRequests finds that page where one was asked for and it is all there is,
+// whatever the exit code: a client that is not told otherwise prints it like any other.
+func (v *view) tooManyRequests(tool string) finding {
+	if len(v.text) > maxPage || v.text == "" || !strings.Contains(v.text[:min(len(v.text), 100)], "<") {
+		return finding{}
 	}
-	if c := begin[0]; c == 'L' || digit(c) {
-		return true
-	}
-	for { // in the first word
-		i := strings.IndexByte(begin, ':')
-		if i < 0 || i+1 == len(begin) || strings.ContainsAny(begin[:i], blanks) {
-			return false
+	switch v.kind {
+	case trajectory.Shell:
+		if v.programs != nil && !slices.Contains(v.programs, "curl") && !slices.Contains(v.programs, "wget") && !slices.Contains(v.programs, "http") {
+			return finding{}
 		}
-		if begin = begin[i+1:]; digit(begin[0]) {
-			return true
+	case trajectory.Reader:
+		if !slices.ContainsFunc(trajectory.NameWords(tool), func(w string) bool { return v.rules.words["fetchers"][w] }) {
+			return finding{}
 		}
+	default:
+		return finding{}
 	}
-}
-
-// mayBeReaderError reports cheaply whether readerError may match a line: all that it
-// looks for has a colon and a blank, or begins with two such letters.
-func mayBeReaderError(line string) bool {
-	if len(line) < 2 {
-		return false
+	if !limitPage.MatchString(strings.TrimSpace(v.text)) {
+		return finding{}
 	}
-	switch string([]byte{lower(line[0]), lower(line[1])}) {
-	case "er", "[e", "fa", "fe", "co", "ca", "un", "re", "ht", "an":
-		return true
-	}
-	return strings.Contains(line, ": ")
+	return finding{true, recovery.ToolRateLimited, worded, "limit-page", "429 Too Many Requests"}
 }
-
-// goneAnswer is all that a reading tool says of a path.
-var goneAnswer = recovery.NewPattern(`^(?:~?/|[A-Z]:\\)[^\s'":]{1,300} (?:does not exist|doesn't exist)\.?$`)
-
-// withoutHints cuts off what a reading tool proposes below its refusal.
-func withoutHints(lines []string) []string {
-	if i := slices.IndexFunc(lines[:min(len(lines), hintLines)], isHint); i > 0 {
-		return lines[:i]
-	}
-	return lines
-}
-
-func isHint(line string) bool {
-	return strings.IndexByte(hintStarts, line[0]) >= 0 && hint.MatchString(line)
-}
-
-// hint begins a list of what could have been meant.
-var hint = recovery.NewPattern(`^(?:Did you mean|Perhaps you meant|Maybe you meant|Similar (?:files|paths|names)|Closest matches|Available (?:files|paths)|Suggestions?:|Files in (?:the )?(?:same |that |this )?(?:directory|folder))`)

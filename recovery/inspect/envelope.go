@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -12,24 +13,6 @@ var (
 	terminal = recovery.NewPattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,200}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
 	diffHead = recovery.NewPattern(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
 )
-
-// exitLines are the ways to state an exit code on a line of its own, at the
-// head or the tail of a result. The first group is the code.
-var exitLines = []*recovery.Pattern{
-	// Claude Code, Codex, AutoGen, Gemini CLI, Roo Code, mini agents
-	recovery.NewPattern(`(?i)^[\[(<*\s]*(?:error: )?(?:process |command |shell )?(?:exit|return)[ _-]?(?:code|status)\s*[:=]?\s*(-?\d{1,10})\b(?: \([a-z ]{1,40}\))?[\])>*.\s]*$`),
-	// Roo Code
-	recovery.NewPattern(`^Command executed in terminal\b.{0,160}\. Exit code: (-?\d{1,10})$`),
-	// pi, OpenHands, Codex (sessions), Copilot, Cline and others
-	recovery.NewPattern(`(?i)^[\[(<\s]*(?:error: )?(?:the |shell )?(?:command|process|script|program|shell|execution|bash)\b[^:\n]{0,60}?\b(?:exited|completed|finished|failed|returned|terminated|ended)\b[^:\n]{0,30}?\b(?:code|status)\b[: ]{1,2}(-?\d{1,10})\b[^\n]{0,20}$`),
-	recovery.NewPattern(`^exit status (\d{1,5})$`), // go run
-}
-
-// chatter are lines with which wrappers surround the output.
-var chatter = recovery.NewPattern(`(?i)^(?:\[Current working directory: .*|\[Python interpreter: .*|Wall time: .*|Total output lines: .*|Original token count: .*|Chunk ID: .*|Output:|Stdout:|Command: .*|Directory: .*|Error: \(none\)|Signal: (?:\(none\)|\d+|null)|Background PIDs: .*|Process Group PGID: .*|\(Open file: .*|\(Current directory: .*|bash-\$|Process running with .*|Command execution was not successful, inspect the cause and adjust as needed\.|Command executed(?: in terminal.*)?\.?|Duration: .*|Working directory: .*)$`)
-
-// headers precede the output on the same line.
-var headers = recovery.NewPattern(`^(?:Code output: ?|Output: (?:\(empty\))?|Stdout: |OBSERVATION:\s?|Observation: ?)`)
 
 // unwrap takes off one layer. errors is what the layer keeps apart as the error stream.
 func (v *view) unwrap(text string) (inner, errors string, ok bool) {
@@ -135,18 +118,20 @@ func join(a, b string) string {
 	return a + "\n" + b
 }
 
+// maxWrapperLine is the length of the longest line that is looked at as a wrapper's,
+// in bytes.
+const maxWrapperLine = 200
+
 // unwrapLines reads results with the outcome on lines of their own, before or after the output.
 func (v *view) unwrapLines(text string) (inner string, ok bool) {
-	const near = 12 // lines of the wrapper at either end
 	for range near {
-		line, rest, _ := strings.Cut(text, "\n")
-		if n, is := exitOf(line); is {
-			v.setExit(n, "exit-line")
-		} else if command, is := strings.CutPrefix(line, "Command: "); is && v.command == "" {
+		first, rest, _ := strings.Cut(text, "\n")
+		l := line{text: strings.TrimSpace(first)}
+		if command, is := strings.CutPrefix(l.text, "Command: "); is && v.command == "" {
 			v.command = command
-		} else if !chatter.MatchString(strings.TrimSpace(line)) {
-			if m := headers.FindString(line); m != "" {
-				text, ok = text[len(m):], true
+		} else if !v.wraps(&l, true) {
+			if r := v.firstOf(&l, -1, outputHead, ""); r != nil {
+				text, ok = strings.TrimLeft(text[len(v.rules.Submatch(v.rules.of[outputHead], l.hits, &rule.Subject{Raw: text[:len(first)]})[0]):], " "), true
 			}
 			break
 		}
@@ -157,14 +142,8 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 	for range near {
 		text = strings.TrimRight(text, " \t\r\n")
 		i := strings.LastIndexByte(text, '\n') + 1
-		line := strings.TrimSpace(text[i:])
-		if n, is := exitOf(line); is {
-			if !v.hasExit {
-				v.setExit(n, "exit-line")
-			}
-		} else if line == "(no output)" {
-			// pi: the program printed nothing
-		} else if !chatter.MatchString(line) || line == "Output:" && i > 0 {
+		l := line{text: strings.TrimSpace(text[i:])}
+		if !v.wraps(&l, false) || l.text == "Output:" && i > 0 {
 			break
 		}
 		if text, ok = text[:i], true; text == "" {
@@ -177,26 +156,23 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 	return text, ok
 }
 
-// exitOf is the exit code that a line of a wrapper states.
-func exitOf(line string) (code int, ok bool) {
-	line = strings.TrimSpace(line)
-	if strings.HasPrefix(line, "Error: Process completed with") { // a CI job's log
-		return 0, false
+// wraps reports whether a line is a wrapper's, and takes the exit code that it
+// states, unless one is known that goes first.
+func (v *view) wraps(l *line, first bool) bool {
+	if len(l.text) > maxWrapperLine || len(v.hitsOf(l)) == 0 {
+		return false
 	}
-	if len(line) > 200 || !strings.ContainsAny(line, "0123456789") {
-		return 0, false
-	}
-	for _, re := range exitLines {
-		if m := re.FindStringSubmatch(line); m != nil {
-			n, err := strconv.Atoi(m[1])
-			return n, err == nil
+	s := rule.Subject{Raw: l.text}
+	if m := v.rules.Submatch(v.rules.of[exitCode], l.hits, &s); len(m) > 1 {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			if first || !v.hasExit {
+				v.setExit(n, "exit-line")
+			}
+			return true
 		}
 	}
-	return 0, false
+	return v.rules.FirstOf(v.rules.of[wrapper], l.hits, &s) >= 0
 }
-
-// errorHeads begin results that are an error as a whole.
-var errorHeads = recovery.NewPattern(`^(?:Error:\n|Error (?:reading|writing|creating|editing|opening|listing|deleting|searching|fetching|parsing)\b[^:\n]{0,80}: |Error(?: (?:executing|calling|invoking|running|in|from|using|while) (?:the )?(?:tool|function)?[^:\n]{0,80})?: |ERROR: ?\n?|Tool (?:execution |call )?(?:error|failed|failure)[^:\n]{0,60}: ?|ToolException[^:\n]{0,40}: |Tool '?[\w.-]+'? (?:failed|raised|returned)[^:\n]{0,60}: |Failed to (?:execute|call|run|invoke) (?:tool|function)[^:\n]{0,60}: |(?:Function|Tool|Execution) error: |An error occurred while running the tool\. Please try again\. Error: |MCP error -?\d+: |McpError: |❌ ?|The tool execution failed with the following error:\s*(?:<error>)?|\[ERROR\] ?|Exception: |Tool call failed: )`)
 
 // consoleList begins a list of a browser's console: the first message with its place,
 // or one of another level below it.
@@ -205,23 +181,28 @@ var consoleList = recovery.NewPattern(`^\[ERROR\] [^\n]* @ \S+:\d+(?:\n|$)|^\[ER
 // stackLine is the first frame of a stack.
 var stackLine = recovery.NewPattern(`^\s+at \S`)
 
-// errorHead is an exception's name at the head of a line.
-var errorHead = recovery.NewPattern(`(?m)^\w*Error: `)
-
-// sentences stand before an error and say nothing of it: CrewAI's, LibreChat's, and the marks of terminals.
-var sentences = recovery.NewPattern(`^(?:I encountered an error while trying to use the tool\. This was the error: |An error occurred while running the tool\. Please try again\. Error: (?:\$: )?|[✗✘×❌⛔🚫]\x{FE0F}? ?(?:Error: |error: ))`)
+// errorName is an exception's name at the head of a line.
+var errorName = recovery.NewPattern(`(?m)^\w*Error: `)
 
 // unwrapError reads results that begin with the word of an agent's framework.
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
-	if head := sentences.FindString(text); head != "" && len(text) < 4000 && v.outcome == unknown {
-		v.set(failed, "error-envelope")
-		return text[len(head):], "", true
-	}
-	head := errorHeads.FindString(text)
-	if head == "" || len(head) == len(text) || v.outcome == failed && !strings.HasPrefix(head, "MCP") {
+	first, more, _ := strings.Cut(text, "\n")
+	l := line{text: first[:min(len(first), maxWrapperLine)]}
+	if len(v.hitsOf(&l)) == 0 {
 		return text, "", false
 	}
-	if strings.HasPrefix(head, "[ERROR]") && consoleList.MatchString(text) {
+	s := rule.Subject{Raw: l.text}
+	if v.outcome == unknown && len(text) < 4000 {
+		if m := v.rules.Submatch(v.rules.of[errorSentence], l.hits, &s); m != nil {
+			v.set(failed, "error-envelope")
+			return text[len(m[0]):], "", true
+		}
+	}
+	m := v.rules.Submatch(v.rules.of[errorHead], l.hits, &s)
+	if m == nil || len(m[0]) == len(text) || v.outcome == failed && !strings.HasPrefix(text, "MCP") {
+		return text, "", false
+	}
+	if strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text) {
 		return text, "", false
 	}
 	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
@@ -231,31 +212,63 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		v.set(failed, "error-envelope")
 	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
-		if first, more, _ := strings.Cut(text, "\n"); errorHead.MatchString(more) {
+		if errorName.MatchString(more) {
 			v.decided = finding{} // a list of errors that was read from somewhere
-		} else if r := match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
-			v.decided = told(r, first, worded)
+		} else if r := v.match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
+			v.decided = v.told(r, first, worded)
 		}
 	}
 	return text, "", false
 }
 
-// refusals are a person's or a policy's no. It is never something to recover from.
-var refusals = recovery.NewPattern(`(?i)(?:the )?user (?:doesn't|does not|did not|didn't) want to (?:proceed|take this action|run)|(?:rejected|denied|declined|cancelled|canceled|aborted|interrupted|disallowed|refused) by (?:the )?(?:user|human|operator|administrator|policy|reviewer)|\buser (?:has )?(?:rejected|denied|declined|refused|cancelled|canceled|aborted|chose(?:n)? (?:not )?to (?:disallow|reject|deny|run))|(?:denied|blocked|forbidden|disallowed|rejected|prevented|not allowed|not permitted) by (?:\S+ ){0,3}(?:policy|policies|hook|permission rules?|permissions? settings?|sandbox rules?|security rules?|guardrails?|allowlist|configuration)|haven't granted it yet|requires approval|approval (?:was )?(?:denied|required)|permission to use \S+(?: with .{0,80})? has been denied|tool permission denied|not in (?:the )?allow(?:ed)? ?list|operation (?:was )?(?:blocked|declined) by|\[request interrupted by user|specified a rule which prevents you|command not allowed by|not allowed by policy`)
+// Cline and its kin answer in text: the tool with what it was called for, then the
+// output, or a sentence and the error between tags.
 
-// refusalSigns are in lower case; each refusal has one of them.
-var refusalSigns = []string{"user", "rejected", "denied", "declined", "cancel", "aborted", "interrupted", "disallowed", "refused", "blocked", "forbidden",
-	"prevent", "allow", "not permitted", "granted", "approval"}
+// namedHead begins the first line of such an answer, namedEnd ends it. A command may
+// have several lines.
+var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for )`)
 
-// refusal finds one in the first lines of a short result.
-func (v *view) refusal() (line string, ok bool) {
-	if v.outcome == succeeded || len(v.lines) > 6 && v.outcome != failed || v.kind == trajectory.Reader && len(v.text) > 600 || len(v.text) > 4000 {
-		return "", false
+const namedEnd = "] Result:"
+
+// toolFailed stands before the error.
+const toolFailed = "The tool execution failed with the following error:"
+
+// surroundings follow a result in the message of the person's side.
+const surroundings = "\n<environment_details>"
+
+// unwrapNamed takes that line off, or the sentence before an error.
+func (v *view) unwrapNamed(text string) (inner string, ok bool) {
+	if inner, ok := strings.CutPrefix(text, toolFailed); ok {
+		v.set(failed, "error-envelope")
+		inner, _, _ = strings.Cut(inner, surroundings)
+		inner = strings.TrimSpace(inner)
+		if body, whole := wholeError(inner); whole {
+			return body, true
+		}
+		return inner, inner != ""
 	}
-	for _, line := range v.lines[:min(len(v.lines), 3)] {
-		line = short(line)
-		if signs := needs.find(line); signs.has(mayRefuse) && refusals.MatchString(line) {
-			return line, true
+	if text[0] != '[' {
+		return text, false
+	}
+	end := strings.Index(text, namedEnd)
+	m := namedHead.FindStringSubmatch(text)
+	if end < 0 || m == nil {
+		return text, false
+	}
+	if v.command == "" && m[1] == "execute_command" {
+		v.command = strings.Trim(text[min(len(m[0]), end):end], "'")
+	}
+	inner, _, _ = strings.Cut(text[end+len(namedEnd):], surroundings)
+	return strings.TrimLeft(inner, " \t\r\n"), true
+}
+
+// wholeError is the inside of a text that is an error's tag as a whole. What the error
+// quotes may have tags of its own.
+func wholeError(text string) (body string, ok bool) {
+	for _, name := range []string{"error>", "tool_use_error>"} {
+		inner, begun := strings.CutPrefix(text, "<"+name)
+		if inner, ok = strings.CutSuffix(inner, "</"+name); begun && ok && !strings.Contains(inner, "</"+name) {
+			return strings.TrimSpace(inner), true
 		}
 	}
 	return "", false

@@ -13,7 +13,7 @@ import (
 )
 
 func TestHostileHistories(t *testing.T) {
-	stage := inspect.NewStage(inspect.Defaults(), silent{})
+	stage := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
 	hostiletest.Linear(t, hostiletest.Requests(), func(input string) func() {
 		b, err := transcript.Parse([]byte(input), transcript.Chat, transcript.Limits{})
 		if err != nil {

@@ -74,7 +74,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		return s, "", true
 	}
 	if m.said == unknown && !m.logged && m.message != "" && !m.hasOutput && m.fields <= 4 {
-		if r := match(m.message, false); r != nil {
+		if r := v.match(m.message, false); r != nil {
 			v.set(failed, "json-message")
 			return m.message, "", true
 		}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
 // Threshold is the confidence from which a failure is certain enough to tell
@@ -29,9 +30,33 @@ const (
 // Judge says whether a tool's result is a failure and of which kind. It is pure
 // and total. Its time is linear in the content; only the head and the tail of a
 // large one are searched.
-func Judge(r recovery.ToolResult) recovery.ToolFailure {
-	v := open(r)
-	return v.verdict(&r)
+func (r *Rules) Judge(res recovery.ToolResult) recovery.ToolFailure {
+	l, _ := r.get()
+	v := l.open(res)
+	return v.verdict(&res)
+}
+
+// Explain tells which rules match a line of what Judge looks at, and which came
+// near: what was found, and what kept it out.
+func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding) {
+	l, _ := r.get()
+	v := l.open(res)
+	v.split()
+	seen := map[string]bool{}
+	for i := range v.lines {
+		yes, almost := l.Explain(v.subject(&v.lines[i], i, ""))
+		for _, f := range append(yes, almost...) {
+			if f.Line = bounded(v.lines[i].text, maxLine); seen[f.Rule.Name] || groupOf(f.Rule) > noCategory && groupOf(f.Rule) < categories {
+				continue
+			}
+			if seen[f.Rule.Name] = true; f.Missing == "" {
+				matching = append(matching, f)
+			} else {
+				near = append(near, f)
+			}
+		}
+	}
+	return matching, near
 }
 
 // verdict is Judge of the result that the view is one of.
@@ -109,46 +134,7 @@ func (v *view) errors() finding {
 	if f := v.traceback(); f.failed || len(v.lines) == 0 {
 		return f
 	}
-	if f := v.pipOffline(); f.failed {
-		return f
-	}
 	return v.lineRules()
-}
-
-// byOutcome decides without any known wording.
-func (v *view) byOutcome() finding {
-	last := v.lastLine()
-	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, line: last}
-	switch {
-	case v.outcome == failed && v.hasExit:
-		switch v.exit {
-		case 127:
-			f.category, f.confidence, f.rule = recovery.CommandNotFound, worded, "exit-127"
-			return f
-		case 1:
-			if last == "" || last == "0" && len(v.lines) == 1 || v.noMatch() || looksLikeDiff(v.text) {
-				return finding{rule: "exit-one-no-match", confidence: possible}
-			}
-		case 141:
-			return finding{rule: "exit-sigpipe", confidence: possible}
-		}
-		f.rule = "exit-code"
-		return f
-	case v.outcome == failed:
-		f.rule = v.source
-		return f
-	case v.outcome == unknown && !v.data():
-		if line, ok := v.otherFailure(); ok {
-			f.line, f.rule, f.confidence = line, "other-error", possible
-			return f
-		}
-	}
-	return finding{}
-}
-
-// looksLikeDiff recognises diff output: exit code 1 of diff means "differs".
-func looksLikeDiff(text string) bool {
-	return diffHead.MatchString(text)
 }
 
 // fileHead is what fileWindow begins with after its white space, of these blanks.

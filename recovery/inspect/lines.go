@@ -4,10 +4,9 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
-
-// errorField is a field of an error that Node.js prints below its message.
-var errorField = recovery.NewPattern(`^\s+(?:errno|code|syscall|address|port|path|hostname): `)
 
 // Places, in lines, where errors stand when nothing is known of the outcome.
 const (
@@ -17,43 +16,50 @@ const (
 	cluster     = 3 // errors so near to each other are one failure, named by the first
 )
 
+// serverAnswered is the rule of a connection that failed behind the network.
+const serverAnswered = "server-answered"
+
+// end is behind the last line that says anything itself: what follows it explains.
+func (v *view) end() int {
+	if v.ends == 0 && len(v.lines) > 0 {
+		v.ends = len(v.lines)
+		for v.ends > 0 && v.ends > len(v.lines)-60 && v.explains(v.ends-1) {
+			v.ends--
+		}
+		if v.ends == 0 {
+			v.ends = len(v.lines)
+		}
+	}
+	return v.ends
+}
+
+// explains reports whether line i only explains the error above it.
+func (v *view) explains(i int) bool {
+	r := v.first(i, follows)
+	return r != nil && (r.Sure == certainly || v.quotesSource(i) || v.match(v.lines[i].text, false) == nil)
+}
+
 // lineRules looks for the line that says why.
 func (v *view) lineRules() finding {
-	end := len(v.lines)
-	for end > 0 && end > len(v.lines)-60 && follows(v.lines[end-1]) && (v.quotesSource(end-1) || !v.says(v.lines[end-1])) {
-		end--
-	}
-	if end == 0 {
-		end = len(v.lines)
-	}
-	var best *rule
-	at, how := -1, strict
+	end := v.end()
+	var best *rule.Rule
+	at, guessed := -1, false
 	for i := end - 1; i >= 0; i-- {
-		r, form := v.evidence(i, end, best == nil || how == loose)
+		r, guesses := v.evidence(i, end, best == nil || guessed)
 		if r == nil {
 			continue
 		}
-		if best != nil && best.category == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
+		if best != nil && category(best) == recovery.CommandNotFound && v.exit == 127 && at == end-1 {
 			break // the shell itself says so, last
 		}
-		if best != nil && best.name == serverAnswered {
+		if best != nil && best.Name == serverAnswered {
 			break // at the last address that was tried
 		}
-		if best == nil || how == loose && form != loose || at-i <= cluster {
-			best, at, how = r, i, form
+		if best == nil || guessed && !guesses || at-i <= cluster {
+			best, at, guessed = r, i, guesses
 		}
 	}
-	if v.hasExit && v.exit == 127 && best != nil && scriptArgument.MatchString(v.lines[at]) {
-		return finding{true, recovery.FileNotFound, certain, best.name, v.lines[at]}
-	}
-	if v.hasExit && v.exit == 127 && best != nil && best.category == recovery.FileNotFound {
-		f := finding{true, recovery.CommandNotFound, certain, "exit-127", v.lines[at]}
-		if scriptRun.MatchString(v.lines[at]) {
-			f.confidence = doubtful // a file of the project as much as a program
-		}
-		return f
-	}
-	if best == nil || how == loose {
+	if best == nil || guessed {
 		if line, ok := v.usageError(end); ok {
 			return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 		}
@@ -61,21 +67,22 @@ func (v *view) lineRules() finding {
 	if best == nil {
 		return finding{}
 	}
-	best, how, at, sure := v.settle(best, how, at, end)
-	f := finding{true, best.category, certain, best.name, v.lines[at]}
+	best, guessed, at, sure := v.settle(best, guessed, at, end)
+	text := v.lines[at].text
+	f := finding{true, category(best), certain, best.Name, text}
 	switch {
-	case !sure || opinion.MatchString(f.line) || best.category == recovery.FileNotFound && programOrFile(f.line, "") || v.outcome == unknown && pathRun.MatchString(f.line):
+	case !sure || v.is(at, opinion) || f.category == recovery.FileNotFound && programOrFile(text, ""):
 		f.confidence = doubtful
-	case v.outcome == failed && how == loose && at > 0 && at < end-tailPlaces && !errorLine.MatchString(f.line):
+	case v.outcome == failed && guessed && at > 0 && at < end-tailPlaces && !v.is(at, errorLine):
 		f.confidence = possible // told on the way, not what it ended with
-	case v.outcome == failed && how == loose && at < end-1 && logged(f.line):
+	case v.outcome == failed && guessed && at < end-1 && v.is(at, logged):
 		f.confidence = possible
-	case v.outcome == failed && how == loose:
+	case v.outcome == failed && guessed:
 		f.confidence = worded
 	case v.outcome == failed:
 	case v.outcome == succeeded:
 		f.confidence = worded
-	case how == loose:
+	case guessed:
 		f.confidence = possible
 	default:
 		f.confidence = likely
@@ -83,32 +90,46 @@ func (v *view) lineRules() finding {
 	return v.runsProgram(f)
 }
 
+// category is what a rule on failures concludes.
+func category(r *rule.Rule) recovery.Category { return recovery.Category(r.Class) }
+
 // evidence is the rule that line i matches where an error may stand, nil if the
-// line is none's, and how much it says there.
-func (v *view) evidence(i, end int, withLoose bool) (*rule, form) {
+// line is none's, and whether it is only a guess there.
+func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses bool) {
 	words, ok := v.place(i, end)
 	if !ok {
-		return nil, strict
+		return nil, false
 	}
-	line := v.lines[i]
-	r := match(line, words && withLoose)
+	r = v.failure(&v.lines[i], i, words && withGuesses)
 	switch {
 	case r == nil:
-		return nil, strict
+		return nil, false
 	case v.quotesSource(i),
-		strings.HasPrefix(r.name, "http-") && (counted.MatchString(line) || v.outcome != failed && v.repeated(i)),
-		v.atLongEnd(i, end) && r.form != piped && !strings.HasPrefix(r.name, "errno-"),
-		r.name == "wget-connect" && i < end-1,
-		v.excused(r), failedTest.MatchString(line), asserted.MatchString(line),
-		v.outcome != failed && (v.listed(i) || quoted(r, line)),
-		r.category == recovery.FileNotFound && library.MatchString(line):
-		return nil, strict
-	case !logged(line):
-		return r, r.form
-	case v.outcome != failed || !words || !withLoose:
-		return nil, strict
+		strings.HasPrefix(r.Name, "http-") && v.outcome != failed && v.repeated(i),
+		v.atLongEnd(i, end) && r.Sure != certainly && !strings.HasPrefix(r.Name, "errno-"),
+		v.excused(r),
+		v.firstOf(&v.lines[i], i, noError, r.Class) != nil,
+		v.outcome != failed && (v.listed(i) || v.quoted(i, r)):
+		return nil, false
+	case !v.is(i, logged):
+		return r, r.Sure == guess
+	case v.outcome != failed || !words || !withGuesses:
+		return nil, false
 	}
-	return r, loose
+	return r, true
+}
+
+// quoted reports whether line i was found or told of by some program: a match with
+// file and line number in front, a log's entry. Compilers' messages look the same.
+func (v *view) quoted(i int, r *rule.Rule) bool {
+	q := v.firstOf(&v.lines[i], i, quotations, r.Class)
+	return q != nil && q.Class != classNames[genuine] || v.firstOf(&v.lines[i], i, noError, r.Class) != nil
+}
+
+// quotesSource reports whether line i is source that a program quotes. What it
+// says is the program's text, and no evidence of how the call went.
+func (v *view) quotesSource(i int) bool {
+	return v.is(i, source) || i+1 < len(v.lines) && v.is(i+1, carets)
 }
 
 // allErrors reports whether nothing was printed but errors: what follows in a pipe
@@ -118,62 +139,48 @@ func (v *view) allErrors() bool { return v.ownErrors() || v.briefErrors() || v.s
 // ownErrors reports whether npm, or programs that only read or copy, printed nothing
 // but their own errors.
 func (v *view) ownErrors() bool {
-	for _, line := range v.lines {
-		if bareCount.MatchString(line) {
-			continue // wc behind the pipe
-		}
-		if npmLine.MatchString(line) {
+	for i := range v.lines {
+		text := v.lines[i].text
+		if strings.Trim(text, " \t0123456789") == "" || byNPM(text) { // wc behind the pipe
 			continue
 		}
-		program, _, _ := strings.Cut(line, ": ")
-		if !readers[program] && !copiers[program] || match(line, false) == nil {
+		program, _, _ := strings.Cut(text, ": ")
+		if !v.rules.words["readers"][program] && !v.rules.words["copiers"][program] || v.failure(&v.lines[i], i, false) == nil {
 			return false
 		}
 	}
-	return len(v.lines) > 0 && (len(v.lines) <= shortResult || npmLine.MatchString(v.lines[0]))
+	return len(v.lines) > 0 && (len(v.lines) <= shortResult || byNPM(v.lines[0].text))
+}
+
+// byNPM reports whether a line is npm's: it prints such only where it fails.
+func byNPM(text string) bool {
+	return strings.HasPrefix(text+" ", "npm error ") || strings.HasPrefix(text+" ", "npm ERR! ")
 }
 
 // repeated reports whether the line after or before i is the same but for its
 // numbers: a table of statuses.
 func (v *view) repeated(i int) bool {
-	shape := numbers.ReplaceAllString(short(v.lines[i]), "0")
-	return i > 0 && numbers.ReplaceAllString(short(v.lines[i-1]), "0") == shape ||
-		i+1 < len(v.lines) && numbers.ReplaceAllString(short(v.lines[i+1]), "0") == shape
+	shape := unnumbered(short(v.lines[i].text))
+	return i > 0 && unnumbered(short(v.lines[i-1].text)) == shape || i+1 < len(v.lines) && unnumbered(short(v.lines[i+1].text)) == shape
 }
 
-// npmLine is npm's: it prints such lines only where it fails.
-var npmLine = recovery.NewPattern(`^npm (?:error|ERR!)(?: |$)`)
-
-// bareCount is what wc prints.
-var bareCount = recovery.NewPattern(`^\s*\d+$`)
-
-var numbers = recovery.NewPattern(`\d+`)
+// tryHelp is the line with which GNU programs send to their help, up to the name.
+var tryHelp = recovery.NewPattern("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
 
 // usageError finds the message of a program that goes on with "Try 'x --help'":
 // GNU programs end so whenever the command line is wrong, and only then.
 func (v *view) usageError(end int) (line string, ok bool) {
-	if v.outcome == succeeded || end < 1 || end > shortResult || end >= len(v.lines) {
+	if v.outcome == succeeded || end < 1 || end > shortResult || end >= len(v.lines) || !strings.Contains(v.lines[end].text, " --help") {
 		return "", false
 	}
-	if !strings.Contains(v.lines[end], " --help") {
-		return "", false
-	}
-	m := tryHelp.FindStringSubmatch(v.lines[end])
-	return v.lines[end-1], m != nil && strings.HasPrefix(v.lines[end-1], m[1]+": ")
+	m := tryHelp.FindStringSubmatch(v.lines[end].text)
+	return v.lines[end-1].text, m != nil && strings.HasPrefix(v.lines[end-1].text, m[1]+": ")
 }
 
 // listed reports whether line i is nothing but the system's words for an error, or
 // a status with its name, and stands in a list of such.
 func (v *view) listed(i int) bool {
-	return meaning.MatchString(v.lines[i]) &&
-		(i > 0 && meaning.MatchString(v.lines[i-1]) || i+1 < len(v.lines) && meaning.MatchString(v.lines[i+1]))
-}
-
-func short(line string) string { return line[:min(len(line), maxRuleLine)] }
-
-// says reports whether a line that looks like a hint is itself a known error.
-func (v *view) says(line string) bool {
-	return !errorField.MatchString(line) && match(line, false) != nil
+	return v.is(i, meaning) && (i > 0 && v.is(i-1, meaning) || i+1 < len(v.lines) && v.is(i+1, meaning))
 }
 
 // place says whether line i may be an error's, and whether wording counts there.
@@ -181,20 +188,13 @@ func (v *view) place(i, end int) (words, ok bool) {
 	if v.stderr >= 0 && i >= v.stderr && v.outcome == failed {
 		return true, true
 	}
-	short := end <= shortResult
 	switch v.outcome {
 	case failed:
-		if i < 4 || i >= end-12 {
-			return true, true
-		}
-		return false, true
+		return i < 4 || i >= end-12, true
 	case succeeded:
-		if v.onlyErrors {
-			return false, true
-		}
-		return false, i >= end-2 || i == 0 && end <= shortResult
+		return false, v.onlyErrors || i >= end-2 || i == 0 && end <= shortResult
 	}
-	return false, short || i < headPlaces || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+	return false, end <= shortResult || i < headPlaces || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
 }
 
 // atLongEnd reports whether line i is the end of a long output of unknown
@@ -203,100 +203,220 @@ func (v *view) atLongEnd(i, end int) bool {
 	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines)
 }
 
-// excused are lines that match a rule and are no failure of this call.
-func (v *view) excused(r *rule) bool {
-	// With exit code 0 only the forms count that a pipe may hide.
-	return v.outcome == succeeded && r.form != piped && !v.onlyErrors
+// excused are rules of which a match is no failure of this call: with exit code 0
+// only the forms count that a pipe may hide.
+func (v *view) excused(r *rule.Rule) bool {
+	return v.outcome == succeeded && r.Sure != certainly && !v.onlyErrors
 }
 
-// quoted reports a line that some program found or logged: a match with file and
-// line number in front, a log entry with its time. Compilers' messages look the same.
-func quoted(r *rule, line string) bool {
-	switch {
-	case passed.MatchString(line) || codeLine.MatchString(line) || asserted.MatchString(line):
-		return true
-	case compiler.MatchString(line):
-		return false
-	case len(errorCode.FindAllString(line, 3)) == 3 && r.category != recovery.InvalidArguments:
-		return true // a list of codes
-	case tableRow.MatchString(line) || codeRow.MatchString(line):
-		return true
-	case wgetStatus.MatchString(line):
-		return false
-	case commit.MatchString(line), r.category != recovery.CommandNotFound && foundIn.MatchString(line):
-		return true
-	case blamed.MatchString(line) || explained.MatchString(line):
-		return true
-	case remark.MatchString(line) && !failing.MatchString(line):
-		return true
-	case systemWords.MatchString(line) && (!systemError.MatchString(line) || inBrackets.MatchString(line)):
-		return true
-	case mended.MatchString(line) && r.category != recovery.InvalidArguments && r.category != recovery.ToolNotFound:
-		return true
-	case grepLine.MatchString(line):
-		return true
-	case r.category == recovery.SyntaxError || r.category == recovery.CommandNotFound:
-		return codeTail.MatchString(line) // compilers and shells put a file and a line in front, too
-	}
-	return foundLine.MatchString(line) || codeEnd.MatchString(line)
-}
-
-const systemPhrase = `(?i:permission denied|operation not permitted|read-only file system|no such file|no space left|connection refused|no route to host|network is unreachable)`
-
-var (
-	// mended are lines that say themselves that the program went on.
-	mended = recovery.NewPattern(`(?i)\bretrying\b|\bcontinuing\b|^(?:\S+ )?warn(?:ing)?\b[:\s]|^(?:re-?)?(?:try|attempt)\b.{0,3}\d|^(?:caught|rescued|trapped|swallowed|intercepted|got (?:the |an )?expected)\b|^(?:\w+ ){0,3}as expected\b|^expected (?:error|exception|failure)\b|\b(?:handled|ignoring|ignored|skipping|skipped|falling back|fallback|recovered|non-fatal|using (?:the )?defaults?|connected after)\b|, so `)
-	// systemWords are the system's words for an error; behind a program's name they stand
-	// after a colon or in brackets (systemError), elsewhere they are counted or told of.
-	systemWords = recovery.NewPattern(systemPhrase)
-	systemError = recovery.NewPattern(`(?:^|^Got |[:(\]>] {0,2}|- |\. |\b(?:reading|writing), |\berror |[’']\s|\bfailed )(?:[A-Z]+: |\[?Errno -?\d+\]? )?` + systemPhrase)
-	inBrackets  = recovery.NewPattern(`\([^()]*: ` + systemPhrase + `[^()]*\)$`)
-	// remark has several words before the system's: a program's own sentence about an
-	// error that it got; failing are the words of one that gave up.
-	remark  = recovery.NewPattern(`^[A-Za-z][\w'-]*(?: [\w'()-]+){1,5}: (?:\[Errno -?\d+\] )?` + systemPhrase)
-	failing = recovery.NewPattern(`(?i)\b(?:error|fail(?:ed|ure)?|cannot|can't|could not|couldn't|unable|fatal|child|connect|denied|refused)\b[^:]*:`)
-	// library are the words for a library that is not installed: no file of the project is missing.
-	library = recovery.NewPattern(`@INC\b|\bModuleNotFoundError\b|No module named|cannot load such file -- [^/.]|Cannot find (?:module|package) '[^./]|ClassNotFoundException|^lua\S*: .*module '[^']+' not found|there is no package called|cannot find package "|can't find crate`)
-	// opinion are messages whose kind is a matter of opinion: a branch or a file, a program or a file.
-	opinion = recovery.NewPattern(`pathspec '[\w/-]+' did not match|go\.mod file not found|^\w+ failed: No such file or directory at |(?i:run|exec|execute|spawn|start|launch) ['"]?\S*/\S*['"]?: No such file or directory$`)
-	// pathRun is a shell that has nothing at a path that was run, or read from; scriptRun one that was a script.
-	pathRun   = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k)?sh: line \d+: \.{0,2}/[^\s.]+: No such file or directory$`)
-	scriptRun = recovery.NewPattern(`: \S+\.(?:sh|bash|zsh|py|pl|rb|js): No such file or directory$`)
-	errorLine = recovery.NewPattern(`(?i)^(?:\[?(?:error|fatal)\b|[\w.-]{1,40}: (?:fatal: |error: )|\S+Error: )`)
-	// counted is a number of things, no status.
-	counted = recovery.NewPattern(`\b[1-5]\d\d (?:more |other |total )?(?:lines?|files?|bytes|rows?|items?|tests?|matches|results?|words?|entries|changes|packages|pages|ms|seconds|users|requests|tokens|characters)\b`)
-	// meaning is a line of a list of errors and their names; blamed is one of git blame.
-	meaning = recovery.NewPattern(`^(?:(?:E[A-Z]{2,14}|\d{1,3})[ :=|]\s*[A-Za-z][A-Za-z -]{2,40}|(?:Permission denied|Operation not permitted|Read-only file system|No such file or directory|No space left on device|Connection (?:refused|timed out|reset by peer)|No route to host|Network is unreachable))$`)
-	blamed  = recovery.NewPattern(`^\^?[0-9a-f]{7,40} .{0,80}?\d+\) `)
-	// commit is a line of git log --oneline; foundIn one of grep, without a number: programs
-	// set a space behind the name of a file.
-	commit  = recovery.NewPattern(`^[*|/\\ ]*[0-9a-f]{7,40} (?:\([^)]{1,100}\) )?[A-Za-z"'\[]`)
-	foundIn = recovery.NewPattern(`^(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w{0,9}:[^\s:\d]`)
-	// explained is a sentence on what an error means.
-	explained = recovery.NewPattern(`(?i)\b(?:means|stands for|indicates|refers to)\b`)
-	// failedTest is the name of a test that failed.
-	failedTest = recovery.NewPattern(`^\s*(?:FAIL(?:ED)?:?\s|--- FAIL:|not ok\s|[✗✕×●]\s)`)
-	// grepLine begins with a line's number and no file; codeTail ends like a statement of a program.
-	grepLine = recovery.NewPattern(`^\d{1,7}[:-]\S`)
-	codeTail = recovery.NewPattern(`(?:\\n["'].*;|\$')$`)
-	// codeRow is a line of a table of codes.
-	codeRow    = recovery.NewPattern(`^\s*E(?:[A-QS-Z0-9][A-Z0-9]|R[A-QS-Z0-9])[A-Z0-9]{1,12}(?:\s{2,}|\s*$|\s+\d)`)
-	wgetStatus = recovery.NewPattern(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ERROR \d{3}: `)
-	// scriptArgument is a shell that was called with a script that is not there.
-	scriptArgument = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k)?sh: [^:]{1,200}\.(?:sh|bash|zsh): No such file or directory$`)
-	tryHelp        = recovery.NewPattern("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
-	tableRow       = recovery.NewPattern(`^"?[\w.-]*"?,[^\s,]*,\S`)
-	asserted       = recovery.NewPattern(`^(?:\w+\.)*AssertionError\b|^E\s+(?:Assertion|assert)`)
-	compiler       = recovery.NewPattern(`^[^\s:]{1,200}:\d+(?::\d+)?: (?:fatal )?error: `)
-	errorCode      = recovery.NewPattern(`\bE[A-Z0-9]{3,14}\b`)
-	passed         = recovery.NewPattern(`(?:\.\.\.\s?(?:ok|passed|skipped)|\bPASS(?:ED)?|\b(?:ok|OK))\s*(?:\[.*%\]|\(.*s\))?$|^\s*(?:✓|✔|√|ok \d|PASS\b|--- PASS)`)
-	codeLine       = recovery.NewPattern(`^\s*(?:(?:export|import|return|case|const|var|let|if|else|throw|raise|typedef)\s|[}{"]|[\w"]+:\s+["'].*,$|#\s*(?:define|include|if)|//|/\*|\*|<\w|[a-z][\w.]*\(.*["'].*\)+[;,]?$)`)
-	codeEnd        = recovery.NewPattern(`(?:[{;]|\$')$|^\s*['"].*,$|^\s*\S+ += `)
-	foundLine      = recovery.NewPattern(`^(?:\S{1,300}:)?\d+[:-]|^\[?\d{4}-\d\d-\d\d|^\[?\d\d:\d\d:\d\d|^[IWEF]\d{4} \d\d:\d\d:\d\d|^[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d|^[\w.-]{1,40} +\| |^(?:time|level|ts)=|^\s*(?:[#<>*|•●-]+|//)\s`)
-	// schemaProblems is a list of zod's or pydantic's problems and nothing else.
-	schemaProblems = recovery.NewPattern(`^\[\s*\{[^{}]*"(?:code|type)":\s*"(?:invalid_type|unrecognized_keys|invalid_union|invalid_enum_value|missing|extra_forbidden|\w+_type|\w+_parsing|literal_error)"`)
-	shellName      = recovery.NewPattern(`^(?:\S*/)?(?:ba|z|da|k|a|fi)?sh$`)
-	numbered       = recovery.NewPattern(`^\s*(?:L?\d+[:|→\t]|\S+:\d+[:\s])`)
-	errorCall      = recovery.NewPattern(`(?i)^(?:error|action|invalid (?:input|arguments?|params)|mcp error|tool|input ?validation|validation)\b`)
-	readerError    = recovery.NewPattern(`(?i)^(?:error\b|E[A-Z]{3,12}: |\[error\]|failed to |could not |cannot |can't |unable to |\S+Error: |request failed|fetch failed|http error|an error occurred)`)
+// Bounds of an output that is nothing but errors, in lines.
+const (
+	maxBrief  = 6 // with stack frames, usage and hints
+	maxErrors = 3
 )
+
+// briefErrors reports whether the whole output is a few errors in strict forms, with
+// the frames and hints below them, of a command that does not print what it read: a
+// program that failed behind a pipe has the exit code of the program after it.
+func (v *view) briefErrors() bool {
+	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints || v.data() {
+		return false
+	}
+	count, class := 0, ""
+	for i := range v.lines {
+		text := v.lines[i].text
+		r := v.failure(&v.lines[i], i, false)
+		if text[0] == ' ' || text[0] == '\t' || strings.HasPrefix(text, `File "`) || r == nil && v.is(i, follows) {
+			continue
+		}
+		if r == nil || count > 0 && r.Class != class || strings.HasPrefix(r.Name, "http-") || v.quotesSource(i) || // a linter's or a compiler's own report
+			v.is(i, logged) || v.quoted(i, r) || v.is(i, wentOn) || v.is(i, meaning) || v.is(i, reported) {
+			return false
+		}
+		count, class = count+1, r.Class
+	}
+	return count > 0 && count <= maxErrors
+}
+
+// statedExit is what commands print that ask for the exit code of the one before:
+// echo "exit=$?".
+var statedExit = recovery.NewPattern(`(?i)^(?:[\w./-]{1,40} ){0,2}(?:exit(?:ed)?(?: ?code| ?status)?|rc|status|ret(?:code|val)?) ?[=:]? ?[1-9]\d{0,2}$`)
+
+// tellers are programs that print no file.
+var tellers = []string{"echo", "printf", "curl", "wget"}
+
+// statedErrors reports whether the output says last that what was run ended with
+// another code than 0, and has nothing but errors above. What only prints that is no
+// source of errors then, nor is a download that failed.
+func (v *view) statedErrors() bool {
+	last := len(v.lines) - 1
+	if last < 1 || !statedExit.MatchString(v.lines[last].text) {
+		return false
+	}
+	rest := *v
+	rest.lines, rest.ends, rest.prints = v.lines[:last], 0, v.prints && v.rules.printsData(v.command, tellers)
+	return rest.ownErrors() || rest.briefErrors()
+}
+
+// byOutcome decides without any known wording.
+func (v *view) byOutcome() finding {
+	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, line: v.lastLine()}
+	switch {
+	case v.outcome == failed && v.hasExit:
+		switch v.exit {
+		case 127:
+			f.category, f.confidence, f.rule = recovery.CommandNotFound, worded, "exit-127"
+			return f
+		case 1:
+			if f.line == "" || f.line == "0" && len(v.lines) == 1 || v.noMatch() || diffHead.MatchString(v.text) {
+				return finding{rule: "exit-one-no-match", confidence: possible}
+			}
+		case 141:
+			return finding{rule: "exit-sigpipe", confidence: possible}
+		}
+		f.rule = "exit-code"
+		return f
+	case v.outcome == failed:
+		f.rule = v.source
+		return f
+	case v.outcome == unknown && !v.data():
+		if line, ok := v.otherFailure(); ok {
+			f.line, f.rule, f.confidence = line, "other-error", possible
+			return f
+		}
+	}
+	return finding{}
+}
+
+// recordEnd is the last line of PowerShell's record of an error.
+const recordEnd = "FullyQualifiedErrorId"
+
+// otherFailure finds a failure of another kind where errors stand.
+func (v *view) otherFailure() (line string, ok bool) {
+	end := len(v.lines)
+	if end > 0 && strings.HasPrefix(v.lines[0].text, "[ERROR]") && consoleList.MatchString(v.text) {
+		return "", false
+	}
+	if end > 1 && strings.HasPrefix(strings.TrimLeft(v.lines[end-1].text, " +"), recordEnd) {
+		return v.lines[0].text, true
+	}
+	for end > 1 && v.is(end-1, follows) {
+		end--
+	}
+	for i := end - 1; i >= 0; i-- {
+		if i != 0 && i < end-tailPlaces {
+			i = 0
+		}
+		if v.is(i, otherFailure) && !v.is(i, logged) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
+			return v.lines[i].text, true
+		}
+	}
+	return "", false
+}
+
+// maxSummary bounds how far above the end a summary is looked for, in lines.
+const maxSummary = 40
+
+// unittestCount stands above unittest's OK, which is too short to tell alone.
+const unittestCount = "Ran "
+
+// summary is the line of the last summary of tests, -1 if there is none, and whether
+// one of them, as far as the end is read, says that some failed. Where a suite did
+// not run at all there is none.
+func (v *view) summary() (at int, someFailed bool) {
+	at = -1
+	for i := len(v.lines) - 1; i >= 0 && i >= len(v.lines)-maxSummary; i-- {
+		r := v.first(i, summaries)
+		switch {
+		case r == nil:
+			continue
+		case r.Class == classNames[testsNotRun]:
+			return -1, false
+		case r.Class == classNames[testsFailed]:
+			someFailed = true
+		case v.lines[i].text == "OK" && (i == 0 || !strings.HasPrefix(v.lines[i-1].text, unittestCount)):
+			continue
+		}
+		at = max(at, i)
+	}
+	return at, someFailed
+}
+
+// tested judges the output of a test runner. What programs print while they are
+// tested is the tests' business: only the summary counts, and what stands below it.
+// Tests that failed are a failure without category: their author mends them.
+func (v *view) tested() (f finding, ok bool) {
+	at, someFailed := v.summary()
+	switch {
+	case at < 0:
+		return finding{}, false
+	case someFailed:
+		f = v.byOutcome()
+		if f.failed {
+			f.category, f.line = recovery.CategoryNone, v.lines[at].text
+		}
+		return f, true
+	}
+	rest := *v
+	rest.lines, rest.ends, rest.stderr = v.lines[at+1:], 0, -1
+	if v.stderr > at && v.outcome == failed {
+		rest.stderr = v.stderr - at - 1
+	} else if v.stderr > at {
+		rest.lines = v.lines[at+1 : v.stderr] // the stream on which the tests wrote
+	}
+	if f = rest.errors(); f.failed {
+		return f, true
+	}
+	if v.outcome == failed && v.source != "error-envelope" { // not just a first line that looks like a framework's
+		return finding{true, recovery.CategoryNone, other, v.source, v.lines[at].text}, true
+	}
+	return finding{rule: "tests-passed"}, true
+}
+
+// editRefused reads what editors say about an edit that they did not apply.
+func (v *view) editRefused() finding {
+	if len(v.lines) == 0 || v.outcome == succeeded || v.kind == trajectory.Reader {
+		return finding{}
+	}
+	r := v.first(0, edits)
+	if r == nil {
+		return finding{}
+	}
+	f := finding{true, recovery.InvalidArguments, worded, r.Name, v.lines[0].text}
+	switch r.Class {
+	case classNames[editRefused]:
+		if r.Sure == guess {
+			f.confidence = doubtful
+		}
+		return f
+	case classNames[editOrder]:
+		f.category, f.confidence = recovery.CategoryNone, doubtful
+		return f
+	}
+	f.category, f.confidence = recovery.CategoryNone, doubtful // the new text has another fault, until its code is read
+	for _, l := range v.lines[1:min(len(v.lines), 12)] {
+		if strings.HasPrefix(l.text, "This is how") {
+			break
+		}
+		if syntaxCodes.MatchString(l.text) {
+			return finding{true, recovery.SyntaxError, certain, r.Name, l.text}
+		}
+	}
+	return f
+}
+
+// syntaxCodes are the linter's codes for text that does not parse, as SWE-agent prints them.
+var syntaxCodes = recovery.NewPattern(`\b(?:E999|E901|E902)\b|\b(?:SyntaxError|IndentationError|TabError)\b`)
+
+// refusal finds a person's or a policy's no in the first lines of a short result.
+func (v *view) refusal() (line string, ok bool) {
+	if v.outcome == succeeded || len(v.lines) > 6 && v.outcome != failed || v.kind == trajectory.Reader && len(v.text) > 600 || len(v.text) > 4000 {
+		return "", false
+	}
+	for i := range min(len(v.lines), 3) {
+		if v.is(i, refusal) {
+			return v.lines[i].text, true
+		}
+	}
+	return "", false
+}

@@ -39,7 +39,7 @@ func benchmarkHealthy(b *testing.B, name string, raw [][]byte) {
 			bodies[i] = parse(b, raw[i])
 			bodies[i].Messages() // any step needs those
 		}
-		s := inspect.NewStage(inspect.Defaults(), silent{})
+		s := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
 		x := &recovery.Exchange{Mode: recovery.ModeAct, Session: "s"}
 		b.ReportAllocs()
 		for n := 0; b.Loop(); n++ {

@@ -28,8 +28,9 @@ const maxParallel = 32
 // A turn counts once, whatever it repeats in itself. A new message of a person
 // ends what came before it. What waits, or whose result changes, is polling.
 // At most the last 60 turns are looked at; the time is linear in them.
-func Loops(b *transcript.Body) []recovery.Loop {
-	return readHistory(b).loops(defaultNoProgress)
+func (r *Rules) Loops(b *transcript.Body) []recovery.Loop {
+	l, _ := r.get()
+	return l.readHistory(b).loops(defaultNoProgress)
 }
 
 func (h *history) loops(noProgress int) []recovery.Loop {

@@ -58,7 +58,7 @@ func (h *history) counts(j, k int) bool {
 	if r.Arguments == s.Arguments {
 		return false
 	}
-	g, ok := growthOf(r.made.Canonical(), s.made.Canonical())
+	g, ok := h.rules.growthOf(r.made.Canonical(), s.made.Canonical())
 	return ok && h.sameOutcome(r, s, &g)
 }
 
@@ -78,7 +78,7 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 		return false // found out without reading what both say
 	}
 	x, y := h.look(a), h.look(b)
-	if x.media != y.media || x.middle != y.middle || !f.Failed && goesOn.MatchString(y.text[:min(len(y.text), maxStatus)]) {
+	if x.media != y.media || x.middle != y.middle || !f.Failed && h.rules.says(y.text[:min(len(y.text), maxStatus)], goesOn) {
 		return false
 	}
 	if len(x.text) <= maxPlain && len(y.text) <= maxPlain && (b.barren() || f.Failed && g.part() || b.vain(g)) {
@@ -92,7 +92,7 @@ func (s *step) long() bool {
 	if s.read {
 		return len(s.said.text) > maxPlain
 	}
-	return s.raw.json != nil && s.raw.longer(maxPlain)
+	return s.least > maxPlain
 }
 
 // mayTell reports whether the call is for a part of something, or for some of it.
@@ -113,22 +113,14 @@ func (s *step) tells(g *growth) bool {
 	return size > maxReceipt
 }
 
-// barrenWords say that there is nothing where something was looked for.
-var barrenWords = recovery.NewPattern(`(?i)\bno (?:more |such |further |other |matching )?(?:results?|items?|rows?|records?|entr(?:y|ies)|match(?:es)?|data|pages?|lines?|hits?)\b|` +
-	`\bno (?:[\w-]+ ){1,3}found\b|\bnone (?:was |were )?found\b|not[ _]found\b|\bdoes(?: not|n['’]t) exist\b|\bnothing (?:found|more|left)\b|\b(?:beyond|past|behind|after) (?:the )?(?:end|last)\b|\bshorter than\b|` +
-	`\bout of (?:range|bounds)\b|\bend of (?:the )?(?:file|list|results|data)\b|\b0 (?:results|items|rows|records|entries|matches|lines)\b`)
-
-// troubleWords are of what is good not to find.
-var troubleWords = []string{"error", "warning", "fail", "issue", "problem", "conflict", "reject", "invalid"}
-
 // barren reports whether the result says in words that there is nothing.
 func (s *step) barren() bool {
 	text := s.essence().text
 	if len(text) > maxPlain {
 		return false
 	}
-	said := barrenWords.FindString(text)
-	return said != "" && !containsAny(strings.ToLower(said), troubleWords)
+	said := s.history.rules.submatch(text, barren)
+	return said != nil && !s.history.rules.troubled(said[0])
 }
 
 // vain reports whether the call got an empty value of what it reads, or lets only time pass.
@@ -137,7 +129,7 @@ func (s *step) vain(g *growth) bool {
 	if s.made.Idles() {
 		return true
 	}
-	if text == "" || !trivial(text) || s.made.Writes() || containsAny(strings.ToLower(text), troubleWords) {
+	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.troubled(text) {
 		return false
 	}
 	// A thing that is read by its number may have an empty list among else.
@@ -145,8 +137,20 @@ func (s *step) vain(g *growth) bool {
 	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && (g.part() || !thing))
 }
 
+// troubled reports whether a text names something that is good not to find.
+func (l *lists) troubled(text string) bool {
+	text = strings.ToLower(text)
+	for w := range l.words["troubles"] {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
 // growth is what grew from one call to the next.
 type growth struct {
+	rules  *lists
 	before string // what stands before the first number
 	by     []float64
 }
@@ -156,7 +160,8 @@ const maxGrowing = 2
 
 // growthOf compares two arguments that differ in higher numbers only. A number in
 // a name is none, nor is a day or a time: that passes by itself.
-func growthOf(a, b string) (g growth, ok bool) {
+func (l *lists) growthOf(a, b string) (g growth, ok bool) {
+	g.rules = l
 	same := trajectory.CompareNumbers(a, b, func(i int, x, y string) bool {
 		d := value(y) - value(x)
 		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dotted(a, i, i+len(x)) || dated(a, i, i+len(x)) || epoch(value(x)) {
@@ -177,24 +182,17 @@ func (g *growth) explains(a, b string) bool {
 	return trajectory.CompareNumbers(a, b, func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
 }
 
-// Names of numbers that say which part, or how much, of one thing is asked for.
-var (
-	pageWords = []string{"page", "offset", "skip", "cursor", "limit"}
-	partWords = []string{"n", "start", "begin", "from", "line", "lines", "rows", "max", "depth", "maxdepth", "count", "size", "head", "tail",
-		"top", "first", "last", "context", "end"}
-)
-
 // pages reports whether the number is one that lists and files are read with.
 func (g *growth) pages() bool {
-	return g.named(pageWords)
+	return g.named("pages")
 }
 
 // part reports whether the number says which part or how much is asked for.
 func (g *growth) part() bool {
-	return g.pages() || g.named(partWords)
+	return g.pages() || g.named("parts")
 }
 
 // named reports whether the first number is called by one of the words.
-func (g *growth) named(words []string) bool {
-	return slices.ContainsFunc(wordsBefore(g.before), func(w string) bool { return slices.Contains(words, w) })
+func (g *growth) named(list string) bool {
+	return slices.ContainsFunc(wordsBefore(g.before), func(w string) bool { return g.rules.words[list][w] })
 }

@@ -152,7 +152,7 @@ func TestGrowth(t *testing.T) {
 		{"1 2 3", "2 3 4", ""}, {"at 1735689600", "at 1735689660", ""}, {"1 5", "2 4", ""},
 	} {
 		got := ""
-		if g, ok := growthOf(c.a, c.b); ok {
+		if g, ok := testLists().growthOf(c.a, c.b); ok {
 			got = fmt.Sprint(wordsBefore(g.before), " ", g.by)
 		}
 		if got != c.want {

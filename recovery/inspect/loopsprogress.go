@@ -68,7 +68,7 @@ func (h *history) progress(known *seen, t *turn) bool {
 	for i := range t.steps {
 		s := &t.steps[i]
 		e := h.look(s)
-		if !trivial(e.text) || e.middle != "" || len(e.media) > 1 {
+		if !h.rules.trivial(e.text) || e.middle != "" || len(e.media) > 1 {
 			key := maphash.Comparable(known.seed, *e)
 			progress = progress || !known.results[key]
 			known.results[key] = true
@@ -150,11 +150,11 @@ func (h *history) fresh(first, n int) bool {
 // and the fewest bytes of a message that says the same: JSON is no shorter than
 // its text, of which a wrapper repeats one line at most.
 func (s *step) probe() (p probe, size int) {
-	if s.judged = s.judged || !s.read && s.glance(); s.raw.json != nil {
-		return newProbe(s.raw.json), s.raw.fewest()
+	if s.judged = s.judged || !s.read && s.glance(); s.raw != nil {
+		return newProbe(s.raw), max(0, s.least-bytes.IndexByte(s.raw, '\\'))
 	}
 	text := s.essence().text
-	if trivial(text) {
+	if s.history.rules.trivial(text) {
 		return p, 0
 	}
 	line, _, _ := strings.Cut(text, "\n")

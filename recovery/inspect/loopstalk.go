@@ -44,15 +44,8 @@ func (h *history) talks(k int) string {
 	return strings.TrimSpace(string(b[:min(len(b), maxMonologue)]))
 }
 
-var (
-	// goOn is a message that says no more than to go on.
-	goOn = recovery.NewPattern(`(?i)^\W*(?:(?:ok(?:ay)?|yes|sure|please|good|great|fine)\W+)*(?:continue|go on|go ahead|proceed|keep going|carry on|resume|next)\b[\w ,]{0,20}\W*$`)
-	// prompted is what a client's own message to go on is about.
-	prompted = recovery.NewPattern(`(?i)\b(?:continue|proceed|go on|keep going|tools?|functions?|actions?|commands?|format|finish|complete|respond|response)\b`)
-)
-
 // prompts reports whether a message may say to go on.
-func prompts(text string) bool { return goOn.MatchString(text) || prompted.MatchString(text) }
+func (l *lists) prompts(text string) bool { return l.says(text, toGoOn) || l.says(text, prompted) }
 
 // maxNudge bounds a message that may say to go on, in bytes.
 const maxNudge = 4 << 10
@@ -70,11 +63,11 @@ func (h *history) nudged(k int) bool {
 		if len(text) > maxNudge || strings.HasSuffix(strings.TrimSpace(text), "?") {
 			return false
 		}
-		if goOn.MatchString(text) {
+		if h.rules.says(text, toGoOn) {
 			continue
 		}
 		twin := n > 0 && h.words(&list[n-1]) == h.words(p) || n+1 < len(list) && h.words(&list[n+1]) == h.words(p)
-		if !twin || !prompted.MatchString(text) {
+		if !twin || !h.rules.says(text, prompted) {
 			return false
 		}
 	}

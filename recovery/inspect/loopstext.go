@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -52,9 +51,6 @@ func (s *step) outcome() uint64 {
 	return s.hash
 }
 
-// complaint is a word of what a program prints that did not succeed.
-var complaint = recovery.NewPattern(`(?i)\b(?:error|errors|fatal|panic|exception|undefined|unresolved|refused|cannot|[1-9]\d* (?:failed|failures?|errors?))\b|\bFAIL(?:ED|URE)?\b`)
-
 // wrong reports whether the result is a failure, or reads like one where nothing
 // tells how the call ended, as in text protocols without exit codes.
 func (s *step) wrong() bool {
@@ -62,15 +58,11 @@ func (s *step) wrong() bool {
 		return f.Failed
 	}
 	text := s.essence().text
-	return len(text) < headWindow && complaint.MatchString(text)
+	return len(text) < headWindow && s.history.rules.says(text, complaint)
 }
 
-// nothing are beginnings of results that say that there is nothing.
-var nothing = []string{"no matches", "no match", "no files", "no results", "no result", "nothing found", "not found", "none found", "0 results",
-	"0 matches", "(no output", "no output", "no entries", "no such", "found 0", "no references", "no symbols", "no content", "empty", "(empty"}
-
 // trivial reports whether a result brings nothing.
-func trivial(text string) bool {
+func (l *lists) trivial(text string) bool {
 	if len(text) > 160 {
 		return false
 	}
@@ -79,7 +71,7 @@ func trivial(text string) bool {
 	case "", "[]", "{}", "null", "none", "0":
 		return true
 	}
-	for _, p := range nothing {
+	for p := range l.words["nothing"] {
 		if strings.HasPrefix(low, p) {
 			return true
 		}

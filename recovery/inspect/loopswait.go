@@ -7,13 +7,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// goesOn is what is said of something that goes on by itself.
-var goesOn = recovery.NewPattern(`(?i)\b(?:status|state|phase|stage)\b["'\s]{0,3}[:=>]["'\s]{0,3}(?:still |currently )?(?:` + underWayWords + `|active|scheduled|submitted|started|working|creating)\b|` +
-	`\b(?:is|are|still|currently) (?:still |currently )?(?:` + underWayWords + `)\b|\bnot yet (?:ready|finished|done|completed?|available)\b|\b(?:is not|are not|isn't|aren't) ready\b|\bno new output\b|` +
-	`^\W*(?:` + underWayWords + `)(?: (?:for|since)\b.{0,40})?\W*$|\bContainerCreating\b|\bPodInitializing\b|\bProcess running with\b`)
-
-const underWayWords = `running|pending|queued|in[-_ ]?progress|waiting|building|deploying|processing|starting|provisioning|initializing`
-
 // taggedStatus is how agents begin what a command in the background has printed so far.
 var taggedStatus = recovery.NewPattern(`^\s*(?:<\w+>[^<]{0,80}</\w+>\s*){0,3}<status>\w+</status>`)
 
@@ -35,7 +28,7 @@ func (s *step) awaits() bool {
 	if len(text) >= maxStatus {
 		text = taggedStatus.FindString(text[:maxStatus])
 	}
-	return goesOn.MatchString(text) && !s.made.Writes() && (!f.Failed || s.made.Reads())
+	return s.history.rules.says(text, goesOn) && !s.made.Writes() && (!f.Failed || s.made.Reads())
 }
 
 // lasting are failures that waiting does not help against.
@@ -68,16 +61,13 @@ func (h *history) patient(k int) bool {
 	return t.waits() || !slices.ContainsFunc(t.steps, func(s step) bool { return !s.moves() })
 }
 
-// gestures are tools that move something on with each call, whatever they answer.
-var gestures = []string{"press", "key", "keypress", "click", "scroll", "type", "tap", "swipe", "next", "forward", "back", "send", "stdin", "step"}
-
 // maxGesture bounds what says no more than that something was done, in bytes.
 const maxGesture = 40
 
 // moves reports whether the call is a gesture that was only acknowledged.
 func (s *step) moves() bool {
 	for _, w := range trajectory.NameWords(s.Tool) {
-		if slices.Contains(gestures, w) {
+		if s.history.rules.words["gestures"][w] {
 			return len(s.essence().text) < maxGesture && !s.judge().Failed
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	NoProgress int `yaml:"no_progress"`
 	// MinConfidence is the confidence from which a tool's failure is told, 0 to 1.
 	MinConfidence float64 `yaml:"confidence"`
+	// Rules come before those of the program, so they decide first. Rules.Check runs their examples.
+	Rules []rule.Rule `yaml:"rules"`
 }
 
 // minNoProgress is the lowest NoProgress: a few searches without a hit are work.
@@ -53,6 +56,7 @@ const (
 // immutable once in use, and safe for concurrent use.
 type Stage struct {
 	cfg      Config
+	rules    *Rules
 	observer recovery.Observer
 	// HeldOut tells whether a session is part of the hold-out share, whose models
 	// get no guidance; nil is no session. Set it before the first Prepare.
@@ -63,9 +67,9 @@ type Stage struct {
 
 var _ recovery.Stage = (*Stage)(nil)
 
-// NewStage returns a stage. cfg must be valid.
-func NewStage(cfg Config, observer recovery.Observer) *Stage {
-	return &Stage{cfg: cfg, observer: observer}
+// NewStage returns a stage that judges by rules. cfg must be valid.
+func NewStage(cfg Config, rules *Rules, observer recovery.Observer) *Stage {
+	return &Stage{cfg: cfg, rules: rules, observer: observer}
 }
 
 // Prepare sets the exchange's Results, Loops and Turn, and tells of failures,
@@ -74,7 +78,11 @@ func NewStage(cfg Config, observer recovery.Observer) *Stage {
 // whether a request is one is only asked where something is wrong. It never
 // returns an error.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
-	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !news(x.Body) {
+	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil {
+		return nil
+	}
+	l, _ := s.rules.get()
+	if !l.news(x.Body) {
 		return nil
 	}
 	h, _ := s.histories.Get().(*history)
@@ -85,6 +93,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		h.forget()
 		s.histories.Put(h)
 	}()
+	h.rules = l
 	h.begin(x.Body)
 	t := h.last()
 	if t == nil {
@@ -126,7 +135,7 @@ func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
 // news reports cheaply whether the history may end with results, or with an
 // agent that repeats itself.
-func news(b *transcript.Body) bool {
+func (l *lists) news(b *transcript.Body) bool {
 	list := b.Messages()
 	last := len(list) - 1
 	for last >= 0 && list[last].Role != transcript.RoleAssistant {
@@ -148,7 +157,7 @@ func news(b *transcript.Body) bool {
 	// A monologue is at least text, a message to go on, text, such a message.
 	end := list[len(list)-1]
 	return first > 1 && list[first-2].Role == transcript.RoleAssistant && list[first-1].Role == transcript.RoleUser &&
-		end.End-end.Start < 2*maxNudge && prompts(end.Text())
+		end.End-end.Start < 2*maxNudge && l.prompts(end.Text())
 }
 
 // actionSigns are in every text that makes a call, as it stands in a body.
@@ -175,7 +184,8 @@ func observable(b *transcript.Body, i int) bool {
 		if m.Role == transcript.RoleAssistant {
 			break
 		}
-		if containsAny(strings.ToLower(window(m.Text())), actionWords) {
+		text := strings.ToLower(window(m.Text()))
+		if slices.ContainsFunc(actionWords, func(w string) bool { return strings.Contains(text, w) }) {
 			return true
 		}
 	}

@@ -73,7 +73,7 @@ func BenchmarkStage(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			s := NewStage(Defaults(), quiet{})
+			s := NewStage(Defaults(), RulesForTests(), quiet{})
 			body.Messages()
 			b.SetBytes(int64(len(c.body)))
 			b.ReportAllocs()

@@ -61,7 +61,7 @@ func TestStage(t *testing.T) {
 		{"only talk", times(2, "\n< I will read the code.\n> continue"), 0, []string{"loop_detected monologue 2"}},
 	} {
 		var seen events
-		x := prepared(t, NewStage(Defaults(), &seen), &recovery.Exchange{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Session: "s", Model: "m"})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Session: "s", Model: "m"})
 		if got := seen.told(); !reflect.DeepEqual(got, c.told) || len(x.Results) != c.results || (x.Turn.Slot != "") != (x.Turn.Failure != nil) {
 			t.Errorf("%s: %q, %d results, want %q, %d", c.name, got, len(x.Results), c.told, c.results)
 		}
@@ -78,7 +78,7 @@ func TestStage(t *testing.T) {
 
 func TestStageFindings(t *testing.T) {
 	var seen events
-	x := prepared(t, NewStage(Defaults(), &seen), &recovery.Exchange{Body: script(t, times(3, notFound)), Mode: recovery.ModeAct})
+	x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{Body: script(t, times(3, notFound)), Mode: recovery.ModeAct})
 	if len(x.Results) != 1 || x.Results[0].Line == "" || x.Turn.Failure == nil || x.Turn.Streak != 3 || len(x.Loops) != 1 || x.Loops[0].Count != 3 {
 		t.Errorf("%+v, %+v, %+v", x.Results, x.Turn, x.Loops)
 	}
@@ -86,7 +86,7 @@ func TestStageFindings(t *testing.T) {
 
 func TestHoldOut(t *testing.T) {
 	var seen events
-	s := NewStage(Defaults(), &seen)
+	s := NewStage(Defaults(), RulesForTests(), &seen)
 	s.HeldOut = func(session string) bool { return session == "out" }
 	for _, session := range []string{"out", "in", ""} {
 		prepared(t, s, &recovery.Exchange{Body: script(t, notFound+listing), Mode: recovery.ModeAct, Session: session})
@@ -116,7 +116,7 @@ func TestStageLeavesAlone(t *testing.T) {
 			said("user", "continue"), said("assistant", "Once upon a time."), said("user", "continue")}, ",")+`]}`)), Mode: recovery.ModeAct}},
 	} {
 		var seen events
-		x := prepared(t, NewStage(c.cfg, &seen), &c.x)
+		x := prepared(t, NewStage(c.cfg, RulesForTests(), &seen), &c.x)
 		if len(seen) > 0 || x.Results != nil || x.Loops != nil || x.Turn != (recovery.Turn{}) || asked > 0 {
 			t.Errorf("%s: %q, %+v", c.name, seen.told(), x.Turn)
 		}
@@ -127,7 +127,7 @@ func TestStageLeavesAlone(t *testing.T) {
 func TestStageAsksSeldom(t *testing.T) {
 	for text, want := range map[string]bool{listing: false, listing + "\n! read {\"path\":\"x\"}\n= a\\nb": false, notFound: true, notFound + listing: true, times(2, listing): true} {
 		asked := false
-		x := prepared(t, NewStage(Defaults(), quiet{}), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct, Side: func() bool { asked = true; return false }})
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct, Side: func() bool { asked = true; return false }})
 		if asked != want || len(x.Results) == 0 {
 			t.Errorf("%q: asked: %v, %+v", text, asked, x.Results)
 		}
@@ -143,14 +143,14 @@ func TestStageConfig(t *testing.T) {
 		cfg := Defaults()
 		cfg.NoProgress = steps
 		var seen events
-		if x := prepared(t, NewStage(cfg, &seen), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct}); len(x.Loops) != want {
+		if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Body: script(t, text), Mode: recovery.ModeAct}); len(x.Loops) != want {
 			t.Errorf("%d steps: %+v", steps, x.Loops)
 		}
 	}
 	cfg := Defaults()
 	cfg.MinConfidence = 1
 	var seen events
-	if x := prepared(t, NewStage(cfg, &seen), &recovery.Exchange{Body: script(t, notFound), Mode: recovery.ModeAct}); len(seen) > 0 || !x.Results[0].Failed {
+	if x := prepared(t, NewStage(cfg, RulesForTests(), &seen), &recovery.Exchange{Body: script(t, notFound), Mode: recovery.ModeAct}); len(seen) > 0 || !x.Results[0].Failed {
 		t.Errorf("told of a failure below the confidence: %q", seen.told())
 	}
 
@@ -173,7 +173,7 @@ func TestStageConfig(t *testing.T) {
 // Without results the stage allocates nothing once the history is indexed.
 func TestStageIsFree(t *testing.T) {
 	body := parsed(t, request(said("user", "x"), called(1, "ls", "{}"), answered(1, "a"), said("assistant", "Done."), said("user", "Now the other.")))
-	s, x := NewStage(Defaults(), quiet{}), &recovery.Exchange{Body: body, Mode: recovery.ModeAct}
+	s, x := NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: body, Mode: recovery.ModeAct}
 	body.Messages()
 	if n := testing.AllocsPerRun(100, func() { _ = s.Prepare(t.Context(), x) }); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -189,17 +189,17 @@ func TestObservable(t *testing.T) {
 		if len(Results(b)) != 1 {
 			t.Fatalf("%q makes no calls of code blocks", instruction)
 		}
-		if !news(b) {
+		if !testLists().news(b) {
 			t.Errorf("%q: missed", instruction)
 		}
 	}
 	for _, action := range []string{"<function=ls></function>", "<command>ls</command>", "<tool_call>{\"name\":\"ls\"}</tool_call>", "Action: ls[.]", "<read_file>a</read_file>", "```\nls\n```"} {
 		b := parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "x"), said("assistant", action), said("user", "Observation: a b")}, ",")+`]}`))
-		if len(Results(b)) != 1 || !news(b) {
+		if len(Results(b)) != 1 || !testLists().news(b) {
 			t.Errorf("%q: %d results, missed", action, len(Results(b)))
 		}
 	}
-	if news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"), said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
+	if testLists().news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"), said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
 		t.Error("a conversation about code is taken for an agent's")
 	}
 }
@@ -218,7 +218,7 @@ func FuzzStage(f *testing.F) {
 		}
 		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Session: "s"}
 		var seen events
-		if err := NewStage(Defaults(), &seen).Prepare(t.Context(), x); err != nil {
+		if err := NewStage(Defaults(), RulesForTests(), &seen).Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
 		loops, results := Loops(b), Results(b)

@@ -25,7 +25,7 @@ func (v *view) traceback() finding {
 	}
 	at := -1
 	for i := len(v.lines) - 1; i >= 0; i-- {
-		if tracebackHead.MatchString(v.lines[i]) {
+		if tracebackHead.MatchString(v.lines[i].text) {
 			at = i
 			break
 		}
@@ -35,7 +35,7 @@ func (v *view) traceback() finding {
 	}
 	first, last := -1, -1
 	for i := at + 1; i < len(v.lines); i++ {
-		line := v.lines[i]
+		line := v.lines[i].text
 		if line[0] == ' ' || line[0] == '\t' {
 			continue
 		}
@@ -43,7 +43,7 @@ func (v *view) traceback() finding {
 		if m == nil {
 			continue
 		}
-		if first < 0 && v.lines[i-1][0] == ' ' {
+		if first < 0 && v.lines[i-1].text[0] == ' ' {
 			first = i
 		}
 		if exceptionName.MatchString(m[1]) {
@@ -51,7 +51,7 @@ func (v *view) traceback() finding {
 		}
 	}
 	end := first
-	if last >= 0 && (end < 0 || !exceptionName.MatchString(nameOf(v.lines[end]))) {
+	if last >= 0 && (end < 0 || !exceptionName.MatchString(nameOf(v.lines[end].text))) {
 		end = last
 	}
 	if end < 0 {
@@ -66,14 +66,14 @@ func (v *view) traceback() finding {
 	default:
 		return finding{}
 	}
-	line := v.lines[end]
-	if end+1 < len(v.lines) && len(line) < 200 && (strings.HasSuffix(line, ":") || !strings.Contains(line, ": ")) && v.lines[end+1][0] != '[' {
-		line += " " + strings.TrimSpace(v.lines[end+1])
+	line := v.lines[end].text
+	if end+1 < len(v.lines) && len(line) < 200 && (strings.HasSuffix(line, ":") || !strings.Contains(line, ": ")) && v.lines[end+1].text[0] != '[' {
+		line += " " + strings.TrimSpace(v.lines[end+1].text)
 	}
 	f := finding{failed: true, category: recovery.CategoryNone, confidence: other, rule: "python-exception", line: line}
-	if category, rule := exception(line, strings.Join(v.lines[at:end], "\n")); rule != "" {
+	if category, rule := v.exception(line, joinLines(v.lines[at:end])); rule != "" {
 		f.category, f.rule, f.confidence = category, rule, certain
-		if rule == signatureRule || programOrFile(line, strings.Join(v.lines[at:end], "\n")) {
+		if rule == signatureRule || programOrFile(line, joinLines(v.lines[at:end])) {
 			f.confidence = doubtful
 		} else if v.outcome == unknown {
 			f.confidence = likely
@@ -92,7 +92,7 @@ func (v *view) bareException() finding {
 	if n == 0 || n > shortResult || v.stderr >= 0 && v.stderr < n-1 {
 		return finding{}
 	}
-	line := v.lines[n-1]
+	line := v.lines[n-1].text
 	if name, message, ok := shownException(line); ok && n == 1 && v.kind == trajectory.Code {
 		line = name + ": " + message
 	}
@@ -101,7 +101,7 @@ func (v *view) bareException() finding {
 		return finding{}
 	}
 	for _, above := range v.lines[:n-1] {
-		if !frame.MatchString(above) {
+		if !frame.MatchString(above.text) {
 			return finding{}
 		}
 	}
@@ -109,13 +109,13 @@ func (v *view) bareException() finding {
 		if !row.names.MatchString(m[1]) || n == 1 && !strings.Contains(m[1], ".") && !ownName.MatchString(m[1]) {
 			continue
 		}
-		category, rule := exception(line, "")
+		category, rule := v.exception(line, "")
 		if rule == "" || category == recovery.InvalidArguments {
 			return finding{}
 		}
 		f := finding{true, category, likely, rule, line}
 		switch {
-		case programOrFile(line, strings.Join(v.lines[:n-1], "\n")):
+		case programOrFile(line, joinLines(v.lines[:n-1])):
 			f.confidence = doubtful
 		case v.outcome == succeeded:
 			f.confidence = worded
@@ -180,7 +180,7 @@ var (
 
 // exception says what an exception means: by its status or error number, its
 // name, then by the rules on lines. frames are the traceback's lines above it.
-func exception(line, frames string) (recovery.Category, string) {
+func (v *view) exception(line, frames string) (recovery.Category, string) {
 	name, message, _ := strings.Cut(line, ": ")
 	if strings.HasSuffix(name, "AssertionError") {
 		return recovery.CategoryNone, "" // a test's own words
@@ -225,11 +225,11 @@ func exception(line, frames string) (recovery.Category, string) {
 	if netPhrase.MatchString(message) {
 		return recovery.NetworkError, "python-network-words"
 	}
-	if r := match(message, false); r != nil && !(r.category == recovery.InvalidArguments && ownError.MatchString(name)) {
-		return r.category, r.name
+	if r := v.match(message, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+		return category(r), r.Name
 	}
-	if r := match(line, false); r != nil && !(r.category == recovery.InvalidArguments && ownError.MatchString(name)) {
-		return r.category, r.name
+	if r := v.match(line, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+		return category(r), r.Name
 	}
 	return recovery.CategoryNone, ""
 }
@@ -245,3 +245,21 @@ var (
 	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
 	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
 )
+
+var statusNumber = recovery.NewPattern(`\b([45]\d\d)\b`)
+
+// httpStatus is what the first status of a client's error message means.
+func httpStatus(message string) recovery.Category {
+	m := statusNumber.FindString(message)
+	switch m {
+	case "429":
+		return recovery.ToolRateLimited
+	case "401", "403":
+		return recovery.PermissionDenied
+	case "408", "504":
+		return recovery.ToolTimeout
+	case "500", "502", "503":
+		return recovery.NetworkError
+	}
+	return recovery.CategoryNone
+}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -31,12 +33,16 @@ const (
 // Position says where a history stands whose last turn failed: which turn that
 // is, what it failed in, and what came before. It is the zero Turn where a tool
 // succeeded, or no results are new. At most the last 60 turns are looked at.
-func Position(b *transcript.Body) recovery.Turn { return readHistory(b).position() }
+func (r *Rules) Position(b *transcript.Body) recovery.Turn {
+	l, _ := r.get()
+	return l.readHistory(b).position()
+}
 
 // history is the last turns of a conversation. What costs time is read when it
 // is needed, once. A history may be used for one body after the other.
 type history struct {
 	reader
+	rules   *lists
 	turns   []turn // oldest first
 	ordinal int    // of the last turn, from 1
 	persons []person
@@ -45,7 +51,8 @@ type history struct {
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
-	lines   []string              // scratch of judge
+	lines   []line                // scratch of judge
+	hits    rule.Hits             // the same
 }
 
 // turn is one turn of the model: adjacent assistant messages, and all that
@@ -66,7 +73,8 @@ type step struct {
 	made    trajectory.Call
 	verdict recovery.ToolFailure
 	judged  bool
-	raw     rawText // of Content, where a glance was enough
+	raw     []byte // of Content in JSON, where a glance was enough
+	least   int    // of bytes that it says then
 	said    essence
 	read    bool   // said is there
 	hash    uint64 // what outcome says, 0 until it is needed
@@ -78,8 +86,8 @@ type person struct {
 	words uint64 // hash of what it says, 0 until it is needed
 }
 
-func readHistory(b *transcript.Body) *history {
-	h := new(history)
+func (l *lists) readHistory(b *transcript.Body) *history {
+	h := &history{rules: l}
 	h.begin(b)
 	return h
 }
@@ -127,7 +135,7 @@ func (h *history) forget() {
 	}
 	clear(lines[:cap(lines)])
 	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
-		steps: h.steps[:0], results: h.results[:0], text: text, lines: lines}
+		steps: h.steps[:0], results: h.results[:0], text: text, lines: lines, hits: h.hits[:0]}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -198,8 +206,9 @@ func (s *step) content() string {
 
 // open takes the result's wrappers off and keeps its essence.
 func (s *step) open() view {
+	s.history.hits = s.history.hits[:0] // of the view before
 	content := s.content()
-	v := s.call().open(content)
+	v := s.history.rules.openAsked(s.call(), content, &s.history.hits)
 	s.said.text, s.read = strings.TrimSpace(v.text), true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]
@@ -233,6 +242,34 @@ func (s *step) judge() *recovery.ToolFailure {
 	s.history.lines = v.room
 	s.history.known.keep(s)
 	return &s.verdict
+}
+
+// largeData is the size, in bytes, from which on a reading tool's plain text is data.
+const largeData = 4000
+
+// glance judges a result without decoding it, where its beginning and its size are
+// enough to know that judgeData calls it data: a long plain text from a tool that reads.
+func (s *step) glance() (ok bool) {
+	if s.whole {
+		return false
+	}
+	if a := s.call(); a.kind != trajectory.Reader || a.command != "" {
+		return false
+	}
+	at, ok := s.history.list[s.Index].Content()
+	raw := s.history.body.Raw()[at.Start:at.End]
+	if !ok || len(raw) <= largeData || raw[0] != '"' || !plainStart(raw[1]) || bytes.Contains(raw, []byte(`\u`)) {
+		return false
+	}
+	raw = bytes.TrimRight(raw[1:len(raw)-1], ` \nrt`)
+	least := len(raw) - bytes.Count(raw, []byte{'\\'})
+	if least <= largeData {
+		return false
+	}
+	s.raw, s.least = raw, least
+	s.verdict = recovery.ToolFailure{Index: s.Index, CallID: s.CallID, Tool: s.Tool, Arguments: s.Arguments,
+		Category: recovery.CategoryNone, Confidence: fine, Rule: "data"}
+	return true
 }
 
 // findPersons lists the messages that a person wrote: those of users that are

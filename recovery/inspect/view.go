@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -26,15 +27,18 @@ const (
 
 // view is a result without its wrappers.
 type view struct {
+	rules    *lists
 	kind     trajectory.Kind
-	command  string   // of the call, "" if unknown
-	programs []string // that it runs, nil if unknown
-	prints   bool     // the command prints what it reads, as cat does
-	text     string   // what the program or tool printed, head and tail of it
-	lines    []string // of text, without blank ones; there after split
-	room     []string // for them, if there is some
-	stderr   int      // index of the first line that is known to be an error stream's, -1 if none is
-	printed  int      // length of text without the error stream
+	command  string     // of the call, "" if unknown
+	programs []string   // that it runs, nil if unknown
+	prints   bool       // the command prints what it reads, as cat does
+	text     string     // what the program or tool printed, head and tail of it
+	lines    []line     // of text, without blank ones; there after split
+	room     []line     // for them, if there is some
+	hits     *rule.Hits // of the lines that were scanned
+	ends     int        // what end says, 0 until it is needed
+	stderr   int        // index of the first line that is known to be an error stream's, -1 if none is
+	printed  int        // length of text without the error stream
 
 	outcome    outcome
 	exit       int
@@ -46,7 +50,9 @@ type view struct {
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
-func open(r recovery.ToolResult) view { return askOf(r, trajectory.KindOf(r.Tool)).open(r.Content) }
+func (l *lists) open(r recovery.ToolResult) view {
+	return l.openAsked(askOf(r, trajectory.KindOf(r.Tool)), r.Content, new(rule.Hits))
+}
 
 // ask is what a call asked for.
 type ask struct {
@@ -62,11 +68,11 @@ func askOf(r recovery.ToolResult, k trajectory.Kind) ask {
 	return a
 }
 
-// open is open of what the call was answered with.
-func (a ask) open(content string) view {
-	v := view{kind: a.kind, stderr: -1}
+// openAsked is open of what a call was answered with. hits is room for those of its lines.
+func (l *lists) openAsked(a ask, content string, hits *rule.Hits) view {
+	v := view{rules: l, kind: a.kind, stderr: -1, hits: hits}
 	if a.command != "" {
-		v.command, v.programs, v.prints = a.command, programs(a.command), printsData(a.command, nil)
+		v.command, v.programs, v.prints = a.command, programs(a.command), l.printsData(a.command, nil)
 	}
 	text := window(content)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
@@ -139,36 +145,36 @@ func window(s string) string {
 
 // textLines is the lines that are not blank, without white space at their ends, in
 // out's place.
-func textLines(out []string, s string) []string {
+func textLines(out []line, s string) []line {
 	if n := strings.Count(s, "\n") + 1; cap(out) < n {
-		out = make([]string, 0, n)
+		out = make([]line, 0, n)
 	}
 	for more := true; more; {
-		var line string
-		line, s, more = strings.Cut(s, "\n")
-		if line = trimLine(line); line != "" {
-			out = append(out, line)
+		var text string
+		text, s, more = strings.Cut(s, "\n")
+		if text = trimLine(text); text != "" {
+			out = append(out, line{text: text})
 		}
 	}
 	return out
 }
 
 // endLines is the first of textLines, and the last one, in out's place.
-func endLines(out []string, s string) []string {
+func endLines(out []line, s string) []line {
 	if cap(out) <= dataLines {
-		out = make([]string, 0, dataLines+1)
+		out = make([]line, 0, dataLines+1)
 	}
 	for s != "" && len(out) < dataLines {
-		line, rest, _ := strings.Cut(s, "\n")
-		if line = trimLine(line); line != "" {
-			out = append(out, line)
+		text, rest, _ := strings.Cut(s, "\n")
+		if text = trimLine(text); text != "" {
+			out = append(out, line{text: text})
 		}
 		s = rest
 	}
 	for s != "" {
 		i := strings.LastIndexByte(s, '\n')
-		if line := trimLine(s[i+1:]); line != "" {
-			return append(out, line)
+		if text := trimLine(s[i+1:]); text != "" {
+			return append(out, line{text: text})
 		}
 		s = s[:max(i, 0)]
 	}
@@ -231,12 +237,12 @@ func (v *view) lastLine() string {
 	if len(v.lines) == 0 {
 		return ""
 	}
-	return v.lines[len(v.lines)-1]
+	return v.lines[len(v.lines)-1].text
 }
 
 // noMatch reports whether the exit code 1 comes from a program for which it is an answer.
 func (v *view) noMatch() bool {
-	return len(v.programs) > 0 && noMatchers[v.programs[len(v.programs)-1]]
+	return len(v.programs) > 0 && v.rules.words["answerers"][v.programs[len(v.programs)-1]]
 }
 
 // data reports whether the text was read from somewhere, so that what it says
@@ -245,5 +251,16 @@ func (v *view) data() bool {
 	if v.outcome == failed {
 		return false
 	}
-	return v.structured || v.kind == trajectory.Reader || v.kind != trajectory.Code && onlyReads(v.programs)
+	return v.structured || v.kind == trajectory.Reader || v.kind != trajectory.Code && v.rules.onlyReads(v.programs)
+}
+
+func joinLines(lines []line) string {
+	var b strings.Builder
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l.text)
+	}
+	return b.String()
 }

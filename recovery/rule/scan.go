@@ -207,6 +207,7 @@ func (l *List) Index() error {
 	}
 	return nil
 }
+
 // Submatch is what the first pattern of a mask's rules that matches finds, with its
 // groups, as regexp.FindStringSubmatch; nil if none does.
 func (l *List) Submatch(m Mask, hits Hits, s *Subject) []string {

@@ -180,7 +180,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		return nil, err
 	}
 	a.notes.Store(notes)
-	seen := inspect.NewStage(cfg.Inspect, a.hub)
+	seen := inspect.NewStage(cfg.Inspect, inspect.NewRules(configs.ToolRules, cfg.Inspect.Rules...), a.hub)
 	seen.HeldOut = notes.HeldOut
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/e2e/bench/load"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
@@ -23,7 +24,7 @@ func BenchmarkReading(b *testing.B) {
 	for _, kb := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("%dKB", kb), func(b *testing.B) {
 			raw := load.Bodies("m", kb<<10, false, 7)
-			p, known, s := transcript.NewParser(), session.NewKnown(), inspect.NewStage(inspect.Defaults(), unheard{})
+			p, known, s := transcript.NewParser(), session.NewKnown(), inspect.NewStage(inspect.Defaults(), inspect.NewRules(configs.ToolRules), unheard{})
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				if len(raw) > 1 && n%len(raw) == 0 {

@@ -8,21 +8,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// endedForTime is what agents, frameworks and timeout(1) say of a call that they ended
-// for its time.
-var endedForTime = recovery.NewPattern(`(?i)^(?:[\s\[(<*✗✘×❌⏱️]|(?:error|warning|tool error|timeout|timeouterror|timeoutexpired|subprocess\.timeoutexpired|toolerror|execution failed|an error occurred while executing the command)\b[: ]+)*(?:` +
-	`timeout: sending signal` +
-	`|(?:the |your |last |shell |bash |tool |process |previous |python |code |cell |script |current )*(?:command|execution|process|tool|call|script|code|cell|session|shell|bash|'.{1,300}'|".{1,300}"|\x60.{1,300}\x60)(?: '.{1,300}'| ".{1,300}"| \x60.{1,300}\x60)?(?: execution| call)? (?:has |have |was |is |been )*(?:timed[ -]out\b|killed (?:because|due to|after).{0,40}(?:time|second)|terminated (?:because|due to|after).{0,40}(?:timeout|timed|second|time limit)|exceeded (?:the |its )?(?:\w+ )?(?:time ?out|time limit|\d+ ?(?:ms|s|sec))|did not (?:complete|finish|return) (?:in|within) \d)` +
-	`|\(?timeout after \d+ ?(?:ms|s|m|h|min)\w*\)?:? .{0,40}(?:command|process|terminated|killed)` +
-	`|panic: test timed out after \d)`)
-
-// timeSigns are in lower case what every line has one of that endedForTime matches.
-var timeSigns = []string{"time", "killed", "terminated", "exceeded", "did not"}
-
-func endedByLimit(line string) bool {
-	return containsAny(strings.ToLower(line), timeSigns) && endedForTime.MatchString(line)
-}
-
 // limitAtEnd ends the message of an exception that carries the whole command.
 var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
 
@@ -51,16 +36,16 @@ func (v *view) outOfTime() finding {
 	text := v.lines
 	if v.stderr >= 0 {
 		text = v.lines[:v.stderr]
-		for _, line := range v.lines[v.stderr:] {
-			if endedByLimit(short(line)) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(line) {
-				f.line = line
+		for i := v.stderr; i < len(v.lines); i++ {
+			if v.is(i, ended) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(v.lines[i].text) {
+				f.line = v.lines[i].text
 				return f
 			}
 		}
 	}
-	for i, line := range text {
-		if (i < 2 || i >= len(text)-2) && endedByLimit(short(line)) {
-			f.line = line
+	for i := range text {
+		if r := v.first(i, ended); r != nil && (i < 2 || i >= len(text)-2 || r.Sure == certainly && i >= len(text)-maxSummary) {
+			f.line = text[i].text
 			return f
 		}
 	}
@@ -90,7 +75,7 @@ func (v *view) readerStopped() finding {
 	}
 	text := strings.TrimSpace(v.text)
 	above, last := text[:strings.LastIndexByte(text, '\n')+1], v.lastLine()
-	first := v.lines[0]
+	first := v.lines[0].text
 	switch {
 	case stopped.MatchString(last) && (above == "" || strings.HasSuffix(above, "\n\n")), stoppedSentence.MatchString(last):
 		return finding{true, recovery.ToolTimeout, likely, "ended-for-time", last}
@@ -101,4 +86,4 @@ func (v *view) readerStopped() finding {
 }
 
 // byXargs tells of xargs, which ends with 124, too, when a program ended with 255.
-func byXargs(line string) bool { return strings.HasPrefix(line, "xargs: ") }
+func byXargs(l line) bool { return strings.HasPrefix(l.text, "xargs: ") }

@@ -1,0 +1,337 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// Rules is what recognises failures in tools' results, and repetition. It is
+// immutable and safe for concurrent use; it is read and compiled when the first
+// result comes.
+type Rules struct {
+	get func() (*lists, error)
+}
+
+// NewRules makes rules of an operator's own ones and of those that load returns, in
+// this order. It is meant to be made once and shared. If the rules cannot be read,
+// which Check tells, they recognise nothing but structure.
+func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
+	return &Rules{get: sync.OnceValues(func() (*lists, error) {
+		set, err := load()
+		var list *rule.List
+		if err == nil {
+			set = rule.Join(rule.Set{Rules: own}, set)
+			list, err = rule.Compile(set, vocabulary())
+		}
+		if err == nil {
+			err = list.Index()
+		}
+		if err != nil {
+			list, set = new(rule.List), rule.Set{}
+			_ = list.Index()
+		}
+		return newLists(list, set), err
+	})}
+}
+
+// class is what a rule says of a line, where it names no category of failures.
+type class uint8
+
+const (
+	noCategory   class = iota // a failure, and none of the ten kinds
+	otherFailure              // the same, only where errors stand
+	refusal                   // a person's or a policy's no
+	ended                     // the call was ended for its time
+	editRefused               // an editor did not apply an edit
+	editOrder
+	editSyntax
+	testsFailed // the summary of a test runner
+	testsPassed
+	testsNotRun
+	noError // never an error of the call
+	quoted  // no evidence where the call is not known to have failed
+	genuine // not quoted, though it looks like it
+	wentOn  // the program says that it went on
+	logged
+	source
+	carets
+	meaning
+	reported
+	opinion
+	errorLine
+	follows
+	hint
+	callError
+	readerError
+	numbered
+	exitCode
+	wrapper
+	outputHead
+	errorSentence
+	errorHead
+	goesOn
+	barren
+	complaint
+	toGoOn
+	prompted
+
+	// Groups, of whose rules the first decides.
+	categories // of failures, and noCategory
+	forms      // those of them that are no guesses
+	quotations
+	summaries
+	edits
+	allGroups
+)
+
+// classNames are the names of classes in files.
+var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
+	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
+	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "barren",
+	"complaint", "go_on", "prompted"}
+
+// groupOf is the group of a rule, with which it competes.
+func groupOf(r *rule.Rule) class {
+	c := class(max(0, slices.Index(classNames[:], r.Class)))
+	switch c {
+	case noCategory:
+		return categories
+	case quoted, genuine, wentOn:
+		return quotations
+	case testsFailed, testsPassed, testsNotRun:
+		return summaries
+	case editRefused, editOrder, editSyntax:
+		return edits
+	}
+	return c
+}
+
+// How sure a rule is that is not sure as a matter of course. A certain one on a
+// failure is a form that only a failing program prints, and a pipe that hides the
+// exit code hides no more. A guess is a wording: it counts only where the call is
+// known to have failed.
+const (
+	certainly = "certain"
+	guess     = "guess"
+)
+
+// lists is the compiled rules, those of each class, and the lists of words.
+type lists struct {
+	*rule.List
+	of    [allGroups]rule.Mask
+	words map[string]map[string]bool
+}
+
+func newLists(list *rule.List, set rule.Set) *lists {
+	l := &lists{List: list, words: map[string]map[string]bool{}}
+	for c := range allGroups {
+		l.of[c] = list.Mask(func(r *rule.Rule) bool {
+			return c < categories && r.Class == classNames[c] || c == groupOf(r) || c == forms && groupOf(r) == categories && r.Sure != guess
+		})
+	}
+	for name, words := range set.Words {
+		l.words[name] = make(map[string]bool, len(words))
+		for _, w := range words {
+			l.words[name][w] = true
+		}
+	}
+	return l
+}
+
+// vocabulary is what rules may conclude here, and the facts that they may ask for.
+func vocabulary() rule.Vocabulary {
+	v := rule.Vocabulary{Classes: slices.Clone(classNames[:])}
+	for _, f := range facts {
+		v.Facts = append(v.Facts, f.name)
+	}
+	for _, c := range recovery.Categories() {
+		v.Classes, v.Facts = append(v.Classes, string(c)), append(v.Facts, string(c))
+	}
+	return v
+}
+
+// facts are what no wording can express, for the conditions when and unless, of the
+// line at a place; -1 is a text that is no line. A category is a fact, too: the line
+// would otherwise be a failure of it.
+var facts = [...]struct {
+	name  string
+	holds func(v *view, at int) bool
+}{
+	{"shell", func(v *view, _ int) bool { return v.kind == trajectory.Shell }},
+	{"code", func(v *view, _ int) bool { return v.kind == trajectory.Code }},
+	{"editor", func(v *view, _ int) bool { return v.kind == trajectory.Editor }},
+	{"reader", func(v *view, _ int) bool { return v.kind == trajectory.Reader }},
+	{"failed", func(v *view, _ int) bool { return v.outcome == failed }},
+	{"succeeded", func(v *view, _ int) bool { return v.outcome == succeeded }},
+	{"outcome-unknown", func(v *view, _ int) bool { return v.outcome == unknown }},
+	{"exit-127", func(v *view, _ int) bool { return v.hasExit && v.exit == 127 }},
+	{"first-line", func(_ *view, at int) bool { return at == 0 }},
+	{"last-line", func(v *view, at int) bool { return at >= 0 && (at == v.ends-1 || v.ends == 0 && at == len(v.lines)-1) }},
+	{"only-line", func(v *view, at int) bool { return at == 0 && len(v.lines) == 1 }},
+}
+
+// line is a line of a result, and what rules may match it.
+type line struct {
+	text    string
+	hits    rule.Hits
+	scanned bool
+}
+
+// maxRuleLine bounds the part of a line that rules look at, in bytes.
+const maxRuleLine = 600
+
+func short(text string) string { return text[:min(len(text), maxRuleLine)] }
+
+// near is how many lines before one its neighbourhood has.
+const near = 12
+
+// hitsOf scans a line, once.
+func (v *view) hitsOf(l *line) rule.Hits {
+	if !l.scanned {
+		from := len(*v.hits)
+		*v.hits = v.rules.Scan(*v.hits, short(l.text))
+		l.hits, l.scanned = (*v.hits)[from:len(*v.hits):len(*v.hits)], true
+	}
+	return l.hits
+}
+
+// first is the first rule of a group that matches line i, nil if none does.
+func (v *view) first(i int, c class) *rule.Rule { return v.firstOf(&v.lines[i], i, c, "") }
+
+// is reports whether a rule of a class matches line i.
+func (v *view) is(i int, c class) bool { return v.first(i, c) != nil }
+
+// says reports whether a rule of a class matches a text that is no line of the result.
+func (l *lists) says(text string, c class) bool {
+	hits := l.Scan(nil, text)
+	return len(hits) > 0 && l.FirstOf(l.of[c], hits, &rule.Subject{Raw: text}) >= 0
+}
+
+// firstOf is first of a line at a place, -1 for one that is in no result, which would
+// otherwise be a failure of a category.
+func (v *view) firstOf(l *line, at int, c class, about string) *rule.Rule {
+	hits := v.hitsOf(l)
+	if len(hits) == 0 {
+		return nil
+	}
+	s := v.subject(l, at, about)
+	if n := v.rules.FirstOf(v.rules.of[c], hits, &s); n >= 0 {
+		return v.rules.Rule(n)
+	}
+	return nil
+}
+
+func (v *view) subject(l *line, at int, about string) rule.Subject {
+	return rule.Subject{Raw: short(l.text),
+		Fact: func(name string) bool {
+			for _, f := range facts {
+				if f.name == name {
+					return f.holds(v, at)
+				}
+			}
+			return name == about
+		},
+		Near: func(matches func(string) bool) bool {
+			return at >= 0 && slices.ContainsFunc(v.lines[max(0, at-near):at], func(l line) bool { return matches(short(l.text)) })
+		}}
+}
+
+// match is the rule on failures that decides a text, nil if none does; guesses only
+// if asked for, and only where no other does.
+func (v *view) match(text string, guesses bool) *rule.Rule {
+	return v.failure(&line{text: text}, -1, guesses)
+}
+
+func (v *view) failure(l *line, at int, guesses bool) *rule.Rule {
+	if r := v.firstOf(l, at, forms, ""); r != nil || !guesses {
+		return r
+	}
+	return v.firstOf(l, at, categories, "")
+}
+
+// Rules returns the rules in the order in which they are tried, or why they
+// cannot be used.
+func (r *Rules) Rules() (*rule.List, error) {
+	l, err := r.get()
+	return l.List, err
+}
+
+// Check runs the examples of the first n rules, of all if n is negative. An example
+// is what a shell printed in a call that failed: one of its lines must be decided by
+// its rule, and no line of a lookalike. The error joins one for each that is not,
+// which begins with its place, as in "rules[2].examples[0]: …".
+func (r *Rules) Check(n int) error {
+	l, err := r.get()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range l.Len() {
+		if n >= 0 && i >= n {
+			break
+		}
+		own := l.Rule(i)
+		for j, text := range own.Examples {
+			if by := l.decide(own, text); !slices.Contains(by, own.Name) {
+				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s, not by %s", i, j, strings.Join(append(by, "no rule")[:max(1, len(by))], ", "), own.Name))
+			}
+		}
+		for j, text := range own.Lookalikes {
+			if slices.Contains(l.decide(own, text), own.Name) {
+				errs = append(errs, fmt.Errorf("rules[%d].lookalikes[%d]: is decided by %s, but it should not be", i, j, own.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// decide names the rules that decide the lines of an example, of those with which a
+// rule competes. The facts that the rule asks for hold as far as they can.
+func (l *lists) decide(own *rule.Rule, text string) (names []string) {
+	v := view{rules: l, kind: trajectory.Shell, stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
+	about := ""
+	for _, f := range own.When {
+		switch f {
+		case "reader":
+			v.kind = trajectory.Reader
+		case "editor":
+			v.kind = trajectory.Editor
+		case "succeeded":
+			v.outcome = succeeded
+		case "outcome-unknown":
+			v.outcome = unknown
+		case "exit-127":
+			v.hasExit, v.exit = true, 127
+		default:
+			about = f
+		}
+	}
+	v.lines = textLines(nil, text)
+	for i := range v.lines {
+		r := v.firstOf(&v.lines[i], i, groupOf(own), about)
+		if groupOf(own) == categories {
+			r = v.failure(&v.lines[i], i, true)
+		}
+		if r != nil {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// submatch is what the first rule of a class finds in a text, with its groups; nil
+// if none does.
+func (l *lists) submatch(text string, c class) []string {
+	hits := l.Scan(nil, text)
+	if len(hits) == 0 {
+		return nil
+	}
+	return l.Submatch(l.of[c], hits, &rule.Subject{Raw: text})
+}
