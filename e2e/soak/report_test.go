@@ -118,7 +118,6 @@ func median(samples []sample, of func(sample) float64) float64 {
 
 // report is the text of docs/reliability.md.
 func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
-	version, _ := exec.Command("git", "describe", "--tags", "--always", "--dirty").Output()
 	redis, _ := exec.Command("redis-server", "--version").Output()
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
@@ -126,7 +125,7 @@ func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
 	p("scripted upstream knows, and stores and gateways are killed, paused, moved and replaced. Each client has a nonce that its prompts, tools and\n")
 	p("answers carry, so that an answer of another client, or a part of one, is seen at both ends.\n\n")
 	p("    go test ./e2e/soak -run TestSoak -timeout 0 -args -for %v -rate %v -seed %d%s\n\n", duration, *rate, *seed, map[bool]string{true: " -before PROGRAM"}[*before != ""])
-	p("Version %s, %s, %d cores, %s. The run took %v.\n\n", bytes.TrimSpace(version), runtime.Version(), runtime.NumCPU(), strings.Join(strings.Fields(string(redis))[:3], " "), took.Round(time.Second))
+	p("Version %s, %s, %d cores, %s. The run took %v.\n\n", s.version, runtime.Version(), runtime.NumCPU(), strings.Join(strings.Fields(string(redis))[:3], " "), took.Round(time.Second))
 	if failed {
 		p("**The run failed.**\n\n")
 	}

@@ -3,6 +3,7 @@
 package soak_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
@@ -41,6 +42,8 @@ const watched = 10 * time.Minute
 type soak struct {
 	up    *upstreams
 	tally *tally
+
+	version string // of what is tested
 }
 
 func TestSoak(t *testing.T) {
@@ -60,6 +63,8 @@ func TestSoak(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/rebound").CombinedOutput(); err != nil {
 		t.Fatalf("building the gateway: %v\n%s", err, out)
 	}
+	version, _ := exec.Command("git", "describe", "--tags", "--always", "--dirty").Output()
+	s.version = string(bytes.TrimSpace(version))
 	var gates []*gateway
 	legs := st.legs()
 	for _, l := range legs {
