@@ -285,7 +285,7 @@ const (
 
 // grow makes room for more elements, where that many are new in the bytes that
 // were seen of the rest of the body. Once there are some, all have room that the
-// rest should have, so that it grows no more.
+// rest should have, so that it grows no more. There are fewer than the limit of them.
 func (b *Body) grow(fresh, seen, left int) {
 	more := roomForTurn
 	switch {
@@ -295,7 +295,7 @@ func (b *Body) grow(fresh, seen, left int) {
 	case fresh > 0:
 		more = min(roomToJudge-fresh, roomForTurn+left/usualElement)
 	}
-	b.elements = append(make([]element, 0, len(b.elements)+more), b.elements...)
+	b.elements = append(make([]element, 0, min(len(b.elements)+more, b.limits.Messages)), b.elements...)
 }
 
 // add records a field; it returns false if there is one of that name.

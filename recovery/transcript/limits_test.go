@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -87,6 +88,25 @@ func TestLimitsOfContinuedHistories(t *testing.T) {
 		raw := `{"messages":[{"role":"user","content":"` + long + `"}],"tools":[` + commas(`{}`, n) + `]}`
 		if _, err := p.Parse([]byte(raw), Chat, lim); (err != nil) != (n > 3) {
 			t.Errorf("%d tools: %v", n, err)
+		}
+	}
+}
+
+// TestRoomIsBounded: small messages at the beginning promise more of them than are let in,
+// and none that come need no room.
+func TestRoomIsBounded(t *testing.T) {
+	small := strings.Repeat("{},", 100)
+	for name, body := range map[string]string{
+		"many":         `{"messages":[` + strings.Repeat("{},", 8<<20/3) + `{}]}`,
+		"then a large": `{"messages":[` + small + `{"role":"user","content":"` + strings.Repeat("x", 8<<20) + `"}]}`,
+	} {
+		raw := []byte(body)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = Parse(raw, Chat, Limits{})
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+			t.Errorf("%s: %d bytes are allocated for %d", name, took, len(raw))
 		}
 	}
 }
