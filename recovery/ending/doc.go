@@ -1,3 +1,4 @@
-// Package ending is a context that costs what it is used for. Each request has
-// one, made by the server, and each attempt another, made by the engine.
+// Package ending has a context for requests and attempts that allocates only
+// what is used of it. The server makes one for each request, and the engine one
+// for each attempt.
 package ending

@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// Context ends alone or with its parent. context.WithCancelCause would do the
-// same; but every request has one, and so has every attempt, and what it costs
-// there are a channel that nobody waits for and a map for the one that is told.
-// [context.AfterFunc] and the contexts that are made of this one know its method
-// of that name.
+// Context ends alone or with its parent, like one of context.WithCancelCause.
+// That one costs a channel that nobody waits for and a map with a single entry,
+// for every request and every attempt. [context.AfterFunc], and contexts that
+// are derived from this one, use its AfterFunc method.
 //
-// Err tells the cause itself: [context.Cause] finds no other for a context that
-// is not the library's. The zero value is to be begun before it is used. Safe
-// for concurrent use.
+// Err returns the cause itself, because [context.Cause] knows no cause of a
+// context that is not the library's. Begin the zero value before use. Safe for
+// concurrent use.
 type Context struct {
 	context.Context             // the parent
 	up              *Context    // the parent again, where it is of this type
