@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -50,7 +51,9 @@ func (s *scene) refuser() (who, whoami string) {
 				host = s.host()
 			}
 			if strings.HasSuffix(whoami, "@") {
-				whoami += host
+				if whoami += host; !strings.Contains(s.f.Line+s.f.Arguments, "git@") {
+					whoami = "" // another user than git has a shell there
+				}
 			}
 			if who = quoted(host); who == "" {
 				who, whoami = "the service", ""
@@ -60,6 +63,9 @@ func (s *scene) refuser() (who, whoami string) {
 			whoami = ""
 		}
 		return who, whoami
+	}
+	if s.f.Tool != "" && s.made.Line() == "" && !s.usedFor(s.f.Tool, working) { // it has nothing to do with files
+		return "the service", ""
 	}
 	return "", ""
 }
@@ -81,16 +87,44 @@ func (s *scene) allowedPlaces() string {
 	return ""
 }
 
-// privileged is what is said where a port is below 1024.
-var privileged = recovery.NewPattern(`(?i)(?:bind|listen)\b.{0,80}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,40}:\d{2,3}\b`)
+// privileged finds a port that only some users may listen on.
+var privileged = recovery.NewPattern(`(?i)(?:bind|listen)\b.{0,80}?:(\d{2,3})\b.{0,60}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,40}:(\d{2,3})\b`)
+
+// port is the one that needs rights which the user does not have.
+func (s *scene) port() string {
+	if m := privileged.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1] + m[2]
+	}
+	return ""
+}
+
+// fixed is what systems say of places that nobody may write to.
+var fixed = recovery.NewPattern(`(?i)read-only file ?system|EROFS`)
+
+// readOnly is the path that failed, where nobody may write to it.
+func (s *scene) readOnly() string {
+	if fixed.MatchString(s.f.Line) {
+		return s.failedPath()
+	}
+	return ""
+}
+
+// unreadable is the path that failed, where it was only to be read.
+func (s *scene) unreadable() string {
+	if s.made.Line() != "" && s.made.Command().Looks || s.made.Line() == "" && s.usedFor(s.f.Tool, trajectory.UseRead|trajectory.UseList) && !s.usedFor(s.f.Tool, trajectory.UseWrite) {
+		return s.failedPath()
+	}
+	return ""
+}
 
 // interpreters run scripts that are not executable.
-var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua"}
+var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node", ".rb": "ruby", ".pl": "perl", ".php": "php", ".lua": "lua",
+	"gradlew": "sh", "mvnw": "sh", "configure": "sh"}
 
 // interpreted is the command that runs the script whose execution was refused.
 func (s *scene) interpreted() string {
 	for _, v := range s.parts {
-		with := interpreters[path.Ext(v.Program)]
+		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
 		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
 			continue
 		}

@@ -27,6 +27,9 @@ func (s *scene) wrongTool() string {
 	return s.f.Tool
 }
 
+// changing are words of tools that change files, rather than write them whole.
+var changing = []string{"edit", "replace", "patch", "str", "diff"}
+
 // nearestTool is the offered tool that comes closest to a name that is none: by
 // what it is for, its letters and its words.
 func (s *scene) nearestTool() string {
@@ -48,6 +51,9 @@ func (s *scene) nearestTool() string {
 		both := shared(own, words) * float64(len(own))
 		score += both / max(float64(len(own)+len(words))-both, 1)
 		if trajectory.UsesOf(t)&uses != 0 {
+			score++
+		}
+		if trajectory.AnyOf(words, changing) && trajectory.AnyOf(own, changing) {
 			score++
 		}
 		if score > most {
@@ -263,7 +269,7 @@ var (
 // allowed are the values that a message allows.
 func (s *scene) allowed() string {
 	for _, text := range [...]string{s.f.Line, s.content} {
-		if m := choices.FindStringSubmatch(text); m != nil && strings.ContainsAny(m[1], ",|'\"") { // else it is prose
+		if m := choices.FindStringSubmatch(text); m != nil && strings.ContainsAny(m[1], ",|'\"") && !strings.Contains(text, "range of") { // else it is prose
 			return strings.TrimRight(m[1], ". ")
 		}
 	}

@@ -19,10 +19,11 @@ const AskUser = "ask_user"
 
 // Bounds of a chain, so that a note stays a note.
 const (
-	maxStrategies = 12
-	maxSteps      = 4
-	maxStep       = 800 // runes, all alternatives together
-	maxIterations = 20
+	maxStrategies  = 12
+	maxSteps       = 4
+	maxStep        = 400 // runes, of one alternative
+	maxAlternative = 16
+	maxIterations  = 20
 )
 
 // Strategy is one way to go on after a failure of its chain's category.
@@ -228,8 +229,10 @@ func (s Strategy) check(key string) (errs []error) {
 		switch {
 		case strings.TrimSpace(step) == "":
 			add(part, "is empty")
-		case utf8.RuneCountInString(step) > maxStep:
+		case slices.ContainsFunc(strings.Split(step, "||"), func(one string) bool { return utf8.RuneCountInString(one) > maxStep }):
 			add(part, "is longer than %d characters", maxStep)
+		case strings.Count(step, "||") >= maxAlternative:
+			add(part, "has more than %d alternatives", maxAlternative)
 		case !utf8.ValidString(step) || strings.ContainsFunc(step, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }):
 			add(part, "must be one line of text")
 		case elevated.MatchString(step):

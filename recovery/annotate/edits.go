@@ -224,7 +224,8 @@ func (s *scene) unchanged() bool {
 }
 
 // severalTimes says how often the text to replace stands in the file.
-var severalTimes = recovery.NewPattern(`(?i)\b(\d{1,5}) (?:exact )?(?:matches|occurrences|times)\b|\bfound (\d{1,5})\b|\b(multiple (?:times|matches|occurrences|places)|(?:matches|found) multiple|more than on)`)
+var severalTimes = recovery.NewPattern(`(?i)\b(\d{1,5}) (?:exact )?(?:matches|occurrences|times)\b|\bfound (\d{1,5})\b|` +
+	`\b(multiple (?:times|matches|occurrences|places)|(?:matches|found) multiple|more than on)`)
 
 // times is how often the text to replace stands in the file, if more than once.
 func (s *scene) times() string {

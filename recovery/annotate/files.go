@@ -35,7 +35,7 @@ func (s *scene) failedPath() string {
 
 // namedPath is the path that the call gives, or the message names.
 func (s *scene) namedPath() string {
-	if p := trajectory.PathIn(s.f.Arguments); p != "" && s.made.Line() == "" {
+	if p := s.editedPath(); p != "" && s.made.Line() == "" {
 		return p
 	}
 	line := shellHead.ReplaceAllString(s.f.Line, "")
@@ -45,7 +45,7 @@ func (s *scene) namedPath() string {
 	if p := s.givenPath(line); p != "" {
 		return p
 	}
-	if p := plainPath(line); p != "" {
+	if p := cmp.Or(plainPath(line), s.givenPath(s.content)); p != "" {
 		return p
 	}
 	if files, _ := s.written(&s.made); len(files) > 0 && s.f.Category != recovery.FileNotFound {
@@ -57,6 +57,9 @@ func (s *scene) namedPath() string {
 // quotedPath is what the message puts in quotes, best what looks like a path or
 // stands in the command.
 func (s *scene) quotedPath(line string) (best string) {
+	if strings.HasPrefix(line, "{") {
+		return "" // an object: everything is in quotes
+	}
 	for _, m := range inQuotes.FindAllStringSubmatch(line, 16) {
 		given := cmp.Or(m[1:]...)
 		used := strings.Contains(s.made.Line(), given)
@@ -78,7 +81,8 @@ func (s *scene) givenPath(line string) (best string) {
 			words = append(words, v.Words[0])
 		}
 		for _, w := range words {
-			if len(w) > len(best) && len(w) > 1 && hasWord(line, w) {
+			plain := !strings.ContainsAny(w, "/. ") // perhaps only a word, as in "pip install"
+			if len(w) > len(best) && len(w) > 1 && hasWord(line, w) && (!plain || strings.Contains(line, w+":")) {
 				best = w
 			}
 		}

@@ -52,6 +52,17 @@ func (s *scene) host() string {
 	return told
 }
 
+// distrust is what is said of certificates that are not trusted.
+var distrust = recovery.NewPattern(`(?i)certificate|self[- ]signed|x509|CERT_`)
+
+// untrusted is the host whose certificate is not trusted.
+func (s *scene) untrusted() string {
+	if distrust.MatchString(s.f.Line) {
+		return s.host()
+	}
+	return ""
+}
+
 // hostIf is the host where what it is matches: this machine, a name without a
 // dot, or another machine.
 func (s *scene) hostIf(local, dotted bool) string {

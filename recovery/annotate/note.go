@@ -13,7 +13,7 @@ import (
 // Bounds of a note, in runes.
 const (
 	maxNote   = 1200
-	briefSaid = 220 // beyond it, only what is most promising is proposed
+	briefSaid = 180 // beyond it, only what is most promising is proposed
 	maxSaid   = 420 // one strategy
 	maxAsking = 260
 	maxLine   = 120 // of what a tool printed
@@ -65,7 +65,7 @@ func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop 
 			advice.Strategies = append(advice.Strategies, p.Name)
 		}
 	}
-	head, tail := sc.head(x, tried, n, loop), sc.tail(s, len(said) > 0)
+	head, tail := sc.head(x, tried, n, loop), sc.tail(s, len(tried), len(said))
 	advice.Strategies = append(advice.Strategies, AskUser)
 	return trajectory.Shorten(assemble(head, said, tail), maxNote), advice
 }
@@ -78,6 +78,9 @@ func (p plan) say(fill func(slot string) string) string {
 		if text != "" && utf8.RuneCountInString(out)+1+utf8.RuneCountInString(text) <= maxSaid || out == "" {
 			out = strings.TrimSpace(out + " " + text)
 		}
+	}
+	if out != "" {
+		out = strings.ToUpper(out[:1]) + out[1:] // a slot may stand first
 	}
 	return trajectory.Shorten(out, maxSaid)
 }
@@ -145,7 +148,7 @@ func printed(line string) string {
 }
 
 // tail says how to go on, and when to ask.
-func (s *scene) tail(st *Stage, proposed bool) string {
+func (s *scene) tail(st *Stage, tried, proposed int) string {
 	asking := "say how to go on"
 	if p, ok := st.ask(chainOf(s.f)); ok && len(p.said) > 0 {
 		if text := p.said[0].render(s.fill); text != "" {
@@ -153,8 +156,11 @@ func (s *scene) tail(st *Stage, proposed bool) string {
 		}
 	}
 	first := "Keep using tools; diagnose first. If it fails again, "
-	if !proposed {
-		first = "What usually helps was proposed before. Keep using tools for what does not depend on this; for this, do not try the same again but "
+	if proposed == 0 {
+		first = "Keep using tools for what does not depend on this; for this, do not try the same again but "
+		if tried > 0 {
+			first = "What usually helps was proposed before. " + first
+		}
 	}
 	with := ""
 	if tool := s.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {

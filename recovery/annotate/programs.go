@@ -19,7 +19,7 @@ var missing = recovery.NewPattern(`(?i)^make(?:\[\d+\])?: ([\w.+-]{1,64}): No su
 // program is the program that failed: the one that the message calls missing,
 // else the one of the command line that it names, else the last.
 func (s *scene) program() string {
-	line := s.f.Line
+	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missing.FindStringSubmatch(line); m != nil {
 		named := cmp.Or(m[1:]...)
 		for _, v := range s.parts {
@@ -114,13 +114,13 @@ func (s *scene) workedLike() string {
 // conversation used.
 func (s *scene) meant() (best string) {
 	program := s.program()
-	if len(program) < 3 || alternatives[program] != "" {
+	if len(program) < 3 || alternatives[program] != "" || slices.Contains(usual[:], program) {
 		return ""
 	}
 	least := min(2, trajectory.Slips(program)) + 1
 	consider := func(name string) bool {
 		d := trajectory.Distance(program, name, least-1)
-		closer := len(name) > 2 && name != program && d < least
+		closer := len(name) > 2 && name != program && name[0] == program[0] && d < least // rake is no slip of make
 		if closer {
 			best, least = name, d
 		}

@@ -43,7 +43,9 @@ var slots = [...]struct {
 	{"refuser", func(s *scene) string { who, _ := s.refuser(); return who }},
 	{"whoami", func(s *scene) string { _, command := s.refuser(); return quoted(command) }},
 	{"allowed_places", (*scene).allowedPlaces},
-	{"privileged", func(s *scene) string { return quoted(privileged.FindString(s.f.Line)) }},
+	{"port", func(s *scene) string { return quoted(s.port()) }},
+	{"read_only", func(s *scene) string { return quoted(s.readOnly()) }},
+	{"unreadable", func(s *scene) string { return quoted(s.unreadable()) }},
 	{"interpreted", func(s *scene) string { return quoted(s.interpreted()) }},
 	{"writable", func(s *scene) string { return quoted(s.writable()) }},
 
@@ -52,6 +54,7 @@ var slots = [...]struct {
 	{"limit", func(s *scene) string { return quoted(s.limit()) }},
 	{"smaller", (*scene).smallerRun},
 	{"page", func(s *scene) string { return quoted(s.page()) }},
+	{"silent_host", func(s *scene) string { return quoted(s.silent()) }},
 	{"look", func(s *scene) string { return quoted(s.showsPage()) }},
 
 	{"problem", func(s *scene) string { return s.flaw().text }},
@@ -107,6 +110,7 @@ var slots = [...]struct {
 	{"unbalanced", func(s *scene) string { return quoted(s.unbalanced()) }},
 
 	{"host", func(s *scene) string { return quoted(s.host()) }},
+	{"untrusted", func(s *scene) string { return quoted(s.untrusted()) }},
 	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},
 	{"inner_host", func(s *scene) string { return s.hostIf(false, false) }},
 	{"remote_host", func(s *scene) string { return s.hostIf(false, true) }},

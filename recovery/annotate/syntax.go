@@ -32,7 +32,7 @@ func (s *scene) place() string {
 					return m[1] + ":" + m[2]
 				case s.dataFile() != "":
 					return s.dataFile() + ":" + m[2]
-				default:
+				case s.inline() == "" && s.unbalanced() == "":
 					return "line " + m[2]
 				}
 			}
@@ -79,11 +79,14 @@ func (s *scene) unbalanced() string {
 	return unparsed.FindString(s.f.Line)
 }
 
+// takesCode are programs to which -c gives code; to others it gives a file, or says to check one.
+var takesCode = recovery.NewPattern(`^(?:python[\d.]*|(?:ba|z|da|k)?sh|psql)$`)
+
 // inline is the program that got code inside of the failing command line.
 func (s *scene) inline() string {
 	for _, v := range s.parts {
 		for _, w := range v.Words[1:] {
-			if w == "-c" || w == "-e" || w == "--eval" || w == "-r" {
+			if w == "-e" || w == "--eval" || w == "-r" || w == "-c" && takesCode.MatchString(v.Runs()) {
 				return v.Runs()
 			}
 		}

@@ -31,7 +31,7 @@ func oneLine(s string, n int) string {
 		s = terminal.ReplaceAllString(s, "")
 	}
 	var b strings.Builder
-	count, space, more := 0, false, false
+	count, space, more, before := 0, false, false, rune(0)
 	for _, r := range s {
 		switch {
 		case unicode.IsSpace(r):
@@ -57,8 +57,11 @@ func oneLine(s string, n int) string {
 		case '<':
 			r = '‹'
 		case '>':
-			r = '›'
+			if before == '>' || before == '<' { // one alone, as in ->, closes nothing
+				r = '›'
+			}
 		}
+		before = r
 		b.WriteRune(r)
 	}
 	out := b.String()

@@ -78,10 +78,21 @@ func onPage(t transcript.Tool) bool {
 	return false
 }
 
+// elements are what only messages about pages speak of.
+var elements = recovery.NewPattern(`(?i)\b(?:element|selector|locator)\b`)
+
+// silent is a host that did not answer in time.
+func (s *scene) silent() string {
+	if h := hostIn(s.f.Line); h != "" {
+		return h
+	}
+	return hostIn(s.args.Get("url").String())
+}
+
 // page is the failing tool, where it works on what a page shows.
 func (s *scene) page() string {
 	def, _ := s.definition(s.f.Tool)
-	if s.made.Line() != "" || !onPage(def) || s.args.Get("url").Exists() {
+	if s.made.Line() != "" || !onPage(def) && !elements.MatchString(s.f.Line) || s.args.Get("url").Exists() {
 		return ""
 	}
 	return s.f.Tool

@@ -106,16 +106,20 @@ var prepares = map[string]bool{"cd": true, "export": true, "set": true, "true": 
 // Prepares reports whether the program only prepares or filters what others do.
 func (v Invocation) Prepares() bool { return prepares[v.Program] }
 
-// runners are programs that run another one.
-var runners = map[string]bool{"timeout": true, "nohup": true, "nice": true, "env": true, "stdbuf": true, "xargs": true, "npx": true, "poetry": true, "uv": true, "pipenv": true, "bundle": true}
+// runners are programs that run another one, behind a word if there is one here.
+var runners = map[string]string{"timeout": "", "nohup": "", "nice": "", "env": "", "stdbuf": "", "xargs": "", "npx": "", "poetry": "run", "uv": "run", "pipenv": "run", "bundle": "exec"}
 
 // Runs is the program that is run in the end.
 func (v Invocation) Runs() string {
-	if runners[v.Program] {
-		for _, w := range v.Operands() {
-			if w[0] >= 'a' && w[0] <= 'z' && w != "run" && w != "exec" && !strings.Contains(w, "=") {
-				return program(w)
-			}
+	verb, runs := runners[v.Program]
+	for _, w := range v.Operands() {
+		switch {
+		case !runs:
+			return v.Program
+		case verb != "":
+			runs, verb = w == verb, ""
+		case w[0] >= 'a' && w[0] <= 'z' && !strings.Contains(w, "="):
+			return program(w)
 		}
 	}
 	return v.Program

@@ -33,6 +33,11 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.line, s, c.want)
 		}
 	}
+	for line, want := range map[string]string{"bundle exec rspec a": "rspec", "bundle install": "bundle", "poetry run pytest": "pytest", "uv": "uv", "xargs -n 1 rm": "rm", "make x": "make"} {
+		if got := trajectory.Invocations(line)[0].Runs(); got != want {
+			t.Errorf("%s runs %s, want %s", line, got, want)
+		}
+	}
 	v := trajectory.Invocations("timeout 60 npx jest a.test.js; true")[0]
 	if v.Text != "timeout 60 npx jest a.test.js" || v.Runs() != "npx" || fmt.Sprint(v.Operands()) != "[60 npx jest a.test.js]" {
 		t.Errorf("%+v, %s, %q", v, v.Runs(), v.Operands())
