@@ -32,6 +32,7 @@ const (
 	maxOldLines  = 60 // of the text to replace
 	maxFileLines = 4000
 	maxViews     = 4   // results that are looked at
+	maxLacking   = 8   // lines of the text to replace that nothing is like
 	maxCompared  = 200 // of a line, in bytes
 )
 
@@ -118,11 +119,16 @@ func (s *scene) differs() (d difference) {
 		for k, l := range seen {
 			seen[k] = numbered.ReplaceAllString(l, "")
 		}
+		lacking := 0
 		for _, l := range old {
-			if !slices.Contains(seen, l) {
-				if d = closest(l, seen); d.stands != "" {
-					return true
-				}
+			if slices.Contains(seen, l) {
+				continue
+			}
+			if d = closest(l, seen); d.stands != "" {
+				return true
+			}
+			if lacking++; lacking == maxLacking {
+				break
 			}
 		}
 		return false

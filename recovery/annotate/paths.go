@@ -218,6 +218,9 @@ func (s *scene) cwd() string {
 	}
 	found := ""
 	state := func(text string) bool {
+		if !strings.Contains(text, "irectory") && !strings.Contains(text, "cwd") {
+			return false
+		}
 		if all := directories.FindAllStringSubmatch(text, 8); len(all) > 0 && utf8.ValidString(all[len(all)-1][1]) {
 			found = trimmed(all[len(all)-1][1])
 		}
