@@ -22,7 +22,7 @@ func TestNotesKeepThePrefix(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	s, _ := stage(t, nil)
-	judge := inspect.NewStage(inspect.Defaults(), &recoverytest.Observer{})
+	judge := inspect.NewStage(inspect.Defaults(), toolRules, &recoverytest.Observer{})
 	requests, notes := 0, 0
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
