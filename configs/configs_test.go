@@ -330,3 +330,30 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// Limits that are valid and do not do what one may expect.
+func TestLimitsWarn(t *testing.T) {
+	c, err := Parse("x.yaml", []byte(`
+auth:
+  keys:
+    - {name: a, env: A, limits: {concurrent: 9, tokens_per_minute: 500, tokens_per_day: 100}}
+    - {name: b, env: B, limits: {spending_per_day: 1}}
+limits: {concurrent: 1, total: {concurrent: 8}}
+prices: {m: {input: 1}}
+`), func(name string) (string, bool) { return "gateway-key-" + name, len(name) == 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Warnings()
+	for i, want := range []string{
+		"auth.keys[0].limits.concurrent: is never reached", "auth.keys[0].limits.tokens_per_minute: is never reached",
+		"limits.concurrent: is less than the 2 keys", `prices: have no "*"`,
+	} {
+		if i >= len(got) || !strings.HasPrefix(got[i], want) {
+			t.Errorf("warning %d: %q, want %q", i, got, want)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("%q", got)
+	}
+}

@@ -2,7 +2,9 @@
 // the engine of package recovery runs it, and what comes of it becomes a response.
 //
 //	server.go       routes, limits, drain
-//	auth.go         who may use the gateway, and who may look inside
+//	auth.go         who may use the gateway
+//	pool.go         what all requests share, evenly among gateway keys
+//	limits.go       what gateway keys may use, charged by package quota
 //	chat.go         one completion: request, exchange, last error
 //	attempt.go      one attempt, as the engine asks for it: upstream/ and stream/
 //	passthrough.go  every other path

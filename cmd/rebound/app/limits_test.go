@@ -1,0 +1,102 @@
+//go:build unix
+
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// limited is the configuration of a gateway key with limits; its value is keyA.
+func limited(limits string) string {
+	return "auth: {keys: [{name: alice, env: KEY_A, limits: {" + limits + "}}]}"
+}
+
+// withKey asks with the gateway key, and returns the status and the error's code.
+func (g *gateway) withKey(model string) (int, string) {
+	g.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(chat(model, false, "")))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+keyA)
+	resp, err := g.client.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r := read(resp)
+	return r.status, gjson.GetBytes(r.body, "error.code").Str
+}
+
+// A limit is one for all replicas.
+func TestReplicasShareLimits(t *testing.T) {
+	t.Parallel()
+	p := pair(t, unhurried(t, storetest.Redis(t)), limited("requests_per_minute: 10, concurrent: 2"))
+	ended := make(chan int, 2)
+	const slow = "slow@delay=1s"
+	for _, g := range []*gateway{p.one, p.two} {
+		go func() { status, _ := g.withKey(slow); ended <- status }()
+	}
+	eventually(t, 10*time.Second, "one request is under way at each replica", func() bool { return count(p.up, slow) == 2 })
+	if status, code := p.one.withKey("m"); status != 429 || code != "key_concurrent" {
+		t.Errorf("a third at once: %d %s", status, code)
+	}
+	for range 2 {
+		if status := <-ended; status != 200 {
+			t.Errorf("one of two at once: %d", status)
+		}
+	}
+	answered, codes := 2, map[string]int{}
+	for i := range 20 {
+		g := []*gateway{p.one, p.two}[i%2]
+		var status int
+		var code string
+		// A replica tells what has ended at once, but behind.
+		eventually(t, 10*time.Second, "the other replica learns what has ended", func() bool {
+			status, code = g.withKey("m")
+			return code != "key_concurrent"
+		})
+		if status == 200 {
+			answered++
+		} else {
+			codes[code]++
+		}
+	}
+	if answered != 10 || codes["key_requests_per_minute"] != 12 {
+		t.Errorf("%d of two replicas' requests were answered, want 10; %v", answered, codes)
+	}
+}
+
+// Without the store each replica goes by its share, with what it had used.
+func TestLimitsWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	srv := storetest.StartRedis(t)
+	p := pair(t, shared(t, srv.URL()), limited("requests_per_minute: 40"))
+	answered := func(g *gateway, n int) (ok int) {
+		for range n {
+			if status, _ := g.withKey("m"); status == 200 {
+				ok++
+			}
+		}
+		return ok
+	}
+	// Both are seen by both, and have used a little.
+	for range 3 {
+		if answered(p.one, 1)+answered(p.two, 1) != 2 {
+			t.Fatal("the first requests are refused")
+		}
+	}
+	srv.Kill()
+	one, two := 3+answered(p.one, 60), 3+answered(p.two, 60)
+	// While the minute goes on a little of the first requests fades.
+	if one < 20 || one > 22 || two < 20 || two > 22 {
+		t.Errorf("of 40 a minute, two replicas that count alone answered %d and %d", one, two)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/recovery/classify"
+)
+
+// document reads a document of the project.
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// What security.md names as tests are tests, and each line of its table has one.
+func TestSecurityNamesTests(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test() && f.Recv == nil {
+				known[f.Name.Name] = true
+			}
+		}
+	}
+	lines, named := 0, regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
+	for line := range strings.Lines(document(t, "security.md")) {
+		tests := named.FindAllStringSubmatch(line, -1)
+		for _, test := range tests {
+			if !known[test[1]] {
+				t.Errorf("there is no %s", test[1])
+			}
+		}
+		if cells := strings.Split(line, "|"); len(cells) == 7 && !strings.HasPrefix(line, "| who") && !strings.HasPrefix(line, "|---") {
+			if lines++; !named.MatchString(cells[5]) {
+				t.Errorf("no test for: %s", strings.TrimSpace(line))
+			}
+		}
+	}
+	if lines < 20 {
+		t.Errorf("the table has %d lines that are read", lines)
+	}
+}
+
+// codeArguments are what functions that make errors are given as the code, by the place
+// of that argument.
+var codeArguments = map[string]int{"failf": 1, "reported": 1, "noRoom": 0, "refuse": 2}
+
+// madeCodes are codes that are not constants where errors are made, by the
+// expression; what they may be is added by TestErrorCodesAreDocumented.
+var madeCodes = []string{"code", "string(e.Code)", "scope + r.Meter"}
+
+// Every code of an error that the gateway itself gives is in operations.md.
+func TestErrorCodesAreDocumented(t *testing.T) {
+	constants, codes := map[string]string{}, map[string]bool{}
+	var given []ast.Expr
+	for _, s := range sources(t) {
+		if s.test() || !slices.Contains([]string{"proxy", "proxy/admin", "proxy/telemetry", "recovery/transcript"}, s.dir) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					if i < len(n.Values) {
+						if v, ok := text(n.Values[i]); ok {
+							constants[name.Name] = v
+						}
+						if v, ok := text(n.Values[i]); ok && n.Type != nil && s.dir == "recovery/transcript" && types.ExprString(n.Type) == "Code" {
+							codes[v] = true
+						}
+					}
+				}
+			case *ast.CallExpr:
+				name, ok := n.Fun.(*ast.Ident)
+				if at, is := codeArguments[types.ExprString(n.Fun)]; ok && is && name != nil {
+					given = append(given, n.Args[at])
+				}
+			case *ast.KeyValueExpr:
+				if types.ExprString(n.Key) == "Code" && s.dir == "proxy" {
+					given = append(given, n.Value)
+				}
+			}
+			return true
+		})
+	}
+	for _, e := range given {
+		if v, ok := text(e); ok {
+			codes[v] = true
+		} else if v, ok := constants[types.ExprString(e)]; ok {
+			codes[v] = true
+		} else if !slices.Contains(madeCodes, types.ExprString(e)) {
+			t.Errorf("a code is made of %s: tell this test what it may be", types.ExprString(e))
+		}
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[quota.Limits]()) {
+		codes["key_"+f.Tag.Get("yaml")], codes["total_"+f.Tag.Get("yaml")] = true, true
+	}
+	for _, spec := range classify.Specs() {
+		codes[string(spec.Class)] = true
+	}
+	if len(codes) < 70 {
+		t.Errorf("only %d codes are found: %v", len(codes), codes)
+	}
+	_, section, _ := strings.Cut(document(t, "operations.md"), "\n## Error codes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for code := range codes {
+		if !strings.Contains(section, "`"+code+"`") {
+			t.Errorf("%s is not among the error codes of operations.md", code)
+		}
+	}
+}
+
+// text is the value of a string literal.
+func text(e ast.Expr) (string, bool) {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	v, err := strconv.Unquote(lit.Value)
+	return v, err == nil
+}
