@@ -3,7 +3,6 @@ package repair
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,41 +40,13 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 		return
 	case *kind.Required:
 		*lines = append(*lines, at+" lacks the required "+names(k.Missing))
-	case *kind.DependentRequired:
-		*lines = append(*lines, at+" lacks "+names(k.Missing)+", which "+strconv.Quote(k.Prop)+" requires")
 	case *kind.Type:
 		*lines = append(*lines, at+" must be "+strings.Join(k.Want, " or ")+", not "+k.Got)
 	case *kind.Enum:
 		*lines = append(*lines, at+" must be one of "+choices(k.Want)+", not "+short(k.Got))
-	case *kind.Const:
-		*lines = append(*lines, at+" must be "+short(k.Want)+", not "+short(k.Got))
-	case *kind.Minimum:
-		*lines = append(*lines, at+" must be at least "+rat(k.Want)+", not "+rat(k.Got))
-	case *kind.Maximum:
-		*lines = append(*lines, at+" must be at most "+rat(k.Want)+", not "+rat(k.Got))
-	case *kind.ExclusiveMinimum:
-		*lines = append(*lines, at+" must be above "+rat(k.Want)+", not "+rat(k.Got))
-	case *kind.ExclusiveMaximum:
-		*lines = append(*lines, at+" must be below "+rat(k.Want)+", not "+rat(k.Got))
-	case *kind.MultipleOf:
-		*lines = append(*lines, at+" must be a multiple of "+rat(k.Want)+", not "+rat(k.Got))
-	case *kind.MinLength:
-		*lines = append(*lines, fmt.Sprintf("%s must have at least %d characters, not %d", at, k.Want, k.Got))
-	case *kind.MaxLength:
-		*lines = append(*lines, fmt.Sprintf("%s must have at most %d characters, not %d", at, k.Want, k.Got))
-	case *kind.MinItems:
-		*lines = append(*lines, fmt.Sprintf("%s must have at least %d items, not %d", at, k.Want, k.Got))
-	case *kind.MaxItems:
-		*lines = append(*lines, fmt.Sprintf("%s must have at most %d items, not %d", at, k.Want, k.Got))
-	case *kind.MinProperties:
-		*lines = append(*lines, fmt.Sprintf("%s must have at least %d members, not %d", at, k.Want, k.Got))
-	case *kind.MaxProperties:
-		*lines = append(*lines, fmt.Sprintf("%s must have at most %d members, not %d", at, k.Want, k.Got))
-	case *kind.UniqueItems:
-		*lines = append(*lines, at+" must not repeat items")
 	default:
 		if len(e.Causes) == 0 {
-			*lines = append(*lines, at+" does not match its schema")
+			*lines = append(*lines, at+" does not match: "+clip(e.DetailedOutput().Error.String(), 200))
 		}
 	}
 	for _, c := range e.Causes {
@@ -154,17 +125,6 @@ func short(v any) string {
 		return "a value"
 	}
 	return clip(string(raw), 60)
-}
-
-func rat(r *big.Rat) string {
-	if r == nil {
-		return "?"
-	}
-	if r.IsInt() {
-		return clip(r.Num().String(), 40)
-	}
-	f, _ := r.Float64()
-	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
 // clip shortens s to n bytes, at the border of a character.

@@ -7,8 +7,8 @@ import (
 
 // relaxer rewrites a schema so that it does not check what passes anyway:
 // format, pattern, and properties that are not listed. Where relaxing a part
-// would make the whole stricter (not, if) or let several alternatives match
-// (oneOf), the whole is relaxed too.
+// would make the whole stricter (not, if), the whole goes, and one that wants
+// exactly one alternative (oneOf) takes any.
 type relaxer struct {
 	count int      // subschemas
 	enums int      // values of the largest enumeration
@@ -32,8 +32,18 @@ func (x *relaxer) inside() bool {
 	return !slices.ContainsFunc(x.refs, func(ref string) bool { return strings.Contains(strings.TrimPrefix(ref, "#"), ":") })
 }
 
-// schema returns a relaxed copy; loose is set if it accepts more than the original may.
+// schema returns a relaxed copy of a schema, or of a list of them; loose is set if it
+// accepts more than the original may.
 func (x *relaxer) schema(v any) (out any, loose bool) {
+	if list, ok := v.([]any); ok {
+		r := make([]any, len(list))
+		for i := range list {
+			var sub bool
+			r[i], sub = x.schema(list[i])
+			loose = loose || sub
+		}
+		return r, loose
+	}
 	m, ok := v.(map[string]any)
 	if !ok {
 		return v, false
@@ -41,68 +51,58 @@ func (x *relaxer) schema(v any) (out any, loose bool) {
 	if x.count++; x.count > maxSubschemas {
 		return true, true
 	}
-	var exclusive any // a oneOf that becomes alternatives
 	r := make(map[string]any, len(m))
 	for key, val := range m {
 		sub := false
 		switch key {
-		case "format", "pattern", "contentEncoding", "contentMediaType", "contentSchema":
+		case "format", "pattern", "contentEncoding", "contentMediaType", "contentSchema", "maxContains":
 			loose = true
 			continue
-		case "additionalProperties", "unevaluatedProperties":
-			if open, ok := val.(bool); ok && !open {
+		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
+			val, sub = x.named(val)
+			sub = sub && key != "$defs" && key != "definitions" // they count where they are referred to
+		case "additionalProperties", "unevaluatedProperties", "items", "allOf", "anyOf", "oneOf", "prefixItems", "contains",
+			"propertyNames", "not", "if", "then", "else", "additionalItems", "unevaluatedItems":
+			if val == false && strings.HasSuffix(key, "Properties") {
 				loose = true
 				continue
 			}
-			r[key], sub = x.schema(val)
-		case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
-			r[key], sub = x.named(val)
-			if key == "$defs" || key == "definitions" {
-				sub = false // they count where they are referred to
-			}
-		case "items", "allOf", "anyOf", "oneOf", "prefixItems", "contains", "propertyNames", "not", "if", "then", "else",
-			"additionalItems", "unevaluatedItems":
-			r[key], sub = x.any(val)
+			val, sub = x.schema(val)
+			sub = sub || key == "oneOf"
 		case "$ref", "$dynamicRef", "$recursiveRef":
 			if s, ok := val.(string); ok {
 				x.refs = append(x.refs, s)
 			}
-			r[key], sub = val, true // what it refers to may be relaxed
+			sub = true // what it refers to may be relaxed
 		case "enum":
-			if list, ok := val.([]any); ok {
-				x.enums = max(x.enums, len(list))
-			}
-			r[key] = val
-		default:
-			r[key] = val
+			list, _ := val.([]any)
+			x.enums = max(x.enums, len(list))
 		}
 		loose = loose || sub
-		if !sub {
-			continue
-		}
-		switch key {
-		case "not":
-			delete(r, key)
-		case "if":
-			r[key] = nil // marked: below
-		case "oneOf":
-			exclusive = r[key]
-			delete(r, key)
+		if !sub || key != "not" && key != "if" { // then and else mean nothing without if
+			r[key] = val
 		}
 	}
-	if exclusive != nil {
+	if alternatives, ok := r["oneOf"]; ok {
+		delete(r, "oneOf")
 		all, _ := r["allOf"].([]any)
-		r["allOf"] = append(slices.Clip(all), map[string]any{"anyOf": exclusive})
-	}
-	if cond, ok := r["if"]; ok && cond == nil {
-		delete(r, "if")
-		delete(r, "then")
-		delete(r, "else")
-	}
-	if loose {
-		delete(r, "maxContains")
+		r["allOf"] = append(slices.Clip(all), map[string]any{"anyOf": alternatives})
 	}
 	nullable(r)
+	return r, loose
+}
+
+// named relaxes the schemas that stand under names.
+func (x *relaxer) named(v any) (out any, loose bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return v, false
+	}
+	r := make(map[string]any, len(m))
+	for key, val := range m {
+		s, sub := x.schema(val)
+		r[key], loose = s, loose || sub
+	}
 	return r, loose
 }
 
@@ -118,30 +118,4 @@ func nullable(r map[string]any) {
 		r["enum"] = append(slices.Clip(list), nil)
 	}
 	delete(r, "nullable")
-}
-
-func (x *relaxer) any(v any) (out any, loose bool) {
-	list, ok := v.([]any)
-	if !ok {
-		return x.schema(v)
-	}
-	r := make([]any, len(list))
-	for i := range list {
-		s, sub := x.schema(list[i])
-		r[i], loose = s, loose || sub
-	}
-	return r, loose
-}
-
-func (x *relaxer) named(v any) (out any, loose bool) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return v, false
-	}
-	r := make(map[string]any, len(m))
-	for key, val := range m {
-		s, sub := x.schema(val)
-		r[key], loose = s, loose || sub
-	}
-	return r, loose
 }

@@ -3,39 +3,36 @@ package repair
 import (
 	"bytes"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
 
 // watch implements recovery.Watch: it looks for an end of the answer that
-// repeats one unit byte for byte. Each part of the answer has its own track.
-//
-// A track keeps the last bytes. Every stride bytes it looks for the period that
-// covers most of their end, and then counts how long the answer keeps to it.
-// Both are linear: a few operations a byte, whatever comes in. Nothing shorter
-// than the configured bytes is a runaway, so they are only kept at first.
+// repeats one unit byte for byte. Each part of the answer has its own track, which
+// keeps the last bytes. Every stride bytes it looks for the nearest place where its
+// end stands before, and how far the text repeats with that period. Work is linear,
+// whatever comes in.
 type watch struct {
 	cfg    RepetitionConfig
 	tracks [recovery.PartArguments + 1]track
-	z      []int
-	tail   []byte
 	away   bool
 }
 
 var _ recovery.Watch = (*watch)(nil)
 
-// stride is how many bytes pass between two searches for a period.
-const stride = 1024
+const (
+	stride = 1024 // bytes between two searches
+	least  = 256  // bytes that a repetition covers at least
+)
 
 type track struct {
-	early  []byte // the beginning, while it is too short to matter; no ring yet
-	ring   []byte // its length is a power of two
+	tail   []byte // the last bytes, and some before them
 	n      int    // bytes so far
 	since  int    // bytes since the last search
-	period int    // 0: none found
+	period int    // of the repetition that the last search found, 0 if none
 	run    int    // bytes at the end that keep to it
-	need   int    // bytes that make it a runaway
 }
 
 func newWatch(cfg RepetitionConfig) *watch { return &watch{cfg: cfg} }
@@ -46,128 +43,50 @@ func (w *watch) Feed(p recovery.Part, piece []byte) bool {
 		return w.away
 	}
 	t := &w.tracks[p]
-	if t.ring == nil {
-		if len(t.early)+len(piece) < w.cfg.Bytes {
-			if t.early == nil {
-				t.early = make([]byte, 0, max(512, len(piece)))
-			}
-			t.early = append(t.early, piece...)
-			return false
+	for len(piece) > 0 && !w.away {
+		n := min(len(piece), stride-t.since)
+		t.tail = append(t.tail, piece[:n]...)
+		t.n, t.since, piece = t.n+n, t.since+n, piece[n:]
+		if t.since < stride {
+			break
 		}
-		size := 8192
-		for size < 2*w.cfg.Unit+2*stride {
-			size *= 2
+		t.since = 0
+		if t.n >= w.cfg.Bytes { // nothing shorter matters
+			w.away = w.repeats(t, p)
 		}
-		t.ring = make([]byte, size)
-		w.take(t, p, t.early)
-		t.early = nil
-	}
-	return w.take(t, p, piece)
-}
-
-// take follows the next bytes of a track.
-func (w *watch) take(t *track, p recovery.Part, piece []byte) bool {
-	mask := len(t.ring) - 1
-	for len(piece) > 0 {
-		if t.period == 0 { // nothing to count up to the next search
-			n := min(len(piece), max(1, stride-t.since), len(t.ring)-t.n&mask)
-			copy(t.ring[t.n&mask:], piece[:n])
-			t.n += n
-			t.since += n
-			piece = piece[n:]
-		} else {
-			c := piece[0]
-			piece = piece[1:]
-			if t.ring[(t.n-t.period)&mask] == c {
-				t.run++
-			} else {
-				t.period, t.run = 0, 0
-			}
-			t.ring[t.n&mask] = c
-			t.n++
-			t.since++
-		}
-		if t.since >= stride && t.period == 0 {
-			w.search(t, p)
-		}
-		if t.period > 0 && t.run >= t.need {
-			w.away = true
-			return true
+		keep := 2*w.cfg.Unit + stride
+		if t.tail = slices.Grow(t.tail, max(0, min(4*t.n, keep+3*stride)-len(t.tail))); len(t.tail) > keep+stride {
+			t.tail = append(t.tail[:0], t.tail[len(t.tail)-keep:]...)
 		}
 	}
-	return false
+	return w.away
 }
 
-// recurs reports whether the end of the track stands a second time where a
-// repetition of at most cfg.Unit bytes would have it. A period that counts covers
-// 256 bytes and its unit twice: half of that stands one period before, too. Usual
-// texts end here.
-func (w *watch) recurs(t *track) bool {
-	const half, few = 128, 32 // a few bytes are found fastest
-	size := min(t.n, w.cfg.Unit+half)
-	if size <= half {
+// repeats looks for the period of the end, and reports whether it has gone on too long.
+func (w *watch) repeats(t *track, p recovery.Part) bool {
+	const half, few = least / 2, 32 // a few bytes are found fastest
+	s := t.tail[max(0, len(t.tail)-2*w.cfg.Unit-stride):]
+	near, end := s[max(0, len(s)-w.cfg.Unit-half):], s[len(s)-half:]
+	before := near[:len(near)-1]
+	at := -1
+	if bytes.Contains(before, end[half-few:]) { // usual texts end here
+		at = bytes.LastIndex(before, end)
+	}
+	period := len(near) - half - at
+	cover := period
+	for at >= 0 && cover < len(s) && s[len(s)-1-cover] == s[len(s)-1-cover+period] {
+		cover++
+	}
+	if at < 0 || cover < max(least, 2*period) {
+		t.period, t.run = 0, 0
 		return false
 	}
-	mask := len(t.ring) - 1
-	from, to := (t.n-size)&mask, t.n&mask
-	if from < to {
-		w.tail = append(w.tail[:0], t.ring[from:to]...)
+	if t.period == period && cover >= min(len(s), stride+period) {
+		t.run += stride
 	} else {
-		w.tail = append(append(w.tail[:0], t.ring[from:]...), t.ring[:to]...)
+		t.period, t.run = period, cover
 	}
-	end := w.tail[size-half:]
-	for at := half - few; ; at++ { // where the last few bytes may begin
-		n := bytes.Index(w.tail[at:size-1], end[half-few:])
-		if n < 0 {
-			return false
-		}
-		if at += n; bytes.Equal(w.tail[at-(half-few):at], end[:half-few]) {
-			return true
-		}
-	}
-}
-
-// search finds the period that covers most of the end, by the Z function of
-// the reversed bytes: z[i] is how far they agree with themselves i further on.
-func (w *watch) search(t *track, p recovery.Part) {
-	t.since = 0
-	if !w.recurs(t) {
-		return
-	}
-	size := min(t.n, len(t.ring))
-	mask := len(t.ring) - 1
-	w.tail = w.tail[:0]
-	for i := 1; i <= size; i++ {
-		w.tail = append(w.tail, t.ring[(t.n-i)&mask])
-	}
-	if cap(w.z) < size {
-		w.z = make([]int, len(t.ring))
-	}
-	z, s := w.z[:size], w.tail
-	best, cover := 0, 0
-	for i, l, r := 1, 0, 0; i < size; i++ {
-		z[i] = 0
-		if i < r {
-			z[i] = min(r-i, z[i-l])
-		}
-		for i+z[i] < size && s[z[i]] == s[i+z[i]] {
-			z[i]++
-		}
-		if i+z[i] > r {
-			l, r = i, i+z[i]
-		}
-		if i <= w.cfg.Unit && z[i] >= i && z[i]+i > cover {
-			best, cover = i, z[i]+i
-		}
-	}
-	if cover < 256 {
-		return
-	}
-	unit := make([]byte, best)
-	for i := range unit {
-		unit[i] = s[best-1-i]
-	}
-	t.period, t.run, t.need = best, cover, w.need(unit, p)
+	return t.run >= w.need(s[len(s)-period:], p)
 }
 
 // need is how many bytes of a repeated unit make a runaway of it.

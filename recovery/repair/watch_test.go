@@ -131,12 +131,12 @@ func TestWatchParts(t *testing.T) {
 // An answer that is too short to run away is not watched.
 func TestWatchShort(t *testing.T) {
 	m, req := mender(), request(t, "")
-	least := Defaults().Repetition.Bytes
-	if m.Watch(req, 0) != nil || m.Watch(req, least-1) != nil || m.Watch(req, least) == nil || m.Watch(req, -1) == nil {
+	limit := Defaults().Repetition.Bytes
+	if m.Watch(req, 0) != nil || m.Watch(req, limit-1) != nil || m.Watch(req, limit) == nil || m.Watch(req, -1) == nil {
 		t.Error("the wrong answers are watched")
 	}
 	w := m.Watch(req, -1)
-	if w.Feed(recovery.PartText, bytes.Repeat([]byte("x"), least-1)) {
+	if w.Feed(recovery.PartText, bytes.Repeat([]byte("x"), limit-1)) {
 		t.Error("it is not too short")
 	}
 }
