@@ -53,8 +53,10 @@ func (s seeker) leaks(text string) finding {
 // place is where, from a place on, a call may begin: the text, a line with JSON
 // that names a tool, or a mark. -1 if there is none.
 func (s seeker) place(text string, from int) int {
-	if start := len(text) - len(strings.TrimLeft(text, blanks)); from <= start && s.starts(text[start:]) {
-		return start
+	if from == 0 {
+		if start := len(text) - len(strings.TrimLeft(text, blanks)); s.starts(text[start:]) {
+			return start
+		}
 	}
 	at := len(text)
 	for i := from; i < at; i++ {

@@ -28,6 +28,7 @@ func (m *Mender) seeker(req *transcript.Body) seeker {
 // is read again only when it has grown by half.
 type lookout struct {
 	seeker
+	blank int // so much at the beginning says nothing
 	free  int // no call begins before it
 	next  int // from this length on another look is worth it
 	tried int // places that looked like a call and were none
@@ -41,6 +42,11 @@ const again = 24
 func (l *lookout) Free(text string) int {
 	if len(text) < l.next {
 		return l.free
+	}
+	for l.blank < len(text) && strings.IndexByte(blanks, text[l.blank]) >= 0 {
+		if l.blank++; l.blank == len(text) {
+			return 0
+		}
 	}
 	if l.free > 0 && !strings.ContainsAny(text[l.free:], "<{[`") { // as most
 		l.free = len(text)

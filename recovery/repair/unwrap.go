@@ -70,6 +70,9 @@ var windowsPath = regexp.MustCompile(`(?i)("\w*(?:path|file|dir|directory|folder
 // pathsEscaped escapes the paths in a text that are not JSON: no path has a line break
 // or a tab, so where one backslash escapes nothing, none does.
 func pathsEscaped(text string) string {
+	if !strings.Contains(text, `:\`) && !strings.Contains(text, `"\\`) {
+		return text // as nearly all
+	}
 	return windowsPath.ReplaceAllStringFunc(text, func(match string) string {
 		m := windowsPath.FindStringSubmatch(match)
 		name, raw := m[1], m[2]
