@@ -82,30 +82,30 @@ func (j *job) ids(list []recovery.DraftCall) []recovery.DraftCall {
 	if len(list) == 1 && strings.TrimSpace(list[0].ID) != "" {
 		return list
 	}
-	seen := make(map[string]bool, len(list))
-	fine := true
+	taken := make(map[string]bool, len(list)) // false: by a call that is still to come
 	for _, c := range list {
-		fine = fine && strings.TrimSpace(c.ID) != "" && !seen[c.ID]
-		seen[c.ID] = true
+		taken[c.ID] = false
 	}
-	if fine {
-		return list
-	}
-	out := slices.Clone(list)
-	used := map[string]bool{}
-	for i := range out {
-		if id := out[i].ID; strings.TrimSpace(id) != "" && !used[id] {
-			used[id] = true
+	var out []recovery.DraftCall
+	for i, c := range list {
+		if used := taken[c.ID]; strings.TrimSpace(c.ID) != "" && !used {
+			taken[c.ID] = true
 			continue
 		}
+		if out == nil {
+			out = slices.Clone(list)
+		}
 		for n := 0; ; n++ {
-			sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s\x00%s", i, n, out[i].Name, out[i].Arguments))
-			if id := "call_" + hex.EncodeToString(sum[:12]); !seen[id] {
-				seen[id], used[id] = true, true
-				out[i].ID = id
+			sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%d\x00%s\x00%s", i, n, c.Name, c.Arguments))
+			id := "call_" + hex.EncodeToString(sum[:12])
+			if _, known := taken[id]; !known {
+				taken[id], out[i].ID = true, id
 				break
 			}
 		}
+	}
+	if out == nil {
+		return list
 	}
 	if !j.leaked {
 		j.mended("", ruleIDs)

@@ -46,6 +46,25 @@ func callsInText() map[string]inText {
 		"python call":         {`<|python_tag|>get_weather.call(city="Paris")`, "", "", ""},
 		"pythonic":            {`<|python_start|>[get_weather(city='Paris', metric=True)]<|python_end|>`, "", "", `{"city":"Paris","metric":true}`},
 		"bare":                {`{"name": "get_weather", "parameters": {"city": "Paris"}}`, "", "", ""},
+		"lfm":                 {`<|tool_call_start|>[get_weather(city="Paris")]<|tool_call_end|>`, "", "", ""},
+		"minicpm":             {`<function name="get_weather"><param name="city"><![CDATA[Paris]]></param></function>`, "", "", ""},
+		"step":                {`<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather"><steptml:parameter name="city">Paris</steptml:parameter></steptml:invoke><｜tool_call_end｜>`, "", "", ""},
+		"seed":                {"<seed:tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</seed:tool_call>", "", "", ""},
+		"hunyuan":             {"<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>\n</tool_calls>", "", "", ""},
+		"command":             {`<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}}]<|END_ACTION|>`, "", "", ""},
+		"apertus":             {`<|tools_prefix|>[{"get_weather": {"city": "Paris"}}]<|tools_suffix|>`, "", "", ""},
+		"phi":                 {`functools[{"name": "get_weather", "arguments": {"city": "Paris"}}]`, "", "", ""},
+		"nemotron":            {`<TOOLCALL>[{"name": "get_weather", "arguments": {"city": "Paris"}}]</TOOLCALL>`, "", "", ""},
+		"longcat":             {`<longcat_tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</longcat_tool_call>`, "", "", ""},
+		"old hermes":          {`<functioncall>{"name": "get_weather", "arguments": {"city": "Paris"}}</functioncall>`, "", "", ""},
+		"olmo":                {"<function_calls>\nget_weather(city=\"Paris\")\n</function_calls>", "", "", ""},
+		"gemma, as hermes":    {`<tool_call>get_weather({"city": "Paris"})</tool_call>`, "", "", ""},
+		"functionary":         {">>>get_weather\n{\"city\": \"Paris\"}", "", "", ""},
+		"react":               {"Action: get_weather\nAction Input: {\"city\": \"Paris\"}", "", "", ""},
+		"internlm":            {`<|action_start|><|plugin|>{"name": "get_weather", "parameters": {"city": "Paris"}}<|action_end|>`, "", "", ""},
+		"prompted":            {`<tool_use>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_use>`, "", "", ""},
+		"mistral, with an id": {`[TOOL_CALLS]get_weather[CALL_ID]a1b2c3d4e[ARGS]{"city": "Paris"}`, "", "", ""},
+		"ends of turns":       {`<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call></s><eos><end_of_turn>[/INST]`, "", "", ""},
 		"openai shape":        {`<tool_call>{"type":"function","function":{"name": "get_weather", "arguments": "{\"city\":\"Paris\"}"}}</tool_call>`, "", "", ""},
 	}
 }
@@ -165,6 +184,19 @@ var openers = []string{
 	"<|start|>", "<|channel|>", // harmony
 	"<|tool_call_start|>", "<|START_ACTION|>", "<|tools_prefix|>", "<seed:tool_call>", "<longcat_tool_call>", "<tool_use>", // LFM, Command, Apertus, Seed, LongCat, Phi
 	"<function name=", "<steptml:invoke name=", "<｜tool_call_begin｜>", "<|tool_call_argument_begin|>", "<tool_sep>", "<arg_key>", // MiniCPM, Step, Hunyuan, GLM
+}
+
+// TestMarksAreShown: each mark in the table stands in an example, but for Kimi's markup that is not read.
+func TestMarksAreShown(t *testing.T) {
+	all := ""
+	for _, c := range callsInText() {
+		all += strings.ReplaceAll(strings.ToLower(c.text), "▁", "_")
+	}
+	for name := range roles {
+		if name = strings.TrimLeft(name, "|["); name != "open" && !strings.Contains(all, name) {
+			t.Errorf("no example has %s", name)
+		}
+	}
 }
 
 // TestOpening: calls are looked for where one of them stands, and a stream waits where

@@ -127,44 +127,12 @@ func kindOf(v any) string {
 	return "object"
 }
 
+// shapes are the types by their names in a schema.
+var shapes = [...]string{kindNull: "null", kindBool: "boolean", kindNumber: "number", kindString: "string", kindArray: "array", kindObject: "object"}
+
 // fits reports whether a value has one of the types.
 func (v *value) fits(types []string) bool {
-	if types == nil {
-		return true
-	}
-	for _, t := range types {
-		switch t {
-		case "null":
-			if v.kind == kindNull {
-				return true
-			}
-		case "boolean":
-			if v.kind == kindBool {
-				return true
-			}
-		case "number":
-			if v.kind == kindNumber {
-				return true
-			}
-		case "integer":
-			if v.kind == kindNumber && integral(v.text) {
-				return true
-			}
-		case "string":
-			if v.kind == kindString {
-				return true
-			}
-		case "array":
-			if v.kind == kindArray {
-				return true
-			}
-		case "object":
-			if v.kind == kindObject {
-				return true
-			}
-		}
-	}
-	return false
+	return types == nil || slices.Contains(types, shapes[v.kind]) || v.kind == kindNumber && integral(v.text) && slices.Contains(types, "integer")
 }
 
 // integral reports whether a number is an integer by its spelling.

@@ -43,6 +43,9 @@ const (
 	typeAny = 1<<iota - 1
 )
 
+var typeNames = map[string]typeSet{"null": typeNull, "boolean": typeBool, "integer": typeInteger, "number": typeNumber | typeInteger,
+	"string": typeString, "array": typeArray, "object": typeObject}
+
 // The bounds of an outline; what exceeds them cannot be told.
 const (
 	maxOutline  = 8  // levels of the schema: each is scanned once more
@@ -123,24 +126,12 @@ func typesOf(v any) (types typeSet, ok bool) {
 		names = list
 	}
 	for _, name := range names {
-		switch name {
-		case "null":
-			types |= typeNull
-		case "boolean":
-			types |= typeBool
-		case "integer":
-			types |= typeInteger
-		case "number":
-			types |= typeNumber | typeInteger
-		case "string":
-			types |= typeString
-		case "array":
-			types |= typeArray
-		case "object":
-			types |= typeObject
-		default:
+		s, _ := name.(string)
+		one, known := typeNames[s]
+		if !known {
 			return 0, false
 		}
+		types |= one
 	}
 	return types, true
 }

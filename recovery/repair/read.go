@@ -2,6 +2,7 @@ package repair
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -105,14 +106,7 @@ func (r *reader) rest() error {
 	return nil
 }
 
-func (r *reader) has(rule string) bool {
-	for _, have := range r.rules {
-		if have == rule {
-			return true
-		}
-	}
-	return false
-}
+func (r *reader) has(rule string) bool { return slices.Contains(r.rules, rule) }
 
 func (r *reader) note(rule string) {
 	if !r.has(rule) {
@@ -188,15 +182,46 @@ func (r *reader) enter() error {
 	return nil
 }
 
-// finish handles the end of the text inside a container. Only brackets may be
-// missing: after a comma or a name more was to come.
-func (r *reader) finish(afterValue bool) error {
-	r.open = true
-	if !r.close || !afterValue || r.in[r.i-1] >= '0' && r.in[r.i-1] <= '9' {
-		return errOpen // a number may go on
+// more passes what stands in front of the next member or item, and reports whether
+// there is one; else it passes the closing bracket. joins says that another one may
+// begin where a comma is missing.
+func (r *reader) more(first bool, end byte, joins func() bool) (bool, error) {
+	if err := r.space(); err != nil {
+		return false, err
 	}
-	r.note(ruleBrackets)
-	return nil
+	if !first { // after a value
+		switch {
+		case r.i >= len(r.in): // only brackets may be missing, and a number may go on
+			if r.open = true; !r.close || r.in[r.i-1] >= '0' && r.in[r.i-1] <= '9' {
+				return false, errOpen
+			}
+			r.note(ruleBrackets)
+			return false, nil
+		case r.in[r.i] != end && (r.in[r.i] == ']' || r.in[r.i] == '}') && r.depth > 1 && r.close:
+			r.note(ruleBrackets) // what is around closes
+			return false, nil
+		case r.in[r.i] == ',':
+			r.i++
+			if err := r.space(); err != nil {
+				return false, err
+			}
+			if r.i < len(r.in) && r.in[r.i] == end {
+				r.note(ruleTrailingComma)
+			}
+		case r.in[r.i] != end && r.spaced() && joins():
+			r.note(ruleComma)
+		case r.in[r.i] != end:
+			return false, errSyntax
+		}
+	}
+	if r.i >= len(r.in) {
+		return false, r.cut()
+	}
+	if r.in[r.i] == end {
+		r.i++
+		return false, nil
+	}
+	return true, nil
 }
 
 func (r *reader) object() (*value, error) {
@@ -207,48 +232,21 @@ func (r *reader) object() (*value, error) {
 	v := &value{kind: kindObject}
 	seen := map[string]int{}
 	for first := true; ; first = false {
-		if err := r.space(); err != nil {
-			return nil, err
-		}
-		if !first { // after a value
-			switch {
-			case r.i >= len(r.in):
-				return v, r.finish(true)
-			case r.in[r.i] == ']' && r.depth > 1 && r.close:
-				r.note(ruleBrackets) // the array around closes
-				return v, nil
-			case r.in[r.i] == ',':
-				r.i++
-				if err := r.space(); err != nil {
-					return nil, err
-				}
-				if r.i < len(r.in) && r.in[r.i] == '}' {
-					r.note(ruleTrailingComma)
-				}
-			case r.in[r.i] == '"' && r.spaced() && !r.gemma:
-				r.note(ruleComma) // a name follows: its colon is demanded below
-			case r.in[r.i] != '}':
-				return nil, errSyntax
-			}
-		}
-		if r.i >= len(r.in) {
-			return nil, r.cut()
-		}
-		if r.in[r.i] == '}' {
-			r.i++
-			return v, nil
+		// A name may follow: its colon is demanded below.
+		more, err := r.more(first, '}', func() bool { return r.in[r.i] == '"' && !r.gemma })
+		if err != nil || !more {
+			return v, err
 		}
 		name, lit, err := r.name()
+		if err == nil {
+			err = r.space()
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := r.space(); err != nil {
-			return nil, err
-		}
-		if r.i >= len(r.in) {
-			return nil, r.cut()
-		}
 		switch {
+		case r.i >= len(r.in):
+			return nil, r.cut()
 		case r.in[r.i] == ':':
 			r.i++
 		case r.in[r.i] == '"' && r.spaced() && !r.has(ruleComma):
@@ -272,6 +270,25 @@ func (r *reader) object() (*value, error) {
 	}
 }
 
+func (r *reader) array() (*value, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	defer func() { r.depth-- }()
+	v := &value{kind: kindArray}
+	for first := true; ; first = false {
+		more, err := r.more(first, ']', func() bool { return r.in[r.i] == '{' && v.items[len(v.items)-1].kind == kindObject })
+		if err != nil || !more {
+			return v, err
+		}
+		item, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		v.items = append(v.items, item)
+	}
+}
+
 // spaced reports whether space stands in front of the reader's place.
 func (r *reader) spaced() bool {
 	return r.i > 0 && strings.IndexByte(" \t\r\n", r.in[r.i-1]) >= 0
@@ -280,50 +297,4 @@ func (r *reader) spaced() bool {
 func (r *reader) cut() error {
 	r.open = true
 	return errOpen
-}
-
-func (r *reader) array() (*value, error) {
-	if err := r.enter(); err != nil {
-		return nil, err
-	}
-	defer func() { r.depth-- }()
-	v := &value{kind: kindArray}
-	for first := true; ; first = false {
-		if err := r.space(); err != nil {
-			return nil, err
-		}
-		if !first {
-			switch {
-			case r.i >= len(r.in):
-				return v, r.finish(true)
-			case r.in[r.i] == '}' && r.depth > 1 && r.close:
-				r.note(ruleBrackets) // the object around closes
-				return v, nil
-			case r.in[r.i] == ',':
-				r.i++
-				if err := r.space(); err != nil {
-					return nil, err
-				}
-				if r.i < len(r.in) && r.in[r.i] == ']' {
-					r.note(ruleTrailingComma)
-				}
-			case r.in[r.i] == '{' && r.spaced() && v.items[len(v.items)-1].kind == kindObject:
-				r.note(ruleComma)
-			case r.in[r.i] != ']':
-				return nil, errSyntax
-			}
-		}
-		if r.i >= len(r.in) {
-			return nil, r.cut()
-		}
-		if r.in[r.i] == ']' {
-			r.i++
-			return v, nil
-		}
-		item, err := r.value()
-		if err != nil {
-			return nil, err
-		}
-		v.items = append(v.items, item)
-	}
 }

@@ -3,6 +3,8 @@ package repair
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // word is the identifier at the reader's place.
@@ -82,36 +84,5 @@ func (r *reader) number() (*value, error) {
 
 // isNumber reports whether s is a number as JSON writes it.
 func isNumber(s string) bool {
-	i := 0
-	digits := func() bool {
-		from := i
-		for i < len(s) && s[i] >= '0' && s[i] <= '9' {
-			i++
-		}
-		return i > from
-	}
-	if i < len(s) && s[i] == '-' {
-		i++
-	}
-	if i < len(s) && s[i] == '0' {
-		i++
-	} else if !digits() {
-		return false
-	}
-	if i < len(s) && s[i] == '.' {
-		i++
-		if !digits() {
-			return false
-		}
-	}
-	if i < len(s) && s[i]|0x20 == 'e' {
-		i++
-		if i < len(s) && (s[i] == '+' || s[i] == '-') {
-			i++
-		}
-		if !digits() {
-			return false
-		}
-	}
-	return i == len(s)
+	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') && s[len(s)-1] > ' ' && transcript.Valid([]byte(s), 1) == nil
 }

@@ -3,6 +3,8 @@ package repair
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // quotes are the characters that may begin a string, with those that end it.
@@ -79,7 +81,8 @@ func (r *reader) str() (string, error) {
 			continue
 		case c < 0x20:
 			r.note(ruleControls)
-			writeControl(&out, c)
+			lit := transcript.String(string(rune(c)))
+			out.Write(lit[1 : len(lit)-1])
 			r.i++
 			continue
 		case c < utf8.RuneSelf && c != '"' && c != '\'':
@@ -167,27 +170,4 @@ func (e *escapes) read(out *strings.Builder, in string, begin rune) (n int, err 
 	return 1, nil // what follows is read as it stands
 }
 
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func writeControl(out *strings.Builder, c byte) {
-	const hex = "0123456789abcdef"
-	switch c {
-	case '\n':
-		out.WriteString(`\n`)
-	case '\r':
-		out.WriteString(`\r`)
-	case '\t':
-		out.WriteString(`\t`)
-	default:
-		out.WriteString(`\u00`)
-		out.WriteByte(hex[c>>4])
-		out.WriteByte(hex[c&15])
-	}
-}
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }
