@@ -11,6 +11,10 @@ import (
 // It is a rough reading: quotes are honoured, substitutions are not.
 func programs(command string) []string {
 	var out []string
+	if i := strings.Index(command, "<<"); i >= 0 { // what follows the line is text
+		line, _, _ := strings.Cut(command[i:], "\n")
+		command = command[:i] + line
+	}
 	for _, part := range splitCommand(command) {
 		words := strings.Fields(part)
 		for len(words) > 0 && (strings.Contains(words[0], "=") || words[0] == "sudo" || words[0] == "time" || words[0] == "command" || words[0] == "then" || words[0] == "do") {

@@ -44,11 +44,33 @@ func (v *view) unwrap(text string) (inner, errors string, ok bool) {
 		}
 	} else if strings.HasPrefix(text, "<tool_use_error>") || strings.HasPrefix(text, "<error>") {
 		return v.unwrapTags(text)
+	} else if inner, ok := v.unwrapFiles(text); ok {
+		return inner, "", true
 	}
 	if inner, ok := v.unwrapStatus(text); ok {
 		return inner, "", true
 	}
 	return v.unwrapError(text)
+}
+
+// unwrapFiles reads a result of Roo Code's reader, of which no file could be read.
+func (v *view) unwrapFiles(text string) (inner string, ok bool) {
+	if !strings.HasPrefix(text, "<file") || strings.Contains(text, "<content") {
+		return "", false
+	}
+	for range maxTags {
+		_, rest, more := strings.Cut(text, "<error>")
+		body, rest, whole := strings.Cut(rest, "</error>")
+		if !more || !whole {
+			break
+		}
+		inner, text = join(inner, body), rest
+	}
+	if inner == "" {
+		return "", false
+	}
+	v.set(failed, "tag-error")
+	return inner, true
 }
 
 // tag opens a part of the result.
@@ -204,6 +226,9 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	}
 	if strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text) {
 		return text, "", false
+	}
+	if v.outcome == unknown && v.rules.onlyReads(v.programs) {
+		return text, "", false // what it read
 	}
 	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
 		return text, "", false // a file that begins like that

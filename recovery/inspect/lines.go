@@ -194,13 +194,31 @@ func (v *view) place(i, end int) (words, ok bool) {
 	case succeeded:
 		return false, v.onlyErrors || i >= end-2 || i == 0 && end <= shortResult
 	}
-	return false, end <= shortResult || i < headPlaces || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+	return false, end <= shortResult || i < headPlaces || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+}
+
+// maxReport is the length of the longest report of a failure at the end of an output, in lines.
+const maxReport = 12
+
+// report is the line with which a report of a failure begins that the output ends
+// with: "Error: …" with what it says below, as terraform, apt and docker print
+// it. Without one it is the number of lines.
+func (v *view) report() int {
+	if v.reports == 0 {
+		v.reports = len(v.lines) + 1
+		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn); i-- {
+			if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && !v.is(i, quotations) && !v.quotesSource(i) {
+				v.reports = i + 1
+			}
+		}
+	}
+	return v.reports - 1
 }
 
 // atLongEnd reports whether line i is the end of a long output of unknown
 // outcome that nothing follows: only the form of a shell or a system counts there.
 func (v *view) atLongEnd(i, end int) bool {
-	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines)
+	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines) && i < v.report()
 }
 
 // excused are rules of which a match is no failure of this call: with exit code 0
@@ -254,7 +272,7 @@ func (v *view) statedErrors() bool {
 		return false
 	}
 	rest := *v
-	rest.lines, rest.ends, rest.prints = v.lines[:last], 0, v.prints && v.rules.printsData(v.command, tellers)
+	rest.lines, rest.ends, rest.reports, rest.prints = v.lines[:last], 0, 0, v.prints && v.rules.printsData(v.command, tellers)
 	return rest.ownErrors() || rest.briefErrors()
 }
 
@@ -358,7 +376,7 @@ func (v *view) tested() (f finding, ok bool) {
 		return f, true
 	}
 	rest := *v
-	rest.lines, rest.ends, rest.stderr = v.lines[at+1:], 0, -1
+	rest.lines, rest.ends, rest.reports, rest.stderr = v.lines[at+1:], 0, 0, -1
 	if v.stderr > at && v.outcome == failed {
 		rest.stderr = v.stderr - at - 1
 	} else if v.stderr > at {

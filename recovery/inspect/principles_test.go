@@ -108,3 +108,32 @@ func TestSiblings(t *testing.T) {
 		}
 	}
 }
+
+// What was told wrongly: a report at the end of an output whose exit code is not
+// known, errors inside a reader's envelope, editors' words, limits of services.
+func TestReports(t *testing.T) {
+	progress := "Initializing the backend...\nInitializing provider plugins...\n- Finding hashicorp/aws versions...\n- Finding latest version of hashicorp/random...\n" +
+		"- Installing a...\n- Installing b...\n- Installing c...\n- Installing d...\n"
+	for _, c := range []struct {
+		tool, content string
+		want          recovery.Category
+	}{
+		{"bash", progress + "╷\n│ Error: Failed to query available provider packages\n│ \n│ Could not retrieve the list of versions:\n│ dial tcp: lookup registry.example: no such host\n╵", recovery.NetworkError},
+		{"bash", progress + "dpkg: error processing archive a.deb (--unpack):\n failed to write (No space left on device)\nErrors were encountered while processing:\n a.deb", recovery.DiskFull},
+		{"bash", progress + "Error: UPGRADE FAILED: timed out waiting for the condition", recovery.ToolTimeout},
+		{"bash", "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\npanic: test timed out after 2s\n\trunning tests:\n\t\tTestB (2s)\n\ngoroutine 1 [running]:\nFAIL\tx/y\t2.011s\nFAIL", recovery.ToolTimeout},
+		{"bash", "gh: API rate limit exceeded for user ID 1234. (HTTP 403)", recovery.ToolRateLimited},
+		{"read_file", "<files>\n<file><path>a.ts</path><error>Error reading file: File not found: /w/a.ts</error></file>\n</files>", recovery.FileNotFound},
+		{"read_file", "<file><path>a.ts</path><content>ENOENT: no such file</content></file>", recovery.CategoryNone},
+		{"edit", "oldString found multiple times and requires more code context to uniquely identify the intended match", recovery.InvalidArguments},
+		{"apply_diff", "No sufficiently similar match found at line: 3", recovery.InvalidArguments},
+		{"search_and_replace", "Search content not found in file", recovery.InvalidArguments},
+		{"edit_file", "Could not find matching text in a.ts", recovery.InvalidArguments},
+		{"bash", progress + "error: 2 tests were skipped, continuing\nall went well\n2 packages installed", recovery.CategoryNone},
+	} {
+		f := judge(c.tool, "", c.content)
+		if f.Category != c.want || c.want != recovery.CategoryNone && f.Confidence < Threshold {
+			t.Errorf("%q: %s %.2f by %s, want %s", c.content[max(0, len(c.content)-120):], f.Category, f.Confidence, f.Rule, c.want)
+		}
+	}
+}

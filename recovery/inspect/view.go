@@ -36,6 +36,7 @@ type view struct {
 	lines    []line     // of text, without blank ones; there after split
 	room     []line     // for them, if there is some
 	hits     *rule.Hits // of the lines that were scanned
+	reports  int        // what report says and one, 0 until it is needed
 	ends     int        // what end says, 0 until it is needed
 	stderr   int        // index of the first line that is known to be an error stream's, -1 if none is
 	printed  int        // length of text without the error stream
