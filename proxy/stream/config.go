@@ -55,7 +55,7 @@ const (
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config {
 	return Config{
-		KeepAliveAfter: 30 * time.Second, KeepAliveEvery: 15 * time.Second,
+		KeepAliveAfter: 15 * time.Second, KeepAliveEvery: 15 * time.Second,
 		Idle: 20 * time.Second, IdlePinged: 120 * time.Second,
 		MidStream: MidStreamContinue, Continue: recovery.Ways(), Repetition: RepetitionObserve, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
 	}

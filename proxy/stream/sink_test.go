@@ -35,9 +35,13 @@ func seconds(n ...int) (out []time.Duration) {
 }
 
 func TestKeepAlive(t *testing.T) {
+	if c := Defaults(); c.KeepAliveAfter != 15*time.Second || c.KeepAliveEvery != 15*time.Second {
+		t.Errorf("the first comment comes after %v, the next after %v", c.KeepAliveAfter, c.KeepAliveEvery)
+	}
+	later := func(c *Config) { c.KeepAliveAfter = 30 * time.Second }
 	t.Run("before an answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			x, begin := newExchange(), time.Now()
+			x, begin := newExchange(later), time.Now()
 			x.sink.KeepAwake(http.Header{"X-Session": {"s"}})
 			time.Sleep(29 * time.Second)
 			synctest.Wait()
@@ -69,7 +73,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 	t.Run("within an answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			x, begin := newExchange(func(c *Config) { c.Idle, c.IdlePinged = time.Hour, time.Hour }), time.Now()
+			x, begin := newExchange(later, func(c *Config) { c.Idle, c.IdlePinged = time.Hour, time.Hour }), time.Now()
 			x.sink.KeepAwake(nil)
 			u := play(false, nil, step{10 * time.Second, one.role() + one.text("a ")}, step{29 * time.Second, one.text("b ")},
 				step{80 * time.Second, one.text("c")}, step{20 * time.Second, one.finish("stop") + end})
