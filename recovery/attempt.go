@@ -25,6 +25,7 @@ type racer struct {
 	ctx      ending.Context
 	started  time.Time
 	limit    time.Duration // of its silence before the first token; 0 for none
+	most     time.Duration // of its silence where none may be made beside it
 	strategy string
 	parallel bool
 	began    atomic.Bool // the model writes, although nothing of it can be shown yet
@@ -185,17 +186,17 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 // none. Somebody has the half of an answer and waits.
 const resumePatience = 3 * time.Minute
 
-// silence is the first-token limit of an attempt, 0 for none.
-func (r *run) silence(rc *racer) (limit time.Duration) {
+// silence are the first-token limits of an attempt, 0 for none.
+func (r *run) silence(rc *racer) (limit, most time.Duration) {
 	if r.x.Mode != ModeAct {
-		return 0
+		return 0, 0
 	}
 	_, another := r.elsewhere(rc.choice)
-	r.guard("pace", func() { limit = r.Pace.Limit(r.x, rc.attempt.Target, rc.started, another) })
+	r.guard("pace", func() { limit, most = r.Pace.Limit(r.x, rc.attempt.Target, rc.started, another) })
 	if rc.attempt.Resume != nil && limit == 0 {
-		return resumePatience
+		return resumePatience, resumePatience
 	}
-	return limit
+	return limit, most
 }
 
 // deliver hands an answer to the client. Both results are nil when it was

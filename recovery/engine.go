@@ -110,9 +110,9 @@ type Knowledge interface {
 
 // Pace knows how long targets take to their first token. Safe for concurrent use.
 type Pace interface {
-	// Limit is the silence after which an alternative to an attempt that starts
-	// now may start; 0 is never.
-	Limit(x *Exchange, c Candidate, now time.Time, alternative bool) time.Duration
+	// Limit is the silence after which an alternative may start beside an attempt that
+	// starts now; 0 is never. Where none may, it is given up for another target after instead.
+	Limit(x *Exchange, c Candidate, now time.Time, alternative bool) (beside, instead time.Duration)
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
 	// Allow takes one parallel start out of the budget.
 	Allow(x *Exchange) bool

@@ -49,7 +49,7 @@ type breakingPace struct {
 	at string
 }
 
-func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) time.Duration {
+func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) (beside, instead time.Duration) {
 	if p.at == "limit" {
 		panic("no such model")
 	}

@@ -19,7 +19,7 @@ type alarm struct {
 // watch sets an alarm for an attempt that is about to be sent.
 func (r *run) watch(ctx context.Context, first *racer) *alarm {
 	wake := r.x.deadline.Sub(first.started)
-	first.limit = r.silence(first)
+	first.limit, first.most = r.silence(first)
 	silent := first.limit > 0 && first.limit <= wake
 	if silent {
 		wake = first.limit
@@ -146,10 +146,6 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 	return nil, failed
 }
 
-// patience is how many first-token limits a silent attempt gets where none may
-// be made beside it.
-const patience = 3
-
 // beside looks after attempts none of which has answered yet. Where the newest
 // has passed its limit it makes another one ready to be sent or, where none is
 // allowed, gives the newest up for another target. again is when to look next,
@@ -182,12 +178,12 @@ func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Fa
 	other, ok := r.elsewhere(silent.choice)
 	if second := r.alternative(silent, other, ok, len(racers) == 1); second != nil {
 		f = r.start(ctx, second, silent.action)
-		if second.limit = r.silence(second); second.limit <= 0 {
-			second.limit = silent.limit
+		if second.limit, second.most = r.silence(second); second.limit <= 0 {
+			second.limit, second.most = silent.limit, silent.most
 		}
 		return second, f, second.limit
 	}
-	if ok && (waited >= patience*silent.limit || r.Health.Check(silent.ticket.Target).Open) {
+	if ok && (waited >= silent.most || r.Health.Check(silent.ticket.Target).Open) {
 		r.x.Candidates[silent.choice].Silent = true
 		silent.cancel(context.DeadlineExceeded)
 	}

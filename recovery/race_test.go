@@ -135,6 +135,8 @@ func TestGivenUp(t *testing.T) {
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.Parallel.Enabled = false }},
 		{name: "no budget", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.ExtraInput = 0 }},
+		{name: "no budget, at a private address", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
+			set: func(g *rig, x *recovery.Exchange) { g.Config.ExtraInput, x.Candidates[0].Local = 0, true }},
 		{name: "the last attempt", a: []step{late(100*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 100 * time.Second,
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 1 }},
 	} {

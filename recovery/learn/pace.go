@@ -70,10 +70,11 @@ func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 // Limit is the silence after which an alternative may start: three times the
 // target's p95 for that input size, at least a bound that grows with the
 // input. 0 is never: slow service tiers take their time, and so do local servers
-// with nothing beside them.
-func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) time.Duration {
+// with nothing beside them, and at least SameAfter where something is. instead is three
+// times the limit, for local ones that of any other server.
+func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) (beside, instead time.Duration) {
 	if c.Local && !alternative || slowTier(x.Body.ServiceTier()) {
-		return 0
+		return 0, 0
 	}
 	p.mu.Lock()
 	p.count(now, 1, 0)
@@ -84,9 +85,6 @@ func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, 
 		limit = max(limit, cfg.SameAfter)
 	}
 	limit += time.Duration(tokens/cfg.PerTokens) * time.Second
-	if c.Local {
-		limit = max(limit, cfg.SameAfter)
-	}
 	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
 		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
 	}
@@ -96,8 +94,14 @@ func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, 
 		// A second more: what thinks for exactly that long is not doubled.
 		limit = max(limit, cfg.Reasoning+time.Duration(1+tokens/cfg.PerTokens)*time.Second)
 	}
-	return limit
+	if beside = limit; c.Local {
+		beside = max(limit, cfg.SameAfter)
+	}
+	return beside, max(beside, patience*limit)
 }
+
+// patience is how many limits a silent attempt gets where none may be made beside it.
+const patience = 3
 
 // named reports whether a model's name is one of models that reason.
 func (p *Pace) named(model string) bool {

@@ -73,7 +73,7 @@ func TestLimit(t *testing.T) {
 				p, _ := newPace(t)
 				to := candidate(c.model)
 				to.Local = c.local
-				if got := p.Limit(exchange(t, c.tokens, c.extra), to, time.Now(), c.alternative); got != c.want {
+				if got, _ := p.Limit(exchange(t, c.tokens, c.extra), to, time.Now(), c.alternative); got != c.want {
 					t.Errorf("%v, want %v", got, c.want)
 				}
 			})
@@ -87,14 +87,14 @@ func TestLimitSawReasoning(t *testing.T) {
 		p, facts := newPace(t)
 		x := exchange(t, 100, "")
 		p.Observe(x, candidate("m"), time.Second, recovery.Usage{Output: 10})
-		if got := p.Limit(x, candidate("m"), time.Now(), true); got != 10*time.Second {
+		if got, _ := p.Limit(x, candidate("m"), time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v before", got)
 		}
 		p.Observe(x, candidate("m"), 0, recovery.Usage{Output: 10, Reasoning: 5})
-		if got := p.Limit(x, candidate("m"), time.Now(), true); got != 181*time.Second || !facts.Reasons(target) {
+		if got, _ := p.Limit(x, candidate("m"), time.Now(), true); got != 181*time.Second || !facts.Reasons(target) {
 			t.Errorf("%v after", got)
 		}
-		if got := p.Limit(x, candidate("m2"), time.Now(), true); got != 10*time.Second {
+		if got, _ := p.Limit(x, candidate("m2"), time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v for another model", got)
 		}
 	})
@@ -108,25 +108,25 @@ func TestLimitP95(t *testing.T) {
 		for range 19 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
+		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v with too few samples", got)
 		}
 		for range 5 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, time.Now(), true); got != 24*time.Second {
+		if got, _ := p.Limit(x, c, time.Now(), true); got != 24*time.Second {
 			t.Errorf("%v, want three times the p95", got)
 		}
-		if got := p.Limit(x, c, time.Now(), false); got != 30*time.Second {
+		if got, _ := p.Limit(x, c, time.Now(), false); got != 30*time.Second {
 			t.Errorf("%v with no other target", got)
 		}
 		otherKey := c
 		otherKey.Key = "k2"
-		if got := p.Limit(x, otherKey, time.Now(), true); got != 24*time.Second {
+		if got, _ := p.Limit(x, otherKey, time.Now(), true); got != 24*time.Second {
 			t.Errorf("%v for another key of the same target", got)
 		}
 		for name, other := range map[string]*recovery.Exchange{"size": exchange(t, 3000, ""), "kind": {Body: x.Body}} {
-			if got := p.Limit(other, c, time.Now(), true); got != 10*time.Second {
+			if got, _ := p.Limit(other, c, time.Now(), true); got != 10*time.Second {
 				t.Errorf("%v for another %s", got, name)
 			}
 		}
@@ -138,7 +138,7 @@ func TestLimitP95(t *testing.T) {
 			}
 			p.Observe(x, c, d, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
+		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v after it became fast", got)
 		}
 		// No sample is taken where there was no first token.
@@ -146,7 +146,7 @@ func TestLimitP95(t *testing.T) {
 			p.Observe(x, c, 0, recovery.Usage{})
 			p.Observe(x, c, -time.Second, recovery.Usage{})
 		}
-		if got := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
+		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
 			t.Errorf("%v after nothing", got)
 		}
 	})
