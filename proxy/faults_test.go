@@ -53,6 +53,7 @@ func TestFaultsRecovered(t *testing.T) {
 		{name: "empty 200", targets: []string{"default N@empty/ok"}, max: 2},
 		{name: "role only", targets: []string{"default N@role-only/ok"}, max: 2},
 		{name: "empty answer once", targets: []string{"default N@empty-answer/ok"}, max: 2},
+		{name: "always empty", targets: []string{"default P@empty-answer", "backup N@ok"}, max: 1},
 		{name: "prefill", targets: []string{"prefills N@cut=0.66/ok"}, stream: "yes", max: 2},
 		{name: "prefill overlap", targets: []string{"prefills N@cut=0.66/ok,prefill=overlap"}, stream: "yes", max: 2},
 		{name: "prefill ignored", targets: []string{"prefills N@cut=0.66/ok,prefill=ignore"}, stream: "yes", max: 2},

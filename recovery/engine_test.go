@@ -19,6 +19,11 @@ var (
 	overflow = refuse(400, envelope("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."))
 )
 
+// empty is a success without any content.
+func empty(_ *rig, _ context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	return nil, fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: 200})
+}
+
 // answered fails unless x was answered.
 func answered(t *testing.T, f *recovery.Failure, err error) {
 	t.Helper()
@@ -67,6 +72,8 @@ func TestRecovers(t *testing.T) {
 		{name: "overflow alone", a: []step{overflow}, to: "a", asked: "a", class: recovery.ContextLengthExceeded},
 		{name: "overflow, unknown window", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "ab", actions: "larger_window"},
 		{name: "overflow, unknown window, once", a: []step{overflow}, b: []step{overflow, ok}, to: "ab", asked: "ab", actions: "larger_window", class: recovery.ContextLengthExceeded},
+		{name: "empty", a: []step{empty}, b: []step{ok}, to: "ab", asked: "ab", actions: "move"},
+		{name: "empty alone", a: []step{empty, ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "content policy", a: []step{refuse(400, `{"error":{"message":"Your request was rejected by our safety system","code":"content_policy_violation"}}`)}, b: []step{ok}, to: "ab", asked: "a", class: recovery.ContentPolicy},
 		{name: "invalid", a: []step{refuse(400, envelope("Invalid value"))}, b: []step{ok}, to: "ab", asked: "a", class: recovery.InvalidRequest},
 		{name: "cut after text", a: []step{cut(recovery.ReleasedText, "Hel"), ok}, to: "a", asked: "aa", actions: "resume"},

@@ -48,7 +48,7 @@ func Specs() []*recovery.Spec {
 			Meaning: "No answer came in time."},
 		{Class: recovery.StreamCut, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planResume, planResend, planMove},
 			Meaning: "The answer ended or stalled before its proper end."},
-		{Class: recovery.EmptyResponse, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planResend, planMove},
+		{Class: recovery.EmptyResponse, Scope: target, Status: http.StatusBadGateway, Counts: true, Plan: []string{planMove, planResend},
 			Meaning: "The upstream reported success and sent no content."},
 		{Class: recovery.UnsupportedParameter, Scope: request, Status: http.StatusBadRequest, Plan: []string{planAdapt, planMove},
 			Meaning: "The target does not take a field, value or role of the request."},
