@@ -172,6 +172,10 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		r.status, r.header = http.StatusBadGateway, http.Header{}
 		e := upstreamCredentials(f.Target.Upstream)
 		r.body = encode(e.Message, "rebound_error", "", e.Code)
+	case f.Spec != nil && f.Spec.Setup:
+		r.status, r.header = http.StatusBadGateway, http.Header{}
+		r.body = encode(fmt.Sprintf("The upstream %q could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its port and its certificate.",
+			f.Target.Upstream), "rebound_error", "", "upstream_misconfigured")
 	case openAIShaped(r.body):
 	case strings.TrimSpace(f.Signal.Message) != "":
 		kind := f.Signal.Type
@@ -219,7 +223,7 @@ const defaultRetryAfter = 5 * time.Second
 
 // hopeless reports whether the client's own retries could only multiply the damage.
 func hopeless(f *recovery.Failure) bool {
-	return f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit
+	return f.Spec.Setup || f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit
 }
 
 // retriedBySDKs are the statuses that the usual SDKs ask again.

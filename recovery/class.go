@@ -51,5 +51,6 @@ type Spec struct {
 	Status  int      // status for the client when the upstream gave none
 	Counts  bool     // counts against the target's breaker
 	Cools   bool     // cools the target's key down
+	Setup   bool     // a mistake of the configuration: the target cannot answer until somebody mends that
 	Plan    []string // names of strategies, in the order in which they are asked
 }

@@ -3,6 +3,7 @@ package h1
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -69,8 +70,11 @@ func (x *exchange) run(head []byte) (*http.Response, error) {
 // readHead reads heads until one is of a final response. All of them share one limit.
 func (x *exchange) readHead() (*http.Response, error) {
 	x.c.head = x.t.cfg.MaxHeaderBytes
-	if _, err := x.in.Peek(1); err != nil {
+	const alert = 0x15 // the first byte of what a TLS server says to plain HTTP
+	if b, err := x.in.Peek(1); err != nil {
 		return nil, &BeforeResponseError{unexpected(err)}
+	} else if b[0] == alert {
+		return nil, &HeaderError{tls.RecordHeaderError{Msg: "server answers plain HTTP with a TLS alert"}}
 	}
 	for {
 		resp, err := http.ReadResponse(x.in, x.req)

@@ -26,8 +26,8 @@ func (t *Table) Check(n int) error {
 		}
 		r := list.Rule(i)
 		for j, text := range r.Examples {
-			if name, class := t.decide(read(example(text))); name != r.Name {
-				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s (%s), not by %s", i, j, name, class, r.Name))
+			if name, spec := t.decide(read(example(text))); name != r.Name {
+				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s (%s), not by %s", i, j, name, spec.Class, r.Name))
 			}
 		}
 		for j, text := range r.Lookalikes {

@@ -53,6 +53,7 @@ var facts = [...]struct {
 // rules are read and compiled when the first failure comes.
 type Table struct {
 	index map[recovery.Class]*recovery.Spec
+	setup *recovery.Spec // of what is a mistake of the configuration
 	rules func() (*rule.List, error)
 }
 
@@ -66,6 +67,9 @@ func New(load func() (rule.Set, error), own ...rule.Rule) *Table {
 	for _, s := range Specs() {
 		t.index[s.Class] = s
 	}
+	setup := *t.index[recovery.ServerError]
+	setup.Setup, setup.Plan = true, []string{planMove}
+	t.setup = &setup
 	t.rules = sync.OnceValues(func() (*rule.List, error) {
 		set, err := load()
 		if err != nil {
@@ -84,31 +88,34 @@ func New(load func() (rule.Set, error), own ...rule.Rule) *Table {
 // diagnosis, the last resort being recovery.Unknown.
 func (t *Table) Classify(ev recovery.Evidence) recovery.Diagnosis {
 	v := read(ev)
-	name, class := t.decide(v)
-	v.settleRetry(class)
-	return recovery.Diagnosis{Spec: t.Spec(class), Signal: v.Signal, Facts: gather(v, class).facts, Rule: name}
+	name, spec := t.decide(v)
+	v.settleRetry(spec.Class)
+	return recovery.Diagnosis{Spec: spec, Signal: v.Signal, Facts: gather(v, spec.Class).facts, Rule: name}
 }
 
 // Stated returns the facts by their JSON names, zeros that the text states
 // included, which recovery.Facts cannot tell from silence.
 func (t *Table) Stated(ev recovery.Evidence) map[string]any {
 	v := read(ev)
-	_, class := t.decide(v)
-	v.settleRetry(class)
-	return gather(v, class).named()
+	_, spec := t.decide(v)
+	v.settleRetry(spec.Class)
+	return gather(v, spec.Class).named()
 }
 
-// decide returns the rule that decides, and its class.
-func (t *Table) decide(v *view) (string, recovery.Class) {
+// decide returns the rule that decides, and what it means.
+func (t *Table) decide(v *view) (string, *recovery.Spec) {
 	if r := transport(v); r != nil {
-		return r.name, r.class
+		if r.setup {
+			return r.name, t.setup
+		}
+		return r.name, t.Spec(r.class)
 	}
 	list, _ := t.rules()
 	if i := list.First(v.subject()); i >= 0 {
 		r := list.Rule(i)
-		return r.Name, recovery.Class(r.Class)
+		return r.Name, t.Spec(recovery.Class(r.Class))
 	}
-	return lastRule, recovery.Unknown
+	return lastRule, t.Spec(recovery.Unknown)
 }
 
 // lastRule decides what no other does.

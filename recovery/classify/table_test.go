@@ -2,6 +2,7 @@ package classify_test
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -95,7 +96,11 @@ func TestTransport(t *testing.T) {
 		{"refused", recovery.Evidence{Phase: recovery.PhaseConnect, Err: refused}, recovery.ServerError, "connection-refused"},
 		{"dns", recovery.Evidence{Phase: recovery.PhaseConnect, Err: &net.DNSError{Err: "no such host"}}, recovery.ServerError, "dns"},
 		{"dns timeout", recovery.Evidence{Phase: recovery.PhaseConnect, Err: &net.DNSError{Err: "i/o timeout", IsTimeout: true}}, recovery.Timeout, "connect-timeout"},
-		{"tls", recovery.Evidence{Phase: recovery.PhaseConnect, Err: fmt.Errorf("connecting: %w", x509.UnknownAuthorityError{})}, recovery.ServerError, "tls"},
+		{"tls", recovery.Evidence{Phase: recovery.PhaseConnect, Err: fmt.Errorf("connecting: %w", x509.UnknownAuthorityError{})}, recovery.ServerError, "tls-handshake"},
+		{"tls later", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: errors.New("remote error: tls: bad record MAC")}, recovery.ServerError, "tls"},
+		{"tls to a plain port", recovery.Evidence{Phase: recovery.PhaseConnect, Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, recovery.ServerError, "wrong-scheme"},
+		{"plain to a tls port", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: fmt.Errorf("reading: %w", tls.RecordHeaderError{Msg: "server answers with a TLS alert"})}, recovery.ServerError, "wrong-scheme"},
+		{"plain to apache", recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: []byte("You're speaking plain HTTP to an SSL-enabled server port.")}, recovery.ServerError, "wrong-scheme"},
 		{"unreachable", recovery.Evidence{Phase: recovery.PhaseConnect, Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, recovery.ServerError, "unreachable"},
 		{"connect timeout", recovery.Evidence{Phase: recovery.PhaseConnect, Err: slowError{}}, recovery.Timeout, "connect-timeout"},
 		{"reset", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: reset}, recovery.ServerError, "connection-reset"},
@@ -116,8 +121,13 @@ func TestTransport(t *testing.T) {
 		{"unreadable event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`oops`)}, recovery.ServerError, "stream-error-event"},
 		{"nothing known", recovery.Evidence{}, recovery.Unknown, "unknown"},
 	} {
-		if d := tb.Classify(c.ev); d.Spec.Class != c.class || d.Rule != c.rule {
+		d := tb.Classify(c.ev)
+		if d.Spec.Class != c.class || d.Rule != c.rule {
 			t.Errorf("%s: got %s by %s, want %s by %s", c.name, d.Spec.Class, d.Rule, c.class, c.rule)
+		}
+		setup := c.rule == "tls-handshake" || c.rule == "wrong-scheme"
+		if d.Spec.Setup != setup || setup && slices.Contains(d.Spec.Plan, "resend") {
+			t.Errorf("%s: a mistake of the configuration is %t, planned %v", c.name, d.Spec.Setup, d.Spec.Plan)
 		}
 	}
 }

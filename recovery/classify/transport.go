@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"syscall"
@@ -20,6 +21,7 @@ type transportRule struct {
 	name  string
 	class recovery.Class
 	when  func(*view) bool
+	setup bool // it is a mistake of the configuration
 }
 
 // transport returns the rule that matches, or nil: what was read before a break
@@ -34,35 +36,37 @@ func transport(v *view) *transportRule {
 }
 
 var transportRules = [...]transportRule{
-	{"flawed-answer", recovery.ModelOutputInvalid, func(v *view) bool { return errors.Is(v.Err, recovery.ErrFlawed) }},
-	{"stream-stall", recovery.StreamCut, func(v *view) bool {
+	{name: "wrong-scheme", class: recovery.ServerError, when: wrongScheme, setup: true},
+	{name: "flawed-answer", class: recovery.ModelOutputInvalid, when: func(v *view) bool { return errors.Is(v.Err, recovery.ErrFlawed) }},
+	{name: "stream-stall", class: recovery.StreamCut, when: func(v *view) bool {
 		return v.Phase >= recovery.PhaseBody && v.Err != nil && v.empty && isTimeout(v.Err)
 	}},
-	{"stream-cut", recovery.StreamCut, func(v *view) bool { return v.Phase == recovery.PhaseStream && v.empty }},
-	{"body-cut", recovery.StreamCut, func(v *view) bool {
+	{name: "stream-cut", class: recovery.StreamCut, when: func(v *view) bool { return v.Phase == recovery.PhaseStream && v.empty }},
+	{name: "body-cut", class: recovery.StreamCut, when: func(v *view) bool {
 		return v.Phase == recovery.PhaseBody && v.http < 400 && (v.Err != nil || v.broken)
 	}},
-	{"empty-body", recovery.EmptyResponse, func(v *view) bool {
+	{name: "empty-body", class: recovery.EmptyResponse, when: func(v *view) bool {
 		return v.Phase == recovery.PhaseBody && v.http < 400 && (v.empty || v.object)
 	}},
-	{"canceled", recovery.Unknown, noAnswer(func(err error) bool { return errors.Is(err, context.Canceled) })},
-	{"connect-timeout", recovery.Timeout, func(v *view) bool { return v.Phase == recovery.PhaseConnect && noAnswer(isTimeout)(v) }},
-	{"header-timeout", recovery.Timeout, noAnswer(isTimeout)},
-	{"dns", recovery.ServerError, noAnswer(isA[*net.DNSError])},
-	{"tls", recovery.ServerError, noAnswer(isTLS)},
-	{"connection-refused", recovery.ServerError, noAnswer(func(err error) bool {
+	{name: "canceled", class: recovery.Unknown, when: noAnswer(func(err error) bool { return errors.Is(err, context.Canceled) })},
+	{name: "connect-timeout", class: recovery.Timeout, when: func(v *view) bool { return v.Phase == recovery.PhaseConnect && noAnswer(isTimeout)(v) }},
+	{name: "header-timeout", class: recovery.Timeout, when: noAnswer(isTimeout)},
+	{name: "dns", class: recovery.ServerError, when: noAnswer(isA[*net.DNSError])},
+	{name: "tls-handshake", class: recovery.ServerError, when: func(v *view) bool { return v.Phase == recovery.PhaseConnect && noAnswer(isTLS)(v) }, setup: true},
+	{name: "tls", class: recovery.ServerError, when: noAnswer(isTLS)},
+	{name: "connection-refused", class: recovery.ServerError, when: noAnswer(func(err error) bool {
 		return isOneOf(err, syscall.ECONNREFUSED) || says(err.Error(), "connection refused")
 	})},
-	{"unreachable", recovery.ServerError, noAnswer(func(err error) bool {
+	{name: "unreachable", class: recovery.ServerError, when: noAnswer(func(err error) bool {
 		return isOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN)
 	})},
-	{"connection-reset", recovery.ServerError, noAnswer(func(err error) bool {
+	{name: "connection-reset", class: recovery.ServerError, when: noAnswer(func(err error) bool {
 		return isOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED) || says(err.Error(), "connection reset", "broken pipe")
 	})},
-	{"connection-closed", recovery.ServerError, noAnswer(func(err error) bool {
+	{name: "connection-closed", class: recovery.ServerError, when: noAnswer(func(err error) bool {
 		return isOneOf(err, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed) || says(err.Error(), "EOF", "GOAWAY", "server closed")
 	})},
-	{"connection-failed", recovery.ServerError, noAnswer(func(error) bool { return true })},
+	{name: "connection-failed", class: recovery.ServerError, when: noAnswer(func(error) bool { return true })},
 }
 
 func noAnswer(is func(error) bool) func(*view) bool {
@@ -88,4 +92,11 @@ func isTimeout(err error) bool {
 func isTLS(err error) bool {
 	return isA[tls.RecordHeaderError](err) || isA[*tls.CertificateVerificationError](err) || isA[x509.UnknownAuthorityError](err) ||
 		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) || isA[tls.AlertError](err) || says(err.Error(), "tls: ", "x509: ")
+}
+
+// wrongScheme recognises TLS that is spoken to a plain port, and a TLS server that is
+// spoken to in the clear: it answers with an alert, or as Go, nginx and Apache do.
+func wrongScheme(v *view) bool {
+	return isA[tls.RecordHeaderError](v.Err) || v.http == http.StatusBadRequest &&
+		says(v.text, "http request to an https server", "plain http request was sent to https port", "speaking plain http to an ssl-enabled server port")
 }
