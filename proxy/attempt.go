@@ -107,6 +107,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 			begun, broken = nil, &stream.Broken{Err: stream.ErrEnded}
 		}
 	}
+	n.phase = phase
 	if broken != nil {
 		if broken.Flaw == nil {
 			broken.Err = cause(ctx, broken.Err)
@@ -114,9 +115,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		}
 		cancel(nil)
 		_ = resp.Body.Close()
-		return nil, s.broken(ctx, a, phase, resp, broken)
+		return n.broken(broken)
 	}
-	n.Deliverable, n.phase = begun, phase
+	n.Deliverable = begun
 	return n, nil
 }
 
@@ -144,12 +145,14 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
 	}
 	f := s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
-	f.Status, f.Header, f.Body = resp.StatusCode, resp.Header, body
+	f.Response = recovery.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	return f
 }
 
-// broken turns a response that was no answer into a failure.
-func (s *sender) broken(ctx context.Context, a recovery.Attempt, phase recovery.Phase, resp *http.Response, b *stream.Broken) *recovery.Failure {
+// broken turns a response that was no answer into a failure, and what is left of one
+// that is complete but flawed into an answer.
+func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Failure) {
+	s, phase, resp := n.s, n.phase, n.resp
 	b.Event = s.core.secrets.hide(b.Event)
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
@@ -163,22 +166,24 @@ func (s *sender) broken(ctx context.Context, a recovery.Attempt, phase recovery.
 	case errors.Is(b.Err, stream.ErrInvalid):
 		ev.Body, ev.Status = b.Event, resp.StatusCode
 	}
-	f := s.fail(a, ev)
+	f = s.fail(n.a, ev)
 	f.Stalled, f.Diverged, f.Client, f.Flaw = b.Stalled, b.Diverged, b.Client, b.Flaw
-	if b.Flawed != nil {
-		f.Flawed = &answer{Deliverable: b.Flawed, s: s, a: a, phase: phase, resp: resp, ctx: ctx}
-	}
 	if b.Event != nil {
-		f.Header, f.Body = resp.Header, b.Event
+		f.Response.Header, f.Response.Body = resp.Header, b.Event
 	}
-	return f
+	if b.Flawed == nil {
+		return nil, f
+	}
+	used, _ := b.Flawed.Usage()
+	f.Flaw.Output = used.Output
+	return &answer{Deliverable: b.Flawed, s: s, a: n.a, phase: phase, resp: resp, ctx: n.ctx}, f
 }
 
 // fail classifies evidence and adds what the client has of an answer.
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
 	ev.Now = time.Now()
 	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number,
-		Released: s.sink.Released(), Sent: s.sink.Sent(), Err: ev.Err}
+		Breach: recovery.Breach{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
 
 // cause is why an attempt was ended, if somebody ended it, else its own error.
@@ -204,24 +209,24 @@ type answer struct {
 var _ recovery.Answer = (*answer)(nil)
 
 // Deliver implements recovery.Answer.
-func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recovery.Failure {
+func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (rest recovery.Answer, f *recovery.Failure) {
 	if _, whole := n.Deliverable.(*stream.Whole); whole && n.s.x.Streaming && n.s.sink.Committed() {
 		// It was held back until the client had to be kept awake as a stream.
 		n.Discard()
-		return n.s.broken(n.ctx, n.a, n.phase, n.resp, &stream.Broken{Err: stream.ErrEnded})
+		return n.broken(&stream.Broken{Err: stream.ErrEnded})
 	}
 	n.Tell()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
 	b := n.Deliverable.Deliver(ctx, stalled)
 	n.ranAway()
 	if b == nil {
-		return nil
+		return nil, nil
 	}
 	if b.Err != nil && !b.Stalled && !b.Client && b.Flaw == nil {
 		b.Err = cause(n.ctx, b.Err)
 		b.Stalled = errors.Is(b.Err, stream.ErrStalled)
 	}
-	return n.s.broken(n.ctx, n.a, n.phase, n.resp, b)
+	return n.broken(b)
 }
 
 // gatewayHeaders is how many response headers the gateway has.

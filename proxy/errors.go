@@ -146,13 +146,13 @@ type reply struct {
 // final turns the last failure into a reply: the upstream's real error, in
 // OpenAI's shape byte for byte, in any other shape wrapped with its wording kept.
 func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
-	r := reply{status: f.Status, header: http.Header{}, body: f.Body}
-	for name, v := range f.Header {
+	r := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
+	for name, v := range f.Response.Header {
 		if name != "Content-Length" && name != "Content-Encoding" {
 			r.header[name] = v
 		}
 	}
-	if x.Mode != recovery.ModeAct && f.Status != 0 {
+	if x.Mode != recovery.ModeAct && f.Response.Status != 0 {
 		return r // a plain proxy's answer
 	}
 	up := k.Upstreams[f.Target.Upstream]

@@ -67,7 +67,7 @@ func (s *sender) salvage(a recovery.Attempt, f *recovery.Failure, o stream.Optio
 		b.N() != 1 || b.Logprobs() || b.Audio() {
 		return nil
 	}
-	text, ok := stream.Rejected(f.Body)
+	text, ok := stream.Rejected(f.Response.Body)
 	if !ok {
 		return nil
 	}

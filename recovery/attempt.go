@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/rebound-llm/rebound/recovery/ending"
 )
 
 var (
@@ -22,7 +20,8 @@ type racer struct {
 	attempt  Attempt
 	ticket   Ticket
 	action   Action
-	ctx      ending.Context
+	ctx      context.Context
+	cancel   context.CancelCauseFunc // ends the attempt and, until it was delivered, its answer
 	started  time.Time
 	limit    time.Duration // of its silence before the first token; 0 for none
 	most     time.Duration // of its silence where none may be made beside it
@@ -33,10 +32,7 @@ type racer struct {
 	rescued  Answer      // that took over where this one's paused
 }
 
-// cancel ends the attempt and, until it was delivered, its answer.
-func (rc *racer) cancel(cause error) { rc.ctx.End(cause) }
-
-// arrival is how a racer's first phase ended.
+// arrival is how a racer's first phase ended, as Send returned it.
 type arrival struct {
 	*racer
 	answer  Answer
@@ -68,26 +64,42 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 			return got.answer, got.failure
 		}
 		if r.settled(first) { // it broke after it had given this one up
-			return answer, f
+			if answer != nil {
+				answer.Discard()
+			}
+			return nil, &Failure{Target: first.ticket.Target, Err: errBroke}
 		}
 	}
-	switch {
-	case answer != nil:
+	if f == nil {
 		r.live = first
-	case ctx.Err() != nil:
-		first.cancel(nil)
-		r.end(first, Outcome{}, "")
-	default:
-		r.settle(first, f)
+		return answer, nil
 	}
-	return answer, f
+	r.failed(ctx, first, answer, f)
+	return nil, f
+}
+
+// failed books the end of an attempt that was made. A client that left is nobody's failure.
+func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) {
+	if ctx.Err() == nil {
+		r.settle(rc, f)
+		r.keep(answer, f)
+		return
+	}
+	rc.cancel(nil)
+	r.end(rc, Outcome{}, "")
+	if answer != nil {
+		answer.Discard()
+	}
 }
 
 // send makes one attempt. One that breaks has failed, and its place is given
 // back; whether it may be made again, nobody knows.
 func (r *run) send(rc *racer) (answer Answer, f *Failure) {
-	if !r.guard("attempt", func() { answer, f = r.sender.Send(&rc.ctx, rc.attempt) }) {
-		return nil, &Failure{Target: rc.ticket.Target, Err: errBroke}
+	if !r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) }) {
+		answer, f = nil, nil
+	}
+	if answer == nil && f == nil {
+		f = &Failure{Target: rc.ticket.Target, Err: errBroke}
 	}
 	return answer, f
 }
@@ -116,11 +128,11 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		wait := max(st.Until.Sub(now), time.Millisecond)
 		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there
 		if crowded && now.After(patience) {
-			r.spent = true
+			r.over = true
 			return nil, r.prev
 		}
 		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
-			x.act("wait")
+			x.Did("wait")
 			if !r.pause(ctx, wait) {
 				err := context.Cause(ctx)
 				return nil, &Failure{Diagnosis: r.Classifier.Classify(Evidence{Phase: PhaseConnect, Err: err, Now: time.Now()}), Target: c.Target, Err: err}
@@ -166,8 +178,8 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	c := &x.Candidates[rc.choice]
 	c.Tries++
 	rc.action = a
-	x.act(rc.strategy)
-	rc.ctx.Begin(ctx)
+	x.Did(rc.strategy)
+	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
 	body, edited, err := r.build(c, a)
 	ready := rc.started
 	if edited {
@@ -212,7 +224,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.Observer.Observe(ev)
 	}
 	// Deliver joins this before it returns, so the exchange has one owner at any time.
-	f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
+	rest, f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
 		r.guard("rescue", func() { r.rescue(ctx, rc, paused, sent, take) })
 	})
 	rescued := rc.rescued
@@ -224,17 +236,21 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		r.guard("pace", func() { r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage) })
 		return nil, nil
 	}
-	if f.Flawed == nil { // else it is booked where that answer goes
+	if rest == nil { // else it is booked where that goes
 		r.x.spent = r.x.spent.Add(usage)
 	}
 	if ctx.Err() != nil || f.Client {
 		r.end(rc, Outcome{}, "")
 		if rescued != nil {
-			r.drop(rescued) // it took over, and nobody is left to get it
+			r.lose(rescued) // it took over, and nobody is left to get it
+		}
+		if rest != nil {
+			rest.Discard()
 		}
 		return nil, f
 	}
 	r.settle(rc, f)
+	r.keep(rest, f)
 	if rescued != nil {
 		return rescued, nil
 	}
@@ -243,15 +259,15 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 
 // handOver delivers an answer. Where that breaks, what the client has got is
 // anybody's guess: nothing can follow it.
-func (r *run) handOver(ctx context.Context, a Answer, by Target, stalled Stalled) (f *Failure) {
-	if !r.guard("delivery", func() { f = a.Deliver(ctx, stalled) }) {
-		return &Failure{Target: by, Err: errBroke, Released: ReleasedCall}
+func (r *run) handOver(ctx context.Context, a Answer, by Target, stalled Stalled) (rest Answer, f *Failure) {
+	if !r.guard("delivery", func() { rest, f = a.Deliver(ctx, stalled) }) {
+		return nil, &Failure{Target: by, Err: errBroke, Breach: Breach{Released: ReleasedCall}}
 	}
-	return f
+	return rest, f
 }
 
-// drop ends the live attempt, whose answer nobody gets.
-func (r *run) drop(answer Answer) {
+// lose ends the live attempt, whose answer nobody gets.
+func (r *run) lose(answer Answer) {
 	rc := r.live
 	answer.Discard()
 	rc.cancel(errSuperseded)
@@ -308,44 +324,59 @@ func (r *run) settle(rc *racer, f *Failure) {
 	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
-	if f.Flawed != nil {
-		r.keep(rc, f)
-	}
 	if f.Signal.Status != 0 && !f.Edited {
 		r.own = f
 	}
-	if f.Signal.Status != 0 && (rc.attempt.Resume == nil && !rc.attempt.Explain || x.last == nil) {
-		x.last = f
+	if f.Signal.Status != 0 && (rc.attempt.Resume == nil && !rc.attempt.Explain || r.last == nil) {
+		r.last = f
 	}
 }
 
-// keep holds the first flawed answer back: the client gets it as it is when
-// the model cannot do better. Later ones are dropped, unless it is their text
-// that the client has by now.
-func (r *run) keep(rc *racer, f *Failure) {
-	if r.flawed != nil && r.fits(f) {
-		u, _ := f.Flawed.Usage()
-		f.Flawed.Discard()
-		r.x.spent = r.x.spent.Add(u)
+// keep holds the first flawed answer back. Later ones are dropped, unless it is their
+// text that the client has by now.
+func (r *run) keep(answer Answer, f *Failure) {
+	if answer == nil {
 		return
 	}
-	r.supplant()
-	r.flawed, r.flawedBy, r.flawedAt = f.Flawed, rc.ticket.Target, f
+	old := r.kept
+	if r.kept = (kept{answer, f}); old.fits(f) {
+		r.kept, old = old, r.kept
+	}
+	r.discard(old)
 }
 
-// fits reports whether the flawed answer that was held back still goes on from
-// what the client has at a later failure.
-func (r *run) fits(f *Failure) bool {
-	return f.Released == r.flawedAt.Released && f.Sent == r.flawedAt.Sent
+// fits reports whether the answer still goes on from what the client has at a later failure.
+func (k kept) fits(f *Failure) bool {
+	return k.answer != nil && f.Released == k.failure.Released && f.Sent == k.failure.Sent
 }
 
-// asItIs delivers the flawed answer that was held back.
+// discard drops an answer that was kept, and books what it took.
+func (r *run) discard(k kept) {
+	if k.answer == nil {
+		return
+	}
+	u, _ := k.answer.Usage()
+	r.x.spent = r.x.spent.Add(u)
+	k.answer.Discard()
+}
+
+// supplant drops the answer that was kept for a better one.
+func (r *run) supplant() {
+	r.discard(r.kept)
+	r.kept = kept{}
+}
+
+// asItIs delivers the answer that was kept.
 func (r *run) asItIs(ctx context.Context) (*Failure, error) {
-	x, a := r.x, r.flawed
-	r.flawed = nil
-	f := r.handOver(ctx, a, r.flawedBy, nil)
-	x.answered = r.flawedBy
-	x.usage, _ = a.Usage()
+	x, k := r.x, r.kept
+	r.kept = kept{}
+	by := k.failure.Target
+	rest, f := r.handOver(ctx, k.answer, by, nil)
+	if rest != nil {
+		rest.Discard()
+	}
+	x.answered = by
+	x.usage, _ = k.answer.Usage()
 	switch {
 	case f == nil:
 	case f.Client || ctx.Err() != nil:
@@ -354,20 +385,9 @@ func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 		return r.giveUp(f), nil
 	}
 	ev := r.event(EventDegraded, nil)
-	ev.Target, ev.Class, ev.Cause = r.flawedBy, ModelOutputInvalid, "delivered as the model wrote it"
+	ev.Target, ev.Class, ev.Cause = by, ModelOutputInvalid, "delivered as the model wrote it"
 	r.Observer.Observe(ev)
 	return nil, nil
-}
-
-// supplant drops a flawed answer for a better one.
-func (r *run) supplant() {
-	if r.flawed == nil {
-		return
-	}
-	u, _ := r.flawed.Usage()
-	r.x.spent = r.x.spent.Add(u)
-	r.flawed.Discard()
-	r.flawed = nil
 }
 
 // end gives an attempt's place back and closes its record.

@@ -46,7 +46,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	changed := suited != b
 	c.learned = changed && len(learned) > 0
 	if changed && len(c.Edits) == 0 {
-		x.act("learned") // an earlier request found out what this target refuses
+		x.Did("learned") // an earlier request found out what this target refuses
 	}
 	e := suited.Edit()
 	if c.Model != b.Model() {
@@ -57,7 +57,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		changed = true
 	}
 	if guidance != "" {
-		x.act("guidance")
+		x.Did("guidance")
 	}
 	switch a.Tool {
 	case "":

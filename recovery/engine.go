@@ -33,8 +33,8 @@ type Attempt struct {
 
 // Sender makes exactly one upstream attempt; it never retries and never
 // decides. Send returns once the attempt's first meaningful event, or its
-// complete answer, has arrived; exactly one of the results is nil. Cancelling
-// ctx ends the attempt and, until Deliver returned, its answer.
+// complete answer, has arrived, or why none has. An answer that comes with a failure
+// is complete but flawed. Cancelling ctx ends the attempt and, until Deliver returned, its answer.
 type Sender interface {
 	Send(ctx context.Context, a Attempt) (Answer, *Failure)
 }
@@ -42,10 +42,11 @@ type Sender interface {
 // Answer is an attempt that has begun to answer. Exactly one of Deliver and
 // Discard is called, once.
 type Answer interface {
-	// Deliver hands the answer to the client and returns nil when it was
-	// complete. stalled (may be nil) is called, in a goroutine of its own, when
+	// Deliver hands the answer to the client. The failure is nil when it was complete;
+	// rest comes with one, and is what the client has not got of an answer that is
+	// complete but flawed. stalled (may be nil) is called, in a goroutine of its own, when
 	// the answer pauses too long after text was sent.
-	Deliver(ctx context.Context, stalled Stalled) *Failure
+	Deliver(ctx context.Context, stalled Stalled) (rest Answer, f *Failure)
 	// Discard drops the answer.
 	Discard()
 	// Usage is what the upstream reported, after Deliver; the time is that of
@@ -153,11 +154,8 @@ var (
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
 	r := run{Engine: e, x: x, sender: s}
-	r.patience = e.Config.Deadline
-	if x.Patience > 0 {
-		r.patience = x.Patience
-	}
-	x.deadline, x.config = x.Started.Add(r.patience), &e.Config
+	x.config = &e.Config
+	x.deadline = x.Started.Add(r.patience())
 	for _, st := range e.Stages {
 		var err error
 		before := x.Findings
@@ -169,7 +167,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		}
 	}
 	if x.Reply != nil {
-		x.act(x.Reply.Action)
+		x.Did(x.Reply.Action)
 		return nil, ErrReplied
 	}
 	if len(x.Candidates) == 0 {
@@ -182,17 +180,17 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		answer, f := r.attempt(ctx, next)
 		for answer != nil {
 			answer, f = r.deliver(ctx, answer)
-			if answer == nil && f == nil {
-				r.guard("learner", r.succeeded)
-				return nil, nil
-			}
+		}
+		if f == nil {
+			r.guard("learner", r.succeeded)
+			return nil, nil
 		}
 		if ctx.Err() != nil || f.Client {
 			return nil, ErrClientGone
 		}
 		var ok bool
 		if next, ok = r.plan(ctx, f); !ok {
-			if r.flawed != nil && r.fits(f) {
+			if r.kept.fits(f) {
 				return r.asItIs(ctx)
 			}
 			return r.giveUp(f), nil
@@ -202,6 +200,14 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 			return nil, ErrClientGone
 		}
 	}
+}
+
+// patience is how long the client waits for the first byte.
+func (r *run) patience() time.Duration {
+	if r.x.Patience > 0 {
+		return r.x.Patience
+	}
+	return r.Config.Deadline
 }
 
 // firstReady is the first candidate that may be asked, else the first. Only
@@ -223,27 +229,33 @@ type run struct {
 	*Engine
 	x      *Exchange
 	sender Sender
-	live   *racer // the attempt that answers
 	first  racer  // memory of the first attempt
+	live   *racer // the attempt that answers
+	doing  Action // what the attempt under way was made for
+	over   bool   // no further attempt may be made
+	failures
+	kept kept
+}
 
-	flawed   Answer // the first answer that was complete but flawed
-	flawedBy Target // which gave it
-	flawedAt *Failure
+// failures are those that the client may be told of in the end.
+type failures struct {
+	prev *Failure // what the attempt under way answers to; nil for the first
+	cut  *Failure // the first after text was sent
+	own  *Failure // the last refusal of the client's own bytes
+	last *Failure // the last that an upstream itself gave
+}
 
-	patience time.Duration
-	prev     *Failure // what the attempt under way answers to; nil for the first
-	cut      *Failure // the first failure after text was sent
-	spent    bool     // no further attempt may be made
-
-	own     *Failure // the last refusal of the client's own bytes
-	doing   Action   // what the attempt under way was made for
-	suspect bool     // edits that were learned may be what was refused
+// kept is a complete but flawed answer, and why: the client gets it as it is when the
+// model cannot do better.
+type kept struct {
+	answer  Answer
+	failure *Failure
 }
 
 // plan asks the failure's strategies for the next action, within the limits.
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
-	if f.Released >= ReleasedCall || f.Spec == nil || r.spent {
+	if f.Released >= ReleasedCall || f.Spec == nil || r.over {
 		return Action{}, false
 	}
 	plan := f.Spec.Plan
@@ -254,7 +266,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		if x.Mode == ModeAct {
 			r.probe(ctx)
 		}
-		x.deadline = time.Now().Add(r.patience)
+		x.deadline = time.Now().Add(r.patience())
 	}
 	if f.Signal.Phase == PhaseStatus {
 		x.Candidates[(&Situation{Exchange: x}).Current(f)].weigh(f.Signal.Message)
@@ -364,7 +376,7 @@ func (r *run) take(a Action, f *Failure) {
 	}
 	if a.Plain {
 		x.plain, c.Edits, x.Fitted = true, nil, nil
-		r.suspect = c.learned // if the client's own bytes pass, what was learned is wrong
+		c.doubted = c.learned // if the client's own bytes pass, what was learned is wrong
 	}
 	if a.Wait > 0 && !a.Resend {
 		c.Waits++
@@ -402,7 +414,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) bool {
 // succeeded settles what the answer proves.
 func (r *run) succeeded() {
 	x, c := r.x, &r.x.Candidates[r.live.choice]
-	if r.suspect && x.plain {
+	if c.doubted {
 		r.Knowledge.Forget(c.Target)
 	}
 	if lasting := lasting(c.Edits); len(lasting) > 0 {
@@ -435,8 +447,8 @@ func (r *run) giveUp(f *Failure) *Failure {
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case (f.Signal.Status == 0 || r.x.explained) && r.x.last != nil:
-		f = r.x.last
+	case (f.Signal.Status == 0 || r.x.explained) && r.last != nil:
+		f = r.last
 	}
 	if f.Edited && f.Scope() == ScopeRequest && r.own != nil && r.cut == nil {
 		f = r.own // what was said of an edit of ours is no answer to the client

@@ -123,7 +123,7 @@ func TestRateLimitForEver(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			g := newRig(map[string][]step{"a": {limited}})
 			f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
-			if err != nil || f == nil || f.Class() != recovery.RateLimit || f.Status != 429 {
+			if err != nil || f == nil || f.Class() != recovery.RateLimit || f.Response.Status != 429 {
 				t.Fatalf("ended with %v, %v", f, err)
 			}
 			early := 0
@@ -309,21 +309,21 @@ func TestRealError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {busy, reset}})
 		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
-		if err != nil || f == nil || f.Status != 500 || !bytes.Contains(f.Body, []byte("The server had an error")) {
+		if err != nil || f == nil || f.Response.Status != 500 || !bytes.Contains(f.Response.Body, []byte("The server had an error")) {
 			t.Errorf("%v, %v", f, err)
 		}
 	})
 	bubble(t, func(t *testing.T) { // the last one that is real
 		g := newRig(map[string][]step{"a": {busy}, "b": {refuse(503, envelope("overloaded")), reset}})
 		f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
-		if err != nil || f == nil || f.Status != 503 {
+		if err != nil || f == nil || f.Response.Status != 503 {
 			t.Errorf("%v, %v", f, err)
 		}
 	})
 	bubble(t, func(t *testing.T) { // with nothing real, the connection's
 		g := newRig(map[string][]step{"a": {reset}})
 		f, err := g.run(t, t.Context(), exchange(t, plainBody, "a"))
-		if err != nil || f == nil || f.Class() != recovery.ServerError || f.Status != 0 {
+		if err != nil || f == nil || f.Class() != recovery.ServerError || f.Response.Status != 0 {
 			t.Errorf("%v, %v", f, err)
 		}
 	})

@@ -1,7 +1,6 @@
 package recovery
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -40,25 +39,31 @@ type Exchange struct {
 	// is memory for them.
 	Attempts []Record
 
+	progress
+	result
+}
+
+// progress is what the engine has done for an exchange so far.
+type progress struct {
 	config     *Config       // of the engine that runs it
+	deadline   time.Time     // for the first byte
 	completing time.Duration // that extra calls have taken
+	actions    []string      // what was done, for X-Rebound-Recovery
+	extra      int           // see Extra
+	plain      bool          // edits are off: a target refused what they made
+	empties    int           // empty answers so far
+	reasks     int           // times that the model was asked again for a flawed answer
+	notes      int           // notes about upstream failures so far
+	explained  bool          // the model was asked to explain a refusal
+}
 
-	deadline time.Time
-	actions  []string // what was done, for X-Rebound-Recovery
-	spent    Usage    // of attempts that did not become the answer
-	extra    int      // see Extra
-	plain    bool     // edits are off: a target refused what they made
-	empties  int      // empty answers so far
-	refits   int      // times that the history was made smaller after an overflow
-	reasks   int      // times that the model was asked again for a flawed answer
-	notes    int      // notes about upstream failures so far
-	retained bool     // see Retain
-
-	explained bool      // the model was asked to explain a refusal
-	ended     time.Time // see Ended
-	answered  Target    // where the answer came from
-	usage     Usage     // of the answer
-	last      *Failure  // last failure that an upstream itself gave, for the client
+// result is what came of an exchange.
+type result struct {
+	ended    time.Time // see Ended
+	answered Target    // where the answer came from
+	usage    Usage     // of the answer
+	spent    Usage     // of attempts that did not become the answer
+	retained bool      // see Retain
 }
 
 // Findings are what the stages found out before the first attempt.
@@ -86,7 +91,8 @@ type Choice struct {
 	LastClass Class
 
 	refused bool   // the client's own bytes were refused
-	learned bool   // what is known of the target changed the request
+	learned bool   // what is known of the target changed the request,
+	doubted bool   // which was refused
 	useless []Edit // edits that did not help
 	latest  []Edit // of the last action
 	message string // the refusal that they answered
@@ -126,33 +132,6 @@ type Record struct {
 	Duration time.Duration
 }
 
-// Edit changes one top-level field, or the roles, of the copy that goes upstream.
-type Edit struct {
-	Field  string `json:"field"`            // the field that is changed
-	Rename string `json:"rename,omitempty"` // its new name
-	Drop   bool   `json:"drop,omitempty"`   // take it out
-	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
-	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
-	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
-}
-
-// String says what the edit does, for operators.
-func (e Edit) String() string {
-	switch {
-	case e.Mend != "" && e.Field != "":
-		return "mends " + e.Mend + " " + e.Field
-	case e.Mend != "":
-		return "mends " + e.Mend
-	case e.Role != "":
-		return "takes " + e.Role + " as " + e.Rename
-	case e.Drop:
-		return "refuses " + e.Field
-	case e.Rename != "":
-		return "takes " + e.Field + " as " + e.Rename
-	}
-	return fmt.Sprintf("%s at most %d", e.Field, e.Clamp)
-}
-
 // Actions returns what was done so far, for the response header.
 func (x *Exchange) Actions() []string { return x.actions }
 
@@ -165,9 +144,6 @@ func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }
 // Extra is the spending so far on continuations, re-asks, parallel starts and
 // summaries, in units of the request's own input.
 func (x *Exchange) Extra() int { return x.extra }
-
-// Refits is how often the history was made smaller after an overflow.
-func (x *Exchange) Refits() int { return x.refits }
 
 // Reasks is how often the model was asked again for a flawed answer.
 func (x *Exchange) Reasks() int { return x.reasks }
@@ -205,15 +181,9 @@ func (x *Exchange) Event(name EventName) Event {
 	return Event{Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
 }
 
-// act notes an action for the response header, once.
-func (x *Exchange) act(name string) {
-	if name == "" {
-		return
+// Did notes an action for the response header and the request's event, once.
+func (x *Exchange) Did(action string) {
+	if action != "" && !slices.Contains(x.actions, action) {
+		x.actions = append(x.actions, action)
 	}
-	for _, a := range x.actions {
-		if a == name {
-			return
-		}
-	}
-	x.actions = append(x.actions, name)
 }

@@ -100,24 +100,30 @@ const (
 // end in a complete answer. It wraps its cause.
 type Failure struct {
 	Diagnosis
-	Target   Target
-	Attempt  int  // 1 for the first
-	Edited   bool // what was refused was not the client's own bytes
+	Target  Target
+	Attempt int  // 1 for the first
+	Edited  bool // what was refused was not the client's own bytes
+	Breach
+	Flaw     *Flaw    // what is wrong with an answer that is complete, or runs away
+	Response Response // what the client gets where this is the last failure
+	Err      error
+}
+
+// Breach is how far an answer had come when it broke.
+type Breach struct {
 	Released Released
 	Sent     string // the text that has reached the client
 	Stalled  bool   // the stream stopped instead of breaking
 	Diverged bool   // a replay did not repeat what the client has
 	Client   bool   // it was the client that could not be written to
+}
 
-	Flaw   *Flaw  // what is wrong with an answer that is complete
-	Flawed Answer // that answer, to be delivered as it is when no better one is to be had
-
-	// What the client gets when this is the last failure.
+// Response is an upstream's own answer to a request that it refused; Status is 0
+// without one.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-
-	Err error
 }
 
 // Error describes the failure for logs; clients get the upstream's own words.

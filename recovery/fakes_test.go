@@ -193,7 +193,7 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 func fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
 	ev.Now = time.Now()
 	return &recovery.Failure{Diagnosis: table.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Err: ev.Err,
-		Status: ev.Status, Header: ev.Header, Body: ev.Body}
+		Response: recovery.Response{Status: ev.Status, Header: ev.Header, Body: ev.Body}}
 }
 
 // refuse answers with an error status.
@@ -304,7 +304,7 @@ func (n *answer) broken(err error) *recovery.Failure {
 	return f
 }
 
-func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recovery.Failure {
+func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (recovery.Answer, *recovery.Failure) {
 	n.mu.Lock()
 	n.delivered++
 	n.mu.Unlock()
@@ -347,10 +347,10 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 		joined.Wait()
 		f := n.broken(context.DeadlineExceeded)
 		f.Stalled = true
-		return f
+		return nil, f
 	case <-n.ctx.Done():
 		goOn()
-		return n.broken(context.Cause(n.ctx))
+		return nil, n.broken(context.Cause(n.ctx))
 	case <-time.After(wait):
 	}
 	n.mu.Lock()
@@ -362,11 +362,11 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) *recover
 		joined.Wait()
 		f := n.broken(context.DeadlineExceeded)
 		f.Stalled = true
-		return f
+		return nil, f
 	case n.breaks:
-		return n.broken(errors.New("unexpected EOF"))
+		return nil, n.broken(errors.New("unexpected EOF"))
 	}
-	return nil
+	return nil, nil
 }
 
 // bubble runs a test with a clock of its own. It fails when a goroutine stays.

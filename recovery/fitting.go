@@ -56,13 +56,6 @@ type Prompt struct {
 	Target    Target // where to ask: an upstream and a model
 }
 
-// Conformer carries out the edits that a target needs beyond single fields: of
-// the history, of tool schemas, of content parts. It is pure and safe for concurrent use.
-type Conformer interface {
-	// Conform adds to e what the edit changes in b; false where b needs nothing.
-	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
-}
-
 // MayComplete reports whether anything is left of the exchange's budget for extra calls.
 func (x *Exchange) MayComplete() bool {
 	return x.Completer != nil && (x.config == nil || x.extra < x.config.ExtraInput)
@@ -96,7 +89,7 @@ func (r *run) known() {
 		r.compressed(fitted, "known")
 		return
 	}
-	x.act("fit")
+	x.Did("fit")
 	x.pay(fitted)
 	if !fitted.Sticky {
 		r.compressed(fitted, "known")
@@ -115,7 +108,6 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 	}
 	x.Fitted = fitted
 	x.pay(fitted)
-	x.refits++
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
 		c.Small = c.Window > 0 && c.Window < fitted.After

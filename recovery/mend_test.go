@@ -97,11 +97,10 @@ func flawed(shown string) step {
 		held, _ := g.answer(context.WithoutCancel(ctx), a, &answer{}) // it is whole: its attempt has ended
 		f := fail(a, recovery.Evidence{Phase: recovery.PhaseStream, Err: recovery.ErrFlawed})
 		f.Flaw = &recovery.Flaw{Kind: recovery.FlawArguments, Tool: "ls", Quote: `{"path":`, Problem: "path is missing"}
-		f.Flawed = held
 		if shown != "" {
 			f.Released, f.Sent = recovery.ReleasedText, shown
 		}
-		return nil, f
+		return held, f
 	}
 }
 
@@ -167,7 +166,7 @@ func TestExplain(t *testing.T) {
 	bubble(t, func(t *testing.T) { // the client sees the first refusal, not that of the explanation
 		g := newRig(map[string][]step{"a": {odd, refuse(400, envelope("Invalid value: another"))}})
 		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
-		if err != nil || f == nil || !strings.Contains(string(f.Body), "is odd") || g.asked() != "aa" {
+		if err != nil || f == nil || !strings.Contains(string(f.Response.Body), "is odd") || g.asked() != "aa" {
 			t.Errorf("%v, %v, asked %s", f, err, g.asked())
 		}
 	})
@@ -373,7 +372,7 @@ func TestNotesSurviveOutages(t *testing.T) {
 		odd := refuse(400, envelope("Invalid value: 'messages[2]' is odd"))
 		g := newRig(map[string][]step{"a": {odd, busyNow, odd}})
 		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
-		if err != nil || f == nil || f.Status != 400 || g.asked() != "aaa" {
+		if err != nil || f == nil || f.Response.Status != 400 || g.asked() != "aaa" {
 			t.Errorf("%v, %v, asked %s", f, err, g.asked())
 		}
 	})

@@ -92,15 +92,13 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 		select {
 		case got := <-arrivals:
 			live--
-			if got.answer != nil {
+			if got.failure == nil {
 				r.live = got.racer
 				r.supersede(racers, got.racer, arrivals, live)
 				return got.answer, nil
 			}
 			failed = got.failure
-			if ctx.Err() == nil {
-				r.settle(got.racer, failed)
-			}
+			r.failed(ctx, got.racer, got.answer, failed)
 			if s := failed.Scope(); silent && (s == ScopeTarget || s == ScopeCredential) {
 				limit.Reset(r.Config.BackoffMin) // another may take its place
 			}
@@ -135,12 +133,9 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 			failed = r.failure(first, Evidence{Phase: PhaseHeaders, Err: context.Cause(ctx)})
 		}
 	}
-	if ctx.Err() != nil {
-		for _, rc := range racers {
-			if !r.settled(rc) {
-				rc.cancel(nil)
-				r.end(rc, Outcome{}, "")
-			}
+	for _, rc := range racers {
+		if !r.settled(rc) { // the client left
+			r.end(rc, Outcome{}, "")
 		}
 	}
 	return nil, failed
@@ -289,7 +284,7 @@ func (r *run) replace(ctx context.Context, rc *racer, paused context.Context, ne
 	case untie() && take():
 		rc.rescued = answer
 	default:
-		r.drop(answer)
+		r.lose(answer)
 		cancel(errSuperseded)
 	}
 	return nil

@@ -13,10 +13,9 @@ var imports = []row{
 	{pkg: "store/*", may: []string{"store"}},
 	{pkg: "tokenizer"},
 	{pkg: "recovery/transcript"},
-	{pkg: "recovery/ending"},
 	{pkg: "recovery/rule"}, // rules as data: classify and inspect compile and run them, configs reads them
 	{pkg: "recovery/trajectory", may: []string{"recovery/transcript"}},
-	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/trajectory", "recovery/ending"}},
+	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/trajectory"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
 	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "recovery/rule", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
@@ -96,7 +95,7 @@ var wireReaders = map[string]string{
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
 	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",
 	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
-	"recovery/conforming.go":               "names of refused fields, as data: which of them may be dropped",
+	"recovery/edit.go":                     "names of refused fields, as data: which of them may be dropped",
 	"recovery/target.go":                   "the value of a setting, which is called as in vLLM's documentation",
 	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func tooLarge(facts recovery.Facts) *recovery.Failure {
-	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.PayloadTooLarge}, Facts: facts}, Status: 413}
+	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.PayloadTooLarge}, Facts: facts}, Response: recovery.Response{Status: 413}}
 }
 
 // shot is a person's message with an image of so many bytes.

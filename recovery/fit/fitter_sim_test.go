@@ -158,7 +158,7 @@ func (p *provider) ask(b *transcript.Body) (recovery.Usage, *recovery.Failure) {
 		p.overflow++
 		return recovery.Usage{}, &recovery.Failure{Diagnosis: recovery.Diagnosis{
 			Spec:  &recovery.Spec{Class: recovery.ContextLengthExceeded},
-			Facts: recovery.Facts{LimitTokens: p.window, InputTokens: tokens}}, Status: 400}
+			Facts: recovery.Facts{LimitTokens: p.window, InputTokens: tokens}}, Response: recovery.Response{Status: 400}}
 	}
 	p.asked++
 	var now []string

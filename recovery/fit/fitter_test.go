@@ -96,7 +96,7 @@ func exchange(b *transcript.Body, session string, a answers) *recovery.Exchange 
 
 func overflow(limit, input int) *recovery.Failure {
 	return &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: &recovery.Spec{Class: recovery.ContextLengthExceeded},
-		Facts: recovery.Facts{LimitTokens: limit, InputTokens: input}}, Status: 400}
+		Facts: recovery.Facts{LimitTokens: limit, InputTokens: input}}, Response: recovery.Response{Status: 400}}
 }
 
 // talk is a session that no tier but the summary helps: short turns of text.

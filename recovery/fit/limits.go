@@ -39,7 +39,7 @@ func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
 		return 0, false
 	}
 	stream := f.Signal.Stream || f.Signal.Phase == recovery.PhaseStream
-	if stream && (f.Err != nil || f.Signal.Err != nil || len(f.Body) > 0 && !json.Valid(f.Body)) {
+	if stream && (f.Err != nil || f.Signal.Err != nil || len(f.Response.Body) > 0 && !json.Valid(f.Response.Body)) {
 		return 0, false
 	}
 	facts := f.Facts

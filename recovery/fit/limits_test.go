@@ -19,7 +19,7 @@ func failure(class recovery.Class, facts recovery.Facts, change func(*recovery.F
 func TestLimitFrom(t *testing.T) {
 	stream := func(body string) func(*recovery.Failure) {
 		return func(f *recovery.Failure) {
-			f.Signal.Stream, f.Signal.Phase, f.Body = true, recovery.PhaseStream, []byte(body)
+			f.Signal.Stream, f.Signal.Phase, f.Response.Body = true, recovery.PhaseStream, []byte(body)
 		}
 	}
 	limit := recovery.Facts{LimitTokens: 128_000, RequestedTokens: 202_868}

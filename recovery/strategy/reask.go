@@ -44,8 +44,7 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 	a.Note, a.Tool = reaskNote(f.Flaw.Quote, f.Flaw.Problem), f.Flaw.Tool
 	if _, _, set := x.Body.OutputLimit(); f.Flaw.Limited && !set {
 		// The server's own limit is too small; a client's is never raised.
-		used, _ := f.Flawed.Usage()
-		a.Output = max(4*used.Output, leastOutput)
+		a.Output = max(4*f.Flaw.Output, leastOutput)
 	}
 	return a, true
 }

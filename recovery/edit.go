@@ -1,6 +1,45 @@
 package recovery
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Edit changes one top-level field, or the roles, of the copy that goes upstream.
+type Edit struct {
+	Field  string `json:"field"`            // the field that is changed
+	Rename string `json:"rename,omitempty"` // its new name
+	Drop   bool   `json:"drop,omitempty"`   // take it out
+	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
+	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
+	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
+}
+
+// String says what the edit does, for operators.
+func (e Edit) String() string {
+	switch {
+	case e.Mend != "" && e.Field != "":
+		return "mends " + e.Mend + " " + e.Field
+	case e.Mend != "":
+		return "mends " + e.Mend
+	case e.Role != "":
+		return "takes " + e.Role + " as " + e.Rename
+	case e.Drop:
+		return "refuses " + e.Field
+	case e.Rename != "":
+		return "takes " + e.Field + " as " + e.Rename
+	}
+	return fmt.Sprintf("%s at most %d", e.Field, e.Clamp)
+}
+
+// Conformer carries out the edits that a target needs beyond single fields: of
+// the history, of tool schemas, of content parts. It is pure and safe for concurrent use.
+type Conformer interface {
+	// Conform adds to e what the edit changes in b; false where b needs nothing.
+	Conform(b *transcript.Body, e *transcript.Edit, ed Edit) bool
+}
 
 // The mends of a history, a tool or a content that a target may need: names of
 // an Edit's Mend, as they are remembered. Package conform carries them out.

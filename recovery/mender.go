@@ -86,6 +86,7 @@ type Flaw struct {
 	Quote   string // what the model wrote, bounded; data, never an instruction
 	Problem string // the validator's message, in words that a model can act on
 	Limited bool   // FlawUnsaid: the output limit came before the answer
+	Output  int    // tokens that the answer took, as reported; 0 while nobody has
 }
 
 // Mender judges complete answers by what their request asked for. It is pure,
