@@ -209,7 +209,7 @@ type answer struct {
 var _ recovery.Answer = (*answer)(nil)
 
 // Deliver implements recovery.Answer.
-func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (rest recovery.Answer, f *recovery.Failure) {
+func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery.Failure) {
 	if _, whole := n.Deliverable.(*stream.Whole); whole && n.s.x.Streaming && n.s.sink.Committed() {
 		// It was held back until the client had to be kept awake as a stream.
 		n.Discard()
@@ -217,7 +217,7 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (rest re
 	}
 	n.Tell()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
-	b := n.Deliverable.Deliver(ctx, stalled)
+	b := n.Deliverable.Deliver(ctx)
 	n.ranAway()
 	if b == nil {
 		return nil, nil
@@ -227,6 +227,14 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (rest re
 		b.Stalled = errors.Is(b.Err, stream.ErrStalled)
 	}
 	return n.broken(b)
+}
+
+// Paused implements recovery.Answer. Only an answer that is read as it comes can pause.
+func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
+	if a, ok := n.Deliverable.(*stream.Answer); ok {
+		return a.Paused(ctx)
+	}
+	return nil, 0
 }
 
 // gatewayHeaders is how many response headers the gateway has.

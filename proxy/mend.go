@@ -106,7 +106,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Sink: s.sink, Started: x.Started})
 	s.decorate(n.Header, recovery.Target{}, nil)
 	ev.Status = http.StatusOK
-	if b := n.Deliver(ctx, nil); b != nil {
+	if b := n.Deliver(ctx); b != nil {
 		ev.Status, ev.Client = statusClientGone, "gone"
 	}
 	ev.TTFB = s.sink.FirstByte(x.Started)

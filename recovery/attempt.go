@@ -223,10 +223,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		ev.Target, ev.Strategy, ev.Way = rc.ticket.Target, rc.strategy, res.Way
 		r.Observer.Observe(ev)
 	}
-	// Deliver joins this before it returns, so the exchange has one owner at any time.
-	rest, f := r.handOver(ctx, a, rc.ticket.Target, func(paused context.Context, sent string, take func() bool) {
-		r.guard("rescue", func() { r.rescue(ctx, rc, paused, sent, take) })
-	})
+	unwatch := r.watchPauses(ctx, rc, a)
+	rest, f := r.handOver(ctx, a, rc.ticket.Target)
+	unwatch()
 	rescued := rc.rescued
 	usage, firstToken := a.Usage()
 	rc.cancel(nil)
@@ -259,8 +258,8 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 
 // handOver delivers an answer. Where that breaks, what the client has got is
 // anybody's guess: nothing can follow it.
-func (r *run) handOver(ctx context.Context, a Answer, by Target, stalled Stalled) (rest Answer, f *Failure) {
-	if !r.guard("delivery", func() { rest, f = a.Deliver(ctx, stalled) }) {
+func (r *run) handOver(ctx context.Context, a Answer, by Target) (rest Answer, f *Failure) {
+	if !r.guard("delivery", func() { rest, f = a.Deliver(ctx) }) {
 		return nil, &Failure{Target: by, Err: errBroke, Breach: Breach{Released: ReleasedCall}}
 	}
 	return rest, f
@@ -371,7 +370,7 @@ func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 	x, k := r.x, r.kept
 	r.kept = kept{}
 	by := k.failure.Target
-	rest, f := r.handOver(ctx, k.answer, by, nil)
+	rest, f := r.handOver(ctx, k.answer, by)
 	if rest != nil {
 		rest.Discard()
 	}

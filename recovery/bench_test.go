@@ -20,12 +20,13 @@ type atOnce struct{}
 func (atOnce) Send(context.Context, recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 	return atOnce{}, nil
 }
-func (atOnce) Deliver(context.Context, recovery.Stalled) (recovery.Answer, *recovery.Failure) {
+func (atOnce) Deliver(context.Context) (recovery.Answer, *recovery.Failure) {
 	return nil, nil
 }
-func (atOnce) Discard()                               {}
-func (atOnce) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{Input: 9}, time.Second }
-func (atOnce) Observe(recovery.Event)                 {}
+func (atOnce) Paused(context.Context) (*recovery.Pause, time.Duration) { return nil, 0 }
+func (atOnce) Discard()                                                {}
+func (atOnce) Usage() (recovery.Usage, time.Duration)                  { return recovery.Usage{Input: 9}, time.Second }
+func (atOnce) Observe(recovery.Event)                                  {}
 
 // BenchmarkRun is what the engine itself costs a request that its first attempt
 // answers, with the real route, breakers and knowledge around it.

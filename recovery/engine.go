@@ -44,9 +44,12 @@ type Sender interface {
 type Answer interface {
 	// Deliver hands the answer to the client. The failure is nil when it was complete;
 	// rest comes with one, and is what the client has not got of an answer that is
-	// complete but flawed. stalled (may be nil) is called, in a goroutine of its own, when
-	// the answer pauses too long after text was sent.
-	Deliver(ctx context.Context, stalled Stalled) (rest Answer, f *Failure)
+	// complete but flawed.
+	Deliver(ctx context.Context) (rest Answer, f *Failure)
+	// Paused is asked by another goroutine while Deliver runs. It returns the pause that the
+	// answer makes, where that is so long that another should be looked for, and when
+	// to ask next; 0 is never.
+	Paused(ctx context.Context) (p *Pause, again time.Duration)
 	// Discard drops the answer.
 	Discard()
 	// Usage is what the upstream reported, after Deliver; the time is that of
@@ -54,11 +57,14 @@ type Answer interface {
 	Usage() (u Usage, firstToken time.Duration)
 }
 
-// Stalled is told what the client has so far. It may start another attempt
-// while ctx lasts (it ends when the answer goes on by itself) and, once that
-// has begun to answer, call take: true means that the paused answer is given
-// up and its Deliver returns.
-type Stalled func(ctx context.Context, sent string, take func() bool)
+// Pause is a pause of an answer that is being delivered. Until it is over Deliver neither
+// goes on nor returns.
+type Pause struct {
+	Context context.Context // ends when the answer could go on by itself
+	Sent    string          // the text that the client has
+	Take    func() bool     // gives the answer up for another; false where it can go on
+	Over    func()          // to be called once
+}
 
 // Status says whether a target may be asked now.
 type Status struct {

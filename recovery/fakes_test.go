@@ -266,7 +266,7 @@ func stall(text string, d time.Duration) step {
 }
 
 func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recovery.Answer, *recovery.Failure) {
-	n.ctx, n.a = ctx, a
+	n.ctx, n.a, n.over = ctx, a, make(chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answers = append(g.answers, n)
@@ -282,9 +282,15 @@ type answer struct {
 	sent     string
 	breaks   bool
 	pause    time.Duration
-	taken    func() // called when another attempt has taken over
 
+	whenTaken func() // called when another attempt has taken over
+
+	over                 chan struct{} // closed then
+	joined               sync.WaitGroup
 	mu                   sync.Mutex
+	begun                time.Time
+	goOn                 func() // ends the pause
+	left, taken          bool
 	delivered, discarded int
 }
 
@@ -304,62 +310,32 @@ func (n *answer) broken(err error) *recovery.Failure {
 	return f
 }
 
-func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (recovery.Answer, *recovery.Failure) {
+func (n *answer) Deliver(ctx context.Context) (recovery.Answer, *recovery.Failure) {
 	n.mu.Lock()
 	n.delivered++
+	n.begun = time.Now()
 	n.mu.Unlock()
 	if n.panics {
 		panic("no such byte")
 	}
+	defer n.joined.Wait()
+	defer n.leave()
 	wait := time.Second
 	if n.pause > 0 {
 		wait = n.pause
 	}
-	var joined sync.WaitGroup
-	defer joined.Wait()
-	over, end := make(chan struct{}), false
-	paused, goOn := context.WithCancel(ctx)
-	defer goOn()
-	if n.pause > 20*time.Second && stalled != nil {
-		joined.Go(func() {
-			select {
-			case <-time.After(20 * time.Second):
-			case <-paused.Done():
-				return
-			}
-			stalled(paused, n.sent, func() bool {
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				if end || paused.Err() != nil {
-					return false
-				}
-				end = true
-				close(over)
-				return true
-			})
-		})
-	}
 	select {
-	case <-over:
-		if n.taken != nil {
-			n.taken()
+	case <-n.over:
+		if n.whenTaken != nil {
+			n.whenTaken()
 		}
-		joined.Wait()
-		f := n.broken(context.DeadlineExceeded)
-		f.Stalled = true
-		return nil, f
 	case <-n.ctx.Done():
-		goOn()
 		return nil, n.broken(context.Cause(n.ctx))
 	case <-time.After(wait):
 	}
-	n.mu.Lock()
-	took := end
-	end = true
-	n.mu.Unlock()
+	n.leave()
 	switch {
-	case took:
-		joined.Wait()
+	case n.taken:
 		f := n.broken(context.DeadlineExceeded)
 		f.Stalled = true
 		return nil, f
@@ -367,6 +343,44 @@ func (n *answer) Deliver(ctx context.Context, stalled recovery.Stalled) (recover
 		return nil, n.broken(errors.New("unexpected EOF"))
 	}
 	return nil, nil
+}
+
+// leave ends a pause.
+func (n *answer) leave() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.left = true
+	if n.goOn != nil {
+		n.goOn()
+	}
+}
+
+func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	const idle = 20 * time.Second
+	switch {
+	case n.pause <= idle || n.left || n.goOn != nil:
+		return nil, 0
+	case n.delivered == 0:
+		return nil, idle
+	case time.Since(n.begun) < idle:
+		return nil, idle - time.Since(n.begun)
+	}
+	p := &recovery.Pause{Sent: n.sent, Over: n.joined.Done}
+	p.Context, n.goOn = context.WithCancel(ctx)
+	n.joined.Add(1)
+	p.Take = func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.left || n.taken || p.Context.Err() != nil {
+			return false
+		}
+		n.taken = true
+		close(n.over)
+		return true
+	}
+	return p, 0
 }
 
 // bubble runs a test with a clock of its own. It fails when a goroutine stays.

@@ -65,7 +65,7 @@ func TestRescueLost(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		g := newRig(map[string][]step{"a": {func(g *rig, c context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
-			return g.answer(c, a, &answer{released: recovery.ReleasedText, sent: "Hel", pause: time.Hour, taken: cancel})
+			return g.answer(c, a, &answer{released: recovery.ReleasedText, sent: "Hel", pause: time.Hour, whenTaken: cancel})
 		}, ok}})
 		if _, err := g.run(t, ctx, exchange(t, plainBody, "a")); !errors.Is(err, recovery.ErrClientGone) {
 			t.Errorf("ended with %v", err)

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -247,17 +248,40 @@ func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival,
 	}
 }
 
-// rescue asks for a continuation while the answer of rc pauses, in Deliver's
-// goroutine for it: once more, where that fails.
-func (r *run) rescue(ctx context.Context, rc *racer, paused context.Context, sent string, take func() bool) {
+// watchPauses looks after an answer while it is delivered. In a pause the timer's goroutine
+// takes the exchange over, as in a race, and Deliver waits until it gives it back.
+func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func() bool) {
+	_, first := a.Paused(ctx)
+	if first <= 0 {
+		return func() bool { return true }
+	}
+	var t *time.Timer
+	t = time.AfterFunc(math.MaxInt64, func() {
+		p, again := a.Paused(ctx)
+		if p != nil {
+			r.guard("rescue", func() {
+				defer p.Over()
+				r.rescue(ctx, rc, p)
+			})
+		}
+		if again > 0 {
+			t.Reset(again)
+		}
+	})
+	t.Reset(first) // only now t is known to the function
+	return t.Stop
+}
+
+// rescue asks for a continuation while the answer of rc pauses: once more, where that fails.
+func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
-	f.Released, f.Sent, f.Stalled = ReleasedText, sent, true
-	for try := 0; try < 2 && f != nil && paused.Err() == nil && rc.rescued == nil; try++ {
+	f.Released, f.Sent, f.Stalled = ReleasedText, p.Sent, true
+	for try := 0; try < 2 && f != nil && p.Context.Err() == nil && rc.rescued == nil; try++ {
 		next, ok := r.plan(ctx, f)
 		if !ok {
 			break
 		}
-		f = r.replace(ctx, rc, paused, next, take)
+		f = r.replace(ctx, rc, p, next)
 	}
 	if rc.rescued == nil {
 		r.live = rc
@@ -266,11 +290,11 @@ func (r *run) rescue(ctx context.Context, rc *racer, paused context.Context, sen
 
 // replace makes one attempt that may take over from rc while that pauses. It
 // returns why it did not, nil where it did, or came too late.
-func (r *run) replace(ctx context.Context, rc *racer, paused context.Context, next Action, take func() bool) *Failure {
+func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Failure {
 	// The attempt ends with the pause, unless it takes over: then it has to
 	// outlive it.
 	ctx, cancel := context.WithCancelCause(ctx)
-	untie := context.AfterFunc(paused, func() { cancel(errSuperseded) })
+	untie := context.AfterFunc(p.Context, func() { cancel(errSuperseded) })
 	if !r.pause(ctx, next.Wait) {
 		cancel(nil)
 		return nil
@@ -281,7 +305,7 @@ func (r *run) replace(ctx context.Context, rc *racer, paused context.Context, ne
 		r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
 		cancel(nil)
 		return f
-	case untie() && take():
+	case untie() && p.Take():
 		rc.rescued = answer
 	default:
 		r.lose(answer)

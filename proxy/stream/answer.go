@@ -88,6 +88,7 @@ type Answer struct {
 	slow    bool          // what comes next may take long, as the arguments of a call
 	tried   bool          // this pause was told of
 	taken   bool
+	over    bool               // Deliver has ended
 	rescue  context.CancelFunc // ends the attempt that may take over
 	rescued chan struct{}      // closed when it has ended
 }

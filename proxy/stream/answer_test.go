@@ -88,7 +88,7 @@ func TestGateOpens(t *testing.T) {
 			if _, first := a.Usage(); first <= 0 {
 				t.Errorf("the first event took %v", first)
 			}
-			_ = a.Deliver(context.Background(), nil)
+			_ = a.Deliver(context.Background())
 			want := strings.Replace(before, noJSON, "", 1) + c.event
 			if !strings.HasPrefix(x.got(), want) || x.sink.Released() != c.released {
 				t.Errorf("released %d\ngot  %q\nwant %q", x.sink.Released(), x.got(), want)
@@ -471,7 +471,7 @@ func TestAnswerUsage(t *testing.T) {
 	if broken != nil {
 		t.Fatalf("%+v", broken)
 	}
-	if broken := a.Deliver(context.Background(), nil); broken != nil {
+	if broken := a.Deliver(context.Background()); broken != nil {
 		t.Fatalf("%+v", broken)
 	}
 	if usage, first := a.Usage(); usage != (recovery.Usage{Input: 3, Output: 2}) || first < time.Second || first > time.Minute {

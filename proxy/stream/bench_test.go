@@ -67,7 +67,7 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportAllocs()
 			a, broken := Open(resp, Options{Config: cfg, Format: Chat{}, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req})
 			if broken == nil {
-				broken = a.Deliver(ctx, nil)
+				broken = a.Deliver(ctx)
 			}
 			if broken != nil {
 				b.Fatal(broken.Err)

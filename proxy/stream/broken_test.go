@@ -116,7 +116,7 @@ func TestAssemblyBreaks(t *testing.T) {
 		t.Fatal(broken)
 	}
 	a.h.calls.known = func(string) bool { panic("no such list") }
-	if broken := a.Deliver(context.Background(), nil); broken != nil || x.got() != body || told != 1 {
+	if broken := a.Deliver(context.Background()); broken != nil || x.got() != body || told != 1 {
 		t.Errorf("%+v, told %d times\ngot  %q\nwant %q", broken, told, x.got(), body)
 	}
 }

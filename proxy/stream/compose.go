@@ -130,7 +130,7 @@ func (n *Composed) Tell() {
 }
 
 // Deliver sends the answer with one write.
-func (n *Composed) Deliver(context.Context, recovery.Stalled) *Broken {
+func (n *Composed) Deliver(context.Context) *Broken {
 	n.Tell()
 	var err error
 	if n.whole {

@@ -22,8 +22,9 @@ const (
 
 // Deliver passes the answer on, event for event, and returns nil when it was
 // complete. header is that of the response to the client, if it has none yet.
-func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken {
+func (a *Answer) Deliver(context.Context) *Broken {
 	defer a.resp.Body.Close()
+	defer a.delivered()
 	s := a.o.Sink
 	a.Tell()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
@@ -36,9 +37,11 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 		return nil
 	}
 	if !a.done {
+		a.mu.Lock()
 		a.since, a.ended, a.slow = a.r.now(), a.finished(), a.calling()
 		a.last = a.since
-		if broken := a.follow(ctx, stalled); broken != nil {
+		a.mu.Unlock()
+		if broken := a.pass(); broken != nil {
 			return broken
 		}
 	}
@@ -46,11 +49,19 @@ func (a *Answer) Deliver(ctx context.Context, stalled recovery.Stalled) *Broken 
 	return nil
 }
 
-// follow passes events on under a watch for pauses, which ends in any case, with
-// what it started: whoever delivers is the exchange's only owner afterwards.
-func (a *Answer) follow(ctx context.Context, stalled recovery.Stalled) *Broken {
-	defer a.watch(ctx, stalled)()
-	return a.pass()
+// delivered ends what looks for another answer: whoever has delivered this one is the
+// exchange's only owner afterwards.
+func (a *Answer) delivered() {
+	a.mu.Lock()
+	a.over = true
+	rescue, rescued := a.rescue, a.rescued
+	a.mu.Unlock()
+	if rescue != nil {
+		rescue()
+	}
+	if rescued != nil {
+		<-rescued
+	}
 }
 
 // pass is the loop over events. What waits here for the next one waits on a
@@ -270,77 +281,51 @@ func (a *Answer) clientGone(err error) *Broken {
 	return &Broken{Err: err, Client: true}
 }
 
-// watch looks after pauses: it ends a finished stream that sends no end mark,
-// calls stalled when an unfinished one pauses, and gives up on one that stays
-// silent. The returned function ends the watch and whatever it started.
-func (a *Answer) watch(ctx context.Context, stalled recovery.Stalled) (stop func()) {
-	c := a.o.Config
-	var timer *time.Timer
-	stopped := false
-	check := func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if stopped || ctx.Err() != nil || a.taken {
-			return
-		}
-		now := a.r.now()
-		quiet := now - a.last
-		silent := min(now-a.r.heard(), now-a.since)
-		switch {
-		case !a.reading: // it is the client that is waited for
-		case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
-			a.o.Cancel(ErrStalled)
-			return
-		case a.rescue == nil && stalled != nil && !a.tried && !a.ended && !a.slow && (silent >= c.Idle || quiet >= c.IdlePinged):
-			a.tried = true
-			a.attemptRescue(ctx, stalled)
-		}
-		timer.Reset(max(c.Idle/8, 10*time.Millisecond))
-	}
+// Paused implements recovery.Answer. It also ends an answer that has been silent for too long.
+func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Duration) {
 	a.mu.Lock()
-	timer = time.AfterFunc(c.Idle, check)
-	a.mu.Unlock()
-	return func() {
-		a.mu.Lock()
-		stopped = true
-		timer.Stop()
-		rescue, rescued := a.rescue, a.rescued
-		a.mu.Unlock()
-		if rescue != nil {
-			rescue()
-		}
-		if rescued != nil {
-			<-rescued
-		}
+	defer a.mu.Unlock()
+	if a.over || a.taken || ctx.Err() != nil {
+		return nil, 0
 	}
+	c, now := a.o.Config, a.r.now()
+	quiet := now - a.last
+	silent := min(now-a.r.heard(), now-a.since)
+	switch {
+	case !a.reading: // it is the client that is waited for
+		return nil, c.Idle
+	case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
+		a.o.Cancel(ErrStalled)
+		return nil, 0
+	case a.rescue == nil && !a.tried && !a.ended && !a.slow && (silent >= c.Idle || quiet >= c.IdlePinged):
+		a.tried = true
+		p = a.pause(ctx)
+	}
+	return p, max(min(c.Idle-silent, c.IdlePinged-quiet), c.Idle/8, 10*time.Millisecond)
 }
 
-// attemptRescue starts the attempt that may take over. The lock is held.
-func (a *Answer) attemptRescue(ctx context.Context, stalled recovery.Stalled) {
-	if a.o.Sink.Released() != recovery.ReleasedText {
-		return // nothing that could be continued
-	}
+// pause is a pause of which others are told, nil where nothing could be continued. The
+// lock is held.
+func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	sent := a.o.Sink.Sent()
-	if sent == "" {
-		return
+	if a.o.Sink.Released() != recovery.ReleasedText || sent == "" {
+		return nil
 	}
-	ctx, a.rescue = context.WithCancel(ctx)
-	ended := make(chan struct{})
-	a.rescued = ended
-	take := func() bool {
+	p := &recovery.Pause{Sent: sent}
+	p.Context, a.rescue = context.WithCancel(ctx)
+	over := make(chan struct{})
+	a.rescued, p.Over = over, func() { close(over) }
+	p.Take = func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.rescued != ended || a.taken {
+		if a.rescued != over || a.taken {
 			return false // it went on by itself
 		}
 		a.taken = true
 		a.o.Cancel(ErrTaken)
 		return true
 	}
-	go func() {
-		defer close(ended)
-		stalled(ctx, sent, take)
-	}()
+	return p
 }
 
 // drain reads the little that follows the end mark.

@@ -12,7 +12,7 @@ type Deliverable interface {
 	// Tell reports what was mended so far, once; Deliver does so too. It comes
 	// first where the response's headers depend on it.
 	Tell()
-	Deliver(context.Context, recovery.Stalled) *Broken
+	Deliver(context.Context) *Broken
 	Discard()
 	Usage() (recovery.Usage, time.Duration)
 }

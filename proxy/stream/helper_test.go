@@ -217,7 +217,7 @@ func (x *exchange) serve(body io.Reader, change ...func(*Options)) *Broken {
 	if broken != nil {
 		return broken
 	}
-	return a.Deliver(context.Background(), nil)
+	return a.Deliver(context.Background())
 }
 
 func resume(sent string, prefill bool) func(*Options) {

@@ -47,7 +47,7 @@ func TestLeaks(t *testing.T) {
 		if broken != nil || string(a.held.Bytes) != body {
 			t.Fatalf("%q: %+v", first, broken)
 		}
-		if broken := a.Deliver(t.Context(), nil); broken != nil || m.drafts[0].Shown != len(first+"x, and more") || m.drafts[0].Text != first+"x, and more" {
+		if broken := a.Deliver(t.Context()); broken != nil || m.drafts[0].Shown != len(first+"x, and more") || m.drafts[0].Text != first+"x, and more" {
 			t.Errorf("%q: %+v %+v", first, broken, m.drafts)
 		}
 	}
@@ -166,7 +166,7 @@ func fuzzOne(t *testing.T, body string, verdict, how uint8) {
 		t.Fatalf("%+v", broken)
 	}
 	if broken != nil && broken.Flawed != nil {
-		if b := broken.Flawed.Deliver(context.Background(), nil); b != nil {
+		if b := broken.Flawed.Deliver(context.Background()); b != nil {
 			t.Fatalf("as it is: %+v", b)
 		}
 	}

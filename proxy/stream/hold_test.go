@@ -254,7 +254,7 @@ func TestHeld(t *testing.T) {
 		}
 		begin := time.Now()
 		done := make(chan *Broken)
-		go func() { done <- a.Deliver(t.Context(), nil) }()
+		go func() { done <- a.Deliver(t.Context()) }()
 		for _, c := range []struct {
 			at   time.Duration
 			want string
@@ -373,7 +373,7 @@ func TestAsk(t *testing.T) {
 				if ctx.Err() == nil {
 					t.Fatal("the attempt goes on")
 				}
-				if broken := broken.Flawed.Deliver(context.Background(), nil); broken != nil || x.got() != c.shown+c.body+c.tail {
+				if broken := broken.Flawed.Deliver(context.Background()); broken != nil || x.got() != c.shown+c.body+c.tail {
 					t.Errorf("as it is: %+v, %q", broken, x.got())
 				}
 				if u, _ := broken.Flawed.Usage(); (u.Output == 2) != strings.Contains(c.body, "usage") {

@@ -241,7 +241,7 @@ func TestRunaway(t *testing.T) {
 			}
 		}))
 		if broken == nil {
-			broken = a.Deliver(t.Context(), nil)
+			broken = a.Deliver(t.Context())
 		}
 		if (broken != nil) != c.want {
 			t.Errorf("%s: %+v", name, broken)
@@ -285,7 +285,7 @@ func TestExplain(t *testing.T) {
 		if broken != nil {
 			t.Fatalf("%+v", broken)
 		}
-		if broken := w.Deliver(t.Context(), nil); broken != nil || x.got() != want || !gjson.Valid(want) {
+		if broken := w.Deliver(t.Context()); broken != nil || x.got() != want || !gjson.Valid(want) {
 			t.Errorf("%+v %q, want %q", broken, x.got(), want)
 		}
 	}

@@ -24,7 +24,7 @@ func (x *exchange) whole(body string, change ...func(*Options)) *Broken {
 	if broken != nil {
 		return broken
 	}
-	return w.Deliver(context.Background(), nil)
+	return w.Deliver(context.Background())
 }
 
 func TestMendWhole(t *testing.T) {
@@ -125,7 +125,7 @@ func TestAskWhole(t *testing.T) {
 	if broken == nil || !errors.Is(broken.Err, recovery.ErrFlawed) || broken.Flaw == nil || broken.Flawed == nil || x.status != 0 {
 		t.Fatalf("%+v", broken)
 	}
-	if b := broken.Flawed.Deliver(context.Background(), nil); b != nil || x.got() != body {
+	if b := broken.Flawed.Deliver(context.Background()); b != nil || x.got() != body {
 		t.Errorf("%+v %q", b, x.got())
 	}
 	if u, first := broken.Flawed.Usage(); u.Input != 3 || first <= 0 {
@@ -197,7 +197,7 @@ func TestCompose(t *testing.T) {
 			req := request(t, `{"model":"m",`+usage+`"stream":true,"messages":[]}`)
 			told := 0
 			n := Compose(req, comp, []recovery.Repair{{Rule: "r"}}, x.options(func(o *Options) { o.Repaired = func([]recovery.Repair) { told++ } }))
-			if broken := n.Deliver(context.Background(), nil); broken != nil || told != 1 {
+			if broken := n.Deliver(context.Background()); broken != nil || told != 1 {
 				t.Fatalf("%+v, told %d times", broken, told)
 			}
 			got := x.read()
@@ -214,7 +214,7 @@ func TestCompose(t *testing.T) {
 			}
 			x = newExchange()
 			n = Compose(request(t, `{"model":"m","messages":[]}`), comp, nil, x.options())
-			if broken := n.Deliver(context.Background(), nil); broken != nil || x.status != 200 || x.header.Get("Content-Type") != "application/json" {
+			if broken := n.Deliver(context.Background()); broken != nil || x.status != 200 || x.header.Get("Content-Type") != "application/json" {
 				t.Fatalf("%+v", broken)
 			}
 			d := Chat{}.Whole([]byte(x.got()))

@@ -131,7 +131,7 @@ func TestKeepAlive(t *testing.T) {
 			defer x.sink.Close()
 			body := one.answer("a")
 			u := play(false, nil, step{0, body[:50]}, step{100 * time.Second, body[50:]})
-			if broken := Raw(respond(u), x.options()).Deliver(t.Context(), nil); broken != nil {
+			if broken := Raw(respond(u), x.options()).Deliver(t.Context()); broken != nil {
 				t.Errorf("%+v", broken)
 			}
 			if x.got() != body {
@@ -222,7 +222,7 @@ func TestReadWhole(t *testing.T) {
 				continue
 			}
 			usage, _ := w.Usage()
-			if broken := w.Deliver(t.Context(), nil); broken != nil || x.got() != c.body || x.sink.Released() != recovery.ReleasedCall || c.body == good && usage.Input != 3 {
+			if broken := w.Deliver(t.Context()); broken != nil || x.got() != c.body || x.sink.Released() != recovery.ReleasedCall || c.body == good && usage.Input != 3 {
 				t.Errorf("%s: %+v, %q, %+v", c.name, broken, x.got(), usage)
 			}
 			continue

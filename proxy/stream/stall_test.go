@@ -69,13 +69,38 @@ func (u *wire) cancel(cause error) {
 }
 
 // deliver opens the answer and delivers it.
-func (x *exchange) deliver(t *testing.T, u *wire, stalled recovery.Stalled) *Broken {
+func (x *exchange) deliver(t *testing.T, u *wire, stalled rescuer) *Broken {
 	t.Helper()
 	a, broken := Open(respond(u), x.options(func(o *Options) { o.Cancel = u.cancel }))
 	if broken != nil {
 		t.Fatalf("it did not open: %+v", broken)
 	}
-	return a.Deliver(t.Context(), stalled)
+	return looked(t.Context(), a, stalled)
+}
+
+// rescuer is told of a pause.
+type rescuer func(ctx context.Context, sent string, take func() bool)
+
+// looked delivers an answer under a watch for pauses, as the engine does.
+func looked(ctx context.Context, a *Answer, stalled rescuer) *Broken {
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Hour, func() {
+		p, again := a.Paused(ctx)
+		if p != nil {
+			if stalled != nil {
+				stalled(p.Context, p.Sent, p.Take)
+			}
+			p.Over()
+		}
+		if again > 0 {
+			timer.Reset(again)
+		}
+	})
+	if _, first := a.Paused(ctx); first == 0 || !timer.Reset(first) {
+		timer.Stop()
+	}
+	defer timer.Stop()
+	return a.Deliver(ctx)
 }
 
 // pauses counts how often it is told of a pause, and waits until that is over.
@@ -147,7 +172,7 @@ func TestStallPanics(t *testing.T) {
 					t.Error("it did not break")
 				}
 			}()
-			a.Deliver(t.Context(), p.giveUp)
+			looked(t.Context(), a, p.giveUp)
 		}()
 		time.Sleep(time.Hour)
 		if len(p.at) != 0 {

@@ -87,7 +87,7 @@ func (w *Whole) release() {
 }
 
 // Deliver sends the answer in one write.
-func (w *Whole) Deliver(context.Context, recovery.Stalled) *Broken {
+func (w *Whole) Deliver(context.Context) *Broken {
 	defer w.release()
 	w.Tell()
 	var digits [20]byte
@@ -144,7 +144,7 @@ type Unread struct {
 func Raw(resp *http.Response, o Options) *Unread { return &Unread{o, resp} }
 
 // Deliver copies the response.
-func (u *Unread) Deliver(context.Context, recovery.Stalled) *Broken {
+func (u *Unread) Deliver(context.Context) *Broken {
 	defer u.resp.Body.Close()
 	u.o.Sink.Begin(u.resp.StatusCode, u.resp.Header)
 	return Copy(u.o.Sink, u.resp.Body)

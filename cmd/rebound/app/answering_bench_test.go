@@ -78,7 +78,7 @@ func answering(b *testing.B, answer string, requests [][]byte) {
 		if broken != nil {
 			b.Fatal(broken.Err)
 		}
-		if broken = whole.Deliver(context.Background(), nil); broken != nil || w.size != len(answer) {
+		if broken = whole.Deliver(context.Background()); broken != nil || w.size != len(answer) {
 			b.Fatal(broken, w.size)
 		}
 	}
