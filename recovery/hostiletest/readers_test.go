@@ -130,12 +130,12 @@ func readers() (all []reader) {
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
 		if !streamed {
 			if w, broken := stream.ReadWhole(res, o); broken == nil {
-				_ = w.Deliver(ctx, nil)
+				_ = w.Deliver(ctx)
 			}
 			return
 		}
 		if a, broken := stream.Open(res, o); broken == nil {
-			_ = a.Deliver(ctx, nil)
+			_ = a.Deliver(ctx)
 			a.Discard()
 		}
 	}
