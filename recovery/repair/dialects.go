@@ -87,10 +87,11 @@ func mark(text string) (r role, size int) {
 		name = bars(name[i:])
 	}
 	name = strings.ReplaceAll(strings.ToLower(name), "▁", "_")
-	if r = roles[kind+name]; r == unknown && kind != "[" {
-		if r = roles[name]; r == unknown {
-			r = roles[strings.TrimSuffix(name, "s")]
-		}
+	if r = roles[name]; kind != "" && (r == unknown || kind == "[") {
+		r = roles[kind+name]
+	}
+	if plural := strings.TrimSuffix(name, "s"); r == unknown && plural != name && kind != "[" {
+		r = roles[plural]
 	}
 	if r == unknown && kind == "|" {
 		r = says

@@ -43,6 +43,9 @@ func (w *watch) Feed(p recovery.Part, piece []byte) bool {
 		return w.away
 	}
 	t := &w.tracks[p]
+	if t.tail == nil {
+		t.tail = make([]byte, 0, max(512, len(piece)))
+	}
 	for len(piece) > 0 && !w.away {
 		n := min(len(piece), stride-t.since)
 		t.tail = append(t.tail, piece[:n]...)
@@ -51,11 +54,12 @@ func (w *watch) Feed(p recovery.Part, piece []byte) bool {
 			break
 		}
 		t.since = 0
-		if t.n >= w.cfg.Bytes { // nothing shorter matters
-			w.away = w.repeats(t, p)
+		if t.n < w.cfg.Bytes {
+			continue // nothing shorter matters
 		}
+		w.away = w.repeats(t, p)
 		keep := 2*w.cfg.Unit + stride
-		if t.tail = slices.Grow(t.tail, max(0, min(4*t.n, keep+3*stride)-len(t.tail))); len(t.tail) > keep+stride {
+		if t.tail = slices.Grow(t.tail, max(0, keep+3*stride-len(t.tail))); len(t.tail) > keep+stride {
 			t.tail = append(t.tail[:0], t.tail[len(t.tail)-keep:]...)
 		}
 	}
