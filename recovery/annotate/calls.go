@@ -276,23 +276,26 @@ func (s *scene) allowed() string {
 	return ""
 }
 
-// option is the one of the command line that the message names; unknown says
-// whether there is no such option, or its value is wrong.
-func (s *scene) option() (wrong string, unknown bool) {
+// option is the one of the command line that the message names: one that there is
+// not, if unknown is asked for, else one whose value is wrong.
+func (s *scene) option(unknown bool) (wrong string) {
+	if unknownOption.MatchString(s.f.Line) != unknown {
+		return ""
+	}
 	for _, v := range s.parts {
 		for _, w := range v.Words[1:] {
 			flag, _, _ := strings.Cut(w, "=")
-			if bare := strings.TrimLeft(flag, "-"); len(flag) > 1 && flag[0] == '-' && len(bare) > 0 && (hasWord(s.f.Line, flag) || len(bare) > 1 && hasWord(s.f.Line, bare)) {
+			if bare := strings.TrimLeft(flag, "-"); len(flag) > 1 && flag[0] == '-' && bare != "" && (hasWord(s.f.Line, flag) || len(bare) > 1 && hasWord(s.f.Line, bare)) {
 				wrong = flag
 			}
 		}
 	}
-	return wrong, unknownOption.MatchString(s.f.Line)
+	return wrong
 }
 
 // nearestOption is the option of the usage text that an unknown one was meant to be.
 func (s *scene) nearestOption() string {
-	wrong, _ := s.option()
+	wrong := s.option(true)
 	var known []string
 	for _, o := range options.FindAllString(s.content, 200) {
 		if o != wrong && !slices.Contains(known, o) {

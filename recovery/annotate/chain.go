@@ -65,48 +65,27 @@ func isCategory(name string) bool { return slices.Contains(chainNames(), name) }
 // what is risky stays risky. Any other entry is a strategy more. The error is
 // everything that is wrong, joined; each message begins with the key, as in c.
 func (c Chains) With(cfg Config) (Chains, error) {
-	out := make(Chains, len(c))
-	for category, chain := range c {
-		out[category] = slices.Clone(chain)
-	}
 	var errs []error
+	out := maps.Clone(c)
 	for _, category := range slices.Sorted(maps.Keys(cfg.Chains)) {
-		if _, ok := c[category]; !ok || !isCategory(category) {
-			names := slices.Sorted(maps.Keys(c))
-			hint := "there are " + strings.Join(names, ", ")
-			if near := trajectory.Nearest(category, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
+		chain := slices.Clone(c[category])
+		if len(chain) == 0 || !isCategory(category) {
 			key := "chains"
 			if strategyName.MatchString(category) {
 				key += "." + category
 			}
-			errs = append(errs, fmt.Errorf("%s: there is no category %q: %s", key, short(category), hint))
+			names := slices.Sorted(maps.Keys(c))
+			errs = append(errs, fmt.Errorf("%s: there is no category %q: %s", key, short(category), hint(category, names, "there are "+strings.Join(names, ", "))))
 			continue
 		}
-		chain := out[category]
 		for i, s := range cfg.Chains[category] {
 			at := slices.IndexFunc(chain, func(o Strategy) bool { return o.Name == s.Name })
-			if at >= 0 {
-				chain[at] = chain[at].changed(s)
-				s = chain[at]
-			} else {
-				end := max(0, len(chain)-1) // before ask_user
-				chain = slices.Insert(chain, end, s)
+			if at < 0 {
+				at = len(chain) - 1 // before ask_user
+				chain = slices.Insert(chain, at, Strategy{Name: s.Name})
 			}
-			key := fmt.Sprintf("chains.%s[%d]", category, i)
-			if s.Confidence == 0 {
-				errs = append(errs, fmt.Errorf("%s.confidence: a new strategy needs one, above 0 and at most 1", key))
-			}
-			if s.Iterations == 0 {
-				errs = append(errs, fmt.Errorf("%s.iterations: a new strategy needs an estimate, at least 1", key))
-			}
-			if len(s.Steps) == 0 {
-				errs = append(errs, fmt.Errorf("%s.steps: a new strategy needs at least one step", key))
-			}
-			if s.Name == AskUser {
-				errs = append(errs, s.checkAsk(key)...)
-			}
+			chain[at] = chain[at].changed(s)
+			errs = append(errs, chain[at].complete(fmt.Sprintf("chains.%s[%d]", category, i))...)
 		}
 		if len(chain) > maxStrategies {
 			errs = append(errs, fmt.Errorf("chains.%s: has more than %d strategies with those that it had", category, maxStrategies))
@@ -120,19 +99,22 @@ func (c Chains) With(cfg Config) (Chains, error) {
 		}
 	}
 	for i, name := range cfg.Forbid {
-		if slices.Contains(names, name) {
-			continue
+		if !slices.Contains(names, name) {
+			errs = append(errs, fmt.Errorf("forbid[%d]: no strategy is called %q: %s", i, short(name), hint(name, names, "see the chains for their names")))
 		}
-		hint := "see the chains for their names"
-		if near := trajectory.Nearest(name, names); near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		errs = append(errs, fmt.Errorf("forbid[%d]: no strategy is called %q: %s", i, short(name), hint))
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return out, nil
+}
+
+// hint asks for the name that was probably meant, or says something else.
+func hint(name string, names []string, otherwise string) string {
+	if near := trajectory.Nearest(name, names); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return otherwise
 }
 
 // changed is the strategy with what an operator's entry says.
@@ -174,15 +156,10 @@ func (c Chains) Validate() error {
 			if slices.ContainsFunc(chain[:i], func(o Strategy) bool { return o.Name == s.Name }) {
 				errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
 			}
-			if s.Confidence == 0 || s.Iterations == 0 || len(s.Steps) == 0 {
-				errs = append(errs, fmt.Errorf("%s: needs confidence, iterations and steps", key))
-			}
 			if last := i == len(chain)-1; last != (s.Name == AskUser) {
 				errs = append(errs, fmt.Errorf("%s.name: a chain ends with %s, and has it once", key, AskUser))
 			}
-			if s.Name == AskUser {
-				errs = append(errs, s.checkAsk(key)...)
-			}
+			errs = append(errs, s.complete(key)...)
 		}
 	}
 	return errors.Join(errs...)
@@ -247,16 +224,27 @@ func (s Strategy) check(key string) (errs []error) {
 	return errs
 }
 
-// checkAsk reports what is wrong with a chain's end.
-func (s Strategy) checkAsk(key string) (errs []error) {
+// complete reports what a strategy of a chain lacks, and what is wrong with a
+// chain's end.
+func (s Strategy) complete(key string) (errs []error) {
+	if s.Confidence == 0 {
+		errs = append(errs, fmt.Errorf("%s.confidence: a new strategy needs one, above 0 and at most 1", key))
+	}
+	if s.Iterations == 0 {
+		errs = append(errs, fmt.Errorf("%s.iterations: a new strategy needs an estimate, at least 1", key))
+	}
+	if len(s.Steps) == 0 {
+		errs = append(errs, fmt.Errorf("%s.steps: a new strategy needs at least one step", key))
+	}
+	if s.Name != AskUser {
+		return errs
+	}
 	if s.Risky || len(s.Needs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: %s needs no tool and is never risky", key, AskUser))
 	}
 	if len(s.Steps) != 1 {
 		errs = append(errs, fmt.Errorf("%s.steps: %s has one step: what a person can do", key, AskUser))
-		return errs
-	}
-	if st, err := parseStep(s.Steps[0]); err == nil && st.plain() == "" {
+	} else if st, err := parseStep(s.Steps[0]); err == nil && st.plain() == "" {
 		errs = append(errs, fmt.Errorf("%s.steps[0]: the last alternative must have no slot", key))
 	}
 	return errs

@@ -5,10 +5,11 @@
 //	           categories, at or above Config.Confidence; and the firmest loop
 //	         → chain of its category, minus what is forbidden, risky or needs a
 //	           tool that the request does not offer
-//	         → order by confidence × simplicity; what occurrence 1, 2, … put
-//	           first is not proposed again; at most three, then ask_user
+//	         → order by confidence × simplicity
 //	         → steps: each template's slots are filled from this conversation
-//	           (the path that an earlier result printed, the tool that exists)
+//	           (the path that an earlier result printed, the tool that exists);
+//	           what occurrence 1, 2, … put first is not proposed again; at most
+//	           two, then ask_user
 //	         → note: bounded, one form, quotes marked as data → Exchange.Guidance
 //
 // The chains are data. Everything from the exchange to the note is pure and

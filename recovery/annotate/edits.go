@@ -102,13 +102,21 @@ type difference struct {
 // numbered is what readers put before the lines of a file.
 var numbered = recovery.NewPattern(`^\s{0,8}\d{1,6}(?:[:|→]|\t| \| ?)`)
 
-// differs compares the text to replace with the latest results that show its
-// file, and with what the editor printed.
-func (s *scene) differs() (d difference) {
-	if s.compared != nil {
-		return *s.compared
+// differs is the difference, where it is one in white space alone, or is not, as asked for.
+func (s *scene) differs(blank bool) difference {
+	if s.compared == nil {
+		d := s.compare()
+		s.compared = &d
 	}
-	s.compared = &d
+	if s.compared.blank != blank {
+		return difference{}
+	}
+	return *s.compared
+}
+
+// compare looks for the text to replace in the latest results that show its file,
+// and in what the editor printed.
+func (s *scene) compare() (d difference) {
 	old := slices.DeleteFunc(lines(s.oldText(), maxOldLines), func(l string) bool { return strings.TrimSpace(l) == "" })
 	name := base(trimmed(s.editedPath()))
 	if len(old) == 0 || name == "" {
@@ -223,10 +231,12 @@ func (s *scene) editedPath() string {
 	return ""
 }
 
-// unchanged reports whether the edit replaces a text by itself.
-func (s *scene) unchanged() bool {
-	old := text(s.args, oldTexts...)
-	return old != "" && old == text(s.args, newTexts...)
+// unchanged is the file of an edit that replaces a text by itself.
+func (s *scene) unchanged() string {
+	if old := text(s.args, oldTexts...); old == "" || old != text(s.args, newTexts...) {
+		return ""
+	}
+	return s.editedPath()
 }
 
 // severalTimes says how often the text to replace stands in the file.

@@ -1,7 +1,5 @@
 package annotate
 
-import "github.com/rebound-llm/rebound/recovery/trajectory"
-
 // slots are the places in a template that a conversation fills, in the order of
 // the documentation in chains.yaml, which says what each one is. A value is
 // bounded, on one line, and marked as data where it comes from a tool, a call or
@@ -13,8 +11,6 @@ var slots = [...]struct {
 	{"tool", func(s *scene) string { return quoted(s.f.Tool) }},
 	{"program", func(s *scene) string { return quoted(s.program()) }},
 	{"cwd", func(s *scene) string { return quoted(s.cwd()) }},
-	{"shell", func(s *scene) string { return s.toolFor([]trajectory.Use{trajectory.UseShell}) }},
-	{"reader", func(s *scene) string { return s.toolFor([]trajectory.Use{trajectory.UseRead, trajectory.UseShell}) }},
 	{"writer", (*scene).writer},
 	{"finder", (*scene).finder},
 
@@ -62,46 +58,16 @@ var slots = [...]struct {
 	{"schema", func(s *scene) string { return quoted(s.schema()) }},
 	{"parameters", func(s *scene) string { return s.declared(false) }},
 	{"required", func(s *scene) string { return s.declared(true) }},
-	{"wrong_option", func(s *scene) string {
-		if option, unknown := s.option(); unknown {
-			return quoted(option)
-		}
-		return ""
-	}},
-	{"option", func(s *scene) string {
-		if option, unknown := s.option(); !unknown {
-			return quoted(option)
-		}
-		return ""
-	}},
+	{"wrong_option", func(s *scene) string { return quoted(s.option(true)) }},
+	{"option", func(s *scene) string { return quoted(s.option(false)) }},
 	{"nearest_option", func(s *scene) string { return quoted(s.nearestOption()) }},
 	{"allowed", func(s *scene) string { return quoted(s.allowed()) }},
 
 	{"edited", func(s *scene) string { return quoted(s.editedPath()) }},
-	{"given", func(s *scene) string {
-		if d := s.differs(); !d.blank {
-			return quoted(d.given)
-		}
-		return ""
-	}},
-	{"stands", func(s *scene) string {
-		if d := s.differs(); !d.blank {
-			return quoted(d.stands)
-		}
-		return ""
-	}},
-	{"blank", func(s *scene) string {
-		if d := s.differs(); d.blank {
-			return quoted(d.given)
-		}
-		return ""
-	}},
-	{"unchanged", func(s *scene) string {
-		if s.unchanged() {
-			return quoted(s.editedPath())
-		}
-		return ""
-	}},
+	{"given", func(s *scene) string { return quoted(s.differs(false).given) }},
+	{"stands", func(s *scene) string { return quoted(s.differs(false).stands) }},
+	{"blank", func(s *scene) string { return quoted(s.differs(true).given) }},
+	{"unchanged", func(s *scene) string { return quoted(s.unchanged()) }},
 	{"times", (*scene).times},
 	{"every_parameter", func(s *scene) string { return quoted(s.own(replaceAll)) }},
 

@@ -7,6 +7,9 @@
 //	line   → Command: parsed as a shell does, bounded in size and depth
 //	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
 //	         the model's own words on its call
+//	tool   → Use: what an agent can do with it, by its name and its parameters
+//	line   → Invocations: the programs with their words, and the files they write
+//	names  → Distance, Nearest: how far one is from another
 //	output → Hash: without times, durations, addresses and temporary names
 //
 // It does not judge whether a result is a failure, and decides nothing.
