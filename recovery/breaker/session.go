@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
@@ -304,7 +305,7 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 		return
 	}
 	now, f := time.Now(), stop.failure
-	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: clipped(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: stop.times, Since: now.UTC()})
+	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: trajectory.Shorten(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: stop.times, Since: now.UTC()})
 	if err != nil {
 		return
 	}
@@ -373,7 +374,7 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 		fmt.Fprintf(&b, "I stopped here: %s failed %d times in a row with the same error, so trying once more would not help.\n\n", named(f.Tool), stop.times)
 	}
 	if f.Line != "" {
-		fmt.Fprintf(&b, "What failed:\n\n    %s\n\n", clipped(oneLine(f.Line), 300))
+		fmt.Fprintf(&b, "What failed:\n\n    %s\n\n", trajectory.Shorten(oneLine(f.Line), 300))
 	}
 	if tried := attempts(x, stop); len(tried) > 0 {
 		b.WriteString("What was tried last:\n\n")
@@ -405,7 +406,7 @@ func attempts(x *recovery.Exchange, stop *stopping) (out []string) {
 		if !r.Failed && stop.waited == 0 || len(out) == 3 {
 			continue
 		}
-		out = append(out, strings.TrimSpace(named(r.Tool)+" "+clipped(oneLine(r.Arguments), 200)))
+		out = append(out, strings.TrimSpace(named(r.Tool)+" "+trajectory.Shorten(oneLine(r.Arguments), 200)))
 	}
 	return out
 }
@@ -414,14 +415,7 @@ func named(tool string) string {
 	if tool == "" {
 		return "the command"
 	}
-	return "`" + clipped(oneLine(tool), 128) + "`"
+	return "`" + trajectory.Shorten(oneLine(tool), 128) + "`"
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-func clipped(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
