@@ -41,7 +41,7 @@ e2e: ## real client libraries through every fault (Node and Python are needed)
 	$(GO) run ./e2e
 
 FOR ?= 30m
-soak: servers ## many clients, every fault and every store for half an hour (FOR=2m: shorter); renews docs/reliability.md $(if $(BEFORE),-before $(BEFORE))
+soak: servers ## many clients, every fault and every store for half an hour (FOR=2m, BEFORE=PROGRAM); renews docs/reliability.md
 	$(GO) test ./e2e/soak -run '^TestSoak$$' -count 1 -timeout 0 -v -args -for $(FOR) -report $(CURDIR)/docs/reliability.md $(if $(BEFORE),-before $(BEFORE))
 
 lint: vuln ## gofmt, go vet, staticcheck, go mod tidy, govulncheck
