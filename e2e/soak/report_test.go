@@ -143,7 +143,7 @@ func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
 	p("## What the gateways hold\n\nMedians of the second and of the last quarter of the time; the heap is what lived after the last collection.\n\n")
 	p("| gateway | | second quarter | last quarter |\n|---|---|---|---|\n")
 	for _, h := range holds {
-		p("| %s | %s | %.0f | %.0f |\n", h.gateway, h.what, h.second, h.last)
+		p("| %s | %s | %.0f | %.0f%s |\n", h.gateway, h.what, h.second, h.last, map[bool]string{false: ", grows"}[h.flat()])
 	}
 	p("\n## What happened\n\n| | times |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.tally.events)) {
