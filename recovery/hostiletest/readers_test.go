@@ -101,7 +101,8 @@ func readers() (all []reader) {
 
 	mender := repair.New(repair.Defaults())
 	plain, tools := parsed(`{"model":"m","messages":[{"role":"user","content":"x"}]}`), parsed(hostiletest.Typed("x"))
-	format := parsed(`{"model":"m","response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}},"messages":[{"role":"user","content":"x"}]}`)
+	format := parsed(`{"model":"m","messages":[{"role":"user","content":"x"}],"response_format":` +
+		`{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}}`)
 	call := func(name, args string) recovery.Draft {
 		return recovery.Draft{Calls: []recovery.DraftCall{{ID: "c", Kind: "function", Name: name, Arguments: args}}, Finish: recovery.FinishCalls}
 	}
