@@ -1,0 +1,208 @@
+package trajectory
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Act is what a call does to a file, as a reader would say it.
+type Act string
+
+// The acts.
+const (
+	Read    Act = "read" // or named
+	Created Act = "created"
+	Edited  Act = "edited"
+	Deleted Act = "deleted"
+)
+
+// File is a file that a call is about.
+type File struct {
+	Act  Act
+	Path string // cleaned, as the call writes it
+}
+
+// maxFiles bounds how many files are told of one call.
+const maxFiles = 64
+
+// verbNames are the names under which tools for several things are told which.
+var verbNames = map[string]bool{"command": true, "action": true, "operation": true, "mode": true}
+
+// patched are the files of a patch, as apply_patch and diffs name them.
+var patched = regexp.MustCompile(`(?m)^(?:\*\*\* (Update|Add|Delete) File: |\+\+\+ b/)(\S.*)$`)
+
+// Files are the files that the call is about: of its arguments, its patch or its
+// command line. It reads the arguments each time.
+func (c *Call) Files() (list []File) {
+	add := func(a Act, p string) {
+		if p = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(p), "file://"), `\`, "/"); p != "" && len(list) < maxFiles {
+			list = append(list, File{a, path.Clean(p)})
+		}
+	}
+	text := strings.TrimSpace(c.Arguments)
+	for _, m := range patched.FindAllStringSubmatch(strings.ReplaceAll(text, `\n`, "\n"), maxFiles) {
+		switch m[1] {
+		case "Add":
+			add(Created, m[2])
+		case "Delete":
+			add(Deleted, m[2])
+		default:
+			add(Edited, m[2])
+		}
+	}
+	if len(list) > 0 {
+		return list
+	}
+	if strings.HasPrefix(text, "{") && readable(text) {
+		var paths []string
+		act := actOf(NameWords(c.Tool))
+		gjson.Parse(text).ForEach(func(key, v gjson.Result) bool {
+			switch name := strings.ToLower(key.Str); {
+			case v.Type != gjson.String:
+			case slices.Contains(pathNames, name):
+				paths = append(paths, v.Str)
+			case verbNames[name] && !strings.ContainsAny(v.Str, " /|"):
+				if a := actOf(NameWords(v.Str)); a != Read || act == Edited && KindOf(v.Str) == Reader {
+					act = a
+				}
+			}
+			return len(paths) < maxFiles
+		})
+		for _, p := range paths {
+			add(act, p)
+		}
+	}
+	if len(list) == 0 && c.Line() != "" {
+		filesOf(c.Line(), add)
+	}
+	return list
+}
+
+// actOf is what the words of a name say is done.
+func actOf(words []string) Act {
+	act := Read
+	for _, w := range words {
+		switch w {
+		case "delete", "remove", "rm":
+			return Deleted
+		case "write", "create", "save", "overwrite":
+			act = Created
+		default:
+			if kindOfWord(w) == Editor && act == Read || w == "update" || w == "modify" || w == "diff" {
+				act = Edited
+			}
+		}
+	}
+	return act
+}
+
+// filesOf finds the words of a command line that name files.
+func filesOf(line string, add func(Act, string)) {
+	if len(line) > maxLine || deep(line) {
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		for _, w := range strings.Fields(line) {
+			if isFile(w) {
+				add(Read, w)
+			}
+		}
+		return
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			if w := literal(n.Word); writes(n) && isFile(w) {
+				add(Created, w)
+			} else if isFile(w) {
+				add(Read, w)
+			}
+		case *syntax.CallExpr:
+			if len(n.Args) < 2 {
+				break
+			}
+			act := Read
+			switch program := name(n.Args[0]); {
+			case program == "rm" || program == "git" && n.Args[1].Lit() == "rm":
+				act = Deleted
+			case program == "touch" || program == "tee" || program == "create":
+				act = Created
+			case edits(program, n.Args[1:]) && program == "sed":
+				act = Edited
+			}
+			for i, w := range n.Args[1:] {
+				if w := literal(w); isFile(w) {
+					if p := name(n.Args[0]); (p == "cp" || p == "mv") && i == len(n.Args)-2 {
+						act = Created
+					}
+					add(act, w)
+				}
+			}
+		}
+		return true
+	})
+}
+
+// literal is a word that the shell takes as it stands, without its quotes.
+func literal(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	if len(w.Parts) == 1 {
+		switch q := w.Parts[0].(type) {
+		case *syntax.SglQuoted:
+			return q.Value
+		case *syntax.DblQuoted:
+			if len(q.Parts) == 1 {
+				if lit, ok := q.Parts[0].(*syntax.Lit); ok {
+					return lit.Value
+				}
+			}
+		}
+	}
+	return w.Lit()
+}
+
+// isFile reports whether a word looks like a file's name: it has an extension.
+func isFile(w string) bool {
+	dot := strings.LastIndexByte(w, '.')
+	if len(w) < 4 || len(w) > 200 || w[0] == '-' || dot <= 0 || dot < len(w)-7 || dot == len(w)-1 || w[dot+1] <= '9' {
+		return false
+	}
+	return !strings.ContainsAny(w, "*$\\{}:()[]<>=,;|&'\" \t\n") && strings.Trim(strings.ToLower(w[dot+1:]), "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+// Attempt is what two tries at one thing have in common: of a command its first
+// words, of anything else the first file or the arguments.
+func (c *Call) Attempt() string {
+	if c.Line() != "" {
+		return Attempt(c.Line())
+	}
+	if files := c.Files(); len(files) > 0 {
+		return c.Tool + " " + files[0].Path
+	}
+	return c.Tool + " " + c.Arguments
+}
+
+var (
+	leading  = regexp.MustCompile(`^(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|\w+=\S*\s))+`)
+	trailing = regexp.MustCompile(`(?s)\s*(?:\d?>|[|;\n]|&&).*`)
+)
+
+// Attempt is the first words of a command line but options: what two tries have in common.
+func Attempt(line string) string {
+	line = line[:min(len(line), maxLine)]
+	var list []string
+	for _, w := range strings.Fields(trailing.ReplaceAllString(leading.ReplaceAllString(line, ""), "")) {
+		if !strings.HasPrefix(w, "-") && len(list) < 3 {
+			list = append(list, w)
+		}
+	}
+	return strings.Join(list, " ")
+}
