@@ -1,9 +1,8 @@
 package fit
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -25,7 +24,6 @@ type learned struct {
 	samples [48]sample // the latest; a ring
 	next, n int
 	deltas  int // samples in the ring that are differences
-	prior   curve
 	now     curve
 	used    uint64
 }
@@ -38,9 +36,9 @@ type sample struct {
 
 // curve predicts a report: scale × text + call × calls.
 type curve struct {
-	Scale   float64 `json:"scale"`
-	Call    float64 `json:"call"`
-	Samples int     `json:"samples"` // what it rests on
+	Scale   float64
+	Call    float64
+	Samples int // what it rests on
 }
 
 // identity is what holds before anything is known.
@@ -68,12 +66,6 @@ func (c *Calibration) Known(model string) bool { return c.curve(model).Samples >
 
 // Tokens is a count as the model's provider would report it.
 func (c *Calibration) Tokens(model string, n Counts) int { return c.curve(model).tokens(n.whole()) }
-
-// Text is the tokens of a text as the model's provider would count them, given
-// what Meter.Text counted.
-func (c *Calibration) Text(model string, counted int) int {
-	return c.curve(model).tokens(weight{text: counted})
-}
 
 func (k curve) tokens(w weight) int {
 	return int(math.Round(k.Scale*float64(w.text)+k.Call*float64(w.calls))) + w.media
@@ -137,56 +129,90 @@ func (c *Calibration) model(name string) *learned {
 			}
 			delete(c.models, oldest)
 		}
-		l = &learned{prior: identity, now: identity}
+		l = &learned{now: identity}
 		c.models[name] = l
 	}
 	l.used = c.tick
 	return l
 }
 
-// Export is what was learned, as small JSON for other replicas: curves by
-// model, no samples. Models that are not calibrated are left out.
-func (c *Calibration) Export() ([]byte, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make(map[string]curve, len(c.models))
-	for name, l := range c.models {
-		if l.now.Samples >= enough {
-			out[name] = l.now
+// fit estimates the curve from the samples: least squares with
+// weights after Huber, so that single reports that are off (another cut of the
+// history, reasoning that was left out) do not count in full.
+func (l *learned) fit() curve {
+	var list []sample
+	for i := range l.n {
+		// From the oldest on, so that equal samples give equal results.
+		s := l.samples[(l.next-l.n+i+len(l.samples))%len(l.samples)]
+		if !s.whole || l.deltas < enough {
+			list = append(list, s)
 		}
 	}
-	return json.Marshal(out)
-}
-
-// maxImport bounds what Import reads.
-const maxImport = 1 << 20
-
-// Import takes over what another calibration exported, for models that this
-// one has no samples of its own for. Impossible curves are left out. An error
-// means that the state is unreadable and nothing was changed.
-func (c *Calibration) Import(state []byte) error {
-	if len(state) > maxImport {
-		return fmt.Errorf("reading a calibration: %d bytes are too many", len(state))
-	}
-	var in map[string]curve
-	if err := json.Unmarshal(state, &in); err != nil {
-		return fmt.Errorf("reading a calibration: %w", err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for name, k := range in {
-		l := c.models[name]
-		full := l == nil && len(c.models) >= c.max
-		if full || l != nil && l.n > 0 || !k.plausible() {
-			continue
+	k := curve{Scale: medianRatio(list), Samples: len(list)}
+	residuals := make([]float64, len(list))
+	for range 8 {
+		for i, s := range list {
+			residuals[i] = math.Abs(s.reported-k.Scale*s.text-k.Call*s.calls) * math.Sqrt(s.certainty())
 		}
-		k.Samples = min(k.Samples, len(learned{}.samples))
-		l = c.model(name)
-		l.prior, l.now = k, k
+		spread := max(medianOf(residuals)*1.4826, 0.25)
+		next := solve(list, residuals, 1.345*spread)
+		done := math.Abs(next.Scale-k.Scale) < 1e-4 && math.Abs(next.Call-k.Call) < 1e-2
+		k.Scale, k.Call = next.Scale, next.Call
+		if done {
+			break
+		}
 	}
-	return nil
+	return k
 }
 
-func (k curve) plausible() bool {
-	return k.Scale >= scaleMin && k.Scale <= scaleMax && k.Call >= 0 && k.Call <= callMax && k.Samples >= enough
+// certainty is the inverse of a sample's variance, which grows with its size.
+func (s sample) certainty() float64 { return 1 / (s.text + 40*s.calls + 40) }
+
+// solve is one step of weighted least squares. That nothing is corrected takes part
+// as two samples of its own, one for each parameter.
+func solve(list []sample, residuals []float64, huber float64) curve {
+	var tt, tc, cc, ty, cy float64
+	add := func(s sample, w float64) {
+		tt += w * s.text * s.text
+		tc += w * s.text * s.calls
+		cc += w * s.calls * s.calls
+		ty += w * s.text * s.reported
+		cy += w * s.calls * s.reported
+	}
+	const text, calls = 150, 0.25
+	for _, p := range [...]sample{{text: text, reported: text}, {calls: calls}} {
+		add(p, p.certainty())
+	}
+	for i, s := range list {
+		w := s.certainty()
+		if r := residuals[i]; r > huber {
+			w *= huber / r
+		}
+		add(s, w)
+	}
+	d := tt*cc - tc*tc
+	k := identity
+	if d > 1e-12 {
+		k.Scale, k.Call = (ty*cc-cy*tc)/d, (cy*tt-ty*tc)/d
+	}
+	if k.Call < 0 || k.Call > callMax { // the other alone, at the bound
+		k.Call = min(max(k.Call, 0), callMax)
+		k.Scale = (ty - k.Call*tc) / tt
+	}
+	k.Scale = min(max(k.Scale, scaleMin), scaleMax)
+	return k
+}
+
+// medianRatio is the median of the samples' ratios: where the estimate begins.
+func medianRatio(list []sample) float64 {
+	ratios := make([]float64, len(list))
+	for i, s := range list {
+		ratios[i] = s.reported / (s.text + 40*s.calls)
+	}
+	return min(max(medianOf(ratios), scaleMin), scaleMax)
+}
+
+func medianOf(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
 }

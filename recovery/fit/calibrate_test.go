@@ -33,7 +33,7 @@ func TestCalibrationLearns(t *testing.T) {
 		if !c.Known("m") || c.Known("other") {
 			t.Error("what is known is wrong")
 		}
-		if n := c.Text("m", 10_000); math.Abs(float64(n)/10_000/tt.scale-1) > tt.within {
+		if n := c.curve("m").tokens(weight{text: 10_000}); math.Abs(float64(n)/10_000/tt.scale-1) > tt.within {
 			t.Errorf("10,000 tokens are %d", n)
 		}
 	}
@@ -41,7 +41,7 @@ func TestCalibrationLearns(t *testing.T) {
 
 func TestCalibrationStartsCarefully(t *testing.T) {
 	c := NewCalibration(10)
-	if n := c.Text("m", 500); n != 500 {
+	if n := c.curve("m").tokens(weight{text: 500}); n != 500 {
 		t.Errorf("500 tokens are %d", n)
 	}
 	c.learn("m", weight{text: 100}, 390, false)
@@ -82,51 +82,5 @@ func TestCalibrationIsBounded(t *testing.T) {
 	}
 	if len(c.models) != 3 || c.models["busy"] == nil || c.models["model9"] == nil {
 		t.Errorf("%d models", len(c.models))
-	}
-}
-
-func TestCalibrationIsShared(t *testing.T) {
-	c := NewCalibration(10)
-	feed(c, "a", 1.25, 40, 50, 0)
-	feed(c, "b", 0.8, 0, 50, 0)
-	feed(c, "new", 2, 0, 2, 0)
-	state, err := c.Export()
-	if err != nil || len(state) > 300 {
-		t.Fatalf("%s: %v", state, err)
-	}
-	if again, _ := c.Export(); string(again) != string(state) {
-		t.Error("the state is not written the same way twice")
-	}
-	d := NewCalibration(10)
-	feed(d, "b", 1.5, 0, 50, 0)
-	if err := d.Import(state); err != nil {
-		t.Fatal(err)
-	}
-	if d.curve("a") != c.curve("a") || !d.Known("a") || d.Known("new") {
-		t.Errorf("%+v, want %+v", d.curve("a"), c.curve("a"))
-	}
-	if k := d.curve("b"); math.Abs(k.Scale-1.5) > 0.05 {
-		t.Errorf("own samples gave way: %+v", k)
-	}
-	// What was imported bends with what is seen.
-	feed(d, "a", 1, 0, 48, 0)
-	if k := d.curve("a"); k.Scale > 1.1 {
-		t.Errorf("%+v after samples of 1", k)
-	}
-	e := NewCalibration(10)
-	for _, bad := range []string{"", "[]", `{"a":`, `{"a":{"scale":"x"}}`} {
-		if e.Import([]byte(bad)) == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-	if err := e.Import([]byte(`{"a":{"scale":99,"samples":9},"b":{"scale":1,"call":-4,"samples":9},"c":{"scale":1,"samples":0}}`)); err != nil || len(e.models) != 0 {
-		t.Errorf("impossible curves were taken: %v, %d", err, len(e.models))
-	}
-	if e.Import(make([]byte, maxImport+1)) == nil {
-		t.Error("a state of any size was taken")
-	}
-	small := NewCalibration(1)
-	if small.Import(state); len(small.models) != 1 {
-		t.Errorf("%d models of at most 1", len(small.models))
 	}
 }

@@ -20,7 +20,7 @@ var (
 // check compares a fitted request with its original before anything is sent.
 // It knows nothing of how the edits were planned. That the result is valid JSON
 // is sure: it was parsed.
-func check(before, after *transcript.Body, r *messageReader) error {
+func check(before, after *transcript.Body, r *readings) error {
 	if len(after.Raw()) >= len(before.Raw()) {
 		return errNotSmaller
 	}
@@ -46,7 +46,7 @@ type faults struct {
 	first      bool // the conversation begins with a result
 }
 
-func faultsOf(list []transcript.Message, r *messageReader) (f faults) {
+func faultsOf(list []transcript.Message, r *readings) (f faults) {
 	var open map[string]int
 	began := false
 	for i, m := range list {

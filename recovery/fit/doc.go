@@ -3,16 +3,14 @@
 //
 //	meter      tokens of a request, anchored on what upstreams reported
 //	limits     what a target's window is
-//	plan       which edits bring the request to the target size, the first tiers that suffice:
-//	             reread     older results of a call that was made again
-//	             overtaken  files that were changed after they were read
+//	plan       which edits bring the request to the target size, the first that suffice:
 //	             results, arguments, long
 //	                        what is longer is cut to one length, as great as the target allows:
-//	                        old results, arguments of old calls, what the assistant said,
-//	                        anything that alone takes much of the budget, and of a
-//	                        person's message what was pasted into it
-//	             summary    the oldest turns, as the summariser tells them
-//	             digest     the oldest turns, as the program itself can quote them
+//	                        old results, arguments of old calls, and anything that alone takes
+//	                        much of the budget: of a person's message what was pasted into it
+//	             summary, digest
+//	                        one text in the place of the old turns: what the summariser says,
+//	                        if there is one, and lines that the program quotes
 //	             attachments, output
 //	                        not for the history's tokens: what a limit of bytes asks for first,
 //	                        and a lower limit of the answer
@@ -24,11 +22,11 @@
 //	Fitter     the contract with the engine
 //
 // What stays of a text that is cut are the lines that say most (excerpt): errors,
-// hashes, numbers, places, declarations, and its ends. The digest is made of such
-// lines too, beside the user's demands word for word, files and what became of
-// them, and open errors. As few turns as suffice go for it. Where even so there is
-// no room, what is protected becomes less: the user's words and errors in the
-// middle, and the recent turns but the last.
+// hashes, numbers, places, declarations, and its ends. A digest is made of such
+// lines of all that goes, in their order; files and what became of them, what the
+// user demands, and open errors come first. Where even so there is no room, what is
+// protected becomes less: the user's words and errors in the middle, and the recent
+// turns but the last.
 //
 // What was read of a message is kept in the process by its bytes (readings), so
 // that a request of a session with edits costs some milliseconds.

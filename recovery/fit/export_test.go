@@ -55,9 +55,6 @@ func (f *Fitter) Flush() bool {
 // NewWindows are windows that several fitters share.
 func NewWindows() Windows { return newWindows(time.Hour) }
 
-// Bare leaves the program's own lists out of summaries.
-func (f *Fitter) Bare() { f.bare = true }
-
 // Compressed reports text that replaces something.
 func Compressed(text string) bool { return compressed(text) }
 

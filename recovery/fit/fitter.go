@@ -54,7 +54,6 @@ type Fitter struct {
 	weighty atomic.Bool // bytes knows something
 	watch   watch       // of servers of one's own that may truncate in silence
 	read    *readings
-	bare    bool // summaries without the program's lists: for measuring
 }
 
 var (
@@ -246,7 +245,7 @@ func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) bool {
 		return false
 	}
 	b, err := k.build()
-	if err != nil || check(x.Body, b, k.v.reader) != nil {
+	if err != nil || check(x.Body, b, k.v.readings) != nil {
 		return false
 	}
 	k.total = f.parts.Meter.Measure(b, model).Total
@@ -409,7 +408,7 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	}
 	if len(names) > 0 {
 		body, err := k.build()
-		if err != nil || check(x.Body, body, k.v.reader) != nil {
+		if err != nil || check(x.Body, body, k.v.readings) != nil {
 			return nil
 		}
 		d.body = body
@@ -452,16 +451,17 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 		}()
 		p.scribe = w
 	}
+	was := k
 	k = k.clone()
 	ok := p.run(ctx, k)
-	return k, p.names, ok
+	return k, k.tiers(was), ok
 }
 
 // writer is who writes summaries for the exchange: within what is left of its
 // budget, which is the request's own input, once.
 func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *writer {
 	w := &writer{completer: x, w: f.parts.Meter, target: c.Target, window: window,
-		budget: max(0, k.counts.Total-d.spent), bare: f.bare}
+		budget: max(0, k.counts.Total-d.spent)}
 	if s := f.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}
 		if n := f.windows.Window(w.target); n > 0 {

@@ -52,6 +52,7 @@ func (f *Fitter) heavy(x *recovery.Exchange) bool {
 func (f *Fitter) fitBytes(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, limit, chars int, refused bool) *recovery.Fitted {
 	k := f.weighed(x, d, c.Model, sizes{})
 	p := &planner{cfg: f.config(), secret: d.keys, goal: goal{budget: limit, target: int(f.config().TargetShare * float64(limit)), limit: limit}}
+	was := k.clone()
 	p.measured(k)
 	switch {
 	case chars > 0 && p.single(k, chars):
@@ -63,14 +64,15 @@ func (f *Fitter) fitBytes(ctx context.Context, x *recovery.Exchange, c *recovery
 		}
 	}
 	body, err := k.build()
-	if err != nil || len(p.names) == 0 || check(x.Body, body, k.v.reader) != nil {
+	names := k.tiers(was)
+	if err != nil || len(names) == 0 || check(x.Body, body, k.v.readings) != nil {
 		return nil
 	}
 	d.work, d.body = k, body
 	d.work = f.weighed(x, d, c.Model, f.parts.Meter)
 	d.out, d.sticky, d.scale = body, false, f.tokensFor(c.Model, d.session, body)
 	d.work.total = f.parts.Meter.Measure(body, c.Model).Total
-	d.names = append(d.names, p.names...)
+	d.names = append(d.names, names...)
 	if x.Session != "" && x.Mode == recovery.ModeAct {
 		if d.later = !refused && d.session == nil; !d.later {
 			f.remember(x, d)
@@ -99,8 +101,8 @@ func (p *planner) attachments(k *work) bool {
 		if k.total <= p.goal.target && p.measured(k) <= p.goal.target {
 			return true
 		}
-		if it := &k.v.items[i]; it.shape.Media > 0 && (it.result || k.v.answered(i)) && k.add(i, recipe{Op: opMedia}, minSaving) {
-			p.name(TierMedia)
+		if it := &k.v.items[i]; it.shape.Media > 0 && (it.result || k.v.answered(i)) {
+			k.add(i, recipe{Op: opMedia}, minSaving)
 		}
 	}
 	return p.measured(k) <= p.goal.target
@@ -123,16 +125,13 @@ func (p *planner) single(k *work, chars int) bool {
 	if chars < 1024 {
 		return false
 	}
+	did := false
 	for i := range k.v.items {
 		it := &k.v.items[i]
-		if len(it.text) > chars && k.add(i, recipe{Op: opLong, A: room}, 1) {
-			p.name(TierLong)
-		}
+		did = len(it.text) > chars && k.add(i, recipe{Op: opLong, A: room}, 1) || did
 		for _, c := range it.calls {
-			if len(c.text) > chars && k.add(i, recipe{Op: opArguments, A: room}, 1) {
-				p.name(TierArguments)
-			}
+			did = len(c.text) > chars && k.add(i, recipe{Op: opArguments, A: room}, 1) || did
 		}
 	}
-	return len(p.names) > 0
+	return did
 }

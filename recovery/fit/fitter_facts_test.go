@@ -2,6 +2,8 @@ package fit_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,66 +14,87 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// fact is something that a model may need of a session later.
-type fact struct{ Kind, Text string }
-
-// TestFacts counts how many of forty facts of a session survive at half and at a
-// quarter of its size, beside two simple ways to get there: cutting every result
-// to the same length, and dropping the oldest messages.
-func TestFacts(t *testing.T) {
+// TestKept counts what survives at half and at a quarter of the size of every
+// recorded session: files that were touched, and of four sessions forty facts each,
+// beside two simple ways to get there: cutting every result to the same length, and
+// dropping the oldest messages.
+func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
 	}
-	files, err := filepath.Glob(filepath.Join("testdata", "facts", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no facts", err)
-	}
 	m := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
-	for _, file := range files {
-		var facts []fact
-		raw, err := os.ReadFile(file)
-		if err != nil || json.Unmarshal(raw, &facts) != nil || len(facts) != 40 {
-			t.Fatal(file, err, len(facts))
-		}
-		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		c := made(t, name, gunzip(t, filepath.Join("testdata", "usage", name+".json.gz")))
-		b := c.body(t, len(c.Messages))
-		total := m.Measure(b, simModel).Total
-		kept := func(body []byte, log string) (n int) {
-			text := probetest.Text(body)
-			for _, f := range facts {
-				if strings.Contains(text, f.Text) {
-					n++
-				} else if log != "" {
-					t.Logf("%s lost: %s %q", log, f.Kind, f.Text)
-				}
-			}
-			return n
-		}
-		if n := kept(b.Raw(), "whole"); n != 40 {
-			t.Fatalf("%s itself has %d of its facts", name, n)
-		}
-		for _, c := range []struct {
-			share float64
-			least int
-		}{{0.5, 34}, {0.25, 31}} {
+	for _, size := range []struct {
+		share        float64
+		facts, paths float64 // the least, as shares
+	}{{0.5, 0.96, 0.97}, {0.25, 0.74, 0.97}} {
+		var paths, allPaths, facts, allFacts int
+		for _, c := range recorded(t) {
+			list := factsOf(t, c.name)
+			b := c.body(t, len(c.Messages))
+			total := m.Measure(b, simModel).Total
 			cfg := fit.Defaults()
-			limit := int(float64(total) * c.share / cfg.TargetShare)
-			out, r, ok := fit.Compress(cfg, b, m, simModel, limit, 0)
+			out, r, ok := fit.Compress(cfg, b, m, simModel, int(float64(total)*size.share/cfg.TargetShare), 0)
 			if !ok {
-				t.Fatalf("%s is not fitted to %.2f", name, c.share)
+				t.Logf("%s at %.2f: not fitted", c.name, size.share)
+				if list != nil {
+					t.Errorf("%s is not fitted to %.2f", c.name, size.share)
+				}
+				continue
+			}
+			text := probetest.Text(out.Raw())
+			touched := probetest.Touched(b.Raw())
+			kept := among(text, touched)
+			paths, allPaths = paths+kept, allPaths+len(touched)
+			if list == nil {
+				t.Logf("%s at %.2f: %d of %d paths in %d of %d tokens, %v", c.name, size.share, kept, len(touched), r.TokensAfter, total, r.Tiers)
+				continue
 			}
 			verify(t, b, out)
-			ours := kept(out.Raw(), "")
-			even := evenly(t, m, b, int(float64(total)*c.share))
-			dropped := probetest.DropOldest(b.Raw(), int(float64(len(b.Raw()))*c.share))
-			t.Logf("%s at %.2f: %d of 40 in %d of %d tokens; every result cut to one length %d, the oldest dropped %d", name, c.share,
-				ours, r.TokensAfter, total, kept(even, ""), kept(dropped, ""))
-			if ours < c.least || r.TokensAfter > int(1.09*float64(total)*c.share) {
-				t.Errorf("%s at %.2f: %d facts in %d tokens", name, c.share, ours, r.TokensAfter)
+			if n := among(probetest.Text(b.Raw()), list); n != len(list) {
+				t.Fatalf("%s itself has %d of its facts", c.name, n)
+			}
+			n := among(text, list)
+			facts, allFacts = facts+n, allFacts+len(list)
+			even := evenly(t, m, b, int(float64(total)*size.share))
+			dropped := probetest.DropOldest(b.Raw(), int(float64(len(b.Raw()))*size.share))
+			t.Logf("%s at %.2f: %d of %d facts, %d of %d paths in %d of %d tokens, %v; every result cut to one length %d, the oldest dropped %d", c.name,
+				size.share, n, len(list), kept, len(touched), r.TokensAfter, total, r.Tiers, among(probetest.Text(even), list), among(probetest.Text(dropped), list))
+			if r.TokensAfter > int(1.05*float64(total)*size.share) {
+				t.Errorf("%s at %.2f: %d tokens", c.name, size.share, r.TokensAfter)
 			}
 		}
+		t.Logf("at %.2f: %d of %d facts, %d of %d paths", size.share, facts, allFacts, paths, allPaths)
+		if allFacts < 160 || float64(facts) < size.facts*float64(allFacts) || allPaths < 90 || float64(paths) < size.paths*float64(allPaths) {
+			t.Errorf("at %.2f: only %d of %d facts and %d of %d paths", size.share, facts, allFacts, paths, allPaths)
+		}
 	}
+}
+
+// among is how many of the texts occur in a text.
+func among(text string, list []string) (n int) {
+	for _, s := range list {
+		if strings.Contains(text, s) {
+			n++
+		}
+	}
+	return n
+}
+
+// factsOf are the facts that were written down of a session, nil if none were.
+func factsOf(t *testing.T, session string) (list []string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "facts", session+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var facts []struct{ Kind, Text string }
+	if err != nil || json.Unmarshal(raw, &facts) != nil || len(facts) != 40 {
+		t.Fatal(session, err, len(facts))
+	}
+	for _, f := range facts {
+		list = append(list, f.Text)
+	}
+	return list
 }
 
 // evenly cuts every result to the same length, half of it from each end.

@@ -11,7 +11,7 @@ import (
 
 // halved fits a session to a share of its size, in one step. With a name more
 // requests are to follow, so that all that is old becomes as small as it can.
-func halved(t *testing.T, c *conversation, share float64, bare bool, session string) []byte {
+func halved(t *testing.T, c *conversation, share float64, session string) []byte {
 	t.Helper()
 	cfg := fit.Defaults()
 	cfg.TargetShare = share
@@ -19,9 +19,6 @@ func halved(t *testing.T, c *conversation, share float64, bare bool, session str
 	m := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
 	f := fit.New(cfg, fit.Parts{Meter: m})
 	defer f.Close(context.Background())
-	if bare {
-		f.Bare()
-	}
 	b := c.body(t, len(c.Messages))
 	total := m.Measure(b, simModel).Total
 	x := &recovery.Exchange{Body: b, Model: simModel, Session: session, Mode: recovery.ModeAct, Completer: newTeller(),
@@ -65,19 +62,15 @@ func TestProbes(t *testing.T) {
 	for seed := range uint64(3) {
 		list = append(list, synthetic(t, seed, 400_000))
 	}
-	share := func(share float64, bare bool, session string) (fitted, dropped float64) {
+	share := func(share float64, session string) (fitted, dropped float64) {
 		var kept, left, all int
 		for _, c := range list {
-			out := halved(t, c, share, bare, session)
+			out := halved(t, c, share, session)
 			if out == nil {
 				t.Logf("%s: not fitted to %.2f", c.name, share)
 				continue
 			}
-			report := ""
-			if !bare {
-				report = "fitting"
-			}
-			k, n := survive(t, c, out, report)
+			k, n := survive(t, c, out, "fitting")
 			d, _ := survive(t, c, probetest.DropOldest(c.raw(len(c.Messages)), len(out)), "")
 			kept, all, left = kept+k, all+n, left+d
 		}
@@ -87,17 +80,13 @@ func TestProbes(t *testing.T) {
 		return float64(kept) / float64(all), float64(left) / float64(all)
 	}
 	for _, size := range []float64{0.5, 0.25} {
-		fitted, dropped := share(size, false, "")
-		bare, _ := share(size, true, "")
-		t.Logf("%.2f of the size: %.3f survive, %.3f without the program's lists, %.3f when the oldest are dropped", size, fitted, bare, dropped)
+		fitted, dropped := share(size, "")
+		t.Logf("%.2f of the size: %.3f survive, %.3f when the oldest are dropped", size, fitted, dropped)
 		if fitted < 0.95 || fitted < dropped+0.2 {
 			t.Errorf("%.3f survive at %.2f of the size, %.3f when the oldest are dropped", fitted, size, dropped)
 		}
-		if size < 0.5 && fitted <= bare {
-			t.Errorf("the lists are worth nothing: %.3f and %.3f", fitted, bare)
-		}
 	}
-	fitted, dropped := share(0.5, false, "s")
+	fitted, dropped := share(0.5, "s")
 	t.Logf("in a session: %.3f survive, %.3f when the oldest are dropped", fitted, dropped)
 	if fitted < 0.95 || fitted < dropped+0.2 {
 		t.Errorf("%.3f survive in a session, %.3f when the oldest are dropped", fitted, dropped)

@@ -3,6 +3,7 @@ package fit
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -53,7 +54,7 @@ type MeterConfig struct {
 // reports differ from its counts (see Observe). Safe for concurrent use.
 type Meter struct {
 	vocabulary  Vocabularies
-	cache       *counted
+	cache       *lru[countKey, weight]
 	calibration *Calibration
 	seed        maphash.Seed
 }
@@ -66,11 +67,8 @@ func NewMeter(v Vocabularies, cfg MeterConfig) *Meter {
 	if cfg.Models <= 0 {
 		cfg.Models = 256
 	}
-	return &Meter{vocabulary: v, cache: newCounted(cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
+	return &Meter{vocabulary: v, cache: newLRU[countKey, weight](cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
 }
-
-// Calibration is what the meter has learned of models.
-func (m *Meter) Calibration() *Calibration { return m.calibration }
 
 // Text is the tokens of a text alone, uncalibrated: without a message's framing.
 func (m *Meter) Text(model, s string) int {
@@ -137,7 +135,7 @@ func (m *Meter) remember(k countKey, count func() weight) weight {
 		return w
 	}
 	w := count()
-	m.cache.put(k, w)
+	m.cache.put(k, w, 1)
 	return w
 }
 
@@ -156,4 +154,31 @@ func fingerprint(h uint64, raw []byte) uint64 {
 		h = fold(h^binary.LittleEndian.Uint64(last[:]), a)
 	}
 	return h
+}
+
+// countKind keeps apart what was counted of the same bytes.
+type countKind uint8
+
+const (
+	kindText countKind = iota
+	kindMessage
+	kindTool
+	kindSchema
+)
+
+// countKey names a part of a request by its content and by how it is counted.
+// The hash is seeded in each process, so that nobody can make two messages
+// with the same key.
+type countKey struct {
+	hash     uint64
+	size     int
+	kind     countKind
+	encoding string
+	scale    uint32
+}
+
+// fold is the folded product of two words.
+func fold(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a^0xa0761d6478bd642f, b)
+	return hi ^ lo
 }

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -13,7 +14,7 @@ type Weigher interface {
 	Text(model, s string) int
 }
 
-// goal is how large a request may be, in the meter's tokens, output reserve
+// goal is how large a request may be, in the weigher's units, output reserve
 // already taken off.
 type goal struct {
 	budget int // the window for the prompt
@@ -21,10 +22,28 @@ type goal struct {
 	limit  int // above it the next request would be fitted again; at most budget
 }
 
+// goal is what a budget asks for; trigger is the size from which on the next
+// request would be fitted again.
+func (f *Fitter) goal(budget, trigger int) goal {
+	target := int(f.config().TargetShare * float64(budget))
+	return goal{budget: budget, target: target, limit: max(target, min(trigger, budget-1))}
+}
+
+// The names of what fitting does, as events and reports have them.
+const (
+	TierResults   = "results"     // old results are cut
+	TierArguments = "arguments"   // and arguments of old calls
+	TierLong      = "long"        // and what alone takes much of the budget
+	TierSummary   = "summary"     // the oldest turns give way to what a model and the program say of them
+	TierDigest    = "digest"      // or to what the program quotes of them
+	TierMedia     = "attachments" // those of finished turns go, for a limit of bytes
+	TierOutput    = "output"      // no edit of the history: the limit of the answer was lowered
+)
+
 // scribe writes summaries. Both methods return false where there is none to be had.
 type scribe interface {
-	// turns summarises messages that are removed; tokens is how long it may be.
-	turns(ctx context.Context, k *work, removed []int, tokens int) (text string, ok bool)
+	// turns summarises what a digest has of messages that are removed; tokens is how long it may be.
+	turns(ctx context.Context, d *digest, tokens int) (text string, ok bool)
 	// result summarises one large result.
 	result(ctx context.Context, k *work, at int) (text string, ok bool)
 }
@@ -35,13 +54,13 @@ type planner struct {
 	goal     goal
 	scribe   scribe // nil where nobody writes summaries
 	secret   keys
-	names    []string // of the tiers that did something, in order
-	perToken int      // bytes of the request to a token
-	cramped  bool     // what stands before the first answer, and the last turn, leave no room
+	perToken int  // bytes of the request to a token
+	cramped  bool // what stands before the first answer, and the last turn, leave no room
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
-// fits the budget; the target may be missed.
+// fits the budget; the target may be missed. What was edited before stays as it
+// is as long as cuts behind it suffice: the provider has cached it.
 func (p *planner) run(ctx context.Context, k *work) bool {
 	p.perToken = max(2, min(6, len(k.v.body.Raw())/max(1, k.counts.Total)))
 	p.measured(k)
@@ -49,48 +68,23 @@ func (p *planner) run(ctx context.Context, k *work) bool {
 	if p.hopeless(k, prot) {
 		return false
 	}
-	// What was fitted before stays as it is: the provider has cached it.
-	frontier := k.frontier()
-	base := k.clone()
-	if p.again(base, prot) {
-		*k = *base
-		return p.fits(k)
-	}
-	*k = *base.clone()
-	if p.evenly(k, prot, frontier) {
-		p.condense(ctx, k)
-		return p.fits(k)
-	}
+	met := p.cut(ctx, k, prot, k.frontier())
 	p.condense(ctx, k)
-	if (p.scribe != nil && p.summarise(ctx, k, prot, p.summaryTokens()) || p.quote(k, prot)) && p.measured(k) < p.goal.target {
-		p.fill(k, base, prot, frontier)
+	if !met {
+		p.replaceOldest(ctx, k, prot)
 	}
-	if p.measured(k) > p.goal.target && frontier > 0 {
-		p.evenly(k, prot, 0)
-	}
-	if p.measured(k) > p.goal.limit {
-		p.digest(k, prot)
-	}
-	return p.fits(k)
-}
-
-// fill gives back to what is left beside new summaries or digests what the target
-// has room for.
-func (p *planner) fill(k, base *work, prot *protection, from int) {
-	try := base.clone()
-	for _, c := range k.cuts {
-		if !slices.ContainsFunc(base.cuts, func(old cut) bool { return old.sealed == c.sealed }) {
-			try.remove(c)
+	// Where what is protected has no room, less is.
+	for level := 1; level <= narrowest && p.measured(k) > p.goal.limit && ctx.Err() == nil; level++ {
+		try, less := k.clone(), prot.narrowed(k.v, level)
+		p.cut(ctx, try, less, 0)
+		if p.measured(try) > p.goal.target {
+			p.replaceOldest(ctx, try, less)
+		}
+		if p.measured(try) < k.total {
+			*k = *try
 		}
 	}
-	for i, s := range k.sealed {
-		if base.sealed[i] == nil {
-			try.seal(i, s)
-		}
-	}
-	if p.evenly(try, prot, from) {
-		*k = *try
-	}
+	return ctx.Err() == nil && p.measured(k) < p.goal.budget
 }
 
 // hopeless reports whether what nothing may touch is too large by itself. What a
@@ -115,23 +109,71 @@ func (p *planner) hopeless(k *work, prot *protection) bool {
 	return floor-out >= p.goal.budget
 }
 
-// again takes out results that say nothing that is not said later, the oldest
-// first, until the target is met.
-func (p *planner) again(k *work, prot *protection) bool {
-	for _, t := range []struct {
-		name    string
-		propose func(v *view, p *protection) []proposal
-	}{{TierReread, reread}, {TierOvertaken, overtaken}} {
-		for _, c := range t.propose(k.v, prot) {
-			if k.total <= p.goal.target && p.measured(k) <= p.goal.target {
-				return true
-			}
-			if k.add(c.at, c.recipe, minSaving) {
-				p.name(t.name)
-			}
+// The range of lengths, as factors of the configured thresholds. Below the least an
+// agent's steps are told better by a digest than by what would be left of each.
+const (
+	stepFactor  = 1.15
+	leastFactor = 0.4
+	slack       = 1.25 // what is hardly longer is left as it is
+)
+
+// largest is the size in tokens above which also a message that is recent, or in
+// which a person pasted something, is cut.
+func (p *planner) largest() int { return p.goal.budget / 8 }
+
+// cut cuts what is longer to one length, which is as great as the target allows:
+// old results, arguments of old calls, and whatever alone takes much of the
+// budget. Nothing before message from is cut. It reports whether the target is met.
+func (p *planner) cut(ctx context.Context, k *work, prot *protection, from int) bool {
+	longest := 1.0
+	for i := from; i < len(k.v.items); i++ {
+		it := &k.v.items[i]
+		n := float64(len(it.text)) / float64(p.cfg.ThresholdChars)
+		for _, c := range it.calls {
+			n = max(n, float64(len(c.text))/float64(p.cfg.ThresholdArgs))
+		}
+		longest = max(longest, n)
+	}
+	at := func(step int) *work {
+		try := k.clone()
+		p.cutTo(try, prot, longest*math.Pow(stepFactor, -float64(step)), from)
+		return try
+	}
+	// The first step that suffices is in (low, high]; if none does it is high.
+	low, high := 0, int(math.Log(longest/leastFactor)/math.Log(stepFactor))+1
+	best := at(high)
+	for met := p.measured(best) <= p.goal.target; met && high-low > 1 && ctx.Err() == nil; {
+		middle := (low + high) / 2
+		if try := at(middle); p.measured(try) <= p.goal.target {
+			high, best = middle, try
+		} else {
+			low = middle
 		}
 	}
-	return p.measured(k) <= p.goal.target
+	*k = *best
+	return k.total <= p.goal.target
+}
+
+// cutTo cuts each message that is longer than a factor of the thresholds.
+func (p *planner) cutTo(k *work, prot *protection, factor float64, from int) {
+	length := func(threshold int) int { return max(64, int(math.Min(float64(threshold)*factor, maxKeep))) }
+	results, args := length(p.cfg.ThresholdChars), length(p.cfg.ThresholdArgs)
+	large := max(results, p.largest()*p.perToken)
+	over := func(text string, most int) bool { return float64(len(text)) > slack*float64(most) }
+	for i := range k.v.items {
+		if i < from && i >= k.v.lead || i < k.v.lead && !p.cramped {
+			continue
+		}
+		it, of := &k.v.items[i], prot.of[i]
+		switch {
+		case over(it.text, large) && k.tokens[i] > p.largest() && (it.result && of&^(protectRecent|protectError) == 0 || it.Role == transcript.RoleUser && !it.summary()):
+			k.add(i, recipe{Op: opLong, A: uint32(large)}, minSaving)
+		case of == 0 && it.result && (over(it.text, results) || it.shape.Media > 0):
+			k.add(i, recipe{Op: opShorten, A: uint32(results)}, minSaving)
+		case of == 0 && slices.ContainsFunc(it.calls, func(c callInfo) bool { return over(c.text, args) }):
+			k.add(i, recipe{Op: opArguments, A: uint32(args)}, minSaving)
+		}
+	}
 }
 
 // condense has the summariser write what large results said, where that is
@@ -142,39 +184,104 @@ func (p *planner) condense(ctx context.Context, k *work) {
 	}
 	for i := range k.v.items {
 		it := &k.v.items[i]
-		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.at[i]) != 1 || k.at[i][0].Op != opShorten && k.at[i][0].Op != opLong {
+		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.at[i]) != 1 || k.at[i][0].Op == opArguments {
 			continue
 		}
 		text, ok := p.scribe.result(ctx, k, i)
 		if !ok {
 			continue
 		}
-		key, err := k.v.sealKey(p.secret, []int{i})
-		if err != nil {
-			continue
-		}
-		if box := seal(key, text); box != nil {
+		if box, ok := k.v.seal(p.secret, []int{i}, text); ok {
 			k.seal(i, &sealed{Op: opSealed, First: it.key, Span: 1, Box: box, text: text})
 		}
 	}
 }
 
-// measured counts the history as it is with its edits.
-func (p *planner) measured(k *work) int {
-	b, err := k.build()
-	if err != nil {
-		return k.total
+// The length of a summary in tokens: a share of the budget, within bounds.
+const (
+	summaryShare = 16
+	summaryMin   = 400
+	summaryMax   = 3000
+)
+
+// digestMin is the least that a digest has, in tokens.
+const digestMin = 300
+
+// replaceOldest puts one text in the place of the old turns: what the summariser
+// says of them, if there is one, and what the program quotes, as much as the
+// target has room for. An earlier such text gives way to it too. Where not
+// all of the room is used, the latest of the turns stay.
+func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) {
+	c, saved := p.oldest(k, prot, prot.recent)
+	if len(c.removed) < 2 || saved < 2*digestMin {
+		return
 	}
-	k.total = k.w.Measure(b, k.model).Total
-	return k.total
+	room := max(digestMin, min(p.goal.target-(k.total-saved), saved*9/10))
+	d, words := k.digest(ctx, c.removed), ""
+	if p.scribe != nil {
+		words, _ = p.scribe.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
+	}
+	text, used := k.told(c.removed, words, d, room)
+	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > k.total-saved {
+		if fewer, _ := p.oldest(k, prot, end); len(fewer.removed) > 1 {
+			c = fewer
+			text, _ = k.told(c.removed, words, k.digest(ctx, c.removed), used)
+		}
+	}
+	box, ok := k.v.seal(p.secret, c.removed, text)
+	if !ok || ctx.Err() != nil {
+		return
+	}
+	c.text = text
+	c.sealed = &sealed{Op: opCut, First: k.v.items[c.start].key, Span: c.end - c.start, Box: box, text: text}
+	for i := c.start; i < c.end; i++ {
+		if _, gone := slices.BinarySearch(c.removed, i); !gone {
+			c.sealed.Kept = append(c.sealed.Kept, i-c.start)
+		}
+	}
+	k.remove(c)
 }
 
-// fits reports whether the history fits the budget, measured.
-func (p *planner) fits(k *work) bool { return p.measured(k) < p.goal.budget }
-
-// name notes a tier, once.
-func (p *planner) name(tier string) {
-	if !slices.Contains(p.names, tier) {
-		p.names = append(p.names, tier)
+// oldest is the run of complete turns before message end, and what removing it
+// saves. What went before does not come back.
+func (p *planner) oldest(k *work, prot *protection, end int) (c cut, saved int) {
+	if k.cut != nil {
+		end, saved = max(end, k.cut.end), k.cut.tokens
 	}
+	end = k.v.stepStart(end)
+	for i := k.v.lead; i < end; i++ {
+		if prot.of[i]&keeps == 0 || k.removed(i) {
+			c.removed = append(c.removed, i)
+			saved += k.tokens[i]
+		}
+	}
+	if len(c.removed) > 0 { // a run begins and ends with a message that goes
+		c.start, c.end = c.removed[0], c.removed[len(c.removed)-1]+1
+	}
+	return c, saved
+}
+
+// before is where the turns begin that stand before message end and have at most
+// so many tokens.
+func (p *planner) before(k *work, end, tokens int) int {
+	for i := end; i > k.v.lead; {
+		if i--; k.removed(i) {
+			break
+		}
+		if tokens -= k.tokens[i]; tokens < 0 {
+			break
+		}
+		if k.v.boundary(i) {
+			end = i
+		}
+	}
+	return end
+}
+
+// measured counts the history as it is with its edits.
+func (p *planner) measured(k *work) int {
+	if b, err := k.build(); err == nil {
+		k.total = k.w.Measure(b, k.model).Total
+	}
+	return k.total
 }

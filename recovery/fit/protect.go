@@ -1,6 +1,10 @@
 package fit
 
-import "github.com/rebound-llm/rebound/recovery/transcript"
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
 
 // protected says why a message is left as it is. Only some reasons also keep it
 // out of a summary.
@@ -23,7 +27,6 @@ type protection struct {
 	of     []protected
 	tokens []int // of each message
 	recent int   // where the recent turns begin
-	held   int   // tokens of all messages that even a summary keeps
 }
 
 // The shares of the budget that protected messages may have, besides the recent turns.
@@ -51,11 +54,6 @@ func protect(v *view, tokens []int, budget int, recentShare float64) *protection
 	p.markRecent(v, int(float64(budget)*recentShare))
 	p.markUsers(v, int(float64(budget)*userShare))
 	p.markErrors(v, int(float64(budget)*errorShare))
-	for i := range v.items {
-		if p.of[i]&keeps != 0 {
-			p.held += tokens[i]
-		}
-	}
 	return p
 }
 
@@ -119,7 +117,7 @@ func (p *protection) markErrors(v *view, share int) {
 		if !it.result || it.caller < 0 {
 			continue
 		}
-		attempt := it.call.attempt()
+		attempt := it.call.tried
 		if tried[attempt] {
 			continue
 		}
@@ -140,4 +138,32 @@ func (p *protection) markErrors(v *view, share int) {
 			p.of[k] |= protectError
 		}
 	}
+}
+
+// narrowest is the last level of narrowed.
+const narrowest = 3
+
+// narrowed is a protection with fewer reasons, for a history that otherwise has no
+// room: first without the user's words and the errors in the middle, then without
+// the recent turns but the last, in the end without any word of the user before that.
+func (p *protection) narrowed(v *view, level int) *protection {
+	n := *p
+	n.of = slices.Clone(p.of)
+	last, newest := v.lastStep(), true
+	if level > 1 {
+		n.recent = max(last, v.lead)
+	}
+	for i := len(n.of) - 1; i >= 0; i-- {
+		n.of[i] &^= protectError
+		if n.of[i]&protectUser != 0 {
+			if !newest || level > 2 && i < last {
+				n.of[i] &^= protectUser
+			}
+			newest = false
+		}
+		if i < n.recent {
+			n.of[i] &^= protectRecent
+		}
+	}
+	return &n
 }

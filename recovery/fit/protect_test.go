@@ -73,7 +73,7 @@ func TestPeopleAreNoTools(t *testing.T) {
 	if v := chat.view(t); v.prose || v.items[3].result {
 		t.Error("a person's words are taken for a result")
 	}
-	if v := agent.view(t); !v.prose || !v.items[3].result || v.items[3].call.kind != kindRead {
+	if v := agent.view(t); !v.prose || !v.items[3].result || len(v.items[3].call.files) != 1 {
 		t.Error("an observation is taken for a person's words")
 	}
 	agent.tools = `[{"type":"function","function":{"name":"bash"}}]`

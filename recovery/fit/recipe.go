@@ -14,16 +14,12 @@ import (
 type op uint8
 
 const (
-	opRepeated  op = 1 // a result whose call was made again later with the same result
-	opOutdated  op = 2 // a result whose call was made again later with another result
-	opOvertaken op = 3 // a result that shows a file which was changed later
-	opShorten   op = 4 // an old result: keep about A bytes of it; images go
-	opArguments op = 5 // keep the structure of call arguments, and about A bytes of them
-	opSealed    op = 6 // a result in the words of the summariser; see sealed
-	opCut       op = 7 // a run of messages with a summary at its end; see sealed
-	opLong      op = 8 // opShorten for any message, wherever it stands; of a person's what was pasted
-	opMedia     op = 9 // the images and files of a finished turn go
-	opLast      op = opMedia
+	opShorten   op = 1 // an old result: keep about A bytes of it; images go
+	opArguments op = 2 // keep the structure of call arguments, and about A bytes of them
+	opLong      op = 3 // any result, wherever it stands, or what was pasted into a person's message
+	opMedia     op = 4 // the images and files of a finished turn go
+	opSealed    op = 5 // a result in the words of the summariser; see sealed
+	opCut       op = 6 // a run of messages with a text at its end; see sealed
 )
 
 // recipe is one edit of one message without any of its text: with the same
@@ -51,7 +47,7 @@ const mediaGone = "it belonged to a finished turn, and the request was too large
 // render carries a recipe out; ok is false where it does not apply to the
 // message, or would not make it smaller. What was made before is kept.
 func (v *view) render(i int, r recipe) (out rendered, ok bool) {
-	kept := v.reader.kept
+	kept := v.readings
 	if kept == nil || r.Op == opSealed || r.Op == opCut {
 		return v.carry(i, r)
 	}
@@ -70,49 +66,24 @@ func (v *view) render(i int, r recipe) (out rendered, ok bool) {
 
 // carry carries a recipe out.
 func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
-	it := &v.items[i]
-	if r.Op != opArguments && (compressed(it.text) || it.text == "" && it.shape.Media == 0) {
+	it, room := &v.items[i], int(min(r.A, maxKeep))
+	switch {
+	case r.Op == opArguments:
+		return v.shrink(it, room)
+	case compressed(it.text) || it.text == "" && it.shape.Media == 0:
 		return out, false
-	}
-	if (r.Op == opRepeated || r.Op == opOutdated || r.Op == opOvertaken) && !it.result {
-		return out, false
-	}
-	was := size(it.text)
-	if it.shape.Parts && it.shape.Media > 0 {
-		was += " and " + strconv.Itoa(it.shape.Media) + " images or files"
-	}
-	switch r.Op {
-	case opRepeated:
-		out.text = mark(was + " removed: the same call was made again later, with the same result, which is kept there.")
-	case opOutdated:
-		out.text = mark(was + " removed: the same call was made again later, and its newer result is kept there.")
-	case opOvertaken:
-		out.text = mark(was + " removed: the file was changed later in this conversation. Read it again if its content is needed.")
-	case opShorten, opLong:
-		return v.shorten(it, int(min(r.A, maxKeep)))
-	case opMedia:
-		if it.result {
-			return v.shorten(it, maxKeep)
-		}
+	case r.Op == opMedia && !it.result:
 		return rendered{media: true}, it.shape.Media > 0
-	case opArguments:
-		return v.shrink(it, int(min(r.A, maxKeep)))
-	default:
-		return out, false
+	case r.Op == opMedia:
+		room = maxKeep
 	}
-	out.texts = true
-	return out, len(out.text) < len(it.text) || it.shape.Media > 0
-}
-
-// shorten keeps about room bytes of a message's text.
-func (v *view) shorten(it *item, room int) (out rendered, ok bool) {
 	switch {
 	case it.result && it.shape.Media > 0:
 		what := strconv.Itoa(it.shape.Media) + " images or files removed; "
 		if out.text, ok = v.excerpts.shortened(what, it.text, room); !ok {
 			out.text, ok = mark(what+"the text beside them was:\n"+it.text), true
 		}
-	case it.result || it.Role == transcript.RoleAssistant:
+	case it.result:
 		out.text, ok = v.excerpts.shortened("", it.text, room)
 	default:
 		out.text, ok = v.excerpts.pasted(it.text, room, it.Index >= v.lead)

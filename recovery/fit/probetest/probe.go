@@ -118,6 +118,16 @@ func paths(calls []call) (changed, looked []Probe) {
 	return changed, looked
 }
 
+// Touched are the files of a session's calls that succeeded.
+func Touched(session []byte) (list []string) {
+	_, calls, _ := read(session)
+	changed, looked := paths(calls)
+	for _, p := range append(changed, looked...) {
+		list = append(list, p.Text)
+	}
+	return list
+}
+
 var errorWords = regexp.MustCompile(`(?i)error|exception|fail|not found|no such|cannot|could not|denied|refused|timed out|panic|undefined|unknown|invalid`)
 
 // unfixed lists the last failure of each thing that did not succeed later.

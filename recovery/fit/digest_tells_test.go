@@ -15,24 +15,21 @@ import (
 )
 
 func TestDemands(t *testing.T) {
-	for text, want := range map[string][]string{
-		"Fix the parser. Never touch vendor/. Thanks a lot!":               {"Never touch vendor/."},
-		"ok, go on\nUse only integer cents in cart_3\nand look at the log": {"Use only integer cents in cart_3"},
-		"Don't commit anything. You must keep the old API.":                {"Don't commit anything.", "You must keep the old API."},
-		"Why must it be like this? if (x) { return never(); }":             nil,
-		"Version 1.2 must stay at v1.2.3 of the lib. Great.":               {"Version 1.2 must stay at v1.2.3 of the lib."},
-		"only one two three": {"only one two three"},
-		"{\"use\": 1, \"must\": [1,2,3], \"never\": {\"a\": 0.12345678901234567}}": nil,
+	for text, want := range map[string]bool{
+		"Fix the parser.": false, "Never touch vendor/.": true, "Use only integer cents in cart_3": true, "Don't commit anything.": true,
+		"Why must it be like this?": false, "if (x) { return never(); }": false, "Version 1.2 must stay at v1.2.3 of the lib.": true,
+		`{"use": 1, "must": [1,2,3], "never": {"a": 0.12345678901234567}}`: false,
 	} {
-		if got, _ := demands(text); !slices.Equal(got, want) {
-			t.Errorf("%q: %q", text, got)
+		if demands(text) != want {
+			t.Errorf("%q: %v", text, !want)
 		}
 	}
-	if _, rest := demands("Never touch vendor/."); rest {
-		t.Error("there is no rest")
-	}
-	if list, _ := demands(strings.Repeat("never do that again. ", 10_000)); len(list) > maxDemands {
-		t.Errorf("%d demands", len(list))
+}
+
+func TestSentences(t *testing.T) {
+	got := slices.Collect(sentences("The cause is the rounding in v1.2 of old.go. So. More will follow later! And"))
+	if want := []string{"The cause is the rounding in v1.2 of old.go.", "So. More will follow later!", "And"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -82,9 +79,8 @@ func says(b *transcript.Body, what string) bool {
 }
 
 // wanted is what a digest of an eventful session says.
-var wanted = []string{"(user): Never rename the table orders.", "Files created, the latest last:\n- src/new.go", "Files edited, the latest last:\n- src/old.go",
-	"Files deleted:\n- src/gone.go", "- src/read.go", "make broken): x.c:3: error: missing semicolon", "make mended -> exit 0, printed all built",
-	"- The cause is the rounding in old.go.", "I tell a long story.", "What was going on when this part ends:"}
+var wanted = []string{"(user): Never rename the table orders.", "\ncreated src/new.go", "\nedited src/old.go", "\ndeleted src/gone.go", "\nread src/read.go",
+	"make broken): x.c:3: error: missing semicolon", "$ make mended\nall built", "\nThe cause is the rounding in old.go."}
 
 func TestDigestTells(t *testing.T) {
 	b := eventful(60).body(t)
@@ -98,7 +94,7 @@ func TestDigestTells(t *testing.T) {
 			t.Errorf("the digest does not say %q", w)
 		}
 	}
-	if strings.Contains(d, "was mended") {
+	if strings.Contains(d, "failed: bash (make mended") {
 		t.Error("an error that was mended is told as open")
 	}
 	if t.Failed() {
@@ -132,7 +128,7 @@ func TestDigestTells(t *testing.T) {
 			if strings.Contains(d, "make broken):") {
 				t.Error("an error that was mended since is told as open")
 			}
-		} else if !strings.HasPrefix(w, "What was going") && !says(out, w) {
+		} else if !says(out, w) {
 			t.Errorf("the second digest does not say %q", w)
 		}
 	}
@@ -193,7 +189,7 @@ func TestDigestFoldsSummary(t *testing.T) {
 		if got == nil {
 			t.Fatal("not fitted")
 		}
-		for _, w := range append(slices.Clone(wanted[:6]), "never touch vendor", "Goal: mend the build") {
+		for _, w := range append(slices.Clone(wanted[:5]), "never touch vendor", "Goal: mend the build") {
 			if _, short, _ := strings.Cut(w, "): "); !strings.Contains(told(got.Body), cmp.Or(short, w)) {
 				t.Errorf("round %d: nothing says %q\n%s", round, w, digestIn(got.Body))
 			}

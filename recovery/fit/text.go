@@ -80,3 +80,15 @@ func size(s string) string {
 	}
 	return strconv.Itoa(chars) + " characters in " + strconv.Itoa(lines) + " lines"
 }
+
+// oneLine is the beginning of a text on one line.
+func oneLine(s string, limit int) string {
+	if len(s) > 4*limit {
+		s = cutBefore(s, 4*limit)
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > limit {
+		s = cutBefore(s, limit) + "…"
+	}
+	return s
+}

@@ -11,14 +11,17 @@ import (
 // What makes a line worth keeping. Each is looked for in lines of a bounded
 // length; what a line is about decides, not which tool printed it.
 var (
-	errorLine = regexp.MustCompile(`(?i)\b(?:\w*error|\w*exception|fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning)\b`)
+	errorLine = regexp.MustCompile(`(?i)\b(?:\w*error|\w*exception|fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|` +
+		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning)\b`)
 	// precise are values that nobody can guess: hashes, versions, numbers of some
 	// length, amounts with a unit, colours, addresses.
-	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|[kKMG]i?B|%|passed|failed|errors?|warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
+	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|[kKMG]i?B|%|passed|failed|errors?|` +
+		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
 	// placed are places: files with lines, and paths.
 	placed = regexp.MustCompile(`[\w./~@-]+/[\w.@-]+|\b[\w-]+\.\w{1,4}[:(]\d+`)
 	// declares are lines of sources that name what is there, and rules.
-	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |import |from |#+ |[-*] )|\b(?i:must|never|always|only|do not|don't)\b`)
+	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |import |from |#+ |[-*] )|` +
+		`\b(?i:must|never|always|only|do not|don't)\b`)
 	// verdict is how runs are summed up.
 	verdict = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|built|finished|command exited)\b`)
 )
@@ -108,8 +111,14 @@ func (e excerpts) of(text string, room int) string {
 	for i := range list {
 		ranked[i] = i
 	}
+	worth := func(i int) float64 { // how it began, and what it came to, first
+		if i == 0 || i == len(list)-1 {
+			return ends
+		}
+		return list[i].score
+	}
 	slices.SortStableFunc(ranked, func(a, b int) int {
-		switch d := list[b].score - list[a].score; {
+		switch d := worth(b) - worth(a); {
 		case d > 0:
 			return 1
 		case d < 0:
@@ -179,10 +188,6 @@ func pieces(text string) (list []piece) {
 	for i := range list {
 		p := &list[i]
 		p.score = salience(p.text)
-		if i == 0 || i == len(list)-1 { // how it began, and what it came to
-			p.score = ends
-			continue
-		}
 		if p.score == 0 {
 			continue
 		}

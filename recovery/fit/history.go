@@ -17,7 +17,7 @@ type view struct {
 	prose  bool
 	native bool // tools are offered, or were called
 
-	reader   *messageReader
+	readings *readings
 	excerpts excerpts
 }
 
@@ -37,10 +37,10 @@ type item struct {
 // newView reads the history. What was read before is taken from r.
 func newView(b *transcript.Body, r *readings) *view {
 	list := b.Messages()
-	v := &view{body: b, items: make([]item, len(list)), lead: len(list), reader: r.reader(b), excerpts: excerpts{}}
+	v := &view{body: b, items: make([]item, len(list)), lead: len(list), readings: r, excerpts: excerpts{}}
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
-		said := v.reader.read(m)
+		said := r.read(m)
 		it := item{Message: m, reading: said, calls: said.callsIn(b, m), caller: -1}
 		v.native = v.native || m.Role == transcript.RoleTool || len(it.calls) > 0
 		if v.lead == len(list) && (m.Role == transcript.RoleAssistant || it.summary()) {
@@ -48,7 +48,7 @@ func newView(b *transcript.Body, r *readings) *view {
 		}
 		v.items[i] = it
 	}
-	v.prose = !v.native && v.observes(v.reader.tools)
+	v.prose = !v.native && v.observes()
 	v.pair()
 	return v
 }
@@ -56,7 +56,7 @@ func newView(b *transcript.Body, r *readings) *view {
 // observes finds out whether this is a text protocol, and marks its results. A
 // person's words must not be taken for one: the instructions have to speak of
 // it, and two thirds of the answers have to end with a command.
-func (v *view) observes(t *toolbox) bool {
+func (v *view) observes() bool {
 	asked, acts := 0, map[int]callInfo{}
 	for i := 1; i < len(v.items); i++ {
 		if v.items[i].Role != transcript.RoleUser || v.items[i-1].Role != transcript.RoleAssistant {
@@ -64,7 +64,7 @@ func (v *view) observes(t *toolbox) bool {
 		}
 		asked++
 		if command, ok := action(v.items[i-1].text); ok {
-			acts[i] = t.command(command)
+			acts[i] = readCall(transcript.ToolCall{Name: "bash"}, command)
 		}
 	}
 	if len(acts) == 0 || 3*len(acts) < 2*asked || !v.instructed() {
@@ -154,12 +154,12 @@ func (v *view) pair() {
 // is asked for first.
 func (it *item) failed() bool {
 	memo := &it.fails[0]
-	if it.call.kind == kindRead || it.call.kind == kindSearch { // what these show is not read
+	if it.call.data { // what it shows is not read
 		memo = &it.fails[1]
 	}
 	if memo.Load() == 0 {
 		n := int32(-1)
-		if failed(it.text, it.call.kind) {
+		if failed(it.text, it.call.data) {
 			n = 1
 		}
 		memo.Store(n)

@@ -4,7 +4,6 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"unicode/utf8"
 )
@@ -22,47 +21,43 @@ type sealed struct {
 	text string // opened
 }
 
-// sealKey is the key for the text in place of these messages.
-func (v *view) sealKey(k keys, removed []int) ([]byte, error) {
+// cipher encrypts the text in place of these messages.
+func (v *view) cipher(k keys, removed []int) (cipher.AEAD, error) {
 	secret := append(make([]byte, 0, 32*(1+len(removed))), k.secret[:]...)
 	for _, i := range removed {
 		secret = append(secret, v.items[i].sum[:]...)
 	}
-	return hkdf.Key(sha256.New, secret, nil, "rebound fit summary v1", 32)
-}
-
-// seal encrypts a text; nil if the system has no randomness or cipher.
-func seal(key []byte, text string) []byte {
-	aead, err := newAEAD(key)
+	key, err := hkdf.Key(sha256.New, secret, nil, "rebound fit summary v1", 32)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(text)+aead.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil
-	}
-	return aead.Seal(nonce, nonce, []byte(text), nil)
-}
-
-// unsealed decrypts what seal made; ok is false for anything else.
-func unsealed(key, box []byte) (text string, ok bool) {
-	aead, err := newAEAD(key)
-	if err != nil || len(box) < aead.NonceSize() {
-		return "", false
-	}
-	plain, err := aead.Open(nil, box[:aead.NonceSize()], box[aead.NonceSize():], nil)
-	if err != nil || !utf8.Valid(plain) || !compressed(string(plain)) {
-		return "", false
-	}
-	return string(plain), true
-}
-
-func newAEAD(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// seal encrypts a text in place of these messages.
+func (v *view) seal(k keys, removed []int, text string) (box []byte, ok bool) {
+	aead, err := v.cipher(k, removed)
+	if err != nil {
+		return nil, false
+	}
+	return aead.Seal(nil, nil, []byte(text), nil), true
+}
+
+// unseal decrypts what seal made; ok is false for anything else.
+func (v *view) unseal(k keys, removed []int, box []byte) (text string, ok bool) {
+	aead, err := v.cipher(k, removed)
+	if err != nil {
+		return "", false
+	}
+	plain, err := aead.Open(nil, nil, box, nil)
+	if err != nil || !utf8.Valid(plain) || !compressed(string(plain)) {
+		return "", false
+	}
+	return string(plain), true
 }
 
 // removedIn lists the messages that a sealed run takes out of a history in which

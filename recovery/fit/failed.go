@@ -18,7 +18,7 @@ var (
 // failed reports whether a result says that its call failed. It is for
 // protecting what is unresolved, so it errs towards yes where the beginning or
 // the end says so, and does not read what files or searches contain.
-func failed(text string, kind toolKind) bool {
+func failed(text string, data bool) bool {
 	const ends = 600
 	trimmed := strings.TrimSpace(text)
 	if strings.HasPrefix(trimmed, "{") && len(trimmed) < 64<<10 && transcript.Valid([]byte(trimmed), 64) == nil {
@@ -51,8 +51,7 @@ func failed(text string, kind toolKind) bool {
 	if errorHead.MatchString(head) {
 		return true
 	}
-	switch kind {
-	case kindRead, kindSearch:
+	if data {
 		return false
 	}
 	lines := strings.Split(tail, "\n")
@@ -67,30 +66,25 @@ func lastMatch(re *regexp.Regexp, text string) string {
 	return all[len(all)-1][1]
 }
 
-var (
-	lead     = regexp.MustCompile(`^(?:\s*(?:cd\s+\S+\s*(?:&&|;)|sudo\s|\w+=\S*\s))+`)
-	follower = regexp.MustCompile(`(?s)\s*(?:\d?>|[|;\n]|&&).*`)
-)
-
-// attempt is what two tries at one thing have in common: of a command its first
-// words, of an edit the file, of anything else the arguments.
-func (c callInfo) attempt() string {
-	if c.command != "" && (c.kind == kindShell || len(c.paths) == 0) {
-		return attemptOf(c.command)
+// errorIn is what a failed result says in a line or two: the first line that
+// names an error, and the last; "" if none does.
+func errorIn(text string) string {
+	first, last := "", ""
+	if len(text) > 2*maxSearched {
+		text = cutBefore(text, maxSearched) + "\n" + text[cutAfter(text, len(text)-maxSearched):]
 	}
-	if len(c.paths) > 0 {
-		return c.Name + " " + c.paths[0]
-	}
-	return c.Name + " " + c.text
-}
-
-// attemptOf is the first words of a command: what two tries have in common.
-func attemptOf(command string) string {
-	var list []string
-	for _, w := range strings.Fields(follower.ReplaceAllString(lead.ReplaceAllString(cutBefore(command, 4<<10), ""), "")) {
-		if !strings.HasPrefix(w, "-") && len(list) < 3 {
-			list = append(list, w)
+	for line := range strings.Lines(text) {
+		if line = oneLine(line, maxLine/2); line == "" || exitStatus.MatchString(line) || !errorLine.MatchString(line) {
+			continue
+		}
+		if first == "" {
+			first = line
+		} else {
+			last = line
 		}
 	}
-	return strings.Join(list, " ")
+	if last == "" || last == first {
+		return first
+	}
+	return first + " … " + last
 }

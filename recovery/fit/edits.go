@@ -2,7 +2,9 @@ package fit
 
 import (
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -20,11 +22,11 @@ type work struct {
 	model  string
 	counts Counts // of the history without edits
 	at     map[int][]recipe
-	cuts   []cut
-	sealed map[int]*sealed // results in the summariser's words
 	made   map[place]rendered
-	tokens []int // of each message as it is now; 0 when removed
-	total  int   // of the whole request, as far as is known
+	sealed map[int]*sealed // results in the summariser's words
+	cut    *cut            // turns that gave way to a text, nil for none
+	tokens []int           // of each message as it is now; 0 when removed
+	total  int             // of the whole request, as far as is known
 }
 
 // place is an edit of a message, by what is done.
@@ -33,7 +35,7 @@ type place struct {
 	op op
 }
 
-// cut is a run of messages of which some are removed. A summary of those
+// cut is a run of messages of which some are removed. A text in place of those
 // stands at its end.
 type cut struct {
 	start, end int
@@ -50,28 +52,38 @@ func newWork(v *view, w Weigher, model string) *work {
 	return k
 }
 
+// clone is a copy to try further edits on. Lists of recipes only grow, by one
+// owner at a time.
+func (k *work) clone() *work {
+	c := *k
+	c.at = make(map[int][]recipe, len(k.at))
+	for i, list := range k.at {
+		c.at[i] = slices.Clip(list)
+	}
+	c.sealed, c.made, c.tokens = maps.Clone(k.sealed), maps.Clone(k.made), slices.Clone(k.tokens)
+	return &c
+}
+
 // removed reports whether message i is gone.
 func (k *work) removed(i int) bool {
-	for _, c := range k.cuts {
-		if i >= c.start && i < c.end {
-			_, ok := slices.BinarySearch(c.removed, i)
-			return ok
-		}
+	if k.cut == nil {
+		return false
 	}
-	return false
+	_, gone := slices.BinarySearch(k.cut.removed, i)
+	return gone
 }
 
 // frontier is the place behind all edits.
 func (k *work) frontier() int {
 	last := 0
+	if k.cut != nil {
+		last = k.cut.end
+	}
 	for i := range k.at {
 		last = max(last, i+1)
 	}
 	for i := range k.sealed {
 		last = max(last, i+1)
-	}
-	for _, c := range k.cuts {
-		last = max(last, c.end)
 	}
 	return last
 }
@@ -133,14 +145,11 @@ func (k *work) seal(i int, s *sealed) {
 	k.sealed[i], k.tokens[i] = s, now
 }
 
-// remove makes a cut; cuts and edits inside of it go.
+// remove makes a cut, in the place of the one before; edits inside of it go.
 func (k *work) remove(c cut) {
-	for _, old := range k.cuts {
-		if old.start >= c.start && old.end <= c.end {
-			k.total -= old.tokens
-		}
+	if k.cut != nil {
+		k.total -= k.cut.tokens
 	}
-	k.cuts = slices.DeleteFunc(k.cuts, func(old cut) bool { return old.start >= c.start && old.end <= c.end })
 	for _, i := range c.removed {
 		k.total -= k.tokens[i]
 		k.tokens[i] = 0
@@ -149,13 +158,7 @@ func (k *work) remove(c cut) {
 	}
 	c.tokens = k.w.Text(k.model, c.text) + framing
 	k.total += c.tokens
-	k.cuts = append(k.cuts, c)
-	slices.SortFunc(k.cuts, func(a, b cut) int { return a.start - b.start })
-}
-
-// overlaps reports whether a cut would touch another one only in part.
-func (k *work) overlaps(start, end int) bool {
-	return slices.ContainsFunc(k.cuts, func(c cut) bool { return start < c.end && c.start < end })
+	k.cut = &c
 }
 
 // steps is how many messages were changed or removed.
@@ -166,11 +169,38 @@ func (k *work) steps() int {
 			n++
 		}
 	}
-	for _, c := range k.cuts {
-		n += len(c.removed)
+	if k.cut != nil {
+		n += len(k.cut.removed)
 	}
 	return n
 }
+
+// tiers names the edits that k has and was has not.
+func (k *work) tiers(was *work) (names []string) {
+	did := map[string]bool{}
+	for i, list := range k.at {
+		for _, r := range list {
+			if !slices.Contains(was.at[i], r) {
+				did[tierOf[r.Op]] = true
+			}
+		}
+	}
+	for i := range k.sealed {
+		did[TierResults] = did[TierResults] || was.sealed[i] == nil
+	}
+	if k.cut != nil && (was.cut == nil || k.cut.text != was.cut.text) {
+		did[TierSummary] = strings.Contains(cutBefore(k.cut.text, 64), summaryHead)
+		did[TierDigest] = !did[TierSummary]
+	}
+	for _, name := range [...]string{TierMedia, TierResults, TierArguments, TierLong, TierSummary, TierDigest} {
+		if did[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var tierOf = map[op]string{opShorten: TierResults, opArguments: TierArguments, opLong: TierLong, opMedia: TierMedia}
 
 // build writes the history with its edits.
 func (k *work) build() (*transcript.Body, error) {
@@ -183,7 +213,7 @@ func (k *work) build() (*transcript.Body, error) {
 			e.SetText(i, s.text, false)
 		}
 	}
-	for _, c := range k.cuts {
+	if c := k.cut; c != nil {
 		var mark []byte
 		for _, i := range c.removed {
 			e.RemoveMessage(i)
@@ -207,39 +237,61 @@ func (v *view) summaryRole(i int) string {
 	return transcript.RoleUser
 }
 
-// recipes lists the edits in the order of the history.
-func (k *work) recipes() (list []recipe) {
+// keep is what of these edits is to be remembered, in the order of the history.
+func (k *work) keep(s *session) {
+	s.Recipes, s.Sealed = nil, nil
 	for i := range k.v.items {
-		list = append(list, k.at[i]...)
-	}
-	return list
-}
-
-// sealings lists what is sealed, in the order of the history.
-func (k *work) sealings() (list []*sealed) {
-	for i := range k.v.items {
-		if s := k.sealed[i]; s != nil {
-			list = append(list, s)
+		s.Recipes = append(s.Recipes, k.at[i]...)
+		if box := k.sealed[i]; box != nil {
+			s.Sealed = append(s.Sealed, box)
 		}
 	}
-	for _, c := range k.cuts {
-		if c.sealed != nil {
-			list = append(list, c.sealed)
-		}
+	if k.cut != nil {
+		s.Sealed = append(s.Sealed, k.cut.sealed)
 	}
-	return list
 }
 
-// clone is a copy to try further edits on.
-func (k *work) clone() *work {
-	c := *k
-	c.at = make(map[int][]recipe, len(k.at))
-	for i, list := range k.at {
-		c.at[i] = slices.Clone(list)
+// apply carries out what is remembered of a session on a history that carries
+// its messages again. What does not fit the history, or cannot be opened, is
+// left out. It reports whether anything was done. Counts do not decide, so that
+// every replica does the same.
+func (k *work) apply(s *session, secret keys) bool {
+	v, last := k.v, k.v.lastStep()
+	where := make(map[uint64]int, len(v.items))
+	for i := range v.items {
+		where[v.items[i].key] = i
 	}
-	c.sealed = maps.Clone(k.sealed)
-	c.made = maps.Clone(k.made)
-	c.cuts = slices.Clone(k.cuts)
-	c.tokens = slices.Clone(k.tokens)
-	return &c
+	for _, r := range s.Recipes {
+		i, ok := where[r.Key]
+		if !ok || i < v.lead && (r.Op != opLong && r.Op != opMedia || v.items[i].Role != transcript.RoleUser) {
+			continue
+		}
+		if r.Op == opLong || i < last { // after the client went back to an earlier state it may be the newest
+			k.add(i, r, math.MinInt)
+		}
+	}
+	for _, box := range s.Sealed {
+		if start, ok := where[box.First]; ok && start >= v.lead && start+box.Span <= last {
+			k.unseal(box, start, secret)
+		}
+	}
+	return len(k.at)+len(k.sealed) > 0 || k.cut != nil
+}
+
+// unseal carries out one sealed edit at the place where its messages are.
+func (k *work) unseal(box *sealed, start int, secret keys) {
+	v, end := k.v, start+box.Span
+	removed, ok := box.removedIn(v, start)
+	if !ok || box.Op == opCut && (!v.boundary(start) || !v.boundary(end) || k.cut != nil) {
+		return
+	}
+	opened := *box
+	if opened.text, ok = v.unseal(secret, removed, box.Box); !ok {
+		return
+	}
+	if box.Op == opSealed {
+		k.seal(start, &opened)
+		return
+	}
+	k.remove(cut{start: start, end: end, removed: removed, text: opened.text, sealed: &opened})
 }

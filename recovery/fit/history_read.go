@@ -2,13 +2,13 @@ package fit
 
 import (
 	"bytes"
-	"container/list"
+	"cmp"
 	"crypto/sha256"
 	"hash/maphash"
 	"strings"
-	"sync"
 	"sync/atomic"
 
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -43,8 +43,8 @@ type readings struct {
 
 // readingKey names a message by its content. The hash is seeded in each process.
 type readingKey struct {
-	hash, tools uint64
-	size        int
+	hash uint64
+	size int
 }
 
 // madeKey names what a recipe makes of a message.
@@ -64,47 +64,22 @@ func newReadings() *readings {
 	return &readings{maphash.MakeSeed(), newLRU[readingKey, *reading](maxReadings), newLRU[madeKey, made](maxReadings / 6)}
 }
 
-// messageReader reads the messages of requests with the same tools.
-type messageReader struct {
-	kept  *readings
-	tools *toolbox
-	hash  uint64
-}
-
-// reader is for the messages of a request. r may be nil.
-func (r *readings) reader(b *transcript.Body) *messageReader {
-	m := &messageReader{kept: r, tools: newToolbox(b)}
-	if r != nil {
-		var h maphash.Hash
-		h.SetSeed(r.seed)
-		for _, t := range b.Tools() {
-			h.WriteString(t.Name)
-			h.WriteByte(0)
-			h.WriteString(cutBefore(t.Description, 60))
-			h.WriteByte(0)
-		}
-		m.hash = h.Sum64()
+// read is what a message says. r may be nil.
+func (r *readings) read(m transcript.Message) *reading {
+	if r == nil {
+		return readMessage(m)
 	}
-	return m
-}
-
-// read is what a message says.
-func (r *messageReader) read(m transcript.Message) *reading {
-	raw := m.Raw()
-	if r.kept == nil {
-		return r.tools.reading(m)
-	}
-	key := readingKey{maphash.Bytes(r.kept.seed, raw), r.hash, len(raw)}
-	if v, ok := r.kept.get(key); ok {
+	key := readingKey{maphash.Bytes(r.seed, m.Raw()), m.End - m.Start}
+	if v, ok := r.get(key); ok {
 		return v
 	}
-	v := r.tools.reading(m)
-	r.kept.put(key, v, v.size)
+	v := readMessage(m)
+	r.put(key, v, v.size)
 	return v
 }
 
-// reading reads a message.
-func (t *toolbox) reading(m transcript.Message) *reading {
+// readMessage reads a message.
+func readMessage(m transcript.Message) *reading {
 	v := &reading{text: m.Text(), shape: m.Shape()}
 	v.shape.Mark = bytes.Clone(v.shape.Mark)
 	if m.Role == transcript.RoleTool {
@@ -127,7 +102,7 @@ func (t *toolbox) reading(m transcript.Message) *reading {
 		part(h, c.Name)
 		part(h, text)
 		v.callSums = append(v.callSums, sha256.Sum256([]byte(text)))
-		info := t.read(c.Name, text, c)
+		info := readCall(c, text)
 		info.Arguments = nil
 		if info.Span != (transcript.Span{}) {
 			info.Span.Start -= m.Start
@@ -158,49 +133,37 @@ func (v *reading) callsIn(b *transcript.Body, m transcript.Message) []callInfo {
 	return out
 }
 
-// lru keeps values up to a size; the least recently used go first. Safe for
-// concurrent use.
-type lru[K comparable, V any] struct {
-	mu     sync.Mutex
-	max    int
-	size   int
-	recent *list.List // of *kept[K, V], the latest in front
-	index  map[K]*list.Element
+// callInfo is a call as the planner and the digest read it.
+type callInfo struct {
+	transcript.ToolCall
+	text    string // the arguments, as the tool got them
+	object  bool   // text is a JSON object
+	command string // that a shell runs
+	files   []trajectory.File
+	tried   string // what two tries at one thing have in common
+	data    bool   // what it answers is data: files, listings, pages
 }
 
-type kept[K comparable, V any] struct {
-	key   K
-	value V
-	size  int
+func readCall(c transcript.ToolCall, text string) callInfo {
+	t := trajectory.Call{Tool: c.Name, Arguments: text}
+	return callInfo{ToolCall: c, text: text, object: transcript.Valid([]byte(text), 64) == nil && strings.HasPrefix(strings.TrimSpace(text), "{"),
+		command: t.Line(), files: t.Files(), tried: t.Attempt(), data: t.Kind() == trajectory.Reader || t.Line() != "" && t.Reads()}
 }
 
-func newLRU[K comparable, V any](limit int) *lru[K, V] {
-	return &lru[K, V]{max: limit, recent: list.New(), index: map[K]*list.Element{}}
-}
-
-func (l *lru[K, V]) get(k K) (v V, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, ok := l.index[k]
-	if !ok {
-		return v, false
+// label names the call for a reader, bounded: the tool and what it is about.
+func (c callInfo) label() string {
+	about := ""
+	switch {
+	case c.command != "":
+		about = oneLine(c.command, 160)
+	case len(c.files) > 0:
+		about = oneLine(c.files[0].Path, 200)
+	case c.object && len(c.text) > 2:
+		about = oneLine(c.text, 120)
 	}
-	l.recent.MoveToFront(e)
-	return e.Value.(*kept[K, V]).value, true
-}
-
-// put keeps a value; one that alone is a quarter of what is kept is not.
-func (l *lru[K, V]) put(k K, v V, size int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, ok := l.index[k]; ok || size > l.max/4 {
-		return
+	name := cmp.Or(oneLine(c.Name, 80), "a tool")
+	if about == "" {
+		return name
 	}
-	l.index[k] = l.recent.PushFront(&kept[K, V]{k, v, size})
-	for l.size += size; l.size > l.max; {
-		e := l.recent.Back()
-		old := l.recent.Remove(e).(*kept[K, V])
-		delete(l.index, old.key)
-		l.size -= old.size
-	}
+	return name + " (" + about + ")"
 }

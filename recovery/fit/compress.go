@@ -37,7 +37,7 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 		}
 		v := newView(b, nil)
 		v.keyed(newKeys(nil))
-		k := newWork(v, w, model)
+		k, plain := newWork(v, w, model), newWork(v, w, model)
 		target := int(cfg.TargetShare * float64(budget))
 		// What hardly fits overflows with the next turn, so the last resort goes further.
 		p := &planner{cfg: &cfg, goal: goal{budget: budget, target: target, limit: max(target, budget*85/100)}}
@@ -45,11 +45,11 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 			return b, r, false
 		}
 		body, err := k.build()
-		if err != nil || check(b, body, v.reader) != nil {
+		if err != nil || check(b, body, v.readings) != nil {
 			return b, r, false
 		}
 		d.body = body
-		r.TokensAfter, r.Tiers, r.Steps = k.total, p.names, k.steps()
+		r.TokensAfter, r.Tiers, r.Steps = k.total, k.tiers(plain), k.steps()
 	}
 	if d.out = d.sent(b); free && d.limit(b, max(leastOutput, limit-r.TokensAfter)) {
 		r.Tiers = append(r.Tiers, TierOutput)

@@ -41,8 +41,9 @@ const (
 )
 
 // codeVersion tells the values of this program from those of another, whose
-// edits are none of ours. Versions before 4 were no JSON.
-const codeVersion = 4
+// edits are none of ours. Version 4 numbered the edits otherwise; those before
+// were no JSON.
+const codeVersion = 5
 
 var errSession = errors.New("the value is no session of this version")
 
@@ -83,7 +84,7 @@ func decodeSession(b []byte) (*session, error) {
 		return nil, errSession
 	}
 	for _, r := range c.Recipes {
-		if r.A > maxKeep || r.Op < 1 || r.Op > opLast || r.Op == opSealed || r.Op == opCut {
+		if r.A > maxKeep || r.Op < opShorten || r.Op > opMedia {
 			return nil, errSession
 		}
 	}

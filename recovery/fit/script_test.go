@@ -64,25 +64,6 @@ func (s *script) view(t testing.TB) *view {
 	return v
 }
 
-// free protects nothing but the last step.
-func free(v *view) *protection {
-	p := &protection{of: make([]protected, len(v.items)), tokens: make([]int, len(v.items))}
-	for i := range v.items {
-		p.tokens[i] = len(v.items[i].text) / 4
-		if i < v.lead || i >= v.lastStep() {
-			p.of[i] = protectRecent
-		}
-	}
-	return p
-}
-
-func at(list []proposal) (out []int) {
-	for _, p := range list {
-		out = append(out, p.at)
-	}
-	return out
-}
-
 // lines is a text of n different lines.
 func lines(n int, what string) string {
 	var b strings.Builder

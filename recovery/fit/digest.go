@@ -1,0 +1,359 @@
+package fit
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Where a text in place of messages begins; what follows is how many.
+const (
+	summaryHead = "Summary of "
+	digestHead  = "Digest of "
+)
+
+// line is a line that a digest may have. A line with no worth is not told.
+type line struct {
+	text  string
+	worth float64
+}
+
+// What lines are worth: facts by themselves, all others so many times what salience says.
+const (
+	worthFact    = 30 // what the user demands, files, open errors
+	worthUser    = 3
+	worthSaid    = 3
+	worthResult  = 1
+	worthWritten = 0.3 // arguments: what was written can be read
+	worthCommand = 0.5 // that was run, by itself
+	courtesy     = 0.1 // of what announces something or is polite
+)
+
+// digest collects the lines of messages that go, in their order.
+type digest struct {
+	lines []line
+	said  map[string]int // the last line that says so
+	files map[string]int // the line of each file
+	open  map[string]int // the line of each error that nothing resolved, by what was tried
+	words string         // of an earlier summary
+}
+
+// digest reads messages that go. What an earlier text in their place says that
+// the messages do not is kept too.
+func (k *work) digest(ctx context.Context, removed []int) *digest {
+	d := &digest{said: map[string]int{}, files: map[string]int{}, open: map[string]int{}}
+	if k.cut != nil {
+		d.fold(k.cut.text, true)
+	}
+	left := removed
+	for i := removed[0]; i < len(k.v.items) && ctx.Err() == nil; i++ {
+		it := &k.v.items[i]
+		switch {
+		case len(left) > 0 && left[0] == i:
+			left = left[1:]
+			d.message(it, k.v.excerpts)
+		case it.result && it.caller >= 0: // it is kept, and says how the matter stands
+			d.forget(d.open, it.call.tried)
+		}
+	}
+	d.discount()
+	return d
+}
+
+// message notes what one message says.
+func (d *digest) message(it *item, e excerpts) {
+	switch {
+	case it.summary():
+		d.fold(it.text, false)
+	case compressed(it.text):
+	case it.result:
+		d.result(it, e)
+	case it.Role == transcript.RoleUser:
+		for _, p := range e.pieces(it.text) {
+			for s := range sentences(p.text) {
+				worth := worthUser * salience(s)
+				if demands(s) {
+					worth = worthFact
+				}
+				d.add("user: "+s, worth)
+			}
+		}
+	case it.Role == transcript.RoleAssistant:
+		for _, p := range e.pieces(it.text) {
+			for s := range sentences(p.text) {
+				worth := worthSaid * salience(s)
+				if announces.MatchString(s) && worth < 3*worthSaid {
+					worth *= courtesy
+				}
+				d.add(s, worth)
+			}
+		}
+	}
+	for _, c := range it.calls {
+		if c.command != "" || !c.object {
+			continue
+		}
+		gjson.Parse(c.text).ForEach(func(_, v gjson.Result) bool {
+			if v.Type == gjson.String {
+				d.pieces(v.Str, worthWritten, e)
+			}
+			return true
+		})
+	}
+}
+
+// result notes what came of a call.
+func (d *digest) result(it *item, e excerpts) {
+	if c := &it.call; it.caller >= 0 {
+		attempt := c.tried
+		d.forget(d.open, attempt)
+		if c.command != "" {
+			d.add("$ "+oneLine(c.command, 120), worthCommand)
+		}
+		if it.failed() { // the error is the last line of those it came with
+			d.pieces(it.text, worthResult, e)
+			d.fact(d.open, attempt, failedMark+c.label()+": "+cmp.Or(errorIn(it.text), oneLine(it.text, maxLine/2)))
+			return
+		}
+		for _, f := range c.files {
+			d.touch(f.Act, f.Path)
+		}
+	}
+	d.pieces(it.text, worthResult, e)
+}
+
+// pieces notes the lines of a text.
+func (d *digest) pieces(text string, factor float64, e excerpts) {
+	for _, p := range e.pieces(text) {
+		d.add(strings.TrimSpace(p.text), factor*p.score)
+	}
+}
+
+// add notes a line. Of what is said twice the last counts.
+func (d *digest) add(text string, worth float64) int {
+	if old, ok := d.said[text]; ok {
+		worth = max(worth, d.lines[old].worth)
+		d.lines[old].worth = 0
+	}
+	if imitates(text) {
+		worth = 0
+	}
+	d.said[text] = len(d.lines)
+	d.lines = append(d.lines, line{text, worth})
+	return len(d.lines) - 1
+}
+
+// fact notes a line that is sure, in place of the one that m has under the key.
+func (d *digest) fact(m map[string]int, key, text string) {
+	d.forget(m, key)
+	m[key] = d.add(text, worthFact)
+}
+
+func (d *digest) forget(m map[string]int, key string) {
+	if at, ok := m[key]; ok {
+		d.lines[at].worth = 0
+		delete(d.said, d.lines[at].text)
+		delete(m, key)
+	}
+}
+
+// touch notes a file. Reading does not change what was done to it.
+func (d *digest) touch(act trajectory.Act, file string) {
+	if at, ok := d.files[file]; ok {
+		was, _, _ := strings.Cut(d.lines[at].text, " ")
+		switch {
+		case act == trajectory.Read:
+			act = trajectory.Act(was)
+		case act == trajectory.Created && was != string(trajectory.Deleted):
+			act = trajectory.Edited
+		}
+	}
+	d.fact(d.files, file, string(act)+" "+file)
+}
+
+const failedMark = "failed: "
+
+// maxWords bounds what is kept of earlier summaries, in bytes.
+const maxWords = 12 << 10
+
+// quotesHead stands before the lines that the program quotes.
+const quotesHead = "Lines quoted from them, in their order:"
+
+// fold takes over what an earlier text tells; beside says that its messages are at
+// hand, so that only the summariser's words are news.
+func (d *digest) fold(text string, beside bool) {
+	_, body, _ := strings.Cut(gjson.Get(text, "summary").String(), "\n")
+	words, quotes, _ := strings.Cut(body, quotesHead)
+	if words = cutBefore(strings.TrimSpace(words), maxWords-len(d.words)); words != "" {
+		d.words = strings.TrimSpace(d.words + "\n" + words)
+	}
+	if beside {
+		return
+	}
+	for l := range strings.Lines(quotes) {
+		l = strings.TrimSpace(l)
+		switch first, rest, _ := strings.Cut(l, " "); first {
+		case "":
+		case string(trajectory.Read), string(trajectory.Edited), string(trajectory.Created), string(trajectory.Deleted):
+			d.touch(trajectory.Act(first), rest)
+		case strings.TrimSpace(failedMark):
+			label, _, _ := strings.Cut(rest, "): ")
+			_, about, _ := strings.Cut(label, " (")
+			d.fact(d.open, cmp.Or(trajectory.Attempt(about), rest), l)
+		case "user:":
+			d.add(l, worthFact)
+		default:
+			d.add(l, worthSaid*salience(l))
+		}
+	}
+}
+
+var fileName = regexp.MustCompile(`[\w.@~-]*[/.][\w./@-]+`)
+
+// discount lowers what lines are worth that are like later ones but for files and numbers.
+func (d *digest) discount() {
+	like := map[string]int{}
+	for i := len(d.lines) - 1; i >= 0; i-- {
+		if l := &d.lines[i]; l.worth > 0 && l.worth < worthFact {
+			key := digits.ReplaceAllString(fileName.ReplaceAllString(cutBefore(l.text, 80), "/"), "0")
+			like[key]++
+			l.worth /= float64(like[key])
+		}
+	}
+}
+
+// lineBase is how many bytes each line counts for besides its own when what it is
+// worth is weighed against what it costs.
+const lineBase = 400
+
+// render tells the lines that say most for their length, in their order, in at
+// most so many bytes.
+func (d *digest) render(room int) string {
+	best := make([]int, 0, len(d.lines))
+	for i, l := range d.lines {
+		if l.worth > 0 {
+			best = append(best, i)
+		}
+	}
+	slices.SortStableFunc(best, func(i, j int) int {
+		a, b := d.lines[i], d.lines[j]
+		return cmp.Compare(b.worth/float64(len(b.text)+lineBase), a.worth/float64(len(a.text)+lineBase))
+	})
+	keep := make([]bool, len(d.lines))
+	for _, i := range best {
+		if cost := len(d.lines[i].text) + 2; cost <= room {
+			room -= cost
+			keep[i] = true
+		}
+	}
+	var b strings.Builder
+	for i, l := range d.lines {
+		if keep[i] {
+			b.WriteString("\n" + l.text)
+		}
+	}
+	return b.String()
+}
+
+// told is the text in place of removed messages, of at most so many tokens if
+// that is possible: the summariser's words, if there are any, and what the
+// program quotes. used is how many it has.
+func (k *work) told(removed []int, words string, d *digest, tokens int) (text string, used int) {
+	chars := 0
+	for _, i := range removed {
+		chars += utf8.RuneCountInString(k.v.items[i].text)
+		for _, c := range k.v.items[i].calls {
+			chars += utf8.RuneCountInString(c.text)
+		}
+	}
+	size := strconv.Itoa(len(removed)) + " earlier messages of this conversation (" + strconv.Itoa(chars) + " characters), which were removed here. " +
+		"Messages that stand above were dealt with in them. "
+	head := digestHead + size + "Read a file or run a command again where more is needed."
+	if words != "" {
+		head = summaryHead + size
+	}
+	if words = cmp.Or(words, d.words); words != "" {
+		head += "\n\n" + words
+	}
+	head += "\n\n" + quotesHead
+	for room, n := tokens*4, 0; n < 6; n++ {
+		text = mark(head + d.render(room))
+		if used = k.w.Text(k.model, text) + framing; used <= tokens {
+			break
+		}
+		room = min(room*9/10, room*tokens/used*49/50)
+	}
+	return text, used
+}
+
+// summary reports whether the message is a text that an earlier fitting put in
+// place of others, and which the client now has in its history.
+func (it *item) summary() bool {
+	if it.result || it.Role != transcript.RoleUser && it.Role != transcript.RoleAssistant || !compressed(it.text) {
+		return false
+	}
+	text := gjson.Get(it.text, "summary").String()
+	return strings.HasPrefix(text, summaryHead) || strings.HasPrefix(text, digestHead)
+}
+
+var (
+	// announced are how sentences begin that say what is done next, or are polite: the
+	// calls that follow say the former, and nobody needs the latter.
+	announces = regexp.MustCompile(`(?i)^\W*(?:now,? )?(?:let me|let's|let us|i'll|i will|i'm going to|i am going to|now i|now let|next,? i|first,? i|` +
+		`i need to (?:see|check|look|find)|i can see|here(?:'s| is) (?:the|what)|perfect|great|excellent|good (?:question|idea|point|catch)|` +
+		`you(?:'re| are) (?:absolutely )?right|sorry|sure|of course|okay|ok|done|thank)\b`)
+	// demand is how people restrict work.
+	demand = regexp.MustCompile(`(?i)\b(?:must|never|always|only|avoid|forbidden|prohibited|required|mandatory|shall|should(?: not|n['’]t)|ensure|make sure|` +
+		`instead of|rather than|without|not allowed|under no circumstances|stick to|at (?:most|least)|(?:do|does|can|may|must|should|shall|will)(?:n['’]t| not)|` +
+		`cannot|no (?:new|other|more|longer)|leave|keep|use|prefer|remember)\b`)
+	sentenceEnd = regexp.MustCompile("[.!?](?:[\"')\\]`*]*)\\s+")
+)
+
+// sentences divides a line. What is too short for one stays with what follows.
+func sentences(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		start := 0
+		for _, end := range sentenceEnd.FindAllStringIndex(text, -1) {
+			if end[1]-start > 24 {
+				if !yield(strings.TrimSpace(text[start:end[1]])) {
+					return
+				}
+				start = end[1]
+			}
+		}
+		yield(strings.TrimSpace(text[start:]))
+	}
+}
+
+// demands reports whether a line of a person demands or forbids something: it is a
+// sentence rather than code or output, and no question.
+func demands(s string) bool {
+	s = strings.TrimSpace(s)
+	words := len(strings.Fields(s))
+	if words < 3 || words > 80 || strings.HasSuffix(s, "?") || !demand.MatchString(s) {
+		return false
+	}
+	plain, all := 0, 0
+	for _, r := range s {
+		if all++; unicode.IsLetter(r) || r == ' ' {
+			plain++
+		}
+	}
+	return 4*plain >= 3*all
+}
+
+// imitates reports text that holds what a call or a mark looks like.
+func imitates(text string) bool {
+	lower := strings.ToLower(text)
+	return slices.ContainsFunc(protocol, func(p string) bool { return strings.Contains(lower, p) })
+}
