@@ -324,7 +324,7 @@ func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool)
 // it is merely tried again or elsewhere.
 func (r *run) carry(a Action, f *Failure) Action {
 	d := r.doing
-	if f.Scope() == ScopeRequest || f.Flaw != nil || a.Plain || a.Fit || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
+	if f.Scope() == ScopeRequest || f.Flaw != nil || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
 		return a
 	}
 	a.Note, a.Tool, a.Explain, a.carried = d.Note, d.Tool, d.Explain, true
@@ -345,7 +345,7 @@ const (
 // original goes back to the client's bytes when an edited request was refused
 // for a reason that no strategy helps against: the edit may be the reason.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
-	if r.x.plain || !f.Edited || f.Flaw != nil || f.Scope() != ScopeRequest || f.Released > ReleasedNothing {
+	if r.x.plain || !f.Edited || f.Scope() != ScopeRequest || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
 	i := s.Current(f)

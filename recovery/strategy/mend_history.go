@@ -22,13 +22,31 @@ var historyMends = []struct {
 	edit  recovery.Edit
 }{
 	{[]string{"missing a thought_signature", "missing thought signature", "thought_signature is missing"}, recovery.Edit{Mend: recovery.MendSignatures}},
-	{[]string{"corrupted thought signature", "thought signature is not valid", "invalid thought"}, recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}},
-	{[]string{"toolconfig field must be defined", "tools must be defined", "tools= param", "tools parameter is required", "requires tools"}, recovery.Edit{Mend: recovery.MendStubTools}},
-	{[]string{"with a length of 9", "length of 9", "maximum length 40", "tool_calls[0].id", "].id': string", "tool_use.id: string should match", "invalid tool call id", "invalid tool_call_id"}, recovery.Edit{Mend: recovery.MendCallIDs}},
-	{[]string{"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'"}, recovery.Edit{Mend: recovery.MendAlternate}},
-	{[]string{"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'", "system role is only"}, recovery.Edit{Mend: recovery.MendSystem}},
-	{[]string{"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required", "must have non-empty", "content should not be empty", "empty content"}, recovery.Edit{Mend: recovery.MendEmpty}},
-	{[]string{"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array", "expected a string but got an array", "input should be a valid string"}, recovery.Edit{Mend: recovery.MendTextOnly}},
+	{[]string{
+		"corrupted thought signature", "thought signature is not valid", "invalid thought",
+	}, recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}},
+	{[]string{
+		"toolconfig field must be defined", "tools must be defined", "tools= param", "tools parameter is required", "requires tools",
+	}, recovery.Edit{Mend: recovery.MendStubTools}},
+	{[]string{
+		"with a length of 9", "length of 9", "maximum length 40", "tool_calls[0].id", "].id': string", "tool_use.id: string should match",
+		"invalid tool call id", "invalid tool_call_id",
+	}, recovery.Edit{Mend: recovery.MendCallIDs}},
+	{[]string{
+		"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'",
+	}, recovery.Edit{Mend: recovery.MendAlternate}},
+	{[]string{
+		"system message must be at the beginning", "system messages must", "system message at the beginning", "unexpected role 'system'",
+		"system role is only",
+	}, recovery.Edit{Mend: recovery.MendSystem}},
+	{[]string{
+		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
+		"must have non-empty", "content should not be empty", "empty content",
+	}, recovery.Edit{Mend: recovery.MendEmpty}},
+	{[]string{
+		"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array",
+		"expected a string but got an array", "input should be a valid string",
+	}, recovery.Edit{Mend: recovery.MendTextOnly}},
 	{nil, recovery.Edit{Mend: recovery.MendPairing}},
 }
 
