@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,16 +120,20 @@ func TestConcurrentOneByOne(t *testing.T) {
 			t.Fatalf("request %d: %v %s", i, r, r.body)
 		}
 	}
+	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan reply)
-	go func() { done <- g.as("alice", "slow@delay=1s", false, "") }()
-	await(t, "the slow request is there", func() bool { return len(g.up.Requests("slow@delay=1s")) == 1 })
+	const slow = "slow@delay=1m"
+	go func() {
+		done <- g.post(ctx, "/v1/chat/completions", `{"model":"`+slow+`","messages":[{"role":"user","content":"Hello."}]}`, http.Header{"Authorization": {"Bearer " + gatewayKey("alice")}})
+	}()
+	await(t, "the slow request is there", func() bool { return len(g.up.Requests(slow)) == 1 })
 	r := g.as("alice", "m@ok", true, "")
 	if r.status != 429 || gjson.GetBytes(r.body, "error.code").Str != "key_concurrent" || r.header.Get("Retry-After") != "1" {
 		t.Errorf("a second at once: %v %s", r, r.body)
 	}
-	if r := <-done; !r.complete() {
-		t.Errorf("the first: %v", r)
-	}
+	leave()
+	<-done
+	await(t, "the place of a client that left is free", func() bool { return g.as("alice", "m@ok", false, "").complete() })
 }
 
 // All clients together, with or without keys.

@@ -40,7 +40,7 @@ func TestReplicasShareLimits(t *testing.T) {
 	t.Parallel()
 	p := pair(t, unhurried(t, storetest.Redis(t)), limited("requests_per_minute: 10, concurrent: 2"))
 	ended := make(chan int, 2)
-	const slow = "slow@delay=1s"
+	const slow = "slow@delay=3s"
 	for _, g := range []*gateway{p.one, p.two} {
 		go func() { status, _ := g.withKey(slow); ended <- status }()
 	}
@@ -69,7 +69,8 @@ func TestReplicasShareLimits(t *testing.T) {
 			codes[code]++
 		}
 	}
-	if answered != 10 || codes["key_requests_per_minute"] != 12 {
+	// One more where a minute of the clock ends meanwhile: then what was counted fades.
+	if answered < 10 || answered > 11 || codes["key_requests_per_minute"] != 22-answered {
 		t.Errorf("%d of two replicas' requests were answered, want 10; %v", answered, codes)
 	}
 }
