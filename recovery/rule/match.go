@@ -97,7 +97,7 @@ func (c *compiled) found(s *Subject) string {
 		return c.any[i].String()
 	}
 	if i := anyPattern(c.patterns, s.raw()); i >= 0 {
-		return c.Patterns[i]
+		return c.patterns[i].shown
 	}
 	if i := anyCode(c.codes, s.Codes); i >= 0 {
 		return c.codes[i].text

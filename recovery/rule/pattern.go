@@ -17,10 +17,13 @@ const maxPattern = 4000
 // pattern is a regular expression that is compiled when it is first tried. Most
 // of a large set are never tried in one process.
 type pattern struct {
-	expr string
-	need need
-	once sync.Once
-	re   *regexp.Regexp
+	shown string // as the file has it
+	part  string // the same with its pieces, without what its rule's expressions begin and end with
+	expr  string
+	need  need
+	group bool // it has groups that are asked for
+	once  sync.Once
+	re    *regexp.Regexp
 }
 
 // newPattern checks an expression in which pieces are written out.
@@ -32,8 +35,11 @@ func newPattern(expr string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{expr: expr, need: needOf(parsed)}, nil
+	return &pattern{expr: expr, need: needOf(parsed), group: parsed.MaxCap() > 0}, nil
 }
+
+// vague reports whether no text keeps the pattern from being tried on a line.
+func (p *pattern) vague() bool { return p.need.texts == nil && !p.group }
 
 func (p *pattern) in(text string) bool {
 	p.once.Do(func() { p.re = regexp.MustCompile(p.expr) })

@@ -185,7 +185,7 @@ func (c *compiler) rule(r Rule, at string) compiled {
 		status: c.spans(at+".status", r.Status), notStatus: c.spans(at+".not_status", r.NotStatus),
 		codes: c.codes(at+".codes", r.Codes), notCodes: c.codes(at+".not_codes", r.NotCodes),
 		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not),
-		patterns: c.patterns(at+".patterns", r.Begin, r.Patterns, r.End), notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
+		patterns: c.patterns(at+".patterns", c.piece(at+".begin", r.Begin), r.Patterns, c.piece(at+".end", r.End)), notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
 		near: c.patterns(at+".near", "", r.Near, "")}
 	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.Patterns)+len(r.When) == 0 {
 		c.fail(at, "needs one of status, codes, any, patterns and when: otherwise it decides everything")
@@ -260,21 +260,50 @@ func (c *compiler) phrases(at string, list []string) []phrase {
 }
 
 func (c *compiler) patterns(at, begin string, list []string, end string) []*pattern {
-	var out []*pattern
+	var out, vague []*pattern
 	for i, s := range list {
-		expr, err := c.writeOut(begin+s+end, 0)
-		if begin+end != "" {
-			expr, err = c.writeOut(begin+"(?:"+s+")"+end, 0)
-		}
+		expr, err := c.writeOut(s, 0)
+		var p *pattern
 		if err == nil {
-			var p *pattern
-			if p, err = newPattern(expr); err == nil {
-				out = append(out, p)
-			}
+			p, err = newPattern(begun(begin, expr, end))
 		}
 		if err != nil {
 			c.fail(fmt.Sprintf("%s[%d]", at, i), "%s", err)
+			continue
 		}
+		if p.shown, p.part = s, expr; p.vague() && begin != "" {
+			vague = append(vague, p)
+		} else {
+			out = append(out, p)
+		}
+	}
+	// Those that any line may match are tried as one: what they begin with is read once.
+	if len(vague) > 1 {
+		shown, parts := vague[0].shown, vague[0].part
+		for _, p := range vague[1:] {
+			shown, parts = shown+"|"+p.shown, parts+"|"+p.part
+		}
+		if p, err := newPattern(begun(begin, parts, end)); err == nil {
+			p.shown = shown
+			vague = []*pattern{p}
+		}
+	}
+	return append(out, vague...)
+}
+
+// begun is an expression with what a rule's expressions begin and end with.
+func begun(begin, expr, end string) string {
+	if begin+end == "" {
+		return expr
+	}
+	return begin + "(?:" + expr + ")" + end
+}
+
+// piece is a begin or an end with its pieces written out.
+func (c *compiler) piece(at, s string) string {
+	out, err := c.writeOut(s, 0)
+	if err != nil {
+		c.fail(at, "%s", err)
 	}
 	return out
 }

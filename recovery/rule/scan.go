@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,42 +18,34 @@ const maxHits = 4096
 // each has a text that a line must have, or bytes of which it must begin with one.
 // Most lines have none, and cost no expression.
 type scanner struct {
-	always []uint16               // those of which nothing is known
-	first  [256][]uint16          // by the first byte of the line
-	begins [scanBits / 64]uint64  // a bit for what is left of a text's first three bytes
-	texts  [scanBuckets][]scanned // by the same
-	words  int                    // of the bits of all
+	always []uint16              // those of which nothing is known
+	first  [256][]uint16         // by the first byte of the line
+	needs  map[string][]uint16   // by the text; until build
+	marks  [scanBits / 64]uint64 // a bit for what is left of each text's mark
+	texts  [scanBuckets][]scanned
 }
 
+// scanned is a text with its mark: four bytes of it that few others have, so that
+// few texts are compared with what a line has there.
 type scanned struct {
 	text string
+	mark int // where in text it stands
 	ids  []uint16
 }
 
-// scanBits is the number of what is left of three bytes, five bits of each, which
+// scanBits is the number of what is left of four bytes, five bits of each, which
 // are the same for capitals, and scanBuckets the number of buckets for that.
 const (
-	scanBits    = 1 << 15
-	scanBuckets = 1 << 11
+	scanBits    = 1 << 20
+	scanBuckets = 1 << 12
 )
 
 func (x *scanner) add(id uint16, n need) {
-	x.words = int(id)/64 + 1
-	for _, t := range n.texts {
-		left := leftOf(leftOf(leftOf(0, t[0]), t[1]), t[2])
-		x.begins[left/64] |= 1 << (left % 64)
-		b := &x.texts[bucketOf(left)]
-		i := 0
-		for i < len(*b) && (*b)[i].text != t {
-			i++
-		}
-		if i == len(*b) {
-			*b = append(*b, scanned{text: t})
-		}
-		(*b)[i].ids = append((*b)[i].ids, id)
-	}
 	switch {
 	case n.texts != nil:
+		for _, t := range n.texts {
+			x.needs[t] = append(x.needs[t], id)
+		}
 	case n.first == nil:
 		x.always = append(x.always, id)
 	default:
@@ -64,53 +57,81 @@ func (x *scanner) add(id uint16, n need) {
 	}
 }
 
+// build chooses the marks, when all texts are known.
+func (x *scanner) build() {
+	common := map[uint]int{}
+	for t := range x.needs {
+		for k := range len(t) - 3 {
+			common[leftAt(t, k)]++
+		}
+	}
+	for t, ids := range x.needs {
+		if len(t) == 3 { // anything may follow, or nothing
+			for c := range byte(32) {
+				x.put(leftOf(leftAt(t+"\x00", 0)>>5, c), scanned{t, 0, ids})
+			}
+			continue
+		}
+		mark := 0
+		for k := range len(t) - 3 {
+			if common[leftAt(t, k)] < common[leftAt(t, mark)] {
+				mark = k
+			}
+		}
+		x.put(leftAt(t, mark), scanned{t, mark, ids})
+	}
+	x.needs = nil
+}
+
+func (x *scanner) put(left uint, s scanned) {
+	x.marks[left/64] |= 1 << (left % 64)
+	b := &x.texts[bucketOf(left)]
+	*b = append(*b, s)
+}
+
+func leftAt(t string, k int) uint {
+	return leftOf(leftOf(leftOf(leftOf(0, t[k]), t[k+1]), t[k+2]), t[k+3])
+}
+
 func leftOf(before uint, c byte) uint { return (before<<5 | uint(c&31)) % scanBits }
 
-func bucketOf(left uint) uint { return (left ^ left>>5) % scanBuckets }
+func bucketOf(left uint) uint { return (left ^ left>>8) % scanBuckets }
 
 // find appends to dst what may match a line. Capitals do not matter.
 func (x *scanner) find(dst Hits, line string) Hits {
-	var room [maxHits / 64]uint64
-	found := room[:x.words]
-	for _, id := range x.always {
-		found[id/64] |= 1 << (id % 64)
-	}
+	from := len(dst)
+	dst = append(dst, x.always...)
 	if line != "" {
-		for _, id := range x.first[line[0]] {
-			found[id/64] |= 1 << (id % 64)
-		}
+		dst = append(dst, x.first[line[0]]...)
 	}
-	if !x.pass(found, line) { // capitals beyond ASCII, and those that become ASCII
-		x.pass(found, strings.ToLower(line))
+	dst, ascii := x.pass(dst, line)
+	if !ascii { // capitals beyond ASCII, and those that become ASCII
+		dst, _ = x.pass(dst, strings.ToLower(line))
 	}
-	for k, bits := range found {
-		for n := uint16(64 * k); bits != 0; n, bits = n+1, bits>>1 {
-			if bits&1 != 0 {
-				dst = append(dst, n)
-			}
-		}
-	}
-	return dst
+	slices.Sort(dst[from:])
+	return dst[:from+len(slices.Compact(dst[from:]))]
 }
 
 // pass is the pass over a line. ascii reports whether it has nothing else.
-func (x *scanner) pass(found []uint64, line string) (ascii bool) {
+func (x *scanner) pass(dst Hits, line string) (_ Hits, ascii bool) {
 	var left uint
 	var all byte
-	for i := range len(line) {
-		all |= line[i]
-		if left = leftOf(left, line[i]); x.begins[left/64]&(1<<(left%64)) == 0 || i < 2 {
+	for i := range len(line) + 1 {
+		var c byte // nothing follows the line
+		if i < len(line) {
+			c = line[i]
+		}
+		all |= c
+		if left = leftOf(left, c); x.marks[left/64]&(1<<(left%64)) == 0 || i < 3 {
 			continue
 		}
 		for _, e := range x.texts[bucketOf(left)] {
-			if rest := line[i-2:]; len(rest) >= len(e.text) && beginsLower(rest, e.text) {
-				for _, id := range e.ids {
-					found[id/64] |= 1 << (id % 64)
-				}
+			if at := i - 3 - e.mark; at >= 0 && len(line)-at >= len(e.text) && beginsLower(line[at:], e.text) {
+				dst = append(dst, e.ids...)
 			}
 		}
 	}
-	return all < utf8.RuneSelf
+	return dst, all < utf8.RuneSelf
 }
 
 // beginsLower reports whether s, which is no shorter than text, begins with it but
@@ -189,7 +210,7 @@ func (l *List) Next(m Mask, hits Hits, s *Subject, after int) int {
 
 // Index makes a list ready for Scan. Call it once, before the list is shared.
 func (l *List) Index() error {
-	l.scanner = new(scanner)
+	l.scanner = &scanner{needs: map[string][]uint16{}}
 	for i := range l.rules {
 		c := &l.rules[i]
 		c.from = len(l.of)
@@ -205,6 +226,7 @@ func (l *List) Index() error {
 			return fmt.Errorf("rules: more than %d wordings and patterns", maxHits)
 		}
 	}
+	l.scanner.build()
 	return nil
 }
 
