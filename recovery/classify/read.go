@@ -417,9 +417,10 @@ func (v *view) finish() {
 		}
 	}
 	v.text = clip(b.String(), maxText)
-	// The innermost message is the one that the failing party wrote.
+	// The innermost message is the one that the failing party wrote, if it says more
+	// than the status does.
 	for i := len(v.texts) - 1; i >= 0; i-- {
-		if t := v.texts[i]; strings.ContainsRune(t, ' ') || i == 0 {
+		if t := v.texts[i]; strings.ContainsRune(t, ' ') && (v.bare || !v.repeatsStatus(t)) || i == 0 {
 			v.Message = t
 			break
 		}
