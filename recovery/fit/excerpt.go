@@ -96,12 +96,9 @@ func (e excerpts) pieces(text string) []piece {
 	return list
 }
 
-// excerpt is at most about so many bytes of a text: the lines that say most, and
+// of is at most about so many bytes of a text: the lines that say most, and
 // more readily those at its ends, in their order. The same text and room give the
 // same excerpt.
-func excerpt(text string, room int) string { return excerpts(nil).of(text, room) }
-
-// of is excerpt, remembering.
 func (e excerpts) of(text string, room int) string {
 	if len(text) <= room {
 		return text

@@ -81,9 +81,5 @@ func (l *lists) trivial(text string) bool {
 
 func digit(c byte) bool { return c-'0' < 10 }
 
-func wordByte(c byte) bool {
-	return digit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '-' || c >= 0x80
-}
-
 // contains is bytes.Contains; an empty probe is contained in all.
 func contains(raw, probe []byte) bool { return len(probe) == 0 || bytes.Contains(raw, probe) }
