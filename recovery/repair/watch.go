@@ -76,18 +76,26 @@ func (w *watch) repeats(t *track, p recovery.Part) bool {
 	if bytes.Contains(before, end[half-few:]) { // usual texts end here
 		at = bytes.LastIndex(before, end)
 	}
-	period := len(near) - half - at
-	cover := period
-	for at >= 0 && cover < len(s) && s[len(s)-1-cover] == s[len(s)-1-cover+period] {
-		cover++
-	}
-	if at < 0 || cover < max(least, 2*period) {
+	if at < 0 {
 		t.period, t.run = 0, 0
 		return false
 	}
-	if t.period == period && cover >= min(len(s), stride+period) {
+	period, until := len(near)-half-at, len(s)
+	same := period == t.period
+	if same {
+		until = stride + period // what stands before is known to repeat
+	}
+	cover := period
+	for cover < until && s[len(s)-1-cover] == s[len(s)-1-cover+period] {
+		cover++
+	}
+	switch {
+	case same && cover == until:
 		t.run += stride
-	} else {
+	case cover < max(least, 2*period):
+		t.period, t.run = 0, 0
+		return false
+	default:
 		t.period, t.run = period, cover
 	}
 	return t.run >= w.need(s[len(s)-period:], p)
