@@ -51,7 +51,11 @@ func (p *Pattern) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return p.compiled().FindAllStringSubmatchIndex(s, n)
 }
 
-// ReplaceAllString replaces all matches.
+// ReplaceAllString replaces all matches. Where there is none it allocates nothing,
+// while the method of regexp.Regexp does.
 func (p *Pattern) ReplaceAllString(s, by string) string {
+	if !p.MatchString(s) {
+		return s
+	}
 	return p.compiled().ReplaceAllString(s, by)
 }

@@ -28,7 +28,7 @@ var volatile = []struct {
 	{recovery.NewPattern(`(\.[a-z]{1,5}):\d+(?::\d+)?`), "$1:#"},
 	{recovery.NewPattern(`\b(line|lines|column|col|char|position|byte|pid|port|offset|attempt|try|retry|request)([ =:#]+)\d+`), "$1$2#"},
 	{recovery.NewPattern(`(^|[\s=:,;()\[\]<>'"@#$])-?\d+(?:[.,]\d+)*`), "$1#"},
-	{recovery.NewPattern(`\s+`), " "},
+	{recovery.NewPattern(`\s\s+|[\t\n\f\r]`), " "}, // a single blank stays, which most texts have alone
 }
 
 // maxFingerprint bounds the text that a fingerprint is made of, in bytes.
