@@ -134,15 +134,21 @@ func (t *Table) Explain(ev recovery.Evidence) (matching, near []rule.Finding) {
 
 // subject is the view as rules see it.
 func (v *view) subject() rule.Subject {
-	return rule.Subject{Text: v.text, Codes: v.codes, Status: v.Status, Fact: func(name string) bool {
-		for _, f := range facts {
-			if f.name == name {
-				return f.holds(v)
-			}
-		}
-		return false
-	}}
+	return rule.Subject{Text: v.text, Codes: v.codes, Status: v.Status, Scene: v}
 }
+
+// Holds reports whether a fact holds of the view, for rules.
+func (v *view) Holds(fact string, _ int) bool {
+	for _, f := range facts {
+		if f.name == fact {
+			return f.holds(v)
+		}
+	}
+	return false
+}
+
+// Near is false: nothing stands around an error.
+func (v *view) Near(int, func(string) bool) bool { return false }
 
 // Spec returns the row of a class. Unheard-of classes have the row of Unknown.
 func (t *Table) Spec(c recovery.Class) *recovery.Spec {

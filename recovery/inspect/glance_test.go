@@ -69,7 +69,7 @@ func TestDataLines(t *testing.T) {
 	short := 0
 	calls := []recovery.ToolResult{{Tool: "read_file"}, {Tool: "fetch", Arguments: `{"command":"cat a.go"}`}, {Tool: "bash", Arguments: `{"command":"cat a.go"}`}}
 	eachVariant(t, calls, func(r recovery.ToolResult) {
-		v := open(r)
+		v := *open(r)
 		all := v
 		v.split()
 		if all.lines = textLines(nil, all.text); v.stderr >= 0 || len(v.lines) == len(all.lines) {
@@ -193,4 +193,20 @@ func TestStageIsShared(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Rules that match no line, and texts without anything volatile, cost no allocation:
+// a request may have thousands of failures.
+func TestNothingFoundAllocatesNothing(t *testing.T) {
+	const text = "make: nothing to be done for a target that is not there"
+	v := open(recovery.ToolResult{Tool: "bash", Content: text + "\nError: no such file or directory: a.txt"})
+	v.split()
+	for name, f := range map[string]func(){
+		"rules":     func() { v.first(1, quotations); v.first(1, noError) },
+		"normalise": func() { normalise(text) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
 }

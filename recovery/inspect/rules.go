@@ -229,18 +229,22 @@ func (v *view) firstOf(l *line, at int, c class, about string) *rule.Rule {
 }
 
 func (v *view) subject(l *line, at int, about string) rule.Subject {
-	return rule.Subject{Raw: short(l.text),
-		Fact: func(name string) bool {
-			for _, f := range facts {
-				if f.name == name {
-					return f.holds(v, at)
-				}
-			}
-			return name == about
-		},
-		Near: func(matches func(string) bool) bool {
-			return at >= 0 && slices.ContainsFunc(v.lines[max(0, at-near):at], func(l line) bool { return matches(short(l.text)) })
-		}}
+	return rule.Subject{Raw: short(l.text), Scene: v, At: at, Fact: about}
+}
+
+// Holds reports whether a fact holds of the line at a place, for rules.
+func (v *view) Holds(fact string, at int) bool {
+	for _, f := range facts {
+		if f.name == fact {
+			return f.holds(v, at)
+		}
+	}
+	return false
+}
+
+// Near reports whether one of the lines before a place matches, for rules.
+func (v *view) Near(at int, matches func(text string) bool) bool {
+	return at >= 0 && slices.ContainsFunc(v.lines[max(0, at-near):at], func(l line) bool { return matches(short(l.text)) })
 }
 
 // match is the rule on failures that decides a text, nil if none does; guesses only

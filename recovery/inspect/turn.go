@@ -51,8 +51,8 @@ type history struct {
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
-	lines   []line                // scratch of judge
-	hits    rule.Hits             // the same
+	view    view                  // of the result that is read
+	hits    rule.Hits             // scratch of the view
 }
 
 // turn is one turn of the model: adjacent assistant messages, and all that
@@ -126,7 +126,7 @@ func (h *history) forget() {
 	clear(h.results[:cap(h.results)])
 	clear(h.pending[:cap(h.pending)])
 	h.known.forget()
-	text, lines := h.text[:0], h.lines[:0]
+	text, lines := h.text[:0], h.view.room[:0]
 	if cap(text) > maxScratch {
 		text = nil
 	}
@@ -135,7 +135,7 @@ func (h *history) forget() {
 	}
 	clear(lines[:cap(lines)])
 	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
-		steps: h.steps[:0], results: h.results[:0], text: text, lines: lines, hits: h.hits[:0]}
+		steps: h.steps[:0], results: h.results[:0], text: text, view: view{room: lines}, hits: h.hits[:0]}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -204,11 +204,12 @@ func (s *step) content() string {
 	return s.Content
 }
 
-// open takes the result's wrappers off and keeps its essence.
-func (s *step) open() view {
-	s.history.hits = s.history.hits[:0] // of the view before
-	content := s.content()
-	v := s.history.rules.openAsked(s.call(), content, &s.history.hits)
+// open takes the result's wrappers off and keeps its essence. The view is the history's:
+// it holds until the next result is opened.
+func (s *step) open() *view {
+	content, v := s.content(), &s.history.view
+	v.rules, v.hits = s.history.rules, &s.history.hits
+	v.open(s.call(), content)
 	s.said.text, s.read = strings.TrimSpace(v.text), true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]
@@ -236,10 +237,7 @@ func (s *step) judge() *recovery.ToolFailure {
 	if s.history.known.full() && s.Index < s.history.turns[len(s.history.turns)-1].start {
 		return &s.verdict
 	}
-	v := s.open()
-	v.room = s.history.lines[:0]
-	s.verdict = v.verdict(&s.ToolResult)
-	s.history.lines = v.room
+	s.verdict = s.open().verdict(&s.ToolResult)
 	s.history.known.keep(s)
 	return &s.verdict
 }

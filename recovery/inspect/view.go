@@ -51,8 +51,10 @@ type view struct {
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
-func (l *lists) open(r recovery.ToolResult) view {
-	return l.openAsked(askOf(r, trajectory.KindOf(r.Tool)), r.Content, new(rule.Hits))
+func (l *lists) open(r recovery.ToolResult) *view {
+	v := &view{rules: l, hits: new(rule.Hits)}
+	v.open(askOf(r, trajectory.KindOf(r.Tool)), r.Content)
+	return v
 }
 
 // ask is what a call asked for.
@@ -69,9 +71,12 @@ func askOf(r recovery.ToolResult, k trajectory.Kind) ask {
 	return a
 }
 
-// openAsked is open of what a call was answered with. hits is room for those of its lines.
-func (l *lists) openAsked(a ask, content string, hits *rule.Hits) view {
-	v := view{rules: l, kind: a.kind, stderr: -1, hits: hits}
+// open is lists.open of what a call was answered with. Of what the view was before,
+// only the rules and the room for lines and hits stay.
+func (v *view) open(a ask, content string) {
+	l := v.rules
+	*v.hits = (*v.hits)[:0]
+	*v = view{rules: l, kind: a.kind, stderr: -1, room: v.room, hits: v.hits}
 	if a.command != "" {
 		v.command, v.programs, v.prints = a.command, programs(a.command), l.printsData(a.command, nil)
 	}
@@ -99,7 +104,6 @@ func (l *lists) openAsked(a ask, content string, hits *rule.Hits) view {
 	if stderr = clean(window(stderr)); strings.TrimSpace(stderr) != "" {
 		v.text += "\n" + stderr
 	}
-	return v
 }
 
 // dataLines is how many lines at its beginning are looked at of data, besides the

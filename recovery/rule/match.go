@@ -66,11 +66,11 @@ func (c *compiled) otherwise(s *Subject) string {
 		return "not_patterns"
 	case anyCode(c.notCodes, s.Codes) >= 0:
 		return "not_codes"
-	case len(c.When) > 0 && !anyFact(c.When, s.Fact):
+	case len(c.When) > 0 && !s.holdsAny(c.When):
 		return "when"
-	case anyFact(c.Unless, s.Fact):
+	case s.holdsAny(c.Unless):
 		return "unless"
-	case len(c.near) > 0 && (s.Near == nil || !s.Near(func(text string) bool { return anyPattern(c.near, text) >= 0 })):
+	case len(c.near) > 0 && (s.Scene == nil || !s.Scene.Near(s.At, func(text string) bool { return anyPattern(c.near, text) >= 0 })):
 		return "near"
 	}
 	return ""
@@ -143,9 +143,9 @@ func anyPattern(ps []*pattern, text string) int {
 	return -1
 }
 
-func anyFact(names []string, holds func(string) bool) bool {
-	for _, n := range names {
-		if holds != nil && holds(n) {
+func (s *Subject) holdsAny(facts []string) bool {
+	for _, f := range facts {
+		if f == s.Fact || s.Scene != nil && s.Scene.Holds(f, s.At) {
 			return true
 		}
 	}

@@ -74,14 +74,24 @@ func Join(sets ...Set) Set {
 	return out
 }
 
-// Subject is what rules look at. The zero Fact means that no fact holds.
+// Subject is what rules look at.
 type Subject struct {
 	Text   string   // folded by Fold
 	Raw    string   // not folded, which patterns match; where it is empty they match Text
 	Codes  []string // folded by Code
 	Status int
-	Fact   func(name string) bool
-	Near   func(matches func(text string) bool) bool // whether a text in the neighbourhood does
+	Scene  Scene  // where it stands; nil means that no fact holds and nothing is near
+	At     int    // its place there
+	Fact   string // that holds besides those of the scene
+}
+
+// Scene is what stands around subjects. One serves many of them, so that making a
+// subject allocates nothing.
+type Scene interface {
+	// Holds reports whether a fact holds at a place.
+	Holds(fact string, at int) bool
+	// Near reports whether a text in the neighbourhood of a place matches.
+	Near(at int, matches func(text string) bool) bool
 }
 
 // Vocabulary is what rules may conclude and what facts they may ask for. A nil

@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,9 +60,6 @@ func TestConditions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := func(names ...string) func(string) bool {
-		return func(name string) bool { return strings.Contains(strings.Join(names, " "), name) }
-	}
 	for _, c := range []struct {
 		s    rule.Subject
 		want int
@@ -75,9 +73,9 @@ func TestConditions(t *testing.T) {
 		{rule.Subject{Text: "a c", Status: 404}, -1},
 		{rule.Subject{Text: "a", Status: 400}, -1},
 		{rule.Subject{Text: "a c d", Status: 400}, -1},
-		{rule.Subject{Status: 200, Fact: facts("g")}, 2},
-		{rule.Subject{Fact: facts("g")}, 2},
-		{rule.Subject{Status: 200, Fact: facts("g", "h")}, -1},
+		{rule.Subject{Status: 200, Scene: facts{"g"}}, 2},
+		{rule.Subject{Scene: facts{"g"}}, 2},
+		{rule.Subject{Status: 200, Scene: facts{"g", "h"}}, -1},
 		{rule.Subject{Status: 200}, -1},
 	} {
 		if got := l.First(c.s); got != c.want {
@@ -139,3 +137,9 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// facts are those that hold everywhere.
+type facts []string
+
+func (f facts) Holds(fact string, _ int) bool  { return slices.Contains(f, fact) }
+func (facts) Near(int, func(string) bool) bool { return false }

@@ -99,7 +99,7 @@ func FuzzScan(f *testing.F) {
 		if err != nil || l.Index() != nil {
 			return
 		}
-		s := Subject{Raw: text, Near: func(func(string) bool) bool { return true }}
+		s := Subject{Raw: text, Scene: allNear{}}
 		if want, got := l.First(s), l.FirstOf(Mask{true, true}, l.Scan(nil, text), &s); got != want && plainCase(text) {
 			t.Fatalf("%q in %q: %d, with all tried %d", expr, text, got, want)
 		}
@@ -132,3 +132,9 @@ func plainCase(text string) bool {
 	small := strings.ToLower(text)
 	return strings.ToLower(strings.ToUpper(text)) == small
 }
+
+// allNear is a scene where everything is near.
+type allNear struct{}
+
+func (allNear) Holds(string, int) bool           { return false }
+func (allNear) Near(int, func(string) bool) bool { return true }
