@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -153,7 +154,9 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	if err != nil {
 		return nil, err
 	}
-	ring, err := s.rings.Push(ctx, ringKey(x.Session), x.Turn.Slot, raw, sharers*max(cfg.Failures, firm+1), cfg.SessionTTL)
+	// Sessions that cannot be told apart may make the same call at the same turn; what came of it differs.
+	turn := x.Turn.Slot + "/" + strconv.FormatUint(x.Turn.Key, 16)
+	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, sharers*max(cfg.Failures, firm+1), cfg.SessionTTL)
 	if err != nil {
 		return nil, err
 	}

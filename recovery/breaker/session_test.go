@@ -208,6 +208,21 @@ func TestNoStopWithoutAWarning(t *testing.T) {
 	}
 }
 
+// Two runs of one task at once, which make the same calls at the same turns in
+// folders of their own: each is told and stopped as if it were alone.
+func TestTwins(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	for i := range 5 {
+		for _, key := range []uint64{7, 8} {
+			x := at(t, agent, fmt.Sprint(i), key, 1, 0)
+			x.Turn.Streak = i + 1
+			if r := prepare(t, s, x); (r != nil) != (i == 4) {
+				t.Errorf("failure %d of %d: %+v", i+1, key, r)
+			}
+		}
+	}
+}
+
 // waits is an exchange at the n-th of turns that wait for the same.
 func waits(t *testing.T, n int, key uint64) *recovery.Exchange {
 	x := at(t, agent, fmt.Sprint("w", n), 0, 1, 0)
