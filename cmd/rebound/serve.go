@@ -65,6 +65,8 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		defer close(watched)
 		a.Watch(ctx, env, hangups(ctx))
 	}()
+	// Not at once: the first request may be there already.
+	time.AfterFunc(200*time.Millisecond, a.Warm)
 	err = a.Run(ctx)
 	stop()
 	<-watched

@@ -41,6 +41,9 @@ func NewRules(load func() (rule.Set, error), own ...rule.Rule) *Rules {
 	})}
 }
 
+// Warm reads and compiles the rules now, so that the first result does not wait for it.
+func (r *Rules) Warm() { _, _ = r.get() }
+
 // class is what a rule says of a line, where it names no category of failures.
 type class uint8
 

@@ -81,10 +81,10 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil {
 		return nil
 	}
-	l, _ := s.rules.get()
-	if !l.news(x.Body) {
+	if !s.news(x.Body) {
 		return nil
 	}
+	l, _ := s.rules.get()
 	h, _ := s.histories.Get().(*history)
 	if h == nil {
 		h = new(history)
@@ -134,8 +134,8 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
 // news reports cheaply whether the history may end with results, or with an
-// agent that repeats itself.
-func (l *lists) news(b *transcript.Body) bool {
+// agent that repeats itself. Most requests that are no agent's need no rules for it.
+func (s *Stage) news(b *transcript.Body) bool {
 	list := b.Messages()
 	last := len(list) - 1
 	for last >= 0 && list[last].Role != transcript.RoleAssistant {
@@ -156,8 +156,11 @@ func (l *lists) news(b *transcript.Body) bool {
 	}
 	// A monologue is at least text, a message to go on, text, such a message.
 	end := list[len(list)-1]
-	return first > 1 && list[first-2].Role == transcript.RoleAssistant && list[first-1].Role == transcript.RoleUser &&
-		end.End-end.Start < 2*maxNudge && l.prompts(end.Text())
+	if first < 2 || list[first-2].Role != transcript.RoleAssistant || list[first-1].Role != transcript.RoleUser || end.End-end.Start >= 2*maxNudge {
+		return false
+	}
+	l, _ := s.rules.get()
+	return l.prompts(end.Text())
 }
 
 // actionSigns are in every text that makes a call, as it stands in a body.

@@ -75,6 +75,7 @@ type App struct {
 	conversations *session.Known
 
 	notes atomic.Pointer[annotate.Stage]
+	warm  func() // reads the rules
 
 	mu     sync.Mutex
 	config *configs.Config
@@ -180,7 +181,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		return nil, err
 	}
 	a.notes.Store(notes)
-	seen := inspect.NewStage(cfg.Inspect, inspect.NewRules(configs.ToolRules, cfg.Inspect.Rules...), a.hub)
+	rules := inspect.NewRules(configs.ToolRules, cfg.Inspect.Rules...)
+	a.warm = func() { classifier.Warm(); rules.Warm() }
+	seen := inspect.NewStage(cfg.Inspect, rules, a.hub)
 	seen.HeldOut = notes.HeldOut
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue
@@ -334,6 +337,15 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.close()
 	return err
+}
+
+// Warm does what requests would do when they first need it: reading the rules takes
+// a tenth of a second. Call it once the gateway serves.
+func (a *App) Warm() {
+	a.mu.Lock()
+	warm := a.warm
+	a.mu.Unlock()
+	warm()
 }
 
 // announce tells in the log what was started, and what its settings came to.
