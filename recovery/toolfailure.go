@@ -29,6 +29,7 @@ func Categories() []Category {
 // ToolResult is what a tool answered, as a step of the conversation shows it.
 type ToolResult struct {
 	Index     int    // of the message that carries it
+	Caller    int    // index of the message that made the call, -1 if none is known
 	CallID    string // empty in text protocols
 	Tool      string // name of the tool, empty when unknown
 	Arguments string // of the call, as the tool got them; empty when unknown

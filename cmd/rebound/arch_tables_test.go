@@ -14,8 +14,8 @@ var imports = []row{
 	{pkg: "tokenizer"},
 	{pkg: "recovery/transcript"},
 	{pkg: "recovery/rule"}, // rules as data: classify and inspect compile and run them, configs reads them
-	{pkg: "recovery/trajectory", may: []string{"recovery/transcript"}},
-	{pkg: "recovery", may: []string{"recovery/transcript", "recovery/trajectory"}},
+	{pkg: "recovery/trajectory", may: []string{"recovery", "recovery/transcript"}},
+	{pkg: "recovery", may: []string{"recovery/transcript"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
 	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "recovery/rule", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data

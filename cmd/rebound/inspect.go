@@ -14,6 +14,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/session"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -195,9 +196,9 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 		s := id.String()
 		report.Session = &s
 	}
-	results := inspect.Results
+	results := trajectory.Results
 	if all {
-		results = inspect.All
+		results = trajectory.All
 	}
 	var failures []recovery.ToolFailure
 	for _, r := range results(body) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/recoverytest"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -135,7 +136,7 @@ func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 		t.Fatal(err)
 	}
 	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
-	for _, r := range inspect.Results(b) {
+	for _, r := range trajectory.Results(b) {
 		x.Results = append(x.Results, toolRules.Judge(r))
 	}
 	for i := range x.Results {

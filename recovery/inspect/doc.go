@@ -1,8 +1,6 @@
-// Package inspect reads what an agent's tools answered: which results are new,
-// which of them are failures, and of which kind.
+// Package inspect reads what an agent's tools answered: which results are
+// failures, and of which kind. Which result answers which call is trajectory's.
 //
-//	request → Results: the tool results since the last assistant turn, with
-//	          their calls; in text protocols the user message after an action
 //	result  → open: the wrappers of known agents, until the program's own text
 //	          and the outcome (exit code, error flag) are known
 //	        → evidence: structure (JSON error), whether the call was ended for its

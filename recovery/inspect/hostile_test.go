@@ -9,6 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/hostiletest"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -49,7 +50,7 @@ func TestAnswersToManyCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, r := range inspect.Results(b) {
+		for _, r := range trajectory.Results(b) {
 			if r.Tool != "other" {
 				got = append(got, r.CallID+":"+r.Tool)
 			}

@@ -127,12 +127,12 @@ func (h *history) repeats(j, k int) bool {
 // differs reports cheaply whether turn j surely made none of a turn's calls: no
 // result is looked at.
 func (h *history) differs(j int, t *turn) bool {
-	if h.how() != protocolNone {
+	if h.Textual() {
 		return false
 	}
-	h.pending = h.calls(h.turns[j].answered-1, h.pending[:0])
-	for i := range h.pending[:min(len(h.pending), maxParallel)] {
-		c := trajectory.Call{Tool: h.pending[i].Name, Arguments: h.pending[i].Text()}
+	calls := h.Calls(h.turns[j].Turn)
+	for i := range calls[:min(len(calls), maxParallel)] {
+		c := trajectory.Call{Tool: calls[i].Name, Arguments: calls[i].Text()}
 		for n := range t.steps {
 			if t.steps[n].made.Same(&c) {
 				return false
@@ -154,7 +154,7 @@ func (h *history) interrupted(from, n int) bool {
 
 // loop describes turns from to n; the tools are those of the turns from tools on.
 func (h *history) loop(kind recovery.LoopKind, count, from, n, tools int) recovery.Loop {
-	l := recovery.Loop{Kind: kind, Count: count, From: h.turns[from].start, To: h.turns[n].answered - 1}
+	l := recovery.Loop{Kind: kind, Count: count, From: h.turns[from].Start, To: h.turns[n].Answered - 1}
 	for k := tools; k <= n; k++ {
 		for i := range h.turns[k].steps {
 			s := &h.turns[k].steps[i]

@@ -31,7 +31,7 @@ func (h *history) noProgress(steps int) (l recovery.Loop, ok bool) {
 		return l, false
 	}
 	l = h.loop(recovery.LoopNoProgress, count, from, n, from)
-	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.list[l.From].Raw()))
+	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.List[l.From].Raw()))
 	return l, true
 }
 
@@ -111,7 +111,7 @@ func (h *history) cheapest(first, from, n int) int {
 	var sizes [lookBack]int // of the turns' largest results
 	best, least := n, -1
 	for k := first; k <= n; k++ {
-		for _, m := range h.list[h.turns[k].answered:h.turns[k].end] {
+		for _, m := range h.List[h.turns[k].Answered:h.turns[k].End] {
 			if m.Role == transcript.RoleTool {
 				sizes[k] = max(sizes[k], m.End-m.Start)
 			}
@@ -139,7 +139,7 @@ func (h *history) fresh(first, n int) bool {
 	t := h.load(n)
 	for i := range t.steps {
 		s := &t.steps[i]
-		if p, size := s.probe(); p.text != "" && p.in(h.list[s.Index].Raw()) && !h.mentioned(p, size, first, n) {
+		if p, size := s.probe(); p.text != "" && p.in(h.List[s.Index].Raw()) && !h.mentioned(p, size, first, n) {
 			return true
 		}
 	}
@@ -164,7 +164,7 @@ func (s *step) probe() (p probe, size int) {
 // mentioned reports whether the results in turns first to n-1 contain the probe,
 // of those whose message has at least size bytes.
 func (h *history) mentioned(p probe, size, first, n int) bool {
-	for _, m := range h.list[h.turns[first].start:h.turns[n].start] {
+	for _, m := range h.List[h.turns[first].Start:h.turns[n].Start] {
 		if m.Role != transcript.RoleAssistant && m.End-m.Start >= size && p.in(m.Raw()) {
 			return true
 		}

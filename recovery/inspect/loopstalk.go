@@ -35,7 +35,7 @@ func (h *history) monologue() []recovery.Loop {
 func (h *history) talks(k int) string {
 	t := &h.turns[k]
 	var b []byte
-	for _, m := range h.list[t.start:t.answered] {
+	for _, m := range h.List[t.Start:t.Answered] {
 		if len(m.ToolCalls()) > 0 {
 			return ""
 		}
@@ -56,10 +56,10 @@ func (h *history) nudged(k int) bool {
 	list, t := h.findPersons(), &h.turns[k]
 	for n := range list {
 		p := &list[n]
-		if p.index < t.answered || p.index >= t.end {
+		if p.index < t.Answered || p.index >= t.End {
 			continue
 		}
-		text := h.list[p.index].Text()
+		text := h.List[p.index].Text()
 		if len(text) > maxNudge || strings.HasSuffix(strings.TrimSpace(text), "?") {
 			return false
 		}

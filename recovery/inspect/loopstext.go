@@ -27,7 +27,7 @@ func (s *step) essence() *essence {
 func (h *history) look(s *step) *essence {
 	e := s.essence()
 	if e.media == "" {
-		e.media = "-" + string(h.list[s.Index].AppendMedia(nil))
+		e.media = "-" + string(h.List[s.Index].AppendMedia(nil))
 	}
 	return e
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -179,8 +180,8 @@ func observable(b *transcript.Body, i int) bool {
 	if !slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) || len(b.Tools()) > 0 {
 		return false
 	}
-	a, ok := findAction(list[i].Text())
-	if !ok || a.explicit {
+	a, ok := trajectory.FindAction(list[i].Text())
+	if !ok || a.Explicit {
 		return ok
 	}
 	for _, m := range list[:i] {
@@ -192,13 +193,12 @@ func observable(b *transcript.Body, i int) bool {
 			return true
 		}
 	}
-	text := list[i+1].Text()
-	return observationHead.MatchString(text[:min(len(text), 400)]) || observationTail.MatchString(text[max(0, len(text)-400):])
+	return trajectory.LooksObserved(list[i+1].Text())
 }
 
 // agent reports whether the conversation has tools, or had results.
 func (h *history) agent() bool {
-	if len(h.body.Tools()) > 0 || h.how() == protocolFenced {
+	if len(h.Body.Tools()) > 0 || h.Fenced() {
 		return true
 	}
 	for k := range h.turns {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -186,7 +187,7 @@ func TestObservable(t *testing.T) {
 		"Use triple backticks.", "Commands you give will be executed.", "Your response must be one thing in a code block.", "Suggest Python code.", "suggest shell code",
 		"A single CODEBLOCK.", "One bash block.", "exactly one triple-backtick fence"} {
 		b := parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", instruction), said("user", "x"), said("assistant", "```\nls\n```"), said("user", "a b")}, ",")+`]}`))
-		if len(Results(b)) != 1 {
+		if len(trajectory.Results(b)) != 1 {
 			t.Fatalf("%q makes no calls of code blocks", instruction)
 		}
 		if !(&Stage{rules: RulesForTests()}).news(b) {
@@ -195,8 +196,8 @@ func TestObservable(t *testing.T) {
 	}
 	for _, action := range []string{"<function=ls></function>", "<command>ls</command>", "<tool_call>{\"name\":\"ls\"}</tool_call>", "Action: ls[.]", "<read_file>a</read_file>", "```\nls\n```"} {
 		b := parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "x"), said("assistant", action), said("user", "Observation: a b")}, ",")+`]}`))
-		if len(Results(b)) != 1 || !(&Stage{rules: RulesForTests()}).news(b) {
-			t.Errorf("%q: %d results, missed", action, len(Results(b)))
+		if len(trajectory.Results(b)) != 1 || !(&Stage{rules: RulesForTests()}).news(b) {
+			t.Errorf("%q: %d results, missed", action, len(trajectory.Results(b)))
 		}
 	}
 	if (&Stage{rules: RulesForTests()}).news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"), said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
@@ -221,7 +222,7 @@ func FuzzStage(f *testing.F) {
 		if err := NewStage(Defaults(), RulesForTests(), &seen).Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
-		loops, results := Loops(b), Results(b)
+		loops, results := Loops(b), trajectory.Results(b)
 		if len(results) != len(x.Results) {
 			t.Errorf("%d results, %d judged", len(results), len(x.Results))
 		}

@@ -41,7 +41,7 @@ func (r *Rules) Position(b *transcript.Body) recovery.Turn {
 // history is the last turns of a conversation. What costs time is read when it
 // is needed, once. A history may be used for one body after the other.
 type history struct {
-	reader
+	trajectory.History
 	rules   *lists
 	turns   []turn // oldest first
 	ordinal int    // of the last turn, from 1
@@ -55,14 +55,11 @@ type history struct {
 	hits    rule.Hits             // scratch of the view
 }
 
-// turn is one turn of the model: adjacent assistant messages, and all that
-// followed until its next turn.
+// turn is one turn of the model.
 type turn struct {
-	start    int // index of its first message
-	answered int // index of the message after the model's
-	end      int // index after its last message
-	steps    []step
-	loaded   bool
+	trajectory.Turn
+	steps  []step
+	loaded bool
 }
 
 // step is a call with its result.
@@ -94,27 +91,15 @@ func (l *lists) readHistory(b *transcript.Body) *history {
 
 // begin divides a conversation into turns.
 func (h *history) begin(b *transcript.Body) {
-	h.body, h.list = b, b.Messages()
-	i := len(h.list)
-	for i > 0 {
-		last := i - 1
-		for last >= 0 && h.list[last].Role != transcript.RoleAssistant {
-			last--
-		}
-		if last < 0 {
-			break
-		}
-		first := last
-		for first > 0 && h.list[first-1].Role == transcript.RoleAssistant {
-			first--
-		}
+	h.Begin(b)
+	t, ok := trajectory.TurnBefore(h.List, len(h.List))
+	for ; ok; t, ok = trajectory.TurnBefore(h.List, t.Start) {
 		if h.ordinal++; len(h.turns) < lookBack {
 			if cap(h.turns) == 0 {
 				h.turns = make([]turn, 0, lookBack)
 			}
-			h.turns = append(h.turns, turn{start: first, answered: last + 1, end: i})
+			h.turns = append(h.turns, turn{Turn: t})
 		}
-		i = first
 	}
 	slices.Reverse(h.turns)
 }
@@ -124,7 +109,7 @@ func (h *history) forget() {
 	clear(h.turns)
 	clear(h.steps)
 	clear(h.results[:cap(h.results)])
-	clear(h.pending[:cap(h.pending)])
+	h.Begin(nil)
 	h.known.forget()
 	text, lines := h.text[:0], h.view.room[:0]
 	if cap(text) > maxScratch {
@@ -134,7 +119,7 @@ func (h *history) forget() {
 		lines = nil
 	}
 	clear(lines[:cap(lines)])
-	*h = history{reader: reader{pending: h.pending[:0]}, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
+	*h = history{History: h.History, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
 		steps: h.steps[:0], results: h.results[:0], text: text, view: view{room: lines}, hits: h.hits[:0]}
 }
 
@@ -153,16 +138,11 @@ func (h *history) load(k int) *turn {
 		return t
 	}
 	t.loaded = true
-	if t.answered == t.end {
-		return t
-	}
-	r := reader{body: h.body, list: h.list[:t.end], protocol: h.how(), pending: h.pending}
-	h.results = r.collect(t.answered-1, h.results[:0])
-	h.pending = r.pending
+	h.results = h.AppendResults(h.results[:0], t.Turn)
 	t.steps = h.room(len(h.results))
 	for i := range h.results {
 		res := &h.results[i]
-		t.steps[i] = step{ToolResult: *res, history: h, whole: h.list[res.Index].Role != transcript.RoleTool,
+		t.steps[i] = step{ToolResult: *res, history: h, whole: h.List[res.Index].Role != transcript.RoleTool,
 			made: trajectory.Call{Tool: res.Tool, Arguments: res.Arguments}}
 	}
 	return t
@@ -178,19 +158,6 @@ func (h *history) room(n int) []step {
 	return h.steps[from : from+n : from+n]
 }
 
-// how is the protocol: a tool's message says that there is none of text.
-func (h *history) how() protocol {
-	for i := len(h.list) - 1; i >= 0 && h.protocol == protocolUnknown; i-- {
-		if h.list[i].Role == transcript.RoleTool {
-			h.protocol = protocolNone
-		}
-	}
-	if h.protocol == protocolUnknown {
-		h.protocol = h.findProtocol()
-	}
-	return h.protocol
-}
-
 // call is what the step's call asked for.
 func (s *step) call() ask { return ask{s.made.Kind(), s.made.Line()} }
 
@@ -198,7 +165,7 @@ func (s *step) call() ask { return ask{s.made.Kind(), s.made.Line()} }
 func (s *step) content() string {
 	if !s.whole {
 		h := s.history
-		h.text = h.list[s.Index].AppendText(h.text[:0])
+		h.text = h.List[s.Index].AppendText(h.text[:0])
 		s.Content, s.whole = string(h.text), true
 	}
 	return s.Content
@@ -234,7 +201,7 @@ func (s *step) judge() *recovery.ToolFailure {
 		s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
 		return &s.verdict
 	}
-	if s.history.known.full() && s.Index < s.history.turns[len(s.history.turns)-1].start {
+	if s.history.known.full() && s.Index < s.history.turns[len(s.history.turns)-1].Start {
 		return &s.verdict
 	}
 	s.verdict = s.open().verdict(&s.ToolResult)
@@ -254,8 +221,8 @@ func (s *step) glance() (ok bool) {
 	if a := s.call(); a.kind != trajectory.Reader || a.command != "" {
 		return false
 	}
-	at, ok := s.history.list[s.Index].Content()
-	raw := s.history.body.Raw()[at.Start:at.End]
+	at, ok := s.history.List[s.Index].Content()
+	raw := s.history.Body.Raw()[at.Start:at.End]
 	if !ok || len(raw) <= largeData || raw[0] != '"' || !plainStart(raw[1]) || bytes.Contains(raw, []byte(`\u`)) {
 		return false
 	}
@@ -279,15 +246,15 @@ func (h *history) findPersons() []person {
 	}
 	h.peopled = true
 	k := 0
-	for i, m := range h.list {
+	for i, m := range h.List {
 		if m.Role != transcript.RoleUser {
 			continue
 		}
-		if i > 0 && h.list[i-1].Role == transcript.RoleAssistant && h.how() != protocolNone {
-			for k < len(h.turns) && h.turns[k].answered < i {
+		if i > 0 && h.List[i-1].Role == transcript.RoleAssistant && h.Textual() {
+			for k < len(h.turns) && h.turns[k].Answered < i {
 				k++
 			}
-			if k == len(h.turns) || h.turns[k].answered != i {
+			if k == len(h.turns) || h.turns[k].Answered != i {
 				continue
 			}
 			if t := h.load(k); len(t.steps) > 0 && t.steps[0].Index == i {
@@ -302,7 +269,7 @@ func (h *history) findPersons() []person {
 // words is a hash of what the person's message says, never 0.
 func (h *history) words(p *person) uint64 {
 	if p.words == 0 {
-		m := h.list[p.index]
+		m := h.List[p.index]
 		p.words = trajectory.Hash(m.Text(), string(m.AppendMedia(nil)))
 	}
 	return p.words
@@ -323,8 +290,8 @@ func (h *history) userBefore(i int) uint64 {
 // message before it word for word, as reminders do that clients add by themselves.
 func (h *history) spoken(k int) bool {
 	list, t := h.findPersons(), &h.turns[k]
-	n, _ := slices.BinarySearchFunc(list, t.answered, func(p person, i int) int { return p.index - i })
-	for ; n < len(list) && list[n].index < t.end; n++ {
+	n, _ := slices.BinarySearchFunc(list, t.Answered, func(p person, i int) int { return p.index - i })
+	for ; n < len(list) && list[n].index < t.End; n++ {
 		if len(h.load(k).steps) == 0 || n == 0 || h.words(&list[n]) != h.words(&list[n-1]) {
 			return true
 		}
@@ -341,7 +308,7 @@ func (h *history) position() (p recovery.Turn) {
 	if failure == nil && (n == 0 || h.spoken(n-1) || !h.repeats(n-1, n)) {
 		return p
 	}
-	p.User = h.userBefore(len(h.list))
+	p.User = h.userBefore(len(h.List))
 	if p.Waits = t.waits(); p.Waits {
 		p.Slot, p.Key = h.slot(t), t.key()
 		p.Streak = h.streak(t.key(), p.User)
@@ -376,7 +343,7 @@ func (h *history) slot(t *turn) string {
 		ordinal--
 	}
 	sum := sha256.New()
-	for _, m := range h.list[t.start:t.answered] {
+	for _, m := range h.List[t.Start:t.Answered] {
 		_, _ = sum.Write(m.Raw())
 	}
 	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(ordinal)))
@@ -433,7 +400,7 @@ func (h *history) lastSuccess() uint64 {
 // streak counts the turns in a row at the end that have this key, between which
 // the person said nothing new.
 func (h *history) streak(key, user uint64) (n int) {
-	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].start) == user; k-- {
+	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].Start) == user; k-- {
 		t := h.load(k)
 		if len(t.steps) == 0 {
 			continue // it only talked
@@ -451,7 +418,7 @@ func (h *history) seen(f *recovery.ToolFailure) int {
 	probe, n := []byte(probeOf(f.Line)), 1
 	for k := len(h.turns) - 2; k >= 0; k-- {
 		t := &h.turns[k]
-		if t.answered == t.end || !t.loaded && !h.mentions(t, probe) {
+		if t.Answered == t.End || !t.loaded && !h.mentions(t, probe) {
 			continue
 		}
 		if h.load(k); len(t.steps) == 0 {
@@ -466,7 +433,7 @@ func (h *history) seen(f *recovery.ToolFailure) int {
 
 // mentions reports whether the bytes of what followed the turn contain the probe.
 func (h *history) mentions(t *turn, probe []byte) bool {
-	return contains(h.body.Raw()[h.list[t.answered].Start:h.list[t.end-1].End], probe)
+	return contains(h.Body.Raw()[h.List[t.Answered].Start:h.List[t.End-1].End], probe)
 }
 
 // probeOf is a word of an error that any repetition of the error has: the

@@ -3,6 +3,8 @@
 // programs are in it, whether it waits or only looks, and when two calls are the
 // same but for what says nothing.
 //
+//	request → History: turns, and the results of each with the calls that they
+//	         answer; in text protocols the user message after an action
 //	Call   → Kind, Line, Command: decided once, when somebody asks
 //	line   → Command: parsed as a shell does, bounded in size and depth
 //	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and

@@ -1,6 +1,7 @@
-package inspect
+package trajectory
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -46,24 +47,24 @@ var (
 	feedback = recovery.NewPattern(`<(?:feedback|user_message|answer|user_feedback)>`)
 )
 
-// action is a call that an assistant's text makes.
-type action struct {
-	tool, arguments string
-	explicit        bool // marked as a call, not just a code block
+// Action is a call that an assistant's text makes.
+type Action struct {
+	Tool, Arguments string
+	Explicit        bool // marked as a call, not just a code block
 }
 
-// findAction reads the last action in an assistant's text.
-func findAction(text string) (a action, ok bool) {
+// FindAction reads the last action in an assistant's text.
+func FindAction(text string) (a Action, ok bool) {
 	if len(text) > maxAction {
 		text = text[len(text)-maxAction:]
 	}
 	if m := lastMatch(functionTag, text); m != nil {
-		return action{m[1], strings.TrimSpace(m[2]), true}, true
+		return Action{m[1], strings.TrimSpace(m[2]), true}, true
 	}
 	if m := lastMatch(callTag, text); m != nil {
-		a := action{arguments: m[1], explicit: true}
+		a := Action{Arguments: m[1], Explicit: true}
 		if name := nameInJSON.FindStringSubmatch(m[1]); name != nil {
-			a.tool = name[1]
+			a.Tool = name[1]
 		}
 		return a, true
 	}
@@ -72,19 +73,19 @@ func findAction(text string) (a action, ok bool) {
 		if c := lastMatch(commandTag, args); m[1] == "execute_command" && c != nil {
 			args = c[2]
 		}
-		return action{m[1], args, true}, true
+		return Action{m[1], args, true}, true
 	}
 	if m := lastMatch(commandTag, text); m != nil {
 		tool := "bash"
 		if m[1] == "execute_ipython" || m[1] == "tool_code" || m[1] == "code" {
 			tool = "python"
 		}
-		return action{tool, m[2], true}, true
+		return Action{tool, m[2], true}, true
 	}
 	if m := lastMatch(actionLine, text); m != nil {
-		a := action{strings.TrimSpace(m[1]), m[2], true}
+		a := Action{strings.TrimSpace(m[1]), m[2], true}
 		if in := lastMatch(inputLine, text); in != nil {
-			a.arguments = strings.TrimSpace(in[1])
+			a.Arguments = strings.TrimSpace(in[1])
 		}
 		return a, true
 	}
@@ -94,9 +95,9 @@ func findAction(text string) (a action, ok bool) {
 		case "python", "py", "ipython", "javascript", "js":
 			tool = "python"
 		}
-		return action{tool: tool, arguments: strings.TrimSpace(m[2])}, true
+		return Action{Tool: tool, Arguments: strings.TrimSpace(m[2])}, true
 	}
-	return action{}, false
+	return Action{}, false
 }
 
 func lastMatch(re *recovery.Pattern, s string) []string {
@@ -107,48 +108,82 @@ func lastMatch(re *recovery.Pattern, s string) []string {
 	return all[len(all)-1]
 }
 
-// observation reads user message i as what a tool answered.
-func (r *reader) observation(i int) (res recovery.ToolResult, ok bool) {
-	if r.protocol == protocolUnknown {
-		r.protocol = r.findProtocol()
-	}
-	if r.protocol == protocolNone || r.list[i-1].Role != transcript.RoleAssistant {
-		return res, false
-	}
-	a, ok := findAction(r.list[i-1].Text())
-	if !ok {
-		return res, false
-	}
-	text := r.list[i].Text()
-	looks := observationHead.MatchString(text[:min(len(text), 400)]) || observationTail.MatchString(text[max(0, len(text)-400):])
-	if !looks && !a.explicit && r.protocol != protocolFenced || feedback.MatchString(text) {
-		return res, false
-	}
-	return recovery.ToolResult{Index: i, Tool: a.tool, Arguments: a.arguments, Content: text}, true
+// LooksObserved reports whether a message is such as scaffolds write in the user's
+// place, by its beginning or its end.
+func LooksObserved(text string) bool {
+	return observationHead.MatchString(text[:min(len(text), maxSign)]) || observationTail.MatchString(text[max(0, len(text)-maxSign):])
 }
 
-// findProtocol looks for native calls, which rule a text protocol out, and at
-// the instructions: what the system says, and the user before the first answer.
-func (r *reader) findProtocol() protocol {
-	if len(r.body.Tools()) > 0 {
-		return protocolNone
+// maxSign is how much of a message is looked at for that, in bytes at either end.
+const maxSign = 400
+
+// Observed is the action that an assistant's text made, where what the user's side
+// answered is what a tool printed. With fenced the instructions make code blocks
+// actions.
+func Observed(said, answer string, fenced bool) (a Action, ok bool) {
+	if a, ok = FindAction(said); !ok || feedback.MatchString(answer) {
+		return a, false
 	}
-	first := -1
-	for i := range r.list {
-		if r.list[i].Role == transcript.RoleTool {
+	return a, a.Explicit || fenced || LooksObserved(answer)
+}
+
+// Observation reads user message i as what a tool answered, in a text protocol.
+func (h *History) Observation(i int) (res recovery.ToolResult, ok bool) {
+	if i <= 0 || i >= len(h.List) || h.List[i].Role != transcript.RoleUser || h.List[i-1].Role != transcript.RoleAssistant || !h.Textual() {
+		return res, false
+	}
+	text := h.List[i].Text()
+	a, ok := Observed(h.List[i-1].Text(), text, h.Fenced())
+	return recovery.ToolResult{Index: i, Caller: i - 1, Tool: a.Tool, Arguments: a.Arguments, Content: text}, ok
+}
+
+// Textual reports whether calls may stand in the assistant's text: there are no
+// native ones.
+func (h *History) Textual() bool { return h.how() != protocolNone }
+
+// Fenced reports whether the instructions say that a code block is an action.
+func (h *History) Fenced() bool { return h.how() == protocolFenced }
+
+// how looks for native calls, which rule a text protocol out, and at the
+// instructions: what the system says, and the user before the first answer.
+func (h *History) how() protocol {
+	if h.protocol == protocolUnknown {
+		h.protocol = h.findProtocol()
+	}
+	return h.protocol
+}
+
+func (h *History) findProtocol() protocol {
+	for i := len(h.List) - 1; i >= 0; i-- {
+		if h.List[i].Role == transcript.RoleTool {
 			return protocolNone
 		}
-		if first < 0 && r.list[i].Role == transcript.RoleAssistant {
-			first = i
-			if len(r.list[i].ToolCalls()) > 0 {
-				return protocolNone
-			}
-		}
 	}
-	for i := range max(first, 0) {
-		if fencedActions.MatchString(window(r.list[i].Text())) {
+	if len(h.Body.Tools()) > 0 {
+		return protocolNone
+	}
+	first := max(0, slices.IndexFunc(h.List, func(m transcript.Message) bool { return m.Role == transcript.RoleAssistant }))
+	if len(h.List) > 0 && len(h.List[first].ToolCalls()) > 0 {
+		return protocolNone
+	}
+	for i := range first {
+		if fencedActions.MatchString(ends(h.List[i].Text())) {
 			return protocolFenced
 		}
 	}
 	return protocolTagged
+}
+
+// maxHead and maxTail bound what is searched of long instructions, in bytes.
+const (
+	maxHead = 4 << 10
+	maxTail = 12 << 10
+)
+
+// ends is the head and the tail of a long text.
+func ends(s string) string {
+	if len(s) <= maxHead+maxTail {
+		return s
+	}
+	return s[:maxHead] + "\n" + s[len(s)-maxTail:]
 }

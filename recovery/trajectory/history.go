@@ -1,0 +1,253 @@
+package trajectory
+
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Turn is one turn of the model: adjacent assistant messages, and all that
+// followed until its next one. The numbers are indexes of messages.
+type Turn struct {
+	Start    int // its first message
+	Answered int // the message after the model's
+	End      int // after its last message
+}
+
+// TurnBefore is the last turn that begins before message end, as far as it stands
+// there; ok is false where the model said nothing.
+func TurnBefore(list []transcript.Message, end int) (t Turn, ok bool) {
+	t = Turn{Answered: end, End: end}
+	for t.Answered > 0 && list[t.Answered-1].Role != transcript.RoleAssistant {
+		t.Answered--
+	}
+	for t.Start = t.Answered; t.Start > 0 && list[t.Start-1].Role == transcript.RoleAssistant; {
+		t.Start--
+	}
+	return t, t.Answered > 0
+}
+
+// Results is the tool results that are new since the last assistant turn, in
+// order, with the calls that they answer. In text protocols it is the user
+// message after an assistant turn that contains an action. Earlier messages are
+// not decoded. The result is nil if nothing is new.
+func Results(b *transcript.Body) []recovery.ToolResult {
+	h := NewHistory(b)
+	if t, ok := TurnBefore(h.List, len(h.List)); ok {
+		return h.read(h.AppendResults(nil, t))
+	}
+	return nil
+}
+
+// All is the results of the whole history, in order. It decodes every result
+// and every call that is answered; the time is linear in the body.
+func All(b *transcript.Body) (out []recovery.ToolResult) {
+	h := NewHistory(b)
+	var turns []Turn
+	t, ok := TurnBefore(h.List, len(h.List))
+	for ; ok; t, ok = TurnBefore(h.List, t.Start) {
+		turns = append(turns, t)
+	}
+	out = h.AppendResults(nil, Turn{End: t.End}) // what answers nothing
+	for _, t := range slices.Backward(turns) {
+		out = h.AppendResults(out, t)
+	}
+	return h.read(out)
+}
+
+// IsObservation reports whether message i is a user message of a text protocol
+// that carries what a tool answered, and not a person's words.
+func IsObservation(b *transcript.Body, i int) bool {
+	_, ok := NewHistory(b).Observation(i)
+	return ok
+}
+
+// History is a conversation with what its tools answered. It reads what is asked
+// for, and is not safe for concurrent use.
+type History struct {
+	Body *transcript.Body
+	List []transcript.Message // all of the body
+
+	protocol protocol
+	calls    []MadeCall // scratch of AppendResults
+	pairing  Pairing
+}
+
+// NewHistory is the history of a body.
+func NewHistory(b *transcript.Body) *History {
+	h := new(History)
+	h.Begin(b)
+	return h
+}
+
+// Begin makes it the history of another body, nil of none; the room that it has stays.
+func (h *History) Begin(b *transcript.Body) {
+	clear(h.calls[:cap(h.calls)])
+	h.pairing.Begin(0)
+	*h = History{Body: b, calls: h.calls[:0], pairing: h.pairing}
+	if b != nil {
+		h.List = b.Messages()
+	}
+}
+
+// read decodes the contents that AppendResults left out.
+func (h *History) read(list []recovery.ToolResult) []recovery.ToolResult {
+	for i := range list {
+		if m := h.List[list[i].Index]; m.Role == transcript.RoleTool {
+			list[i].Content = m.Text()
+		}
+	}
+	return list
+}
+
+// MadeCall is a call, and where it stands.
+type MadeCall struct {
+	transcript.ToolCall
+	At int // message
+}
+
+// Calls are those that the model made in a turn. They hold until the next are read.
+func (h *History) Calls(t Turn) []MadeCall {
+	h.calls = h.calls[:0]
+	for i := t.Start; i < t.Answered; i++ {
+		list := h.List[i].ToolCalls()
+		h.calls = slices.Grow(h.calls, len(list))
+		for _, c := range list {
+			h.calls = append(h.calls, MadeCall{c, i})
+		}
+	}
+	return h.calls
+}
+
+// AppendResults appends the results of a turn, with the calls that they answer.
+// The contents of messages of tools are left out.
+func (h *History) AppendResults(out []recovery.ToolResult, t Turn) []recovery.ToolResult {
+	var calls []MadeCall
+	paired := false
+	for i := t.Answered; i < t.End; i++ {
+		switch m := h.List[i]; m.Role {
+		case transcript.RoleTool:
+			if !paired {
+				paired, calls = true, h.Calls(t)
+				h.pairing.Begin(len(calls))
+				for k := range calls {
+					h.pairing.Add(calls[k].ID)
+				}
+			}
+			out = append(out, h.answer(m, calls))
+		case transcript.RoleUser:
+			if i == t.Answered {
+				if res, ok := h.Observation(i); ok {
+					out = append(out, res)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// answer joins a tool message with the call that it answers. It leaves the content out.
+func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolResult {
+	var room [64]byte
+	id := m.AppendToolCallID(room[:0])
+	if i := h.pairing.Answer(id); i >= 0 {
+		c := &calls[i]
+		return recovery.ToolResult{Index: m.Index, Caller: c.At, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
+	}
+	res := recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id)}
+	if raw, ok := m.Field("name"); ok {
+		res.Tool, _ = transcript.Decode(raw)
+	}
+	return res
+}
+
+// Pairing finds the calls of a turn that its results answer. Each answer takes
+// constant time.
+type Pairing struct {
+	calls []pairedCall
+	byID  map[string]*sameID // where there are many
+	free  int                // before it all are answered
+}
+
+type pairedCall struct {
+	id       string
+	answered bool
+}
+
+// sameID are the calls of one id: all of them, and those before next are answered.
+type sameID struct {
+	calls []int
+	next  int
+}
+
+// manyCalls is up to how many calls each result looks through all of them.
+const manyCalls = 32
+
+// Begin prepares for a turn of n calls, which are added next.
+func (p *Pairing) Begin(n int) {
+	clear(p.calls[:cap(p.calls)])
+	p.calls, p.free, p.byID = slices.Grow(p.calls[:0], n), 0, nil
+	if n > manyCalls {
+		p.byID = make(map[string]*sameID, n)
+	}
+}
+
+// Add adds the next call of the turn.
+func (p *Pairing) Add(id string) {
+	if p.byID != nil {
+		same := p.byID[id]
+		if same == nil {
+			same = &sameID{}
+			p.byID[id] = same
+		}
+		same.calls = append(same.calls, len(p.calls))
+	}
+	p.calls = append(p.calls, pairedCall{id: id})
+}
+
+// Answer is the number of the call that a result with this id answers: the first
+// unanswered one of the id, else the first of it; without an id the first
+// unanswered one. -1 is none.
+func (p *Pairing) Answer(id []byte) int {
+	i := p.find(id)
+	if i >= 0 {
+		p.calls[i].answered = true
+	}
+	return i
+}
+
+func (p *Pairing) find(id []byte) int {
+	if len(id) == 0 {
+		for ; p.free < len(p.calls); p.free++ {
+			if !p.calls[p.free].answered {
+				return p.free
+			}
+		}
+		return -1
+	}
+	if p.byID != nil {
+		same := p.byID[string(id)]
+		if same == nil {
+			return -1
+		}
+		for ; same.next < len(same.calls); same.next++ {
+			if i := same.calls[same.next]; !p.calls[i].answered {
+				return i
+			}
+		}
+		return same.calls[0]
+	}
+	first := -1
+	for i := range p.calls {
+		if p.calls[i].id == string(id) {
+			if !p.calls[i].answered {
+				return i
+			}
+			if first < 0 {
+				first = i
+			}
+		}
+	}
+	return first
+}
