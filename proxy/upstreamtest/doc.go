@@ -8,8 +8,8 @@
 //	recs, err := up.Await(ctx, "svc", 3)
 //
 // It serves POST /v1/chat/completions (also without /v1, and as
-// /openai/deployments/{model}/chat/completions), POST /v1/embeddings and
-// GET /v1/models. Its own endpoints are GET /healthz, GET /mock/requests?model=
+// /openai/deployments/{model}/chat/completions), POST /v1/responses with all that
+// belongs to it, POST /v1/embeddings and GET /v1/models. Its own endpoints are GET /healthz, GET /mock/requests?model=
 // (the latest records), GET /mock/stats, POST /mock/reset, and POST /mock/script
 // with {"model":"plain-name","steps":"429/ok"} for names that a client cannot
 // send.
@@ -17,7 +17,20 @@
 // It is not responsible for being a model: its texts depend on nothing but the
 // model's name (see TextFor), its token counts are bytes divided by four. It
 // does not check credentials, rate limits or schemas; a script says when those
-// fail.
+// fail. The items of a response it does check, as its real counterpart (Ledger): a
+// credential is an account.
+//
+// # Responses
+//
+// The same scripts make responses: the finish reason becomes the status, reasoning
+// an item with a summary, its encrypted_content bound to the account that asked for
+// it, a call the item of the first tool, which may be custom or in a namespace. An
+// answer that no-finish leaves open has no terminal event. What knows no equivalent
+// (prefill, n, logprobs, null-content, and call= but for whole, merged and object)
+// changes nothing. A response that store does not forbid can be got, listed,
+// cancelled, deleted, referred to and continued, by its account; such a request
+// takes a step of the script of the response's model. One with background is queued,
+// or, streamed, can be taken up again with starting_after.
 //
 // # Scripts
 //
@@ -93,9 +106,12 @@
 //	error-event=0.5    an error event there, then the end, with code, type and msg if
 //	                   given; without a value before all content; else: the error
 //	                   as the body of a 200
+//	flat               for responses: the error event is of the type error, else
+//	                   response.failed; else: the error's body, not a failed response
 //	malformed=0.3      a chunk there that is cut in its JSON; else: the body is not JSON
 //	noise=0.3          an event there that is neither JSON nor any part of a chunk
 //	no-done            without [DONE]
+//	done               for responses: with [DONE], which otherwise they do not have
 //	no-finish          without finish_reason
 //	role-only          the role chunk and [DONE]; else: choices is empty
 //	empty              only [DONE]; else: no body

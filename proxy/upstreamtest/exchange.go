@@ -30,6 +30,36 @@ type exchange struct {
 	chunks int // events of the answer that were sent
 }
 
+// format is how an answer is written.
+type format struct {
+	// stream and whole put an answer together, with events or without.
+	stream, whole func(x *exchange, b *reply, c *content)
+	// fail adds the event of an error, failed is the body of a 200 that is one.
+	fail   func(x *exchange, b *reply)
+	failed func(x *exchange) []byte
+	// opening is the data of an event with text, up to the text.
+	opening string
+}
+
+var (
+	chatFormat = format{
+		stream: (*exchange).stream, whole: (*exchange).whole, fail: failChat,
+		failed:  func(x *exchange) []byte { return x.streamError().appendTo(nil, x.q.n) },
+		opening: `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"`,
+	}
+	responsesFormat = format{
+		stream: (*exchange).streamResponse, whole: (*exchange).wholeResponse, fail: failResponse, failed: failedResponse,
+		opening: `{"type":"response.output_text.delta","item_id":"msg_mock_","output_index":0,"content_index":0,"delta":"`,
+	}
+)
+
+func (x *exchange) format() *format {
+	if x.q.responses {
+		return &responsesFormat
+	}
+	return &chatFormat
+}
+
 // run answers the request as its step says. plain makes the answer of an
 // endpoint that has no streams; nil means a chat completion.
 func (x *exchange) run(plain func() []byte) error {
@@ -74,7 +104,7 @@ func (x *exchange) run(plain func() []byte) error {
 		h["Content-Encoding"] = []string{"gzip"}
 	}
 	b := replies.Get().(*reply)
-	b.buf, b.events = b.buf[:0], b.events[:0]
+	b.reset()
 	defer func() {
 		if cap(b.buf) <= 1<<20 {
 			replies.Put(b)
@@ -84,14 +114,20 @@ func (x *exchange) run(plain func() []byte) error {
 	case plain != nil:
 		b.buf = append(b.buf, plain()...)
 		return x.sendWhole(b)
+	case x.q.of != "" && x.q.stream:
+		x.resume(b)
+		return x.sendStream(b)
 	case x.q.stream:
 		c := x.content()
-		x.stream(b, &c)
+		x.format().stream(x, b, &c)
+		if b.first < len(b.events) {
+			b.events[b.first].pause += st.first
+		}
 		return x.sendStream(b)
 	default:
 		c := x.content()
 		if !st.empty {
-			x.whole(b, &c)
+			x.format().whole(x, b, &c)
 		}
 		if err := x.k.wait(st.reasonFor); err != nil {
 			return err
@@ -189,7 +225,7 @@ func (x *exchange) sendAll(status int, body []byte) error {
 func (x *exchange) sendWhole(b *reply) error {
 	st, body := x.st, b.buf
 	if st.errorEvent.set {
-		body = x.streamError().appendTo(nil, x.q.n)
+		body = x.format().failed(x)
 	}
 	if st.malformed.set {
 		at := st.malformed.of(len(body))

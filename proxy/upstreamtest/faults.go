@@ -24,42 +24,38 @@ func (x *exchange) disturb(b *reply) {
 		at    int
 		apply func(at int)
 	}
-	place := func(s share) int { return b.first + s.of(b.last-b.first) }
 	var edits []edit
 	// At the same place what ends the stream comes first in this list: the
 	// others are inserted before it.
 	if st.cut.set {
-		edits = append(edits, edit{place(st.cut), func(at int) {
+		edits = append(edits, edit{b.place(st.cut), func(at int) {
 			b.events = append(b.events[:at], event{act: actBreak})
 		}})
 	}
 	if st.fin.set {
-		edits = append(edits, edit{place(st.fin), func(at int) { b.events = b.events[:at] }})
+		edits = append(edits, edit{b.place(st.fin), func(at int) { b.events = b.events[:at] }})
 	}
 	if st.errorEvent.set {
-		edits = append(edits, edit{place(st.errorEvent), func(at int) {
+		edits = append(edits, edit{b.place(st.errorEvent), func(at int) {
 			b.events = b.events[:at]
-			from := len(b.buf)
-			b.buf = append(b.buf, "data: "...)
-			b.buf = x.streamError().appendTo(b.buf, x.q.n)
-			b.add(from, 0)
+			x.format().fail(x, b)
 		}})
 	}
 	one := func(s share, data string) {
 		if s.set {
-			edits = append(edits, edit{place(s), func(at int) {
+			edits = append(edits, edit{b.place(s), func(at int) {
 				from := len(b.buf)
-				b.buf = append(append(b.buf, "data: "...), data...)
+				b.put(`data: `, data)
 				b.add(from, 0)
 				ev := b.events[len(b.events)-1]
 				b.events = slices.Insert(b.events[:len(b.events)-1], at, ev)
 			}})
 		}
 	}
-	one(st.malformed, `{"id":"chatcmpl-mock-","choices":[{"index":0,"delta":{"content":"\u00zz`)
+	one(st.malformed, x.format().opening+`\u00zz`)
 	one(st.noise, "keeping the line open")
 	if st.stall.set {
-		edits = append(edits, edit{place(st.stall), func(at int) {
+		edits = append(edits, edit{b.place(st.stall), func(at int) {
 			b.events = slices.Insert(b.events, at, event{act: actStall, pause: st.stallFor})
 		}})
 	}
@@ -67,6 +63,13 @@ func (x *exchange) disturb(b *reply) {
 	for _, e := range edits {
 		e.apply(e.at)
 	}
+}
+
+// failChat adds an error event of a chat completion.
+func failChat(x *exchange, b *reply) {
+	from := len(b.buf)
+	b.buf = x.streamError().appendTo(append(b.buf, "data: "...), x.q.n)
+	b.add(from, 0)
 }
 
 // streamError is the error inside a 200.
@@ -182,7 +185,7 @@ func (x *exchange) statusJunk() error {
 // endlessLine sends one data line, or one JSON string, that never ends.
 func (x *exchange) endlessLine() error {
 	x.head(x.q.stream)
-	start := `{"id":"chatcmpl-mock-` + strconv.FormatInt(x.q.n, 10) + `","choices":[{"index":0,"delta":{"content":"`
+	start := x.format().opening
 	if x.q.stream {
 		start = "data: " + start
 	}

@@ -93,6 +93,7 @@ type step struct {
 
 	noDone, noFinish, roleOnly, empty, emptyAnswer bool
 	nullContent, crlf, oneWrite, usageAlways, gzip bool
+	done, flat                                     bool
 	split                                          int
 
 	text           string
@@ -264,6 +265,8 @@ var directives = map[string]directive{
 	"error-event":  place(valueOptional, func(st *step) *share { return &st.errorEvent }),
 	"noise":        place(valueOptional, func(st *step) *share { return &st.noise }),
 	"malformed":    place(valueOptional, func(st *step) *share { return &st.malformed }),
+	"flat":         flag(func(st *step) { st.flat = true }),
+	"done":         flag(func(st *step) { st.done = true }),
 	"no-done":      flag(func(st *step) { st.noDone = true }),
 	"no-finish":    flag(func(st *step) { st.noFinish = true }),
 	"role-only":    flag(func(st *step) { st.roleOnly = true }),

@@ -26,7 +26,7 @@ type apiError struct {
 type refusal func(q *request) *apiError
 
 func contextExceeded(q *request) *apiError {
-	return contextError(alwaysLimit, max(q.promptTokens(), alwaysLimit+1))
+	return contextError(q, alwaysLimit, max(q.promptTokens(), alwaysLimit+1))
 }
 
 func contextLimit(limit int) refusal {
@@ -34,11 +34,15 @@ func contextLimit(limit int) refusal {
 		if q.promptTokens() <= limit {
 			return nil
 		}
-		return contextError(limit, q.promptTokens())
+		return contextError(q, limit, q.promptTokens())
 	}
 }
 
-func contextError(limit, tokens int) *apiError {
+// contextError is in OpenAI's words, which name no number for /v1/responses.
+func contextError(q *request, limit, tokens int) *apiError {
+	if q.responses {
+		return wrong("context_length_exceeded", "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
+	}
 	return &apiError{
 		status:  http.StatusBadRequest,
 		message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", limit, tokens),
@@ -122,7 +126,7 @@ func unsupported(param string) refusal {
 
 func outputTooLarge(limit int) refusal {
 	return func(q *request) *apiError {
-		for _, param := range [...]string{"max_completion_tokens", "max_tokens"} {
+		for _, param := range [...]string{"max_completion_tokens", "max_tokens", "max_output_tokens"} {
 			if n := q.field(param).Int(); n > int64(limit) {
 				return &apiError{
 					status:  http.StatusBadRequest,

@@ -32,8 +32,27 @@ type reply struct {
 	usage  bool // the stream carries usage
 	crlf   bool
 
-	// The events that carry the answer, which the places of faults refer to.
-	first, last int
+	// marks are the events that carry the answer, which the places of faults refer
+	// to; end is the one after the last of them, first where the answer begins.
+	marks      []int
+	first, end int
+	obfuscate  bool
+}
+
+// reset makes a used reply an empty one.
+func (b *reply) reset() {
+	b.buf, b.events, b.marks, b.obfuscate = b.buf[:0], b.events[:0], b.marks[:0], false
+}
+
+// mark says that an event carries a part of the answer.
+func (b *reply) mark(event int) { b.marks = append(b.marks, event) }
+
+// place is the event before which a fault at this share of the answer stands.
+func (b *reply) place(s share) int {
+	if i := s.of(len(b.marks)); i < len(b.marks) {
+		return b.marks[i]
+	}
+	return b.end
 }
 
 var replies = sync.Pool{New: func() any { return new(reply) }}
@@ -128,7 +147,10 @@ func (x *exchange) stream(b *reply, c *content) {
 			x.streamChoice(b, c, i, gap)
 		}
 	}
-	b.last = len(b.events)
+	b.end = len(b.events)
+	for i := b.first; i < b.end; i++ {
+		b.mark(i)
+	}
 	if !st.empty && !st.roleOnly && !st.noFinish {
 		for i := range c.choices {
 			from := b.open(i)
@@ -151,9 +173,6 @@ func (x *exchange) stream(b *reply, c *content) {
 		from := len(b.buf)
 		b.buf = append(b.buf, "data: [DONE]"...)
 		b.add(from, 0)
-	}
-	if b.first < len(b.events) {
-		b.events[b.first].pause += st.first
 	}
 }
 

@@ -21,9 +21,16 @@ type request struct {
 
 	stream, usage, logprobs bool
 	choices                 int
-	messages, tools         string // raw JSON
+	messages, tools         string // raw JSON; messages are the input of /v1/responses, too
+	instructions            string
 	lastRole                string
 	prefix                  string // text of a last assistant message
+
+	// Of /v1/responses only.
+	responses, background, stored bool
+	of                            string // the response that the path names
+	after                         int    // starting_after
+	thread                        int    // tokens of what came before
 }
 
 var (
@@ -84,8 +91,12 @@ func (q *request) inspect(strict bool) error {
 			q.stream = v.Bool()
 		case "stream_options":
 			q.usage = v.Get("include_usage").Bool()
-		case "messages":
+		case "messages", "input":
 			q.messages = v.Raw
+		case "instructions":
+			q.instructions = v.Raw
+		case "background":
+			q.background = v.Bool()
 		case "tools":
 			q.tools = v.Raw
 		case "logprobs":
@@ -96,7 +107,11 @@ func (q *request) inspect(strict bool) error {
 		return true
 	})
 	q.name = nameOf(q.model)
-	q.readLast()
+	if q.responses {
+		q.stored = storedBy(q.body)
+	} else {
+		q.readLast() // in the input of a response it is history
+	}
 	return nil
 }
 
@@ -131,12 +146,29 @@ func (q *request) field(name string) gjson.Result {
 
 // promptTokens is the mock's estimate: a token is four bytes of the messages
 // and the tools.
-func (q *request) promptTokens() int { return (len(q.messages) + len(q.tools)) / 4 }
+func (q *request) promptTokens() int {
+	return (len(q.messages)+len(q.instructions)+len(q.tools))/4 + q.thread
+}
+
+// offered is a tool of a request.
+type offered struct {
+	name, namespace string
+	custom          bool // its input is free text
+}
+
+// offers returns the first tool that is offered, or DefaultTool.
+func (q *request) offers() offered {
+	tool := gjson.Get(q.tools, "0")
+	switch typ := tool.Get("type").Str; {
+	case tool.Get("function.name").Str != "":
+		return offered{name: tool.Get("function.name").Str}
+	case typ == "namespace":
+		return offered{name: tool.Get("tools.0.name").Str, namespace: tool.Get("name").Str}
+	case tool.Get("name").Str != "":
+		return offered{name: tool.Get("name").Str, custom: typ == "custom"}
+	}
+	return offered{name: DefaultTool}
+}
 
 // firstTool returns the name of the first function that is offered.
-func (q *request) firstTool() string {
-	if name := gjson.Get(q.tools, "0.function.name").Str; name != "" {
-		return name
-	}
-	return DefaultTool
-}
+func (q *request) firstTool() string { return q.offers().name }

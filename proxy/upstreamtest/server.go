@@ -45,6 +45,7 @@ type Server struct {
 	opts    Options
 	scripts scripts
 	answers answers
+	ledger  Ledger
 	rec     recorder
 	conns   atomic.Int64
 }
@@ -148,9 +149,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		bad = &apiError{status: http.StatusRequestEntityTooLarge, message: err.Error(), typ: "invalid_request_error"}
 	}
 	plain, wrong := s.route(r, endpoint, q)
-	if wrong != nil {
+	switch {
+	case wrong != nil:
 		bad = wrong
-	} else if r.Method == http.MethodPost && bad == nil {
+	case q.of != "":
+		bad = s.pick(x)
+	case r.Method == http.MethodPost && bad == nil:
 		bad = s.prepare(x)
 	}
 	if bad != nil {
@@ -184,6 +188,20 @@ func (s *Server) prepare(x *exchange) *apiError {
 		q.model = s.opts.Rename(q.model, q.credential, q.body)
 		q.name = nameOf(q.model)
 	}
+	if q.responses {
+		if bad := s.ledger.refuse(q.credential, q.body); bad != nil {
+			return bad
+		}
+		if k := s.ledger.find(q.credential, q.field("previous_response_id").Str); k != nil {
+			q.thread = k.tokens
+		}
+	}
+	return s.pick(x)
+}
+
+// pick takes the next step of the model's script.
+func (s *Server) pick(x *exchange) *apiError {
+	q := x.q
 	st, err := s.scripts.next(q.model, q.mockKey, q.credential, x.begun)
 	if err != nil {
 		return &apiError{
@@ -221,6 +239,10 @@ func locate(path string) (model, endpoint string) {
 // or an error.
 func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func() []byte, bad *apiError) {
 	want := http.MethodPost
+	if rest, ok := strings.CutPrefix(endpoint, "/responses"); ok {
+		q.responses = true
+		return s.routeResponses(r, rest, q)
+	}
 	switch endpoint {
 	case "/chat/completions":
 	case "/embeddings":
@@ -234,10 +256,14 @@ func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func
 		}
 	}
 	if r.Method != want {
-		return nil, &apiError{
-			status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path + ".",
-			typ: "invalid_request_error", code: "method_not_supported",
-		}
+		return nil, notAllowed(r)
 	}
 	return plain, nil
+}
+
+func notAllowed(r *http.Request) *apiError {
+	return &apiError{
+		status: http.StatusMethodNotAllowed, message: "Not allowed to " + r.Method + " on " + r.URL.Path + ".",
+		typ: "invalid_request_error", code: "method_not_supported",
+	}
 }

@@ -1,0 +1,230 @@
+package upstreamtest
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// routeResponses finds what answers an endpoint below /v1/responses. What names a
+// response is for the account that made it, and takes steps of its model's script.
+func (s *Server) routeResponses(r *http.Request, rest string, q *request) (plain func() []byte, bad *apiError) {
+	id, action, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	post := r.Method == http.MethodPost
+	switch {
+	case rest == "" && post:
+		return nil, nil
+	case rest == "":
+		return nil, notAllowed(r)
+	case id == "compact" && post:
+		return func() []byte { return s.compact(q) }, nil
+	case id == "input_tokens" && post:
+		return func() []byte {
+			return []byte(`{"object":"response.input_tokens","input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`)
+		}, nil
+	}
+	k := s.ledger.find(q.credential, id)
+	if k == nil {
+		e := wrong("", "", "Response with id '%s' not found.", id)
+		e.status = http.StatusNotFound
+		return nil, e
+	}
+	q.of, q.model, q.name = id, k.model, nameOf(k.model)
+	switch r.Method + " " + action {
+	case "GET ":
+		if q.stream = r.URL.Query().Get("stream") == "true"; q.stream {
+			if k.events == nil {
+				return nil, wrong("", "stream", "This response cannot be streamed: it was not created with background=true and stream=true.")
+			}
+			after := r.URL.Query().Get("starting_after")
+			if q.after, bad = -1, nil; after != "" {
+				n, err := strconv.Atoi(after)
+				if err != nil {
+					return nil, wrong("invalid_type", "starting_after", "Invalid type for 'starting_after': expected an integer.")
+				}
+				q.after = n
+			}
+			return nil, nil
+		}
+		return func() []byte { return k.whole }, nil
+	case "DELETE ":
+		return func() []byte {
+			s.ledger.drop(id)
+			return []byte(`{"id":"` + id + `","object":"response","deleted":true}`)
+		}, nil
+	case "POST cancel":
+		return func() []byte { return k.whole }, nil
+	case "GET input_items":
+		return func() []byte { return []byte(`{"object":"list","data":[` + k.input + `],"has_more":false}`) }, nil
+	}
+	return nil, notAllowed(r)
+}
+
+// compact keeps what the user wrote and seals the rest.
+func (s *Server) compact(q *request) []byte {
+	id := "cmp_mock_" + strconv.FormatInt(q.n, 10)
+	out := ""
+	gjson.Parse("[" + s.ledger.Input(q.credential, q.body) + "]").ForEach(func(_, it gjson.Result) bool {
+		if it.Get("role").Str == "user" {
+			out += it.Raw + ","
+		}
+		return true
+	})
+	n := strconv.Itoa(q.promptTokens())
+	return []byte(`{"id":"resp_mock_` + strconv.FormatInt(q.n, 10) + `","object":"response.compaction","created_at":1790000000,"output":[` + out +
+		`{"id":"` + id + `","type":"compaction","encrypted_content":"` + Seal(q.credential, id) + `"}],"usage":{"input_tokens":` + n +
+		`,"input_tokens_details":{"cached_tokens":0},"output_tokens":100,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":` + n + `}}`)
+}
+
+// response is the answer, as far as it does not depend on how it is sent.
+func (x *exchange) response(c *content) *Response {
+	st, q := x.st, x.q
+	n := strconv.FormatInt(q.n, 10)
+	r := &Response{ID: "resp_mock_" + n, Model: q.name, Created: x.begun.Unix(), In: q.promptTokens(), Background: q.background, Stored: q.stored}
+	r.Previous = q.field("previous_response_id").Str
+	r.Out, r.Thought = c.completionTokens()
+	switch c.finish {
+	case "length":
+		r.Incomplete = "max_output_tokens"
+	case "content_filter":
+		r.Incomplete = c.finish
+	}
+	if st.noFinish {
+		r.Status = "in_progress"
+	}
+	if st.roleOnly {
+		return r
+	}
+	if len(c.reasoning) > 0 {
+		it := Item{Kind: Reasoning, ID: "rs_mock_" + n, Text: c.reasoning, escaped: true, pace: c.pace, lead: c.pace}
+		if strings.Contains(q.field("include").Raw, "reasoning.encrypted_content") {
+			it.Sealed = Seal(q.credential, it.ID)
+		}
+		r.Items = append(r.Items, it)
+	}
+	if len(c.pieces) > 0 || c.tool == "" && len(c.reasoning) == 0 {
+		r.Items = append(r.Items, Item{Kind: Message, ID: "msg_mock_" + n, Text: c.pieces, escaped: true, pace: x.t.gap, stamps: x.t.stamps})
+	}
+	if c.tool == "" {
+		return r
+	}
+	tool, calls := q.offers(), 1
+	if st.form == formMerged {
+		calls = 2
+	}
+	for i := range calls {
+		call := Item{
+			Kind: FunctionCall, ID: "fc_mock_" + n, CallID: x.callID(0, i), Name: c.tool, Text: pieces(c.args, max(1, len(c.args)/5)), escaped: true,
+			pace: x.t.gap, lead: x.t.gap, silent: st.form == formWhole, object: st.form == formObject,
+		}
+		if i > 0 {
+			call.ID += "_c" + strconv.Itoa(i)
+		}
+		if tool.name == c.tool {
+			call.Namespace = tool.namespace
+			if tool.custom {
+				call.Kind, call.ID = CustomCall, "ctc"+strings.TrimPrefix(call.ID, "fc")
+			}
+		}
+		r.Items = append(r.Items, call)
+	}
+	return r
+}
+
+// keep remembers the answer, as a real upstream does whatever comes of sending it.
+func (x *exchange) keep(r *Response, events *reply) {
+	q := x.q
+	k := &kept{account: q.credential, model: q.model, whole: r.Whole(), tokens: r.In + r.Out}
+	if q.stored {
+		k.input = x.s.ledger.Input(q.credential, q.body)
+	}
+	if events != nil && q.background {
+		k.events = &reply{
+			buf: append([]byte(nil), events.buf...), events: append([]event(nil), events.events...),
+			marks: append([]int(nil), events.marks...), end: events.end,
+		}
+	}
+	x.s.ledger.keep(r.ID, k, q.stored)
+}
+
+// wholeResponse puts an answer that is not streamed together.
+func (x *exchange) wholeResponse(b *reply, c *content) {
+	r := x.response(c)
+	x.keep(r, nil)
+	if x.q.background {
+		b.appendResponse(r, "queued", false)
+		return
+	}
+	b.appendResponse(r, r.last(), true)
+}
+
+// streamResponse puts the events of a streamed answer together.
+func (x *exchange) streamResponse(b *reply, c *content) {
+	st, r := x.st, x.response(c)
+	b.crlf = st.crlf
+	b.obfuscate = x.q.field("stream_options.include_obfuscation").Type != gjson.False
+	if !st.empty {
+		b.begin(r)
+		for i := range r.Items {
+			b.streamItem(&r.Items[i], i)
+		}
+		if !st.roleOnly && !st.noFinish {
+			b.finish(r)
+		}
+	}
+	if st.done {
+		from := len(b.buf)
+		b.put("data: [DONE]")
+		b.add(from, 0)
+	}
+	x.keep(r, b)
+}
+
+// resume takes a stream up again.
+func (x *exchange) resume(b *reply) {
+	k := x.s.ledger.find(x.q.credential, x.q.of)
+	if k == nil {
+		return // deleted in the meantime
+	}
+	from := min(max(x.q.after+1, 0), len(k.events.events))
+	b.buf = append(b.buf, k.events.buf...)
+	b.events = append(b.events, k.events.events[from:]...)
+	for _, m := range k.events.marks {
+		if m >= from {
+			b.mark(m - from)
+		}
+	}
+	b.end = max(k.events.end-from, 0)
+}
+
+// failResponse adds the event that ends a stream with an error.
+func failResponse(x *exchange, b *reply) {
+	e := x.streamError()
+	if !x.st.flat {
+		b.lifecycle(x.failure(e), "response.failed", "failed", false)
+		return
+	}
+	from := b.openEvent("error", "")
+	b.buf = appendNullable(append(b.buf, `,"code":`...), e.code)
+	b.buf = appendString(append(b.buf, `,"message":`...), e.message)
+	b.buf = appendNullable(append(b.buf, `,"param":`...), e.param)
+	b.closeEvent(from, 0)
+}
+
+// failedResponse is a 200 that is an error.
+func failedResponse(x *exchange) []byte {
+	e := x.streamError()
+	if x.st.flat {
+		return e.appendTo(nil, x.q.n)
+	}
+	return x.failure(e).Whole()
+}
+
+func (x *exchange) failure(e *apiError) *Response {
+	return &Response{
+		ID: "resp_mock_" + strconv.FormatInt(x.q.n, 10), Model: x.q.name, Created: x.begun.Unix(), Stored: x.q.stored,
+		Status: "failed", Code: e.code, Message: e.message,
+	}
+}
