@@ -158,7 +158,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	if sink.Committed() {
 		// Too late for a status: an error event, and then no clean end.
 		if x.Streaming && x.Mode == recovery.ModeAct {
-			_ = sink.Write(stream.Piece{Bytes: stream.ErrorEvent(r.body)})
+			_ = sink.Write(stream.Piece{Bytes: stream.Chat{}.Ending(r.body, sink)})
 			pause(c.Request().Context(), beforeBreak)
 		}
 		panic(http.ErrAbortHandler)

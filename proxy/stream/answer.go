@@ -62,17 +62,18 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	held   Piece  // what came before the gate opened, without its text
-	said   []byte // that text
-	known  Known  // that events had in common so far
-	usage  recovery.Usage
-	first  time.Time // first meaningful event
-	rework bool      // events are rewritten to fit what the client already has
-	seam   *seam
-	ev     Event // the event read last
-	fed    bool  // it has data, as next has seen
-	h      *hold // nil where nothing is held
-	later  bool  // all of it is held, for a later delivery
+	held    Piece  // what came before the gate opened, without its text
+	said    []byte // that text
+	known   Known  // that events had in common so far
+	usage   recovery.Usage
+	first   time.Time // first meaningful event
+	rework  bool      // events are rewritten to fit what the client already has
+	follows follower  // that rewrites them
+	seam    *seam
+	ev      Event // the event read last
+	fed     bool  // it has data, as next has seen
+	h       *hold // nil where nothing is held
+	later   bool  // all of it is held, for a later delivery
 
 	finishes int
 	done     bool // the end mark was seen
@@ -106,7 +107,9 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 
 func (a *Answer) open() *Broken {
 	o := &a.o
-	a.rework = o.Sink.Released() > recovery.ReleasedNothing
+	if a.rework = o.Sink.Released() > recovery.ReleasedNothing; a.rework {
+		a.follows = o.Format.follow(a)
+	}
 	a.h = newHold(o)
 	if o.Resume != nil && !o.Resume.Calls {
 		a.seam = newSeam(o.Resume)
@@ -221,7 +224,7 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 			return Piece{}, d, &Broken{Diverged: true, Err: ErrReplay}
 		}
 		if a.rework {
-			return Piece{Bytes: a.o.Format.Done()}, d, nil
+			return Piece{Bytes: doneEvent}, d, nil
 		}
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
@@ -234,11 +237,11 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 	}
 	switch {
 	case a.rework:
-		piece, broken := a.fit(*ev, d)
+		piece, broken := a.fit(ev, d)
 		return piece, d, broken
 	case a.o.Explain && ev.HasData:
-		d.ID.ID = string(transcript.String(IDPrefix + a.o.ID))
-		return a.piece(a.brand(*ev), d), d, nil
+		raw := a.brand(ev, d)
+		return a.piece(raw, d), d, nil
 	}
 	return a.piece(ev.Raw, d), d, nil
 }

@@ -159,7 +159,7 @@ func TestNameWork(t *testing.T) {
 	s := calls{}
 	for i := range 100_000 {
 		d := Delta{calls: fmt.Appendf(nil, `[{"index":0,"function":{"name":"%d"}}]`, i)}
-		s.event([]byte(`{}`), &d)
+		Chat{}.calls([]byte(`{}`), &d, &s)
 	}
 	if len(s.list) != 1 || len(s.list[0].Name) > maxName+5 || !s.over {
 		t.Errorf("%d calls, %d bytes of a name", len(s.list), len(s.list[0].Name))

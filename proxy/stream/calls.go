@@ -66,8 +66,7 @@ type calls struct {
 	fresh  []byte                 // arguments of the event read last
 }
 
-// event reads one chunk and what it means; true means that it has calls.
-func (s *calls) event(data []byte, d *Delta) bool {
+func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	s.fresh = s.fresh[:0]
 	if s.message(gjson.ParseBytes(d.calls), gjson.ParseBytes(d.function)) {
 		return true

@@ -290,7 +290,7 @@ func FuzzDelta(f *testing.F) {
 		if plain := (Chat{}).Whole(data); plain.Kind != w.Kind || string(plain.calls) != string(w.calls) || string(plain.message) != string(w.message) {
 			t.Errorf("%+v, with calls %+v", plain, w)
 		}
-		if list, odd := w.wholeCalls(); len(w.drafts) > 0 && (len(list) != len(w.drafts) || odd != w.odd || list[0].DraftCall != w.drafts[0]) {
+		if list, odd := (Chat{}).wholeCalls(&w); len(w.drafts) > 0 && (len(list) != len(w.drafts) || odd != w.odd || list[0].DraftCall != w.drafts[0]) {
 			t.Errorf("%+v, read once more %+v", w.drafts, list)
 		}
 		if bare := strings.TrimSpace(before); (d.Kind == KindNoise || d.Kind == KindCut) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {

@@ -13,87 +13,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// IDPrefix begins the ids of answers that the gateway wrote, or had a model
-// write in its own name.
-const IDPrefix = "chatcmpl-rebound-"
-
 // Composition is an answer that the gateway itself writes. Its usage is zero.
 type Composition struct {
-	ID      string // behind IDPrefix
+	ID      string // of the request, from which the answer's follows
 	Model   string
 	Text    string
 	Calls   []recovery.DraftCall
 	Created time.Time
 	Usage   bool // the stream ends with usage, as asked for
-}
-
-// head appends a chunk or an answer up to its choice's own fields.
-func (c *Composition) head(b []byte, object string) []byte {
-	b = transcript.AppendString(append(b, `{"id":`...), IDPrefix+c.ID)
-	b = append(append(append(b, `,"object":"`...), object...), `","created":`...)
-	b = strconv.AppendInt(b, c.Created.Unix(), 10)
-	return transcript.AppendString(append(b, `,"model":`...), c.Model)
-}
-
-func (c *Composition) reason() string {
-	if len(c.Calls) > 0 {
-		return `"tool_calls"`
-	}
-	return `"stop"`
-}
-
-const noUsage = `"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`
-
-// Stream is the answer as a stream.
-func (c *Composition) Stream() []byte {
-	var out []byte
-	chunk := func(delta []byte, reason string) {
-		out = c.head(append(out, "data: "...), "chat.completion.chunk")
-		out = append(append(out, `,"choices":[{"index":0,"delta":`...), delta...)
-		out = append(append(append(out, `,"logprobs":null,"finish_reason":`...), reason...), "}]"...)
-		if c.Usage {
-			out = append(out, `,"usage":null`...)
-		}
-		out = append(out, "}\n\n"...)
-	}
-	chunk([]byte(`{"role":"assistant","content":""}`), "null")
-	if c.Text != "" {
-		chunk(append(transcript.AppendString([]byte(`{"content":`), c.Text), '}'), "null")
-	}
-	for i, d := range (&calls{}).match(c.Calls) {
-		delta := strconv.AppendInt([]byte(`{"tool_calls":[{"index":`), int64(i), 10)
-		chunk(append(d.appendFields(append(delta, ',')), `}]}`...), "null")
-	}
-	chunk([]byte(`{}`), c.reason())
-	if c.Usage {
-		out = c.head(append(out, "data: "...), "chat.completion.chunk")
-		out = append(append(append(out, `,"choices":[],`...), noUsage...), "}\n\n"...)
-	}
-	return append(out, doneEvent...)
-}
-
-// Whole is the answer as one object.
-func (c *Composition) Whole() []byte {
-	out := append(c.head(nil, "chat.completion"), `,"choices":[{"index":0,"message":{"role":"assistant","content":`...)
-	if c.Text == "" && len(c.Calls) > 0 {
-		out = append(out, `null`...)
-	} else {
-		out = transcript.AppendString(out, c.Text)
-	}
-	out = append(out, `,"refusal":null`...)
-	for i, d := range (&calls{}).match(c.Calls) {
-		if i == 0 {
-			out = append(out, `,"tool_calls":[{`...)
-		} else {
-			out = append(out, `},{`...)
-		}
-		out = d.appendFields(out)
-	}
-	if len(c.Calls) > 0 {
-		out = append(out, `}]`...)
-	}
-	out = append(append(out, `},"logprobs":null,"finish_reason":`...), c.reason()...)
-	return append(append(append(out, `}],`...), noUsage...), '}')
 }
 
 // Composed is an answer of the gateway's own on its way to the client. Header
@@ -134,12 +61,12 @@ func (n *Composed) Deliver(context.Context) *Broken {
 	n.Tell()
 	var err error
 	if n.whole {
-		body := n.c.Whole()
+		body := n.o.Format.compose(&n.c, false)
 		n.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
 		err = n.o.Sink.Whole(http.StatusOK, n.Header, body)
 	} else {
 		n.o.Sink.Begin(http.StatusOK, n.Header)
-		err = n.o.Sink.Write(Piece{Bytes: n.c.Stream(), Released: recovery.ReleasedCall})
+		err = n.o.Sink.Write(Piece{Bytes: n.o.Format.compose(&n.c, true), Released: recovery.ReleasedCall})
 	}
 	if err != nil {
 		return &Broken{Err: err, Client: true}
@@ -175,32 +102,14 @@ func Rejected(body []byte) (text string, ok bool) {
 	return "", false
 }
 
-// branded is the change that gives a chunk or an answer the gateway's identity.
-func branded(data []byte, id string) splice {
-	raw := transcript.String(IDPrefix + id)
-	v := gjson.GetBytes(data, "id")
-	if v.Exists() && v.Index > 0 {
-		return splice{v.Index, v.Index + len(v.Raw), raw}
-	}
-	at := 0
-	for at < len(data) && data[at] != '{' {
-		at++
-	}
-	if at == len(data) {
-		return splice{}
-	}
-	at++
-	field := append(append([]byte(`"id":`), raw...), ',')
-	if empty(gjson.ParseBytes(data)) {
-		field = field[:len(field)-1]
-	}
-	return splice{at, at, field}
-}
-
 // brand gives an event the gateway's identity and leaves all else of it.
-func (a *Answer) brand(ev Event) []byte {
-	s := branded(ev.Data, a.o.ID)
-	data := spliced(ev.Data, []splice{s})
+func (a *Answer) brand(ev *Event, d *Delta) []byte {
+	list, id := a.o.Format.brand(ev.Data, a.o.ID)
+	d.ID.ID = id
+	if len(list) == 0 {
+		return ev.Raw
+	}
+	data := spliced(ev.Data, list)
 	if i := bytes.Index(ev.Raw, ev.Data); i >= 0 {
 		return replaced(ev.Raw, i, len(ev.Data), data)
 	}

@@ -263,7 +263,7 @@ func (a *Answer) end(err error) *Broken {
 			return a.breaks(broken, Piece{}, piece)
 		}
 		a.Tell()
-		piece.add(Piece{Bytes: a.o.Format.Done()})
+		piece.add(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
 		if werr := a.o.Sink.Write(piece); werr != nil {
 			return a.clientGone(werr)
 		}

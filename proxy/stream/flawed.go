@@ -41,7 +41,7 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 		a.hold(p)
 	}
 	if !a.done {
-		a.hold(Piece{Bytes: a.o.Format.Done()})
+		a.hold(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
 	}
 	a.done, a.later = true, true
 	_ = a.resp.Body.Close()

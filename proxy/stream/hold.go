@@ -4,8 +4,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -36,7 +34,7 @@ type hold struct {
 	queue   Piece
 	said    []byte // text of the queue
 
-	finish  string
+	finish  recovery.Finish
 	ended   bool // a finish reason came, and content with it: there may be more
 	judged  bool
 	asked   bool // the judgement was to ask the model again
@@ -114,7 +112,7 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		return p, nil // nothing came of it
 	}
 	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
-		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
+		h.finish = d.finish
 		h.enqueue(p)
 		return a.judge() // nothing was held, and nothing was said
 	}
@@ -155,7 +153,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	case d.Several:
 		return h.letGo(free, p), nil
 	case d.Kind == KindCall || d.Finishes > 0:
-		if !h.o.Guard(func() { called = h.calls.event(ev.Data, d) }) {
+		if !h.o.Guard(func() { called = h.o.Format.calls(ev.Data, d, &h.calls) }) {
 			return h.letGo(free, p), nil
 		}
 		if called {
@@ -199,7 +197,7 @@ func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broke
 		return Piece{}, &Broken{Err: ErrAnswerTooLong}
 	}
 	if d.Finishes > 0 {
-		h.finish = gjson.GetBytes(ev.Data, "choices.0.finish_reason").Str
+		h.finish = d.finish
 		h.ended = true
 	}
 	switch {
@@ -306,7 +304,7 @@ func (a *Answer) judge() (Piece, *Broken) {
 // what is wrong with it that cannot be mended.
 func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) {
 	h := a.h
-	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: neutral(h.finish), Unsaid: h.reasoned && !h.more && !h.only, Shown: h.shown}
+	draft := recovery.Draft{Text: string(h.text), Calls: h.calls.draft(), Finish: h.finish, Unsaid: h.reasoned && !h.more && !h.only, Shown: h.shown}
 	if h.only {
 		draft.Shown = len(h.text) // it has another text
 	}
@@ -336,7 +334,7 @@ func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece) {
 		w.text = v.Text
 	}
 	out = held
-	out.Bytes = w.rewrite(held.Bytes)
+	out.Bytes = h.o.Format.rewrite(held.Bytes, &w)
 	switch {
 	case len(v.Calls) > 0:
 		out.Released = recovery.ReleasedCall

@@ -202,7 +202,7 @@ func (m *mender) odd(t *testing.T, body string) bool {
 			return c.odd || c.legacy
 		}
 		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind != KindNoise && d.Kind != KindCut && d.Kind != KindDone {
-			c.event(ev.Data, &d)
+			Chat{}.calls(ev.Data, &d, &c)
 		}
 	}
 }

@@ -58,10 +58,9 @@ type rewriting struct {
 	said    bool // the text is
 }
 
-// rewrite copies the events and replaces what has to be. What is new is made in
-// the likeness of the event in whose place it comes: the same fields around one
-// choice, one event for each call.
-func (w *rewriting) rewrite(events []byte) []byte {
+// What is new is made in the likeness of the event in whose place it comes: the same
+// fields around one choice, one event for each call.
+func (Chat) rewrite(events []byte, w *rewriting) []byte {
 	r := NewReader(bytes.NewReader(events), int64(len(events))+1)
 	for {
 		ev, err := r.Next()

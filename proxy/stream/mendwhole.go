@@ -50,7 +50,8 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	}
 	if w.o.Explain { // last: d is of the buffer as it was
 		body = bytes.TrimSpace(w.buf.Bytes())
-		w.set(body, []splice{branded(body, w.o.ID)})
+		list, _ := w.o.Format.brand(body, w.o.ID)
+		w.set(body, list)
 	}
 	return broken
 }
@@ -63,14 +64,14 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	}
 	if len(d.drafts) == 0 && isObject(d.function) {
 		var list []wholeCall
-		if list, d.odd = d.wholeCalls(); len(list) > 0 {
+		if list, d.odd = w.o.Format.wholeCalls(d); len(list) > 0 {
 			d.drafts = append(d.drafts, list[0].DraftCall)
 		}
 	}
 	if len(d.drafts) > maxCalls {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: finishIn(d.finish), Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
+	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: d.finish, Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
 	flaw := w.ranAway(draft, textOf(d.reasoning))
 	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !d.odd
 	clear(d.drafts)
@@ -81,7 +82,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 		return flaw
 	}
 	var s calls
-	list, _ := d.wholeCalls()
+	list, _ := w.o.Format.wholeCalls(d)
 	s.own(list)
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
 	return w.change(body, &s, draft)
@@ -102,7 +103,7 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 	default:
 		return nil
 	}
-	w.set(body, s.splices(body, v))
+	w.set(body, w.o.Format.splices(body, s, v))
 	return nil
 }
 
@@ -167,8 +168,7 @@ func (w *Whole) Tell() {
 // Tell has nothing to report.
 func (u *Unread) Tell() {}
 
-// splices are the changes that a verdict makes to a complete answer.
-func (s *calls) splices(body []byte, v recovery.Verdict) (list []splice) {
+func (Chat) splices(body []byte, s *calls, v recovery.Verdict) (list []splice) {
 	message := gjson.GetBytes(body, "choices.0.message")
 	end := message.Index + len(message.Raw) - 1 // its last brace
 	put := func(object string, at int, bare bool, name string, raw []byte) {

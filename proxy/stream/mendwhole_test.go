@@ -100,7 +100,7 @@ func TestWholeCalls(t *testing.T) {
 				t.Fatal(body)
 			}
 			var got calls
-			list, odd := d.wholeCalls()
+			list, odd := Chat{}.wholeCalls(&d)
 			got.own(list)
 			e := gjson.Parse(call)
 			f, kind, arguments := e.Get("function"), get(e, "type"), "arguments"

@@ -108,7 +108,7 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 				d.raise(KindError)
 			default:
 				d.Finishes++
-				d.finish = v
+				d.finish = finishIn(v)
 				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
 			}
 		case "text": // legacy completions

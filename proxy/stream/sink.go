@@ -2,7 +2,6 @@ package stream
 
 import (
 	"bytes"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"sync"
@@ -212,15 +211,4 @@ func (s *Sink) Close() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-}
-
-// ErrorEvent is an error body as an event of a stream.
-func ErrorEvent(body []byte) []byte {
-	var b bytes.Buffer
-	b.WriteString("data: ")
-	if json.Compact(&b, body) != nil { // an event is one line
-		return []byte(`data: {"error":{"message":"the upstream's error could not be read","type":"rebound_error","param":null,"code":"unknown"}}` + "\n\n")
-	}
-	b.WriteString("\n\n")
-	return b.Bytes()
 }

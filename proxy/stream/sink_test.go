@@ -161,10 +161,10 @@ func TestSinkFirstByte(t *testing.T) {
 }
 
 func TestErrorEvent(t *testing.T) {
-	if got := string(ErrorEvent([]byte("{\n  \"error\": {\"message\": \"a b\"}\n}"))); got != `data: {"error":{"message":"a b"}}`+"\n\n" {
+	if got := string(Chat{}.Ending([]byte("{\n  \"error\": {\"message\": \"a b\"}\n}"), nil)); got != `data: {"error":{"message":"a b"}}`+"\n\n" {
 		t.Errorf("%q", got)
 	}
-	got, err := readAll(strings.NewReader(string(ErrorEvent([]byte("<html>\n\n")))), 1<<20)
+	got, err := readAll(strings.NewReader(string(Chat{}.Ending([]byte("<html>\n\n"), nil))), 1<<20)
 	if len(got) != 1 || delta(got[0].data).Kind != KindError || !errors.Is(err, io.EOF) {
 		t.Errorf("%v, %v", got, err)
 	}

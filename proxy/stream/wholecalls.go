@@ -17,10 +17,9 @@ type wholeCall struct {
 	value bool   // the arguments are no string
 }
 
-// wholeCalls are the calls of a complete message: each element of its list is one.
-// They are more than maxCalls where there are too many. odd means that clients read
-// something else.
-func (d *Delta) wholeCalls() (list []wholeCall, odd bool) {
+// Each element of a message's list is a call. They are more than maxCalls where there
+// are too many. odd means that clients read something else.
+func (Chat) wholeCalls(d *Delta) (list []wholeCall, odd bool) {
 	var doc transcript.Document
 	if len(d.calls) > 0 && d.calls[0] == '[' {
 		c, ok := doc.Open(d.calls, maxDepth)
