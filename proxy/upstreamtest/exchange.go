@@ -53,11 +53,11 @@ var (
 	}
 )
 
-func (x *exchange) format() *format {
+func (x *exchange) format() format {
 	if x.q.responses {
-		return &responsesFormat
+		return responsesFormat
 	}
-	return &chatFormat
+	return chatFormat
 }
 
 // run answers the request as its step says. plain makes the answer of an
