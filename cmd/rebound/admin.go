@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -94,28 +95,45 @@ func (c *adminCommand) run(args []string, env configs.Env, stdout, stderr io.Wri
 	return 2
 }
 
-// askAdmin asks a gateway's admin interface.
+// askAdmin asks a gateway's admin interface and reads the answer.
 func askAdmin(method, url string, env configs.Env) ([]byte, error) {
-	req, err := http.NewRequest(method, url, nil)
+	ctx, cancel := context.WithTimeout(context.Background(), adminPatience)
+	defer cancel()
+	resp, err := openAdmin(ctx, method, url, env, "")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
+}
+
+// adminPatience bounds an answer that is no stream.
+const adminPatience = 5 * time.Second
+
+// openAdmin asks a gateway's admin interface; last is the event after which a stream
+// goes on. An answer with an error status is an error.
+func openAdmin(ctx context.Context, method, url string, env configs.Env, last string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return nil, err
 	}
 	if token, ok := env(configs.EnvAdminToken); ok && token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	client := http.Client{Timeout: 5 * time.Second}
-	resp, err := client.Do(req)
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("no gateway answers there: %w", err)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminAnswer))
-	if err == nil && resp.StatusCode >= 300 {
-		var answer struct {
-			Error struct{ Message string } `json:"error"`
-		}
-		_ = json.Unmarshal(body, &answer) // without a message the status has to do
-		err = fmt.Errorf("%s %s", resp.Status, answer.Error.Message)
+	if resp.StatusCode < 300 {
+		return resp, nil
 	}
-	return body, err
+	defer resp.Body.Close()
+	var answer struct {
+		Error struct{ Message string } `json:"error"`
+	}
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // without a message the status has to do
+	return nil, fmt.Errorf("%s %s", resp.Status, answer.Error.Message)
 }

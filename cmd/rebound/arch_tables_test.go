@@ -69,7 +69,7 @@ var homes = []struct {
 	{"github.com/santhosh-tekuri/jsonschema", []string{"recovery/repair"}},
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
-	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound/demo"}},
+	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},
 	{"github.com/rogpeppe/go-internal", nil},

@@ -28,6 +28,7 @@ before the client notices them.
   rebound compress --limit N [FILE] make a chat request fit a context window
   rebound tokens [FILE|-]           count tokens
   rebound demo                      faults, straight and through the gateway, side by side
+  rebound events [--follow]         what was done about failures, of all replicas
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
   rebound targets [reset TARGET]    what is kept of upstreams and models: breakers, cool-downs, what was learned
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
@@ -63,6 +64,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runTokens(args, stdin, stdout, stderr)
 	case "demo":
 		return runDemo(args, stdout, stderr)
+	case "events":
+		return runEvents(args, os.LookupEnv, stdout, stderr)
 	case "sessions":
 		return runSessions(args, os.LookupEnv, stdout, stderr)
 	case "targets":

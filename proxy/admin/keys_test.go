@@ -18,7 +18,7 @@ func (a accounts) Now(context.Context) ([]quota.Account, error) {
 	return []quota.Account{{Key: "alice", Uses: []quota.Use{{Limit: "concurrent", Used: 2, Of: 3}}}}, a.err
 }
 
-func TestKeysAndHistory(t *testing.T) {
+func TestKeys(t *testing.T) {
 	away := errors.New("store closed")
 	for _, c := range []struct {
 		path   string
@@ -28,17 +28,9 @@ func TestKeysAndHistory(t *testing.T) {
 	}{
 		{"/rebound/keys", nil, 200, `{"keys":[{"key":"alice","limits":[{"limit":"concurrent","used":2,"of":3}]}]}`},
 		{"/rebound/keys", away, 503, "store_unavailable"},
-		{"/rebound/events/history", nil, 200, `{"events":[{"n":100}]}`},
-		{"/rebound/events/history?last=7", nil, 200, `{"events":[{"n":7}]}`},
-		{"/rebound/events/history?last=1001", nil, 400, "invalid_last"},
-		{"/rebound/events/history?last=-1", nil, 400, "invalid_last"},
-		{"/rebound/events/history", away, 503, "store_unavailable"},
 	} {
 		mux := http.NewServeMux()
 		admin.HandleKeys(mux, accounts{c.err})
-		admin.HandleHistory(mux, func(_ context.Context, n int) ([][]byte, error) {
-			return [][]byte{[]byte("{not ours"), []byte(`{"n":` + map[int]string{100: "100", 7: "7"}[n] + `}`)}, c.err
-		})
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest("GET", c.path, nil))
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.body) {

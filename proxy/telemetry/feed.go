@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,7 +13,7 @@ import (
 const (
 	maxSubscribers  = 32
 	subscriberQueue = 256
-	ringSize        = 1000
+	ringSize        = maxHistory
 )
 
 var (
@@ -22,8 +23,9 @@ var (
 
 // message is one event as it is streamed. Its bytes are shared and never changed.
 type message struct {
+	id   eventID
 	name string
-	data []byte // JSON, one line, without a line feed
+	data []byte // JSON, one line, without a line feed, with the id
 	lost int    // messages that this subscriber missed before it
 }
 
@@ -39,13 +41,30 @@ type feed struct {
 	ring   []message // of ringSize at most; next is the oldest once it is full
 	next   int
 	subs   map[*subscriber]struct{}
+	// follow, if set, hands on other replicas' events while there are subscribers; it
+	// closes ready once it misses none.
+	follow func(ready chan<- struct{}, stop <-chan struct{})
+	ready  chan struct{}
+	stop   chan struct{}
 }
+
+// scope says who gets a message.
+type scope uint8
+
+const (
+	forAll    scope = iota // everybody, and it is remembered
+	forThose               // those who want plain requests, too
+	fromOther              // everybody; another replica remembers it
+)
 
 // subscriber is one reader of the feed.
 type subscriber struct {
-	queue chan message
-	all   bool
-	lost  int // since the last message that it got; guarded by feed.mu
+	queue     chan message
+	all       bool
+	wanted    filter
+	following <-chan struct{}  // closed once nothing of other replicas is missed; nil where there are none
+	seen      map[eventID]bool // sent as history; for the reader's goroutine only
+	lost      int              // since the last message that it got; guarded by feed.mu
 }
 
 func newFeed(dropped prometheus.Counter) *feed {
@@ -54,12 +73,11 @@ func newFeed(dropped prometheus.Counter) *feed {
 
 func (f *feed) wantsAll() bool { return f.all.Load() > 0 }
 
-// publish hands m to all subscribers, or, if it is not part of the history, to
-// those who want everything. It never blocks.
-func (f *feed) publish(m message, history bool) {
+// publish hands m to the subscribers that it is for. It never blocks.
+func (f *feed) publish(m message, to scope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if history {
+	if to == forAll {
 		if len(f.ring) < ringSize {
 			f.ring = append(f.ring, m)
 		} else {
@@ -68,7 +86,7 @@ func (f *feed) publish(m message, history bool) {
 		}
 	}
 	for s := range f.subs {
-		if !history && !s.all {
+		if to == forThose && !s.all || !s.wanted.passes(m.data) {
 			continue
 		}
 		m.lost = s.lost
@@ -82,9 +100,9 @@ func (f *feed) publish(m message, history bool) {
 	}
 }
 
-// subscribe returns the last messages of the history, oldest first, and a
-// subscriber that gets all that follow them.
-func (f *feed) subscribe(last int, all bool) ([]message, *subscriber, error) {
+// subscribe returns what is remembered, oldest first, and a subscriber that gets all
+// that follows.
+func (f *feed) subscribe(all bool, wanted filter) ([]message, *subscriber, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -93,23 +111,39 @@ func (f *feed) subscribe(last int, all bool) ([]message, *subscriber, error) {
 	case len(f.subs) >= maxSubscribers:
 		return nil, nil, errFull
 	}
-	s := &subscriber{queue: make(chan message, subscriberQueue), all: all}
+	s := &subscriber{queue: make(chan message, subscriberQueue), all: all, wanted: wanted}
+	if len(f.subs) == 0 && f.follow != nil {
+		f.ready, f.stop = make(chan struct{}), make(chan struct{})
+		go f.follow(f.ready, f.stop)
+	}
+	s.following = f.ready
 	f.subs[s] = struct{}{}
 	if all {
 		f.all.Add(1)
 	}
-	last = min(last, len(f.ring))
-	history := make([]message, 0, last)
-	for i := len(f.ring) - last; i < len(f.ring); i++ {
-		history = append(history, f.ring[(f.next+i)%len(f.ring)])
-	}
-	return history, s, nil
+	return f.remembered(), s, nil
+}
+
+// remembered is the ring, oldest first. The caller holds mu.
+func (f *feed) remembered() []message {
+	return slices.Concat(f.ring[f.next:], f.ring[:f.next])
+}
+
+// lately is what is remembered, oldest first.
+func (f *feed) lately() []message {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.remembered()
 }
 
 func (f *feed) unsubscribe(s *subscriber) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.subs, s)
+	if len(f.subs) == 0 && f.stop != nil {
+		close(f.stop)
+		f.ready, f.stop = nil, nil
+	}
 	if s.all {
 		f.all.Add(-1)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type Hub struct {
 	level    slog.LevelVar
 	requests atomic.Bool
 	sink     atomic.Pointer[func([]byte)]
+	tail     Tail   // of the log that the sink writes; nil for none
+	replica  string // in the ids of events
+	count    int    // of events that were given an id
 
 	mu     sync.RWMutex // guards closed, and queue against being closed while sent to
 	closed bool
@@ -76,6 +80,7 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	h := &Hub{
 		metrics: newMetrics(o.registry, o.version), registry: o.registry,
 		out: &output{w: out}, queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
+		replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
 	h.feed = newFeed(h.metrics.droppedSubscriber)
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
@@ -104,8 +109,8 @@ func (h *Hub) Reload(cfg Config, n Names) {
 // the metrics have all events.
 func (h *Hub) SetLevel(l slog.Level) { h.level.Set(l) }
 
-// SetSink makes f receive every noteworthy event as JSON, without a line feed
-// at the end. It is called by one goroutine, in order; while it blocks, events
+// SetSink makes f receive every noteworthy event as JSON with its id, without a line
+// feed at the end. It is called by one goroutine, in order; while it blocks, events
 // wait in the queue. f may keep the bytes and must not change them. nil ends it.
 func (h *Hub) SetSink(f func([]byte)) {
 	if f == nil {
@@ -181,9 +186,13 @@ func (h *Hub) run() {
 func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	rec := record(ev)
 	line := r.render(rec)
-	data := line[: len(line)-1 : len(line)-1]
-	history := kept(ev)
-	h.feed.publish(message{name: rec.Message, data: data}, history)
+	id := h.nextID(ev.Time)
+	data := withID(id, line)
+	history, to := kept(ev), forAll
+	if !history {
+		to = forThose
+	}
+	h.feed.publish(message{id: id, name: rec.Message, data: data}, to)
 
 	if h.level.Level() <= rec.Level && (!plain(ev) || h.requests.Load()) {
 		var err error

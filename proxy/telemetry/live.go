@@ -2,8 +2,11 @@ package telemetry
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -18,42 +21,25 @@ const (
 
 // Events serves the live event stream, for GET /rebound/events:
 //
+//	id: ID
 //	event: NAME
-//	data: {the event as in the log}
+//	data: {the event as in the log, with its id}
 //
 // Comments keep it alive. ?last=N begins with the last N noteworthy events (of
-// at most 1,000); ?requests=1 adds the requests to which nothing happened. A reader
-// that is too slow loses events, and is told with an event "dropped", data
-// {"dropped":N}. At most 32 readers; the stream ends with the request or with
-// [Hub.Disconnect]. It checks nobody's rights.
+// at most 1,000), the header Last-Event-ID with those that came after that one;
+// ?requests=1 adds the requests of this replica to which nothing happened. ?event=,
+// session=, model=, target=, class= and request= let only events pass that have one
+// of the values given. A reader that is too slow loses events, and is told with an
+// event "dropped", data {"dropped":N}. At most 32 readers; the stream ends with the
+// request or with [Hub.Disconnect]. It checks nobody's rights.
 func (h *Hub) Events() http.Handler { return http.HandlerFunc(h.serveEvents) }
 
 func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "The event stream is read with GET.")
+	ask, ok := readAsk(w, r, 0, "requests")
+	if !ok {
 		return
 	}
-	q := r.URL.Query()
-	last := 0
-	if v := q.Get("last"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 0 {
-			refuse(w, http.StatusBadRequest, "invalid_last", "last must be a number of events, from 0 to 1000.")
-			return
-		}
-		last = n
-	}
-	all := false
-	if v := q.Get("requests"); v != "" {
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			refuse(w, http.StatusBadRequest, "invalid_requests", "requests must be 0 or 1.")
-			return
-		}
-		all = b
-	}
-	history, sub, err := h.feed.subscribe(last, all)
+	here, sub, err := h.feed.subscribe(ask.requests, ask.wanted)
 	if err != nil {
 		w.Header().Set("Retry-After", "5")
 		if errors.Is(err, errFull) {
@@ -71,7 +57,111 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
+	if sub.following != nil {
+		select {
+		case <-sub.following:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	history := h.history(r.Context(), ask, here)
+	sub.seen = make(map[eventID]bool, len(history))
+	for _, m := range history {
+		sub.seen[m.id] = true
+	}
 	h.stream(newEventWriter(w), r.Context().Done(), history, sub)
+}
+
+// History serves what happened, of all replicas that share a log, for
+// GET /rebound/events/history: {"events": [...]}, oldest first. ?last=N, 100 if it
+// is not given, and the filters are those of [Hub.Events].
+func (h *Hub) History() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ask, ok := readAsk(w, r, usualHistory)
+		if !ok {
+			return
+		}
+		events := []json.RawMessage{}
+		for _, m := range h.history(r.Context(), ask, h.feed.lately()) {
+			events = append(events, m.data)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(map[string]any{"events": events}) // the reader may have left
+	})
+}
+
+// ask is what a reader of events wants.
+type ask struct {
+	last     int
+	after    eventID // empty: the last ones
+	requests bool
+	wanted   filter
+}
+
+// readAsk reads a request for events, or refuses it. usual is how many past events
+// there are where nobody says how many, others are further names in the query.
+func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string) (a ask, ok bool) {
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "Events are read with GET.")
+		return a, false
+	}
+	q := r.URL.Query()
+	a.last = usual
+	if v := q.Get("last"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > maxHistory {
+			refuse(w, http.StatusBadRequest, "invalid_last", "last must be a number of events, from 0 to 1000.")
+			return a, false
+		}
+		a.last = n
+	}
+	if v := q.Get("requests"); v != "" {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "invalid_requests", "requests must be 0 or 1.")
+			return a, false
+		}
+		a.requests = b
+	}
+	var known bool
+	if a.wanted, known = readFilter(q, append(others, "last")...); !known {
+		refuse(w, http.StatusBadRequest, "invalid_filter", "Events are filtered by event, session, model, target, class and request.")
+		return a, false
+	}
+	if id := r.Header.Get("Last-Event-ID"); isEventID.MatchString(id) {
+		a.after = eventID(id)
+	}
+	return a, true
+}
+
+// history is the part of the past that a reader asks for. here is what this replica
+// remembers.
+func (h *Hub) history(ctx context.Context, a ask, here []message) []message {
+	n := a.last
+	if a.after != "" {
+		n = maxHistory
+	}
+	if n == 0 {
+		return nil
+	}
+	read := n
+	if a.wanted != nil {
+		read = searched
+	}
+	list := past(h.fromLog(ctx, read), here)
+	if a.after != "" {
+		list = since(list, a.after)
+	}
+	list = slices.DeleteFunc(list, func(m message) bool { return !a.wanted.passes(m.data) })
+	if lost := len(list) - n; lost > 0 {
+		list = list[lost:]
+		if a.after != "" {
+			list[0].lost = lost
+		}
+	}
+	return list
 }
 
 // stream writes until the client, the hub or the connection ends.
@@ -88,7 +178,7 @@ func (h *Hub) stream(w *eventWriter, gone <-chan struct{}, history []message, su
 	for {
 		select {
 		case m := <-sub.queue:
-			w.add(m)
+			w.addNew(sub, m)
 			w.addQueued(sub)
 			tick.Reset(keepAlive)
 		case <-tick.C:
@@ -125,11 +215,20 @@ func (w *eventWriter) add(m message) {
 	if m.lost > 0 {
 		w.dropped(m.lost)
 	}
-	w.buf.WriteString("event: ")
+	w.buf.WriteString("id: ")
+	w.buf.WriteString(string(m.id))
+	w.buf.WriteString("\nevent: ")
 	w.buf.WriteString(m.name)
 	w.buf.WriteString("\ndata: ")
 	w.buf.Write(m.data)
 	w.buf.WriteString("\n\n")
+}
+
+// addNew adds an event unless the reader got it as history.
+func (w *eventWriter) addNew(sub *subscriber, m message) {
+	if !sub.seen[m.id] {
+		w.add(m)
+	}
 }
 
 // addQueued adds what waits already, so that a burst is one write.
@@ -137,7 +236,7 @@ func (w *eventWriter) addQueued(sub *subscriber) {
 	for range subscriberQueue {
 		select {
 		case m := <-sub.queue:
-			w.add(m)
+			w.addNew(sub, m)
 		default:
 			return
 		}

@@ -54,8 +54,10 @@ func numbered(i int) recovery.Event {
 	return recovery.Event{Name: recovery.EventRecoveryAttempt, Time: at, Attempt: i}
 }
 
-func line(i int) string {
-	return fmt.Sprintf("event: error_recovery_attempt\ndata: {\"time\":\"2026-03-01T02:00:00.123456789Z\",\"level\":\"INFO\",\"event\":\"error_recovery_attempt\",\"attempt\":%d}\n\n", i)
+// line is the event that this hub numbered so.
+func line(h *Hub, i int) string {
+	id := fmt.Sprintf("%d-%s-%d", at.UnixMilli(), h.replica, i)
+	return fmt.Sprintf("id: "+id+"\nevent: error_recovery_attempt\ndata: {\"id\":\""+id+"\",\"time\":\"2026-03-01T02:00:00.123456789Z\",\"level\":\"INFO\",\"event\":\"error_recovery_attempt\",\"attempt\":%d}\n\n", i)
 }
 
 func TestEvents(t *testing.T) {
@@ -72,10 +74,10 @@ func TestEvents(t *testing.T) {
 		h.Observe(numbered(4))
 		h.Observe(healthy())
 		synctest.Wait()
-		if want := line(2) + line(3) + line(4); plain.String() != want {
+		if want := line(h, 2) + line(h, 3) + line(h, 4); plain.String() != want {
 			t.Errorf("got %s\nwant %s", plain.String(), want)
 		}
-		if s := all.String(); !strings.HasPrefix(s, line(4)+"event: request_done\ndata: {") || strings.Contains(s, line(3)) {
+		if s := all.String(); !strings.HasPrefix(s, line(h, 4)+"id: ") || !strings.Contains(s, "\nevent: request_done\ndata: {") || strings.Contains(s, line(h, 3)) {
 			t.Errorf("with all requests: %s", s)
 		}
 		if plain.status != 200 || plain.header.Get("Content-Type") != "text/event-stream; charset=utf-8" || plain.header.Get("Cache-Control") != "no-store" {
@@ -101,13 +103,13 @@ func TestEvents(t *testing.T) {
 func TestRing(t *testing.T) {
 	f := newFeed(newHub(t, Defaults(), io.Discard).metrics.droppedSubscriber)
 	for i := range 2500 {
-		f.publish(message{name: fmt.Sprint(i)}, true)
+		f.publish(message{name: fmt.Sprint(i)}, forAll)
 	}
-	history, sub, err := f.subscribe(99999, false)
+	history, sub, err := f.subscribe(false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.publish(message{name: "2500"}, true)
+	f.publish(message{name: "2500"}, forAll)
 	history = append(history, <-sub.queue)
 	if len(history) != ringSize+1 {
 		t.Fatalf("%d messages", len(history))
@@ -134,7 +136,7 @@ func TestSlowReader(t *testing.T) {
 			h.Observe(numbered(i))
 			synctest.Wait()
 		}
-		if !strings.HasSuffix(quick.String(), line(299)+line(300)) {
+		if !strings.HasSuffix(quick.String(), line(h, 299)+line(h, 300)) {
 			t.Error("one slow reader holds up the others")
 		}
 		const lost = 299 - subscriberQueue
@@ -146,7 +148,7 @@ func TestSlowReader(t *testing.T) {
 		h.Observe(numbered(301))
 		synctest.Wait()
 		note := fmt.Sprintf("event: dropped\ndata: {\"dropped\":%d}\n\n", lost)
-		if !strings.HasSuffix(slow.String(), line(1+subscriberQueue)+note+line(301)) {
+		if !strings.HasSuffix(slow.String(), line(h, 1+subscriberQueue)+note+line(h, 301)) {
 			t.Errorf("ends with %q", slow.String()[max(0, len(slow.String())-500):])
 		}
 		stop()
@@ -207,6 +209,7 @@ func TestEventsRefuses(t *testing.T) {
 		status        int
 	}{
 		{"POST", "", 405}, {"HEAD", "", 405}, {"GET", "?last=-1", 400}, {"GET", "?last=x", 400}, {"GET", "?last=99999999999999999999", 400}, {"GET", "?requests=maybe", 400},
+		{"GET", "?last=1001", 400}, {"GET", "?clas=rate_limit", 400},
 	} {
 		w := httptest.NewRecorder()
 		h.Events().ServeHTTP(w, httptest.NewRequest(tt.method, "/rebound/events"+tt.query, nil))
@@ -248,7 +251,7 @@ func TestDisconnectEndsStreams(t *testing.T) {
 	defer resp.Body.Close()
 	h.Observe(numbered(1))
 	br := bufio.NewReader(resp.Body)
-	if s, err := br.ReadString('\n'); err != nil || s != "event: error_recovery_attempt\n" {
+	if s, err := br.ReadString('\n'); err != nil || !strings.HasPrefix(s, "id: ") {
 		t.Fatalf("%q %v", s, err)
 	}
 	h.Disconnect()

@@ -109,7 +109,7 @@ func record(ev *recovery.Event) slog.Record {
 		attrs = append(attrs, slog.Float64("spent", ev.Spent))
 	}
 	if len(ev.Attempts) > 1 {
-		attrs = append(attrs, slog.Any("attempts", tries(ev.Attempts[:min(len(ev.Attempts), maxTries)])))
+		attrs = append(attrs, slog.Any("attempts", tries{ev.Time.Add(-ev.Duration), ev.Attempts[:min(len(ev.Attempts), maxTries)]}))
 	}
 	r.AddAttrs(attrs...)
 	return r
@@ -183,7 +183,10 @@ func millis(d time.Duration) int {
 }
 
 // tries renders the attempts of a request.
-type tries []recovery.Record
+type tries struct {
+	arrival time.Time // of the request: their starts are told from there
+	list    []recovery.Record
+}
 
 // MarshalJSON implements json.Marshaler.
 func (t tries) MarshalJSON() ([]byte, error) {
@@ -193,12 +196,13 @@ func (t tries) MarshalJSON() ([]byte, error) {
 		Class    string `json:"class,omitempty"`
 		Strategy string `json:"strategy,omitempty"`
 		Parallel bool   `json:"parallel,omitempty"`
+		Start    int    `json:"start_ms,omitempty"`
 		Duration int    `json:"duration_ms,omitempty"`
 	}
-	list := make([]try, len(t))
-	for i, a := range t {
+	list := make([]try, len(t.list))
+	for i, a := range t.list {
 		list[i] = try{clean(place(a.Target), maxName), clean(a.Target.Key, maxName), clean(string(a.Class), maxName),
-			clean(a.Strategy, maxName), a.Parallel, millis(a.Duration)}
+			clean(a.Strategy, maxName), a.Parallel, millis(max(0, a.Started.Sub(t.arrival))), millis(a.Duration)}
 	}
 	return json.Marshal(list)
 }
@@ -206,7 +210,7 @@ func (t tries) MarshalJSON() ([]byte, error) {
 // MarshalText implements encoding.TextMarshaler, for the text format.
 func (t tries) MarshalText() ([]byte, error) {
 	var b []byte
-	for i, a := range t {
+	for i, a := range t.list {
 		if i > 0 {
 			b = append(b, "; "...)
 		}

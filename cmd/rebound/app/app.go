@@ -98,6 +98,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
+	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
 		if a.listener, err = net.Listen("tcp", cfg.Listen()); err != nil {
@@ -110,10 +111,10 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /rebound/events", a.hub.Events())
+	mux.Handle("GET /rebound/events/history", a.hub.History())
 	admin.Handle(mux, a.sessions)
 	admin.HandleTargets(mux, targets{a})
 	admin.HandleKeys(mux, a.limiter)
-	admin.HandleHistory(mux, func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) })
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
 }

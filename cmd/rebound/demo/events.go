@@ -3,13 +3,13 @@ package demo
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -23,27 +23,7 @@ func (e event) is(name recovery.EventName) bool { return e.Get("event").Str == s
 func (e event) at() time.Time { return e.Get("time").Time() }
 
 // String renders what of the event differs between the rows.
-func (e event) String() string {
-	var b strings.Builder
-	b.WriteString(e.Get("event").Str)
-	e.ForEach(func(k, v gjson.Result) bool {
-		value := v.String()
-		switch k.Str {
-		case "time", "level", "event", "request", "session", "model", "mode", "streamed", "until", "attempts":
-			return true
-		case "upstream_key":
-			if strings.HasPrefix(value, "client-") {
-				return true // the agent's own
-			}
-		}
-		if v.Type == gjson.String && strings.Contains(value, " ") {
-			value = strconv.Quote(value)
-		}
-		fmt.Fprintf(&b, " %s=%s", k.Str, value)
-		return true
-	})
-	return b.String()
-}
+func (e event) String() string { return eventline.String(e.Result, "request", "session", "model") }
 
 // eventLog gathers what the gateway logs. Safe for concurrent use.
 type eventLog struct {

@@ -1,0 +1,56 @@
+//go:build unix
+
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// What one replica did is told live by another, and is in its history; a third that
+// starts later knows it, too.
+func TestReplicasShareEvents(t *testing.T) {
+	t.Parallel()
+	p := pair(t, unhurried(t, storetest.Redis(t)))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", p.two.url+"/rebound/events?event=request_done", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := p.two.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Body.Close()
+	p.one.must(chat("m@503/ok", false, ""))
+	id := ""
+	for lines := bufio.NewScanner(live.Body); id == "" && lines.Scan(); {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && gjson.Get(data, "recovery").Str == "resend" {
+			id = gjson.Get(data, "id").Str
+		}
+	}
+	if id == "" {
+		t.Fatal("the other replica does not tell of it")
+	}
+	for _, g := range []*gateway{p.one, p.two, launch(t, p.config)} {
+		resp, err := g.client.Get(g.url + "/rebound/events/history?event=request_done")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if list := gjson.GetBytes(body, "events.#.id").Array(); len(list) != 1 || list[0].Str != id {
+			t.Errorf("the history: %s", body)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package eventline
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// String renders an event, which is JSON, but for its time and the fields that the
+// reader knows anyway.
+func String(event gjson.Result, known ...string) string {
+	var b strings.Builder
+	b.WriteString(event.Get("event").Str)
+	event.ForEach(func(k, v gjson.Result) bool {
+		value := v.String()
+		switch k.Str {
+		case "id", "time", "level", "event", "mode", "streamed", "until", "attempts":
+			return true
+		case "upstream_key":
+			if strings.HasPrefix(value, "client-") {
+				return true // the client's own
+			}
+		}
+		if slices.Contains(known, k.Str) {
+			return true
+		}
+		if v.Type == gjson.String && strings.ContainsFunc(value, special) {
+			value = strconv.Quote(value)
+		}
+		fmt.Fprintf(&b, " %s=%s", k.Str, value)
+		return true
+	})
+	return b.String()
+}
+
+// special reports whether a character would blur where a value ends, or be obeyed by
+// a terminal.
+func special(c rune) bool { return c <= ' ' || c == '"' || !strconv.IsPrint(c) }
