@@ -320,7 +320,7 @@ func (s *scene) sought() string {
 		return ""
 	}
 	for _, c := range s.steps() {
-		if c.answer >= 0 && strings.Contains(c.Arguments, name) && s.lists(c) {
+		if strings.Contains(c.Arguments, name) && s.lists(c) {
 			if text := strings.TrimSpace(output(s.list[c.answer].Text())); len(text) < 200 && nothingFound.MatchString(text) {
 				return name
 			}

@@ -25,6 +25,7 @@ const (
 // scene is one failure in its conversation. It reads the history lazily, and
 // belongs to one goroutine.
 type scene struct {
+	body    *transcript.Body
 	list    []transcript.Message
 	f       *recovery.ToolFailure
 	made    trajectory.Call         // the failing call
@@ -50,14 +51,9 @@ type scene struct {
 
 // newScene reads what is needed of a failure. The failure must not be nil.
 func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
-	s := &scene{list: b.Messages(), f: f, risky: risky, memo: map[string]string{}}
-	s.turn = min(max(f.Index, 0), len(s.list))
-	for s.turn > 0 && s.list[s.turn-1].Role != transcript.RoleAssistant {
-		s.turn--
-	}
-	for s.turn > 0 && s.list[s.turn-1].Role == transcript.RoleAssistant {
-		s.turn--
-	}
+	s := &scene{body: b, list: b.Messages(), f: f, risky: risky, memo: map[string]string{}}
+	t, _ := trajectory.TurnBefore(s.list, min(max(f.Index, 0), len(s.list)))
+	s.turn = t.Start
 	s.tools, s.text = offered(b, s.list)
 	s.uses = usesOf(s.tools, s.text)
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
@@ -200,70 +196,37 @@ func (s *scene) results(needle string, yield func(i int, text string) bool) {
 	}
 }
 
-// call is an earlier call of the agent.
+// call is an earlier call of the agent that was answered.
 type call struct {
 	trajectory.Call
-	id         string
-	at, answer int // messages; answer is -1 where there is none
+	at, answer int // messages
 }
 
-// steps are the calls before the failing turn, the newest first, bounded.
+// steps are the answered calls before the failing turn, the newest turn first, bounded.
 func (s *scene) steps() []*call {
 	if s.answers != nil {
 		return s.earlier
 	}
 	s.answers = map[int]*call{}
-	read := 0
-	for i := s.turn - 1; i >= 0 && len(s.earlier) < maxCalls && read < maxDecoded; i-- {
-		m := s.list[i]
-		if m.Role != transcript.RoleAssistant || m.End-m.Start > maxMessage {
+	h, read := trajectory.NewHistory(s.body), 0
+	t, ok := trajectory.TurnBefore(s.list, s.turn)
+	for ; ok && len(s.earlier) < maxCalls && read < maxDecoded; t, ok = trajectory.TurnBefore(s.list, t.Start) {
+		size := s.list[t.Answered-1].End - s.list[t.Start].Start
+		if s.text && t.Answered < t.End {
+			size = s.list[t.Answered].End - s.list[t.Start].Start
+		}
+		if size > maxMessage {
 			continue
 		}
-		read += m.End - m.Start
-		s.answer(s.callsOf(i))
+		read += size
+		for _, r := range h.AppendResults(nil, t) {
+			if r.Caller >= 0 {
+				c := &call{trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Caller, r.Index}
+				s.earlier, s.answers[r.Index] = append(s.earlier, c), c
+			}
+		}
 	}
 	return s.earlier
-}
-
-// callsOf reads the calls of an assistant's message.
-func (s *scene) callsOf(i int) (out []*call) {
-	m := s.list[i]
-	for _, c := range m.ToolCalls() {
-		out = append(out, &call{trajectory.Call{Tool: c.Name, Arguments: c.Text()}, c.ID, i, -1})
-	}
-	if len(out) == 0 && s.text {
-		if command := action(m.Text()); command != "" {
-			out = append(out, &call{trajectory.Call{Arguments: command}, "", i, -1})
-		}
-	}
-	return out
-}
-
-// answer keeps the calls of one message with the messages that answer them.
-func (s *scene) answer(calls []*call) {
-	s.earlier = append(s.earlier, calls...)
-	if len(calls) == 0 {
-		return
-	}
-	nth := 0
-	for j := calls[0].at + 1; j < s.turn && s.list[j].Role != transcript.RoleAssistant; j++ {
-		k := -1
-		switch m := s.list[j]; {
-		case m.Role == transcript.RoleTool:
-			id := m.ToolCallID()
-			k = slices.IndexFunc(calls, func(c *call) bool { return c.id == id && id != "" })
-			if id == "" && nth < len(calls) {
-				k = nth
-			}
-			nth++
-		case m.Role == transcript.RoleUser && s.text:
-			k = 0
-		}
-		if k >= 0 && calls[k].answer < 0 {
-			calls[k].answer = j
-			s.answers[j] = calls[k]
-		}
-	}
 }
 
 // trouble is what a result of a failed call has, roughly: it only keeps a
@@ -273,38 +236,12 @@ var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|canno
 
 // worked reports whether a call was answered without any sign of trouble.
 func (s *scene) worked(c *call) bool {
-	if c.answer < 0 || s.checked >= maxChecked {
+	if s.checked >= maxChecked {
 		return false
 	}
 	s.checked++
 	m := s.list[c.answer]
 	return m.End-m.Start <= maxMessage && !trouble.MatchString(ends(m.Text(), 400, 600))
-}
-
-// fences are the marks between which text protocols put a command.
-var fences = [...][2]string{{"<command>", "</command>"}, {"<execute_bash>", "</execute_bash>"}, {"<bash>", "</bash>"}, {"<parameter=command>", "</parameter>"}, {"```", "```"}}
-
-// action is the last command in an assistant's text, "" if there is none.
-func action(text string) string {
-	text = text[max(0, len(text)-maxArguments):]
-	for _, f := range fences {
-		end := strings.LastIndex(text, f[1])
-		if end < 0 {
-			continue
-		}
-		start := strings.LastIndex(text[:end], f[0])
-		if start < 0 {
-			continue
-		}
-		body := text[start+len(f[0]) : end]
-		if f[0] == "```" { // the language
-			if i := strings.IndexByte(body, '\n'); i >= 0 && !strings.Contains(strings.TrimSpace(body[:i]), " ") {
-				body = body[i:]
-			}
-		}
-		return strings.TrimSpace(body)
-	}
-	return ""
 }
 
 // repeated counts the turns, the failing one included, in which a tool printed

@@ -3,6 +3,7 @@ package fit
 import (
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -41,7 +42,7 @@ func newView(b *transcript.Body, r *readings) *view {
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
 		said := r.read(m)
-		it := item{Message: m, reading: said, calls: said.callsIn(b, m), caller: -1}
+		it := item{Message: m, reading: said, calls: said.callsIn(b, m), caller: -1, result: m.Role == transcript.RoleTool}
 		v.native = v.native || m.Role == transcript.RoleTool || len(it.calls) > 0
 		if v.lead == len(list) && (m.Role == transcript.RoleAssistant || it.summary()) {
 			v.lead = i
@@ -49,7 +50,7 @@ func newView(b *transcript.Body, r *readings) *view {
 		v.items[i] = it
 	}
 	v.prose = !v.native && v.observes()
-	v.pair()
+	v.pair(list)
 	return v
 }
 
@@ -63,8 +64,8 @@ func (v *view) observes() bool {
 			continue
 		}
 		asked++
-		if command, ok := action(v.items[i-1].text); ok {
-			acts[i] = readCall(transcript.ToolCall{Name: "bash"}, command)
+		if a, ok := trajectory.Observed(v.items[i-1].text, v.items[i].text, true); ok {
+			acts[i] = readCall(transcript.ToolCall{Name: a.Tool}, a.Arguments)
 		}
 	}
 	if len(acts) == 0 || 3*len(acts) < 2*asked || !v.instructed() {
@@ -91,61 +92,31 @@ func (v *view) instructed() bool {
 	return false
 }
 
-// action is the command in an answer of a text protocol: what stands in one of
-// the usual tags, or the fenced block that the answer ends with.
-func action(text string) (command string, ok bool) {
-	for _, tag := range [...][2]string{{"<command>", "</command>"}, {"<execute_bash>", "</execute_bash>"}, {"<execute>", "</execute>"},
-		{"<tool_call>", "</tool_call>"}, {"<function=", "</function>"}, {"<use_mcp_tool>", "</use_mcp_tool>"}, {"<read_file>", "</read_file>"},
-		{"<execute_command>", "</execute_command>"}, {"<write_to_file>", "</write_to_file>"}, {"<replace_in_file>", "</replace_in_file>"},
-		{"<apply_diff>", "</apply_diff>"}, {"<search_files>", "</search_files>"}, {"<list_files>", "</list_files>"}} {
-		if i := strings.LastIndex(text, tag[0]); i >= 0 {
-			inner, _, closed := strings.Cut(text[i+len(tag[0]):], tag[1])
-			if closed {
-				return strings.TrimSpace(inner), true
+// pair finds the call that each tool message answers.
+func (v *view) pair(list []transcript.Message) {
+	var pairing trajectory.Pairing
+	var made [][2]int // the calls of a turn: message, number in it
+	t, ok := trajectory.TurnBefore(list, len(list))
+	for ; ok; t, ok = trajectory.TurnBefore(list, t.Start) {
+		made = made[:0]
+		for i := t.Start; i < t.Answered; i++ {
+			for n := range v.items[i].calls {
+				made = append(made, [2]int{i, n})
 			}
 		}
-	}
-	text = strings.TrimSpace(text)
-	end := len(text) - len("```")
-	if !strings.HasSuffix(text, "```") {
-		return "", false
-	}
-	start := strings.LastIndex(text[:end], "```")
-	if start < 0 {
-		return "", false
-	}
-	_, inner, ok := strings.Cut(text[start:end], "\n")
-	return strings.TrimSpace(inner), ok && strings.TrimSpace(inner) != ""
-}
-
-// pair finds the call that each tool message answers: by id among the calls of
-// the assistant's message before it. Ids repeat in some histories, so what
-// stands further back does not count.
-func (v *view) pair() {
-	caller := -1
-	var open map[string]int // the caller's calls by id
-	for i := range v.items {
-		it := &v.items[i]
-		if it.Role == transcript.RoleAssistant {
-			caller, open = i, nil
-			continue
+		pairing.Begin(len(made))
+		for _, c := range made {
+			pairing.Add(v.items[c[0]].calls[c[1]].ID)
 		}
-		if it.Role != transcript.RoleTool {
-			caller = -1
-			continue
-		}
-		it.result = true
-		if caller < 0 {
-			continue
-		}
-		if open == nil {
-			open = make(map[string]int, len(v.items[caller].calls))
-			for n, c := range v.items[caller].calls {
-				open[c.ID] = n
+		for i := t.Answered; i < t.End; i++ {
+			it := &v.items[i]
+			if it.Role != transcript.RoleTool {
+				continue
 			}
-		}
-		if n, ok := open[it.answers]; ok {
-			it.caller, it.answer, it.call = caller, n, v.items[caller].calls[n]
+			if n := pairing.Answer([]byte(it.answers)); n >= 0 {
+				it.caller, it.answer = made[n][0], made[n][1]
+				it.call = v.items[it.caller].calls[it.answer]
+			}
 		}
 	}
 }
