@@ -47,9 +47,6 @@ func (v *view) judgeData() finding {
 		(len(v.lines) <= 2 || v.is(0, callError)) {
 		return v.told(r, first, likely)
 	}
-	if line, ok := v.usageError(last); ok {
-		return finding{true, recovery.InvalidArguments, likely, "try-help", line}
-	}
 	for i := 1; i < min(len(v.lines), hintLines); i++ {
 		if v.is(i, hint) { // what a reading tool proposes below its refusal
 			v.lines = v.lines[:i]

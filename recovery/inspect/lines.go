@@ -60,7 +60,7 @@ func (v *view) lineRules() finding {
 		}
 	}
 	if best == nil || guessed {
-		if line, ok := v.usageError(end); ok {
+		if line, ok := v.usageError(); ok {
 			return finding{true, recovery.InvalidArguments, likely, "try-help", line}
 		}
 	}
@@ -108,6 +108,7 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 		strings.HasPrefix(r.Name, "http-") && v.outcome != failed && v.repeated(i),
 		v.atLongEnd(i, end) && r.Sure != certainly && !strings.HasPrefix(r.Name, "errno-"),
 		v.excused(r),
+		v.outcome == unknown && r.Sure != certainly && v.logWentOn(i),
 		v.firstOf(&v.lines[i], i, noError, r.Class) != nil,
 		v.outcome != failed && (v.listed(i) || v.quoted(i, r)):
 		return nil, false
@@ -164,17 +165,33 @@ func (v *view) repeated(i int) bool {
 	return i > 0 && unnumbered(short(v.lines[i-1].text)) == shape || i+1 < len(v.lines) && unnumbered(short(v.lines[i+1].text)) == shape
 }
 
-// tryHelp is the line with which GNU programs send to their help, up to the name.
-var tryHelp = recovery.NewPattern("^(?:[\\w.-]+: )?[Tt]ry ['‘`]([\\w.-]+)(?: [\\w-]+)* --help['’`]")
+// showsUsage is the line with which programs go on that show how they are used, or
+// send to their help; the group is the name of one that sends to it as GNU's do.
+var showsUsage = recovery.NewPattern("^(?i:\\s{0,4}usage(?::|$)|(?:[\\w.-]+: )?(?:try|see|run|use) ['‘`\"]?([\\w./-]+)(?: [\\w-]+){0,3} (?:-h|--help)\\b)")
 
-// usageError finds the message of a program that goes on with "Try 'x --help'":
-// GNU programs end so whenever the command line is wrong, and only then.
-func (v *view) usageError(end int) (line string, ok bool) {
-	if v.outcome == succeeded || end < 1 || end > shortResult || end >= len(v.lines) || !strings.Contains(v.lines[end].text, " --help") {
+// ofArguments are words of messages about a command line.
+var ofArguments = recovery.NewPattern(`(?i)\b(?:options?|flags?|switch|arguments?|operands?|parameters?|subcommands?|unrecogni[sz]ed)\b`)
+
+// usageError finds the message of a program that goes on with its usage: whenever the
+// command line is wrong programs end so, and hardly ever else.
+func (v *view) usageError() (line string, ok bool) {
+	if v.outcome == succeeded {
 		return "", false
 	}
-	m := tryHelp.FindStringSubmatch(v.lines[end].text)
-	return v.lines[end-1].text, m != nil && strings.HasPrefix(v.lines[end-1].text, m[1]+": ")
+	for i := range min(len(v.lines), shortResult+1) {
+		m := showsUsage.FindStringSubmatch(v.lines[i].text)
+		if m == nil {
+			continue
+		}
+		for at := range i {
+			text := v.lines[at].text
+			if (ofArguments.MatchString(text) || at == i-1 && m[1] != "" && strings.HasPrefix(text, m[1]+": ")) && !v.is(at, logged) && !v.is(at, quotations) {
+				return text, true
+			}
+		}
+		return "", false
+	}
+	return "", false
 }
 
 // listed reports whether line i is nothing but the system's words for an error, or
@@ -220,6 +237,10 @@ func (v *view) report() int {
 func (v *view) atLongEnd(i, end int) bool {
 	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines) && i < v.report()
 }
+
+// logWentOn reports whether entries of a log follow line i up to the end: what wrote
+// them did not end there.
+func (v *view) logWentOn(i int) bool { return i < len(v.lines)-1 && v.is(len(v.lines)-1, logged) }
 
 // excused are rules of which a match is no failure of this call: with exit code 0
 // only the forms count that a pipe may hide.
@@ -325,7 +346,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if v.is(i, otherFailure) && !v.is(i, logged) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
+		if v.is(i, otherFailure) && !v.is(i, logged) && !v.logWentOn(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
 			return v.lines[i].text, true
 		}
 	}
