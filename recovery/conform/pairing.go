@@ -56,11 +56,14 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 		behind++
 	}
 	found := results(list, i, calls, claimed)
-	for k := range calls {
+	for k, c := range calls {
+		c.ID = ids[k]
 		mine := found[k]
 		if len(mine) == 0 {
-			insert(e, behind, len(list), b.ResultMessage(ids[k], noResult))
-			changed = true
+			if raw := b.ResultMessage(c, noResult); raw != nil {
+				insert(e, behind, len(list), raw)
+				changed = true
+			}
 			continue
 		}
 		first := mine[0]
@@ -76,10 +79,10 @@ func answer(b *transcript.Body, e *transcript.Edit, i int, calls []transcript.To
 		switch {
 		case first >= behind: // it stands behind something else
 			e.RemoveMessage(first)
-			insert(e, behind, len(list), b.ResultMessage(ids[k], or(text, emptyResult)))
+			insert(e, behind, len(list), b.ResultMessage(c, or(text, emptyResult)))
 			changed = true
 		case len(mine) > 1:
-			e.ReplaceMessage(first, b.ResultMessage(ids[k], or(text, emptyResult)))
+			e.ReplaceMessage(first, b.ResultMessage(c, or(text, emptyResult)))
 		case list[first].ToolCallID() != ids[k]:
 			e.SetResultID(first, ids[k])
 			changed = true

@@ -40,7 +40,7 @@ func (k *Known) Identify(in Input) string {
 	if !ok {
 		return ""
 	}
-	m := k.mark(in, in.Body.Beginning(begin.end))
+	m := k.mark(in, begin.end)
 	id, ok := k.get(m)
 	if !ok {
 		id = derive(in, begin).String()
@@ -58,10 +58,15 @@ type read struct {
 
 // mark hashes what derive reads, of which derive leaves some out: what differs in
 // that alone is derived once more.
-func (k *Known) mark(in Input, beginning []byte) (m mark) {
+func (k *Known) mark(in Input, end int) (m mark) {
+	outside, beginning := in.Body.Beginning(end)
 	r := read{format: in.Body.Format(), cacheKey: in.Body.CacheKey()}
 	for i, seed := range k.seeds {
-		r.credential, r.beginning, r.hints = transcript.Sum(seed, 0, in.Credential), transcript.Sum(seed, 0, beginning), 0
+		before := uint64(0)
+		if outside != nil {
+			before = transcript.Sum(seed, 0, outside)
+		}
+		r.credential, r.beginning, r.hints = transcript.Sum(seed, 0, in.Credential), transcript.Sum(seed, before, beginning), 0
 		for _, h := range in.Hints {
 			r.hints = maphash.Comparable(seed, hinted{r.hints, h})
 		}

@@ -72,7 +72,7 @@ func TestKnownIsBounded(t *testing.T) {
 	if len(k.recent) > maxKnown || len(k.older) > maxKnown {
 		t.Errorf("%d and %d IDs are remembered", len(k.recent), len(k.older))
 	}
-	m := k.mark(in, in.Body.Beginning(3))
+	m := k.mark(in, 3)
 	if _, ok := k.get(m); !ok {
 		t.Error("what was asked for all the time is forgotten")
 	}

@@ -129,14 +129,14 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		}
 		return nil, &Error{Code: CodeNotObject, Offset: at, Message: "the body must be a JSON object"}
 	}
-	list, offer, keys := r.list(), r.offer(), r.keys()
+	list, offer, keys := r.list(), r.offer(), r.indexed()
 	w := s.walk(at, 0)
 	if t.known != nil {
-		t.resume(b, &w, &keys)
+		t.resume(b, &w, keys)
 	}
 	for !t.same && w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
-			w.to(b.indexElements(s.walk(w.val, w.depth), &keys))
+			w.to(b.indexElements(s.walk(w.val, w.depth), keys))
 			t.listAt, t.behindList = w.key, w.valEnd
 		} else if string(w.name) == offer && w.val < len(raw) && raw[w.val] == '[' {
 			w.to(b.countTools(s.walk(w.val, w.depth)))
@@ -165,7 +165,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 }
 
 // resume takes over what is known, and reads the rest of the history.
-func (t *parsing) resume(b *Body, w *walker, keys *[keyCount]string) {
+func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 	for _, f := range t.known.fields[:len(t.known.fields)-1] {
 		b.add(f)
 	}
@@ -197,7 +197,7 @@ func clip(name []byte) string {
 
 // indexElements scans the rest of an array and records its elements behind
 // those that there are already, which belong to others too.
-func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
+func (b *Body) indexElements(w walker, keys []indexed) int {
 	s, from, known := w.s, w.i, len(b.elements)
 	if b.elements == nil {
 		b.elements = b.room.elements[:0]
@@ -216,15 +216,15 @@ func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 		e := &b.elements[len(b.elements)-1]
 		m := s.walk(w.val, w.depth)
 		for m.next() {
-			k := keyCount
+			k, field := keyCount, ""
 			for i := range keys {
-				if string(m.name) == keys[i] {
-					k = key(i)
+				if string(m.name) == keys[i].name {
+					k, field = keys[i].key, keys[i].name
 					break
 				}
 			}
 			if k == keyCalls && m.val < len(s.data) && s.data[m.val] == '[' {
-				m.to(b.countCalls(s.walk(m.val, m.depth), keys))
+				m.to(b.countCalls(s.walk(m.val, m.depth), field))
 			} else {
 				m.skip()
 			}
@@ -244,10 +244,10 @@ func (b *Body) indexElements(w walker, keys *[keyCount]string) int {
 }
 
 // countCalls scans the calls of a message, and counts them.
-func (b *Body) countCalls(w walker, keys *[keyCount]string) int {
+func (b *Body) countCalls(w walker, field string) int {
 	for w.next() {
 		if w.val >= len(w.s.data) || w.s.data[w.val] != '{' {
-			return w.noObject(keys[keyCalls])
+			return w.noObject(field)
 		}
 		if b.called++; b.called > b.limits.Calls {
 			return w.s.fail(CodeTooMany, w.val, "the messages make more than %d tool calls (limits.calls)", b.limits.Calls)
@@ -439,11 +439,17 @@ func (b *Body) Audio() bool { return b.format.reader().audio(b) }
 func (b *Body) Reasoning() bool { return b.format.reader().reasoning(b) }
 
 // ServiceTier is the tier that the request asks for, or "".
-func (b *Body) ServiceTier() string { return b.format.reader().serviceTier(b) }
+func (b *Body) ServiceTier() string {
+	raw, _ := b.Field("service_tier")
+	return text(raw)
+}
 
 // CacheKey is the key under which the client wants its prompt cached, or "".
 // Some clients put their session id there.
-func (b *Body) CacheKey() string { return b.format.reader().cacheKey(b) }
+func (b *Body) CacheKey() string {
+	raw, _ := b.Field("prompt_cache_key")
+	return text(raw)
+}
 
 // EstimateTokens is an estimate of the prompt's tokens: a quarter of the body's
 // bytes. English text and code in JSON rarely exceed it; other scripts may,

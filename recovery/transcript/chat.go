@@ -11,33 +11,33 @@ type chat struct{}
 
 var _ reader = chat{}
 
-func (chat) keys() [keyCount]string {
-	return [keyCount]string{keyRole: "role", keyContent: "content", keyCalls: "tool_calls", keyCall: "function_call", keyCallID: "tool_call_id"}
+func (chat) indexed() []indexed { return chatFields[:] }
+
+var chatFields = [...]indexed{
+	{"role", keyRole}, {"content", keyContent}, {"tool_calls", keyCalls}, {"function_call", keyCall}, {"tool_call_id", keyCallID},
 }
 
 func (chat) list() string           { return "messages" }
 func (chat) offer() string          { return "tools" }
-func (chat) model() string          { return "model" }
 func (chat) imageMark() string      { return `"image_url"` }
 func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
 
+func (chat) state(*Body) State              { return State{} }
+func (chat) grouped() bool                  { return false }
+func (chat) content(b *Body, i int) []byte  { return b.key(i, keyContent) }
+func (chat) answered(b *Body, i int) []byte { return b.key(i, keyCallID) }
+func (chat) instructions(*Body) []byte      { return nil }
+func (chat) moreTools(*Body) [][]byte       { return nil }
+
 func (chat) check(b *Body) *Error {
-	if f := b.find("model"); f != nil {
-		raw := b.raw[f.val:f.valEnd]
-		if !isString(raw) && !isNull(raw) {
-			return b.wrong(f, "a string")
-		}
-		b.model = text(raw)
+	if err := b.checkModel(); err != nil {
+		return err
 	}
 	if f := b.find("messages"); f != nil && b.raw[f.val] != '[' && b.raw[f.val] != 'n' {
 		return b.wrong(f, "an array")
 	}
-	if f := b.find("stream"); f != nil {
-		raw := b.raw[f.val:f.valEnd]
-		if !isBool(raw) && !isNull(raw) {
-			return b.wrong(f, "true or false")
-		}
-		b.streaming = isTrue(raw)
+	if err := b.checkStream(); err != nil {
+		return err
 	}
 	if f := b.find("stream_options"); f != nil {
 		raw := b.raw[f.val:f.valEnd]
@@ -56,31 +56,13 @@ func (chat) check(b *Body) *Error {
 	return nil
 }
 
-func (b *Body) wrong(f *field, want string) *Error {
-	name := string(b.name(f))
-	return &Error{Code: CodeWrongType, Offset: int(f.val), Field: name, Message: "the field '" + name + "' must be " + want}
-}
-
-func (chat) speaker(role, _ []byte) string {
-	if !isString(role) {
-		return ""
-	}
-	switch string(role[1 : len(role)-1]) { // no allocation for the usual ones
-	case "user":
-		return RoleUser
-	case "assistant":
-		return RoleAssistant
-	case "tool", "function": // "function" is the older way to answer a call
+func (chat) speaker(b *Body, i int) string {
+	role := roleOf(b.key(i, keyRole))
+	if role == "function" { // the older way to answer a call
 		return RoleTool
-	case "system":
-		return RoleSystem
-	case "developer":
-		return RoleDeveloper
 	}
-	return text(role)
+	return role
 }
-
-func (chat) instructions(dst []byte, _ *Body) []byte { return dst }
 
 func (chat) appendText(dst, raw []byte) []byte {
 	if isString(raw) {
@@ -142,6 +124,8 @@ func (chat) appendPart(parts []byte, text string) []byte {
 	out = append(append(out, `{"type":"text","text":`...), String(text)...)
 	return append(out, '}', ']')
 }
+
+func (chat) calling(m Message) bool { return m.key(keyCalls) != nil || m.key(keyCall) != nil }
 
 func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 	var s scanner
@@ -291,18 +275,14 @@ func (chat) reasoning(b *Body) bool {
 	return false
 }
 
-func (chat) serviceTier(b *Body) string {
-	raw, _ := b.Field("service_tier")
-	return text(raw)
-}
-
-func (chat) cacheKey(b *Body) string {
-	raw, _ := b.Field("prompt_cache_key")
-	return text(raw)
-}
-
 func (chat) toolChoice(b *Body) ToolChoice {
 	raw, _ := b.Field("tool_choice")
+	return choiceIn(raw)
+}
+
+// choiceIn reads a choice of tools, whose details stand in an object named like the
+// choice's type, or beside the type.
+func choiceIn(raw []byte) ToolChoice {
 	switch text(raw) {
 	case "none":
 		return ToolChoice{Choice: ChoiceNone}
@@ -367,9 +347,4 @@ func (chat) contentForm(b *Body) (ContentForm, []byte) {
 		return FormSchema, nil
 	}
 	return FormOther, nil
-}
-
-func (chat) parallelCalls(b *Body) bool {
-	raw, ok := b.Field("parallel_tool_calls")
-	return !ok || !isBool(raw) || isTrue(raw)
 }

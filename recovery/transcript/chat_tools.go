@@ -1,15 +1,5 @@
 package transcript
 
-import "bytes"
-
-func (chat) toolList(b *Body) []byte {
-	f := b.find("tools")
-	if f == nil || b.raw[f.val] != '[' || len(bytes.TrimLeft(b.raw[f.val+1:f.valEnd], " \t\r\n")) == 1 {
-		return nil
-	}
-	return b.raw[f.val:f.valEnd]
-}
-
 func (chat) tools(whole, list []byte) (tools []Tool) {
 	var s scanner
 	w, ok := opened(&s, list, '[')

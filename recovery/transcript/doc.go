@@ -8,8 +8,10 @@
 // stay what they are. An Edit collects changes and writes them in one splicing
 // pass; every byte that it was not told to change is copied.
 //
-// The names of a wire format's fields live in that format's reader (chat.go)
-// and nowhere else. Another format is one more file that implements reader.
+// The names of a wire format's fields live in that format's reader (chat.go,
+// responses.go and the files beside them) and nowhere else. Where a format tells a
+// turn of the model in several elements, they are one Message. State says what a
+// request leaves to the memory of its account, and so what may be done with it.
 //
 // Bytes that are not valid UTF-8 pass unchanged: the upstream decides on them.
 // Which edits make sense, whether a history is well formed, and how many

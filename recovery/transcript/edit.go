@@ -13,9 +13,9 @@ import (
 type Edit struct {
 	body    *Body
 	fields  []change
-	history map[int]*messageEdit
-	tail    [][]byte // appended messages
-	splices []splice // given by position
+	history map[int]*elementEdit // by the element
+	tail    [][]byte             // appended messages
+	splices []splice             // given by position
 	note    note
 	// The content of the last message with a note in it, and where that stands.
 	inside   [][]byte
@@ -24,13 +24,24 @@ type Edit struct {
 	err      error
 }
 
-// messageEdit is what happens to one message.
-type messageEdit struct {
+// elementEdit is what happens to one element of the history.
+type elementEdit struct {
 	before  [][]byte // inserted in front of it
+	behind  [][]byte
 	removed bool
 	whole   []byte   // what takes its place
 	fields  []change // to its fields, or to those of whole
 }
+
+func (h *elementEdit) remove()            { h.removed, h.whole, h.fields = true, nil, nil }
+func (h *elementEdit) replace(raw []byte) { h.whole, h.removed, h.fields = raw, false, nil }
+func (h *elementEdit) set(name string, raw []byte) {
+	h.fields = append(h.fields, change{kind: changeSet, name: name, raw: raw})
+}
+func (h *elementEdit) unset(name string) {
+	h.fields = append(h.fields, change{kind: changeDelete, name: name})
+}
+func (h *elementEdit) after(raw []byte) { h.behind = append(h.behind, raw) }
 
 // change is one change to a field of an object.
 type change struct {
@@ -69,7 +80,7 @@ func (e *Edit) SetModel(name string) *Edit {
 		e.model = String(name)
 		return e
 	}
-	e.change(change{kind: changeSet, name: e.body.format.reader().model(), raw: String(name)})
+	e.change(change{kind: changeSet, name: modelField, raw: String(name)})
 	return e
 }
 
@@ -89,11 +100,10 @@ func (e *Edit) Rename(from, to string) *Edit {
 
 // SetRole gives every message of one role another one.
 func (e *Edit) SetRole(from, to string) *Edit {
-	name := e.body.format.reader().keys()[keyRole]
 	for i, m := range e.body.Messages() {
 		if m.Role == from {
-			if h := e.history[i]; h == nil || h.whole == nil {
-				e.SetMessageField(i, name, String(to))
+			if h := e.history[int(m.first)]; h == nil || h.whole == nil {
+				e.SetRoleOf(i, to)
 			}
 		}
 	}
@@ -113,7 +123,8 @@ func (e *Edit) AppendMessage(raw []byte) *Edit {
 // inserted there before.
 func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
 	if e.accept(raw, "inserted message") {
-		if h := e.message(i); h != nil {
+		if m, ok := e.at(i); ok {
+			h := e.element(int(m.first))
 			h.before = append(h.before, raw)
 		}
 	}
@@ -123,8 +134,8 @@ func (e *Edit) InsertMessage(i int, raw []byte) *Edit {
 // ReplaceMessage puts another message in the place of message i.
 func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
 	if e.accept(raw, "replaced message") {
-		if h := e.message(i); h != nil {
-			h.whole, h.removed, h.fields = raw, false, nil
+		if m, ok := e.at(i); ok {
+			e.RemoveMessage(i).element(int(m.first)).replace(raw)
 		}
 	}
 	return e
@@ -132,17 +143,16 @@ func (e *Edit) ReplaceMessage(i int, raw []byte) *Edit {
 
 // RemoveMessage removes message i.
 func (e *Edit) RemoveMessage(i int) *Edit {
-	if h := e.message(i); h != nil {
-		h.removed, h.whole, h.fields = true, nil, nil
-	}
+	e.each(i, func(n int) { e.element(n).remove() })
 	return e
 }
 
-// SetMessageField is Set for a field of message i, or of what replaced it.
+// SetMessageField is Set for a field of message i, or of what replaced it; of several
+// elements, the first.
 func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
 	if e.accept(raw, "message field "+field) {
-		if h := e.message(i); h != nil {
-			h.fields = append(h.fields, change{kind: changeSet, name: field, raw: raw})
+		if m, ok := e.at(i); ok {
+			e.element(int(m.first)).set(field, raw)
 		}
 	}
 	return e
@@ -150,9 +160,7 @@ func (e *Edit) SetMessageField(i int, field string, raw []byte) *Edit {
 
 // DeleteMessageField is Delete for a field of message i, or of what replaced it.
 func (e *Edit) DeleteMessageField(i int, field string) *Edit {
-	if h := e.message(i); h != nil {
-		h.fields = append(h.fields, change{kind: changeDelete, name: field})
-	}
+	e.each(i, func(n int) { e.element(n).unset(field) })
 	return e
 }
 
@@ -212,7 +220,7 @@ func (e *Edit) onlyModel() ([]byte, bool) {
 	if e.model == nil || e.err != nil {
 		return nil, false
 	}
-	f := e.body.find(e.body.format.reader().model())
+	f := e.body.find(modelField)
 	if f == nil {
 		return nil, false
 	}
@@ -225,7 +233,7 @@ func (e *Edit) onlyModel() ([]byte, bool) {
 // general leaves the fast path.
 func (e *Edit) general() {
 	if e.model != nil {
-		e.fields = append(e.fields, change{kind: changeSet, name: e.body.format.reader().model(), raw: e.model})
+		e.fields = append(e.fields, change{kind: changeSet, name: modelField, raw: e.model})
 		e.model = nil
 	}
 }
@@ -251,20 +259,35 @@ func (e *Edit) accept(raw []byte, what string) bool {
 	return true
 }
 
-// message is the edit of message i, or nil if there is no such message.
-func (e *Edit) message(i int) *messageEdit {
-	if i < 0 || i >= len(e.body.elements) {
-		e.fail("no message %d in a history of %d", i, len(e.body.elements))
-		return nil
+// at is message i; where there is none, the edit fails.
+func (e *Edit) at(i int) (m Message, ok bool) {
+	list := e.body.Messages()
+	if i < 0 || i >= len(list) {
+		e.fail("no message %d in a history of %d", i, len(list))
+		return m, false
 	}
+	return list[i], true
+}
+
+// each calls do with the elements of message i.
+func (e *Edit) each(i int, do func(n int)) {
+	if m, ok := e.at(i); ok {
+		for n := m.first; n < m.first+m.count; n++ {
+			do(int(n))
+		}
+	}
+}
+
+// element is the edit of an element.
+func (e *Edit) element(n int) *elementEdit {
 	e.general()
 	if e.history == nil {
-		e.history = make(map[int]*messageEdit)
+		e.history = make(map[int]*elementEdit)
 	}
-	h := e.history[i]
+	h := e.history[n]
 	if h == nil {
-		h = new(messageEdit)
-		e.history[i] = h
+		h = new(elementEdit)
+		e.history[n] = h
 	}
 	return h
 }
@@ -275,6 +298,7 @@ func (e *Edit) plan() ([]splice, error) {
 		return nil, e.err
 	}
 	b := e.body
+	b.format.reader().settle(e)
 	out := slices.Clone(e.splices)
 	for _, raw := range e.inside {
 		out = append(out, splice{e.insideAt.Start, e.insideAt.End, raw})
@@ -295,13 +319,16 @@ func (e *Edit) plan() ([]splice, error) {
 		return out, nil
 	}
 	list := b.find(b.format.reader().list())
-	if list == nil || b.raw[list.val] != '[' {
+	if list == nil || b.raw[list.val] != '[' && len(b.elements) == 0 {
 		return nil, fmt.Errorf("the body has no history")
 	}
 	for _, c := range e.fields {
 		if c.name == string(b.name(list)) {
 			return nil, fmt.Errorf("the history is changed both as a field and by message")
 		}
+	}
+	if b.raw[list.val] != '[' {
+		return e.planString(out, list), nil
 	}
 	slots := make([]slot, len(b.elements), len(b.elements)+len(e.tail))
 	for i, m := range b.elements {
@@ -320,10 +347,36 @@ func (e *Edit) plan() ([]splice, error) {
 	return emit(out, slots, len(b.elements), int(list.val)+1, false), nil
 }
 
-// plan puts the change of a whole message into its slot, and changes inside
+// planString makes a list of a history that is one string, the message of a user.
+func (e *Edit) planString(out []splice, list *field) []splice {
+	r, h := e.body.format.reader(), e.history[0]
+	if h == nil {
+		h = new(elementEdit)
+	}
+	alone := len(h.before)+len(h.behind)+len(e.tail) == 0
+	if alone && h.whole == nil {
+		return out
+	}
+	said := h.whole
+	if said == nil {
+		said = e.body.raw[list.val:list.valEnd]
+	}
+	if !alone {
+		all := append(slices.Clip(h.before), r.note(text(said)))
+		all = append(append(all, h.behind...), e.tail...)
+		said = join([]byte{'['}, all)
+		said[len(said)-1] = ']'
+	}
+	return append(out, splice{int(list.val), int(list.valEnd), said})
+}
+
+// plan puts the change of a whole element into its slot, and changes inside
 // of it into splices.
-func (h *messageEdit) plan(out []splice, s *slot, raw []byte) ([]splice, error) {
+func (h *elementEdit) plan(out []splice, s *slot, raw []byte) ([]splice, error) {
 	s.before = join(nil, h.before)
+	for _, raw := range h.behind {
+		s.behind = append(append(s.behind, ','), raw...)
+	}
 	switch {
 	case h.removed && len(h.before) > 0:
 		s.raw, s.before = s.before[:len(s.before)-1], nil // without the last comma: takes the place

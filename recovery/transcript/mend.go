@@ -8,13 +8,11 @@ import (
 
 // mender is what a format's reader knows of the pieces that a history is mended with.
 type mender interface {
-	// result is a message that answers a call.
-	result(id, text string) []byte
-	resultIDField() string
+	// result is an element that answers a call.
+	result(c ToolCall, text string) []byte
 	// sign is an assistant's message whose calls all carry a mark in place of the
 	// signature that Gemini wants back, and whether any lacked one.
 	sign(element []byte, force bool) ([]byte, bool)
-	toolsField() string
 	// definitions are tools of these names that take any object.
 	definitions(names []string) []byte
 	// textOnly is a content of parts as one string; ok is false if there is
@@ -22,23 +20,41 @@ type mender interface {
 	textOnly(content []byte) ([]byte, bool)
 	// withoutMedia is a content with a text part in place of each other part.
 	withoutMedia(content []byte, text string) ([]byte, bool)
+	// choice demands a call of a tool.
+	choice(t Tool) []byte
+	// settle adds to an edit what its changes make necessary elsewhere.
+	settle(e *Edit)
+	// loseReasoning and loseIDs report whether that changes anything.
+	loseReasoning(e *Edit) bool
+	loseIDs(e *Edit) bool
 }
-
-func (f Format) mender() mender { return chat{} }
 
 var _ mender = chat{}
 
-// ResultMessage is a message of this body's format that answers a call.
-func (b *Body) ResultMessage(id, text string) []byte { return b.format.mender().result(id, text) }
+// ResultMessage is a message of this body's format that answers a call of this kind.
+func (b *Body) ResultMessage(c ToolCall, text string) []byte {
+	return b.format.reader().result(c, text)
+}
 
 // SetResultID makes message i answer another call.
 func (e *Edit) SetResultID(i int, id string) *Edit {
-	return e.SetMessageField(i, e.body.format.mender().resultIDField(), String(id))
+	if m, ok := e.at(i); ok {
+		e.element(int(m.first)).set(e.body.format.reader().answeredField(e.body, int(m.first)), String(id))
+	}
+	return e
 }
+
+// LoseReasoning takes the reasoning of earlier turns out, where it stands in elements
+// of its own, and what ties others to it. It reports whether there was any.
+func (e *Edit) LoseReasoning() bool { return e.body.format.reader().loseReasoning(e) }
+
+// LoseIDs takes the ids out that a server gave to what it wrote, where nothing needs
+// them. It reports whether there were any.
+func (e *Edit) LoseIDs() bool { return e.body.format.reader().loseIDs(e) }
 
 // SetRoleOf gives message i another role.
 func (e *Edit) SetRoleOf(i int, role string) *Edit {
-	return e.SetMessageField(i, e.body.format.reader().keys()[keyRole], String(role))
+	return e.SetMessageField(i, "role", String(role))
 }
 
 // SignCalls gives the calls of message i the mark that Gemini's compatible
@@ -47,7 +63,7 @@ func (e *Edit) SetRoleOf(i int, role string) *Edit {
 // in place of those that are there. It reports whether that changes anything.
 func (e *Edit) SignCalls(i int, force bool) bool {
 	m := e.body.Messages()[i]
-	raw, ok := e.body.format.mender().sign(m.Raw(), force)
+	raw, ok := e.body.format.reader().sign(m.Raw(), force)
 	if ok {
 		e.ReplaceMessage(i, raw)
 	}
@@ -57,36 +73,43 @@ func (e *Edit) SignCalls(i int, force bool) bool {
 // OfferTools defines tools of these names, which take any object. The request
 // must not offer any.
 func (e *Edit) OfferTools(names []string) *Edit {
-	m := e.body.format.mender()
-	return e.Set(m.toolsField(), m.definitions(names))
+	r := e.body.format.reader()
+	return e.Set(r.offer(), r.definitions(names))
 }
 
 // FlattenText makes the content of message i one string, if it is parts of text
 // only. It reports whether that changes anything.
 func (e *Edit) FlattenText(i int) bool {
-	return e.content(i, func(raw []byte) ([]byte, bool) { return e.body.format.mender().textOnly(raw) })
+	return e.content(i, func(raw []byte) ([]byte, bool) { return e.body.format.reader().textOnly(raw) })
 }
 
 // DropMedia puts a text in the place of each image and other attachment of
 // message i. It reports whether there was any.
 func (e *Edit) DropMedia(i int, text string) bool {
-	return e.content(i, func(raw []byte) ([]byte, bool) { return e.body.format.mender().withoutMedia(raw, text) })
+	return e.content(i, func(raw []byte) ([]byte, bool) { return e.body.format.reader().withoutMedia(raw, text) })
 }
 
 func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
-	m := e.body.Messages()[i]
-	raw, ok := change(m.key(keyContent))
-	if ok {
-		e.SetMessageField(i, e.body.format.parts().contentField(), raw)
-	}
-	return ok
+	changed := false
+	e.each(i, func(n int) {
+		if raw, ok := change(e.body.format.reader().content(e.body, n)); ok {
+			e.setContent(n, raw)
+			changed = true
+		}
+	})
+	return changed
 }
 
-func (chat) resultIDField() string { return "tool_call_id" }
-func (chat) toolsField() string    { return "tools" }
+func (chat) settle(*Edit)             {}
+func (chat) loseReasoning(*Edit) bool { return false }
+func (chat) loseIDs(*Edit) bool       { return false }
 
-func (chat) result(id, text string) []byte {
-	out := append([]byte(`{"role":"tool","tool_call_id":`), String(id)...)
+func (chat) choice(t Tool) []byte {
+	return append(append([]byte(`{"type":"function","function":{"name":`), String(t.Name)...), '}', '}')
+}
+
+func (chat) result(c ToolCall, text string) []byte {
+	out := append([]byte(`{"role":"tool","tool_call_id":`), String(c.ID)...)
 	return append(append(append(out, `,"content":`...), String(text)...), '}')
 }
 
@@ -136,7 +159,12 @@ func (chat) definitions(names []string) []byte {
 	return append(out, ']')
 }
 
-func (c chat) textOnly(content []byte) ([]byte, bool) {
+func (chat) textOnly(content []byte) ([]byte, bool) {
+	return textOnly(content, func(part []byte) bool { return partKind(part) == "text" })
+}
+
+// textOnly is the text of a list of parts as one string, if isText says so of each.
+func textOnly(content []byte, isText func(part []byte) bool) ([]byte, bool) {
 	var s scanner
 	w, ok := opened(&s, content, '[')
 	if !ok {
@@ -144,10 +172,10 @@ func (c chat) textOnly(content []byte) ([]byte, bool) {
 	}
 	var out []byte
 	for n := 0; w.step(); n++ {
-		if partKind(w.value()) != "text" {
+		part := w.value()
+		if !isText(part) {
 			return nil, false
 		}
-		part := w.value()
 		if !isString(part) {
 			part, _ = member(part, "text")
 		}
@@ -159,7 +187,18 @@ func (c chat) textOnly(content []byte) ([]byte, bool) {
 	return String(string(out)), true
 }
 
-func (chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
+func (c chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
+	return withoutMedia(content, mark, func(part []byte) bool {
+		switch partKind(part) {
+		case "text", "refusal", "thinking", "redacted_thinking", "reasoning":
+			return true
+		}
+		return false
+	}, c.part)
+}
+
+// withoutMedia is a list of parts with a text in the place of each that keep does not want.
+func withoutMedia(content []byte, mark string, keep func(part []byte) bool, write func(text string, mark []byte) []byte) ([]byte, bool) {
 	var s scanner
 	w, ok := opened(&s, content, '[')
 	if !ok {
@@ -170,13 +209,11 @@ func (chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		switch kind := partKind(w.value()); kind {
-		case "text", "refusal", "thinking", "redacted_thinking", "reasoning":
-			out = append(out, w.value()...)
-		default:
+		if part := w.value(); keep(part) {
+			out = append(out, part...)
+		} else {
 			changed = true
-			out = append(append(out, `{"type":"text","text":`...), String("["+kind+" removed: "+mark+"]")...)
-			out = append(out, '}')
+			out = append(out, write("["+partKind(part)+" removed: "+mark+"]", nil)...)
 		}
 	}
 	return append(out, ']'), changed

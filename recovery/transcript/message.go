@@ -1,17 +1,23 @@
 package transcript
 
-import "sync/atomic"
+import (
+	"bytes"
+	"sync/atomic"
+)
 
 // Span is a range of bytes of a body.
 type Span struct{ Start, End int }
 
-// Message is one element of the history. It is a view: cheap to copy, valid as
-// long as its body.
+// Message is one message of the history: an element of the list, or, where the
+// format tells what a model does in several elements (its reasoning, its words, each
+// call), all of them in a row: one turn of the model, which stays whole. It is a
+// view: cheap to copy, valid as long as its body.
 type Message struct {
-	Role       string // neutral: one of the Role constants, or what the wire says; "" if it says nothing
-	Index      int    // position in the history
-	Start, End int    // offsets in the body
-	body       *Body
+	Role         string // neutral: one of the Role constants, or what the wire says; "" if it says nothing
+	Index        int    // position in the history
+	Start, End   int    // offsets in the body
+	body         *Body
+	first, count int32 // its elements
 }
 
 // ToolCall is a call that an assistant message made.
@@ -25,6 +31,7 @@ type ToolCall struct {
 	// there are none. IDSpan is the same for the id.
 	Span, IDSpan Span
 
+	kind string // what a result of it is, where the format has several kinds; else ""
 	said string // Text, if it is short
 }
 
@@ -56,14 +63,25 @@ type Tool struct {
 func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
 		r := b.format.reader()
-		if n := len(b.elements); n <= shortHistory {
-			b.messages, b.calls = b.room.messages[:n:n], b.room.calls[:n]
+		n, grouped := len(b.elements), r.grouped()
+		if n <= shortHistory {
+			b.messages = b.room.messages[:0:shortHistory]
 		} else {
-			b.messages, b.calls = make([]Message, n), make([]atomic.Pointer[calls], n)
+			b.messages = make([]Message, 0, n)
 		}
-		for i, e := range b.elements {
-			role := r.speaker(b.key(i, keyRole), b.raw[e.start:e.end])
-			b.messages[i] = Message{role, i, int(e.start), int(e.end), b}
+		for i := range b.elements {
+			e, role := &b.elements[i], r.speaker(b, i)
+			if last := len(b.messages) - 1; grouped && role == RoleAssistant && last >= 0 && b.messages[last].Role == role {
+				b.messages[last].End = int(e.end)
+				b.messages[last].count++
+				continue
+			}
+			b.messages = append(b.messages, Message{role, len(b.messages), int(e.start), int(e.end), b, int32(i), 1})
+		}
+		if n = len(b.messages); n <= shortHistory {
+			b.calls = b.room.calls[:n]
+		} else {
+			b.calls = make([]atomic.Pointer[calls], n)
 		}
 	})
 	return b.messages
@@ -72,16 +90,43 @@ func (b *Body) Messages() []Message {
 // Tools is what the request offers the model, in order. The slice is shared
 // and must not be changed.
 func (b *Body) Tools() []Tool {
-	b.toolsOnce.Do(func() { b.tools = b.format.reader().tools(b.raw, b.format.reader().toolList(b)) })
+	b.toolsOnce.Do(func() {
+		r := b.format.reader()
+		b.tools = r.tools(b.raw, b.topTools())
+		for _, list := range r.moreTools(b) {
+			b.tools = append(b.tools, r.tools(b.raw, list)...)
+		}
+	})
 	return b.tools
 }
 
 // HasTools reports whether the request offers any tools. It costs less than Tools.
-func (b *Body) HasTools() bool { return b.ToolList() != nil }
+func (b *Body) HasTools() bool {
+	return b.topTools() != nil || len(b.format.reader().moreTools(b)) > 0
+}
 
-// ToolList is the list of the tools as it stands in the body, nil if there are
-// none. Agents send the same with each request: see Format.Tools.
-func (b *Body) ToolList() []byte { return clipped(b.format.reader().toolList(b)) }
+// ToolList is the list of the tools as it stands in the body, nil if there are none,
+// or some elsewhere. Agents send the same with each request: see Format.Tools.
+func (b *Body) ToolList() []byte {
+	if len(b.format.reader().moreTools(b)) > 0 {
+		return nil
+	}
+	return clipped(b.topTools())
+}
+
+// topTools is the list of tools with the capacity of the whole body, nil if it is empty.
+func (b *Body) topTools() []byte {
+	f := b.find(b.format.reader().offer())
+	if f == nil || emptyList(b.raw[f.val:f.valEnd]) {
+		return nil
+	}
+	return b.raw[f.val:f.valEnd]
+}
+
+// emptyList reports whether a value is an empty list, or none.
+func emptyList(raw []byte) bool {
+	return len(raw) == 0 || raw[0] != '[' || len(bytes.TrimLeft(raw[1:], " \t\r\n")) == 1
+}
 
 // Tools reads a list of tools that a Body's ToolList was. What it returns is part
 // of list, which must not be changed any more, and its spans are offsets in list.
@@ -92,12 +137,17 @@ func (f Format) Tools(list []byte) []Tool {
 
 // HasTool reports whether the request offers a tool of that name.
 func (b *Body) HasTool(name string) bool {
+	_, ok := b.tool(name)
+	return ok
+}
+
+func (b *Body) tool(name string) (Tool, bool) {
 	for _, t := range b.Tools() {
 		if t.Name == name {
-			return true
+			return t, true
 		}
 	}
-	return false
+	return Tool{}, false
 }
 
 // System is the text of the instructions that come before the conversation:
@@ -108,7 +158,7 @@ func (b *Body) System() []byte { return b.AppendSystem(nil) }
 // AppendSystem is System into a buffer.
 func (b *Body) AppendSystem(dst []byte) []byte {
 	from := len(dst)
-	dst = b.format.reader().instructions(dst, b)
+	dst = appendText(dst, b.format.reader().instructions(b))
 	for _, m := range b.Messages() {
 		if m.Role != RoleSystem && m.Role != RoleDeveloper {
 			break
@@ -122,13 +172,14 @@ func (b *Body) AppendSystem(dst []byte) []byte {
 }
 
 // Beginning is the bytes that the first n messages, of which there must be so
-// many, and AppendSystem are read from, where n goes beyond the instructions. In
-// Chat Completions those stand in the history.
-func (b *Body) Beginning(n int) []byte {
+// many, and AppendSystem are read from, where n goes beyond the instructions: those
+// that stand outside the history (nil if none do), and the history.
+func (b *Body) Beginning(n int) (outside, history []byte) {
+	outside = clipped(b.format.reader().instructions(b))
 	if n == 0 {
-		return nil
+		return outside, nil
 	}
-	return clipped(b.raw[b.elements[0].start:b.elements[n-1].end])
+	return outside, clipped(b.raw[b.elements[0].start:b.Messages()[n-1].End])
 }
 
 // UserTurns counts the user's messages. In text protocols these include
@@ -154,27 +205,67 @@ func (b *Body) LastUser() (m Message, ok bool) {
 	return Message{}, false
 }
 
-// Raw is the message's bytes.
+// Raw is the message's bytes. Several elements have commas between them.
 func (m Message) Raw() []byte { return m.body.raw[m.Start:m.End:m.End] }
 
-// Field is the value of one of the message's own fields, as it stands in the body.
-func (m Message) Field(name string) (raw []byte, ok bool) { return member(m.Raw(), name) }
+// Field is the value of a field of the message's own, as it stands in the body: of
+// several elements, the first that has it.
+func (m Message) Field(name string) (raw []byte, ok bool) {
+	for i := m.first; i < m.first+m.count && !ok; i++ {
+		raw, ok = member(m.body.element(int(i)), name)
+	}
+	return raw, ok
+}
+
+// Name is the name that the message gives its speaker, or a result its tool; "" if none.
+func (m Message) Name() string {
+	if m.count > 1 {
+		return ""
+	}
+	return stringField(m.Raw(), "name")
+}
 
 // Content is where the message's content stands, for Edit.Replace; ok is false
-// if it has none or null.
+// if it has none or null, or several.
 func (m Message) Content() (at Span, ok bool) {
-	raw := m.key(keyContent)
-	if len(raw) == 0 || isNull(raw) {
+	raw, ok := m.content()
+	if !ok || len(raw) == 0 || isNull(raw) {
 		return Span{}, false
 	}
 	return m.body.span(raw), true
+}
+
+// Contents calls yield with each content that the message has and that is not null,
+// as it stands in the body: a string, a list of parts, or what the client sent.
+func (m Message) Contents(yield func(raw []byte) bool) {
+	r := m.body.format.reader()
+	for i := m.first; i < m.first+m.count; i++ {
+		if raw := r.content(m.body, int(i)); len(raw) > 0 && !isNull(raw) && !yield(clipped(raw)) {
+			return
+		}
+	}
+}
+
+// content is the message's only content; ok is false if there are several.
+func (m Message) content() (raw []byte, ok bool) {
+	r := m.body.format.reader()
+	raw = r.content(m.body, int(m.first))
+	for i := m.first + 1; i < m.first+m.count; i++ {
+		if more := r.content(m.body, int(i)); len(more) > 0 {
+			if len(raw) > 0 {
+				return nil, false
+			}
+			raw = more
+		}
+	}
+	return raw, true
 }
 
 // Text is the text of the content, whether it came as a string or as parts;
 // text parts are joined by newlines, other parts left out. Absent and null
 // content is "".
 func (m Message) Text() string {
-	if raw := m.key(keyContent); isString(raw) {
+	if raw, ok := m.content(); ok && isString(raw) {
 		return text(raw)
 	}
 	return string(m.AppendText(nil))
@@ -182,20 +273,36 @@ func (m Message) Text() string {
 
 // AppendText is Text into a buffer.
 func (m Message) AppendText(dst []byte) []byte {
-	return m.body.format.reader().appendText(dst, m.key(keyContent))
+	r, from := m.body.format.reader(), len(dst)
+	for i := m.first; i < m.first+m.count; i++ {
+		raw := r.content(m.body, int(i))
+		if len(raw) == 0 {
+			continue
+		}
+		if len(dst) > from {
+			dst = append(dst, '\n')
+		}
+		dst = r.appendText(dst, raw)
+	}
+	return dst
 }
 
 // AppendMedia appends marks of what the content has besides text (images,
 // files, sound): type, size, beginning and end of each, enough to tell them
 // apart and bounded in size. Cache marks on a part do not matter.
 func (m Message) AppendMedia(dst []byte) []byte {
-	return m.body.format.reader().appendMedia(dst, m.key(keyContent))
+	r := m.body.format.reader()
+	for i := m.first; i < m.first+m.count; i++ {
+		dst = r.appendMedia(dst, r.content(m.body, int(i)))
+	}
+	return dst
 }
 
 // ToolCalls is the calls that the message makes, in order. The slice is shared
 // and must not be changed.
 func (m Message) ToolCalls() []ToolCall {
-	if m.key(keyCalls) == nil && m.key(keyCall) == nil {
+	r := m.body.format.reader()
+	if !r.calling(m) {
 		return nil
 	}
 	kept := &m.body.calls[m.Index]
@@ -203,7 +310,7 @@ func (m Message) ToolCalls() []ToolCall {
 		return c.list
 	}
 	c := m.body.newCalls()
-	c.list = m.body.format.reader().appendCalls(c.one[:0], m)
+	c.list = r.appendCalls(c.one[:0], m)
 	kept.Store(c) // who reads them at the same time reads the same
 	return c.list
 }
@@ -224,18 +331,22 @@ func (b *Body) newCalls() *calls {
 }
 
 // ToolCallID is the id of the call that the message answers, or "".
-func (m Message) ToolCallID() string { return text(m.key(keyCallID)) }
+func (m Message) ToolCallID() string { return text(m.answered()) }
 
 // AppendToolCallID is ToolCallID into a buffer.
-func (m Message) AppendToolCallID(dst []byte) []byte { return appendText(dst, m.key(keyCallID)) }
+func (m Message) AppendToolCallID(dst []byte) []byte { return appendText(dst, m.answered()) }
 
-// bytes is Raw with the capacity of the whole body, from which span reads positions.
-func (m Message) bytes() []byte { return m.body.raw[m.Start:m.End] }
+func (m Message) answered() []byte { return m.body.format.reader().answered(m.body, int(m.first)) }
+
+// key is the value of an indexed field of the first element.
+func (m Message) key(k key) []byte { return m.body.key(int(m.first), k) }
+
+// element is the bytes of an element, with the capacity of the whole body, from
+// which span reads positions.
+func (b *Body) element(i int) []byte { return b.raw[b.elements[i].start:b.elements[i].end] }
 
 // key is the value of an indexed field, nil where there is none; with the
 // capacity of the whole body, too.
-func (m Message) key(k key) []byte { return m.body.key(m.Index, k) }
-
 func (b *Body) key(i int, k key) []byte {
 	at := b.elements[i].keys[k]
 	if at.end == 0 {

@@ -31,8 +31,8 @@ func (e *Edit) AppendNote(text string) *Edit {
 	if begun, ok := e.body.Begun(); ok && len(e.tail) == 0 {
 		end = begun.Index
 	}
-	if last := end - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[last] == nil {
-		raw := list[last].key(keyContent)
+	if last := end - 1; last >= 0 && len(e.tail) == 0 && list[last].Role == RoleUser && e.history[int(list[last].first)] == nil {
+		raw, _ := list[last].content()
 		switch {
 		case isString(raw):
 			n.bytes = func(text string) []byte {
@@ -50,7 +50,7 @@ func (e *Edit) AppendNote(text string) *Edit {
 	}
 	n.bytes, n.in = r.note, &e.tail
 	if end < len(list) {
-		n.in = &e.message(end).before
+		n.in = &e.element(int(list[end].first)).before
 	}
 	n.at = len(*n.in)
 	*n.in = append(*n.in, r.note(text))

@@ -17,39 +17,63 @@ type parter interface {
 	shape(m Message) Shape
 	// setText is the content with another text; see Edit.SetText.
 	setText(content []byte, text string, media bool) ([]byte, error)
-	contentField() string
+	// contentField and answeredField name the fields of an element that content and answered read.
+	contentField(b *Body, i int) string
+	answeredField(b *Body, i int) string
 	// message is an element of the history that says text.
 	message(role, text string, mark []byte) []byte
 }
 
-func (f Format) parts() parter { return chat{} }
-
 // Shape tells what the message consists of.
-func (m Message) Shape() Shape { return m.body.format.parts().shape(m) }
+func (m Message) Shape() Shape { return m.body.format.reader().shape(m) }
 
 // SetText gives message i another text. A content that is a string stays one;
 // of a list of parts the first text part gets the text and keeps its other
 // fields, further text parts go, and parts that are not text stay if media is
 // set. A cache mark on a part that goes moves to the first text part.
 func (e *Edit) SetText(i int, text string, media bool) *Edit {
-	if i < 0 || i >= len(e.body.elements) {
-		e.fail("no message %d in a history of %d", i, len(e.body.elements))
+	m, ok := e.at(i)
+	if !ok {
 		return e
 	}
-	p := e.body.format.parts()
-	raw, err := p.setText(e.body.key(i, keyContent), text, media)
+	r, at := e.body.format.reader(), -1
+	for n := int(m.first); n < int(m.first+m.count); n++ {
+		if m.count > 1 && len(r.content(e.body, n)) == 0 {
+			continue // no words: a call, or reasoning
+		}
+		if at >= 0 {
+			e.element(n).remove() // the first has it all
+			continue
+		}
+		at = n
+	}
+	if at < 0 { // it has none yet: they come at its end
+		e.element(int(m.first+m.count) - 1).after(r.message(m.Role, text, nil))
+		return e
+	}
+	raw, err := r.setText(r.content(e.body, at), text, media)
 	if err != nil {
 		e.fail("message %d: %w", i, err)
 		return e
 	}
-	return e.SetMessageField(i, p.contentField(), raw)
+	e.setContent(at, raw)
+	return e
+}
+
+// setContent gives an element another content.
+func (e *Edit) setContent(n int, raw []byte) {
+	if e.body.raw[e.body.elements[n].start] != '{' { // nothing but a content
+		e.element(n).replace(raw)
+		return
+	}
+	e.element(n).set(e.body.format.reader().contentField(e.body, n), raw)
 }
 
 // TextMessage is a message of this body's format for Edit.InsertMessage. role is
 // one of the Role constants for a user, an assistant or the system; mark is a
 // cache mark, or nil.
 func (b *Body) TextMessage(role, text string, mark []byte) []byte {
-	return b.format.parts().message(role, text, mark)
+	return b.format.reader().message(role, text, mark)
 }
 
 // changedObject is a JSON object with changes to its fields.
@@ -70,10 +94,11 @@ func changedObject(raw []byte, changes ...change) ([]byte, error) {
 // LiteLLM send it, signatures as Gemini puts them on calls.
 var _ parter = chat{}
 
-func (chat) contentField() string { return "content" }
+func (chat) contentField(*Body, int) string  { return "content" }
+func (chat) answeredField(*Body, int) string { return "tool_call_id" }
 
 func (chat) shape(m Message) (s Shape) {
-	element := m.bytes()
+	element := m.body.element(int(m.first))
 	if mark, ok := member(element, "cache_control"); ok && !isNull(mark) {
 		s.Mark = clipped(mark)
 	}
@@ -134,6 +159,12 @@ func filled(raw []byte) bool {
 }
 
 func (c chat) setText(content []byte, text string, media bool) ([]byte, error) {
+	return setText(content, text, media, func(part []byte) bool { return partKind(part) == "text" }, c.part)
+}
+
+// setText is a content with another text. isText tells the parts that have text,
+// and write makes one.
+func setText(content []byte, text string, media bool, isText func([]byte) bool, write func(text string, mark []byte) []byte) ([]byte, error) {
 	if len(content) == 0 || isNull(content) || isString(content) {
 		return String(text), nil
 	}
@@ -157,9 +188,9 @@ func (c chat) setText(content []byte, text string, media bool) ([]byte, error) {
 	for w.step() {
 		part := w.value()
 		switch own, marked := member(part, "cache_control"); {
-		case partKind(part) == "text" && at < 0:
+		case isText(part) && at < 0:
 			first, at = part, len(out)
-		case partKind(part) != "text" && media:
+		case !isText(part) && media:
 			add(part)
 		case marked && !isNull(own):
 			mark = own
@@ -169,7 +200,7 @@ func (c chat) setText(content []byte, text string, media bool) ([]byte, error) {
 	case isString(first):
 		first = String(text)
 	case first == nil:
-		first = c.part(text, mark)
+		first = write(text, mark)
 	default:
 		changes := []change{{kind: changeSet, name: "text", raw: String(text)}}
 		if own, ok := member(first, "cache_control"); mark != nil && (!ok || isNull(own)) {

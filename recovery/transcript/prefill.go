@@ -10,7 +10,7 @@ import "strconv"
 //   - "continue_final_message": vLLM's and SGLang's switch, which excludes
 //     add_generation_prompt
 //
-// Where the client itself begins the answer, text goes on from its words, in
+// Only where the format Prefills. Where the client itself begins the answer, text goes on from its words, in
 // the same message: it is that one that a server continues.
 func (e *Edit) Continue(text, how string) *Edit {
 	if !e.goOn(text, how) {
@@ -26,10 +26,11 @@ func (e *Edit) Continue(text, how string) *Edit {
 // Interrupt tells the model that its answer, of which text is the beginning,
 // was interrupted: that answer, and behind it what a user says of it.
 func (e *Edit) Interrupt(text, said string) *Edit {
+	r := e.body.format.reader()
 	if !e.goOn(text, "") {
-		e.appendBeginning(text, "")
+		e.AppendMessage(r.message(RoleAssistant, text, nil))
 	}
-	return e.AppendMessage(append(append([]byte(`{"role":"user","content":`), String(said)...), '}'))
+	return e.AppendMessage(r.note(said))
 }
 
 // Sampled reports whether the same request may be answered in other words: unless
@@ -77,12 +78,16 @@ func (e *Edit) appendBeginning(text, how string) {
 // the model is to continue (a prefill).
 func (b *Body) Begun() (m Message, ok bool) {
 	list := b.Messages()
-	if len(list) == 0 {
+	if len(list) == 0 || !b.Prefills() {
 		return Message{}, false
 	}
 	m = list[len(list)-1]
 	return m, m.Role == RoleAssistant && len(m.ToolCalls()) == 0
 }
+
+// Prefills reports whether the format has a way to begin an answer: its last message.
+// Elsewhere that is history like any other.
+func (b *Body) Prefills() bool { return b.format == Chat }
 
 // SetInt gives a top-level field an integer.
 func (e *Edit) SetInt(field string, n int) *Edit {
@@ -101,17 +106,17 @@ func (b *Body) HasRole(role string) bool {
 
 // ForceCall asks for a call of one function, if the request offers it.
 func (e *Edit) ForceCall(name string) *Edit {
-	if !e.body.HasTool(name) {
+	t, ok := e.body.tool(name)
+	if !ok {
 		return e
 	}
-	choice := append([]byte(`{"type":"function","function":{"name":`), String(name)...)
-	return e.Set("tool_choice", append(choice, '}', '}'))
+	return e.Set("tool_choice", e.body.format.reader().choice(t))
 }
 
 // ForbidCalls asks for text. The definitions of the tools stay, so that a
 // cached prompt does.
 func (e *Edit) ForbidCalls() *Edit {
-	if _, ok := e.body.Field("tools"); !ok {
+	if _, ok := e.body.Field(e.body.format.reader().offer()); !ok && !e.body.HasTools() {
 		return e
 	}
 	return e.Set("tool_choice", []byte(`"none"`))

@@ -38,6 +38,7 @@ type slot struct {
 	name                     string
 	key, keyEnd, val, valEnd int    // where it stands; key equals val in arrays
 	before                   []byte // elements in front of it, each with its comma
+	behind                   []byte // elements behind it, the same
 	raw                      []byte // new value, nil to keep
 	renamed, deleted, added  bool
 }
@@ -113,6 +114,9 @@ func emit(out []splice, slots []slot, n, open int, named bool) []splice {
 			}
 			if s.raw != nil {
 				out = append(out, splice{s.val, s.valEnd, s.raw})
+			}
+			if len(s.behind) > 0 {
+				out = append(out, splice{s.valEnd, s.valEnd, s.behind})
 			}
 			continue
 		}

@@ -44,7 +44,10 @@ func (b *Body) ContentForm() (form ContentForm, schema []byte) {
 }
 
 // ParallelCalls reports whether one answer may have several calls, which is the default.
-func (b *Body) ParallelCalls() bool { return b.format.reader().parallelCalls(b) }
+func (b *Body) ParallelCalls() bool {
+	raw, ok := b.Field("parallel_tool_calls")
+	return !ok || !isBool(raw) || isTrue(raw)
+}
 
 // Callable reports whether the tool takes a JSON object that the client reads:
 // a function. Others take free text, or run on the server.

@@ -1,0 +1,187 @@
+package transcript
+
+// responses reads the Responses API, as OpenAI and its compatible servers define
+// it: https://platform.openai.com/docs/api-reference/responses/create
+// Its history is a list of items, of which one turn of the model takes several.
+type responses struct{}
+
+var _ reader = responses{}
+
+var responsesFields = [...]indexed{
+	{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent},
+}
+
+func (responses) list() string           { return "input" }
+func (responses) offer() string          { return "tools" }
+func (responses) indexed() []indexed     { return responsesFields[:] }
+func (responses) grouped() bool          { return true }
+func (responses) imageMark() string      { return `"input_image"` }
+func (responses) outputLimits() []string { return []string{"max_output_tokens"} }
+func (responses) logprobs(b *Body) bool  { return b.asksFor("message.output_text.logprobs") }
+func (responses) audio(*Body) bool       { return false }
+
+func (responses) check(b *Body) *Error {
+	b.usage = true // it is part of every answer
+	if err := b.checkModel(); err != nil {
+		return err
+	}
+	if f := b.find("input"); f != nil {
+		switch raw := b.raw[f.val:f.valEnd]; {
+		case isString(raw): // one message of the user
+			b.elements = append(b.room.elements[:0], element{start: f.val, end: f.valEnd})
+		case raw[0] != '[' && !isNull(raw):
+			return b.wrong(f, "a string or an array")
+		}
+	}
+	return b.checkStream()
+}
+
+// asksFor reports whether the request wants this to be included in the answer.
+func (b *Body) asksFor(what string) bool {
+	list, _ := b.Field("include")
+	var s scanner
+	for w, ok := opened(&s, list, '['); ok && w.step(); {
+		if text(w.value()) == what {
+			return true
+		}
+	}
+	return false
+}
+
+// set reports whether a top-level field is there, and not null.
+func (b *Body) set(name string) bool {
+	f := b.find(name)
+	return f != nil && !isNull(b.raw[f.val:f.valEnd])
+}
+
+func (r responses) state(b *Body) (s State) {
+	store, _ := b.Field("store")
+	background, _ := b.Field("background")
+	s.Stored = !isBool(store) || isTrue(store)
+	s.Bound = b.set("prompt")
+	s.Single = isTrue(background) || b.set("conversation")
+	if b.set("previous_response_id") || b.set("conversation") {
+		s.Kind = Chained
+	}
+	for i := range b.elements {
+		switch kindAt(b, i) {
+		case "item_reference":
+			s.Kind = max(s.Kind, Referencing)
+		case "compaction", "compaction_summary", "context_compaction":
+			s.Bound = true
+		case "compaction_trigger":
+			s.Closed = true
+		}
+	}
+	return s
+}
+
+func (responses) instructions(b *Body) []byte {
+	f := b.find("instructions")
+	if f == nil {
+		return nil
+	}
+	return b.raw[f.val:f.valEnd]
+}
+
+func (responses) structured(b *Body) bool {
+	kind := stringField(b.textFormat(), "type")
+	return kind != "" && kind != "text"
+}
+
+// textFormat is what the answer's text has to be like, nil if nothing says so.
+func (b *Body) textFormat() []byte {
+	raw, _ := b.Field("text")
+	form, _ := member(raw, "format")
+	return form
+}
+
+func (responses) contentForm(b *Body) (ContentForm, []byte) {
+	form := b.textFormat()
+	switch stringField(form, "type") {
+	case "", "text":
+		return FormText, nil
+	case "json_object":
+		return FormObject, nil
+	case "json_schema":
+		if schema, _ := member(form, "schema"); len(schema) > 0 && schema[0] == '{' {
+			return FormSchema, clipped(schema)
+		}
+		return FormSchema, nil
+	}
+	return FormOther, nil
+}
+
+func (responses) reasoning(b *Body) bool {
+	raw, _ := b.Field("reasoning")
+	switch stringField(raw, "effort") {
+	case "none", "minimal":
+		return false
+	case "":
+		return len(raw) > 2 && raw[0] == '{'
+	}
+	return true
+}
+
+func (responses) toolChoice(b *Body) ToolChoice {
+	raw, _ := b.Field("tool_choice")
+	return choiceIn(raw)
+}
+
+func (responses) ask(model, system, user, limit string, maxOutput int) []byte {
+	out := append([]byte(`{"model":`), String(model)...)
+	if limit != "" && maxOutput > 0 {
+		out = append(AppendString(append(out, ','), limit), ':')
+		out = appendInt(out, maxOutput)
+	}
+	if system != "" {
+		out = append(append(out, `,"instructions":`...), String(system)...)
+	}
+	out = append(append(out, `,"input":`...), String(user)...)
+	return append(out, `,"store":false}`...)
+}
+
+// moreTools are the tools that stand in the history: those that an item adds, and those
+// that a search for tools has found.
+func (responses) moreTools(b *Body) (lists [][]byte) {
+	for i := range b.elements {
+		switch kindAt(b, i) {
+		case "additional_tools", "tool_search_output":
+			if list, ok := member(b.element(i), "tools"); ok && !emptyList(list) {
+				lists = append(lists, list)
+			}
+		}
+	}
+	return lists
+}
+
+// Qualified is the name of a tool in a namespace, "" for none.
+func Qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "." + name
+}
+
+func (r responses) tools(whole, list []byte) (tools []Tool) {
+	var s scanner
+	for w, ok := opened(&s, list, '['); ok && w.step(); {
+		raw := w.value()
+		var t Tool
+		var in scanner
+		if w, ok := opened(&in, raw, '{'); ok {
+			t.read(whole, w)
+		}
+		if t.Type != "namespace" {
+			t.Raw = clipped(raw)
+			tools = append(tools, t)
+			continue
+		}
+		inner, _ := member(raw, "tools")
+		for _, own := range (chat{}).tools(whole, inner) {
+			own.Name = Qualified(t.Name, own.Name)
+			tools = append(tools, own)
+		}
+	}
+	return tools
+}

@@ -1,0 +1,253 @@
+package transcript
+
+import (
+	"bytes"
+	"strings"
+)
+
+// kindAt is the type of item i. A message may lack it.
+func kindAt(b *Body, i int) string {
+	raw := b.key(i, keyKind)
+	if !isString(raw) {
+		switch {
+		case b.key(i, keyRole) != nil, b.raw[b.elements[i].start] == '"': // the whole input is a string
+			return "message"
+		case len(raw) == 0 || isNull(raw):
+			return "item_reference" // as its type may be left out, too
+		}
+		return ""
+	}
+	switch string(raw[1 : len(raw)-1]) { // no allocation for the usual ones
+	case "message":
+		return "message"
+	case "reasoning":
+		return "reasoning"
+	case "function_call":
+		return "function_call"
+	case "function_call_output":
+		return "function_call_output"
+	}
+	return text(raw)
+}
+
+// called is where a call has what, by its type. Those that are not here run on the
+// server, with nothing for the client to answer.
+var called = map[string]struct {
+	name      string // of the tool; "" where the call says it
+	id        string // the field that its result repeats
+	arguments string
+}{
+	"function_call":        {"", "call_id", "arguments"},
+	"custom_tool_call":     {"", "call_id", "input"},
+	"local_shell_call":     {"local_shell", "call_id", "action"},
+	"shell_call":           {"shell", "call_id", "action"},
+	"apply_patch_call":     {"apply_patch", "call_id", "operation"},
+	"computer_call":        {"computer", "call_id", "action"},
+	"tool_search_call":     {"tool_search", "call_id", "arguments"},
+	"mcp_approval_request": {"", "id", "arguments"},
+}
+
+// isCall reports whether item i is a call that the client answers. A search for tools
+// is one if it has an id to answer to.
+func isCall(b *Body, i int) bool {
+	kind := kindAt(b, i)
+	switch kind {
+	case "function_call":
+		return true
+	case "message", "reasoning", "function_call_output":
+		return false
+	}
+	c, ok := called[kind]
+	return ok && (c.id != "call_id" || isString(b.key(i, keyCallID)))
+}
+
+func (responses) speaker(b *Body, i int) string {
+	switch kind := kindAt(b, i); kind {
+	case "message":
+		if b.key(i, keyRole) == nil {
+			return RoleUser
+		}
+		return roleOf(b.key(i, keyRole))
+	case "reasoning", "function_call":
+		return RoleAssistant
+	case "function_call_output", "mcp_approval_response":
+		return RoleTool
+	case "compaction", "compaction_summary", "context_compaction", "compaction_trigger", "additional_tools", "configuration_update":
+		return RoleOpaque
+	default:
+		if strings.HasSuffix(kind, "_output") && answeredID(b, i) != nil {
+			return RoleTool
+		}
+		if role := roleOf(b.key(i, keyRole)); role != "" && role != RoleAssistant {
+			return RoleOpaque
+		}
+		return RoleAssistant // what the model did, also where that is not known
+	}
+}
+
+func (responses) content(b *Body, i int) []byte {
+	switch kindAt(b, i) {
+	case "message":
+		if b.raw[b.elements[i].start] == '"' {
+			return b.element(i)
+		}
+		return b.key(i, keyContent)
+	case "function_call_output":
+		return b.key(i, keyContent)
+	case "reasoning", "function_call":
+		return nil
+	}
+	if (responses{}).speaker(b, i) != RoleTool {
+		return nil
+	}
+	return b.key(i, keyContent)
+}
+
+func (responses) answered(b *Body, i int) []byte {
+	if kindAt(b, i) == "function_call_output" {
+		return b.key(i, keyCallID)
+	}
+	return answeredID(b, i)
+}
+
+// answeredID is the id of the call that an item answers, nil if it answers none.
+func answeredID(b *Body, i int) []byte {
+	if id := b.key(i, keyCallID); isString(id) {
+		return id
+	}
+	name := ""
+	switch kindAt(b, i) {
+	case "mcp_approval_response":
+		name = "approval_request_id"
+	case "local_shell_call_output":
+		name = "id"
+	default:
+		return nil
+	}
+	id, _ := member(b.element(i), name)
+	return id
+}
+
+func (responses) calling(m Message) bool {
+	if m.Role != RoleAssistant {
+		return false
+	}
+	for i := m.first; i < m.first+m.count; i++ {
+		if isCall(m.body, int(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (responses) appendCalls(calls []ToolCall, m Message) []ToolCall {
+	for i := m.first; i < m.first+m.count; i++ {
+		if !isCall(m.body, int(i)) {
+			continue
+		}
+		kind := kindAt(m.body, int(i))
+		at := called[kind]
+		var f callee
+		var id, space []byte
+		var s scanner
+		for w, ok := opened(&s, m.body.element(int(i)), '{'); ok && w.step(); {
+			switch string(w.name) {
+			case at.id:
+				id = w.value()
+			case at.arguments:
+				f.arguments = w.value()
+			case "name":
+				f.name = w.value()
+			case "namespace":
+				space = w.value()
+			}
+		}
+		c := m.callOf(f, id)
+		c.kind = kind
+		if at.name != "" {
+			c.Name = at.name
+		} else if len(space) > 2 {
+			c.Name = Qualified(text(space), c.Name)
+		}
+		calls = append(calls, c)
+	}
+	return calls
+}
+
+// appendText is the text of a content, or of a result: a string, parts, or, for
+// the results of a shell, what each command printed and how it ended.
+func (responses) appendText(dst, raw []byte) []byte {
+	if isString(raw) {
+		return appendDecoded(dst, raw)
+	}
+	from := len(dst)
+	add := func(part []byte) {
+		if isString(part) && len(part) > 2 {
+			if len(dst) > from {
+				dst = append(dst, '\n')
+			}
+			dst = appendDecoded(dst, part)
+		}
+	}
+	var s scanner
+	for w, ok := opened(&s, raw, '['); ok && w.step(); {
+		part := w.value()
+		if isString(part) {
+			add(part)
+			continue
+		}
+		var in scanner
+		for w, ok := opened(&in, part, '{'); ok && w.step(); {
+			switch string(w.name) {
+			case "text", "refusal", "stdout", "stderr":
+				add(w.value())
+			case "outcome":
+				if code, ok := member(w.value(), "exit_code"); ok && !isNull(code) && string(code) != "0" {
+					dst = append(append(dst, "\nexit code: "...), code...)
+				} else if stringField(w.value(), "type") == "timeout" {
+					dst = append(dst, "\nthe command timed out"...)
+				}
+			}
+		}
+	}
+	return dst
+}
+
+// appendMedia tells parts apart that are no text: their type, size and ends. The
+// payload stands in fields of the part.
+func (responses) appendMedia(dst, raw []byte) []byte {
+	if len(raw) > 0 && raw[0] == '{' { // a screenshot
+		return appendMark(dst, raw)
+	}
+	var s scanner
+	for w, ok := opened(&s, raw, '['); ok && w.step(); {
+		if !isText(w.value()) {
+			dst = appendMark(dst, w.value())
+		}
+	}
+	return dst
+}
+
+func appendMark(dst, part []byte) []byte {
+	const ends = 256
+	dst = append(append(dst, stringField(part, "type")...), ' ')
+	dst = appendInt(dst, len(part))
+	dst = append(dst, part[:min(ends, len(part))]...)
+	return append(dst, part[max(0, len(part)-ends):]...)
+}
+
+// isText reports whether a part of a content is nothing but text.
+func isText(part []byte) bool {
+	if isString(part) {
+		return true
+	}
+	kind, _ := member(part, "type")
+	switch string(bytes.Trim(kind, `"`)) {
+	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
+		return true
+	case "":
+		_, printed := member(part, "stdout")
+		return printed
+	}
+	return false
+}
