@@ -89,7 +89,7 @@ func TestMeter(t *testing.T) {
 func TestStopEndsChildren(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
-		t.Skip("no shell")
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	p, err := start(program{name: "family", argv: []string{sh, "-c", `sleep 60 & echo $!; wait`}, env: os.Environ()}, -1, dir)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,8 +34,7 @@ func digestsIn(b *transcript.Body) (list []string) {
 // Without anybody who summarises, and with one who is of no use, a session goes
 // on: it overflows once, and what was rewritten stays on every replica.
 func TestDigestSticky(t *testing.T) {
-	useless := newTeller()
-	useless.answer = func(p recovery.Prompt) (string, error) {
+	useless := func(p recovery.Prompt) (string, error) {
 		switch len(p.User) % 3 {
 		case 0:
 			return "", errors.New("no")
@@ -48,9 +48,15 @@ func TestDigestSticky(t *testing.T) {
 		list = append(list, recorded(t)[:5]...)
 	}
 	for _, c := range list {
-		for name, teller := range map[string]*teller{"none": nil, "useless": useless} {
+		for _, summaries := range []string{"none", "useless"} {
 			for _, window := range []int{32_000, 20_000} {
-				t.Run(c.name+"/"+name, func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%s/%d", c.name, summaries, window), func(t *testing.T) {
+					t.Parallel()
+					var teller *teller
+					if summaries == "useless" {
+						teller = newTeller()
+						teller.answer = useless
+					}
 					st := memory.New(memory.Config{})
 					defer st.Close()
 					seen := fit.NewWindows()

@@ -11,14 +11,14 @@ import (
 // What makes a line worth keeping. Each is looked for in lines of a bounded
 // length; what a line is about decides, not which tool printed it.
 var (
-	errorLine = regexp.MustCompile(`(?i)\b(?:\w*error|\w*exception|fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|` +
-		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning)\b`)
+	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|` +
+		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning))\b`)
 	// precise are values that nobody can guess: hashes, versions, numbers of some
 	// length, amounts with a unit, colours, addresses.
 	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|[kKMG]i?B|%|passed|failed|errors?|` +
 		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
 	// placed are places: files with lines, and paths.
-	placed = regexp.MustCompile(`[\w./~@-]+/[\w.@-]+|\b[\w-]+\.\w{1,4}[:(]\d+`)
+	placed = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
 	// declares are lines of sources that name what is there, and rules.
 	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |import |from |#+ |[-*] )|` +
 		`\b(?i:must|never|always|only|do not|don't)\b`)
@@ -36,10 +36,13 @@ func salience(line string) (score float64) {
 	if errorLine.MatchString(trimmed) {
 		score += 3
 	}
-	if n := len(precise.FindAllStringIndex(trimmed, 3)); n > 0 {
-		score += 1 + 0.5*float64(n)
+	// Most lines have none of the characters without which an expression cannot match.
+	if strings.ContainsAny(trimmed, "0123456789#/") {
+		if n := len(precise.FindAllStringIndex(trimmed, 3)); n > 0 {
+			score += 1 + 0.5*float64(n)
+		}
 	}
-	if placed.MatchString(trimmed) {
+	if strings.ContainsAny(trimmed, "/.") && placed.MatchString(trimmed) {
 		score++
 	}
 	if declares.MatchString(line) {

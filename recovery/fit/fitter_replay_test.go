@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery/fit"
@@ -66,6 +67,7 @@ func TestSticky(t *testing.T) {
 			}
 			for _, replicas := range []int{1, 2} {
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, window, replicas), func(t *testing.T) {
+					t.Parallel()
 					r := replayed(t, c, window, every, replicas)
 					if r.failed > 0 {
 						t.Errorf("%d requests failed", r.failed)
@@ -99,28 +101,33 @@ func TestCost(t *testing.T) {
 	if testing.Short() || fit.RaceEnabled {
 		t.Skip("sends some thousand large requests")
 	}
-	compared := 0
-	for _, c := range recorded(t) {
-		for _, window := range []int{128_000, 64_000, 32_000, 16_000} {
-			if len(c.raw(len(c.Messages))) < 3*window {
-				continue // it fits
-			}
-			dropped, breaks := dropping(t, c, window)
-			if breaks == 0 {
-				continue
-			}
-			compared++
-			r := replayed(t, c, window, 1, 1)
-			cost := (r.provider.billed + float64(r.teller.spent)) / dropped
-			t.Logf("%s in %d: bill %.3f of that of dropping, %.3f without summaries; %d fittings, %d by dropping; %d overflows, %d summaries",
-				c.name, window, cost, r.provider.billed/dropped, len(r.edits), breaks, r.provider.overflow, r.teller.calls)
-			if cost > 1.07 || window > 20_000 && cost > 1 || r.failed > 0 || r.provider.overflow > 1 {
-				t.Errorf("%s in %d: bill %.3f of that of dropping, %d failed, %d overflows", c.name, window, cost, r.failed, r.provider.overflow)
+	var compared atomic.Int32
+	t.Run("bills", func(t *testing.T) {
+		for _, c := range recorded(t) {
+			for _, window := range []int{128_000, 64_000, 32_000, 16_000} {
+				if len(c.raw(len(c.Messages))) < 3*window {
+					continue // it fits
+				}
+				t.Run(fmt.Sprintf("%s/%d", c.name, window), func(t *testing.T) {
+					t.Parallel()
+					dropped, breaks := dropping(t, c, window)
+					if breaks == 0 {
+						return
+					}
+					compared.Add(1)
+					r := replayed(t, c, window, 1, 1)
+					cost := (r.provider.billed + float64(r.teller.spent)) / dropped
+					t.Logf("bill %.3f of that of dropping, %.3f without summaries; %d fittings, %d by dropping; %d overflows, %d summaries",
+						cost, r.provider.billed/dropped, len(r.edits), breaks, r.provider.overflow, r.teller.calls)
+					if cost > 1.07 || window > 20_000 && cost > 1 || r.failed > 0 || r.provider.overflow > 1 {
+						t.Errorf("bill %.3f of that of dropping, %d failed, %d overflows", cost, r.failed, r.provider.overflow)
+					}
+				})
 			}
 		}
-	}
-	if compared < 10 {
-		t.Errorf("only %d bills", compared)
+	})
+	if n := compared.Load(); n < 10 {
+		t.Errorf("only %d bills", n)
 	}
 }
 

@@ -40,6 +40,8 @@ func TestWindows(t *testing.T) {
 			}
 			tried++
 			t.Run(fmt.Sprintf("%s/%d", c.name, window), func(t *testing.T) {
+				t.Parallel()
+				b := c.body(t, len(c.Messages))
 				f := fit.New(fit.Defaults(), fit.Parts{Meter: m})
 				defer f.Close(context.Background())
 				out := overflowing(t, f, m, b, window)

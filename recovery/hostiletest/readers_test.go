@@ -212,8 +212,8 @@ func TestWorkIsLinear(t *testing.T) {
 	if out, err := exec.Command("go", "test", "-c", "-covermode=count", "-coverpkg="+strings.Join(pkgs, ","), "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	run := func(name string, size int) map[string]int {
-		profile := filepath.Join(dir, "profile")
+	run := func(t *testing.T, name string, size int) map[string]int {
+		profile := filepath.Join(t.TempDir(), "profile")
 		cmd := exec.Command(program, "-test.run", "^TestReaders$/^"+regexp.QuoteMeta(strings.ReplaceAll(name, " ", "_"))+"$", "-test.coverprofile", profile)
 		cmd.Env = append(os.Environ(), sizeEnv+"="+strconv.Itoa(size))
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -234,7 +234,8 @@ func TestWorkIsLinear(t *testing.T) {
 	}
 	for _, r := range readers() {
 		t.Run(r.name, func(t *testing.T) {
-			few, many := run(r.name, r.small), run(r.name, times*r.small)
+			t.Parallel()
+			few, many := run(t, r.name, r.small), run(t, r.name, times*r.small)
 			if len(few) == 0 {
 				t.Fatal("nothing was counted")
 			}

@@ -79,7 +79,7 @@ func TestReplicasShareLimits(t *testing.T) {
 func TestLimitsWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	srv := storetest.StartRedis(t)
-	p := pair(t, shared(t, srv.URL()), limited("requests_per_minute: 40"))
+	p := pair(t, shared(t, srv.URL(), outage), limited("requests_per_minute: 40"))
 	answered := func(g *gateway, n int) (ok int) {
 		for range n {
 			if status, _ := g.withKey("m"); status == 200 {
