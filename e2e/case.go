@@ -29,6 +29,7 @@ type Case struct {
 	Only   Mode     // streamed or not; empty is both
 	Pace   string   // scaled or real; empty is both
 	Client []string // empty is all
+	Format Format   // empty is both
 
 	// Patience is how long the straight client waits before it gives up;
 	// default patience.
@@ -62,6 +63,7 @@ type Ask struct {
 	MaxCompletionTokens int
 	Temperature         float64
 	Filler              int  // bytes of text to read
+	Stored              bool // /v1/responses: the upstream stores the answer, which is its default
 	Timeout             Time // of the library, for one HTTP request
 	Leave               Time // when the user leaves
 }
@@ -74,6 +76,23 @@ func fixed(d time.Duration) Time { return Time{d, d} }
 
 // tenth is ten times shorter when scaled, as the gateway's own limits are.
 func tenth(d time.Duration) Time { return Time{d, d / 10} }
+
+// Format is the wire format that a client speaks.
+type Format string
+
+// The formats.
+const (
+	Chat      Format = "chat"
+	Responses Format = "responses"
+)
+
+// formatOf is what a client speaks.
+func formatOf(client string) Format {
+	if client == streamHelper || strings.HasSuffix(client, "-responses") {
+		return Responses
+	}
+	return Chat
+}
 
 // Mode is how an answer is asked for.
 type Mode string
@@ -213,6 +232,9 @@ func (r *Run) call() Call {
 		TimeoutMS:     r.Pace.of(ask.Timeout).Milliseconds(),
 		CancelAfterMS: r.Pace.of(ask.Leave).Milliseconds(),
 	}
+	if store := false; formatOf(r.Client) == Responses && !ask.Stored {
+		c.Store = &store
+	}
 	if ask.Tools {
 		c.Tools = []Tool{{
 			Name: upstreamtest.DefaultTool, Description: "The weather of a city.",
@@ -234,11 +256,11 @@ func expand(cases []Case, pace *Pace, clients []string, modes []Mode, count int)
 			continue
 		}
 		for _, client := range clients {
-			if len(c.Client) > 0 && !slices.Contains(c.Client, client) {
+			if len(c.Client) > 0 && !slices.Contains(c.Client, client) || c.Format != "" && c.Format != formatOf(client) {
 				continue
 			}
 			for _, mode := range modes {
-				if c.Only != "" && c.Only != mode {
+				if c.Only != "" && c.Only != mode || client == streamHelper && mode != Streamed {
 					continue
 				}
 				for n := range count {

@@ -225,13 +225,17 @@ func took(least, most Time) Check {
 }
 
 // wellFormed: a stream that looks complete is one, to the letter: one id, one
-// finish_reason, [DONE]. Only the plain client sees it.
+// finish_reason, [DONE]; of /v1/responses one id, one end, every item as it was
+// announced. Only the plain clients see it.
 func wellFormed(r *Run, l *Leg) error {
 	a := l.last()
 	if r.Mode != Streamed || a.Header == nil || !a.OK {
 		return nil
 	}
-	if len(a.IDs) != 1 || a.Finishes != 1 || !a.Done {
+	if len(a.Wrong) > 0 {
+		return fmt.Errorf("the events break the rules: %s", strings.Join(a.Wrong, "; "))
+	}
+	if len(a.IDs) != 1 || a.Finishes != 1 || a.Done != (formatOf(r.Client) == Chat) {
 		return fmt.Errorf("the stream is not well formed: ids %q, %d times finish_reason, [DONE] %v", a.IDs, a.Finishes, a.Done)
 	}
 	return nil

@@ -176,6 +176,20 @@ func sentField(name, want string) Check {
 	}
 }
 
+// sentLimit is sentField for the limit of the output, as the client spells it.
+func sentLimit(want string) Check {
+	return func(r *Run, l *Leg) error {
+		name := "max_tokens"
+		switch {
+		case formatOf(r.Client) == Responses:
+			name = "max_output_tokens"
+		case slices.Contains(renames, r.Client):
+			name = "max_completion_tokens"
+		}
+		return sentField(name, want)(r, l)
+	}
+}
+
 // perRequest groups what reached target i by the client's HTTP requests.
 // Libraries that count their retries on the wire are asked, others say when
 // they sent.

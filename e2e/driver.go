@@ -28,6 +28,8 @@ type Call struct {
 	MaxCompletionTokens int       `json:"max_completion_tokens,omitempty"`
 	Temperature         float64   `json:"temperature,omitempty"`
 	Seed                int       `json:"seed,omitempty"`
+	// Store is sent by clients of /v1/responses.
+	Store *bool `json:"store,omitempty"`
 	// TimeoutMS is the library's own time limit of one request, where it has one.
 	TimeoutMS int64 `json:"timeout_ms,omitempty"`
 	// CancelAfterMS is when the user leaves; GiveUpMS is when the harness stops
@@ -78,6 +80,7 @@ type Answer struct {
 	IDs      []string          `json:"-"` // different ids of a stream's chunks
 	Finishes int               `json:"-"` // chunks with a finish_reason
 	Done     bool              `json:"-"` // [DONE] came
+	Wrong    []string          `json:"-"` // what breaks the rules of a stream of /v1/responses
 }
 
 // ToolCall is one call of a function by the model.

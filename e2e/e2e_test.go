@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,7 +65,7 @@ func reasons(model string) bool {
 // fail is worth nothing.
 func TestFaultsAreSeen(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	b := &Bench{Upstream: up, Clients: map[string]Client{plain: newPlainClient()}}
+	b := &Bench{Upstream: up, Clients: map[string]Client{plain: newPlainClient(plain), plainResponses: newPlainClient(plainResponses)}}
 	for name, tt := range map[string]struct {
 		script  string
 		mode    Mode
@@ -87,21 +90,64 @@ func TestFaultsAreSeen(t *testing.T) {
 		"stall":           {"stall=0.5", Streamed, "silent 0 s"},
 		"headers, silent": {"headers-hang", Whole, "silent 0 s"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := Case{Name: strings.ReplaceAll(name, " ", "-"), Targets: one(tt.script), Patience: fixed(300 * time.Millisecond)}
-			r := &Run{Case: &c, Client: plain, Mode: tt.mode, Pace: &scaledPace}
-			b.straight(r)
-			if got := r.outcome(&r.Straight); got != tt.outcome {
-				t.Errorf("outcome %q, want %q: %+v", got, tt.outcome, r.Straight.last())
-			}
-			if err := broken(r, &r.Straight); (err == nil) != (tt.outcome != "complete") {
-				t.Errorf("broken says %v", err)
-			}
-			if err := honest(0)(r, &r.Straight); (err == nil) != (tt.outcome == "complete" || strings.HasPrefix(tt.outcome, "error")) {
-				t.Errorf("honest says %v", err)
-			}
-		})
+		for _, client := range []string{plain, plainResponses} {
+			t.Run(name+", "+client, func(t *testing.T) {
+				t.Parallel()
+				c := Case{Name: strings.ReplaceAll(name, " ", "-"), Targets: one(tt.script), Patience: fixed(300 * time.Millisecond)}
+				r := &Run{Case: &c, Client: client, Mode: tt.mode, Pace: &scaledPace}
+				b.straight(r)
+				if got := r.outcome(&r.Straight); got != tt.outcome {
+					t.Errorf("outcome %q, want %q: %+v", got, tt.outcome, r.Straight.last())
+				}
+				if err := broken(r, &r.Straight); (err == nil) != (tt.outcome != "complete") {
+					t.Errorf("broken says %v", err)
+				}
+				if err := honest(0)(r, &r.Straight); (err == nil) != (tt.outcome == "complete" || strings.HasPrefix(tt.outcome, "error")) {
+					t.Errorf("honest says %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A stream that breaks the rules of /v1/responses must not look well.
+func TestWrongEvents(t *testing.T) {
+	r := &upstreamtest.Response{ID: "resp_1", Model: "m", Items: []upstreamtest.Item{
+		{Kind: upstreamtest.Message, ID: "msg_1", Text: []string{"one ", "two"}},
+		{Kind: upstreamtest.FunctionCall, ID: "fc_1", CallID: "call_1", Name: "f", Text: []string{"{}"}},
+	}}
+	events, content := r.Events()
+	without := func(i int) [][]byte { return slices.Delete(slices.Clone(events), i, i+1) }
+	with := func(i int, old, new string) [][]byte {
+		out := slices.Clone(events)
+		out[i] = bytes.ReplaceAll(out[i], []byte(old), []byte(new))
+		return out
+	}
+	last := len(events) - 1
+	for name, tt := range map[string]struct {
+		events [][]byte
+		good   bool
+	}{
+		"well":             {events, true},
+		"not created":      {without(0), false},
+		"created twice":    {append(slices.Clone(events[:1]), with(0, `r":0`, `r":1`)...), false},
+		"a delta missing":  {without(content[0]), false},
+		"another response": {with(last, "resp_1", "resp_2"), false},
+		"another item":     {with(content[1], "msg_1", "msg_2"), false},
+		"another call":     {with(last, "call_1", "call_2"), false},
+		"another text":     {with(last, "two", "three"), false},
+		"after the end":    {append(slices.Clone(events), bytes.ReplaceAll(events[1], []byte(`r":1`), fmt.Appendf(nil, `r":%d`, last+1))), false},
+	} {
+		a := Answer{FirstTokenMS: -1, Header: map[string]string{}}
+		read := a.responsesReader(time.Now())
+		if err := a.readStream(bytes.NewReader(bytes.Join(tt.events, nil)), time.Now(), read); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		a.OK = true
+		err := wellFormed(&Run{Client: plainResponses, Mode: Streamed}, &Leg{Answers: []Answer{a}})
+		if (err == nil) != tt.good {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -174,7 +220,7 @@ func TestHalf(t *testing.T) {
 	r := &Run{Case: &Case{Name: "half", Targets: one("cut=0.5")}, Client: plain, Mode: Streamed, Pace: &scaledPace}
 	c := r.call()
 	c.BaseURL, c.Model = up.URL()+"/v1", r.target(0)
-	a, err := newPlainClient().Do(c)
+	a, err := newPlainClient(plain).Do(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,14 +15,17 @@ import (
 	"github.com/rebound-llm/rebound/e2e/agents"
 )
 
-// plain is the client that is no library.
-const plain = "plain"
+// plain is the client that is no library; plainResponses speaks /v1/responses.
+const plain, plainResponses = "plain", "plain-responses"
 
 // library is a client library and how its driver is started, once installed.
 type library struct {
 	name    string
 	command func(t tree) []string
 }
+
+// streamHelper is a way to ask that knows streams only.
+const streamHelper = "node-stream"
 
 // libraries are the clients, in the order of the tables.
 var libraries = []library{
@@ -31,15 +34,19 @@ var libraries = []library{
 	{"openai-python", func(t tree) []string { return []string{t.python(), t.client("python", "openai_driver.py")} }},
 	{"vercel", func(t tree) []string { return []string{"node", t.cached("node", "vercel.mjs")} }},
 	{"langchain", func(t tree) []string { return []string{t.python(), t.client("python", "langchain_driver.py")} }},
+	{"node-responses", func(t tree) []string { return []string{"node", t.cached("node", "responses.mjs")} }},
+	{streamHelper, func(t tree) []string { return []string{"node", t.cached("node", "responses.mjs"), "stream"} }},
+	{"python-responses", func(t tree) []string { return []string{t.python(), t.client("python", "responses_driver.py")} }},
+	{"vercel-responses", func(t tree) []string { return []string{"node", t.cached("node", "vercel.mjs"), "responses"} }},
 }
 
-// clientNames are all clients, the plain one last.
+// clientNames are all clients, the plain ones last.
 func clientNames() []string {
 	var names []string
 	for _, l := range libraries {
 		names = append(names, l.name)
 	}
-	return append(names, plain)
+	return append(names, plain, plainResponses)
 }
 
 // tree is where things are: the checkout and the cache.
@@ -180,8 +187,8 @@ func install(t tree, names map[string]bool) error {
 		do     func(tree) error
 	}{
 		{names["openai-go"], installGo},
-		{names["openai-python"] || names["langchain"], func(t tree) error { return installPython(t, "python") }},
-		{names["openai-node"] || names["vercel"], func(t tree) error { return installNode(t, "node") }},
+		{names["openai-python"] || names["langchain"] || names["python-responses"], func(t tree) error { return installPython(t, "python") }},
+		{names["openai-node"] || names["vercel"] || names["node-responses"] || names[streamHelper] || names["vercel-responses"], func(t tree) error { return installNode(t, "node") }},
 		{names[agents.LoopPython] || names[agents.OpenAIAgents] || names[agents.LangGraph] || names[agents.PydanticAI],
 			func(t tree) error { return installPython(t, "agents-python") }},
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
@@ -203,8 +210,10 @@ func install(t tree, names map[string]bool) error {
 // startClients starts the drivers of the named clients.
 func startClients(t tree, names map[string]bool) (map[string]Client, error) {
 	clients := map[string]Client{}
-	if names[plain] {
-		clients[plain] = newPlainClient()
+	for _, name := range []string{plain, plainResponses} {
+		if names[name] {
+			clients[name] = newPlainClient(name)
+		}
 	}
 	for _, l := range libraries {
 		if !names[l.name] {

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,21 +81,24 @@ const judgesAtOnce = 4
 // runJudge runs all judgements and returns how many held.
 func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed int) {
 	type row struct {
-		j    judgement
-		mode Mode
+		j      judgement
+		mode   Mode
+		client string
 	}
 	var rows []row
 	var names []string
 	for _, j := range o.judgements {
 		for _, m := range o.modes {
-			if j.Modes == nil || j.Modes[0] == m {
-				rows, names = append(rows, row{j, m}), append(names, j.Name)
+			for _, c := range []string{plain, plainResponses} {
+				if (j.Modes == nil || j.Modes[0] == m) && slices.Contains(o.clients, c) {
+					rows, names = append(rows, row{j, m, c}), append(names, j.Name)
+				}
 			}
 		}
 	}
 	fmt.Printf("the judge: %d runs\n", len(rows))
 	p := newProgress(os.Stdout, names)
-	fmt.Fprintf(report, "## The judge\n\n| case | | through the gateway | verdict |\n|---|---|---|---|\n")
+	fmt.Fprintf(report, "## The judge\n\n| case | | | through the gateway | verdict |\n|---|---|---|---|---|\n")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	places := make(chan struct{}, judgesAtOnce)
@@ -101,15 +106,15 @@ func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed 
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			got, verdict, err := o.judge(binary, r.j, r.mode)
-			e := ended{name: r.j.Name, who: "judge " + string(r.mode), through: got}
+			got, verdict, err := o.judge(binary, r.j, r.mode, r.client)
+			e := ended{name: r.j.Name, who: fmt.Sprintf("judge %s %s", r.client, r.mode), through: got}
 			if err != nil {
 				e.failures = []string{err.Error()}
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			p.done(e)
-			fmt.Fprintf(report, "| %s | %s | %s | %s |\n", r.j.Name, r.mode, got, verdict)
+			fmt.Fprintf(report, "| %s | %s | %s | %s | %s |\n", r.j.Name, formatOf(r.client), r.mode, got, verdict)
 		})
 	}
 	all.Wait()
@@ -118,14 +123,14 @@ func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed 
 }
 
 // judge runs one case: the judge, a gateway before it, a request, the verdict.
-func (o *options) judge(binary string, j judgement, mode Mode) (got, verdict string, err error) {
-	name := "judge-" + j.Name + "-" + string(mode)
+func (o *options) judge(binary string, j judgement, mode Mode, client string) (got, verdict string, err error) {
+	name := fmt.Sprintf("judge-%s-%s-%s", j.Name, client, mode)
 	upstream, stop, err := startJudge(o.tree, name)
 	if err != nil {
 		return "", "", err
 	}
 	defer stop()
-	script := append([]map[string]any{}, j.Script...)
+	script := j.behaviours(formatOf(client))
 	if !j.Tools {
 		script = append(script, fault("reply", "text", told, "times", nil))
 	}
@@ -150,7 +155,10 @@ func (o *options) judge(binary string, j judgement, mode Mode) (got, verdict str
 		c.Tools = []Tool{{Name: "get_weather", Description: "The weather of a city.", Parameters: map[string]any{
 			"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}}}}
 	}
-	a, err := newPlainClient().Do(c)
+	if stored := false; formatOf(client) == Responses {
+		c.Store = &stored
+	}
+	a, err := newPlainClient(client).Do(c)
 	err = errors.Join(err, g.Stop())
 	if err != nil {
 		return "", "", err
@@ -176,6 +184,22 @@ func (o *options) judge(binary string, j judgement, mode Mode) (got, verdict str
 		err = errors.Join(err, errors.New("the judge was never asked"))
 	}
 	return got, verdict, err
+}
+
+// moreOpening is how many events of /v1/responses come before the text beyond those
+// of a chat completion.
+const moreOpening = 3
+
+// behaviours are the script for a format: a fault after some text stays after it.
+func (j *judgement) behaviours(f Format) (out []map[string]any) {
+	for _, b := range j.Script {
+		b = maps.Clone(b)
+		if n, ok := b["after_chunks"].(int); ok && n > 0 && f == Responses {
+			b["after_chunks"] = n + moreOpening
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 // weigh says what the client got, and whether it is what it should get.

@@ -16,10 +16,13 @@ import (
 
 // plainClient is HTTP without a library and without retries. It sees what the
 // libraries hide: headers, comments, and how a stream ends.
-type plainClient struct{ http *http.Client }
+type plainClient struct {
+	http      *http.Client
+	responses bool
+}
 
-func newPlainClient() Client {
-	return &plainClient{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
+func newPlainClient(name string) Client {
+	return &plainClient{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}, name == plainResponses}
 }
 
 func (p *plainClient) Close() error {
@@ -113,11 +116,15 @@ func (a *Answer) failed(data []byte) error {
 }
 
 func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer) error {
-	body, err := c.body()
+	path, write, read := "/chat/completions", Call.body, a.reader(begun)
+	if p.responses {
+		path, write, read = "/responses", Call.responsesBody, a.responsesReader(begun)
+	}
+	body, err := write(c)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.BaseURL+"/chat/completions", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -133,7 +140,7 @@ func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer
 		a.Header[k] = res.Header.Get(k)
 	}
 	if res.StatusCode == http.StatusOK && c.Stream {
-		return a.readStream(res.Body, begun)
+		return a.readStream(res.Body, begun, read)
 	}
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -145,7 +152,12 @@ func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %d without OpenAI's envelope: %.200q", res.StatusCode, data)
 	}
-	return a.take(data, begun)
+	return read(data)
+}
+
+// reader adds a completion, or one event of it, to the answer.
+func (a *Answer) reader(begun time.Time) func(data []byte) error {
+	return func(data []byte) error { return a.take(data, begun) }
 }
 
 // chunk is a completion or one event of a streamed one.
@@ -218,7 +230,7 @@ func (a *Answer) take(data []byte, begun time.Time) error {
 
 // readStream reads events until [DONE] or the end, as most libraries do: an end
 // without [DONE] is no error by itself.
-func (a *Answer) readStream(body io.Reader, begun time.Time) error {
+func (a *Answer) readStream(body io.Reader, begun time.Time, read func(data []byte) error) error {
 	r := bufio.NewReader(body)
 	for {
 		line, err := r.ReadString('\n')
@@ -244,7 +256,7 @@ func (a *Answer) readStream(body io.Reader, begun time.Time) error {
 		if err := a.failed([]byte(data)); err != nil {
 			return err
 		}
-		if err := a.take([]byte(data), begun); err != nil {
+		if err := read([]byte(data)); err != nil {
 			return err
 		}
 	}

@@ -1,19 +1,20 @@
-// Drives the Vercel AI SDK with @ai-sdk/openai-compatible and default settings.
+// Drives the Vercel AI SDK with default settings: with @ai-sdk/openai-compatible,
+// or, with the argument responses, @ai-sdk/openai, which speaks that by default.
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, RetryError, generateText, jsonSchema, streamText, tool } from 'ai';
 import { counted, serve, settings } from './driver.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
+const responses = process.argv[2] === 'responses';
+
 function options(call) {
   const { spec, signal } = call;
-  const provider = createOpenAICompatible({
-    name: 'upstream',
-    baseURL: spec.base_url,
-    apiKey: spec.api_key,
-    includeUsage: spec.include_usage ?? false,
-    fetch: counted(call),
-  });
+  const where = { baseURL: spec.base_url, apiKey: spec.api_key, fetch: counted(call) };
+  const provider = responses
+    ? createOpenAI(where)
+    : createOpenAICompatible({ name: 'upstream', includeUsage: spec.include_usage ?? false, ...where });
   // The SDK wants the system prompt by itself.
   const system = spec.messages.filter((m) => m.role === 'system').map((m) => m.content).join('\n');
   const params = { model: provider(spec.model), messages: spec.messages.filter((m) => m.role !== 'system'), abortSignal: signal };
@@ -22,6 +23,7 @@ function options(call) {
   if (spec.temperature != null) params.temperature = spec.temperature;
   const rest = settings(spec, ['max_completion_tokens']);
   if (Object.keys(rest).length) params.providerOptions = { upstream: rest };
+  if (responses && spec.store != null) params.providerOptions = { openai: { store: spec.store } };
   if (spec.tools?.length) {
     params.tools = Object.fromEntries(
       spec.tools.map((t) => [t.name, tool({ description: t.description, inputSchema: jsonSchema(t.parameters) })]),
