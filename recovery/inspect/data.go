@@ -31,11 +31,12 @@ func (v *view) judgeData() finding {
 	first, last := v.lines[0].text, len(v.lines)-1
 	for _, i := range []int{0, last} {
 		program, _, ok := strings.Cut(v.lines[i].text, ": ")
-		if !ok || len(v.programs) == 0 {
+		programs := v.call.Command().Programs
+		if !ok || len(programs) == 0 {
 			continue
 		}
 		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell sets a blank before the colon
-		if !shellName.MatchString(program) && !slices.Contains(v.programs, program) {
+		if !shellName.MatchString(program) && !slices.Contains(programs, program) {
 			continue
 		}
 		if r := v.failure(&v.lines[i], i, false); r != nil && !v.excused(r) {
@@ -90,7 +91,7 @@ func (v *view) tooManyRequests(tool string) finding {
 	}
 	switch v.kind {
 	case trajectory.Shell:
-		if v.programs != nil && !slices.Contains(v.programs, "curl") && !slices.Contains(v.programs, "wget") && !slices.Contains(v.programs, "http") {
+		if p := v.call.Command().Programs; p != nil && !slices.Contains(p, "curl") && !slices.Contains(p, "wget") && !slices.Contains(p, "http") {
 			return finding{}
 		}
 	case trajectory.Reader:

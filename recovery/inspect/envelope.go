@@ -149,8 +149,8 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 	for range near {
 		first, rest, _ := strings.Cut(text, "\n")
 		l := line{text: strings.TrimSpace(first)}
-		if command, is := strings.CutPrefix(l.text, "Command: "); is && v.command == "" {
-			v.command = command
+		if command, is := strings.CutPrefix(l.text, "Command: "); is && v.call.Line() == "" {
+			v.call = trajectory.CommandCall(command)
 		} else if !v.wraps(&l, true) {
 			if r := v.firstOf(&l, -1, outputHead, ""); r != nil {
 				text, ok = strings.TrimLeft(text[len(v.rules.Submatch(v.rules.of[outputHead], l.hits, &rule.Subject{Raw: text[:len(first)]})[0]):], " "), true
@@ -227,7 +227,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	if strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text) {
 		return text, "", false
 	}
-	if v.outcome == unknown && v.rules.onlyReads(v.programs) {
+	if v.outcome == unknown && v.onlyReads() {
 		return text, "", false // what it read
 	}
 	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
@@ -280,8 +280,8 @@ func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	if end < 0 || m == nil {
 		return text, false
 	}
-	if v.command == "" && m[1] == "execute_command" {
-		v.command = strings.Trim(text[min(len(m[0]), end):end], "'")
+	if v.call.Line() == "" && m[1] == "execute_command" {
+		v.call = trajectory.CommandCall(strings.Trim(text[min(len(m[0]), end):end], "'"))
 	}
 	inner, _, _ = strings.Cut(text[end+len(namedEnd):], surroundings)
 	return strings.TrimLeft(inner, " \t\r\n"), true

@@ -101,7 +101,7 @@ func (v *view) judge() finding {
 	if v.decided.failed {
 		return v.decided
 	}
-	if v.hasExit && v.exit == 1 && len(v.lines) > 0 && (v.noMatch() || v.programs == nil) && diffHead.MatchString(v.lines[0].text) {
+	if v.hasExit && v.exit == 1 && len(v.lines) > 0 && (v.noMatch() || v.call.Command().Programs == nil) && diffHead.MatchString(v.lines[0].text) {
 		return finding{rule: "exit-one-no-match", confidence: possible}
 	}
 	if v.outcome == succeeded && v.bare() {

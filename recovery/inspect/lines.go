@@ -258,7 +258,7 @@ const (
 // the frames and hints below them, of a command that does not print what it read: a
 // program that failed behind a pipe has the exit code of the program after it.
 func (v *view) briefErrors() bool {
-	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints || v.data() {
+	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints(v.quiet) || v.data() {
 		return false
 	}
 	count, class := 0, ""
@@ -293,7 +293,7 @@ func (v *view) statedErrors() bool {
 		return false
 	}
 	rest := *v
-	rest.lines, rest.ends, rest.reports, rest.prints = v.lines[:last], 0, 0, v.prints && v.rules.printsData(v.command, tellers)
+	rest.lines, rest.ends, rest.reports, rest.quiet = v.lines[:last], 0, 0, tellers
 	return rest.ownErrors() || rest.briefErrors()
 }
 

@@ -302,7 +302,7 @@ func (r *Rules) Check(n int) error {
 // decide names the rules that decide the lines of an example, of those with which a
 // rule competes. The facts that the rule asks for hold as far as they can.
 func (l *lists) decide(own *rule.Rule, text string) (names []string) {
-	v := view{rules: l, kind: trajectory.Shell, stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
+	v := view{rules: l, kind: trajectory.Shell, call: new(trajectory.Call), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
 	about := ""
 	for _, f := range own.When {
 		switch f {

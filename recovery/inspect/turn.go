@@ -158,9 +158,6 @@ func (h *history) room(n int) []step {
 	return h.steps[from : from+n : from+n]
 }
 
-// call is what the step's call asked for.
-func (s *step) call() ask { return ask{s.made.Kind(), s.made.Line()} }
-
 // content decodes what the tool answered.
 func (s *step) content() string {
 	if !s.whole {
@@ -176,7 +173,7 @@ func (s *step) content() string {
 func (s *step) open() *view {
 	content, v := s.content(), &s.history.view
 	v.rules, v.hits = s.history.rules, &s.history.hits
-	v.open(s.call(), content)
+	v.open(&s.made, content)
 	s.said.text, s.read = strings.TrimSpace(v.text), true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]
@@ -218,7 +215,7 @@ func (s *step) glance() (ok bool) {
 	if s.whole {
 		return false
 	}
-	if a := s.call(); a.kind != trajectory.Reader || a.command != "" {
+	if s.made.Kind() != trajectory.Reader || s.made.Line() != "" {
 		return false
 	}
 	at, ok := s.history.List[s.Index].Content()

@@ -27,59 +27,41 @@ const (
 
 // view is a result without its wrappers.
 type view struct {
-	rules    *lists
-	kind     trajectory.Kind
-	command  string     // of the call, "" if unknown
-	programs []string   // that it runs, nil if unknown
-	prints   bool       // the command prints what it reads, as cat does
-	text     string     // what the program or tool printed, head and tail of it
-	lines    []line     // of text, without blank ones; there after split
-	room     []line     // for them, if there is some
-	hits     *rule.Hits // of the lines that were scanned
-	reports  int        // what report says and one, 0 until it is needed
-	ends     int        // what end says, 0 until it is needed
-	stderr   int        // index of the first line that is known to be an error stream's, -1 if none is
-	printed  int        // length of text without the error stream
+	rules   *lists
+	kind    trajectory.Kind
+	call    *trajectory.Call
+	text    string     // what the program or tool printed, head and tail of it
+	lines   []line     // of text, without blank ones; there after split
+	room    []line     // for them, if there is some
+	hits    *rule.Hits // of the lines that were scanned
+	reports int        // what report says and one, 0 until it is needed
+	ends    int        // what end says, 0 until it is needed
+	stderr  int        // index of the first line that is known to be an error stream's, -1 if none is
+	printed int        // length of text without the error stream
 
 	outcome    outcome
 	exit       int
 	hasExit    bool
-	onlyErrors bool    // nothing was printed but errors, whatever the exit code
-	structured bool    // the text is JSON: what its fields say is data
-	source     string  // what told the outcome: a rule's name
-	decided    finding // set when the wrapper itself names the failure
+	quiet      []string // programs of the command that print no file
+	onlyErrors bool     // nothing was printed but errors, whatever the exit code
+	structured bool     // the text is JSON: what its fields say is data
+	source     string   // what told the outcome: a rule's name
+	decided    finding  // set when the wrapper itself names the failure
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
 func (l *lists) open(r recovery.ToolResult) *view {
 	v := &view{rules: l, hits: new(rule.Hits)}
-	v.open(askOf(r, trajectory.KindOf(r.Tool)), r.Content)
+	v.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content)
 	return v
-}
-
-// ask is what a call asked for.
-type ask struct {
-	kind    trajectory.Kind // of the tool
-	command string          // "" if unknown, and of a tool that runs code
-}
-
-func askOf(r recovery.ToolResult, k trajectory.Kind) ask {
-	a := ask{kind: k}
-	if k != trajectory.Code {
-		a.command = trajectory.CommandIn(r.Arguments)
-	}
-	return a
 }
 
 // open is lists.open of what a call was answered with. Of what the view was before,
 // only the rules and the room for lines and hits stay.
-func (v *view) open(a ask, content string) {
+func (v *view) open(call *trajectory.Call, content string) {
 	l := v.rules
 	*v.hits = (*v.hits)[:0]
-	*v = view{rules: l, kind: a.kind, stderr: -1, room: v.room, hits: v.hits}
-	if a.command != "" {
-		v.command, v.programs, v.prints = a.command, programs(a.command), l.printsData(a.command, nil)
-	}
+	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, room: v.room, hits: v.hits}
 	text := window(content)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
 		text = whole // JSON is only readable as a whole
@@ -247,7 +229,8 @@ func (v *view) lastLine() string {
 
 // noMatch reports whether the exit code 1 comes from a program for which it is an answer.
 func (v *view) noMatch() bool {
-	return len(v.programs) > 0 && v.rules.words["answerers"][v.programs[len(v.programs)-1]]
+	programs := v.call.Command().Programs
+	return len(programs) > 0 && v.rules.words["answerers"][programs[len(programs)-1]]
 }
 
 // data reports whether the text was read from somewhere, so that what it says
@@ -256,7 +239,7 @@ func (v *view) data() bool {
 	if v.outcome == failed {
 		return false
 	}
-	return v.structured || v.kind == trajectory.Reader || v.kind != trajectory.Code && v.rules.onlyReads(v.programs)
+	return v.structured || v.kind == trajectory.Reader || v.kind != trajectory.Code && v.onlyReads()
 }
 
 func joinLines(lines []line) string {

@@ -34,6 +34,11 @@ type Call struct {
 	kinded, lined, parsed, sorted, keyed, scanned, texts bool
 }
 
+// CommandCall is a call of a shell with a command line, by whatever tool.
+func CommandCall(line string) *Call {
+	return &Call{Tool: "bash", kind: Shell, line: line, kinded: true, lined: true}
+}
+
 // Kind is what the tool is for.
 func (c *Call) Kind() Kind {
 	if !c.kinded {

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -19,6 +20,8 @@ const (
 // Command is a shell's command line, read once.
 type Command struct {
 	Programs []string // that it runs, in order: without folders, in lower case, with the verb of git, kubectl and the like
+	Heads    []string // those of them that read no other's output
+	Compound bool     // it has loops or conditions
 	Pauses   bool     // it lets time pass, or waits for something
 	Looks    bool     // whatever else it does, it only looks
 	Edits    bool     // it writes to a file, or may
@@ -28,26 +31,36 @@ type Command struct {
 }
 
 // ParseCommand reads a command line. What no shell would parse has its own text
-// as its key, and neither pauses nor looks.
+// as its key, runs the program that is its first word, and neither pauses nor looks.
 func ParseCommand(line string) (c Command) {
 	line = strings.TrimSpace(line)
 	c = Command{line: line, Edits: true}
-	if len(line) > maxLine || deep(line) {
-		return c
-	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil {
+	file := parsed(line)
+	if file == nil {
+		if first, _, _ := strings.Cut(line, " "); first != "" {
+			c.Programs = []string{programName(first)}
+			c.Heads = c.Programs
+		}
 		return c
 	}
 	c.Edits = false
+	var behind []*syntax.Stmt // a pipe
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
+		case *syntax.ForClause, *syntax.WhileClause, *syntax.IfClause, *syntax.CaseClause:
+			c.Compound = true
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				behind = append(behind, n.Y)
+			}
+		case *syntax.Stmt:
+			if call, ok := n.Cmd.(*syntax.CallExpr); ok {
+				c.call(call, slices.Contains(behind, n))
+			}
 		case *syntax.Redirect:
 			c.Edits = c.Edits || writes(n)
 		case *syntax.CmdSubst, *syntax.ProcSubst, *syntax.FuncDecl:
 			c.Edits = true
-		case *syntax.CallExpr:
-			c.call(n)
 		}
 		return true
 	})
@@ -68,6 +81,23 @@ func (c *Command) Key() string {
 		c.file = nil
 	}
 	return c.line
+}
+
+// parsers are kept for the next line: each has room for its input.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
+// parsed is a command line as a shell reads it, nil if it cannot, or within no bounds.
+func parsed(line string) *syntax.File {
+	if len(line) > maxLine || deep(line) {
+		return nil
+	}
+	p := parsers.Get().(*syntax.Parser)
+	defer parsers.Put(p)
+	file, err := p.Parse(strings.NewReader(line), "")
+	if err != nil {
+		return nil
+	}
+	return file
 }
 
 // deep reports whether brackets nest more deeply than is parsed, or may.
@@ -98,7 +128,7 @@ func writes(r *syntax.Redirect) bool {
 }
 
 // call notes what a simple command runs, and takes the numbers out of it that say nothing.
-func (c *Command) call(n *syntax.CallExpr) {
+func (c *Command) call(n *syntax.CallExpr, filters bool) {
 	for _, a := range n.Assigns {
 		if a.Name != nil && a.Value != nil && counts(a.Name.Value) {
 			a.Value.Parts = []syntax.WordPart{&syntax.Lit{Value: "#"}}
@@ -141,12 +171,19 @@ func (c *Command) call(n *syntax.CallExpr) {
 	c.Edits = c.Edits || edits(program, words[1:])
 	if len(c.Programs) < 32 {
 		c.Programs = append(c.Programs, program)
+		if !filters {
+			c.Heads = append(c.Heads, program)
+		}
 	}
 }
 
 // name is the program that a word runs.
 func name(w *syntax.Word) string {
-	return strings.ToLower(strings.TrimSuffix(path.Base("/"+w.Lit()), ".exe"))
+	return programName(w.Lit())
+}
+
+func programName(word string) string {
+	return strings.ToLower(strings.TrimSuffix(path.Base("/"+word), ".exe"))
 }
 
 // verbOf is what a program of many verbs is told to do.

@@ -103,12 +103,9 @@ func actOf(words []string) Act {
 
 // filesOf finds the words of a command line that name files.
 func filesOf(line string, add func(Act, string)) {
-	if len(line) > maxLine || deep(line) {
-		return
-	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil {
-		for _, w := range strings.Fields(line) {
+	file := parsed(line)
+	if file == nil {
+		for _, w := range strings.Fields(line[:min(len(line), maxLine)]) {
 			if isFile(w) {
 				add(Read, w)
 			}

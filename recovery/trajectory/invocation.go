@@ -25,18 +25,16 @@ func Invocations(line string) (out []Invocation) {
 	if line == "" {
 		return nil
 	}
-	if len(line) <= maxLine && !deep(line) {
-		if file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), ""); err == nil {
-			syntax.Walk(file, func(n syntax.Node) bool {
-				if s, ok := n.(*syntax.Stmt); ok && len(out) < maxInvocations {
-					if call, ok := s.Cmd.(*syntax.CallExpr); ok {
-						out = append(out, invocation(line, s, call)...)
-					}
+	if file := parsed(line); file != nil {
+		syntax.Walk(file, func(n syntax.Node) bool {
+			if s, ok := n.(*syntax.Stmt); ok && len(out) < maxInvocations {
+				if call, ok := s.Cmd.(*syntax.CallExpr); ok {
+					out = append(out, invocation(line, s, call)...)
 				}
-				return true
-			})
-			return out
-		}
+			}
+			return true
+		})
+		return out
 	}
 	words := strings.Fields(line[:min(len(line), maxLine)])
 	return []Invocation{{Program: program(words[0]), Words: words, Text: line[:min(len(line), maxLine)]}}

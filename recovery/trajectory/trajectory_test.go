@@ -34,9 +34,9 @@ func TestCommand(t *testing.T) {
 		{"grep x f 2>/dev/null | head -3", "grep,head", false, true, "grep x f 2>/dev/null | head -3"},
 		{"/usr/bin/CAT f", "cat", false, true, "/usr/bin/CAT f"},
 		{"echo $(rm x)", "echo,rm", false, false, "echo $(rm x)"},
-		{"echo 'unclosed", "", false, false, "echo 'unclosed"},
-		{strings.Repeat("$(", 100), "", false, false, strings.Repeat("$(", 100)},
-		{strings.Repeat("`", 100), "", false, false, strings.Repeat("`", 100)},
+		{"echo 'unclosed", "echo", false, false, "echo 'unclosed"},
+		{strings.Repeat("$(", 100), strings.Repeat("$(", 100), false, false, strings.Repeat("$(", 100)},
+		{strings.Repeat("`", 100), strings.Repeat("`", 100), false, false, strings.Repeat("`", 100)},
 	} {
 		got := trajectory.ParseCommand(c.line)
 		if p := strings.Join(got.Programs, ","); p != c.programs || got.Pauses != c.pauses || got.Looks != c.looks || got.Key() != c.key {
