@@ -33,6 +33,7 @@ type Limiter struct {
 	prices   Prices
 
 	wake chan struct{}
+	ask  chan chan struct{} // closed once the store was told
 	stop chan struct{}
 	done chan struct{}
 }
@@ -51,7 +52,7 @@ type account struct {
 // New makes a limiter. Close ends its goroutine; the store is the caller's.
 func New(s Store, cfg Config) *Limiter {
 	l := &Limiter{store: s, holder: rand.Text(), accounts: map[string]*account{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+		wake: make(chan struct{}, 1), ask: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 	l.Reconfigure(cfg)
 	go l.run()
 	return l
@@ -265,6 +266,9 @@ func (l *Limiter) run() {
 			return
 		case <-l.wake:
 			l.tell(false)
+		case told := <-l.ask:
+			l.tell(false)
+			close(told)
 		case <-tick.C:
 			l.tell(true)
 		}
@@ -318,8 +322,17 @@ type Account struct {
 	Uses []Use  `json:"limits"`
 }
 
-// Now is what all accounts that have limits use, by name.
+// Now is what all accounts that have limits use, by name, with every request that
+// has ended here.
 func (l *Limiter) Now(ctx context.Context) ([]Account, error) {
+	told := make(chan struct{})
+	select {
+	case l.ask <- told:
+		<-told
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	l.mu.Lock()
 	list := []Account{}
 	var charges [][]store.Charge

@@ -24,10 +24,12 @@ type link struct {
 	mu    sync.Mutex
 	cut   bool
 	alone bool
+	slow  time.Duration
 	sent  []store.Charge
 }
 
 func (l *link) Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error) {
+	time.Sleep(l.wait())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent = append(l.sent, charges...)
@@ -43,6 +45,19 @@ func (l *link) set(cut, alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut, l.alone = cut, alone
+}
+
+// delay makes what is sent from now on take so long.
+func (l *link) delay(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.slow = d
+}
+
+func (l *link) wait() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.slow
 }
 
 // replicas runs a test with n limiters at one store, in a bubble whose clock
@@ -330,6 +345,22 @@ func TestNow(t *testing.T) {
 		const want = "[{ [{concurrent 1 0} {tokens_per_day 75 1000}]} {a [{concurrent 1 0} {requests_per_minute 2 9} {spending_per_day 0.500001 2}]}]"
 		if fmt.Sprint(got) != want {
 			t.Errorf("now: %v\nwant %s", got, want)
+		}
+	})
+}
+
+// Who asks what is used is told of all that has ended, also while the store is
+// just being told of it.
+func TestNowWaitsForWhatEnded(t *testing.T) {
+	replicas(t, 1, one(quota.Limits{TokensPerMinute: 1000}), func(t *testing.T, l []*quota.Limiter, links []*link) {
+		g, _ := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 5})
+		links[0].delay(time.Millisecond)
+		g.End(70, 0)
+		synctest.Wait() // the limiter's goroutine is on its way to the store
+		links[0].delay(0)
+		now, err := l[0].Now(t.Context())
+		if want := "[{a [{concurrent 0 0} {tokens_per_minute 70 1000}]}]"; err != nil || fmt.Sprint(now) != want {
+			t.Errorf("now: %v, %v\nwant %s", now, err, want)
 		}
 	})
 }
