@@ -53,6 +53,9 @@ type client struct {
 	history []message
 }
 
+// newNonce tells a client from all others.
+func newNonce(r *rand.Rand) string { return fmt.Sprintf("nonce-%010x", r.Uint64()&(1<<40-1)) }
+
 // run asks whenever it may, until there are no more turns.
 func (c *client) run(turns <-chan struct{}) {
 	defer c.http.CloseIdleConnections()
@@ -156,10 +159,7 @@ func (c *client) ask(ctx context.Context, streamed bool) (a answer) {
 	}
 	body, err := json.Marshal(map[string]any{
 		"model": model, "messages": c.history, "stream": streamed, "temperature": temperature, "max_tokens": limit,
-		"tools": []any{map[string]any{"type": "function", "function": map[string]any{
-			"name": "look-" + c.nonce, "description": "Looks at a city for " + c.nonce + ".",
-			"parameters": map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}},
-		}}},
+		"tools": tools(c.nonce),
 	})
 	if err != nil {
 		panic(err) // maps of strings
@@ -187,6 +187,14 @@ func (c *client) ask(ctx context.Context, streamed bool) (a answer) {
 		}
 	}
 	return a
+}
+
+// tools are what a client offers.
+func tools(nonce string) []any {
+	return []any{map[string]any{"type": "function", "function": map[string]any{
+		"name": "look-" + nonce, "description": "Looks at a city for " + nonce + ".",
+		"parameters": map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}, "required": []string{"city"}},
+	}}}
 }
 
 // answer is what a client got.

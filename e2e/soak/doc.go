@@ -2,7 +2,8 @@
 // with every store, under steady traffic of many clients, while its upstreams do
 // everything wrong that the scripted upstream knows and its stores are killed,
 // paused and moved. It counts answers that were lost, crossed or corrupted, and
-// watches memory, goroutines and descriptors.
+// watches memory, goroutines and descriptors. At the end it measures a gateway
+// that is asked for five times as much as it may answer.
 //
 //	make soak             # 30 minutes; the report goes to docs/reliability.md
 //	go test ./e2e/soak    # the same for some seconds

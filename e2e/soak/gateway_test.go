@@ -33,6 +33,7 @@ upstreams:
 models:
   talk: {targets: [{upstream: keyed, model: talk-1}, {upstream: secure, model: talk-2}, {upstream: keyed, model: talk-3}]}
   long: {targets: [{upstream: secure, model: long-1}, {upstream: keyed, model: long-2}]}
+  fill: {targets: [{upstream: keyed, model: fill-1, window: 30000}]}
   loose: {targets: [{upstream: loose, model: loose-1}, {upstream: keyed, model: loose-2}]}
 learn: {fact_ttl: 1m, first_token: {min: 2s, per_tokens: 1000000, same_after: 3s, reasoning: 4s}}
 stream: {idle: 1500ms, idle_pinged: 4s}
@@ -50,7 +51,10 @@ type gateway struct {
 	log     string
 	in      atomic.Bool // whether it gets requests
 	port    atomic.Int32
-	rolled  bool // whether it is replaced now and then: its memory begins anew each time
+	env     []string // beside the upstreams' keys
+	rolled  bool     // whether it is replaced now and then: its memory begins anew each time
+
+	heap float64 // as the last sample has it
 
 	mu    sync.Mutex
 	cmd   *exec.Cmd // nil while there is none
@@ -84,7 +88,7 @@ func (g *gateway) start() error {
 	defer log.Close()
 	cmd := exec.Command(g.program, "serve", "--config", g.file, "--listen", strings.TrimPrefix(g.URL(), "http://"))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"KEY_A=sk-soak-aaaaaaaa", "KEY_B=sk-soak-bbbbbbbb", "GODEBUG=gctrace=1"}
+	cmd.Env = append([]string{"KEY_A=sk-soak-aaaaaaaa", "KEY_B=sk-soak-bbbbbbbb", "GODEBUG=gctrace=1"}, g.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -207,7 +211,7 @@ var (
 	collected = regexp.MustCompile(`(?m)^gc \d+ @.*->(\d+) MB, \d+ MB goal`)
 )
 
-// sample looks at the process; false if there is none.
+// sample looks at the process; false if there is none. One goroutine calls it.
 func (g *gateway) sample() (s sample, ok bool) {
 	pid := g.pid()
 	if pid == 0 || !g.in.Load() {
@@ -232,7 +236,10 @@ func (g *gateway) sample() (s sample, ok bool) {
 	}
 	s.rss = number(resident, status) / 1024
 	s.goroutines = number(routines, []byte(metrics))
-	s.heap = number(collected, log)
+	if heap := number(collected, log); heap > 0 {
+		g.heap = heap
+	}
+	s.heap = g.heap
 	s.descriptors = float64(len(open))
 	return s, true
 }

@@ -117,7 +117,7 @@ func median(samples []sample, of func(sample) float64) float64 {
 }
 
 // report is the text of docs/reliability.md.
-func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
+func (s *soak) report(took time.Duration, holds []holding, over *overload, failed bool) []byte {
 	redis, _ := exec.Command("redis-server", "--version").Output()
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
@@ -126,9 +126,7 @@ func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
 	p("answers carry, so that an answer of another client, or a part of one, is seen at both ends.\n\n")
 	p("    go test ./e2e/soak -run TestSoak -timeout 0 -args -for %v -rate %v -seed %d%s\n\n", duration, *rate, *seed, map[bool]string{true: " -before PROGRAM"}[*before != ""])
 	p("Version %s, %s, %d cores, %s. The run took %v.\n\n", s.version, runtime.Version(), runtime.NumCPU(), strings.Join(strings.Fields(string(redis))[:3], " "), took.Round(time.Second))
-	if failed {
-		p("**The run failed.**\n\n")
-	}
+	p("**The run %s.**\n\n", map[bool]string{true: "failed", false: "passed"}[failed])
 	p("## Answers\n\n")
 	all := 0
 	for v := range verdicts {
@@ -140,10 +138,14 @@ func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
 	}
 	p("|\n\n%d of them took more than one attempt. %d requests reached an upstream with something of another client. *Lost* is neither the whole right answer nor an\n", s.tally.again, s.up.mixed.Load())
 	p("honest error where the script allows one; *corrupted* is an answer that is not exactly what the script says.\n\n")
-	p("## What the gateways hold\n\nMedians of the second and of the last quarter of the time; the heap is what lived after the last collection.\n\n")
+	p("## What the gateways hold\n\nMedians of the second and of the last quarter of the time; the heap is what lived after the last collection.\n")
+	if took >= watched {
+		p("What is kept up to a bound was filled before: in each gateway 48 MiB of messages that were read, 65,536 counts of tokens, 10,000 events.\n")
+	}
+	p("\n")
 	p("| gateway | | second quarter | last quarter |\n|---|---|---|---|\n")
 	for _, h := range holds {
-		p("| %s | %s | %.0f | %.0f%s |\n", h.gateway, h.what, h.second, h.last, map[bool]string{false: ", grows"}[h.flat()])
+		p("| %s | %s | %.0f | %.0f%s |\n", h.gateway, h.what, h.second, h.last, map[bool]string{true: ", grows"}[took >= watched && !h.flat()])
 	}
 	p("\n## What happened\n\n| | times |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.tally.events)) {
@@ -152,6 +154,7 @@ func (s *soak) report(took time.Duration, holds []holding, failed bool) []byte {
 	if *before != "" {
 		p("\nThe gateway that is replaced runs the version before and this one in turn, at one Redis with another gateway of this version.\n")
 	}
+	over.report(p)
 	p("\n## Faults\n\n| fault | %s |\n|---%s|\n", strings.Join(names(), " | "), strings.Repeat("|---", int(verdicts)))
 	for i := range faults {
 		if row := s.tally.faults[faults[i].name]; row != nil {

@@ -86,6 +86,20 @@ func TestSoak(t *testing.T) {
 		}
 	}
 
+	if *duration >= watched {
+		var filling sync.WaitGroup
+		for i, g := range gates {
+			if !g.rolled {
+				filling.Go(func() {
+					if err := s.fill(ctx, g, rand.New(rand.NewPCG(*seed, 1<<32+uint64(i)))); err != nil {
+						t.Errorf("filling %s: %v", g.name, err)
+					}
+				})
+			}
+		}
+		filling.Wait()
+	}
+
 	// Clients, at a steady pace.
 	begun := time.Now()
 	turns := make(chan struct{})
@@ -97,7 +111,7 @@ func TestSoak(t *testing.T) {
 			tr.Protocols = new(http.Protocols)
 			tr.Protocols.SetUnencryptedHTTP2(true)
 		}
-		c := &client{soak: s, leg: legs[i%len(legs)], nonce: fmt.Sprintf("nonce-%010x", own.Uint64()&(1<<40-1)), rand: own, http: &http.Client{Transport: tr}}
+		c := &client{soak: s, leg: legs[i%len(legs)], nonce: newNonce(own), rand: own, http: &http.Client{Transport: tr}}
 		working.Go(func() { c.run(turns) })
 	}
 	running, end := context.WithTimeout(ctx, *duration)
@@ -202,6 +216,11 @@ func TestSoak(t *testing.T) {
 	for _, e := range s.tally.examples {
 		t.Log(e)
 	}
+	var over overload
+	if ctx.Err() == nil {
+		over.run(t, program)
+		over.check(t)
+	}
 	holds := resources(gates, samples)
 	if took >= watched {
 		for _, h := range holds {
@@ -211,7 +230,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	if *output != "" && ctx.Err() == nil {
-		if err := os.WriteFile(*output, s.report(took, holds, t.Failed()), 0o644); err != nil {
+		if err := os.WriteFile(*output, s.report(took, holds, &over, t.Failed()), 0o644); err != nil {
 			t.Error(err)
 		}
 	}
