@@ -41,6 +41,10 @@ const (
 	EnvRedis      = "REBOUND_REDIS_URL"
 	EnvAdminToken = "REBOUND_ADMIN_TOKEN"
 	EnvLogLevel   = "REBOUND_LOG_LEVEL"
+
+	// OpenTelemetry's own names.
+	EnvOTLP         = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	EnvOTLPProtocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
 )
 
 // Config is everything the gateway is told. The keys of Proxy stand at the top
@@ -63,6 +67,7 @@ type Config struct {
 	Stream          stream.Config              `yaml:"stream"`
 	Store           StoreConfig                `yaml:"store"`
 	Log             telemetry.Config           `yaml:"log"`
+	OTLP            telemetry.OTLP             `yaml:"otlp"`
 
 	origin origin
 }
@@ -101,6 +106,7 @@ func Defaults() Config {
 		Stream:          stream.Defaults(),
 		Store:           StoreConfig{Redis: redis.Defaults()},
 		Log:             telemetry.Defaults(),
+		OTLP:            telemetry.OTLPDefaults(),
 	}
 }
 
@@ -252,6 +258,8 @@ func (r *reader) applyEnv(c *Config, env Env) {
 	}
 	set(EnvListen, "listen", &c.Proxy.Listen)
 	set(EnvLogLevel, "log.level", &c.Log.Level)
+	set(EnvOTLP, "otlp.endpoint", &c.OTLP.Endpoint)
+	set(EnvOTLPProtocol, "otlp.protocol", &c.OTLP.Protocol)
 	if d := &c.Store.Redis; set(EnvRedis, "store.redis.url", &d.URL) {
 		// It says all of where the server is.
 		d.URLEnv, d.Addresses, d.MasterName, d.Database, d.TLS = EnvRedis, nil, "", 0, false

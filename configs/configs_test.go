@@ -66,7 +66,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u}, DefaultUpstream: "default",
 		Recovery: recovery.Defaults(), Breaker: breaker.Defaults(), Learn: learn.Defaults(), Stream: stream.Defaults(),
 		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
-		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(),
+		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(),
 	})
 
 	d, err := Default(environment())
@@ -152,7 +152,7 @@ func TestReferenceOptionalSettingsAreValid(t *testing.T) {
 
 // everything has every variable.
 func everything(name string) (string, bool) {
-	if strings.HasPrefix(name, "REBOUND_") || strings.HasPrefix(name, "OPENAI_UP") {
+	if strings.HasPrefix(name, "REBOUND_") || strings.HasPrefix(name, "OPENAI_UP") || strings.HasPrefix(name, "OTEL_") {
 		return "", false
 	}
 	return "value-of-" + name, true

@@ -103,6 +103,9 @@ func (s *Server) chat(c echo.Context) (err error) {
 		send.asItCame["Content-Encoding"] = []string{raw.coding}
 	}
 	x.Completer = send
+	if core.Tracer != nil {
+		core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)
+	}
 	failure, err := core.Engine.Run(req.Context(), x, send)
 	// After one attempt that has ended nobody reads the request's bytes any more.
 	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()

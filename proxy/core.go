@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"hash/maphash"
+	"maps"
 	"net/http"
 	"time"
 
@@ -31,6 +32,8 @@ type Core struct {
 	Accepted func(*recovery.Exchange, time.Time)
 	Windows  Windows         // nil: lists of models teach nothing
 	Mender   recovery.Mender // nil: answers are passed on as they are
+
+	Tracer Tracer // nil: nobody follows requests
 
 	Owners  Owners         // nil: keys that are restricted to models own nothing
 	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited
@@ -74,6 +77,25 @@ type Identity interface {
 	Pin() string      // session and turn; empty without a session
 	Affinity() uint64 // shared by requests with the same beginning
 	Side() bool       // a request of the client's own, for a title or a summary; never without a session
+}
+
+// Tracer follows requests and their attempts, for what watches several services.
+type Tracer interface {
+	// Trace begins a request that is about to be asked upstream; its request_done
+	// ends it. operation is what is done, header the client's.
+	Trace(request, operation, model string, arrived time.Time, header http.Header)
+	// TraceAttempt begins an attempt; the headers are for its upstream.
+	TraceAttempt(request string, number int, target recovery.Target) http.Header
+}
+
+// traced is the client's header with that of an attempt's trace.
+func (k *Core) traced(header http.Header, request string, number int, target recovery.Target) http.Header {
+	if k.Tracer == nil {
+		return header
+	}
+	own := maps.Clone(header)
+	maps.Copy(own, k.Tracer.TraceAttempt(request, number, target))
+	return own
 }
 
 // Meter counts requests under way.

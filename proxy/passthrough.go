@@ -63,6 +63,10 @@ func (s *Server) passthrough(c echo.Context) (err error) {
 	defer s.meter.End()
 	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
+	if core.Tracer != nil && len(targets) > 0 {
+		core.Tracer.Trace(ev.Request, operation(up.Path), model, started, up.Header)
+		up.Header = core.traced(up.Header, ev.Request, 1, targets[0].Target)
+	}
 	var answer *metered // where it counts what was used
 	defer func() {
 		if answer != nil {
@@ -126,6 +130,19 @@ func (s *Server) passthrough(c echo.Context) (err error) {
 		core.noteWindows(asked.Upstream, list.seen.Bytes())
 	}
 	return nil
+}
+
+// operation is what OpenTelemetry calls the work of a path.
+func operation(path string) string {
+	switch path {
+	case "/embeddings":
+		return "embeddings"
+	case "/completions":
+		return "text_completion"
+	case "/responses":
+		return "chat"
+	}
+	return "other"
 }
 
 // hideErrors takes the gateway's secrets out of an error, whole or in a stream.

@@ -196,6 +196,9 @@ func (m *metrics) seriesOf(t *table, name string) *modelSeries {
 	return t.other
 }
 
+// label is the model's, one of a bounded set.
+func (m *metrics) label(model string) string { return m.seriesOf(m.table.Load(), model).label }
+
 // meet gives a model that answered a label of its own, while there are few.
 // Upstreams have answered for these names: a client cannot make them up.
 func (m *metrics) meet(name string) {

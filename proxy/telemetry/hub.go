@@ -30,9 +30,12 @@ type Hub struct {
 	level    slog.LevelVar
 	requests atomic.Bool
 	sink     atomic.Pointer[func([]byte)]
+	version  string
 	tail     Tail   // of the log that the sink writes; nil for none
 	replica  string // in the ids of events
 	count    int    // of events that were given an id
+
+	tracing *tracing // nil: no collector is configured
 
 	mu     sync.RWMutex // guards closed, and queue against being closed while sent to
 	closed bool
@@ -80,7 +83,7 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	h := &Hub{
 		metrics: newMetrics(o.registry, o.version), registry: o.registry,
 		out: &output{w: out}, queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
-		replica: fmt.Sprintf("%08x", rand.Uint32()),
+		version: o.version, replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
 	h.feed = newFeed(h.metrics.droppedSubscriber)
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
@@ -120,6 +123,19 @@ func (h *Hub) SetSink(f func([]byte)) {
 	h.sink.Store(&f)
 }
 
+// Export sends traces and the metrics of the GenAI conventions to a collector, until
+// Close. It is called once, before the first event; without it, or without an
+// endpoint, [Hub.Traces] is false and nothing is kept for it.
+func (h *Hub) Export(ctx context.Context, cfg OTLP) (err error) {
+	if cfg.Endpoint != "" {
+		h.tracing, err = cfg.open(ctx, h.version, h.metrics.droppedOTLP, h.log)
+	}
+	return err
+}
+
+// Traces reports whether requests are traced.
+func (h *Hub) Traces() bool { return h.tracing != nil }
+
 // Begin counts a request as under way, until End.
 func (h *Hub) Begin() { h.metrics.inFlight.Inc() }
 
@@ -138,6 +154,10 @@ func (h *Hub) Handler() http.Handler {
 // event is dropped and counted. It never blocks.
 func (h *Hub) Observe(ev recovery.Event) {
 	h.metrics.count(&ev)
+	if h.tracing != nil {
+		traced := ev // only then it goes to the heap
+		h.tracing.observe(&traced, h.metrics.label(ev.Model))
+	}
 	if plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() {
 		return
 	}
@@ -249,9 +269,13 @@ func (h *Hub) Close(ctx context.Context) error {
 		close(h.queue)
 	}
 	h.mu.Unlock()
+	var lost error
+	if h.tracing != nil {
+		lost = h.tracing.close(ctx)
+	}
 	select {
 	case <-h.done:
-		return nil
+		return lost
 	case <-ctx.Done():
 		h.abandon.Store(true)
 		return fmt.Errorf("writing the last %d events: %w", len(h.queue), context.Cause(ctx))

@@ -34,7 +34,7 @@ type metrics struct {
 	inFlight   prometheus.Gauge
 	breakers   *breakers
 
-	droppedQueue, droppedSubscriber, droppedLog, droppedSink prometheus.Counter
+	droppedQueue, droppedSubscriber, droppedLog, droppedSink, droppedOTLP prometheus.Counter
 
 	naming sync.Mutex // one change of the table, or of what was met, at a time
 	table  atomic.Pointer[table]
@@ -82,11 +82,12 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		m.extra[k] = extra.WithLabelValues(name)
 	}
 	dropped := counter("events_dropped_total",
-		"Events lost: queue (too many waited), subscriber (a reader of the live stream was too slow), log (writing failed), sink (the store's log failed).", "where")
+		"Events lost: queue (too many waited), subscriber (a reader of the live stream was too slow), log (writing failed), sink (the store's log failed), otlp (spans that the collector did not take).", "where")
 	m.droppedQueue = dropped.WithLabelValues("queue")
 	m.droppedSubscriber = dropped.WithLabelValues("subscriber")
 	m.droppedLog = dropped.WithLabelValues("log")
 	m.droppedSink = dropped.WithLabelValues("sink")
+	m.droppedOTLP = dropped.WithLabelValues("otlp")
 
 	version, revision := build(version)
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "build_info", Help: "Always 1; the labels say what runs.",

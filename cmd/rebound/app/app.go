@@ -88,6 +88,9 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
 	a.log = a.hub.Logger()
+	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
+		return nil, errors.Join(err, a.hub.Close(context.Background()))
+	}
 	if err := a.openStore(cfg.Store.Redis); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
 	}
@@ -192,10 +195,14 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	if cfg.Repair.Enabled {
 		mender = repair.New(cfg.Repair)
 	}
+	var tracer proxy.Tracer
+	if a.hub.Traces() {
+		tracer = a.hub
+	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
+		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
 		Engine: &recovery.Engine{
 			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes, a.fitter}, Strategies: strategy.All(), Classifier: classifier,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,

@@ -1,0 +1,43 @@
+package telemetry
+
+// The names of OpenTelemetry's semantic conventions for generative AI that are used
+// here, as of November 2026 (github.com/open-telemetry/semantic-conventions-genai).
+// They are in development, so they stand in this file only.
+const (
+	genOperation    = "gen_ai.operation.name"
+	genProvider     = "gen_ai.provider.name"
+	genRequestModel = "gen_ai.request.model"
+	genStream       = "gen_ai.request.stream"
+	genResponse     = "gen_ai.response.model"
+	genFirstChunk   = "gen_ai.response.time_to_first_chunk" // seconds
+	genConversation = "gen_ai.conversation.id"
+	genInput        = "gen_ai.usage.input_tokens"
+	genOutput       = "gen_ai.usage.output_tokens"
+	genCacheRead    = "gen_ai.usage.cache_read.input_tokens"
+	genCacheWrite   = "gen_ai.usage.cache_creation.input_tokens"
+	genReasoning    = "gen_ai.usage.reasoning.output_tokens"
+	genTokenType    = "gen_ai.token.type"
+	errorType       = "error.type"
+
+	genDurationMetric   = "gen_ai.client.operation.duration"
+	genFirstChunkMetric = "gen_ai.client.operation.time_to_first_chunk"
+	genTokensMetric     = "gen_ai.client.token.usage"
+
+	// genOpenAI is the provider as the conventions mean it: the format that is spoken.
+	// Who is behind an upstream the gateway does not know.
+	genOpenAI = "openai"
+	genChat   = "chat"
+
+	// own is what the names of attributes begin with that the conventions do not have:
+	// the fields of events.
+	own = "rebound."
+)
+
+// Buckets that the conventions recommend.
+var (
+	genDurationBuckets = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	genTokensBuckets   = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+)
+
+// usageNames are the names of the parts of a usage, by kind.
+var usageNames = [kinds]string{genInput, genOutput, genCacheRead, genCacheWrite, genReasoning}

@@ -1,0 +1,175 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// OTLP says where traces and the metrics of the GenAI conventions go. Headers,
+// certificates and the service's name are OpenTelemetry's own variables:
+// OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_SERVICE_NAME.
+type OTLP struct {
+	Endpoint string  `yaml:"endpoint"` // base URL of a collector; empty: nothing is sent
+	Protocol string  `yaml:"protocol"` // grpc or http/protobuf
+	Sample   float64 `yaml:"sample"`   // share of traces, where the client's traceparent does not decide
+}
+
+// OTLPDefaults returns the configuration that applies when none is given.
+func OTLPDefaults() OTLP { return OTLP{Protocol: protocolHTTP, Sample: 1} }
+
+const (
+	protocolGRPC = "grpc"
+	protocolHTTP = "http/protobuf"
+)
+
+// Validate reports everything that is wrong, as one joined error; each message begins with the key.
+func (c OTLP) Validate() error {
+	var errs []error
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		errs = append(errs, fmt.Errorf("endpoint: must be a URL like http://collector:4318, for grpc http://collector:4317"))
+	} else if err == nil && (u.User != nil || u.RawQuery != "") {
+		errs = append(errs, errors.New("endpoint: credentials belong into OTEL_EXPORTER_OTLP_HEADERS"))
+	}
+	if c.Protocol != protocolGRPC && c.Protocol != protocolHTTP {
+		errs = append(errs, fmt.Errorf("protocol: %q is neither grpc nor http/protobuf", c.Protocol))
+	}
+	if !(c.Sample >= 0 && c.Sample <= 1) {
+		errs = append(errs, errors.New("sample: must be from 0 to 1"))
+	}
+	return errors.Join(errs...)
+}
+
+// Bounds of what waits for a collector. A request never does.
+const (
+	spanQueue    = 4096
+	spanBatch    = 512
+	exportTime   = 10 * time.Second
+	metricsEvery = time.Minute
+)
+
+// open connects to the collector, which need not be there.
+func (c OTLP) open(ctx context.Context, version string, dropped prometheus.Counter, log *slog.Logger) (*tracing, error) {
+	spans, metrics, err := c.exporters(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("otlp: %w", err)
+	}
+	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithFromEnv(), resource.WithHost())
+	if err == nil {
+		about, err = resource.Merge(resource.NewSchemaless(text("service.name", "rebound"), text("service.version", version)), about)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("otlp: %w", err)
+	}
+	told := &outlet{dropped: dropped, log: log}
+	toCollector := sdktrace.NewBatchSpanProcessor(spanOutlet{spans, told}, sdktrace.WithMaxQueueSize(spanQueue), sdktrace.WithMaxExportBatchSize(spanBatch),
+		sdktrace.WithExportTimeout(exportTime))
+	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(bounded{toCollector, told}),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.Sample))))
+	meters := metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(metric.NewPeriodicReader(metricOutlet{metrics, told},
+		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime))))
+	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), meters.Meter("rebound"), func(ctx context.Context) error {
+		return errors.Join(traces.Shutdown(ctx), meters.Shutdown(ctx))
+	})
+}
+
+// exporters are the SDK's own.
+func (c OTLP) exporters(ctx context.Context) (sdktrace.SpanExporter, metric.Exporter, error) {
+	if c.Protocol == protocolGRPC {
+		t, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(c.Endpoint), otlptracegrpc.WithTimeout(exportTime))
+		if err != nil {
+			return nil, nil, err
+		}
+		m, err := otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithEndpointURL(c.Endpoint), otlpmetricgrpc.WithTimeout(exportTime))
+		return t, m, err
+	}
+	base, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := otlptrace.New(ctx, otlptracehttp.NewClient(otlptracehttp.WithEndpointURL(base.JoinPath("v1/traces").String()), otlptracehttp.WithTimeout(exportTime)))
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(base.JoinPath("v1/metrics").String()), otlpmetrichttp.WithTimeout(exportTime))
+	return t, m, err
+}
+
+// outlet counts what does not reach the collector, and says so now and then.
+type outlet struct {
+	dropped prometheus.Counter
+	log     *slog.Logger
+	waiting atomic.Int64 // spans
+	said    atomic.Int64 // when it was last said, in Unix seconds
+}
+
+func (o *outlet) lose(n int, why error) {
+	o.dropped.Add(float64(n))
+	now, last := time.Now().Unix(), o.said.Load()
+	if now-last >= int64(time.Minute/time.Second) && o.said.CompareAndSwap(last, now) {
+		o.log.Warn("the OpenTelemetry collector did not take what was sent", "spans", n, "error", why)
+	}
+}
+
+var errBehind = errors.New("too many spans wait for it")
+
+// bounded keeps spans from the queue that would be dropped there without a word.
+type bounded struct {
+	sdktrace.SpanProcessor
+	*outlet
+}
+
+// OnEnd implements sdktrace.SpanProcessor.
+func (b bounded) OnEnd(s sdktrace.ReadOnlySpan) {
+	switch {
+	case !s.SpanContext().IsSampled():
+	case b.waiting.Add(1) > spanQueue:
+		b.waiting.Add(-1)
+		b.lose(1, errBehind)
+	default:
+		b.SpanProcessor.OnEnd(s)
+	}
+}
+
+type spanOutlet struct {
+	sdktrace.SpanExporter
+	*outlet
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (o spanOutlet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := o.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		o.lose(len(spans), err)
+	}
+	o.waiting.Add(-int64(len(spans)))
+	return nil // it was said
+}
+
+type metricOutlet struct {
+	metric.Exporter
+	*outlet
+}
+
+// Export implements metric.Exporter.
+func (o metricOutlet) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	if err := o.Exporter.Export(ctx, m); err != nil {
+		o.lose(0, err)
+	}
+	return nil // it was said; the next one has all of it
+}

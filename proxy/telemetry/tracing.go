@@ -1,0 +1,225 @@
+package telemetry
+
+import (
+	"context"
+	"encoding"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// tracing makes a span of each request and a child of each of its attempts. What
+// else happens to a request is an event of its span. Safe for concurrent use.
+type tracing struct {
+	tracer   trace.Tracer
+	close    func(context.Context) error
+	requests sync.Map // of *traced, by the request's id, while it is under way
+
+	duration, firstChunk metric.Float64Histogram
+	tokens               metric.Int64Histogram
+}
+
+// traced is a request under way.
+type traced struct {
+	operation string
+	ctx       context.Context // with the request's span
+	span      trace.Span
+
+	mu       sync.Mutex // attempts start side by side
+	attempts map[int]trace.Span
+}
+
+func newTracing(t trace.Tracer, m metric.Meter, close func(context.Context) error) (*tracing, error) {
+	tr := &tracing{tracer: t, close: close}
+	var errs [3]error
+	tr.duration, errs[0] = m.Float64Histogram(genDurationMetric, metric.WithUnit("s"), metric.WithDescription("GenAI operation duration."),
+		metric.WithExplicitBucketBoundaries(genDurationBuckets...))
+	tr.firstChunk, errs[1] = m.Float64Histogram(genFirstChunkMetric, metric.WithUnit("s"), metric.WithDescription("Time to receive the first chunk."),
+		metric.WithExplicitBucketBoundaries(genDurationBuckets...))
+	tr.tokens, errs[2] = m.Int64Histogram(genTokensMetric, metric.WithUnit("{token}"), metric.WithDescription("Number of input and output tokens used."),
+		metric.WithExplicitBucketBoundaries(genTokensBuckets...))
+	return tr, errors.Join(errs[:]...)
+}
+
+// Trace begins the span of a request, which goes on with the trace that its headers
+// name. operation is one of the conventions'. The request's request_done ends it.
+func (h *Hub) Trace(request, operation, model string, arrived time.Time, header http.Header) {
+	t := h.tracing
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
+	r := &traced{operation: operation}
+	r.ctx, r.span = t.tracer.Start(ctx, spanName(operation, model), trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
+	t.requests.Store(request, r)
+}
+
+// TraceAttempt begins the span of a request's attempt and returns the headers that
+// let the upstream go on with it; nil where the request is not traced.
+func (h *Hub) TraceAttempt(request string, number int, target recovery.Target) http.Header {
+	v, ok := h.tracing.requests.Load(request)
+	if !ok {
+		return nil
+	}
+	r := v.(*traced)
+	ctx, span := h.tracing.tracer.Start(r.ctx, spanName(r.operation, target.Model), trace.WithSpanKind(trace.SpanKindClient))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.attempts == nil {
+		r.attempts = map[int]trace.Span{}
+	}
+	r.attempts[number] = span
+	header := http.Header{}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
+	return header
+}
+
+func spanName(operation, model string) string {
+	if model == "" {
+		return operation
+	}
+	return operation + " " + clean(model, maxName)
+}
+
+// observe adds an event to its request's span; request_done ends it. label is the
+// model's, from a bounded set.
+func (t *tracing) observe(ev *recovery.Event, label string) {
+	v, ok := t.requests.Load(ev.Request)
+	if !ok {
+		return
+	}
+	r := v.(*traced)
+	if ev.Time.IsZero() {
+		ev.Time = time.Now()
+	}
+	if ev.Name != recovery.EventRequestDone {
+		if r.span.IsRecording() {
+			rec := record(ev)
+			r.span.AddEvent(rec.Message, trace.WithTimestamp(ev.Time), trace.WithAttributes(fields(rec)...))
+		}
+		return
+	}
+	t.requests.Delete(ev.Request)
+	t.measure(r, ev, label)
+	r.end(ev)
+}
+
+// end ends the spans of a request and of its attempts.
+func (r *traced) end(ev *recovery.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := ev.Attempts
+	if len(list) == 0 { // of a request that is only passed on
+		list = []recovery.Record{{Target: ev.Target, Class: ev.Class, Started: ev.Time}}
+	}
+	for number, span := range r.attempts {
+		at := ev.Time
+		if number <= len(list) && span.IsRecording() {
+			a := &list[number-1]
+			if ended := a.Started.Add(a.Duration); ended.Before(at) {
+				at = ended
+			}
+			span.SetAttributes(text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, a.Target.Model),
+				text(own+"upstream", a.Target.Upstream), text(own+"upstream_key", a.Target.Key), text(own+"strategy", a.Strategy),
+				attribute.Int(own+"attempt", number), attribute.Bool(own+"parallel", a.Parallel))
+			fail(span, a.Class)
+		}
+		span.End(trace.WithTimestamp(at))
+	}
+	if r.span.IsRecording() {
+		r.span.SetAttributes(fields(record(ev))...)
+		r.span.SetAttributes(text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, ev.Model), text(genConversation, ev.Session),
+			text(genResponse, ev.Target.Model), attribute.Bool(genStream, ev.Streamed), attribute.Int("http.response.status_code", ev.Status))
+		if ev.TTFB > 0 && ev.Streamed {
+			r.span.SetAttributes(attribute.Float64(genFirstChunk, ev.TTFB.Seconds()))
+		}
+		for k, n := range byKind(&ev.Usage) {
+			if n > 0 {
+				r.span.SetAttributes(attribute.Int(usageNames[k], n))
+			}
+		}
+		if class := ev.Class; ended(ev) == outcomeFailed && class == "" {
+			fail(r.span, recovery.Unknown)
+		} else {
+			fail(r.span, class)
+		}
+	}
+	r.span.End(trace.WithTimestamp(ev.Time))
+}
+
+func fail(span trace.Span, class recovery.Class) {
+	if class != "" {
+		span.SetAttributes(text(errorType, string(class)))
+		span.SetStatus(codes.Error, string(class))
+	}
+}
+
+// measure records the conventions' metrics of a request that was asked upstream.
+func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
+	if ev.Attempt == 0 {
+		return
+	}
+	common := []attribute.KeyValue{text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, label)}
+	set := metric.WithAttributeSet(attribute.NewSet(common...))
+	if ev.Class != "" {
+		t.duration.Record(r.ctx, ev.Duration.Seconds(), metric.WithAttributeSet(attribute.NewSet(append(common[:3:3], text(errorType, string(ev.Class)))...)))
+	} else {
+		t.duration.Record(r.ctx, ev.Duration.Seconds(), set)
+	}
+	if ev.Streamed && ev.TTFB > 0 {
+		t.firstChunk.Record(r.ctx, ev.TTFB.Seconds(), set)
+	}
+	used := ev.Usage.Add(ev.Cost) // what is billed
+	for kind, n := range map[string]int{"input": used.Input, "output": used.Output} {
+		if n > 0 {
+			t.tokens.Record(r.ctx, int64(min(n, saneTokens)), metric.WithAttributeSet(attribute.NewSet(append(common[:3:3], text(genTokenType, kind))...)))
+		}
+	}
+}
+
+func text(key, value string) attribute.KeyValue { return attribute.String(key, clean(value, maxName)) }
+
+// fields are the fields of an event as attributes: the same names, after a prefix.
+func fields(rec slog.Record) (out []attribute.KeyValue) {
+	rec.Attrs(func(a slog.Attr) bool {
+		out = appendField(out, own+a.Key, a.Value)
+		return true
+	})
+	return out
+}
+
+func appendField(out []attribute.KeyValue, key string, v slog.Value) []attribute.KeyValue {
+	switch v.Kind() {
+	case slog.KindString:
+		return append(out, attribute.String(key, v.String()))
+	case slog.KindInt64:
+		return append(out, attribute.Int64(key, v.Int64()))
+	case slog.KindFloat64:
+		return append(out, attribute.Float64(key, v.Float64()))
+	case slog.KindBool:
+		return append(out, attribute.Bool(key, v.Bool()))
+	case slog.KindTime:
+		return append(out, attribute.String(key, v.Time().UTC().Format(time.RFC3339Nano)))
+	case slog.KindGroup:
+		for _, a := range v.Group() {
+			out = appendField(out, key+"."+a.Key, a.Value)
+		}
+		return out
+	}
+	switch list := v.Any().(type) {
+	case tries: // each is a span of its own
+		return out
+	case encoding.TextMarshaler:
+		b, _ := list.MarshalText() // ours never fail
+		return append(out, attribute.String(key, string(b)))
+	}
+	return append(out, attribute.String(key, fmt.Sprint(v.Any())))
+}
