@@ -24,7 +24,7 @@ func check(before, after *transcript.Body, r *readings) error {
 	if len(after.Raw()) >= len(before.Raw()) {
 		return errNotSmaller
 	}
-	was, is := faultsOf(before.Messages(), r), faultsOf(after.Messages(), r)
+	was, is := faultsOf(before, r), faultsOf(after, r)
 	if is.orphans > was.orphans || is.unanswered > was.unanswered || is.first && !was.first {
 		return errPairing
 	}
@@ -46,9 +46,10 @@ type faults struct {
 	first      bool // the conversation begins with a result
 }
 
-func faultsOf(list []transcript.Message, r *readings) (f faults) {
+func faultsOf(b *transcript.Body, r *readings) (f faults) {
 	var open map[string]int
 	began := false
+	list, anywhere := b.Messages(), b.PairsAnywhere()
 	for i, m := range list {
 		said := r.read(m)
 		switch m.Role {
@@ -60,6 +61,9 @@ func faultsOf(list []transcript.Message, r *readings) (f faults) {
 				f.orphans++
 			}
 		default:
+			if anywhere {
+				break
+			}
 			for _, n := range open {
 				f.unanswered += n
 			}
@@ -67,7 +71,9 @@ func faultsOf(list []transcript.Message, r *readings) (f faults) {
 		}
 		f.broken += said.broken
 		if len(said.calls) > 0 {
-			open = make(map[string]int, len(said.calls))
+			if open == nil {
+				open = make(map[string]int, len(said.calls))
+			}
 			for _, c := range said.calls {
 				open[c.ID]++
 			}
@@ -77,6 +83,11 @@ func faultsOf(list []transcript.Message, r *readings) (f faults) {
 		}
 		if len(said.calls) == 0 && i < len(list)-1 && said.text == "" && said.shape.Media == 0 {
 			f.empty++
+		}
+	}
+	if anywhere {
+		for _, n := range open {
+			f.unanswered += n
 		}
 	}
 	return f

@@ -103,25 +103,22 @@ func (s *scale) signature() uint32 {
 
 // message counts one message.
 func (s *scale) message(m transcript.Message) weight {
-	raw := m.Raw()
 	if m.Role == "" { // no message; the upstream will say so
-		return weight{text: s.Count(string(raw))}
+		return weight{text: s.Count(string(m.Raw()))}
 	}
 	w := weight{text: messageTokens + 1, exact: s.Exact} // the role is one token
 	switch m.Role {
 	case transcript.RoleSystem, transcript.RoleUser, transcript.RoleAssistant, transcript.RoleDeveloper:
-	case transcript.RoleTool:
+	case transcript.RoleTool, transcript.RoleOpaque:
 		w.exact = false
 	default:
 		w.text += s.Count(m.Role)
 		w.exact = false
 	}
-	if name, ok := m.Field("name"); ok {
-		if text, ok := transcript.Decode(name); ok {
-			w.text += nameTokens + s.Count(text)
-			if m.Role == transcript.RoleTool {
-				w.text += resultTokens
-			}
+	if name := m.Name(); name != "" {
+		w.text += nameTokens + s.Count(name)
+		if m.Role == transcript.RoleTool {
+			w.text += resultTokens
 		}
 	}
 	w = s.content(w, m)
@@ -136,40 +133,31 @@ func (s *scale) message(m transcript.Message) weight {
 	if s.ids && m.Role == transcript.RoleTool {
 		w.text += s.Count(m.ToolCallID())
 	}
-	return s.aside(w, raw)
-}
-
-// content adds what a message says.
-func (s *scale) content(w weight, m transcript.Message) weight {
-	at, ok := m.Content()
-	if !ok {
-		return w
-	}
-	if raw := m.Raw()[at.Start-m.Start : at.End-m.Start]; raw[0] == '[' {
-		gjson.ParseBytes(raw).ForEach(func(_, part gjson.Result) bool {
-			w = w.add(s.part(part, 0))
-			return true
-		})
-	} else if raw[0] == '"' {
-		w.text += s.Count(m.Text())
-	} else {
-		w.text += s.Count(string(raw))
+	for raw := range m.Asides { // signatures and sealed reasoning are left to calibration
+		w.text += s.prose(gjson.ParseBytes(raw), 0)
 		w.exact = false
 	}
 	return w
 }
 
-// aside adds what a message has besides its content: reasoning that is passed
-// back, a refusal. Signatures and sealed reasoning are no text: what they stand
-// for is not known here and left to calibration.
-func (s *scale) aside(w weight, raw []byte) weight {
-	gjson.ParseBytes(raw).ForEach(func(name, v gjson.Result) bool {
-		if n := name.Str; v.Type != gjson.Null && (n == "refusal" || strings.HasPrefix(n, "reasoning") || strings.HasPrefix(n, "thinking")) {
-			w.text += s.prose(v, 0)
+// content adds what a message says.
+func (s *scale) content(w weight, m transcript.Message) weight {
+	for raw := range m.Contents {
+		switch raw[0] {
+		case '[':
+			gjson.ParseBytes(raw).ForEach(func(_, part gjson.Result) bool {
+				w = w.add(s.part(part, 0))
+				return true
+			})
+		case '"':
+			w.text += s.Count(transcript.Text(raw))
+		case '{':
+			w = w.add(s.part(gjson.ParseBytes(raw), 0))
+		default:
+			w.text += s.Count(string(raw))
 			w.exact = false
 		}
-		return true
-	})
+	}
 	return w
 }
 

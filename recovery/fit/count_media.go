@@ -66,7 +66,7 @@ type media struct {
 // partKindOf tells what a part is by the name of its type, whatever the provider.
 func partKindOf(name string) partKind {
 	switch {
-	case strings.Contains(name, "image"):
+	case strings.Contains(name, "image"), strings.Contains(name, "screenshot"):
 		return partImage
 	case strings.Contains(name, "audio"):
 		return partSound
@@ -236,14 +236,18 @@ func Bound(b *transcript.Body) int {
 		if !marked(m.Raw()) {
 			continue
 		}
-		at, ok := m.Content()
-		if !ok || b.Raw()[at.Start] != '[' {
-			continue
+		for raw := range m.Contents {
+			if raw[0] == '{' {
+				n += vision.bound(gjson.ParseBytes(raw), 0)
+			}
+			if raw[0] != '[' {
+				continue
+			}
+			gjson.ParseBytes(raw).ForEach(func(_, part gjson.Result) bool {
+				n += vision.bound(part, 0)
+				return n < Unbounded
+			})
 		}
-		gjson.ParseBytes(b.Raw()[at.Start:at.End]).ForEach(func(_, part gjson.Result) bool {
-			n += vision.bound(part, 0)
-			return n < Unbounded
-		})
 		if n >= Unbounded {
 			return Unbounded
 		}

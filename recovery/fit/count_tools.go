@@ -16,20 +16,15 @@ type definitions struct {
 	schema []byte            // of the answer; nil if it has none
 }
 
-// fixedParts finds them. The answer's schema is known by its shape, an object
-// whose type names the member that holds it, as every format writes it.
+// fixedParts finds them.
 func fixedParts(b *transcript.Body) (d definitions) {
 	d.tools = b.Tools()
-	structured := b.ResponseFormat()
+	if form, _ := b.ContentForm(); form == transcript.FormSchema {
+		d.schema = b.Form()
+	}
 	b.Fields(func(name string, raw []byte) bool {
-		switch {
-		case name == "functions" && raw[0] == '[':
+		if name == "functions" && raw[0] == '[' {
 			d.tools = append(slices.Clip(d.tools), functions(raw)...)
-		case structured && raw[0] == '{' && d.schema == nil:
-			v := gjson.ParseBytes(raw)
-			if v.Get("type").Str == "json_schema" {
-				d.schema = raw
-			}
 		}
 		return true
 	})

@@ -17,6 +17,9 @@ type view struct {
 	// prose is set for text protocols: tools answer in messages of the user.
 	prose  bool
 	native bool // tools are offered, or were called
+	// open says of each message whether a call before it has its result there or behind
+	// it; nil where results stand right behind their calls.
+	open []bool
 
 	readings *readings
 	excerpts excerpts
@@ -119,6 +122,37 @@ func (v *view) pair(list []transcript.Message) {
 			}
 		}
 	}
+	if v.body.PairsAnywhere() {
+		v.pairLate()
+	}
+}
+
+// pairLate finds the calls that were answered after further turns of the model, and
+// where the history cannot be cut for it.
+func (v *view) pairLate() {
+	calls := map[string][2]int{}      // message, number in it
+	last := make([]int, len(v.items)) // where the last result of its calls stands
+	for i := range v.items {
+		it := &v.items[i]
+		for n, c := range it.calls {
+			calls[c.ID] = [2]int{i, n}
+		}
+		if it.Role != transcript.RoleTool {
+			continue
+		}
+		if at, ok := calls[it.answers]; ok && it.caller < 0 {
+			it.caller, it.answer, it.call = at[0], at[1], v.items[at[0]].calls[at[1]]
+		}
+		if it.caller >= 0 {
+			last[it.caller] = i
+		}
+	}
+	v.open = make([]bool, len(v.items))
+	until := -1
+	for i := range v.items {
+		v.open[i] = i <= until
+		until = max(until, last[i])
+	}
 }
 
 // failed reports whether a result says that its call failed. It is read when it
@@ -141,7 +175,7 @@ func (it *item) failed() bool {
 // boundary reports whether the history may be cut before message i: no call is
 // there without its results, no result without its call.
 func (v *view) boundary(i int) bool {
-	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool
+	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool && (v.open == nil || !v.open[i])
 }
 
 // stepStart is where the step begins that message i belongs to: an answer and

@@ -107,7 +107,7 @@ func (m *Meter) Refused(b *transcript.Body, model string, tokens int) {
 }
 
 // fixed counts what is not in the history: the priming of the answer, tools,
-// and the schema of the answer.
+// instructions that stand outside, and the schema of the answer.
 func (m *Meter) fixed(s *scale, b *transcript.Body) weight {
 	w := weight{text: primingTokens, exact: true}
 	d := fixedParts(b)
@@ -116,6 +116,10 @@ func (m *Meter) fixed(s *scale, b *transcript.Body) weight {
 	}
 	if len(d.tools) > 0 {
 		w.text += s.toolFrame(b)
+	}
+	if outside := b.Outside(); outside != "" {
+		k := countKey{hash: maphash.String(m.seed, outside), size: len(outside), kind: kindText, encoding: s.Name}
+		w.text += messageTokens + 1 + m.remember(k, func() weight { return weight{text: s.Count(outside)} }).text
 	}
 	if d.schema != nil {
 		w.text += schemaFrame + m.remember(m.key(s, kindSchema, d.schema), func() weight { return weight{text: s.Count(string(d.schema))} }).text

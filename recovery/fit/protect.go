@@ -44,7 +44,7 @@ func protect(v *view, tokens []int, budget int, recentShare float64) *protection
 		if i < v.lead {
 			p.of[i] |= protectLead
 		}
-		if it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper {
+		if it.Role == transcript.RoleSystem || it.Role == transcript.RoleDeveloper || it.Role == transcript.RoleOpaque {
 			p.of[i] |= protectSystem
 		}
 		if it.shape.Reasoning {

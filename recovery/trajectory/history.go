@@ -155,11 +155,7 @@ func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolRe
 		c := &calls[i]
 		return recovery.ToolResult{Index: m.Index, Caller: c.At, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
 	}
-	res := recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id)}
-	if raw, ok := m.Field("name"); ok {
-		res.Tool, _ = transcript.Decode(raw)
-	}
-	return res
+	return recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id), Tool: m.Name()}
 }
 
 // Pairing finds the calls of a turn that its results answer. Each answer takes

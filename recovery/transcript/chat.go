@@ -26,6 +26,7 @@ func (chat) state(*Body) State              { return State{} }
 func (chat) grouped() bool                  { return false }
 func (chat) content(b *Body, i int) []byte  { return b.key(i, keyContent) }
 func (chat) answered(b *Body, i int) []byte { return b.key(i, keyCallID) }
+func (chat) pairsAnywhere() bool            { return false }
 func (chat) instructions(*Body) []byte      { return nil }
 func (chat) moreTools(*Body) [][]byte       { return nil }
 
@@ -125,6 +126,19 @@ func (chat) appendPart(parts []byte, text string) []byte {
 	return append(out, '}', ']')
 }
 
+// Reasoning that is passed back, a refusal. Signatures and sealed reasoning are no
+// text: what they stand for is not known here.
+func (chat) asides(b *Body, i int, yield func(raw []byte) bool) bool {
+	var s scanner
+	for w, ok := opened(&s, b.element(i), '{'); ok && w.step(); {
+		if aside := string(w.name) == "refusal" || bytes.HasPrefix(w.name, []byte("reasoning")) || bytes.HasPrefix(w.name, []byte("thinking")); aside &&
+			!isNull(w.value()) && !yield(clipped(w.value())) {
+			return false
+		}
+	}
+	return true
+}
+
 func (chat) calling(m Message) bool { return m.key(keyCalls) != nil || m.key(keyCall) != nil }
 
 func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
@@ -222,9 +236,9 @@ func (m Message) callOf(f callee, id []byte) (c ToolCall) {
 	return c
 }
 
-func (chat) structured(b *Body) bool {
-	raw, ok := b.Field("response_format")
-	return ok && !isNull(raw) && stringField(raw, "type") != "text"
+func (c chat) structured(b *Body) bool {
+	raw := c.form(b)
+	return len(raw) > 0 && !isNull(raw) && stringField(raw, "type") != "text"
 }
 
 func (chat) logprobs(b *Body) bool {
@@ -321,8 +335,13 @@ func choiceIn(raw []byte) ToolChoice {
 	return c
 }
 
-func (chat) contentForm(b *Body) (ContentForm, []byte) {
+func (chat) form(b *Body) []byte {
 	raw, _ := b.Field("response_format")
+	return raw
+}
+
+func (c chat) contentForm(b *Body) (ContentForm, []byte) {
+	raw := c.form(b)
 	if len(raw) == 0 || raw[0] != '{' {
 		return FormText, nil
 	}

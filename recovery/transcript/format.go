@@ -68,6 +68,9 @@ type reader interface {
 	// the call that it answers.
 	content(b *Body, i int) []byte
 	answered(b *Body, i int) []byte
+	// asides calls yield with what element i has besides its content and its calls that a
+	// model reads: values in which the readable strings count.
+	asides(b *Body, i int, yield func(raw []byte) bool) bool
 	// instructions is the text that stands outside the history, nil if there is none.
 	instructions(b *Body) []byte
 
@@ -90,6 +93,8 @@ type reader interface {
 	reasoning(b *Body) bool
 	toolChoice(b *Body) ToolChoice
 	contentForm(b *Body) (form ContentForm, schema []byte)
+	form(b *Body) []byte // what says so
+	pairsAnywhere() bool // whether a result may stand anywhere behind its call
 
 	parter
 	mender

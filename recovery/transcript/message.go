@@ -182,6 +182,13 @@ func (b *Body) Beginning(n int) (outside, history []byte) {
 	return outside, clipped(b.raw[b.elements[0].start:b.Messages()[n-1].End])
 }
 
+// Outside is the instructions that stand outside the history, "" if there are none.
+func (b *Body) Outside() string { return text(b.format.reader().instructions(b)) }
+
+// PairsAnywhere reports whether a result may stand anywhere behind its call, so that
+// ids alone pair them. Elsewhere results stand right behind the message with the call.
+func (b *Body) PairsAnywhere() bool { return b.format.reader().pairsAnywhere() }
+
 // UserTurns counts the user's messages. In text protocols these include
 // what tools answered.
 func (b *Body) UserTurns() int {
@@ -243,6 +250,14 @@ func (m Message) Contents(yield func(raw []byte) bool) {
 		if raw := r.content(m.body, int(i)); len(raw) > 0 && !isNull(raw) && !yield(clipped(raw)) {
 			return
 		}
+	}
+}
+
+// Asides calls yield with what the message has besides its contents and calls that a
+// model reads, such as reasoning: values in which the readable strings count.
+func (m Message) Asides(yield func(raw []byte) bool) {
+	r := m.body.format.reader()
+	for i := m.first; i < m.first+m.count && r.asides(m.body, int(i), yield); i++ {
 	}
 }
 

@@ -18,6 +18,7 @@ func (responses) grouped() bool          { return true }
 func (responses) imageMark() string      { return `"input_image"` }
 func (responses) outputLimits() []string { return []string{"max_output_tokens"} }
 func (responses) logprobs(b *Body) bool  { return b.asksFor("message.output_text.logprobs") }
+func (responses) pairsAnywhere() bool    { return true }
 func (responses) audio(*Body) bool       { return false }
 
 func (responses) check(b *Body) *Error {
@@ -84,20 +85,19 @@ func (responses) instructions(b *Body) []byte {
 	return b.raw[f.val:f.valEnd]
 }
 
-func (responses) structured(b *Body) bool {
-	kind := stringField(b.textFormat(), "type")
+func (r responses) structured(b *Body) bool {
+	kind := stringField(r.form(b), "type")
 	return kind != "" && kind != "text"
 }
 
-// textFormat is what the answer's text has to be like, nil if nothing says so.
-func (b *Body) textFormat() []byte {
+func (responses) form(b *Body) []byte {
 	raw, _ := b.Field("text")
 	form, _ := member(raw, "format")
-	return form
+	return clipped(form)
 }
 
-func (responses) contentForm(b *Body) (ContentForm, []byte) {
-	form := b.textFormat()
+func (r responses) contentForm(b *Body) (ContentForm, []byte) {
+	form := r.form(b)
 	switch stringField(form, "type") {
 	case "", "text":
 		return FormText, nil

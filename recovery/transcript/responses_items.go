@@ -236,6 +236,24 @@ func appendMark(dst, part []byte) []byte {
 	return append(dst, part[max(0, len(part)-ends):]...)
 }
 
+// asides are the words of reasoning, and of what ran on the server.
+func (r responses) asides(b *Body, i int, yield func(raw []byte) bool) bool {
+	if kind := kindAt(b, i); kind == "message" || isCall(b, i) || r.speaker(b, i) == RoleTool {
+		return true
+	}
+	var s scanner
+	for w, ok := opened(&s, b.element(i), '{'); ok && w.step(); {
+		switch string(w.name) {
+		case "type", "id", "status", "role", "call_id", "encrypted_content", "tools":
+		default:
+			if !yield(clipped(w.value())) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // isText reports whether a part of a content is nothing but text.
 func isText(part []byte) bool {
 	if isString(part) {

@@ -43,6 +43,10 @@ func (b *Body) ContentForm() (form ContentForm, schema []byte) {
 	return b.format.reader().contentForm(b)
 }
 
+// Form is what demands the form of the answer's text, as it stands in the body, nil if
+// nothing does.
+func (b *Body) Form() []byte { return b.format.reader().form(b) }
+
 // ParallelCalls reports whether one answer may have several calls, which is the default.
 func (b *Body) ParallelCalls() bool {
 	raw, ok := b.Field("parallel_tool_calls")
