@@ -35,7 +35,7 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}
-	r = &replayer{provider: newProvider(window), teller: newTeller(), session: "s"}
+	r = &replayer{provider: newProvider(window), teller: newTeller(), session: "s", ledger: c.ledger}
 	turns := c.turns()
 	for i, n := range turns {
 		if i%every == 0 || i == len(turns)-1 {
@@ -52,6 +52,9 @@ func TestSticky(t *testing.T) {
 	list := recorded(t)
 	list = append(list, synthetic(t, 7, 500_000))
 	for _, c := range list {
+		list = append(list, c.converted())
+	}
+	for _, c := range list {
 		whole := newProvider(0)
 		usage, _ := whole.ask(c.body(t, len(c.Messages)))
 		for _, window := range []int{64_000, 32_000, 16_000, 8_000} {
@@ -66,6 +69,9 @@ func TestSticky(t *testing.T) {
 				continue // the turns of a thinned session are too large for a small window
 			}
 			for _, replicas := range []int{1, 2} {
+				if c.ledger != nil && replicas > 1 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, window, replicas), func(t *testing.T) {
 					t.Parallel()
 					r := replayed(t, c, window, every, replicas)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
@@ -24,6 +25,17 @@ type conversation struct {
 	Tools    json.RawMessage   `json:"tools"`
 	Messages []json.RawMessage `json:"messages"`
 	roles    []string
+	ledger   *upstreamtest.Ledger // of the account that answered a session over Responses; nil for a chat
+}
+
+// account is whose session a converted one is.
+const account = "account"
+
+// converted is the session over Responses.
+func (c *conversation) converted() *conversation {
+	d := *c
+	d.name, d.ledger = c.name+"/responses", new(upstreamtest.Ledger)
+	return &d
 }
 
 // simModel is the model of all simulated sessions: one whose vocabulary the
@@ -52,7 +64,11 @@ func (c *conversation) raw(n int) []byte {
 
 func (c *conversation) body(t testing.TB, n int) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse(c.raw(n), transcript.Chat, transcript.Limits{})
+	raw, format := c.raw(n), transcript.Chat
+	if c.ledger != nil {
+		raw, format = c.ledger.Converted(account, "s", string(raw)), transcript.Responses
+	}
+	b, err := transcript.Parse(raw, format, transcript.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +235,7 @@ type replayer struct {
 	sent     []*transcript.Body // that were answered
 	edits    []int              // requests, by index into sent, for which new edits were made
 	failed   int
+	ledger   *upstreamtest.Ledger
 	log      func(string, ...any)
 }
 
@@ -242,6 +259,11 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 		if failure == nil {
 			if x.Fitted != nil {
 				verify(t, b, body)
+				if r.ledger != nil {
+					if status, why := r.ledger.Refuse(account, string(body.Raw())); status != 0 {
+						t.Fatalf("the upstream refuses what was fitted: %s", why)
+					}
+				}
 			}
 			if fresh && r.log != nil {
 				r.log("request %d: %d messages, %d -> %d, cached %d%%, tiers %v steps %d", len(r.sent), len(b.Messages()), x.Fitted.Before, x.Fitted.After, usage.CacheRead*100/usage.Input, x.Fitted.Tiers, x.Fitted.Steps)
@@ -276,6 +298,13 @@ func verify(t testing.TB, before, after *transcript.Body) {
 	t.Helper()
 	if !json.Valid(after.Raw()) {
 		t.Fatal("invalid JSON")
+	}
+	for _, m := range after.Messages() {
+		for _, c := range m.ToolCalls() {
+			if !json.Valid([]byte(c.Text())) {
+				t.Fatalf("message %d: arguments are no JSON", m.Index)
+			}
+		}
 	}
 	var req struct {
 		Messages []struct {
