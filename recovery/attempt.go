@@ -323,10 +323,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
-	if f.Signal.Status != 0 && !f.Edited {
-		r.own = f
-	}
-	if f.Signal.Status != 0 && (rc.attempt.Resume == nil && !rc.attempt.Explain || r.last == nil) {
+	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.ours() {
 		r.last = f
 	}
 }

@@ -247,8 +247,7 @@ type run struct {
 type failures struct {
 	prev *Failure // what the attempt under way answers to; nil for the first
 	cut  *Failure // the first after text was sent
-	own  *Failure // the last refusal of the client's own bytes
-	last *Failure // the last that an upstream itself gave
+	last *Failure // the last that an upstream itself gave, other than to an edit of ours
 }
 
 // kept is a complete but flawed answer, and why: the client gets it as it is when the
@@ -345,7 +344,7 @@ const (
 // original goes back to the client's bytes when an edited request was refused
 // for a reason that no strategy helps against: the edit may be the reason.
 func (r *run) original(s *Situation, f *Failure) (Action, bool) {
-	if r.x.plain || !f.Edited || f.Scope() != ScopeRequest || f.Released > ReleasedNothing {
+	if r.x.plain || !f.ours() || f.Released > ReleasedNothing {
 		return Action{}, false
 	}
 	i := s.Current(f)
@@ -453,11 +452,8 @@ func (r *run) giveUp(f *Failure) *Failure {
 		released := f.Released
 		f = r.cut
 		f.Released = max(f.Released, released)
-	case (f.Signal.Status == 0 || r.x.explained) && r.last != nil:
+	case (f.Signal.Status == 0 || r.x.explained || f.ours()) && r.last != nil:
 		f = r.last
-	}
-	if f.Edited && f.Scope() == ScopeRequest && r.own != nil && r.cut == nil {
-		f = r.own // what was said of an edit of ours is no answer to the client
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	ev.Strategy = r.x.Attempts[len(r.x.Attempts)-1].Strategy

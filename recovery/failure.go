@@ -153,3 +153,6 @@ func (f *Failure) Scope() Scope {
 	}
 	return f.Spec.Scope
 }
+
+// ours reports a refusal of what was edited: what it says is no answer to the client.
+func (f *Failure) ours() bool { return f.Edited && f.Scope() == ScopeRequest }

@@ -63,7 +63,8 @@ type step func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer
 // sent is an attempt as the upstream saw it.
 type sent struct {
 	recovery.Attempt
-	at time.Time
+	at  time.Time
+	ctx context.Context
 }
 
 // rig is an engine with a scripted sender. The last step of a script repeats.
@@ -101,7 +102,7 @@ func (g *rig) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *r
 		}
 	}
 	script := g.scripts[a.Target.Upstream]
-	g.attempts = append(g.attempts, sent{a, time.Now()})
+	g.attempts = append(g.attempts, sent{a, time.Now(), ctx})
 	g.mu.Unlock()
 	return script[min(n, len(script)-1)](g, ctx, a)
 }
@@ -159,6 +160,9 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 		if late := a.at.Sub(a.Started); late < 0 || late > time.Second {
 			t.Errorf("attempt %d was sent %v after its start", a.Number, late)
 		}
+		if a.ctx.Err() == nil {
+			t.Errorf("attempt %d was never ended", a.Number)
+		}
 	}
 	won := 0
 	for i, p := range g.health.places {
@@ -186,6 +190,9 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 	for i, n := range g.answers {
 		if n.delivered+n.discarded != 1 {
 			t.Errorf("answer %d was delivered %d times and discarded %d times", i, n.delivered, n.discarded)
+		}
+		if n.askedLate {
+			t.Errorf("answer %d was asked for a pause after its delivery", i)
 		}
 	}
 }
@@ -276,6 +283,9 @@ func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recove
 // answer is scripted.
 type answer struct {
 	panics   bool // while it is delivered
+	client   bool // cannot be written to
+	flaw     bool // shows when it is complete: what the client has not got is rest
+	rest     *answer
 	ctx      context.Context
 	a        recovery.Attempt
 	released recovery.Released
@@ -291,6 +301,8 @@ type answer struct {
 	begun                time.Time
 	goOn                 func() // ends the pause
 	left, taken          bool
+	returned             time.Time // from Deliver
+	askedLate            bool
 	delivered, discarded int
 }
 
@@ -318,8 +330,13 @@ func (n *answer) Deliver(ctx context.Context) (recovery.Answer, *recovery.Failur
 	if n.panics {
 		panic("no such byte")
 	}
-	defer n.joined.Wait()
-	defer n.leave()
+	defer func() {
+		n.leave()
+		n.joined.Wait()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.returned = time.Now()
+	}()
 	wait := time.Second
 	if n.pause > 0 {
 		wait = n.pause
@@ -339,10 +356,26 @@ func (n *answer) Deliver(ctx context.Context) (recovery.Answer, *recovery.Failur
 		f := n.broken(context.DeadlineExceeded)
 		f.Stalled = true
 		return nil, f
+	case n.client:
+		f := n.broken(errors.New("broken pipe"))
+		f.Client = true
+		return n.restOf(), f
+	case n.flaw:
+		f := fail(n.a, recovery.Evidence{Phase: recovery.PhaseStream, Err: recovery.ErrFlawed})
+		f.Released, f.Sent, f.Flaw = n.released, n.sent, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: "ls"}
+		return n.restOf(), f
 	case n.breaks:
 		return nil, n.broken(errors.New("unexpected EOF"))
 	}
 	return nil, nil
+}
+
+// restOf is what the client has not got, nil where there is nothing.
+func (n *answer) restOf() recovery.Answer {
+	if n.rest == nil {
+		return nil
+	}
+	return n.rest
 }
 
 // leave ends a pause.
@@ -359,6 +392,7 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	const idle = 20 * time.Second
+	n.askedLate = n.askedLate || !n.returned.IsZero() && time.Now().After(n.returned)
 	switch {
 	case n.pause <= idle || n.left || n.goOn != nil:
 		return nil, 0
@@ -385,3 +419,25 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 
 // bubble runs a test with a clock of its own. It fails when a goroutine stays.
 func bubble(t *testing.T, f func(t *testing.T)) { t.Helper(); synctest.Test(t, f) }
+
+// proposes is a strategy that is a function.
+type proposes struct {
+	name string
+	f    func(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool)
+}
+
+func (p proposes) Name() string { return p.name }
+func (p proposes) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	return p.f(s, f)
+}
+
+// inTurn proposes one action after the other; what is set of each is given.
+func inTurn(name string, actions ...recovery.Action) recovery.Strategy {
+	n := 0
+	return proposes{name, func(*recovery.Situation, *recovery.Failure) (recovery.Action, bool) {
+		if n++; n > len(actions) {
+			return recovery.Action{}, false
+		}
+		return actions[n-1], true
+	}}
+}
