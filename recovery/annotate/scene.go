@@ -2,6 +2,7 @@ package annotate
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -159,15 +160,8 @@ func text(o gjson.Result, names ...string) string {
 
 // output is what a tool printed, without the object that some put it in.
 func output(content string) string {
-	if o := object(content); o.IsObject() {
-		if out := text(o, "output", "stdout"); out != "" {
-			return out
-		}
-		if out := text(o, "stderr"); out != "" {
-			return out
-		}
-	}
-	return content
+	e, _ := trajectory.ReadEnvelope(content)
+	return cmp.Or(e.Output, e.Errors, content)
 }
 
 // ends is the head and the tail of a large text.

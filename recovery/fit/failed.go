@@ -4,9 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 var (
@@ -21,22 +19,14 @@ var (
 func failed(text string, data bool) bool {
 	const ends = 600
 	trimmed := strings.TrimSpace(text)
-	if strings.HasPrefix(trimmed, "{") && len(trimmed) < 64<<10 && transcript.Valid([]byte(trimmed), 64) == nil {
-		r := gjson.Parse(trimmed)
-		switch {
-		case r.Get("_compressed").Bool():
-			return false
-		case r.Get("is_error").Bool() || r.Get("isError").Bool():
-			return true
-		case r.Get("exit_code").Exists():
-			return r.Get("exit_code").Int() != 0
-		case r.Get("metadata.exit_code").Exists():
-			return r.Get("metadata.exit_code").Int() != 0
-		case r.Get("success").Type == gjson.False:
-			return true
+	if compressed(trimmed) {
+		return false
+	}
+	if e, ok := trajectory.ReadEnvelope(trimmed); ok && e.Fields > 0 {
+		if e.HasExit {
+			return e.Exit != 0
 		}
-		e := r.Get("error")
-		return e.Exists() && e.Type != gjson.Null && e.Type != gjson.False && e.String() != ""
+		return e.Said == trajectory.Failed || e.Said == trajectory.Unknown && e.Failure != ""
 	}
 	head, tail := trimmed, trimmed
 	if len(trimmed) > ends {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -71,6 +72,88 @@ func (v *view) unwrapFiles(text string) (inner string, ok bool) {
 	}
 	v.set(failed, "tag-error")
 	return inner, true
+}
+
+// unwrapJSON reads results that are one JSON value.
+func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
+	m, ok := trajectory.ReadEnvelope(text)
+	switch {
+	case !ok:
+		return text, "", false
+	case m.Fields == 0:
+		v.structured = true
+		return cmp.Or(m.Output, text), "", m.HasOutput
+	}
+	v.structured = true
+	if v.kind == trajectory.Reader && !m.HasOutput && m.Said == unknown && m.Failure == "" && (m.Message == "" || m.Fields > 3) {
+		return text, "", false
+	}
+	if m.HasExit && (m.HasOutput || m.Errors != "" || m.Fields <= 3) {
+		v.setExit(m.Exit, "json-exit-code")
+		if m.TimedOut {
+			v.decided = finding{true, recovery.ToolTimeout, certain, "json-timed-out", firstLine(m.Errors, m.Output)}
+		}
+		if m.Exit != 0 {
+			m.Errors = join(m.Errors, m.Failure)
+		}
+		return join(m.Output, m.Ending), m.Errors, true
+	}
+	if s := m.Failure; s != "" {
+		if v.outcome == failed && v.hasExit || m.Said == succeeded {
+			return text, "", false
+		}
+		v.set(failed, "json-error")
+		if m.Message != "" && !strings.ContainsAny(s, " \n") {
+			s += "\n" + m.Message // a code and its text
+		}
+		if m.Status >= 400 {
+			s += "\nHTTP status " + strconv.Itoa(m.Status)
+		}
+		return s, "", true
+	}
+	if m.Said == unknown && !m.Logged && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
+		if r := v.match(m.Message, false); r != nil {
+			v.set(failed, "json-message")
+			return m.Message, "", true
+		}
+	}
+	if m.Said == failed {
+		v.set(failed, "json-status")
+		return join(m.Message, m.Output), m.Errors, m.Message+m.Output+m.Errors != ""
+	}
+	if m.Said == succeeded && v.outcome == unknown {
+		v.set(succeeded, "json-status")
+	}
+	if m.HasOutput && m.Fields <= 6 {
+		return m.Output, m.Errors, m.Output != "" || m.Errors != ""
+	}
+	return text, "", false
+}
+
+// statusBody is a client that prints an HTTP status of failure and the body below it.
+var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{(?:\s*["']|\s*\n| \w+: )`)
+
+// unwrapStatus reads such a result: the status says what failed.
+func (v *view) unwrapStatus(text string) (inner string, ok bool) {
+	if v.kind == trajectory.Reader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
+		return text, false
+	}
+	m := statusBody.FindStringSubmatch(text)
+	if m == nil {
+		return text, false
+	}
+	v.set(failed, "http-status")
+	return "HTTP status " + m[1] + "\n" + text, true
+}
+
+func firstLine(texts ...string) string {
+	for _, s := range texts {
+		if s = strings.TrimSpace(s); s != "" {
+			line, _, _ := strings.Cut(s, "\n")
+			return line
+		}
+	}
+	return ""
 }
 
 // tag opens a part of the result.

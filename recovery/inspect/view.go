@@ -10,12 +10,12 @@ import (
 )
 
 // outcome is what the wrapper of a result says of the call.
-type outcome uint8
+type outcome = trajectory.State
 
 const (
-	unknown outcome = iota
-	succeeded
-	failed
+	unknown   = trajectory.Unknown
+	succeeded = trajectory.Succeeded
+	failed    = trajectory.Failed
 )
 
 // Bounds of what is searched of a large result, in bytes.

@@ -13,7 +13,8 @@
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: how far one is from another
 //	Call   → Files, Attempt: what it does to which files, and what two tries share
-//	output → Hash: without times, durations, addresses and temporary names
+//	output → Envelope: exit code, streams and error of one that is JSON
+//	       → Hash: without times, durations, addresses and temporary names
 //
 // It does not judge whether a result is a failure, and decides nothing.
 package trajectory

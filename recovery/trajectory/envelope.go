@@ -1,95 +1,67 @@
-package inspect
+package trajectory
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// maxResultJSON bounds the JSON that is read as a result, in bytes.
-const maxResultJSON = 4 << 20
+// State is what the wrapper of a result says of the call.
+type State uint8
 
-// members is what the fields of a JSON result tell.
-type members struct {
-	exit           int
-	hasExit        bool
-	output, errors string
-	hasOutput      bool
-	failure        gjson.Result // error, or the like
-	said           outcome
-	message        string
-	status         int // an HTTP status
-	fields         int
-	timedOut       bool
-	ending         string // what the wrapper says below the output
-	logged         bool   // it is an entry of a log
+// The states.
+const (
+	Unknown State = iota
+	Succeeded
+	Failed
+)
+
+// maxEnvelope bounds the JSON that is read as a result, in bytes.
+const maxEnvelope = 4 << 20
+
+// Envelope is what a result that is one JSON value says in its fields, by the names
+// that agents, servers and HTTP's APIs have for them.
+type Envelope struct {
+	Fields    int // of the object; 0 for a list
+	Exit      int
+	HasExit   bool
+	Output    string
+	HasOutput bool   // it has a field for what was printed
+	Errors    string // what it keeps apart as the error stream
+	Failure   string // text of an error, "" without one
+	Said      State
+	Message   string
+	Status    int // of HTTP
+	TimedOut  bool
+	Ending    string // what the wrapper says below the output
+	Logged    bool   // it is an entry of a log
 }
 
-// unwrapJSON reads results that are one JSON value: Codex, mini-swe-agent, MCP,
-// and the many that answer {"error": …} or {"success": false, …}.
-func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
+// ReadEnvelope reads a result that is one JSON value: of Codex, mini-swe-agent, MCP,
+// and of the many that answer {"error": …} or {"success": false, …}. What curl -w
+// '%{http_code}' prints below is left out. ok is false for what is no JSON, or too
+// large; its time is linear.
+func ReadEnvelope(text string) (e Envelope, ok bool) {
 	text = cutStatus(text)
-	if len(text) > maxResultJSON || transcript.Valid([]byte(text), 64) != nil {
-		return text, "", false
+	if len(text) > maxEnvelope || text == "" || text[0] != '{' && text[0] != '[' || transcript.Valid([]byte(text), 64) != nil {
+		return e, false
 	}
-	v.structured = true
 	root := gjson.Parse(text)
 	if root.IsArray() {
-		return v.unwrapParts(text, root)
+		e.Output = partsText(root)
+		e.HasOutput = e.Output != ""
+		return e, true
 	}
 	if inner := wrappedObject(root); inner.Exists() {
 		root = inner
 	}
-	m := readMembers(root)
-	if v.kind == trajectory.Reader && !m.hasOutput && m.said == unknown && !m.failure.Exists() && (m.message == "" || m.fields > 3) {
-		return text, "", false
-	}
-	if m.hasExit && (m.hasOutput || m.errors != "" || m.fields <= 3) {
-		v.setExit(m.exit, "json-exit-code")
-		if m.timedOut {
-			v.decided = finding{true, recovery.ToolTimeout, certain, "json-timed-out", firstLine(m.errors, m.output)}
-		}
-		if s := describe(m.failure); s != "" && m.exit != 0 {
-			m.errors = join(m.errors, s)
-		}
-		return join(m.output, m.ending), m.errors, true
-	}
-	if s := describe(m.failure); s != "" {
-		if v.outcome == failed && v.hasExit || m.said == succeeded {
-			return text, "", false
-		}
-		v.set(failed, "json-error")
-		if m.message != "" && !strings.ContainsAny(s, " \n") {
-			s += "\n" + m.message // a code and its text
-		}
-		if m.status >= 400 {
-			s += "\nHTTP status " + strconv.Itoa(m.status)
-		}
-		return s, "", true
-	}
-	if m.said == unknown && !m.logged && m.message != "" && !m.hasOutput && m.fields <= 4 {
-		if r := v.match(m.message, false); r != nil {
-			v.set(failed, "json-message")
-			return m.message, "", true
-		}
-	}
-	if m.said == failed {
-		v.set(failed, "json-status")
-		return join(m.message, m.output), m.errors, m.message+m.output+m.errors != ""
-	}
-	if m.said == succeeded && v.outcome == unknown {
-		v.set(succeeded, "json-status")
-	}
-	if m.hasOutput && m.fields <= 6 {
-		return m.output, m.errors, m.output != "" || m.errors != ""
-	}
-	return text, "", false
+	e.read(root)
+	return e, true
 }
 
 // wrappedObject is the object in one that has nothing but it, under the name of a
@@ -109,22 +81,6 @@ func wrappedObject(root gjson.Result) (inner gjson.Result) {
 	return inner
 }
 
-// statusBody is a client that prints an HTTP status of failure and the body below it.
-var statusBody = recovery.NewPattern(`^(?:(?:HTTP )?[Ss]tatus(?: code)?:? |HTTP )?([45]\d\d)(?: [A-Z][\w -]{1,40})?:?\s+\{(?:\s*["']|\s*\n| \w+: )`)
-
-// unwrapStatus reads such a result: the status says what failed.
-func (v *view) unwrapStatus(text string) (inner string, ok bool) {
-	if v.kind == trajectory.Reader || v.outcome == failed || len(text) < 6 || len(text) > 2000 || text[len(text)-1] != '}' {
-		return text, false
-	}
-	m := statusBody.FindStringSubmatch(text)
-	if m == nil {
-		return text, false
-	}
-	v.set(failed, "http-status")
-	return "HTTP status " + m[1] + "\n" + text, true
-}
-
 // cutStatus removes the status that curl -w '%{http_code}' prints below an answer.
 func cutStatus(text string) string {
 	whole := strings.TrimSpace(text)
@@ -141,19 +97,18 @@ func cutStatus(text string) string {
 	return text
 }
 
-// readMembers looks at the fields of one object.
-func readMembers(root gjson.Result) members {
-	var m members
+// read looks at the fields of one object.
+func (m *Envelope) read(root gjson.Result) {
 	var output, message joined
 	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
 	root.ForEach(func(key, value gjson.Result) bool {
-		m.fields++
+		m.Fields++
 		switch strings.ToLower(key.Str) {
 		case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
 			m.setExit(value)
 		case "code", "status_code", "statuscode", "http_status", "httpstatus":
 			if value.Type == gjson.Number && value.Int() >= 100 && value.Int() < 600 {
-				m.status = int(value.Int())
+				m.Status = int(value.Int())
 			}
 		case "metadata", "meta":
 			value.ForEach(func(k, w gjson.Result) bool {
@@ -161,77 +116,74 @@ func readMembers(root gjson.Result) members {
 				case "exit_code", "exitcode", "exit", "returncode":
 					m.setExit(w)
 				case "timed_out", "timedout", "timeout":
-					m.timedOut = m.timedOut || w.Type == gjson.True
+					m.TimedOut = m.TimedOut || w.Type == gjson.True
 				case "suffix": // OpenHands' word on how the command ended
-					m.ending = w.String()
+					m.Ending = w.String()
 				}
 				return true
 			})
 		case "output", "stdout", "content", "result", "aggregated_output", "observation", "text", "data":
 			if value.Type == gjson.String {
 				output.add(value.Str)
-				m.hasOutput = true
+				m.HasOutput = true
 			} else if value.IsArray() && strings.ToLower(key.Str) == "content" {
 				output.add(partsText(value))
-				m.hasOutput = true
+				m.HasOutput = true
 			}
 		case "stderr":
-			m.errors = value.String()
-			m.hasOutput = true
+			m.Errors = value.String()
+			m.HasOutput = true
 		case "error", "err", "exception", "exception_info", "error_message", "errormessage":
-			if describe(value) != "" {
-				m.failure = value
+			if s := describe(value); s != "" {
+				m.Failure = s
 			}
 		case "errors":
-			if value.IsArray() && value.Get("0").Exists() && listsErrors() {
-				m.failure = value
+			if s := describe(value); value.IsArray() && s != "" && listsErrors() {
+				m.Failure = s
 			}
 		case "iserror", "is_error", "failed":
 			if value.Type == gjson.True {
-				m.said = failed
-			} else if value.Type == gjson.False && m.said == unknown {
-				m.said = succeeded
+				m.Said = Failed
+			} else if value.Type == gjson.False && m.Said == Unknown {
+				m.Said = Succeeded
 			}
 		case "success", "ok", "succeeded":
 			if value.Type == gjson.False {
-				m.said = failed
+				m.Said = Failed
 			} else if value.Type == gjson.True {
-				m.said = succeeded
+				m.Said = Succeeded
 			}
 		case "status":
 			switch strings.ToLower(value.Str) {
 			case "error", "failed", "failure", "fail", "errored":
-				m.said = failed
+				m.Said = Failed
 			case "success", "ok", "succeeded", "completed":
-				m.said = succeeded
+				m.Said = Succeeded
 			case "timeout", "timed_out":
-				m.said, m.timedOut = failed, true
+				m.Said, m.TimedOut = Failed, true
 			}
 			if n := value.Int(); n >= 100 && n < 600 {
-				m.status = int(n)
+				m.Status = int(n)
 			}
 		case "level", "severity", "loglevel":
-			m.logged = true
+			m.Logged = true
 		case "timed_out", "timedout", "timeout":
-			m.timedOut = m.timedOut || value.Type == gjson.True
+			m.TimedOut = m.TimedOut || value.Type == gjson.True
 		case "message", "detail", "reason", "msg", "title":
 			message.add(describe(value))
 		}
 		return true
 	})
-	m.output, m.message = string(output), string(message)
+	m.Output, m.Message = string(output), string(message)
+	if m.Status < 400 || m.Failure != "" {
+		return
+	}
 	// {"status": 429, "headers": …, "body": …}: an answer that a tool passes on.
-	if body := root.Get("body"); m.status >= 400 && body.Exists() && !m.failure.Exists() && describe(body) != "" {
-		m.failure = body
-	}
+	m.Failure = describe(root.Get("body"))
 	// {"message": "…", "status": 404, "type"/"path"/"timestamp": …}: an HTTP API's error page.
-	if m.status >= 400 && m.message != "" && !m.failure.Exists() && !m.hasOutput {
-		m.failure = root.Get("message")
-		if !m.failure.Exists() {
-			m.failure = gjson.Result{Type: gjson.String, Str: m.message}
-		}
+	if m.Failure == "" && m.Message != "" && !m.HasOutput {
+		m.Failure = cmp.Or(describe(root.Get("message")), m.Message)
 	}
-	return m
 }
 
 // errorsOnly reports whether an object is an answer that consists of its errors:
@@ -249,19 +201,10 @@ func errorsOnly(root gjson.Result) bool {
 	return only
 }
 
-func (m *members) setExit(value gjson.Result) {
+func (m *Envelope) setExit(value gjson.Result) {
 	if value.Type == gjson.Number {
-		m.hasExit, m.exit = true, int(value.Int())
+		m.HasExit, m.Exit = true, int(value.Int())
 	}
-}
-
-// unwrapParts reads a list of content parts, as MCP and Anthropic have them, and
-// lists of validation problems.
-func (v *view) unwrapParts(text string, list gjson.Result) (inner, errors string, ok bool) {
-	if s := partsText(list); s != "" {
-		return s, "", true
-	}
-	return text, "", false
 }
 
 // partsText is the text of [{"type":"text","text":"…"}, …], "" for other lists.
@@ -332,12 +275,9 @@ func describe(value gjson.Result) string {
 	return ""
 }
 
-func firstLine(texts ...string) string {
-	for _, s := range texts {
-		if s = strings.TrimSpace(s); s != "" {
-			line, _, _ := strings.Cut(s, "\n")
-			return line
-		}
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
 	}
-	return ""
+	return a + "\n" + b
 }
