@@ -65,7 +65,9 @@ func (d agentDriver) Do(t agents.Task) (o agents.Outcome, err error) {
 var agentLibraries = []library{
 	{agents.LoopPython, func(t tree) []string { return []string{t.agentPython(), t.client("agents-python", "loop_python.py")} }},
 	{agents.LoopNode, func(t tree) []string { return []string{"node", t.cached("agents-node", "loop_node.mjs")} }},
-	{agents.OpenAIAgents, func(t tree) []string { return []string{t.agentPython(), t.client("agents-python", "openai_agents.py")} }},
+	{agents.OpenAIAgents, func(t tree) []string {
+		return []string{t.agentPython(), t.client("agents-python", "openai_agents.py"), "chat"}
+	}},
 	{agents.LangGraph, func(t tree) []string {
 		return []string{t.agentPython(), t.client("agents-python", "langgraph_agent.py")}
 	}},
@@ -73,6 +75,15 @@ var agentLibraries = []library{
 		return []string{t.agentPython(), t.client("agents-python", "pydantic_agent.py")}
 	}},
 	{agents.Vercel, func(t tree) []string { return []string{"node", t.cached("agents-node", "vercel_agent.mjs")} }},
+	{agents.LoopPythonResponses, func(t tree) []string {
+		return []string{t.agentPython(), t.client("agents-python", "loop_python_responses.py")}
+	}},
+	{agents.LoopNodeResponses, func(t tree) []string { return []string{"node", t.cached("agents-node", "loop_node_responses.mjs")} }},
+	{agents.OpenAIAgentsResponses, func(t tree) []string { return []string{t.agentPython(), t.client("agents-python", "openai_agents.py")} }},
+	{agents.AgentsNode, func(t tree) []string { return []string{"node", t.cached("agents-node", "agents_node.mjs")} }},
+	{agents.VercelResponses, func(t tree) []string {
+		return []string{"node", t.cached("agents-node", "vercel_agent.mjs"), "responses"}
+	}},
 }
 
 // startAgents starts the drivers of the named clients.
@@ -103,12 +114,12 @@ func expandAgents(scenarios []agents.Scenario, clients []string, modes []Mode, c
 	for i := range scenarios {
 		s := &scenarios[i]
 		for _, client := range clients {
-			if len(s.Clients) > 0 && !slices.Contains(s.Clients, client) {
+			if len(s.Clients) > 0 && !slices.Contains(s.Clients, agents.Like(client)) {
 				continue
 			}
 			for _, m := range modes {
 				mode := agents.Mode(m)
-				if s.Only != "" && s.Only != mode || client == agents.Pi && mode != agents.Streamed {
+				if s.Only != "" && s.Only != mode || agents.OnlyStreams(client) && mode != agents.Streamed {
 					continue
 				}
 				for n := range count {
@@ -199,7 +210,7 @@ func (b *agentBench) runAll(runs []*agentRun, done func(*agentRun)) {
 	few, many := make(chan struct{}, piAtOnce), make(chan struct{}, atOnce)
 	for _, r := range queue {
 		all.Go(func() {
-			if r.client == agents.Pi {
+			if agents.OnlyStreams(r.client) {
 				few <- struct{}{}
 				defer func() { <-few }()
 			} else {

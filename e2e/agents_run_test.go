@@ -30,8 +30,8 @@ func TestAgentTable(t *testing.T) {
 			t.Errorf("%s is not a name of its own, or one of a reasoning model", name)
 		}
 		seen[name] = true
-		if r.client == agents.Pi && r.mode != agents.Streamed {
-			t.Errorf("%s: pi always streams", name)
+		if agents.OnlyStreams(r.client) && r.mode != agents.Streamed {
+			t.Errorf("%s always streams", name)
 		}
 	}
 }

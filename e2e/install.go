@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -180,6 +181,9 @@ func install(t tree, names map[string]bool) error {
 	if err := os.MkdirAll(t.cached("logs"), 0o755); err != nil {
 		return err
 	}
+	anyOf := func(clients ...string) bool {
+		return slices.ContainsFunc(clients, func(c string) bool { return names[c] })
+	}
 	var todo sync.WaitGroup
 	errs := make([]error, 6)
 	for i, work := range []struct {
@@ -187,12 +191,13 @@ func install(t tree, names map[string]bool) error {
 		do     func(tree) error
 	}{
 		{names["openai-go"], installGo},
-		{names["openai-python"] || names["langchain"] || names["python-responses"], func(t tree) error { return installPython(t, "python") }},
-		{names["openai-node"] || names["vercel"] || names["node-responses"] || names[streamHelper] || names["vercel-responses"], func(t tree) error { return installNode(t, "node") }},
-		{names[agents.LoopPython] || names[agents.OpenAIAgents] || names[agents.LangGraph] || names[agents.PydanticAI],
+		{anyOf("openai-python", "langchain", "python-responses"), func(t tree) error { return installPython(t, "python") }},
+		{anyOf("openai-node", "vercel", "node-responses", streamHelper, "vercel-responses"), func(t tree) error { return installNode(t, "node") }},
+		{anyOf(agents.LoopPython, agents.OpenAIAgents, agents.LangGraph, agents.PydanticAI, agents.LoopPythonResponses, agents.OpenAIAgentsResponses),
 			func(t tree) error { return installPython(t, "agents-python") }},
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
-		{names[agents.LoopNode] || names[agents.Vercel] || names[agents.Pi], func(t tree) error { return installNode(t, "agents-node") }},
+		{anyOf(agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses),
+			func(t tree) error { return installNode(t, "agents-node") }},
 	} {
 		if work.needed {
 			todo.Go(func() { errs[i] = work.do(t) })

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -98,7 +99,7 @@ func TestModel(t *testing.T) {
 		"cut stream":    {reply(Reply{Cut: 0.6}), streamRequest, 200, []string{`"tool_calls"`}, []string{`"finish_reason":"tool_calls"`, "[DONE]"}, true},
 		"ended stream":  {reply(Reply{Cut: 0.6, Clean: true}), streamRequest, 200, []string{`"tool_calls"`}, []string{`"finish_reason":"tool_calls"`, "[DONE]"}, false},
 		"cut answer":    {reply(Reply{Cut: 0.6}), wholeRequest, 200, nil, []string{`"usage"`}, true},
-		"refusal":       {func(*Request) Reply { return overflow(10, 20) }, streamRequest, 400, []string{"maximum context length is 10 tokens", "context_length_exceeded"}, nil, false},
+		"refusal":       {overflow, streamRequest, 400, []string{"maximum context length is 32000 tokens", "context_length_exceeded"}, nil, false},
 		"length":        {reply(Reply{Finish: "length"}), wholeRequest, 200, []string{`"finish_reason":"length"`}, nil, false},
 		"without words": {func(*Request) Reply { return Reply{} }, streamRequest, 200, []string{`"finish_reason":"stop"`}, []string{`"tool_calls"`}, false},
 	} {
@@ -122,6 +123,76 @@ func TestModel(t *testing.T) {
 				t.Errorf("recorded %+v", rec)
 			}
 		})
+	}
+}
+
+// A response is made from the same replies, and its items are held to the rules.
+func TestResponsesModel(t *testing.T) {
+	m, err := NewModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	m.Add("m", func(q *Request) Reply {
+		if q.Turns() > 0 {
+			return done("%d turns, %q", q.Turns(), q.Messages[len(q.Messages)-1].Text)
+		}
+		return Reply{Text: "Now.", Calls: []Call{plan(q), q.run("ls")}, Cut: 0.5 * float64(min(q.N, 1)), Clean: true}
+	})
+	ask := func(request string) string {
+		t.Helper()
+		res, err := http.Post(m.URL()+"/responses", "application/json", strings.NewReader(`{"model":"m","tools":[{"type":"function","name":"exec_command"}],`+request+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	var made struct {
+		Output []json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(ask(`"input":"go"`)), &made); err != nil || len(made.Output) != 4 {
+		t.Fatalf("%v, %d items", err, len(made.Output))
+	}
+	if cut := ask(`"input":"go","stream":true`); strings.Contains(cut, "response.completed") || !strings.Contains(cut, "reasoning_summary_text.delta") {
+		t.Errorf("not cut: %s", cut)
+	}
+	var input []string
+	for _, raw := range made.Output {
+		input = append(input, string(raw))
+	}
+	reference := `{"type":"item_reference","id":"` + strings.Split(input[0], `"`)[3] + `"}`
+	outputs := func(n int) (out []string) {
+		for _, c := range m.Records("m")[0].Reply.Calls[:n] {
+			out = append(out, `{"type":"function_call_output","call_id":"`+c.ID+`","output":"well"}`)
+		}
+		return out
+	}
+	list := func(items ...string) string {
+		return `"input":[{"role":"user","content":"go"},` + strings.Join(items, ",") + `]`
+	}
+	for name, tt := range map[string]struct{ request, want string }{
+		"next turn":      {list(append(input, outputs(2)...)...), `1 turns, \"well\"`},
+		"by a reference": {list(append(append([]string{reference}, input[1:]...), outputs(2)...)...), `1 turns, \"well\"`},
+		"no output":      {list(append(input, outputs(1)...)...), "No tool output found"},
+		"no reasoning":   {list(append(input[1:len(input):len(input)], outputs(2)...)...), "without its required 'reasoning' item"},
+	} {
+		if got := ask(tt.request); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	broken := 0
+	for _, r := range m.Records("m") {
+		if r.Broken {
+			broken++
+		}
+	}
+	if broken != 2 || ruled(&Evidence{Model: m.Records("m")}) == nil {
+		t.Errorf("%d requests are recorded as broken", broken)
 	}
 }
 

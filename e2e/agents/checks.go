@@ -341,11 +341,15 @@ func stopped(e *Evidence) error { return madeByGateway("session_stopped")(e) }
 func flows(e *Evidence) error {
 	x := &e.Sent[0]
 	end := len(x.Response)
-	call := bytes.Index(x.Response, []byte(`"tool_calls":[`))
+	calls, texts := `"tool_calls":[`, `"content":"`
+	if x.responses() {
+		calls, texts = `"type":"function_call"`, `event: response.output_text.delta`
+	}
+	call := bytes.Index(x.Response, []byte(calls))
 	if call < 0 {
 		return fmt.Errorf("no call is in the answer: %.300q", x.Response)
 	}
-	text := bytes.LastIndex(x.Response[:call], []byte(`"content":"`))
+	text := bytes.LastIndex(x.Response[:call], []byte(texts))
 	at := func(n int) time.Time {
 		i := slices.IndexFunc(x.Reads, func(r Read) bool { return r.Len >= n })
 		return x.Reads[max(0, i)].At
@@ -363,7 +367,11 @@ func madeByGateway(recovery string) Check {
 		n := 0
 		for i := range e.Sent {
 			x := &e.Sent[i]
-			if !bytes.Contains(x.Response, []byte(`"chatcmpl-rebound-`)) {
+			id, end := `"chatcmpl-rebound-`, `"finish_reason":"stop"`
+			if x.responses() {
+				id, end = `"resp_rebound`, `"status":"completed"`
+			}
+			if !bytes.Contains(x.Response, []byte(id)) {
 				continue
 			}
 			n++
@@ -373,8 +381,8 @@ func madeByGateway(recovery string) Check {
 				return fmt.Errorf("the gateway's own answer has status %d", x.Status)
 			case did == "" || !strings.Contains(did, recovery):
 				return fmt.Errorf("X-Rebound-Recovery is %q, want %q", did, recovery)
-			case !bytes.Contains(x.Response, []byte(`"finish_reason":"stop"`)):
-				return fmt.Errorf("the gateway's own answer has no finish_reason stop: %.500s", x.Response)
+			case !bytes.Contains(x.Response, []byte(end)):
+				return fmt.Errorf("the gateway's own answer does not end with %s: %.500s", end, x.Response)
 			}
 		}
 		if n != 1 {

@@ -39,7 +39,7 @@ func difference(was, is []byte) string {
 }
 
 // Always are the checks of every scenario through the gateway.
-func Always() []Check { return []Check{noTrace, paired, oneNote, fromTheClient} }
+func Always() []Check { return []Check{noTrace, paired, ruled, oneNote, fromTheClient} }
 
 // noTrace: nothing that is the gateway's own is in what the client sends or keeps.
 func noTrace(e *Evidence) error {
@@ -69,6 +69,16 @@ func paired(e *Evidence) error {
 	for i, m := range e.Model {
 		if err := m.Request.unpaired(); err != nil {
 			return fmt.Errorf("request %d at the model: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// ruled: no request breaks the rules of its format, as an upstream enforces them.
+func ruled(e *Evidence) error {
+	for i, m := range e.Model {
+		if m.Broken {
+			return fmt.Errorf("request %d at the model: %s", i+1, m.Sent)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"bytes"
+	"encoding/json"
 	"hash/fnv"
 	"io"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // Play decides what a model answers. It is a pure function of the request.
@@ -22,6 +25,7 @@ type Record struct {
 	Status  int
 	Reply   Reply
 	Sent    []byte // the answer's body
+	Broken  bool   // the request breaks the rules of its format, and was refused for it
 }
 
 // Model is the scripted model's HTTP server. It is safe for concurrent use.
@@ -29,6 +33,7 @@ type Model struct {
 	server *http.Server
 	listen net.Listener
 
+	ledger  upstreamtest.Ledger // of responses
 	mu      sync.Mutex
 	plays   map[string]Play
 	records map[string][]Record
@@ -46,7 +51,8 @@ func NewModel() (*Model, error) {
 	}
 	m := &Model{listen: l, plays: map[string]Play{}, records: map[string][]Record{}, counts: map[string]int{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", m.chat)
+	mux.HandleFunc("POST /v1/chat/completions", m.answer)
+	mux.HandleFunc("POST /v1/responses", m.answer)
 	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = m.server.Serve(l) }()
 	return m, nil
@@ -72,29 +78,49 @@ func (m *Model) Records(name string) []Record {
 	return append([]Record(nil), m.records[name]...)
 }
 
-func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
+// parse reads a request, and says with which status and body it is refused for what
+// is wrong with it; status 0: it is not.
+func (m *Model) parse(r *http.Request, raw []byte) (q *Request, status int, body []byte) {
+	var err error
+	if account := r.Header.Get("Authorization"); strings.HasSuffix(r.URL.Path, "/responses") {
+		if status, body = m.ledger.Refuse(account, string(raw)); status != 0 {
+			q = &Request{Raw: raw, Model: modelOf(raw), Responses: true}
+			return q, status, body
+		}
+		if q, err = ParseResponses(raw, m.ledger.Input(account, string(raw))); err == nil {
+			q.Stored = upstreamtest.Stored(string(raw))
+		}
+	} else {
+		q, err = ParseRequest(raw)
+	}
+	if err != nil {
+		return &Request{Raw: raw}, http.StatusBadRequest, []byte(err.Error())
+	}
+	return q, 0, nil
+}
+
+func (m *Model) answer(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return // the client left
 	}
-	q, err := ParseRequest(raw)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
+	q, status, refusal := m.parse(r, raw)
 	m.mu.Lock()
 	play := m.plays[q.Model]
 	q.N = m.counts[q.Model]
 	m.counts[q.Model]++
 	m.mu.Unlock()
-	if play == nil {
+	if play == nil && status == 0 {
 		http.Error(w, `{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`, http.StatusNotFound)
 		return
 	}
-	rec := Record{Time: time.Now(), Request: q, Reply: perform(play, q)}
+	rec := Record{Time: time.Now(), Request: q, Reply: Reply{Status: status, Error: string(refusal)}, Broken: status != 0}
+	if status == 0 {
+		rec.Reply = perform(play, q)
+	}
 	rec.Reply.Calls = slices.Clone(rec.Reply.Calls)
 	rec.Status = max(rec.Reply.Status, http.StatusOK)
-	a := q.render(&rec.Reply)
+	a := m.render(r.Header.Get("Authorization"), q, &rec.Reply)
 	rec.Sent = bytes.Join(a.pieces, nil)
 	m.mu.Lock()
 	m.records[q.Model] = append(m.records[q.Model], rec)
@@ -103,6 +129,25 @@ func (m *Model) chat(w http.ResponseWriter, r *http.Request) {
 	if rec.Reply.Cut > 0 && !rec.Reply.Clean {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// render writes a reply in the format of its request.
+func (m *Model) render(account string, q *Request, r *Reply) answer {
+	q.name(r)
+	if !q.Responses || r.Status != 0 {
+		return q.render(r)
+	}
+	out := q.response(account, r)
+	m.ledger.Keep(account, string(q.Raw), out)
+	return q.renderResponse(out, r)
+}
+
+func modelOf(raw []byte) string {
+	var of struct {
+		Model string `json:"model"`
+	}
+	_ = json.Unmarshal(raw, &of) // what is no JSON has no model
+	return of.Model
 }
 
 // lastWords is how a gateway asks for the rest of an answer that was cut: the words

@@ -82,7 +82,7 @@ func limited(p Play) Play {
 		case r.N > 3*parts:
 			return done(gaveUp)
 		case r.Tokens() > window:
-			return overflow(window, r.Tokens())
+			return overflow(r)
 		case len(r.Tools) == 0:
 			return done("## Keys so far\n%s", strings.Join(r.keys(), "\n"))
 		}
@@ -126,7 +126,7 @@ var goesAstray = limited(func(r *Request) Reply {
 	}
 	next := partIn(last.Arguments, partPath) + 1
 	switch {
-	case last.Arguments == arguments("path", bareName):
+	case last.Arguments == r.read(bareName).Arguments:
 		if !strings.Contains(r.Note(), partName(astray)) {
 			return calls("", r.read(bareName))
 		}

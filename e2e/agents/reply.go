@@ -64,14 +64,18 @@ type answer struct {
 	pauses map[int]time.Duration // before a piece
 }
 
-// render writes a reply, and gives its calls ids.
-func (q *Request) render(r *Reply) answer {
-	id := fmt.Sprintf("chatcmpl-%08x-%d", hash(q.Model), q.N)
+// name gives the calls of a reply ids.
+func (q *Request) name(r *Reply) {
 	for i := range r.Calls {
 		if r.Calls[i].ID == "" {
 			r.Calls[i].ID = fmt.Sprintf("call_%08x_%d_%d", hash(q.Model), q.N, i)
 		}
 	}
+}
+
+// render writes a reply as a chat completion.
+func (q *Request) render(r *Reply) answer {
+	id := fmt.Sprintf("chatcmpl-%08x-%d", hash(q.Model), q.N)
 	switch {
 	case r.Status != 0:
 		return whole(r.Status, []byte(r.Error), 0)
@@ -197,10 +201,16 @@ func pieces(s string, n int) (out []string) {
 	return out
 }
 
-// overflow refuses a request in OpenAI's words.
-func overflow(window, tokens int) Reply {
+// overflow refuses a request in OpenAI's words, which for a response have no numbers.
+func overflow(r *Request) Reply {
+	if r.Responses {
+		return Reply{Status: http.StatusBadRequest, Error: string(marshal(object{"error": object{
+			"message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+			"type":    "invalid_request_error", "param": "input", "code": "context_length_exceeded",
+		}}))}
+	}
 	return Reply{Status: http.StatusBadRequest, Error: strings.TrimSpace(string(marshal(object{"error": object{
-		"message": fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", window, tokens),
+		"message": fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", window, r.Tokens()),
 		"type":    "invalid_request_error", "param": "messages", "code": "context_length_exceeded",
 	}})))}
 }

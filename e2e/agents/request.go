@@ -33,6 +33,10 @@ type Request struct {
 	Tools    []string
 	NoCalls  bool // tool_choice is none
 	Raw      []byte
+
+	Responses bool // the format is that of /v1/responses
+	Stored    bool // the answer is stored, so that it can be referred to
+	Sealed    bool // encrypted reasoning is asked for
 }
 
 // wireRequest is a request as it is sent.
@@ -217,22 +221,31 @@ func (r *Request) unpaired() error {
 // offers reports whether the request offers a tool.
 func (r *Request) offers(tool string) bool { return slices.Contains(r.Tools, tool) }
 
+// readMark begins the commands by which a client reads that has no tool for it.
+const readMark = "cat -- "
+
 // read is a call that reads a file, with the tool that the client has for it.
 func (r *Request) read(path string) Call {
-	name := "read_file"
-	if r.offers("read") {
-		name = "read"
+	switch {
+	case r.offers("glob"): // opencode
+		return Call{Name: "read", Arguments: arguments("filePath", path)}
+	case r.offers("read"):
+		return Call{Name: "read", Arguments: arguments("path", path)}
+	case r.offers("exec_command"): // codex
+		return r.run(readMark + path)
 	}
-	return Call{Name: name, Arguments: arguments("path", path)}
+	return Call{Name: "read_file", Arguments: arguments("path", path)}
 }
 
 // run is a call that runs a command.
 func (r *Request) run(command string) Call {
-	name := "run_command"
-	if r.offers("bash") {
-		name = "bash"
+	switch {
+	case r.offers("exec_command"):
+		return Call{Name: "exec_command", Arguments: arguments("cmd", command)}
+	case r.offers("bash"):
+		return Call{Name: "bash", Arguments: arguments("command", command)}
 	}
-	return Call{Name: name, Arguments: arguments("command", command)}
+	return Call{Name: "run_command", Arguments: arguments("command", command)}
 }
 
 func arguments(key, value string) string {

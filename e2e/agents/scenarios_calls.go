@@ -126,6 +126,8 @@ func brokenStreams() []Scenario {
 	ended := loopsDie("JSONDecodeError", "SyntaxError")
 	ended[Vercel] = []Check{fails("")}
 	ended[LangGraph] = []Check{ranPart}
+	ended[LoopPythonResponses] = []Check{fails("without its last event")}
+	ended[VercelResponses] = []Check{degraded(saidCode, readPlan)} // and no error
 	all := []Scenario{
 		plain("cut-call", "a stream that breaks inside a call is asked again", breaksOff("", 1, false)),
 		plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter)),

@@ -3,7 +3,6 @@ package agents
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log"
@@ -12,12 +11,14 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 // Exchange is one request as a client sent it, and the answer as it got it.
 type Exchange struct {
+	Path     string
 	Request  []byte
 	Status   int
 	Header   http.Header
@@ -25,6 +26,9 @@ type Exchange struct {
 	Reads    []Read
 	Broken   error // how the answer's connection broke, nil for an answer that came to its end
 }
+
+// responses reports whether the format is that of /v1/responses.
+func (x *Exchange) responses() bool { return strings.HasSuffix(x.Path, "/responses") }
 
 // Read is how much of an answer was there at a time.
 type Read struct {
@@ -58,7 +62,7 @@ func NewTap(target string) (*Tap, error) {
 		if err != nil {
 			return // the client left
 		}
-		x := t.note(body)
+		x := t.note(r.URL.Path, body)
 		(&httputil.ReverseProxy{
 			Rewrite: func(p *httputil.ProxyRequest) {
 				p.SetURL(to)
@@ -99,15 +103,11 @@ func (t *Tap) Exchanges(model string) (out []Exchange) {
 	return out
 }
 
-func (t *Tap) note(body []byte) *Exchange {
-	var of struct {
-		Model string `json:"model"`
-	}
-	_ = json.Unmarshal(body, &of) // what is no JSON has no model
-	x := &Exchange{Request: body}
+func (t *Tap) note(path string, body []byte) *Exchange {
+	model, x := modelOf(body), &Exchange{Path: path, Request: body}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.model[of.Model] = append(t.model[of.Model], x)
+	t.model[model] = append(t.model[model], x)
 	return x
 }
 

@@ -55,11 +55,40 @@ const (
 	PydanticAI   = "pydantic-ai"
 	Vercel       = "vercel-agent" // generateText and streamText with tools
 	Pi           = "pi"           // the command-line agent; always streams
+
+	// They speak /v1/responses.
+	LoopPythonResponses   = "loop-python-responses"
+	LoopNodeResponses     = "loop-node-responses" // with the helper .stream()
+	OpenAIAgentsResponses = "openai-agents-responses"
+	AgentsNode            = "agents-node" // @openai/agents
+	VercelResponses       = "vercel-agent-responses"
 )
+
+// likes are the clients of the table that speak /v1/responses, with those of chat
+// completions whose expectations are theirs.
+var likes = map[string]string{
+	LoopPythonResponses: LoopPython, LoopNodeResponses: LoopNode, OpenAIAgentsResponses: OpenAIAgents, AgentsNode: OpenAIAgents,
+	VercelResponses: Vercel,
+}
+
+// Like is the client whose expectations hold for this one, too.
+func Like(client string) string {
+	if l, ok := likes[client]; ok {
+		return l
+	}
+	return client
+}
+
+// OnlyStreams reports whether a client has no other way to ask.
+func OnlyStreams(client string) bool { return Like(client) == Pi }
 
 // Clients are all clients, in the order of the tables.
 func Clients() []string {
-	return []string{LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel, Pi}
+	return []string{
+		LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel,
+		LoopPythonResponses, LoopNodeResponses, OpenAIAgentsResponses, AgentsNode, VercelResponses,
+		Pi,
+	}
 }
 
 // Scenario is one task, how the model plays it, and what must hold.
@@ -69,7 +98,7 @@ type Scenario struct {
 	Files   map[string]string
 	Prompts []string
 	Play    Play
-	Clients []string // empty is all
+	Clients []string // and those that are Like them; empty is all
 	Only    Mode     // empty is both
 	Times   int      // runs of the task, one after another; default 1
 
@@ -78,7 +107,7 @@ type Scenario struct {
 	End []string
 
 	// Straight is what is certain without the gateway; StraightOf adds what is
-	// certain of one client. Nothing certain: the outcome is only recorded.
+	// certain of one client and those Like it. Nothing certain: the outcome is only recorded.
 	Straight   []Check
 	StraightOf map[string][]Check
 	// Through is what must hold through the gateway, besides Always.
@@ -103,7 +132,11 @@ func (s *Scenario) Ended(e *Evidence) error { return says(s.End...)(e) }
 // Checks are those of a leg.
 func (s *Scenario) Checks(client string, through bool) []Check {
 	if !through {
-		return append(slices.Clone(s.Straight), s.StraightOf[client]...)
+		of, own := s.StraightOf[client]
+		if !own {
+			of = s.StraightOf[Like(client)]
+		}
+		return append(slices.Clone(s.Straight), of...)
 	}
 	all := append(slices.Clone(s.Through), Always()...)
 	if len(s.End) > 0 {

@@ -84,10 +84,11 @@ func (l *Ledger) keep(id string, k *kept, stored bool) {
 // Keep remembers the response that an account's request was answered with.
 func (l *Ledger) Keep(account, request string, r *Response) {
 	input := l.Input(account, request)
-	l.keep(r.ID, &kept{account: account, model: r.Model, whole: r.Whole(), input: input, tokens: r.In + r.Out}, storedBy(request))
+	l.keep(r.ID, &kept{account: account, model: r.Model, whole: r.Whole(), input: input, tokens: r.In + r.Out}, Stored(request))
 }
 
-func storedBy(request string) bool { return gjson.Get(request, "store").Type != gjson.False }
+// Stored reports whether a request asks for a response that is stored, which is the default.
+func Stored(request string) bool { return gjson.Get(request, "store").Type != gjson.False }
 
 // find returns an account's stored response; to others there is none.
 func (l *Ledger) find(account, id string) *kept {

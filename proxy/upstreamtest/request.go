@@ -108,7 +108,7 @@ func (q *request) inspect(strict bool) error {
 	})
 	q.name = nameOf(q.model)
 	if q.responses {
-		q.stored = storedBy(q.body)
+		q.stored = Stored(q.body)
 	} else {
 		q.readLast() // in the input of a response it is history
 	}

@@ -44,6 +44,17 @@ export const described = [
   ['get_forecast', 'The weather forecast of a city.', schema({ city: text, days: { type: 'integer' } })],
 ];
 
+/** Runs a call as a plain loop does: what a tool throws is an answer, what is no call ends the run. */
+export async function execute(work, { name, arguments: raw }) {
+  const input = JSON.parse(raw);
+  if (!work[name]) throw new Error(`no tool is called ${name}`);
+  try {
+    return await work[name](input);
+  } catch (error) {
+    return `Error: ${error.message}`;
+  }
+}
+
 async function answer(spec, run) {
   const begun = performance.now();
   const out = { id: spec.id, ok: true, texts: [], history: '', executed: [] };

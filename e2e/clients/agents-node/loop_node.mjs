@@ -1,6 +1,6 @@
 // A plain agent loop over openai for Node, as people write it.
 import OpenAI from 'openai';
-import { SYSTEM, described, serve } from './agent.mjs';
+import { SYSTEM, described, execute, serve } from './agent.mjs';
 
 const tools = described.map(([name, description, parameters]) => ({ type: 'function', function: { name, description, parameters } }));
 
@@ -21,16 +21,6 @@ async function ask(client, spec, messages, signal) {
     }
   }
   return calls.length ? { ...message, tool_calls: calls } : message;
-}
-
-async function execute(work, { name, arguments: raw }) {
-  const input = JSON.parse(raw);
-  if (!work[name]) throw new Error(`no tool is called ${name}`);
-  try {
-    return await work[name](input);
-  } catch (error) {
-    return `Error: ${error.message}`;
-  }
 }
 
 serve(async (spec, work, out, signal) => {

@@ -1,4 +1,6 @@
 // The Vercel AI SDK: generateText and streamText with tools, which loop by themselves.
+// With the argument responses it uses @ai-sdk/openai, which speaks that by default.
+import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
 import { SYSTEM, described, serve } from './agent.mjs';
@@ -6,7 +8,8 @@ import { SYSTEM, described, serve } from './agent.mjs';
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 serve(async (spec, work, out, signal) => {
-  const provider = createOpenAICompatible({ name: 'upstream', baseURL: spec.base_url, apiKey: spec.api_key, includeUsage: true });
+  const where = { baseURL: spec.base_url, apiKey: spec.api_key };
+  const provider = process.argv[2] === 'responses' ? createOpenAI(where) : createOpenAICompatible({ name: 'upstream', includeUsage: true, ...where });
   const tools = Object.fromEntries(
     described.map(([name, description, parameters]) => [name, tool({ description, inputSchema: jsonSchema(parameters), execute: work[name] })]),
   );

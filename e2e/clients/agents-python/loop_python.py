@@ -20,7 +20,7 @@ async def run(spec, work, out):
                 out["texts"].append(message["content"] or "")
                 break
             for call in message["tool_calls"]:
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": await execute(work, call["function"])})
+                messages.append({"role": "tool", "tool_call_id": call["id"], "content": await agent.execute(work, call["function"])})
         else:
             raise RuntimeError("too many steps")
     out["history"] = json.dumps(messages)
@@ -47,16 +47,6 @@ async def ask(client, spec, messages, tools):
     if calls:
         message["tool_calls"] = calls
     return message
-
-
-async def execute(work, function):
-    arguments = json.loads(function["arguments"])
-    try:
-        if function["name"] == "run_command":
-            return await work.run_command(**arguments)
-        return {"read_file": work.read_file, "get_forecast": work.get_forecast}[function["name"]](**arguments)
-    except OSError as error:
-        return f"Error: {error}"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""openai-agents with its chat completions model."""
+"""openai-agents: with its default model, or, with the argument chat, the one for chat completions."""
 
 import json
+import sys
 
 import agent
-from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
 from openai import AsyncOpenAI
 
 
@@ -30,7 +31,8 @@ def tools(work):
 
 async def run(spec, work, out):
     client = AsyncOpenAI(base_url=spec["base_url"], api_key=spec["api_key"])
-    model = OpenAIChatCompletionsModel(model=spec["model"], openai_client=client)
+    kind = OpenAIChatCompletionsModel if "chat" in sys.argv else OpenAIResponsesModel
+    model = kind(model=spec["model"], openai_client=client)
     who = Agent(name="assistant", instructions=agent.SYSTEM, model=model, tools=tools(work))
     history = []
     for prompt in spec["prompts"]:
