@@ -14,13 +14,13 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// adminCommand is a command that lists something of a running gateway, and resets
-// one of it.
+// adminCommand is a command that lists something of a running gateway, and may
+// reset one of it.
 type adminCommand struct {
 	name  string // of the command
 	usage string
 	path  string                 // what is listed, below the gateway's address
-	one   func(id string) string // what is deleted to reset one
+	one   func(id string) string // what is deleted to reset one; nil where nothing can be reset
 	done  string                 // what is said then, with the id in it
 	// table writes the rows of a listing; false if there are none.
 	table func(body []byte, w io.Writer) (rows bool, err error)
@@ -84,7 +84,7 @@ func (c *adminCommand) run(args []string, env configs.Env, stdout, stderr io.Wri
 		}
 		_ = w.Flush()
 		return 0
-	case flags.NArg() == 2 && flags.Arg(0) == "reset":
+	case flags.NArg() == 2 && flags.Arg(0) == "reset" && c.one != nil:
 		if _, err := askAdmin(http.MethodDelete, address+c.one(flags.Arg(1)), env); err != nil {
 			return fail(1, err)
 		}

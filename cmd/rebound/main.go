@@ -31,6 +31,7 @@ before the client notices them.
   rebound events [--follow]         what was done about failures, of all replicas
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
   rebound targets [reset TARGET]    what is kept of upstreams and models: breakers, cool-downs, what was learned
+  rebound keys                      what gateway keys with limits use now
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
   rebound version
 
@@ -70,6 +71,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runSessions(args, os.LookupEnv, stdout, stderr)
 	case "targets":
 		return runTargets(args, os.LookupEnv, stdout, stderr)
+	case "keys":
+		return runKeys(args, os.LookupEnv, stdout, stderr)
 	case "healthcheck":
 		return runHealthcheck(args, os.LookupEnv, stdout, stderr)
 	case "version":
