@@ -3,6 +3,9 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +127,46 @@ func replaceNames(target, n, p string) string {
 		}
 	}
 	return string(out)
+}
+
+// An answer that is buffered is given up after a pause like one that is shown: the
+// client gets another one, whole, and nothing of the first.
+func TestBufferedStall(t *testing.T) {
+	t.Parallel()
+	config := strings.Replace(scaled, "stream: {", "stream: {mid_stream: buffer, ", 1)
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := startYAML(t, strings.ReplaceAll(config+models(map[string][]string{"m": {"default stalls@stall=0.5:10s/ok"}}), "UP/", up.URL()+"/"))
+	r := g.ask(t.Context(), "m", true, "")
+	if !r.complete() || r.text != upstreamtest.TextFor("stalls") || len(r.ids) != 1 || len(up.Requests("stalls")) != 2 {
+		t.Errorf("%d requests: %s", len(up.Requests("stalls")), r)
+	}
+	if r.took > 5*time.Second {
+		t.Errorf("took %v", r.took)
+	}
+}
+
+// What watches the gateway may ask with GET or HEAD.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	g := start(t, "")
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			req, err := http.NewRequest(method, g.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if method == http.MethodHead {
+				want = ""
+			}
+			if resp.StatusCode != http.StatusOK || string(body) != want {
+				t.Errorf("%s %s: %s, %q", method, path, resp.Status, body)
+			}
+		}
+	}
 }

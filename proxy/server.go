@@ -66,8 +66,9 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	v1.GET("/models", s.models)
 	v1.GET("/responses", s.noWebSocket)
 	v1.Any("/*", s.passthrough)
-	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", s.readyz)
+	health := []string{http.MethodGet, http.MethodHead} // load balancers send either
+	e.Match(health, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.Match(health, "/readyz", s.readyz)
 	guard := echo.WrapMiddleware(s.admin)
 	if h.Metrics != nil {
 		e.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
