@@ -26,7 +26,7 @@ type sender struct {
 	x      *recovery.Exchange
 	sink   *stream.Sink
 	header http.Header // the client's, forwardable
-	path   string
+	wire   *wire
 	query  string
 	narrow bool    // only known harmless headers and queries go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
@@ -50,7 +50,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		header, body = s.asItCame, s.encoded
 	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
-		Method: http.MethodPost, Path: s.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
+		Method: http.MethodPost, Path: s.wire.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
 		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body,
 	})
 	if errors.Is(err, upstream.ErrPath) {

@@ -72,7 +72,7 @@ func (s *sender) complete(ctx context.Context, u *upstream.Upstream, t recovery.
 		f := &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: t, Err: err}
 		return "", recovery.Usage{}, f, err
 	}
-	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: s.path, Query: s.query, Model: t.Model, Key: t.Key, Header: s.header, Narrow: s.narrow, Body: body})
+	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: s.wire.path, Query: s.query, Model: t.Model, Key: t.Key, Header: s.header, Narrow: s.narrow, Body: body})
 	if err != nil {
 		return fail(recovery.Evidence{Phase: recovery.PhaseHeaders, Err: err}, err)
 	}
@@ -88,7 +88,7 @@ func (s *sender) complete(ctx context.Context, u *upstream.Upstream, t recovery.
 		return fail(recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: answer},
 			fmt.Errorf("status %d", resp.StatusCode))
 	}
-	d := stream.Chat{}.Whole(answer)
+	d := s.wire.answers.WholeIn(answer, nil)
 	if d.Kind != stream.KindText || d.Finishes == 0 || d.Truthful {
 		return "", d.Usage, nil, errors.New("the answer is no complete text")
 	}

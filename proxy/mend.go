@@ -15,7 +15,7 @@ const actionRepaired = "tool_call_repaired"
 // options are those of one attempt's answer.
 func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
-	o := stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Resume: a.Resume,
+	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
 		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: a.Started, Cancel: a.Cancel,
 		Request: s.x.Body, Began: a.Began, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {
@@ -92,7 +92,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 	if x.Reply.Error {
 		ev.Rule = codeStopped
 		if s.sink.Committed() { // with 200
-			_ = s.sink.Write(stream.Piece{Bytes: stream.Chat{}.Ending(encode(x.Reply.Text, "rebound_error", "", codeStopped), s.sink)})
+			_ = s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(encode(x.Reply.Text, "rebound_error", "", codeStopped), s.sink)})
 			pause(ctx, beforeBreak)
 			panic(http.ErrAbortHandler) // an error event, and then no clean end
 		}
@@ -103,7 +103,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 		return e
 	}
 	c := stream.Composition{ID: x.ID, Model: x.Model, Text: x.Reply.Text, Created: time.Now()}
-	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Format: stream.Chat{}, Sink: s.sink, Started: x.Started})
+	n := stream.Compose(x.Body, c, nil, stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Started: x.Started})
 	s.decorate(n.Header, recovery.Target{}, nil)
 	ev.Status = http.StatusOK
 	if b := n.Deliver(ctx); b != nil {

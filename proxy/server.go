@@ -58,7 +58,10 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
-		e.POST(path, s.chat)
+		e.POST(path, s.completion(&chatWire))
+	}
+	for _, path := range []string{"/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses", "/openai/deployments/:deployment/responses"} {
+		e.POST(path, s.completion(&responsesWire))
 	}
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)

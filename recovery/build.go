@@ -26,7 +26,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	edited = b != x.Body
 	var learned []Edit
 	guidance := ""
-	if !x.plain && x.Mode != ModeOff {
+	if !x.plain && x.Mode != ModeOff && x.state.MayNote() {
 		guidance = x.Guidance
 	}
 	if !x.plain && x.Mode == ModeAct {

@@ -180,6 +180,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		return nil, ErrNoTarget
 	}
 	defer r.supplant()
+	r.heed()
 	r.known()
 	next := Action{Target: e.firstReady(x)}
 	for {
@@ -260,7 +261,7 @@ type kept struct {
 // plan asks the failure's strategies for the next action, within the limits.
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
-	if f.Released >= ReleasedCall || f.Spec == nil || r.over {
+	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue() {
 		return Action{}, false
 	}
 	plan := f.Spec.Plan
@@ -296,7 +297,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 				continue
 			}
 			a, ok := r.propose(st, s, f)
-			if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
+			if !ok || !r.allowed(&a) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 				continue
 			}
 			a.Strategy = name

@@ -45,16 +45,17 @@ type Exchange struct {
 
 // progress is what the engine has done for an exchange so far.
 type progress struct {
-	config     *Config       // of the engine that runs it
-	deadline   time.Time     // for the first byte
-	completing time.Duration // that extra calls have taken
-	actions    []string      // what was done, for X-Rebound-Recovery
-	extra      int           // see Extra
-	plain      bool          // edits are off: a target refused what they made
-	empties    int           // empty answers so far
-	reasks     int           // times that the model was asked again for a flawed answer
-	notes      int           // notes about upstream failures so far
-	explained  bool          // the model was asked to explain a refusal
+	config     *Config          // of the engine that runs it
+	state      transcript.State // what of the request is on a server
+	deadline   time.Time        // for the first byte
+	completing time.Duration    // that extra calls have taken
+	actions    []string         // what was done, for X-Rebound-Recovery
+	extra      int              // see Extra
+	plain      bool             // edits are off: a target refused what they made
+	empties    int              // empty answers so far
+	reasks     int              // times that the model was asked again for a flawed answer
+	notes      int              // notes about upstream failures so far
+	explained  bool             // the model was asked to explain a refusal
 }
 
 // result is what came of an exchange.

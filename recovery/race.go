@@ -207,7 +207,7 @@ func (r *run) alternative(silent *racer, other int, ok, once bool) *racer {
 	if ok {
 		choice = other
 	}
-	if !r.Pace.Allow(x) {
+	if !x.state.MayRace() || !r.Pace.Allow(x) {
 		return nil
 	}
 	now := time.Now()

@@ -192,6 +192,9 @@ func (a *Answer) complete(err error) bool {
 // opens reports whether the client may see what has come since the first
 // meaningful event, or nothing has to be held.
 func (a *Answer) opens() bool {
+	if a.known.commits && a.held.Released == recovery.ReleasedReasoning && time.Since(a.first) < a.o.Config.ReasoningAfter {
+		return false
+	}
 	return a.h == nil || a.h.judged || a.held.Released > recovery.ReleasedNothing
 }
 
@@ -248,13 +251,16 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 
 // piece says what bytes reveal.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
-	p := Piece{Bytes: raw, ID: d.ID}
+	p := Piece{Bytes: raw, ID: d.ID, Seq: d.seq}
+	if d.frame {
+		p.Frame = raw[:len(raw):len(raw)]
+	}
 	switch d.Kind {
 	case KindReasoning:
 		p.Released = recovery.ReleasedReasoning
 	case KindText:
 		p.Released, p.Text = recovery.ReleasedText, d.Text
-		if d.Several || a.o.Choices > 1 {
+		if d.Several || d.apart || a.o.Choices > 1 {
 			p.Released, p.Text = recovery.ReleasedCall, ""
 		}
 	case KindCall:

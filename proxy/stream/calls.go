@@ -26,6 +26,8 @@ type call struct {
 	names              int      // fragments with a name
 	extra, inner       extra    // fields of the call, and of its function, that are passed on
 	raw                string
+	item               int   // of the output it is, in a response
+	of                 *call // that it was made of, in a verdict
 }
 
 // extra is fields that the gateway does not know, such as the signatures that
@@ -320,6 +322,7 @@ func (s *calls) match(list []recovery.DraftCall) []*call {
 			from = nil
 		}
 		if from != nil {
+			out[i].of = from
 			out[i].extra, out[i].inner, out[i].raw = from.extra, from.inner, from.raw
 			if d == from.DraftCall {
 				out[i].value = from.value

@@ -1,10 +1,6 @@
 package stream
 
 import (
-	"bytes"
-	"slices"
-	"strings"
-
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -29,7 +25,7 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 		known.like.learn(data, d, known.ID)
 	}
 	switch {
-	case d.Kind == KindNoise && partOfChunk(data):
+	case d.Kind == KindNoise && partOf(data, chunkFields[:], `"choices"`):
 		d.Kind = KindCut
 	case string(ev.Name) == "error" && d.Kind != KindNoise:
 		d.Kind = KindError
@@ -39,28 +35,6 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 
 // chunkFields are the fields that chunks begin with.
 var chunkFields = [...]string{"id", "choices", "object", "created", "model", "provider", "usage", "system_fingerprint", "service_tier"}
-
-// partOfChunk reports whether data that is not JSON is what was left of a chunk: an
-// object that begins with a chunk's field, as far as it goes, or anything with choices.
-func partOfChunk(data []byte) bool {
-	if bytes.Contains(data, []byte(`"choices"`)) {
-		return true
-	}
-	rest, ok := bytes.CutPrefix(data, []byte("{"))
-	if !ok {
-		return false
-	}
-	if rest = bytes.TrimLeft(rest, " \t\r\n"); len(rest) == 0 {
-		return true
-	}
-	name, whole := rest[1:], false
-	if i := bytes.IndexByte(name, '"'); i >= 0 {
-		name, whole = name[:i], true
-	}
-	return rest[0] == '"' && slices.ContainsFunc(chunkFields[:], func(f string) bool {
-		return f == string(name) || !whole && strings.HasPrefix(f, string(name))
-	})
-}
 
 // Whole reads a complete answer without its calls.
 func (c Chat) Whole(body []byte) Delta { return c.WholeIn(body, nil) }

@@ -19,6 +19,9 @@ type Config struct {
 	// continuation is started beside it; IdlePinged where pings arrive meanwhile.
 	Idle       time.Duration `yaml:"idle"`
 	IdlePinged time.Duration `yaml:"idle_pinged"`
+	// ReasoningAfter is how long reasoning is held back in formats whose clients keep
+	// what they have seen of it by its id, so that the answer can still begin anew unseen.
+	ReasoningAfter time.Duration `yaml:"reasoning_after"`
 	// MidStream says what happens to a stream that breaks after text was sent:
 	// continue it, end it with an error event, or buffer answers whole.
 	MidStream MidStream `yaml:"mid_stream"`
@@ -56,7 +59,7 @@ const (
 func Defaults() Config {
 	return Config{
 		KeepAliveAfter: 15 * time.Second, KeepAliveEvery: 15 * time.Second,
-		Idle: 20 * time.Second, IdlePinged: 120 * time.Second,
+		Idle: 20 * time.Second, IdlePinged: 120 * time.Second, ReasoningAfter: 5 * time.Second,
 		MidStream: MidStreamContinue, Continue: recovery.Ways(), Repetition: RepetitionObserve, MaxEvent: 16 << 20, MaxAnswer: 64 << 20,
 	}
 }
@@ -82,6 +85,9 @@ func (c Config) Validate() error {
 	}
 	if c.Idle <= 0 || c.IdlePinged < c.Idle {
 		errs = append(errs, errors.New("idle: must be positive and at most idle_pinged"))
+	}
+	if c.ReasoningAfter < 0 {
+		errs = append(errs, errors.New("reasoning_after: must not be negative"))
 	}
 	if c.MaxEvent < 1<<10 || c.MaxAnswer < 1<<10 {
 		errs = append(errs, errors.New("max_event: must be at least 1KiB, as must max_answer"))

@@ -135,6 +135,8 @@ type batch struct {
 	own         []byte // memory for pieces that do not follow each other
 	owned       bool   // bytes are in it
 	released    recovery.Released
+	frame       []byte
+	seq         int
 }
 
 func (b *batch) add(p Piece) {
@@ -152,6 +154,7 @@ func (b *batch) add(p Piece) {
 	}
 	b.said = append(b.said, p.Text...)
 	b.released = max(b.released, p.Released)
+	b.frame, b.seq = append(b.frame, p.Frame...), max(b.seq, p.Seq)
 }
 
 // follows reports whether b begins where a ends, in the same memory.
@@ -168,8 +171,8 @@ func (b *batch) grow(n int) {
 
 // take empties the batch. What it returns is valid until the next add.
 func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes, Released: b.released, Text: seen(b.said)}
-	*b = batch{own: b.own, said: b.said[:0]}
+	p := Piece{Bytes: b.bytes, Released: b.released, Text: seen(b.said), Frame: b.frame, Seq: b.seq}
+	*b = batch{own: b.own, said: b.said[:0], frame: b.frame[:0]}
 	return p
 }
 

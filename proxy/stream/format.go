@@ -3,6 +3,8 @@ package stream
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -139,7 +141,24 @@ func oneLine(body []byte) []byte {
 	return b.Bytes()
 }
 
-// item is what an event of a response says of an item of the output.
-type item struct {
-	call bool
+// partOf reports whether data that is not JSON is what was left of an event: an
+// object that begins with one of its fields, as far as it goes, or anything with a mark.
+func partOf(data []byte, fields []string, mark string) bool {
+	if bytes.Contains(data, []byte(mark)) {
+		return true
+	}
+	rest, ok := bytes.CutPrefix(data, []byte("{"))
+	if !ok {
+		return false
+	}
+	if rest = bytes.TrimLeft(rest, " \t\r\n"); len(rest) == 0 {
+		return true
+	}
+	name, whole := rest[1:], false
+	if i := bytes.IndexByte(name, '"'); i >= 0 {
+		name, whole = name[:i], true
+	}
+	return rest[0] == '"' && slices.ContainsFunc(fields, func(f string) bool {
+		return f == string(name) || !whole && strings.HasPrefix(f, string(name))
+	})
 }

@@ -83,6 +83,8 @@ func newHold(o *Options) *hold {
 // follow notes what came, whether it is passed on or not.
 func (h *hold) follow(d *Delta) {
 	switch d.Kind {
+	case KindNothing:
+		h.reasoned = h.reasoned || d.reasons
 	case KindReasoning:
 		h.reasoned = true
 		if h.watch != nil {
@@ -237,6 +239,8 @@ func (p *Piece) add(q Piece) {
 	p.Bytes = append(p.Bytes, q.Bytes...)
 	p.Released = max(p.Released, q.Released)
 	p.Text += q.Text
+	p.Frame = append(p.Frame, q.Frame...)
+	p.Seq = max(p.Seq, q.Seq)
 	if p.ID.ID == "" {
 		p.ID = q.ID
 	}
@@ -329,7 +333,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 // rewritten is what is held with what a verdict puts in its place.
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece) {
 	h := a.h
-	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced()}
+	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced(), shown: string(h.text[:min(h.shown, len(h.text))])}
 	if !h.only {
 		w.text = v.Text
 	}

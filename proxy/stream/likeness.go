@@ -51,7 +51,8 @@ type rewriting struct {
 	calls  []*call
 	text   *string // nil leaves it
 	finish recovery.Finish
-	legacy bool // calls go out as function_call
+	legacy bool   // calls go out as function_call
+	shown  string // text that the client has, before the stretch
 
 	out     []byte
 	emitted bool // the calls are out

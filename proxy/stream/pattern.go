@@ -9,7 +9,12 @@ import (
 // Known is what the events of one stream have had in common so far. The zero
 // Known is that of a stream which begins. One goroutine uses it.
 type Known struct {
-	ID    Identity
+	ID Identity
+	// Of a response: its reasoning cannot be taken back once it is shown; it has said
+	// something, of which the first text belongs to this part.
+	commits, said bool
+	part          int
+
 	like  pattern
 	means Delta // the event read last
 }

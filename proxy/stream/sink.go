@@ -27,6 +27,8 @@ type Sink struct {
 	sent      bytes.Buffer // text so far
 	unsafe    bool         // the text cannot be continued
 	id        Identity
+	frame     bytes.Buffer // pieces so far
+	seq       int
 	timer     *time.Timer
 	last      time.Duration // last write; before, when keeping awake began; by now
 	idle      bool          // it was a comment
@@ -116,6 +118,8 @@ type Piece struct {
 	Released recovery.Released
 	Text     string
 	ID       Identity
+	Frame    []byte // events by which clients put a response together, among the bytes
+	Seq      int    // number of the last event
 }
 
 // Write passes a piece on and flushes it.
@@ -128,12 +132,14 @@ func (s *Sink) Write(p Piece) error {
 	if s.released = max(s.released, p.Released); s.released > recovery.ReleasedNothing && s.first.IsZero() {
 		s.first = time.Now()
 	}
+	s.seq = max(s.seq, p.Seq)
 	switch {
-	case s.unsafe || p.Text == "":
-	case int64(s.sent.Len()+len(p.Text)) > s.cfg.MaxAnswer || s.cfg.MidStream != MidStreamContinue:
+	case s.unsafe || p.Text == "" && len(p.Frame) == 0:
+	case int64(s.sent.Len()+len(p.Text)+s.frame.Len()+len(p.Frame)) > s.cfg.MaxAnswer || s.cfg.MidStream != MidStreamContinue && p.Text != "":
 		s.unsafe, s.sent = true, bytes.Buffer{}
 	default:
 		s.sent.WriteString(p.Text)
+		s.frame.Write(p.Frame)
 	}
 	s.write(p.Bytes)
 	s.idle = false
@@ -211,4 +217,11 @@ func (s *Sink) Close() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
+}
+
+// shown is what the client has of a response; lost where that is not known.
+func (s *Sink) shown() (frame []byte, sent string, seq int, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frame.Bytes(), s.sent.String(), s.seq, s.unsafe
 }

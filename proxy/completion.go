@@ -16,10 +16,20 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// chatPath is where completions are below an upstream's base URL.
-const chatPath = "/chat/completions"
+// wire is a format of completions: what requests and answers say, and where they go
+// below an upstream's base URL.
+type wire struct {
+	path     string
+	requests transcript.Format
+	answers  stream.Format
+}
 
-// request is all that a chat completion needs until it is answered, in one piece
+var (
+	chatWire      = wire{"/chat/completions", transcript.Chat, stream.Chat{}}
+	responsesWire = wire{"/responses", transcript.Responses, stream.Responses{}}
+)
+
+// request is all that a completion needs until it is answered, in one piece
 // of memory.
 type request struct {
 	exchange recovery.Exchange
@@ -34,9 +44,13 @@ type request struct {
 // bytes, about, while a request is worked on.
 const partMemory = 256
 
-// chat answers a chat completion: the request becomes an exchange, the
-// exchange an answer.
-func (s *Server) chat(c echo.Context) (err error) {
+// completion answers requests for completions of one format: the request becomes an
+// exchange, the exchange an answer.
+func (s *Server) completion(w *wire) echo.HandlerFunc {
+	return func(c echo.Context) error { return s.complete(c, w) }
+}
+
+func (s *Server) complete(c echo.Context, w *wire) (err error) {
 	started := time.Now()
 	core := s.core.Load()
 	req := c.Request()
@@ -56,7 +70,7 @@ func (s *Server) chat(c echo.Context) (err error) {
 	}
 	reuse := false
 	defer func() { raw.end(reuse) }()
-	body, perr := s.parser.Parse(raw.bytes, transcript.Chat, core.Config.Limits.transcript())
+	body, perr := s.parser.Parse(raw.bytes, w.requests, core.Config.Limits.transcript())
 	if perr != nil {
 		return badBody(perr)
 	}
@@ -70,7 +84,7 @@ func (s *Server) chat(c echo.Context) (err error) {
 		return err
 	}
 	if who.restricted() {
-		if err := core.strict(req, who, chatPath, x.Model, raw.bytes); err != nil {
+		if err := core.strict(req, who, w.path, x.Model, raw.bytes); err != nil {
 			return err
 		}
 	}
@@ -91,7 +105,7 @@ func (s *Server) chat(c echo.Context) (err error) {
 		sink.KeepAwake(h)
 	}
 	defer func() { send.settle(grant, c.Response().Status, c.Response().Size) }()
-	*send = sender{core: core, x: x, sink: sink, path: chatPath, header: req.Header, narrow: who.restricted(), first: &r.answer}
+	*send = sender{core: core, x: x, sink: sink, wire: w, header: req.Header, narrow: who.restricted(), first: &r.answer}
 	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
 	upstream.Forwardable(send.header, s.via)
 	r.encoding[0] = "identity" // answers are read here
@@ -161,7 +175,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	if sink.Committed() {
 		// Too late for a status: an error event, and then no clean end.
 		if x.Streaming && x.Mode == recovery.ModeAct {
-			_ = sink.Write(stream.Piece{Bytes: stream.Chat{}.Ending(r.body, sink)})
+			_ = sink.Write(stream.Piece{Bytes: send.wire.answers.Ending(r.body, sink)})
 			pause(c.Request().Context(), beforeBreak)
 		}
 		panic(http.ErrAbortHandler)

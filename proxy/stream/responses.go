@@ -1,0 +1,340 @@
+package stream
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Responses is the format of the Responses API. Its events name the item of the output,
+// and the part of it, that they belong to; the last one has the whole response.
+type Responses struct{}
+
+var _ Format = Responses{}
+
+// item is what an event of a response says of an item of the output.
+type item struct {
+	event eventKind
+	index int    // output_index, -1 without one
+	raw   []byte // the item, where the event has it
+	piece []byte // a string: what is new of it
+	full  []byte // a string: all of what came in pieces
+	call  bool   // of a call that the client makes, which waits until the response has ended
+}
+
+// eventKind is a type of event, as far as it matters here.
+type eventKind uint8
+
+const (
+	eventOther    eventKind = iota
+	eventCreated            // the response begins
+	eventProgress           // it is said to be on its way
+	eventAdded              // an item begins
+	eventPart               // a part of an item begins or ends
+	eventPiece              // text, or arguments of a call
+	eventFull               // all of what came in pieces
+	eventDone               // an item ends
+	eventEnd                // the response ends
+)
+
+// Delta reads one event.
+func (Responses) Delta(ev *Event, known *Known) *Delta {
+	d := &known.means
+	data, kind := payload(ev)
+	if *d = (Delta{Kind: kind}); len(data) == 0 {
+		return d
+	}
+	known.commits = true
+	d.Choices = 1
+	if !d.event(data, string(ev.Name), known) {
+		*d = Delta{Kind: KindNoise}
+		if partOf(data, eventFields[:], `"response.`) {
+			d.Kind = KindCut
+		}
+	}
+	return d
+}
+
+// eventFields are the fields that events begin with.
+var eventFields = [...]string{"type", "sequence_number", "response", "item", "item_id", "output_index", "content_index", "summary_index", "delta", "part", "text", "event_id"}
+
+// event reads an event, named so where it does not say what it is; false if it is no JSON.
+func (d *Delta) event(data []byte, name string, known *Known) bool {
+	d.item.index = -1
+	var doc transcript.Document
+	var kind, response, fault []byte
+	part := 0
+	top, ok := doc.Open(data, maxDepth)
+	for ok && top.Next() {
+		switch string(top.Name()) {
+		case "type":
+			first(&kind, &top)
+		case "sequence_number":
+			d.seq = count(top.Value())
+		case "output_index":
+			d.item.index = count(top.Value())
+		case "content_index":
+			part = count(top.Value())
+		case "delta":
+			first(&d.item.piece, &top)
+		case "text", "arguments", "input":
+			first(&d.item.full, &top)
+		case "item":
+			first(&d.item.raw, &top)
+		case "response":
+			first(&response, &top)
+		case "error":
+			first(&fault, &top)
+		}
+	}
+	if !ok || !doc.End(top) || !doc.Valid() {
+		return false
+	}
+	if v := textOf(kind); v != "" {
+		name = v
+	}
+	switch kind, found := strings.CutPrefix(name, "response."); {
+	case name == "error", !found && !isEmpty(fault):
+		d.Kind = KindError
+	case found:
+		d.means(kind, response, known)
+		if d.Kind == KindText {
+			at := d.item.index<<16 + part
+			if !known.said {
+				known.part = at
+			}
+			d.apart = known.part != at
+		}
+		known.said = known.said || d.Kind == KindText || d.Kind == KindCall
+	}
+	return true
+}
+
+// means says what an event of this type means, without "response.".
+func (d *Delta) means(kind string, response []byte, known *Known) {
+	it := &d.item
+	switch kind {
+	case "output_text.delta":
+		it.event = eventPiece
+		if isString(it.piece) && !isEmpty(it.piece) {
+			d.text(it.piece)
+		}
+		d.ID = known.ID
+	case "function_call_arguments.delta", "custom_tool_call_input.delta":
+		it.event, it.call, d.Kind = eventPiece, true, KindCall
+	case "function_call_arguments.done", "custom_tool_call_input.done":
+		it.event, it.call, d.Kind = eventFull, true, KindCall
+	case "reasoning_summary_text.delta", "reasoning_text.delta":
+		it.event, d.frame, d.reasons = eventPart, true, true
+		if isString(it.piece) && !isEmpty(it.piece) {
+			d.Kind, d.reasoning = KindReasoning, it.piece
+		}
+	case "reasoning_summary_part.added", "reasoning_summary_part.done", "reasoning_summary_text.done", "reasoning_text.done", "content_part.added", "content_part.done":
+		it.event, d.frame = eventPart, true
+	case "output_text.done":
+		it.event, d.frame, d.ends = eventFull, true, true
+	case "refusal.delta":
+		if it.event = eventPiece; !isEmpty(it.piece) {
+			d.Kind = KindCall
+		}
+	case "output_item.added", "output_item.done":
+		it.event, d.frame = eventAdded, true
+		if kind == "output_item.done" {
+			it.event = eventDone
+		}
+		d.itemOf(known)
+	case "created":
+		it.event, d.frame = eventCreated, true
+		d.ID.ID = same(known.ID.ID, []byte(gjson.GetBytes(response, "id").Raw))
+		known.ID = d.ID
+	case "in_progress", "queued":
+		it.event = eventProgress
+	case "completed", "incomplete", "cancelled", "done":
+		it.event = eventEnd
+		d.ID = known.ID
+		d.whole(response)
+	case "failed":
+		d.Kind, d.fault = KindError, faultOf(response)
+	default:
+		for i := range hosted {
+			if strings.HasPrefix(kind, hosted[i].name+".") || strings.HasPrefix(kind, hosted[i].name+"_") {
+				d.Kind = hosted[i].kind
+			}
+		}
+	}
+}
+
+// hosted are the tools that run at the provider. What only looks can be done once more.
+var hosted = [...]struct {
+	name string
+	kind Kind
+}{
+	{"web_search_call", KindReasoning}, {"file_search_call", KindReasoning}, {"mcp_list_tools", KindReasoning}, {"tool_search_call", KindReasoning},
+	{"mcp_call", KindCall}, {"code_interpreter_call", KindCall}, {"image_generation_call", KindCall},
+}
+
+// itemOf says what the beginning or the end of an item means.
+func (d *Delta) itemOf(known *Known) {
+	it, done := &d.item, d.item.event == eventDone
+	kind := gjson.GetBytes(it.raw, "type").Str
+	switch kind {
+	case "reasoning":
+		d.reasons = done
+	case "message":
+		d.ends = done
+		if done && !known.said && saysSomething(gjson.GetBytes(it.raw, "content")) {
+			d.Kind = KindCall // a server that sends no pieces
+		}
+	case "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call":
+		it.call, d.Kind = true, KindCall
+	default:
+		for i := range hosted {
+			if kind == hosted[i].name {
+				d.Kind = hosted[i].kind
+				return
+			}
+		}
+		if done {
+			d.Kind = KindCall
+		}
+	}
+}
+
+// saysSomething reports whether the content of a message has any text.
+func saysSomething(content gjson.Result) (found bool) {
+	content.ForEach(func(_, part gjson.Result) bool {
+		found = found || part.Get("text").Str != "" || part.Get("refusal").Str != ""
+		return !found
+	})
+	return found
+}
+
+// whole reads a response that has ended, or one that is complete by itself, but for its output.
+func (d *Delta) whole(response []byte) (output gjson.Result) {
+	status, failed := "", false
+	gjson.ParseBytes(response).ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "id":
+			d.ID.ID = same(d.ID.ID, []byte(v.Raw))
+		case "status":
+			status = v.Str
+		case "error":
+			failed = !empty(v)
+		case "output":
+			output = v
+		case "incomplete_details":
+			d.finish = endedBy(v.Get("reason").Str)
+		case "usage":
+			if v.IsObject() {
+				d.HasUsage = true
+				d.Usage = recovery.Usage{Input: number(v, "input_tokens"), Output: number(v, "output_tokens"),
+					CacheRead: number(v, "input_tokens_details.cached_tokens"), Reasoning: number(v, "output_tokens_details.reasoning_tokens")}
+			}
+		}
+		return true
+	})
+	switch {
+	case status == "failed", failed && status != "incomplete":
+		d.Kind, d.fault = KindError, faultOf(response)
+		return output
+	case status == "queued", status == "in_progress": // in the background
+		d.Kind = KindCall
+	case status != "completed" && status != "":
+		d.Truthful = true
+	}
+	d.Finishes = 1
+	if d.finish == recovery.FinishNone {
+		d.finish = recovery.FinishStop
+	}
+	return output
+}
+
+func number(v gjson.Result, path string) int { return count([]byte(v.Get(path).Raw)) }
+
+// endedBy is why a response is incomplete, in neutral words.
+func endedBy(reason string) recovery.Finish {
+	switch reason {
+	case "max_output_tokens":
+		return recovery.FinishLength
+	case "content_filter":
+		return recovery.FinishFilter
+	}
+	return recovery.Finish(reason)
+}
+
+// faultOf is the error of a failed response as the body of an error; nil where it has none.
+func faultOf(response []byte) []byte {
+	v := gjson.GetBytes(response, "error")
+	if empty(v) {
+		return nil
+	}
+	return append(append([]byte(`{"error":`), v.Raw...), '}')
+}
+
+// WholeIn reads a complete response, and its calls into room.
+func (Responses) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
+	d.item.index = -1
+	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
+		return Delta{Kind: KindNoise}
+	}
+	output := d.whole(body)
+	switch {
+	case d.Kind == KindError:
+		return d
+	case !output.IsArray():
+		if v := gjson.GetBytes(body, "error"); !empty(v) || gjson.GetBytes(body, "detail").Exists() {
+			d.Kind = KindError
+		}
+		return d
+	}
+	d.Choices, d.message, d.drafts = 1, body, room
+	d.calls = body[output.Index : output.Index+len(output.Raw)]
+	texts := 0
+	output.ForEach(func(_, v gjson.Result) bool {
+		switch v.Get("type").Str {
+		case "reasoning":
+			d.reasons = true
+			for _, path := range [...]string{"summary.0.text", "content.0.text"} {
+				if t := v.Get(path); d.reasoning == nil && t.Type == gjson.String && t.Str != "" {
+					d.reasoning = []byte(t.Raw)
+				}
+			}
+		case "message":
+			v.Get("content").ForEach(func(_, part gjson.Result) bool {
+				if t := part.Get("text"); t.Str != "" {
+					texts++
+					d.Kind, d.Text = max(d.Kind, KindText), t.Str
+				} else if part.Get("refusal").Str != "" {
+					d.Kind = KindCall
+				}
+				return true
+			})
+		case "function_call", "custom_tool_call":
+			d.Kind = KindCall
+			if room != nil && len(d.drafts) <= maxCalls {
+				d.drafts = append(d.drafts, draftOf(v))
+			}
+		default:
+			d.Kind = KindCall
+		}
+		return true
+	})
+	d.apart = texts > 1
+	return d
+}
+
+// draftOf is a call as an item.
+func draftOf(v gjson.Result) recovery.DraftCall {
+	c := recovery.DraftCall{ID: v.Get("call_id").Str, Kind: transcript.KindFunction, Name: transcript.Qualified(v.Get("namespace").Str, v.Get("name").Str)}
+	arguments := v.Get("arguments")
+	if v.Get("type").Str == "custom_tool_call" {
+		c.Kind, arguments = "custom", v.Get("input")
+	}
+	if c.Arguments = arguments.Str; arguments.IsObject() || arguments.IsArray() {
+		c.Arguments = arguments.Raw
+	}
+	return c
+}

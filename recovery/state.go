@@ -1,0 +1,24 @@
+package recovery
+
+// What a request leaves to the memory of a server limits what may be done with it
+// ([transcript.State]). The engine heeds that here, whatever stages and strategies
+// propose; [run.plan] and [run.beside] ask it about continuations and parallel starts.
+
+// heed keeps a request that no other account can serve where it is.
+func (r *run) heed() {
+	x := r.x
+	x.state = x.Body.State()
+	if !x.state.MayMove() {
+		x.Candidates = x.Candidates[:1]
+	}
+}
+
+// allowed reports whether a proposed action may be carried out. A note that a server
+// would remember is left away; what is nothing without its note is not done.
+func (r *run) allowed(a *Action) bool {
+	if a.Note == "" || r.x.state.MayNote() {
+		return true
+	}
+	a.Note = ""
+	return !a.Reask && !a.Explain
+}
