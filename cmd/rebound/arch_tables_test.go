@@ -63,6 +63,7 @@ var homes = []struct {
 	{"github.com/andybalholm/brotli", []string{"proxy/coding"}},
 	{"github.com/prometheus/client_golang", []string{"proxy/telemetry"}},
 	{"go.opentelemetry.io", []string{"proxy/telemetry"}},
+	{"github.com/prometheus/client_model", []string{"proxy/telemetry"}},
 	{"google.golang.org/grpc", nil},
 	{"google.golang.org/protobuf", nil},
 	{"github.com/goccy/go-yaml", []string{"configs"}},

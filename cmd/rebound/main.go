@@ -29,6 +29,7 @@ before the client notices them.
   rebound tokens [FILE|-]           count tokens
   rebound demo                      faults, straight and through the gateway, side by side
   rebound events [--follow]         what was done about failures, of all replicas
+  rebound top                       what a running gateway does, live
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
   rebound targets [reset TARGET]    what is kept of upstreams and models: breakers, cool-downs, what was learned
   rebound keys                      what gateway keys with limits use now
@@ -67,6 +68,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runDemo(args, stdout, stderr)
 	case "events":
 		return runEvents(args, os.LookupEnv, stdout, stderr)
+	case "top":
+		return runTop(args, os.LookupEnv, stdout, stderr)
 	case "sessions":
 		return runSessions(args, os.LookupEnv, stdout, stderr)
 	case "targets":

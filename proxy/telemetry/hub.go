@@ -31,6 +31,8 @@ type Hub struct {
 	requests atomic.Bool
 	sink     atomic.Pointer[func([]byte)]
 	version  string
+	started  time.Time
+	samples  samples
 	tail     Tail   // of the log that the sink writes; nil for none
 	replica  string // in the ids of events
 	count    int    // of events that were given an id
@@ -83,7 +85,7 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	h := &Hub{
 		metrics: newMetrics(o.registry, o.version), registry: o.registry,
 		out: &output{w: out}, queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
-		version: o.version, replica: fmt.Sprintf("%08x", rand.Uint32()),
+		version: o.version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
 	h.feed = newFeed(h.metrics.droppedSubscriber)
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
@@ -190,13 +192,24 @@ func (h *Hub) lose() {
 func (h *Hub) run() {
 	defer close(h.done)
 	r := newRenderer()
-	for ev := range h.queue {
-		if h.abandon.Load() {
-			h.lose()
+	tick := time.NewTicker(sampleEvery)
+	defer tick.Stop()
+	for open := true; open; {
+		var ev *recovery.Event
+		select {
+		case <-tick.C:
+			h.samples.add(h.look())
 			continue
+		case ev, open = <-h.queue:
 		}
-		h.deliver(r, ev)
-		h.noteDropped()
+		switch {
+		case !open:
+		case h.abandon.Load():
+			h.lose()
+		default:
+			h.deliver(r, ev)
+			h.noteDropped()
+		}
 	}
 	h.noteAt = time.Time{}
 	h.noteDropped()

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
+	"github.com/rebound-llm/rebound/configs"
+)
+
+const topUsage = `usage: rebound top [--every DURATION] [--once] [--url URL]
+
+Shows what a running gateway does, until it is interrupted: requests and how they
+ended in the last minute, upstreams, what is kept away from them, stopped sessions,
+and the last events. --once prints that and ends, for scripts and for logs.
+`
+
+// runTop is `rebound top`; it returns the exit code.
+func runTop(args []string, env configs.Env, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("top", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	base := flags.String("url", "", "")
+	every := flags.Duration("every", time.Second, "")
+	once := flags.Bool("once", false, "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, topUsage+adminFlags)
+		return 0
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case err == nil && *every < 100*time.Millisecond:
+		err = errors.New("--every must be at least 100ms")
+	}
+	if err == nil && *base == "" {
+		*base, err = ownURL(env)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound top: %v\n\n%s", err, topUsage+adminFlags)
+		return 2
+	}
+	v := view{url: strings.TrimRight(*base, "/"), env: env}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	for {
+		text, err := v.render()
+		if *once || err != nil && !v.seen {
+			_, _ = stdout.Write(text)
+			if err != nil {
+				fmt.Fprintln(stderr, "rebound top:", err)
+				return 1
+			}
+			return 0
+		}
+		if err != nil {
+			text = fmt.Appendf(nil, "%v\n", err)
+		}
+		v.seen = true
+		// Each line is cleared to its end, and the rest of the screen after the last.
+		fmt.Fprintf(stdout, "\x1b[H%s\x1b[J", bytes.ReplaceAll(text, []byte("\n"), []byte("\x1b[K\r\n")))
+		select {
+		case <-time.After(*every):
+		case <-ctx.Done():
+			fmt.Fprintln(stdout)
+			return 0
+		}
+	}
+}
+
+// view is what top shows of a gateway.
+type view struct {
+	url  string
+	env  configs.Env
+	seen bool
+}
+
+// topMinute is how many of the gateway's samples are a minute.
+const topMinute = 12
+
+// render asks the gateway and lays out what it tells.
+func (v *view) render() ([]byte, error) {
+	var parts [4]gjson.Result
+	for i, path := range [...]string{fmt.Sprintf("now?series=%d", topMinute), "targets", "sessions", "events/history?last=12"} {
+		body, err := askAdmin(http.MethodGet, v.url+"/rebound/"+path, v.env)
+		if err != nil {
+			return nil, err
+		}
+		if !json.Valid(body) {
+			return nil, errors.New("that is no gateway")
+		}
+		parts[i] = gjson.ParseBytes(body)
+	}
+	var b bytes.Buffer
+	writeRates(&b, v.url, parts[0])
+	writeUpstreams(&b, parts[0])
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if rows, err := targetsTable([]byte(parts[1].Raw), w); err == nil && rows {
+		fmt.Fprintln(&b)
+		_ = w.Flush()
+	}
+	if n := parts[2].Get("sessions.#").Int(); n > 0 {
+		fmt.Fprintf(&b, "\n%d stopped sessions: rebound sessions\n", n)
+	}
+	fmt.Fprintln(&b)
+	for _, e := range parts[3].Get("events").Array() {
+		line := []rune(e.Get("time").Time().Local().Format("15:04:05 ") + eventline.String(e, "request", "session", "rule"))
+		fmt.Fprintln(&b, string(line[:min(len(line), topWidth)]))
+	}
+	return b.Bytes(), nil
+}
+
+// topWidth is how long a line of an event is at most.
+const topWidth = 150
+
+// writeRates writes what the last minute came to.
+func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
+	is, was := now.Get("now"), now.Get("series.0")
+	since := was.Get("time").Time()
+	if !was.Exists() {
+		since = now.Get("started").Time()
+	}
+	seconds := max(is.Get("time").Time().Sub(since).Seconds(), 1)
+	grew := func(path string) float64 { return is.Get(path).Float() - was.Get(path).Float() }
+	answered := grew("requests.ok") + grew("requests.recovered") + grew("requests.failed")
+	share := func(n, of float64) string {
+		if of <= 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.1f %%", 100*n/of)
+	}
+	up := time.Since(now.Get("started").Time()).Round(time.Second)
+	fmt.Fprintf(b, "rebound %q at %q, up %v, %.0f in flight; the last %.0f s:\n\n", now.Get("version").Str, url, up, is.Get("in_flight").Float(), seconds)
+	fmt.Fprintf(b, "requests  %.1f a second   straight %s   recovered %s   failed %s   left %.0f   rejected %.0f\n", answered/seconds,
+		share(grew("requests.ok"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
+		grew("requests.canceled"), grew("requests.rejected"))
+	bounds, counts := now.Get("ttfb_bounds").Array(), is.Get("ttfb").Array()
+	quantile := func(q float64) string {
+		if len(counts) == 0 || len(counts) != len(bounds)+1 {
+			return "-"
+		}
+		all := grew(fmt.Sprintf("ttfb.%d", len(bounds)))
+		for i := range bounds {
+			if n := grew(fmt.Sprintf("ttfb.%d", i)); all > 0 && n >= q*all {
+				return "<= " + bounds[i].Raw + " s"
+			}
+		}
+		if all > 0 {
+			return "> " + bounds[len(bounds)-1].Raw + " s"
+		}
+		return "-"
+	}
+	fmt.Fprintf(b, "first token  half %s, 95 %% %s   cache read %s of input\n", quantile(.5), quantile(.95), share(grew("tokens.cache_read"), grew("tokens.input")))
+	fmt.Fprintf(b, "tokens  input %.0f, output %.0f   spent by recovery %.0f   left out by fitting %.0f\n\n", grew("tokens.input"), grew("tokens.output"),
+		grew("extra.input")+grew("extra.output"), grew("compressed.before")-grew("compressed.after"))
+}
+
+// writeUpstreams writes the attempts at each upstream since the start, most first.
+func writeUpstreams(b *bytes.Buffer, now gjson.Result) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "UPSTREAM\tATTEMPTS\tFAILED\tOF WHAT")
+	now.Get("now.attempts").ForEach(func(name, classes gjson.Result) bool {
+		failed, all := map[string]float64{}, 0.0
+		classes.ForEach(func(class, n gjson.Result) bool {
+			all += n.Float()
+			if class.Str != "ok" && class.Str != "canceled" {
+				failed[class.Str] = n.Float()
+			}
+			return true
+		})
+		if all == 0 {
+			return true
+		}
+		most := slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b)) })
+		sum, text := 0.0, make([]string, len(most))
+		for i, class := range most {
+			sum += failed[class]
+			text[i] = fmt.Sprintf("%s %.0f", class, failed[class])
+		}
+		fmt.Fprintf(w, "%q\t%.0f\t%.0f\t%s\n", name.Str, all, sum, strings.Join(text[:min(len(text), 4)], ", "))
+		return true
+	})
+	_ = w.Flush()
+}
