@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,13 +100,11 @@ func startAgents(t tree, names []string) (map[string]agentClient, error) {
 		}
 		clients[l.name] = agentDriver{p}
 	}
-	if slices.Contains(names, agents.Pi) {
-		p, err := newPi(t)
-		if err != nil {
-			return clients, err
-		}
-		clients[agents.Pi] = p
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return clients, err
 	}
+	clients[agents.Pi], clients[agents.Codex], clients[agents.Opencode] = newPi(t, node), newCodex(t, node), newOpencode(t)
 	return clients, nil
 }
 
@@ -114,7 +113,7 @@ func expandAgents(scenarios []agents.Scenario, clients []string, modes []Mode, c
 	for i := range scenarios {
 		s := &scenarios[i]
 		for _, client := range clients {
-			if len(s.Clients) > 0 && !slices.Contains(s.Clients, agents.Like(client)) {
+			if !s.For(client) {
 				continue
 			}
 			for _, m := range modes {

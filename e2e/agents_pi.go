@@ -18,12 +18,8 @@ import (
 // pi runs the command-line agent pi, once for each task, with a home of its own.
 type pi struct{ node, program string }
 
-func newPi(t tree) (*pi, error) {
-	node, err := exec.LookPath("node")
-	if err != nil {
-		return nil, err
-	}
-	return &pi{node, t.cached("agents-node", "node_modules", "@mariozechner", "pi-coding-agent", "dist", "cli.js")}, nil
+func newPi(t tree, node string) *pi {
+	return &pi{node, t.cached("agents-node", "node_modules", "@mariozechner", "pi-coding-agent", "dist", "cli.js")}
 }
 
 // Close has nothing to end.

@@ -14,7 +14,7 @@ func TestAgentTable(t *testing.T) {
 	for _, l := range agentLibraries {
 		have = append(have, l.name)
 	}
-	if have = append(have, agents.Pi); !slices.Equal(have, agents.Clients()) {
+	if have = append(have, agents.Pi, agents.Codex, agents.Opencode); !slices.Equal(have, agents.Clients()) {
 		t.Errorf("clients that can be started: %v, clients of the table: %v", have, agents.Clients())
 	}
 	for _, c := range agents.Clients() {
@@ -33,6 +33,41 @@ func TestAgentTable(t *testing.T) {
 		if agents.OnlyStreams(r.client) && r.mode != agents.Streamed {
 			t.Errorf("%s always streams", name)
 		}
+	}
+}
+
+func TestReadCodexSession(t *testing.T) {
+	home := t.TempDir()
+	const session = `{"type":"session_meta","payload":{"id":"x"}}
+{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"a","command":["/bin/bash","-c","cat -- x"]}}}
+{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"b","command":["/bin/bash","-c","ls"]}}}
+{"type":"event_msg","payload":{"type":"task_complete","last_agent_message":"Done."}}
+`
+	if err := layOut(home, map[string]string{"sessions/2026/11/a.jsonl": session}); err != nil {
+		t.Fatal(err)
+	}
+	o := agents.Outcome{OK: true}
+	if err := readCodexSession(home, nil, &o); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(o.Texts, []string{"Done."}) || !slices.Equal(o.Executed, []agents.Call{agents.DidRead("x"), agents.DidRun("ls")}) || o.History != session {
+		t.Errorf("read %+v", o)
+	}
+}
+
+func TestReadOpencode(t *testing.T) {
+	const printed = `{"type":"tool_use","part":{"tool":"read","state":{"status":"error","input":{"filePath":"x"}}}}
+{"type":"tool_use","part":{"tool":"invalid","state":{"input":{"tool":"y"}}}}
+{"type":"step_finish","part":{"reason":"tool-calls"}}
+{"type":"text","part":{"text":"Done."}}
+{"type":"step_finish","part":{"reason":"stop"}}
+`
+	o := agents.Outcome{OK: true}
+	if err := readOpencode("", []byte(printed), &o); err != nil {
+		t.Fatal(err)
+	}
+	if !o.OK || !slices.Equal(o.Texts, []string{"Done."}) || !slices.Equal(o.Executed, []agents.Call{agents.DidRead("x")}) {
+		t.Errorf("read %+v", o)
 	}
 }
 

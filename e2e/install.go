@@ -185,7 +185,7 @@ func install(t tree, names map[string]bool) error {
 		return slices.ContainsFunc(clients, func(c string) bool { return names[c] })
 	}
 	var todo sync.WaitGroup
-	errs := make([]error, 6)
+	errs := make([]error, 7)
 	for i, work := range []struct {
 		needed bool
 		do     func(tree) error
@@ -198,6 +198,7 @@ func install(t tree, names map[string]bool) error {
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
 		{anyOf(agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses),
 			func(t tree) error { return installNode(t, "agents-node") }},
+		{anyOf(agents.Codex, agents.Opencode), func(t tree) error { return installNode(t, "agents-cli") }},
 	} {
 		if work.needed {
 			todo.Go(func() { errs[i] = work.do(t) })

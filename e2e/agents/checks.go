@@ -299,7 +299,7 @@ func compressedOnwards(e *Evidence) error {
 			over = true
 		case !over && marked:
 			return fmt.Errorf("request %d was rewritten before any refusal", i+1)
-		case over && !marked && m.Request.offers("read_file"), over && !marked && m.Request.offers("read"):
+		case over && !marked && m.Request.offersReading():
 			return fmt.Errorf("request %d is not rewritten", i+1)
 		}
 	}

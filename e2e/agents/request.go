@@ -248,6 +248,22 @@ func (r *Request) run(command string) Call {
 	return Call{Name: "run_command", Arguments: arguments("command", command)}
 }
 
+// DidRead and DidRun make the calls of clients that tell in other words what they executed.
+func DidRead(path string) Call { return Call{Name: "read_file", Arguments: arguments("path", path)} }
+
+// DidRun is a command, or what it reads if that is all that it does.
+func DidRun(command string) Call {
+	if path, ok := strings.CutPrefix(command, readMark); ok {
+		return DidRead(path)
+	}
+	return Call{Name: "run_command", Arguments: arguments("command", command)}
+}
+
+// offersReading reports whether the request is one of the agent's own.
+func (r *Request) offersReading() bool {
+	return r.offers("read_file") || r.offers("read") || r.offers("exec_command")
+}
+
 func arguments(key, value string) string {
 	raw, _ := json.Marshal(map[string]string{key: value}) // strings always are JSON
 	return string(raw)

@@ -62,13 +62,20 @@ const (
 	OpenAIAgentsResponses = "openai-agents-responses"
 	AgentsNode            = "agents-node" // @openai/agents
 	VercelResponses       = "vercel-agent-responses"
+	Codex                 = "codex"    // the command-line agent; always streams
+	Opencode              = "opencode" // another one; always streams
 )
+
+// fewOf are the scenarios for opencode, which takes many seconds for each prompt.
+var fewOf = []string{
+	"healthy", "no-python", "args-cut", "name-unknown", "cut-call", "cut-after-text", "empty-turn", "rough-road", "overflow",
+}
 
 // likes are the clients of the table that speak /v1/responses, with those of chat
 // completions whose expectations are theirs.
 var likes = map[string]string{
 	LoopPythonResponses: LoopPython, LoopNodeResponses: LoopNode, OpenAIAgentsResponses: OpenAIAgents, AgentsNode: OpenAIAgents,
-	VercelResponses: Vercel,
+	VercelResponses: Vercel, Codex: Pi, Opencode: Pi,
 }
 
 // Like is the client whose expectations hold for this one, too.
@@ -87,7 +94,7 @@ func Clients() []string {
 	return []string{
 		LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel,
 		LoopPythonResponses, LoopNodeResponses, OpenAIAgentsResponses, AgentsNode, VercelResponses,
-		Pi,
+		Pi, Codex, Opencode,
 	}
 }
 
@@ -125,6 +132,11 @@ type Evidence struct {
 
 // Check says what is wrong with a leg, or nothing.
 type Check func(e *Evidence) error
+
+// For reports whether a client does the task.
+func (s *Scenario) For(client string) bool {
+	return (len(s.Clients) == 0 || slices.Contains(s.Clients, Like(client))) && (client != Opencode || slices.Contains(fewOf, s.Name))
+}
 
 // Ended reports whether the task was done: no error, and the right last word.
 func (s *Scenario) Ended(e *Evidence) error { return says(s.End...)(e) }
