@@ -58,12 +58,14 @@ const (
 	MendStrict     = "schema_strict"  // tools are not strict
 	MendPlain      = "schema_plain"   // tool schemas with the keywords that every provider takes, and no others
 	MendMedia      = "media"          // text in place of images and other attachments
+	MendReasoning  = "reasoning"      // without the reasoning of earlier turns; Field says which of it, empty for all
+	MendItemIDs    = "item_ids"       // without the ids that a server gave to what it wrote
 )
 
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
-	order := [...]string{MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
+	order := [...]string{MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
 		MendStubTools, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {
@@ -84,7 +86,7 @@ func Droppable(field string) bool {
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
 		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
-		"prompt_cache_key", "prompt_cache_retention", "prediction":
+		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata":
 		return true
 	}
 	return false
@@ -109,6 +111,7 @@ func snake(name string) string {
 // in a store was not written by us.
 func (e Edit) Known() bool {
 	limit := func(name string) bool { return name == "max_tokens" || name == "max_completion_tokens" }
+	last := func(name string) bool { return limit(name) || name == "max_output_tokens" }
 	switch {
 	case e.Mend != "":
 		return mendRank(e.Mend) < mendRank("") && e.Rename+e.Role == "" && !e.Drop && len(e.Field) <= 64
@@ -119,14 +122,15 @@ func (e Edit) Known() bool {
 	case e.Rename != "":
 		return limit(e.Field) && limit(e.Rename)
 	}
-	return e.Clamp >= 16 && limit(e.Field)
+	return e.Clamp >= 16 && last(e.Field)
 }
 
 // lasting leaves out the edits that answer to what one request contains rather
-// than to what its target takes: they would change requests that are well.
+// than to what its target takes: they would change requests that are well. Whose
+// reasoning a session carries is remembered for the session.
 func lasting(edits []Edit) (out []Edit) {
 	for _, ed := range edits {
-		if ed.Mend != MendMedia && !(ed.Mend == MendSignatures && ed.Field != "") {
+		if ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && !(ed.Mend == MendSignatures && ed.Field != "") {
 			out = append(out, ed)
 		}
 	}

@@ -83,6 +83,8 @@ var wireWords = []string{
 	"messages", "tool_calls", "tool_call_id", "choices", "delta", "finish_reason", "max_tokens", "max_completion_tokens",
 	"max_output_tokens", "stream_options", "include_usage", "response_format", "reasoning_content", "tool_choice",
 	"parallel_tool_calls", "prompt_tokens", "completion_tokens", "continue_final_message",
+	"function_call_output", "custom_tool_call", "input_text", "output_text", "input_image", "encrypted_content", "item_reference",
+	"previous_response_id", "compaction", "instructions", "output_index", "item_id", "summary_text", "incomplete_details", "input_tokens_details",
 }
 
 // wireReaders know those names. The reasons say which of them are exceptions.
@@ -98,6 +100,8 @@ var wireReaders = map[string]string{
 	"recovery/classify":                    "upstreams' error texts name fields: they are phrases of the table here",
 	"recovery/strategy/adapt_parameter.go": "names of refused parameters, as data: which of them may be renamed or dropped",
 	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
+	"recovery/strategy/drop_reasoning.go":  "upstreams' error texts name fields",
+	"proxy/restricted.go":                  "fields by which a request chooses what it goes on from, which some keys may not",
 	"recovery/edit.go":                     "names of refused fields, as data: which of them may be dropped",
 	"recovery/target.go":                   "the value of a setting, which is called as in vLLM's documentation",
 	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",

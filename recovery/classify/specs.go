@@ -20,6 +20,7 @@ const (
 	planPairs   = "mend_history"    // calls, results and turns as the target takes them
 	planSchema  = "trim_schema"     // tool schemas without what it refuses
 	planMedia   = "drop_media"      // text in place of attachments
+	planReason  = "drop_reasoning"  // without reasoning that the target cannot read
 	planReask   = "reask"           // ask the model again
 	planExplain = "explain"         // let the model tell the user
 )
@@ -54,11 +55,11 @@ func Specs() []*recovery.Spec {
 			Meaning: "The target does not take a field, value or role of the request."},
 		{Class: recovery.InvalidToolSchema, Scope: request, Status: http.StatusBadRequest, Plan: []string{planSchema, planMove},
 			Meaning: "The target refuses the JSON Schema of a tool."},
-		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs, planExplain},
+		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planReason, planPairs, planExplain},
 			Meaning: "Tool calls and tool results of the history do not match."},
 		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest,
 			Meaning: "The target could not parse the request body."},
-		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs, planMove, planExplain},
+		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planReason, planPairs, planMove, planExplain},
 			Meaning: "The target refuses what was asked, for a reason of its own."},
 		{Class: recovery.ContentPolicy, Scope: request, Status: http.StatusBadRequest, Plan: []string{planMove},
 			Meaning: "A safety system refused the request or filtered the answer."},

@@ -31,7 +31,7 @@ var classes = []recovery.Class{
 // TestComplete: a class needs a row, a rule and a sample; nothing may be forgotten.
 func TestComplete(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
-	strategies := []string{"move", "resend", "wait", "larger_window", "clamp_output", "adapt_parameter", "resume", "fit", "reask", "explain", "mend_history", "trim_schema", "drop_media"}
+	strategies := []string{"move", "resend", "wait", "larger_window", "clamp_output", "adapt_parameter", "resume", "fit", "reask", "explain", "mend_history", "trim_schema", "drop_media", "drop_reasoning"}
 	if got, want := len(classify.Specs()), len(classes); got != want {
 		t.Errorf("%d rows for %d classes", got, want)
 	}

@@ -19,6 +19,10 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	switch ed.Mend {
 	case recovery.MendPairing:
 		return pair(b, e)
+	case recovery.MendReasoning:
+		return e.LoseReasoning(indexes(ed.Field))
+	case recovery.MendItemIDs:
+		return e.LoseIDs()
 	case recovery.MendCallIDs:
 		return shortIDs(b, e)
 	case recovery.MendSignatures:

@@ -18,6 +18,9 @@ const emptyResult = "[no output]"
 // behind that message. Results that are elsewhere move there, missing ones are
 // stubbed, several of one call become one, and results without a call go.
 func pair(b *transcript.Body, e *transcript.Edit) bool {
+	if b.PairsAnywhere() {
+		return pairAnywhere(b, e)
+	}
 	list := b.Messages()
 	changed := false
 	claimed := make([]bool, len(list))
@@ -33,6 +36,52 @@ func pair(b *transcript.Body, e *transcript.Edit) bool {
 		if m.Role == transcript.RoleTool && !claimed[i] {
 			e.RemoveMessage(i)
 			changed = true
+		}
+	}
+	return changed
+}
+
+// pairAnywhere gives every call one result, where results may stand anywhere behind
+// their calls: missing ones are stubbed, all but the first of a call go, and so do those
+// without a call, unless that may be in what the server remembers.
+func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
+	list := b.Messages()
+	changed := false
+	results := make(map[string]int, len(list)) // 1 for a call without, 2 with
+	for i, m := range list {
+		for _, c := range m.ToolCalls() {
+			results[c.ID] = max(results[c.ID], 1)
+		}
+		if m.Role != transcript.RoleTool {
+			continue
+		}
+		switch id := m.ToolCallID(); results[id] {
+		case 1:
+			results[id] = 2
+		case 2:
+			e.RemoveMessage(i)
+			changed = true
+		default:
+			if b.State().MayEdit() {
+				e.RemoveMessage(i)
+				changed = true
+			}
+		}
+	}
+	for i, m := range list {
+		behind := i + 1
+		for behind < len(list) && list[behind].Role == transcript.RoleTool {
+			behind++
+		}
+		for _, c := range m.ToolCalls() {
+			if results[c.ID] != 1 {
+				continue
+			}
+			if raw := b.ResultMessage(c, noResult); raw != nil {
+				results[c.ID] = 2
+				insert(e, behind, len(list), raw)
+				changed = true
+			}
 		}
 	}
 	return changed

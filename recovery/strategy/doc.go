@@ -10,5 +10,5 @@ import "github.com/rebound-llm/rebound/recovery"
 // the order in which they are asked.
 func All() []recovery.Strategy {
 	return []recovery.Strategy{Resend{}, Wait{}, Move{}, LargerWindow{}, ClampOutput{}, AdaptParameter{}, Resume{}, Fit{}, Reask{}, Explain{},
-		MendHistory{}, TrimSchema{}, DropMedia{}}
+		MendHistory{}, TrimSchema{}, DropMedia{}, DropReasoning{}}
 }

@@ -25,12 +25,13 @@ var historyMends = []struct {
 	{[]string{
 		"corrupted thought signature", "thought signature is not valid", "invalid thought",
 	}, recovery.Edit{Mend: recovery.MendSignatures, Field: "all"}},
+	{[]string{"expected an id that begins with", "duplicate item found with id", ".id': string too long"}, recovery.Edit{Mend: recovery.MendItemIDs}},
 	{[]string{
 		"toolconfig field must be defined", "tools must be defined", "tools= param", "tools parameter is required", "requires tools",
 	}, recovery.Edit{Mend: recovery.MendStubTools}},
 	{[]string{
 		"with a length of 9", "length of 9", "maximum length 40", "tool_calls[0].id", "].id': string", "tool_use.id: string should match",
-		"invalid tool call id", "invalid tool_call_id",
+		"invalid tool call id", "invalid tool_call_id", ".call_id': string too long",
 	}, recovery.Edit{Mend: recovery.MendCallIDs}},
 	{[]string{
 		"must alternate", "roles must alternate", "alternating", "consecutive messages", "expected last role", "unexpected role 'user' after role 'user'",

@@ -25,7 +25,8 @@ type mender interface {
 	// settle adds to an edit what its changes make necessary elsewhere.
 	settle(e *Edit)
 	// loseReasoning and loseIDs report whether that changes anything.
-	loseReasoning(e *Edit) bool
+	loseReasoning(e *Edit, lose func(n int) bool) bool
+	sealed(b *Body) int // elements of reasoning
 	loseIDs(e *Edit) bool
 }
 
@@ -45,8 +46,15 @@ func (e *Edit) SetResultID(i int, id string) *Edit {
 }
 
 // LoseReasoning takes the reasoning of earlier turns out, where it stands in elements
-// of its own, and what ties others to it. It reports whether there was any.
-func (e *Edit) LoseReasoning() bool { return e.body.format.reader().loseReasoning(e) }
+// of its own, and what ties others to it: of the n-th, counted from 0, if lose says so
+// (nil: of all). It reports whether there was any.
+func (e *Edit) LoseReasoning(lose func(n int) bool) bool {
+	return e.body.format.reader().loseReasoning(e, lose)
+}
+
+// SealedReasoning is how many elements of the history are reasoning that only the account
+// can read that was given it.
+func (b *Body) SealedReasoning() int { return b.format.reader().sealed(b) }
 
 // LoseIDs takes the ids out that a server gave to what it wrote, where nothing needs
 // them. It reports whether there were any.
@@ -100,9 +108,10 @@ func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 	return changed
 }
 
-func (chat) settle(*Edit)             {}
-func (chat) loseReasoning(*Edit) bool { return false }
-func (chat) loseIDs(*Edit) bool       { return false }
+func (chat) settle(*Edit)                               {}
+func (chat) loseReasoning(*Edit, func(n int) bool) bool { return false }
+func (chat) loseIDs(*Edit) bool                         { return false }
+func (chat) sealed(*Body) int                           { return 0 }
 
 func (chat) choice(t Tool) []byte {
 	return append(append([]byte(`{"type":"function","function":{"name":`), String(t.Name)...), '}', '}')

@@ -195,14 +195,31 @@ func loseID(e *Edit, i int) bool {
 	return true
 }
 
-func (responses) loseReasoning(e *Edit) (changed bool) {
+func (r responses) loseReasoning(e *Edit, lose func(n int) bool) (changed bool) {
+	n := 0
+	if lose == nil {
+		changed = r.loseIDs(e) // by which what it led to asks for it
+	}
 	for i := range e.body.elements {
-		if kindAt(e.body, i) == "reasoning" {
+		if kindAt(e.body, i) != "reasoning" {
+			continue
+		}
+		if lose == nil || lose(n) {
 			e.element(i).remove()
 			changed = true
 		}
+		n++
 	}
-	return changed // the ids of what it led to go when the edit settles
+	return changed // the ids of what some of it led to go when the edit settles
+}
+
+func (responses) sealed(b *Body) (n int) {
+	for i := range b.elements {
+		if kindAt(b, i) == "reasoning" {
+			n++
+		}
+	}
+	return n
 }
 
 func (responses) loseIDs(e *Edit) (changed bool) {

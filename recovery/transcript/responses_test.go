@@ -166,7 +166,7 @@ func TestResponsesEdit(t *testing.T) {
 		present []string
 	}{
 		"a turn goes whole": {func(e *Edit) { e.RemoveMessage(2) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1"}, []string{`"call_1","output"`}},
-		"reasoning goes":    {func(e *Edit) { e.LoseReasoning() }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
+		"reasoning goes":    {func(e *Edit) { e.LoseReasoning(nil) }, []string{"rs_1", "msg_1", "fc_1", "ctc_1", "nt_1", "encrypted_content\":"}, []string{`"phase":"commentary"`, `"name":"ls"`}},
 		"ids go":            {func(e *Edit) { e.LoseIDs() }, []string{`"rs_1"`, `"fc_1"`}, []string{`"encrypted_content":"abc"`, `"call_1"`}},
 		"a summary in its place": {func(e *Edit) {
 			e.RemoveMessage(2).RemoveMessage(3).RemoveMessage(4).AppendMessage(b.TextMessage(RoleUser, "S", nil))

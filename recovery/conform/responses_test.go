@@ -1,0 +1,106 @@
+package conform_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Histories that an upstream of the Responses API refuses, by what it says. The mend
+// for that refusal makes it take them.
+func TestResponses(t *testing.T) {
+	const (
+		user   = `{"role":"user","content":"Go on."}`
+		call   = `{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}`
+		second = `{"type":"function_call","call_id":"c2","name":"ls","arguments":"{}"}`
+		custom = `{"type":"custom_tool_call","call_id":"c3","name":"apply","input":"x"}`
+		output = `{"type":"function_call_output","call_id":"c1","output":"a"}`
+		late   = `{"type":"function_call_output","call_id":"c2","output":"b"}`
+	)
+	ledger := new(upstreamtest.Ledger)
+	made := func(account, id string) (reasoning, call string) {
+		r := &upstreamtest.Response{ID: "resp_" + id, Items: []upstreamtest.Item{
+			{Kind: upstreamtest.Reasoning, ID: "rs_" + id, Sealed: upstreamtest.Seal(account, "rs_"+id)},
+			{Kind: upstreamtest.FunctionCall, ID: "fc_" + id, CallID: "c_" + id, Name: "ls", Text: []string{"{}"}},
+		}}
+		ledger.Keep(account, `{"store":false}`, r)
+		item := `{"type":"reasoning","id":"rs_` + id + `","summary":[],"encrypted_content":"` + r.Items[0].Sealed + `"}`
+		return item, `{"type":"function_call","id":"fc_` + id + `","call_id":"c_` + id + `","name":"ls","arguments":"{}"}`
+	}
+	answer := func(id string) string {
+		return `{"type":"function_call_output","call_id":"c_` + id + `","output":"x"}`
+	}
+	mine, mineCalls := made("me", "a")
+	theirs, theirsCalls := made("them", "b")
+	for name, tt := range map[string]struct {
+		items   []string
+		refusal string
+		edit    recovery.Edit
+		want    string // in what is sent
+	}{
+		"a call without output":        {[]string{user, call, user}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, "interrupted"},
+		"a free call without output":   {[]string{user, custom}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, `"custom_tool_call_output"`},
+		"one of two without output":    {[]string{user, call, second, output}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, `"call_id":"c2","output"`},
+		"an output without call":       {[]string{user, output, user}, "No tool call found", recovery.Edit{Mend: recovery.MendPairing}, user},
+		"an output before its call":    {[]string{user, output, call}, "No tool call found", recovery.Edit{Mend: recovery.MendPairing}, "interrupted"},
+		"a late output stays":          {[]string{user, second, user, call, output, late, custom}, "No tool output found", recovery.Edit{Mend: recovery.MendPairing}, late},
+		"reasoning of others":          {[]string{user, theirs, theirsCalls, answer("b")}, "could not be verified", recovery.Edit{Mend: recovery.MendReasoning}, `"call_id":"c_b","name"`},
+		"reasoning of others, some":    {[]string{user, theirs, theirsCalls, answer("b"), mine, mineCalls, answer("a")}, "could not be verified", recovery.Edit{Mend: recovery.MendReasoning, Field: "0-1"}, mine},
+		"reasoning without its call":   {[]string{user, mine, user}, "required following item", recovery.Edit{Mend: recovery.MendReasoning}, user},
+		"a call without its reasoning": {[]string{user, mineCalls, answer("a")}, "required 'reasoning' item", recovery.Edit{Mend: recovery.MendReasoning}, `"call_id":"c_a","name"`},
+		"the same id twice":            {[]string{user, mine, mineCalls, mine, answer("a")}, "Duplicate item", recovery.Edit{Mend: recovery.MendItemIDs}, `"encrypted_content"`},
+		"an id of another kind":        {[]string{user, strings.Replace(call, `{`, `{"id":"item_1",`, 1), output}, "begins with 'fc'", recovery.Edit{Mend: recovery.MendItemIDs}, output},
+		"an id that is too long":       {[]string{user, strings.Replace(call, `{`, `{"id":"fc_`+strings.Repeat("x", 80)+`",`, 1), output}, "string too long", recovery.Edit{Mend: recovery.MendItemIDs}, output},
+	} {
+		request := func(items []string) string { return `{"input":[` + strings.Join(items, ",") + `],"store":false}` }
+		raw := request(tt.items)
+		if _, why := ledger.Refuse("me", raw); !strings.Contains(string(why), tt.refusal) {
+			t.Errorf("%s: the upstream says %s", name, why)
+			continue
+		}
+		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := b.Edit()
+		if !(conform.Conformer{}).Conform(b, e, tt.edit) {
+			t.Errorf("%s: nothing was mended", name)
+			continue
+		}
+		after, err := e.Apply()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if status, why := ledger.Refuse("me", string(after)); status != 0 || !strings.Contains(string(after), tt.want) {
+			t.Errorf("%s: mended to %s\nwhich lacks %s, or: %s", name, after, tt.want, why)
+		}
+		again, err := transcript.Parse(after, transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := again.Edit(); tt.edit.Field == "" && (conform.Conformer{}).Conform(again, e, tt.edit) {
+			t.Errorf("%s: mended twice", name)
+		}
+	}
+}
+
+// What the server remembers may have the call: such an output stays.
+func TestResponsesChained(t *testing.T) {
+	for _, raw := range []string{
+		`{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c1","output":"a"}]}`,
+		`{"input":[{"type":"item_reference","id":"fc_1"},{"type":"function_call_output","call_id":"c1","output":"a"}]}`,
+	} {
+		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendPairing}) {
+			t.Errorf("changed: %s", raw)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package strategy
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// DropReasoning takes the reasoning of earlier turns out where a target cannot read
+// it, since another account was given it, or misses what belongs to it. What the model
+// said and did stays; the account that made the reasoning is remembered for the session.
+type DropReasoning struct{}
+
+// Name is the name that plans use.
+func (DropReasoning) Name() string { return "drop_reasoning" }
+
+// reasoningRefusals are the words, in lower case, of refusals that reasoning causes:
+// it was sealed for another account, is not kept any more, or stands without what it led to.
+var reasoningRefusals = []string{
+	"encrypted content", "encrypted_content", "not issued to this caller", "items are not persisted", "without its required following item",
+	"without its required 'reasoning' item", "reasoning item",
+}
+
+// Propose implements recovery.Strategy.
+func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if !containsAny(strings.ToLower(f.Signal.Message+" "+f.Signal.Code), reasoningRefusals) {
+		return recovery.Action{}, false
+	}
+	return mended(s, f, recovery.Edit{Mend: recovery.MendReasoning})
+}
