@@ -78,7 +78,8 @@ type LimitsConfig struct {
 	Nesting     int           `yaml:"nesting"`    // JSON levels
 	Messages    int           `yaml:"messages"`   // of one request
 	Calls       int           `yaml:"calls"`      // in all its messages
-	Tools       int           `yaml:"tools"`      // that it offers
+	Tools       int           `yaml:"tools"`
+	Values      int           `yaml:"values"` // JSON values in all      // that it offers
 	HeadTimeout time.Duration `yaml:"head_timeout"`
 	BodyTimeout time.Duration `yaml:"body_timeout"` // without progress
 	IdleTimeout time.Duration `yaml:"idle_timeout"` // of a kept-alive connection
@@ -89,7 +90,7 @@ type LimitsConfig struct {
 
 // transcript is the limits of what a body holds.
 func (c LimitsConfig) transcript() transcript.Limits {
-	return transcript.Limits{Depth: c.Nesting, Messages: c.Messages, Calls: c.Calls, Tools: c.Tools}
+	return transcript.Limits{Depth: c.Nesting, Messages: c.Messages, Calls: c.Calls, Tools: c.Tools, Values: c.Values}
 }
 
 // Defaults returns the configuration that applies when none is given.
@@ -99,7 +100,7 @@ func Defaults() Config {
 		Auth: AuthConfig{AdminLocal: true},
 		Limits: LimitsConfig{
 			Body: 64 << 20, Headers: 256 << 10, Memory: 512 << 20,
-			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools,
+			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools, Values: transcript.DefaultValues,
 			HeadTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second, WriteStall: 60 * time.Second,
 		},
 	}
@@ -126,8 +127,8 @@ func (c Config) Validate() error {
 	if c.Limits.Memory < c.Limits.Body {
 		errs = append(errs, errors.New("limits.memory: must be at least limits.body"))
 	}
-	if c.Limits.Messages < 1 || c.Limits.Calls < 1 || c.Limits.Tools < 1 {
-		errs = append(errs, errors.New("limits.messages: must be at least 1, as must limits.calls and limits.tools"))
+	if c.Limits.Messages < 1 || c.Limits.Calls < 1 || c.Limits.Tools < 1 || c.Limits.Values < 1 {
+		errs = append(errs, errors.New("limits.messages: must be at least 1, as must limits.calls, limits.tools and limits.values"))
 	}
 	if c.Limits.Concurrent < 0 {
 		errs = append(errs, errors.New("limits.concurrent: must not be negative; 0 is no limit"))

@@ -18,7 +18,7 @@ import (
 // TestBadRequests: each gets a clear error in OpenAI's envelope, and nothing
 // goes upstream.
 func TestBadRequests(t *testing.T) {
-	g := start(t, "limits: {body: 64KiB, headers: 16KiB, nesting: 100, messages: 3, calls: 2, tools: 1, body_timeout: 300ms, head_timeout: 300ms}\n")
+	g := start(t, "limits: {body: 64KiB, headers: 16KiB, nesting: 100, messages: 3, calls: 2, tools: 1, values: 1000, body_timeout: 300ms, head_timeout: 300ms}\n")
 	cases := []struct {
 		name, body string
 		status     int
@@ -39,6 +39,7 @@ func TestBadRequests(t *testing.T) {
 		{"many messages", `{"model":"m","messages":[{},{},{},{}]}`, 400, "too_many"},
 		{"many calls", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{},{},{}]}]}`, 400, "too_many"},
 		{"many tools", `{"model":"m","tools":[{},{}],"messages":[]}`, 400, "too_many"},
+		{"many values", `{"model":"m","messages":[{"role":"user","content":[` + strings.Repeat("1,", 1000) + `1]}]}`, 400, "too_many"},
 		{"too large", `{"model":"m","x":"` + strings.Repeat("a", 70<<10) + `"}`, 413, "body_too_large"},
 	}
 	for _, c := range cases {

@@ -103,6 +103,7 @@ func TestMends(t *testing.T) {
 		"empty content":  {recovery.Edit{Mend: recovery.MendEmpty}, history("u ", "c 1", "r 1=", "a ", "u x"), history("u [empty]", "c 1", "r 1="+quiet, "a [empty]", "u x")},
 		"parts":          {recovery.Edit{Mend: recovery.MendTextOnly}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`, `{"messages":[{"role":"user","content":"a\nb"},{"role":"user","content":"c"}]}`},
 		"an image":       {recovery.Edit{Mend: recovery.MendMedia}, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:x"}}]}]}`, `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"[image_url removed: this model does not take it]"}]}]}`},
+		"no parts":       {recovery.Edit{Mend: recovery.MendMedia}, `{"messages":[{"role":"user","content":[1,{},null]}]}`, `{"messages":[{"role":"user","content":[1,{},null]}]}`},
 		"a field":        {recovery.Edit{Mend: recovery.MendField, Field: "name"}, `{"messages":[{"role":"user","name":"x","content":"a"}]}`, `{"messages":[{"role":"user","content":"a"}]}`},
 		"no such label":  {recovery.Edit{Mend: recovery.MendField, Field: "content"}, history("u a"), history("u a")},
 		"stub tools":     {recovery.Edit{Mend: recovery.MendStubTools}, history("u go", "c 1", "r 1=a"), strings.TrimSuffix(history("u go", "c 1", "r 1=a"), "}") + `,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`},

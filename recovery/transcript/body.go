@@ -14,17 +14,20 @@ type Limits struct {
 	Messages int // of the history
 	Calls    int // in all messages together
 	Tools    int // that the request offers
+	Values   int // JSON values of the whole body, about
 }
 
 // The limits when Limits names none. Depth: real requests stay below 20; some
-// JSON libraries die of 10,000. The others are ten times what the longest
-// sessions have, and what the strictest provider takes (OpenAI: 2,048 messages,
-// 128 tools).
+// JSON libraries die of 10,000. Values: what mends a body works for each of them;
+// so many messages and calls have a quarter as many. The others are ten times what the
+// longest sessions have, and what the strictest provider takes (OpenAI: 2,048
+// messages, 128 tools).
 const (
 	DefaultDepth    = 512
 	DefaultMessages = 20_000
 	DefaultCalls    = 20_000
 	DefaultTools    = 4_000
+	DefaultValues   = 1_000_000
 )
 
 // maxFields bounds a body's own fields. Formats have about 40.
@@ -90,7 +93,7 @@ func (l Limits) checked() Limits {
 	for _, v := range [...]struct {
 		limit *int
 		usual int
-	}{{&l.Depth, DefaultDepth}, {&l.Messages, DefaultMessages}, {&l.Calls, DefaultCalls}, {&l.Tools, DefaultTools}} {
+	}{{&l.Depth, DefaultDepth}, {&l.Messages, DefaultMessages}, {&l.Calls, DefaultCalls}, {&l.Tools, DefaultTools}, {&l.Values, DefaultValues}} {
 		if *v.limit <= 0 {
 			*v.limit = v.usual
 		}
@@ -110,6 +113,7 @@ type parsing struct {
 	same   bool                // it was
 
 	listAt, behindList int // where the field with the history begins, and where its value ends
+	inList, values     int // values up to the end of the history, and of the whole body
 }
 
 func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
@@ -137,7 +141,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	for !t.same && w.next() {
 		if string(w.name) == list && w.val < len(raw) && raw[w.val] == '[' {
 			w.to(b.indexElements(s.walk(w.val, w.depth), keys))
-			t.listAt, t.behindList = w.key, w.valEnd
+			t.listAt, t.behindList, t.inList = w.key, w.valEnd, s.values
 		} else if string(w.name) == offer && w.val < len(raw) && raw[w.val] == '[' {
 			w.to(b.countTools(s.walk(w.val, w.depth)))
 		} else {
@@ -158,6 +162,10 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if s.err != nil || !t.same && !s.end(w.i) {
 		return nil, s.err
 	}
+	if s.values > b.limits.Values {
+		return nil, &Error{Code: CodeTooMany, Message: "the body has more than " + strconv.Itoa(b.limits.Values) + " JSON values (limits.values)"}
+	}
+	t.values = s.values
 	if err := r.check(b); err != nil {
 		return nil, err
 	}
@@ -170,7 +178,7 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 		b.add(f)
 	}
 	list := t.known.fields[len(t.known.fields)-1]
-	b.elements, b.called, b.offered = t.known.elements, t.known.called, t.known.offered
+	b.elements, b.called, b.offered, w.s.values = t.known.elements, t.known.called, t.known.offered, t.known.values
 	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
 	elements := w.s.walk(w.val, w.depth)
 	elements.began, elements.i = true, t.known.end
@@ -179,11 +187,12 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 	}
 	list.valEnd = int32(w.valEnd)
 	b.add(list)
-	t.listAt, t.behindList = w.key, w.valEnd
+	t.listAt, t.behindList, t.inList = w.key, w.valEnd, w.s.values
 	if t.same = t.behind(w.valEnd); t.same {
 		for _, f := range t.known.rest {
 			b.add(f.moved(w.valEnd))
 		}
+		w.s.values += t.known.restValues
 	}
 }
 

@@ -92,6 +92,25 @@ func TestLimitsOfContinuedHistories(t *testing.T) {
 	}
 }
 
+// What a body consists of is bounded in all: the mends of a target work for each
+// value. A known beginning counts, whatever comes behind it, and only once.
+func TestLimitOfValues(t *testing.T) {
+	p, lim := NewParser(), Limits{Values: 100}
+	long := strings.Repeat("x", worthwhile)
+	for n := 1; n <= 60; n++ {
+		history := `{"messages":[{"role":"user","content":"` + long + `"}` + strings.Repeat(`,{"content":[1]}`, n) + `]`
+		for extra, rest := range []string{`}`, `,"stop":[]}`, `,"stop":["a","b"],"n":1}`} {
+			raw, values := history+rest, 4+3*n+[]int{0, 1, 4}[extra]
+			for how, parse := range map[string]func([]byte, Format, Limits) (*Body, error){"Parse": Parse, "Parser": p.Parse} {
+				_, err := parse([]byte(raw), Chat, lim)
+				if e, ok := err.(*Error); ok != (values > 100) || ok && e.Code != CodeTooMany {
+					t.Fatalf("%s, %d values: %v", how, values, err)
+				}
+			}
+		}
+	}
+}
+
 // TestRoomIsBounded: small messages at the beginning promise more of them than are let in,
 // and none that come need no room.
 func TestRoomIsBounded(t *testing.T) {

@@ -206,7 +206,8 @@ func (c chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
 	}, c.part)
 }
 
-// withoutMedia is a list of parts with a text in the place of each that keep does not want.
+// withoutMedia is a list of parts with a text in the place of each that keep does not
+// want. What has no type is no attachment.
 func withoutMedia(content []byte, mark string, keep func(part []byte) bool, write func(text string, mark []byte) []byte) ([]byte, bool) {
 	var s scanner
 	w, ok := opened(&s, content, '[')
@@ -218,11 +219,12 @@ func withoutMedia(content []byte, mark string, keep func(part []byte) bool, writ
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		if part := w.value(); keep(part) {
+		part := w.value()
+		if kind := partKind(part); kind == "" || keep(part) {
 			out = append(out, part...)
 		} else {
 			changed = true
-			out = append(out, write("["+partKind(part)+" removed: "+mark+"]", nil)...)
+			out = append(out, write("["+kind+" removed: "+mark+"]", nil)...)
 		}
 	}
 	return append(out, ']'), changed

@@ -46,6 +46,7 @@ type beginning struct {
 
 	called   int     // calls of the elements
 	offered  int     // tools
+	values   int     // up to end
 	fields   []field // before the history, and the history's own
 	elements []element
 	end      int
@@ -53,6 +54,7 @@ type beginning struct {
 	rest       []field // behind the history, their offsets counted from its end
 	restSum    uint64
 	restLength int
+	restValues int
 }
 
 // NewParser makes a Parser that remembers nothing yet.
@@ -79,6 +81,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		return b, err
 	}
 	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.kept(), called: b.called, offered: b.offered}
+	next.values, next.restValues = t.inList, t.values-t.inList
 	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
 	next.restLength = len(raw) - t.behindList
 	if t.same {

@@ -27,7 +27,9 @@ type scanner struct {
 	data  []byte
 	limit int
 	known bool // data was validated before: a string's end is all that is looked for
-	err   *Error
+
+	values int // that were met
+	err    *Error
 }
 
 func (s *scanner) fail(code Code, at int, format string, args ...any) int {
@@ -148,6 +150,7 @@ value:
 	if i >= len(d) {
 		return s.unexpected(i, "a value")
 	}
+	s.values++
 	switch d[i] {
 	case '"':
 		i = s.str(i + 1)

@@ -65,6 +65,7 @@ func (w *walker) next() bool {
 		return false
 	}
 	w.began = true
+	s.values++
 	if !w.object {
 		w.key, w.keyEnd, w.val = i, i, i
 		return true
