@@ -10,6 +10,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // reading is what a message says, apart from where it stands: what is read once
@@ -37,8 +38,8 @@ const maxReadings = 48 << 20
 // used go first. Safe for concurrent use. A nil *readings keeps nothing.
 type readings struct {
 	seed maphash.Seed
-	*lru[readingKey, *reading]
-	made *lru[madeKey, made]
+	*store.Cache[readingKey, *reading]
+	made *store.Cache[madeKey, made]
 }
 
 // readingKey names a message by its content. The hash is seeded in each process.
@@ -61,7 +62,7 @@ type made struct {
 }
 
 func newReadings() *readings {
-	return &readings{maphash.MakeSeed(), newLRU[readingKey, *reading](maxReadings), newLRU[madeKey, made](maxReadings / 6)}
+	return &readings{maphash.MakeSeed(), store.NewCache[readingKey, *reading](maxReadings), store.NewCache[madeKey, made](maxReadings / 6)}
 }
 
 // read is what a message says. r may be nil.
@@ -70,11 +71,11 @@ func (r *readings) read(m transcript.Message) *reading {
 		return readMessage(m)
 	}
 	key := readingKey{maphash.Bytes(r.seed, m.Raw()), m.End - m.Start}
-	if v, ok := r.get(key); ok {
+	if v, ok := r.Get(key); ok {
 		return v
 	}
 	v := readMessage(m)
-	r.put(key, v, v.size)
+	r.Put(key, v, v.size)
 	return v
 }
 

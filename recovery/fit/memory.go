@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -31,10 +30,9 @@ type memory struct {
 	ttl   func() time.Duration
 	turns turns
 
-	mu     sync.Mutex
-	recent *list.List               // of *held, the latest in front
-	index  map[string]*list.Element // by session
-	size   int
+	mu       sync.Mutex
+	sessions *store.Cache[string, *held]
+	tired    *store.Cache[string, time.Time] // sessions whose summariser failed, and until when it rests
 
 	queue chan func(context.Context)
 	ctx   context.Context // of everything off a request's path
@@ -42,15 +40,11 @@ type memory struct {
 	work  sync.WaitGroup // the queue and what is being saved
 	once  sync.Once
 	shut  bool // no more jobs
-
-	tired map[string]time.Time // sessions whose summariser failed, and until when it rests
 }
 
-// held is a session in the process.
+// held is a session in the process. It is changed under the memory's lock.
 type held struct {
-	id    string
 	value *session
-	size  int
 	until time.Time
 	dirty bool // its edits are not in the store yet
 	ahead bool // neither is its report
@@ -58,7 +52,8 @@ type held struct {
 
 // newMemory starts the goroutine that writes; close ends it.
 func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory {
-	m := &memory{store: s, time: within, ttl: ttl, recent: list.New(), index: map[string]*list.Element{}, tired: map[string]time.Time{},
+	m := &memory{store: s, time: within, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
+		turns: turns{store.NewCache[string, turn](maxTurns)},
 		queue: make(chan func(context.Context), maxQueue)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.work.Go(func() {
@@ -113,16 +108,14 @@ func (m *memory) get(ctx context.Context, id string, within time.Duration) *sess
 func (m *memory) held(id string) (s *session, dirty, ahead bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, ok := m.index[id]
+	h, ok := m.sessions.Get(id)
 	if !ok {
 		return nil, false, false
 	}
-	h := e.Value.(*held)
 	if time.Now().After(h.until) {
-		m.forget(e)
+		m.sessions.Delete(id)
 		return nil, false, false
 	}
-	m.recent.MoveToFront(e)
 	return h.value, h.dirty, h.ahead
 }
 
@@ -141,24 +134,19 @@ func (m *memory) hold(id string, s *session, dirty bool) {
 
 // put is hold, and says whether the report is new. The lock is held.
 func (m *memory) put(id string, s *session, dirty, ahead bool) {
-	h := &held{id: id, value: s, dirty: dirty, ahead: ahead, size: 512 + len(id) + 24*len(s.Recipes), until: time.Now().Add(m.ttl())}
+	h := &held{value: s, dirty: dirty, ahead: ahead, until: time.Now().Add(m.ttl())}
+	size := 512 + len(id) + 24*len(s.Recipes)
 	for _, box := range s.Sealed {
-		h.size += 128 + len(box.Box) + 8*len(box.Kept)
+		size += 128 + len(box.Box) + 8*len(box.Kept)
 	}
-	if e, ok := m.index[id]; ok {
-		was := e.Value.(*held)
+	if was, ok := m.sessions.Get(id); ok {
 		if was.dirty && was.value.Gen > s.Gen {
 			return // made here meanwhile
 		}
 		h.dirty = h.dirty || was.dirty && was.value.Gen == s.Gen
 		h.ahead = h.ahead || was.ahead
-		m.forget(e)
 	}
-	m.index[id] = m.recent.PushFront(h)
-	m.size += h.size
-	for len(m.index) > maxSessions || m.size > maxHeld && len(m.index) > 1 {
-		m.forget(m.recent.Back())
-	}
+	m.sessions.Put(id, h, max(size, maxHeld/maxSessions))
 }
 
 // report adds a report to what is held of a session; known is the session if
@@ -166,24 +154,15 @@ func (m *memory) put(id string, s *session, dirty, ahead bool) {
 func (m *memory) report(id string, known *session, a Anchor, short bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e, ok := m.index[id]; ok {
-		h := e.Value.(*held)
+	if h, ok := m.sessions.Get(id); ok {
 		s := *h.value
 		s.Anchor, s.Short = a, short
 		h.value, h.ahead, h.until = &s, true, time.Now().Add(m.ttl())
-		m.recent.MoveToFront(e)
 		return
 	}
 	s := *known
 	s.Anchor, s.Short = a, short
 	m.put(id, &s, false, true)
-}
-
-// forget drops an entry. The lock is held.
-func (m *memory) forget(e *list.Element) {
-	h := m.recent.Remove(e).(*held)
-	delete(m.index, h.id)
-	m.size -= h.size
 }
 
 // save stores the edits of a session that is held, as they are when it comes to
@@ -231,11 +210,10 @@ func (m *memory) write(ctx context.Context, id string, report bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, ok := m.index[id]
-	if !ok || e.Value.(*held).value.Gen != s.Gen {
+	h, ok := m.sessions.Get(id)
+	if !ok || h.value.Gen != s.Gen {
 		return
 	}
-	h := e.Value.(*held)
 	h.ahead = h.ahead && !(report && h.value == s)
 	s = new(session)
 	*s = *h.value
@@ -288,16 +266,10 @@ const restTime = 10 * time.Minute
 
 // rest notes that a session's summariser was of no use.
 func (m *memory) rest(id string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.tired) >= maxSessions {
-		clear(m.tired)
-	}
-	m.tired[id] = time.Now().Add(restTime)
+	m.tired.Put(id, time.Now().Add(restTime), 1)
 }
 
 func (m *memory) rests(id string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return time.Now().Before(m.tired[id])
+	until, _ := m.tired.Get(id)
+	return time.Now().Before(until)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	var all turns
+	all := turns{store.NewCache[string, turn](maxTurns)}
 	all.note("s", 5, true)
 	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
 		if yes, _ := all.follows("s", n); yes != want {
@@ -25,8 +25,8 @@ func TestTurns(t *testing.T) {
 	}
 	for i := range 3 * maxTurns {
 		all.note(fmt.Sprint(i), 2, false)
-		if len(all.now)+len(all.old) > 2*maxTurns {
-			t.Fatalf("%d entries", len(all.now)+len(all.old))
+		if all.Len() > maxTurns {
+			t.Fatalf("%d entries", all.Len())
 		}
 	}
 	if yes, _ := all.follows(fmt.Sprint(3*maxTurns-1), 3); !yes {

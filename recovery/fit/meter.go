@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
@@ -54,7 +55,7 @@ type MeterConfig struct {
 // reports differ from its counts (see Observe). Safe for concurrent use.
 type Meter struct {
 	vocabulary  Vocabularies
-	cache       *lru[countKey, weight]
+	cache       *store.Cache[countKey, weight]
 	calibration *Calibration
 	seed        maphash.Seed
 }
@@ -67,7 +68,7 @@ func NewMeter(v Vocabularies, cfg MeterConfig) *Meter {
 	if cfg.Models <= 0 {
 		cfg.Models = 256
 	}
-	return &Meter{vocabulary: v, cache: newLRU[countKey, weight](cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
+	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
 }
 
 // Text is the tokens of a text alone, uncalibrated: without a message's framing.
@@ -135,11 +136,11 @@ func (m *Meter) key(s *scale, kind countKind, raw []byte) countKey {
 
 // remember returns what is known under a key, else counts and keeps it.
 func (m *Meter) remember(k countKey, count func() weight) weight {
-	if w, ok := m.cache.get(k); ok {
+	if w, ok := m.cache.Get(k); ok {
 		return w
 	}
 	w := count()
-	m.cache.put(k, w, 1)
+	m.cache.Put(k, w, 1)
 	return w
 }
 

@@ -52,7 +52,7 @@ func (v *view) render(i int, r recipe) (out rendered, ok bool) {
 		return v.carry(i, r)
 	}
 	key := madeKey{v.items[i].sum, r.Op, r.A}
-	if m, known := kept.made.get(key); known {
+	if m, known := kept.made.Get(key); known {
 		return m.rendered, m.ok
 	}
 	out, ok = v.carry(i, r)
@@ -60,7 +60,7 @@ func (v *view) render(i int, r recipe) (out rendered, ok bool) {
 	for _, text := range out.args {
 		size += len(text)
 	}
-	kept.made.put(key, made{out, ok}, size)
+	kept.made.Put(key, made{out, ok}, size)
 	return out, ok
 }
 

@@ -2,10 +2,10 @@ package inspect
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // Threshold is the confidence from which a failure is certain enough to tell
@@ -46,7 +46,7 @@ func (r *Rules) Explain(res recovery.ToolResult) (matching, near []rule.Finding)
 	for i := range v.lines {
 		yes, almost := l.Explain(v.subject(&v.lines[i], i, ""))
 		for _, f := range append(yes, almost...) {
-			if f.Line = bounded(v.lines[i].text, maxLine); seen[f.Rule.Name] || groupOf(f.Rule) > noCategory && groupOf(f.Rule) < categories {
+			if f.Line = trajectory.Shorten(v.lines[i].text, maxLine); seen[f.Rule.Name] || groupOf(f.Rule) > noCategory && groupOf(f.Rule) < categories {
 				continue
 			}
 			if seen[f.Rule.Name] = true; f.Missing == "" {
@@ -78,7 +78,7 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 		return f
 	}
 	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
-	f.Line = bounded(strings.TrimSpace(found.line), maxLine)
+	f.Line = trajectory.Shorten(strings.TrimSpace(found.line), maxLine)
 	f.Fingerprint = fingerprint(r.Tool, found.category, found.line)
 	return f
 }
@@ -148,21 +148,3 @@ const (
 
 // fileWindow begins what SWE-agent's file viewer shows.
 var fileWindow = recovery.NewPattern(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)
-
-// bounded cuts a text to n runes.
-func bounded(s string, n int) string {
-	if len(s) <= n {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	count := 0
-	for i := range s {
-		if count == n-1 {
-			return strings.ToValidUTF8(s[:i], "\uFFFD") + "…"
-		}
-		count++
-	}
-	if !utf8.ValidString(s) {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return s
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -123,7 +124,7 @@ func (j *job) missing() *recovery.Flaw {
 	}
 	switch c := j.tools.choice; {
 	case c.Choice == transcript.ChoiceNamed:
-		f := flaw("a call of " + strconv.Quote(clip(c.Name, 100)) + " is required, and the answer has none")
+		f := flaw("a call of " + strconv.Quote(trajectory.Shorten(c.Name, 100)) + " is required, and the answer has none")
 		if j.tools.named(c.Name) != nil {
 			f.Tool = c.Name
 		}
@@ -164,7 +165,7 @@ func (j *job) another(calls []recovery.DraftCall) *recovery.Flaw {
 		return nil
 	}
 	return &recovery.Flaw{Kind: recovery.FlawMissing, Tool: want, Quote: calls[0].Name + "(" + calls[0].Arguments + ")",
-		Problem: "a call of " + strconv.Quote(clip(want, 100)) + " is required, and the answer calls another tool"}
+		Problem: "a call of " + strconv.Quote(trajectory.Shorten(want, 100)) + " is required, and the answer calls another tool"}
 }
 
 // ending makes the reason to end agree with the content. A server that was told

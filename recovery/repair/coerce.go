@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // The names of coercions.
@@ -247,7 +249,7 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 	if len(text) > 256 {
 		return
 	}
-	key, found := canonical(text), ""
+	key, found := trajectory.Plain(text), ""
 	for _, f := range forms {
 		values, ok := limits(f)
 		if !ok {
@@ -258,7 +260,7 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 		}
 		for _, want := range values {
 			s, ok := want.(string)
-			if !ok || !strings.EqualFold(s, strings.TrimSpace(text)) && (canonical(s) != key || key == "") {
+			if !ok || !strings.EqualFold(s, strings.TrimSpace(text)) && (trajectory.Plain(s) != key || key == "") {
 				continue
 			}
 			if s == text || found != "" && found != s {
@@ -329,7 +331,7 @@ func (c *coercer) rename(v *value, properties, f map[string]any) {
 	}
 	byKey := make(map[string]string, len(properties))
 	for name := range properties {
-		key := canonical(name)
+		key := trajectory.Plain(name)
 		if _, taken := byKey[key]; taken {
 			byKey[key] = "" // two properties that differ in spelling only
 		} else {
@@ -338,12 +340,12 @@ func (c *coercer) rename(v *value, properties, f map[string]any) {
 	}
 	claims := map[string]int{}
 	for _, m := range v.members {
-		if name := byKey[canonical(m.name)]; name != "" {
+		if name := byKey[trajectory.Plain(m.name)]; name != "" {
 			claims[name]++
 		}
 	}
 	for i := range v.members {
-		name := byKey[canonical(v.members[i].name)]
+		name := byKey[trajectory.Plain(v.members[i].name)]
 		if _, known := properties[v.members[i].name]; known || name == "" || claims[name] > 1 {
 			continue
 		}

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // explain turns a validator's error into what a model can act on: where, what
@@ -26,7 +27,7 @@ func explain(e *jsonschema.ValidationError) string {
 	if len(lines) > 4 {
 		lines = append(lines[:4], fmt.Sprintf("and %d more", len(lines)-4))
 	}
-	return clip(strings.Join(lines, "; "), maxProblem)
+	return trajectory.Shorten(strings.Join(lines, "; "), maxProblem)
 }
 
 func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
@@ -46,7 +47,7 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 		*lines = append(*lines, at+" must be one of "+choices(k.Want)+", not "+short(k.Got))
 	default:
 		if len(e.Causes) == 0 {
-			*lines = append(*lines, at+" does not match: "+clip(e.DetailedOutput().Error.String(), 200))
+			*lines = append(*lines, at+" does not match: "+trajectory.Shorten(e.DetailedOutput().Error.String(), 200))
 		}
 	}
 	for _, c := range e.Causes {
@@ -66,7 +67,7 @@ func forms(e *jsonschema.ValidationError) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return " (" + clip(strings.Join(lines[:min(3, len(lines))], "; "), 400) + ")"
+	return " (" + trajectory.Shorten(strings.Join(lines[:min(3, len(lines))], "; "), 400) + ")"
 }
 
 // where names a place in the arguments as people write it: filters[0].name
@@ -80,9 +81,9 @@ func where(path []string) string {
 		case err == nil && i > 0:
 			b.WriteString("[" + p + "]")
 		case i > 0:
-			b.WriteString("." + clip(p, 60))
+			b.WriteString("." + trajectory.Shorten(p, 60))
 		default:
-			b.WriteString(clip(p, 60))
+			b.WriteString(trajectory.Shorten(p, 60))
 		}
 	}
 	return strconv.Quote(b.String())
@@ -91,7 +92,7 @@ func where(path []string) string {
 func names(list []string) string {
 	quoted := make([]string, 0, 8)
 	for _, n := range list[:min(8, len(list))] {
-		quoted = append(quoted, strconv.Quote(clip(n, 60)))
+		quoted = append(quoted, strconv.Quote(trajectory.Shorten(n, 60)))
 	}
 	if len(list) > 8 {
 		quoted = append(quoted, "…")
@@ -118,22 +119,11 @@ func short(v any) string {
 	case []any:
 		return "an array"
 	case string:
-		return strconv.Quote(clip(v, 60))
+		return strconv.Quote(trajectory.Shorten(v, 60))
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "a value"
 	}
-	return clip(string(raw), 60)
-}
-
-// clip shortens s to n bytes, at the border of a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return trajectory.Shorten(string(raw), 60)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // resolve follows local references of a schema.
@@ -160,7 +162,7 @@ func (c *coercer) declared(v *value, s any, depth int) bool {
 		for _, part := range parts {
 			m := c.resolve(part)
 			for name, p := range propertiesOfForm(m) {
-				known[canonical(name)] = p
+				known[trajectory.Plain(name)] = p
 				c.work--
 			}
 			if m["additionalProperties"] == true || m["patternProperties"] != nil {
@@ -175,7 +177,7 @@ func (c *coercer) declared(v *value, s any, depth int) bool {
 		}
 	}
 	for _, m := range v.members {
-		p, ok := known[canonical(m.name)]
+		p, ok := known[trajectory.Plain(m.name)]
 		if !ok && len(known) > 0 && !open || !isName(m.name) || ok && !c.declared(m.val, p, depth+1) {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -22,14 +23,14 @@ const (
 type Mender struct {
 	cfg     Config
 	schemas *schemas
-	kits    cache[[]transcript.Tool] // by the lists of tools of requests, which are of one format
+	kits    memo[[]transcript.Tool] // by the lists of tools of requests, which are of one format
 }
 
 var _ recovery.Mender = (*Mender)(nil)
 
 // New returns a Mender. cfg must be valid.
 func New(cfg Config) *Mender {
-	return &Mender{cfg: cfg, schemas: newSchemas(), kits: newCache[[]transcript.Tool](maxCachedKits, maxCachedTools)}
+	return &Mender{cfg: cfg, schemas: newSchemas(), kits: newMemo[[]transcript.Tool](maxCachedKits, maxCachedTools)}
 }
 
 // judged reports whether the answers of a request are judged at all.
@@ -131,7 +132,7 @@ func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdic
 }
 
 func ask(f *recovery.Flaw) recovery.Verdict {
-	f.Quote, f.Problem = clip(f.Quote, maxQuote), clip(f.Problem, maxProblem)
+	f.Quote, f.Problem = trajectory.Shorten(f.Quote, maxQuote), trajectory.Shorten(f.Problem, maxProblem)
 	return recovery.Verdict{Judgement: recovery.JudgeAsk, Flaw: f}
 }
 
@@ -266,7 +267,7 @@ func (j *job) unknown(name string) string {
 	if strings.TrimSpace(name) == "" {
 		return "the call names no tool; the tools are " + names(known)
 	}
-	return "there is no tool " + strconv.Quote(clip(name, 100)) + "; the tools are " + names(known)
+	return "there is no tool " + strconv.Quote(trajectory.Shorten(name, 100)) + "; the tools are " + names(known)
 }
 
 // leaks makes calls of those that stand in the text.

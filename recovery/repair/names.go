@@ -155,11 +155,11 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 	}); t != nil {
 		return m.unless(t, ruleNameNamespace)
 	}
-	key := canonical(short)
-	if t := o.sole(func(n string) bool { return canonical(n) == key }); t != nil && key != "" {
+	key := trajectory.Plain(short)
+	if t := o.sole(func(n string) bool { return trajectory.Plain(n) == key }); t != nil && key != "" {
 		return m.unless(t, ruleNameSpelling)
 	}
-	if t := o.sole(func(n string) bool { return canonical(last(n)) == canonical(last(short)) }); t != nil && canonical(last(short)) != "" {
+	if t := o.sole(func(n string) bool { return trajectory.Plain(last(n)) == trajectory.Plain(last(short)) }); t != nil && trajectory.Plain(last(short)) != "" {
 		return m.unless(t, ruleNameSpelling)
 	}
 	list := o.list()
@@ -219,12 +219,14 @@ func last(name string) string {
 
 // opposites are words that a slip of a letter does not explain: a model that
 // writes one of them means it.
-const opposites words = " get set put add sub start restart stop open close enable disable lock unlock import export mount unmount " +
+const opposites = " get set put add sub start restart stop open close enable disable lock unlock import export mount unmount " +
 	"subscribe unsubscribe push pull send receive encode decode encrypt decrypt upload download attach detach " +
 	"increase decrease increment decrement raise lower min max up down left right on off in out yes no first last " +
 	"next prev previous read load save write copy show hide list create delete update search book look like " +
 	"unlike follow unfollow do undo redo mute unmute archive unarchive pin unpin zip unzip pack unpack bind " +
 	"unbind wrap unwrap link unlink register deregister login logout "
+
+func isOpposite(word string) bool { return strings.Contains(opposites, " "+word+" ") }
 
 // closeTo reports whether a is b with a slip of the pen: a distance of one, or
 // of two in names of ten letters and more, in letters that are no digits, and
@@ -249,9 +251,9 @@ func closeTo(a, b string) bool {
 	if digits(a) != digits(b) {
 		return false
 	}
-	wa, wb := split(a), split(b)
+	wa, wb := trajectory.NameWords(a), trajectory.NameWords(b)
 	for i := range min(len(wa), len(wb)) {
-		if wa[i] != wb[i] && opposites.has(wa[i]) && (opposites.has(wb[i]) || len(wa) == len(wb)) {
+		if wa[i] != wb[i] && isOpposite(wa[i]) && (isOpposite(wb[i]) || len(wa) == len(wb)) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
 	"regexp"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // schema is a compiled schema. It is safe for concurrent use.
@@ -117,12 +119,41 @@ func tame(number string) bool {
 	return i < 0 || len(strings.TrimLeft(number[i+1:], "+-0")) <= 3
 }
 
+// memo remembers what was made of bytes that come again and again. It is safe for
+// concurrent use.
+type memo[V any] struct {
+	*store.Cache[madeOf, V]
+	seed maphash.Seed
+	each int // what an entry counts, besides its bytes
+}
+
+// madeOf names bytes by their hash, which is seeded, and their length.
+type madeOf struct {
+	hash   uint64
+	length int
+}
+
+func newMemo[V any](most, bytes int) memo[V] {
+	return memo[V]{store.NewCache[madeOf, V](bytes), maphash.MakeSeed(), bytes / most}
+}
+
+// of finds what was made of raw, or makes it, of a copy that stays as it is.
+func (m *memo[V]) of(raw []byte, produce func(own []byte) V) V {
+	key := madeOf{transcript.Sum(m.seed, 0, raw), len(raw)}
+	v, ok := m.Get(key)
+	if !ok {
+		v = produce(bytes.Clone(raw)) // two may make the same, which is harmless
+		m.Put(key, v, len(raw)+m.each)
+	}
+	return v
+}
+
 // schemas compiles schemas and remembers them by their bytes. It is safe for
 // concurrent use.
-type schemas struct{ cache[*schema] }
+type schemas struct{ memo[*schema] }
 
 func newSchemas() *schemas {
-	return &schemas{newCache[*schema](maxCachedSchemas, maxCachedBytes)}
+	return &schemas{newMemo[*schema](maxCachedSchemas, maxCachedBytes)}
 }
 
 // get compiles raw, or finds it. The result is never nil.

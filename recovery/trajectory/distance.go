@@ -1,6 +1,9 @@
 package trajectory
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // Distance is the number of insertions, deletions, replacements and swaps of
 // neighbouring bytes that make b of a (optimal string alignment), or limit+1 if
@@ -62,12 +65,9 @@ func Nearest(name string, candidates []string) string {
 // Plain is a name without case and punctuation.
 func Plain(name string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		case strings.ContainsRune("_-. /:", r):
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return -1
 		}
-		return r
+		return unicode.ToLower(r)
 	}, name)
 }

@@ -129,7 +129,7 @@ func AppendNameWords(out []string, name string) []string {
 		case !letter:
 			cut(i)
 			from = i + 1
-		case c >= 'A' && c <= 'Z' && prev >= 'a' && prev <= 'z':
+		case capital(c) && (prev >= 'a' && prev <= 'z' || capital(prev) && i+1 < len(name) && name[i+1] >= 'a' && name[i+1] <= 'z'):
 			cut(i)
 			from = i
 		}
@@ -138,3 +138,5 @@ func AppendNameWords(out []string, name string) []string {
 	cut(len(name))
 	return out
 }
+
+func capital(c byte) bool { return c >= 'A' && c <= 'Z' }

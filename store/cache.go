@@ -1,0 +1,79 @@
+package store
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Cache keeps values in the process, up to a size of all of them in the units of
+// Put; those that were not used for longest go first. Safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	mu     sync.Mutex
+	max    int
+	size   int
+	recent *list.List // of *cached[K, V], the latest in front
+	index  map[K]*list.Element
+}
+
+type cached[K comparable, V any] struct {
+	key   K
+	value V
+	size  int
+}
+
+// NewCache makes an empty cache.
+func NewCache[K comparable, V any](limit int) *Cache[K, V] {
+	return &Cache[K, V]{max: limit, recent: list.New(), index: map[K]*list.Element{}}
+}
+
+// Get is the value of a key, which it counts as used.
+func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.index[k]
+	if !ok {
+		return v, false
+	}
+	c.recent.MoveToFront(e)
+	return e.Value.(*cached[K, V]).value, true
+}
+
+// Put keeps a value in the place of the key's last one. One that alone is more
+// than a quarter of what is kept is not.
+func (c *Cache[K, V]) Put(k K, v V, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.index[k]; ok {
+		c.remove(e)
+	}
+	if size > c.max/4 {
+		return
+	}
+	c.index[k] = c.recent.PushFront(&cached[K, V]{k, v, size})
+	for c.size += size; c.size > c.max; {
+		c.remove(c.recent.Back())
+	}
+}
+
+// Len is the number of values.
+func (c *Cache[K, V]) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.recent.Len()
+}
+
+// Delete forgets a key.
+func (c *Cache[K, V]) Delete(k K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.index[k]; ok {
+		c.remove(e)
+	}
+}
+
+// remove forgets a value. The lock is held.
+func (c *Cache[K, V]) remove(e *list.Element) {
+	old := c.recent.Remove(e).(*cached[K, V])
+	delete(c.index, old.key)
+	c.size -= old.size
+}
