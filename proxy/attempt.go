@@ -27,6 +27,7 @@ type sender struct {
 	sink   *stream.Sink
 	header http.Header // the client's, forwardable
 	wire   *wire
+	who    client
 	query  string
 	narrow bool    // only known harmless headers and queries go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
@@ -88,6 +89,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	switch {
 	case a.Plain:
 		s.core.hideEvents(resp)
+		if s.x.Body.State().Stored && s.core.remembers() {
+			s.core.claimed(ctx, s.core.owner(s.who), a.Target.Target, resp)
+		}
 		begun = stream.Raw(resp, o)
 	case s.streamed(resp.Header):
 		phase = recovery.PhaseStream
@@ -217,7 +221,9 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	}
 	n.Tell()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
+	claimed := n.claim(ctx)
 	b := n.Deliverable.Deliver(ctx)
+	claimed()
 	n.ranAway()
 	if b == nil {
 		return nil, nil

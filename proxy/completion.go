@@ -22,12 +22,24 @@ type wire struct {
 	path     string
 	requests transcript.Format
 	answers  stream.Format
+	relayed  bool // it is tried again as it is, where it went first, and nothing else
 }
 
 var (
-	chatWire      = wire{"/chat/completions", transcript.Chat, stream.Chat{}}
-	responsesWire = wire{"/responses", transcript.Responses, stream.Responses{}}
+	chatWire      = wire{"/chat/completions", transcript.Chat, stream.Chat{}, false}
+	responsesWire = wire{"/responses", transcript.Responses, stream.Responses{}, false}
+	// Of these the client makes its history, or counts it: nothing of them may change.
+	compactWire = wire{"/responses/compact", transcript.Responses, stream.Object{}, true}
+	countWire   = wire{"/responses/input_tokens", transcript.Responses, stream.Object{}, true}
 )
+
+// engine is what runs requests of the format.
+func (w *wire) engine(k *Core) *recovery.Engine {
+	if w.relayed {
+		return k.Relay
+	}
+	return k.Engine
+}
 
 // request is all that a completion needs until it is answered, in one piece
 // of memory.
@@ -79,6 +91,7 @@ func (s *Server) complete(c echo.Context, w *wire) (err error) {
 	}
 	r := &request{}
 	x, send := &r.exchange, &r.sender
+	x.Stays = w.relayed
 	x.Started, x.Body, x.Candidates, x.Attempts = started, body, r.choices[:0], r.records[:0]
 	if err := core.describe(x, c, who); err != nil {
 		return err
@@ -88,7 +101,9 @@ func (s *Server) complete(c echo.Context, w *wire) (err error) {
 			return err
 		}
 	}
-
+	if err := core.aimed(req.Context(), x, who); err != nil {
+		return err
+	}
 	grant, err := core.admit(req.Context(), who, x.Model, raw.bytes, body)
 	if err != nil {
 		return err
@@ -105,7 +120,7 @@ func (s *Server) complete(c echo.Context, w *wire) (err error) {
 		sink.KeepAwake(h)
 	}
 	defer func() { send.settle(grant, c.Response().Status, c.Response().Size) }()
-	*send = sender{core: core, x: x, sink: sink, wire: w, header: req.Header, narrow: who.restricted(), first: &r.answer}
+	*send = sender{core: core, x: x, sink: sink, wire: w, who: who, header: req.Header, narrow: who.restricted(), first: &r.answer}
 	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
 	upstream.Forwardable(send.header, s.via)
 	r.encoding[0] = "identity" // answers are read here
@@ -120,7 +135,7 @@ func (s *Server) complete(c echo.Context, w *wire) (err error) {
 	if core.Tracer != nil {
 		core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)
 	}
-	failure, err := core.Engine.Run(req.Context(), x, send)
+	failure, err := w.engine(core).Run(req.Context(), x, send)
 	// After one attempt that has ended nobody reads the request's bytes any more.
 	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()
 	return s.finish(c, core, send, failure, err)

@@ -21,6 +21,7 @@ type Core struct {
 	Config     Config
 	Stream     stream.Config
 	Engine     *recovery.Engine
+	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
 	Router     Router
 	Upstreams  map[string]*upstream.Upstream
 	Fallback   string // upstream of models that are not mapped, and of all other paths

@@ -56,7 +56,7 @@ func (s *Server) passthrough(c echo.Context) (err error) {
 	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
 	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
-	if who.restricted() || core.secrets != nil || grant != nil {
+	if who.restricted() || core.secrets != nil || grant != nil || slices.Contains(madeAt, up.Path) {
 		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
 	s.meter.Begin()
@@ -107,8 +107,8 @@ func (s *Server) passthrough(c echo.Context) (err error) {
 	}
 	core.returnable(resp.Header)
 	core.hideErrors(resp)
-	if who.restricted() {
-		core.claimed(req.Context(), who, req, up.Path, resp)
+	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, up.Path) && core.remembers() {
+		core.claimed(req.Context(), core.owner(who), asked.Target, resp)
 	}
 	if grant != nil {
 		answer = &metered{ReadCloser: resp.Body, resp: resp}
@@ -190,6 +190,9 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 	}
 	if !asJSON && !empty {
 		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
+	}
+	if targets, err := k.keeper(c, who, up); targets != nil || err != nil {
+		return targets, model, raw, err
 	}
 	credential := ""
 	if who.passes {

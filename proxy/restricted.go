@@ -11,17 +11,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Owners remember what upstreams made for whom, by ids. Safe for concurrent use.
-type Owners interface {
-	Claim(ctx context.Context, owner, id string)
-	Owns(ctx context.Context, owner, id string) bool
-}
-
 // modelPaths are the paths below /v1 whose body is JSON with the model in it.
-var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/messages", "/moderations", "/rerank", "/images/generations", "/audio/speech"}
+var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact", "/responses/input_tokens", "/messages", "/moderations", "/rerank", "/images/generations", "/audio/speech"}
 
 // ownedPaths are the paths below /v1 of what a client made itself, and what may
 // be done there; {id} stands for its id.
@@ -34,7 +29,7 @@ var ownedPaths = map[string][]string{
 }
 
 // madeAt are the paths whose answers tell the id of something that was made.
-var madeAt = []string{"/responses", "/files"}
+var madeAt = []string{"/files", "/conversations"}
 
 // strict checks a request of a client that is restricted to models. What is
 // allowed is listed: a path is compared as it came, so that another spelling of
@@ -135,16 +130,21 @@ func choosesModel(name string, v gjson.Result) bool {
 }
 
 func (k *Core) owns(ctx context.Context, who client, id string) bool {
-	return k.Owners != nil && k.Owners.Owns(ctx, who.name, id)
+	if k.Owners == nil {
+		return false
+	}
+	at, known := k.Owners.Made(ctx, id)
+	return known && at.Owner == k.owner(who)
 }
 
 // claimed is an answer whose id is remembered as its client's, as soon as it
 // is read.
-func (k *Core) claimed(ctx context.Context, who client, r *http.Request, path string, resp *http.Response) {
-	if k.Owners == nil || r.Method != http.MethodPost || !slices.Contains(madeAt, path) || resp.StatusCode >= 300 {
-		return
+func (k *Core) claimed(ctx context.Context, owner string, t recovery.Target, resp *http.Response) {
+	made := Made{Owner: owner, Upstream: t.Upstream}
+	if k.Upstreams[t.Upstream].OwnKeys() {
+		made.Key = t.Key
 	}
-	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, who.name, id) }}
+	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, id, made) }}
 }
 
 // maxClaim is how much of an answer is searched for its id.

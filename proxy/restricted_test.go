@@ -16,9 +16,10 @@ func TestRestrictedKeys(t *testing.T) {
 		switch {
 		case r.Method == "POST" && r.URL.Path == "/v1/responses" && r.URL.Query().Has("stream"):
 			w.Header().Set("Content-Type", "text/event-stream")
-			body = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_streamed\"}}\n\n"
+			body = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_streamed\"}}\n\n" +
+				"data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_streamed\"}}\n\n"
 		case r.Method == "POST" && r.URL.Path == "/v1/responses":
-			body = `{"id":"resp_mine","object":"response"}`
+			body = `{"id":"resp_mine","object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}`
 		case r.Method == "POST" && r.URL.Path == "/v1/files":
 			body = `{"object":"file","id":"file-mine"}`
 		}

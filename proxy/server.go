@@ -62,6 +62,8 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	}
 	for _, path := range []string{"/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses", "/openai/deployments/:deployment/responses"} {
 		e.POST(path, s.completion(&responsesWire))
+		e.POST(path+"/compact", s.completion(&compactWire))
+		e.POST(path+"/input_tokens", s.completion(&countWire))
 	}
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)

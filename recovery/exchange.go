@@ -17,8 +17,10 @@ type Exchange struct {
 	Credential string // label of the client's own credential, as used in target keys
 	Secret     string // the client's own credential itself, to seal what is stored of the session; never stored or told
 	Session    string // empty on the first request of a conversation
+	Home       Target // where what it goes on from was made: nowhere else, and only with that key; Model is empty
 	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
 	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
+	Stays      bool   // no other account may serve it
 	Mode       Mode
 	Streaming  bool
 	Trusted    bool          // it pays with the gateway's credentials, or with none of its own

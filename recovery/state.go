@@ -1,5 +1,7 @@
 package recovery
 
+import "slices"
+
 // What a request leaves to the memory of a server limits what may be done with it
 // ([transcript.State]). The engine heeds that here, whatever stages and strategies
 // propose; [run.plan] and [run.beside] ask it about continuations and parallel starts.
@@ -8,7 +10,13 @@ package recovery
 func (r *run) heed() {
 	x := r.x
 	x.state = x.Body.State()
-	if !x.state.MayMove() {
+	if x.Home != (Target{}) {
+		i := slices.IndexFunc(x.Candidates, func(c Choice) bool { return c.Upstream == x.Home.Upstream && c.Key == x.Home.Key })
+		if i > 0 {
+			x.Candidates[0] = x.Candidates[i]
+		}
+	}
+	if !x.state.MayMove() || x.Home != (Target{}) || x.Stays {
 		x.Candidates = x.Candidates[:1]
 	}
 }

@@ -15,6 +15,8 @@ type Deliverable interface {
 	Deliver(context.Context) *Broken
 	Discard()
 	Usage() (recovery.Usage, time.Duration)
+	// Made is the id of the answer, where the server may have kept it under that.
+	Made() string
 }
 
 var (
@@ -23,6 +25,18 @@ var (
 	_ Deliverable = (*Unread)(nil)
 	_ Deliverable = (*Composed)(nil)
 )
+
+// Made implements Deliverable.
+func (a *Answer) Made() string { return textOf([]byte(a.known.ID.ID)) }
+
+// Made implements Deliverable.
+func (w *Whole) Made() string { return textOf([]byte(w.id)) }
+
+// Made implements Deliverable: nobody has read it.
+func (u *Unread) Made() string { return "" }
+
+// Made implements Deliverable: no server has made it.
+func (n *Composed) Made() string { return "" }
 
 // asIs makes the answer one that is delivered later, or never: what was held,
 // and the little that follows. p was taken from the queue.

@@ -21,6 +21,7 @@ type Whole struct {
 	buf   *bytes.Buffer
 	from  io.LimitedReader // what the buffer was read from
 	usage recovery.Usage
+	id    string // raw
 	first time.Time
 
 	repairs []recovery.Repair     // not told yet
@@ -55,7 +56,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		room = w.few[:0]
 	}
 	d := o.Format.WholeIn(body, room)
-	w.usage = d.Usage
+	w.usage, w.id = d.Usage, d.ID.ID
 	var broken *Broken
 	switch {
 	case len(body) == 0:

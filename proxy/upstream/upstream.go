@@ -145,6 +145,12 @@ func (u *Upstream) AnyKey() string {
 	return u.cfg.Keys[0].Name
 }
 
+// Several reports whether it has more than one own key.
+func (u *Upstream) Several() bool { return len(u.cfg.Keys) > 1 }
+
+// Has reports whether it has an own key with this label.
+func (u *Upstream) Has(label string) bool { _, ok := u.keys[label]; return ok }
+
 // Lean reports whether the transport leaves a request's body alone once the
 // response's body is closed, so that its buffer can be used again.
 func (u *Upstream) Lean() bool { _, ok := u.transport.(*h1.Transport); return ok }

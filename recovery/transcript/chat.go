@@ -22,6 +22,7 @@ func (chat) offer() string          { return "tools" }
 func (chat) imageMark() string      { return `"image_url"` }
 func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
 
+func (chat) continues(*Body) string         { return "" }
 func (chat) state(*Body) State              { return State{} }
 func (chat) grouped() bool                  { return false }
 func (chat) content(b *Body, i int) []byte  { return b.key(i, keyContent) }

@@ -55,6 +55,20 @@ func (b *Body) set(name string) bool {
 	return f != nil && !isNull(b.raw[f.val:f.valEnd])
 }
 
+func (responses) continues(b *Body) string {
+	if raw, _ := b.Field("previous_response_id"); isString(raw) {
+		return text(raw)
+	}
+	raw, _ := b.Field("conversation")
+	if id, ok := member(raw, "id"); ok {
+		raw = id
+	}
+	if isString(raw) {
+		return text(raw)
+	}
+	return ""
+}
+
 func (r responses) state(b *Body) (s State) {
 	store, _ := b.Field("store")
 	background, _ := b.Field("background")

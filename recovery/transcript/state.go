@@ -26,6 +26,10 @@ func (k StateKind) String() string {
 	return [...]string{"stateless", "referencing", "chained"}[k]
 }
 
+// Continues is the id of what the request goes on from: an earlier answer, or a stored
+// conversation; empty where it has all in itself.
+func (b *Body) Continues() string { return b.format.reader().continues(b) }
+
 // State says what the request leaves to the server.
 func (b *Body) State() State { return b.format.reader().state(b) }
 

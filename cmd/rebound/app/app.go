@@ -200,15 +200,19 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	if a.hub.Traces() {
 		tracer = a.hub
 	}
+	engine := func(stages []recovery.Stage, strategies []recovery.Strategy) *recovery.Engine {
+		return &recovery.Engine{
+			Config: decisions, Stages: stages, Strategies: strategies, Classifier: classifier,
+			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
+			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
+		}
+	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
-		Engine: &recovery.Engine{
-			Config: decisions, Stages: []recovery.Stage{table, seen, a.sessions, notes, a.fitter}, Strategies: strategy.All(), Classifier: classifier,
-			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
-			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
-		},
+		Engine: engine([]recovery.Stage{table, seen, a.sessions, notes, a.fitter}, strategy.All()),
+		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}),
 	}, nil
 }
 

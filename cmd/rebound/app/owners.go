@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy"
@@ -14,8 +15,8 @@ import (
 // as providers keep responses.
 const ownedFor = 30 * 24 * time.Hour
 
-// owners keeps in the store who made what. Without an answer of the store in
-// time nothing belongs to anybody.
+// owners keeps in the store who had what made, and where. Ids are hashed; without an
+// answer of the store in time nobody knows.
 type owners struct {
 	store   store.Store
 	timeout time.Duration
@@ -23,22 +24,37 @@ type owners struct {
 
 var _ proxy.Owners = owners{}
 
+// made is how it is kept.
+type made struct {
+	Owner    string `json:"o"`
+	Upstream string `json:"u"`
+	Key      string `json:"k,omitempty"`
+}
+
 // Claim implements proxy.Owners.
-func (o owners) Claim(ctx context.Context, owner, id string) {
+func (o owners) Claim(ctx context.Context, id string, m proxy.Made) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	_ = o.store.Set(ctx, store.Entry{Key: o.key(owner, id), Value: []byte{1}, TTL: ownedFor}) // then it is refused later on
+	value, err := json.Marshal(made(m))
+	if err != nil {
+		return // strings always marshal
+	}
+	_ = o.store.Set(ctx, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor}) // else nobody knows later on
 }
 
-// Owns implements proxy.Owners.
-func (o owners) Owns(ctx context.Context, owner, id string) bool {
+// Made implements proxy.Owners.
+func (o owners) Made(ctx context.Context, id string) (m proxy.Made, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	values, err := o.store.Get(ctx, o.key(owner, id))
-	return err == nil && len(values) == 1 && values[0] != nil
+	values, err := o.store.Get(ctx, o.key(id))
+	var v made
+	if err != nil || len(values) != 1 || json.Unmarshal(values[0], &v) != nil {
+		return m, false
+	}
+	return proxy.Made(v), v.Owner != ""
 }
 
-func (owners) key(owner, id string) string {
-	sum := sha256.Sum256([]byte(owner + "\x00" + id))
-	return "own:" + hex.EncodeToString(sum[:])
+func (owners) key(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "made:" + hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,27 @@
+package stream
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Object is the format of answers of the Responses API that are no response: one JSON
+// object, which is all there is to know of it.
+type Object struct{ Responses }
+
+// WholeIn reads a complete answer.
+func (Object) WholeIn(body []byte, _ []recovery.DraftCall) (d Delta) {
+	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
+		return Delta{Kind: KindNoise}
+	}
+	if u := gjson.GetBytes(body, "usage"); u.IsObject() {
+		d.whole([]byte(`{"usage":` + u.Raw + `}`))
+	}
+	d.Kind, d.Choices = KindCall, 1
+	if v := gjson.GetBytes(body, "error"); !empty(v) || len(gjson.ParseBytes(body).Map()) == 0 {
+		d.Kind = KindError
+	}
+	return d
+}
