@@ -37,19 +37,7 @@ func TestBadFiles(t *testing.T) {
 			if strings.Contains(got, "topsecret") {
 				t.Errorf("a secret is shown:\n%s", got)
 			}
-			golden := strings.TrimSuffix(path, ".yaml") + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("got\n%s\nwant\n%s", got, want)
-			}
+			compare(t, strings.TrimSuffix(path, ".yaml")+".golden", got)
 		})
 	}
 }

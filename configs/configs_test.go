@@ -27,6 +27,23 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// compare compares a text with a golden file.
+func compare(t *testing.T, golden, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (-update rewrites it)\ngot\n%s\nwant\n%s", golden, got, want)
+	}
+}
+
 // environment makes a lookup of NAME=value pairs.
 func environment(pairs ...string) Env {
 	m := map[string]string{}

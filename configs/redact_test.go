@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,20 +55,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 }
 
 func TestRedacted(t *testing.T) {
-	got := secretConfig(t).Redacted()
-	golden := filepath.Join("testdata", "redacted.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s", got)
-	}
+	compare(t, filepath.Join("testdata", "redacted.golden"), secretConfig(t).Redacted())
 }
 
 func TestRedactedLoadsAgain(t *testing.T) {

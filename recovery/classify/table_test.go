@@ -17,6 +17,7 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/strategy"
 )
 
 // classes are all that package recovery declares.
@@ -31,7 +32,10 @@ var classes = []recovery.Class{
 // TestComplete: a class needs a row, a rule and a sample; nothing may be forgotten.
 func TestComplete(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
-	strategies := []string{"move", "resend", "wait", "larger_window", "clamp_output", "adapt_parameter", "resume", "fit", "reask", "explain", "mend_history", "trim_schema", "drop_media", "drop_reasoning"}
+	planned := map[string]bool{}
+	for _, st := range strategy.All() {
+		planned[st.Name()] = false
+	}
 	if got, want := len(classify.Specs()), len(classes); got != want {
 		t.Errorf("%d rows for %d classes", got, want)
 	}
@@ -58,9 +62,10 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%s: row %+v", c, s)
 		}
 		for _, p := range s.Plan {
-			if !slices.Contains(strategies, p) {
+			if _, ok := planned[p]; !ok {
 				t.Errorf("%s plans %q, which is no strategy", c, p)
 			}
+			planned[p] = true
 		}
 		if s.Scope == recovery.ScopeRequest && (s.Counts || s.Cools) {
 			t.Errorf("%s is about the request and yet held against the target", c)
@@ -70,6 +75,11 @@ func TestComplete(t *testing.T) {
 		}
 		if !sampled[string(c)] {
 			t.Errorf("%s: no sample in testdata", c)
+		}
+	}
+	for name, ok := range planned {
+		if !ok {
+			t.Errorf("no class plans %q", name)
 		}
 	}
 	if got := tb.Spec("unheard_of"); got.Class != recovery.Unknown {
