@@ -174,6 +174,10 @@ func TestUsageIsSettled(t *testing.T) {
 		case gjson.GetBytes(body, "model").Str == "silent":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"data":%q}`, strings.Repeat("x", 4000))
+		case gjson.GetBytes(body, "model").Str == "lies":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"id":"a","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],`+
+				`"usage":{"prompt_tokens":-900000,"completion_tokens":1}}`)
 		case gjson.GetBytes(body, "model").Str == "refused":
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprint(w, `{"error":{"message":"no"},"usage":{"input_tokens":3000}}`)
@@ -193,10 +197,11 @@ func TestUsageIsSettled(t *testing.T) {
 		header   http.Header
 		min, max float64
 	}{
-		{"forwarded", forward, "/v1/responses", `{"model":"m","input":"x"}`, nil, 25, 25},
-		{"forwarded and streamed", forward, "/v1/responses", `{"model":"m","stream":true}`, nil, 3400, 3400},
+		{"forwarded", forward, "/v1/completions", `{"model":"m","input":"x"}`, nil, 25, 25},
+		{"forwarded and streamed", forward, "/v1/completions", `{"model":"m","stream":true}`, nil, 3400, 3400},
 		{"forwarded without a report", forward, "/v1/embeddings", `{"model":"silent","input":"` + sse + `"}`, nil, 1000, 1100},
 		{"forwarded and refused", forward, "/v1/embeddings", `{"model":"refused"}`, nil, 0, 0},
+		{"a report below zero", forward, "/v1/chat/completions", `{"model":"lies","messages":[{"role":"user","content":"Hello."}]}`, nil, 1, 1},
 		{"whole", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","messages":[{"role":"user","content":"Hello."}]}`, nil, 100, 120},
 		{"streamed without a report", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","stream":true,"messages":[{"role":"user","content":"Hello."}]}`, nil, 100, 200},
 		{"with recovery off", chat, "/v1/chat/completions", `{"model":"m@ok,bytes=400","messages":[{"role":"user","content":"Hello."}]}`, http.Header{"X-Rebound-Mode": {"off"}}, 100, 300},

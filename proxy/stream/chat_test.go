@@ -324,6 +324,8 @@ func TestUsageIn(t *testing.T) {
 		"data: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\ndata: {\"usage\":null}\n\ndata: [DONE]":                         {Input: 1, Output: 1},
 		`{"usage":{"prompt_tokens":5,"completion_tokens":1},"text":"they said \"usage\":{\"prompt_tokens\":9999,\"completion_tokens\":1}"}`: {Input: 5, Output: 1},
 		`{"usage":{"prompt_tokens":-5,"completion_tokens":2}}`:                                                                              {Output: 2},
+		`{"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":4611686018427387905}}`:                                           {Input: maxCount, Output: maxCount},
+		`{"usage":{"prompt_tokens":5}}` + strings.Repeat(`"usage":{`, maxUsages):                                                            {},
 		`{"usage":{"prompt_tok`: {}, `"usage"`: {}, `"usage":`: {}, ``: {}, `{"usage":[1]}`: {},
 	} {
 		if u, ok := UsageIn([]byte(tail)); u != want || ok != (want != recovery.Usage{}) {

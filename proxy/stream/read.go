@@ -292,12 +292,15 @@ func detail(c *transcript.Cursor, name string) (n int) {
 	return n
 }
 
-// count reads a number, however it is written.
+// maxCount is the largest count that is believed: sums of some stay numbers.
+const maxCount = 1 << 50
+
+// count reads a number that counts something, however it is written: from 0 to maxCount.
 func count(v []byte) int {
 	n := 0
 	for _, c := range v {
-		if c < '0' || c > '9' || n > 1<<50 {
-			return int(gjson.ParseBytes(v).Int())
+		if c < '0' || c > '9' || n > maxCount/10 {
+			return int(max(0, min(gjson.ParseBytes(v).Int(), maxCount)))
 		}
 		n = 10*n + int(c-'0')
 	}

@@ -8,12 +8,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
+// maxUsages is how many reports are looked at: each is read to its end.
+const maxUsages = 8
+
 // UsageIn finds the last usage that is reported in the end of an answer of any
 // path, whole or streamed: in the names of completions, or of the Responses API.
 // In text of models the name's quotes are escaped, so that it is not found.
 func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 	const name = `"usage"`
-	for end := len(tail); ; {
+	for end, looked := len(tail), 0; looked < maxUsages; {
 		i := bytes.LastIndex(tail[:end], []byte(name))
 		if i < 0 {
 			return u, false
@@ -24,6 +27,7 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 		if !found || !v.IsObject() {
 			continue
 		}
+		looked++
 		n := func(names ...string) (most int) {
 			for _, name := range names {
 				most = max(most, count([]byte(v.Get(name).Raw)))
@@ -37,4 +41,5 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 			return u, true
 		}
 	}
+	return u, false
 }
