@@ -41,6 +41,7 @@ func TestEdits(t *testing.T) {
 		{recovery.Edit{Field: "x", Rename: "max_tokens"}, "takes x as max_tokens", false},
 		{recovery.Edit{Field: "max_tokens", Clamp: 16}, "max_tokens at most 16", true},
 		{recovery.Edit{Field: "max_tokens", Clamp: 15}, "max_tokens at most 15", false},
+		{recovery.Edit{Field: "max_output_tokens", Clamp: 4096}, "max_output_tokens at most 4096", true},
 		{recovery.Edit{Field: "n", Clamp: 16}, "n at most 16", false},
 	} {
 		if got := c.edit.String(); got != c.says {

@@ -3,8 +3,10 @@ package strategy
 import "github.com/rebound-llm/rebound/recovery"
 
 // LargerWindow moves a request that is too long to a target whose window is
-// known to be larger. Where there is none, a target of unknown window is asked
-// once: a refusal costs nothing. One that is known to be no larger is never asked.
+// known to be larger: than the one that was exceeded, or, where nobody tells that,
+// than the request as its size lets one guess. Where there is none, a target of
+// unknown window is asked once: a refusal costs nothing. One that is known to be no
+// larger is never asked.
 type LargerWindow struct{}
 
 // Name is the name that plans use.
@@ -16,7 +18,10 @@ func (LargerWindow) Propose(s *recovery.Situation, f *recovery.Failure) (recover
 	if need == 0 {
 		need = s.Exchange.Candidates[s.Current(f)].Window
 	}
-	i, ok := s.Next(f, func(c *recovery.Choice) bool { return need > 0 && c.Window > need })
+	if need == 0 {
+		need = len(s.Exchange.Body.Raw()) / 4
+	}
+	i, ok := s.Next(f, func(c *recovery.Choice) bool { return c.Window > need })
 	if !ok {
 		i, ok = s.Next(f, func(c *recovery.Choice) bool {
 			return c.Window == 0 && c.Tries == 0 && (c.Upstream != f.Target.Upstream || c.Model != f.Target.Model)

@@ -247,7 +247,8 @@ func TestLargerWindow(t *testing.T) {
 		{"not large enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 20_000}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, -1},
 		{"just enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 16_384}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, 1},
 		{"own window is known", recovery.Facts{}, []recovery.Choice{choice("a", window(8192)), choice("b", window(4096)), choice("c", window(9000))}, 2},
-		{"nothing is known, but of the other", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(1_000_000))}, -1},
+		{"nothing is known, but of the other", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(1_000_000))}, 1},
+		{"nothing is known, but that it does not fit", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b", window(2))}, -1},
 		{"nothing is known", recovery.Facts{}, []recovery.Choice{choice("a"), choice("b")}, 1},
 		{"not again", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(16_384), excluded)}, -1},
 	}
