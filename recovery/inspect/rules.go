@@ -150,7 +150,7 @@ func newLists(list *rule.List, set rule.Set) *lists {
 
 // vocabulary is what rules may conclude here, and the facts that they may ask for.
 func vocabulary() rule.Vocabulary {
-	v := rule.Vocabulary{Classes: slices.Clone(classNames[:])}
+	v := rule.Vocabulary{Classes: slices.Clone(classNames[:]), TextOnly: true}
 	for _, f := range facts {
 		v.Facts = append(v.Facts, f.name)
 	}

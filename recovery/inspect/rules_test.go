@@ -41,6 +41,11 @@ func TestOwnRules(t *testing.T) {
 	if !f.Failed || f.Category != recovery.PermissionDenied || f.Rule != "campus-proxy" {
 		t.Errorf("judged %+v", f)
 	}
+	own.Codes = []string{"denied"}
+	if err := inspect.NewRules(configs.ToolRules, own).Check(1); err == nil || !strings.Contains(err.Error(), "rules[0].codes: ") {
+		t.Errorf("a rule on lines that asks for a code: %v", err)
+	}
+	own.Codes = nil
 	own.Examples, own.Lookalikes = []string{"all is well"}, []string{"proxy: not for you"}
 	err := inspect.NewRules(configs.ToolRules, own).Check(1)
 	for _, want := range []string{"rules[0].examples[0]: is decided by no rule", "rules[0].lookalikes[0]: is decided by campus-proxy"} {

@@ -96,7 +96,10 @@ type Scene interface {
 
 // Vocabulary is what rules may conclude and what facts they may ask for. A nil
 // list permits any.
-type Vocabulary struct{ Classes, Facts []string }
+type Vocabulary struct {
+	Classes, Facts []string
+	TextOnly       bool // what is matched has neither a status nor codes
+}
 
 // List is a compiled set. It is immutable and safe for concurrent use.
 type List struct {
@@ -197,6 +200,14 @@ func (c *compiler) rule(r Rule, at string) compiled {
 		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not),
 		patterns: c.patterns(at+".patterns", c.piece(at+".begin", r.Begin), r.Patterns, c.piece(at+".end", r.End)), notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
 		near: c.patterns(at+".near", "", r.Near, "")}
+	for _, l := range []struct {
+		key   string
+		count int
+	}{{"status", len(r.Status)}, {"not_status", len(r.NotStatus)}, {"codes", len(r.Codes)}, {"not_codes", len(r.NotCodes)}} {
+		if c.vocabulary.TextOnly && l.count > 0 {
+			c.fail(at+"."+l.key, "what these rules read is lines of text, without a status and codes: use any or patterns")
+		}
+	}
 	if len(r.Status)+len(r.Codes)+len(r.Any)+len(r.Patterns)+len(r.When) == 0 {
 		c.fail(at, "needs one of status, codes, any, patterns and when: otherwise it decides everything")
 	}

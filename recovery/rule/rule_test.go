@@ -111,6 +111,10 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+	status := with(func(r *rule.Rule) { r.Status = []string{"429"} })
+	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{status}}, rule.Vocabulary{TextOnly: true}); err == nil || !strings.HasPrefix(err.Error(), "rules[0].status: what these rules read is lines of text") {
+		t.Errorf("a status where there is only text: %v", err)
+	}
 	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{ok, ok}}, rule.Vocabulary{}); err == nil || !strings.HasPrefix(err.Error(), "rules[0].name: another rule is called a too") {
 		t.Errorf("two rules of one name: %v", err)
 	}

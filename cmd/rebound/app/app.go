@@ -75,10 +75,10 @@ type App struct {
 	conversations *session.Known
 
 	notes atomic.Pointer[annotate.Stage]
-	warm  func() // reads the rules
 
 	mu     sync.Mutex
 	config *configs.Config
+	rules  rules
 	core   *proxy.Core
 }
 
@@ -161,7 +161,7 @@ func (a *App) openStore(cfg redis.Config) error {
 
 // build makes the part that a reload replaces.
 func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
-	classifier := classify.New(configs.UpstreamRules, cfg.Classify.Rules...)
+	a.rules = a.rules.of(cfg)
 	ups := make(map[string]*upstream.Upstream, len(cfg.Upstreams))
 	var routes []route.Upstream
 	for name, c := range cfg.Upstreams {
@@ -186,9 +186,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		return nil, err
 	}
 	a.notes.Store(notes)
-	rules := inspect.NewRules(configs.ToolRules, cfg.Inspect.Rules...)
-	a.warm = func() { classifier.Warm(); rules.Warm() }
-	seen := inspect.NewStage(cfg.Inspect, rules, a.hub)
+	seen := inspect.NewStage(cfg.Inspect, a.rules.tools, a.hub)
 	seen.HeldOut = notes.HeldOut
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue
@@ -202,14 +200,14 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	}
 	engine := func(stages []recovery.Stage, strategies []recovery.Strategy) *recovery.Engine {
 		return &recovery.Engine{
-			Config: decisions, Stages: stages, Strategies: strategies, Classifier: classifier,
+			Config: decisions, Stages: stages, Strategies: strategies, Classifier: a.rules.upstream,
 			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		}
 	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
-		Identifier: identifier{a.conversations}, Classifier: classifier, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
+		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
 		Engine: engine([]recovery.Stage{table, seen, a.sessions, notes, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}),
@@ -356,9 +354,10 @@ func (a *App) Run(ctx context.Context) error {
 // a tenth of a second. Call it once the gateway serves.
 func (a *App) Warm() {
 	a.mu.Lock()
-	warm := a.warm
+	r := a.rules
 	a.mu.Unlock()
-	warm()
+	r.upstream.Warm()
+	r.tools.Warm()
 }
 
 // announce tells in the log what was started, and what its settings came to.
