@@ -49,7 +49,7 @@ type Summarizer struct {
 func Defaults() Config {
 	return Config{
 		Enabled: true, Summarize: true, ThresholdChars: 2000, ThresholdArgs: 1000,
-		TargetShare: 0.52, TriggerShare: 0.95, KeepRecent: 0.25, MaxRefits: 1,
+		TargetShare: 0.50, TriggerShare: 0.95, KeepRecent: 0.15, MaxRefits: 1,
 		TTL: 24 * time.Hour, MinTokens: 16_000,
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// TestKept counts what survives at half and at a quarter of the size of every
-// recorded session: files that were touched, and of four sessions forty facts each,
+// TestKept counts what survives at a half and at a quarter of the size of every
+// recorded session: files that were touched, and of five sessions forty facts each,
 // beside two simple ways to get there: cutting every result to the same length, and
-// dropping the oldest messages.
+// dropping the oldest messages. The half is a little less, since of a budget as large as
+// the session nothing would be fitted.
 func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
@@ -26,7 +27,7 @@ func TestKept(t *testing.T) {
 	for _, size := range []struct {
 		share        float64
 		facts, paths float64 // the least, as shares
-	}{{0.5, 0.96, 0.97}, {0.25, 0.74, 0.97}} {
+	}{{0.49, 0.96, 0.97}, {0.25, 0.84, 0.97}} {
 		var paths, allPaths, facts, allFacts int
 		for _, c := range recorded(t) {
 			list := factsOf(t, c.name)
@@ -64,7 +65,7 @@ func TestKept(t *testing.T) {
 			}
 		}
 		t.Logf("at %.2f: %d of %d facts, %d of %d paths", size.share, facts, allFacts, paths, allPaths)
-		if allFacts < 160 || float64(facts) < size.facts*float64(allFacts) || allPaths < 90 || float64(paths) < size.paths*float64(allPaths) {
+		if allFacts < 200 || float64(facts) < size.facts*float64(allFacts) || allPaths < 90 || float64(paths) < size.paths*float64(allPaths) {
 			t.Errorf("at %.2f: only %d of %d facts and %d of %d paths", size.share, facts, allFacts, paths, allPaths)
 		}
 	}

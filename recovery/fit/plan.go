@@ -199,7 +199,7 @@ func (p *planner) condense(ctx context.Context, k *work) {
 
 // The length of a summary in tokens: a share of the budget, within bounds.
 const (
-	summaryShare = 16
+	summaryShare = 32
 	summaryMin   = 400
 	summaryMax   = 3000
 )

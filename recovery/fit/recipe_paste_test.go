@@ -81,7 +81,7 @@ func TestPastedIntoMessage(t *testing.T) {
 						t.Error("it is not marked")
 					}
 					budget := window - Reserve(b, window)
-					if out.After > budget*62/100 || out.After < budget*45/100 {
+					if out.After > budget*62/100 || out.After < budget*43/100 {
 						t.Errorf("%d tokens are left of %d", out.After, budget)
 					}
 					s.say("assistant", "So.").say("user", "Go on.")
