@@ -14,6 +14,7 @@ type Known struct {
 	// something, of which the first text belongs to this part.
 	commits, said bool
 	part          int
+	called        bool // a call to be judged began
 
 	like  pattern
 	means Delta // the event read last

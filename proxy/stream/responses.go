@@ -156,6 +156,9 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 		it.event = eventEnd
 		d.ID = known.ID
 		d.whole(response)
+		if known.called && d.finish == recovery.FinishStop {
+			d.finish = recovery.FinishCalls
+		}
 	case "failed":
 		d.Kind, d.fault = KindError, faultOf(response)
 	default:
@@ -190,6 +193,7 @@ func (d *Delta) itemOf(known *Known) {
 		}
 	case "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call":
 		it.call, d.Kind = true, KindCall
+		known.called = known.called || kind == "function_call" || kind == "custom_tool_call"
 	default:
 		for i := range hosted {
 			if kind == hosted[i].name {
@@ -314,8 +318,11 @@ func (Responses) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
 			})
 		case "function_call", "custom_tool_call":
 			d.Kind = KindCall
+			if d.finish == recovery.FinishStop {
+				d.finish = recovery.FinishCalls
+			}
 			if room != nil && len(d.drafts) <= maxCalls {
-				d.drafts = append(d.drafts, draftOf(v))
+				d.drafts, d.odd = append(d.drafts, draftOf(v)), d.odd || v.Get("arguments").IsObject()
 			}
 		default:
 			d.Kind = KindCall
