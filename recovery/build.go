@@ -48,6 +48,9 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if changed && len(c.Edits) == 0 {
 		x.Did("learned") // an earlier request found out what this target refuses
 	}
+	if changed && slices.ContainsFunc(c.Edits, func(ed Edit) bool { return ed.Mend == MendReasoning }) {
+		x.Did("drop_reasoning")
+	}
 	e := suited.Edit()
 	if c.Model != b.Model() {
 		e.SetModel(c.Model)

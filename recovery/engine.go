@@ -140,6 +140,7 @@ type Engine struct {
 	Knowledge  Knowledge
 	Pace       Pace
 	Keeper     Keeper
+	Makers     Makers    // nil: nothing is remembered of accounts
 	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
@@ -429,6 +430,7 @@ func (r *run) succeeded() {
 	if x.Fitting != nil && x.Mode == ModeAct {
 		r.guard("fitter", func() { x.Fitting.Settle(c, x.usage) })
 	}
+	r.answeredBy(c)
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}

@@ -49,6 +49,8 @@ type Exchange struct {
 type progress struct {
 	config     *Config          // of the engine that runs it
 	state      transcript.State // what of the request is on a server
+	made       []Made           // who made the reasoning that the request carries; nil where its format has none
+	sealed     int              // elements of that
 	deadline   time.Time        // for the first byte
 	completing time.Duration    // that extra calls have taken
 	actions    []string         // what was done, for X-Rebound-Recovery

@@ -10,14 +10,16 @@ import "slices"
 func (r *run) heed() {
 	x := r.x
 	x.state = x.Body.State()
-	if x.Home != (Target{}) {
-		i := slices.IndexFunc(x.Candidates, func(c Choice) bool { return c.Upstream == x.Home.Upstream && c.Key == x.Home.Key })
-		if i > 0 {
-			x.Candidates[0] = x.Candidates[i]
-		}
+	only := func(where func(c Choice) bool) {
+		i := max(0, slices.IndexFunc(x.Candidates, where))
+		x.Candidates = x.Candidates[i : i+1]
 	}
-	if !x.state.MayMove() || x.Home != (Target{}) || x.Stays {
-		x.Candidates = x.Candidates[:1]
+	if x.Home != (Target{}) {
+		only(func(c Choice) bool { return c.Upstream == x.Home.Upstream && c.Key == x.Home.Key })
+	}
+	r.makers()
+	if !x.state.MayMove() || x.Stays {
+		only(func(c Choice) bool { return len(x.made) > 0 && x.made[len(x.made)-1].by(c.Target) })
 	}
 }
 

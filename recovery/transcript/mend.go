@@ -26,7 +26,7 @@ type mender interface {
 	settle(e *Edit)
 	// loseReasoning and loseIDs report whether that changes anything.
 	loseReasoning(e *Edit, lose func(n int) bool) bool
-	sealed(b *Body) int // elements of reasoning
+	sealed(b *Body) (n int, ok bool) // elements of reasoning
 	loseIDs(e *Edit) bool
 }
 
@@ -52,9 +52,9 @@ func (e *Edit) LoseReasoning(lose func(n int) bool) bool {
 	return e.body.format.reader().loseReasoning(e, lose)
 }
 
-// SealedReasoning is how many elements of the history are reasoning that only the account
-// can read that was given it.
-func (b *Body) SealedReasoning() int { return b.format.reader().sealed(b) }
+// SealedReasoning is how many elements of the history are reasoning, which only the
+// account can read that was given it; ok is false where the format has no such elements.
+func (b *Body) SealedReasoning() (n int, ok bool) { return b.format.reader().sealed(b) }
 
 // LoseIDs takes the ids out that a server gave to what it wrote, where nothing needs
 // them. It reports whether there were any.
@@ -111,7 +111,7 @@ func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 func (chat) settle(*Edit)                               {}
 func (chat) loseReasoning(*Edit, func(n int) bool) bool { return false }
 func (chat) loseIDs(*Edit) bool                         { return false }
-func (chat) sealed(*Body) int                           { return 0 }
+func (chat) sealed(*Body) (int, bool)                   { return 0, false }
 
 func (chat) choice(t Tool) []byte {
 	return append(append([]byte(`{"type":"function","function":{"name":`), String(t.Name)...), '}', '}')

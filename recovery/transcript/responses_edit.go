@@ -213,13 +213,13 @@ func (r responses) loseReasoning(e *Edit, lose func(n int) bool) (changed bool) 
 	return changed // the ids of what some of it led to go when the edit settles
 }
 
-func (responses) sealed(b *Body) (n int) {
+func (responses) sealed(b *Body) (n int, ok bool) {
 	for i := range b.elements {
 		if kindAt(b, i) == "reasoning" {
 			n++
 		}
 	}
-	return n
+	return n, true
 }
 
 func (responses) loseIDs(e *Edit) (changed bool) {

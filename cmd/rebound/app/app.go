@@ -68,6 +68,7 @@ type App struct {
 	sessions *breaker.Sessions
 	fitter   *fit.Fitter
 	facts    *learn.Facts
+	makers   *learn.Makers
 	limiter  *quota.Limiter
 	pace     *learn.Pace
 	pins     *route.Pins
@@ -96,6 +97,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	}
 	a.health = breaker.NewSet(cfg.Breaker, a.mirror, a.hub)
 	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
+	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
@@ -137,7 +139,7 @@ func (t targets) Clear(name string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -201,7 +203,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	engine := func(stages []recovery.Stage, strategies []recovery.Strategy) *recovery.Engine {
 		return &recovery.Engine{
 			Config: decisions, Stages: stages, Strategies: strategies, Classifier: a.rules.upstream,
-			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins,
+			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Makers: a.makers,
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		}
 	}
@@ -282,6 +284,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	a.fitter.Reconfigure(cfg.Fit)
 	a.limiter.Reconfigure(limits(cfg))
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
+	a.makers.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
 	a.hub.Reload(cfg.Log, a.names(cfg))
 	old := a.core

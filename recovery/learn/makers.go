@@ -1,0 +1,55 @@
+package learn
+
+import (
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// BoardMakers is the board that replicas share; a field is a session that was moved.
+const BoardMakers = "makers"
+
+// Makers remember which accounts made the reasoning of sessions that were moved. Safe
+// for concurrent use.
+type Makers struct {
+	board Board
+	ttl   atomic.Int64
+}
+
+var _ recovery.Makers = (*Makers)(nil)
+
+// NewMakers returns makers that are kept on board for ttl.
+func NewMakers(board Board, ttl time.Duration) *Makers {
+	m := &Makers{board: board}
+	m.Reconfigure(ttl)
+	return m
+}
+
+// Reconfigure sets the lifetime of what is remembered from now on.
+func (m *Makers) Reconfigure(ttl time.Duration) { m.ttl.Store(int64(ttl)) }
+
+// Made implements recovery.Makers. What is not ours says nothing.
+func (m *Makers) Made(session string) (made []recovery.Made) {
+	if !m.board.Any(BoardMakers) {
+		return nil
+	}
+	f, ok := m.board.Lookup(BoardMakers, session)
+	if !ok || time.Now().After(f.Until) || json.Unmarshal(f.Value, &made) != nil || len(made) > 64 ||
+		!slices.IsSortedFunc(made, func(a, b recovery.Made) int { return a.From - b.From }) || len(made) > 0 && made[0].From < 0 {
+		return nil
+	}
+	return made
+}
+
+// Remember implements recovery.Makers.
+func (m *Makers) Remember(session string, made []recovery.Made) {
+	raw, err := json.Marshal(made)
+	if err != nil {
+		return // cannot be: names and numbers
+	}
+	m.board.Post(BoardMakers, store.Field{Name: session, Value: raw, Until: time.Now().Add(time.Duration(m.ttl.Load()))}, false)
+}
