@@ -5,11 +5,14 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/admin"
 )
 
-// admin guards what shows the gateway's inside: an admin token, or a peer on
-// this machine that speaks to it directly. A browser that another site has
-// sent is refused in both cases.
+// admin guards what shows the gateway's inside: an admin token, the cookie that a
+// browser got for one, or a peer on this machine that speaks to it directly. A
+// browser that another site has sent is refused in all cases.
 func (s *Server) admin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !ownPage(r) {
@@ -22,7 +25,15 @@ func (s *Server) admin(next http.Handler) http.Handler {
 		if auth.AdminToken != "" && given != "" {
 			allowed = newKeyring([]ClientKey{{Value: auth.AdminToken}}).find(given) == 0
 		}
-		if !allowed {
+		switch path := r.URL.Path; {
+		case allowed, path == stylePath, stamped(r, auth.AdminToken, time.Now()):
+		case auth.AdminToken != "" && path == loginPath && r.Method == http.MethodPost:
+			login(w, r, auth.AdminToken)
+			return
+		case auth.AdminToken != "" && path == pagePath:
+			admin.ServeLogin(w, false)
+			return
+		default:
 			writeError(w, failf(http.StatusForbidden, "admin_only", "This needs the admin token (auth.admin_env), or a direct request from the machine that Rebound runs on."))
 			return
 		}

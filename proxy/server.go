@@ -80,6 +80,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	}
 	if h.Admin != nil {
 		e.Any("/rebound/*", echo.WrapHandler(h.Admin), guard)
+		e.GET("/rebound", func(c echo.Context) error { return c.Redirect(http.StatusFound, pagePath) })
 	}
 	s.configure(core.Config.Limits)
 	return s

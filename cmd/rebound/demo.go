@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/demo"
 )
@@ -16,6 +18,8 @@ import (
 func runDemo(args []string, stdout, stderr io.Writer) int {
 	fs := flag.NewFlagSet("rebound demo", flag.ContinueOnError)
 	fs.SetOutput(stderr)
+	page := fs.Bool("page", false, "go on with faults after the table, to be watched on the gateway's page, until Ctrl-C")
+	listen := fs.String("listen", "", "`ADDRESS` to listen on, with --page (which it implies); 127.0.0.1:8080 if it is not given")
 	verbose := fs.Bool("v", false, "also print the gateway's events for each fault")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -27,8 +31,13 @@ func runDemo(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "rebound demo: unexpected argument %q\n", fs.Arg(0))
 		return 2
 	}
-	kept, err := demo.Run(context.Background(), stdout, demo.Options{
-		Verbose: *verbose, Colour: wantsColour(stdout), Version: buildVersion(),
+	if *page && *listen == "" {
+		*listen = "127.0.0.1:8080"
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	kept, err := demo.Run(ctx, stdout, demo.Options{
+		Verbose: *verbose, Colour: wantsColour(stdout), Version: buildVersion(), Listen: *listen,
 	})
 	if err != nil {
 		fmt.Fprintln(stderr, "rebound demo:", err)

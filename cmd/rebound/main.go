@@ -27,7 +27,7 @@ before the client notices them.
   rebound inspect [FILE|-]          tell what a chat request's tools answered, and what the model would be told
   rebound compress --limit N [FILE] make a chat request fit a context window
   rebound tokens [FILE|-]           count tokens
-  rebound demo                      faults, straight and through the gateway, side by side
+  rebound demo [--page]             faults, straight and through the gateway, side by side; --page goes on, to be watched
   rebound events [--follow]         what was done about failures, of all replicas
   rebound top                       what a running gateway does, live
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on

@@ -118,6 +118,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	mux.Handle("GET /rebound/events", a.hub.Events())
 	mux.Handle("GET /rebound/events/history", a.hub.History())
 	mux.Handle("GET /rebound/now", a.hub.Now())
+	admin.HandlePage(mux)
 	admin.Handle(mux, a.sessions)
 	admin.HandleTargets(mux, targets{a})
 	admin.HandleKeys(mux, a.limiter)

@@ -2,9 +2,11 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,9 +26,9 @@ const (
 
 // configuration is the gateway's. Its time limits are a tenth of the defaults, so
 // that the demo is short; first_token's add up to that with the second that every
-// request has for its input tokens. UPSTREAM is replaced.
+// request has for its input tokens. UPSTREAM and LISTEN are replaced.
 const configuration = `
-listen: 127.0.0.1:0
+listen: LISTEN
 drain: 1s
 upstreams:
   primary: {url: "UPSTREAM/v1", passthrough: true, profile: hosted}
@@ -51,6 +53,9 @@ type Options struct {
 	Verbose bool   // print the gateway's events, too
 	Colour  bool   // the output is a terminal that wants colours
 	Version string // of the gateway
+	// Listen is where the gateway listens; then it goes on with faults, for who looks
+	// at its page, until the context ends. Empty: anywhere, and it ends after the table.
+	Listen string
 }
 
 // row is what happened with one fault.
@@ -80,9 +85,16 @@ func (r *row) kept() bool {
 // was kept; an error if the demo could not run, or could not be printed.
 func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 	p := &printer{out: out, colour: o.Colour}
+	s, err := begin(o.Version, o.Listen)
+	if err != nil {
+		return false, err
+	}
+	if o.Listen != "" {
+		p.printf("The page: %s/rebound/\n\n", s.gateway())
+	}
 	p.intro()
 	started := time.Now()
-	rows, err := run(ctx, o.Version)
+	rows, err := s.play(ctx, o.Listen == "")
 	if err != nil {
 		return false, err
 	}
@@ -92,42 +104,82 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 	if o.Verbose {
 		p.events(rows, started)
 	}
-	return kept, p.err
+	if o.Listen != "" {
+		p.printf("\nFaults go on until you press Ctrl-C: %s/rebound/\n", s.gateway())
+		s.show(ctx)
+		err = s.end()
+	}
+	return kept, errors.Join(p.err, err)
 }
 
-// run starts upstream and gateway, asks every question twice, all at the same
-// time, and stops both.
-func run(ctx context.Context, version string) ([]row, error) {
-	up, err := listen(faults())
+// scene is a running upstream and the gateway before it.
+type scene struct {
+	up      *upstream
+	gw      *app.App
+	log     *eventLog
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+func (s *scene) gateway() string { return "http://" + s.gw.Addr().String() }
+
+// begin starts upstream and gateway.
+func begin(version, listen string) (*scene, error) {
+	up, err := serveFaults(faults())
 	if err != nil {
 		return nil, err
 	}
-	defer up.close()
-	cfg, err := config(up.url())
+	cfg, err := config(up.url(), listen)
 	if err != nil {
+		up.close()
 		return nil, fmt.Errorf("the demo's configuration: %w", err)
 	}
-	log := &eventLog{}
-	gw, err := app.New(cfg, log, version)
-	if err != nil {
+	s := &scene{up: up, log: &eventLog{}, stopped: make(chan error, 1)}
+	if s.gw, err = app.New(cfg, s.log, version); err != nil {
+		up.close()
 		return nil, fmt.Errorf("starting the gateway: %w", err)
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	stopped := make(chan error, 1)
-	go func() { stopped <- gw.Run(running) }()
+	running, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go func() { s.stopped <- s.gw.Run(running) }()
+	return s, nil
+}
 
-	rows := askAll(ctx, up.url(), "http://"+gw.Addr().String())
-	stop()
-	if err := <-stopped; err != nil { // and every event is written
-		return nil, fmt.Errorf("stopping the gateway: %w", err)
+// end stops both; then every event is written.
+func (s *scene) end() error {
+	defer s.up.close()
+	s.stop()
+	if err := <-s.stopped; err != nil {
+		return fmt.Errorf("stopping the gateway: %w", err)
+	}
+	return nil
+}
+
+// eventsSettle is how long events of answered requests may take into the log.
+const eventsSettle = 500 * time.Millisecond
+
+// play asks every question twice, all at the same time. Afterwards it ends the scene,
+// where it is told to or something failed.
+func (s *scene) play(ctx context.Context, last bool) ([]row, error) {
+	rows := askAll(ctx, s.up.url(), s.gateway())
+	if !last && pause(ctx, eventsSettle) {
+		return s.judge(rows), nil
+	}
+	if err := s.end(); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return s.judge(rows), nil
+}
+
+// judge completes the rows with what the gateway and the upstream tell.
+func (s *scene) judge(rows []row) []row {
 	for i := range rows {
 		r := &rows[i]
-		r.events = log.of(r.fault)
-		sent := up.requests(r.fault.answers())
+		r.events = s.log.of(r.fault)
+		sent := s.up.requests(r.fault.answers())
 		if len(sent) > 0 {
 			r.missent = r.fault.unlike(sent[len(sent)-1])
 		}
@@ -135,7 +187,7 @@ func run(ctx context.Context, version string) ([]row, error) {
 			r.prefilled = r.prefilled || gjson.Get(body, "messages.@reverse.0.role").Str == "assistant"
 		}
 	}
-	return rows, nil
+	return rows
 }
 
 // unlike is the first text that a request should have had, or should not, and
@@ -182,10 +234,14 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 	return rows
 }
 
-// config is the gateway's configuration for an upstream.
-func config(upstream string) (*configs.Config, error) {
+// config is the gateway's configuration for an upstream, to listen at an address or
+// anywhere.
+func config(upstream, listen string) (*configs.Config, error) {
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
 	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(configuration, "UPSTREAM", upstream))
+	b.WriteString(strings.NewReplacer("UPSTREAM", upstream, "LISTEN", strconv.Quote(listen)).Replace(configuration))
 	for _, f := range faults() {
 		fmt.Fprintf(&b, "  %q:\n    targets:\n", f.slug)
 		for k, t := range f.targets {

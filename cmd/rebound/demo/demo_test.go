@@ -103,7 +103,11 @@ func (r *row) starved() bool {
 // TestRun: every promise is kept, and the straight side is what SDKs really do.
 func TestRun(t *testing.T) {
 	began := time.Now()
-	rows, err := run(t.Context(), "test")
+	s, err := begin("test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.play(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +159,11 @@ func TestRunStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := run(ctx, "test"); !errors.Is(err, context.DeadlineExceeded) {
+	s, err := begin("test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.play(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(began); took > 5*time.Second {
@@ -268,7 +276,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 	}
-	if cfg, err := config("http://127.0.0.1:2"); err != nil || len(cfg.Models) != len(faults()) {
+	if cfg, err := config("http://127.0.0.1:2", ""); err != nil || len(cfg.Models) != len(faults()) {
 		t.Error(fmt.Errorf("configuration: %w", err))
 	}
 }

@@ -28,8 +28,8 @@ type upstream struct {
 // step answers one request.
 type step func(x *exchange)
 
-// listen starts an upstream that goes wrong as the faults want it.
-func listen(list []fault) (*upstream, error) {
+// serveFaults starts an upstream that goes wrong as the faults want it.
+func serveFaults(list []fault) (*upstream, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -56,6 +56,15 @@ func (u *upstream) requests(model string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.sent[model]
+}
+
+// forget lets a fault begin anew.
+func (u *upstream) forget(f *fault) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for k := range f.targets {
+		delete(u.sent, f.targetModel(k))
+	}
 }
 
 func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +278,18 @@ func (x *exchange) deltas(list []string, share float64, reason string, end step)
 		return
 	}
 	x.chunk(`{}`, reason)
+	x.event(`{"id":"chatcmpl-demo","object":"chat.completion.chunk","created":1,"model":` + quote(x.model) + `,"choices":[]` + x.usage() + `}`)
 	x.event("[DONE]")
+}
+
+// usage is what a provider would report, as a field after others; only of short
+// requests, where an estimate does no harm.
+func (x *exchange) usage() string {
+	n := len(x.body) / 4
+	if n > 2000 {
+		return ""
+	}
+	return fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"completion_tokens":150,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`, n, n+150, n*3/5)
 }
 
 func (x *exchange) begin() {

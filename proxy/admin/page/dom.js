@@ -1,0 +1,64 @@
+// Elements and figures. Text of others only ever becomes a text node: nothing here
+// or elsewhere in the page parses HTML.
+
+// h makes an element. Properties that begin with "data-" or "aria-" are attributes,
+// functions are listeners, the others are set as they are.
+export function h(tag, props, ...children) {
+  const el = document.createElement(tag);
+  for (const [name, value] of Object.entries(props || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (typeof value === 'function') el.addEventListener(name, value);
+    else if (name === 'style') Object.assign(el.style, value);
+    else if (/^(data-|aria-|role$|href$|title$|type$|colspan$|scope$)/.test(name)) el.setAttribute(name, value);
+    else el[name] = value;
+  }
+  el.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  return el;
+}
+
+// figure is a value that is shown, under a name by which it can be found.
+export const figure = (name, value, props) => h('span', { 'data-figure': name, ...props }, String(value));
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+
+export const count = (n) => (Math.abs(n) >= 100000 ? short.format(n) : whole.format(n));
+export const rate = (n) => (n >= 100 ? whole.format(n) : tenth.format(n));
+export const share = (n, of) => (of > 0 ? tenth.format((100 * n) / of) + ' %' : '–');
+
+export function duration(ms) {
+  if (ms === undefined || ms === null) return '–';
+  if (ms < 1000) return whole.format(ms) + ' ms';
+  if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 2 : 1) + ' s';
+  if (ms < 3600000) return Math.floor(ms / 60000) + ' min ' + Math.round((ms % 60000) / 1000) + ' s';
+  return Math.floor(ms / 3600000) + ' h ' + Math.round((ms % 3600000) / 60000) + ' min';
+}
+
+export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
+
+// words makes a name readable: error_recovery_attempt, stream_cut.
+export const words = (name) => String(name).replaceAll('_', ' ');
+
+export const chip = (kind, text, title) => h('span', { className: 'chip ' + kind, title }, text);
+
+// table is a table of rows; a column has a name and a cell.
+export function table(columns, rows, props) {
+  return h('div', { className: 'scroll' }, h('table', props || {},
+    h('thead', {}, h('tr', {}, columns.map((c) => h('th', { scope: 'col', className: c.right ? 'right' : '' }, c.name)))),
+    h('tbody', {}, rows.map((row) => h('tr', { ...(row.props || {}) },
+      columns.map((c) => h('td', { className: (c.right ? 'right ' : '') + (c.style || '') }, c.cell(row.value ?? row))))))));
+}
+
+export const panel = (title, ...children) => h('section', { className: 'panel' }, h('h2', {}, title), ...children);
+
+// bars shows how often what happened, most first.
+export function bars(entries, kind, empty) {
+  const list = entries.filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
+  if (!list.length) return h('p', { className: 'none' }, empty);
+  const most = list[0][1];
+  return h('ul', { className: 'bars' }, list.slice(0, 10).map(([name, n]) => h('li', {},
+    h('span', { className: 'name', title: name }, words(name)),
+    h('span', { className: 'track' }, h('i', { className: kind, style: { width: Math.max(1, (100 * n) / most) + '%' } })),
+    figure('bar-' + name, count(n), { className: 'n' }))));
+}

@@ -1,0 +1,112 @@
+// The frame of the page: which view is shown, keys, theme, export.
+import { data, onChange, start } from './data.js';
+import * as now from './now.js';
+import * as request from './request.js';
+import * as sessions from './sessions.js';
+import * as targets from './targets.js';
+
+const views = { now, request, sessions, targets };
+const main = document.getElementById('view');
+let current = null;
+
+// where reads the address: #view/argument.
+function where() {
+  const [view, ...rest] = location.hash.slice(1).split('/');
+  return { view: views[view] ? view : 'now', argument: decodeURIComponent(rest.join('/')) };
+}
+
+function show() {
+  const { view, argument } = where();
+  const place = view + '/' + argument;
+  if (current !== place) {
+    main.replaceChildren();
+    views[view].open(main, argument);
+    current = place;
+    scrollTo(0, 0);
+  }
+  for (const a of document.querySelectorAll('nav a')) {
+    if (a.dataset.view === view || (a.dataset.view === 'now' && view === 'request')) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  draw();
+}
+
+function draw() {
+  const marked = getSelection();
+  if (!marked.isCollapsed && main.contains(marked.anchorNode)) return; // somebody copies something
+  const focused = document.activeElement?.dataset?.key;
+  views[where().view].draw();
+  if (focused) main.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus({ preventScroll: true });
+  const state = document.getElementById('state');
+  state.className = 'state ' + (data.online ? 'on' : 'off');
+  const lost = data.dropped ? ', ' + data.dropped + ' events lost' : '';
+  state.lastChild.textContent = (data.online ? 'live' : 'not connected') + lost;
+  state.title = data.meta ? 'version ' + data.meta.version + ', replica ' + data.meta.replica : '';
+}
+
+function move(step) {
+  const rows = [...main.querySelectorAll('[data-key]')];
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement);
+  rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))].focus();
+}
+
+document.addEventListener('keydown', (e) => {
+  const typing = e.target.matches('input, select, textarea');
+  if (e.ctrlKey || e.metaKey || e.altKey || (typing && e.key !== 'Escape')) return;
+  const act = {
+    1: () => { location.hash = 'now'; }, 2: () => { location.hash = 'sessions'; }, 3: () => { location.hash = 'targets'; },
+    j: () => move(1), k: () => move(-1), t: theme, '?': help,
+    '/': () => main.querySelector('input')?.focus(),
+    Escape: () => { if (typing) e.target.blur(); else if (where().view === 'request') history.back(); },
+    Enter: () => { if (e.target.matches('tr[data-key]')) e.target.click(); },
+  }[e.key];
+  if (!act || (e.key === 'Enter' && !e.target.matches('tr[data-key]'))) return;
+  if (e.key !== 'Escape') e.preventDefault();
+  act();
+});
+
+function theme() {
+  const dark = getComputedStyle(document.documentElement).getPropertyValue('--dark').trim() === '1';
+  const next = dark ? 'light' : 'dark';
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem('theme', next);
+  current = null; // charts have their colours from the theme
+  show();
+}
+
+const help = () => document.getElementById('keys').showModal();
+
+function save(name, type, text) {
+  const a = document.createElement('a');
+  a.href = URL.createObjectURL(new Blob([text], { type }));
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10000);
+}
+
+const stamp = () => 'rebound-' + where().view + '-' + new Date().toISOString().slice(0, 19).replaceAll(':', '');
+
+// cell is one field of CSV. What a spreadsheet would take for a formula is made text.
+function cell(value) {
+  let text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '');
+  if (/^[=+\-@\t\r]/.test(text) && typeof value !== 'number') text = "'" + text;
+  return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+}
+
+export function csv(rows) {
+  const fields = [...new Set(rows.flatMap((r) => Object.keys(r)))];
+  return [fields, ...rows.map((r) => fields.map((f) => r[f]))].map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
+}
+
+document.getElementById('export-json').onclick = () => save(stamp() + '.json', 'application/json', JSON.stringify(views[where().view].rows(), null, 2));
+document.getElementById('export-csv').onclick = () => save(stamp() + '.csv', 'text/csv', csv(views[where().view].rows()));
+document.getElementById('theme').onclick = theme;
+document.getElementById('help').onclick = help;
+
+const chosen = localStorage.getItem('theme');
+if (chosen) document.documentElement.dataset.theme = chosen;
+addEventListener('hashchange', show);
+onChange(draw);
+start();
+show();

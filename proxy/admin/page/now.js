@@ -1,0 +1,174 @@
+// Now: what the gateway does, and the requests that needed it.
+import { data, outcome, requests } from './data.js';
+import { bars, chip, clock, count, duration, figure, h, panel, rate, share, table, words } from './dom.js';
+
+const perChart = 90; // points
+let parts = null;
+let filter = '';
+let minutes = 15;
+let shown = [];
+
+export function open(main) {
+  const input = h('input', { type: 'search', placeholder: 'Filter: model, session, class, target …', value: filter, 'aria-label': 'Filter requests',
+    input: (e) => { filter = e.target.value.toLowerCase(); draw(); } });
+  const period = h('select', { 'aria-label': 'Period', change: (e) => { minutes = Number(e.target.value); draw(); } },
+    [1, 5, 15].map((n) => h('option', { value: n, selected: n === minutes }, 'last ' + n + ' min')));
+  parts = { tiles: h('div', { className: 'tiles' }), strategies: h('div'), classes: h('div'), log: h('div'), plots: [], period };
+  parts.rates = h('div', { className: 'chart' });
+  parts.first = h('div', { className: 'chart' });
+  main.append(
+    h('div', { className: 'head' }, h('h1', {}, 'Now'), period),
+    parts.tiles,
+    h('div', { className: 'two' }, panel('Requests a second', parts.rates), panel('Time to first token, seconds', parts.first)),
+    h('div', { className: 'two' }, panel('Saved by', parts.strategies), panel('Failed attempts', parts.classes)),
+    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests that needed help'), input), parts.log));
+}
+
+// span is the samples of the period, and the first and the last of them.
+function span() {
+  if (!data.samples.length) return null;
+  const last = data.samples.at(-1);
+  const from = Date.parse(last.time) - minutes * 60000;
+  const list = data.samples.filter((s) => Date.parse(s.time) >= from);
+  // Where the process is younger than the period, it began at zero.
+  const young = Date.parse(data.meta.started) >= from;
+  const first = young ? { time: data.meta.started, requests: {}, tokens: {}, extra: {}, compressed: {}, strategies: {}, attempts: {}, ttfb: [] } : list[0];
+  return { list, first, last };
+}
+
+const grew = (a, b, part, name) => (b[part][name] || 0) - (a[part][name] || 0);
+
+// quantile is the bound below which the share q of first tokens came, in seconds.
+export function quantile(a, b, q) {
+  const bounds = data.meta.ttfb_bounds;
+  const of = (i) => (b.ttfb[i] || 0) - (a.ttfb[i] || 0);
+  const all = of(bounds.length);
+  if (!all) return null;
+  let below = 0;
+  for (let i = 0; i < bounds.length; i++) {
+    const to = of(i);
+    if (to >= q * all) return (i ? bounds[i - 1] : 0) + ((bounds[i] - (i ? bounds[i - 1] : 0)) * (q * all - below)) / (to - below || 1);
+    below = to;
+  }
+  return bounds.at(-1);
+}
+
+function tile(name, title, value, note, kind) {
+  return h('div', { className: 'tile ' + (kind || '') }, h('h3', {}, title), figure(name, value, { className: 'value' }), h('span', { className: 'note' }, note || ''));
+}
+
+function drawTiles({ first, last }) {
+  const seconds = Math.max(1, (Date.parse(last.time) - Date.parse(first.time)) / 1000);
+  const n = (name) => grew(first, last, 'requests', name);
+  const [ok, recovered, failed] = [n('ok'), n('recovered'), n('failed')];
+  const all = ok + recovered + failed;
+  const extra = grew(first, last, 'extra', 'input') + grew(first, last, 'extra', 'output');
+  const input = grew(first, last, 'tokens', 'input');
+  const seconds50 = quantile(first, last, 0.5);
+  const seconds95 = quantile(first, last, 0.95);
+  const seconds1 = (s) => (s === null ? '–' : duration(1000 * s));
+  parts.tiles.replaceChildren(
+    tile('rate', 'Requests / s', rate(all / seconds), count(all) + ' in all'),
+    tile('in-flight', 'In flight', count(last.in_flight), 'now'),
+    tile('ok', 'Straight away', share(ok, all), count(ok) + ' requests', 'ok'),
+    tile('recovered', 'Recovered', share(recovered, all), count(recovered) + ' requests', 'recovered'),
+    tile('failed', 'Honest error', share(failed, all), count(failed) + ' requests', failed ? 'failed' : ''),
+    tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
+    tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + count(input) + ' tokens'),
+    tile('extra', 'Recovery spent', count(extra), 'tokens in all'),
+    tile('left-out', 'Fitting left out', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
+}
+
+function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(); }
+
+function plot(into, series, values) {
+  const width = into.clientWidth;
+  let p = into.plot;
+  if (!p || p.lines !== values.length) {
+    const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui', size: 44 };
+    p = into.plot = new uPlot({
+      width, height: 170, legend: { live: true }, cursor: { y: false }, scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
+      axes: [{ ...axis, size: 28, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
+      series: [{ label: 'at', value: (_, t) => (t === null ? '–' : clock(t * 1000)) }, ...series.map(([label, name]) => ({
+        label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, value: (_, v) => (v === null || v === undefined ? '–' : v.toFixed(2)) }))],
+    }, values, into);
+    p.lines = values.length;
+  }
+  if (p.width !== width && width > 0) p.setSize({ width, height: 170 });
+  p.setData(values);
+}
+
+function drawCharts({ list }) {
+  // Points of equal length: samples come every five seconds, and every two while one looks.
+  const step = Math.max(5, (minutes * 60) / perChart);
+  const points = [];
+  for (const s of list) {
+    if (!points.length || Date.parse(s.time) - Date.parse(points.at(-1).time) >= 1000 * step * 0.95) points.push(s);
+  }
+  const x = [], lines = [[], [], []], first = [[], []];
+  for (let i = 1; i < points.length; i++) {
+    const [a, b] = [points[i - 1], points[i]];
+    const seconds = (Date.parse(b.time) - Date.parse(a.time)) / 1000;
+    x.push(Date.parse(b.time) / 1000);
+    ['ok', 'recovered', 'failed'].forEach((name, k) => lines[k].push(grew(a, b, 'requests', name) / seconds));
+    [0.5, 0.95].forEach((q, k) => first[k].push(quantile(a, b, q)));
+  }
+  plot(parts.rates, [['straight away', 'ok'], ['recovered', 'recovered'], ['honest error', 'failed']], [x, ...lines]);
+  plot(parts.first, [['half', 'ok'], ['95 %', 'warn']], [x, ...first]);
+}
+
+function drawBars({ first, last }) {
+  parts.strategies.replaceChildren(bars(Object.keys(last.strategies).map((k) => [k, grew(first, last, 'strategies', k)]), 'recovered', 'Nothing had to be saved.'));
+  const classes = {};
+  for (const [upstream, list] of Object.entries(last.attempts)) {
+    for (const [c, n] of Object.entries(list)) {
+      if (c !== 'ok' && c !== 'canceled') classes[c] = (classes[c] || 0) + n - (first.attempts[upstream]?.[c] || 0);
+    }
+  }
+  parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.'));
+}
+
+export const outcomeNames = { ok: 'answered', running: 'under way', recovered: 'recovered', failed: 'honest error', canceled: 'client left' };
+
+// did is what was done for a request, shortly.
+export function did(r) {
+  if (r.done?.recovery) return r.done.recovery;
+  const done = [...new Set(r.events.map((e) => e.strategy).filter(Boolean))];
+  return done.length ? done.join(', ') : [...new Set(r.events.filter((e) => e.event !== 'request_done').map((e) => words(e.event)))].join(', ');
+}
+
+const why = (r) => [...new Set([...(r.done?.attempts || []).map((a) => a.class), ...r.events.map((e) => e.class), ...r.events.map((e) => e.category)].filter(Boolean))];
+
+const columns = [
+  { name: 'Time', cell: (r) => clock(r.begun) },
+  { name: 'Outcome', cell: (r) => chip(outcome(r), outcomeNames[outcome(r)]) },
+  { name: 'Model', cell: (r) => r.model || '–', style: 'name' },
+  { name: 'Why', cell: (r) => why(r).slice(0, 3).map((c) => chip('class', words(c))) },
+  { name: 'Done', cell: (r) => did(r), style: 'name' },
+  { name: 'Answered by', cell: (r) => r.done?.target || '–', style: 'name' },
+  { name: 'Attempts', cell: (r) => r.done?.attempt ?? '', right: true },
+  { name: 'Took', cell: (r) => duration(r.done?.duration_ms), right: true },
+];
+
+function drawLog() {
+  const all = requests();
+  shown = all.filter((r) => !filter || JSON.stringify(r.events).toLowerCase().includes(filter)).slice(0, 200);
+  if (!shown.length) {
+    parts.log.replaceChildren(h('p', { className: 'none' }, all.length ? 'No request matches.' : 'No request has needed help yet. Healthy ones are counted above and not listed.'));
+    return;
+  }
+  parts.log.replaceChildren(table(columns, shown.map((r) => ({ value: r, props: {
+    'data-key': r.id, tabIndex: 0, role: 'link', click: () => { location.hash = 'request/' + encodeURIComponent(r.id); } } })), { className: 'rows' }));
+}
+
+export function draw() {
+  drawLog();
+  const s = span();
+  if (!s) return;
+  drawTiles(s);
+  drawCharts(s);
+  drawBars(s);
+}
+
+export const rows = () => shown.map((r) => ({ time: r.begun, request: r.id, session: r.session, model: r.model, outcome: outcome(r), why: why(r).join(' '), done: did(r),
+  target: r.done?.target, attempts: r.done?.attempt, status: r.done?.status, duration_ms: r.done?.duration_ms, ttfb_ms: r.done?.ttfb_ms }));

@@ -1,0 +1,99 @@
+// A request: its phases and attempts in time, and every decision.
+import { data, outcome, requests } from './data.js';
+import { chip, clock, count, duration, figure, h, panel, table, words } from './dom.js';
+import { outcomeNames } from './now.js';
+
+let root = null;
+let id = '';
+let drawn = 0;
+
+export function open(main, argument) {
+  id = argument;
+  drawn = -1;
+  root = main;
+}
+
+const find = () => requests().find((r) => r.id === id);
+
+// phases are the bars of the timeline, in milliseconds after the request's arrival.
+// Before it is done, what is known of it comes from the decisions.
+export function phases(r) {
+  const d = r.done;
+  const begun = d ? Date.parse(d.time) - (d.duration_ms || 0) : Date.parse(r.begun);
+  const out = [];
+  const decisions = r.events.filter((e) => e.event === 'error_recovery_attempt' && !e.observed);
+  const attempts = d?.attempts || (d ? [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: 0, duration_ms: d.duration_ms }] :
+    decisions.map((e, i) => ({ target: e.target, class: e.class, start_ms: i ? Date.parse(decisions[i - 1].time) - begun + (decisions[i - 1].wait_ms || 0) : 0,
+      duration_ms: 0, end: Date.parse(e.time) - begun })));
+  attempts.forEach((a, i) => {
+    const from = a.start_ms || 0;
+    const to = a.end ?? from + (a.duration_ms || 0);
+    out.push({ kind: a.class ? 'failed' : 'ok', label: 'Attempt ' + (i + 1), text: a.target, key: a.upstream_key, class: a.class, from, to, parallel: a.parallel, strategy: a.strategy });
+    const e = decisions[i];
+    if (e?.wait_ms && a.class) out.push({ kind: 'wait', label: 'Wait', text: 'before ' + words(e.strategy), from: to, to: to + e.wait_ms });
+  });
+  const end = d ? d.duration_ms || 0 : Math.max(...out.map((p) => p.to), 1);
+  return { list: out, end: Math.max(end, ...out.map((p) => p.to), 1), begun };
+}
+
+function timeline(r) {
+  const { list, end } = phases(r);
+  const at = (ms) => (100 * ms) / end + '%';
+  const rows = list.map((p) => h('li', { className: p.kind },
+    h('span', { className: 'label' }, h('b', {}, p.label), ' ', h('span', { className: 'name', title: p.text }, p.text || ''), p.key && !p.key.startsWith('client-') ? h('span', { className: 'key' }, '#' + p.key) : null,
+      p.parallel ? chip('class', 'beside') : null),
+    h('span', { className: 'track', title: duration(p.from) + ' to ' + duration(p.to) },
+      h('i', { style: { left: at(p.from), width: 'max(3px, ' + at(p.to - p.from) + ')' } }),
+      r.done?.ttfb_ms && p.kind === 'ok' && !p.class ? h('em', { style: { left: at(Math.min(r.done.ttfb_ms, end)) }, title: 'first byte for the client after ' + duration(r.done.ttfb_ms) }) : null),
+    h('span', { className: 'took' }, duration(p.to - p.from), p.class ? [' ', h('span', { className: 'chip failed' }, words(p.class))] : null)));
+  const marks = [0, 0.5, 1].map((f) => h('span', { style: { left: 100 * f + '%' } }, duration(Math.round(end * f))));
+  return h('ol', { className: 'timeline' }, rows, h('li', { className: 'scale', 'aria-hidden': 'true' }, h('span'), h('div', {}, marks), h('span')));
+}
+
+const hidden = ['id', 'time', 'level', 'event', 'request', 'session', 'model', 'mode', 'streamed', 'attempts', 'key'];
+
+// fields are what an event tells, but for what the whole request has in common.
+function fields(e) {
+  return Object.entries(e).filter(([k]) => !hidden.includes(k)).map(([k, v]) => h('span', { className: 'field' }, h('b', {}, words(k)), ' ',
+    typeof v === 'object' && v !== null ? (Array.isArray(v) ? v.join(', ') : Object.entries(v).map(([a, b]) => words(a) + ' ' + b).join(', ')) : String(v)));
+}
+
+const tokens = (u) => (u ? count((u.input || 0) + (u.output || 0)) : '0');
+
+export function draw() {
+  const r = find();
+  if (!r) {
+    if (drawn !== 0) root.replaceChildren(h('a', { href: '#now' }, '← Now'), h('p', { className: 'none' }, 'Nothing is known of this request (any more).'));
+    drawn = 0;
+    return;
+  }
+  if (drawn === r.events.length) return;
+  drawn = r.events.length;
+  const d = r.done;
+  const fact = (name, title, value) => h('div', {}, h('dt', {}, title), h('dd', {}, figure(name, value)));
+  root.replaceChildren(
+    h('a', { href: '#now' }, '← Now'),
+    h('div', { className: 'head' }, h('h1', { className: 'name' }, r.model || 'Request'), chip(outcome(r), outcomeNames[outcome(r)])),
+    h('dl', { className: 'facts' },
+      fact('request', 'Request', r.id),
+      h('div', {}, h('dt', {}, 'Session'), h('dd', {}, r.session ? h('a', { href: '#sessions/' + encodeURIComponent(r.session) }, figure('session', r.session)) : '–')),
+      fact('began', 'Began', clock(phases(r).begun)),
+      fact('took', 'Took', d ? duration(d.duration_ms) : 'under way'),
+      fact('first-byte', 'First byte', d?.ttfb_ms ? duration(d.ttfb_ms) : '–'),
+      fact('attempts', 'Attempts', d?.attempt ?? r.events.at(-1).attempt ?? '–'),
+      fact('status', 'The client got', d ? (d.status === 499 ? 'nothing: it left' : String(d.status ?? '–')) : '–'),
+      fact('done', 'Done', d?.recovery || '–'),
+      fact('answered-by', 'Answered by', d ? d.target || 'the gateway' : '–'),
+      fact('used', 'Tokens of the answer', tokens(d?.usage)),
+      fact('cost', 'Spent beyond it', tokens(d?.cost)),
+      d?.key ? fact('key', 'Gateway key', d.key) : null,
+      d?.spent ? fact('spent', 'Money', d.spent) : null),
+    panel('In time', timeline(r)),
+    panel('What happened', table([
+      { name: 'After', cell: (e) => duration(Math.max(0, Date.parse(e.time) - phases(r).begun)), right: true, style: 'tight' },
+      { name: 'Event', cell: (e) => chip(e.level === 'WARN' ? 'warn' : 'event', words(e.event)) },
+      { name: 'Details', cell: fields, style: 'fields' },
+    ], r.events, { className: 'events' })));
+}
+
+export const rows = () => find()?.events || [];

@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A cookie is made of the token and ends; nothing that was not made so passes.
+func TestStamp(t *testing.T) {
+	now := time.Now()
+	with := func(value string) *http.Request {
+		r := httptest.NewRequest("GET", "/rebound/", nil)
+		r.AddCookie(&http.Cookie{Name: adminCookie, Value: value})
+		return r
+	}
+	good := stamp("token", now.Add(time.Hour))
+	if !stamped(with(good), "token", now) {
+		t.Error("a good cookie is refused")
+	}
+	for name, r := range map[string]*http.Request{
+		"another token":  with(stamp("other", now.Add(time.Hour))),
+		"one that ended": with(stamp("token", now.Add(-time.Second))),
+		"one for ever":   with(stamp("token", now.Add(1000*time.Hour))),
+		"a changed one":  with(good[:30] + string(good[30]^1) + good[31:]),
+		"a short one":    with(good[:20]),
+		"nonsense":       with("%%%"),
+		"none":           httptest.NewRequest("GET", "/rebound/", nil),
+	} {
+		if stamped(r, "token", now) {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if stamped(with(stamp("", now.Add(time.Hour))), "", now) {
+		t.Error("without a token every cookie is accepted")
+	}
+}
+
+// From elsewhere a browser is asked for the token once, and nothing is shown before.
+func TestLogin(t *testing.T) {
+	s := &Server{}
+	core := &Core{}
+	core.Config.Auth.AdminToken = "secret-token"
+	s.core.Store(core)
+	h := s.admin(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) }))
+	ask := func(method, path, body string, header http.Header) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "https://gateway.example"+path, strings.NewReader(body))
+		r.Header = header
+		if body != "" {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	if w := ask("GET", "/rebound/", "", http.Header{}); w.Code != 403 || !strings.Contains(w.Body.String(), `action="/rebound/login"`) || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("the form: %d %v %s", w.Code, w.Header(), w.Body)
+	}
+	for _, path := range []string{"/rebound/main.js", "/rebound/events", "/rebound/now", "/rebound/login", "/metrics"} {
+		if w := ask("GET", path, "", http.Header{}); w.Code != 403 || !strings.Contains(w.Body.String(), "admin_only") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, body := range []string{"token=", "token=wrong", "x=1", "token=" + strings.Repeat("a", maxForm)} {
+		if w := ask("POST", "/rebound/login", body, http.Header{}); w.Code != 403 || len(w.Result().Cookies()) != 0 {
+			t.Errorf("%.20s: %d %v", body, w.Code, w.Header())
+		}
+	}
+	if w := ask("POST", "/rebound/login", "token=secret-token", http.Header{"Origin": {"https://evil.example"}}); w.Code != 403 || len(w.Result().Cookies()) != 0 {
+		t.Errorf("from another site: %d", w.Code)
+	}
+	w := ask("POST", "/rebound/login", "token=secret-token", http.Header{"Origin": {"https://gateway.example"}})
+	cookies := w.Result().Cookies()
+	if w.Code != http.StatusSeeOther || len(cookies) != 1 {
+		t.Fatalf("the token: %d %v", w.Code, w.Header())
+	}
+	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteStrictMode || c.Path != "/rebound/" || strings.Contains(c.Value, "secret") {
+		t.Errorf("the cookie is %v", c)
+	}
+	cookie := cookies[0].Name + "=" + cookies[0].Value
+	if w := ask("GET", "/rebound/events", "", http.Header{"Cookie": {cookie}}); w.Body.String() != "inside" {
+		t.Errorf("with the cookie: %d %s", w.Code, w.Body)
+	}
+	if w := ask("DELETE", "/rebound/targets", "", http.Header{"Cookie": {cookie}, "Sec-Fetch-Site": {"cross-site"}}); w.Code != 403 {
+		t.Errorf("with the cookie from another site: %d", w.Code)
+	}
+	core.Config.Auth.AdminToken = ""
+	if w := ask("GET", "/rebound/", "", http.Header{"Cookie": {cookie}}); w.Code != 403 || !strings.Contains(w.Body.String(), "admin_only") {
+		t.Errorf("without a token: %d %s", w.Code, w.Body)
+	}
+}
