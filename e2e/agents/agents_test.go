@@ -39,7 +39,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s: no client is called %s", s.Name, c)
 			}
 		}
-		if got := len(s.Checks(LoopPython, true)); got <= len(Always()) {
+		if got := len(s.Checks(LoopPython, true)); got <= len(Always()) || s.AfterText != nil && len(s.End) == 0 {
 			t.Errorf("%s: only %d checks through the gateway", s.Name, got)
 		}
 	}
@@ -287,8 +287,8 @@ func TestChecks(t *testing.T) {
 		"nothing ran":         {noneElse(readPlan), run(Outcome{}), true},
 		"a part ran":          {ranPart, run(Outcome{Executed: []Call{{Name: "read_file", Arguments: `{"path":"notes"}`}}}), true},
 		"no part ran":         {ranPart, run(Outcome{Executed: []Call{readPlan}}), false},
-		"honest error":        {wholeOrHonest("a", readPlan), run(Outcome{}), true},
-		"dishonest end":       {wholeOrHonest("a", readPlan), run(Outcome{OK: true, Texts: []string{"a"}}), false},
+		"honest error":        {wholeOrHonest([]string{"a"}, readPlan), run(Outcome{}), true},
+		"dishonest end":       {wholeOrHonest([]string{"a"}, readPlan), run(Outcome{OK: true, Texts: []string{"a"}}), false},
 		"repeated":            {repeated(readPlan, 2), run(Outcome{Executed: []Call{readPlan, ranCat, readPlan}}), true},
 		"not repeated":        {repeated(readPlan, 2), run(Outcome{Executed: []Call{readPlan}}), false},
 		"asked":               {asked(1, 1), model(record(asks, 200)), true},
@@ -326,8 +326,8 @@ func TestChecks(t *testing.T) {
 		"answer changed":      {untouched, passed("{}", "answer2", "1", ""), false},
 		"attempts":            {untouched, passed("{}", "answer", "2", ""), false},
 		"something was done":  {untouched, passed("{}", "answer", "1", "resend"), false},
-		"said once":           {saidOnce("a"), client(Exchange{Request: []byte("bab")}), true},
-		"said twice":          {saidOnce("a"), client(Exchange{Request: []byte("aba")}), false},
+		"said once":           {saidOnce("go"), model(record(first, 200)), true},
+		"said twice":          {saidOnce("go"), model(record(asks+","+asks, 200)), false},
 		"leak":                {noLeak, client(Exchange{Response: []byte("<tool_call>")}), false},
 		"flows":               {flows, reads(thoughtPause), true},
 		"is held":             {flows, reads(time.Millisecond), false},
@@ -339,6 +339,14 @@ func TestChecks(t *testing.T) {
 	} {
 		if err := tt.check(tt.e); (err == nil) != tt.good {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	fault := Scenario{End: []string{"a"}, AfterText: []Call{readPlan}, Through: []Check{says("a")}}
+	for client, good := range map[string]bool{AgentsNode: true, Codex: false} { // an honest error
+		e := model(record(asks, 200))
+		e.Mode, e.Sent = Streamed, []Exchange{{}}
+		if err := fault.Checks(client, true)[0](e); (err == nil) != good {
+			t.Errorf("a fault after text, %s: %v", client, err)
 		}
 	}
 	fine := model(record(asks, 200), record(first, 200))

@@ -90,14 +90,18 @@ func streamed(c Check) Check {
 	}
 }
 
-// saidOnce: in the client's last request the text stands just once.
+// saidOnce: in the last request, with the items that it refers to, the text stands
+// just once.
 func saidOnce(text string) Check {
 	return func(e *Evidence) error {
-		if len(e.Sent) == 0 {
-			return errors.New("the client sent nothing")
+		n := 0
+		for _, m := range e.Model[max(0, len(e.Model)-1):] {
+			for _, msg := range m.Request.Messages {
+				n += strings.Count(msg.Text, text)
+			}
 		}
-		if n := bytes.Count(e.Sent[len(e.Sent)-1].Request, []byte(text)); n != 1 {
-			return fmt.Errorf("the client has the text %d times, want once", n)
+		if n != 1 {
+			return fmt.Errorf("the history has the text %d times, want once", n)
 		}
 		return nil
 	}
@@ -105,12 +109,32 @@ func saidOnce(text string) Check {
 
 // wholeOrHonest: either the task ended well, or there is an error and nothing ran
 // in part.
-func wholeOrHonest(end string, run Call) Check {
+func wholeOrHonest(end []string, run ...Call) Check {
 	return func(e *Evidence) error {
 		if e.outcome().OK {
-			return errors.Join(says(end)(e), executed(run)(e))
+			return errors.Join(says(end...)(e), executed(run...)(e))
 		}
-		return noneElse(run)(e)
+		return noneElse(run...)(e)
+	}
+}
+
+// stores are the clients whose answers the upstream stores, as their defaults are:
+// after text was shown there is no second attempt, since the client will name the
+// first one's items.
+var stores = []string{OpenAIAgentsResponses, AgentsNode, VercelResponses}
+
+// unlessStored are the checks of a fault after text, but for streams of those clients:
+// the task is done, or there is an error and nothing ran but the calls of the task.
+func unlessStored(s *Scenario, checks []Check) Check {
+	return func(e *Evidence) error {
+		if e.Mode == Streamed {
+			return wholeOrHonest(s.End, s.AfterText...)(e)
+		}
+		var errs []error
+		for _, c := range checks {
+			errs = append(errs, c(e))
+		}
+		return errors.Join(errs...)
 	}
 }
 

@@ -3,6 +3,7 @@ package agents
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // bad is a scenario about a call that is wrong at first.
@@ -99,7 +100,11 @@ func badCalls() (out []Scenario) {
 		{name: "leaked", want: "a call that stands in the text becomes one", reply: leaks, through: []Check{noLeak}},
 		{name: "leaked-after-text", want: "the same after other text", reply: after(chatter+"\n", leaks), through: []Check{noLeak, saidOnce(chatter)}},
 	} {
-		out = append(out, b.scenario())
+		s := b.scenario()
+		if strings.HasSuffix(b.name, "-after-text") {
+			s = afterText(s)
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -109,6 +114,12 @@ const chatter = "I will have a look at the plan of the launch now, because the c
 
 // always is more often than anybody asks.
 const always = 1 << 20
+
+// afterText says that the fault comes after text.
+func afterText(s Scenario) Scenario {
+	s.AfterText = []Call{readPlan}
+	return s
+}
 
 // brokenStreams are scenarios about streams that break inside a call.
 func brokenStreams() []Scenario {
@@ -130,9 +141,9 @@ func brokenStreams() []Scenario {
 	ended[VercelResponses] = []Check{degraded(saidCode, readPlan)} // and no error
 	all := []Scenario{
 		plain("cut-call", "a stream that breaks inside a call is asked again", breaksOff("", 1, false)),
-		plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter)),
+		afterText(plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter))),
 		plain("end-call", "a stream that just ends inside a call is asked again", breaksOff("", 1, true)),
-		plain("end-after-text", "also after text", breaksOff(chatter, 1, true), saidOnce(chatter)),
+		afterText(plain("end-after-text", "also after text", breaksOff(chatter, 1, true), saidOnce(chatter))),
 	}
 	for i, straight := range []map[string][]Check{broken, broken, ended, ended} {
 		all[i].StraightOf = straight
@@ -157,7 +168,7 @@ func brokenStreams() []Scenario {
 		Scenario{
 			Name: "cut-other-text", Want: "if the model says something else the second time: one whole call, or an honest error",
 			Files: planFiles(), Prompts: []string{planPrompt}, Play: otherText, Only: Streamed, StraightOf: broken,
-			Through: []Check{wholeOrHonest(saidCode, readPlan)},
+			Through: []Check{wholeOrHonest([]string{saidCode}, readPlan)},
 		},
 		Scenario{
 			Name: "cut-always", Want: "if it always breaks: an honest error, and no part of a call runs",

@@ -112,6 +112,8 @@ type Scenario struct {
 	// End is what the agent's last word must have, through the gateway; none:
 	// how it ends is for the checks.
 	End []string
+	// AfterText are the calls of a task whose fault comes after text was shown; see stores.
+	AfterText []Call
 
 	// Straight is what is certain without the gateway; StraightOf adds what is
 	// certain of one client and those Like it. Nothing certain: the outcome is only recorded.
@@ -150,11 +152,14 @@ func (s *Scenario) Checks(client string, through bool) []Check {
 		}
 		return append(slices.Clone(s.Straight), of...)
 	}
-	all := append(slices.Clone(s.Through), Always()...)
+	all := slices.Clone(s.Through)
 	if len(s.End) > 0 {
 		all = append([]Check{s.Ended}, all...)
 	}
-	return all
+	if s.AfterText != nil && slices.Contains(stores, client) {
+		all = []Check{unlessStored(s, all)}
+	}
+	return append(all, Always()...)
 }
 
 func (e *Evidence) outcome() *Outcome { return &e.Outcomes[len(e.Outcomes)-1] }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// maxLedger bounds how many responses, and how many items, a ledger remembers.
+// maxLedger bounds how many responses a ledger remembers, and their items.
 const maxLedger = 4096
 
 // Ledger remembers the responses that an upstream has made and refuses what its
@@ -24,7 +24,7 @@ type Ledger struct {
 	mu        sync.Mutex
 	responses map[string]*kept
 	items     map[string]issued
-	order     []string // ids of responses, oldest first
+	order     [][]string // of a response and its items the ids, oldest first
 }
 
 // kept is a stored response.
@@ -60,25 +60,28 @@ func sealOf(account string) string {
 func (l *Ledger) keep(id string, k *kept, stored bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.responses == nil || len(l.items) > maxLedger {
-		l.responses, l.items, l.order = map[string]*kept{}, map[string]issued{}, nil
+	if l.responses == nil {
+		l.responses, l.items = map[string]*kept{}, map[string]issued{}
 	}
-	reasoning := ""
+	ids, reasoning := []string{id}, ""
 	gjson.GetBytes(k.whole, "output").ForEach(func(_, it gjson.Result) bool {
-		l.items[it.Get("id").Str] = issued{k.account, it.Raw, reasoning, stored}
-		if it.Get("type").Str == Reasoning {
-			reasoning = it.Get("id").Str
+		item := it.Get("id").Str
+		l.items[item] = issued{k.account, it.Raw, reasoning, stored}
+		if ids = append(ids, item); it.Get("type").Str == Reasoning {
+			reasoning = item
 		}
 		return true
 	})
-	if !stored {
-		return
+	if stored {
+		l.responses[id] = k
 	}
-	if l.order = append(l.order, id); len(l.order) > maxLedger/4 {
-		delete(l.responses, l.order[0])
+	if l.order = append(l.order, ids); len(l.order) > maxLedger {
+		for _, old := range l.order[0] {
+			delete(l.responses, old)
+			delete(l.items, old)
+		}
 		l.order = l.order[1:]
 	}
-	l.responses[id] = k
 }
 
 // Keep remembers the response that an account's request was answered with.
