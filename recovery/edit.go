@@ -60,12 +60,13 @@ const (
 	MendMedia      = "media"          // text in place of images and other attachments
 	MendReasoning  = "reasoning"      // without the reasoning of earlier turns; Field says which of it, empty for all
 	MendItemIDs    = "item_ids"       // without the ids that a server gave to what it wrote
+	MendOwn        = "own_ids"        // without the ids of what the gateway answered itself
 )
 
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
-	order := [...]string{MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
+	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
 		MendStubTools, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {
@@ -130,7 +131,7 @@ func (e Edit) Known() bool {
 // reasoning a session carries is remembered for the session.
 func lasting(edits []Edit) (out []Edit) {
 	for _, ed := range edits {
-		if ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && !(ed.Mend == MendSignatures && ed.Field != "") {
+		if ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
 			out = append(out, ed)
 		}
 	}

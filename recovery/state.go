@@ -6,7 +6,8 @@ import "slices"
 // ([transcript.State]). The engine heeds that here, whatever stages and strategies
 // propose; [run.plan] and [run.beside] ask it about continuations and parallel starts.
 
-// heed keeps a request that no other account can serve where it is.
+// heed keeps a request that no other account can serve where it is, and takes out of what
+// goes upstream what no server knows, since the gateway answered it.
 func (r *run) heed() {
 	x := r.x
 	x.state = x.Body.State()
@@ -16,6 +17,11 @@ func (r *run) heed() {
 	}
 	if x.Home != (Target{}) {
 		only(func(c Choice) bool { return c.Upstream == x.Home.Upstream && c.Key == x.Home.Key })
+	}
+	if x.Body.HasOwn() {
+		for i := range x.Candidates {
+			x.Candidates[i].Edits = append(x.Candidates[i].Edits, Edit{Mend: MendOwn})
+		}
 	}
 	r.makers()
 	if !x.state.MayMove() || x.Stays {

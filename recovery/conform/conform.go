@@ -21,6 +21,8 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return pair(b, e)
 	case recovery.MendReasoning:
 		return e.LoseReasoning(indexes(ed.Field))
+	case recovery.MendOwn:
+		return e.LoseOwn()
 	case recovery.MendItemIDs:
 		return e.LoseIDs()
 	case recovery.MendCallIDs:

@@ -28,6 +28,7 @@ type mender interface {
 	loseReasoning(e *Edit, lose func(n int) bool) bool
 	sealed(b *Body) (n int, ok bool) // elements of reasoning
 	loseIDs(e *Edit) bool
+	loseOwn(e *Edit) bool
 }
 
 var _ mender = chat{}
@@ -55,6 +56,19 @@ func (e *Edit) LoseReasoning(lose func(n int) bool) bool {
 // SealedReasoning is how many elements of the history are reasoning, which only the
 // account can read that was given it; ok is false where the format has no such elements.
 func (b *Body) SealedReasoning() (n int, ok bool) { return b.format.reader().sealed(b) }
+
+// OwnMark is in the ids of what the gateway itself answered, behind the kind and a "_":
+// no server knows them.
+const OwnMark = "rebound"
+
+// HasOwn reports whether the history may have something with an id of ours.
+func (b *Body) HasOwn() bool {
+	return b.format == Responses && bytes.Contains(b.raw, []byte("_"+OwnMark))
+}
+
+// LoseOwn takes ids of ours out, and what is nothing but such an id. It reports whether
+// there were any.
+func (e *Edit) LoseOwn() bool { return e.body.format.reader().loseOwn(e) }
 
 // LoseIDs takes the ids out that a server gave to what it wrote, where nothing needs
 // them. It reports whether there were any.
@@ -111,6 +125,7 @@ func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 func (chat) settle(*Edit)                               {}
 func (chat) loseReasoning(*Edit, func(n int) bool) bool { return false }
 func (chat) loseIDs(*Edit) bool                         { return false }
+func (chat) loseOwn(*Edit) bool                         { return false }
 func (chat) sealed(*Body) (int, bool)                   { return 0, false }
 
 func (chat) choice(t Tool) []byte {

@@ -81,7 +81,9 @@ func (r responses) state(b *Body) (s State) {
 	for i := range b.elements {
 		switch kindAt(b, i) {
 		case "item_reference":
-			s.Kind = max(s.Kind, Referencing)
+			if !own(b, i) {
+				s.Kind = max(s.Kind, Referencing)
+			}
 		case "compaction", "compaction_summary", "context_compaction":
 			s.Bound = true
 		case "compaction_trigger":

@@ -1,6 +1,9 @@
 package transcript
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 func (responses) contentField(b *Body, i int) string {
 	if kindAt(b, i) == "message" {
@@ -211,6 +214,30 @@ func (r responses) loseReasoning(e *Edit, lose func(n int) bool) (changed bool) 
 		n++
 	}
 	return changed // the ids of what some of it led to go when the edit settles
+}
+
+// own reports whether item i has an id of ours.
+func own(b *Body, i int) bool {
+	_, id, _ := strings.Cut(stringField(b.element(i), "id"), "_")
+	return strings.HasPrefix(id, OwnMark)
+}
+
+func (responses) loseOwn(e *Edit) (changed bool) {
+	if !e.body.HasOwn() {
+		return false
+	}
+	for i := range e.body.elements {
+		switch {
+		case !own(e.body, i):
+			continue
+		case kindAt(e.body, i) == "item_reference":
+			e.element(i).remove()
+		default:
+			e.element(i).unset("id")
+		}
+		changed = true
+	}
+	return changed
 }
 
 func (responses) sealed(b *Body) (n int, ok bool) {

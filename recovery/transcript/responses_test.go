@@ -220,3 +220,23 @@ func TestResponsesSettle(t *testing.T) {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
 }
+
+// What the gateway answered itself has ids that no server knows.
+func TestResponsesOwn(t *testing.T) {
+	b := parseResponses(t, `{"input":[{"role":"user","content":"x"},{"type":"message","id":"msg_rebound_1","role":"assistant","content":"stopped"},{"role":"user","content":"y"},`+
+		`{"type":"item_reference","id":"msg_rebound_2"},{"role":"user","content":"_rebound"}]}`)
+	if b.State().Kind != Stateless {
+		t.Errorf("%+v", b.State())
+	}
+	e := b.Edit()
+	if !e.LoseOwn() {
+		t.Error("nothing was ours")
+	}
+	got, err := e.Apply()
+	if want := `{"input":[{"role":"user","content":"x"},{"type":"message","role":"assistant","content":"stopped"},{"role":"user","content":"y"},{"role":"user","content":"_rebound"}]}`; err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+	if b = parseResponses(t, string(got)); b.Edit().LoseOwn() {
+		t.Error("ours twice")
+	}
+}
