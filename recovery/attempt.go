@@ -85,7 +85,6 @@ func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) 
 		r.keep(answer, f)
 		return
 	}
-	rc.cancel(nil)
 	r.end(rc, Outcome{}, "")
 	if answer != nil {
 		answer.Discard()
@@ -95,9 +94,7 @@ func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) 
 // send makes one attempt. One that breaks has failed, and its place is given
 // back; whether it may be made again, nobody knows.
 func (r *run) send(rc *racer) (answer Answer, f *Failure) {
-	if !r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) }) {
-		answer, f = nil, nil
-	}
+	r.guard("attempt", func() { answer, f = r.sender.Send(rc.ctx, rc.attempt) })
 	if answer == nil && f == nil {
 		f = &Failure{Target: rc.ticket.Target, Err: errBroke}
 	}
@@ -293,7 +290,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 		for i := range x.Candidates {
 			o := &x.Candidates[i]
 			if o.Window == 0 {
-				o.Window = r.Knowledge.Window(o.Target)
+				r.guard("windows", func() { o.Window = r.Knowledge.Window(o.Target) })
 			}
 			o.Small = o.Small || o.Target == c.Target || o.Window > 0 && o.Window <= limit
 		}
@@ -400,7 +397,6 @@ func (r *run) settled(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1]
 
 // failure classifies what happened on this side of the wire.
 func (r *run) failure(rc *racer, ev Evidence) *Failure {
-	ev.Now = time.Now()
 	f := &Failure{Diagnosis: r.Classifier.Classify(ev), Target: rc.ticket.Target, Attempt: rc.attempt.Number, Err: ev.Err}
 	if res := rc.action.Resume; res != nil {
 		f.Released, f.Sent = ReleasedText, res.Sent // nothing but a continuation can follow

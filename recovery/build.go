@@ -125,7 +125,7 @@ func (r *run) changes(candidate int, ed Edit) bool {
 		return false
 	}
 	after, err := r.suited(before, []Edit{ed})
-	return err == nil && after != before && !bytes.Equal(before.Raw(), after.Raw())
+	return err == nil && !bytes.Equal(before.Raw(), after.Raw())
 }
 
 // Edited is a body after a target's edits.

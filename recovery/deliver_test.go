@@ -56,6 +56,10 @@ func TestDelivered(t *testing.T) {
 		{name: "a client that left meanwhile", a: []step{gives(func() *answer { return &answer{flaw: true} })}, leaves: 500 * time.Millisecond, err: recovery.ErrClientGone, asked: "a", got: -1, beyond: 10},
 		{name: "the rest is mended", a: []step{gives(half(false)), ok}, asked: "aa", got: -1, beyond: 10},
 		{name: "the rest cannot be mended", a: []step{gives(half(false)), refusal}, asked: "aa", got: 0, degraded: 1},
+		{name: "the rest is not to be had, and the client has more of another answer", a: []step{gives(half(false)), cut(recovery.ReleasedText, text+" And then")},
+			failed: recovery.ModelOutputInvalid, asked: "aa", got: 1, beyond: 20},
+		{name: "the rest is not to be had, and the client has a call of another answer", a: []step{gives(half(false)), cut(recovery.ReleasedCall, text)},
+			failed: recovery.ModelOutputInvalid, asked: "aa", got: 1, beyond: 20},
 		{name: "nothing better comes", a: []step{flawedAs(func() *answer { return &answer{} }), refuse(400, envelope("Invalid value"))}, asked: "aa", got: 0, degraded: 1},
 		{name: "nothing better comes, and the client cannot be written to", a: []step{flawedAs(func() *answer { return &answer{client: true} }), refuse(400, envelope("Invalid value"))},
 			err: recovery.ErrClientGone, asked: "aa", got: 0},
@@ -83,7 +87,7 @@ func TestDelivered(t *testing.T) {
 				if n := g.observer.Count(recovery.EventDegraded); n != c.degraded {
 					t.Errorf("%d events tell that it is as the model wrote it", n)
 				}
-				if c.err != nil && c.got >= 0 && g.health.places[0].outcomes[0].Failure != nil && len(c.asked) == 1 {
+				if c.err != nil && g.health.places[0].outcomes[0].Failure != nil && len(c.asked) == 1 {
 					t.Errorf("the target is blamed: %+v", g.health.places[0].outcomes[0].Failure)
 				}
 				for i, n := range g.answers {

@@ -56,7 +56,7 @@ func TestEdits(t *testing.T) {
 // Only what tunes or labels may be left out.
 func TestDroppable(t *testing.T) {
 	for field, want := range map[string]bool{
-		"temperature": true, "topP": true, "reasoningEffort": true, "promptCacheKey": true, "Temperature": true, "stream_options": true,
+		"temperature": true, "topP": true, "reasoningEffort": true, "promptCacheKey": true, "topA": true, "Temperature": true, "stream_options": true,
 		"tools": false, "response_format": false, "responseFormat": false, "stop": false, "n": false, "serviceTier": false, "topZ": false, "": false,
 	} {
 		if got := recovery.Droppable(field); got != want {
@@ -93,6 +93,9 @@ func TestEdited(t *testing.T) {
 		{"both names", `{"max_tokens":200,"max_completion_tokens":3,"model":"m",` + rest, []recovery.Edit{rename}, `{"max_completion_tokens":3,"model":"m",` + rest},
 		{"a limit", `{"max_tokens":200,"model":"m",` + rest, []recovery.Edit{clamp}, `{"max_tokens":100,"model":"m",` + rest},
 		{"just within a limit", `{"max_tokens":100,"model":"m",` + rest, []recovery.Edit{clamp}, ""},
+		{"well within a limit", `{"max_tokens":50,"model":"m",` + rest, []recovery.Edit{clamp}, ""},
+		{"a limit for the name that is left", `{"max_tokens":200,"max_completion_tokens":300,"model":"m",` + rest, []recovery.Edit{clamp, rename},
+			`{"max_completion_tokens":100,"model":"m",` + rest},
 		{"a limit of one", `{"max_tokens":2,"model":"m",` + rest, []recovery.Edit{{Field: "max_tokens", Clamp: 1}}, `{"max_tokens":1,"model":"m",` + rest},
 		{"a limit, then another name", `{"max_tokens":200,"model":"m",` + rest, []recovery.Edit{clamp, rename}, `{"max_completion_tokens":100,"model":"m",` + rest},
 		{"a role", `{"model":"m",` + rest, []recovery.Edit{{Role: "developer", Rename: "system"}}, `{"model":"m","messages":[{"role":"system","content":"x"}]}`},

@@ -3,7 +3,9 @@ package recovery
 import (
 	"context"
 	"errors"
+	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -292,21 +294,16 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	if len(x.Attempts) >= r.Config.Attempts {
 		return Action{}, false
 	}
-	for _, name := range plan {
-		for _, st := range r.Strategies {
-			if st.Name() != name {
-				continue
-			}
-			a, ok := r.propose(st, s, f)
-			if !ok || !r.allowed(&a) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
-				continue
-			}
-			a.Strategy = name
-			a = r.carry(a, f)
-			r.measure(a)
-			r.take(a, f)
-			return a, true
+	for st := range r.planned(plan) {
+		a, ok := r.propose(st, s, f)
+		if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
+			continue
 		}
+		a.Strategy = st.Name()
+		a = r.carry(a, f)
+		r.measure(a)
+		r.take(a, f)
+		return a, true
 	}
 	if a, ok := r.original(s, f); ok {
 		r.take(a, f)
@@ -358,15 +355,21 @@ func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 
 // observe records what act mode would have done.
 func (r *run) observe(s *Situation, f *Failure) {
-	for _, name := range f.Spec.Plan {
-		for _, st := range r.Strategies {
-			if st.Name() != name {
-				continue
-			}
-			if a, ok := r.propose(st, s, f); ok {
-				ev := r.event(EventRecoveryAttempt, f)
-				ev.Strategy, ev.Wait, ev.Observed = name, a.Wait, true
-				r.Observer.Observe(ev)
+	for st := range r.planned(f.Spec.Plan) {
+		if a, ok := r.propose(st, s, f); ok {
+			ev := r.event(EventRecoveryAttempt, f)
+			ev.Strategy, ev.Wait, ev.Observed = st.Name(), a.Wait, true
+			r.Observer.Observe(ev)
+			return
+		}
+	}
+}
+
+// planned are the strategies that a plan names, in its order.
+func (e *Engine) planned(names []string) iter.Seq[Strategy] {
+	return func(yield func(Strategy) bool) {
+		for _, name := range names {
+			if i := slices.IndexFunc(e.Strategies, func(st Strategy) bool { return st.Name() == name }); i >= 0 && !yield(e.Strategies[i]) {
 				return
 			}
 		}
@@ -434,12 +437,12 @@ func (r *run) succeeded() {
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}
-	if r.live.choice > 0 && c.Rank > x.Candidates[0].Rank {
+	if c.Rank > x.Candidates[0].Rank {
 		ev := r.event(EventFallbackUsed, nil)
 		ev.Target, ev.Strategy = c.Target, r.live.strategy
 		r.Observer.Observe(ev)
 	}
-	if len(x.Attempts) > 1 && len(x.actions) > 0 {
+	if len(x.Attempts) > 1 {
 		ev := r.event(EventRecoverySuccess, nil)
 		ev.Target, ev.Strategy = c.Target, r.live.strategy
 		r.Observer.Observe(ev)

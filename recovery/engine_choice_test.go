@@ -47,6 +47,16 @@ func TestNotReady(t *testing.T) {
 		{name: "cools for longer than the client waits", to: "a", cool: 5 * time.Second, patience: 2 * time.Second, asked: "a"},
 		{name: "cools, and is only observed", to: "a", cool: 3 * time.Second, mode: recovery.ModeObserve, asked: "a"},
 		{name: "is down", to: "a", down: true, asked: "a"},
+		{name: "is down before a resend", to: "a", asked: "aa", actions: "resend", took: 400 * time.Millisecond,
+			a: []step{func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+				g.down(a.Target.Target)
+				return busy(g, ctx, a)
+			}, ok}},
+		{name: "cools before a resend", to: "a", asked: "aa", actions: "wait resend", took: 20 * time.Second,
+			a: []step{func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+				g.cool(a.Target.Target, 20*time.Second)
+				return reset(g, ctx, a)
+			}, ok}},
 		{name: "cools, another is ready", to: "ab", cool: 3 * time.Second, asked: "b"},
 		{name: "cools, another is ready, and it is only observed", to: "ab", cool: 3 * time.Second, mode: recovery.ModeObserve, asked: "a"},
 		{name: "cools when its answer is to be continued", to: "ab", asked: "aa", actions: "wait resume", took: 5 * time.Second,

@@ -282,9 +282,10 @@ func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recove
 
 // answer is scripted.
 type answer struct {
-	panics   bool // while it is delivered
-	client   bool // cannot be written to
-	flaw     bool // shows when it is complete: what the client has not got is rest
+	panics   bool          // while it is delivered
+	flows    time.Duration // before its pause
+	client   bool          // cannot be written to
+	flaw     bool          // shows when it is complete: what the client has not got is rest
 	rest     *answer
 	ctx      context.Context
 	a        recovery.Attempt
@@ -325,7 +326,7 @@ func (n *answer) broken(err error) *recovery.Failure {
 func (n *answer) Deliver(ctx context.Context) (recovery.Answer, *recovery.Failure) {
 	n.mu.Lock()
 	n.delivered++
-	n.begun = time.Now()
+	n.begun = time.Now().Add(n.flows)
 	n.mu.Unlock()
 	if n.panics {
 		panic("no such byte")
@@ -354,7 +355,7 @@ func (n *answer) Deliver(ctx context.Context) (recovery.Answer, *recovery.Failur
 	switch {
 	case n.taken:
 		f := n.broken(context.DeadlineExceeded)
-		f.Stalled = true
+		f.Stalled, f.Client = true, n.client
 		return nil, f
 	case n.client:
 		f := n.broken(errors.New("broken pipe"))

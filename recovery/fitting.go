@@ -118,9 +118,6 @@ func (r *run) fit(ctx context.Context, a Action, f *Failure) bool {
 
 // pay books the extra calls that fitting took.
 func (x *Exchange) pay(f *Fitted) {
-	if f.Extra == (Usage{}) {
-		return
-	}
 	x.spent = x.spent.Add(f.Extra)
 	x.extra += (f.Extra.Input + f.Before/2) / max(1, f.Before) // in units of the request's input, rounded
 }

@@ -145,6 +145,9 @@ func TestPartsBreak(t *testing.T) {
 			g.Conformer = breakingConformer{}
 			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
 		}, asked: "a", cause: "editor broke: no such mend"},
+		{name: "the windows of the others", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
+			g.Knowledge, x.Candidates[0].Window = breakingKnowledge{g.Knowledge}, 8192
+		}, asked: "ab", cause: "windows broke: no such board"},
 		{name: "a strategy", a: []step{busy}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) { g.breaks("resend") }, asked: "ab", cause: "resend broke: no such target"},
 		{name: "a strategy that is observed", a: []step{busy}, mode: recovery.ModeObserve, set: func(g *rig, x *recovery.Exchange) { g.breaks("resend") },
 			asked: "a", class: recovery.ServerError, cause: "resend broke: no such target"},
@@ -229,6 +232,33 @@ func TestRaceBreaks(t *testing.T) {
 		}
 	})
 }
+
+// breakingUsage is an answer that breaks when it is asked what it took.
+type breakingUsage struct{ *answer }
+
+func (breakingUsage) Usage() (recovery.Usage, time.Duration) { panic("no such field") }
+
+// Where the watch breaks when it has booked the attempt, that is not booked again, and
+// the answer that came with its failure is not lost.
+func TestRaceBreaksLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {flawed(""), late(35*time.Second, func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+			n, f := flawed("")(g, ctx, a)
+			return breakingUsage{n.(*answer)}, f
+		})}})
+		g.Config.Parallel.Enabled = false
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		answered(t, f, err) // with the first, as it was
+		if g.asked() != "aa" || g.answers[0].delivered != 1 || !strings.Contains(g.observer.Names(), "recovery_degraded recovery_degraded") {
+			t.Errorf("asked %s, told %s", g.asked(), g.observer.Names())
+		}
+	})
+}
+
+// breakingKnowledge breaks when it is asked for a window.
+type breakingKnowledge struct{ recovery.Knowledge }
+
+func (breakingKnowledge) Window(recovery.Target) int { panic("no such board") }
 
 // TestContinuationBreaks: a continuation that breaks leaves the failure that it
 // answered to, whichever part of the attempt breaks.

@@ -46,6 +46,11 @@ func TestClientLeaves(t *testing.T) {
 					if over := time.Since(gone); over > 100*time.Millisecond && !strings.Contains(name, "deaf") && name != "parallel" {
 						t.Errorf("took %v to notice", over)
 					}
+					for _, a := range g.attempts {
+						if a.at.After(gone) {
+							t.Errorf("attempt %d began %v later", a.Number, a.at.Sub(gone))
+						}
+					}
 					n := len(g.attempts)
 					time.Sleep(time.Minute)
 					g.check(t, x)

@@ -123,9 +123,6 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 				}
 			}
 		case <-ctx.Done():
-			for _, rc := range racers {
-				rc.cancel(context.Cause(ctx))
-			}
 			for ; live > 0; live-- {
 				if got := <-arrivals; got.answer != nil {
 					got.answer.Discard()
@@ -148,6 +145,9 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 // 0 for never: budgets and targets come back. A failure means that there is
 // nothing to send.
 func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
+	if ctx.Err() != nil {
+		return nil, nil, 0 // nobody is left to get an answer
+	}
 	var silent *racer
 	for _, rc := range racers {
 		if rc.began.Load() {
@@ -156,9 +156,6 @@ func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Fa
 		if !r.settled(rc) {
 			silent = rc
 		}
-	}
-	if silent == nil {
-		return nil, nil, 0
 	}
 	waited := time.Since(silent.started)
 	if waited < silent.limit {
@@ -200,7 +197,7 @@ func (r *run) join(second *racer, f *Failure, arrivals chan<- arrival) {
 // or the budget is spent.
 func (r *run) alternative(silent *racer, other int, ok, once bool) *racer {
 	x := r.x
-	if !ok && !once || silent.action.Resume != nil || x.extra >= r.Config.ExtraInput || !r.Config.Parallel.Enabled {
+	if !ok && !once || x.extra >= r.Config.ExtraInput || !r.Config.Parallel.Enabled {
 		return nil
 	}
 	choice := silent.choice
@@ -276,7 +273,10 @@ func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func()
 func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
 	f.Released, f.Sent, f.Stalled = ReleasedText, p.Sent, true
-	for try := 0; try < 2 && f != nil && p.Context.Err() == nil && rc.rescued == nil; try++ {
+	c := &r.x.Candidates[rc.choice]
+	before := c.Silent
+	c.Silent = true // while it pauses, others come first
+	for try := 0; try < 2 && f != nil && p.Context.Err() == nil; try++ {
 		next, ok := r.plan(ctx, f)
 		if !ok {
 			break
@@ -284,7 +284,7 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 		f = r.replace(ctx, rc, p, next)
 	}
 	if rc.rescued == nil {
-		r.live = rc
+		r.live, c.Silent = rc, before
 	}
 }
 

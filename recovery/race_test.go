@@ -29,13 +29,17 @@ func TestSilent(t *testing.T) {
 		{"before its limit", []step{late(9900*time.Millisecond, ok)}, []step{ok}, "ab", "a", 10900 * time.Millisecond, "a"},
 		{"no other", []step{hang, ok}, nil, "a", "aa", 31 * time.Second, "a"},
 		{"first fails, alternative wins", []step{late(11*time.Second, busy)}, []step{late(4*time.Second, ok)}, "ab", "ab", 15 * time.Second, "b"},
+		{"no other that can serve", []step{hang, ok}, []step{ok}, "a-b", "aa", 31 * time.Second, "a"},
 		{"deaf loser", []step{deaf(60 * time.Second)}, []step{ok}, "ab", "ab", 61 * time.Second, "b"}, // Send returns when it returns
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": c.a, "b": c.b})
-				x := exchange(t, plainBody, c.to)
+				x := exchange(t, plainBody, strings.ReplaceAll(c.to, "-", ""))
+				if strings.Contains(c.to, "-") {
+					x.Candidates[1].Excluded = true
+				}
 				f, err := g.run(t, t.Context(), x)
 				answered(t, f, err)
 				if got := g.asked(); got != c.asked {
@@ -196,6 +200,7 @@ func TestSilentOneAfterTheOther(t *testing.T) {
 		{"the second fails", []step{hang}, []step{busy, ok}, nil, "ab", "abb", 10500 * time.Millisecond},
 		{"the second refuses", []step{late(80*time.Second, ok)}, []step{refuse(400, envelope("Invalid value")), ok}, nil, "ab", "ab", 80 * time.Second},
 		{"the first fails", []step{late(11*time.Second, busy)}, []step{hang}, []step{ok}, "abc", "abc", 20 * time.Second},
+		{"the second is limited", []step{hang}, []step{limited}, []step{ok}, "abc", "abc", 10500 * time.Millisecond},
 		{"a third would be too much", []step{hang}, []step{hang}, []step{late(25*time.Second, ok)}, "abcc", "abc", 45 * time.Second},
 		{"one target, once more only", []step{hang, late(200*time.Second, ok)}, nil, nil, "a", "aa", 230 * time.Second},
 	} {
@@ -284,6 +289,82 @@ func TestResendsCrowded(t *testing.T) {
 			if took := time.Since(x.Started); took < c.least || took > c.least+4*time.Second {
 				t.Errorf("took %v", took)
 			}
+		})
+	}
+}
+
+// Where the first still wins, the second is nobody's fault: it had no time to answer.
+func TestWinnerSettled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {late(12*time.Second, ok)}, "b": {hang}})
+		x := exchange(t, plainBody, "ab")
+		f, err := g.run(t, t.Context(), x)
+		answered(t, f, err)
+		if o := g.health.places[1].outcomes[0]; o.Failure != nil || o.Success {
+			t.Errorf("the second is booked as %+v", o)
+		}
+	})
+}
+
+// At the deadline no attempt is begun beside a silent one.
+func TestDeadlineBesideNone(t *testing.T) {
+	for range 10 {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {hang}, "b": {ok}})
+			x := exchange(t, plainBody, "ab")
+			x.Patience = 3 * time.Second
+			if f, err := g.run(t, t.Context(), x); f == nil || err != nil || g.asked() != "a" {
+				t.Errorf("asked %s: %v, %v", g.asked(), f, err)
+			}
+		})
+	}
+}
+
+// TestRescues: a pause is looked after from its beginning on, twice at the most, and for
+// as long as it lasts.
+func TestRescues(t *testing.T) {
+	const text = "This is the beginning of an answer"
+	no := behind(text, refuse(400, envelope("Invalid value")))
+	flowing := func(flows, pause time.Duration) step {
+		return gives(func() *answer {
+			return &answer{released: recovery.ReleasedText, sent: text, flows: flows, pause: pause}
+		})
+	}
+	for _, c := range []struct {
+		name    string
+		a, b, c []step
+		to      string
+		asked   string
+		tries   int // that were planned
+		took    time.Duration
+	}{
+		{name: "a pause that begins late", a: []step{flowing(15*time.Second, time.Hour)}, b: []step{ok}, to: "ab", asked: "ab", tries: 1, took: 35 * time.Second},
+		{name: "nobody helps", a: []step{flowing(0, time.Minute)}, b: []step{no}, c: []step{no}, to: "abcd", asked: "abc", tries: 2, took: time.Minute},
+		{name: "nobody helps in time", a: []step{flowing(0, 25*time.Second)}, b: []step{late(time.Minute, no)}, to: "abc", asked: "ab", tries: 1, took: 25 * time.Second},
+		{name: "one helps in part", a: []step{flowing(0, time.Minute)}, b: []step{behind(text, flawed(""))}, to: "ab", asked: "abb", tries: 2, took: time.Minute},
+		{name: "one takes over, and breaks", a: []step{flowing(0, time.Hour), ok}, b: []step{cut(recovery.ReleasedText, text)}, c: []step{ok}, to: "abc", asked: "abc", tries: 2, took: 22 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": append(c.a, no), "b": c.b, "c": c.c, "d": {ok}})
+				if c.name == "one takes over, and breaks" {
+					g.scripts["a"] = c.a
+				}
+				x := exchange(t, plainBody, c.to)
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				if n := g.observer.Count(recovery.EventRecoveryAttempt); g.asked() != c.asked || n != c.tries {
+					t.Errorf("asked %s, want %s: %d tries", g.asked(), c.asked, n)
+				}
+				if took := time.Since(x.Started) - time.Second; took < c.took || took > c.took+2*time.Second {
+					t.Errorf("took %v, want %v", took, c.took)
+				}
+				for _, n := range g.answers {
+					if n.discarded > 1 {
+						t.Error("an answer was discarded twice")
+					}
+				}
+			})
 		})
 	}
 }
