@@ -27,10 +27,10 @@ race: servers ## all tests with the race detector
 	$(GO) test -race ./...
 
 # The tests start servers of their own; this only makes the programs available,
-# where that is possible. Without nginx and haproxy one test is skipped, and under
-# CI fails.
+# where that is possible. Without nginx and haproxy one test is skipped, without
+# Chromium those of the page, and under CI they fail.
 servers:
-	@missing=; for p in redis-server nginx haproxy; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
+	@missing=; for p in redis-server nginx haproxy chromium; do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
 	test -z "$$missing" || { echo "installing$$missing for the tests"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; } || \
 	  echo "not installed:$$missing" >&2

@@ -403,6 +403,9 @@ func (r *run) take(a Action, f *Failure) {
 	}
 	ev := r.event(EventRecoveryAttempt, f)
 	ev.Strategy, ev.Wait = a.Strategy, a.Wait
+	if n := f.Attempt; n > 0 {
+		ev.Duration = x.Attempts[n-1].Duration
+	}
 	r.Observer.Observe(ev)
 }
 

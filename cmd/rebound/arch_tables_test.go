@@ -64,6 +64,7 @@ var homes = []struct {
 	{"github.com/prometheus/client_golang", []string{"proxy/telemetry"}},
 	{"go.opentelemetry.io", []string{"proxy/telemetry"}},
 	{"github.com/prometheus/client_model", []string{"proxy/telemetry"}},
+	{"github.com/chromedp", nil},
 	{"google.golang.org/grpc", nil},
 	{"google.golang.org/protobuf", nil},
 	{"github.com/goccy/go-yaml", []string{"configs"}},

@@ -19,18 +19,17 @@ const find = () => requests().find((r) => r.id === id);
 // Before it is done, what is known of it comes from the decisions.
 export function phases(r) {
   const d = r.done;
-  const begun = d ? Date.parse(d.time) - (d.duration_ms || 0) : Date.parse(r.begun);
+  const begun = d ? Date.parse(d.time) - (d.duration_ms || 0) : Date.parse(r.begun) - (r.events[0].duration_ms || 0);
   const out = [];
   const decisions = r.events.filter((e) => e.event === 'error_recovery_attempt' && !e.observed);
   const attempts = d?.attempts || (d ? [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: 0, duration_ms: d.duration_ms }] :
-    decisions.map((e, i) => ({ target: e.target, class: e.class, start_ms: i ? Date.parse(decisions[i - 1].time) - begun + (decisions[i - 1].wait_ms || 0) : 0,
-      duration_ms: 0, end: Date.parse(e.time) - begun })));
+    decisions.map((e) => ({ target: e.target, upstream_key: e.upstream_key, class: e.class, start_ms: Date.parse(e.time) - begun - (e.duration_ms || 0), duration_ms: e.duration_ms })));
   attempts.forEach((a, i) => {
     const from = a.start_ms || 0;
-    const to = a.end ?? from + (a.duration_ms || 0);
+    const to = from + (a.duration_ms || 0);
     out.push({ kind: a.class ? 'failed' : 'ok', label: 'Attempt ' + (i + 1), text: a.target, key: a.upstream_key, class: a.class, from, to, parallel: a.parallel, strategy: a.strategy });
     const e = decisions[i];
-    if (e?.wait_ms && a.class) out.push({ kind: 'wait', label: 'Wait', text: 'before ' + words(e.strategy), from: to, to: to + e.wait_ms });
+    if (e?.wait_ms && a.class) out.push({ kind: 'wait', label: 'Wait', text: e.strategy === 'wait' ? 'that was asked for' : 'before ' + words(e.strategy), from: to, to: to + e.wait_ms });
   });
   const end = d ? d.duration_ms || 0 : Math.max(...out.map((p) => p.to), 1);
   return { list: out, end: Math.max(end, ...out.map((p) => p.to), 1), begun };

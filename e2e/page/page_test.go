@@ -1,0 +1,309 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// patience bounds every wait for the browser.
+const patience = 30 * time.Second
+
+const adminToken = "an-admin-token-for-this-test"
+
+// gateway is a running gateway with a scripted upstream.
+type gateway struct {
+	t   *testing.T
+	url string
+}
+
+// start runs a gateway until the test ends. more is configuration.
+func start(t *testing.T, more string) *gateway {
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}}\n%s", up.URL()+"/v1", more)
+	cfg, err := configs.Parse("page.yaml", []byte(text), func(name string) (string, bool) { return adminToken, name == "TOKEN" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(cfg, io.Discard, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &gateway{t, "http://" + a.Addr().String()}
+}
+
+// ask sends a completion and reads it to its end.
+func (g *gateway) ask(body string) {
+	req, err := http.NewRequest(http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		g.t.Error(err)
+		return
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-client"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		g.t.Error(err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+}
+
+// told is what an interface of the gateway tells.
+func (g *gateway) told(path string) gjson.Result {
+	resp, err := http.Get(g.url + "/rebound/" + path)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return gjson.ParseBytes(body)
+}
+
+// browser is a tab of a real browser.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu   sync.Mutex
+	said []string // in the console
+}
+
+// open starts a browser; without one the test is skipped, and fails under CI.
+func open(t *testing.T) *browser {
+	path := os.Getenv("REBOUND_TEST_CHROMIUM")
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if found, err := exec.LookPath(name); path == "" && err == nil {
+			path = found
+		}
+	}
+	if path == "" {
+		if os.Getenv("CI") != "" {
+			t.Fatal("Chromium is needed: install it (make servers), or name it in REBOUND_TEST_CHROMIUM")
+		}
+		t.Skip("there is no Chromium here; REBOUND_TEST_CHROMIUM names one")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // it refuses to be root otherwise; it only sees this gateway
+	}
+	all, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(all)
+	t.Cleanup(cancel)
+	b := &browser{t: t, ctx: ctx}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1280, 900)); err != nil { // it starts with this context, and ends with it
+		t.Fatal(err)
+	}
+	messages := chromedp.Console(ctx)
+	go func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.said = append(b.said, m.String())
+			b.mu.Unlock()
+		}
+	}()
+	return b
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval is the value of an expression in the page.
+func eval[T any](b *browser, script string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		b.t.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// await waits until an expression in the page is true.
+func (b *browser) await(what, script string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); !eval[bool](b, "Boolean("+script+")"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: it does not come. The page says:\n%s\nThe console: %q", what, eval[string](b, "document.body.innerText"), b.said)
+		}
+	}
+}
+
+// figure is what the page shows under a name.
+func (b *browser) figure(name string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf("document.querySelector('[data-figure=%q]')?.textContent ?? 'not shown'", name))
+}
+
+// hostile is a name that would run as a script wherever it is taken for HTML.
+const hostile = `<img src=x onerror=document.body.dataset.owned=1>`
+
+// One request is followed from its first failure to its answer. What is shown is what
+// the gateway tells, and names that are HTML are text.
+func TestFollowARequest(t *testing.T) {
+	g, b := start(t, ""), open(t)
+	b.do(chromedp.Navigate(g.url + "/rebound/"))
+	b.await("the page", "document.getElementById('state').textContent === 'live'")
+	g.ask(`{"model":"fine","stream":true,"messages":[{"role":"user","content":"Hello."}]}`)
+	model := hostile + "@503,retry-after=3/ok"
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		g.ask(fmt.Sprintf(`{"model":%q,"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hello."}]}`, model))
+	}()
+	b.await("the failure", "document.querySelector('.rows .chip.running')")
+	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
+	b.await("the request under way", "location.hash.startsWith('#request/') && document.querySelector('.head .chip.running')")
+	if got := eval[string](b, "document.querySelector('.timeline').textContent"); !strings.Contains(got, "Attempt 1") || !strings.Contains(got, "Wait that was asked for") {
+		t.Errorf("under way it shows %q", got)
+	}
+	<-answered
+	b.await("the answer", "document.querySelector('.head .chip.recovered')")
+
+	done := g.told("events/history?event=request_done").Get("events.0")
+	for name, want := range map[string]string{
+		"request":     done.Get("request").Str,
+		"attempts":    done.Get("attempt").Raw,
+		"status":      done.Get("status").Raw,
+		"done":        done.Get("recovery").Str,
+		"answered-by": done.Get("target").Str,
+		"took":        fmt.Sprintf("%.2f s", done.Get("duration_ms").Float()/1000),
+		"first-byte":  fmt.Sprintf("%.2f s", done.Get("ttfb_ms").Float()/1000),
+		"used":        fmt.Sprint(done.Get("usage.input").Int() + done.Get("usage.output").Int()),
+		"cost":        fmt.Sprint(done.Get("cost.input").Int() + done.Get("cost.output").Int()),
+		"began":       done.Get("time").Time().Add(-time.Duration(done.Get("duration_ms").Int()) * time.Millisecond).Local().Format("15:04:05"),
+	} {
+		if got := b.figure(name); got != want {
+			t.Errorf("%s is shown as %q, want %q", name, got, want)
+		}
+	}
+	if got := eval[string](b, "document.querySelector('h1').textContent"); got != model {
+		t.Errorf("the model is shown as %q", got)
+	}
+	events := g.told("events/history?request=" + done.Get("request").Str).Get("events")
+	if got := eval[int](b, "document.querySelectorAll('.events tbody tr').length"); got != len(events.Array()) {
+		t.Errorf("%d events are shown, want %d", got, len(events.Array()))
+	}
+	if got := eval[int](b, "document.querySelectorAll('.timeline li:not(.scale):not(.wait)').length"); got != len(done.Get("attempts").Array()) {
+		t.Errorf("%d attempts are shown", got)
+	}
+
+	b.do(chromedp.KeyEvent("1"))
+	b.await("the counters", "document.querySelector('[data-figure=recovered]')?.textContent === '50 %'")
+	now := g.told("now").Get("now")
+	for name, want := range map[string]string{"ok": "50 %", "failed": "0 %", "in-flight": now.Get("in_flight").Raw, "bar-overloaded": now.Get("attempts.default.overloaded").Raw, "bar-wait": now.Get("strategies.wait").Raw} {
+		if got := b.figure(name); got != want {
+			t.Errorf("%s is shown as %q, want %q", name, got, want)
+		}
+	}
+	b.nothingRan()
+}
+
+// nothingRan reports scripts of names, and what the content policy had to stop.
+func (b *browser) nothingRan() {
+	b.t.Helper()
+	if eval[bool](b, "'owned' in document.body.dataset") || eval[int](b, "document.querySelectorAll('main img, main svg, main script').length") != 0 {
+		b.t.Error("a name has become HTML")
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.said) > 0 {
+		b.t.Errorf("the console says %q", b.said)
+	}
+}
+
+// A session that was stopped is let go on, and what is kept of a target is forgotten,
+// with a click each. Every view fits a phone.
+func TestResets(t *testing.T) {
+	g, b := start(t, "breaker: {cooldown: 1m}\nrecovery: {wait_max: 1s}\n"), open(t)
+	g.ask(fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"Hello."}]}`, hostile+"@429,retry-after=50"))
+	history := `{"role":"user","content":"Read it."}`
+	for i := range 6 {
+		history += fmt.Sprintf(`,{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":%q,"arguments":"{\"command\":\"cat a\"}"}}]},`+
+			`{"role":"tool","tool_call_id":"c%d","content":"cat: a: No such file or directory"}`, i, hostile, i)
+		g.ask(fmt.Sprintf(`{"model":"m","messages":[%s],"tools":[{"type":"function","function":{"name":%q,"parameters":{"type":"object"}}}]}`, history, hostile))
+	}
+	b.do(chromedp.Navigate(g.url + "/rebound/#sessions"))
+	b.await("the stopped session", "document.querySelector('.chip.failed')?.textContent === 'stopped'")
+	if eval[int](b, "document.querySelectorAll('.ring i').length") != 5 {
+		t.Errorf("of %v", g.told("events/history?event=tool_failure_detected"))
+	}
+	_ = eval[any](b, "[...document.querySelectorAll('button')].find((x) => x.textContent === 'Let it go on').click()")
+	b.await("that it goes on", "document.querySelector('main .chip.ok')")
+	if n := len(g.told("sessions").Get("sessions").Array()); n != 0 {
+		t.Errorf("%d sessions are stopped still", n)
+	}
+	b.do(chromedp.KeyEvent("3"))
+	b.await("the cool-down", "document.querySelector('.chip.warn')?.textContent === 'cool-down'")
+	_ = eval[any](b, "window.confirm = () => true; [...document.querySelectorAll('button')].find((x) => x.textContent === 'Reset').click()")
+	b.await("that it is forgotten", "document.body.textContent.includes('Every target may be asked')")
+	if n := len(g.told("targets").Get("targets").Array()); n != 0 {
+		t.Errorf("%d marks are kept still", n)
+	}
+	b.do(chromedp.EmulateViewport(390, 844))
+	for _, theme := range []string{"light", "dark"} {
+		for _, view := range []string{"now", "sessions", "targets", "request/" + g.told("events/history?event=request_done").Get("events.0.request").Str} {
+			_ = eval[any](b, fmt.Sprintf("document.documentElement.dataset.theme = %q; location.hash = %q", theme, view))
+			b.await(view, "document.querySelector('h1')")
+			if w := eval[int](b, "document.documentElement.scrollWidth"); w > 390 {
+				t.Errorf("%s is %d wide on a phone", view, w)
+			}
+		}
+	}
+	b.nothingRan()
+}
+
+// From elsewhere the page asks for the token once, and what it loads afterwards goes
+// with a cookie that scripts cannot read.
+func TestTokenOnce(t *testing.T) {
+	g, b := start(t, "auth: {admin_local: false, admin_env: TOKEN}\n"), open(t)
+	b.do(chromedp.Navigate(g.url + "/rebound/"))
+	for _, token := range []string{"wrong", adminToken} {
+		b.await("the form", "document.querySelector('input[name=token]')")
+		b.do(chromedp.SendKeys("input[name=token]", token+"\r"))
+		if token == "wrong" {
+			b.await("the refusal", "document.body.textContent.includes('That is not the admin token.')")
+		}
+	}
+	b.await("the page", "document.getElementById('state')?.textContent === 'live'") // so EventSource works with it, too
+	if got := eval[string](b, "document.cookie"); got != "" {
+		t.Errorf("scripts read %q", got)
+	}
+	g.ask(`{"model":"m@503/ok","messages":[{"role":"user","content":"Hello."}]}`)
+	b.await("an event", "document.querySelector('.rows .chip.recovered')")
+}
