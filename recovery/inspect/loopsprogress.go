@@ -139,17 +139,17 @@ func (h *history) fresh(first, n int) bool {
 	t := h.load(n)
 	for i := range t.steps {
 		s := &t.steps[i]
-		if p, size := s.probe(); p.text != "" && p.in(h.List[s.Index].Raw()) && !h.mentioned(p, size, first, n) {
+		if p, size := s.probe(); p != nil && bytes.Contains(h.List[s.Index].Raw(), p) && !h.mentioned(p, size, first, n) {
 			return true
 		}
 	}
 	return false
 }
 
-// probe is one for what the result says, the zero probe where that is trivial,
+// probe is one for what the result says, nil where that is trivial,
 // and the fewest bytes of a message that says the same: JSON is no shorter than
 // its text, of which a wrapper repeats one line at most.
-func (s *step) probe() (p probe, size int) {
+func (s *step) probe() (p []byte, size int) {
 	if s.judged = s.judged || !s.read && s.glance(); s.raw != nil {
 		return newProbe(s.raw), max(0, s.least-bytes.IndexByte(s.raw, '\\'))
 	}
@@ -163,25 +163,19 @@ func (s *step) probe() (p probe, size int) {
 
 // mentioned reports whether the results in turns first to n-1 contain the probe,
 // of those whose message has at least size bytes.
-func (h *history) mentioned(p probe, size, first, n int) bool {
+func (h *history) mentioned(p []byte, size, first, n int) bool {
 	for _, m := range h.List[h.turns[first].Start:h.turns[n].Start] {
-		if m.Role != transcript.RoleAssistant && m.End-m.Start >= size && p.in(m.Raw()) {
+		if m.Role != transcript.RoleAssistant && m.End-m.Start >= size && bytes.Contains(m.Raw(), p) {
 			return true
 		}
 	}
 	return false
 }
 
-// probe is a part of a text whose bytes stand in JSON as they are, however often
-// it is encoded. It is looked for by its rarest byte.
-type probe struct {
-	text string
-	at   int // of the rarest byte
-}
-
-// newProbe is the longest such part, empty if that is short. The text may be
-// JSON: what may belong to an escape is no part of it.
-func newProbe[T string | []byte](text T) probe {
+// newProbe is the longest part of a text whose bytes stand in JSON as they are,
+// however often it is encoded; nil if that is short. The text may be JSON: what may
+// belong to an escape is no part of it.
+func newProbe[T string | []byte](text T) []byte {
 	from, end := 0, 0
 	for i := 0; i < len(text) && end-from < maxProbe; {
 		run := i
@@ -199,16 +193,9 @@ func newProbe[T string | []byte](text T) probe {
 		}
 	}
 	if end-from < minProbe {
-		return probe{}
+		return nil
 	}
-	p := probe{text: string(text[from:end])}
-	best := p.text
-	for i := range best {
-		if rarity(best[i]) > rarity(best[p.at]) {
-			p.at = i
-		}
-	}
-	return p
+	return []byte(text[from:end])
 }
 
 // escaped is the length of what may be an escape, after its backslash.
@@ -217,32 +204,6 @@ func escaped[T string | []byte](text T) int {
 		return 5
 	}
 	return min(len(text), 1)
-}
-
-// in reports whether raw contains the probe.
-func (p probe) in(raw []byte) bool {
-	for from := p.at; from < len(raw); from++ {
-		i := bytes.IndexByte(raw[from:], p.text[p.at])
-		if i < 0 {
-			return false
-		}
-		from += i
-		if start := from - p.at; len(raw)-start >= len(p.text) && string(raw[start:start+len(p.text)]) == p.text {
-			return true
-		}
-	}
-	return false
-}
-
-// byFrequency are the plain bytes in the order in which they occur in tools'
-// output, the most frequent first. Capitals, but E and T, are rarer than all of them.
-const byFrequency = " etroiansclpdu_m.hf(),=:g01b2v3y48567w9xkETqjz"
-
-func rarity(c byte) int {
-	if i := strings.IndexByte(byFrequency, c); i >= 0 {
-		return i
-	}
-	return len(byFrequency)
 }
 
 func plainByte(c byte) bool {

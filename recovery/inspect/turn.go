@@ -46,8 +46,8 @@ type history struct {
 	turns   []turn // oldest first
 	ordinal int    // of the last turn, from 1
 	persons []person
-	peopled bool // persons are there
-	known   verdicts
+	peopled bool                  // persons are there
+	known   map[judgedCall]*step  // judged, by what their verdicts depend on
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
@@ -77,6 +77,11 @@ type step struct {
 	hash    uint64 // what outcome says, 0 until it is needed
 }
 
+// judgedCall is what a verdict depends on.
+type judgedCall struct{ tool, arguments, content string }
+
+func (s *step) key() judgedCall { return judgedCall{s.Tool, s.Arguments, s.Content} }
+
 // person is a message that a person wrote, or a client in a person's place.
 type person struct {
 	index int
@@ -91,6 +96,9 @@ func (l *lists) readHistory(b *transcript.Body) *history {
 
 // begin divides a conversation into turns.
 func (h *history) begin(b *transcript.Body) {
+	if h.known == nil {
+		h.known = map[judgedCall]*step{}
+	}
 	h.Begin(b)
 	t, ok := trajectory.TurnBefore(h.List, len(h.List))
 	for ; ok; t, ok = trajectory.TurnBefore(h.List, t.Start) {
@@ -110,7 +118,7 @@ func (h *history) forget() {
 	clear(h.steps)
 	clear(h.results[:cap(h.results)])
 	h.Begin(nil)
-	h.known.forget()
+	clear(h.known)
 	text, lines := h.text[:0], h.view.room[:0]
 	if cap(text) > maxScratch {
 		text = nil
@@ -193,16 +201,16 @@ func (s *step) judge() *recovery.ToolFailure {
 		return &s.verdict
 	}
 	s.content()
-	if twin := s.history.known.twin(s); twin != nil {
+	if twin := s.history.known[s.key()]; twin != nil {
 		s.verdict = twin.verdict
 		s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
 		return &s.verdict
 	}
-	if s.history.known.full() && s.Index < s.history.turns[len(s.history.turns)-1].Start {
+	if len(s.history.known) >= maxJudged && s.Index < s.history.turns[len(s.history.turns)-1].Start {
 		return &s.verdict
 	}
 	s.verdict = s.open().verdict(&s.ToolResult)
-	s.history.known.keep(s)
+	s.history.known[s.key()] = s
 	return &s.verdict
 }
 
