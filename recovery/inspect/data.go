@@ -48,18 +48,22 @@ func (v *view) judgeData() finding {
 		(len(v.lines) <= 2 || v.is(0, callError)) {
 		return v.told(r, first, likely)
 	}
+	own := v.is(0, readerError)
+	if v.kind != trajectory.Reader || strictly == nil && !own {
+		return finding{rule: "data"}
+	}
 	for i := 1; i < min(len(v.lines), hintLines); i++ {
 		if v.is(i, hint) { // what a reading tool proposes below its refusal
 			v.lines = v.lines[:i]
 		}
 	}
-	if v.kind != trajectory.Reader || len(v.lines) > fewLines || len(v.text) > 1500 || v.is(0, numbered) {
+	if len(v.lines) > fewLines || len(v.text) > 1500 || v.is(0, numbered) {
 		return finding{rule: "data"}
 	}
-	if r := strictly; r != nil && (len(v.lines) <= 2 || v.is(0, readerError)) && !v.quoted(0, r) {
+	if r := strictly; r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r) {
 		return v.told(r, first, likely)
 	}
-	if v.is(0, readerError) {
+	if own {
 		if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
 			return v.told(r, first, worded)
 		}
