@@ -102,21 +102,35 @@ func (r *Reader) Next() (Event, error) {
 	return r.lines()
 }
 
-// dataField begins the lines that matter.
-const dataField = "data:"
+// dataField begins the lines that matter, eventField those that name them.
+const (
+	dataField  = "data:"
+	eventField = "event:"
+)
 
-// line is the length of the next event if it is at hand and like nearly all: one line
-// of data, and LF twice. It is 0 for any other.
+// line is the length of the next event if it is at hand and like nearly all: at most a
+// name, one line of data, and LF twice. It is 0 for any other.
 func (r *Reader) line() int {
 	b := r.buf[r.from:r.to]
-	if r.returns || len(b) < len(dataField) || string(b[:len(dataField)]) != dataField {
+	if r.returns {
+		return 0
+	}
+	named := 0
+	if len(b) > len(eventField) && string(b[:len(eventField)]) == eventField {
+		named = bytes.IndexByte(b, '\n') + 1
+		if named == 0 || bytes.IndexByte(b[:named-1], '\r') >= 0 {
+			return 0
+		}
+	}
+	b = b[named:]
+	if len(b) < len(dataField) || string(b[:len(dataField)]) != dataField {
 		return 0
 	}
 	n := bytes.IndexByte(b, '\n')
 	if n < 0 || n+1 == len(b) || b[n+1] != '\n' || bytes.IndexByte(b[:n], '\r') >= 0 {
 		return 0
 	}
-	return n + 2
+	return named + n + 2
 }
 
 // plain returns the next event, of n bytes by line.
@@ -124,11 +138,18 @@ func (r *Reader) plain(n int) Event {
 	raw := r.buf[r.from : r.from+n]
 	r.from += n
 	r.ahead = 0
-	data := raw[len(dataField) : n-2]
-	if len(data) > 0 && data[0] == ' ' {
+	ev := Event{Raw: raw, HasData: true}
+	data := raw
+	if raw[0] == eventField[0] {
+		named := bytes.IndexByte(raw, '\n')
+		_, ev.Name = cutField(raw[:named])
+		data = raw[named+1:]
+	}
+	if data = data[len(dataField) : len(data)-2]; len(data) > 0 && data[0] == ' ' {
 		data = data[1:]
 	}
-	return Event{Raw: raw, Data: data, HasData: true}
+	ev.Data = data
+	return ev
 }
 
 // lines returns the next event, whatever its lines are.

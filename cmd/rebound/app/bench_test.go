@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
@@ -40,8 +43,90 @@ func BenchmarkHealthy(b *testing.B) {
 		{"stream/1KB", streamed(20), 1 << 10, true},
 		{"call/100KB", answer(call, "tool_calls"), 100 << 10, false},
 	} {
-		b.Run(c.name, func(b *testing.B) { healthy(b, c.answer, agentBody(c.size, c.stream), c.stream) })
+		b.Run(c.name, func(b *testing.B) {
+			healthy(b, "/v1/chat/completions", c.answer, agentBody(c.size, c.stream), c.stream)
+		})
 	}
+	// The same conversation in the other format.
+	for _, c := range []struct {
+		name   string
+		answer string
+		stream bool
+	}{
+		{"responses/100KB", calledResponse, false},
+		{"responses/stream/100KB", streamedResponse(20), true},
+		{"stream/100KB", streamed(20), true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			path, body := "/v1/chat/completions", agentBody(100<<10, c.stream)
+			if strings.HasPrefix(c.name, "responses") {
+				path, body = "/v1/responses", asItems(b, body)
+			}
+			healthy(b, path, c.answer, body, c.stream)
+		})
+	}
+}
+
+const calledResponse = `{"id":"resp_1","object":"response","created_at":1760000000,"status":"completed","error":null,"incomplete_details":null,"model":"m","output":[` +
+	`{"id":"fc_1","type":"function_call","call_id":"call_9","name":"read_file","arguments":"{\"path\":\"internal/proxy/file_0007.go\"}","status":"completed"}],` +
+	`"usage":{"input_tokens":260,"output_tokens":24,"total_tokens":284}}`
+
+// streamedResponse is streamed in the other format.
+func streamedResponse(n int) string {
+	var s strings.Builder
+	seq := 0
+	event := func(kind, fields string) {
+		fmt.Fprintf(&s, "event: response.%s\ndata: {\"type\":\"response.%s\",\"sequence_number\":%d,%s}\n\n", kind, kind, seq, fields)
+		seq++
+	}
+	const at = `"item_id":"msg_1","output_index":0,"content_index":0`
+	response := func(status, output string) string {
+		return `"response":{"id":"resp_1","object":"response","created_at":1760000000,"status":"` + status + `","model":"m","output":[` + output + `]}`
+	}
+	event("created", response("in_progress", ""))
+	event("in_progress", response("in_progress", ""))
+	event("output_item.added", `"output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}`)
+	event("content_part.added", at+`,"part":{"type":"output_text","annotations":[],"logprobs":[],"text":""}`)
+	text := ""
+	for i := range n {
+		word := fmt.Sprintf("word %d of it ", i)
+		text += word
+		event("output_text.delta", at+`,"delta":"`+word+`","logprobs":[],"obfuscation":"q8Zt3"`)
+	}
+	part := `{"type":"output_text","annotations":[],"logprobs":[],"text":"` + text + `"}`
+	item := `{"id":"msg_1","type":"message","status":"completed","role":"assistant","content":[` + part + `]}`
+	event("output_text.done", at+`,"text":"`+text+`","logprobs":[]`)
+	event("content_part.done", at+`,"part":`+part)
+	event("output_item.done", `"output_index":0,"item":`+item)
+	event("completed", response("completed", item))
+	return s.String()
+}
+
+// asItems is a body of agentBody as a request of the Responses API.
+func asItems(b *testing.B, chat []byte) []byte {
+	b.Helper()
+	out := []byte(`{"model":"m","store":false,"stream":` + strconv.FormatBool(gjson.GetBytes(chat, "stream").Bool()) + `,"temperature":0.2,"input":[`)
+	add := func(format string, args ...any) {
+		if out[len(out)-1] != '[' {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, format, args...)
+	}
+	for _, m := range gjson.GetBytes(chat, "messages").Array() {
+		switch call := m.Get("tool_calls.0"); {
+		case call.Exists():
+			add(`{"type":"function_call","id":"fc_%s","call_id":%s,"name":%s,"arguments":%s}`, call.Get("id").Str, call.Get("id").Raw, call.Get("function.name").Raw, call.Get("function.arguments").Raw)
+		case m.Get("role").Str == "tool":
+			add(`{"type":"function_call_output","call_id":%s,"output":%s}`, m.Get("tool_call_id").Raw, m.Get("content").Raw)
+		default:
+			add(`{"role":%s,"content":%s}`, m.Get("role").Raw, m.Get("content").Raw)
+		}
+	}
+	out = append(out, `],"tools":[{"type":"function","name":"read_file","description":"Read a file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}]}`...)
+	if !json.Valid(out) {
+		b.Fatal("the request is no JSON")
+	}
+	return out
 }
 
 // streamed is an answer of n pieces of text and an end.
@@ -73,8 +158,8 @@ func agentBody(size int, stream bool) []byte {
 	return s.Bytes()
 }
 
-// healthy sends body through a gateway as often as b says.
-func healthy(b *testing.B, answer string, body []byte, stream bool) {
+// healthy sends body to path through a gateway as often as b says.
+func healthy(b *testing.B, path, answer string, body []byte, stream bool) {
 	kind := "application/json"
 	if stream {
 		kind = "text/event-stream"
@@ -102,7 +187,7 @@ func healthy(b *testing.B, answer string, body []byte, stream bool) {
 			b.Error(err)
 		}
 	}()
-	request := append([]byte("POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAccept: application/json\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Python 1.99.9\r\n"+
+	request := append([]byte("POST "+path+" HTTP/1.1\r\nHost: gateway\r\nAccept: application/json\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Python 1.99.9\r\n"+
 		"X-Stainless-Lang: python\r\nX-Stainless-Retry-Count: 0\r\nX-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench-0123456789abcdef\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 	in := bufio.NewReaderSize(conn, 64<<10)
 	b.ReportAllocs()
