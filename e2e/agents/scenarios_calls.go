@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ type bad struct {
 	run        []Call // default: the plan is read
 	end        string // default: the launch code
 	reasks     int
+	guessed    bool // mended by a guess: codex, whose tool runs commands, is asked again
 	// fine are clients that take the call as it is.
 	fine     []string
 	straight map[string][]Check
@@ -43,7 +45,14 @@ func (b bad) scenario() Scenario {
 	for _, c := range slices.Sorted(maps.Keys(b.straight)) {
 		straight[c] = append(straight[c], b.straight[c]...)
 	}
-	through := []Check{noneElse(b.run...), sent(2, 2), reasked(b.reasks, b.reasks), asked(2+b.reasks, 2+b.reasks)}
+	again := func(e *Evidence) error {
+		n := b.reasks
+		if b.guessed && e.Client == Codex {
+			n++
+		}
+		return errors.Join(reasked(n, n)(e), asked(2+n, 2+n)(e))
+	}
+	through := []Check{noneElse(b.run...), sent(2, 2), again}
 	for _, c := range b.run {
 		through = append(through, repeated(c, 1))
 	}
@@ -73,7 +82,7 @@ func loopsDie(python, node string) map[string][]Check {
 func badCalls() (out []Scenario) {
 	for _, b := range []bad{
 		{name: "name-prefix", want: "functions.read_file is the tool read_file", reply: named(plan, prefixed), straight: dies("ModelBehaviorError", OpenAIAgents)},
-		{name: "name-case", want: "Read_File is the tool read_file", reply: named(plan, inCapitals), straight: dies("ModelBehaviorError", OpenAIAgents)},
+		{name: "name-case", want: "Read_File is the tool read_file", reply: named(plan, inCapitals), guessed: true, straight: dies("ModelBehaviorError", OpenAIAgents)},
 		{name: "name-unknown", want: "a name that is near nothing is asked again", reply: named(plan, oracle), reasks: 1, straight: dies("ModelBehaviorError", OpenAIAgents)},
 		{
 			name: "args-cut", want: "arguments that stop inside a value are asked again, never guessed", reply: with(plan, cutOff), reasks: 1,

@@ -313,6 +313,26 @@ func TestOtherKindsOfTools(t *testing.T) {
 	}
 }
 
+// The Responses API has items of their own for the calls of its hosted tools: what is
+// called by a name must be listed, but where a server adds tools.
+func TestHostedTools(t *testing.T) {
+	f := `{"type":"function","name":"f","parameters":{"type":"object"}}`
+	for tools, want := range map[string]recovery.Judgement{
+		f + `,{"type":"web_search"},{"type":"apply_patch"}`: recovery.JudgeAsk,
+		f + `,{"type":"mcp","server_label":"x"}`:            recovery.JudgePass,
+		f + `,{"type":"tool_search"}`:                       recovery.JudgePass,
+	} {
+		req, err := transcript.Parse([]byte(`{"model":"m","input":[],"tools":[`+tools+`]}`), transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := recovery.DraftCall{ID: "1", Kind: "function", Name: "summon_oracle", Arguments: "{}"}
+		if v := mender().Mend(req, recovery.Draft{Calls: []recovery.DraftCall{call}, Finish: recovery.FinishCalls}); v.Judgement != want {
+			t.Errorf("%s: %+v", tools, v)
+		}
+	}
+}
+
 func TestHolds(t *testing.T) {
 	hold := Defaults()
 	hold.JSONStream = JSONHold

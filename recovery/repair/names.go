@@ -50,7 +50,7 @@ func (o *tools) list() []transcript.Tool {
 // does not tell.
 func (o *tools) opaque() bool {
 	return slices.ContainsFunc(o.list(), func(t transcript.Tool) bool {
-		return t.Name == "" || !t.Callable() && t.Type != "custom"
+		return !t.Own && (t.Name == "" || !t.Callable() && t.Type != "custom")
 	})
 }
 

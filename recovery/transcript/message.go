@@ -51,6 +51,7 @@ func (c ToolCall) Text() string {
 type Tool struct {
 	Type        string // "function" and others, as on the wire
 	Name        string // "" for tools that have none
+	Own         bool   // its calls are of a kind of their own: no call by name is one of them
 	Description string
 	Parameters  []byte // JSON Schema as it stands in the body; nil if there is none
 	Raw         []byte // the whole definition

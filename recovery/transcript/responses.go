@@ -1,5 +1,7 @@
 package transcript
 
+import "slices"
+
 // responses reads the Responses API, as OpenAI and its compatible servers define
 // it: https://platform.openai.com/docs/api-reference/responses/create
 // Its history is a list of items, of which one turn of the model takes several.
@@ -179,6 +181,13 @@ func Qualified(namespace, name string) string {
 	return namespace + "." + name
 }
 
+// ownCalls are the tools whose calls are items of their own kind. Not among them are
+// those that let the model call what the request does not list: mcp, tool_search.
+var ownCalls = [...]string{
+	"web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "computer", "computer_use_preview",
+	"local_shell", "shell", "apply_patch",
+}
+
 func (r responses) tools(whole, list []byte) (tools []Tool) {
 	var s scanner
 	for w, ok := opened(&s, list, '['); ok && w.step(); {
@@ -189,7 +198,7 @@ func (r responses) tools(whole, list []byte) (tools []Tool) {
 			t.read(whole, w)
 		}
 		if t.Type != "namespace" {
-			t.Raw = clipped(raw)
+			t.Raw, t.Own = clipped(raw), slices.Contains(ownCalls[:], t.Type)
 			tools = append(tools, t)
 			continue
 		}
