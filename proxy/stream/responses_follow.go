@@ -18,6 +18,7 @@ type responsesFollower struct {
 	stage stage         // how far that has ended
 	text  []byte        // of it
 	place map[int]place // of this answer's items
+	joins bool          // a message of this answer goes on with that one
 	fresh bool          // an item of this answer is out, so that none before is open but the message
 	// Reasoning before a call behind the text: the call's provider demands it back, and
 	// refuses it where nothing follows.
@@ -29,7 +30,7 @@ type shown struct {
 	raw   []byte // as far as it is known
 	done  bool
 	parts int      // summary_index of the part that is not finished, plus one
-	said  []string // text of the parts of reasoning
+	said  [][]byte // text of the parts of reasoning
 	raws  bool     // it is the reasoning itself
 }
 
@@ -87,9 +88,9 @@ func (s *shown) think(ev *Event, d *Delta) {
 	s.raws = !at.Exists()
 	i := min(max(0, int(at.Int())), len(s.said))
 	if i == len(s.said) {
-		s.said = append(s.said, "")
+		s.said = append(s.said, nil)
 	}
-	s.said[i] += textOf(d.reasoning)
+	s.said[i] = append(s.said[i], textOf(d.reasoning)...)
 }
 
 func (f *responsesFollower) calls(ev *Event, d *Delta) []byte {
@@ -148,16 +149,11 @@ func (f *responsesFollower) event(ev *Event, d *Delta, c change) (out []byte, ok
 func (f *responsesFollower) added(ev *Event, it *item) {
 	kind := itemKind(it.raw)
 	if f.open >= 0 {
-		for _, p := range f.place {
-			if p.index == f.open && !p.gone && kind == "message" {
-				kind = "another message"
-			}
-		}
-		switch kind {
-		case "message":
-			f.place[it.index] = place{index: f.open}
+		switch {
+		case kind == "message" && !f.joins:
+			f.joins, f.place[it.index] = true, place{index: f.open}
 			return
-		case "reasoning":
+		case kind == "reasoning":
 			f.place[it.index] = place{gone: true}
 			return
 		}
@@ -248,7 +244,8 @@ func (f *responsesFollower) close() {
 		}
 		id := itemID(s.raw)
 		summary := [][]byte{}
-		for k, text := range s.said {
+		for k := range s.said {
+			text := string(s.said[k])
 			part := append(appendField([]byte(`{"type":"summary_text"`), "text", text), '}')
 			if summary = append(summary, part); k+1 == len(s.said) && !s.raws {
 				f.s.say("response.reasoning_summary_text.done", "item_id", id, "output_index", i, "summary_index", k, "text", text)

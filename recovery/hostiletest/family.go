@@ -286,3 +286,23 @@ func Answers() []Family {
 	}
 	return out
 }
+
+// Items is what may stand in a stream of the Responses API between its first event and its last.
+func Items() []Family {
+	event := func(kind, rest string) string { return `data: {"type":"response.` + kind + `",` + rest + "}\n\n" }
+	item := func(kind, rest string) string {
+		return event("output_item.added", `"output_index":%d,"item":{"id":"i%d","type":"`+kind+`"`+rest+`}`)
+	}
+	const args = `,"call_id":"c%d","name":"bash","arguments":""`
+	thought := event("output_item.added", `"output_index":0,"item":{"id":"r","type":"reasoning","summary":[]}`)
+	return []Family{
+		{"messages", rows("", item("message", `,"role":"assistant","content":[]`), "")},
+		{"reasoning", rows("", item("reasoning", `,"summary":[]`), "")},
+		{"calls", rows("", item("function_call", args), "")},
+		{"calls with arguments", rows("", item("function_call", args)+event("function_call_arguments.delta", `"output_index":%d,"delta":"{}"`), "")},
+		{"odd items", rows("", item("x", ""), "")},
+		{"pieces of reasoning", rows(thought, event("reasoning_summary_text.delta", `"output_index":0,"summary_index":0,"delta":"x"`), "")},
+		{"parts of reasoning", rows(thought, event("reasoning_summary_text.delta", `"output_index":0,"summary_index":%d,"delta":"x"`), "")},
+		{"pieces of far items", rows("", event("output_text.delta", `"output_index":%d0000,"content_index":0,"delta":"x"`), "")},
+	}
+}

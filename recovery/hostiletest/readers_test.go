@@ -169,8 +169,49 @@ func readers() (all []reader) {
 		}
 	}
 	add("stream", texts, func(input string) { answer(true, tools, input) })
+	for name, answers := range map[string]func(input string) []string{
+		"stream":  func(input string) []string { return []string{input} },
+		"begun":   func(input string) []string { return []string{input, ""} },
+		"goes on": func(input string) []string { return []string{"", input} },
+	} {
+		all = append(all, reader{"responses: " + name, hostiletest.Items(), func(input string) func() {
+			return func() { items(mender, answers(input)) }
+		}, smallBody / 2})
+	}
 	add("whole", texts, func(input string) { answer(false, tools, input) })
 	return all
+}
+
+// items serves a response with some events and then a text, which breaks off; and
+// goes on with another one.
+func items(mender recovery.Mender, answers []string) {
+	const (
+		begin = `data: {"type":"response.created","response":{"id":"resp_1"}}` + "\n\n"
+		text  = `data: {"type":"response.output_item.added","output_index":%,"item":{"id":"m","type":"message","role":"assistant","content":[]}}` + "\n\n" +
+			`data: {"type":"response.output_text.delta","item_id":"m","output_index":%,"content_index":0,"delta":"some words"}` + "\n\n"
+		end = `data: {"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}` + "\n\n"
+	)
+	req, _ := transcript.Parse([]byte(`{"model":"m","input":"x","tools":[{"type":"function","name":"bash","parameters":{"type":"object"}}]}`), transcript.Responses, transcript.Limits{})
+	cfg := stream.Defaults()
+	sink := stream.NewSink(httptest.NewRecorder(), cfg)
+	for n, input := range answers {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		o := stream.Options{Config: cfg, Format: stream.Responses{}, Sink: sink, Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel}
+		if n > 0 {
+			o.Resume = &recovery.Resume{Sent: sink.Sent(), Way: recovery.WayReplay}
+		}
+		index := min(1, strings.Count(input, "output_item.added"))
+		body := begin + input + strings.ReplaceAll(text, "%", strconv.Itoa(index))
+		if n+1 == len(answers) {
+			body += end
+		}
+		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: -1}
+		if a, broken := stream.Open(res, o); broken == nil {
+			_ = a.Deliver(ctx)
+			a.Discard()
+		}
+		cancel(nil)
+	}
 }
 
 // The environment of a run that is counted.
