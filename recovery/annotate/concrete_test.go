@@ -24,9 +24,12 @@ func TestConcreteStep(t *testing.T) {
 		want     []string // all of these are in the note
 		not      []string // none of these is
 	}{
-		{"file by its name only", agent(bash, read).run("find . -name '*.py' | head", "./src/app/settings.py\n./src/app/models.py\n").call("read", object{"path": "settings.py"}, "Error: ENOENT: no such file or directory, open 'settings.py'"),
+		{"file by its name only", agent(bash, read).run("find . -name '*.py' | head", "./src/app/settings.py\n./src/app/models.py\n").call("read",
+			object{"path": "settings.py"}, "Error: ENOENT: no such file "+
+				"or directory, open 'settings.py'"),
 			recovery.FileNotFound, false, []string{"`src/app/settings.py`"}, []string{"models.py"}},
-		{"file in the wrong directory", agent(bash, read).run("cd /repo && git ls-files", "packages/a/index.ts\npackages/b/src/tool.ts\n").run("cat packages/a/src/tool.ts", "cat: packages/a/src/tool.ts: No such file or directory\n\nCommand exited with code 1"),
+		{"file in the wrong directory", agent(bash, read).run("cd /repo && git ls-files", "packages/a/index.ts\npackages/b/src/tool.ts\n").run("cat packages/a/src/tool.ts", "cat: packages/a/src/tool.ts: "+
+			"No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"`/repo/packages/b/src/tool.ts`"}, nil},
 		{"name in a listing", agent(bash, ls, read).call("ls", object{"path": "lib/util"}, "dates.go\nstrings.go\n").call("read", object{"path": "lib/dates.go"}, "File not found: lib/dates.go"),
 			recovery.FileNotFound, false, []string{"`lib/util/dates.go`"}, nil},
@@ -36,9 +39,11 @@ func TestConcreteStep(t *testing.T) {
 			recovery.FileNotFound, false, []string{"Capitals count", "`README.md`"}, nil},
 		{"nearest name", agent(bash).run("ls src", "handlers.py\nviews.py\n").run("cat src/handler.py", "cat: src/handler.py: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"closest name", "`src/handlers.py`"}, nil},
-		{"a denial is no sight", agent(bash, read).run("cat old/conf.yml", "cat: old/conf.yml: No such file or directory\n\nCommand exited with code 1").run("cat conf.yml", "cat: conf.yml: No such file or directory\n\nCommand exited with code 1"),
+		{"a denial is no sight", agent(bash, read).run("cat old/conf.yml", "cat: old/conf.yml: No such file or directory\n\nCommand exited "+
+			"with code 1").run("cat conf.yml", "cat: conf.yml: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"Search for `conf.yml`"}, []string{"old/conf.yml"}},
-		{"a path with spaces", agent(bash).run("find . -name '*.txt'", "./My Documents/old/notes.txt\n./src/a.txt\n").run("cat notes.txt", "cat: notes.txt: No such file or directory\n\nCommand exited with code 1"),
+		{"a path with spaces", agent(bash).run("find . -name '*.txt'", "./My Documents/old/notes.txt\n./src/a.txt\n").run("cat notes.txt", "cat: notes.txt: No such file "+
+			"or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"`My Documents/old/notes.txt`"}, []string{"`Documents"}},
 		{"a name with spaces", agent(bash, read).run("find . -name '*.txt'", "./docs/final notes.txt\n").call("read", object{"path": "final notes.txt"}, "Error: ENOENT: no such file or directory, open 'final notes.txt'"),
 			recovery.FileNotFound, false, []string{"`docs/final notes.txt`"}, nil},
@@ -108,37 +113,48 @@ func TestConcreteStep(t *testing.T) {
 			recovery.InvalidArguments, false, []string{"`mode` must be one of `once` or `all`"}, nil},
 		{"option", agent(bash).run("git commit --messgae x", "error: unknown option `messgae'\nusage: git commit [-a] [--amend] [--message <m>]\n\nCommand exited with code 129"),
 			recovery.InvalidArguments, false, []string{"no option `--messgae` of `git`; it has `--message`"}, nil},
-		{"choice", agent(bash).run("python3 cli.py --mode turbo", "usage: cli.py [-h] [--mode {fast,slow}]\ncli.py: error: argument --mode: invalid choice: 'turbo' (choose from 'fast', 'slow')\n\nCommand exited with code 2"),
+		{"choice", agent(bash).run("python3 cli.py --mode turbo", "usage: cli.py [-h] [--mode {fast,slow}]\ncli.py: error: argument --mode: "+
+			"invalid choice: 'turbo' (choose from 'fast', 'slow')\n\nCommand exited with code 2"),
 			recovery.InvalidArguments, false, []string{"allowed values: `'fast', 'slow'`"}, nil},
 
 		{"file and line", agent(bash, write).run("python3 bad.py", "  File \"/repo/bad.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"),
 			recovery.SyntaxError, false, []string{"`/repo/bad.py:7`"}, []string{"with `write`", "command line"}},
 		{"code in a command line", agent(bash, write).run("python3 -c 'x = = 1'", "  File \"<string>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"),
 			recovery.SyntaxError, false, []string{"Write the code to a file with `write`", "passing it to `python3`"}, nil},
-		{"file of a YAML error", agent(bash).run("python3 load.py", "Traceback (most recent call last):\n  File \"/repo/load.py\", line 3, in <module>\nyaml.scanner.ScannerError: mapping values are not allowed here\n  in \"conf/app.yaml\", line 4, column 9\n\nCommand exited with code 1"),
+		{"file of a YAML error", agent(bash).run("python3 load.py", "Traceback (most recent call last):\n  File \"/repo/load.py\", line 3, in "+
+			"<module>\nyaml.scanner.ScannerError: mapping values are not allowed here\n  in \"conf/app.yaml\", line 4, column 9\n\nCommand exited with code 1"),
 			recovery.SyntaxError, false, []string{"`conf/app.yaml:4`"}, []string{"load.py"}},
-		{"file of a YAML error that states the line", agent(bash).run("docker compose -f deploy/compose.yml up", "yaml: line 7: mapping values are not allowed in this context\n\nCommand exited with code 15"),
+		{"file of a YAML error that states the line", agent(bash).run("docker compose -f deploy/compose.yml up", "yaml: line 7: mapping values "+
+			"are not allowed in this context\n\nCommand exited with code 15"),
 			recovery.SyntaxError, false, []string{"`deploy/compose.yml:7`"}, nil},
-		{"not in the library", agent(bash, write).run("python3 x.py", "Traceback (most recent call last):\n  File \"/repo/x.py\", line 3, in <module>\n    ast.parse('x = = 1')\n  File \"/usr/lib/python3.11/ast.py\", line 50, in parse\n    return compile(source)\n  File \"<unknown>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"),
+		{"not in the library", agent(bash, write).run("python3 x.py", "Traceback (most recent call last):\n  File \"/repo/x.py\", line 3, in "+
+			"<module>\n    ast.parse('x = = 1')\n  File \"/usr/lib/python3.11/ast.py\", line 50, in parse\n    return compile(source)\n  File "+
+			"\"<unknown>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"),
 			recovery.SyntaxError, false, []string{"Look at `line 1`"}, []string{"ast.py"}},
 
-		{"host that answered", agent(bash).run("curl -s https://mirror.example.com/pkg.json", `{"name":"pkg"}`).run("curl -sS https://api.nohost.invalid/v1", "curl: (6) Could not resolve host: api.nohost.invalid\n\nCommand exited with code 6"),
+		{"host that answered", agent(bash).run("curl -s https://mirror.example.com/pkg.json", `{"name":"pkg"}`).run("curl -sS https://api.nohost.invalid/v1", "curl: (6) Could not resolve "+
+			"host: api.nohost.invalid\n\nCommand exited with code 6"),
 			recovery.NetworkError, false, []string{"`mirror.example.com` did answer", "`api.nohost.invalid` once more"}, nil},
 		{"this machine", agent(bash).run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"),
 			recovery.NetworkError, false, []string{"is this machine: see whether the service was started"}, nil},
-		{"earlier answer", agent(fetch, bash).call("web_fetch", object{"url": "https://docs.example.org/a"}, "# Guide\nAll is well.").run("curl -sS https://docs.example.org/b", "curl: (7) Failed to connect to docs.example.org port 443 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"),
+		{"earlier answer", agent(fetch, bash).call("web_fetch", object{"url": "https://docs.example.org/a"},
+			"# Guide\nAll is well.").run("curl -sS https://docs.example.org/b", "curl: (7) Failed to connect "+
+			"to docs.example.org port 443 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"),
 			recovery.NetworkError, false, []string{"`web_fetch {\"url\":\"https://docs.example.org/a\"}` was answered earlier"}, nil},
 
-		{"wait in words", agent(bash).run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60 / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`),
+		{"wait in words", agent(bash).run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60`+
+			` / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`),
 			recovery.ToolRateLimited, false, []string{"Wait 12 seconds", "`sleep 12`"}, nil},
 		{"wait in a header", agent(bash).run("curl -si https://api.example.com/x", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 90\r\n\r\n{\"error\":\"rate limit exceeded\"}"),
 			recovery.ToolRateLimited, false, []string{"Wait 90 seconds", "`sleep 90`"}, nil},
 		{"absurd wait", agent(bash).run("curl -si https://api.example.com/x", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 86400\r\n\r\n{\"error\":\"rate limit exceeded\"}"),
 			recovery.ToolRateLimited, false, []string{"Wait about 30 seconds"}, []string{"86400 s", "sleep"}},
 
-		{"own files", agent(bash).run("ls", "data.csv\nsrc\n").run("tar cf /tmp/pack.tar src > /tmp/pack.log", "").run("echo x > data.csv", "").run("cp big.bin /data/big.bin", "cp: error writing '/data/big.bin': No space left on device\n\nCommand exited with code 1"),
+		{"own files", agent(bash).run("ls", "data.csv\nsrc\n").run("tar cf /tmp/pack.tar src > /tmp/pack.log", "").run("echo x > data.csv", "").run("cp big.bin /data/big.bin", "cp: error writing "+
+			"'/data/big.bin': No space left on device\n\nCommand exited with code 1"),
 			recovery.DiskFull, true, []string{"nothing else: `/tmp/pack.log` and `/tmp/pack.tar`", "`/data/big.bin`"}, []string{"data.csv"}},
-		{"file that was there before", agent(bash).run("ls /tmp", "cache.log\n").run("echo 1 > /tmp/cache.log", "").run("echo x > /data/y", "/bin/bash: line 1: echo: write error: No space left on device\n\nCommand exited with code 1"),
+		{"file that was there before", agent(bash).run("ls /tmp", "cache.log\n").run("echo 1 > /tmp/cache.log", "").run("echo x > /data/y", "/bin/bash: line 1: echo: "+
+			"write error: No space left on device\n\nCommand exited with code 1"),
 			recovery.DiskFull, true, []string{"instead of to `/data/y`"}, []string{"Delete", "`/tmp/cache.log`"}},
 	} {
 		t.Run(string(c.category)+"/"+c.name, func(t *testing.T) {

@@ -21,14 +21,16 @@ func TestLoopNotes(t *testing.T) {
 		want, lack []string
 	}{
 		{recovery.LoopSameResult, 2, []string{"same call of `read` (`{\"path\":\"src/main.go\"}`) twice, with the same result", "use it"}, []string{"Do not make it again", "ask the user"}},
-		{recovery.LoopSameResult, 3, []string{"You have made the same call of `read` (`{\"path\":\"src/main.go\"}`) 3 times, with the same result. Do not make it again", "ask the user with `ask_user`"}, nil},
+		{recovery.LoopSameResult, 3, []string{"You have made the same call of `read` (`{\"path\":\"src/main.go\"}`) 3 times, with the same " +
+			"result. Do not make it again", "ask the user with `ask_user`"}, nil},
 		{recovery.LoopSameError, 2, []string{"twice, with the same error"}, []string{"Do not make it again"}},
 		{recovery.LoopSameError, 5, []string{"5 times, with the same error. Do not make it again", "Find the cause first"}, nil},
 		{recovery.LoopAlternation, 2, []string{"back and forth between `read` and `bash` twice"}, nil},
 		{recovery.LoopAlternation, 4, []string{"back and forth between `read` and `bash` 4 times", "Do not start another round"}, nil},
 		{recovery.LoopCycle, 2, []string{"same round of calls (`read` and `bash`) twice, with the same results", "has to change"}, []string{"Do not start", "ask the user"}},
 		{recovery.LoopCycle, 3, []string{"same round of calls (`read` and `bash`) 3 times, with the same results. Do not start another round", "ask the user with `ask_user`"}, nil},
-		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times with only a higher number each time, and nothing new came back.", "A higher number brings the same"}, []string{"Do not count on", "ask the user", "main.go"}},
+		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times " +
+			"with only a higher number each time, and nothing new came back.", "A higher number brings the same"}, []string{"Do not count on", "ask the user", "main.go"}},
 		{recovery.LoopCounter, 9, []string{"same call of `read` 9 times", "A higher number brings the same"}, []string{"Do not count on", "ask the user"}},
 		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
 		{recovery.LoopMonologue, 3, []string{"same text 3 times, without calling a tool", "Make the call"}, nil},
@@ -102,7 +104,8 @@ func TestWaitNote(t *testing.T) {
 		t.Errorf("%q, %+v, %v", x.Guidance, o.Events(), err)
 	}
 	x.Turn.Waited = 12 * time.Minute
-	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "You have waited for 12 minutes, and the answer of `bash` has not changed.") || strings.Contains(x.Guidance, "Do not make") {
+	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "You have waited for 12 minutes, and the answer of `bash` "+
+		"has not changed.") || strings.Contains(x.Guidance, "Do not make") {
 		t.Errorf("%q, %v", x.Guidance, err)
 	}
 	if e := o.Events(); len(e) != 1 || e[0].Advice.Loop != recovery.LoopWaiting {

@@ -223,7 +223,8 @@ func TestRiskyAndForbidden(t *testing.T) {
 		{func(c *annotate.Config) { c.Risky, c.Forbid = true, []string{"alternative_command"} }, "[manual_installation ask_user]"},
 		{func(c *annotate.Config) { c.Forbid = []string{"alternative_command"} }, "[ask_user]"},
 		{func(c *annotate.Config) {
-			c.Chains = map[string][]annotate.Strategy{"command_not_found": {{Name: "use_the_box", Confidence: 1, Iterations: 1, Steps: []string{"Run it as `./box {program}`: all programs are there. || Run it in the box."}}}}
+			c.Chains = map[string][]annotate.Strategy{"command_not_found": {{Name: "use_the_box", Confidence: 1, Iterations: 1, Steps: []string{"Run it as `./box {program}`: " +
+				"all programs are there. || Run it in the box."}}}}
 		}, "[use_the_box alternative_command ask_user]"},
 		{func(c *annotate.Config) {
 			c.Chains = map[string][]annotate.Strategy{"command_not_found": {{Name: "manual_installation", Confidence: 1}}}
@@ -318,7 +319,8 @@ func TestDeterminism(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := agent(bash, read, write, grep, ls, ask).run("find . -name '*.py'", "./a/x.py\n./b/x.py\n./c/x.py\n./d/x.py\n").call("read", object{"path": "x.py"}, "Error: ENOENT: no such file or directory, open 'x.py'").bytes()
+	raw := agent(bash, read, write, grep, ls, ask).run("find . -name '*.py'", "./a/x.py\n./b/x.py\n./c/x.py\n./d/x.py\n").call("read",
+		object{"path": "x.py"}, "Error: ENOENT: no such file or directory, open 'x.py'").bytes()
 	want := ""
 	for range 20 {
 		s, err := annotate.New(annotate.Defaults(), chains, &recoverytest.Observer{})

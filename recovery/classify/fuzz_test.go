@@ -56,10 +56,13 @@ func TestBoundedTime(t *testing.T) {
 		strung = `{"error":{"message":` + quoteJSON(strung) + `}}`
 	}
 	for name, body := range map[string][]byte{
-		"brackets": fill("["), "braces": fill(`{"a":`), "html": append([]byte("<!DOCTYPE html><html>"), fill("<div class='x'>error ")...), "unclosed html": append([]byte("<html><script>"), fill("<script")...),
+		"brackets": fill("["), "braces": fill(`{"a":`), "html": append([]byte("<!DOCTYPE html><html>"),
+			fill("<div class='x'>error ")...), "unclosed html": append([]byte("<html><script>"), fill("<script")...),
 		"words": fill("rate limit model image tool_use 1,000 "), "numbers": fill("1 "), "one number": fill("9"), "quotes": fill(`"`), "backslashes": fill(`\`), "events": fill("data: {\"error\":{\"message\":\"x\"}}\n\n"),
-		"spaces": fill(" "), "chinese": fill("超过模型最大长度"), "message": quoted, "array": append([]byte(`[`), append(fill(`{"error":{"message":"a b"}},`), []byte(`{}]`)...)...), "nested": nested, "strung": []byte(strung),
-		"retry": fill("try again in 1h "), "extraneous": fill("extraneous key ["), "open tags": append([]byte("<html>"), fill("<")...), "embedded": fill(`{"a":"{`), "invalid utf-8": fill("\xff\xfe"), "property": fill("property 'a' is unsupported "),
+		"spaces": fill(" "), "chinese": fill("超过模型最大长度"), "message": quoted, "array": append([]byte(`[`), append(fill(`{"error":{"message":"a b"}},`),
+			[]byte(`{}]`)...)...), "nested": nested, "strung": []byte(strung),
+		"retry": fill("try again in 1h "), "extraneous": fill("extraneous key ["), "open tags": append([]byte("<html>"),
+			fill("<")...), "embedded": fill(`{"a":"{`), "invalid utf-8": fill("\xff\xfe"), "property": fill("property 'a' is unsupported "),
 	} {
 		start := time.Now()
 		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: body, Now: noon})

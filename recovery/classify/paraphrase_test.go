@@ -389,7 +389,8 @@ var wrap = []struct {
 		return `{"error":{"message":` + jsonString(s+" (request id: 20250903003241616637594M0nCmn54)") + `,"type":"new_api_error","param":"","code":null}}`
 	}},
 	{"python", func(s string, n int) string {
-		return fmt.Sprintf(`{"error":{"message":%s}}`, jsonString(fmt.Sprintf("Error code: %d - {'error': {'message': %s, 'type': 'invalid_request_error', 'param': None, 'code': None}}", n, pythonString(s))))
+		return fmt.Sprintf(`{"error":{"message":%s}}`, jsonString(fmt.Sprintf("Error code: %d - {'error': {'message': %s, 'type': "+
+			"'invalid_request_error', 'param': None, 'code': None}}", n, pythonString(s))))
 	}},
 	{"plain", func(s string, _ int) string { return s }},
 }

@@ -103,23 +103,31 @@ func TestMistaken(t *testing.T) {
 		param  string
 	}{
 		{429, `{"error":{"message":"No deployments available for selected model. 11 model=azure-gpt-4. passed model=gpt-4. Try again later","code":"429"}}`, recovery.RateLimit, ""},
-		{429, `{"error":{"message":"litellm.RateLimitError: No deployments available for selected model, Try again in 60 seconds. Passed model=gpt-4o. pre-call-checks=False, cooldown_list=['x']","type":"None","code":"429"}}`, recovery.RateLimit, ""},
-		{400, `{"error":{"message":"litellm.BadRequestError: BedrockException - Bad response code, expected 200: {'status_code': 400, 'headers': {':exception-type': 'serviceUnavailableException', ':content-type': 'application/json', ':message-type': 'exception'}, 'body': b'{\"message\":\"Bedrock is unable to process your request.\"}'}","code":"400"}}`, recovery.Overloaded, ""},
+		{429, `{"error":{"message":"litellm.RateLimitError: No deployments available for selected model, Try again in 60 seconds. Passed model=gpt` +
+			`-4o. pre-call-checks=False, cooldown_list=['x']","type":"None","code":"429"}}`, recovery.RateLimit, ""},
+		{400, `{"error":{"message":"litellm.BadRequestError: BedrockException - Bad response code, expected 200: {'status_code': 400, 'headers': {` +
+			`':exception-type': 'serviceUnavailableException', ':content-type': 'application/json', ':message-type': 'exception'}, 'body': b'{\"messa` +
+			`ge\":\"Bedrock is unable to process your request.\"}'}","code":"400"}}`, recovery.Overloaded, ""},
 		{400, `{":exception-type":"serviceUnavailableException","message":"x"}`, recovery.Overloaded, ""},
 		{400, `Bad response code, expected 200: {'status_code': 400, 'headers': {':exception-type': 'serviceUnavailableException'}, 'body': b''}`, recovery.Overloaded, ""},
 		{400, `{"message":"Bedrock is unable to process your request."}`, recovery.Overloaded, ""},
 		{400, `{"error":"Model is unloaded"}`, recovery.Overloaded, ""},
 		{404, `{"error":"Model is unloaded."}`, recovery.Overloaded, ""},
-		{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details. For details, see: https://help.aliyun.com/zh/model-studio/error-code#token-limit","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, recovery.RateLimit, ""},
+		{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details. For details, see: https://help.al` +
+			`iyun.com/zh/model-studio/error-code#token-limit","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, recovery.RateLimit, ""},
 		{429, `{"error":{"message":"Too many tokens per day. Please try again tomorrow."}}`, recovery.QuotaExhausted, ""},
-		{429, `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits.","status":"RESOURCE_EXHAUSTED"}}`, recovery.QuotaExhausted, ""},
-		{429, `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`, recovery.RateLimit, ""},
+		{429, `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details. For more information o` +
+			`n this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits.","status":"RESOURCE_EXHAUSTED"}}`, recovery.QuotaExhausted, ""},
+		{429, `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EX` +
+			`HAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"36s"}]}}`, recovery.RateLimit, ""},
 		{500, `{"error":{"code":500,"message":"Error: Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}`, recovery.InvalidRequest, ""},
 		{500, `{"error":{"code":500,"message":"Value is not callable: null at row 1, column 72: While executing chat template","type":"server_error"}}`, recovery.InvalidRequest, ""},
 		{500, `{"error":{"message":"The model didn't generate first token before the given deadline","type":"internal_server_error"}}`, recovery.Timeout, ""},
 		{400, `{"error":{"message":"Model foo is currently not in use","type":"invalid_request_error"}}`, recovery.ModelNotFound, ""},
-		{400, `{"error":{"message":"Extra inputs are not permitted, field: 'tools[0].function.strict', value: True","type":"invalid_request_error"}}`, recovery.UnsupportedParameter, "tools[0].function.strict"},
-		{400, `{"error":{"object":"error","type":"invalid_request_error","message":"Extra inputs are not permitted, field: 'messages[2].reasoning', value: 'x'"}}`, recovery.UnsupportedParameter, "messages[2].reasoning"},
+		{400, `{"error":{"message":"Extra inputs are not permitted, field: 'tools[0].function.strict', value: True","type":"invalid_reque` +
+			`st_error"}}`, recovery.UnsupportedParameter, "tools[0].function.strict"},
+		{400, `{"error":{"object":"error","type":"invalid_request_error","message":"Extra inputs are not permitted, field: 'messages[2].reasoning'` +
+			`, value: 'x'"}}`, recovery.UnsupportedParameter, "messages[2].reasoning"},
 	} {
 		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: c.status, Body: []byte(c.body), Now: noon})
 		if d.Spec.Class != c.class {

@@ -109,7 +109,8 @@ func TestTransport(t *testing.T) {
 		{"tls", recovery.Evidence{Phase: recovery.PhaseConnect, Err: fmt.Errorf("connecting: %w", x509.UnknownAuthorityError{})}, recovery.ServerError, "tls-handshake"},
 		{"tls later", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: errors.New("remote error: tls: bad record MAC")}, recovery.ServerError, "tls"},
 		{"tls to a plain port", recovery.Evidence{Phase: recovery.PhaseConnect, Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, recovery.ServerError, "wrong-scheme"},
-		{"plain to a tls port", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: fmt.Errorf("reading: %w", tls.RecordHeaderError{Msg: "server answers with a TLS alert"})}, recovery.ServerError, "wrong-scheme"},
+		{"plain to a tls port", recovery.Evidence{Phase: recovery.PhaseHeaders, Err: fmt.Errorf("reading: %w",
+			tls.RecordHeaderError{Msg: "server answers with a TLS alert"})}, recovery.ServerError, "wrong-scheme"},
 		{"plain to apache", recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: []byte("You're speaking plain HTTP to an SSL-enabled server port.")}, recovery.ServerError, "wrong-scheme"},
 		{"unreachable", recovery.Evidence{Phase: recovery.PhaseConnect, Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}, recovery.ServerError, "unreachable"},
 		{"connect timeout", recovery.Evidence{Phase: recovery.PhaseConnect, Err: slowError{}}, recovery.Timeout, "connect-timeout"},
@@ -123,11 +124,13 @@ func TestTransport(t *testing.T) {
 		{"nothing in it", recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Body: []byte(`{"id":"x"}`)}, recovery.EmptyResponse, "empty-body"},
 		{"broken body", recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Body: []byte(`{"id":"x`)}, recovery.StreamCut, "body-cut"},
 		{"cut body", recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Err: io.ErrUnexpectedEOF, Body: []byte(`{"id":"x"`)}, recovery.StreamCut, "body-cut"},
-		{"error in a body", recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Body: []byte(`{"error":{"code":"rate_limit_exceeded","message":"Slow down"}}`)}, recovery.RateLimit, "throttled-tokens"},
+		{"error in a body", recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Body: []byte(`{"error":{"code":"rate_limit_exceeded","messag` +
+			`e":"Slow down"}}`)}, recovery.RateLimit, "throttled-tokens"},
 		{"cut stream", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Err: io.ErrUnexpectedEOF}, recovery.StreamCut, "stream-cut"},
 		{"stalled stream", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Err: context.DeadlineExceeded}, recovery.StreamCut, "stream-stall"},
 		{"ended stream", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true}, recovery.StreamCut, "stream-cut"},
-		{"error event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)}, recovery.Overloaded, "overloaded-code"},
+		{"error event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`{"type":"error","error":{"type":"o` +
+			`verloaded_error","message":"Overloaded"}}`)}, recovery.Overloaded, "overloaded-code"},
 		{"unreadable event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`oops`)}, recovery.ServerError, "stream-error-event"},
 		{"nothing known", recovery.Evidence{}, recovery.Unknown, "unknown"},
 	} {
@@ -165,7 +168,8 @@ func TestEveryStatus(t *testing.T) {
 func TestReadTakesWrappersOff(t *testing.T) {
 	s := classify.Read(recovery.Evidence{
 		Phase: recovery.PhaseStatus, Status: 200, Now: noon, Header: http.Header{"X-Should-Retry": {"TRUE"}, "Retry-After": {"3"}},
-		Body: []byte(`{"error":{"message":"{\"error\":{\"message\":\"Unsupported parameter: 'x_y'.\",\"type\":\"invalid_request_error\",\"param\":\"x_y\",\"code\":\"unsupported_parameter\"}}","code":400}}`),
+		Body: []byte(`{"error":{"message":"{\"error\":{\"message\":\"Unsupported parameter: 'x_y'.\",\"type\":\"invalid_request_error\",\"param\":` +
+			`\"x_y\",\"code\":\"unsupported_parameter\"}}","code":400}}`),
 	})
 	if s.Status != 400 || s.Message != "Unsupported parameter: 'x_y'." || s.Param != "x_y" || s.Type != "invalid_request_error" ||
 		s.ShouldRetry != "true" || !s.HasRetryAfter || s.RetryAfter.Seconds() != 3 {

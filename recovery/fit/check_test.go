@@ -129,8 +129,10 @@ func FuzzFit(f *testing.F) {
 	s.call("bash", `{"command":"make"}`, lines(20, "x"))
 	f.Add(`{"messages":[`+s.b.String()+`]}`, uint16(900))
 	f.Add(`{"messages":[{"role":"tool","content":"`+strings.Repeat("x ", 3000)+`"},{"role":"assistant"},{},{"role":"user","content":[{"type":"text","text":"a"},"b",{}]},1,null]}`, uint16(300))
-	f.Add("{\"messages\":[{\"role\":\"user\",\"content\":\"t\"},{\"role\":\"assistant\",\"content\":\"```\\nls\\n```\"},{\"role\":\"user\",\"content\":\""+strings.Repeat("out ", 1500)+"\"},{\"role\":\"assistant\",\"content\":\"```\\npwd\\n```\"},{\"role\":\"user\",\"content\":\"/\"}]}", uint16(400))
-	f.Add(`{"messages":[{"role":"user","content":"u"},{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"`+strings.Repeat("y ", 2500)+`"},{"role":"assistant","content":"z"}]}`, uint16(300))
+	f.Add("{\"messages\":[{\"role\":\"user\",\"content\":\"t\"},{\"role\":\"assistant\",\"content\":\"```\\nls\\n"+
+		"```\"},{\"role\":\"user\",\"content\":\""+strings.Repeat("out ", 1500)+"\"},{\"role\":\"assistant\",\"content\":\"```\\npwd\\n```\"},{\"role\":\"user\",\"content\":\"/\"}]}", uint16(400))
+	f.Add(`{"messages":[{"role":"user","content":"u"},{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","na`+
+		`me":"f","content":"`+strings.Repeat("y ", 2500)+`"},{"role":"assistant","content":"z"}]}`, uint16(300))
 	m := quarters{}
 	cfg := Defaults()
 	f.Fuzz(func(t *testing.T, raw string, limit uint16) {

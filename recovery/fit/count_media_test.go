@@ -162,7 +162,8 @@ func FuzzMeasure(f *testing.F) {
 		`{"model":"gpt-4o","messages":` + cookbook + `}`,
 		`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":"low"}},"a",{"type":"file","file":{}}]}]}`,
 		`{"messages":[{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}],"reasoning_content":"x"},{"role":"tool","tool_call_id":"a","content":"b"},{},1]}`,
-		`{"messages":[],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"enum":[1,2,3]},"b":{"anyOf":[{"type":["string","null"]},{"type":"array","items":{"type":"object"}}],"default":{}}},"required":["a"]}}}]}`,
+		`{"messages":[],"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"a":{"enu` +
+			`m":[1,2,3]},"b":{"anyOf":[{"type":["string","null"]},{"type":"array","items":{"type":"object"}}],"default":{}}},"required":["a"]}}}]}`,
 		`{"messages":[],"functions":[{"name":"f"}],"response_format":{"type":"json_schema","json_schema":{}}}`,
 	} {
 		f.Add([]byte(raw))

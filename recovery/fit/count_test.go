@@ -52,14 +52,18 @@ var measured = []struct {
 	{hello, `[{"name":"foo","description":"Do a foo","parameters":{"type":"object","properties":{}}}]`, 36},
 	{hello, `[{"name":"bing_bong","description":"Do a bing bong","parameters":{"type":"object","properties":{"foo":{"type":"string"}}}}]`, 49},
 	{hello, `[{"name":"bing_bong","description":"Do a bing bong","parameters":{"type":"object","properties":{"foo":{"type":"string"},"bar":{"type":"number","description":"A number"}}}}]`, 57},
-	{hello, `[{"name":"bing_bong","description":"Do a bing bong","parameters":{"type":"object","properties":{"foo":{"type":"object","properties":{"bar":{"type":"string","enum":["a","b","c"]},"baz":{"type":"boolean"}}}}}}]`, 68},
+	{hello, `[{"name":"bing_bong","description":"Do a bing bong","parameters":{"type":"object","properties":{"foo":{"type":"object","properties` +
+		`":{"bar":{"type":"string","enum":["a","b","c"]},"baz":{"type":"boolean"}}}}}}]`, 68},
 	{`[{"role":"user","content":"hello world"},{"role":"function","name":"do_stuff","content":"{}"}]`, "", 15},
 	{`[{"role":"user","content":"hello world"},{"role":"function","name":"do_stuff","content":"{\"foo\": \"bar\", \"baz\": 1.5}"}]`, "", 28},
 	{`[{"role":"function","name":"dance_the_tango","content":"{\"a\": { \"b\" : { \"c\": false}}}"}]`, "", 24},
 	{`[{"role":"assistant","content":"","function_call":{"name":"do_stuff","arguments":"{\"foo\": \"bar\", \"baz\": 1.5}"}}]`, "", 26},
 	{`[{"role":"system","content":"Hello"},{"role":"user","content":"Hi there"}]`, doStuff, 35},
 	{`[{"role":"system","content":"Hello:"},{"role":"system","content":"Hello"},{"role":"user","content":"Hi there"}]`, doStuff, 40},
-	{hello, `[{"name":"get_recipe","parameters":{"type":"object","required":["ingredients","instructions","time_to_cook"],"properties":{"ingredients":{"type":"array","items":{"type":"object","required":["name","unit","amount"],"properties":{"name":{"type":"string"},"unit":{"enum":["grams","ml","cups","pieces","teaspoons"],"type":"string"},"amount":{"type":"number"}}}},"instructions":{"type":"array","items":{"type":"string"},"description":"Steps to prepare the recipe (no numbering)"},"time_to_cook":{"type":"number","description":"Total time to prepare the recipe in minutes"}}}}]`, 106},
+	{hello, `[{"name":"get_recipe","parameters":{"type":"object","required":["ingredients","instructions","time_to_cook"],"properties":{"ingred` +
+		`ients":{"type":"array","items":{"type":"object","required":["name","unit","amount"],"properties":{"name":{"type":"string"},"unit":{"enum"` +
+		`:["grams","ml","cups","pieces","teaspoons"],"type":"string"},"amount":{"type":"number"}}}},"instructions":{"type":"array","items":{"type"` +
+		`:"string"},"description":"Steps to prepare the recipe (no numbering)"},"time_to_cook":{"type":"number","description":"Total time to prepare the recipe in minutes"}}}}]`, 106},
 }
 
 func TestToolsAsOpenAIReportsThem(t *testing.T) {

@@ -15,7 +15,8 @@ func tooLarge(facts recovery.Facts) *recovery.Failure {
 
 // shot is a person's message with an image of so many bytes.
 func shot(n, bytes int) string {
-	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Look at picture %d."},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}`, n, strings.Repeat("iVBORw0K", bytes/8))
+	return fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Look at picture %d."},{"type":"image_url","image_url":{"url":"data:ima`+
+		`ge/png;base64,%s"}}]}`, n, strings.Repeat("iVBORw0K", bytes/8))
 }
 
 // A 413 takes out the attachments of finished turns, the oldest first, and no more

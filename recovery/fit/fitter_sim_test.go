@@ -266,7 +266,8 @@ func (r *replayer) send(t testing.TB, b *transcript.Body) {
 				}
 			}
 			if fresh && r.log != nil {
-				r.log("request %d: %d messages, %d -> %d, cached %d%%, tiers %v steps %d", len(r.sent), len(b.Messages()), x.Fitted.Before, x.Fitted.After, usage.CacheRead*100/usage.Input, x.Fitted.Tiers, x.Fitted.Steps)
+				r.log("request %d: %d messages, %d -> %d, cached %d%%, tiers %v steps %d", len(r.sent), len(b.Messages()), x.Fitted.Before, x.Fitted.After,
+					usage.CacheRead*100/usage.Input, x.Fitted.Tiers, x.Fitted.Steps)
 			}
 			if fresh {
 				r.edits = append(r.edits, len(r.sent))

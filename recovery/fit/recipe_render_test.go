@@ -101,7 +101,8 @@ func must(raw []byte, err error) []byte {
 func TestPartsStayParts(t *testing.T) {
 	s := newScript()
 	s.raw(`{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}}]}`)
-	s.raw(`{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"` + strings.Repeat("word ", 1000) + `","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)
+	s.raw(`{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"` + strings.Repeat("word ", 1000) + `","cache_control":{"type":"` +
+		`ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)
 	s.call("bash", `{"command":"true"}`, "")
 	v := s.view(t)
 	k := newWork(v, offline(), "gpt-4o")

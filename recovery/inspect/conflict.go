@@ -110,8 +110,9 @@ func (v *view) told(r *rule.Rule, text string, confidence float64) finding {
 var (
 	// missingName is an exception that says which name was not there: a word without slash
 	// and dot, a program's as much as a file's.
-	missingName = recovery.NewPattern(`(?:(?:\[Errno 2\] |FileNotFound\w*: |^)No such file or directory: |Errno::ENOENT\b.*No such file or directory - |os error 2\): )['"]?[\w+-]+['"]?$|No such file or directory - [\w+-]+ \(Errno::ENOENT\)$`)
-	fileVerb    = recovery.NewPattern(`(?i)\b(?:open|read|write|stat|listdir|scandir|chdir|unlink|remove|rmdir|rename|load|rb_sysopen|rb_file|dir_\w+)\b`)
+	missingName = recovery.NewPattern(`(?:(?:\[Errno 2\] |FileNotFound\w*: |^)No such file or directory: |` +
+		`Errno::ENOENT\b.*No such file or directory - |os error 2\): )['"]?[\w+-]+['"]?$|No such file or directory - [\w+-]+ \(Errno::ENOENT\)$`)
+	fileVerb = recovery.NewPattern(`(?i)\b(?:open|read|write|stat|listdir|scandir|chdir|unlink|remove|rmdir|rename|load|rb_sysopen|rb_file|dir_\w+)\b`)
 )
 
 // programOrFile reports that a missing name in an exception without its frames may

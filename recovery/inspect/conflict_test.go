@@ -16,7 +16,8 @@ func TestKnownRelationsDecide(t *testing.T) {
 		{recovery.InvalidArguments, wrapped(2, "tiler: invalid value 'wide' for --mode: syntax error")},
 		{recovery.CommandNotFound, wrapped(128, "error: cannot run meld: No such file or directory\nfatal: external diff died, stopping at a.c")},
 		{recovery.CommandNotFound, wrapped(1, "hooks: failed to spawn 'pandoc': No such file or directory (os error 2)")},
-		{recovery.PermissionDenied, wrapped(1, "Could not open file for loading the key from /srv/a.key\n80:error:8000000D:system library:BIO_new_file:Permission denied:bss_file.c:67:calling fopen(/srv/a.key, rb)")},
+		{recovery.PermissionDenied, wrapped(1, "Could not open file for loading the key from /srv/a.key\n80:error:8000000D:system "+
+			"library:BIO_new_file:Permission denied:bss_file.c:67:calling fopen(/srv/a.key, rb)")},
 		{recovery.PermissionDenied, wrapped(1, "requests.exceptions.ConnectionError: ('Connection aborted.', PermissionError(13, 'Permission denied'))")},
 		{recovery.DiskFull, wrapped(1, "W: Failed to fetch http://a.example.com/x  Error writing to file - write (28: No space left on device)")},
 		{recovery.ToolRateLimited, wrapped(1, "gh: API rate limit exceeded for user ID 1. (HTTP 403)")},

@@ -85,7 +85,8 @@ var (
 const maxPage = 3000
 
 // limitPage is such a page: nothing in a page of a site is so titled.
-var limitPage = recovery.NewPattern(`(?is)^(?:<!doctype html[^>]{0,200}>\s*)?<html\b[^>]{0,200}>.{0,600}?<title>\s*(?:HTTP )?(?:Error )?(?:429\b[^<]{0,80}|Too many requests|Rate limit(?:ed| exceeded))\s*</title>.*</html>\s*$`)
+var limitPage = recovery.NewPattern(`(?is)^(?:<!doctype html[^>]{0,200}>\s*)?<html\b[^>]{0,200}>.{0,600}?<title>\s*(?:HTTP )?(?:Error )?(?:4` +
+	`29\b[^<]{0,80}|Too many requests|Rate limit(?:ed| exceeded))\s*</title>.*</html>\s*$`)
 
 // tooManyRequests finds that page where one was asked for and it is all there is,
 // whatever the exit code: a client that is not told otherwise prints it like any other.

@@ -157,7 +157,8 @@ func firstLine(texts ...string) string {
 }
 
 // tag opens a part of the result.
-var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?`)
+var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|` +
+	`function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?`)
 
 // small are parts that have no tags inside; data in XML has elements of the same names.
 var small = map[string]bool{"result": true, "system": true, "status": true, "name": true, "message": true}

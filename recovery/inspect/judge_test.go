@@ -65,7 +65,8 @@ func TestFingerprint(t *testing.T) {
 		{"Error: request 3f2504e0-4f89-11d3-9a0c-0305e82c3301 timed out after 30s", "Error: request 9b2504e0-4f89-11d3-9a0c-0305e82c3344 timed out after 31s"},
 		{"Error: connect ECONNREFUSED at 2026-03-01T10:00:01Z", "Error: connect ECONNREFUSED at 2026-03-02T11:07:41Z"},
 		{"ConnectionError: <urllib3.connection.HTTPConnection object at 0x7fa118122910>: refused", "ConnectionError: <urllib3.connection.HTTPConnection object at 0x7fb118122abc>: refused"},
-		{"exitcode: 1 (execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_a00908f9d7f2c4c5.py, line 3)", "exitcode: 1 (execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_bb1908f9d7f2c4c5.py, line 8)"},
+		{"exitcode: 1 (execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_a00908f9d7f2c4c5.py, line 3)", "exitcode: 1 " +
+			"(execution failed)\nCode output: SyntaxError: invalid syntax (tmp_code_bb1908f9d7f2c4c5.py, line 8)"},
 		{"Error: Exit code 127\nbash: line 3: uv: command not found", "Error: Exit code 127\nbash: line 9: uv: command not found"},
 	}
 	for _, pair := range same {

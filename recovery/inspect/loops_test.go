@@ -96,7 +96,8 @@ func TestLoops(t *testing.T) {
 		{"same error", times(2, notFound), "same_error 2 [bash]"},
 		{"same error, firmer", times(3, notFound), "same_error 3 [bash]"},
 		{"order of keys and blanks do not matter",
-			"! bash {\"command\":\"ls\"}\n= go.mod\n! a {\"x\":1,\"y\":[true, {\"k\":\"v\"}]}\n= Error: bad thing\n! a { \"y\" : [true,{\"k\":\"\\u0076\"}], \"x\":1.0 }\n= Error: bad thing", "same_error 2 [a]"},
+			"! bash {\"command\":\"ls\"}\n= go.mod\n! a {\"x\":1,\"y\":[true, {\"k\":\"v\"}]}\n= Error: bad thing\n! a { \"y\" : " +
+				"[true,{\"k\":\"\\u0076\"}], \"x\":1.0 }\n= Error: bad thing", "same_error 2 [a]"},
 		{"order in lists matters", "! a {\"x\":[1,2]}\n= Error: bad thing\n! a {\"x\":[2,1]}\n= Error: bad thing", ""},
 		{"other arguments", "! a {\"x\":1}\n= Error: bad thing\n! a {\"x\":2}\n= Error: bad thing", ""},
 		{"other tool", "! a {\"x\":1}\n= Error: bad thing\n! b {\"x\":1}\n= Error: bad thing", ""},

@@ -106,9 +106,11 @@ func TestCounters(t *testing.T) {
 		{"sleeps", rise(5, 1, 4, `bash {"command":"sleep #"}`, "(no output)"), "counter 4 [bash]"},
 		{"a tool that waits", rise(5, 1, 6, `wait {"seconds":#}`, ""), ""},
 		{"sleeps before a look", rise(5, 5, 5, `bash {"command":"sleep # && gh run view 7"}`, "in_progress"), ""},
-		{"looks between sleeps", times(1, rise(5, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(6, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(7, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(8, 1, 1, `bash {"command":"sleep #"}`, "")), ""},
+		{"looks between sleeps", times(1, rise(5, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(6, 1, 1, `bash {"command":"sleep #"}`,
+			"")+polled+rise(7, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(8, 1, 1, `bash {"command":"sleep #"}`, "")), ""},
 		{"behind the end of a file", rise(2001, 60, 4, `read {"path":"a.go","offset":#}`, "Error: Offset # is beyond end of file (1900 lines total)"), "counter 4 [read]"},
-		{"a range behind the end", "! bash {\"command\":\"sed -n '61,120p' a\"}\n=\n! bash {\"command\":\"sed -n '121,180p' a\"}\n=\n! bash {\"command\":\"sed -n '181,240p' a\"}\n=\n! bash {\"command\":\"sed -n '241,300p' a\"}\n=", "counter 4 [bash]"},
+		{"a range behind the end", "! bash {\"command\":\"sed -n '61,120p' a\"}\n=\n! bash {\"command\":\"sed -n '121,180p' a\"}\n=\n! bash " +
+			"{\"command\":\"sed -n '181,240p' a\"}\n=\n! bash {\"command\":\"sed -n '241,300p' a\"}\n=", "counter 4 [bash]"},
 		{"ids that are not there", rise(96, 1, 4, `get_user {"id":#}`, "Error: user # not found"), "counter 4 [get_user]"},
 		{"names that are not there", rise(96, 1, 4, `get_user {"id":"u#"}`, "Error: user u# not found"), ""},
 		{"files that are not there", rise(6, 1, 4, `bash {"command":"cat logs/#.txt"}`, `cat: logs/#.txt: No such file or directory\n\nCommand exited with code 1`), "counter 4 [bash]"},
@@ -146,7 +148,8 @@ func TestGrowth(t *testing.T) {
 		want string
 	}{
 		{`{"page":9,}`, `{"page":10,}`, "[page] [1]"}, {`{"maxCount":"5",}`, `{"maxCount":"15",}`, "[max count] [10]"}, {"sleep 0.5", "sleep 1.5", "[sleep] [1]"},
-		{`{"start":1,"end":60,}`, `{"start":61,"end":120,}`, "[start] [60 60]"}, {`{"id":1e+06,}`, `{"id":1.000001e+06,}`, "[id] [1]"}, {"ping 10.0.0.9", "ping 10.0.0.10", ""}, {"pip install a==1.1.0", "pip install a==1.2.0", ""},
+		{`{"start":1,"end":60,}`, `{"start":61,"end":120,}`, "[start] [60 60]"}, {`{"id":1e+06,}`, `{"id":1.000001e+06,}`, "[id] [1]"}, {"ping 10.0.0.9",
+			"ping 10.0.0.10", ""}, {"pip install a==1.1.0", "pip install a==1.2.0", ""},
 		{"tail -5 a", "tail -9 a", "[tail] [4]"}, {"get ORD-7", "get ORD-8", "[ord] [1]"},
 		{"a 1", "a 1", ""}, {"a 2", "a 1", ""}, {"a 1 b", "a 2 c", ""}, {"a 1", "a 2 3", ""}, {"p13", "p14", ""}, {"10:30", "10:31", ""}, {"2025-01-02", "2025-01-03", ""},
 		{"1 2 3", "2 3 4", ""}, {"at 1735689600", "at 1735689660", ""}, {"1 5", "2 4", ""},

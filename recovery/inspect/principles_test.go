@@ -91,15 +91,22 @@ func TestSiblings(t *testing.T) {
 			"docs/a.md:curl: (7) Failed to connect to localhost", "Unknown action items are listed in the plan",
 			"Connecting to localhost (localhost)|::1|:80... failed: Connection refused.\nConnecting to localhost (localhost)|127.0.0.1|:80... connected.\nHTTP request sent, awaiting response... 200 OK",
 		},
-		recovery.ToolRateLimited:  {"https://html.example.com/html 202 Ratelimit", "429 {\n  error: 'x',\n}", "failed to list issues: GET https://api.example.com/x: 403 API rate limit exceeded for user 1. []", "Error response from daemon: toomanyrequests: Rate exceeded"},
-		recovery.PermissionDenied: {"403 {\n  error: 'x',\n}", "failed to create issue: POST https://api.example.com/x: 403 Not accessible []", "Access denied: path /etc is outside the allowed base directory", "writeFile failed: Error: EROFS: read-only file system, open '/x'"},
-		recovery.NetworkError:     {"fatal: unable to access 'https://a.example.com/b.git/': schannel: failed to receive handshake, SSL/TLS connection failed", "error: RPC failed; curl 92 HTTP/2 stream 5 was not closed cleanly", "couldn't open socket: connection refused"},
-		recovery.ToolNotFound:     {"Error: list_dir tool not found", "Unknown action fly", "Action 'a b' don't exist, these are the only available Actions:\n a\n b\n c"},
-		recovery.ToolTimeout:      {"Execution failed: Call to 'x' failed for 'tools/call'. Error from mcp-server: request timed out", "✗ Error: Command timed out after 120 seconds", "Error (timeout after 30s): command exceeded 30000ms and was terminated."},
-		recovery.InvalidArguments: {"Invalid JSON input for tool", "Error: Invalid JSON in arguments for tool call", "node: --require requires an argument", "Invalid mode 'fast'. Valid modes: slow, medium", "Expected string, received number at \"path\"", "String to replace not found in file."},
-		recovery.FileNotFound:     {"couldn't read file \"a.tcl\": no such file or directory", "Error handling -chdir option: chdir nodir: no such file or directory", "yq: error: argument files: can't open 'a.yaml': [Errno 2] No such file or directory: 'a.yaml'", "reader crashed: Error: ENOENT: no such file or directory, open '/x'"},
-		recovery.SyntaxError:      {"missing close-bracket\n    while executing\n\"puts [x\"", "jinja2.exceptions.TemplateSyntaxError: unexpected '}'", "  File \"<unknown>\", line 1, in template\njinja2.exceptions.TemplateSyntaxError: unexpected '}'"},
-		recovery.DiskFull:         {"Command output was lost: the filesystem at /tmp is full (0MB free)", "write failed with ENOSPC"},
+		recovery.ToolRateLimited: {"https://html.example.com/html 202 Ratelimit", "429 {\n  error: 'x',\n}", "failed to list issues: GET " +
+			"https://api.example.com/x: 403 API rate limit exceeded for user 1. []", "Error response from daemon: toomanyrequests: Rate exceeded"},
+		recovery.PermissionDenied: {"403 {\n  error: 'x',\n}", "failed to create issue: POST " +
+			"https://api.example.com/x: 403 Not accessible []", "Access denied: path /etc is outside the allowed base directory", "writeFile failed: Error: EROFS: read-only file system, open '/x'"},
+		recovery.NetworkError: {"fatal: unable to access 'https://a.example.com/b.git/': schannel: failed to receive handshake, SSL/TLS " +
+			"connection failed", "error: RPC failed; curl 92 HTTP/2 stream 5 was not closed cleanly", "couldn't open socket: connection refused"},
+		recovery.ToolNotFound: {"Error: list_dir tool not found", "Unknown action fly", "Action 'a b' don't exist, these are the only available Actions:\n a\n b\n c"},
+		recovery.ToolTimeout: {"Execution failed: Call to " +
+			"'x' failed for 'tools/call'. Error from mcp-server: request timed out", "✗ Error: Command timed out after 120 seconds", "Error (timeout after 30s): command exceeded 30000ms and was terminated."},
+		recovery.InvalidArguments: {"Invalid JSON input for tool", "Error: Invalid JSON in arguments for tool call", "node: --require requires an argument",
+			"Invalid mode 'fast'. Valid modes: slow, medium", "Expected string, received number at \"path\"", "String to replace not found in file."},
+		recovery.FileNotFound: {"couldn't read file \"a.tcl\": no such file or directory", "Error handling -chdir option: chdir nodir: no " +
+			"such file or directory", "yq: error: argument files: can't open 'a.yaml': [Errno 2] No such file or directory: 'a.yaml'", "reader crashed: Error: ENOENT: no such file or directory, open '/x'"},
+		recovery.SyntaxError: {"missing close-bracket\n    while executing\n\"puts [x\"", "jinja2.exceptions.TemplateSyntaxError: " +
+			"unexpected '}'", "  File \"<unknown>\", line 1, in template\njinja2.exceptions.TemplateSyntaxError: unexpected '}'"},
+		recovery.DiskFull: {"Command output was lost: the filesystem at /tmp is full (0MB free)", "write failed with ENOSPC"},
 	} {
 		for _, content := range contents {
 			if f := judge("mytool", "", content); f.Category != category || category != recovery.CategoryNone && f.Confidence < Threshold {
@@ -118,10 +125,12 @@ func TestReports(t *testing.T) {
 		tool, content string
 		want          recovery.Category
 	}{
-		{"bash", progress + "╷\n│ Error: Failed to query available provider packages\n│ \n│ Could not retrieve the list of versions:\n│ dial tcp: lookup registry.example: no such host\n╵", recovery.NetworkError},
+		{"bash", progress + "╷\n│ Error: Failed to query available provider packages\n│ \n│ Could not retrieve the list of versions:\n│ dial tcp: " +
+			"lookup registry.example: no such host\n╵", recovery.NetworkError},
 		{"bash", progress + "dpkg: error processing archive a.deb (--unpack):\n failed to write (No space left on device)\nErrors were encountered while processing:\n a.deb", recovery.DiskFull},
 		{"bash", progress + "Error: UPGRADE FAILED: timed out waiting for the condition", recovery.ToolTimeout},
-		{"bash", "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\npanic: test timed out after 2s\n\trunning tests:\n\t\tTestB (2s)\n\ngoroutine 1 [running]:\nFAIL\tx/y\t2.011s\nFAIL", recovery.ToolTimeout},
+		{"bash", "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\npanic: test timed out after 2s\n\trunning tests:\n\t\tTestB (2s)\n\n" +
+			"goroutine 1 [running]:\nFAIL\tx/y\t2.011s\nFAIL", recovery.ToolTimeout},
 		{"bash", "gh: API rate limit exceeded for user ID 1234. (HTTP 403)", recovery.ToolRateLimited},
 		{"read_file", "<files>\n<file><path>a.ts</path><error>Error reading file: File not found: /w/a.ts</error></file>\n</files>", recovery.FileNotFound},
 		{"read_file", "<file><path>a.ts</path><content>ENOENT: no such file</content></file>", recovery.CategoryNone},

@@ -100,9 +100,11 @@ func longHistory(t testing.TB) *transcript.Body {
 	b.WriteString(`{"messages":[{"role":"system","content":"x"},{"role":"user","content":"go"}`)
 	line := strings.Repeat("src/errors.py:9: raise PermissionError(\\\"Permission denied\\\")\\n", 60)
 	for i := 0; b.Len() < 1<<20; i++ {
-		fmt.Fprintf(&b, `,{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"bash","arguments":"{\"command\":\"sed -n %dp a\"}"}}]},{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, i, i, line)
+		fmt.Fprintf(&b, `,{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"bash","arguments":"{\`+
+			`"command\":\"sed -n %dp a\"}"}}]},{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, i, i, line)
 	}
-	b.WriteString(`,{"role":"assistant","content":null,"tool_calls":[{"id":"z","type":"function","function":{"name":"bash","arguments":"{}"}}]},{"role":"tool","tool_call_id":"z","content":"cat: a: No such file or directory"}]}`)
+	b.WriteString(`,{"role":"assistant","content":null,"tool_calls":[{"id":"z","type":"function","function":{"name":"bash","arguments":"{}"}}]}` +
+		`,{"role":"tool","tool_call_id":"z","content":"cat: a: No such file or directory"}]}`)
 	return parse(t, b.String())
 }
 

@@ -200,7 +200,8 @@ func TestObservable(t *testing.T) {
 			t.Errorf("%q: %d results, missed", action, len(trajectory.Results(b)))
 		}
 	}
-	if (&Stage{rules: RulesForTests()}).news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"), said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
+	if (&Stage{rules: RulesForTests()}).news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"),
+		said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
 		t.Error("a conversation about code is taken for an agent's")
 	}
 }

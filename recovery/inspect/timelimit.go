@@ -13,7 +13,8 @@ var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|
 
 // endedCommand is the message of an agent that quotes the command, which may have
 // several lines: mini-swe-agent, SWE-agent.
-var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.*?</command>|'.*?'|".*?"|\x60.*?\x60) (?:(?:has |was )?(?:timed out and (?:has been|was) killed|cancell?ed because it took (?:more|longer) than \d))`)
+var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.*?</command>|'.*?'|".*?"|\x60.*?\x60) (?:(?:has |` +
+	`was )?(?:timed out and (?:has been|was) killed|cancell?ed because it took (?:more|longer) than \d))`)
 
 // quotedCommand finds that message at the head of what is left of the wrappers.
 func (v *view) quotedCommand() finding {

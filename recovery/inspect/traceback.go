@@ -14,8 +14,9 @@ var (
 	tracebackHead = recovery.NewPattern(`Traceback \(most recent call last\):?`)
 	// exceptionLine is the last line of a Python traceback.
 	exceptionLine = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
-	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
-	subprocess    = recovery.NewPattern(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.(?:exec|spawn|posix_spawn)|, in (?:_?execv\w*|_spawnv\w*|_?posix_spawnp?)\b`)
+	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|` +
+		`Group|Denied|Invalid\w*|Requests|Disconnected|Closed|Stop\w*|Exists|Missing)$`)
+	subprocess = recovery.NewPattern(`subprocess\.py"|_execute_child|create_subprocess|\bPopen\b|shutil\.which|os\.(?:exec|spawn|posix_spawn)|, in (?:_?execv\w*|_spawnv\w*|_?posix_spawnp?)\b`)
 )
 
 // traceback finds the exception at the end of the last Python traceback.
@@ -158,12 +159,19 @@ var exceptions = []struct {
 	names    *recovery.Pattern
 }{
 	{recovery.ToolRateLimited, recovery.NewPattern(`(?:(?i:RateLimit)\w*|TooManyRequests\w*|Throttl\w+|ResourceExhausted|QuotaExceeded\w*)$`)},
-	{recovery.PermissionDenied, recovery.NewPattern(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
+	{recovery.PermissionDenied, recovery.NewPattern(`(?:PermissionError|PermissionDenied\w*|AccessDenied\w*|Forbidden\w*|` +
+		`InsufficientPrivileges|AuthenticationException|GeocoderInsufficientPrivileges)$`)},
 	{recovery.FileNotFound, recovery.NewPattern(`(?:FileNotFoundError|NotADirectoryError|NoSuchFile\w*|TemplateNotFound)$`)},
-	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut|TooSlowError)$`)},
-	{recovery.NetworkError, recovery.NewPattern(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
-	{recovery.SyntaxError, recovery.NewPattern(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
-	{recovery.InvalidArguments, recovery.NewPattern(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
+	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|` +
+		`PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut|TooSlowError)$`)},
+	{recovery.NetworkError, recovery.NewPattern(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|` +
+		`gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|` +
+		`ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|` +
+		`GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
+	{recovery.SyntaxError, recovery.NewPattern(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|` +
+		`(?i:TOMLDecodeError)|XMLSyntaxError|ExpatError|PatternError|TemplateSyntaxError|re\.error|sre_constants\.error|TokenError|ParseException|DecodingError)$`)},
+	{recovery.InvalidArguments, recovery.NewPattern(`(?:pydantic\S*\.ValidationError|jsonschema\S*\.ValidationError|^ValidationError|` +
+		`ArgumentError|UsageError|BadParameter|MissingParameter|NoSuchOption|ToolException)$`)},
 }
 
 // errnos are the numbers in Python's "[Errno 13]" and Rust's "(os error 13)" on Linux and macOS.
@@ -176,8 +184,11 @@ var errnos = map[string]recovery.Category{
 
 var (
 	errnoNumber = recovery.NewPattern(`\[Errno (-?\d+)\]`)
-	statusError = recovery.NewPattern(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
-	netPhrase   = recovery.NewPattern(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
+	statusError = recovery.NewPattern(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|` +
+		`UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
+	netPhrase = recovery.NewPattern(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|` +
+		`nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|` +
+		`getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
 )
 
 // exception says what an exception means: by its status or error number, its

@@ -21,13 +21,17 @@ func command(c string) string {
 func TestWordsOfAgentsAndShells(t *testing.T) {
 	for category, list := range map[recovery.Category][]toldRow{
 		recovery.InvalidArguments: {
-			{"write_to_file", "", "[write_to_file for 'a.ts'] Result:\nThe tool execution failed with the following error:\n<error>\nMissing value for required parameter 'content'. Please retry with complete response.\n</error>\n<environment_details>\n# Current Mode\ncode\n</environment_details>"},
-			{"replace_in_file", "", "The tool execution failed with the following error:\n<error>\nThe SEARCH block:\nx = 1\n...does not match anything in the file.\n\n<file_content path=\"a.py\">\ny = 2\n</file_content>\n</error>"},
+			{"write_to_file", "", "[write_to_file for 'a.ts'] Result:\nThe tool execution failed with the following error:\n<error>\nMissing value " +
+				"for required parameter 'content'. Please retry with complete response.\n</error>\n<environment_details>\n# Current Mode\ncode\n</environment_details>"},
+			{"replace_in_file", "", "The tool execution failed with the following error:\n<error>\nThe SEARCH block:\nx = 1\n...does not match " +
+				"anything in the file.\n\n<file_content path=\"a.py\">\ny = 2\n</file_content>\n</error>"},
 			{"editor", "", "Error: Tool 'editor' encountered a problem: Editor.execute() got an unexpected keyword argument 'file'"},
 			{"lookup", "", "Error executing tool lookup: LookupTool._run() missing 1 required positional argument: 'query'"},
 			{"str_replace_editor", "", "ERROR:\nInvalid `view_range` parameter: [90, 20]. Its second element should be greater. It should be a list of two integers."},
 			{"str_replace_editor", "", "ERROR:\nUnrecognized command append. The allowed commands for the editor tool are: view, create, insert"},
-			{"powershell", "", "Get-ChildItem : A parameter cannot be found that matches parameter name 'Recurs'.\nAt line:1 char:15\n+ Get-ChildItem -Recurs\n+               ~~~~~~~\n    + CategoryInfo          : InvalidArgument: (:) [Get-ChildItem], ParameterBindingException\n    + FullyQualifiedErrorId : NamedParameterNotFound,Microsoft.PowerShell.Commands.GetChildItemCommand"},
+			{"powershell", "", "Get-ChildItem : A parameter cannot be found that matches parameter name 'Recurs'.\nAt line:1 char:15\n+ " +
+				"Get-ChildItem -Recurs\n+               ~~~~~~~\n    + CategoryInfo          : InvalidArgument: (:) [Get-ChildItem], " +
+				"ParameterBindingException\n    + FullyQualifiedErrorId : NamedParameterNotFound,Microsoft.PowerShell.Commands.GetChildItemCommand"},
 			{"SEARCH/REPLACE", "", "# 2 SEARCH/REPLACE blocks failed to match!\n\n## SearchReplaceNoExactMatch: This SEARCH block failed to exactly match lines in b.py"},
 			{"read_file", "", "File path must be absolute, but was relative: web/routes.ts. You must provide an absolute path."},
 			{"bash", "git switch -c", wrapped(129, "error: switch `c' requires a value")},
@@ -55,19 +59,25 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"bash", "", wrapped(127, "Error: the command flask (from flask) could not be found within PATH.")},
 			{"bash", "", wrapped(1, "error Command \"tsx\" not found.")},
 			{"bash", "", wrapped(1, "Command not found: ruff")},
-			{"powershell", "", "terraform : Die Benennung \"terraform\" wurde nicht erkannt.\nIn Zeile:1 Zeichen:1\n+ terraform plan\n+ ~~~~~~~~~\n    + CategoryInfo          : ObjectNotFound: (terraform:String) [], CommandNotFoundException\n    + FullyQualifiedErrorId : CommandNotFoundException"},
+			{"powershell", "", "terraform : Die Benennung \"terraform\" wurde nicht erkannt.\nIn Zeile:1 Zeichen:1\n+ terraform plan\n+ ~~~~~~~~~\n  " +
+				"  + CategoryInfo          : ObjectNotFound: (terraform:String) [], CommandNotFoundException\n    + FullyQualifiedErrorId : CommandNotFoundException"},
 			{"bash", "", wrapped(0, "bash: line 1: sponge: command not found\nexit=127")},
 		},
 		recovery.PermissionDenied: {
-			{"read_file", "", "[read_file for 'k.pem'] Result:\nThe tool execution failed with the following error:\n<error>\nAccess to k.pem is blocked by the .rooignore file settings. You must try to continue in the task without using this file, or ask the user to update the .rooignore file.\n</error>"},
+			{"read_file", "", "[read_file for 'k.pem'] Result:\nThe tool execution failed with the following error:\n<error>\nAccess to k.pem is " +
+				"blocked by the .rooignore file settings. You must try to continue in the task without using this file, or ask the user to update the .rooignore file.\n</error>"},
 			{"bash", "wget -q -O /etc/a.json http://a.example.com/; echo \"wget exit $?\"", wrapped(0, "/etc/a.json: Permission denied\nwget exit 3")},
-			{"powershell", "", "Remove-Item : Zugriff nicht möglich.\nIn Zeile:1 Zeichen:1\n+ Remove-Item C:\\a\n    + CategoryInfo          : PermissionDenied: (C:\\a:FileInfo) [Remove-Item], UnauthorizedAccessException\n    + FullyQualifiedErrorId : RemoveFileSystemItemUnAuthorizedAccess,Microsoft.PowerShell.Commands.RemoveItemCommand"},
+			{"powershell", "", "Remove-Item : Zugriff nicht möglich.\nIn Zeile:1 Zeichen:1\n+ Remove-Item C:\\a\n    + CategoryInfo          : " +
+				"PermissionDenied: (C:\\a:FileInfo) [Remove-Item], UnauthorizedAccessException\n    + FullyQualifiedErrorId : " +
+				"RemoveFileSystemItemUnAuthorizedAccess,Microsoft.PowerShell.Commands.RemoveItemCommand"},
 			{"bash", "", wrapped(128, "ERROR: Permission to octo/web.git denied to dev.\nfatal: Could not read from remote repository.")},
 		},
 		recovery.ToolTimeout: {
-			{"bash", "", "<error>\nThe last command <command>cat <<EOF > a.sh\nsleep 900\nEOF\nsh a.sh</command> timed out and has been killed.\nThe output of the command was:\n<output>\nPermission denied once\n</output>\nPlease try another command and make sure to avoid those requiring interactive input.\n</error>"},
+			{"bash", "", "<error>\nThe last command <command>cat <<EOF > a.sh\nsleep 900\nEOF\nsh a.sh</command> timed out and has been killed.\nThe " +
+				"output of the command was:\n<output>\nPermission denied once\n</output>\nPlease try another command and make sure to avoid those requiring interactive input.\n</error>"},
 			{"bash", "", "The command 'python serve.py\n' was cancelled because it took more than 30 seconds. Please try a different command that completes more quickly."},
-			{"terminal", "", `{"content": [{"type": "text", "text": "Resolving 3 packages"}], "is_error": false, "exit_code": -1, "timeout": false, "metadata": {"exit_code": -1, "suffix": "\n[The command timed out after 120.0 seconds. You may wait longer to see additional output by sending empty command '']"}}`},
+			{"terminal", "", `{"content": [{"type": "text", "text": "Resolving 3 packages"}], "is_error": false, "exit_code": -1, "timeout": false, "` +
+				`metadata": {"exit_code": -1, "suffix": "\n[The command timed out after 120.0 seconds. You may wait longer to see additional output by sending empty command '']"}}`},
 			{"run_shell_command", "", "Command was automatically cancelled because it exceeded the timeout of 5.0 minutes without output."},
 			{"execute_command", "", "The command was terminated after exceeding a user-configured 30s timeout. Do not try to re-run the command."},
 			{"python_interpreter", "", "Error: Code execution exceeded the maximum execution time of 30 seconds"},
@@ -83,7 +93,8 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 		},
 		recovery.DiskFull: {
 			{"bash", "", wrapped(128, "fatal: sha1 file '.git/index.lock' write error. Out of diskspace")},
-			{"execute_command", "", "[execute_command for 'unzip -o -q a.zip'] Result:\nCommand executed.\nOutput:\nout/a.csv:  write error (disk full?).  Continue? (y/n/^C) \nwarning:  out/a.csv is probably truncated\n"},
+			{"execute_command", "", "[execute_command for 'unzip -o -q a.zip'] Result:\nCommand executed.\nOutput:\nout/a.csv:  write error (disk " +
+				"full?).  Continue? (y/n/^C) \nwarning:  out/a.csv is probably truncated\n"},
 			{"bash", "", wrapped(1, "OSError: [WinError 112] There is not enough space on the disk")},
 			{"bash", "", wrapped(1, "fallocate: insufficient free space on /srv/data")},
 		},
@@ -97,7 +108,8 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 			{"bash", "", wrapped(128, "ssh: connect to host git.example.com port 22: Connection refused\nfatal: Could not read from remote repository.")},
 			{"bash", "", wrapped(128, "Connection closed by 198.51.100.7 port 22\nfatal: Could not read from remote repository.")},
 			{"fetch", "", "Failed to fetch https://a.example.com/: getaddrinfo ENOTFOUND a.example.com"},
-			{"powershell", "", "Test : geht nicht\n    + CategoryInfo          : ConnectionError: (a:String) [Enter-PSSession], PSRemotingTransportException\n    + FullyQualifiedErrorId : CannotConnect,PSSessionStateBroken"},
+			{"powershell", "", "Test : geht nicht\n    + CategoryInfo          : ConnectionError: (a:String) [Enter-PSSession], " +
+				"PSRemotingTransportException\n    + FullyQualifiedErrorId : CannotConnect,PSSessionStateBroken"},
 		},
 	} {
 		for _, a := range list {
@@ -111,7 +123,8 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 // Failures of other kinds, and successes, that look like those.
 func TestNoneOfTheWordsOfAgents(t *testing.T) {
 	for _, a := range []toldRow{
-		{"bash", "", wrapped(128, "fatal: 'upstream' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.")},
+		{"bash", "", wrapped(128, "fatal: 'upstream' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\n"+
+			"Please make sure you have the correct access rights\nand the repository exists.")},
 		{"bash", "", wrapped(128, "ERROR: Repository not found.\nfatal: Could not read from remote repository.")},
 		{"bash", "", wrapped(128, "fatal: invalid upstream 'feature/x'")},
 		{"bash", "", wrapped(128, "fatal: invalid reference: feature/x")},
@@ -119,8 +132,11 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"fetch", "", "Error: Failed to fetch https://a.example.com/old: HTTP 410 Gone"},
 		{"download_file", "", "Failed to download https://a.example.com/x.zip (404)"},
 		{"bash", "find . -exec black {} +", wrapped(1, "error: cannot format a.py: not today")},
-		{"powershell", "", "Get-Process : Cannot find a process with the name \"web\".\n    + CategoryInfo          : ObjectNotFound: (web:String) [Get-Process], ProcessCommandException\n    + FullyQualifiedErrorId : NoProcessFoundForGivenName,Microsoft.PowerShell.Commands.GetProcessCommand"},
-		{"powershell", "", "Import-Module : The specified module 'Az' was not loaded because no valid module file was found in any module directory.\n    + CategoryInfo          : ResourceUnavailable: (Az:String) [Import-Module], Exception\n    + FullyQualifiedErrorId : Modules_ModuleNotFound,Microsoft.PowerShell.Commands.ImportModuleCommand"},
+		{"powershell", "", "Get-Process : Cannot find a process with the name \"web\".\n    + CategoryInfo          : ObjectNotFound: " +
+			"(web:String) [Get-Process], ProcessCommandException\n    + FullyQualifiedErrorId : NoProcessFoundForGivenName,Microsoft.PowerShell.Commands.GetProcessCommand"},
+		{"powershell", "", "Import-Module : The specified module 'Az' was not loaded because no valid module file was found in any module " +
+			"directory.\n    + CategoryInfo          : ResourceUnavailable: (Az:String) [Import-Module], Exception\n    + FullyQualifiedErrorId : " +
+			"Modules_ModuleNotFound,Microsoft.PowerShell.Commands.ImportModuleCommand"},
 		{"Write", "", "Claude requested permissions to write to /srv/app/ci.yml, but you haven't granted it yet."},
 		{"execute_command", "", "[execute_command for 'rm -rf build'] Result:\nThe user denied this operation."},
 		{"python_repl", "", `NameError("name 'total' is not defined")`},
@@ -149,7 +165,8 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"read_file", "", "[read_file for 'docs/errors.md'] Result:\nAccess denied: what to do\n\nThe tool execution failed with the following error:\n<error>\nx\n</error>\nis what agents say."},
 		{"execute_command", "", "[execute_command for 'grep -rn ENOENT src'] Result:\nCommand executed.\nOutput:\nsrc/a.ts:3: if (e.code === 'ENOENT') return null\n"},
 		{"execute_command", "", "Command executed in terminal within working directory '/srv/app'. Exit code: 0\nOutput:\nthe client says Error: ENOENT, and goes on\n"},
-		{"browser_console_messages", "", "### Result\n[ERROR] Failed to load resource: the server responded with a status of 404 (Not Found) @ http://localhost:5173/a.ico:0\n[LOG] ready @ http://localhost:5173/a.js:3"},
+		{"browser_console_messages", "", "### Result\n[ERROR] Failed to load resource: the server responded with a status of 404 (Not Found) @ " +
+			"http://localhost:5173/a.ico:0\n[LOG] ready @ http://localhost:5173/a.js:3"},
 		{"bash", "cat run.ps1.log", "    + FullyQualifiedErrorId : PathNotFound,Microsoft.PowerShell.Commands.GetContentCommand\ndone"},
 		{"bash", "cat pom.xml", wrapped(0, "<result><status>error</status></result>")},
 		{"bash", "git log --oneline", wrapped(0, "1234567 Say which linker was not found\n2345678 fatal: invalid upstream is an answer")},

@@ -45,7 +45,8 @@ func TestLookout(t *testing.T) {
 				continue
 			}
 			tool, args := c.want()
-			if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 1 || v.Calls[0].Name != tool || !same(t, v.Calls[0].Arguments, args) || strings.TrimSpace(*v.Text) != "" && !strings.HasPrefix(*v.Text, "<think>") {
+			if v.Judgement != recovery.JudgeReplace || len(v.Calls) != 1 || v.Calls[0].Name != tool || !same(t, v.Calls[0].Arguments,
+				args) || strings.TrimSpace(*v.Text) != "" && !strings.HasPrefix(*v.Text, "<think>") {
 				t.Errorf("%s after %q, of which %d bytes are free: %+v %+v", name, before, free, v, v.Flaw)
 			}
 			if name != "kimi headless" && free > len(before)+len(c.before)+1 {

@@ -357,7 +357,8 @@ func TestHolds(t *testing.T) {
 func TestContent(t *testing.T) {
 	m := mender()
 	object := request(t, `,"response_format":{"type":"json_object"}`)
-	typed := request(t, `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}}}`)
+	typed := request(t, `,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"a":{"type"`+
+		`:"integer"},"b":{"type":"array","items":{"type":"string"}}},"required":["a"]}}}`)
 	for _, c := range []struct {
 		req        *transcript.Body
 		text, want string // "" asks again, "=" passes

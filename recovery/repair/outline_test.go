@@ -23,7 +23,8 @@ var outlined = []string{
 }
 
 // scalars and more of which arguments are made.
-var bits = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`, `[{"b":true}]`, `[{"b":1},{}]`, `{"k":1}`, `{"b":"x"}`, `01`, `tru`, `[1,]`, ``, `"`}
+var bits = []string{`"x"`, `"a\nb"`, `"a\\nb"`, `"long text"`, `""`, `1`, `-0`, `1.0`, `2.5`, `1e2`, `-7`, `true`, `null`, `[]`, `{}`, `["x",1]`,
+	`[{"b":true}]`, `[{"b":1},{}]`, `{"k":1}`, `{"b":"x"}`, `01`, `tru`, `[1,]`, ``, `"`}
 
 // TestOutlines: what certainly passes passes the schema itself, too.
 func TestOutlines(t *testing.T) {

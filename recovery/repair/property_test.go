@@ -310,18 +310,20 @@ func TestHostileSchemas(t *testing.T) {
 	}
 	m := mender()
 	for name, c := range map[string]struct{ schema, args string }{
-		"self":          {`{"$ref":"#"}`, `{}`},
-		"cycle":         {`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
-		"recursive":     {`{"type":"object","properties":{"c":{"$ref":"#"}}}`, `{"c":{"c":{"c":{}}}}`},
-		"doubling":      {doubling(60), `{}`},
-		"branching":     {`{"type":"object","properties":{"c":{"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"}]}},"not":{"required":["x"]},"oneOf":[{"$ref":"#/$defs/n"}],"$defs":{"n":{"required":["z"]}}}`, strings.Repeat(`{"c":`, 60) + `{}` + strings.Repeat(`}`, 60)},
+		"self":      {`{"$ref":"#"}`, `{}`},
+		"cycle":     {`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{}`},
+		"recursive": {`{"type":"object","properties":{"c":{"$ref":"#"}}}`, `{"c":{"c":{"c":{}}}}`},
+		"doubling":  {doubling(60), `{}`},
+		"branching": {`{"type":"object","properties":{"c":{"anyOf":[{"$ref":"#"},{"$ref":"#"},{"$ref":"#"}]}},"not":{"required":["x"]},"oneOf"` +
+			`:[{"$ref":"#/$defs/n"}],"$defs":{"n":{"required":["z"]}}}`, strings.Repeat(`{"c":`, 60) + `{}` + strings.Repeat(`}`, 60)},
 		"file":          {`{"$ref":"file://` + files + `"}`, `{}`},
 		"remote":        {`{"$ref":"https://example.com/schema.json"}`, `{}`},
 		"other dialect": {`{"$schema":"https://example.com/dialect","type":"object"}`, `{}`},
 		"deep":          {strings.Repeat(`{"properties":{"a":`, 5000) + `{}` + strings.Repeat(`}}`, 5000), `{}`},
 		"large":         {`{"description":"` + strings.Repeat("x", 10<<20) + `"}`, `{}`},
 		"huge enum":     {enum, `{"l":[` + strings.TrimSuffix(strings.Repeat(`"x",`, 100_000), ",") + `]}`},
-		"pattern":       {`{"properties":{"a":{"pattern":"(a+)+$"}},"patternProperties":{"(x+x+)+y":{"type":"string"},"(?!a)":{"type":"string"}}}`, `{"a":"` + strings.Repeat("a", 10_000) + `!","` + strings.Repeat("x", 10_000) + `":1}`},
+		"pattern": {`{"properties":{"a":{"pattern"` +
+			`:"(a+)+$"}},"patternProperties":{"(x+x+)+y":{"type":"string"},"(?!a)":{"type":"string"}}}`, `{"a":"` + strings.Repeat("a", 10_000) + `!","` + strings.Repeat("x", 10_000) + `":1}`},
 		"large pattern": {`{"patternProperties":{"` + strings.Repeat("(a|b){1,50}", 1000) + `":{}}}`, `{"aaa":1}`},
 		"large numbers": {`{"properties":{"a":{"multipleOf":1e-1000000}}}`, `{"a":1e1000000}`},
 		"not a schema":  {`{"type":"objekt"}`, `{}`},

@@ -28,7 +28,8 @@ func brief(list []recovery.ToolResult) (out []string) {
 }
 
 func TestResults(t *testing.T) {
-	const one = `{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}`
+	const one = `{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name"` +
+		`:"bash","arguments":"{\"command\":\"ls\"}"}},{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}`
 	for name, c := range map[string]struct {
 		messages string
 		fresh    []string
@@ -38,7 +39,8 @@ func TestResults(t *testing.T) {
 			[]string{"2 b read({})=B\nb", `3 a bash({"command":"ls"})=`}, nil},
 		"ids that count up from zero": {strings.ReplaceAll(one, `"b"`, `"a"`) + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"a","content":"2"}`,
 			[]string{`2 a bash({"command":"ls"})=1`, "3 a read({})=2"}, nil},
-		"the same id in a later turn": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"late","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"2"}`,
+		"the same id in a later turn": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","func` +
+			`tion":{"name":"late","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"2"}`,
 			[]string{"4 a late({})=2"}, []string{`2 a bash({"command":"ls"})=1`, "4 a late({})=2"}},
 		"answered, then the user speaks": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"user","content":"and now?"}`, []string{`2 a bash({"command":"ls"})=1`}, nil},
 		"an unknown id":                  {one + `,{"role":"tool","tool_call_id":"zz","name":"odd","content":"1"}`, []string{"2 zz odd()=1"}, nil},
@@ -50,7 +52,8 @@ func TestResults(t *testing.T) {
 		"a turn in two":      {one + `,{"role":"assistant","content":"more"},{"role":"tool","tool_call_id":"a","content":"1"}`, []string{`3 a bash({"command":"ls"})=1`}, nil},
 		"an empty history":   {``, nil, nil},
 		"a person and prose": {`{"role":"user","content":"hi"},{"role":"assistant","content":"hello"},{"role":"user","content":"Error: it failed"}`, nil, nil},
-		"a person and code":  {"{\"role\":\"user\",\"content\":\"how?\"},{\"role\":\"assistant\",\"content\":\"so:\\n```bash\\nls\\n```\"},{\"role\":\"user\",\"content\":\"it says permission denied, why?\"}", nil, nil},
+		"a person and code": {"{\"role\":\"user\",\"content\":\"how?\"},{\"role\":\"assistant\",\"content\":\"so:\\n```bash\\nls\\n" +
+			"```\"},{\"role\":\"user\",\"content\":\"it says permission denied, why?\"}", nil, nil},
 	} {
 		b := parse(t, `{"messages":[`+c.messages+`]}`)
 		if got := brief(trajectory.Results(b)); !reflect.DeepEqual(got, c.fresh) {
@@ -72,8 +75,10 @@ func TestTextProtocols(t *testing.T) {
 		"fenced, marked": {"Be nice.", "```bash\nmake\n```", "<returncode>2</returncode>\n<output>\nx\n</output>", "bash|make"},
 		"XML":            {"", "Go.\n<command>\nls\n</command>", "a.py", "bash|ls"},
 		"OpenHands":      {"", "<function=execute_bash>\n<parameter=command>ls</parameter>\n</function>", "EXECUTION RESULT of [execute_bash]:\na.py", "execute_bash|<parameter=command>ls</parameter>"},
-		"Cline":          {"", "<execute_command>\n<command>npm test</command>\n<requires_approval>false</requires_approval>\n</execute_command>", "[execute_command for 'npm test'] Result:\nok", "execute_command|npm test"},
-		"Cline feedback": {"", "<execute_command>\n<command>npm test</command>\n</execute_command>", "[execute_command for 'npm test'] Result:\nThe user denied this operation.\n<feedback>no</feedback>", ""},
+		"Cline": {"", "<execute_command>\n" +
+			"<command>npm test</command>\n<requires_approval>false</requires_approval>\n</execute_command>", "[execute_command for 'npm test'] Result:\nok", "execute_command|npm test"},
+		"Cline feedback": {"", "<execute_command>\n<command>npm test</command>\n</execute_command>", "[execute_command for 'npm test'] Result:\n" +
+			"The user denied this operation.\n<feedback>no</feedback>", ""},
 		"ReAct":          {"", "Thought: x\nAction: search\nAction Input: go 1.26", "Observation: found", "search|go 1.26"},
 		"ReAct brackets": {"", "Thought: x\nAction: Search[go 1.26]", "found", "Search|go 1.26"},
 		"Hermes":         {"", "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}}\n</tool_call>", "<tool_response>1</tool_response>", "get|{\"name\": \"get\", \"arguments\": {\"a\": 1}}"},

@@ -31,18 +31,29 @@ var (
 	// callTag is the action of Hermes and Qwen templates: JSON between tags.
 	callTag = recovery.NewPattern(`(?s)<(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)\b[^>]*>\s*(.*?)\s*</(?:tool_call|function_call|tool_use|invoke|use_mcp_tool)>`)
 	// namedTag is the action of Cline and Roo Code: the tool's name is the tag.
-	namedTag = recovery.NewPattern(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
+	namedTag = recovery.NewPattern(`(?s)<(execute_command|read_file|write_to_file|replace_in_file|apply_diff|search_files|list_files|` +
+		`list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|use_mcp_tool|access_mcp_resource|` +
+		`new_task|switch_mode|fetch_instructions|attempt_completion)>(.*?)(?:</(?:execute_command|read_file|write_to_file|replace_in_file|` +
+		`apply_diff|search_files|list_files|list_code_definition_names|browser_action|insert_content|search_and_replace|ask_followup_question|` +
+		`use_mcp_tool|access_mcp_resource|new_task|switch_mode|fetch_instructions|attempt_completion)>|$)`)
 	// actionLine is ReAct's.
 	actionLine = recovery.NewPattern(`(?m)^\**Action:?\**:?[ \t]*([\w. -]{1,80}?)[ \t]*(?:\[(.*)\])?[ \t]*$`)
 	inputLine  = recovery.NewPattern(`(?ms)^\**Action Input:?\**:?[ \t]*(.*)`)
 	nameInJSON = recovery.NewPattern(`"(?:name|tool|function)"\s*:\s*"([\w.-]{1,80})"`)
 
 	// fencedActions are instructions that make code blocks actions.
-	fencedActions = recovery.NewPattern(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|exactly one|one) (?:bash )?(?:code ?block|command|action|bash block|triple.backtick)|triple backticks|commands? (?:that )?(?:you (?:write|give|run)|in (?:a|the) code ?block)s? (?:will|is|are) (?:be )?(?:executed|run)|your (?:code|command|response)s? (?:will be|is|must) .{0,60}(?:executed|code block)|suggest (?:python|shell) code`)
+	fencedActions = recovery.NewPattern(`(?i)bash-\$|special interface|one (?:command|action|bash command|code block) at a time|(?:single|` +
+		`exactly one|one) (?:bash )?(?:code ?block|command|action|bash block|triple.backtick)|triple backticks|` +
+		`commands? (?:that )?(?:you (?:write|give|run)|in (?:a|the) code ?block)s? (?:will|is|are) (?:be )?(?:executed|run)|your (?:code|command|` +
+		`response)s? (?:will be|is|must) .{0,60}(?:executed|code block)|suggest (?:python|shell) code`)
 	// observationHead begins what a scaffold says in the user's place.
-	observationHead = recovery.NewPattern(`(?i)^\s*(?:observation:|<returncode>|<(?:output|observation|tool_result|tool_response|function_results?|function_response|result|stdout|stderr|exit_code|environment)\b|exit ?code:? -?\d|execution result of|\[\w+(?: for '[^\n]*)?\] result|tool (?:result|output|response)|your command ran successfully|result of |\[file: |command (?:output|executed|result|exited|failed)|the command (?:exited|ran|failed|completed)|output:|stdout:|traceback \(most recent|\[the command completed|bash: )`)
+	observationHead = recovery.NewPattern(`(?i)^\s*(?:observation:|<returncode>|<(?:output|observation|tool_result|tool_response|` +
+		`function_results?|function_response|result|stdout|stderr|exit_code|environment)\b|exit ?code:? -?\d|execution result of|` +
+		`\[\w+(?: for '[^\n]*)?\] result|tool (?:result|output|response)|your command ran successfully|result of |\[file: |command (?:output|` +
+		`executed|result|exited|failed)|the command (?:exited|ran|failed|completed)|output:|stdout:|traceback \(most recent|\[the command completed|bash: )`)
 	// observationTail ends it.
-	observationTail = recovery.NewPattern(`(?:\nbash-\$|\(Current directory: [^\n]*\)(?:\nbash-\$)?|exit code -?\d+\.?\]?|\[Command finished with exit code -?\d+\]|</(?:output|observation|tool_response|tool_result|function_results?)>|Command exited with code -?\d+)\s*$`)
+	observationTail = recovery.NewPattern(`(?:\nbash-\$|\(Current directory: [^\n]*\)(?:\nbash-\$)?|exit code -?\d+\.?\]?|` +
+		`\[Command finished with exit code -?\d+\]|</(?:output|observation|tool_response|tool_result|function_results?)>|Command exited with code -?\d+)\s*$`)
 	// feedback is a person's words inside such a message.
 	feedback = recovery.NewPattern(`<(?:feedback|user_message|answer|user_feedback)>`)
 )
