@@ -3,9 +3,11 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -101,21 +103,35 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client) erro
 	return nil
 }
 
-// madeIDIn is the id in the path of something that was made, empty for another path.
-func madeIDIn(path string) string {
-	for _, list := range [...]string{"/responses/", "/conversations/"} {
-		if rest, ok := strings.CutPrefix(path, list); ok {
-			id, _, _ := strings.Cut(rest, "/")
-			return id
+// madeIDIn is the id of something that was made, in the path or in the body of a
+// request that is passed on; empty for another one. Servers differ in what is the same
+// path: doubled slashes, escapes and capital letters say nothing.
+func madeIDIn(path string, body []byte) (id string) {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	for i := range parts {
+		if part, err := url.PathUnescape(parts[i]); err == nil {
+			parts[i] = part
 		}
 	}
-	return ""
+	if len(parts) == 0 || !strings.EqualFold(parts[0], "responses") && !strings.EqualFold(parts[0], "conversations") {
+		return ""
+	}
+	if len(parts) > 1 {
+		return parts[1]
+	}
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		if strings.EqualFold(key.String(), "previous_response_id") {
+			id = v.String()
+		}
+		return id == ""
+	})
+	return id
 }
 
 // keeper is where a request for something that was made goes: to the upstream and the
 // key that made it. nil is anywhere.
 func (k *Core) keeper(c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
-	id := madeIDIn(up.Path)
+	id := madeIDIn(up.Path, up.Body)
 	if id == "" {
 		return nil, nil
 	}

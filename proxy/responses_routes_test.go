@@ -65,11 +65,20 @@ func TestResponseByID(t *testing.T) {
 			{"POST", "/v1/responses", mine, next, 200},
 			{"POST", "/v1/responses", others, next, 400},
 			{"DELETE", "/v1/responses/" + id, others, "", 404},
+			{"GET", "/v1//responses/" + id, others, "", 404}, // servers differ in what is the same path
+			{"GET", "/v1/responses//" + id, others, "", 404},
+			{"GET", "/v1/%72esponses/" + id, others, "", 404},
+			{"GET", "/v1/Responses/" + id + "/input_items", others, "", 404},
+			{"GET", "/v1/responses/" + strings.Replace(id, "_", "%5F", 1), others, "", 404},
+			{"POST", "/v1//responses", others, next, 404},
+			{"POST", "/v1/responses/", others, next, 404},
 			{"DELETE", "/v1/responses/" + id, mine, "", 200},
 			{"GET", "/v1/responses/resp_unknown", mine, "", 404},
 		} {
 			if got, answer := g.do(c.method, c.path, c.key, c.body); got != c.status {
 				t.Errorf("%d: %s %s: %d %s", i, c.method, c.path, got, answer)
+			} else if c.status == 404 && c.key == others && gjson.Get(answer, "error.type").Str != "rebound_error" {
+				t.Errorf("%d: %s %s reached the upstream: %s", i, c.method, c.path, answer)
 			} else if c.status == 400 && gjson.Get(answer, "error.code").Str != "previous_response_not_found" {
 				t.Errorf("%d: %s", i, answer)
 			}
