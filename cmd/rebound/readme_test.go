@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What README.md shows of the offline tools is what they print.
+func TestReadmeShowsWhatIsPrinted(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "long.json")
+	unpacked := regexp.MustCompile(`^    \$ gunzip -c (\S+) >long\.json$`)
+	piped := regexp.MustCompile(`^    \$ echo '(.*)' \| bin/rebound (.*)$`)
+	direct := regexp.MustCompile(`^    \$ bin/rebound (tokens|compress)( .*)? long\.json`)
+	shown := 0
+	lines := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		var stdin string
+		var args []string
+		if m := unpacked.FindStringSubmatch(line); m != nil {
+			unpack(t, filepath.Join("..", "..", m[1]), file)
+		} else if m := piped.FindStringSubmatch(line); m != nil {
+			stdin, args = m[1]+"\n", strings.Fields(m[2])
+		} else if m := direct.FindStringSubmatch(line); m != nil {
+			args = append(append([]string{m[1]}, strings.Fields(m[2])...), file)
+		}
+		if args == nil {
+			continue
+		}
+		shown++
+		var out, errs bytes.Buffer
+		if code := run(args, strings.NewReader(stdin), &out, &errs); code > 1 {
+			t.Errorf("%s: exit code %d, %s", args[0], code, &errs)
+		}
+		got := out.String()
+		if args[0] == "compress" { // which writes the request to standard output
+			got = errs.String()
+		}
+		if want := strings.TrimPrefix(lines[i+1], "    "); strings.TrimSpace(got) != want {
+			t.Errorf("%s prints\n%s\nand README.md shows\n%s", args[0], got, want)
+		}
+	}
+	if shown < 4 {
+		t.Errorf("README.md shows %d commands that are read", shown)
+	}
+}
+
+// unpack writes what a compressed file holds.
+func unpack(t *testing.T, from, to string) {
+	t.Helper()
+	f, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
