@@ -150,6 +150,45 @@ func common(before, body string, sent []byte) int {
 	return bytes.LastIndex(sent, []byte("]}"))
 }
 
+// Notes stand behind the history, and what is fitted is the history: with both, each
+// request still begins as the one before, as far as that was no note.
+func TestNotesAndFitting(t *testing.T) {
+	t.Parallel()
+	s := recorded(t, "pi-large-session-seg0-slice2")
+	for n := 0; n < len(s.ends); n += 5 { // every so often a tool fails
+		if m := &s.messages[s.ends[n]-1]; gjson.Get(*m, "role").Str == "tool" {
+			*m = fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":"bash: line 1: frob%d: command not found\n\nCommand exited with code 127"}`, gjson.Get(*m, "tool_call_id").Raw, n)
+		}
+	}
+	w := newWindowed(32_000)
+	up := startStrict(t, w.ask)
+	g := launch(t, up.config(fastRecovery, patient))
+	var k kept
+	notes, fittings := 0, 0
+	for i, body := range s.requests() {
+		sent := g.sent(w, body)
+		if at := bytes.Index(sent, []byte("[gateway note")); at > 0 {
+			notes++
+			sent = append(sent[:bytes.LastIndex(sent[:at], []byte(`,{"role"`)):at], "]}"...)
+		}
+		if string(sent) == body {
+			continue
+		}
+		before := k.changed
+		if k.see(body, sent); k.changed > before {
+			if n := told(t, "trajectory_compressed", g); n == fittings {
+				t.Errorf("request %d begins otherwise, and nothing was fitted", i)
+			}
+		}
+		fittings = told(t, "trajectory_compressed", g)
+	}
+	t.Logf("%d notes, %d of %d requests rewritten, %d fittings", notes, k.rewritten, len(s.requests()), fittings)
+	if notes < 3 || fittings < 1 || k.rewritten < 10 {
+		t.Errorf("only %d notes, %d fittings, %d requests rewritten", notes, fittings, k.rewritten)
+	}
+	stop(t, g)
+}
+
 // The next request may go to another replica as soon as the client has an
 // answer: what was edited for that is in the store by then, however far away
 // the store is from the replica that edited.
