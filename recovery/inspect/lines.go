@@ -108,7 +108,7 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 		strings.HasPrefix(r.Name, "http-") && v.outcome != failed && v.repeated(i),
 		v.atLongEnd(i, end) && r.Sure != certainly && !strings.HasPrefix(r.Name, "errno-"),
 		v.excused(r),
-		v.outcome == unknown && r.Sure != certainly && v.logWentOn(i),
+		v.outcome == unknown && v.wentOnAfter(i),
 		v.firstOf(&v.lines[i], i, noError, r.Class) != nil,
 		v.outcome != failed && (v.listed(i) || v.quoted(i, r)):
 		return nil, false
@@ -224,7 +224,7 @@ func (v *view) report() int {
 	if v.reports == 0 {
 		v.reports = len(v.lines) + 1
 		for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport) && !v.is(i, wentOn); i-- {
-			if v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && !v.is(i, quotations) && !v.quotesSource(i) {
+			if q := v.first(i, quotations); v.is(i, otherFailure) && !v.is(i, logged) && !v.is(i, noError) && (q == nil || q.Class == classNames[genuine]) && !v.quotesSource(i) {
 				v.reports = i + 1
 			}
 		}
@@ -238,9 +238,19 @@ func (v *view) atLongEnd(i, end int) bool {
 	return v.outcome == unknown && v.stderr < 0 && i >= headPlaces && end > shortResult && end == len(v.lines) && i < v.report()
 }
 
-// logWentOn reports whether entries of a log follow line i up to the end: what wrote
-// them did not end there.
-func (v *view) logWentOn(i int) bool { return i < len(v.lines)-1 && v.is(len(v.lines)-1, logged) }
+// endsWell are last lines that say that what was to be done was done, or are its result.
+var endsWell = recovery.NewPattern(`(?i)(?:^|[^\w-])(?:done|finished|completed?|succe(?:ss|eded|ssful|ssfully)|ready|(?:re)?connected|ok)[.!]*$|^[{\[]".*[}\]]$`)
+
+// denies are words with which such a line says the contrary.
+var denies = recovery.NewPattern(`(?i)\b(?:not|no|never|fail\w*|error\w*|un\w+|cannot|can't|0)\b`)
+
+// wentOnAfter reports whether what wrote line i did not end there: behind it the output
+// ends with an entry of a log, or well.
+func (v *view) wentOnAfter(i int) bool {
+	last := len(v.lines) - 1
+	text := short(v.lines[last].text)
+	return i < last && (v.is(last, logged) || endsWell.MatchString(text) && !denies.MatchString(text))
+}
 
 // excused are rules of which a match is no failure of this call: with exit code 0
 // only the forms count that a pipe may hide.
@@ -346,7 +356,7 @@ func (v *view) otherFailure() (line string, ok bool) {
 		if i != 0 && i < end-tailPlaces {
 			i = 0
 		}
-		if v.is(i, otherFailure) && !v.is(i, logged) && !v.logWentOn(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
+		if v.is(i, otherFailure) && !v.is(i, logged) && !v.wentOnAfter(i) && !(i == 0 && end > 2*shortResult && v.kind == trajectory.Other) {
 			return v.lines[i].text, true
 		}
 	}
