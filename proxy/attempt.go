@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -50,8 +51,12 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
 		header, body = s.asItCame, s.encoded
 	}
+	method, path, query := http.MethodPost, s.wire.path, s.query
+	if a.Resume != nil && a.Resume.Job != nil {
+		method, path, query, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), listening(query, a.Resume.Job), nil
+	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
-		Method: http.MethodPost, Path: s.wire.path, Query: s.query, Model: a.Target.Model, Key: a.Target.Key,
+		Method: method, Path: path, Query: query, Model: a.Target.Model, Key: a.Target.Key,
 		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body,
 	})
 	if errors.Is(err, upstream.ErrPath) {
@@ -64,7 +69,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		if upstream.Unsent(err) {
 			ev.Phase = recovery.PhaseConnect
 		}
-		return nil, s.fail(a, ev)
+		f := s.fail(a, ev)
+		f.Job = s.job(a, "")
+		return nil, f
 	}
 	s.core.returnable(resp.Header)
 	if err := upstream.Decode(resp); err != nil {
@@ -76,6 +83,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	o := n.options()
 	if resp.StatusCode >= 300 {
 		f := s.refused(ctx, cancel, a, resp)
+		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+			f.Job = s.job(a, "")
+		}
 		if composed := s.salvage(a, f, o); composed != nil {
 			resp.Header = composed.Header
 			n.Deliverable, n.phase = composed, recovery.PhaseBody
@@ -125,6 +135,30 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	return n, nil
 }
 
+// listening is the query that asks for the events of a job that the client has not got.
+func listening(query string, j *recovery.Job) string {
+	if query != "" {
+		query += "&"
+	}
+	query += "stream=true"
+	if !j.Nothing {
+		query += "&starting_after=" + strconv.Itoa(j.Last)
+	}
+	return query
+}
+
+// job is what the server goes on with although this attempt failed; nil for nothing.
+func (s *sender) job(a recovery.Attempt, id string) *recovery.Job {
+	if a.Resume != nil && a.Resume.Job != nil {
+		id = a.Resume.Job.ID
+	}
+	if id == "" || !s.x.Streaming || !s.x.Body.State().Job {
+		return nil
+	}
+	last, some := s.sink.Last()
+	return &recovery.Job{ID: id, Last: last, Nothing: !some}
+}
+
 // unedited reports whether a body is the client's own: not equal, but the same bytes.
 func unedited(body, own []byte) bool {
 	return len(body) == len(own) && len(own) > 0 && &body[0] == &own[0]
@@ -172,6 +206,9 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	}
 	f = s.fail(n.a, ev)
 	f.Stalled, f.Diverged, f.Client, f.Flaw = b.Stalled, b.Diverged, b.Client, b.Flaw
+	if b.Event == nil && b.Flaw == nil && !b.Client {
+		f.Job = s.job(n.a, b.Made)
+	}
 	if b.Event != nil {
 		f.Response.Header, f.Response.Body = resp.Header, b.Event
 	}
@@ -228,6 +265,7 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	if b == nil {
 		return nil, nil
 	}
+	b.Made = n.Made()
 	if b.Err != nil && !b.Stalled && !b.Client && b.Flaw == nil {
 		b.Err = cause(n.ctx, b.Err)
 		b.Stalled = errors.Is(b.Err, stream.ErrStalled)

@@ -206,6 +206,7 @@ func TestResponsesMended(t *testing.T) {
 		"no such tool":                   {"tool=explode,args={}/tool,args={\"path\":\"src\"}", tools, 2, listing},
 		"a call behind text":             {"text-tool,args={\"path\":\"src\"%2C\"n\":\"3\"}", tools, 1, []string{`list_files {"path":"src","n":3}`}},
 		"a bad call behind text":         {"text-tool,args=7/text-tool,args={\"path\":\"src\"}", tools, 2, listing},
+		"a call that was refused":        {"rejected,args={\"path\":\"src\"}", tools, 1, listing},
 		"a call in the text":             {"leak=<tool_call>{\"name\":\"list_files\"%2C\"arguments\":{\"path\":\"src\"}}<%2Ftool_call>", tools, 1, listing},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,6 +249,73 @@ func TestResponsesCutText(t *testing.T) {
 			}
 			if !c.complete && (r.failed == "" || r.broken == nil || strings.Contains(r.raw, "response.completed") || r.problem != "") {
 				t.Errorf("%v\n%s", r, r.raw)
+			}
+		})
+	}
+}
+
+// TestResponsesExplained: what the gateway has a model say in its own name is known by its
+// ids, which no upstream gets to see again.
+func TestResponsesExplained(t *testing.T) {
+	t.Parallel()
+	g := start(t, "")
+	const turn = `{"role":"user","content":"List."},{"type":"function_call","call_id":"c1","name":"list_files","arguments":"{\"path\":\"a\"}"},{"type":"function_call_output","call_id":"c1","output":"x"}`
+	body := func(more string, stream bool) string {
+		return fmt.Sprintf(`{"model":"explained@400,msg=The+frobnicator+is+odd/ok","stream":%v,"store":false,"tools":[%s],%s"input":[%s]}`, stream, shell, more, turn)
+	}
+	r := g.responses(t.Context(), body("", true))
+	if !r.complete() || !strings.HasPrefix(r.id, "resp_rebound") || !strings.HasPrefix(r.items[0].Get("id").Str, "msg_rebound") || r.header.Get("X-Rebound-Recovery") != "explain" {
+		t.Errorf("%v\n%s", r, r.raw)
+	}
+	if status, answer := g.do("POST", "/v1/responses", "sk-client", strings.Replace(body("", false), "explained", "explained-whole", 1)); status != 200 ||
+		!strings.HasPrefix(gjson.Get(answer, "id").Str, "resp_rebound") || !strings.HasPrefix(gjson.Get(answer, "output.0.id").Str, "msg_rebound") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if status, answer := g.do("POST", "/v1/responses", "sk-client", `{"model":"well","previous_response_id":"`+r.id+`","input":"And?"}`); status != 400 || gjson.Get(answer, "error.code").Str != "previous_response_not_found" {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+// TestResponsesReasoning: reasoning is shown late; from then on its ids are the client's,
+// and another attempt comes behind it in the same response.
+func TestResponsesReasoning(t *testing.T) {
+	t.Parallel()
+	late := start(t, "")
+	early := startYAML(t, strings.ReplaceAll(strings.Replace(scaled, "stream: {", "stream: {reasoning_after: 0s, ", 1), "UP/", late.up.URL()+"/"))
+	for name, c := range map[string]struct {
+		g      *gateway
+		items  int
+		stored bool
+	}{"held back": {late, 2, true}, "shown": {early, 3, false}, "shown, and kept by the server": {early, 1, true}} {
+		r := c.g.respond(t.Context(), "thinks-"+strings.ReplaceAll(name, " ", "-")+"@reason=0.5,cut=0.2/reason", fmt.Sprintf(`"store":%v,`, c.stored))
+		if whole := c.items > 1; r.complete() != whole || len(r.items) != c.items || r.problem != "" || !whole && r.failed == "" {
+			t.Errorf("%s: %d items, %v\n%s", name, len(r.items), r, r.raw)
+		}
+	}
+}
+
+// TestResponsesListen: a response in the background goes on at the server whatever becomes of
+// a connection. It is taken up where it broke, event for event.
+func TestResponsesListen(t *testing.T) {
+	t.Parallel()
+	g := start(t, "")
+	for _, c := range []struct{ name, script string }{
+		{"text", "cut=0.5/ok"}, {"twice", "cut=0.5/cut=0.5/ok"}, {"the answer refused", "cut=0.5/503/ok"},
+		{"before text", "reason,cut=0.01/ok"}, {"in a call", "tool,cut=0.6/ok"}, {"behind text", "text-tool,cut=0.9/ok"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			own := "listen-" + strings.ReplaceAll(c.name, " ", "-")
+			r := g.responses(t.Context(), fmt.Sprintf(`{"model":"%s@%s","stream":true,"background":true,"tools":[%s],"input":"Hello."}`, own, c.script, strings.Replace(shell, `"path"]`, `]`, 1)))
+			if !r.complete() {
+				t.Errorf("%v\n%s", r, r.raw)
+			}
+			made := map[string]int{}
+			for _, rec := range g.up.Requests(own) {
+				made[rec.Method]++
+			}
+			if made["POST"] != 1 || made["GET"] != strings.Count(c.script, "/") {
+				t.Errorf("the upstream saw %v", made)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		learned = r.Knowledge.Edits(c.Target)
 	}
 	resume := a.Resume
-	if resume != nil && (resume.Calls || resume.Way == WayReplay) {
+	if resume != nil && (resume.Calls || resume.Way == WayReplay || resume.Way == WayListen) {
 		resume = nil // the same request again
 	}
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && resume == nil {

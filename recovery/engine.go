@@ -264,6 +264,10 @@ type kept struct {
 // plan asks the failure's strategies for the next action, within the limits.
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
+	if a, ok := r.listen(f); ok {
+		r.take(a, f)
+		return a, true
+	}
 	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue() {
 		return Action{}, false
 	}

@@ -11,6 +11,9 @@ type Resume struct {
 	Way   Way    // how the rest is asked for; empty with Calls
 	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
 
+	// Of WayListen: what is listened to again.
+	Job *Job
+
 	// Of WayAsk: what the model is told, how many bytes of Sent's end that tells
 	// it to repeat, and how many it must.
 	Question      string
@@ -28,6 +31,7 @@ type Way string
 const (
 	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
 	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
+	WayListen  Way = "listen"  // the server has gone on with it, and is asked for what is missing
 	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
 )
 

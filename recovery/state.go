@@ -1,6 +1,9 @@
 package recovery
 
-import "slices"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // What a request leaves to the memory of a server limits what may be done with it
 // ([transcript.State]). The engine heeds that here, whatever stages and strategies
@@ -27,6 +30,21 @@ func (r *run) heed() {
 	if !x.state.MayMove() || x.Stays {
 		only(func(c Choice) bool { return len(x.made) > 0 && x.made[len(x.made)-1].by(c.Target) })
 	}
+}
+
+// StrategyListen is the engine's own: a server goes on with an answer although the
+// connection broke, and has every event of it.
+const StrategyListen = "listen"
+
+// listen takes up an answer that its server goes on with.
+func (r *run) listen(f *Failure) (Action, bool) {
+	x := r.x
+	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || len(x.Attempts) >= r.Config.Attempts {
+		return Action{}, false
+	}
+	s := &Situation{Exchange: x, Config: &r.Config, Jitter: rand.Float64}
+	i := s.Current(f)
+	return Action{Strategy: StrategyListen, Target: i, Wait: s.Backoff(x.Candidates[i].Tries - 1), Resume: &Resume{Way: WayListen, Sent: f.Sent, Job: f.Job}}, true
 }
 
 // allowed reports whether a proposed action may be carried out. A note that a server

@@ -41,6 +41,7 @@ type Broken struct {
 	Diverged bool   // it did not repeat what the client has
 	Stalled  bool   // it stopped without breaking
 	Client   bool   // it was the client's side that failed
+	Made     string // id of the answer that never began, as in Deliverable
 
 	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or runs away
 	Flawed Deliverable    // the complete one, to be delivered as it is; nil for a runaway
@@ -99,6 +100,7 @@ type Answer struct {
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true}
 	if broken := a.open(); broken != nil {
+		broken.Made = a.Made()
 		return nil, broken
 	}
 	a.opening = false
@@ -107,11 +109,15 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 
 func (a *Answer) open() *Broken {
 	o := &a.o
-	if a.rework = o.Sink.Released() > recovery.ReleasedNothing; a.rework {
+	again := o.Resume != nil && o.Resume.Way == recovery.WayListen // the same answer, from where it broke
+	if again {
+		a.begun()
+	}
+	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again; a.rework {
 		a.follows = o.Format.follow(a)
 	}
 	a.h = newHold(o)
-	if o.Resume != nil && !o.Resume.Calls {
+	if o.Resume != nil && !o.Resume.Calls && !again {
 		a.seam = newSeam(o.Resume)
 	}
 	buffer := o.Config.MidStream == MidStreamBuffer

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func (Responses) compose(c *Composition, streamed bool) []byte {
-	id := "_" + ownMark + "_" + c.ID
+	id := "_" + transcript.OwnMark + "_" + c.ID
 	text := c.Text
 	if !streamed {
 		var items [][]byte
@@ -38,7 +40,7 @@ func (Responses) compose(c *Composition, streamed bool) []byte {
 
 // response is the whole response.
 func (c *Composition) response(status string, items [][]byte) []byte {
-	b := head("resp_"+ownMark+"_"+c.ID, status, c.Created, c.Model)
+	b := head("resp_"+transcript.OwnMark+"_"+c.ID, status, c.Created, c.Model)
 	b = append(b, `,"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"metadata":{},"parallel_tool_calls":true,`+
 		`"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":false,"temperature":null,"text":{"format":{"type":"text"}},`+
 		`"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled","user":null`...)
@@ -73,7 +75,7 @@ func (Responses) Ending(failure []byte, sink *Sink) []byte {
 	if known == "" {
 		known = "server_error"
 	}
-	id, model := "resp_"+ownMark+"_failed", ""
+	id, model := "resp_"+transcript.OwnMark+"_failed", ""
 	s := script{seq: seq + 1}
 	if len(frame) == 0 {
 		s.seq = 0

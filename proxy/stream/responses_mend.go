@@ -300,13 +300,9 @@ func (Responses) splices(body []byte, s *calls, v recovery.Verdict) []splice {
 	return changes(body, "output", listOf(out))
 }
 
-// ownMark stands behind the prefix of an id in what the gateway wrote, or had a model
-// write in its own name. Transcripts know it again.
-const ownMark = "rebound"
-
 // brand marks the response and its messages: the ids that clients send back.
 func (Responses) brand(data []byte, request string) (list []splice, id string) {
-	raw := transcript.String("resp_" + ownMark + "_" + request)
+	raw := transcript.String("resp_" + transcript.OwnMark + "_" + request)
 	for _, path := range [...]string{"response.id", "response_id"} {
 		list = append(list, changes(data, path, raw)...)
 	}
@@ -314,8 +310,8 @@ func (Responses) brand(data []byte, request string) (list []splice, id string) {
 		list = append(list, changes(data, "id", raw)...)
 	}
 	own := func(at string, v gjson.Result) {
-		if rest, ok := strings.CutPrefix(v.Str, "msg_"); ok && !strings.HasPrefix(rest, ownMark) {
-			list = append(list, changes(data, at, "msg_"+ownMark+"_"+rest)...)
+		if rest, ok := strings.CutPrefix(v.Str, "msg_"); ok && !strings.HasPrefix(rest, transcript.OwnMark) {
+			list = append(list, changes(data, at, "msg_"+transcript.OwnMark+"_"+rest)...)
 		}
 	}
 	for _, at := range [...]string{"item_id", "item.id"} {

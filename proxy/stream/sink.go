@@ -219,6 +219,13 @@ func (s *Sink) Close() {
 	}
 }
 
+// Last is the number of the last event that the client has; false where it has none.
+func (s *Sink) Last() (int, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seq, s.frame.Len() > 0
+}
+
 // shown is what the client has of a response; lost where that is not known.
 func (s *Sink) shown() (frame []byte, sent string, seq int, lost bool) {
 	s.mu.Lock()

@@ -76,6 +76,7 @@ func (r responses) state(b *Body) (s State) {
 	background, _ := b.Field("background")
 	s.Stored = !isBool(store) || isTrue(store)
 	s.Bound = b.set("prompt")
+	s.Job = isTrue(background) && s.Stored
 	s.Single = isTrue(background) || b.set("conversation")
 	if b.set("previous_response_id") || b.set("conversation") {
 		s.Kind = Chained

@@ -8,6 +8,7 @@ type State struct {
 	Stored bool // the server keeps the answer, under ids that the client may name later
 	Bound  bool // it has what only its account can read or knows: a sealed history, a stored prompt
 	Single bool // two at once would leave two traces: it is appended to a stored conversation, or is a job
+	Job    bool // it runs on by itself, so that a stream of it which breaks can be taken up again
 	Closed bool // it ends with a command, behind which nothing may stand
 }
 

@@ -241,7 +241,7 @@ func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
 // names are the values that metric labels may have.
 func (a *App) names(cfg *configs.Config) telemetry.Names {
 	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
-	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel}
+	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel, recovery.StrategyListen}
 	for _, s := range strategy.All() {
 		n.Strategies = append(n.Strategies, s.Name())
 	}
