@@ -5,25 +5,26 @@ import "time"
 // EventName is the stable name of a kind of event.
 type EventName string
 
-// The events of the failure path.
+// The events of the failure path. What stands behind each is its line in
+// docs/observability.md.
 const (
-	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows
-	EventRecoverySuccess EventName = "error_recovery_success" // a request that had failed was answered
-	EventRecoveryFailed  EventName = "error_recovery_failed"  // all is spent; the client got an error
-	EventDegraded        EventName = "recovery_degraded"      // the request went on without a part of the recovery, or its answer is known to be flawed
-	EventStreamResumed   EventName = "stream_resumed"
-	EventTargetCooled    EventName = "target_cooled"
-	EventFallbackUsed    EventName = "fallback_used"
-	EventCompressed      EventName = "trajectory_compressed"
-	EventTruncated       EventName = "context_truncated" // a server dropped part of the prompt in silence
-	EventCallRepaired    EventName = "tool_call_repaired"
-	EventToolFailure     EventName = "tool_failure_detected"
-	EventGuidance        EventName = "guidance_injected"
-	EventLoop            EventName = "loop_detected"
-	EventGuidanceOutcome EventName = "guidance_outcome" // what the model did in the turn after a failure
-	EventBreakerOpened   EventName = "breaker_opened"
-	EventBreakerClosed   EventName = "breaker_closed"
-	EventRequestDone     EventName = "request_done" // every request, once; metrics and the access log read it
+	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows; with observed, would have followed
+	EventRecoverySuccess EventName = "error_recovery_success" // a request with a failed attempt was answered
+	EventRecoveryFailed  EventName = "error_recovery_failed"  // nothing is left to try; the client got an error
+	EventDegraded        EventName = "recovery_degraded"      // the request went on without a part of the recovery, or its answer is known to be flawed: cause says which
+	EventStreamResumed   EventName = "stream_resumed"         // an answer that broke off or stalled goes on; way says how: prefill, replay or ask
+	EventTargetCooled    EventName = "target_cooled"          // a key is left alone, till the time in until
+	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answered
+	EventCompressed      EventName = "trajectory_compressed"  // a history was made smaller; cause is known or the refusal's class
+	EventTruncated       EventName = "context_truncated"      // a server read far less than was sent, and did not say so
+	EventCallRepaired    EventName = "tool_call_repaired"     // an answer was mended: repairs are steps and tools
+	EventToolFailure     EventName = "tool_failure_detected"  // a tool's newest result is a failure
+	EventGuidance        EventName = "guidance_injected"      // the model got a note; with observed or held_out, would have got one
+	EventLoop            EventName = "loop_detected"          // the history ends with a repetition
+	EventGuidanceOutcome EventName = "guidance_outcome"       // what the turn after a failure brought: cause is recovered, other or repeated
+	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till the time in until; with tool and category, a session was stopped
+	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
+	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it, and of every one with log.requests
 )
 
 // Event is one thing that happened, without any prompt or answer text.
