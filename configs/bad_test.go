@@ -103,7 +103,8 @@ func TestManyProblemsAreCut(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
-	for in, want := range map[string]int64{"0": 0, "1024": 1024, "64MiB": 64 << 20, "10MB": 10_000_000, "1.5KiB": 1536, "1 GiB": 1 << 30, "2kib": 2048, "7b": 7, "0.1MB": 100_000} {
+	for in, want := range map[string]int64{"0": 0, "1024": 1024, "64MiB": 64 << 20, "10MB": 10_000_000, "1.5KiB": 1536, "1 GiB": 1 << 30, "2kib": 2048,
+		"7b": 7, "0.1MB": 100_000} {
 		if got, err := parseSize(in); err != nil || got != want {
 			t.Errorf("parseSize(%q) = %d, %v", in, got, err)
 		}
@@ -118,7 +119,8 @@ func TestScalars(t *testing.T) {
 			t.Errorf("parseDuration(%q) = %v, %v", in, got, err)
 		}
 	}
-	for in, want := range map[string]string{"30": "write 30s for", "1d": "write hours", "30 s": "write 30s", "5min": "write 5m", "2 hours": "write 2h", "soon": "like 10s", "": "like 10s", "100 ms": "write 100ms"} {
+	for in, want := range map[string]string{"30": "write 30s for", "1d": "write hours", "30 s": "write 30s", "5min": "write 5m", "2 hours": "write 2h",
+		"soon": "like 10s", "": "like 10s", "100 ms": "write 100ms"} {
 		if _, err := parseDuration(in); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseDuration(%q): %v", in, err)
 		}
@@ -128,12 +130,14 @@ func TestScalars(t *testing.T) {
 			t.Errorf("parseFloat(%q): %v", in, err)
 		}
 	}
-	for in, ok := range map[string]bool{"5": true, "100_000": true, "-1": true, "010": false, "1.5": false, "1e3": false, "0x10": false, "99999999999999999999": false} {
+	for in, ok := range map[string]bool{"5": true, "100_000": true, "-1": true, "010": false, "1.5": false, "1e3": false, "0x10": false,
+		"99999999999999999999": false} {
 		if _, err := parseInt(in); (err == nil) != ok {
 			t.Errorf("parseInt(%q): %v", in, err)
 		}
 	}
-	for _, d := range []time.Duration{0, time.Second, time.Minute, time.Hour, 90 * time.Second, 1500 * time.Millisecond, 3*time.Hour + 5*time.Second, 10 * time.Minute, 50 * time.Millisecond} {
+	for _, d := range []time.Duration{0, time.Second, time.Minute, time.Hour, 90 * time.Second, 1500 * time.Millisecond, 3*time.Hour + 5*time.Second,
+		10 * time.Minute, 50 * time.Millisecond} {
 		if got, err := parseDuration(formatDuration(d)); err != nil || got != d {
 			t.Errorf("%v is written as %s", d, formatDuration(d))
 		}
@@ -182,7 +186,8 @@ func TestLoopback(t *testing.T) {
 }
 
 func TestParentKey(t *testing.T) {
-	for in, want := range map[string]string{"a": "", "a.b": "a", "a.b[0]": "a.b", "a.b[0].c": "a.b[0]", `a["x.y"].z`: `a["x.y"]`, `a["x.y[0]"]`: "a", `a["x\"].b"]`: "a"} {
+	for in, want := range map[string]string{"a": "", "a.b": "a", "a.b[0]": "a.b", "a.b[0].c": "a.b[0]", `a["x.y"].z`: `a["x.y"]`, `a["x.y[0]"]`: "a",
+		`a["x\"].b"]`: "a"} {
 		if got := parentKey(in); got != want {
 			t.Errorf("parentKey(%s) = %s, want %s", in, got, want)
 		}

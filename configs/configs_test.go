@@ -228,7 +228,8 @@ func TestUpstreamDefaults(t *testing.T) {
 			func(u map[string]upstream.Config) bool {
 				return len(u) == 2 && !u["a"].Passthrough && u["b"].Passthrough
 			}},
-		{"the variable is the default upstream's", "{upstreams: {a: {url: http://a}, b: {url: http://b}}, default_upstream: b}", []string{"OPENAI_UPSTREAM_URL=http://c"}, "b",
+		{"the variable is the default upstream's", "{upstreams: {a: {url: http://a}, b: {url: http://b}}, default_upstream: b}",
+			[]string{"OPENAI_UPSTREAM_URL=http://c"}, "b",
 			func(u map[string]upstream.Config) bool { return u["a"].URL == "http://a" && u["b"].URL == "http://c" }},
 		{"an empty variable is none", "", []string{"OPENAI_UPSTREAM_URL="}, "default",
 			func(u map[string]upstream.Config) bool { return u["default"].URL == openAI }},
@@ -244,7 +245,8 @@ func TestUpstreamDefaults(t *testing.T) {
 }
 
 func TestEnvironmentWins(t *testing.T) {
-	env := []string{"REBOUND_LISTEN=[::1]:1", "OPENAI_UPSTREAM_URL=http://u/v1", "REBOUND_REDIS_URL=redis://h:6379", "REBOUND_ADMIN_TOKEN=adm\n", "REBOUND_LOG_LEVEL=debug"}
+	env := []string{"REBOUND_LISTEN=[::1]:1", "OPENAI_UPSTREAM_URL=http://u/v1", "REBOUND_REDIS_URL=redis://h:6379", "REBOUND_ADMIN_TOKEN=adm\n",
+		"REBOUND_LOG_LEVEL=debug"}
 	for name, text := range map[string]string{"without file": "", "with file": `
 listen: 127.0.0.1:2
 auth: {admin_env: NOT_SET}

@@ -32,7 +32,8 @@ store: {redis: {url_env: REDIS, password_env: REDIS_PASSWORD}}
 
 func secretConfig(t *testing.T) *Config {
 	t.Helper()
-	return mustParse(t, everySecret, "ALICE=abcsecret1", "ADMIN=abcsecret2", "MAIN=abcsecret3", "SPARE=abcsecret4", "REDIS=redis://user:abcsecret@localhost:6379/0", "REDIS_PASSWORD=abcsecret5")
+	return mustParse(t, everySecret, "ALICE=abcsecret1", "ADMIN=abcsecret2", "MAIN=abcsecret3", "SPARE=abcsecret4",
+		"REDIS=redis://user:abcsecret@localhost:6379/0", "REDIS_PASSWORD=abcsecret5")
 }
 
 func TestSecretsAreNotShown(t *testing.T) {
@@ -47,7 +48,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, text := range []string{c.Redacted(), c.String(), fmt.Sprint(c), fmt.Sprintf("%v %+v %#v %s %q %x", *c, *c, *c, c, c, c), log.String(), string(encoded)} {
+	for i, text := range []string{c.Redacted(), c.String(), fmt.Sprint(c), fmt.Sprintf("%v %+v %#v %s %q %x", *c, *c, *c, c, c, c), log.String(),
+		string(encoded)} {
 		if strings.Contains(text, "abcsecret") {
 			t.Errorf("%d shows a secret:\n%s", i, text)
 		}

@@ -69,7 +69,8 @@ func writeAgents(w io.Writer, scenarios []agents.Scenario, clients []string, run
 			fmt.Fprintf(w, "- through: ok %v after %d ms, texts %.400q, executed %.400v, %s %.400s\n", o.OK, o.ElapsedMS, o.Texts, o.Executed, o.ErrorType, o.Error)
 		}
 		for i, x := range r.through.evidence.Sent {
-			fmt.Fprintf(w, "- client's request %d: %d bytes, status %d, %s; broken: %v; ends %.300q\n", i+1, len(x.Request), x.Status, x.Header.Get("X-Rebound-Recovery"), x.Broken, x.Response[max(0, len(x.Response)-300):])
+			fmt.Fprintf(w, "- client's request %d: %d bytes, status %d, %s; broken: %v; ends %.300q\n", i+1, len(x.Request), x.Status,
+				x.Header.Get("X-Rebound-Recovery"), x.Broken, x.Response[max(0, len(x.Response)-300):])
 		}
 		for _, m := range r.through.evidence.Model {
 			fmt.Fprintf(w, "- model, %s: %d messages, %d tokens, status %d, note %.200q, answered %.200q %.200v\n", m.Time.Format("15:04:05.000"),

@@ -87,7 +87,8 @@ func TestReadPiSession(t *testing.T) {
 	if err := readPiSession(dir, &o); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.Texts, []string{"Done."}) || len(o.Executed) != 1 || o.Executed[0].Name != "read" || o.Executed[0].Arguments != `{"path":"x"}` || o.History != session {
+	if !slices.Equal(o.Texts, []string{"Done."}) || len(o.Executed) != 1 || o.Executed[0].Name != "read" || o.Executed[0].Arguments != `{"path":"x"}` ||
+		o.History != session {
 		t.Errorf("read %+v", o)
 	}
 }

@@ -91,7 +91,8 @@ func toolCall(i int) Check {
 		if !a.OK {
 			return fmt.Errorf("error instead of a tool call: %s", a.says())
 		}
-		if len(a.ToolCalls) != 1 || a.ToolCalls[0].Name != upstreamtest.DefaultTool || a.ToolCalls[0].Arguments != upstreamtest.ToolArguments || a.ToolCalls[0].ID == "" {
+		if len(a.ToolCalls) != 1 || a.ToolCalls[0].Name != upstreamtest.DefaultTool || a.ToolCalls[0].Arguments != upstreamtest.ToolArguments ||
+			a.ToolCalls[0].ID == "" {
 			return fmt.Errorf("tool calls are %+v", a.ToolCalls)
 		}
 		if want := r.text(i); strings.Contains(r.target(i), "text-tool") && a.Text != want {

@@ -48,7 +48,8 @@ func configure(listen, upstream string, pace *Pace, runs []*Run, extra []model) 
 			switch {
 			case i == 0 && r.Case.Keys:
 				on = "own-" + r.key()
-				fmt.Fprintf(&b, "  %q: {url: %q, profile: hosted, keys: [{name: a, env: E2E_KEY_A, weight: 1000}, {name: b, env: E2E_KEY_B, weight: 0.001}]}\n", on, upstream)
+				fmt.Fprintf(&b, "  %q: {url: %q, profile: hosted, keys: [{name: a, env: E2E_KEY_A, weight: 1000}, {name: b, env: E2E_KEY_B, weight: 0.001}]}\n", on,
+					upstream)
 			case on == "":
 				on = "default"
 			}

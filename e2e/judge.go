@@ -206,7 +206,8 @@ func (j *judgement) behaviours(f Format) (out []map[string]any) {
 func (j *judgement) weigh(a *Answer) (string, error) {
 	whole := a.OK && a.FinishReason == "stop" && a.Text == told
 	if j.Tools {
-		whole = a.OK && a.FinishReason == "tool_calls" && len(a.ToolCalls) == 1 && a.ToolCalls[0].Name == "get_weather" && json.Valid([]byte(a.ToolCalls[0].Arguments))
+		whole = a.OK && a.FinishReason == "tool_calls" && len(a.ToolCalls) == 1 && a.ToolCalls[0].Name == "get_weather" &&
+			json.Valid([]byte(a.ToolCalls[0].Arguments))
 	}
 	switch {
 	case whole && !j.Honest:

@@ -64,7 +64,8 @@ func parseFlags() (*options, error) {
 	pace := flag.String("pace", "both", "scaled (time limits ten times shorter, all clients), real (the defaults, one client) or both")
 	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway) or all")
 	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
-	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+" (default: all; for the real pace openai-python,plain,python-responses,plain-responses)")
+	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+
+		" (default: all; for the real pace openai-python,plain,python-responses,plain-responses)")
 	mode := flag.String("mode", "", "stream or whole; empty is both")
 	leg := flag.String("leg", "both", "straight (at the upstream, without the gateway), through (the gateway) or both")
 	plainProxy := flag.Bool("plain-proxy", false, "switch recovery off for the agents: most of their scenarios must fail then")
@@ -78,7 +79,8 @@ func parseFlags() (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
 
-	o := &options{clients: clientNames(), agents: agents.Clients(), realClient: []string{"openai-python", plain, "python-responses", plainResponses}, modes: []Mode{Streamed, Whole}, leg: *leg, count: *count, binary: *binary, out: *out, plainProxy: *plainProxy}
+	o := &options{clients: clientNames(), agents: agents.Clients(), realClient: []string{"openai-python", plain, "python-responses", plainResponses},
+		modes: []Mode{Streamed, Whole}, leg: *leg, count: *count, binary: *binary, out: *out, plainProxy: *plainProxy}
 	if *client != "" {
 		o.clients, o.agents = nil, nil
 		for _, c := range strings.Split(*client, ",") {

@@ -135,7 +135,8 @@ func evidence(w io.Writer, runs []*Run, o *Outage) {
 			leg  *Leg
 		}{{"straight", &r.Straight}, {"through", &r.Through}} {
 			for _, a := range l.leg.Answers {
-				fmt.Fprintf(w, "- %s: ok %v after %v, model %q, finish_reason %q, %d bytes of text in %d chunks, sent %+v", l.name, a.OK, a.Elapsed().Round(time.Millisecond), a.Model, a.FinishReason, len(a.Text), a.Chunks, a.Sent)
+				fmt.Fprintf(w, "- %s: ok %v after %v, model %q, finish_reason %q, %d bytes of text in %d chunks, sent %+v", l.name, a.OK,
+					a.Elapsed().Round(time.Millisecond), a.Model, a.FinishReason, len(a.Text), a.Chunks, a.Sent)
 				if !a.OK {
 					fmt.Fprintf(w, ", %s", a.says())
 				}

@@ -66,7 +66,8 @@ const (
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
-	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField, MendCallIDs, MendSignatures,
+	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField,
+		MendCallIDs, MendSignatures,
 		MendStubTools, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {

@@ -45,15 +45,19 @@ func TestCarried(t *testing.T) {
 		calls   bool
 		extra   int
 	}{
-		{name: "a question for a flawed answer", first: flawed(""), between: busy, actions: []recovery.Action{reask, again}, note: "again, please", tool: `"name":"ls"}}`, extra: 1},
+		{name: "a question for a flawed answer", first: flawed(""), between: busy, actions: []recovery.Action{reask, again}, note: "again, please",
+			tool: `"name":"ls"}}`, extra: 1},
 		{name: "twice", first: flawed(""), between: busy, actions: []recovery.Action{reask, again, again}, note: "again, please", tool: `"name":"ls"}}`, extra: 1},
 		{name: "for the calls behind a text", first: flawed(text), between: behind(text, busy), actions: []recovery.Action{calls}, extra: 0},
 		{name: "an explanation", first: busy, between: busy, actions: []recovery.Action{explain, again}, note: "say why", tool: `"none"`, explain: true},
-		{name: "an explanation, twice", first: busy, between: busy, actions: []recovery.Action{explain, again, again}, note: "say why", tool: `"none"`, explain: true},
+		{name: "an explanation, twice", first: busy, between: busy, actions: []recovery.Action{explain, again, again}, note: "say why", tool: `"none"`,
+			explain: true},
 		{name: "a note about an outage is for one attempt", first: busy, between: busy, actions: []recovery.Action{{Note: "smaller", Tool: "ls"}, again}},
 		{name: "not after a refusal of it", first: flawed(""), between: invalid, actions: []recovery.Action{reask, again}, extra: 1},
-		{name: "not in place of a new question", first: flawed(""), between: busy, actions: []recovery.Action{reask, {Reask: true, Note: "another"}}, note: "another", extra: 1},
-		{name: "not in place of an explanation", first: flawed(""), between: busy, actions: []recovery.Action{reask, {Explain: true, Note: "say why"}}, note: "say why", explain: true, extra: 1},
+		{name: "not in place of a new question", first: flawed(""), between: busy, actions: []recovery.Action{reask, {Reask: true, Note: "another"}},
+			note: "another", extra: 1},
+		{name: "not in place of an explanation", first: flawed(""), between: busy, actions: []recovery.Action{reask, {Explain: true, Note: "say why"}},
+			note: "say why", explain: true, extra: 1},
 		{name: "not after another flaw", first: flawed(""), between: flawed(""), actions: []recovery.Action{reask, again}, extra: 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +80,8 @@ func TestCarried(t *testing.T) {
 					}
 					return
 				}
-				if c.note == "" && body != agentBody || !strings.Contains(body, c.note) || strings.Contains(body, "tool_choice") != (c.tool != "") || !strings.Contains(body, c.tool) {
+				if c.note == "" && body != agentBody || !strings.Contains(body, c.note) || strings.Contains(body, "tool_choice") != (c.tool != "") ||
+					!strings.Contains(body, c.tool) {
 					t.Errorf("sent %s", body)
 				}
 				if a.Explain != c.explain || a.Resume != nil || x.Extra() != c.extra {

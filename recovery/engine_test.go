@@ -58,20 +58,29 @@ func TestRecovers(t *testing.T) {
 		{name: "long wait, move at once", a: []step{long}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
 		{name: "long wait, nothing else", a: []step{long, ok}, to: "a", asked: "aa", actions: "wait", most: 35 * time.Second},
 		{name: "one wait, then move", a: []step{limited}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move"},
-		{name: "unavailable, short wait", a: []step{unavailable(503, "Retry-After", "3"), ok}, b: []step{ok}, to: "ab", asked: "aa", actions: "wait", least: 3 * time.Second},
-		{name: "unavailable, one wait, then move", a: []step{unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move", most: 5 * time.Second},
-		{name: "unavailable, no wait after a resend", a: []step{busy, unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab", actions: "resend move", most: 3 * time.Second},
-		{name: "unavailable, long wait, move at once", a: []step{unavailable(503, "Retry-After", "8")}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
-		{name: "unavailable, long wait, nothing else", a: []step{unavailable(529, "Retry-After", "8"), unavailable(503, "retry-after-ms", "9500"), ok}, to: "a", asked: "aaa", actions: "wait", least: 17 * time.Second, most: 22 * time.Second},
+		{name: "unavailable, short wait", a: []step{unavailable(503, "Retry-After", "3"), ok}, b: []step{ok}, to: "ab", asked: "aa", actions: "wait",
+			least: 3 * time.Second},
+		{name: "unavailable, one wait, then move", a: []step{unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab", actions: "wait move",
+			most: 5 * time.Second},
+		{name: "unavailable, no wait after a resend", a: []step{busy, unavailable(503, "Retry-After", "3")}, b: []step{ok}, to: "ab", asked: "aab",
+			actions: "resend move", most: 3 * time.Second},
+		{name: "unavailable, long wait, move at once", a: []step{unavailable(503, "Retry-After", "8")}, b: []step{ok}, to: "ab", asked: "ab", actions: "move",
+			most: 2 * time.Second},
+		{name: "unavailable, long wait, nothing else", a: []step{unavailable(529, "Retry-After", "8"), unavailable(503, "retry-after-ms", "9500"), ok}, to: "a",
+			asked: "aaa", actions: "wait", least: 17 * time.Second, most: 22 * time.Second},
 		{name: "unavailable for too long, nothing else", a: []step{unavailable(500, "Retry-After", "61"), ok}, to: "a", asked: "a", class: recovery.ServerError},
 		{name: "unavailable now, nothing else", a: []step{unavailable(500, "Retry-After", "0"), ok}, to: "a", asked: "aa", actions: "resend", most: 3 * time.Second},
-		{name: "all ask to wait", a: []step{unavailable(503, "Retry-After", "20"), ok}, b: []step{unavailable(503, "Retry-After", "8"), ok}, to: "ab", asked: "abb", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
-		{name: "all ask to wait, the first is ready first", a: []step{unavailable(503, "Retry-After", "8"), ok}, b: []step{unavailable(503, "Retry-After", "20"), ok}, to: "ab", asked: "aba", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
-		{name: "quota", a: []step{refuse(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
+		{name: "all ask to wait", a: []step{unavailable(503, "Retry-After", "20"), ok}, b: []step{unavailable(503, "Retry-After", "8"), ok}, to: "ab",
+			asked: "abb", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
+		{name: "all ask to wait, the first is ready first", a: []step{unavailable(503, "Retry-After", "8"), ok},
+			b: []step{unavailable(503, "Retry-After", "20"), ok}, to: "ab", asked: "aba", actions: "move wait", least: 8 * time.Second, most: 12 * time.Second},
+		{name: "quota", a: []step{refuse(429, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)}, b: []step{ok}, to: "ab",
+			asked: "ab", actions: "move", most: 2 * time.Second},
 		{name: "auth alone", a: []step{refuse(401, envelope("Incorrect API key provided"))}, to: "a", asked: "a", class: recovery.Auth},
 		{name: "overflow alone", a: []step{overflow}, to: "a", asked: "a", class: recovery.ContextLengthExceeded},
 		{name: "overflow, unknown window", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "ab", actions: "larger_window"},
-		{name: "overflow, unknown window, once", a: []step{overflow}, b: []step{overflow, ok}, to: "ab", asked: "ab", actions: "larger_window", class: recovery.ContextLengthExceeded},
+		{name: "overflow, unknown window, once", a: []step{overflow}, b: []step{overflow, ok}, to: "ab", asked: "ab", actions: "larger_window",
+			class: recovery.ContextLengthExceeded},
 		{name: "empty", a: []step{empty}, b: []step{ok}, to: "ab", asked: "ab", actions: "move"},
 		{name: "empty alone", a: []step{empty, ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "content policy", a: []step{refuse(400, `{"error":{"message":"Your request was rejected by our safety system","code":"content_policy_violation"}}`)}, b: []step{ok}, to: "ab", asked: "a", class: recovery.ContentPolicy},
@@ -81,7 +90,8 @@ func TestRecovers(t *testing.T) {
 		{name: "cut after reasoning", a: []step{cut(recovery.ReleasedReasoning, ""), ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "cut in a call", a: []step{cut(recovery.ReleasedCall, "x"), ok}, b: []step{ok}, to: "ab", asked: "a", class: recovery.StreamCut},
 		{name: "cut twice", a: []step{cut(recovery.ReleasedText, "Hel")}, to: "a", asked: "aaa", actions: "resume", class: recovery.StreamCut},
-		{name: "cut twice, then not", a: []step{cut(recovery.ReleasedText, "Hel"), cut(recovery.ReleasedText, "Hel")}, b: []step{ok}, to: "ab", asked: "aab", actions: "resume"},
+		{name: "cut twice, then not", a: []step{cut(recovery.ReleasedText, "Hel"), cut(recovery.ReleasedText, "Hel")}, b: []step{ok}, to: "ab", asked: "aab",
+			actions: "resume"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -264,7 +274,8 @@ func TestOriginal(t *testing.T) {
 // TestObserve: every mode but act makes one attempt at the first target, whatever is known.
 func TestObserve(t *testing.T) {
 	for _, mode := range []recovery.Mode{recovery.ModeObserve, recovery.ModeAnnotate, recovery.ModeOff} {
-		for name, script := range map[string]step{"busy": busy, "limited": limited, "late": late(2*time.Minute, ok), "stall": stall("Hel", time.Minute), "cut": cut(recovery.ReleasedText, "Hel")} {
+		for name, script := range map[string]step{"busy": busy, "limited": limited, "late": late(2*time.Minute, ok), "stall": stall("Hel", time.Minute),
+			"cut": cut(recovery.ReleasedText, "Hel")} {
 			for _, cooling := range []bool{false, true} {
 				bubble(t, func(t *testing.T) {
 					g := newRig(map[string][]step{"a": {script}, "b": {ok}})

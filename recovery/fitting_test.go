@@ -72,11 +72,14 @@ func TestSummariesArePaid(t *testing.T) {
 		{name: "less is none", a: []step{overflow, ok}, to: "a", input: 499, budget: 1, asked: "aa", may: []bool{true, true}, finished: true},
 		{name: "several", a: []step{overflow, ok}, to: "a", input: 2600, budget: 1, asked: "aa", extra: 3, may: []bool{true, true}, finished: true},
 		{name: "then no continuation", a: []step{overflow, after}, to: "a", input: 900, budget: 1, asked: "aa", extra: 1, may: []bool{true, true}},
-		{name: "a continuation, with more to spend", a: []step{overflow, after, ok}, to: "a", input: 900, budget: 2, asked: "aaa", extra: 2, may: []bool{true, true}, finished: true},
-		{name: "then no second attempt beside it", a: []step{overflow, late(25*time.Second, ok)}, b: []step{ok}, to: "ab", input: 900, budget: 1, asked: "aa", extra: 1, may: []bool{true, true}, finished: true},
+		{name: "a continuation, with more to spend", a: []step{overflow, after, ok}, to: "a", input: 900, budget: 2, asked: "aaa", extra: 2,
+			may: []bool{true, true}, finished: true},
+		{name: "then no second attempt beside it", a: []step{overflow, late(25*time.Second, ok)}, b: []step{ok}, to: "ab", input: 900, budget: 1, asked: "aa",
+			extra: 1, may: []bool{true, true}, finished: true},
 		{name: "then no re-ask", a: []step{flawed("")}, to: "a", known: true, input: 900, budget: 1, asked: "a", extra: 1, may: []bool{true}, finished: true},
 		{name: "a re-ask, and then none", a: []step{flawed(""), overflow, ok}, to: "a", budget: 1, asked: "aaa", extra: 1, may: []bool{true, false}, finished: true},
-		{name: "a second attempt, and then none", a: []step{late(20*time.Second, overflow), ok}, b: []step{busy}, to: "ab", budget: 1, asked: "aba", extra: 1, may: []bool{true, false}, finished: true},
+		{name: "a second attempt, and then none", a: []step{late(20*time.Second, overflow), ok}, b: []step{busy}, to: "ab", budget: 1, asked: "aba", extra: 1,
+			may: []bool{true, false}, finished: true},
 		{name: "nothing to spend", a: []step{overflow, ok}, to: "a", known: true, budget: 0, asked: "aa", may: []bool{false, false}, finished: true},
 	}
 	for _, c := range cases {

@@ -241,11 +241,12 @@ func (breakingUsage) Usage() (recovery.Usage, time.Duration) { panic("no such fi
 // Where the watch breaks when it has booked the attempt, that is not booked again, and
 // the answer that came with its failure is not lost.
 func TestRaceBreaksLate(t *testing.T) {
+	breaking := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		n, f := flawed("")(g, ctx, a)
+		return breakingUsage{n.(*answer)}, f
+	}
 	bubble(t, func(t *testing.T) {
-		g := newRig(map[string][]step{"a": {flawed(""), late(35*time.Second, func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
-			n, f := flawed("")(g, ctx, a)
-			return breakingUsage{n.(*answer)}, f
-		})}})
+		g := newRig(map[string][]step{"a": {flawed(""), late(35*time.Second, breaking)}})
 		g.Config.Parallel.Enabled = false
 		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
 		answered(t, f, err) // with the first, as it was

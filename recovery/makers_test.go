@@ -65,7 +65,8 @@ func (s *accounts) turn(t *testing.T, extra string) (asked string, reasoning int
 		id := string(rune('a' + s.turns))
 		account := asked[len(asked)-1:]
 		r := &upstreamtest.Response{ID: "resp_" + id, Items: []upstreamtest.Item{
-			{Kind: upstreamtest.Reasoning, ID: "rs_" + id, Sealed: upstreamtest.Seal(account, "rs_"+id)}, {Kind: upstreamtest.Message, ID: "msg_" + id, Text: []string{"yes"}}}}
+			{Kind: upstreamtest.Reasoning, ID: "rs_" + id, Sealed: upstreamtest.Seal(account, "rs_"+id)}, {Kind: upstreamtest.Message, ID: "msg_" + id,
+				Text: []string{"yes"}}}}
 		s.ledger.Keep(account, `{"store":false}`, r)
 		s.items = append(s.items, `{"type":"reasoning","id":"rs_`+id+`","summary":[],"encrypted_content":"`+r.Items[0].Sealed+`"}`,
 			`{"type":"message","id":"msg_`+id+`","role":"assistant","content":[{"type":"output_text","text":"yes"}]}`, `{"role":"user","content":"go on"}`)

@@ -294,7 +294,8 @@ func TestSeveralMends(t *testing.T) {
 		}
 	}
 	h := parsed(t, `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"a-long-id-1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a-long-id-1","content":"1"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`)
-	all := []recovery.Edit{{Mend: recovery.MendPairing}, {Mend: recovery.MendCallIDs}, {Mend: recovery.MendSignatures}, {Mend: recovery.MendAlternate}, {Mend: recovery.MendSystem}, {Mend: recovery.MendEmpty}, {Mend: recovery.MendTextOnly}, {Mend: recovery.MendMedia}, {Mend: recovery.MendStubTools}}
+	all := []recovery.Edit{{Mend: recovery.MendPairing}, {Mend: recovery.MendCallIDs}, {Mend: recovery.MendSignatures}, {Mend: recovery.MendAlternate},
+		{Mend: recovery.MendSystem}, {Mend: recovery.MendEmpty}, {Mend: recovery.MendTextOnly}, {Mend: recovery.MendMedia}, {Mend: recovery.MendStubTools}}
 	for _, x := range all {
 		for _, y := range all {
 			if x == y {

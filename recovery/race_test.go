@@ -127,7 +127,8 @@ func TestGivenUp(t *testing.T) {
 		record recovery.Class
 	}{
 		{name: "large", body: large, a: []step{hang, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second, record: recovery.Timeout},
-		{name: "large, headers came", body: large, a: []step{silentBody, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second, record: recovery.StreamCut},
+		{name: "large, headers came", body: large, a: []step{silentBody, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second,
+			record: recovery.StreamCut},
 		{name: "large, in time", body: large, a: []step{late(88*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 88 * time.Second},
 		{name: "large, alone", body: large, a: []step{late(400*time.Second, ok)}, to: "a", asked: "a", took: 400 * time.Second},
 		{name: "large, another comes back", body: large, a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 150 * time.Second, record: recovery.Timeout,
@@ -340,9 +341,11 @@ func TestRescues(t *testing.T) {
 	}{
 		{name: "a pause that begins late", a: []step{flowing(15*time.Second, time.Hour)}, b: []step{ok}, to: "ab", asked: "ab", tries: 1, took: 35 * time.Second},
 		{name: "nobody helps", a: []step{flowing(0, time.Minute)}, b: []step{no}, c: []step{no}, to: "abcd", asked: "abc", tries: 2, took: time.Minute},
-		{name: "nobody helps in time", a: []step{flowing(0, 25*time.Second)}, b: []step{late(time.Minute, no)}, to: "abc", asked: "ab", tries: 1, took: 25 * time.Second},
+		{name: "nobody helps in time", a: []step{flowing(0, 25*time.Second)}, b: []step{late(time.Minute, no)}, to: "abc", asked: "ab", tries: 1,
+			took: 25 * time.Second},
 		{name: "one helps in part", a: []step{flowing(0, time.Minute)}, b: []step{behind(text, flawed(""))}, to: "ab", asked: "abb", tries: 2, took: time.Minute},
-		{name: "one takes over, and breaks", a: []step{flowing(0, time.Hour), ok}, b: []step{cut(recovery.ReleasedText, text)}, c: []step{ok}, to: "abc", asked: "abc", tries: 2, took: 22 * time.Second},
+		{name: "one takes over, and breaks", a: []step{flowing(0, time.Hour), ok}, b: []step{cut(recovery.ReleasedText, text)}, c: []step{ok}, to: "abc",
+			asked: "abc", tries: 2, took: 22 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -49,7 +49,8 @@ func TestSettled(t *testing.T) {
 			list[1].Target, list[2].Target = list[0].Target, list[0].Target
 			list[1].Key, list[2].Model = "other", "n"
 		}, want: "excluded,excluded,,"},
-		{name: "no such model, which the same upstream had", a: gone, set: func(_ *rig, list []recovery.Choice) { list[1].Excluded = true }, want: "excluded,excluded,,"},
+		{name: "no such model, which the same upstream had", a: gone, set: func(_ *rig, list []recovery.Choice) { list[1].Excluded = true },
+			want: "excluded,excluded,,"},
 		{name: "too long for windows that are no larger", a: long, set: func(_ *rig, list []recovery.Choice) {
 			list[1].Window, list[2].Window, list[3].Window = 8192, 8193, 1
 		}, want: "small,small,,small"},
@@ -60,12 +61,14 @@ func TestSettled(t *testing.T) {
 		{name: "too long, and the configuration knows better", a: long, set: func(_ *rig, list []recovery.Choice) {
 			list[0].Window, list[1].Window, list[2].Window = 16_000, 16_000, 16_001
 		}, want: "small,small,,"},
-		{name: "too long, and too long before", a: long, set: func(_ *rig, list []recovery.Choice) { list[1].Small, list[1].Window = true, 9000 }, want: "small,small,,"},
+		{name: "too long, and too long before", a: long, set: func(_ *rig, list []recovery.Choice) { list[1].Small, list[1].Window = true, 9000 },
+			want: "small,small,,"},
 		{name: "no connection in time", a: at(recovery.PhaseConnect, context.DeadlineExceeded), want: "silent,,,"},
 		{name: "no answer in time", a: at(recovery.PhaseHeaders, context.DeadlineExceeded), want: "silent,,,"},
 		{name: "its own time-out is an answer", a: refuse(504, envelope("upstream timed out")), want: ",,,"},
 		{name: "silent before", a: busy, set: func(_ *rig, list []recovery.Choice) { list[0].Silent = true }, want: "silent,,,"},
-		{name: "silent before, and a time-out of its own", a: refuse(504, envelope("upstream timed out")), set: func(_ *rig, list []recovery.Choice) { list[0].Silent = true }, want: "silent,,,"},
+		{name: "silent before, and a time-out of its own", a: refuse(504, envelope("upstream timed out")),
+			set: func(_ *rig, list []recovery.Choice) { list[0].Silent = true }, want: "silent,,,"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -170,16 +173,26 @@ func TestTheError(t *testing.T) {
 		want     string
 		released recovery.Released
 	}{
-		{name: "the last one", a: []step{said(500, "The server had an error: first"), said(500, "The server had an error: second")}, to: "a", attempts: 2, want: "second"},
-		{name: "what was said, not how the next connection broke", a: []step{said(500, "The server had an error: first"), reset}, to: "a", attempts: 2, want: "first"},
-		{name: "what was said of the client's own bytes, not of ours", a: []step{seed, said(400, "Invalid value: ours")}, to: "a", body: body, attempts: 6, want: "seed"},
-		{name: "what was said of the client's own bytes last", a: []step{said(500, "The server had an error: first"), seed, said(400, "Invalid value: ours")}, to: "a", body: body, attempts: 6, want: "seed"},
-		{name: "an outage behind an edit is none of the edit's", a: []step{seed, said(500, "The server had an error: second")}, to: "a", body: body, attempts: 2, want: "second"},
-		{name: "a refusal, not that of its explanation", a: []step{said(400, "Invalid value: first"), said(400, "Invalid value: explained")}, to: "a", body: agentBody, attempts: 6, want: "first"},
-		{name: "a refusal, not the outage of its explanation", a: []step{said(400, "Invalid value: first"), said(500, "The server had an error: explained")}, to: "a", body: agentBody, attempts: 3, want: "first"},
-		{name: "how the answer broke, not its continuation", a: []step{cut(recovery.ReleasedText, text), behind(text, said(400, "Invalid value: next"))}, to: "a", attempts: 6, want: "unexpected EOF", released: recovery.ReleasedText},
-		{name: "how the answer broke, and how far the client is", a: []step{cut(recovery.ReleasedText, text), cut(recovery.ReleasedCall, text)}, to: "a", attempts: 6, want: "unexpected EOF", released: recovery.ReleasedCall},
-		{name: "how the paused answer broke, not its continuation", a: []step{pausesThenBreaks(text), behind(text, said(400, "Invalid value: here"))}, b: []step{behind(text, said(400, "Invalid value: next"))}, to: "ab", attempts: 6, want: "unexpected EOF", released: recovery.ReleasedText},
+		{name: "the last one", a: []step{said(500, "The server had an error: first"), said(500, "The server had an error: second")}, to: "a", attempts: 2,
+			want: "second"},
+		{name: "what was said, not how the next connection broke", a: []step{said(500, "The server had an error: first"), reset}, to: "a", attempts: 2,
+			want: "first"},
+		{name: "what was said of the client's own bytes, not of ours", a: []step{seed, said(400, "Invalid value: ours")}, to: "a", body: body, attempts: 6,
+			want: "seed"},
+		{name: "what was said of the client's own bytes last", a: []step{said(500, "The server had an error: first"), seed, said(400, "Invalid value: ours")},
+			to: "a", body: body, attempts: 6, want: "seed"},
+		{name: "an outage behind an edit is none of the edit's", a: []step{seed, said(500, "The server had an error: second")}, to: "a", body: body,
+			attempts: 2, want: "second"},
+		{name: "a refusal, not that of its explanation", a: []step{said(400, "Invalid value: first"), said(400, "Invalid value: explained")}, to: "a",
+			body: agentBody, attempts: 6, want: "first"},
+		{name: "a refusal, not the outage of its explanation", a: []step{said(400, "Invalid value: first"), said(500, "The server had an error: explained")},
+			to: "a", body: agentBody, attempts: 3, want: "first"},
+		{name: "how the answer broke, not its continuation", a: []step{cut(recovery.ReleasedText, text), behind(text, said(400, "Invalid value: next"))},
+			to: "a", attempts: 6, want: "unexpected EOF", released: recovery.ReleasedText},
+		{name: "how the answer broke, and how far the client is", a: []step{cut(recovery.ReleasedText, text), cut(recovery.ReleasedCall, text)}, to: "a",
+			attempts: 6, want: "unexpected EOF", released: recovery.ReleasedCall},
+		{name: "how the paused answer broke, not its continuation", a: []step{pausesThenBreaks(text), behind(text, said(400, "Invalid value: here"))},
+			b: []step{behind(text, said(400, "Invalid value: next"))}, to: "ab", attempts: 6, want: "unexpected EOF", released: recovery.ReleasedText},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

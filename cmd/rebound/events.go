@@ -158,7 +158,8 @@ func readEvents(stream io.Reader, last *string, show func([]byte) error) error {
 		}
 		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
 			if n := gjson.GetBytes(data, "dropped"); n.Exists() {
-				data = []byte(fmt.Sprintf(`{"time":%q,"event":"dropped","cause":"%d events came too fast for this reader"}`, time.Now().UTC().Format(time.RFC3339Nano), n.Int()))
+				data = []byte(fmt.Sprintf(`{"time":%q,"event":"dropped","cause":"%d events came too fast for this reader"}`,
+					time.Now().UTC().Format(time.RFC3339Nano), n.Int()))
 			}
 			if err := show(data); err != nil {
 				return err

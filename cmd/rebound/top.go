@@ -165,7 +165,8 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		}
 		return "-"
 	}
-	fmt.Fprintf(b, "first token  half %s, 95 %% %s   cache read %s of input\n", quantile(.5), quantile(.95), share(grew("tokens.cache_read"), grew("tokens.input")))
+	fmt.Fprintf(b, "first token  half %s, 95 %% %s   cache read %s of input\n", quantile(.5), quantile(.95),
+		share(grew("tokens.cache_read"), grew("tokens.input")))
 	fmt.Fprintf(b, "tokens  input %.0f, output %.0f   spent by recovery %.0f   left out by fitting %.0f\n\n", grew("tokens.input"), grew("tokens.output"),
 		grew("extra.input")+grew("extra.output"), grew("compressed.before")-grew("compressed.after"))
 }

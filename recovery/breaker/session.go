@@ -186,7 +186,8 @@ func repeated(x *recovery.Exchange, n int) {
 	for from > 0 && list[from].Role != transcript.RoleAssistant {
 		from--
 	}
-	x.Loops = append(x.Loops, recovery.Loop{Kind: recovery.LoopSameError, Count: n, Tools: []string{x.Turn.Failure.Tool}, From: from, To: len(list) - 1, Fingerprint: x.Turn.Key})
+	x.Loops = append(x.Loops, recovery.Loop{Kind: recovery.LoopSameError, Count: n, Tools: []string{x.Turn.Failure.Tool}, From: from, To: len(list) - 1,
+		Fingerprint: x.Turn.Key})
 }
 
 // wait is what is kept of a session that waits.
@@ -212,7 +213,8 @@ func (s *Sessions) waiting(ctx context.Context, x *recovery.Exchange, cfg *Confi
 		return nil, err
 	}
 	now, w := time.Now(), wait{}
-	if len(values) != 1 || json.Unmarshal(values[0], &w) != nil || w.Key != t.Key || w.User != t.User || w.Slot != t.Slot && w.Slot != t.Before || w.Since.After(now) {
+	if len(values) != 1 || json.Unmarshal(values[0], &w) != nil || w.Key != t.Key || w.User != t.User || w.Slot != t.Slot && w.Slot != t.Before ||
+		w.Since.After(now) {
 		w = wait{Key: t.Key, User: t.User, Since: now}
 	}
 	waited, warned := now.Sub(w.Since), w.Warned
@@ -308,7 +310,8 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 		return
 	}
 	now, f := time.Now(), stop.failure
-	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: trajectory.Shorten(f.Tool, 128), Category: f.Category, Rule: f.Rule, Failures: stop.times, Since: now.UTC()})
+	raw, err := json.Marshal(recovery.OpenSession{Session: x.Session, Tool: trajectory.Shorten(f.Tool, 128), Category: f.Category, Rule: f.Rule,
+		Failures: stop.times, Since: now.UTC()})
 	if err != nil {
 		return
 	}
@@ -398,7 +401,8 @@ func (s *Sessions) explain(x *recovery.Exchange, stop *stopping) string {
 func steer(stop *stopping) string {
 	what := fmt.Sprintf("%s failed %d times in a row with the same error. Do not call it again in this turn.", named(stop.failure.Tool), stop.times)
 	if stop.waited > 0 {
-		what = fmt.Sprintf("You have waited for %d minutes, and %s still gives the same answer. Stop waiting in this turn.", int(stop.waited.Minutes()), named(stop.failure.Tool))
+		what = fmt.Sprintf("You have waited for %d minutes, and %s still gives the same answer. Stop waiting in this turn.", int(stop.waited.Minutes()),
+			named(stop.failure.Tool))
 	}
 	return "[gateway note, not from the user] " + what + " Tell the user what failed, what you tried, and what you need from them."
 }

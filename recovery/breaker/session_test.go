@@ -328,7 +328,8 @@ func TestOnOpen(t *testing.T) {
 	if x := fill(t, newSessions(newStore(t), set(breaker.OnOpenError)), agent, recovery.ModeAct); x.Reply == nil || !x.Reply.Error {
 		t.Errorf("error: %+v", x.Reply)
 	}
-	if x := fill(t, newSessions(newStore(t), set(breaker.OnOpenSteer)), agent, recovery.ModeAct); x.Reply != nil || !strings.Contains(x.Guidance, "Do not call it again") {
+	if x := fill(t, newSessions(newStore(t), set(breaker.OnOpenSteer)), agent, recovery.ModeAct); x.Reply != nil ||
+		!strings.Contains(x.Guidance, "Do not call it again") {
 		t.Errorf("steer: %+v, %q", x.Reply, x.Guidance)
 	}
 	structured := strings.Replace(agent, `{"model"`, `{"response_format":{"type":"json_object"},"model"`, 1)

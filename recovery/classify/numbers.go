@@ -50,7 +50,8 @@ func (n *number) limits() bool {
 		return true
 	}
 	// The nearest word decides: "limit of", "is longer than the context length (".
-	bound := lastOf(near, "maximum", "maxlength", "max_seq_len", "max_model_len", "max_kv_size", "max_input_tokens", "max ", "max:", "limit", "at most", "up to", "<=", "than ", "context length",
+	bound := lastOf(near, "maximum", "maxlength", "max_seq_len", "max_model_len", "max_kv_size", "max_input_tokens", "max ", "max:", "limit", "at most",
+		"up to", "<=", "than ", "context length",
 		"context of",
 		"context size", "context window", "window", "batch size", "n_ctx", "allowed", "exceeds", "exceed ", "supports", "supported",
 		"only ", "can take", "truncate to", "capacity", "within", "under ", "over ", "below", "最大", "限制", "上限", "超过", "超出")

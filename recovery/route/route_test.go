@@ -63,7 +63,8 @@ func TestWeights(t *testing.T) {
 		want    map[string]float64
 	}{
 		{"default", []route.Target{{Upstream: "a", Rank: rank(0)}, {Upstream: "b", Rank: rank(0)}}, map[string]float64{"a": 0.5, "b": 0.5}},
-		{"three to one", []route.Target{{Upstream: "a", Rank: rank(0), Weight: 3}, {Upstream: "b", Rank: rank(0), Weight: 1}}, map[string]float64{"a": 0.75, "b": 0.25}},
+		{"three to one", []route.Target{{Upstream: "a", Rank: rank(0), Weight: 3}, {Upstream: "b", Rank: rank(0), Weight: 1}},
+			map[string]float64{"a": 0.75, "b": 0.25}},
 		{"one in twenty", []route.Target{{Upstream: "a", Rank: rank(0), Weight: 19}, {Upstream: "b", Rank: rank(0)}}, map[string]float64{"a": 0.95, "b": 0.05}},
 		{"keys", []route.Target{{Upstream: "c"}}, map[string]float64{"c#x": 0.25, "c#y": 0.75}},
 	}
@@ -263,7 +264,8 @@ func TestValidate(t *testing.T) {
 // before: its prompt cache is where it was.
 func TestSameOrder(t *testing.T) {
 	up := []route.Upstream{{Name: "a", Keys: keys(3)}, {Name: "b"}, {Name: "c", Passthrough: true}}
-	tab := table(up, route.Target{Upstream: "a"}, route.Target{Upstream: "b", Rank: rank(0), Weight: 2, Model: "other/model"}, route.Target{Upstream: "c", Rank: rank(0)})
+	tab := table(up, route.Target{Upstream: "a"}, route.Target{Upstream: "b", Rank: rank(0), Weight: 2, Model: "other/model"},
+		route.Target{Upstream: "c", Rank: rank(0)})
 	for affinity, want := range map[uint64]string{
 		0: "b c#client a#k2 a#k0 a#k1", 1: "b a#k2 a#k1 c#client a#k0", 7: "b a#k1 a#k0 a#k2 c#client",
 		1 << 40: "a#k2 c#client b a#k1 a#k0", math.MaxUint64: "a#k1 b c#client a#k0 a#k2", 0x0123456789abcdef: "b a#k0 a#k2 a#k1 c#client",

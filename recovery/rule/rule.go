@@ -198,8 +198,9 @@ func (c *compiler) rule(r Rule, at string) compiled {
 		status: c.spans(at+".status", r.Status), notStatus: c.spans(at+".not_status", r.NotStatus),
 		codes: c.codes(at+".codes", r.Codes), notCodes: c.codes(at+".not_codes", r.NotCodes),
 		any: c.phrases(at+".any", r.Any), and: c.phrases(at+".and", r.And), not: c.phrases(at+".not", r.Not),
-		patterns: c.patterns(at+".patterns", c.piece(at+".begin", r.Begin), r.Patterns, c.piece(at+".end", r.End)), notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
-		near: c.patterns(at+".near", "", r.Near, "")}
+		patterns:    c.patterns(at+".patterns", c.piece(at+".begin", r.Begin), r.Patterns, c.piece(at+".end", r.End)),
+		notPatterns: c.patterns(at+".not_patterns", "", r.NotPatterns, ""),
+		near:        c.patterns(at+".near", "", r.Near, "")}
 	for _, l := range []struct {
 		key   string
 		count int

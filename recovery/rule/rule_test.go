@@ -54,7 +54,8 @@ func TestWordings(t *testing.T) {
 func TestConditions(t *testing.T) {
 	l, err := rule.Compile(rule.Set{Rules: []rule.Rule{
 		{Name: "code", Class: "c", Codes: []string{"QuotaExceededException", "throttling*", "*_denied"}, NotCodes: []string{"fine"}, Examples: []string{"x"}},
-		{Name: "status", Class: "c", Status: []string{"4xx", "503"}, NotStatus: []string{"404"}, Any: []string{"a"}, And: []string{"b", "c"}, Not: []string{"d"}, Examples: []string{"x"}},
+		{Name: "status", Class: "c", Status: []string{"4xx", "503"}, NotStatus: []string{"404"}, Any: []string{"a"}, And: []string{"b", "c"},
+			Not: []string{"d"}, Examples: []string{"x"}},
 		{Name: "fact", Class: "c", Status: []string{"ok"}, When: []string{"f", "g"}, Unless: []string{"h"}, Examples: []string{"x"}},
 	}}, rule.Vocabulary{})
 	if err != nil {
@@ -112,10 +113,12 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	status := with(func(r *rule.Rule) { r.Status = []string{"429"} })
-	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{status}}, rule.Vocabulary{TextOnly: true}); err == nil || !strings.HasPrefix(err.Error(), "rules[0].status: what these rules read is lines of text") {
+	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{status}}, rule.Vocabulary{TextOnly: true}); err == nil ||
+		!strings.HasPrefix(err.Error(), "rules[0].status: what these rules read is lines of text") {
 		t.Errorf("a status where there is only text: %v", err)
 	}
-	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{ok, ok}}, rule.Vocabulary{}); err == nil || !strings.HasPrefix(err.Error(), "rules[0].name: another rule is called a too") {
+	if _, err := rule.Compile(rule.Set{Rules: []rule.Rule{ok, ok}}, rule.Vocabulary{}); err == nil ||
+		!strings.HasPrefix(err.Error(), "rules[0].name: another rule is called a too") {
 		t.Errorf("two rules of one name: %v", err)
 	}
 	if _, err := rule.Compile(rule.Set{Rules: make([]rule.Rule, 1001)}, rule.Vocabulary{}); err == nil || strings.Count(err.Error(), "\n") > 0 {

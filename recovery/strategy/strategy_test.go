@@ -243,7 +243,8 @@ func TestLargerWindow(t *testing.T) {
 		{"larger before unknown", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b"), choice("c", window(16_384))}, 2},
 		{"smaller", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096))}, -1},
 		{"the same", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(8192))}, -1},
-		{"the first that is", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096)), choice("c", window(16_384)), choice("d", window(1_000_000))}, 2},
+		{"the first that is", recovery.Facts{LimitTokens: 8192}, []recovery.Choice{choice("a"), choice("b", window(4096)), choice("c", window(16_384)),
+			choice("d", window(1_000_000))}, 2},
 		{"not large enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 20_000}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, -1},
 		{"just enough", recovery.Facts{LimitTokens: 8192, RequestedTokens: 16_384}, []recovery.Choice{choice("a"), choice("b", window(16_384))}, 1},
 		{"own window is known", recovery.Facts{}, []recovery.Choice{choice("a", window(8192)), choice("b", window(4096)), choice("c", window(9000))}, 2},
@@ -300,16 +301,21 @@ func TestAdaptParameter(t *testing.T) {
 		want       edits
 	}{
 		{"new name", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_tokens"}, "", nil, edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}},
-		{"old name", `{"model":"m","messages":[],"max_completion_tokens":5}`, []string{"max_completion_tokens"}, "", nil, edits{{Field: "max_completion_tokens", Rename: "max_tokens"}}},
+		{"old name", `{"model":"m","messages":[],"max_completion_tokens":5}`, []string{"max_completion_tokens"}, "", nil,
+			edits{{Field: "max_completion_tokens", Rename: "max_tokens"}}},
 		{"name not sent", `{"model":"m","messages":[]}`, []string{"max_tokens"}, "", nil, nil},
-		{"renamed already", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_completion_tokens"}, "", edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
-		{"refused again", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_tokens"}, "", edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
+		{"renamed already", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_completion_tokens"}, "",
+			edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
+		{"refused again", `{"model":"m","messages":[],"max_tokens":5}`, []string{"max_tokens"}, "",
+			edits{{Field: "max_tokens", Rename: "max_completion_tokens"}}, nil},
 		{"developer", roles, []string{"messages[0].role"}, "Unknown role 'developer'", nil, edits{{Role: "developer", Rename: "system"}}},
 		{"system", systems, []string{"messages[0].role"}, "Unsupported value: 'system' is not supported", nil, edits{{Role: "system", Rename: "developer"}}},
 		{"developer, again", roles, []string{"messages[0].role"}, "Unknown role 'developer'", edits{{Role: "developer", Rename: "system"}}, nil},
 		{"developer, not sent", systems, []string{"messages[0].role"}, "Unknown role 'developer'", nil, nil},
-		{"several", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", nil, edits{{Field: "seed", Drop: true}, {Field: "top_k", Drop: true}}},
-		{"one of several done", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", edits{{Field: "seed", Drop: true}}, edits{{Field: "top_k", Drop: true}}},
+		{"several", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", nil,
+			edits{{Field: "seed", Drop: true}, {Field: "top_k", Drop: true}}},
+		{"one of several done", `{"model":"m","messages":[],"seed":5,"top_k":3}`, []string{"seed", "top_k"}, "", edits{{Field: "seed", Drop: true}},
+			edits{{Field: "top_k", Drop: true}}},
 		{"one of several cannot be dropped", `{"model":"m","messages":[],"seed":5,"stop":["x"]}`, []string{"seed", "stop"}, "", nil, nil},
 		{"not named", `{"model":"m","messages":[],"seed":5}`, nil, "", nil, nil},
 	}
@@ -398,7 +404,8 @@ func TestResume(t *testing.T) {
 		{name: "not configured", list: list(choice("a", prefills)), only: []recovery.Way{replay}, want: -1},
 		{name: "none configured", body: fixed, list: list(choice("a", prefills)), only: []recovery.Way{}, want: -1},
 		{name: "another order", list: list(choice("a", prefills)), only: []recovery.Way{ask, prefill}, want: 0, way: ask, wait: true},
-		{name: "a replay by another model", body: fixed, list: list(choice("a", useless(replay, ask)), choice("b", func(c *recovery.Choice) { c.Model = "other" })), want: 1, way: ask},
+		{name: "a replay by another model", body: fixed, list: list(choice("a", useless(replay, ask)),
+			choice("b", func(c *recovery.Choice) { c.Model = "other" })), want: 1, way: ask},
 
 		{name: "stalled", list: list(choice("a", prefills), choice("b")), want: 1, way: ask, f: recovery.Breach{Stalled: true}},
 		{name: "stalled, nobody else", list: list(choice("a")), want: 0, way: ask, f: recovery.Breach{Stalled: true}},
@@ -414,7 +421,8 @@ func TestResume(t *testing.T) {
 		{name: "excluded", list: list(choice("a", prefills, excluded), choice("b")), want: 1, way: ask},
 
 		{name: "structured", body: schema, list: list(choice("a", prefills)), want: -1},
-		{name: "structured, temperature 0", body: strings.Replace(schema, "{", `{"temperature":0.0,`, 1), list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
+		{name: "structured, temperature 0", body: strings.Replace(schema, "{", `{"temperature":0.0,`, 1), list: list(choice("a", prefills)), want: 0,
+			way: replay, wait: true},
 		{name: "looks like JSON", sent: ` {"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
 		{name: "looks like JSON, prefill", sent: `{"a": 1, "beginning": "of something"`, list: list(choice("a", prefills)), want: 0, way: prefill},
 		{name: "a list in JSON", sent: `[{"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
@@ -476,7 +484,8 @@ func TestQuestion(t *testing.T) {
 		}
 		r := a.Resume
 		least := c.sent[len(c.sent)-r.Least:]
-		if !strings.HasSuffix(r.Question, "\n\n"+c.words) || r.Quoted != len(c.words) || strings.Count(c.sent, least) != 1 || r.Least > r.Quoted || !strings.HasSuffix(least, c.least) {
+		if !strings.HasSuffix(r.Question, "\n\n"+c.words) || r.Quoted != len(c.words) || strings.Count(c.sent, least) != 1 || r.Least > r.Quoted ||
+			!strings.HasSuffix(least, c.least) {
 			t.Errorf("%s: asked for %q, at least %q", name, r.Question[len(r.Question)-r.Quoted:], least)
 		}
 	}

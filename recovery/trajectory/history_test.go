@@ -37,19 +37,24 @@ func TestResults(t *testing.T) {
 	}{
 		"parallel calls in another order": {one + `,{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"B"},{"type":"text","text":"b"}]},{"role":"tool","tool_call_id":"a","content":null}`,
 			[]string{"2 b read({})=B\nb", `3 a bash({"command":"ls"})=`}, nil},
-		"ids that count up from zero": {strings.ReplaceAll(one, `"b"`, `"a"`) + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"a","content":"2"}`,
+		"ids that count up from zero": {strings.ReplaceAll(one, `"b"`, `"a"`) +
+			`,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"tool","tool_call_id":"a","content":"2"}`,
 			[]string{`2 a bash({"command":"ls"})=1`, "3 a read({})=2"}, nil},
 		"the same id in a later turn": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","tool_calls":[{"id":"a","func` +
 			`tion":{"name":"late","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"2"}`,
 			[]string{"4 a late({})=2"}, []string{`2 a bash({"command":"ls"})=1`, "4 a late({})=2"}},
-		"answered, then the user speaks": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"user","content":"and now?"}`, []string{`2 a bash({"command":"ls"})=1`}, nil},
-		"an unknown id":                  {one + `,{"role":"tool","tool_call_id":"zz","name":"odd","content":"1"}`, []string{"2 zz odd()=1"}, nil},
+		"answered, then the user speaks": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"user","content":"and now?"}`,
+			[]string{`2 a bash({"command":"ls"})=1`}, nil},
+		"an unknown id": {one + `,{"role":"tool","tool_call_id":"zz","name":"odd","content":"1"}`, []string{"2 zz odd()=1"}, nil},
 		"no id": {one + `,{"role":"tool","content":"1"},{"role":"tool","content":"2"}`,
 			[]string{`2  bash({"command":"ls"})=1`, "3  read({})=2"}, nil},
-		"the older way":      {`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}`, []string{"1  f({})=r"}, nil},
-		"nothing new":        {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","content":"done"}`, nil, []string{`2 a bash({"command":"ls"})=1`}},
-		"no assistant":       {`{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"x","content":"1"}`, nil, []string{"1 x ()=1"}},
-		"a turn in two":      {one + `,{"role":"assistant","content":"more"},{"role":"tool","tool_call_id":"a","content":"1"}`, []string{`3 a bash({"command":"ls"})=1`}, nil},
+		"the older way": {`{"role":"assistant","function_call":{"name":"f","arguments":"{}"}},{"role":"function","name":"f","content":"r"}`,
+			[]string{"1  f({})=r"}, nil},
+		"nothing new": {one + `,{"role":"tool","tool_call_id":"a","content":"1"},{"role":"assistant","content":"done"}`, nil,
+			[]string{`2 a bash({"command":"ls"})=1`}},
+		"no assistant": {`{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"x","content":"1"}`, nil, []string{"1 x ()=1"}},
+		"a turn in two": {one + `,{"role":"assistant","content":"more"},{"role":"tool","tool_call_id":"a","content":"1"}`,
+			[]string{`3 a bash({"command":"ls"})=1`}, nil},
 		"an empty history":   {``, nil, nil},
 		"a person and prose": {`{"role":"user","content":"hi"},{"role":"assistant","content":"hello"},{"role":"user","content":"Error: it failed"}`, nil, nil},
 		"a person and code": {"{\"role\":\"user\",\"content\":\"how?\"},{\"role\":\"assistant\",\"content\":\"so:\\n```bash\\nls\\n" +
@@ -74,16 +79,18 @@ func TestTextProtocols(t *testing.T) {
 		"fenced, told":   {"Reply with one command at a time in a code block.", "```bash\nmake\n```", "make: *** no targets.  Stop.", "bash|make"},
 		"fenced, marked": {"Be nice.", "```bash\nmake\n```", "<returncode>2</returncode>\n<output>\nx\n</output>", "bash|make"},
 		"XML":            {"", "Go.\n<command>\nls\n</command>", "a.py", "bash|ls"},
-		"OpenHands":      {"", "<function=execute_bash>\n<parameter=command>ls</parameter>\n</function>", "EXECUTION RESULT of [execute_bash]:\na.py", "execute_bash|<parameter=command>ls</parameter>"},
+		"OpenHands": {"", "<function=execute_bash>\n<parameter=command>ls</parameter>\n</function>", "EXECUTION RESULT of [execute_bash]:\na.py",
+			"execute_bash|<parameter=command>ls</parameter>"},
 		"Cline": {"", "<execute_command>\n" +
 			"<command>npm test</command>\n<requires_approval>false</requires_approval>\n</execute_command>", "[execute_command for 'npm test'] Result:\nok", "execute_command|npm test"},
 		"Cline feedback": {"", "<execute_command>\n<command>npm test</command>\n</execute_command>", "[execute_command for 'npm test'] Result:\n" +
 			"The user denied this operation.\n<feedback>no</feedback>", ""},
 		"ReAct":          {"", "Thought: x\nAction: search\nAction Input: go 1.26", "Observation: found", "search|go 1.26"},
 		"ReAct brackets": {"", "Thought: x\nAction: Search[go 1.26]", "found", "Search|go 1.26"},
-		"Hermes":         {"", "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}}\n</tool_call>", "<tool_response>1</tool_response>", "get|{\"name\": \"get\", \"arguments\": {\"a\": 1}}"},
-		"AutoGen":        {"", "```python\nprint(1)\n```", "exitcode: 0 (execution succeeded)\nCode output: 1", "python|print(1)"},
-		"no action":      {"one command at a time", "Which one?", "the first", ""},
+		"Hermes": {"", "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}}\n</tool_call>", "<tool_response>1</tool_response>",
+			"get|{\"name\": \"get\", \"arguments\": {\"a\": 1}}"},
+		"AutoGen":   {"", "```python\nprint(1)\n```", "exitcode: 0 (execution succeeded)\nCode output: 1", "python|print(1)"},
+		"no action": {"one command at a time", "Which one?", "the first", ""},
 	} {
 		str := func(s string) string { return string(transcript.String(s)) }
 		body := `{"messages":[{"role":"system","content":` + str(c.system) + `},{"role":"user","content":"task"},{"role":"assistant","content":` +

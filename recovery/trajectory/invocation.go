@@ -105,7 +105,8 @@ var prepares = map[string]bool{"cd": true, "export": true, "set": true, "true": 
 func (v Invocation) Prepares() bool { return prepares[v.Program] }
 
 // runners are programs that run another one, behind a word if there is one here.
-var runners = map[string]string{"timeout": "", "nohup": "", "nice": "", "env": "", "stdbuf": "", "xargs": "", "npx": "", "poetry": "run", "uv": "run", "pipenv": "run", "bundle": "exec"}
+var runners = map[string]string{"timeout": "", "nohup": "", "nice": "", "env": "", "stdbuf": "", "xargs": "", "npx": "", "poetry": "run", "uv": "run",
+	"pipenv": "run", "bundle": "exec"}
 
 // Runs is the program that is run in the end.
 func (v Invocation) Runs() string {

@@ -33,7 +33,8 @@ func TestInvocations(t *testing.T) {
 			t.Errorf("%q: %s, want %s", c.line, s, c.want)
 		}
 	}
-	for line, want := range map[string]string{"bundle exec rspec a": "rspec", "bundle install": "bundle", "poetry run pytest": "pytest", "uv": "uv", "xargs -n 1 rm": "rm", "make x": "make"} {
+	for line, want := range map[string]string{"bundle exec rspec a": "rspec", "bundle install": "bundle", "poetry run pytest": "pytest", "uv": "uv",
+		"xargs -n 1 rm": "rm", "make x": "make"} {
 		if got := trajectory.Invocations(line)[0].Runs(); got != want {
 			t.Errorf("%s runs %s, want %s", line, got, want)
 		}

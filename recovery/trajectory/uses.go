@@ -31,8 +31,9 @@ var (
 	pathNames = []string{"path", "file_path", "filepath", "filename", "file", "file_name", "absolute_path", "target_file", "relative_path",
 		"relative_workspace_path", "notebook_path", "dir_path", "directory", "dir", "dirpath", "directory_path", "target_directory",
 		"absolutepath", "targetfile", "abs_path", "directorypath", "fileuri", "uri"}
-	manyPaths       = []string{"paths", "files", "folder", "root"}
-	patternNames    = []string{"pattern", "query", "regex", "glob", "search", "regexp", "glob_pattern", "search_term", "include", "patterns", "name_pattern", "querystring"}
+	manyPaths    = []string{"paths", "files", "folder", "root"}
+	patternNames = []string{"pattern", "query", "regex", "glob", "search", "regexp", "glob_pattern", "search_term", "include", "patterns", "name_pattern",
+		"querystring"}
 	codeNames       = []string{"code", "script", "source", "input", "python", "cell"}
 	commandLikeName = []string{"command", "cmd", "commands", "script", "command_line", "commandline"}
 )
@@ -52,7 +53,8 @@ var (
 	readWords   = []string{"read", "view", "cat", "open", "show"}
 	writeWords  = []string{"write", "edit", "patch", "replace", "create", "insert", "append", "multiedit", "apply", "save", "mkdir", "editor", "overwrite", "diff"}
 	fileWords   = []string{"file", "files", "dir", "directory", "directories", "folder", "folders", "fs", "workspace", "codebase", "code", "text"}
-	otherWords  = []string{"todo", "todos", "memory", "issue", "issues", "email", "mail", "calendar", "ticket", "order", "user", "users", "task", "tasks", "plan", "note",
+	otherWords  = []string{"todo", "todos", "memory", "issue", "issues", "email", "mail", "calendar", "ticket", "order", "user", "users", "task", "tasks",
+		"plan", "note",
 		"notes", "message", "event", "events", "customer", "booking", "reservation", "flight", "flights", "payment", "repo",
 		"repos", "repository", "branch", "branches",
 		"pull", "pr", "commit", "commits", "agent", "agents", "skill", "resource", "resources", "table", "sql", "query", "database", "db", "image", "tests"}

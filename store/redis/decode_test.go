@@ -45,7 +45,8 @@ func FuzzDecode(f *testing.F) {
 func FuzzCharged(f *testing.F) {
 	f.Add([]byte("0 5 3 2 4 2 0"))
 	f.Add([]byte("2 -9223372036854775808 9223372036854775807 9223372036854775807 1 1 1"))
-	charges := []store.Charge{{Account: "a", Meter: "m", Amount: 1, Limit: 3, Window: time.Minute}, {Account: "a", Meter: "n", Holder: "h", Amount: 1, Limit: 3, Window: time.Minute}}
+	charges := []store.Charge{{Account: "a", Meter: "m", Amount: 1, Limit: 3, Window: time.Minute},
+		{Account: "a", Meter: "n", Holder: "h", Amount: 1, Limit: 3, Window: time.Minute}}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		done, err := charged(charges, bytes.Fields(answer), time.Now())
 		if err == nil && (len(done.Used) != 2 || done.Refused < -1 || done.Refused > 1 || done.Wait < 0) {

@@ -219,7 +219,8 @@ func chargesConcurrent(t *testing.T, s store.Store) {
 	for _, n := range passed {
 		sum += n
 	}
-	done, err := s.Charge(ctx, store.Charge{Account: "a", Meter: "m", Window: far, Calendar: true}, store.Charge{Account: "b", Meter: "m", Window: far, Calendar: true})
+	done, err := s.Charge(ctx, store.Charge{Account: "a", Meter: "m", Window: far, Calendar: true},
+		store.Charge{Account: "b", Meter: "m", Window: far, Calendar: true})
 	must(t, err)
 	if sum != 100 || done.Used[0] != 100 || done.Used[1] != 100 {
 		t.Errorf("%d charges of 100 passed, the meters have %d", sum, done.Used)

@@ -72,9 +72,12 @@ func faults() []fault {
 	unauthorized := fails(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: sk-demo*****.")
 	spent := fails(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
 	gone := fails(404, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it.")
-	noMaxTokens := fails(400, "invalid_request_error", "unsupported_parameter", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
-	noTemperature := fails(400, "invalid_request_error", "unsupported_value", "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.")
-	tooMuch := fails(400, "invalid_request_error", "invalid_value", "max_tokens is too large: 32000. This model supports at most 4096 completion tokens, whereas you provided 32000.")
+	noMaxTokens := fails(400, "invalid_request_error", "unsupported_parameter",
+		"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
+	noTemperature := fails(400, "invalid_request_error", "unsupported_value",
+		"Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.")
+	tooMuch := fails(400, "invalid_request_error", "invalid_value",
+		"max_tokens is too large: 32000. This model supports at most 4096 completion tokens, whereas you provided 32000.")
 	cut := until(0.66, breaks)
 	return []fault{
 		{slug: "healthy", title: "none", targets: alone(ok)},
@@ -109,7 +112,8 @@ func faults() []fault {
 		{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, unless(otherKey, spent))},
 		{slug: "gone", title: "model withdrawn; fallback", targets: withBackup(gone)},
 
-		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone(unless(without("max_tokens"), noMaxTokens)), extra: `"max_tokens":800,`},
+		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone(unless(without("max_tokens"), noMaxTokens)),
+			extra: `"max_tokens":800,`},
 		{slug: "temperature", title: "temperature refused", targets: alone(unless(without("temperature"), noTemperature)), extra: `"temperature":0.2,`},
 		{slug: "output-limit", title: "max_tokens above the limit", targets: alone(unless(modest, tooMuch)), extra: `"max_tokens":32000,`},
 		{slug: "overflow", title: "context overflow; fallback", prompt: 48_000, targets: []target{
@@ -123,10 +127,12 @@ func faults() []fault {
 			sent: []string{"!$schema", toolRun}},
 		{slug: "refused-request", title: "refused, and nothing helps", targets: alone(refuses(refusedRequest), ok), history: listing(), told: true},
 
-		{group: "tool calls", slug: "call-json", title: "arguments are not JSON", targets: alone(calls(toolCall{toolRead, `{'path': 'src/main.go', 'limit': '20',}`})), history: listing(), call: readMain},
+		{group: "tool calls", slug: "call-json", title: "arguments are not JSON",
+			targets: alone(calls(toolCall{toolRead, `{'path': 'src/main.go', 'limit': '20',}`})), history: listing(), call: readMain},
 		{slug: "call-name", title: "called by another name", targets: alone(calls(toolCall{"ReadFile", readMain.args})), history: listing(), call: readMain},
 		{slug: "call-text", title: "call leaks into the text", targets: alone(leaked), history: listing(), call: readMain},
-		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolCall{toolRead, `{"limit":20}`}), calls(readMain)), history: listing(), call: readMain},
+		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolCall{toolRead, `{"limit":20}`}), calls(readMain)),
+			history: listing(), call: readMain},
 		{slug: "call-cut", title: "stream cut in a call", targets: alone(callUntil(readMain, 0.6, breaks), calls(readMain)), history: listing(), call: readMain},
 
 		{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone(ok), history: notFound(),
@@ -154,8 +160,9 @@ func refuses(message string) step { return fails(400, "invalid_request_error", "
 
 // overflow states the tokens of the request, four bytes each.
 func overflow(x *exchange) {
-	fails(400, "invalid_request_error", "context_length_exceeded", fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
-		"Please reduce the length of the messages.", smallWindow, len(x.body)/4))(x)
+	fails(400, "invalid_request_error", "context_length_exceeded",
+		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
+			"Please reduce the length of the messages.", smallWindow, len(x.body)/4))(x)
 }
 
 const smallWindow = 8192

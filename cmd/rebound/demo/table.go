@@ -148,7 +148,8 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 		}
 	}
 	side := func(name string, t tally, errors, colour string) {
-		counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, len(rows), t.failed, errors, t.looks, t.hung)
+		counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, len(rows), t.failed, errors,
+			t.looks, t.hung)
 		if t.unusable > 0 {
 			counts += fmt.Sprintf(", %d bad calls", t.unusable)
 		}

@@ -36,7 +36,8 @@ func toolList() string {
 
 // called is the model's message with one call.
 func called(id, tool, args string) string {
-	return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, id, tool, quote(args))
+	return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}]}`, id, tool,
+		quote(args))
 }
 
 // result is what a tool answered.

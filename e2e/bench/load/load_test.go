@@ -222,7 +222,8 @@ func TestRunCountsFailures(t *testing.T) {
 		http.Error(w, "{}", http.StatusServiceUnavailable)
 	}))
 	defer server.Close()
-	got, err := Run(t.Context(), Plan{Addr: server.Listener.Addr().String(), Size: 1 << 10, Conns: 3, Once: true, Duration: time.Second, Timeout: 10 * time.Second})
+	got, err := Run(t.Context(), Plan{Addr: server.Listener.Addr().String(), Size: 1 << 10, Conns: 3, Once: true, Duration: time.Second,
+		Timeout: 10 * time.Second})
 	if err != nil || got.Failures["status 503"] != 3 || got.Answers != 0 {
 		t.Errorf("%v, %+v", err, got)
 	}

@@ -24,8 +24,9 @@ func TestParseOrder(t *testing.T) {
 			`{"messages":[],"model":"m-lat50-n100-d20-b4000-ts","stream":true}`,
 			order{stream: true, stamped: true, latency: 50 * time.Millisecond, delay: 20 * time.Millisecond, chunks: 100, content: 4000},
 		},
-		"unknown parts":            {`{"model":"m-x7-n-nine-n3"}`, order{chunks: 3, content: 600}},
-		"model behind the history": {long + `"model":"m-n5","stream":true,"stream_options":{"include_usage":true}}`, order{stream: true, usage: true, chunks: 5, content: 600}},
+		"unknown parts": {`{"model":"m-x7-n-nine-n3"}`, order{chunks: 3, content: 600}},
+		"model behind the history": {long + `"model":"m-n5","stream":true,"stream_options":{"include_usage":true}}`,
+			order{stream: true, usage: true, chunks: 5, content: 600}},
 		"model before the history": {`{"model":"m-n5",` + long[1:] + `"stop":null}`, order{chunks: 5, content: 600}},
 		"no model":                 {`{}`, order{chunks: 20, content: 600}},
 	}
