@@ -2,6 +2,7 @@ package stream
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -25,8 +26,8 @@ type seam struct {
 }
 
 const (
-	// minTail is the length in bytes from which a repeated tail of what was sent
-	// counts as a repetition and not as chance.
+	// minTail is the length, in bytes and of a prefill in characters, from which a repeated
+	// tail of what was sent counts as a repetition and not as chance: one word said twice is one.
 	minTail = 12
 	// maxTail bounds the tail that is searched for a repetition.
 	maxTail = 1000
@@ -121,7 +122,7 @@ func (s *seam) overlap(got string) int {
 		return 0
 	}
 	for k := min(len(got), len(s.sent), maxTail); k >= s.least && k > 0; k-- {
-		if s.sent[len(s.sent)-k:] == got[:k] {
+		if s.sent[len(s.sent)-k:] == got[:k] && (s.way != recovery.WayPrefill || utf8.RuneCountInString(got[:k]) >= minTail) {
 			return k
 		}
 	}
