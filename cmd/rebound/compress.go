@@ -15,7 +15,7 @@ import (
 
 const compressUsage = `usage: rebound compress --limit N [--model M] [--reserve R] [FILE|-]
 
-Makes a chat request fit a context window, as the gateway does after an
+Makes a request, of chat completions or the Responses API, fit a context window, as the gateway does after an
 overflow, but without a summariser: where shortening does not suffice, the
 oldest turns give way to a digest of quotations. Writes the rewritten request to standard
 output and a report to standard error: {"tokens_before", "tokens_after",
@@ -126,7 +126,7 @@ func runCompress(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case len(raw) > maxCompressInput:
 		return fail("the input has more than %d bytes", maxCompressInput)
 	}
-	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	body, err := transcript.ParseAny(raw, transcript.Limits{})
 	if err != nil {
 		return fail("not a chat request: %v", err)
 	}

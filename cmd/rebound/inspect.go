@@ -21,7 +21,7 @@ import (
 const inspectUsage = `usage: rebound inspect [--all] [--config FILE] [FILE|-]
        rebound inspect --results [--why] [--config FILE] [FILE|-]
 
-Says what the gateway would see in a chat request: the session, which of the new
+Says what the gateway would see in a chat or Responses request: the session, which of the new
 tool results are failures and of which kind, loops, and the note that it would
 add. With --all the results of the whole history are judged, not only those
 since the last assistant turn. No file, or -, is standard input.
@@ -162,7 +162,7 @@ func inspectWith(newSteps func(*inspect.Rules) inspectSteps, args []string, env 
 		fmt.Fprintf(stderr, "rebound inspect: the request is longer than %d bytes\n", maxInspectBody)
 		return 2
 	}
-	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	body, err := transcript.ParseAny(raw, transcript.Limits{})
 	if err == nil && len(body.Messages()) == 0 {
 		err = errors.New("the request has no messages")
 	}
@@ -204,7 +204,8 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 	for _, r := range results(body) {
 		if f := steps.rules.Judge(r); f.Failed {
 			failures = append(failures, f)
-			report.Failures = append(report.Failures, inspectFailure{Index: f.Index, Tool: f.Tool, inspectVerdict: verdictOf(f)})
+			first, _ := body.Messages()[f.Index].Elements()
+			report.Failures = append(report.Failures, inspectFailure{Index: first, Tool: f.Tool, inspectVerdict: verdictOf(f)})
 		}
 	}
 	var loops []recovery.Loop
@@ -216,7 +217,9 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 		if tools == nil {
 			tools = []string{}
 		}
-		report.Loops = append(report.Loops, inspectLoop{l.Kind, l.Count, tools, l.From, l.To})
+		from, _ := body.Messages()[l.From].Elements()
+		_, to := body.Messages()[l.To].Elements()
+		report.Loops = append(report.Loops, inspectLoop{l.Kind, l.Count, tools, from, to})
 	}
 	if steps.note != nil {
 		if note := steps.note(body, failures, loops); note != "" {

@@ -14,7 +14,7 @@ import (
 
 const tokensUsage = `usage: rebound tokens [--model M] [--text] [FILE|-]
 
-Counts the tokens of a chat request, or with --text of any text, as the gateway
+Counts the tokens of a chat or Responses request, or with --text of any text, as the gateway
 does. Writes {"tokens", "exact", "encoding"}. No file, or -, is standard input.
 
   --model M  the model to count for; otherwise the request's own, or gpt-4o for a text
@@ -127,7 +127,7 @@ func runTokens(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		v := fit.Offline()(o.model)
 		result = tokensResult{Tokens: v.Count(string(raw)), Exact: v.Exact, Encoding: v.Name}
 	} else {
-		b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+		b, err := transcript.ParseAny(raw, transcript.Limits{})
 		if err != nil {
 			return fail(2, "not a chat request: %v", err)
 		}

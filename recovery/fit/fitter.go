@@ -200,7 +200,7 @@ func (f *Fitter) ask(ctx context.Context, x *recovery.Exchange, d *draft) {
 // has edits, or where its count is sure to exceed a known limit. Trouble with the
 // store leaves the client's bytes.
 func (f *Fitter) Prepare(ctx context.Context, x *recovery.Exchange) error {
-	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.on(x) {
+	if x.Mode != recovery.ModeAct && x.Mode != recovery.ModeObserve || x.Reply != nil || len(x.Candidates) == 0 || !f.on(x) || !x.Body.State().MayFit() {
 		return nil
 	}
 	d := &draft{fitter: f, x: x}
@@ -347,8 +347,12 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		window = f.window(c, d.session)
 		if window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
 			// Nobody says how large the window is, or what was said is not true: it
-			// is smaller than what was refused.
-			window = scale.of(raw) + Reserve(sent, scale.of(raw))
+			// is smaller than what was refused: the prompt, and the room for the answer
+			// where the client asked for one.
+			window = scale.of(raw)
+			if _, _, limited := sent.OutputLimit(); limited {
+				window += Reserve(sent, window)
+			}
 		}
 	}
 	if n := promptIn(fail.Facts, sent, raw); n > 0 {
@@ -399,7 +403,11 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 	var names []string
 	if scale.of(k.total)+reserve > window || full == reserve {
 		var ok bool
-		if k, names, ok = f.shrink(ctx, x, c, d, k, window, reserve, scale, refused); !ok && reserve > leastOutput {
+		k, names, ok = f.shrink(ctx, x, c, d, k, window, reserve, scale, refused)
+		if !ok && refused && d.work != nil { // what was cut once is not cut shorter: all anew
+			k, names, ok = f.shrink(ctx, x, c, d, f.begin(x, d, c.Model), window, reserve, scale, refused)
+		}
+		if !ok && reserve > leastOutput {
 			k, names, ok = f.shrink(ctx, x, c, d, k, window, leastOutput, scale, refused)
 		}
 		if !ok {

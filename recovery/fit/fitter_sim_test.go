@@ -160,6 +160,14 @@ type provider struct {
 	before   []string // messages of the request before
 	overflow int
 	asked    int
+	silent   bool // a refusal states no numbers
+}
+
+func (p *provider) facts(tokens int) recovery.Facts {
+	if p.silent {
+		return recovery.Facts{}
+	}
+	return recovery.Facts{LimitTokens: p.window, InputTokens: tokens}
 }
 
 func newProvider(window int) *provider {
@@ -174,7 +182,7 @@ func (p *provider) ask(b *transcript.Body) (recovery.Usage, *recovery.Failure) {
 		p.overflow++
 		return recovery.Usage{}, &recovery.Failure{Diagnosis: recovery.Diagnosis{
 			Spec:  &recovery.Spec{Class: recovery.ContextLengthExceeded},
-			Facts: recovery.Facts{LimitTokens: p.window, InputTokens: tokens}}, Response: recovery.Response{Status: 400}}
+			Facts: p.facts(tokens)}, Response: recovery.Response{Status: 400}}
 	}
 	p.asked++
 	var now []string

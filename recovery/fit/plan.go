@@ -55,6 +55,7 @@ type planner struct {
 	scribe   scribe // nil where nobody writes summaries
 	secret   keys
 	perToken int  // bytes of the request to a token
+	fine     int  // how much less than usual is large: halvings
 	cramped  bool // what stands before the first answer, and the last turn, leave no room
 }
 
@@ -74,7 +75,8 @@ func (p *planner) run(ctx context.Context, k *work) bool {
 		p.replaceOldest(ctx, k, prot)
 	}
 	// Where what is protected has no room, less is.
-	for level := 1; level <= narrowest && p.measured(k) > p.goal.limit && ctx.Err() == nil; level++ {
+	for level := 1; level <= narrowest+finest && p.measured(k) > p.goal.limit && ctx.Err() == nil; level++ {
+		p.fine = max(0, level-narrowest)
 		try, less := k.clone(), prot.narrowed(k.v, level)
 		p.cut(ctx, try, less, 0)
 		if p.measured(try) > p.goal.target {
@@ -119,7 +121,11 @@ const (
 
 // largest is the size in tokens above which also a message that is recent, or in
 // which a person pasted something, is cut.
-func (p *planner) largest() int { return p.goal.budget / 8 }
+func (p *planner) largest() int { return p.goal.budget / 8 >> p.fine }
+
+// finest is the most that fine is: where a turn has many large results, none of them
+// takes much of the budget.
+const finest = 4
 
 // cut cuts what is longer to one length, which is as great as the target allows:
 // old results, arguments of old calls, and whatever alone takes much of the

@@ -108,6 +108,16 @@ func (f Format) reader() reader {
 	return chat{}
 }
 
+// ParseAny is Parse for a request of which nothing tells the format but its history's
+// field: that of Chat Completions, unless only another's is there.
+func ParseAny(raw []byte, lim Limits) (*Body, error) {
+	b, err := Parse(raw, Chat, lim)
+	if err != nil || b.find(chat{}.list()) != nil || b.find(responses{}.list()) == nil {
+		return b, err
+	}
+	return Parse(raw, Responses, lim)
+}
+
 // modelField is the field with the model in every format.
 const modelField = "model"
 

@@ -213,6 +213,9 @@ func (b *Body) LastUser() (m Message, ok bool) {
 	return Message{}, false
 }
 
+// Elements are the positions of the message's first and last element in the list on the wire.
+func (m Message) Elements() (first, last int) { return int(m.first), int(m.first + m.count - 1) }
+
 // Raw is the message's bytes. Several elements have commas between them.
 func (m Message) Raw() []byte { return m.body.raw[m.Start:m.End:m.End] }
 
