@@ -233,10 +233,10 @@ func (s *scene) cwd() string {
 		return ""
 	}
 	if s.f.Index >= 0 && s.f.Index < len(s.list) {
-		state(ends(at(s.f.Index), 600, 600))
+		state(trajectory.Ends(at(s.f.Index), 600, 600))
 	}
 	for i, n := s.turn-1, 0; i >= 0 && n < 24 && found == ""; i, n = i-1, n+1 {
-		state(ends(at(i), 600, 600))
+		state(trajectory.Ends(at(i), 600, 600))
 	}
 	for _, c := range s.steps() {
 		if found != "" {

@@ -58,7 +58,7 @@ func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
 	s.tools, s.text = offered(b, s.list)
 	s.uses = usesOf(s.tools, s.text)
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
-		s.content = ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
+		s.content = trajectory.Ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
 	}
 	s.made = trajectory.Call{Tool: f.Tool, Arguments: f.Arguments}
 	s.parts = trajectory.Invocations(s.made.Line())
@@ -164,14 +164,6 @@ func output(content string) string {
 	return cmp.Or(e.Output, e.Errors, content)
 }
 
-// ends is the head and the tail of a large text.
-func ends(s string, head, tail int) string {
-	if len(s) <= head+tail {
-		return s
-	}
-	return s[:head] + "\n" + s[len(s)-tail:]
-}
-
 // results calls yield with the text of messages in which tools and people
 // speak, the newest first, until it returns false. With a needle only those
 // whose bytes have it.
@@ -235,7 +227,7 @@ func (s *scene) worked(c *call) bool {
 	}
 	s.checked++
 	m := s.list[c.answer]
-	return m.End-m.Start <= maxMessage && !trouble.MatchString(ends(m.Text(), 400, 600))
+	return m.End-m.Start <= maxMessage && !trouble.MatchString(trajectory.Ends(m.Text(), 400, 600))
 }
 
 // repeated counts the turns, the failing one included, in which a tool printed

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
 // Bounds of what is quoted, in runes.
@@ -14,11 +15,8 @@ const (
 	maxQuoted  = 120 // a path, a name, a command
 )
 
-var (
-	terminal = recovery.NewPattern(`\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)?)`)
-	// marks begin what would look like another speaker, or like a note of ours.
-	marks = recovery.NewPattern(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
-)
+// marks begin what would look like another speaker, or like a note of ours.
+var marks = recovery.NewPattern(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
 
 // oneLine makes data of a text: one line of at most n runes, without control
 // characters, terminal escapes, fences, tags and the marks of other speakers.
@@ -27,9 +25,7 @@ func oneLine(s string, n int) string {
 	if len(s) > 16*n {
 		s = s[:16*n] // four bytes each, and as much again of what is taken out
 	}
-	if strings.IndexByte(s, 0x1b) >= 0 {
-		s = terminal.ReplaceAllString(s, "")
-	}
+	s = trajectory.WithoutEscapes(s)
 	var b strings.Builder
 	count, space, more, before := 0, false, false, rune(0)
 	for _, r := range s {

@@ -10,10 +10,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-var (
-	terminal = recovery.NewPattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,200}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
-	diffHead = recovery.NewPattern(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
-)
+// diffHead begins what tools for differences print.
+var diffHead = recovery.NewPattern(`(?m)^(?:\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|diff --git |--- \S+.*\n\+\+\+ |Binary files .* differ$|Files .* differ$|Only in \S+: )`)
 
 // unwrap takes off one layer. errors is what the layer keeps apart as the error stream.
 func (v *view) unwrap(text string) (inner, errors string, ok bool) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -167,11 +166,6 @@ func (s *Stage) news(b *transcript.Body) bool {
 // actionSigns are in every text that makes a call, as it stands in a body.
 var actionSigns = []string{"```", "<", `\u003c`, `\u003C`, "ction:"}
 
-// actionWords are in all instructions that make code blocks calls. They spare
-// other conversations about code the search for such instructions.
-var actionWords = []string{"bash-$", "special interface", "code block", "codeblock", "command", "action", "bash block", "backtick", "executed",
-	"shell code", "suggest python"}
-
 // observable reports cheaply whether the message after the assistant's message i
 // may be an observation of a text protocol.
 func observable(b *transcript.Body, i int) bool {
@@ -180,20 +174,7 @@ func observable(b *transcript.Body, i int) bool {
 	if !slices.ContainsFunc(actionSigns, func(sign string) bool { return bytes.Contains(raw, []byte(sign)) }) || len(b.Tools()) > 0 {
 		return false
 	}
-	a, ok := trajectory.FindAction(list[i].Text())
-	if !ok || a.Explicit {
-		return ok
-	}
-	for _, m := range list[:i] {
-		if m.Role == transcript.RoleAssistant {
-			break
-		}
-		text := strings.ToLower(window(m.Text()))
-		if slices.ContainsFunc(actionWords, func(w string) bool { return strings.Contains(text, w) }) {
-			return true
-		}
-	}
-	return trajectory.LooksObserved(list[i+1].Text())
+	return trajectory.IsObservation(b, i+1)
 }
 
 // agent reports whether the conversation has tools, or had results.

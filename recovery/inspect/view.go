@@ -62,7 +62,7 @@ func (v *view) open(call *trajectory.Call, content string) {
 	l := v.rules
 	*v.hits = (*v.hits)[:0]
 	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, room: v.room, hits: v.hits}
-	text := window(content)
+	text := trajectory.Ends(content, headWindow, tailWindow)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
 		text = whole // JSON is only readable as a whole
 	}
@@ -81,9 +81,9 @@ func (v *view) open(call *trajectory.Call, content string) {
 		text = inner
 	}
 	v.structured = v.structured && len(text) > 1 && (text[0] == '{' || text[0] == '[')
-	v.text = clean(window(text))
+	v.text = trajectory.WithoutEscapes(trajectory.Ends(text, headWindow, tailWindow))
 	v.printed = len(v.text)
-	if stderr = clean(window(stderr)); strings.TrimSpace(stderr) != "" {
+	if stderr = trajectory.WithoutEscapes(trajectory.Ends(stderr, headWindow, tailWindow)); strings.TrimSpace(stderr) != "" {
 		v.text += "\n" + stderr
 	}
 }
@@ -114,21 +114,6 @@ func begunPlain(text string) bool {
 
 // plainStart reports whether no wrapper of a reading tool's result begins with c.
 func plainStart(c byte) bool { return digit(c) || c >= 'a' && c <= 'z' || c == '/' || c == '*' }
-
-// window is the head and the tail of a large text.
-func window(s string) string {
-	if len(s) <= headWindow+tailWindow {
-		return s
-	}
-	head, tail := s[:headWindow], s[len(s)-tailWindow:]
-	if i := strings.LastIndexByte(head, '\n'); i >= 0 {
-		head = head[:i+1]
-	}
-	if i := strings.IndexByte(tail, '\n'); i >= 0 {
-		tail = tail[i+1:]
-	}
-	return head + "\n" + tail
-}
 
 // textLines is the lines that are not blank, without white space at their ends, in
 // out's place.
@@ -190,14 +175,6 @@ func trimLine(line string) string {
 
 // boxes are what programs draw around messages.
 const boxes = "│┃╷╵╭╰"
-
-// clean removes terminal escapes.
-func clean(s string) string {
-	if strings.IndexByte(s, 0x1b) < 0 {
-		return s
-	}
-	return terminal.ReplaceAllString(s, "")
-}
 
 // set records an outcome. The innermost wrapper knows best, but a failure
 // outside stays one.

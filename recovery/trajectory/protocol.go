@@ -178,7 +178,9 @@ func (h *History) findProtocol() protocol {
 		return protocolNone
 	}
 	for i := range first {
-		if fencedActions.MatchString(ends(h.List[i].Text())) {
+		text := Ends(h.List[i].Text(), maxHead, maxTail)
+		low := strings.ToLower(text)
+		if slices.ContainsFunc(actionWords, func(w string) bool { return strings.Contains(low, w) }) && fencedActions.MatchString(text) {
 			return protocolFenced
 		}
 	}
@@ -191,10 +193,7 @@ const (
 	maxTail = 12 << 10
 )
 
-// ends is the head and the tail of a long text.
-func ends(s string) string {
-	if len(s) <= maxHead+maxTail {
-		return s
-	}
-	return s[:maxHead] + "\n" + s[len(s)-maxTail:]
-}
+// actionWords are in all instructions that make code blocks calls. They spare
+// other conversations about code the search for such instructions.
+var actionWords = []string{"bash-$", "special interface", "code block", "codeblock", "command", "action", "bash block", "backtick", "executed",
+	"shell code", "suggest python"}

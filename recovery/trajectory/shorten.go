@@ -3,6 +3,8 @@ package trajectory
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Shorten is a text of at most n runes: what is cut off is told by an ellipsis.
@@ -21,4 +23,30 @@ func Shorten(s string, n int) string {
 		}
 	}
 	return s
+}
+
+// Ends is a text of which at most head bytes at the beginning and tail bytes at the
+// end are left, in whole lines where it has several.
+func Ends(s string, head, tail int) string {
+	if len(s) <= head+tail {
+		return s
+	}
+	first, last := s[:head], s[len(s)-tail:]
+	if i := strings.LastIndexByte(first, '\n'); i >= 0 {
+		first = first[:i+1]
+	}
+	if i := strings.IndexByte(last, '\n'); i >= 0 {
+		last = last[i+1:]
+	}
+	return first + "\n" + last
+}
+
+var terminal = recovery.NewPattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,256}(?:\x07|\x1b\\\\)|[()][A-B0-2]|[=>78cDEHM])")
+
+// WithoutEscapes is a text without colours and what else is meant for a terminal.
+func WithoutEscapes(s string) string {
+	if strings.IndexByte(s, 0x1b) < 0 {
+		return s
+	}
+	return terminal.ReplaceAllString(s, "")
 }
