@@ -3,6 +3,7 @@ package annotate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -50,24 +51,47 @@ func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop 
 		advice.Loop, advice.Count = loop.Kind, max(n, loop.Count)
 	}
 
-	// Each earlier occurrence tried what stood first then.
-	var tried, said []string
-	length := 0
+	var plans []proposal
 	for _, p := range s.ordered(chainOf(f), sc.uses) {
-		text := p.say(sc.fill)
-		length += utf8.RuneCountInString(text)
-		switch {
-		case text == "":
-		case len(tried) < n-1:
-			tried, length = append(tried, p.Name), 0
-		case len(said) == 0 || len(said) < maxProposed && length <= briefSaid:
-			said = append(said, text)
-			advice.Strategies = append(advice.Strategies, p.Name)
+		if text := p.say(sc.fill); text != "" {
+			plans = append(plans, proposal{p.Name, text})
 		}
+	}
+	tried, now := following(plans, n)
+	var said []string
+	for _, p := range now {
+		said, advice.Strategies = append(said, p.text), append(advice.Strategies, p.name)
 	}
 	head, tail := sc.head(x, tried, n, loop), sc.tail(s, len(tried), len(said))
 	advice.Strategies = append(advice.Strategies, AskUser)
 	return trajectory.Shorten(assemble(head, said, tail), maxNote), advice
+}
+
+// proposal is a strategy and what it says here.
+type proposal struct{ name, text string }
+
+// following is what the note of the n-th occurrence proposes: what none before it did;
+// then, once each, what stood second in one. And the names of what was proposed before.
+func following(plans []proposal, n int) (tried []string, now []proposal) {
+	var second []proposal
+	for again := false; n > 0; n-- {
+		for _, p := range now {
+			tried = append(tried, p.name)
+		}
+		if len(plans) == 0 && !again {
+			plans, again = second, true
+			tried = slices.DeleteFunc(tried, func(name string) bool {
+				return slices.ContainsFunc(second, func(p proposal) bool { return p.name == name })
+			})
+		}
+		both := len(plans) >= maxProposed && utf8.RuneCountInString(plans[0].text+plans[1].text) <= briefSaid
+		if now = plans[:min(len(plans), 1)]; both {
+			now = plans[:maxProposed]
+			second = append(second, now[1:]...)
+		}
+		plans = plans[len(now):]
+	}
+	return tried, now
 }
 
 // say is a strategy's steps, as far as the conversation fills them.

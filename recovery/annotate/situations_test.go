@@ -164,3 +164,43 @@ func TestSituations(t *testing.T) {
 		t.Logf("%s: %d situations, kind found in %d, notes right in %d (%d with the kind found), %d characters on average", name, len(list), found, right, seen, length/max(notes, 1))
 	}
 }
+
+// TestFollowingNotes: a proposal recurs in a later note only once nothing else is
+// left, only if it stood second, and once; then only a person is left to ask.
+func TestFollowingNotes(t *testing.T) {
+	st, _ := stage(t, nil)
+	list, kits := situations(t, "testdata/blind2.jsonl")
+	again := 0
+	for _, s := range list {
+		x, ok := s.exchange(t, kits)
+		if !ok || s.Category == "none" || x.Turn.Failure == nil {
+			continue
+		}
+		said, second := map[string]int{}, map[string]bool{}
+		recurs := false
+		for n := range 12 {
+			x.Turn.Seen = n + 1
+			note, advice := st.Note(x)
+			if note == "" {
+				break
+			}
+			names := advice.Strategies[:len(advice.Strategies)-1]
+			for i, name := range names {
+				if said[name]++; said[name] > 1 {
+					recurs = true
+					again++
+				}
+				if said[name] > 2 || said[name] == 2 && !second[name] || said[name] == 1 && recurs {
+					t.Errorf("%s: %s is proposed %d times, in note %d", s.ID, name, said[name], n+1)
+				}
+				if i > 0 {
+					second[name] = true
+				}
+			}
+			if n == 11 && len(names) > 0 {
+				t.Errorf("%s: still %v", s.ID, names)
+			}
+		}
+	}
+	t.Logf("%d proposals recurred", again)
+}
