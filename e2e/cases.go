@@ -369,6 +369,36 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
+		Name: "starved", Want: "the output limit is spent on thinking: asked again with a larger one",
+		Targets:  one("reason,empty-answer,finish=length/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "flat-error", Want: "an error event of its own before everything else: asked again", Format: Responses,
+		Targets:  one("error-event=0,flat/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "flat-error-middle", Want: "the same in the middle: continued", Format: Responses,
+		Targets:  one("error-event=0.5,flat/ok"),
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "cut-stored", Want: "a cut answer that the upstream stores, so that later requests may name it: an error, since a second one has other ids", Format: Responses,
+		Targets: one("cut=0.66/ok"), Ask: Ask{Stored: true}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{fails(0), attempts(0, 1, 1)},
+	},
+	{
+		Name: "cut-stored-early", Want: "before any text nothing is named: asked again", Format: Responses,
+		Targets: one("cut=0/ok"), Ask: Ask{Stored: true}, Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
 		Name: "prefill-refused", Want: "the target refuses the declared prefill: an answer that begins alike goes on", Format: Chat,
 		Targets: []Target{{Script: "cut=0.5/prefill=refuse", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},

@@ -149,6 +149,12 @@ var healthy = []Case{
 		Through:  []Check{whole(0), asStraight, asked(0, 1, 1)},
 	},
 	{
+		Name: "healthy-done", Want: "[DONE] at the end, as some servers send it in this format, too: neither added nor removed", Format: Responses,
+		Targets:  one("done"),
+		Straight: []Check{whole(0)},
+		Through:  []Check{whole(0), asStraight, asked(0, 1, 1)},
+	},
+	{
 		Name: "healthy-slow", Want: "a slow stream flows on, chunk for chunk",
 		Targets: one("chunks=30,gap=50ms"), Only: Streamed,
 		Straight: []Check{whole(0), streamsOn(time.Second)},

@@ -236,10 +236,15 @@ func wellFormed(r *Run, l *Leg) error {
 	if len(a.Wrong) > 0 {
 		return fmt.Errorf("the events break the rules: %s", strings.Join(a.Wrong, "; "))
 	}
-	if len(a.IDs) != 1 || a.Finishes != 1 || a.Done != (formatOf(r.Client) == Chat) {
+	if len(a.IDs) != 1 || a.Finishes != 1 || a.Done != r.done() {
 		return fmt.Errorf("the stream is not well formed: ids %q, %d times finish_reason, [DONE] %v", a.IDs, a.Finishes, a.Done)
 	}
 	return nil
+}
+
+// done reports whether [DONE] belongs at the end: where the first target sends it.
+func (r *Run) done() bool {
+	return formatOf(r.Client) == Chat || len(r.Case.Targets) > 0 && r.Case.Targets[0].Script == "done"
 }
 
 // streamsOn: the first token came as much before the end.

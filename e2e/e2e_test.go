@@ -144,7 +144,7 @@ func TestWrongEvents(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		a.OK = true
-		err := wellFormed(&Run{Client: plainResponses, Mode: Streamed}, &Leg{Answers: []Answer{a}})
+		err := wellFormed(&Run{Case: &Case{}, Client: plainResponses, Mode: Streamed}, &Leg{Answers: []Answer{a}})
 		if (err == nil) != tt.good {
 			t.Errorf("%s: %v", name, err)
 		}
