@@ -13,13 +13,15 @@ import (
 func TestStateFits(t *testing.T) {
 	f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}), Windows: fit.NewWindows()})
 	defer func() { _ = f.Close(context.Background()) }()
+	const said = `{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}`
 	for raw, fits := range map[string]bool{
-		`{"input":"x"}`: true,
-		`{"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"x"}]}`:        true,
-		`{"input":"x","previous_response_id":"resp_1"}`:                                           false,
-		`{"input":"x","conversation":"conv_1"}`:                                                   false,
-		`{"input":[{"role":"user","content":"x"},{"type":"compaction_trigger"}]}`:                 false,
-		`{"input":[{"type":"compaction","encrypted_content":"x"},{"role":"user","content":"x"}]}`: true,
+		`{"input":[` + said + `]}`:                                               true,
+		`{"input":"x","instructions":"y"}`:                                       true,
+		`{"input":[{"type":"item_reference","id":"msg_1"},` + said + `]}`:        true,
+		`{"input":[{"type":"compaction","encrypted_content":"x"},` + said + `]}`: true,
+		`{"input":[` + said + `],"previous_response_id":"resp_1"}`:               false,
+		`{"input":[` + said + `],"conversation":"conv_1"}`:                       false,
+		`{"input":[` + said + `,{"type":"compaction_trigger"}]}`:                 false,
 	} {
 		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
 		if err != nil {
