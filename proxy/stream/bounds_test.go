@@ -2,6 +2,8 @@ package stream
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -163,5 +165,24 @@ func TestNameWork(t *testing.T) {
 	}
 	if len(s.list) != 1 || len(s.list[0].Name) > maxName+5 || !s.over {
 		t.Errorf("%d calls, %d bytes of a name", len(s.list), len(s.list[0].Name))
+	}
+}
+
+// A complete answer that never ends takes little more memory than one may have.
+func TestEndlessWholeAnswer(t *testing.T) {
+	cfg := Defaults()
+	cfg.MaxAnswer = 8 << 20
+	for size, want := range map[int64]error{cfg.MaxAnswer: ErrInvalid, cfg.MaxAnswer + 1: ErrAnswerTooLong, 64 << 20: ErrAnswerTooLong} {
+		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(io.LimitReader(endless{}, size)), ContentLength: -1}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, broken := ReadWhole(res, Options{Config: cfg, Format: Chat{}, Choices: 1})
+		runtime.ReadMemStats(&after)
+		if broken == nil || broken.Err != want {
+			t.Errorf("%d bytes: %+v, want %v", size, broken, want)
+		}
+		if took := int64(after.TotalAlloc - before.TotalAlloc); want == ErrAnswerTooLong && took > 5*cfg.MaxAnswer/2 {
+			t.Errorf("%d bytes: %d are allocated", size, took)
+		}
 	}
 }

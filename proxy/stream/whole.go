@@ -41,12 +41,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	if n := resp.ContentLength; n > 0 {
 		w.buf.Grow(int(min(n, keepBody)) + bytes.MinRead)
 	}
-	w.from = io.LimitedReader{R: resp.Body, N: o.Config.MaxAnswer + 1}
-	n, err := w.buf.ReadFrom(&w.from)
-	if n > o.Config.MaxAnswer {
-		err = ErrAnswerTooLong
-	}
-	if err != nil {
+	if err := w.read(o.Config.MaxAnswer); err != nil {
 		w.release()
 		return nil, &Broken{Err: err}
 	}
@@ -77,6 +72,22 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, broken
 	}
 	return w, nil
+}
+
+// read reads an answer of at most max bytes. A large one gets room for all that it may
+// become at once: doubled, its buffers would take three times as much.
+func (w *Whole) read(max int64) error {
+	w.from = io.LimitedReader{R: w.resp.Body, N: max / 4}
+	n, err := w.buf.ReadFrom(&w.from)
+	if err == nil && n == max/4 {
+		w.buf = bytes.NewBuffer(append(make([]byte, 0, max+1+bytes.MinRead), w.buf.Bytes()...))
+		w.from.N = max - n + 1
+		_, err = w.buf.ReadFrom(&w.from)
+	}
+	if int64(w.buf.Len()) > max {
+		return ErrAnswerTooLong
+	}
+	return err
 }
 
 func (w *Whole) release() {
