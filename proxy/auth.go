@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/labstack/echo/v4"
 )
 
 // client is who sent a request.
@@ -28,6 +30,24 @@ func (c client) restricted() bool { return len(c.models) > 0 }
 func (c client) sign(err *error) {
 	if e, ok := (*err).(*Error); ok {
 		e.key = c.name
+	}
+}
+
+// admitted serves who has a key, where one is needed, and finds a place.
+func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) error) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		core := s.core.Load()
+		who, err := core.authenticate(c.Request())
+		if err != nil {
+			return err
+		}
+		defer who.sign(&err)
+		leave, err := s.place(who, core.Config.Limits.Concurrent)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return serve(c, core, who)
 	}
 }
 

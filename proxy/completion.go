@@ -59,23 +59,12 @@ const partMemory = 256
 // completion answers requests for completions of one format: the request becomes an
 // exchange, the exchange an answer.
 func (s *Server) completion(w *wire) echo.HandlerFunc {
-	return func(c echo.Context) error { return s.complete(c, w) }
+	return s.admitted(func(c echo.Context, core *Core, who client) error { return s.complete(c, core, who, w) })
 }
 
-func (s *Server) complete(c echo.Context, w *wire) (err error) {
+func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error {
 	started := time.Now()
-	core := s.core.Load()
 	req := c.Request()
-	who, err := core.authenticate(req)
-	if err != nil {
-		return err
-	}
-	defer who.sign(&err)
-	leave, err := s.place(who, core.Config.Limits.Concurrent)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	raw, err := s.readBody(c, who, core.Config.Limits)
 	if err != nil {
 		return err

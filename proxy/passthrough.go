@@ -25,19 +25,8 @@ const connectTries = 3
 // passthrough forwards any other path unchanged. JSON bodies with a model
 // follow the model map, everything else goes to the default upstream. It is
 // tried again only where nothing was sent.
-func (s *Server) passthrough(c echo.Context) (err error) {
-	core := s.core.Load()
+func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	req := c.Request()
-	who, err := core.authenticate(req)
-	if err != nil {
-		return err
-	}
-	defer who.sign(&err)
-	leave, err := s.place(who, core.Config.Limits.Concurrent)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}
 	targets, model, raw, err := s.aim(core, c, who, &up)
 	if raw != nil {
@@ -266,7 +255,7 @@ func (s *Server) models(c echo.Context) error {
 	}
 	names := core.Router.Names()
 	if len(names) == 0 && len(who.models) == 0 {
-		return s.passthrough(c)
+		return s.pass(c)
 	}
 	var list []json.RawMessage
 	known := map[string]bool{}

@@ -25,6 +25,7 @@ type Server struct {
 	core   atomic.Pointer[Core]
 	cert   atomic.Pointer[tls.Certificate] // the newest; nil without TLS
 	echo   *echo.Echo
+	pass   echo.HandlerFunc // forwards what is no completion
 	parser *transcript.Parser
 	meter  Meter
 	via    string // how it names itself to upstreams
@@ -55,6 +56,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	e.HTTPErrorHandler = s.onError
 	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
 	e.StdLogger = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	s.pass = s.admitted(s.passthrough)
 	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
@@ -70,7 +72,7 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	v1 := e.Group("/v1")
 	v1.GET("/models", s.models)
 	v1.GET("/responses", s.noWebSocket)
-	v1.Any("/*", s.passthrough)
+	v1.Any("/*", s.pass)
 	health := []string{http.MethodGet, http.MethodHead} // load balancers send either
 	e.Match(health, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(health, "/readyz", s.readyz)
@@ -213,7 +215,7 @@ func (s *Server) readyz(c echo.Context) error {
 // it fall back to POST at once, where 404 costs it seven tries.
 func (s *Server) noWebSocket(c echo.Context) error {
 	if !strings.EqualFold(c.Request().Header.Get("Upgrade"), "websocket") {
-		return s.passthrough(c)
+		return s.pass(c)
 	}
 	return failf(http.StatusUpgradeRequired, "no_websocket", "WebSocket is not served here; use POST.")
 }
