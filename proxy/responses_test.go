@@ -206,7 +206,7 @@ func TestResponsesMended(t *testing.T) {
 		"no such tool":                   {"tool=explode,args={}/tool,args={\"path\":\"src\"}", tools, 2, listing},
 		"a call behind text":             {"text-tool,args={\"path\":\"src\"%2C\"n\":\"3\"}", tools, 1, []string{`list_files {"path":"src","n":3}`}},
 		"a bad call behind text":         {"text-tool,args=7/text-tool,args={\"path\":\"src\"}", tools, 2, listing},
-		"a call that was refused":        {"rejected,args={\"path\":\"src\"}", tools, 1, listing},
+		"a call that was refused":        {"rejected", strings.Replace(tools, `"path"]`, `]`, 1), 1, []string{`list_files {"city":"Paris"}`}},
 		"a call in the text":             {"leak=<tool_call>{\"name\":\"list_files\"%2C\"arguments\":{\"path\":\"src\"}}<%2Ftool_call>", tools, 1, listing},
 	} {
 		t.Run(name, func(t *testing.T) {

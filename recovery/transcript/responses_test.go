@@ -142,7 +142,7 @@ func TestResponsesState(t *testing.T) {
 		`{"input":"x","previous_response_id":"resp_1"}`:                                  {Kind: Chained, Stored: true},
 		`{"input":"x","previous_response_id":null}`:                                      {Stored: true},
 		`{"input":"x","conversation":{"id":"conv_1"}}`:                                   {Kind: Chained, Stored: true, Single: true},
-		`{"input":"x","background":true}`:                                                {Stored: true, Single: true},
+		`{"input":"x","background":true}`:                                                {Stored: true, Single: true, Job: true},
 		`{"input":"x","prompt":{"id":"pmpt_1"}}`:                                         {Stored: true, Bound: true},
 		`{"input":[{"type":"item_reference","id":"msg_1"}]}`:                             {Kind: Referencing, Stored: true},
 		`{"input":[{"id":"msg_1"}]}`:                                                     {Kind: Referencing, Stored: true},
