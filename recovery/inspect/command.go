@@ -19,16 +19,22 @@ func (v *view) onlyReads() bool {
 // a loop, whatever that runs. Programs in but are no such.
 func (v *view) prints(but []string) bool {
 	c := v.call.Command()
-	return c.Compound || slices.ContainsFunc(c.Heads, func(p string) bool {
+	for i, p := range c.Programs {
+		if c.Filters(i) {
+			continue
+		}
 		first, verb, _ := strings.Cut(p, " ")
 		verb, _, _ = strings.Cut(verb, " ")
 		for _, name := range []string{p, first, first + " " + verb} {
-			if v.rules.words["readers"][name] || v.rules.words["runners"][name] {
-				return !slices.Contains(but, name)
+			if (v.rules.words["readers"][name] || v.rules.words["runners"][name]) && !slices.Contains(but, name) {
+				return true
 			}
 		}
-		return strings.HasSuffix(p, " logs")
-	})
+		if strings.HasSuffix(p, " logs") {
+			return true
+		}
+	}
+	return c.Compound
 }
 
 // "No such file or directory" is what the system says of a program, too. The command

@@ -1,7 +1,6 @@
 package trajectory
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -20,11 +19,12 @@ const (
 // Command is a shell's command line, read once.
 type Command struct {
 	Programs []string // that it runs, in order: without folders, in lower case, with the verb of git, kubectl and the like
-	Heads    []string // those of them that read no other's output
 	Compound bool     // it has loops or conditions
 	Pauses   bool     // it lets time pass, or waits for something
 	Looks    bool     // whatever else it does, it only looks
 	Edits    bool     // it writes to a file, or may
+
+	filters uint32 // bits of the programs that read another's output
 
 	line string
 	file *syntax.File // until the key is there
@@ -39,7 +39,6 @@ func ParseCommand(line string) (c Command) {
 	if file == nil {
 		if first, _, _ := strings.Cut(line, " "); first != "" {
 			c.Programs = []string{programName(first)}
-			c.Heads = c.Programs
 		}
 		return c
 	}
@@ -68,6 +67,9 @@ func ParseCommand(line string) (c Command) {
 	c.file = file
 	return c
 }
+
+// Filters reports whether program i of Programs reads what another prints.
+func (c *Command) Filters(i int) bool { return c.filters>>i&1 != 0 }
 
 // Key is what the command does, in a form that is equal for the same without
 // pauses, comments, echoes, and numbers of jobs and attempts.
@@ -171,8 +173,8 @@ func (c *Command) call(n *syntax.CallExpr, filters bool) {
 	c.Edits = c.Edits || edits(program, words[1:])
 	if len(c.Programs) < 32 {
 		c.Programs = append(c.Programs, program)
-		if !filters {
-			c.Heads = append(c.Heads, program)
+		if filters {
+			c.filters |= 1 << (len(c.Programs) - 1)
 		}
 	}
 }
@@ -183,7 +185,7 @@ func name(w *syntax.Word) string {
 }
 
 func programName(word string) string {
-	return strings.ToLower(strings.TrimSuffix(path.Base("/"+word), ".exe"))
+	return strings.ToLower(strings.TrimSuffix(word[strings.LastIndexByte(word, '/')+1:], ".exe"))
 }
 
 // verbOf is what a program of many verbs is told to do.
