@@ -38,7 +38,7 @@ func (k *Known) Identify(in Input) string {
 	}
 	begin, ok := opening(in.Body)
 	if !ok {
-		return ""
+		return conversation(in).String()
 	}
 	m := k.mark(in, begin.end)
 	id, ok := k.get(m)

@@ -85,9 +85,23 @@ func Identify(in Input) ID {
 	}
 	begin, ok := opening(in.Body)
 	if !ok {
-		return ID{}
+		return conversation(in)
 	}
 	return derive(in, begin)
+}
+
+// conversation is the ID of a conversation that a server keeps under a name; of one
+// that shows no answer there is no other.
+func conversation(in Input) ID {
+	name := in.Body.Conversation()
+	if name == "" {
+		return ID{}
+	}
+	k := newKeyed(in.Credential)
+	defer k.release()
+	k.begin("conversation")
+	k.text('n', name)
+	return k.id()
 }
 
 // derive is the ID of a conversation that begins so. Of the history nothing counts
@@ -107,9 +121,13 @@ func derive(in Input, begin beginning) ID {
 	}
 	for i := begin.answer; i < begin.end; i++ {
 		k.message('a', in.Body, i)
-		for _, c := range in.Body.Messages()[i].ToolCalls() {
+		m := in.Body.Messages()[i]
+		for _, c := range m.ToolCalls() {
 			k.text('t', c.Name)
 			k.text('i', c.ID)
+		}
+		if in.Body.State().Kind != transcript.Stateless { // the answer may be named and not told
+			k.part('r', m.Raw())
 		}
 	}
 	return k.id()
@@ -241,6 +259,9 @@ func (k *keyed) message(label byte, b *transcript.Body, i int) {
 func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
 	at, ok := m.Content()
 	if !ok {
+		for range m.Contents {
+			return nil, false // several
+		}
 		return nil, true
 	}
 	raw := b.Raw()[at.Start:at.End]

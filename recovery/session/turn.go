@@ -83,6 +83,14 @@ func SideOf(b *transcript.Body) Side {
 		return SideTitle
 	}
 	list := b.Messages()
+	if outside := []byte(b.Outside()); len(outside) > 0 {
+		switch system := bytes.ToLower(outside[:min(systemHead, len(outside))]); {
+		case contains(system, titles):
+			return SideTitle
+		case contains(system, summaries):
+			return SideSummary
+		}
+	}
 	if len(list) > 0 && (list[0].Role == transcript.RoleSystem || list[0].Role == transcript.RoleDeveloper) {
 		switch system := lowerHead(list[0], systemHead); {
 		case contains(system, titles):

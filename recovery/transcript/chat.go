@@ -27,6 +27,7 @@ func (chat) state(*Body) State              { return State{} }
 func (chat) grouped() bool                  { return false }
 func (chat) content(b *Body, i int) []byte  { return b.key(i, keyContent) }
 func (chat) answered(b *Body, i int) []byte { return b.key(i, keyCallID) }
+func (chat) conversation(*Body) string      { return "" }
 func (chat) pairsAnywhere() bool            { return false }
 func (chat) instructions(*Body) []byte      { return nil }
 func (chat) moreTools(*Body) [][]byte       { return nil }

@@ -59,6 +59,7 @@ type reader interface {
 	// check reads the fields that the gateway depends on.
 	check(b *Body) *Error
 	state(b *Body) State
+	conversation(b *Body) string
 	continues(b *Body) string
 
 	// speaker is the neutral role of element i. Where grouped, the elements in a row

@@ -186,6 +186,10 @@ func (b *Body) Beginning(n int) (outside, history []byte) {
 // Outside is the instructions that stand outside the history, "" if there are none.
 func (b *Body) Outside() string { return text(b.format.reader().instructions(b)) }
 
+// Conversation is the name under which the server keeps the conversation that the request
+// belongs to, "" if it does not.
+func (b *Body) Conversation() string { return b.format.reader().conversation(b) }
+
 // PairsAnywhere reports whether a result may stand anywhere behind its call, so that
 // ids alone pair them. Elsewhere results stand right behind the message with the call.
 func (b *Body) PairsAnywhere() bool { return b.format.reader().pairsAnywhere() }

@@ -96,6 +96,14 @@ func (r responses) state(b *Body) (s State) {
 	return s
 }
 
+func (responses) conversation(b *Body) string {
+	raw, _ := b.Field("conversation")
+	if isString(raw) {
+		return text(raw)
+	}
+	return stringField(raw, "id")
+}
+
 func (responses) instructions(b *Body) []byte {
 	f := b.find("instructions")
 	if f == nil {
