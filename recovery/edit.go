@@ -145,7 +145,7 @@ func lasting(edits []Edit) (out []Edit) {
 func MessageLabel(field string) bool {
 	switch field {
 	case "name", "reasoning_content", "reasoning", "reasoning_details", "reasoning_opaque", "thinking_blocks", "refusal", "annotations", "audio",
-		"cache_control", "extra_content", "provider_specific_fields", "id", "metadata", "timestamp", "prefix":
+		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix":
 		return true
 	}
 	return false

@@ -42,6 +42,9 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	case recovery.MendMedia:
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
 	case recovery.MendField:
+		if ed.Field == "id" && b.PairsAnywhere() {
+			return e.LoseIDs() // but where an element is nothing without it
+		}
 		return each(b, "", func(m transcript.Message) bool {
 			if raw, ok := m.Field(ed.Field); ok && (recovery.MessageLabel(ed.Field) || saysNothing(ed.Field, raw)) {
 				e.DeleteMessageField(m.Index, ed.Field)

@@ -104,3 +104,22 @@ func TestResponsesChained(t *testing.T) {
 		}
 	}
 }
+
+// Fields of items that a server does not know go, but ids that are all there is stay.
+func TestResponsesFields(t *testing.T) {
+	const raw = `{"input":[{"type":"reasoning","id":"rs_1","status":"completed"},{"type":"function_call","id":"fc_1","call_id":"c","name":"n","arguments":"{}","status":"completed"},` +
+		`{"type":"function_call_output","call_id":"c","output":"x"},{"type":"item_reference","id":"msg_1"}]}`
+	for field, want := range map[string]string{"status": strings.ReplaceAll(raw, `,"status":"completed"`, ""), "id": strings.ReplaceAll(strings.ReplaceAll(raw, `"id":"rs_1",`, ""), `"id":"fc_1",`, "")} {
+		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := b.Edit()
+		if !(conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: recovery.MendField, Field: field}) {
+			t.Errorf("%s: nothing was taken out", field)
+		}
+		if got, err := e.Apply(); err != nil || string(got) != want {
+			t.Errorf("%s: %v\n got %s\nwant %s", field, err, got, want)
+		}
+	}
+}

@@ -64,11 +64,13 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 }
 
 // ofMessage is the field of a message that a parameter names, as in
-// messages[2].name or messages.2.reasoning_content.
+// messages[2].name, messages.2.reasoning_content or input[3].phase.
 func ofMessage(name string) (field string, ok bool) {
 	rest, ok := strings.CutPrefix(name, "messages")
 	if !ok {
-		return "", false
+		if rest, ok = strings.CutPrefix(name, "input"); !ok || !strings.HasPrefix(rest, "[") && !strings.HasPrefix(rest, ".") {
+			return "", false
+		}
 	}
 	field = strings.TrimLeft(rest[strings.LastIndexAny(rest, ".]")+1:], ".")
 	return field, field != "" && field != "role" && field != "content" && strings.Count(rest, ".")+strings.Count(rest, "[") <= 2
