@@ -45,7 +45,7 @@ func completing(t *testing.T, h recovery.Health, upstreams map[string]upstream.C
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{x: &recovery.Exchange{Body: body}, wire: &chatWire, header: http.Header{"Authorization": {"Bearer sk-client"}}}
+	s := &sender{x: &recovery.Exchange{Body: body}, wire: chatWire(), header: http.Header{"Authorization": {"Bearer sk-client"}}}
 	s.core = &Core{Upstreams: map[string]*upstream.Upstream{}, Classifier: ignorant{}, Engine: &recovery.Engine{Health: h, Knowledge: ignorant{}}}
 	for name, c := range upstreams {
 		u, err := upstream.New(name, c)

@@ -25,13 +25,19 @@ type wire struct {
 	relayed  bool // it is tried again as it is, where it went first, and nothing else
 }
 
-var (
-	chatWire      = wire{"/chat/completions", transcript.Chat, stream.Chat{}, false}
-	responsesWire = wire{"/responses", transcript.Responses, stream.Responses{}, false}
-	// Of these the client makes its history, or counts it: nothing of them may change.
-	compactWire = wire{"/responses/compact", transcript.Responses, stream.Object{}, true}
-	countWire   = wire{"/responses/input_tokens", transcript.Responses, stream.Object{}, true}
-)
+func chatWire() *wire {
+	return &wire{"/chat/completions", transcript.Chat, stream.Chat{}, false}
+}
+
+func responsesWire() *wire {
+	return &wire{"/responses", transcript.Responses, stream.Responses{}, false}
+}
+
+// relayWire is of requests with which the client makes its history, or counts it: nothing
+// of them may change.
+func relayWire(path string) *wire {
+	return &wire{path, transcript.Responses, stream.Object{}, true}
+}
 
 // engine is what runs requests of the format.
 func (w *wire) engine(k *Core) *recovery.Engine {

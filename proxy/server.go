@@ -60,12 +60,12 @@ func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
 	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
-		e.POST(path, s.completion(&chatWire))
+		e.POST(path, s.completion(chatWire()))
 	}
 	for _, path := range []string{"/v1/responses", "/responses", "/openai/responses", "/openai/v1/responses", "/openai/deployments/:deployment/responses"} {
-		e.POST(path, s.completion(&responsesWire))
-		e.POST(path+"/compact", s.completion(&compactWire))
-		e.POST(path+"/input_tokens", s.completion(&countWire))
+		e.POST(path, s.completion(responsesWire()))
+		e.POST(path+"/compact", s.completion(relayWire("/responses/compact")))
+		e.POST(path+"/input_tokens", s.completion(relayWire("/responses/input_tokens")))
 	}
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)

@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// respondedWith is a streamed response with a text, and a call behind it.
+func respondedWith(id, text, args string) string {
+	var s script
+	c := Composition{ID: id, Model: "m", Created: epoch}
+	s.say("response.created", "response", c.response("in_progress", nil))
+	var items [][]byte
+	if text != "" {
+		items = append(items, s.message("msg_"+id, 0, text))
+	}
+	if args != "" {
+		made := call{DraftCall: recovery.DraftCall{ID: "call_" + id, Kind: transcript.KindFunction, Name: "ls", Arguments: args}}
+		item := made.itemFor()
+		s.call(item, len(items))
+		items = append(items, item)
+	}
+	s.say("response.completed", "response", c.response("completed", items))
+	return string(s.out)
+}
+
+// FuzzResponses: whatever an upstream sends, reading it ends, what is passed on is what came
+// or events that can be read, and a second answer behind a first is numbered on.
+func FuzzResponses(f *testing.F) {
+	whole := respondedWith("1", "The quick brown fox", `{"p":1}`)
+	f.Add(whole, uint16(len(whole)/2), respondedWith("2", "The quick brown fox", ""))
+	f.Add(whole, uint16(300), strings.ReplaceAll(whole, `"output_index":0`, `"output_index":9`))
+	f.Add("data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n", uint16(60), "data: {\"type\":\"response.completed\",\"response\":{}}\n\n")
+	f.Add(strings.ReplaceAll(whole, "sequence_number", "n"), uint16(900), "data: {\"type\":\"response.output_item.done\",\"output_index\":-1,\"item\":7}\n\n")
+	f.Fuzz(func(t *testing.T, first string, cut uint16, second string) {
+		x := newExchange()
+		x.format = Responses{}
+		body := first[:min(len(first), int(cut))]
+		broken := x.serve(strings.NewReader(body), mended(t, judging(func(recovery.Draft) recovery.Verdict { return recovery.Verdict{} })))
+		if broken == nil && !strings.Contains(body, x.got()) {
+			t.Fatalf("%q became %q", body, x.got())
+		}
+		if broken == nil || x.sink.Sent() == "" || x.sink.Released() != recovery.ReleasedText {
+			return
+		}
+		_ = x.serve(strings.NewReader(second), func(o *Options) { o.Resume = &recovery.Resume{Sent: x.sink.Sent(), Way: recovery.WayReplay} })
+		each([]byte(x.got()), func(ev *Event, d *Delta) {
+			if ev.HasData && d.Kind != KindDone && !gjson.ValidBytes(ev.Data) && !strings.Contains(first+second, string(ev.Data)) {
+				t.Fatalf("wrote %q", ev.Data)
+			}
+		})
+		for _, r := range []Format{Responses{}, Object{}} {
+			r.WholeIn([]byte(second), nil)
+		}
+		Responses{}.Ending([]byte(second), x.sink)
+	})
+}
+
+var epoch = time.Unix(1_760_000_000, 0)
