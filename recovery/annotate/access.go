@@ -73,6 +73,17 @@ func (s *scene) refuser() (who, whoami string) {
 // confines is what servers say that allow only some directories.
 var confines = recovery.NewPattern(`(?i)outside (?:of )?(?:the )?(?:allowed|permitted|workspace|project)|not (?:within|in) (?:the )?(?:allowed|permitted|workspace)`)
 
+// amongPlaces is where such a server says which.
+var amongPlaces = recovery.NewPattern(`(?i)\bnot (?:with)?in:? ?\[?((?:/|~/|[a-z]:\\)[^\s,\]]{0,200}(?:, ?(?:/|~/|[a-z]:\\)[^\s,\]]{0,200}){0,3})`)
+
+// openPlaces is the directories that the message says are allowed.
+func (s *scene) openPlaces() string {
+	if m := amongPlaces.FindStringSubmatch(s.f.Line); m != nil && confines.MatchString(s.f.Line) {
+		return strings.TrimRight(m[1], ".")
+	}
+	return ""
+}
+
 // allowedPlaces is an offered tool that tells which directories are allowed,
 // where the tool allows only some.
 func (s *scene) allowedPlaces() string {

@@ -268,3 +268,21 @@ func TestToolsFromHistory(t *testing.T) {
 		t.Errorf("%+v\n%s", advice, note)
 	}
 }
+
+// TestNestedListings: the directories of a name may stand in lines above it.
+func TestNestedListings(t *testing.T) {
+	const out = "cat: deep.go: No such file or directory\n\nCommand exited with code 1"
+	s, _ := stage(t, nil)
+	for listing, want := range map[string]string{
+		".\n├── cmd\n│   └── main.go\n└── pkg\n    ├── a\n    │   └── x.go\n    └── b\n        └── deep.go\n\n3 directories, 3 files": "`pkg/b/deep.go`",
+		"pkg/\n  a/\n    x.go\n  b/\n    deep.go\ncmd/\n  main.go\n": "`pkg/b/deep.go`",
+		"- /srv/app/\n  - pkg/\n    - x.go\n    - deep.go\n":         "`/srv/app/pkg/deep.go`",
+		"Untracked files:\n  (use \"add\")\n\tdeep.go\n\tx.go\n":     "",
+		"pkg/b/deep.go\npkg/a/x.go\n":                                "`pkg/b/deep.go`",
+	} {
+		note, _ := s.Note(agent(bash).run("tree", listing).run("cat deep.go", out).exchange(t))
+		if got := strings.Contains(note, "Earlier results show "+want+":"); got != (want != "") {
+			t.Errorf("%s\n%s\n%s", listing, want, note)
+		}
+	}
+}

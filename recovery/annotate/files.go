@@ -235,7 +235,7 @@ func (s *scene) resemble(name, wanted string) {
 			if last == name || !folded && d >= least || denies(lineAt(text, from)) || strings.HasPrefix(t, "//") || partial(text, from, at) {
 				continue
 			}
-			full, ok := w.resolved(t)
+			full, ok := w.resolved(w.nested(text, from, t))
 			if !ok || join(s.cwd(), full) == wanted || !strings.ContainsAny(full, "./") && !w.listing {
 				continue
 			}
@@ -257,10 +257,20 @@ func likeness(name, last string, limit int) int {
 		return limit
 	case limit > 1 && strings.HasPrefix(last, name+"."):
 		return 1
+	case limit > 1 && furtherNamed(name, last):
+		return limit - 1
 	case len(last) > len(name)+3 || last[0]|0x20 != name[0]|0x20 && last[len(last)-1] != name[len(name)-1]:
 		return limit
 	}
 	return trajectory.Distance(name, last, limit-1)
+}
+
+// furtherNamed reports whether last is name with a further word before its ending.
+func furtherNamed(name, last string) bool {
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	rest, ok := strings.CutPrefix(strings.TrimSuffix(last, ext), stem)
+	return ok && len(stem) > 4 && ext == path.Ext(last) && len(rest) > 1 && strings.ContainsAny(rest[:1], "-_.")
 }
 
 // meantPath is a path that the message itself proposes.

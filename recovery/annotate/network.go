@@ -15,7 +15,7 @@ import (
 var (
 	inURL   = recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`)
 	literal = recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`)
-	inWords = recovery.NewPattern(`(?i)(?:host(?:name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+` +
+	inWords = recovery.NewPattern(`(?i)(?:host(?: ?name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+` +
 		`([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`)
 	inner    = recovery.NewPattern(`(?i)(?:host(?: ?name)?|lookup|resolve|ENOTFOUND)[: ]+["'‘“]?([a-z][a-z0-9-]{0,62})\b`)
 	loopback = recovery.NewPattern(`^(?:127\.|localhost\b|0\.0\.0\.0)`)

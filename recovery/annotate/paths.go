@@ -166,6 +166,43 @@ func (w where) resolved(t string) (full string, ok bool) {
 	return join(w.cd, t), true
 }
 
+// inTree is the parts of a line of an indented listing: how deep its name stands, and
+// the name; drawn is whether lines of a tree stand in front of it.
+func inTree(line string) (depth int, name string, drawn bool) {
+	name = strings.TrimLeft(line, " \t\u00a0│├└─|`+-")
+	mark := line[:len(line)-len(name)]
+	return utf8.RuneCountInString(mark), strings.TrimRight(name, " \t\r"), strings.ContainsAny(mark, "│├└|`")
+}
+
+// maxTree bounds the lines that are read upwards for a name's directories.
+const maxTree = 400
+
+// nested is the path of a name at text[at:] where the listing is indented, so that
+// the directories stand in lines above.
+func (w where) nested(text string, at int, name string) string {
+	start := strings.LastIndexByte(text[:at], '\n') + 1
+	depth, own, drawn := inTree(lineAt(text, at))
+	if !w.listing || depth == 0 || trimmed(own) != name {
+		return name
+	}
+	out := name
+	for n := 0; depth > 0 && start > 0 && n < maxTree; n++ {
+		end := start - 1
+		start = strings.LastIndexByte(text[:end], '\n') + 1
+		d, above, _ := inTree(text[start:end])
+		switch {
+		case above == "" || !drawn && !strings.HasSuffix(above, "/") && (d < depth || strings.Contains(above, " ")):
+			return out
+		case d >= depth:
+		case d == 0 && w.dir != "" && base(trimmed(above)) == base(trimmed(w.dir)):
+			return join(w.dir, out)
+		default:
+			out, depth = join(trimmed(above), out), d
+		}
+	}
+	return out
+}
+
 // mentions calls yield with the paths of that last element that earlier results
 // printed, and that earlier successful calls used, until it returns false. The
 // newest come first.
@@ -190,7 +227,7 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 			if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") || strings.HasPrefix(line, "diff ") {
 				t = strings.TrimPrefix(strings.TrimPrefix(t, "a/"), "b/")
 			}
-			if full, ok := w.resolved(t); ok {
+			if full, ok := w.resolved(w.nested(text, at, t)); ok {
 				more = yield(full)
 			}
 		}

@@ -131,7 +131,7 @@ func (s situation) wrong(note string) (out []string) {
 // TestSituations: what the notes say of each situation is what an engineer would.
 func TestSituations(t *testing.T) {
 	st, _ := stage(t, nil)
-	for name, floor := range map[string]int{"testdata/blind1.jsonl": 174, "testdata/blind2.jsonl": 74} {
+	for name, floor := range map[string]int{"testdata/blind1.jsonl": 174, "testdata/blind2.jsonl": 74, "testdata/blind3.jsonl": 55} {
 		list, kits := situations(t, name)
 		right, found, seen, length, notes := 0, 0, 0, 0, 0
 		for _, s := range list {

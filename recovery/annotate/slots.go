@@ -38,6 +38,7 @@ var slots = [...]struct {
 
 	{"refuser", func(s *scene) string { who, _ := s.refuser(); return who }},
 	{"whoami", func(s *scene) string { _, command := s.refuser(); return quoted(command) }},
+	{"open_places", func(s *scene) string { return quoted(s.openPlaces()) }},
 	{"allowed_places", (*scene).allowedPlaces},
 	{"port", func(s *scene) string { return quoted(s.port()) }},
 	{"read_only", func(s *scene) string { return quoted(s.readOnly()) }},

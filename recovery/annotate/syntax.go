@@ -27,7 +27,7 @@ func (s *scene) place() string {
 		for _, form := range places {
 			for _, m := range slices.Backward(form.FindAllStringSubmatch(text, 64)) {
 				switch {
-				case library.MatchString(m[1]):
+				case library.MatchString(m[1]), m[1] == "" && ownCode.MatchString(s.f.Line):
 				case m[1] != "" && !strings.HasPrefix(m[1], "<"):
 					return m[1] + ":" + m[2]
 				case s.dataFile() != "":
@@ -68,7 +68,9 @@ func (s *scene) dataFile() (found string) {
 var (
 	unparsed = recovery.NewPattern(`(?i)unexpected EOF while looking for.{0,20}|unexpected end of file|` +
 		`syntax error near unexpected token.{0,10}|unterminated quoted string|unmatched ['"\x60]|parse error near`)
-	script = recovery.NewPattern(`^\S+\.\w{1,5}: `)
+	script = recovery.NewPattern(`^(?:\S+\.\w{1,5}|jq|[gmn]?awk|sed): `)
+	// ownCode is what programs say of the code in their arguments.
+	ownCode = recovery.NewPattern(`<top-level>|^[gmn]?awk: |^sed: -e expression`)
 )
 
 // unbalanced is what a shell says of the failing command line.
