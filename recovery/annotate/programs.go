@@ -120,7 +120,8 @@ func (s *scene) meant() (best string) {
 	least := min(2, trajectory.Slips(program)) + 1
 	consider := func(name string) bool {
 		d := trajectory.Distance(program, name, least-1)
-		closer := len(name) > 2 && name != program && name[0] == program[0] && d < least // rake is no slip of make
+		closer := len(name) > 2 && name != program && name[0] == program[0] && d < least && // rake is no slip of make
+			!(len(program) == len(name) && len(name) < 5 && letters(program) != letters(name)) // just is none of jest
 		if closer {
 			best, least = name, d
 		}
@@ -140,6 +141,13 @@ func (s *scene) meant() (best string) {
 		}
 	}
 	return best
+}
+
+// letters is the letters of a name in order.
+func letters(name string) string {
+	b := []byte(name)
+	slices.Sort(b)
+	return string(b)
 }
 
 // usual are programs whose names are often misspelt.
