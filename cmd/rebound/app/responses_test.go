@@ -210,6 +210,23 @@ func TestResponseGoesToItsMaker(t *testing.T) {
 	}
 }
 
+// TestBackgroundResponses: a broken stream of a response in the background is taken up again,
+// byte for byte.
+func TestBackgroundResponses(t *testing.T) {
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := launch(t, text(up))
+	r := g.respond("bg@cut=0.5/ok", `"background":true,"stream":true,"input":[`+person+`]`)
+	id := gjson.GetBytes(regexp.MustCompile(`(?m)^data: (.*)$`).FindSubmatch(r.body)[1], "response.id").Str
+	whole := g.at(http.MethodGet, "/"+id+"?stream=true", "", "sk-client")
+	if r.broken != nil || whole.status != http.StatusOK || string(r.body) != string(whole.body) {
+		t.Errorf("%v, %d bytes, the whole has %d", r, len(r.body), len(whole.body))
+	}
+	recs := up.Requests("bg@cut=0.5/ok")
+	if len(recs) < 2 || recs[1].Method != http.MethodGet {
+		t.Errorf("%d requests reached the upstream", len(recs))
+	}
+}
+
 // TestUpgradeOfResponses: a client that wants a WebSocket is told at once to do without.
 func TestUpgradeOfResponses(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
