@@ -269,11 +269,29 @@ func reasked(low, high int) Check {
 	}
 }
 
-// refused: the model refused a request for its length so many times, and never
-// one that came right after a refusal.
+// asksToFit: the model was asked at least and at most so often; once more for each
+// refusal without numbers, and for each summary that follows it.
+func asksToFit(low, high int) Check {
+	return func(e *Evidence) error {
+		if e.unstated() {
+			return asked(low, high+2)(e)
+		}
+		return asked(low, high)(e)
+	}
+}
+
+// unstated reports whether refusals name no numbers, which is so in the other format:
+// what the first one teaches is an upper bound, which the second one corrects.
+func (e *Evidence) unstated() bool { return len(e.Model) > 0 && e.Model[0].Request.Responses }
+
+// refused: the model refused a request for its length so many times, once more where
+// it does not say why, and never one that came right after a refusal.
 func refused(low, high int) Check {
 	return func(e *Evidence) error {
-		n := 0
+		n, high := 0, high
+		if e.unstated() {
+			high++
+		}
 		for i, m := range e.Model {
 			if m.Status != http.StatusBadRequest {
 				continue

@@ -9,7 +9,7 @@ func overflows() []Scenario {
 			Name: "overflow", Want: "a session of three windows goes on; the model refuses once, what follows arrives rewritten; the client's history stays whole",
 			Files: partFiles(), Prompts: []string{readPrompt(parts)}, Play: longTask, End: keysTo(parts), Clients: append(loops[:2:2], Pi),
 			Straight: []Check{unfinished}, StraightOf: refusals,
-			Through: []Check{executed(readsTo(parts)...), refused(1, 1), asked(parts+2, parts+3), outgrew(3), compressedOnwards, steady(6)},
+			Through: []Check{executed(readsTo(parts)...), refused(1, 1), asksToFit(parts+2, parts+3), outgrew(3), compressedOnwards, steady(6)},
 		},
 		{
 			Name: "overflow-two-turns", Want: "the same over two turns of the user",

@@ -345,7 +345,8 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	f.windows.LearnWindow(c.Target, window)
 	if !stated {
 		window = f.window(c, d.session)
-		if window == 0 || d.fits > 1 && d.window > 0 && window >= d.window {
+		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.of(raw) < window // from a refusal of this session
+		if window == 0 || guessed || d.fits > 1 && d.window > 0 && window >= d.window {
 			// Nobody says how large the window is, or what was said is not true: it
 			// is smaller than what was refused: the prompt, and the room for the answer
 			// where the client asked for one.
