@@ -300,7 +300,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	}
 	for st := range r.planned(plan) {
 		a, ok := r.propose(st, s, f)
-		if !ok || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
+		if !ok || !r.allowed(&a) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 			continue
 		}
 		a.Strategy = st.Name()
