@@ -1,10 +1,11 @@
 // Package telemetry turns events into what an operator sees: metrics, log
-// lines and the live event stream.
+// lines, the event stream and its history, and traces.
 //
-//	Observe ─┬─ metrics, at once              GET /metrics          Hub.Handler
+//	Observe ─┬─ metrics, at once              GET /metrics          Hub.Handler, Hub.Now
+//	         ├─ spans, at once, with a collector                    Hub.Export
 //	         └─ queue ─ render once ─┬─ a log line
-//	                                 ├─ the live stream             Hub.Events
-//	                                 └─ the sink (the store's log)  Hub.SetSink
+//	                                 ├─ the live stream             Hub.Events, Hub.History
+//	                                 └─ the sink (the store's log)  Hub.SetSink, Hub.SetLog
 //
 // A healthy request is one request_done event and costs a few counters: it is
 // neither queued nor logged unless somebody asked for that. What is queued is
