@@ -128,8 +128,6 @@ func operation(path string) string {
 		return "embeddings"
 	case "/completions":
 		return "text_completion"
-	case "/responses":
-		return "chat"
 	}
 	return "other"
 }
