@@ -45,7 +45,7 @@ func pair(b *transcript.Body, e *transcript.Edit) bool {
 // their calls: missing ones are stubbed, all but the first of a call go, and so do those
 // without a call, unless that may be in what the server remembers.
 func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
-	list := b.Messages()
+	list, whole := b.Messages(), b.State().MayEdit()
 	changed := false
 	results := make(map[string]int, len(list)) // 1 for a call without, 2 with
 	for i, m := range list {
@@ -62,7 +62,7 @@ func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
 			e.RemoveMessage(i)
 			changed = true
 		default:
-			if b.State().MayEdit() {
+			if whole {
 				e.RemoveMessage(i)
 				changed = true
 			}

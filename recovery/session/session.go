@@ -119,6 +119,7 @@ func derive(in Input, begin beginning) ID {
 	if begin.prompt != begin.user {
 		k.message('p', in.Body, begin.prompt)
 	}
+	whole := in.Body.State().Kind == transcript.Stateless
 	for i := begin.answer; i < begin.end; i++ {
 		k.message('a', in.Body, i)
 		m := in.Body.Messages()[i]
@@ -126,7 +127,7 @@ func derive(in Input, begin beginning) ID {
 			k.text('t', c.Name)
 			k.text('i', c.ID)
 		}
-		if in.Body.State().Kind != transcript.Stateless { // the answer may be named and not told
+		if !whole { // the answer may be named and not told
 			k.part('r', m.Raw())
 		}
 	}

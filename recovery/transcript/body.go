@@ -208,6 +208,7 @@ func clip(name []byte) string {
 // those that there are already, which belong to others too.
 func (b *Body) indexElements(w walker, keys []indexed) int {
 	s, from, known := w.s, w.i, len(b.elements)
+	grouped := b.format.reader().grouped()
 	if b.elements == nil {
 		b.elements = b.room.elements[:0]
 	}
@@ -232,7 +233,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 					break
 				}
 			}
-			if k == keyCalls && m.val < len(s.data) && s.data[m.val] == '[' {
+			if k == keyCalls && !grouped && m.val < len(s.data) && s.data[m.val] == '[' {
 				m.to(b.countCalls(s.walk(m.val, m.depth), field))
 			} else {
 				m.skip()

@@ -39,7 +39,8 @@ const (
 	keyCallID             // the call it answers
 	keyCount
 
-	keyKind = keyCall // what the element is, in formats where that is not told by its role
+	keyKind = keyCall  // what the element is, in formats where that is not told by its role
+	keyID   = keyCalls // its id, in formats where a call is an element of its own
 )
 
 // indexed is a field of the history's elements that is indexed.

@@ -29,6 +29,7 @@ type mender interface {
 	sealed(b *Body) (n int, ok bool) // elements of reasoning
 	loseIDs(e *Edit) bool
 	loseOwn(e *Edit) bool
+	hasOwn(b *Body) bool
 }
 
 var _ mender = chat{}
@@ -61,10 +62,8 @@ func (b *Body) SealedReasoning() (n int, ok bool) { return b.format.reader().sea
 // no server knows them.
 const OwnMark = "rebound"
 
-// HasOwn reports whether the history may have something with an id of ours.
-func (b *Body) HasOwn() bool {
-	return b.format == Responses && bytes.Contains(b.raw, []byte("_"+OwnMark))
-}
+// HasOwn reports whether the history has something with an id of ours.
+func (b *Body) HasOwn() bool { return b.format.reader().hasOwn(b) }
 
 // LoseOwn takes ids of ours out, and what is nothing but such an id. It reports whether
 // there were any.
@@ -125,6 +124,7 @@ func (e *Edit) content(i int, change func([]byte) ([]byte, bool)) bool {
 func (chat) settle(*Edit)                               {}
 func (chat) loseReasoning(*Edit, func(n int) bool) bool { return false }
 func (chat) loseIDs(*Edit) bool                         { return false }
+func (chat) hasOwn(*Body) bool                          { return false }
 func (chat) loseOwn(*Edit) bool                         { return false }
 func (chat) sealed(*Body) (int, bool)                   { return 0, false }
 

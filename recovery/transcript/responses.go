@@ -10,7 +10,7 @@ type responses struct{}
 var _ reader = responses{}
 
 var responsesFields = [...]indexed{
-	{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent},
+	{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent}, {"id", keyID},
 }
 
 func (responses) list() string           { return "input" }

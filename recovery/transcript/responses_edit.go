@@ -1,8 +1,8 @@
 package transcript
 
 import (
+	"bytes"
 	"fmt"
-	"strings"
 )
 
 func (responses) contentField(b *Body, i int) string {
@@ -191,7 +191,7 @@ func loseID(e *Edit, i int) bool {
 	case "item_reference", "mcp_approval_request", "local_shell_call_output":
 		return false
 	}
-	if _, ok := member(e.body.element(i), "id"); !ok {
+	if e.body.key(i, keyID) == nil {
 		return false
 	}
 	e.element(i).unset("id")
@@ -218,14 +218,20 @@ func (r responses) loseReasoning(e *Edit, lose func(n int) bool) (changed bool) 
 
 // own reports whether item i has an id of ours.
 func own(b *Body, i int) bool {
-	_, id, _ := strings.Cut(stringField(b.element(i), "id"), "_")
-	return strings.HasPrefix(id, OwnMark)
+	_, id, _ := bytes.Cut(b.key(i, keyID), []byte("_"))
+	return bytes.HasPrefix(id, []byte(OwnMark))
+}
+
+func (responses) hasOwn(b *Body) bool {
+	for i := range b.elements {
+		if own(b, i) {
+			return true
+		}
+	}
+	return false
 }
 
 func (responses) loseOwn(e *Edit) (changed bool) {
-	if !e.body.HasOwn() {
-		return false
-	}
 	for i := range e.body.elements {
 		switch {
 		case !own(e.body, i):

@@ -115,17 +115,14 @@ func answeredID(b *Body, i int) []byte {
 	if id := b.key(i, keyCallID); isString(id) {
 		return id
 	}
-	name := ""
 	switch kindAt(b, i) {
 	case "mcp_approval_response":
-		name = "approval_request_id"
+		id, _ := member(b.element(i), "approval_request_id")
+		return id
 	case "local_shell_call_output":
-		name = "id"
-	default:
-		return nil
+		return b.key(i, keyID)
 	}
-	id, _ := member(b.element(i), name)
-	return id
+	return nil
 }
 
 func (responses) calling(m Message) bool {
