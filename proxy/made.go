@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
-	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -107,7 +106,7 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client) erro
 // madeIDIn is the id of something that was made, in the path or in the body of a
 // request that is passed on; empty for another one. Servers differ in what is the same
 // path: doubled slashes, escapes and capital letters say nothing.
-func madeIDIn(path string, body []byte) (id string) {
+func madeIDIn(path string, body []byte) string {
 	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 	for i := range parts {
 		if part, err := url.PathUnescape(parts[i]); err == nil {
@@ -120,13 +119,7 @@ func madeIDIn(path string, body []byte) (id string) {
 	if len(parts) > 1 {
 		return parts[1]
 	}
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
-		if strings.EqualFold(key.String(), "previous_response_id") {
-			id = v.String()
-		}
-		return id == ""
-	})
-	return id
+	return previousIn(body)
 }
 
 // keeper is where a request for something that was made goes: to the upstream and the

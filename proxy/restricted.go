@@ -188,3 +188,15 @@ func wholeString(v gjson.Result) string {
 	}
 	return v.Str
 }
+
+// previousIn is the id of the response that a body of any path goes on from, in
+// whatever letters the field is written.
+func previousIn(body []byte) (id string) {
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		if strings.EqualFold(key.String(), "previous_response_id") {
+			id = v.String()
+		}
+		return id == ""
+	})
+	return id
+}
