@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // response is what a client made of a streamed response. problem is the first rule of
@@ -258,7 +260,8 @@ func TestResponsesCutText(t *testing.T) {
 // ids, which no upstream gets to see again.
 func TestResponsesExplained(t *testing.T) {
 	t.Parallel()
-	g := start(t, "")
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := startYAML(t, strings.ReplaceAll(strings.Replace(scaled, "keepalive_after: 500ms", "keepalive_after: 1m", 1), "UP/", up.URL()+"/")) // headers tell
 	const turn = `{"role":"user","content":"List."},{"type":"function_call","call_id":"c1","name":"list_files","arguments":"{\"path\":\"a\"}"},{"type":"function_call_output","call_id":"c1","output":"x"}`
 	body := func(more string, stream bool) string {
 		return fmt.Sprintf(`{"model":"explained@400,msg=The+frobnicator+is+odd/ok","stream":%v,"store":false,"tools":[%s],%s"input":[%s]}`, stream, shell, more, turn)
