@@ -348,12 +348,9 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.of(raw) < window // from a refusal of this session
 		if window == 0 || guessed || d.fits > 1 && d.window > 0 && window >= d.window {
 			// Nobody says how large the window is, or what was said is not true: it
-			// is smaller than what was refused: the prompt, and the room for the answer
-			// where the client asked for one.
-			window = scale.of(raw)
-			if _, _, limited := sent.OutputLimit(); limited {
-				window += Reserve(sent, window)
-			}
+			// is smaller than what was refused. The room for the answer is not taken off,
+			// for a window that is told too small cuts results to less than what they say.
+			window = scale.of(raw) + Reserve(sent, scale.of(raw))
 		}
 	}
 	if n := promptIn(fail.Facts, sent, raw); n > 0 {
