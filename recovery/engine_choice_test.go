@@ -47,7 +47,7 @@ func TestNotReady(t *testing.T) {
 		{name: "cools for longer than the client waits", to: "a", cool: 5 * time.Second, patience: 2 * time.Second, asked: "a"},
 		{name: "cools, and is only observed", to: "a", cool: 3 * time.Second, mode: recovery.ModeObserve, asked: "a"},
 		{name: "is down", to: "a", down: true, asked: "a"},
-		{name: "is down before a resend", to: "a", asked: "aa", actions: "resend", took: 400 * time.Millisecond,
+		{name: "is down before a resend", to: "a", asked: "aa", actions: "resend", took: 375 * time.Millisecond,
 			a: []step{func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 				g.down(a.Target.Target)
 				return busy(g, ctx, a)

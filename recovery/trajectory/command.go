@@ -32,10 +32,13 @@ type Command struct {
 
 // ParseCommand reads a command line. What no shell would parse has its own text
 // as its key, runs the program that is its first word, and neither pauses nor looks.
-func ParseCommand(line string) (c Command) {
+func ParseCommand(line string) Command {
 	line = strings.TrimSpace(line)
+	return readCommand(line, parsed(line))
+}
+
+func readCommand(line string, file *syntax.File) (c Command) {
 	c = Command{line: line, Edits: true}
-	file := parsed(line)
 	if file == nil {
 		if first, _, _ := strings.Cut(line, " "); first != "" {
 			c.Programs = []string{programName(first)}
@@ -93,6 +96,9 @@ func parsed(line string) *syntax.File {
 	if len(line) > maxLine || deep(line) {
 		return nil
 	}
+	if file := plain(line); file != nil {
+		return file
+	}
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
 	file, err := p.Parse(strings.NewReader(line), "")
@@ -100,6 +106,49 @@ func parsed(line string) *syntax.File {
 		return nil
 	}
 	return file
+}
+
+// plain is a line of words that mean nothing else to a shell, as it would be parsed;
+// nil for any other. Most commands are such lines, and the parser takes 4 KB for each.
+func plain(line string) *syntax.File {
+	first, _, _ := strings.Cut(line, " ")
+	if len(line) == 0 || keywords[first] || strings.ContainsFunc(line, special) {
+		return nil
+	}
+	n := len(strings.Fields(line))
+	lits, words := make([]syntax.Lit, n), make([]syntax.Word, n)
+	parts, args := make([]syntax.WordPart, n), make([]*syntax.Word, n)
+	at := 0
+	for i := range n {
+		for line[at] == ' ' {
+			at++
+		}
+		text, _, _ := strings.Cut(line[at:], " ")
+		end := at + len(text)
+		lits[i] = syntax.Lit{ValuePos: position(at), ValueEnd: position(end), Value: text}
+		parts[i] = &lits[i]
+		words[i].Parts, args[i], at = parts[i:i+1:i+1], &words[i], end
+	}
+	return &syntax.File{Stmts: []*syntax.Stmt{{Cmd: &syntax.CallExpr{Args: args}, Position: position(0)}}}
+}
+
+// position is a place in the only line there is.
+func position(offset int) syntax.Pos { return syntax.NewPos(uint(offset), 1, uint(offset)+1) }
+
+// keywords begin what is no simple command in bash.
+var keywords = map[string]bool{
+	"if": true, "then": true, "elif": true, "else": true, "fi": true, "for": true, "while": true, "until": true, "select": true, "do": true, "done": true,
+	"case": true, "esac": true, "function": true, "time": true, "coproc": true, "let": true, "declare": true, "typeset": true, "local": true, "export": true,
+	"readonly": true, "nameref": true,
+}
+
+// special reports whether a shell may take the character for more than a part of a word.
+func special(c rune) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return false
+	}
+	return !strings.ContainsRune(" ./-_:,@%+", c)
 }
 
 // deep reports whether brackets nest more deeply than is parsed, or may.
