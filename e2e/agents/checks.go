@@ -284,6 +284,16 @@ func asksToFit(low, high int) Check {
 // what the first one teaches is an upper bound, which the second one corrects.
 func (e *Evidence) unstated() bool { return len(e.Model) > 0 && e.Model[0].Request.Responses }
 
+// whereStated is a check of sessions whose refusals name numbers.
+func whereStated(c Check) Check {
+	return func(e *Evidence) error {
+		if e.unstated() {
+			return nil
+		}
+		return c(e)
+	}
+}
+
 // refused: the model refused a request for its length so many times, once more where
 // it does not say why, and never one that came right after a refusal.
 func refused(low, high int) Check {

@@ -21,8 +21,9 @@ func overflows() []Scenario {
 			Name: "overflow-same-ids", Want: "the same with a model that gives all its calls one id, so that nobody can tell runs of one task apart",
 			Files: partFiles(), Prompts: []string{readPrompt(parts)}, Play: sameIDs(longTask), End: keysTo(parts), Clients: loops,
 			StraightOf: refusals,
-			// Not steady: the runs share what was shortened, and are not equally far.
-			Through: []Check{executed(readsTo(parts)...), refused(0, 1), outgrew(3), neverOver},
+			// Not steady: the runs share what was shortened, and are not equally far; one may have to begin anew.
+			// Where refusals name no numbers, they also share what each takes the window for, and are refused more often.
+			Through: []Check{executed(readsTo(parts)...), whereStated(refused(0, 2)), outgrew(3), neverOver},
 		},
 		{
 			Name: "overflow-astray", Want: "a note finds its path in a history that is rewritten, and both live side by side",

@@ -277,7 +277,8 @@ func (f *Fitter) ahead(ctx context.Context, x *recovery.Exchange, c *recovery.Ch
 	switch {
 	case basis == BasisAnchored || s.Short:
 	case d.body != nil || s.Scale > 0:
-		tokens, sure = f.tokensFor(c.Model, s, body).of(raw), d.body != nil
+		tokens = f.tokensFor(c.Model, s, body).of(raw)
+		sure = d.body != nil || float64(tokens) >= surely*float64(window)
 	case c.Window > 0 && float64(tokens) >= surely*float64(window):
 	default:
 		return nil
