@@ -18,9 +18,9 @@ import (
 // number of keys of one map, so both are bounded before it runs.
 const (
 	maxBytes  = 1 << 20
-	maxTokens = 20_000
+	maxTokens = 60_000
 	maxDepth  = 100    // tokens that enclose one another, not levels
-	maxNodes  = 50_000 // after aliases were put in place
+	maxNodes  = 100_000 // after aliases were put in place
 )
 
 // kind is what a node is.
