@@ -98,7 +98,7 @@ func badCalls() (out []Scenario) {
 		{name: "args-missing", want: "a missing argument is asked again", reply: with(plan, emptied), reasks: 1, straight: dies("TypeError", LoopPython)},
 		{
 			name: "args-number", want: "a number in quotes becomes one", good: forecast, run: []Call{gotForecast}, end: "Reference RAIN-Oslo-3",
-			reply: with(forecast, func(string) string { return `{"city":"Oslo","days":"3"}` }), fine: []string{OpenAIAgents, LangGraph, PydanticAI},
+			reply: with(forecast, func(string) string { return `{"city":"Oslo","days":"3"}` }), fine: []string{OpenAIAgents, OpenAIAgentsResponses, LangGraph, PydanticAI},
 			clients: []string{LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel}, // pi has no such tool
 		},
 		{name: "two-calls", want: "of two calls at once one is mended, the other stays", reply: both, run: []Call{readPlan, ranCat}, straight: loopsDie("JSONDecodeError", "SyntaxError")},

@@ -143,6 +143,12 @@ func (s *Scenario) For(client string) bool {
 // Ended reports whether the task was done: no error, and the right last word.
 func (s *Scenario) Ended(e *Evidence) error { return says(s.End...)(e) }
 
+// EndsHonestly reports whether a client may get an error through the gateway where,
+// straight, it took half an answer for a whole one: see stores.
+func (s *Scenario) EndsHonestly(client string) bool {
+	return s.AfterText != nil && slices.Contains(stores, client)
+}
+
 // Checks are those of a leg.
 func (s *Scenario) Checks(client string, through bool) []Check {
 	if !through {
@@ -156,7 +162,7 @@ func (s *Scenario) Checks(client string, through bool) []Check {
 	if len(s.End) > 0 {
 		all = append([]Check{s.Ended}, all...)
 	}
-	if s.AfterText != nil && slices.Contains(stores, client) {
+	if s.EndsHonestly(client) {
 		all = []Check{unlessStored(s, all)}
 	}
 	return append(all, Always()...)
