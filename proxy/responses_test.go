@@ -91,7 +91,7 @@ func (r *response) breaks(format string, args ...any) {
 
 func (r *response) event(e gjson.Result) {
 	kind := e.Get("type").Str
-	if len(r.types) == 0 && kind != "response.created" && kind != "response.failed" {
+	if len(r.types) == 0 && kind != "response.created" {
 		r.breaks("it begins with %s", kind)
 	}
 	if len(r.types) > 0 && kind == "response.created" {

@@ -86,6 +86,10 @@ func (Responses) Ending(failure []byte, sink *Sink) []byte {
 			id, model = strings.Clone(r.Get("id").Str), strings.Clone(r.Get("model").Str)
 		}
 	})
+	if len(frame) == 0 { // SDKs take no other event for the first
+		b := append(appendField(head(id, "in_progress", time.Now(), model), "output", []byte("[]")), '}')
+		s.say("response.created", "response", b)
+	}
 	b := appendField(head(id, "failed", time.Now(), model), "error", append(appendField(appendField([]byte{'{'}, "code", known), "message", message), '}'))
 	b = append(appendField(appendField(b, "output", []byte("[]")), "usage", []byte("null")), '}')
 	s.say("response.failed", "response", b)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -230,5 +232,21 @@ func TestReadWhole(t *testing.T) {
 		if broken == nil || !errors.Is(broken.Err, c.err) || string(broken.Event) != c.event || broken.Empty != c.empty || x.got() != "" || x.status != 0 {
 			t.Errorf("%s: %+v, %q", c.name, broken, x.got())
 		}
+	}
+}
+
+// A failure before any event is that of a response which began: SDKs take no other
+// event for the first.
+func TestResponseFailsFromTheStart(t *testing.T) {
+	s := NewSink(httptest.NewRecorder(), Defaults())
+	defer s.Close()
+	got := string(Responses{}.Ending([]byte(`{"error":{"message":"busy","code":"slow_down"}}`), s))
+	at := 0
+	for i, kind := range []string{"response.created", "response.failed", "error"} {
+		next := strings.Index(got[at:], "event: "+kind+"\n")
+		if next < 0 || !strings.Contains(got[at+next:], `"sequence_number":`+strconv.Itoa(i)+"}") {
+			t.Fatalf("%s is not the event %d: %s", kind, i, got)
+		}
+		at += next
 	}
 }

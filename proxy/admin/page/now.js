@@ -88,7 +88,7 @@ function plot(into, series, values) {
     const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui', size: 44 };
     p = into.plot = new uPlot({
       width, height: 170, legend: { live: true }, cursor: { y: false }, scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
-      axes: [{ ...axis, size: 28, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
+      axes: [{ ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
       series: [{ label: 'at', value: (_, t) => (t === null ? '–' : clock(t * 1000)) }, ...series.map(([label, name]) => ({
         label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, value: (_, v) => (v === null || v === undefined ? '–' : v.toFixed(2)) }))],
     }, values, into);
