@@ -19,7 +19,7 @@ import (
 const (
 	maxBytes  = 1 << 20
 	maxTokens = 60_000
-	maxDepth  = 100    // tokens that enclose one another, not levels
+	maxDepth  = 100     // tokens that enclose one another, not levels
 	maxNodes  = 100_000 // after aliases were put in place
 )
 
