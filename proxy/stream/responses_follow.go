@@ -27,11 +27,10 @@ type responsesFollower struct {
 
 // shown is an item that the client has.
 type shown struct {
-	raw   []byte // as far as it is known
-	done  bool
-	parts int      // summary_index of the part that is not finished, plus one
-	said  [][]byte // text of the parts of reasoning
-	raws  bool     // it is the reasoning itself
+	raw  []byte // as far as it is known
+	done bool
+	said [][]byte // text of the parts of reasoning
+	raws bool     // it is the reasoning itself
 }
 
 // place is where an item of this answer goes.
@@ -189,7 +188,8 @@ func (f *responsesFollower) message(ev *Event, d *Delta, c change) bool {
 		return false
 	}
 	it, id := &d.item, itemID(f.items[f.open].raw)
-	kind, next := gjson.GetBytes(ev.Data, "type").Str, f.stage
+	kind := gjson.GetBytes(ev.Data, "type").Str
+	var next stage
 	switch {
 	case it.event == eventPiece && d.texts != nil:
 		text := textOf(d.texts)
