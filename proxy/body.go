@@ -58,9 +58,7 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 	b := bodies.Get().(*buffer)
 	b.share = share{of: &s.memory, key: who.name, limit: lim.Memory}
 	src := s.upload(c, lim.BodyTimeout)
-	if err = b.share.take(int64(cap(b.bytes))); err == nil {
-		b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
-	}
+	b.bytes, err = b.fill(b.bytes, src, req.ContentLength, lim)
 	src.end()
 	if err == nil && name != "" {
 		err = b.decode(name, lim)
@@ -102,28 +100,34 @@ const (
 )
 
 // fill reads a body into dst to its end. announced is its Content-Length, -1
-// when unknown.
+// when unknown. A buffer that was used before counts as far as it is filled, and
+// as a whole when the body is: a promise must not take much of it from others.
 func (b *buffer) fill(dst []byte, from io.Reader, announced int64, lim LimitsConfig) ([]byte, error) {
 	if announced < 0 {
 		announced = lim.Body
 	}
+	granted := 0 // bytes of dst that count
 	for {
 		n := len(dst)
-		if n == cap(dst) {
+		if n == granted {
 			// One more than announced, to see the end.
 			more := min(max(firstRead, (growth-1)*n), max(int(announced)-n, 0)+1)
 			if err := b.share.take(int64(more)); err != nil {
 				return dst, err
 			}
-			dst = slices.Grow(dst, more)
-			b.share.give(int64(n + more - cap(dst))) // sizes are rounded up
+			if granted += more; cap(dst) < granted {
+				dst = slices.Grow(dst, more)
+				b.share.give(int64(granted - cap(dst))) // sizes are rounded up
+				granted = cap(dst)
+			}
 		}
-		got, err := from.Read(dst[n:cap(dst)])
+		got, err := from.Read(dst[n:granted])
 		dst = dst[:n+got]
 		switch {
 		case int64(len(dst)) > lim.Body:
 			return dst, tooLarge(lim)
 		case err == io.EOF:
+			b.share.give(int64(granted - cap(dst)))
 			return dst, nil
 		case err != nil:
 			return dst, err
