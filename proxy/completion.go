@@ -128,7 +128,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	}
 	x.Completer = send
 	if core.Tracer != nil {
-		core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)
+		defer core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)()
 	}
 	failure, err := w.engine(core).Run(req.Context(), x, send)
 	// After one attempt that has ended nobody reads the request's bytes any more.

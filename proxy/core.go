@@ -84,7 +84,7 @@ type Identity interface {
 type Tracer interface {
 	// Trace begins a request that is about to be asked upstream; its request_done
 	// ends it. operation is what is done, header the client's.
-	Trace(request, operation, model string, arrived time.Time, header http.Header)
+	Trace(request, operation, model string, arrived time.Time, header http.Header) (end func())
 	// TraceAttempt begins an attempt; the headers are for its upstream.
 	TraceAttempt(request string, number int, target recovery.Target) http.Header
 }

@@ -53,7 +53,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
 	if core.Tracer != nil && len(targets) > 0 {
-		core.Tracer.Trace(ev.Request, operation(up.Path), model, started, up.Header)
+		defer core.Tracer.Trace(ev.Request, operation(up.Path), model, started, up.Header)()
 		up.Header = core.traced(up.Header, ev.Request, 1, targets[0].Target)
 	}
 	var answer *metered // where it counts what was used

@@ -114,6 +114,26 @@ func described(t *testing.T) (list [][3]string) {
 	return list
 }
 
+// A request that breaks before anybody says how it ended leaves nothing behind, and
+// its spans are sent.
+func TestAbandonedTrace(t *testing.T) {
+	seen := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(seen))
+	h := newHub(t, Defaults(), &buffer{})
+	var err error
+	if h.tracing, err = newTracing(provider.Tracer("test"), noop.NewMeterProvider().Meter("test"), provider.Shutdown); err != nil {
+		t.Fatal(err)
+	}
+	end := h.Trace("r", genChat, "m", time.Now(), http.Header{})
+	h.TraceAttempt("r", 1, recovery.Target{Model: "m"})
+	end()
+	end()
+	h.tracing.requests.Range(func(request, _ any) bool { t.Errorf("%v is still kept", request); return true })
+	if n := len(seen.GetSpans()); n != 2 {
+		t.Errorf("%d spans were sent, want 2", n)
+	}
+}
+
 // traceStory traces requests of all kinds and returns the names of the attributes of
 // requests and of attempts.
 func traceStory(t *testing.T) (request, attempt string) {

@@ -53,13 +53,30 @@ func newTracing(t trace.Tracer, m metric.Meter, close func(context.Context) erro
 }
 
 // Trace begins the span of a request, which goes on with the trace that its headers
-// name. operation is one of the conventions'. The request's request_done ends it.
-func (h *Hub) Trace(request, operation, model string, arrived time.Time, header http.Header) {
+// name. operation is one of the conventions'. The request's request_done ends it; end,
+// which must be called in any case, forgets a request that broke before.
+func (h *Hub) Trace(request, operation, model string, arrived time.Time, header http.Header) (end func()) {
 	t := h.tracing
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
 	r := &traced{operation: operation}
 	r.ctx, r.span = t.tracer.Start(ctx, spanName(operation, model), trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
 	t.requests.Store(request, r)
+	return func() {
+		if _, broke := t.requests.LoadAndDelete(request); broke {
+			r.abandon()
+		}
+	}
+}
+
+// abandon ends the spans of a request of which nobody will say how it ended.
+func (r *traced) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, span := range r.attempts {
+		span.End()
+	}
+	fail(r.span, recovery.Unknown)
+	r.span.End()
 }
 
 // TraceAttempt begins the span of a request's attempt and returns the headers that
