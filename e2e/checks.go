@@ -149,11 +149,16 @@ func fails(status int, words ...string) Check {
 	}
 }
 
+// keepaliveAfter is stream.keepalive_after: a stream without a first token so far is
+// begun then.
+var keepaliveAfter = Time{Real: 15 * time.Second, Scaled: 3 * time.Second}
+
 // failsLate is fails for an error that may come after the stream was begun to
-// keep the client awake; then there is no status any more.
+// keep the client awake; then there is no status any more. Six attempts wait 11.6
+// to 15.5 s in all, so both happen at the real pace.
 func failsLate(status int, words ...string) Check {
 	return func(r *Run, l *Leg) error {
-		if r.Mode == Streamed && l.last().Elapsed() > r.Pace.of(tenth(30*time.Second)) {
+		if r.Mode == Streamed && l.last().Elapsed() > r.Pace.of(keepaliveAfter) {
 			return fails(0, words...)(r, l)
 		}
 		return fails(status, words...)(r, l)
