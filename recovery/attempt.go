@@ -228,7 +228,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc.cancel(nil)
 	if f == nil {
 		r.x.ended = r.end(rc, Outcome{Success: true}, "")
-		r.x.answered, r.x.usage = rc.ticket.Target, usage
+		r.x.answered, r.x.usage, r.x.finish = rc.ticket.Target, usage, a.Finish()
 		r.guard("pace", func() { r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage) })
 		return nil, nil
 	}
@@ -370,6 +370,7 @@ func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 	}
 	x.answered = by
 	x.usage, _ = k.answer.Usage()
+	x.finish = k.answer.Finish()
 	switch {
 	case f == nil:
 	case f.Client || ctx.Err() != nil:

@@ -62,13 +62,17 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if guidance != "" {
 		x.Did("guidance")
 	}
-	switch a.Tool {
+	tool := a.Tool
+	if tool == "" && guidance != "" && resume == nil {
+		tool = x.Force
+	}
+	switch tool {
 	case "":
 	case ToolNone:
 		e.ForbidCalls()
 		changed = true
 	default:
-		e.ForceCall(a.Tool)
+		e.ForceCall(tool)
 		changed = true
 	}
 	if a.Output > 0 {

@@ -7,6 +7,7 @@
 //	route      which targets serve it, in which order
 //	inspect    what its tools answered; does it repeat itself
 //	breaker    may it go on; which targets may be asked now
+//	plan       a model asked what an agent may do that is stuck
 //	annotate   a note for the model, from the recovery chains
 //	fit        a smaller history, where the window demands it
 //	           … one attempt, made by a Sender (proxy/upstream) …

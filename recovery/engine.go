@@ -57,6 +57,8 @@ type Answer interface {
 	// Usage is what the upstream reported, after Deliver; the time is that of
 	// the first meaningful event since the attempt began.
 	Usage() (u Usage, firstToken time.Duration)
+	// Finish is why the model ended the last choice, FinishNone where nobody read it.
+	Finish() Finish
 }
 
 // Pause is a pause of an answer that is being delivered. Until it is over Deliver neither
@@ -353,6 +355,10 @@ func (r *run) original(s *Situation, f *Failure) (Action, bool) {
 	i := s.Current(f)
 	if r.x.Candidates[i].refused {
 		return Action{}, false
+	}
+	if r.x.Force != "" { // some servers, and models that reason, take no choice of a tool: the note says it, too
+		r.x.Force = ""
+		return Action{Strategy: StrategyOriginal, Target: i}, true
 	}
 	return Action{Strategy: StrategyOriginal, Target: i, Plain: true}, true
 }

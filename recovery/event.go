@@ -22,6 +22,9 @@ const (
 	EventGuidance        EventName = "guidance_injected"      // the model got a note; with observed or held_out, would have got one
 	EventLoop            EventName = "loop_detected"          // the history ends with a repetition
 	EventGuidanceOutcome EventName = "guidance_outcome"       // what the turn after a failure brought: cause is recovered, other or repeated
+	EventGuidanceJudged  EventName = "guidance_judged"        // what a note brought within two calls: cause is success, other_way, failure or censored
+	EventPlanMade        EventName = "plan_made"              // a planner was asked, off the client's sight, what an agent that is stuck may do; cause says why its answer was of no use
+	EventApproval        EventName = "plan_approval"          // a plan waits for a person's approval, or need not any more: cause is waiting, approved, refused or expired
 	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till the time in until; with tool and category, a session was stopped
 	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
 	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it, and of every one with log.requests
@@ -54,6 +57,7 @@ type Event struct {
 	Cause    string
 	Cost     Usage   // spent beyond the final answer
 	Usage    Usage   // of the final answer, as reported
+	Finish   Finish  // why the model ended the final answer
 	Spent    float64 // what the request cost, where prices are configured, in their currency
 	Client   string
 	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
@@ -62,9 +66,18 @@ type Event struct {
 	Failure    *ToolFailure // also of a session's breaker
 	Loop       *Loop
 	Advice     *Advice
+	Plan       *Plan     // bare
+	Progress   *Progress // of the agent's own failures and loops, nil where it is not known
 	// Attempts are all of request_done's, in the order of their start. They never
 	// change afterwards, but who keeps the slice may keep the request with it.
 	Attempts []Record
+}
+
+// Uneventful reports whether e only tells that a request was answered, and nothing
+// happened to it.
+func (e *Event) Uneventful() bool {
+	return e.Name == EventRequestDone && e.Attempt <= 1 && e.Status < 400 &&
+		e.Class == "" && e.Recovery == "" && e.Cause == "" && !e.Observed && e.Cost == (Usage{})
 }
 
 // Advice is what the model was told about its tools' failure or its own loop.
@@ -74,6 +87,14 @@ type Advice struct {
 	Strategies []string // that were proposed, in order
 	Count      int      // how often the same happened so far
 	HeldOut    bool     // withheld: the session is part of the hold-out share
+	Withheld   bool     // withheld: what was learned says that the agent does as well without
+	// Of a failure that has a chain, for what learns from it.
+	Chain       string // name of the recovery chain
+	Kind        string // of the tool
+	Template    string // what the failure's line says in public words
+	Task        Task   // of the agent
+	Fingerprint uint64 // of the failure
+	At          int    // index of the result that it is
 }
 
 // Usage is tokens as an upstream reported them.

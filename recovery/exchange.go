@@ -67,6 +67,7 @@ type result struct {
 	ended    time.Time // see Ended
 	answered Target    // where the answer came from
 	usage    Usage     // of the answer
+	finish   Finish    // of the answer
 	spent    Usage     // of attempts that did not become the answer
 	retained bool      // see Retain
 }
@@ -76,7 +77,12 @@ type Findings struct {
 	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
 	Loops    []Loop        // that the history ends with
 	Turn     Turn          // where the history stands; zero without new results
+	Failing  []Category    // kinds of failures that came at once, three or more: the environment may be broken
+	Plan     *Plan         // how the model may go on where rules do not know; nil for none
+	Progress Progress      // whether the agent gets on; zero where nothing is wrong
+	Barred   Deeds         // what persons' words and the instructions rule out; read only where something is wrong
 	Guidance string        // a note for the model, for every attempt; empty for none
+	Force    string        // the tool that the model must call, beside Guidance; empty leaves that to it
 	Reply    *Reply        // the gateway's own answer: no attempt is made
 	Fitted   *Fitted       // what goes upstream in place of Body; nil for Body itself
 	Fitting  Fitting       // makes it smaller after a refusal; nil where nothing can
@@ -180,6 +186,9 @@ func (x *Exchange) current() *transcript.Body {
 
 // Settled returns where the answer came from, what it used, and what was spent beyond it.
 func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
+
+// Finish is why the model ended the answer that the client got.
+func (x *Exchange) Finish() Finish { return x.finish }
 
 // Event is an event of the exchange: what all of them tell.
 func (x *Exchange) Event(name EventName) Event {

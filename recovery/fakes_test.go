@@ -317,6 +317,8 @@ func (n *answer) Usage() (recovery.Usage, time.Duration) {
 	return recovery.Usage{Input: 10, Output: 5}, time.Second
 }
 
+func (n *answer) Finish() recovery.Finish { return recovery.FinishStop }
+
 func (n *answer) broken(err error) *recovery.Failure {
 	f := fail(n.a, recovery.Evidence{Phase: recovery.PhaseStream, Err: err})
 	f.Released, f.Sent = n.released, n.sent

@@ -42,10 +42,17 @@ type Fitting interface {
 	Settle(c *Choice, u Usage)
 }
 
-// Completer asks a model for a text, once: a summary. It goes through the
+// Completer asks a model for a text, once: a summary, a plan. It goes through the
 // targets' breakers and cool-downs, and is bounded by the caller's ctx.
 type Completer interface {
 	Complete(ctx context.Context, p Prompt) (text string, u Usage, err error)
+}
+
+// Detacher is a Completer from which one can be made that outlives its exchange: it
+// reads nothing of the request any more, and what it uses is charged by itself.
+// Safe for concurrent use.
+type Detacher interface {
+	Detach() Completer
 }
 
 // Prompt is an extra call to a model.
@@ -54,6 +61,30 @@ type Prompt struct {
 	User      string
 	MaxOutput int    // tokens
 	Target    Target // where to ask: an upstream and a model
+	// Form is what the answer must look like; the zero Form is text.
+	Form Form
+}
+
+// Form asks for an answer in JSON. What of it the target refuses is left out.
+type Form struct {
+	Name        string
+	Schema      []byte  // JSON schema
+	Temperature float64 // of sampling
+}
+
+// Spend books an extra call that is made off the client's sight, of about so many
+// tokens of input.
+func (x *Exchange) Spend(tokens int) {
+	own := max(1, x.Body.EstimateTokens())
+	x.extra += (tokens + own/2) / own // in units of the request's input, rounded
+}
+
+// Spendable is what is left of the exchange's budget for extra calls, in units of its input.
+func (x *Exchange) Spendable() int {
+	if x.config == nil {
+		return maxExtraInput
+	}
+	return max(0, x.config.ExtraInput-x.extra)
 }
 
 // MayComplete reports whether anything is left of the exchange's budget for extra calls.

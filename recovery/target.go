@@ -24,6 +24,7 @@ type Mark struct {
 	Target string    `json:"target"` // as Target.String says it
 	Kind   MarkKind  `json:"kind"`
 	Detail string    `json:"detail,omitempty"`
+	Since  time.Time `json:"since,omitzero"` // when it was found out, or last seen again
 	Until  time.Time `json:"until"`
 }
 

@@ -110,6 +110,28 @@ type Loop struct {
 	Fingerprint uint64
 }
 
+// Task is what an agent is at, as far as its calls so far tell.
+type Task string
+
+// The tasks. The empty one is of an agent that has called nothing.
+const (
+	Exploring Task = "exploring" // it has only looked, so far or lately
+	Changing  Task = "changing"  // it writes, runs or sends something
+)
+
+// Progress says whether an agent gets on. Nobody here knows the goal, so it is no
+// share of the way to it: it is the share of the last steps that brought something
+// new. A step (a turn with calls) counts whole where a call succeeded and brought a
+// result, a file or a change that the session did not have; a third where it only
+// failed in a new way; and nothing where it repeated what was known.
+type Progress struct {
+	Steps   int  // looked at, at most 12, since a person spoke; 0: not known
+	Percent int  // of them, 0 to 100
+	Recent  int  // the same of the last three
+	Stuck   bool // three steps or more, of which the last three brought less than 5 percent
+	Task    Task
+}
+
 // OpenSession is a session whose breaker is open.
 type OpenSession struct {
 	Session  string    `json:"session"`

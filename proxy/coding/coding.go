@@ -1,6 +1,7 @@
 package coding
 
 import (
+	"bytes"
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
@@ -53,6 +54,39 @@ func Memory(name string) int64 {
 		return 2*maxWindow + 1<<20
 	}
 	return 64 << 10
+}
+
+// Packer compresses for [Unpack]. What repeats within eight mebibytes takes next to
+// nothing. One goroutine may use it.
+type Packer struct{ w *zstd.Encoder }
+
+// NewPacker makes a Packer, which takes some mebibytes.
+func NewPacker() (*Packer, error) {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(maxWindow), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("compressing: %w", err)
+	}
+	return &Packer{w}, nil
+}
+
+// Pack returns the data, smaller.
+func (p *Packer) Pack(data []byte) []byte { return p.w.EncodeAll(data, nil) }
+
+// Unpack returns what was packed, if it is at most limit bytes.
+func Unpack(data []byte, limit int) ([]byte, error) {
+	r, err := zstd.NewReader(bytes.NewReader(data), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	defer r.Close()
+	out, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	if len(out) > limit {
+		return nil, fmt.Errorf("unpacking: it is larger than %d bytes", limit)
+	}
+	return out, nil
 }
 
 // Reader is the data without its coding. One goroutine may use it.

@@ -254,6 +254,28 @@ func (g *Grant) End(usedTokens int64, spent float64) {
 	}
 }
 
+// Owe charges what was used for a key beside its requests, behind: it refuses
+// nothing, and takes no place.
+func (l *Limiter) Owe(key string, usedTokens int64, spent float64) {
+	l.mu.Lock()
+	for _, a := range l.limiting(key) {
+		a.changed = true
+		for _, m := range a.meters {
+			switch m.unit {
+			case tokens:
+				a.owed[m.name] += min(usedTokens, largest)
+			case money:
+				a.owed[m.name] += micros(spent)
+			}
+		}
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
 // run tells the store what has ended, at once, and what lasts, now and then.
 func (l *Limiter) run() {
 	defer close(l.done)

@@ -382,3 +382,23 @@ func TestConfig(t *testing.T) {
 		t.Errorf("limits that are never reached: %q", idle)
 	}
 }
+
+// What was used beside requests counts, and refuses nothing itself.
+func TestOwe(t *testing.T) {
+	replicas(t, 1, one(quota.Limits{TokensPerDay: 1000, Concurrent: 1}), func(t *testing.T, l []*quota.Limiter, _ []*link) {
+		grant, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 10})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		l[0].Owe("a", 990, 0)
+		l[0].Owe("nobody", 990, 0)
+		grant.End(10, 0)
+		accounts, err := l[0].Now(t.Context())
+		if err != nil || !strings.Contains(fmt.Sprint(accounts), "tokens_per_day 1000 1000") {
+			t.Errorf("%v, %v", accounts, err)
+		}
+		if _, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 10}); refused == nil || refused.Meter != "tokens_per_day" {
+			t.Errorf("the next request: %+v", refused)
+		}
+	})
+}

@@ -143,7 +143,8 @@ func (c Config) Local() bool {
 		return false
 	}
 	host := u.Hostname()
-	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || !strings.Contains(host, ".") && !strings.Contains(host, ":") {
+	if host == "localhost" || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") ||
+		!strings.ContainsAny(host, ".:") {
 		return true
 	}
 	a, err := netip.ParseAddr(host)

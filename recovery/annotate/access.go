@@ -3,6 +3,7 @@ package annotate
 import (
 	"cmp"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -84,29 +85,56 @@ func (s *scene) openPlaces() string {
 	return ""
 }
 
-// allowedPlaces is an offered tool that tells which directories are allowed,
-// where the tool allows only some.
-func (s *scene) allowedPlaces() string {
-	if !confines.MatchString(s.f.Line) {
-		return ""
+// lowPort finds a port that only some users may listen on.
+var lowPort = recovery.NewPattern(`(?i)(?:bind|listen)\b.{0,80}?:(\d{2,3})\b.{0,60}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,40}:(\d{2,3})\b`)
+
+// port is the one that needs rights which the user does not have.
+func (s *scene) port() string {
+	if m := lowPort.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1] + m[2]
 	}
-	for _, t := range s.tools {
-		if w := trajectory.NameWords(t.Name); trajectory.AnyOf(w, []string{"allowed", "roots"}) {
-			return quoted(t.Name)
+	if strings.Contains(s.content, "bind(") {
+		for _, v := range s.parts {
+			for _, w := range v.Words {
+				if n, err := strconv.Atoi(w); err == nil && n > 0 && n < 1024 {
+					return w
+				}
+			}
 		}
 	}
 	return ""
 }
 
-// privileged finds a port that only some users may listen on.
-var privileged = recovery.NewPattern(`(?i)(?:bind|listen)\b.{0,80}?:(\d{2,3})\b.{0,60}(?:permission denied|EACCES)|(?:permission denied|EACCES).{0,40}:(\d{2,3})\b`)
+// superuser is what is said of what only some users may do.
+var superuser = recovery.NewPattern(`(?i)are you root|(?:must be|run(?:ning)?|only|be) (?:as )?(?:the )?(?:root|superuser)|root privileges|operation not permitted`)
 
-// port is the one that needs rights which the user does not have.
-func (s *scene) port() string {
-	if m := privileged.FindStringSubmatch(s.f.Line); m != nil {
-		return m[1] + m[2]
+// privileged is the program that needs such rights.
+func (s *scene) privileged() string {
+	if !superuser.MatchString(s.f.Line + "\n" + s.content) {
+		return ""
+	}
+	for _, v := range s.parts {
+		if p := v.Runs(); hasWord(s.f.Line, p) || strings.HasPrefix(p, "apt") {
+			return p
+		}
 	}
 	return ""
+}
+
+// outside is the path that was refused, where it is not below the working directory.
+func (s *scene) outside() string {
+	if p, dir := s.failedPath(), s.cwd(); absolute(p) && (dir == "" || !strings.HasPrefix(p, dir+"/")) {
+		return p
+	}
+	return ""
+}
+
+// denied is the path that was refused, where it is worth a look who may use it.
+func (s *scene) denied() string {
+	if s.interpreted() != "" || s.privileged() != "" {
+		return ""
+	}
+	return s.failedPath()
 }
 
 // fixed is what systems say of places that nobody may write to.

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,8 +15,16 @@ import (
 // toolInMessage finds the name that is no tool.
 var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
 
+// unavailable is such a name as the one certain form has it.
+var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
+
 // wrongTool is the name that is no tool: the call's, else the message's.
 func (s *scene) wrongTool() string {
+	for _, m := range unavailable.FindAllStringSubmatch(s.f.Line, 1) {
+		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another in its place
+			return m[1]
+		}
+	}
 	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or only known because it was called
 		return s.f.Tool
 	}
@@ -39,10 +48,28 @@ func (s *scene) nearestTool() string {
 			return wrong[i+1:] // functions.read_file
 		}
 	}
-	words, plain, uses := trajectory.NameWords(wrong), trajectory.Plain(wrong), trajectory.UsesOf(transcript.Tool{Name: wrong})
+	others, uses := s.others(), trajectory.UsesOf(transcript.Tool{Name: wrong})
+	family := "" // the word that all of them begin with
+	if len(others) > 2 {
+		family = first(others[0].Name)
+	}
+	for _, t := range others {
+		if first(t.Name) != family || first(wrong) != family {
+			family = ""
+		}
+	}
+	own := func(name string) ([]string, string) {
+		words, plain := trajectory.NameWords(name), trajectory.Plain(name)
+		if family != "" {
+			words, plain = words[1:], strings.TrimPrefix(plain, family)
+		}
+		return words, plain
+	}
+	words, plain := own(wrong)
 	best, most := "", 0.6
-	for _, t := range s.others() {
-		own, p, score := trajectory.NameWords(t.Name), trajectory.Plain(t.Name), 0.0
+	for _, t := range others {
+		own, p := own(t.Name)
+		score := 0.0
 		if p == plain {
 			score = 3
 		} else if longest := max(len(p), len(plain)); longest <= 96 {
@@ -50,7 +77,7 @@ func (s *scene) nearestTool() string {
 		}
 		both := shared(own, words) * float64(len(own))
 		score += both / max(float64(len(own)+len(words))-both, 1)
-		if trajectory.UsesOf(t)&uses != 0 {
+		if t.Uses&uses != 0 {
 			score++
 		}
 		if trajectory.AnyOf(words, changing) && trajectory.AnyOf(own, changing) {
@@ -60,9 +87,9 @@ func (s *scene) nearestTool() string {
 			best, most = t.Name, score
 		}
 	}
-	if best == "" && uses&working != 0 {
-		for _, t := range s.others() {
-			if trajectory.UsesOf(t)&trajectory.UseShell != 0 {
+	if best == "" && (uses&working != 0 || slices.Contains(usual[:], first(wrong))) {
+		for _, t := range others {
+			if t.Uses&trajectory.UseShell != 0 {
 				return t.Name // a shell does all of these
 			}
 		}
@@ -70,24 +97,43 @@ func (s *scene) nearestTool() string {
 	return best
 }
 
+// first is the first word of a tool's name.
+func first(name string) string {
+	if w := trajectory.NameWords(name); len(w) > 0 {
+		return w[0]
+	}
+	return ""
+}
+
 // working are the uses of tools that work on a computer.
 const working = trajectory.UseShell | trajectory.UseCode | trajectory.UseRead | trajectory.UseList | trajectory.UseSearch | trajectory.UseWrite
 
 // others are the tools but the one that is none.
-func (s *scene) others() []transcript.Tool {
+func (s *scene) others() []trajectory.Tool {
 	wrong := s.wrongTool()
-	return slices.DeleteFunc(slices.Clone(s.tools), func(t transcript.Tool) bool { return t.Name == "" || t.Name == wrong })
+	return slices.DeleteFunc(slices.Clone(s.tools), func(t trajectory.Tool) bool { return t.Name == "" || t.Name == wrong })
 }
 
 // names are those of the other tools that are for one of the uses; 0 is any.
 func (s *scene) names(uses trajectory.Use) (out []string) {
 	for _, t := range s.others() {
-		if uses == 0 || trajectory.UsesOf(t)&uses != 0 {
+		if uses == 0 || t.Uses&uses != 0 {
 			out = append(out, t.Name)
 		}
 	}
 	return out
 }
+
+// toolNames is the names of the other tools, unless there are many.
+func (s *scene) toolNames() string {
+	if names := s.names(0); len(names) <= maxNamed {
+		return listed(names, maxNamed, "and")
+	}
+	return ""
+}
+
+// maxNamed is how many tools are named.
+const maxNamed = 9
 
 // flaw is what of a call does not fit the tool's own definition.
 type flaw struct{ param, text string }
@@ -96,7 +142,7 @@ type flaw struct{ param, text string }
 // unknown parameters, types, allowed values; only the outermost level.
 func (s *scene) flaws() (out []flaw) {
 	def, _ := s.definition(s.f.Tool)
-	params := trajectory.Parameters(def)
+	params := def.Params
 	if len(params) == 0 {
 		return nil
 	}
@@ -200,8 +246,18 @@ func (s *scene) flaw() flaw {
 		return list[0]
 	}
 	if def, _ := s.definition(s.f.Tool); !s.runs() {
+		found := ""
+		s.args.ForEach(func(k, v gjson.Result) bool { // the one whose value it quotes
+			if v.Type == gjson.String && len(v.Str) > 2 && len(v.Str) < maxQuoted && hasWord(s.f.Line, v.Str) {
+				found = k.Str
+			}
+			return found == ""
+		})
+		if found != "" {
+			return flaw{param: found}
+		}
 		for _, text := range [...]string{s.f.Line, s.content} {
-			for _, p := range trajectory.Parameters(def) {
+			for _, p := range def.Params {
 				if hasWord(text, p.Name) {
 					return flaw{param: p.Name}
 				}
@@ -217,12 +273,25 @@ func (s *scene) runs() bool {
 	return s.made.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
 }
 
+// relative is the path of the call, where the tool takes only absolute ones.
+func (s *scene) relative() string {
+	if p := trajectory.PathIn(s.f.Arguments); mustBeAbsolute.MatchString(s.f.Line) && !absolute(p) {
+		return p
+	}
+	return ""
+}
+
+var mustBeAbsolute = recovery.NewPattern(`(?i)must be (?:an )?absolute|not an absolute path`)
+
 // schema is what the definition says of the wrong parameter, without what a large
 // one has besides types; nothing where the problem itself says it.
 func (s *scene) schema() string {
 	def, _ := s.definition(s.f.Tool)
 	fl := s.flaw()
-	for _, p := range trajectory.Parameters(def) {
+	if s.relative() != "" {
+		return ""
+	}
+	for _, p := range def.Params {
 		if p.Name != fl.param || strings.Contains(fl.text, " must be ") {
 			continue
 		}
@@ -236,22 +305,6 @@ func (s *scene) schema() string {
 		return oneLine("{"+strings.Join(parts, ",")+"}", maxExcerpt)
 	}
 	return ""
-}
-
-// declared are the names of what the tool takes; nothing where not the call is
-// wrong but the command in it.
-func (s *scene) declared(required bool) string {
-	def, _ := s.definition(s.f.Tool)
-	if s.runs() && s.flaw().text == "" {
-		return ""
-	}
-	var names []string
-	for _, p := range trajectory.Parameters(def) {
-		if p.Required || !required {
-			names = append(names, p.Name)
-		}
-	}
-	return listed(names, 12, "and")
 }
 
 // unknownOption says that there is no such option, not that its value is wrong.
@@ -279,18 +332,30 @@ func (s *scene) allowed() string {
 // option is the one of the command line that the message names: one that there is
 // not, if unknown is asked for, else one whose value is wrong.
 func (s *scene) option(unknown bool) (wrong string) {
-	if unknownOption.MatchString(s.f.Line) != unknown {
+	said := s.f.Line
+	for line := range strings.Lines(s.content) {
+		if !unknownOption.MatchString(said) && unknownOption.MatchString(line) {
+			said = line
+		}
+	}
+	if unknownOption.MatchString(said) != unknown {
 		return ""
 	}
+	plain := ""
 	for _, v := range s.parts {
 		for _, w := range v.Words[1:] {
 			flag, _, _ := strings.Cut(w, "=")
-			if bare := strings.TrimLeft(flag, "-"); len(flag) > 1 && flag[0] == '-' && bare != "" && (hasWord(s.f.Line, flag) || len(bare) > 1 && hasWord(s.f.Line, bare)) {
+			bare := strings.TrimLeft(flag, "-")
+			switch {
+			case bare == "" || !hasWord(said, flag) && (len(bare) < 2 || !hasWord(said, bare)):
+			case flag[0] == '-':
 				wrong = flag
+			case unknown && !strings.ContainsAny(w, "/.0123456789"):
+				plain = w // a command of the program
 			}
 		}
 	}
-	return wrong
+	return cmp.Or(wrong, plain)
 }
 
 // nearestOption is the option of the usage text that an unknown one was meant to be.

@@ -39,6 +39,9 @@ type Strategy struct {
 	// Needs are kinds of tools, of which the request must offer at least one.
 	// Empty: it needs none.
 	Needs []string `yaml:"needs"`
+	// Does names what a person may have ruled out: see [recovery.DeedNames]. What is
+	// risky and names nothing installs, deletes and changes permissions.
+	Does []string `yaml:"does"`
 	// Risky marks what installs, deletes or changes permissions.
 	Risky bool `yaml:"risky"`
 	// Steps are templates, said in order; see [parseStep].
@@ -126,6 +129,9 @@ func (s Strategy) changed(by Strategy) Strategy {
 	if by.Needs != nil {
 		s.Needs = by.Needs
 	}
+	if by.Does != nil {
+		s.Does = by.Does
+	}
 	if len(by.Steps) > 0 {
 		s.Steps = by.Steps
 	}
@@ -196,6 +202,11 @@ func (s Strategy) check(key string) (errs []error) {
 	for i, name := range s.Needs {
 		if needed([]string{name}) == 0 {
 			add(fmt.Sprintf("needs[%d]", i), "%q is no kind of tool: there are %s", short(name), strings.Join(needNames[:], ", "))
+		}
+	}
+	for i, name := range s.Does {
+		if recovery.DeedsOf(name) == 0 {
+			add(fmt.Sprintf("does[%d]", i), "%q is nothing that a person rules out: there are %s", short(name), strings.Join(recovery.DeedNames(), ", "))
 		}
 	}
 	if len(s.Steps) > maxSteps {

@@ -24,7 +24,7 @@ type Config struct {
 }
 
 // Defaults returns the configuration that applies when none is given.
-func Defaults() Config { return Config{Confidence: 0.9} }
+func Defaults() Config { return Config{Confidence: 0.9, Holdout: 0.02} }
 
 // Validate reports everything that is wrong in itself, as one joined error; each
 // message begins with the key. What depends on the chains that are changed,

@@ -5,7 +5,7 @@
 //	           categories, at or above Config.Confidence; and the firmest loop
 //	         → chain of its category, minus what is forbidden, risky or needs a
 //	           tool that the request does not offer
-//	         → order by confidence × simplicity
+//	         → order by confidence × simplicity, or by what a Chooser has learned
 //	         → steps: each template's slots are filled from this conversation
 //	           (the path that an earlier result printed, the tool that exists);
 //	           what occurrence 1, 2, … put first is not proposed again; at most

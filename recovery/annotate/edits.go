@@ -21,7 +21,7 @@ const editRefused = "edit-refused"
 
 // chainOf names the chain for a failure.
 func chainOf(f *recovery.ToolFailure) string {
-	if f.Rule == editRefused && f.Category == recovery.InvalidArguments {
+	if f.Rule == editRefused && f.Category == recovery.InvalidArguments || f.Category == recovery.SyntaxError && illFormed.MatchString(f.Line) {
 		return EditFailed
 	}
 	return string(f.Category)
@@ -151,7 +151,7 @@ func (s *scene) compare() (d difference) {
 		return !compare(shown) && views < maxViews
 	})
 	if d.stands == "" {
-		compare(s.content)
+		compare(strings.Replace(s.content, strings.TrimRight(s.oldText(), "\n"), "", 1)) // some repeat it
 	}
 	return d
 }
@@ -229,6 +229,15 @@ func (s *scene) editedPath() string {
 		return m[1]
 	}
 	return ""
+}
+
+// illFormed is what editors say of an edit that they could not even read.
+var illFormed = recovery.NewPattern(`(?i)(?:unexpected end of sequence|diff block is malformed|invalid patch|invalid hunk|malformed (?:diff|patch)|` +
+	`must (?:begin|start|be|end)\b.{0,40}\*\*\* (?:begin|end)|expected '?(?:=======|[<>]{7})).{0,60}`)
+
+// malformed is what is wrong with the form of the edit itself.
+func (s *scene) malformed() string {
+	return illFormed.FindString(s.content[:min(len(s.content), 400)])
 }
 
 // unchanged is the file of an edit that replaces a text by itself.

@@ -16,7 +16,7 @@ import (
 var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|“([^”\n]{1,300})”|\x60([^\x60'\n]{1,300})[\x60'])`)
 
 // shellHead is what a shell puts before its messages.
-var shellHead = recovery.NewPattern(`^(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
+var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
 // fileName is a word that looks like a file's name.
 var fileName = recovery.NewPattern(`^[\w.-]{1,80}\.[A-Za-z][A-Za-z0-9]{0,5}$`)
@@ -26,7 +26,7 @@ func (s *scene) failedPath() string {
 	if who, _ := s.refuser(); who != "" {
 		return ""
 	}
-	p := s.namedPath()
+	p := strings.TrimPrefix(s.namedPath(), "file://")
 	if strings.Contains(p, "://") || strings.Contains(p, "%2F") || strings.Contains(p, "@") { // an address, or an account
 		return ""
 	}
@@ -35,18 +35,24 @@ func (s *scene) failedPath() string {
 
 // namedPath is the path that the call gives, or the message names.
 func (s *scene) namedPath() string {
-	if p := s.editedPath(); p != "" && s.made.Line() == "" {
-		return p
-	}
 	line := shellHead.ReplaceAllString(s.f.Line, "")
-	if p := s.quotedPath(line); p != "" {
-		return strings.TrimPrefix(p, "file://")
-	}
-	if p := s.givenPath(line); p != "" {
+	quoted := s.quotedPath(line)
+	if p := s.editedPath(); p != "" && s.made.Line() == "" {
+		if quoted != p && absolute(quoted) && strings.Contains(s.f.Arguments, quoted) { // one of two in the call
+			return quoted
+		}
 		return p
 	}
-	if p := cmp.Or(plainPath(line), s.givenPath(s.content)); p != "" {
+	if p := cmp.Or(quoted, s.givenPath(line), plainPath(line), s.givenPath(s.content)); p != "" {
 		return p
+	}
+	if s.f.Category == recovery.FileNotFound {
+		for line := range strings.Lines(s.content) {
+			if p := s.quotedPath(line); p != "" && absent.MatchString(line) {
+				return p
+			}
+		}
+		return s.onlyFile()
 	}
 	if files, _ := s.written(&s.made); len(files) > 0 && s.f.Category != recovery.FileNotFound {
 		return files[len(files)-1] // what could not be written
@@ -54,19 +60,35 @@ func (s *scene) namedPath() string {
 	return ""
 }
 
-// quotedPath is what the message puts in quotes, best what looks like a path or
-// stands in the command.
+// onlyFile is the file in the failing command line, "" for none or several.
+func (s *scene) onlyFile() (found string) {
+	for _, v := range s.parts {
+		for _, w := range v.Operands() {
+			if fileName.MatchString(base(w)) && w != found {
+				if found != "" {
+					return ""
+				}
+				found = w
+			}
+		}
+	}
+	return found
+}
+
+// quotedPath is what the message puts in quotes, best what looks like a path,
+// else what stands in the command.
 func (s *scene) quotedPath(line string) (best string) {
 	if strings.HasPrefix(line, "{") {
 		return "" // an object: everything is in quotes
 	}
+	line, _, _ = strings.Cut(line, " -> ") // what was to become what
 	for _, m := range inQuotes.FindAllStringSubmatch(line, 16) {
 		given := cmp.Or(m[1:]...)
 		used := strings.Contains(s.made.Line(), given)
 		if strings.Contains(given, " ") && !used {
 			continue
 		}
-		if best == "" || strings.ContainsAny(given, `/\.`) || used {
+		if best == "" || strings.ContainsAny(given, `/\.`) || used && !strings.ContainsAny(best, `/\.`) {
 			best = given
 		}
 	}
@@ -150,7 +172,7 @@ func (s *scene) locate() *sights {
 		if s.look(name, want); len(s.seen.found) > 0 || s.seen.spelled != "" || s.seen.similar != "" {
 			break
 		}
-		if want = strings.TrimSuffix(trimmed(want), name); want == s.cwd()+"/" {
+		if want = strings.TrimSuffix(trimmed(want), name); want == s.cwd()+"/" || s.reached(trimmed(want)) {
 			break
 		}
 	}
@@ -158,6 +180,13 @@ func (s *scene) locate() *sights {
 		s.seen.found = nil // the directory exists: that says nothing of the file
 	}
 	return s.seen
+}
+
+// reached reports whether an earlier call used a directory as it is.
+func (s *scene) reached(dir string) bool {
+	return slices.ContainsFunc(s.steps(), func(c *call) bool {
+		return c.Line() == "" && trimmed(trajectory.PathIn(c.Arguments)) == dir && s.worked(c)
+	})
 }
 
 // look looks for a name.
@@ -229,6 +258,11 @@ func (s *scene) resemble(name, wanted string) {
 				at++
 			}
 			t := trimmed(text[from:at])
+			if w.listing && (from == 0 || text[from-1] == '\n') {
+				if line := lineAt(text, from); strings.Contains(line, " ") && len(line) <= len(name)+8 {
+					t = strings.TrimSpace(line) // a name with spaces
+				}
+			}
 			last := base(t)
 			folded := last != name && strings.EqualFold(last, name)
 			d := likeness(name, last, least)
@@ -294,10 +328,9 @@ func (s *scene) parent() string {
 }
 
 // lost is the last element of the path that failed, where no result shows
-// anything like it and it is neither a pattern
-// nor where to go.
+// anything like it and it is neither a pattern nor where to go, nor being made.
 func (s *scene) lost() string {
-	if slices.ContainsFunc(s.parts, func(v trajectory.Invocation) bool {
+	if s.unmade() != "" || slices.ContainsFunc(s.parts, func(v trajectory.Invocation) bool {
 		return v.Program == "cd" && slices.Contains(v.Words, s.failedPath())
 	}) {
 		return ""
@@ -310,8 +343,8 @@ func (s *scene) lost() string {
 
 // unmade is the directory that a call wanted to write into, where it is missing.
 func (s *scene) unmade() string {
-	files, _ := s.written(&s.made)
-	if p := s.failedPath(); slices.Contains(files, p) && path.Dir(p) != "." {
+	files, dirs := s.written(&s.made)
+	if p := s.failedPath(); slices.Contains(append(files, dirs...), p) && path.Dir(p) != "." && s.oldText() == "" {
 		return path.Dir(p)
 	}
 	return ""
@@ -329,8 +362,12 @@ func (s *scene) sought() string {
 	if len(name) < 3 {
 		return ""
 	}
+	stem := strings.TrimSuffix(name, path.Ext(name))
+	if len(stem) < 4 {
+		stem = name
+	}
 	for _, c := range s.steps() {
-		if strings.Contains(c.Arguments, name) && s.lists(c) {
+		if strings.Contains(c.Arguments, stem) && s.lists(c) {
 			if text := strings.TrimSpace(output(s.list[c.answer].Text())); len(text) < 200 && nothingFound.MatchString(text) {
 				return name
 			}
@@ -359,7 +396,7 @@ func (s *scene) written(c *trajectory.Call) (files, dirs []string) {
 			}
 		case "touch", "tee":
 			out = append(out, args...)
-		case "cp", "mv":
+		case "cp", "mv", "install":
 			if len(args) > 1 && !strings.HasSuffix(args[len(args)-1], "/") {
 				out = append(out, args[len(args)-1])
 			}

@@ -24,6 +24,7 @@ func stage(t testing.TB, change func(*annotate.Config)) (*annotate.Stage, *recov
 		t.Fatal(err)
 	}
 	cfg := annotate.Defaults()
+	cfg.Holdout = 0
 	if change != nil {
 		change(&cfg)
 	}

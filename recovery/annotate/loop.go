@@ -102,12 +102,13 @@ var advised = map[recovery.LoopKind][2]string{
 }
 
 // loopNote is the note where nothing failed in a way that has a chain.
-func loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
+func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	var b strings.Builder
 	b.WriteString(prefix)
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count}
-	tools, inText := offered(x.Body, x.Body.Messages())
-	s := scene{tools: tools, text: inText}
+	tools, inText := st.offered(x.Body, x.Body.Messages())
+	s := scene{tools: tools, text: inText, barred: x.Barred}
+	s.bar()
 	b.WriteString(s.repeating(x, l))
 	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
 		b.WriteString(printed(x.Results[i].Line))

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,6 +31,11 @@ func hostIn(text string) string {
 	return ""
 }
 
+// hosts is a message without the pages that it points to.
+func hosts(text string) string { return pages.ReplaceAllString(text, "") }
+
+var pages = recovery.NewPattern(`https://\S*(?:docs?|help|learn|support|errors)\S*`)
+
 // bare is a host without its port.
 func bare(host string) string {
 	host, _, _ = strings.Cut(host, ":")
@@ -42,14 +48,25 @@ func (s *scene) host() string {
 	told, asked := hostIn(s.f.Line), hostIn(s.f.Arguments)
 	switch {
 	case told == "" && asked == "":
-		if m := inner.FindStringSubmatch(s.f.Line); m != nil {
+		if m := inner.FindStringSubmatch(s.f.Line); m != nil && m[1] != "to" {
 			return m[1]
 		}
-		return hostIn(s.content)
+		return hostIn(hosts(s.content))
 	case told == "" || bare(told) == bare(asked) && len(asked) > len(told):
 		return asked
 	}
 	return told
+}
+
+// unstarted is what clients say of a service of this machine that does not run.
+var unstarted = recovery.NewPattern(`(?i)cannot connect to the (\w+) daemon`)
+
+// stopped is the service that does not run here.
+func (s *scene) stopped() string {
+	if m := unstarted.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // distrust is what is said of certificates that are not trusted.
@@ -151,11 +168,25 @@ func seconds(number, unit string) int {
 	return int(math.Ceil(min(n, 1e9)))
 }
 
+// vague are waits without a number; lasting is what is said of limits that last for hours.
+var (
+	vague   = recovery.NewPattern(`(?i)\b(?:a few|a couple of|some|several) (?:seconds|minutes|hours)\b`)
+	lasting = recovery.NewPattern(`(?i)pull rate limit|per (?:day|month)|daily|monthly|quota`)
+)
+
+// lasts is the service whose limit will not end soon.
+func (s *scene) lasts() string {
+	if s.wait() == 0 && lasting.MatchString(s.f.Line) {
+		return cmp.Or(quoted(s.host()), "the service")
+	}
+	return ""
+}
+
 // waitSaid is the wait in words.
 func (s *scene) waitSaid() string {
 	switch n := s.wait(); n {
 	case 0:
-		return ""
+		return vague.FindString(s.f.Line)
 	case 1:
 		return "1 second"
 	default:

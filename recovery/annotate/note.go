@@ -44,7 +44,7 @@ var meanings = map[string]string{
 
 // failureNote says what failed, what was tried, and what to do next.
 func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop *recovery.Loop) (string, recovery.Advice) {
-	sc := newScene(x.Body, f, s.cfg.Risky)
+	sc := s.newScene(x, f)
 	n := sc.occurrence(x, loop)
 	advice := recovery.Advice{Category: f.Category, Count: n}
 	if loop != nil {
@@ -53,11 +53,16 @@ func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop 
 
 	var plans []proposal
 	for _, p := range s.ordered(chainOf(f), sc.uses) {
-		if text := p.say(sc.fill); text != "" {
+		if text := p.say(sc.fill); text != "" && p.deeds()&x.Barred == 0 {
 			plans = append(plans, proposal{p.Name, text})
 		}
 	}
-	tried, now := following(plans, n)
+	plans = s.prefer(x, f, plans, &advice)
+	before := n
+	if s.HeldOut(x.Session) || advice.Withheld {
+		before = 1 // nothing was said so far
+	}
+	tried, now := following(plans, before)
 	var said []string
 	for _, p := range now {
 		said, advice.Strategies = append(said, p.text), append(advice.Strategies, p.name)
@@ -120,8 +125,12 @@ func sentence(s string) string {
 // head says what failed and how often.
 func (s *scene) head(x *recovery.Exchange, tried []string, n int, loop *recovery.Loop) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s failed: %s.", prefix, cmp.Or(quoted(s.f.Tool), "The last command"), meanings[chainOf(s.f)])
-	if len(x.Results) > 1 || len(s.content) > evident {
+	which := cmp.Or(quoted(s.f.Tool), "The last command")
+	if len(x.Results) > 1 {
+		which = subject(s.f)
+	}
+	fmt.Fprintf(&b, "%s%s failed: %s.", prefix, which, meanings[chainOf(s.f)])
+	if len(s.content) > evident {
 		b.WriteString(printed(s.f.Line))
 	}
 	var others []string

@@ -104,6 +104,7 @@ type where struct {
 	cd      string // directory that the command changed to
 	dir     string // directory that is listed
 	listing bool   // the result names what exists
+	heads   bool   // directories stand as heads above their names, as ls -R prints them
 }
 
 // listers are programs whose output names files that exist.
@@ -139,6 +140,7 @@ func (s *scene) whereOf(i int) (w where) {
 	}
 	for _, v := range trajectory.Invocations(c.Line()) {
 		args := v.Operands()
+		w.heads = w.heads || v.Program == "ls" && (len(args) > 1 || strings.Contains(v.Text, "R"))
 		switch {
 		case len(args) != 1:
 		case v.Program == "cd":
@@ -182,7 +184,22 @@ const maxTree = 400
 func (w where) nested(text string, at int, name string) string {
 	start := strings.LastIndexByte(text[:at], '\n') + 1
 	depth, own, drawn := inTree(lineAt(text, at))
-	if !w.listing || depth == 0 || trimmed(own) != name {
+	if !w.listing || trimmed(own) != name {
+		return name
+	}
+	if depth == 0 {
+		if !w.heads {
+			return name
+		}
+		above := text[:start]
+		for n := 0; n < maxTree && above != ""; n++ {
+			above = strings.TrimSuffix(above, "\n")
+			from := strings.LastIndexByte(above, '\n') + 1
+			if dir, ok := strings.CutSuffix(above[from:], ":"); ok && dir != "" && (from == 0 || above[from-1] == '\n') && !strings.ContainsAny(dir, " :") {
+				return join(dir, name)
+			}
+			above = above[:from]
+		}
 		return name
 	}
 	out := name
@@ -269,7 +286,10 @@ func (s *scene) cwd() string {
 		}
 		return ""
 	}
-	if s.f.Index >= 0 && s.f.Index < len(s.list) {
+	if found = text(s.args, "workdir", "cwd", "Cwd", "directory"); !absolute(found) {
+		found = ""
+	}
+	if s.f.Index >= 0 && s.f.Index < len(s.list) && found == "" {
 		state(trajectory.Ends(at(s.f.Index), 600, 600))
 	}
 	for i, n := s.turn-1, 0; i >= 0 && n < 24 && found == ""; i, n = i-1, n+1 {

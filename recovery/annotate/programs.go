@@ -7,7 +7,6 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // missing finds the program in the words of shells and of runtimes.
@@ -72,8 +71,8 @@ func (s *scene) standIn() string {
 		return ""
 	}
 	use := standIns[s.program()]
-	if i := slices.IndexFunc(s.tools, func(t transcript.Tool) bool {
-		return use == trajectory.UseSearch && trajectory.UsesOf(t)&use != 0 && trajectory.AnyOf(trajectory.NameWords(t.Name), searchers)
+	if i := slices.IndexFunc(s.tools, func(t trajectory.Tool) bool {
+		return use == trajectory.UseSearch && t.Uses&use != 0 && trajectory.AnyOf(trajectory.NameWords(t.Name), searchers)
 	}); i >= 0 {
 		return quoted(s.tools[i].Name)
 	}
@@ -83,7 +82,7 @@ func (s *scene) standIn() string {
 // alternative is another program that usually does the same.
 func (s *scene) alternative() string {
 	program := strings.ToLower(s.program())
-	if known := alternatives[program]; !strings.HasPrefix(known, program+" ") { // else the program itself, in another way
+	if known := cmp.Or(alternatives[program], alternatives[strings.TrimRight(program, "0123456789.")]); !strings.HasPrefix(known, program+" ") { // else the program itself, in another way
 		return known
 	}
 	return ""
@@ -120,8 +119,9 @@ func (s *scene) meant() (best string) {
 	least := min(2, trajectory.Slips(program)) + 1
 	consider := func(name string) bool {
 		d := trajectory.Distance(program, name, least-1)
-		closer := len(name) > 2 && name != program && name[0] == program[0] && d < least && // rake is no slip of make
-			!(len(program) == len(name) && len(name) < 5 && letters(program) != letters(name)) // just is none of jest
+		same := letters(program) == letters(name)
+		closer := len(name) > 2 && name != program && (name[0] == program[0] || same) && d < least && // rake is no slip of make
+			(len(program) != len(name) || len(name) > 4 || same) // just is none of jest
 		if closer {
 			best, least = name, d
 		}
@@ -153,7 +153,7 @@ func letters(name string) string {
 // usual are programs whose names are often misspelt.
 var usual = [...]string{"python", "python3", "pytest", "pip3", "node", "npm", "npx", "yarn", "pnpm", "docker", "docker-compose", "kubectl", "git", "grep", "find", "sed", "awk",
 	"curl", "wget", "make", "cmake", "cargo", "rustc", "java", "javac", "gradle", "bash", "tail", "head", "sort", "mkdir", "touch", "ruff", "mypy", "black", "eslint", "tsc", "jest",
-	"terraform", "ansible", "helm", "psql", "mysql", "sqlite3", "redis-cli", "ffmpeg", "tar", "unzip", "gzip", "rsync", "ssh", "scp", "golangci-lint", "gofmt", "mvn", "poetry", "pipenv"}
+	"terraform", "ansible", "helm", "psql", "mysql", "sqlite3", "redis-cli", "ffmpeg", "which", "tar", "unzip", "gzip", "rsync", "ssh", "scp", "golangci-lint", "gofmt", "mvn", "poetry", "pipenv"}
 
 // alternatives are programs that do what another one does, as far as the usual
 // systems have them. None installs or downloads anything.
@@ -162,7 +162,7 @@ var alternatives = map[string]string{
 	"pytest": "python3 -m pytest", "ruff": "python3 -m ruff", "black": "python3 -m black", "mypy": "python3 -m mypy", "flake8": "python3 -m flake8", "isort": "python3 -m isort",
 	"pylint": "python3 -m pylint", "coverage": "python3 -m coverage", "tox": "python3 -m tox", "poetry": "python3 -m poetry", "pipenv": "python3 -m pipenv",
 	"virtualenv": "python3 -m venv", "uvicorn": "python3 -m uvicorn", "flask": "python3 -m flask", "django-admin": "python3 -m django", "jupyter": "python3 -m jupyter",
-	"nodejs": "node", "node": "nodejs", "yarn": "npm run", "pnpm": "npm run", "tsc": "npx --no-install tsc", "ts-node": "npx --no-install ts-node", "tsx": "npx --no-install tsx",
+	"nodejs": "node", "node": "nodejs", "yarn": "npm", "pnpm": "npm", "tsc": "npx --no-install tsc", "ts-node": "npx --no-install ts-node", "tsx": "npx --no-install tsx",
 	"eslint": "npx --no-install eslint", "prettier": "npx --no-install prettier", "jest": "npx --no-install jest", "vitest": "npx --no-install vitest",
 	"mocha": "npx --no-install mocha", "vite": "npx --no-install vite", "webpack": "npx --no-install webpack", "next": "npx --no-install next",
 	"docker-compose": "docker compose", "gradle": "./gradlew", "mvn": "./mvnw", "gmake": "make", "cc": "gcc", "gcc": "cc", "g++": "c++",
@@ -171,5 +171,5 @@ var alternatives = map[string]string{
 	"dig": "getent hosts", "nslookup": "getent hosts", "host": "getent hosts", "unzip": "python3 -m zipfile -e", "zip": "python3 -m zipfile -c", "sqlite3": "python3 -c 'import sqlite3'",
 	"bc": "python3 -c", "gsed": "sed", "ggrep": "grep", "gawk": "awk", "md5": "md5sum", "shasum": "sha256sum", "realpath": "readlink -f", "which": "command -v",
 	"where": "command -v", "findstr": "grep", "get-content": "cat", "get-childitem": "ls", "select-string": "grep", "pwsh": "bash", "powershell": "bash", "zsh": "bash",
-	"lsof": "ss -tlnp", "gtimeout": "timeout", "golint": "go vet", "golangci-lint": "go vet", "staticcheck": "go vet", "goimports": "gofmt", "rustfmt": "cargo fmt",
+	"lsof": "ss -tlnp", "nc": "curl -v telnet://HOST:PORT", "shellcheck": "bash -n", "open": "cat", "rsync": "cp -a", "gtimeout": "timeout", "golint": "go vet", "golangci-lint": "go vet", "staticcheck": "go vet", "goimports": "gofmt", "rustfmt": "cargo fmt",
 }

@@ -3,6 +3,7 @@ package annotate
 import (
 	"bytes"
 	"cmp"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -33,12 +34,13 @@ type scene struct {
 	parts   []trajectory.Invocation // programs of its command line
 	args    gjson.Result            // its arguments, if they are a JSON object
 	content string
-	tools   []transcript.Tool // that the request offers, or the history shows
+	tools   []trajectory.Tool // that the request offers, or the history shows
 	uses    trajectory.Use    // of all of them
 	text    bool              // a text protocol: calls stand in the assistant's text
 	risky   bool
-	turn    int // index of the failing turn's first message
-	decoded int // bytes that were decoded so far
+	barred  recovery.Deeds // that a person or the instructions rule out
+	turn    int            // index of the failing turn's first message
+	decoded int            // bytes that were decoded so far
 	checked int
 
 	// What was found out, nil or absent before.
@@ -51,11 +53,13 @@ type scene struct {
 }
 
 // newScene reads what is needed of a failure. The failure must not be nil.
-func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
-	s := &scene{body: b, list: b.Messages(), f: f, risky: risky, memo: map[string]string{}}
+func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene {
+	b := x.Body
+	s := &scene{barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
 	t, _ := trajectory.TurnBefore(s.list, min(max(f.Index, 0), len(s.list)))
 	s.turn = t.Start
-	s.tools, s.text = offered(b, s.list)
+	s.tools, s.text = st.offered(b, s.list)
+	s.bar()
 	s.uses = usesOf(s.tools, s.text)
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
 		s.content = trajectory.Ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
@@ -69,10 +73,14 @@ func newScene(b *transcript.Body, f *recovery.ToolFailure, risky bool) *scene {
 // offered is the tools that the model may call: those that the request offers,
 // or, where a history with calls comes without definitions, those that it
 // called. text reports a text protocol: no tools, and a shell behind the text.
-func offered(b *transcript.Body, list []transcript.Message) (tools []transcript.Tool, text bool) {
-	if tools = b.Tools(); len(tools) > 0 {
-		if allowed := b.ToolChoice().Allowed; allowed != nil {
-			tools = slices.DeleteFunc(slices.Clone(tools), func(t transcript.Tool) bool { return !slices.Contains(allowed, t.Name) })
+func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
+	defer func() { trajectory.Observe(tools, list) }()
+	if defined := b.Tools(); len(defined) > 0 {
+		allowed := b.ToolChoice().Allowed
+		for i, a := range st.abilities(b) {
+			if allowed == nil || slices.Contains(allowed, defined[i].Name) {
+				tools = append(tools, trajectory.Tool{Tool: defined[i], Ability: a})
+			}
 		}
 		return tools, false
 	}
@@ -84,17 +92,49 @@ func offered(b *transcript.Body, list []transcript.Message) (tools []transcript.
 		}
 		for _, c := range list[i].ToolCalls() {
 			native = true
-			if c.Name != "" && !slices.ContainsFunc(tools, func(t transcript.Tool) bool { return t.Name == c.Name }) {
-				tools = append(tools, transcript.Tool{Name: c.Name})
+			if c.Name != "" && !slices.ContainsFunc(tools, func(t trajectory.Tool) bool { return t.Name == c.Name }) {
+				tools = append(tools, onlyNamed(c.Name))
 			}
 		}
 	}
 	return tools, !native
 }
 
-func usesOf(tools []transcript.Tool, text bool) (out trajectory.Use) {
+// abilities are those of the tools that the request defines. Most requests define what
+// the one before did.
+func (st *Stage) abilities(b *transcript.Body) []trajectory.Ability {
+	raw := b.ToolList()
+	key := maphash.Bytes(st.seed, raw)
+	list, ok := st.known.Get(key)
+	if !ok || raw == nil || len(list) != len(b.Tools()) {
+		if list = trajectory.Abilities(b.Tools()); raw != nil {
+			st.known.Put(key, list, len(raw))
+		}
+	}
+	return list
+}
+
+// onlyNamed is a tool of which only the name is known.
+func onlyNamed(name string) trajectory.Tool {
+	t := transcript.Tool{Name: name}
+	return trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
+}
+
+// bar takes from the tools what a person rules out.
+func (s *scene) bar() {
+	for deed, uses := range map[recovery.Deeds]trajectory.Use{recovery.Runs: trajectory.UseShell | trajectory.UseCode, recovery.Reaches: trajectory.UseFetch, recovery.Writes: trajectory.UseWrite} {
+		for i := range s.tools {
+			if s.barred&deed != 0 {
+				s.tools[i].Uses &^= uses
+			}
+		}
+		s.text = s.text && s.barred&recovery.Runs == 0
+	}
+}
+
+func usesOf(tools []trajectory.Tool, text bool) (out trajectory.Use) {
 	for _, t := range tools {
-		out |= trajectory.UsesOf(t)
+		out |= t.Uses
 	}
 	if text {
 		out |= trajectory.UseShell
@@ -103,17 +143,17 @@ func usesOf(tools []transcript.Tool, text bool) (out trajectory.Use) {
 }
 
 // definition is the tool of that name; one that only the history shows has nothing else.
-func (s *scene) definition(name string) (transcript.Tool, bool) {
-	if i := slices.IndexFunc(s.tools, func(t transcript.Tool) bool { return t.Name == name }); i >= 0 {
+func (s *scene) definition(name string) (trajectory.Tool, bool) {
+	if i := slices.IndexFunc(s.tools, func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
 		return s.tools[i], true
 	}
-	return transcript.Tool{Name: name}, false
+	return onlyNamed(name), false
 }
 
 // usedFor reports whether a tool of that name is for one of the uses.
 func (s *scene) usedFor(name string, uses trajectory.Use) bool {
 	t, _ := s.definition(name)
-	return trajectory.UsesOf(t)&uses != 0
+	return t.Uses&uses != 0
 }
 
 // toolFor is the first offered tool of the first use that has one, but for those
@@ -121,7 +161,7 @@ func (s *scene) usedFor(name string, uses trajectory.Use) bool {
 func (s *scene) toolFor(uses []trajectory.Use, but ...string) string {
 	for _, u := range uses {
 		for _, t := range s.tools {
-			if t.Name != "" && trajectory.UsesOf(t)&u != 0 && !trajectory.AnyOf(trajectory.NameWords(t.Name), but) {
+			if t.Name != "" && t.Uses&u != 0 && !trajectory.AnyOf(trajectory.NameWords(t.Name), but) {
 				return quoted(t.Name)
 			}
 		}
@@ -259,7 +299,7 @@ func (s *scene) repeated() int {
 // permitted reports whether a command may be named as a step: none that runs as
 // another user or shows a secret, and a risky one only where that is allowed.
 func (s *scene) permitted(command string) bool {
-	return !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
+	return s.barred&trajectory.DeedsOfLine(command) == 0 && !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
 }
 
 var secret = recovery.NewPattern(`(?i)authorization|token|passw(?:or)?d|secret|api[-_]?key|bearer|credential|x-auth|:@`)

@@ -30,6 +30,14 @@ func needed(names []string) (out trajectory.Use) {
 	return out
 }
 
+// deeds are what a strategy does that a person may have ruled out.
+func (s Strategy) deeds() recovery.Deeds {
+	if s.Risky && len(s.Does) == 0 {
+		return recovery.Installs | recovery.Deletes | recovery.Permits
+	}
+	return recovery.DeedsOf(s.Does...)
+}
+
 // planned parses the steps of a strategy; the error names the strategy.
 func planned(st Strategy) (plan, error) {
 	p := plan{Strategy: st}
@@ -52,13 +60,32 @@ func (s Strategy) score() float64 {
 	return s.Confidence / (1 + float64(max(s.Iterations, 1)-1)/4)
 }
 
+// Priors are the strategies of each chain that may be proposed, with what orders them
+// before anything is learned: the chance that they help, less for what takes long.
+func (s *Stage) Priors() map[string]map[string]float64 {
+	out := map[string]map[string]float64{}
+	for name, chain := range s.chains {
+		out[name] = map[string]float64{}
+		for _, st := range chain {
+			if s.permits(&st) {
+				out[name][st.Name] = st.score()
+			}
+		}
+	}
+	return out
+}
+
+// permits reports whether the configuration lets a strategy be proposed, and not only asked for at the end.
+func (s *Stage) permits(p *plan) bool {
+	return p.Name != AskUser && (!p.Risky || s.cfg.Risky) && !slices.Contains(s.cfg.Forbid, p.Name)
+}
+
 // ordered is the strategies of a chain that this request can follow, the most
 // promising first, without ask_user.
 func (s *Stage) ordered(chain string, offered trajectory.Use) []plan {
 	var out []plan
 	for _, st := range s.chains[chain] {
-		switch need := needed(st.Needs); {
-		case st.Name == AskUser, st.Risky && !s.cfg.Risky, slices.Contains(s.cfg.Forbid, st.Name), need != 0 && need&offered == 0:
+		if need := needed(st.Needs); !s.permits(&st) || need != 0 && need&offered == 0 {
 			continue
 		}
 		out = append(out, st)
@@ -68,6 +95,39 @@ func (s *Stage) ordered(chain string, offered trajectory.Use) []plan {
 	})
 	return out
 }
+
+// Chooser decides by what was learned. It answers at once, and for the same failure
+// of a session always the same.
+type Chooser interface {
+	Choose(recovery.Question) recovery.Preference
+}
+
+// prefer orders what could be proposed by what was learned.
+func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, plans []proposal, advice *recovery.Advice) []proposal {
+	if s.Chooser == nil || len(plans) == 0 {
+		return plans
+	}
+	q := recovery.Question{Session: x.Session, Model: x.Model, Chain: chainOf(f), Line: f.Line, Fingerprint: f.Fingerprint}
+	for _, p := range plans {
+		q.Strategies = append(q.Strategies, p.name)
+	}
+	got := s.Chooser.Choose(q)
+	advice.Chain, advice.Kind, advice.Template, advice.Withheld = q.Chain, kindNames[trajectory.KindOf(f.Tool)], got.Template, got.Withhold
+	advice.Task = x.Progress.Task
+	advice.Fingerprint, advice.At = f.Fingerprint, f.Index
+	place := func(p proposal) int {
+		if i := slices.Index(got.Strategies, p.name); i >= 0 {
+			return i
+		}
+		return len(got.Strategies)
+	}
+	slices.SortStableFunc(plans, func(a, b proposal) int { return cmp.Compare(place(a), place(b)) })
+	return plans
+}
+
+// kindNames are the kinds of tools in events.
+var kindNames = map[trajectory.Kind]string{trajectory.Shell: "shell", trajectory.Code: "code", trajectory.Editor: "editor",
+	trajectory.Reader: "reader", trajectory.Other: "other"}
 
 // occurrence is how often the failure happened so far, this time included: as
 // the turns of the history and the store count it, so that a client's retry and

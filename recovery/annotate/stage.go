@@ -5,18 +5,30 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"slices"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
-// Stage writes notes. It keeps nothing and is safe for concurrent use.
+// Stage writes notes. It keeps nothing of a session and is safe for concurrent use.
 type Stage struct {
+	// Chooser orders strategies by what was learned; nil keeps the chain's order. Set
+	// it before the first Prepare.
+	Chooser Chooser
+
 	cfg      Config
 	chains   map[string][]plan
 	observer recovery.Observer
+	seed     maphash.Seed
+	known    *store.Cache[uint64, []trajectory.Ability] // by the hash of tools' definitions
 }
+
+// maxDefinitions bounds the definitions of tools of which it is kept what they say, in bytes.
+const maxDefinitions = 8 << 20
 
 var _ recovery.Stage = (*Stage)(nil)
 
@@ -27,7 +39,8 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 	if err != nil {
 		return nil, fmt.Errorf("changing recovery chains: %w", err)
 	}
-	s := &Stage{cfg: cfg, chains: map[string][]plan{}, observer: observer}
+	s := &Stage{cfg: cfg, chains: map[string][]plan{}, observer: observer,
+		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}
 	for _, chain := range chainNames() {
 		for _, st := range changed[chain] {
 			p, err := planned(st)
@@ -41,28 +54,30 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 }
 
 // Prepare sets the exchange's guidance where its tools failed or it ends with a
-// loop, and tells the observer. What another stage set stays. Sessions of the
-// hold-out share get no note but the firm one before a stop, and observe mode
-// gives none; both are told of. An agent that waits is only told that it waits long.
+// loop, and tells the observer. What another stage set stays. But for the
+// firm one before a stop there is none for sessions of the hold-out share, where what
+// was learned speaks against it, and in observe mode; all three are told of. An agent that waits is only told that it waits long.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
 	loop := repetition(x)
-	if !x.Turn.Waits && s.failure(x) == nil && loop == nil || x.Turn.Waits && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
+	if !x.Turn.Waits && s.failure(x) == nil && loop == nil && x.Plan == nil || x.Turn.Waits && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
 	if text == "" {
 		return nil
 	}
-	advice.HeldOut = s.HeldOut(x.Session) && !mayStop(x, loop)
+	firm := mayStop(x, loop)
+	advice.HeldOut, advice.Withheld = s.HeldOut(x.Session) && !firm, advice.Withheld && !firm
 	observed := x.Mode == recovery.ModeObserve
-	if !observed && !advice.HeldOut {
-		x.Guidance = text
+	if !observed && !advice.HeldOut && !advice.Withheld {
+		x.Guidance, x.Force = text, s.forced(x)
 	}
 	ev := x.Event(recovery.EventGuidance)
-	ev.Observed, ev.Advice = observed, &advice
+	progress := x.Progress
+	ev.Observed, ev.Advice, ev.Progress = observed, &advice, &progress
 	s.observer.Observe(ev)
 	return nil
 }
@@ -108,9 +123,7 @@ func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
 	var best *recovery.ToolFailure
 	for i := range x.Results {
 		f := &x.Results[i]
-		chain := chainOf(f)
-		// That an editor refused an edit is certain; what to call it may not be.
-		if !f.Failed || f.Confidence < s.cfg.Confidence && chain != EditFailed || len(s.chains[chain]) == 0 {
+		if !s.Explains(f) {
 			continue
 		}
 		ended := x.Turn.Failure != nil && x.Turn.Failure.Fingerprint == f.Fingerprint
@@ -141,14 +154,20 @@ func repetition(x *recovery.Exchange) *recovery.Loop {
 // neither on modes nor on the hold-out share.
 func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 	f, loop := s.failure(x), repetition(x)
-	if f == nil && loop == nil && x.Turn.Waited == 0 || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+	if f == nil && loop == nil && x.Turn.Waited == 0 && x.Plan == nil || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
 		return "", recovery.Advice{}
 	}
 	if x.Turn.Waits {
 		return waitNote(x)
 	}
+	if s.heeds(x, f) {
+		return s.planNote(x, loop)
+	}
 	if f == nil {
-		return loopNote(x, loop)
+		return s.loopNote(x, loop)
+	}
+	if x.Failing != nil && (loop == nil || !firmly(loop)) {
+		return s.environmentNote(x, f)
 	}
 	return s.failureNote(x, f, loop)
 }

@@ -152,7 +152,7 @@ func TestRotation(t *testing.T) {
 		x.Turn.Seen, x.Turn.Streak = 1, 1
 		once := strategies(t, s, x)[0]
 		x.Turn.Streak = 2
-		if again := strategies(t, s, x)[0]; again == once {
+		if again := strategies(t, s, x)[0]; again == once && once != annotate.AskUser {
 			t.Errorf("%s: the streak does not count: %s again", category, again)
 		}
 	}

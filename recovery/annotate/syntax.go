@@ -11,6 +11,7 @@ import (
 var places = [...]*recovery.Pattern{
 	recovery.NewPattern(`(?m)^\s+in \\?"([^"\n\\<>]{1,200})\\?", line (\d{1,7})`), // YAML
 	recovery.NewPattern(`File \\?"([^"\n\\]{1,200})\\?", line (\d{1,7})`),
+	recovery.NewPattern(`\b((?:[\w./@+-]{1,150}/)?(?:(?:GNU)?[Mm]akefile|Dockerfile)):(\d{1,7})\b`),
 	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5})[:(](\d{1,7})\b`),
 	recovery.NewPattern(`([\w./@+-]{1,150}\.[A-Za-z]{1,5}):?,? line (\d{1,7})\b`),
 	recovery.NewPattern(`([\w./@+-]{1,150}\.(?:ya?ml|json5?|toml|xml|tf|hcl))\b[^\n]{0,100}\bline (\d{1,7})\b`),
@@ -41,24 +42,16 @@ func (s *scene) place() string {
 	return ""
 }
 
-// data are files that programs parse; an error in one may state only the line.
-var data = recovery.NewPattern(`(?i)\.(?:ya?ml|json5?|jsonc|toml|xml|ini|conf|cfg|env|tf|hcl|sql)$`)
+// dataFiles are files that programs parse; an error in one may state only the line.
+var dataFiles = recovery.NewPattern(`(?i)[\w./@+~-]{1,150}\.(?:ya?ml|json5?|jsonc|toml|xml|ini|conf|cfg|env|tf|hcl|sql)\b`)
 
 // dataFile is the only such file in the failing command line, "" for none or several.
 func (s *scene) dataFile() (found string) {
-	for _, v := range s.parts {
-		for _, w := range v.Words[1:] {
-			if _, value, ok := strings.Cut(w, "="); ok {
-				w = value
-			}
-			switch {
-			case !data.MatchString(w) || w == found:
-			case found != "":
-				return ""
-			default:
-				found = w
-			}
+	for _, f := range dataFiles.FindAllString(s.made.Line(), 16) {
+		if found != "" && f != found {
+			return ""
 		}
+		found = f
 	}
 	return found
 }
@@ -71,6 +64,10 @@ var (
 	script = recovery.NewPattern(`^(?:\S+\.\w{1,5}|jq|[gmn]?awk|sed): `)
 	// ownCode is what programs say of the code in their arguments.
 	ownCode = recovery.NewPattern(`<top-level>|^[gmn]?awk: |^sed: -e expression`)
+	// decoding is what parsers of data say, whatever program they run in.
+	decoding = recovery.NewPattern(`(?i)(?:json|toml)\w*Error|(?:scanner|parser)\.\w+Error|yaml|valid JSON|in JSON at`)
+	// nearby is what a message puts behind "near".
+	nearby = recovery.NewPattern(`(?i)\bnear ["'“\x60]([^"'”\n]{1,60})["'”]`)
 )
 
 // unbalanced is what a shell says of the failing command line.
@@ -84,8 +81,27 @@ func (s *scene) unbalanced() string {
 // takesCode are programs to which -c gives code; to others it gives a file, or says to check one.
 var takesCode = recovery.NewPattern(`^(?:python[\d.]*|(?:ba|z|da|k)?sh|psql)$`)
 
+// near is what the message says the error is near to.
+func (s *scene) near() string {
+	if m := nearby.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// coded is the program with code of its own in the failing command line, of which it complains.
+func (s *scene) coded() string {
+	if s.made.Line() != "" && ownCode.MatchString(s.f.Line) {
+		return s.program()
+	}
+	return ""
+}
+
 // inline is the program that got code inside of the failing command line.
 func (s *scene) inline() string {
+	if decoding.MatchString(s.f.Line) && s.dataFile() != "" {
+		return ""
+	}
 	for _, v := range s.parts {
 		for _, w := range v.Words[1:] {
 			if w == "-e" || w == "--eval" || w == "-r" || w == "-c" && takesCode.MatchString(v.Runs()) {

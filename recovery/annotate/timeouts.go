@@ -7,19 +7,17 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 var (
-	timeNames       = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
-	backgroundNames = recovery.NewPattern(`(?i)background|detach|^async$|is_?async`)
-	limitWords      = recovery.NewPattern(`(?i)(?:timed? ?out|time-?out|deadline|time limit|exceeded)[^\n\d]{0,40}?(\d{1,9}(?:\.\d{1,3})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
+	timeNames  = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
+	limitWords = recovery.NewPattern(`(?i)(?:timed? ?out|time-?out|deadline|time limit|exceeded)[^\n\d]{0,40}?(\d{1,9}(?:\.\d{1,3})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
 )
 
 // own is the failing tool's parameter with a name of that form.
 func (s *scene) own(form *recovery.Pattern) string {
 	def, _ := s.definition(s.f.Tool)
-	for _, p := range trajectory.Parameters(def) {
+	for _, p := range def.Params {
 		if form.MatchString(p.Name) {
 			return p.Name
 		}
@@ -66,11 +64,11 @@ func (s *scene) smallerRun() string {
 }
 
 // onPage reports whether a tool works on a page in a browser.
-func onPage(t transcript.Tool) bool {
+func onPage(t trajectory.Tool) bool {
 	if trajectory.AnyOf(trajectory.NameWords(t.Name), []string{"browser", "page", "playwright", "puppeteer", "click", "element", "navigate"}) {
 		return true
 	}
-	for _, p := range trajectory.Parameters(t) {
+	for _, p := range t.Params {
 		if p.Name == "selector" || p.Name == "locator" || p.Name == "xpath" {
 			return true
 		}
@@ -87,6 +85,25 @@ func (s *scene) silent() string {
 		return h
 	}
 	return hostIn(s.args.Get("url").String())
+}
+
+// waited is what programs say that wait for something else.
+var waited = recovery.NewPattern(`(?i)timed out waiting for (?:the )?(condition|rollout|resource|deployment|pod|job|lock|healthy)`)
+
+// awaited is what did not come about.
+func (s *scene) awaited() string {
+	if m := waited.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// remote is the failing tool, where it asks another system and works on no files.
+func (s *scene) remote() string {
+	if s.made.Line() != "" || s.usedFor(s.f.Tool, working) || s.args.Get("sql").Exists() || s.args.Get("query").Exists() || s.page() != "" {
+		return ""
+	}
+	return s.f.Tool
 }
 
 // page is the failing tool, where it works on what a page shows.

@@ -122,7 +122,7 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 	defer s.mu.Unlock()
 	board.Each(BoardBreakers, func(f store.Field) bool {
 		if o := s.opened(&target{field: f.Name}, time.Now()); o.open {
-			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Detail: "open for " + o.length.String(), Until: o.until})
+			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Detail: "open for " + o.length.String(), Since: o.until.Add(-o.length), Until: o.until})
 		}
 		return true
 	})

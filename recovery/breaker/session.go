@@ -101,7 +101,7 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if x.Session == "" || cfg.Failures == 0 || x.Mode == recovery.ModeOff || x.Side != nil && x.Turn.Key != 0 && x.Side() {
 		return nil
 	}
-	if x.Turn.Key != 0 && !s.accepted(x) {
+	if x.Turn.Key != 0 && !s.Accepted(x) {
 		return nil
 	}
 	var stop *stopping
@@ -251,7 +251,8 @@ func (s *Sessions) Accept(x *recovery.Exchange, now time.Time) {
 	}
 }
 
-func (s *Sessions) accepted(x *recovery.Exchange) bool {
+// Accepted reports whether an upstream has accepted the exchange's credential.
+func (s *Sessions) Accepted(x *recovery.Exchange) bool {
 	_, known := s.board.Lookup(BoardAccepted, payer(x))
 	return known || x.Trusted
 }

@@ -178,3 +178,19 @@ func FuzzConform(f *testing.F) {
 		}
 	})
 }
+
+// TestSchemasAreBounded: what is nested is read again at each level, so a large schema
+// that is deep is copied from where its bound is reached.
+func TestSchemasAreBounded(t *testing.T) {
+	const levels = 60
+	for size, mended := range map[int]bool{100: true, 1 << 20: false} {
+		schema := strings.Repeat(`{"properties":{"a":`, levels) + `{"title":"x","description":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("}}", levels)
+		b, err := transcript.Parse([]byte(`{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]}`), transcript.Chat, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendKeyword, Field: "title"}); got != mended {
+			t.Errorf("%d bytes: mended is %v", size, got)
+		}
+	}
+}

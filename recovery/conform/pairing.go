@@ -69,6 +69,9 @@ func pairAnywhere(b *transcript.Body, e *transcript.Edit) bool {
 		}
 	}
 	for i, m := range list {
+		if m.Role == transcript.RoleTool {
+			continue
+		}
 		behind := i + 1
 		for behind < len(list) && list[behind].Role == transcript.RoleTool {
 			behind++

@@ -9,21 +9,19 @@ import (
 
 // schemas rewrites the parameters of all tools.
 func schemas(b *transcript.Body, e *transcript.Edit, ed recovery.Edit) bool {
+	r := rewriter{left: maxRead, items: ed.Mend != recovery.MendKeyword}
+	switch ed.Mend {
+	case recovery.MendKeyword:
+		r.drop = func(keyword string) bool { return keyword == ed.Field }
+	case recovery.MendPlain:
+		r.drop = func(keyword string) bool { return !plain(keyword) }
+	}
 	changed := false
 	for _, t := range b.Tools() {
 		if len(t.Parameters) == 0 || t.Parameters[0] != '{' {
 			continue
 		}
-		r := rewriter{}
-		switch ed.Mend {
-		case recovery.MendKeyword:
-			r.drop = func(keyword string) bool { return keyword == ed.Field }
-		case recovery.MendPlain:
-			r.drop = func(keyword string) bool { return !plain(keyword) }
-			r.items = true
-		case recovery.MendItems:
-			r.items = true
-		}
+		r.changed = false
 		out := r.schema(nil, gjson.ParseBytes(t.Parameters), 0)
 		if r.changed {
 			e.Replace(t.Span, out)
@@ -48,14 +46,18 @@ type rewriter struct {
 	drop    func(keyword string) bool
 	items   bool // arrays without items get some
 	changed bool
+	left    int // bytes that may still be read
 }
 
-// maxDepth bounds nesting; what is deeper is copied.
-const maxDepth = 64
+// The bounds of a request's schemas; what is beyond them is copied.
+const (
+	maxDepth = 64       // nesting
+	maxRead  = 32 << 20 // bytes that are read: what is nested is read again at each level
+)
 
 // schema appends one schema.
 func (r *rewriter) schema(dst []byte, v gjson.Result, depth int) []byte {
-	if !v.IsObject() || depth > maxDepth {
+	if r.left -= len(v.Raw); !v.IsObject() || depth > maxDepth || r.left < 0 {
 		return append(dst, v.Raw...)
 	}
 	dst = append(dst, '{')

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Calibration knows how each model's reports differ from what is counted with
@@ -14,9 +16,7 @@ import (
 // concurrent use.
 type Calibration struct {
 	mu     sync.Mutex
-	max    int
-	tick   uint64
-	models map[string]*learned
+	models *store.Cache[string, *learned]
 }
 
 // learned is what is known of one model.
@@ -25,7 +25,6 @@ type learned struct {
 	next, n int
 	deltas  int // samples in the ring that are differences
 	now     curve
-	used    uint64
 }
 
 // sample is tokens counted against tokens reported.
@@ -58,7 +57,7 @@ const enough = 4
 // NewCalibration makes an empty calibration for at most max models; the least
 // recently used goes first.
 func NewCalibration(max int) *Calibration {
-	return &Calibration{max: max, models: make(map[string]*learned)}
+	return &Calibration{models: store.NewCache[string, *learned](max)}
 }
 
 // Known reports whether a model is calibrated.
@@ -75,13 +74,10 @@ func (k curve) tokens(w weight) int {
 func (c *Calibration) curve(model string) curve {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.models[model]
-	if l == nil {
-		return identity
+	if l, ok := c.models.Get(model); ok {
+		return l.now
 	}
-	c.tick++
-	l.used = c.tick
-	return l.now
+	return identity
 }
 
 // learn adds a sample. whole says that it is a whole prompt, whose unknown
@@ -117,22 +113,11 @@ func (c *Calibration) learn(model string, w weight, reported int, whole bool) {
 
 // model returns what is known of a model and makes room for it. The lock is held.
 func (c *Calibration) model(name string) *learned {
-	c.tick++
-	l := c.models[name]
-	if l == nil {
-		if len(c.models) >= c.max {
-			oldest, at := "", uint64(math.MaxUint64)
-			for n, l := range c.models {
-				if l.used < at {
-					oldest, at = n, l.used
-				}
-			}
-			delete(c.models, oldest)
-		}
+	l, ok := c.models.Get(name)
+	if !ok {
 		l = &learned{now: identity}
-		c.models[name] = l
+		c.models.Put(name, l, 1)
 	}
-	l.used = c.tick
 	return l
 }
 

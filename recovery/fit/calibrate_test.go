@@ -75,12 +75,12 @@ func TestWholePromptsGiveWay(t *testing.T) {
 }
 
 func TestCalibrationIsBounded(t *testing.T) {
-	c := NewCalibration(3)
+	c := NewCalibration(4)
 	for i := range 10 {
 		feed(c, "busy", 1.2, 0, 1, 0)
 		feed(c, fmt.Sprint("model", i), 1.2, 0, 5, 0)
 	}
-	if len(c.models) != 3 || c.models["busy"] == nil || c.models["model9"] == nil {
-		t.Errorf("%d models", len(c.models))
+	if c.models.Len() != 4 || !c.Known("busy") || !c.Known("model9") || c.Known("model0") {
+		t.Errorf("%d models", c.models.Len())
 	}
 }

@@ -129,9 +129,11 @@ func sameEnds(before, after *transcript.Body) error {
 		if m.Role == transcript.RoleAssistant || compressed(m.Text()) {
 			break
 		}
-		if i >= len(b) || !bytes.Equal(m.Raw(), b[i].Raw()) && !(m.Role == transcript.RoleUser && b[i].Role == m.Role && (onlyPastes(m.Text(), b[i].Text()) || onlyMedia(m, b[i]))) {
-			return errProtected
+		if i < len(b) && (bytes.Equal(m.Raw(), b[i].Raw()) ||
+			m.Role == transcript.RoleUser && b[i].Role == m.Role && (onlyPastes(m.Text(), b[i].Text()) || onlyMedia(m, b[i]))) {
+			continue
 		}
+		return errProtected
 	}
 	var names []string
 	for name := range before.Fields {

@@ -35,7 +35,7 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 		if budget <= 0 {
 			return b, r, false
 		}
-		v := newView(b, nil)
+		v := newHistory(b, nil)
 		v.keyed(newKeys(nil))
 		k, plain := newWork(v, w, model), newWork(v, w, model)
 		target := int(cfg.TargetShare * float64(budget))

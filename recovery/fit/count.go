@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -50,6 +51,18 @@ func (c Counts) from(i int) weight {
 		w = w.add(m)
 	}
 	return w
+}
+
+// answered is the tokens of the prompt that the model answered last, as the history has
+// it: what stands before that answer; 0 if there is none.
+func (c Counts) answered(b *transcript.Body) int {
+	n := c.Total
+	for i, m := range slices.Backward(b.Messages()) {
+		if n -= c.Messages[i]; m.Role == transcript.RoleAssistant {
+			return n
+		}
+	}
+	return 0
 }
 
 // whole is the weight of the prompt.

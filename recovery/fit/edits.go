@@ -15,9 +15,9 @@ const minSaving = 12
 // framing is what a message costs besides its text, in tokens, at most.
 const framing = 12
 
-// work is a history with edits: what will be built. Indices are those of the view.
+// work is a history with edits: what will be built. Indices are those of the history.
 type work struct {
-	v      *view
+	v      *history
 	w      Weigher
 	model  string
 	counts Counts // of the history without edits
@@ -45,7 +45,7 @@ type cut struct {
 	sealed     *sealed
 }
 
-func newWork(v *view, w Weigher, model string) *work {
+func newWork(v *history, w Weigher, model string) *work {
 	k := &work{v: v, w: w, model: model, counts: w.Measure(v.body, model), at: map[int][]recipe{}, sealed: map[int]*sealed{}, made: map[place]rendered{}}
 	k.tokens = slices.Clone(k.counts.Messages)
 	k.total = k.counts.Total
@@ -230,7 +230,7 @@ func (k *work) build() (*transcript.Body, error) {
 // for what stands as the assistant's own words is imitated. Only where people
 // and assistant do nothing but take turns, which some templates insist on, it is
 // not the one who speaks next.
-func (v *view) summaryRole(i int) string {
+func (v *history) summaryRole(i int) string {
 	if !v.native && i < len(v.items) && v.items[i].Role == transcript.RoleUser {
 		return transcript.RoleAssistant
 	}

@@ -11,19 +11,23 @@ import (
 // What makes a line worth keeping. Each is looked for in lines of a bounded
 // length; what a line is about decides, not which tool printed it.
 var (
-	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|undefined|unresolved|invalid|` +
+	errorLine = regexp.MustCompile(`(?i)(?:error|exception|\b(?:fail(?:s|ed|ures?|ing)?|fatal|panic|traceback|cannot|could not|denied|not found|no such|` +
+		`undefined|unresolved|invalid|` +
 		`timed out|refused|assert\w*|unbalanced|not balanced|mismatch|warning))\b`)
 	// precise are values that nobody can guess: hashes, versions, numbers of some
 	// length, amounts with a unit, colours, addresses.
-	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|[kKMG]i?B|%|passed|failed|errors?|` +
+	precise = regexp.MustCompile(`\b[0-9a-f]*(?:[0-9][a-f]|[a-f][0-9])[0-9a-f]{5,}\b|#[0-9a-fA-F]{6}\b|\bv?\d+\.\d+[\w.]*|\b\d{3,}\b|\b\d+ ?(?:ms|s|` +
+		`[kKMG]i?B|%|passed|failed|errors?|` +
 		`warnings?|tests?|tokens?|bytes|lines|files)\b|https?://`)
 	// placed are places: files with lines, and paths.
 	placed = regexp.MustCompile(`[\w./~@-]/[\w.@-]|[\w-]\.\w{1,4}[:(]\d`)
 	// declares are lines of sources that name what is there, and rules.
-	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |import |from |#+ |[-*] )|` +
+	declares = regexp.MustCompile(`^\s*(?:export |public |private |static |async |pub |type |const |let |var |func |def |class |interface |struct |enum |` +
+		`import |from |#+ |[-*] )|` +
 		`\b(?i:must|never|always|only|do not|don't)\b`)
 	// verdict is how runs are summed up.
-	verdict = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|built|finished|command exited)\b`)
+	verdict = regexp.MustCompile(`(?i)^\W*(?:done|ok|success\w*|total|result|summary|passed|failed|exit|wrote|created|updated|changed|deleted|applied|` +
+		`built|finished|command exited)\b`)
 )
 
 // salience is how much a line says that is not said elsewhere.

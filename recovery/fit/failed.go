@@ -9,8 +9,10 @@ import (
 
 var (
 	exitStatus = regexp.MustCompile(`(?i)(?:exit(?:ed)?(?: with)?[ _](?:code|status)"?|returncode>?|exit code)[:=\s]*(-?\d+)`)
-	errorHead  = regexp.MustCompile(`(?i)^\W{0,4}(?:\w{0,30}error\b|traceback \(|fatal:|exception\b|failed\b|could not|cannot |command timed out|command failed|enoent|<tool_use_error>|invalid )`)
-	errorTail  = regexp.MustCompile(`(?m)^(?:\w*(?:Error|Exception)\b.*|.*: command not found|.*: [Nn]o such file or directory|.*: [Pp]ermission denied|make: \*\*\* .*|npm ERR!.*|error: .*)$`)
+	errorHead  = regexp.MustCompile(`(?i)^\W{0,4}(?:\w{0,30}error\b|traceback \(|fatal:|exception\b|failed\b|could not|cannot |command timed out|command ` +
+		`failed|enoent|<tool_use_error>|invalid )`)
+	errorTail = regexp.MustCompile(`(?m)^(?:\w*(?:Error|Exception)\b.*|.*: command not found|.*: [Nn]o such file or directory|.*: [Pp]ermission denied|` +
+		`make: \*\*\* .*|npm ERR!.*|error: .*)$`)
 )
 
 // failed reports whether a result says that its call failed. It is for

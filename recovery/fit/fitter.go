@@ -63,7 +63,7 @@ var (
 
 // New starts a fitter.
 func New(cfg Config, p Parts) *Fitter {
-	f := &Fitter{parts: p, windows: p.Windows, bytes: newWindows(cfg.TTL), read: newReadings()}
+	f := &Fitter{parts: p, windows: p.Windows, bytes: newWindows(cfg.TTL), watch: watch{store.NewCache[recovery.Target, time.Time](maxWindows)}, read: newReadings()}
 	f.cfg.Store(&cfg)
 	f.memory = newMemory(p.Store, cmp.Or(p.StoreTime, store.SharedDefaults().Timeout), func() time.Duration { return f.config().TTL })
 	if f.windows == nil {
@@ -255,12 +255,12 @@ func (f *Fitter) resume(x *recovery.Exchange, d *draft, model string) bool {
 
 // begin is the history without edits.
 func (f *Fitter) begin(x *recovery.Exchange, d *draft, model string) *work {
-	if d.view == nil {
+	if d.history == nil {
 		d.keys = f.keys(x)
-		d.view = newView(x.Body, f.read)
-		d.view.keyed(d.keys)
+		d.history = newHistory(x.Body, f.read)
+		d.history.keyed(d.keys)
 	}
-	return newWork(d.view, f.parts.Meter, model)
+	return newWork(d.history, f.parts.Meter, model)
 }
 
 // ahead fits a request that would overflow, if that is known: its count is
@@ -340,7 +340,8 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 		}
 		return f.fitBytes(ctx, x, c, d, limit, fail.Facts.LimitChars, true)
 	}
-	raw := f.parts.Meter.Measure(sent, c.Model).Total
+	counts := f.parts.Meter.Measure(sent, c.Model)
+	raw := counts.Total
 	scale := f.tokensFor(c.Model, d.session, sent)
 	window, stated := LimitFrom(fail)
 	f.windows.LearnWindow(c.Target, window)
@@ -351,7 +352,11 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 			// Nobody says how large the window is, or what was said is not true: it
 			// is smaller than what was refused. The room for the answer is not taken off,
 			// for a window that is told too small cuts results to less than what they say.
-			window = scale.of(raw) + Reserve(sent, scale.of(raw))
+			most := scale.of(raw)
+			if n := scale.of(counts.answered(sent)); d.fits == 1 && n > most-most/4 {
+				most = (n + most) / 2 // it is between the two; where more came since, the answer says little
+			}
+			window, d.guessed = most+Reserve(sent, most), most
 		}
 	}
 	if n := promptIn(fail.Facts, sent, raw); n > 0 {
@@ -440,7 +445,8 @@ func (f *Fitter) plan(ctx context.Context, x *recovery.Exchange, c *recovery.Cho
 }
 
 // shrink adds edits to a copy of k until it fits the window beside the reserve.
-func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window, reserve int, scale ratio, refused bool) (*work, []string, bool) {
+func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window, reserve int, scale ratio,
+	refused bool) (*work, []string, bool) {
 	budget := scale.raw(window - reserve)
 	if budget < 256 {
 		return k, nil, false

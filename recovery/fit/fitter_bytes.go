@@ -84,7 +84,7 @@ func (f *Fitter) fitBytes(ctx context.Context, x *recovery.Exchange, c *recovery
 // weighed is the history with the edits so far, in the units of a weigher.
 func (f *Fitter) weighed(x *recovery.Exchange, d *draft, model string, w Weigher) *work {
 	f.begin(x, d, model)
-	k := newWork(d.view, w, model)
+	k := newWork(d.history, w, model)
 	if d.work != nil {
 		var s session
 		d.work.keep(&s)
@@ -110,7 +110,7 @@ func (p *planner) attachments(k *work) bool {
 
 // answered reports whether the turn that message i belongs to is over: a person
 // has said something later.
-func (v *view) answered(i int) bool {
+func (v *history) answered(i int) bool {
 	for n := i + 1; n < len(v.items); n++ {
 		if it := &v.items[n]; it.Role == transcript.RoleUser && !it.result && !it.summary() && v.stepIn(i) && n > v.lead {
 			return true

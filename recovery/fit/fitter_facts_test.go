@@ -23,7 +23,7 @@ func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
 	}
-	m := fit.NewMeter(fit.Offline(), fit.MeterConfig{})
+	m := fit.NewMeter(fit.Offline())
 	for _, size := range []struct {
 		share        float64
 		facts, paths float64 // the least, as shares

@@ -24,18 +24,19 @@ func common(a, b *transcript.Body) int {
 
 // replayed sends a session request by request, against one provider, through
 // as many fitters as there are, in turn.
-func replayed(t *testing.T, c *conversation, window int, every int, replicas int) (r *replayer) {
+func replayed(t *testing.T, c *conversation, window int, every int, replicas int, silent bool) (r *replayer) {
 	t.Helper()
 	st := memory.New(memory.Config{})
 	t.Cleanup(func() { _ = st.Close() })
 	windows := fit.NewWindows()
 	var fitters []*fit.Fitter
 	for range replicas {
-		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}), Store: st, Windows: windows})
+		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline()), Store: st, Windows: windows})
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}
 	r = &replayer{provider: newProvider(window), teller: newTeller(), session: "s", ledger: c.ledger}
+	r.provider.silent = silent
 	turns := c.turns()
 	for i, n := range turns {
 		if i%every == 0 || i == len(turns)-1 {
@@ -44,6 +45,30 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 		}
 	}
 	return r
+}
+
+// Where refusals do not say how large the window is, a session is refused once, too:
+// it is taken for the middle between what was refused and what the model answered last.
+func TestSilent(t *testing.T) {
+	sessions, refused := 0, 0
+	for _, c := range recorded(t) {
+		for _, window := range []int{48_000, 32_000, 24_000, 16_000, 12_000} {
+			last, _ := newProvider(0).ask(c.body(t, len(c.Messages)))
+			first, _ := newProvider(0).ask(c.body(t, c.turns()[0]))
+			if last.Input <= window || last.Input > 4*window || first.Input > window/2 || fit.RaceEnabled {
+				continue
+			}
+			r := replayed(t, c, window, max(1, len(c.turns())/12), 1, true)
+			t.Logf("%s/%d: %d requests, %d refused, %d failed", c.name, window, len(r.sent), r.provider.overflow, r.failed)
+			sessions, refused = sessions+1, refused+r.provider.overflow
+			if r.failed > 0 {
+				t.Errorf("%s/%d: %d failed", c.name, window, r.failed)
+			}
+		}
+	}
+	if refused > sessions {
+		t.Errorf("%d sessions were refused %d times", sessions, refused)
+	}
 }
 
 // A session that has overflowed once does not overflow again, and what was
@@ -74,7 +99,7 @@ func TestSticky(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", c.name, window, replicas), func(t *testing.T) {
 					t.Parallel()
-					r := replayed(t, c, window, every, replicas)
+					r := replayed(t, c, window, every, replicas, false)
 					if r.failed > 0 {
 						t.Errorf("%d requests failed", r.failed)
 					}
@@ -120,7 +145,7 @@ func TestCost(t *testing.T) {
 						return
 					}
 					compared.Add(1)
-					r := replayed(t, c, window, 1, 1)
+					r := replayed(t, c, window, 1, 1, false)
 					cost := (r.provider.billed + float64(r.teller.spent)) / dropped
 					t.Logf("bill %.3f of that of dropping, %.3f without summaries; %d fittings, %d by dropping; %d overflows, %d summaries",
 						cost, r.provider.billed/dropped, len(r.edits), breaks, r.provider.overflow, r.teller.calls)

@@ -80,6 +80,8 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 		if sent != d.out || n > 0 && f.plainly(d, sent, x, c.Model, n) {
 			sent = x.Body // the client's own bytes were answered
 			f.retract(x, d)
+		} else if d.guessed > 0 {
+			f.measured(x, d, c.Model, n)
 		}
 	}
 	next := f.memory.local(x.Session)
@@ -111,6 +113,20 @@ func (f *Fitter) retract(x *recovery.Exchange, d *draft) {
 	f.memory.hold(x.Session, &s, true)
 }
 
+// measured lowers a window that was guessed from counts of ours, where the first report of
+// what was fitted to it shows that they are too high, unless there are newer edits.
+func (f *Fitter) measured(x *recovery.Exchange, d *draft, model string, reported int) {
+	now, counted := f.memory.local(x.Session), d.scale.of(f.parts.Meter.Measure(d.out, model).Total)
+	if now == nil || now.Gen != d.next.Gen || reported < counted/2 || reported >= counted {
+		return
+	}
+	s := *now
+	s.Gen++
+	s.Window = uint32(max(0, int(s.Window)+ratio{reported, counted}.of(d.guessed)-d.guessed))
+	d.next = &s
+	f.memory.hold(x.Session, &s, true)
+}
+
 // plainly reports whether the reported prompt is the original rather than what
 // was made of it.
 func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, model string, reported int) bool {
@@ -122,7 +138,8 @@ func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, 
 // learn anchors the session on a report and stores it, where it may soon matter
 // to another replica: for a session with edits, or at half of the window. known
 // is the session where it is not held any more. It runs off the request's path.
-func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session, u recovery.Usage) {
+func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Target, model string, window int, sent *transcript.Body, known *session,
+	u recovery.Usage) {
 	if now := f.memory.local(id); now != nil {
 		known = now
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// view is a history as the tiers read it. It is computed once; one goroutine uses it.
-type view struct {
+// history is the conversation as the tiers read it. It is computed once; one goroutine uses it.
+type history struct {
 	body  *transcript.Body
 	items []item
 	// lead is how many messages stand before the first answer, or before what
@@ -38,10 +38,10 @@ type item struct {
 	sum    [32]byte   // of the content
 }
 
-// newView reads the history. What was read before is taken from r.
-func newView(b *transcript.Body, r *readings) *view {
+// newHistory reads the history. What was read before is taken from r.
+func newHistory(b *transcript.Body, r *readings) *history {
 	list := b.Messages()
-	v := &view{body: b, items: make([]item, len(list)), lead: len(list), readings: r, excerpts: excerpts{}}
+	v := &history{body: b, items: make([]item, len(list)), lead: len(list), readings: r, excerpts: excerpts{}}
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
 		said := r.read(m)
@@ -60,7 +60,7 @@ func newView(b *transcript.Body, r *readings) *view {
 // observes finds out whether this is a text protocol, and marks its results. A
 // person's words must not be taken for one: the instructions have to speak of
 // it, and two thirds of the answers have to end with a command.
-func (v *view) observes() bool {
+func (v *history) observes() bool {
 	asked, acts := 0, map[int]callInfo{}
 	for i := 1; i < len(v.items); i++ {
 		if v.items[i].Role != transcript.RoleUser || v.items[i-1].Role != transcript.RoleAssistant {
@@ -83,7 +83,7 @@ func (v *view) observes() bool {
 
 // instructed reports whether what stands before the first answer tells the
 // model how to give commands.
-func (v *view) instructed() bool {
+func (v *history) instructed() bool {
 	for i := range v.items[:v.lead] {
 		text := strings.ToLower(v.items[i].text)
 		for _, word := range []string{"command", "tool", "execute", "action"} {
@@ -96,7 +96,7 @@ func (v *view) instructed() bool {
 }
 
 // pair finds the call that each tool message answers.
-func (v *view) pair(list []transcript.Message) {
+func (v *history) pair(list []transcript.Message) {
 	var pairing trajectory.Pairing
 	var made [][2]int // the calls of a turn: message, number in it
 	t, ok := trajectory.TurnBefore(list, len(list))
@@ -129,7 +129,7 @@ func (v *view) pair(list []transcript.Message) {
 
 // pairLate finds the calls that were answered after further turns of the model, and
 // where the history cannot be cut for it.
-func (v *view) pairLate() {
+func (v *history) pairLate() {
 	calls := map[string][2]int{}      // message, number in it
 	last := make([]int, len(v.items)) // where the last result of its calls stands
 	for i := range v.items {
@@ -174,13 +174,13 @@ func (it *item) failed() bool {
 
 // boundary reports whether the history may be cut before message i: no call is
 // there without its results, no result without its call.
-func (v *view) boundary(i int) bool {
+func (v *history) boundary(i int) bool {
 	return i >= len(v.items) || !v.items[i].result && v.items[i].Role != transcript.RoleTool && (v.open == nil || !v.open[i])
 }
 
 // stepStart is where the step begins that message i belongs to: an answer and
 // the results of its calls.
-func (v *view) stepStart(i int) int {
+func (v *history) stepStart(i int) int {
 	for i > 0 && !v.boundary(i) {
 		i--
 	}
@@ -188,7 +188,7 @@ func (v *view) stepStart(i int) int {
 }
 
 // stepEnd is the end of the step that begins at i.
-func (v *view) stepEnd(i int) int {
+func (v *history) stepEnd(i int) int {
 	for i++; !v.boundary(i); i++ {
 	}
 	return i
@@ -201,7 +201,7 @@ func compressed(text string) bool {
 
 // lastStep is where the last answer's step begins; the end of the history if
 // there is no answer.
-func (v *view) lastStep() int {
+func (v *history) lastStep() int {
 	for i := len(v.items) - 1; i >= 0; i-- {
 		if v.items[i].Role == transcript.RoleAssistant {
 			return i

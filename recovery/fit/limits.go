@@ -2,23 +2,11 @@ package fit
 
 import (
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
 )
-
-// Limit is a context window that something proved.
-type Limit struct {
-	Tokens   int
-	Until    time.Time // when to ask anew; zero for what an operator configured
-	Evidence string    // where it comes from, for events and logs
-}
-
-// Valid reports whether the limit still holds at a time.
-func (l Limit) Valid(now time.Time) bool {
-	return l.Tokens > 0 && (l.Until.IsZero() || now.Before(l.Until))
-}
 
 // Windows that exist. Numbers beyond are error codes, bytes, or something else.
 const (
@@ -81,25 +69,17 @@ func Truncated(count, reported int, calibrated bool) bool {
 // is known against it: one look shows what its window is.
 const watchEvery = 5 * time.Second
 
-// watch says when a target's answer is to be looked at. Safe for concurrent use;
-// the zero value is ready.
+// watch says when a target's answer is to be looked at. Safe for concurrent use.
 type watch struct {
-	mu   sync.Mutex
-	last map[recovery.Target]time.Time
+	*store.Cache[recovery.Target, time.Time]
 }
 
 // due reports whether it is time, and if so starts anew.
-func (w *watch) due(t recovery.Target) bool {
-	t = keyless(t)
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if last, ok := w.last[t]; ok && now.Sub(last) < watchEvery {
+func (w watch) due(t recovery.Target) bool {
+	t, now := keyless(t), time.Now()
+	if last, ok := w.Get(t); ok && now.Sub(last) < watchEvery {
 		return false
 	}
-	if w.last == nil || len(w.last) >= maxWindows {
-		w.last = map[recovery.Target]time.Time{}
-	}
-	w.last[t] = now
+	w.Put(t, now, 1)
 	return true
 }

@@ -3,6 +3,7 @@ package fit
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -58,17 +59,20 @@ func TestLimitFrom(t *testing.T) {
 }
 
 func TestLimitExpires(t *testing.T) {
-	now := time.Unix(1000, 0)
-	for _, tt := range []struct {
-		limit Limit
-		want  bool
-	}{
-		{Limit{Tokens: 5}, true}, {Limit{Tokens: 5, Until: now.Add(1)}, true}, {Limit{Tokens: 5, Until: now}, false}, {Limit{}, false}, {Limit{Until: now.Add(1)}, false},
-	} {
-		if got := tt.limit.Valid(now); got != tt.want {
-			t.Errorf("%+v: %v", tt.limit, got)
+	synctest.Test(t, func(t *testing.T) {
+		w, target := newWindows(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
+		w.LearnWindow(target, 5)
+		w.LearnWindow(target, 0)
+		time.Sleep(time.Hour - 1)
+		target.Key = "b"
+		if w.Window(target) != 5 || !w.Overflowed(target) {
+			t.Error("the window is forgotten before its time")
 		}
-	}
+		time.Sleep(time.Nanosecond)
+		if w.Window(target) != 0 || w.Overflowed(target) {
+			t.Error("the window is known beyond its time")
+		}
+	})
 }
 
 func TestTruncated(t *testing.T) {

@@ -53,7 +53,7 @@ type held struct {
 // newMemory starts the goroutine that writes; close ends it.
 func newMemory(s Values, within time.Duration, ttl func() time.Duration) *memory {
 	m := &memory{store: s, time: within, ttl: ttl, sessions: store.NewCache[string, *held](maxHeld), tired: store.NewCache[string, time.Time](maxSessions),
-		turns: turns{store.NewCache[string, turn](maxTurns)},
+		turns: turns{store.NewCache[string, served](maxTurns)},
 		queue: make(chan func(context.Context), maxQueue)}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	m.work.Go(func() {

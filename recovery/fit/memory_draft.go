@@ -2,11 +2,11 @@ package fit
 
 import (
 	"hash/fnv"
-	"sync"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // draft is what the fitter does to one exchange, from Prepare to Settle. The
@@ -17,7 +17,7 @@ type draft struct {
 	session *session      // as it was remembered, nil if nothing was
 	asked   bool          // the store was asked for it
 	used    time.Duration // that the request has waited for the store
-	view    *view
+	history *history
 	keys    keys
 	work    *work            // the edits so far
 	body    *transcript.Body // the history with those edits, nil for the client's own
@@ -31,6 +31,7 @@ type draft struct {
 	window  int              // that was fitted to
 	learned int              // the window that a refusal told, and of which target
 	target  recovery.Target
+	guessed int // the prompt that fits, where it did not say how large the window is
 	scale   ratio
 	next    *session        // the session with the edits made now, nil without any
 	later   bool            // these are kept once the upstream has answered
@@ -110,13 +111,18 @@ const maxWindows = 512
 // windows are the context windows that refusals stated. They expire, for
 // providers enlarge them. Safe for concurrent use.
 type windows struct {
-	ttl time.Duration
-	mu  sync.Mutex
-	m   map[recovery.Target]Limit
+	ttl    time.Duration
+	limits *store.Cache[recovery.Target, limit]
+}
+
+// limit is a context window that a refusal stated, 0 where it did not.
+type limit struct {
+	tokens int
+	until  time.Time
 }
 
 func newWindows(ttl time.Duration) *windows {
-	return &windows{ttl: ttl, m: map[recovery.Target]Limit{}}
+	return &windows{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
 }
 
 // keyless is the target without its key: all keys see the same model.
@@ -127,40 +133,25 @@ func keyless(t recovery.Target) recovery.Target {
 
 // Window implements Windows.
 func (w *windows) Window(t recovery.Target) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if l := w.m[keyless(t)]; l.Valid(time.Now()) {
-		return l.Tokens
+	if l, _ := w.limits.Get(keyless(t)); time.Now().Before(l.until) {
+		return l.tokens
 	}
 	return 0
 }
 
 // Overflowed implements Windows.
 func (w *windows) Overflowed(t recovery.Target) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.m[keyless(t)].Until.After(time.Now())
+	l, _ := w.limits.Get(keyless(t))
+	return time.Now().Before(l.until)
 }
 
 // LearnWindow implements Windows.
 func (w *windows) LearnWindow(t recovery.Target, tokens int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := time.Now()
-	if len(w.m) >= maxWindows {
-		for k, l := range w.m {
-			if !l.Valid(now) {
-				delete(w.m, k)
-			}
-		}
-		if len(w.m) >= maxWindows {
-			clear(w.m)
-		}
-	}
 	if tokens == 0 {
-		tokens = w.m[keyless(t)].Tokens
+		l, _ := w.limits.Get(keyless(t))
+		tokens = l.tokens
 	}
-	w.m[keyless(t)] = Limit{Tokens: tokens, Until: now.Add(w.ttl), Evidence: "refusal"}
+	w.limits.Put(keyless(t), limit{tokens, time.Now().Add(w.ttl)}, 1)
 }
 
 // targetHash names a target in what is stored.

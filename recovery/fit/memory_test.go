@@ -13,7 +13,7 @@ import (
 )
 
 func TestTurns(t *testing.T) {
-	all := turns{store.NewCache[string, turn](maxTurns)}
+	all := turns{store.NewCache[string, served](maxTurns)}
 	all.note("s", 5, true)
 	for n, want := range map[int]bool{0: true, 1: true, 2: false, 4: false, 5: true, 6: true, 7: false} {
 		if yes, _ := all.follows("s", n); yes != want {

@@ -8,10 +8,10 @@ import (
 // turns remember how far this process has served each conversation. While it
 // serves every turn of one, what it knows is all there is to know: the store is
 // not asked. A conversation that was forgotten costs one look.
-type turns struct{ *store.Cache[string, turn] }
+type turns struct{ *store.Cache[string, served] }
 
-// turn is how far a conversation was served.
-type turn struct {
+// served is how far a conversation was served.
+type served struct {
 	answers int  // that its last request carried
 	kept    bool // there was something to remember of it
 }
@@ -20,7 +20,7 @@ type turn struct {
 const maxTurns = 32 << 10
 
 // note remembers that a request with so many answers was served here.
-func (t turns) note(id string, answers int, kept bool) { t.Put(id, turn{answers, kept}, 1) }
+func (t turns) note(id string, answers int, kept bool) { t.Put(id, served{answers, kept}, 1) }
 
 // follows reports whether a request with so many answers comes right after the
 // last one that was served here, or is that one again. The first turn follows

@@ -43,11 +43,11 @@ func bareModel(model string) string {
 	return strings.TrimPrefix(model, "ft:")
 }
 
-// MeterConfig bounds a Meter's memory.
-type MeterConfig struct {
-	Entries int // counts that are remembered, about 150 bytes each; 1<<16 when not positive
-	Models  int // models that are calibrated; 256 when not positive
-}
+// The bounds of a Meter's memory.
+const (
+	maxCounts     = 1 << 16 // of parts of requests, about 150 bytes each
+	maxCalibrated = 256     // models
+)
 
 // Meter counts the tokens of requests. What it counted it remembers by content,
 // so that of the next request of a session, which carries the whole history
@@ -61,14 +61,10 @@ type Meter struct {
 }
 
 // NewMeter makes a meter that counts with these vocabularies.
-func NewMeter(v Vocabularies, cfg MeterConfig) *Meter {
-	if cfg.Entries <= 0 {
-		cfg.Entries = 1 << 16
-	}
-	if cfg.Models <= 0 {
-		cfg.Models = 256
-	}
-	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](cfg.Entries), calibration: NewCalibration(cfg.Models), seed: maphash.MakeSeed()}
+func NewMeter(v Vocabularies) *Meter { return newMeter(v, maxCounts, maxCalibrated) }
+
+func newMeter(v Vocabularies, counts, models int) *Meter {
+	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](counts), calibration: NewCalibration(models), seed: maphash.MakeSeed()}
 }
 
 // Text is the tokens of a text alone, uncalibrated: without a message's framing.

@@ -23,7 +23,7 @@ func (c *byBytes) vocabularies(string) Vocabulary {
 
 func TestOnlyNewMessagesAreCounted(t *testing.T) {
 	var bytes byBytes
-	m := NewMeter(bytes.vocabularies, MeterConfig{})
+	m := NewMeter(bytes.vocabularies)
 	long := strings.Repeat("x", 10_000)
 	history := fmt.Sprintf(`{"role":"system","content":"%s"},{"role":"user","content":"%s1"}`, long, long)
 	tools := `"tools":[{"type":"function","function":{"name":"a","description":"` + long + `"}}]`
@@ -41,7 +41,7 @@ func TestOnlyNewMessagesAreCounted(t *testing.T) {
 		t.Errorf("%v after %v", second, first)
 	}
 	// What is remembered is what would be counted.
-	if fresh := NewMeter(bytes.vocabularies, MeterConfig{}).Measure(body, "gpt-4o"); !reflect.DeepEqual(fresh, second) {
+	if fresh := NewMeter(bytes.vocabularies).Measure(body, "gpt-4o"); !reflect.DeepEqual(fresh, second) {
 		t.Errorf("%v, without a memory %v", second, fresh)
 	}
 }
@@ -68,7 +68,7 @@ func TestModelsDoNotShareCounts(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	var bytes byBytes
-	m := NewMeter(bytes.vocabularies, MeterConfig{Entries: 64})
+	m := newMeter(bytes.vocabularies, 64, 4)
 	for i := range 2000 {
 		m.Text("m", strings.Repeat("y", 300+i))
 	}
@@ -88,7 +88,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestMeterIsSafeForConcurrentUse(t *testing.T) {
 	r := record(t, "pi-large-session-seg0-slice4")
-	m := NewMeter(Offline(), MeterConfig{Entries: 200, Models: 2})
+	m := newMeter(Offline(), 200, 4)
 	want := make([]int, len(r.Usage))
 	for i, u := range r.Usage {
 		want[i] = meter().Measure(r.request(t, u.Index), u.Model).Total

@@ -172,7 +172,8 @@ func (p *planner) cutTo(k *work, prot *protection, factor float64, from int) {
 		}
 		it, of := &k.v.items[i], prot.of[i]
 		switch {
-		case over(it.text, large) && k.tokens[i] > p.largest() && (it.result && of&^(protectRecent|protectError) == 0 || it.Role == transcript.RoleUser && !it.summary()):
+		case over(it.text, large) && k.tokens[i] > p.largest() && (it.result && of&^(protectRecent|protectError) == 0 ||
+			it.Role == transcript.RoleUser && !it.summary()):
 			k.add(i, recipe{Op: opLong, A: uint32(large)}, minSaving)
 		case of == 0 && it.result && (over(it.text, results) || it.shape.Media > 0):
 			k.add(i, recipe{Op: opShorten, A: uint32(results)}, minSaving)

@@ -37,7 +37,7 @@ const (
 
 // protect finds the protected messages. tokens are those of each message,
 // recentShare is the share of the budget that the recent turns have.
-func protect(v *view, tokens []int, budget int, recentShare float64) *protection {
+func protect(v *history, tokens []int, budget int, recentShare float64) *protection {
 	p := &protection{of: make([]protected, len(v.items)), tokens: tokens}
 	for i := range v.items {
 		it := &v.items[i]
@@ -59,7 +59,7 @@ func protect(v *view, tokens []int, budget int, recentShare float64) *protection
 
 // markRecent protects the end: at least the last step, and steps before it
 // until they have the share.
-func (p *protection) markRecent(v *view, share int) {
+func (p *protection) markRecent(v *history, share int) {
 	p.recent = len(v.items)
 	for sum := 0; p.recent > v.lead; {
 		start := v.stepStart(p.recent - 1)
@@ -78,7 +78,7 @@ func (p *protection) markRecent(v *view, share int) {
 }
 
 // stepIn reports whether there is an answer at or after message i.
-func (v *view) stepIn(i int) bool {
+func (v *history) stepIn(i int) bool {
 	for ; i < len(v.items); i++ {
 		if v.items[i].Role == transcript.RoleAssistant {
 			return true
@@ -89,7 +89,7 @@ func (v *view) stepIn(i int) bool {
 
 // markUsers protects a person's words, the newest first, up to the share; the
 // newest always and besides.
-func (p *protection) markUsers(v *view, share int) {
+func (p *protection) markUsers(v *history, share int) {
 	sum, newest := 0, true
 	for i := len(v.items) - 1; i >= v.lead; i-- {
 		if it := &v.items[i]; it.Role != transcript.RoleUser || it.result || it.summary() {
@@ -109,7 +109,7 @@ func (p *protection) markUsers(v *view, share int) {
 
 // markErrors protects the last error of each thing that was tried and has not
 // succeeded since, with its call, the newest first, up to the share.
-func (p *protection) markErrors(v *view, share int) {
+func (p *protection) markErrors(v *history, share int) {
 	tried := map[string]bool{}
 	sum := 0
 	for i := len(v.items) - 1; i >= v.lead; i-- {
@@ -146,7 +146,7 @@ const narrowest = 3
 // narrowed is a protection with fewer reasons, for a history that otherwise has no
 // room: first without the user's words and the errors in the middle, then without
 // the recent turns but the last, in the end without any word of the user before that.
-func (p *protection) narrowed(v *view, level int) *protection {
+func (p *protection) narrowed(v *history, level int) *protection {
 	n := *p
 	n.of = slices.Clone(p.of)
 	last, newest := v.lastStep(), true

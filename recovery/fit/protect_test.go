@@ -25,7 +25,7 @@ func TestProtected(t *testing.T) {
 	for range 6 {
 		s.call("bash", `{"command":"date"}`, strings.Repeat("some words here ", 100))
 	}
-	v := s.view(t)
+	v := s.history(t)
 	k := newWork(v, offline(), "gpt-4o")
 	p := protect(v, k.tokens, 4000, 0.25)
 	for i, want := range map[int]protected{
@@ -51,7 +51,7 @@ func TestLastStepIsProtected(t *testing.T) {
 	s.call("bash", `{"command":"ls"}`, "a")
 	last := s.call("bash", `{"command":"cat x"}`, lines(2000, "x"))
 	s.say("user", "And now?")
-	v := s.view(t)
+	v := s.history(t)
 	k := newWork(v, offline(), "gpt-4o")
 	p := protect(v, k.tokens, 1000, 0.25)
 	if p.recent != last-1 {
@@ -70,14 +70,14 @@ func TestPeopleAreNoTools(t *testing.T) {
 			s.say("user", lines(300, "what follows"))
 		}
 	}
-	if v := chat.view(t); v.prose || v.items[3].result {
+	if v := chat.history(t); v.prose || v.items[3].result {
 		t.Error("a person's words are taken for a result")
 	}
-	if v := agent.view(t); !v.prose || !v.items[3].result || len(v.items[3].call.files) != 1 {
+	if v := agent.history(t); !v.prose || !v.items[3].result || len(v.items[3].call.files) != 1 {
 		t.Error("an observation is taken for a person's words")
 	}
 	agent.tools = `[{"type":"function","function":{"name":"bash"}}]`
-	if v := agent.view(t); v.prose {
+	if v := agent.history(t); v.prose {
 		t.Error("an agent with tools is taken for a text protocol")
 	}
 }

@@ -46,7 +46,7 @@ const mediaGone = "it belonged to a finished turn, and the request was too large
 
 // render carries a recipe out; ok is false where it does not apply to the
 // message, or would not make it smaller. What was made before is kept.
-func (v *view) render(i int, r recipe) (out rendered, ok bool) {
+func (v *history) render(i int, r recipe) (out rendered, ok bool) {
 	kept := v.readings
 	if kept == nil || r.Op == opSealed || r.Op == opCut {
 		return v.carry(i, r)
@@ -65,7 +65,7 @@ func (v *view) render(i int, r recipe) (out rendered, ok bool) {
 }
 
 // carry carries a recipe out.
-func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
+func (v *history) carry(i int, r recipe) (out rendered, ok bool) {
 	it, room := &v.items[i], int(min(r.A, maxKeep))
 	switch {
 	case r.Op == opArguments:
@@ -93,7 +93,7 @@ func (v *view) carry(i int, r recipe) (out rendered, ok bool) {
 }
 
 // edit adds what was rendered to an edit of the body.
-func (out rendered) edit(v *view, e *transcript.Edit, i int) {
+func (out rendered) edit(v *history, e *transcript.Edit, i int) {
 	if out.texts {
 		e.SetText(i, out.text, !v.items[i].result)
 	}
@@ -130,7 +130,7 @@ func newKeys(credential []byte) keys {
 // result also the call that it answers, and which of several equal messages it
 // is. Cache marks, the spelling of the JSON and reasoning do not matter:
 // clients change those.
-func (v *view) keyed(k keys) {
+func (v *history) keyed(k keys) {
 	seen := make(map[uint64]uint64, len(v.items))
 	h := sha256.New()
 	for i := range v.items {

@@ -18,7 +18,7 @@ const (
 
 // shrink renders opArguments: calls of the message with longer arguments keep
 // about room bytes of them.
-func (v *view) shrink(it *item, room int) (out rendered, ok bool) {
+func (v *history) shrink(it *item, room int) (out rendered, ok bool) {
 	for n, c := range it.calls {
 		if len(c.text) <= room || c.Span == (transcript.Span{}) || compressed(c.text) {
 			continue

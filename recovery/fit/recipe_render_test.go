@@ -29,7 +29,7 @@ func TestResultIsShortened(t *testing.T) {
 	text := lines(300, "first") + "src/x.go:12: undefined: frobnicate\n" + lines(300, "last")
 	long := s.call("bash", `{"command":"make all"}`, text)
 	s.call("bash", `{"command":"true"}`, lines(500, "recent"))
-	v := s.view(t)
+	v := s.history(t)
 	r := recipe{Op: opShorten, A: 1000}
 	out, ok := v.render(long, r)
 	var mark struct {
@@ -65,7 +65,7 @@ func TestArgumentsStayJSON(t *testing.T) {
 		s := newScript()
 		i := s.call("write", arguments, "done") - 1
 		s.call("bash", `{"command":"true"}`, "")
-		v := s.view(t)
+		v := s.history(t)
 		out, ok := v.render(i, recipe{Op: opArguments, A: 1000})
 		var before, after map[string]any
 		if err := json.Unmarshal([]byte(out.args[0]), &after); err != nil || !ok {
@@ -104,7 +104,7 @@ func TestPartsStayParts(t *testing.T) {
 	s.raw(`{"role":"tool","tool_call_id":"a","content":[{"type":"text","text":"` + strings.Repeat("word ", 1000) + `","cache_control":{"type":"` +
 		`ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)
 	s.call("bash", `{"command":"true"}`, "")
-	v := s.view(t)
+	v := s.history(t)
 	k := newWork(v, offline(), "gpt-4o")
 	if !k.add(3, recipe{Op: opShorten, A: 1000}, 1) {
 		t.Fatal("it is not shortened")

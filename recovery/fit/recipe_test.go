@@ -92,6 +92,7 @@ func TestValuesOfTheVersionBefore(t *testing.T) {
 // normal makes nil and empty the same.
 func normal(s *session) *session {
 	c := *s
+	c.Recipes = append([]recipe{}, s.Recipes...)
 	c.Sealed = nil
 	for _, box := range s.Sealed {
 		b := *box
@@ -105,6 +106,7 @@ func FuzzSession(f *testing.F) {
 	f.Add(sampleSession().encode())
 	f.Add(sampleSession().encodeReport())
 	f.Add([]byte{1, 0, 0})
+	f.Add([]byte(`{"v":5,"recipes":[]}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var last, same session
 		if last.decodeReport(value) == nil && (same.decodeReport(last.encodeReport()) != nil || !reflect.DeepEqual(last, same)) {
@@ -128,7 +130,7 @@ func TestKeys(t *testing.T) {
 	marked := newScript()
 	marked.raw(`{"role":"assistant","reasoning_content":"hm","tool_calls":[{"type":"function","id":"call_2","function":{"arguments":"{\"command\":\"ls\"}","name":"bash"}}]}`)
 	marked.raw(`{"tool_call_id":"call_2","role":"tool","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}`)
-	a, b := plain.view(t), marked.view(t)
+	a, b := plain.history(t), marked.history(t)
 	for i := range b.items {
 		if a.items[i].key != b.items[i].key {
 			t.Errorf("message %d has another key for its spelling", i)
@@ -139,11 +141,11 @@ func TestKeys(t *testing.T) {
 		twice.raw(`{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"bash","arguments":"{}"}}]}`)
 		twice.raw(`{"role":"tool","tool_call_id":"call_0","content":"the same"}`)
 	}
-	v := twice.view(t)
+	v := twice.history(t)
 	if v.items[3].key == v.items[5].key {
 		t.Error("two equal messages have one key")
 	}
-	other := newView(plain.body(t), nil)
+	other := newHistory(plain.body(t), nil)
 	other.keyed(newKeys([]byte("another credential")))
 	if other.items[3].key == a.items[3].key {
 		t.Error("two credentials have one key")
@@ -153,7 +155,7 @@ func TestKeys(t *testing.T) {
 func TestSealed(t *testing.T) {
 	s := newScript()
 	s.call("bash", `{"command":"ls"}`, "x")
-	v := s.view(t)
+	v := s.history(t)
 	secret, both := newKeys([]byte("a")), []int{2, 3}
 	text := mark("what was said")
 	box, ok := v.seal(secret, both, text)
@@ -185,10 +187,10 @@ func TestRewound(t *testing.T) {
 	s := newScript()
 	s.call("read", `{"path":"a.go"}`, lines(20, "old"))
 	long := s.call("bash", `{"command":"make"}`, lines(300, "make"))
-	early := s.view(t)
+	early := s.history(t)
 	s.call("read", `{"path":"a.go"}`, lines(200, "new"))
 	s.call("bash", `{"command":"true"}`, "")
-	v := s.view(t)
+	v := s.history(t)
 	k := newWork(v, offline(), "gpt-4o")
 	if !k.add(long, recipe{Op: opShorten, A: 1100}, 1) {
 		t.Fatal("no edits")

@@ -57,9 +57,9 @@ func (s *script) body(t testing.TB) *transcript.Body {
 	return b
 }
 
-func (s *script) view(t testing.TB) *view {
+func (s *script) history(t testing.TB) *history {
 	t.Helper()
-	v := newView(s.body(t), nil)
+	v := newHistory(s.body(t), nil)
 	v.keyed(newKeys([]byte("k")))
 	return v
 }
@@ -73,4 +73,4 @@ func lines(n int, what string) string {
 	return b.String()
 }
 
-func offline() *Meter { return NewMeter(Offline(), MeterConfig{}) }
+func offline() *Meter { return NewMeter(Offline()) }

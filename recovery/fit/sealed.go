@@ -1,11 +1,10 @@
 package fit
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/store"
 )
 
 // sealed is a text of the summariser and what it takes the place of. Whoever
@@ -22,24 +21,16 @@ type sealed struct {
 }
 
 // cipher encrypts the text in place of these messages.
-func (v *view) cipher(k keys, removed []int) (cipher.AEAD, error) {
+func (v *history) cipher(k keys, removed []int) (cipher.AEAD, error) {
 	secret := append(make([]byte, 0, 32*(1+len(removed))), k.secret[:]...)
 	for _, i := range removed {
 		secret = append(secret, v.items[i].sum[:]...)
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, "rebound fit summary v1", 32)
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
+	return store.Cipher(secret, "rebound fit summary v1")
 }
 
 // seal encrypts a text in place of these messages.
-func (v *view) seal(k keys, removed []int, text string) (box []byte, ok bool) {
+func (v *history) seal(k keys, removed []int, text string) (box []byte, ok bool) {
 	aead, err := v.cipher(k, removed)
 	if err != nil {
 		return nil, false
@@ -48,7 +39,7 @@ func (v *view) seal(k keys, removed []int, text string) (box []byte, ok bool) {
 }
 
 // unseal decrypts what seal made; ok is false for anything else.
-func (v *view) unseal(k keys, removed []int, box []byte) (text string, ok bool) {
+func (v *history) unseal(k keys, removed []int, box []byte) (text string, ok bool) {
 	aead, err := v.cipher(k, removed)
 	if err != nil {
 		return "", false
@@ -62,7 +53,7 @@ func (v *view) unseal(k keys, removed []int, box []byte) (text string, ok bool) 
 
 // removedIn lists the messages that a sealed run takes out of a history in which
 // it begins at start; ok is false if they are not all there.
-func (s *sealed) removedIn(v *view, start int) (removed []int, ok bool) {
+func (s *sealed) removedIn(v *history, start int) (removed []int, ok bool) {
 	if s.Span < 1 || start+s.Span > len(v.items) {
 		return nil, false
 	}

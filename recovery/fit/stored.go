@@ -80,7 +80,8 @@ func (s *session) encode() []byte {
 // decodeSession reads the edits. What encode does not write is an error.
 func decodeSession(b []byte) (*session, error) {
 	var c editsCode
-	if len(b) > store.MaxValue || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || len(c.Recipes) > maxRecipes || len(c.Sealed) > maxSealed || c.Window > maxWindow {
+	if len(b) > store.MaxValue || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || len(c.Recipes) > maxRecipes || len(c.Sealed) > maxSealed ||
+		c.Window > maxWindow {
 		return nil, errSession
 	}
 	for _, r := range c.Recipes {

@@ -39,7 +39,9 @@ func rows(head, piece, tail string) func(int) string {
 }
 
 // list is rows between commas.
-func list(head, piece, tail string) func(int) string { return rows(head+piece, ","+piece, tail) }
+func list(head, piece, tail string) func(int) string {
+	return rows(head+strings.ReplaceAll(piece, "%d", "0"), ","+piece, tail)
+}
 
 // nested is what opens a level, again and again, and what closes it as often.
 func nested(open, inner, close string) func(int) string {
@@ -162,10 +164,11 @@ func quote(s string) string {
 }
 
 const (
-	begin = `{"model":"m","tools":[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}}}],"messages":[`
-	task  = `{"role":"user","content":"Mend the build."}`
-	call  = `,{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}]}`
-	end   = `]}`
+	begin = `{"model":"m","tools":[{"type":"function","function":{"name":"bash","description":"Run a command.","parameters":{"type":"object",` +
+		`"properties":{"command":{"type":"string"}},"required":["command"]}}}],"messages":[`
+	task = `{"role":"user","content":"Mend the build."}`
+	call = `,{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}]}`
+	end  = `]}`
 )
 
 // Result is a request whose last message is what a tool answered.
@@ -285,6 +288,37 @@ func Answers() []Family {
 		}})
 	}
 	return out
+}
+
+// Histories is requests of the Responses API with many of something.
+func Histories() []Family {
+	const open = `{"model":"m","input":[{"role":"user","content":"Mend the build."},{"type":"function_call","call_id":"c","name":"bash","arguments":"{}"}`
+	return []Family{
+		{"results", rows(open, `,{"type":"function_call_output","call_id":"c%d","output":""}`, `]}`)},
+		{"calls", rows(open, `,{"type":"function_call","call_id":"c%d","name":"bash","arguments":"{}"}`, `]}`)},
+		{"calls and results", rows(open, `,{"type":"function_call","call_id":"c%d","name":"bash","arguments":"{}"},{"type":"function_call_output",`+
+			`"call_id":"c%d","output":""}`, `]}`)},
+		{"reasoning", rows(open, `,{"type":"reasoning","id":"r%d","summary":[]}`, `]}`)},
+	}
+}
+
+// Judged is schemas of a tool that grow, with arguments that grow too and are not
+// quite what the schema wants: between them stands a zero byte.
+func Judged() (families []Family) {
+	add := func(name, schema, piece, item string) {
+		head, tail, _ := strings.Cut(schema, "…")
+		grown := list(`{"type":"object","properties":{"list":{"type":"array","items":`+head, piece, tail+`}}}`)
+		args := list(`{"list":[`, item, `],}`)
+		families = append(families, Family{name, func(n int) string { return grown(n/2) + "\x00" + args(n/2) }})
+	}
+	add("values of an enumeration", `{"enum":[…]}`, `%d`, `"1"`)
+	add("types", `{"type":[…]}`, `"integer"`, `"1"`)
+	add("properties in another spelling", `{"type":"object","required":["p0"],"properties":{…}}`, `"p%d":{}`, `{"P1":1}`)
+	add("constants of alternatives", `{"anyOf":[{"required":["q"]},{"required":["p0"],"properties":{…}}]}`, `"p%d":{"const":1}`, `{"P1":1}`)
+	add("required", `{"type":"object","required":[…]}`, `"p%d"`, `{"P1":1}`)
+	add("alternatives", `{"anyOf":[…]}`, `{"type":"object","required":["p%d"]}`, `{"P1":1}`)
+	add("all of", `{"allOf":[…]}`, `{"properties":{"p%d":{"type":"integer"}}}`, `{"p1":"1"}`)
+	return families
 }
 
 // Items is what may stand in a stream of the Responses API between its first event and its last.

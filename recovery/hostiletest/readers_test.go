@@ -91,6 +91,20 @@ func readers() (all []reader) {
 		}))
 	}
 
+	for _, mend := range []string{recovery.MendPairing, recovery.MendReasoning, recovery.MendOwn, recovery.MendItemIDs, recovery.MendEmpty} {
+		all = append(all, reader{"conform: responses: " + mend, hostiletest.Histories(), func(input string) func() {
+			b, err := transcript.Parse([]byte(input), transcript.Responses, transcript.Limits{})
+			if err != nil {
+				return nil
+			}
+			return func() {
+				if e := b.Edit(); (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend}) {
+					_, _ = e.Body()
+				}
+			}
+		}, smallBody})
+	}
+
 	table := classify.New(configs.UpstreamRules)
 	for status, name := range map[int]string{200: "classify: event", 400: "classify: refusal", 429: "classify: limit"} {
 		add(name, hostiletest.Answers(), func(input string) {
@@ -111,6 +125,11 @@ func readers() (all []reader) {
 	add("repair: arguments", texts, func(input string) { mender.Mend(tools, call("bash", input)) })
 	add("repair: name", texts, func(input string) { mender.Mend(tools, call(input, "{}")) })
 	all = append(all, request("repair: request", func(b *transcript.Body) { mender.Mend(b, call("bash", `{"comand":"x"}`)) }))
+	all = append(all, reader{"repair: schema", hostiletest.Judged(), func(input string) func() {
+		schema, args, _ := strings.Cut(input, "\x00")
+		req := parsed(`{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"read_file","parameters":` + schema + `}}]}`)
+		return func() { mender.Mend(req, call("read_file", args)) }
+	}, smallText})
 	all = append(all, reader{"coding", texts, func(input string) func() {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)

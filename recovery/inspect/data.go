@@ -48,6 +48,9 @@ func (v *view) judgeData() finding {
 		(len(v.lines) <= 2 || v.is(0, callError)) {
 		return v.told(r, first, likely)
 	}
+	if strictly != nil && len(v.lines) <= fewLines/2 && v.namesFile(first) {
+		return v.told(strictly, first, likely)
+	}
 	own := v.is(0, readerError)
 	if v.kind != trajectory.Reader || strictly == nil && !own {
 		return finding{rule: "data"}
@@ -72,6 +75,12 @@ func (v *view) judgeData() finding {
 		}
 	}
 	return finding{rule: "data"}
+}
+
+// namesFile reports whether a line names a file that the call is about: an error that does
+// is the call's own, and no file's content.
+func (v *view) namesFile(line string) bool {
+	return slices.ContainsFunc(v.call.Files(), func(f trajectory.File) bool { return len(f.Path) > 3 && strings.Contains(line, f.Path) })
 }
 
 var (

@@ -19,6 +19,9 @@
 // error with its stack, counts. What a reading tool returns is data, whatever it
 // says. Messages whose kind is a matter of opinion stay below Threshold.
 //
+// Where something is wrong it also says whether the agent gets on (Progress), and what
+// persons and instructions rule out (Preferences; rules in configs/rules/preferences).
+//
 // The package does not decide what to do about a failure, does not recognise
 // sessions and keeps nothing. Everything in it is pure and safe for concurrent use.
 package inspect

@@ -82,8 +82,10 @@ func (v *view) lineRules() finding {
 	case v.outcome == failed:
 	case v.outcome == succeeded:
 		f.confidence = worded
-	case guessed:
+	case guessed && !v.statement(at, end):
 		f.confidence = possible
+	case guessed:
+		f.confidence = worded
 	default:
 		f.confidence = likely
 	}
@@ -211,7 +213,28 @@ func (v *view) place(i, end int) (words, ok bool) {
 	case succeeded:
 		return false, v.onlyErrors || i >= end-2 || i == 0 && end <= shortResult
 	}
-	return false, end <= shortResult || i < headPlaces || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+	ok = end <= shortResult || i < headPlaces || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
+	return ok && v.statement(i, end), ok
+}
+
+var (
+	// saysFailed begins a sentence that says what could not be done, byProgram one that
+	// a program puts its name before.
+	saysFailed = recovery.NewPattern(`^(?i:failed to|failure|unable to|could not|couldn['’]t|cannot|can['’]t) `)
+	byProgram  = recovery.NewPattern(`^[\w./-]{1,40}: (?i:failed to|unable to|could not|couldn['’]t|cannot|can['’]t) `)
+	// errorTitle stands alone above an error.
+	errorTitle = recovery.NewPattern(`^(?i:error|fatal):$`)
+)
+
+// statement reports whether line i itself says that it is an error of the call, where
+// nothing else tells how that went: what it says is no guess then.
+func (v *view) statement(i, end int) bool {
+	if v.outcome != unknown || v.kind == trajectory.Reader || v.is(i, logged) || v.is(i, wentOn) || v.is(i, noError) || v.quotesSource(i) {
+		return false
+	}
+	text := v.lines[i].text
+	return v.is(i, otherFailure) || end <= shortResult &&
+		(i == end-1 && saysFailed.MatchString(text) || byProgram.MatchString(text) || i > 0 && errorTitle.MatchString(v.lines[i-1].text))
 }
 
 // maxReport is the length of the longest report of a failure at the end of an output, in lines.

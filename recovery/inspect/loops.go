@@ -96,7 +96,7 @@ func (h *history) round(n, size int) (l recovery.Loop, ok bool) {
 // same results. What turn j did besides must not have changed anything.
 func (h *history) repeats(j, k int) bool {
 	b := h.load(k)
-	if len(b.steps) == 0 || len(b.steps) > maxParallel || !h.turns[j].loaded && h.differs(j, b) {
+	if len(b.steps) == 0 || len(b.steps) > maxParallel || !h.turns[j].loaded && h.differs(j, k) {
 		return false
 	}
 	a := h.load(j)
@@ -124,22 +124,15 @@ func (h *history) repeats(j, k int) bool {
 	return true
 }
 
-// differs reports cheaply whether turn j surely made none of a turn's calls: no
-// result is looked at.
-func (h *history) differs(j int, t *turn) bool {
-	if h.Textual() {
-		return false
+// differs reports cheaply whether turn j surely made none of turn k's calls.
+func (h *history) differs(j, k int) bool {
+	if h.made(j) > maxParallel {
+		return true
 	}
-	calls := h.Calls(h.turns[j].Turn)
-	for i := range calls[:min(len(calls), maxParallel)] {
-		c := trajectory.Call{Tool: calls[i].Name, Arguments: calls[i].Text()}
-		for n := range t.steps {
-			if t.steps[n].made.Same(&c) {
-				return false
-			}
-		}
-	}
-	return true
+	made := h.gists(k)
+	return !slices.ContainsFunc(h.gists(j), func(a gist) bool {
+		return slices.ContainsFunc(made, func(b gist) bool { return a.same == b.same })
+	})
 }
 
 // interrupted reports whether a person spoke after one of turns from to n-1.
@@ -156,8 +149,9 @@ func (h *history) interrupted(from, n int) bool {
 func (h *history) loop(kind recovery.LoopKind, count, from, n, tools int) recovery.Loop {
 	l := recovery.Loop{Kind: kind, Count: count, From: h.turns[from].Start, To: h.turns[n].Answered - 1}
 	for k := tools; k <= n; k++ {
-		for i := range h.turns[k].steps {
-			s := &h.turns[k].steps[i]
+		t := h.load(k)
+		for i := range t.steps {
+			s := &t.steps[i]
 			l.To = max(l.To, s.Index)
 			if !slices.Contains(l.Tools, s.Tool) {
 				l.Tools = append(l.Tools, s.Tool)

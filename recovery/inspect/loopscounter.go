@@ -74,9 +74,6 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 	if f.Failed && f.Category != recovery.CategoryNone && f.Category == e.Category {
 		return f.Fingerprint == e.Fingerprint || g.explains(trajectory.Steady(f.Line, true), trajectory.Steady(e.Line, true))
 	}
-	if b.long() && !b.mayTell(g) {
-		return false // found out without reading what both say
-	}
 	x, y := h.look(a), h.look(b)
 	if x.media != y.media || x.middle != y.middle || !f.Failed && h.rules.says(y.text[:min(len(y.text), maxStatus)], goesOn) {
 		return false
@@ -85,14 +82,6 @@ func (h *history) sameOutcome(a, b *step, g *growth) bool {
 		return g.explains(trajectory.Steady(x.text, true), trajectory.Steady(y.text, true))
 	}
 	return x.text == y.text && b.tells(g)
-}
-
-// long reports cheaply whether the result surely has more than maxPlain bytes.
-func (s *step) long() bool {
-	if s.read {
-		return len(s.said.text) > maxPlain
-	}
-	return s.least > maxPlain
 }
 
 // mayTell reports whether the call is for a part of something, or for some of it.

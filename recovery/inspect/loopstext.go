@@ -17,7 +17,7 @@ type essence struct {
 }
 
 func (s *step) essence() *essence {
-	if !s.read {
+	if !s.opened {
 		s.open()
 	}
 	return &s.said

@@ -15,7 +15,8 @@ import (
 )
 
 // BenchmarkRecorded is what the stage costs the requests of recorded sessions:
-// each is cut after each of its tools' results. One round is all of them.
+// each is cut after each of its tools' results. One round is all of them, and knows
+// nothing of the round before: each result is new once.
 func BenchmarkRecorded(b *testing.B) {
 	files, err := filepath.Glob(filepath.Join(*loopFolder, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -52,6 +53,7 @@ func BenchmarkRecorded(b *testing.B) {
 	}
 	s := inspect.NewStage(inspect.Defaults(), inspect.RulesForTests(), silent{})
 	round := func() {
+		inspect.ForgetForTests()
 		for _, body := range bodies {
 			x := &recovery.Exchange{Body: body, Mode: recovery.ModeAct, Session: "s"}
 			if err := s.Prepare(context.Background(), x); err != nil {

@@ -125,15 +125,17 @@ const (
 	guess     = "guess"
 )
 
-// lists is the compiled rules, those of each class, and the lists of words.
+// lists is the compiled rules, those of each class, the lists of words, and what
+// results came to by them.
 type lists struct {
 	*rule.List
-	of    [allGroups]rule.Mask
-	words map[string]map[string]bool
+	of     [allGroups]rule.Mask
+	words  map[string]map[string]bool
+	memory *memory
 }
 
 func newLists(list *rule.List, set rule.Set) *lists {
-	l := &lists{List: list, words: map[string]map[string]bool{}}
+	l := &lists{List: list, words: map[string]map[string]bool{}, memory: newMemory()}
 	for c := range allGroups {
 		l.of[c] = list.Mask(func(r *rule.Rule) bool {
 			return c < categories && r.Class == classNames[c] || c == groupOf(r) || c == forms && groupOf(r) == categories && r.Sure != guess

@@ -61,6 +61,10 @@ type Stage struct {
 	// HeldOut tells whether a session is part of the hold-out share, whose models
 	// get no guidance; nil is no session. Set it before the first Prepare.
 	HeldOut func(session string) bool
+	// Preferences finds what persons rule out; nil finds nothing. Set it before the first Prepare.
+	Preferences *Preferences
+	// Outcomes are told what followed failures; nil is nobody. Set it before the first Prepare.
+	Outcomes Outcomes
 
 	histories sync.Pool // of *history, for one request after the other
 }
@@ -102,6 +106,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if len(t.steps) == 0 {
 		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
 			x.Loops = loops
+			s.look(x, h)
 			s.tellLoops(x)
 		}
 		return nil
@@ -112,15 +117,22 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	position, loops, before := h.position(), h.loops(s.cfg.NoProgress), s.failureBefore(h)
-	if (loops != nil || before != nil) && side(x) {
+	awaited := s.Outcomes != nil && x.Session != "" && (before != nil || s.Outcomes.Open(x.Session))
+	if (loops != nil || before != nil || awaited) && side(x) {
 		return nil
 	}
 	x.Results, x.Turn, x.Loops = results, position, loops
+	if failing || loops != nil {
+		s.look(x, h)
+	}
+	if failing {
+		x.Failing = h.environment(s.cfg.MinConfidence)
+	}
 
 	for i := range x.Results {
 		if f := &x.Results[i]; f.Failed && f.Confidence >= s.cfg.MinConfidence {
 			ev := x.Event(recovery.EventToolFailure)
-			ev.Failure = bare(f)
+			ev.Failure, ev.Progress = bare(f), progressOf(x)
 			s.observer.Observe(ev)
 		}
 	}
@@ -128,8 +140,23 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if before != nil {
 		s.tellOutcome(x, before)
 	}
+	if awaited {
+		s.tellAfter(x, h)
+	}
 	return nil
 }
+
+// look finds out what only matters where something is wrong: whether the agent gets
+// on, and what is ruled out.
+func (s *Stage) look(x *recovery.Exchange, h *history) {
+	x.Progress = h.getsOn()
+	if s.Preferences != nil {
+		x.Barred = s.Preferences.barred(h)
+	}
+}
+
+// progressOf is a copy for events, which outlive the exchange.
+func progressOf(x *recovery.Exchange) *recovery.Progress { p := x.Progress; return &p }
 
 func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
@@ -194,7 +221,7 @@ func (s *Stage) tellLoops(x *recovery.Exchange) {
 	for i := range x.Loops {
 		ev := x.Event(recovery.EventLoop)
 		loop := x.Loops[i]
-		ev.Loop = &loop
+		ev.Loop, ev.Progress = &loop, progressOf(x)
 		s.observer.Observe(ev)
 	}
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -47,7 +46,7 @@ type history struct {
 	ordinal int    // of the last turn, from 1
 	persons []person
 	peopled bool                  // persons are there
-	known   map[judgedCall]*step  // judged, by what their verdicts depend on
+	judged  int                   // results that nobody remembered
 	steps   []step                // room for turns' steps
 	results []recovery.ToolResult // scratch of load
 	text    []byte                // scratch of content
@@ -60,27 +59,25 @@ type turn struct {
 	trajectory.Turn
 	steps  []step
 	loaded bool
+
+	recalled bool     // name and past are there
+	name     turnName // in the memory
+	past     past
 }
 
 // step is a call with its result.
 type step struct {
 	recovery.ToolResult
 	history *history
+	turn    int  // number of its turn
 	whole   bool // Content is there
 	made    trajectory.Call
 	verdict recovery.ToolFailure
 	judged  bool
-	raw     []byte // of Content in JSON, where a glance was enough
-	least   int    // of bytes that it says then
 	said    essence
-	read    bool   // said is there
+	opened  bool   // said is there
 	hash    uint64 // what outcome says, 0 until it is needed
 }
-
-// judgedCall is what a verdict depends on.
-type judgedCall struct{ tool, arguments, content string }
-
-func (s *step) key() judgedCall { return judgedCall{s.Tool, s.Arguments, s.Content} }
 
 // person is a message that a person wrote, or a client in a person's place.
 type person struct {
@@ -96,9 +93,6 @@ func (l *lists) readHistory(b *transcript.Body) *history {
 
 // begin divides a conversation into turns.
 func (h *history) begin(b *transcript.Body) {
-	if h.known == nil {
-		h.known = map[judgedCall]*step{}
-	}
 	h.Begin(b)
 	t, ok := trajectory.TurnBefore(h.List, len(h.List))
 	for ; ok; t, ok = trajectory.TurnBefore(h.List, t.Start) {
@@ -118,7 +112,6 @@ func (h *history) forget() {
 	clear(h.steps)
 	clear(h.results[:cap(h.results)])
 	h.Begin(nil)
-	clear(h.known)
 	text, lines := h.text[:0], h.view.room[:0]
 	if cap(text) > maxScratch {
 		text = nil
@@ -127,8 +120,7 @@ func (h *history) forget() {
 		lines = nil
 	}
 	clear(lines[:cap(lines)])
-	*h = history{History: h.History, turns: h.turns[:0], persons: h.persons[:0], known: h.known,
-		steps: h.steps[:0], results: h.results[:0], text: text, view: view{room: lines}, hits: h.hits[:0]}
+	*h = history{History: h.History, turns: h.turns[:0], persons: h.persons[:0], steps: h.steps[:0], results: h.results[:0], text: text, view: view{room: lines}, hits: h.hits[:0]}
 }
 
 // last is the turn that the history ends with, nil without one.
@@ -150,7 +142,7 @@ func (h *history) load(k int) *turn {
 	t.steps = h.room(len(h.results))
 	for i := range h.results {
 		res := &h.results[i]
-		t.steps[i] = step{ToolResult: *res, history: h, whole: h.List[res.Index].Role != transcript.RoleTool,
+		t.steps[i] = step{ToolResult: *res, history: h, turn: k, whole: h.List[res.Index].Role != transcript.RoleTool,
 			made: trajectory.Call{Tool: res.Tool, Arguments: res.Arguments}}
 	}
 	return t
@@ -182,64 +174,19 @@ func (s *step) open() *view {
 	content, v := s.content(), &s.history.view
 	v.rules, v.hits = s.history.rules, &s.history.hits
 	v.open(&s.made, content)
-	s.said.text, s.read = strings.TrimSpace(v.text), true
+	s.said.text, s.opened = strings.TrimSpace(v.text), true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]
 	}
 	return v
 }
 
-// judge is Judge, once for equal results that have to be read. When too many different ones were
-// judged, those of earlier turns count as successes of which nothing is known:
-// that ends a row of failures.
+// judge is Judge, once.
 func (s *step) judge() *recovery.ToolFailure {
-	if s.judged {
-		return &s.verdict
+	if !s.judged {
+		s.history.judge(s.turn)
 	}
-	s.judged = true
-	if s.glance() {
-		return &s.verdict
-	}
-	s.content()
-	if twin := s.history.known[s.key()]; twin != nil {
-		s.verdict = twin.verdict
-		s.verdict.Index, s.verdict.CallID = s.Index, s.CallID
-		return &s.verdict
-	}
-	if len(s.history.known) >= maxJudged && s.Index < s.history.turns[len(s.history.turns)-1].Start {
-		return &s.verdict
-	}
-	s.verdict = s.open().verdict(&s.ToolResult)
-	s.history.known[s.key()] = s
 	return &s.verdict
-}
-
-// largeData is the size, in bytes, from which on a reading tool's plain text is data.
-const largeData = 4000
-
-// glance judges a result without decoding it, where its beginning and its size are
-// enough to know that judgeData calls it data: a long plain text from a tool that reads.
-func (s *step) glance() (ok bool) {
-	if s.whole {
-		return false
-	}
-	if s.made.Kind() != trajectory.Reader || s.made.Line() != "" {
-		return false
-	}
-	at, ok := s.history.List[s.Index].Content()
-	raw := s.history.Body.Raw()[at.Start:at.End]
-	if !ok || len(raw) <= largeData || raw[0] != '"' || !plainStart(raw[1]) || bytes.Contains(raw, []byte(`\u`)) {
-		return false
-	}
-	raw = bytes.TrimRight(raw[1:len(raw)-1], ` \nrt`)
-	least := len(raw) - bytes.Count(raw, []byte{'\\'})
-	if least <= largeData {
-		return false
-	}
-	s.raw, s.least = raw, least
-	s.verdict = recovery.ToolFailure{Index: s.Index, CallID: s.CallID, Tool: s.Tool, Arguments: s.Arguments,
-		Category: recovery.CategoryNone, Confidence: fine, Rule: "data"}
-	return true
 }
 
 // findPersons lists the messages that a person wrote: those of users that are

@@ -138,7 +138,7 @@ func TestJudgingIsBounded(t *testing.T) {
 	h := readHistory(script(t, text.String()))
 	h.position()
 	h.loops(defaultNoProgress)
-	if n := len(h.known); n < 20 || n > maxJudged {
+	if n := h.judged; n < 20 || n > maxJudged {
 		t.Errorf("%d results were judged", n)
 	}
 }

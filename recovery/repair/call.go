@@ -16,6 +16,7 @@ type arguments struct {
 	tool   *transcript.Tool
 	schema *schema
 	close  bool // missing brackets may be closed
+	work   *int // that is left for the answer
 
 	rules   []string
 	problem string // what was wrong last, in words
@@ -55,7 +56,7 @@ func (a *arguments) valid(text string) bool {
 
 func (a *arguments) accepts(v any) bool {
 	var failure *jsonschema.ValidationError
-	if failure, a.skipped = a.schema.check(v); failure != nil {
+	if failure, a.skipped = a.schema.check(v, a.work); failure != nil {
 		a.problem = explain(failure)
 		return false
 	}
@@ -204,7 +205,7 @@ func (a *arguments) tagged(text string) *value {
 	if !ok || len(params) == 0 || c.i < len(text) {
 		return nil
 	}
-	return typed(params, a.schema.doc)
+	return typed(params, a.schema.doc, a.work)
 }
 
 func (a *arguments) note(rules ...string) {
@@ -253,7 +254,7 @@ func (a *arguments) read(text string) (out string, ok bool) {
 	}
 	risky := slices.ContainsFunc(rules, misread)
 	for range maxUnwraps {
-		if (!risky || declared(v, a.schema.doc)) && a.passes(v) {
+		if (!risky || declared(v, a.schema.doc, a.work)) && a.passes(v) {
 			return v.render(), true
 		}
 		inner := unwrapObject(v, a.tool.Name, a.schema.doc)
@@ -263,7 +264,7 @@ func (a *arguments) read(text string) (out string, ok bool) {
 		v = inner
 		a.note(ruleWrapper)
 	}
-	if risky && !declared(v, a.schema.doc) {
+	if risky && !declared(v, a.schema.doc, a.work) {
 		a.problem = "they are not valid JSON: " + errAmbiguous.Error()
 		return text, false
 	}
@@ -286,7 +287,7 @@ func (a *arguments) coerce(v *value, lossless bool) (out string, ok bool) {
 	if v.kind != kindObject || a.schema.doc == nil {
 		return "", false
 	}
-	mended, rules := coerce(v, a.schema.doc, lossless)
+	mended, rules := coerce(v, a.schema.doc, a.work, lossless)
 	if len(rules) == 0 || !a.passes(mended) {
 		return "", false
 	}

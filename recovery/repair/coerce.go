@@ -27,14 +27,14 @@ const (
 type coercer struct {
 	root  any
 	rules []string
-	work  int
+	work  *int // that is left
 	// lossless restricts it to JSON in strings, for tools about which nothing may be guessed.
 	lossless bool
 }
 
 // coerce returns a changed copy of v, with the rules that changed it.
-func coerce(v *value, doc any, lossless bool) (*value, []string) {
-	c := &coercer{root: doc, work: maxWork, lossless: lossless}
+func coerce(v *value, doc any, work *int, lossless bool) (*value, []string) {
+	c := &coercer{root: doc, work: work, lossless: lossless}
 	out := c.value(v.clone(), doc, 0)
 	return out, c.rules
 }
@@ -46,7 +46,7 @@ func (c *coercer) note(rule string) {
 }
 
 func (c *coercer) value(v *value, s any, depth int) *value {
-	if c.work--; c.work <= 0 || depth > maxDepth {
+	if *c.work--; *c.work <= 0 || depth > maxDepth {
 		return v
 	}
 	forms := c.forms(s, 0)
@@ -73,7 +73,6 @@ func (c *coercer) value(v *value, s any, depth int) *value {
 			}
 			sub := &coercer{root: c.root, work: c.work, lossless: c.lossless}
 			out = sub.value(out, f, depth+1)
-			c.work = sub.work
 			if found != nil && !found.equal(out) {
 				return v
 			}
@@ -253,9 +252,6 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 	for _, f := range forms {
 		values, ok := limits(f)
 		if !ok {
-			return
-		}
-		if c.work -= len(values); c.work <= 0 {
 			return
 		}
 		for _, want := range values {

@@ -100,6 +100,8 @@ const (
 	maxCachedBytes   = 8 << 20   // of all schemas in the cache
 	maxKit           = 256 << 10 // bytes of one list of tools that is remembered
 	maxCachedKits    = 256
-	maxCachedTools   = 8 << 20 // bytes of all of them
-	maxWork          = 200_000 // subschemas applied in one validation, and values compared
+	maxCachedTools   = 8 << 20   // bytes of all of them
+	maxWork          = 200_000   // subschemas applied in one validation, and values compared
+	maxJudged        = 1_000_000 // the same of all that is done about one answer
+	compileWork      = 100       // what compiling one subschema counts among it
 )

@@ -18,7 +18,7 @@ func (j *job) content() *recovery.Flaw {
 		len(text) > maxArguments || j.draft.Finish == recovery.FinishFilter {
 		return nil
 	}
-	s := &structure{schema: j.schemas.get(raw), object: form == transcript.FormObject}
+	s := &structure{schema: j.schemas.get(raw, &j.work), work: &j.work, object: form == transcript.FormObject}
 	if s.schema.certainly(text) {
 		return nil
 	}
@@ -40,6 +40,7 @@ func (j *job) content() *recovery.Flaw {
 // structure judges text that must be JSON.
 type structure struct {
 	schema  *schema
+	work    *int // that is left for the answer
 	object  bool // any object
 	problem string
 }
@@ -65,7 +66,7 @@ func (s *structure) accepts(v *value) bool {
 	if s.schema.compiled == nil {
 		return true
 	}
-	failure, _ := s.schema.check(v.decoded())
+	failure, _ := s.schema.check(v.decoded(), s.work)
 	if failure != nil {
 		s.problem = explain(failure)
 	}
@@ -94,14 +95,14 @@ func (s *structure) mend(text string, close bool) (out string, rules []string) {
 	problem := s.problem
 	if v, more, err := readTolerant(inner, close); err == nil {
 		rules = append(rules, more...)
-		if slices.ContainsFunc(more, misread) && s.schema.doc != nil && !declared(v, s.schema.doc) {
+		if slices.ContainsFunc(more, misread) && s.schema.doc != nil && !declared(v, s.schema.doc, s.work) {
 			return "", nil
 		}
 		if s.accepts(v) {
 			return v.render(), rules
 		}
 		if s.schema.doc != nil {
-			if mended, more := coerce(v, s.schema.doc, false); len(more) > 0 && s.accepts(mended) {
+			if mended, more := coerce(v, s.schema.doc, s.work, false); len(more) > 0 && s.accepts(mended) {
 				return mended.render(), append(rules, more...)
 			}
 		}

@@ -48,13 +48,14 @@ func (c *coercer) lookup(ref string) (any, bool) {
 	return at, true
 }
 
-// forms are the alternatives that a schema allows, without references.
+// forms are the alternatives that a schema allows, without references. What is done
+// with one afterwards costs no more than what it lists, which is counted here.
 func (c *coercer) forms(s any, depth int) (out []map[string]any) {
 	m := c.resolve(s)
-	if m == nil || depth > 8 || c.work <= 0 {
+	if m == nil || depth > 8 || *c.work <= 0 {
 		return nil
 	}
-	c.work--
+	*c.work -= 1 + width(m)
 	for _, word := range []string{"anyOf", "oneOf"} {
 		if alternatives, ok := m[word].([]any); ok {
 			for _, a := range alternatives[:min(len(alternatives), 64)] {
@@ -145,13 +146,13 @@ func integral(s string) bool {
 
 // declared reports whether all names in a value are properties of its schema,
 // whatever their spelling. A name that is none shows that a text was misread.
-func declared(v *value, doc any) bool {
-	c := &coercer{root: doc, work: maxWork}
+func declared(v *value, doc any, work *int) bool {
+	c := &coercer{root: doc, work: work}
 	return c.declared(v, doc, 0)
 }
 
 func (c *coercer) declared(v *value, s any, depth int) bool {
-	if c.work--; c.work <= 0 || depth > maxDepth {
+	if *c.work--; *c.work <= 0 || depth > maxDepth {
 		return false
 	}
 	known := map[string]any{}
@@ -163,7 +164,6 @@ func (c *coercer) declared(v *value, s any, depth int) bool {
 			m := c.resolve(part)
 			for name, p := range propertiesOfForm(m) {
 				known[trajectory.Plain(name)] = p
-				c.work--
 			}
 			if m["additionalProperties"] == true || m["patternProperties"] != nil {
 				open = true

@@ -72,6 +72,7 @@ type job struct {
 	finish  recovery.Finish
 	leaked  bool // calls came out of the text
 	read    int  // bytes of arguments that were judged
+	work    int  // that is left, see maxJudged
 }
 
 // Mend implements recovery.Mender. Whether the answers of the request are judged is
@@ -92,7 +93,7 @@ func (m *Mender) verdict(req *transcript.Body, d recovery.Draft) recovery.Verdic
 	if flaw := imitation(req, d); flaw != nil {
 		return ask(flaw)
 	}
-	j := &job{Mender: m, req: req, tools: m.offered(req), draft: d}
+	j := &job{Mender: m, req: req, tools: m.offered(req), draft: d, work: maxJudged}
 	j.close = d.Finish != recovery.FinishLength && d.Finish != recovery.FinishNone && d.Finish != recovery.FinishFilter
 	calls := d.Calls
 	wanted := j.tools.some && j.tools.choice.Choice != transcript.ChoiceNone
@@ -175,14 +176,16 @@ func (j *job) calls(list []recovery.DraftCall) ([]recovery.DraftCall, *recovery.
 // of whole ones. Two that are equal may be one that was repeated.
 func (j *job) joined(c recovery.DraftCall) (out []recovery.DraftCall) {
 	tool, text := j.tools.named(c.Name), strings.TrimSpace(c.Arguments)
-	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || j.read > maxRead || !j.req.ParallelCalls() {
+	if tool == nil || !tool.Callable() || c.Kind != transcript.KindFunction && c.Kind != "" || len(text) > maxArguments || j.read > maxRead ||
+		!j.req.ParallelCalls() {
 		return nil
 	}
-	schema := j.schemas.get(tool.Parameters)
+	schema := j.schema(tool)
 	var values []*value
 	for len(text) > 0 {
 		v, rules, n, err := readPrefix(text)
-		if err != nil || len(rules) > 0 || len(v.members) == 0 || len(values) == maxJoined || slices.ContainsFunc(values, v.equal) || !declared(v, schema.doc) {
+		if err != nil || len(rules) > 0 || len(v.members) == 0 || len(values) == maxJoined || slices.ContainsFunc(values, v.equal) ||
+			!declared(v, schema.doc, &j.work) {
 			return nil
 		}
 		c.Arguments = text[:n]
@@ -222,7 +225,7 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	if !function || !tool.Callable() {
 		return c, rules, nil
 	}
-	schema := j.schemas.get(tool.Parameters)
+	schema := j.schema(tool)
 	if schema.certainly(c.Arguments) {
 		return c, rules, nil // as nearly all are
 	}
@@ -244,15 +247,18 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 // judge is for some arguments of a tool; those behind too many of an answer are not mended.
 func (j *job) judge(t *transcript.Tool, s *schema, text string) *arguments {
 	j.read += len(text)
-	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close, late: j.read > maxRead}
+	return &arguments{mender: j.Mender, tool: t, schema: s, close: j.close, work: &j.work, late: j.read > maxRead || j.work <= 0}
 }
+
+// schema is that of a tool's arguments.
+func (j *job) schema(t *transcript.Tool) *schema { return j.schemas.get(t.Parameters, &j.work) }
 
 // complete reports whether text is JSON that was not cut.
 func complete(text string) bool { return transcript.Valid([]byte(text), maxDepth) == nil }
 
 // fits reports whether arguments are, or can be made, right for a tool.
 func (j *job) fits(t *transcript.Tool, args string) bool {
-	_, ok := j.judge(t, j.schemas.get(t.Parameters), args).mend(args)
+	_, ok := j.judge(t, j.schema(t), args).mend(args)
 	return ok
 }
 
@@ -278,7 +284,8 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		return nil, nil
 	}
 	if len(found) == 0 {
-		f := &recovery.Flaw{Kind: recovery.FlawArguments, Quote: j.draft.Text, Problem: "the text holds a tool call that is not well formed; make the call as a tool call"}
+		f := &recovery.Flaw{Kind: recovery.FlawArguments, Quote: j.draft.Text, Problem: "the text holds a tool call that is not well formed; make the call " +
+			"as a tool call"}
 		if j.draft.Finish == recovery.FinishLength {
 			f.Kind = recovery.FlawTruncated
 		}
@@ -310,7 +317,7 @@ func (j *job) leaks() ([]recovery.DraftCall, *recovery.Flaw) {
 		}
 		args := l.args
 		if l.tagged {
-			v := typed(l.params, j.schemas.get(tool.Parameters).doc)
+			v := typed(l.params, j.schema(tool).doc, &j.work)
 			if v == nil {
 				return nil, &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: j.draft.Text[len(before):],
 					Problem: "the call stands in the text, with parameters that may be read in two ways; make it as a tool call"}

@@ -33,12 +33,12 @@ func TestOutlines(t *testing.T) {
 	value := func() string { return bits[r.IntN(len(bits))] }
 	certain, valid, known, whole := 0, 0, newSchemas(), map[string]*schema{}
 	check := func(raw, text string) {
-		s := known.get([]byte(raw))
+		s := known.get([]byte(raw), plenty())
 		if whole[raw] == nil {
 			whole[raw] = compile([]byte(raw))
 			whole[raw].outline = nil
 		}
-		a := &arguments{schema: whole[raw]}
+		a := &arguments{schema: whole[raw], work: plenty()}
 		switch sure := s.certainly(text); {
 		case a.valid(text):
 			valid++

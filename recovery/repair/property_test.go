@@ -82,7 +82,7 @@ func keeps(t *testing.T, m *Mender, req *transcript.Body, d recovery.Draft) {
 		if err := json.Unmarshal([]byte(c.Arguments), &out); err != nil {
 			t.Fatalf("%+v became %q: %v", d, c.Arguments, err)
 		}
-		a := &arguments{schema: m.schemas.get(tool.Parameters)}
+		a := &arguments{schema: m.schemas.get(tool.Parameters, plenty()), work: plenty()}
 		if !a.valid(c.Arguments) {
 			t.Fatalf("%+v became %q, which is not valid: %s", d, c.Arguments, a.problem)
 		}
@@ -229,7 +229,7 @@ func TestValidIsUntouched(t *testing.T) {
 		if json.Unmarshal([]byte(text), &v) != nil || v.City == nil {
 			continue
 		}
-		a := &arguments{schema: m.schemas.get(toolNamed(req, "get_weather").Parameters)}
+		a := &arguments{schema: m.schemas.get(toolNamed(req, "get_weather").Parameters, plenty()), work: plenty()}
 		if !a.valid(text) {
 			continue
 		}
@@ -387,16 +387,16 @@ func TestConcurrentMends(t *testing.T) {
 func TestSchemaCache(t *testing.T) {
 	c := newSchemas()
 	first := []byte(`{"title":"first"}`)
-	kept := c.get(first)
+	kept := c.get(first, plenty())
 	for i := range 3 * maxCachedSchemas {
-		c.get([]byte(`{"title":"` + itoa(i) + `"}`))
-		if c.get(first) != kept {
+		c.get([]byte(`{"title":"`+itoa(i)+`"}`), plenty())
+		if c.get(first, plenty()) != kept {
 			t.Fatalf("the schema that is always used was forgotten after %d", i)
 		}
 	}
 	big := strings.Repeat("x", maxSchema-100)
 	for i := range 100 {
-		c.get([]byte(`{"title":"` + itoa(i) + `","description":"` + big + `"}`))
+		c.get([]byte(`{"title":"`+itoa(i)+`","description":"`+big+`"}`), plenty())
 	}
 	if n := c.Len(); n > maxCachedBytes/(maxSchema-100) {
 		t.Errorf("%d large schemas are kept", n)
@@ -475,5 +475,36 @@ func BenchmarkValidCall(b *testing.B) {
 		if m.Mend(req, d).Judgement != recovery.JudgePass {
 			b.Fatal("it does not pass")
 		}
+	}
+}
+
+// plenty is work for everything.
+func plenty() *int {
+	n := maxJudged
+	return &n
+}
+
+// TestWorkOfAnAnswer: all calls of an answer share what may be done about them; those
+// that come when it is spent pass as they are.
+func TestWorkOfAnAnswer(t *testing.T) {
+	const properties, calls = 1900, 40
+	var tools []string
+	var d recovery.Draft
+	for i := range calls {
+		schema := `{"title":"` + itoa(i) + `","type":"object","required":["n"],"properties":{"n":{"type":"integer"}`
+		for k := range properties {
+			schema += `,"p` + itoa(k) + `":{}`
+		}
+		tools = append(tools, `{"type":"function","function":{"name":"read_`+itoa(i)+`","parameters":`+schema+`}}}}`)
+		d.Calls = append(d.Calls, recovery.DraftCall{ID: itoa(i), Kind: transcript.KindFunction, Name: "read_" + itoa(i), Arguments: `{"n":"1"}`})
+	}
+	body, err := transcript.Parse([]byte(`{"model":"m","messages":[],"tools":[`+strings.Join(tools, ",")+`]}`), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Finish = recovery.FinishCalls
+	v := mender().Mend(body, d)
+	if most := maxJudged/(compileWork*properties) + 1; v.Judgement != recovery.JudgeReplace || len(v.Repairs) == 0 || len(v.Repairs) > most {
+		t.Errorf("%v with %d of %d calls mended, at most %d should be", v.Judgement, len(v.Repairs), calls, most)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The names of what the tolerant reader mended.
+// The names of what the tolerant parser mended.
 const (
 	ruleTrailingComma  = "trailing_comma"
 	ruleSingleQuotes   = "single_quotes"
@@ -24,7 +24,7 @@ const (
 	ruleSpaces         = "foreign_spaces"
 )
 
-// The errors of the tolerant reader.
+// The errors of the tolerant parser.
 var (
 	errSyntax    = errors.New("not JSON")
 	errAmbiguous = errors.New("JSON that may mean two things")
@@ -32,7 +32,7 @@ var (
 	errTooDeep   = errors.New("JSON that is nested too deep")
 )
 
-// reader reads JSON as models write it. It is linear in the text and mends
+// parser reads JSON as models write it. It is linear in the text and mends
 // only what has one meaning:
 //
 //   - commas before a closing bracket
@@ -48,7 +48,7 @@ var (
 //   - a comma or colon that is missing where space and the next name, object or string follow
 //
 // It never supplies a quote or a value.
-type reader struct {
+type parser struct {
 	in    string
 	i     int
 	depth int
@@ -60,7 +60,7 @@ type reader struct {
 
 // readTolerant reads one value, which must be all of the text.
 func readTolerant(in string, close bool) (v *value, rules []string, err error) {
-	r := reader{in: in, close: close}
+	r := parser{in: in, close: close}
 	r.i = len(in) - len(strings.TrimPrefix(in, "\ufeff"))
 	if v, err = r.value(); err != nil {
 		return nil, nil, err
@@ -74,7 +74,7 @@ func readTolerant(in string, close bool) (v *value, rules []string, err error) {
 // readPrefix reads the value at the beginning of the text strictly enough that
 // its end is certain, and returns where it ends, or how far it was read.
 func readPrefix(in string) (v *value, rules []string, end int, err error) {
-	r := reader{in: in}
+	r := parser{in: in}
 	if v, err = r.value(); err != nil && r.open {
 		r.i = len(in)
 	}
@@ -82,7 +82,7 @@ func readPrefix(in string) (v *value, rules []string, end int, err error) {
 }
 
 // rest accepts what may follow the value: space, and stray closing brackets.
-func (r *reader) rest() error {
+func (r *parser) rest() error {
 	if err := r.space(); err != nil {
 		return err
 	}
@@ -106,16 +106,16 @@ func (r *reader) rest() error {
 	return nil
 }
 
-func (r *reader) has(rule string) bool { return slices.Contains(r.rules, rule) }
+func (r *parser) has(rule string) bool { return slices.Contains(r.rules, rule) }
 
-func (r *reader) note(rule string) {
+func (r *parser) note(rule string) {
 	if !r.has(rule) {
 		r.rules = append(r.rules, rule)
 	}
 }
 
 // space skips whitespace and comments.
-func (r *reader) space() error {
+func (r *parser) space() error {
 	for r.i < len(r.in) {
 		switch c := r.in[r.i]; {
 		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
@@ -141,7 +141,7 @@ func (r *reader) space() error {
 	return nil
 }
 
-func (r *reader) line() {
+func (r *parser) line() {
 	r.note(ruleComments)
 	if end := strings.IndexByte(r.in[r.i:], '\n'); end >= 0 {
 		r.i += end
@@ -150,7 +150,7 @@ func (r *reader) line() {
 	}
 }
 
-func (r *reader) value() (*value, error) {
+func (r *parser) value() (*value, error) {
 	if err := r.space(); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (r *reader) value() (*value, error) {
 	return r.literal()
 }
 
-func (r *reader) enter() error {
+func (r *parser) enter() error {
 	if r.depth++; r.depth > maxDepth {
 		return errTooDeep
 	}
@@ -185,7 +185,7 @@ func (r *reader) enter() error {
 // more passes what stands in front of the next member or item, and reports whether
 // there is one; else it passes the closing bracket. joins says that another one may
 // begin where a comma is missing.
-func (r *reader) more(first bool, end byte, joins func() bool) (bool, error) {
+func (r *parser) more(first bool, end byte, joins func() bool) (bool, error) {
 	if err := r.space(); err != nil {
 		return false, err
 	}
@@ -224,7 +224,7 @@ func (r *reader) more(first bool, end byte, joins func() bool) (bool, error) {
 	return true, nil
 }
 
-func (r *reader) object() (*value, error) {
+func (r *parser) object() (*value, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (r *reader) object() (*value, error) {
 	}
 }
 
-func (r *reader) array() (*value, error) {
+func (r *parser) array() (*value, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
@@ -289,12 +289,12 @@ func (r *reader) array() (*value, error) {
 	}
 }
 
-// spaced reports whether space stands in front of the reader's place.
-func (r *reader) spaced() bool {
+// spaced reports whether space stands in front of the place.
+func (r *parser) spaced() bool {
 	return r.i > 0 && strings.IndexByte(" \t\r\n", r.in[r.i-1]) >= 0
 }
 
-func (r *reader) cut() error {
+func (r *parser) cut() error {
 	r.open = true
 	return errOpen
 }

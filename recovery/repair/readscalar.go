@@ -7,8 +7,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// word is the identifier at the reader's place.
-func (r *reader) word() string {
+// word is the identifier at the place.
+func (r *parser) word() string {
 	i := r.i
 	for i < len(r.in) {
 		c := r.in[i]
@@ -22,7 +22,7 @@ func (r *reader) word() string {
 }
 
 // name reads a name and returns it decoded and as JSON.
-func (r *reader) name() (name, lit string, err error) {
+func (r *parser) name() (name, lit string, err error) {
 	if r.quote() != 0 {
 		if lit, err = r.str(); err != nil {
 			return "", "", err
@@ -38,7 +38,7 @@ func (r *reader) name() (name, lit string, err error) {
 	return word, "", nil
 }
 
-func (r *reader) literal() (*value, error) {
+func (r *parser) literal() (*value, error) {
 	word := r.word()
 	r.i += len(word)
 	switch word {
@@ -59,7 +59,7 @@ func (r *reader) literal() (*value, error) {
 	return nil, errSyntax
 }
 
-func (r *reader) number() (*value, error) {
+func (r *parser) number() (*value, error) {
 	from := r.i
 	for r.i < len(r.in) {
 		c := r.in[r.i]

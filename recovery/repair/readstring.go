@@ -20,8 +20,8 @@ var quotes = []struct {
 	{'«', "»", ruleSmartQuotes},
 }
 
-// quote is the quotation mark at the reader's place, 0 if there is none.
-func (r *reader) quote() rune {
+// quote is the quotation mark at the place, 0 if there is none.
+func (r *parser) quote() rune {
 	if r.gemma {
 		if strings.HasPrefix(r.in[r.i:], gemmaQuote) {
 			return '<'
@@ -41,7 +41,7 @@ func (r *reader) quote() rune {
 // its first closing quote, and that must be a place where a string can end:
 // before a comma, a colon, a closing bracket or the end of the text. Where it
 // is not, the text is ambiguous.
-func (r *reader) str() (string, error) {
+func (r *parser) str() (string, error) {
 	if r.gemma {
 		return r.marked()
 	}
@@ -115,7 +115,7 @@ func (r *reader) str() (string, error) {
 }
 
 // marked reads a string of Gemma.
-func (r *reader) marked() (string, error) {
+func (r *parser) marked() (string, error) {
 	rest := r.in[r.i+len(gemmaQuote):]
 	n := strings.Index(rest, gemmaQuote)
 	if n < 0 {

@@ -19,6 +19,7 @@ import (
 type schema struct {
 	doc      any                // the schema as it was given, decoded; nil if it is not understood
 	compiled *jsonschema.Schema // relaxed; nil: whatever is an object passes
+	count    int                // subschemas
 	enums    int                // values in the largest enumeration
 	outline  *outline           // what of it can be checked without decoding; nil: nothing
 
@@ -49,13 +50,14 @@ func (c cost) Validate(*jsonschema.ValidatorContext, any) {
 }
 
 // check validates a decoded value. Both results are nil if it passes; skipped
-// is set if that could not be found out within bounds.
-func (s *schema) check(v any) (failure *jsonschema.ValidationError, skipped bool) {
+// is set if that could not be found out within bounds, of which one is the work
+// that is left for the answer.
+func (s *schema) check(v any, work *int) (failure *jsonschema.ValidationError, skipped bool) {
 	if s.compiled == nil {
 		return nil, true
 	}
 	n, ok := measure(v, 0)
-	if !ok || n*max(1, s.enums) > 20*maxWork {
+	if *work -= n; !ok || *work <= 0 || n*max(1, s.enums) > 20*maxWork {
 		return nil, true
 	}
 	defer func() {
@@ -68,7 +70,9 @@ func (s *schema) check(v any) (failure *jsonschema.ValidationError, skipped bool
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.work.left = maxWork
+	s.work.left = min(maxWork, *work)
+	*work -= s.work.left
+	defer func() { *work += max(s.work.left, 0) }()
 	if err := s.compiled.Validate(v); err != nil {
 		if errors.As(err, &failure) {
 			return failure, false
@@ -156,12 +160,17 @@ func newSchemas() *schemas {
 	return &schemas{newMemo[*schema](maxCachedSchemas, maxCachedBytes)}
 }
 
-// get compiles raw, or finds it. The result is never nil.
-func (c *schemas) get(raw []byte) *schema {
-	if len(raw) == 0 || len(raw) > maxSchema {
+// get compiles raw, or finds it. The result is never nil; where no work is left for
+// the answer it checks nothing.
+func (c *schemas) get(raw []byte, work *int) *schema {
+	if len(raw) == 0 || len(raw) > maxSchema || *work <= 0 {
 		return &schema{}
 	}
-	return c.of(raw, compile)
+	return c.of(raw, func(own []byte) *schema {
+		s := compile(own)
+		*work -= compileWork * s.count
+		return s
+	})
 }
 
 // compile never fails: what cannot be compiled does not validate.
@@ -179,7 +188,7 @@ func compile(raw []byte) *schema {
 	if relaxer.count > maxSubschemas {
 		return s
 	}
-	s.doc, s.enums = doc, relaxer.enums
+	s.doc, s.count, s.enums = doc, relaxer.count, relaxer.enums
 	if len(relaxer.refs) > 0 && !relaxer.inside() {
 		return s
 	}

@@ -115,7 +115,7 @@ func (c *cursor) gemma() (l leaked, ok bool) {
 	if l.name = c.name(); l.name == "" || c.i >= len(c.in) {
 		return l, false
 	}
-	r := reader{in: c.in, i: c.i}
+	r := parser{in: c.in, i: c.i}
 	var v *value
 	if c.in[c.i] == '(' {
 		r.i++
@@ -134,8 +134,8 @@ func (c *cursor) gemma() (l leaked, ok bool) {
 	return l, true
 }
 
-// ran notes how far a reader came.
-func (c *cursor) ran(r *reader) {
+// ran notes how far a parser came.
+func (c *cursor) ran(r *parser) {
 	if r.open {
 		c.reached(len(c.in))
 	}
@@ -178,7 +178,7 @@ func (c *cursor) python() (calls []leaked, ok bool) {
 		after := c.i
 		c.space()
 		name := strings.TrimSuffix(c.name(), ".call")
-		r := reader{in: c.in, i: c.i + 1}
+		r := parser{in: c.in, i: c.i + 1}
 		var v *value
 		if ok = name != "" && strings.HasPrefix(c.rest(), "("); ok {
 			c.begun = true
@@ -207,7 +207,7 @@ func (c *cursor) python() (calls []leaked, ok bool) {
 }
 
 // keywords reads keyword arguments, or one object, up to the closing parenthesis.
-func (r *reader) keywords() (*value, bool) {
+func (r *parser) keywords() (*value, bool) {
 	v := &value{kind: kindObject}
 	for first := true; ; first = false {
 		if r.space() != nil || r.i >= len(r.in) {
@@ -246,8 +246,8 @@ func (r *reader) keywords() (*value, bool) {
 // typed makes an object of parameters in tags. Their text is a string where the
 // schema allows one, or does not say; else it is JSON. nil if a name occurs
 // twice, or a text has character references, which may be meant or not.
-func typed(params []param, doc any) *value {
-	c := &coercer{root: doc, work: maxWork}
+func typed(params []param, doc any, work *int) *value {
+	c := &coercer{root: doc, work: work}
 	properties := propertiesOf(doc)
 	v := &value{kind: kindObject}
 	for _, p := range params {

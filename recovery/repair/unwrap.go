@@ -31,7 +31,8 @@ var (
 	tokenLast  = regexp.MustCompile(`(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?TOOL_CALLS\]|\[/?INST\])$`)
 	tagFirst   = regexp.MustCompile(`^<(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|` +
 		`invoke name="?[\w.:-]{1,128}"?|function(?:=|\s+name=)"?[\w.:-]{1,128}"?)>`)
-	tagLast   = regexp.MustCompile(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|json|invoke|function|minimax:tool_call)>$`)
+	tagLast = regexp.MustCompile(`</(?:tool_call|tool_calls|function_call|function_calls|functioncall|arguments|args|parameters|params|input|tool_input|` +
+		`json|invoke|function|minimax:tool_call)>$`)
 	languages = regexp.MustCompile(`^(?i:json|jsonc|json5|javascript|js|python|py|tool_call|tool_code|xml)?[ \t]*(?:\r?\n|$)`)
 )
 
@@ -206,8 +207,7 @@ func unwrapObject(v *value, tool string, doc any) *value {
 
 // propertiesOf are the properties of an object schema at its top.
 func propertiesOf(doc any) map[string]any {
-	c := &coercer{root: doc, work: 1000}
-	m := c.resolve(doc)
+	m := (&coercer{root: doc}).resolve(doc)
 	p, _ := m["properties"].(map[string]any)
 	return p
 }

@@ -68,9 +68,6 @@ func (c *Call) Command() *Command {
 	return &c.command
 }
 
-// lookups are words with which names of tools begin that only look.
-var lookups = []string{"get", "query", "lookup", "look", "describe", "check", "count", "status", "inspect", "explain"}
-
 // Reads reports whether the call is known to change nothing.
 func (c *Call) Reads() bool {
 	switch c.Kind() {
@@ -80,26 +77,20 @@ func (c *Call) Reads() bool {
 		return c.Line() != "" && c.Command().Looks
 	case Other:
 		words := NameWords(c.Tool)
-		return len(words) > 0 && slices.Contains(lookups, words[0])
+		return len(words) > 0 && traits[words[0]]&lookWord != 0 && traitsOf(words[1:])&strongWord == 0
 	}
 	return false
 }
 
 // Writes reports whether the tool's name or the beginning of the command says so.
 func (c *Call) Writes() bool {
-	writing := func(w string) bool { return kindOfWord(w) == Editor }
-	return slices.ContainsFunc(NameWords(c.Tool), writing) || slices.ContainsFunc(NameWords(c.Line()), writing)
+	return (traitsOf(NameWords(c.Tool))|traitsOf(NameWords(c.Line())))&editorAnswer != 0
 }
-
-// waitingWords are of names of tools that let time pass.
-var waitingWords = []string{"wait", "await", "sleep", "pause", "delay"}
 
 // Pauses reports whether the call lets time pass before it answers.
 func (c *Call) Pauses() bool {
-	for _, w := range NameWords(c.Tool) {
-		if slices.Contains(waitingWords, w) {
-			return true
-		}
+	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
+		return true
 	}
 	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
 		return false

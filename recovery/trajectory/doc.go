@@ -9,7 +9,9 @@
 //	line   → Command: parsed as a shell does, bounded in size and depth
 //	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
 //	         the model's own words on its call
-//	tool   → Use: what an agent can do with it, by its name and its parameters
+//	tool   → Ability: what an agent can do with it and what its parameters hold, by
+//	         names, schemas and what calls gave it
+//	Call   → Deeds: what it does that a person may have ruled out
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: how far one is from another
 //	Call   → Files, Attempt: what it does to which files, and what two tries share

@@ -3,7 +3,6 @@ package trajectory
 import (
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -64,7 +63,7 @@ func (c *Call) Files() (list []File) {
 		gjson.Parse(text).ForEach(func(key, v gjson.Result) bool {
 			switch name := strings.ToLower(key.Str); {
 			case v.Type != gjson.String:
-			case slices.Contains(pathNames, name):
+			case holding[Plain(name)]&HoldsPath != 0:
 				paths = append(paths, v.Str)
 			case verbNames[name] && !strings.ContainsAny(v.Str, " /|"):
 				if a := actOf(NameWords(v.Str)); a != Read || act == Edited && KindOf(v.Str) == Reader {
@@ -93,7 +92,7 @@ func actOf(words []string) Act {
 		case "write", "create", "save", "overwrite":
 			act = Created
 		default:
-			if kindOfWord(w) == Editor && act == Read || w == "update" || w == "modify" || w == "diff" {
+			if traits[w]&editorAnswer != 0 && act == Read || w == "update" || w == "modify" || w == "diff" {
 				act = Edited
 			}
 		}

@@ -1,7 +1,6 @@
 package trajectory
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -76,7 +75,7 @@ func PathIn(arguments string) (path string) {
 		return ""
 	}
 	gjson.Parse(s).ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.String && len(value.Str) <= 1024 && slices.Contains(pathNames, strings.ToLower(key.Str)) {
+		if value.Type == gjson.String && len(value.Str) <= 1024 && holding[Plain(key.Str)]&HoldsPath != 0 {
 			path = value.Str
 		}
 		return path == ""

@@ -10,8 +10,7 @@ import (
 )
 
 // Use is a set of what an agent can do with a tool. [Kind] says instead what a
-// tool's answers are: those of a tool that shows a command's output are a
-// command's, but it runs none.
+// tool's answers are.
 type Use uint16
 
 // The uses. A tool may have several, or none.
@@ -26,59 +25,51 @@ const (
 	UseAsk                    // puts a question to the person
 )
 
-// The names of parameters that tell what a tool works on.
-var (
-	pathNames = []string{"path", "file_path", "filepath", "filename", "file", "file_name", "absolute_path", "target_file", "relative_path",
-		"relative_workspace_path", "notebook_path", "dir_path", "directory", "dir", "dirpath", "directory_path", "target_directory",
-		"absolutepath", "targetfile", "abs_path", "directorypath", "fileuri", "uri"}
-	manyPaths    = []string{"paths", "files", "folder", "root"}
-	patternNames = []string{"pattern", "query", "regex", "glob", "search", "regexp", "glob_pattern", "search_term", "include", "patterns", "name_pattern",
-		"querystring"}
-	codeNames       = []string{"code", "script", "source", "input", "python", "cell"}
-	commandLikeName = []string{"command", "cmd", "commands", "script", "command_line", "commandline"}
-)
+// Tool is a tool of a request, and what can be done with it.
+type Tool struct {
+	transcript.Tool
+	Ability
+}
 
-// The words of tools' names that tell their use, and those that tell that they
-// work on something else than a computer's files.
-var (
-	shellWords  = []string{"bash", "shell", "terminal", "powershell", "pwsh", "zsh", "sh", "cmd", "console"}
-	runWords    = []string{"exec", "execute", "run", "command", "commands", "process", "subprocess"}
-	minderWords = []string{"output", "kill", "status", "stop", "stdin", "list", "close", "resize", "read", "history", "wait", "interrupt", "send"}
-	codeWords   = []string{"python", "ipython", "jupyter", "interpreter", "repl", "javascript", "node"}
-	onlineWords = []string{"web", "url", "http", "internet", "google", "bing", "browser", "browse", "wikipedia",
-		"website", "webpage", "online", "websearch", "webfetch"}
-	fetchWords  = []string{"fetch", "crawl", "scrape", "download", "navigate", "curl", "wget"}
-	listWords   = []string{"list", "ls", "tree", "dir", "readdir"}
-	searchWords = []string{"search", "grep", "find", "glob", "rg", "ripgrep", "ack", "locate"}
-	readWords   = []string{"read", "view", "cat", "open", "show"}
-	writeWords  = []string{"write", "edit", "patch", "replace", "create", "insert", "append", "multiedit", "apply", "save", "mkdir", "editor", "overwrite", "diff"}
-	fileWords   = []string{"file", "files", "dir", "directory", "directories", "folder", "folders", "fs", "workspace", "codebase", "code", "text"}
-	otherWords  = []string{"todo", "todos", "memory", "issue", "issues", "email", "mail", "calendar", "ticket", "order", "user", "users", "task", "tasks",
-		"plan", "note",
-		"notes", "message", "event", "events", "customer", "booking", "reservation", "flight", "flights", "payment", "repo",
-		"repos", "repository", "branch", "branches",
-		"pull", "pr", "commit", "commits", "agent", "agents", "skill", "resource", "resources", "table", "sql", "query", "database", "db", "image", "tests"}
-)
+// Ability is what can be done with a tool. It holds nothing of a request's bytes.
+type Ability struct {
+	Uses    Use
+	Changes bool        // it changes something or runs what it is given; what is doubtful does
+	Params  []Parameter // that its schema declares
+}
 
-// UsesOf says what a tool is good for, from its name, its description and the
-// names of its parameters, as far as they tell. It is pure, total and bounded;
-// the names are those of the agents in use and of servers of the Model Context
-// Protocol.
-func UsesOf(t transcript.Tool) (out Use) {
+// AbilityOf says what can be done with a tool, from its name, its description and
+// its parameters, as far as they tell. It is pure, total and bounded; the words are
+// those of the agents in use and of servers of the Model Context Protocol.
+func AbilityOf(t transcript.Tool) Ability {
+	params := Parameters(t)
+	return Ability{usesOf(t, params), changes(t, params), params}
+}
+
+// UsesOf is the uses of a tool; see [AbilityOf].
+func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
+
+// Changes reports whether a tool changes something or runs what it is given, by its
+// name, its description and its parameters. What is doubtful does: it is for those
+// who would guess about its calls. What is known of a call that was made says [Call.Reads].
+func Changes(t transcript.Tool) bool { return changes(t, Parameters(t)) }
+
+func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	words := NameWords(t.Name)
+	has := traitsOf(words)
 	is := func(list ...string) bool { return AnyOf(words, list) }
 	about := strings.ToLower(t.Description[:min(len(t.Description), 600)])
 	says := func(list ...string) bool {
 		return slices.ContainsFunc(list, func(w string) bool { return strings.Contains(about, w) })
 	}
-	var names []string
-	for _, p := range Parameters(t) {
-		names = append(names, strings.ToLower(p.Name))
+	var takes Holds
+	given := false // to a program, whatever the name of its input
+	for _, p := range params {
+		takes |= p.Holds
+		given = given || slices.Contains([]string{"input", "code", "args", "argv"}, strings.ToLower(p.Name))
 	}
-	takes := func(list []string) bool { return AnyOf(names, list) }
-	unknown, single := len(names) == 0, len(words) == 1
-	path := takes(pathNames) || takes(manyPaths)
-	files := AnyOf(words, fileWords)
+	unknown, single := len(params) == 0, len(words) == 1
+	path, files := takes&HoldsPath != 0, has&fileWord != 0
 
 	// A person is asked by a tool that says so; asking a model is something else.
 	person := is("user", "human")
@@ -91,32 +82,32 @@ func UsesOf(t transcript.Tool) (out Use) {
 	}
 
 	// What only looks after a command that runs already is no shell.
-	commands, strong, weak := takes(commandLikeName), AnyOf(words, shellWords), AnyOf(words, runWords)
+	commands, strong, weak := takes&HoldsCommand != 0, has&shellWord != 0, has&runWord != 0
 	switch {
-	case AnyOf(words, minderWords) && !commands && (strong || weak):
+	case has&minderWord != 0 && !commands && (strong || weak):
 		return 0
 	case is("editor", "edit", "replace"):
-	case strong && (commands || unknown || takes([]string{"input", "code", "args", "argv"})),
+	case strong && (commands || unknown || given),
 		weak && commands && !says("sql", "query the"),
-		weak && unknown && !AnyOf(words, otherWords) && !is("code", "cell") && !AnyOf(words, codeWords),
+		weak && unknown && has&(elsewhere|codeWord) == 0 && !is("code", "cell"),
 		commands && says("shell", "bash", "terminal", "command line", "powershell"):
 		out |= UseShell
 	}
-	if AnyOf(words, codeWords) || is("code") && is("execute", "run", "exec", "eval") {
-		if (unknown || takes(codeNames)) && !is("search", "edit", "read", "list") {
+	if has&codeWord != 0 || is("code") && is("execute", "run", "exec", "eval") {
+		if (unknown || takes&HoldsCode != 0) && !is("search", "edit", "read", "list") {
 			out |= UseCode
 		}
 	}
-	if AnyOf(words, onlineWords) || AnyOf(words, fetchWords) && (unknown || takes([]string{"url", "urls", "link", "query", "uri"})) {
+	if has&onlineWord != 0 || has&fetchWord != 0 && (unknown || takes&HoldsURL != 0 || slices.ContainsFunc(params, func(p Parameter) bool { return p.Name == "query" })) {
 		return out | UseFetch
 	}
-	if out != 0 || AnyOf(words, otherWords) {
+	if out != 0 || has&elsewhere != 0 {
 		return out
 	}
-	if AnyOf(words, listWords) && (files || path || single || is("ls", "tree", "readdir")) && (unknown || path || says("director", "files")) {
+	if has&listWord != 0 && (files || path || single || is("ls", "tree", "readdir")) && (unknown || path || says("director", "files")) {
 		out |= UseList
 	}
-	if AnyOf(words, searchWords) && !is("replace", "edit") && (unknown || path || takes(patternNames)) &&
+	if has&searchWord != 0 && !is("replace", "edit") && (unknown || path || takes&HoldsPattern != 0) &&
 		(files || path || single || is("grep", "glob", "rg", "ripgrep", "semantic", "name") || says("file", "codebase", "workspace", "director")) {
 		out |= UseSearch
 		if is("glob") {
@@ -126,11 +117,11 @@ func UsesOf(t transcript.Tool) (out Use) {
 	if out != 0 {
 		return out
 	}
-	if AnyOf(words, readWords) && (path || unknown && (files || single)) {
+	if has&readWord != 0 && (path || unknown && (files || single)) {
 		out |= UseRead
 	}
-	patch := is("patch", "diff") && takes([]string{"patch", "diff", "input"})
-	if AnyOf(words, writeWords) && !is("view", "show") && (path || patch || unknown && (files || single || is("editor", "patch", "str"))) {
+	patch := is("patch", "diff") && slices.ContainsFunc(params, func(p Parameter) bool { return slices.Contains([]string{"patch", "diff", "input"}, p.Name) })
+	if has&writeWord != 0 && !is("view", "show") && (path || patch || unknown && (files || single || is("editor", "patch", "str"))) {
 		out |= UseWrite
 	}
 	if out&UseWrite != 0 && is("editor") && (commands || unknown) {
@@ -144,10 +135,83 @@ func AnyOf(words, known []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(known, w) })
 }
 
+// phrases in a description that tell that a tool changes something.
+var phrases = []string{"shell command", "bash command", "terminal command", "system command", "arbitrary code", "python code", "executes ",
+	"irreversibl", "permanently", "cannot be undone", "deletes ", "overwrites ", "runs a command", "run a command", "sends an ",
+	"sends a ", "transfers ", "charges "}
+
+func changes(t transcript.Tool, params []Parameter) bool {
+	name := NameWords(t.Name)
+	for len(name) > 1 && (name[0] == "mcp" || name[0] == "functions" || name[0] == "tool" || name[0] == "api") {
+		name = name[1:]
+	}
+	if slices.ContainsFunc(params, func(p Parameter) bool { return p.Holds&HoldsCommand != 0 || strings.EqualFold(p.Name, "sql") }) {
+		return true
+	}
+	if len(name) > 0 && traits[name[0]]&lookWord != 0 {
+		return traitsOf(name[1:])&strongWord != 0
+	}
+	if traitsOf(name)&actWord != 0 {
+		return true
+	}
+	description := strings.ToLower(t.Description[:min(len(t.Description), 2000)])
+	first, _, _ := strings.Cut(strings.TrimLeft(description, " \n\t-*#\"'"), " ")
+	forms := traits[first] | traits[strings.TrimSuffix(first, "s")]
+	if (forms|traits[strings.TrimSuffix(first, "es")])&actWord != 0 {
+		return true
+	}
+	if (forms|traitsOf(name))&lookWord != 0 {
+		return false
+	}
+	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(description, p) })
+}
+
+// Holds is a set of what a parameter may hold.
+type Holds uint8
+
+// What parameters hold.
+const (
+	HoldsPath    Holds = 1 << iota // a file or a directory
+	HoldsCommand                   // a command line
+	HoldsURL
+	HoldsCode
+	HoldsPattern // what is searched for
+)
+
+// holding are the names of parameters that tell what they hold, as Plain has them.
+var holding = func() map[string]Holds {
+	out := map[string]Holds{}
+	for h, row := range map[Holds]string{
+		HoldsPath: "path filepath filename file absolutepath targetfile relativepath relativeworkspacepath notebookpath dirpath directory dir " +
+			"directorypath targetdirectory abspath fileuri uri paths files folder root",
+		HoldsCommand: "command cmd commands script commandline bashcommand shellcommand shell",
+		HoldsURL:     "url urls link uri href",
+		HoldsCode:    "code script source input python cell",
+		HoldsPattern: "pattern query regex glob search regexp globpattern searchterm include patterns namepattern querystring",
+	} {
+		for _, w := range strings.Fields(row) {
+			out[w] |= h
+		}
+	}
+	return out
+}()
+
+// described are words of a parameter's description that tell the same, where its name does not.
+var described = []struct {
+	holds Holds
+	words []string
+}{
+	{HoldsURL, []string{"url", "uri", "web address"}},
+	{HoldsCommand, []string{"shell command", "bash command", "command to run", "command to execute", "command line"}},
+	{HoldsPattern, []string{"regular expression", "regex", "glob pattern"}},
+	{HoldsPath, []string{"file path", "path to", "path of", "absolute path", "relative path", "directory"}},
+}
+
 // Parameter is one of a tool's own.
 type Parameter struct {
 	Name, Schema string
 	Required     bool
+	Holds        Holds // 0 where it is not known
 }
 
 // maxParameters bounds how many are looked at.
@@ -169,8 +233,48 @@ func Parameters(t transcript.Tool) (out []Parameter) {
 		return nil
 	}
 	props.ForEach(func(k, v gjson.Result) bool {
-		out = append(out, Parameter{k.String(), v.Raw, required[k.String()]})
+		name := k.String()
+		out = append(out, Parameter{name, v.Raw, required[name], holdsOf(name, v)})
 		return len(out) < maxParameters
 	})
 	return out
 }
+
+// holdsOf is what a parameter may hold, by its name, else by its schema.
+func holdsOf(name string, schema gjson.Result) Holds {
+	if h := holding[Plain(name)]; h != 0 {
+		return h
+	}
+	if kind := schema.Get("type").Str; kind != "" && kind != "string" && kind != "array" {
+		return 0
+	}
+	if f := schema.Get("format").Str; f == "uri" || f == "url" {
+		return HoldsURL
+	}
+	about := strings.ToLower(schema.Get("description").Str)
+	about = about[:min(len(about), 80)]
+	for _, d := range described {
+		if slices.ContainsFunc(d.words, func(w string) bool { return hasWord(about, w) }) {
+			return d.holds
+		}
+	}
+	return 0
+}
+
+// hasWord reports whether a text has a word, or some, between what is no letter.
+func hasWord(text, word string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(word)
+		if (i == 0 || !letter(text[i-1])) && (end == len(text) || !letter(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }

@@ -1,23 +1,50 @@
 package transcript
 
-// Ask builds a request with instructions and one message of the user, for a
-// model that b would go to: in b's format, with the field that b limits its
-// output with, if it does. It asks for no stream.
-func (b *Body) Ask(model, system, user string, maxOutput int) []byte {
-	limit, _, _ := b.OutputLimit()
-	return b.format.reader().ask(model, system, user, limit, maxOutput)
+import "strconv"
+
+// Question is a request of the gateway's own to a model: one message of the user,
+// and no stream.
+type Question struct {
+	Model  string
+	System string // instructions; empty for none
+	User   string
+	// Limit names the field that bounds the output to MaxOutput tokens; empty, or 0, for none.
+	Limit     string
+	MaxOutput int
+	// Temperature is that of sampling; nil leaves it to the server.
+	Temperature *float64
+	// Schema is a JSON schema that the answer must follow, called Name; nil for plain text.
+	Schema []byte
+	Name   string
 }
 
-func (chat) ask(model, system, user, limit string, maxOutput int) []byte {
-	out := append([]byte(`{"model":`), String(model)...)
-	if limit != "" && maxOutput > 0 {
-		out = append(AppendString(append(out, ','), limit), ':')
-		out = appendInt(out, maxOutput)
+// Ask writes a question in the format.
+func (f Format) Ask(q Question) []byte {
+	out := append([]byte(`{"model":`), String(q.Model)...)
+	if q.Limit != "" && q.MaxOutput > 0 {
+		out = append(AppendString(append(out, ','), q.Limit), ':')
+		out = appendInt(out, q.MaxOutput)
+	}
+	if q.Temperature != nil {
+		out = strconv.AppendFloat(append(out, `,"temperature":`...), *q.Temperature, 'g', -1, 64)
+	}
+	return f.reader().ask(out, q)
+}
+
+// appendForm appends a schema's name and the schema, as both formats want them.
+func appendForm(out []byte, q Question) []byte {
+	out = append(append(out, `"name":`...), String(q.Name)...)
+	return append(append(out, `,"schema":`...), q.Schema...)
+}
+
+func (chat) ask(out []byte, q Question) []byte {
+	if q.Schema != nil {
+		out = append(appendForm(append(out, `,"response_format":{"type":"json_schema","json_schema":{`...), q), `}}`...)
 	}
 	out = append(out, `,"messages":[`...)
-	if system != "" {
-		out = append(append(append(out, `{"role":"system","content":`...), String(system)...), `},`...)
+	if q.System != "" {
+		out = append(append(append(out, `{"role":"system","content":`...), String(q.System)...), `},`...)
 	}
-	out = append(append(out, `{"role":"user","content":`...), String(user)...)
+	out = append(append(out, `{"role":"user","content":`...), String(q.User)...)
 	return append(out, `}]}`...)
 }

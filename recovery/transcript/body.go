@@ -435,6 +435,9 @@ func (b *Body) OutputField() string {
 	return names[len(names)-1]
 }
 
+// OutputFields are the fields of the format that limit the output, newest first.
+func (f Format) OutputFields() []string { return f.reader().outputLimits() }
+
 // ResponseFormat reports whether the request demands structured output.
 func (b *Body) ResponseFormat() bool { return b.format.reader().structured(b) }
 

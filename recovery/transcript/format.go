@@ -86,7 +86,7 @@ type reader interface {
 	moreTools(b *Body) [][]byte                  // lists of tools that stand in the history, none of them empty
 	tools(whole, list []byte) []Tool             // list is a part of whole that was sliced without limiting its capacity
 
-	ask(model, system, user, limit string, maxOutput int) []byte
+	ask(out []byte, q Question) []byte // out has the model and the limits
 
 	outputLimits() []string // names of the fields that limit the output, newest first
 	imageMark() string      // what the bytes of a history with images contain

@@ -87,6 +87,8 @@ func (r responses) state(b *Body) (s State) {
 			if !own(b, i) {
 				s.Kind = max(s.Kind, Referencing)
 			}
+		case "message", "reasoning", "function_call", "custom_tool_call":
+			s.Tells = s.Tells || s.Stored && isString(b.key(i, keyID)) && r.speaker(b, i) == RoleAssistant && !own(b, i)
 		case "compaction", "compaction_summary", "context_compaction":
 			s.Bound = true
 		case "compaction_trigger":
@@ -155,16 +157,14 @@ func (responses) toolChoice(b *Body) ToolChoice {
 	return choiceIn(raw)
 }
 
-func (responses) ask(model, system, user, limit string, maxOutput int) []byte {
-	out := append([]byte(`{"model":`), String(model)...)
-	if limit != "" && maxOutput > 0 {
-		out = append(AppendString(append(out, ','), limit), ':')
-		out = appendInt(out, maxOutput)
+func (responses) ask(out []byte, q Question) []byte {
+	if q.Schema != nil {
+		out = append(appendForm(append(out, `,"text":{"format":{"type":"json_schema",`...), q), `}}`...)
 	}
-	if system != "" {
-		out = append(append(out, `,"instructions":`...), String(system)...)
+	if q.System != "" {
+		out = append(append(out, `,"instructions":`...), String(q.System)...)
 	}
-	out = append(append(out, `,"input":`...), String(user)...)
+	out = append(append(out, `,"input":`...), String(q.User)...)
 	return append(out, `,"store":false}`...)
 }
 

@@ -6,6 +6,7 @@ package transcript
 type State struct {
 	Kind   StateKind
 	Stored bool // the server keeps the answer, under ids that the client may name later
+	Tells  bool // the client tells again in full what a server made, with its ids: so it will what is made now
 	Bound  bool // it has what only its account can read or knows: a sealed history, a stored prompt
 	Single bool // two at once would leave two traces: it is appended to a stored conversation, or is a job
 	Job    bool // it runs on by itself, so that a stream of it which breaks can be taken up again
@@ -48,8 +49,11 @@ func (s State) MayFit() bool { return s.Kind != Chained && !s.Closed }
 func (s State) MayNote() bool { return s.Kind != Chained && !s.Closed }
 
 // MayContinue reports whether an answer that broke off may be continued by another:
-// not where the client may name it later by an id that the server never heard of.
-func (s State) MayContinue() bool { return s.Kind == Stateless && !s.Stored && !s.Closed }
+// not where the client may name it later by an id that the server never heard of,
+// instead of telling what it was.
+func (s State) MayContinue() bool {
+	return s.Kind == Stateless && (!s.Stored || s.Tells) && !s.Closed
+}
 
 // MayRace reports whether two attempts may be under way at once.
 func (s State) MayRace() bool { return !s.Single }

@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -41,30 +39,6 @@ func eachVariant(t *testing.T, calls []recovery.ToolResult, fn func(r recovery.T
 	}
 }
 
-// A glance says what reading says.
-func TestGlance(t *testing.T) {
-	glances := 0
-	calls := []recovery.ToolResult{{Tool: "read_file", Arguments: `{"path":"a.go"}`}, {Tool: "web_fetch"}}
-	eachVariant(t, calls, func(r recovery.ToolResult) {
-		body := parsed(t, request(said("user", "x"), called(1, r.Tool, r.Arguments), answered(1, r.Content)))
-		s := &readHistory(body).last().steps[0]
-		if !s.glance() {
-			return
-		}
-		glances++
-		r.Index, r.CallID = 2, "call_1"
-		if want := Judge(r); s.verdict != want {
-			t.Errorf("%q: a glance says %+v, reading %+v", r.Content[:100], s.verdict, want)
-		}
-		if text := s.essence().text; s.least > len(text) && len(text) < headWindow {
-			t.Errorf("%q has %d bytes, not %d", text[:100], len(text), s.least)
-		}
-	})
-	if glances < 500 {
-		t.Errorf("only %d glances were enough", glances)
-	}
-}
-
 // What is left out of data's lines changes no verdict.
 func TestDataLines(t *testing.T) {
 	short := 0
@@ -83,72 +57,6 @@ func TestDataLines(t *testing.T) {
 	})
 	if short < 1000 {
 		t.Errorf("only %d results were read in part", short)
-	}
-}
-
-// A probe is in every encoding of its text.
-func TestProbe(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"func ", "\n", "\t", `"`, `\`, "é", "\x1b", "\u2028", "error: x", "12345", "<&>", `\n`, `\u0041`, "0x", "a_b.c(d, e)=f"}
-	found := 0
-	for range 5000 {
-		var b strings.Builder
-		for range rnd.IntN(40) {
-			b.WriteString(pieces[rnd.IntN(len(pieces))])
-		}
-		text := b.String()
-		json := transcript.String(text)
-		twice := transcript.String(string(json))
-		for _, p := range [][]byte{newProbe(text), newProbe(json[1 : len(json)-1])} {
-			if p == nil {
-				continue
-			}
-			found++
-			if !strings.Contains(text, string(p)) || !bytes.Contains(json, p) || !bytes.Contains(twice, p) {
-				t.Fatalf("%q of %q", p, text)
-			}
-		}
-	}
-	if found < 1000 {
-		t.Errorf("only %d probes", found)
-	}
-}
-
-// What is surely new at sight is new when all is read.
-func TestSurelyNew(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(3, 4))
-	sure, unsure := 0, 0
-	for range 600 {
-		var results []string
-		for range 2 + rnd.IntN(6) {
-			results = append(results, []string{"No matches found", "", "a.go", padding(100 + rnd.IntN(300)), padding(4000 + rnd.IntN(3000)), `{"error":"E404","status":404}`}[rnd.IntN(6)])
-		}
-		list := []string{said("user", "x")}
-		for k := range 14 + rnd.IntN(6) {
-			tool := []string{"read_file", "grep", "bash"}[rnd.IntN(3)]
-			result := results[rnd.IntN(len(results))]
-			if rnd.IntN(8) == 0 {
-				result += fmt.Sprintf("\nsomething new, number %d\n", k)
-			}
-			if tool == "bash" && rnd.IntN(2) == 0 {
-				result = fmt.Sprintf("Exit code: 0\nWall time: %d.1 seconds\nOutput:\n", k) + result
-			}
-			list = append(list, called(k, tool, fmt.Sprintf(`{"n":%d,"command":"cat f"}`, rnd.IntN(3))), answered(k, result))
-		}
-		b := parsed(t, request(list...))
-		h := readHistory(b)
-		n, steps := len(h.turns)-1, minNoProgress
-		if !h.surelyNew(0, n, steps) {
-			unsure++
-			continue
-		}
-		sure++
-		if count, _ := readHistory(b).idle(0, n); count >= steps {
-			t.Errorf("%d idle turns at the end of %s", count, b.Raw())
-		}
-	}
-	if sure < 50 || unsure < 50 {
-		t.Errorf("sure of %d, not of %d", sure, unsure)
 	}
 }
 

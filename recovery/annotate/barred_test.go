@@ -1,0 +1,47 @@
+package annotate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
+)
+
+// TestBarred: what a person ruled out is not proposed, whatever the configuration permits.
+func TestBarred(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		talk   *talk
+		barred recovery.Deeds
+		gone   string // a strategy that is proposed otherwise
+		words  string // that the note does not have then
+	}{
+		{"install", agent(bash).user("Fix it.").run("jq . a.json", "bash: jq: command not found"), recovery.Installs, "manual_installation", "for this project or this user only"},
+		{"write", agent(bash).user("Look at it.").run("cat a.txt", "cat: a.txt: No such file or directory"), recovery.Writes, "create_if_appropriate", "create it"},
+		{"network", agent(bash).user("Get it.").run("curl https://a.example/x", "curl: (6) Could not resolve host: a.example"), recovery.Reaches, "retry_with_backoff", "once more"},
+	} {
+		st, _ := stage(t, func(cfg *annotate.Config) { cfg.Risky = true })
+		x := c.talk.exchange(t)
+		proposed := map[string]bool{}
+		for n := 1; n <= 3; n++ {
+			x.Turn.Seen = n
+			_, advice := st.Note(x)
+			for _, name := range advice.Strategies {
+				proposed[name] = true
+			}
+		}
+		if !proposed[c.gone] {
+			t.Errorf("%s: %s is never proposed", c.name, c.gone)
+		}
+		x.Barred = c.barred
+		for n := 1; n <= 3; n++ {
+			x.Turn.Seen = n
+			text, advice := st.Note(x)
+			if text == "" || slices.Contains(advice.Strategies, c.gone) || strings.Contains(text, c.words) {
+				t.Errorf("%s, time %d: %s", c.name, n, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package annotate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Bounds of the note of a plan, in runes.
+const (
+	maxPlanNote   = 3600
+	maxPlanText   = 400  // what a planner said of one thing
+	maxParameters = 1500 // beyond, only the tool is named
+)
+
+// Explains reports whether a chain says what to do about a failure: it is certain
+// enough, and of a kind that has one.
+func (s *Stage) Explains(f *recovery.ToolFailure) bool {
+	chain := chainOf(f)
+	// That an editor refused an edit is certain; what to call it may not be.
+	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == EditFailed) && len(s.chains[chain]) > 0
+}
+
+// Permits reports whether a command may be named as a step: none that runs as another
+// user or shows a secret, and a risky one only where that is allowed.
+func (s *Stage) Permits(command string) bool {
+	does := trajectory.DeedsOfLine(command)
+	return (&scene{risky: s.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
+		(s.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
+}
+
+// heeds reports whether the note is that of the exchange's plan. f is the failure
+// that a chain explains, nil for none: there the chain knows better than a heuristic,
+// which is about an error.
+func (s *Stage) heeds(x *recovery.Exchange, f *recovery.ToolFailure) bool {
+	return x.Plan != nil && (x.Plan.Source == recovery.PlanPlanner || f == nil && x.Turn.Failure != nil)
+}
+
+// forced is the tool that a plan which is carried out calls, where the request leaves
+// it to the model which one that is.
+func (s *Stage) forced(x *recovery.Exchange) string {
+	p := x.Plan
+	if p == nil || !s.heeds(x, s.failure(x)) || x.Mode != recovery.ModeAct || p.Band != recovery.BandAct || !p.Strategy.Calls() {
+		return ""
+	}
+	if c := x.Body.ToolChoice(); c.Choice != transcript.ChoiceAuto || c.Allowed != nil {
+		return ""
+	}
+	return p.Tool
+}
+
+// planNote words a plan. What the planner wrote is quoted as data.
+func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
+	p := x.Plan
+	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
+	s := scene{barred: x.Barred}
+	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
+	s.bar()
+	var b strings.Builder
+	b.WriteString(prefix)
+	failed := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed })
+	switch {
+	case l != nil && p.Strategy == recovery.PlanRetry:
+		b.WriteString(stated(x, l))
+	case l != nil:
+		b.WriteString(s.repeating(x, l))
+	case x.Turn.Failure == nil:
+		b.WriteString("The last steps brought nothing new.")
+	case failed >= 0:
+		fmt.Fprintf(&b, "%s failed in the same way %d times.", cmp.Or(quoted(x.Results[failed].Tool), "The last command"), max(x.Turn.Seen, x.Turn.Streak, 2))
+	}
+	if l != nil {
+		advice.Loop, advice.Count = l.Kind, l.Count
+	}
+	if failed >= 0 {
+		if advice.Category = x.Results[failed].Category; l == nil {
+			advice.Count = max(x.Turn.Seen, x.Turn.Streak)
+		}
+		b.WriteString(printed(x.Results[failed].Line))
+	}
+	b.WriteString("\n")
+	if !p.Strategy.Calls() || p.Band == recovery.BandEscalate {
+		s.giveOver(&b, p)
+	} else {
+		proposed(&b, p)
+	}
+	b.WriteString(" Do not mention this note.")
+	return trajectory.Shorten(b.String(), maxPlanNote), advice
+}
+
+// proposed words a call.
+func proposed(b *strings.Builder, p *recovery.Plan) {
+	tool := cmp.Or(quoted(p.Tool), "the same tool")
+	parameters, fits := dataLine(p.Parameters)
+	with := ""
+	if parameters != "" && fits {
+		with = " with these parameters (data): <<<" + parameters + ">>>"
+	}
+	call := map[recovery.PlanStrategy]string{
+		recovery.PlanRetry:     "make the call of " + tool + " once more, as it was",
+		recovery.PlanAdjust:    "call " + tool + with,
+		recovery.PlanOtherTool: "call " + tool + with,
+	}[p.Strategy]
+	if p.Strategy == recovery.PlanAdjust && with == "" {
+		call = "change the parameter of " + tool + " that the error is about, to a value that an earlier result shows"
+	}
+	if p.Band == recovery.BandAct {
+		b.WriteString("Do this next: " + call + ".")
+	} else {
+		b.WriteString("A proposal, which may be wrong: " + call + ". Look whether it fits what you know before you do it.")
+	}
+	b.WriteString(told(" Why", p.Reasoning) + told(" What should come of it", p.Expected))
+	b.WriteString("\nKeep using tools. If it fails again, tell the user what blocks you and ask.")
+}
+
+// giveOver words what only the user can settle.
+func (s *scene) giveOver(b *strings.Builder, p *recovery.Plan) {
+	with := ""
+	if tool := s.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {
+		with = " with " + tool
+	}
+	if p.Strategy == recovery.PlanGiveUp && p.Band != recovery.BandEscalate {
+		b.WriteString("This cannot be done in this way: do not try it again. Go on with what does not depend on it, then tell the user what could not be done and why." +
+			told(" Why", p.Reasoning) + told(" What to tell them", p.Message))
+		return
+	}
+	b.WriteString("Do not try it again. Ask the user" + with + " one specific question, in the language of the conversation, and wait for the answer")
+	if question := oneLine(p.Message, maxPlanText); question != "" {
+		b.WriteString(" (data): <<<" + question + ">>>.")
+	} else {
+		b.WriteString(": say what you tried, what the error names, and what you need from them to go on.")
+	}
+	b.WriteString(told(" Why", p.Reasoning))
+}
+
+// told is what a planner said of something, as data.
+func told(what, text string) string {
+	if text = oneLine(text, maxPlanText); text == "" {
+		return ""
+	}
+	return what + " (data): <<<" + text + ">>>."
+}
+
+// dataLine is a JSON object on one line in which nothing ends a quotation, hides or
+// looks like another speaker: the same object, spelled in another way. fits is false
+// where it is too long to be quoted.
+func dataLine(object string) (out string, fits bool) {
+	var v any
+	if object == "" || json.Unmarshal([]byte(object), &v) != nil {
+		return "", false
+	}
+	raw, err := json.Marshal(json.RawMessage(object)) // compact; <, > and & are escaped
+	if err != nil {
+		return "", false
+	}
+	var b strings.Builder
+	for _, r := range string(raw) {
+		if r >= 0x7f && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || r == unicode.ReplacementChar) && r < 0x10000 {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	out = marks.ReplaceAllString(b.String(), `\u005b$1`)
+	return out, len([]rune(out)) <= maxParameters && json.Valid([]byte(out))
+}

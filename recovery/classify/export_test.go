@@ -1,0 +1,22 @@
+package classify
+
+import (
+	"fmt"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// MaxBody is what of an error is read.
+const MaxBody = maxBody
+
+// Exceeds tells what of some evidence is looked at beyond the bounds; "" for nothing.
+func Exceeds(ev recovery.Evidence) string {
+	v := read(ev)
+	numbers := scanNumbers(v.text)
+	if v.nodes <= 2*maxNodes+1 && len(v.texts) <= 2*maxLayers && len(v.codes) <= maxLayers && len(v.text) <= maxText+8 && len(numbers) <= 40 &&
+		len(v.hints.body) <= 32 && len(v.hints.resets) <= 64*maxDepth {
+		return ""
+	}
+	return fmt.Sprintf("%d values, %d texts of %d bytes, %d codes, %d numbers, %d and %d hints", v.nodes, len(v.texts), len(v.text), len(v.codes),
+		len(numbers), len(v.hints.body), len(v.hints.resets))
+}

@@ -1,0 +1,52 @@
+package inspect
+
+import (
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// environmental are the kinds of failures that a computer causes, or who set it up;
+// the others are the model's own mistakes.
+var environmental = []recovery.Category{recovery.CommandNotFound, recovery.PermissionDenied, recovery.ToolTimeout, recovery.FileNotFound,
+	recovery.NetworkError, recovery.ToolRateLimited, recovery.DiskFull}
+
+const (
+	// brokenKinds is how many different kinds must fail for the environment to be to
+	// blame, within brokenTurns turns with calls.
+	brokenKinds = 3
+	brokenTurns = 6
+)
+
+// environment is the kinds of failures, the newest first, of which so many occurred
+// within the last turns that the environment seems broken; nil where it does not: a
+// third of the results succeeded, or a person spoke.
+func (h *history) environment(least float64) (kinds []recovery.Category) {
+	failed, succeeded, turns := 0, 0, 0
+	for k := len(h.turns) - 1; k >= 0 && turns < brokenTurns; k-- {
+		if k < len(h.turns)-1 && h.spoken(k) {
+			break
+		}
+		t := h.load(k)
+		if len(t.steps) == 0 {
+			continue
+		}
+		turns++
+		for i := range t.steps {
+			f := t.steps[i].judge()
+			switch {
+			case !f.Failed:
+				succeeded++
+			case f.Confidence >= least && slices.Contains(environmental, f.Category):
+				failed++
+				if !slices.Contains(kinds, f.Category) {
+					kinds = append(kinds, f.Category)
+				}
+			}
+		}
+		if len(kinds) >= brokenKinds && failed > 2*succeeded {
+			return kinds
+		}
+	}
+	return nil
+}

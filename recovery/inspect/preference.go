@@ -1,0 +1,166 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/rule"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Bounds of what is read for what persons rule out, in bytes: of the instructions, of
+// one message, of all messages, and of one sentence.
+const (
+	maxInstructions = 96 << 10
+	maxWords        = 16 << 10
+	maxAllWords     = 128 << 10
+	maxSentence     = 400
+)
+
+// maxKnown is the number of texts of which it is kept what they rule out.
+const maxKnown = 4096
+
+// Preferences finds what persons rule out in a conversation, in their own words and in
+// the instructions before it: "never use sudo". It is immutable and safe for concurrent
+// use; its rules are read and compiled when the first text comes.
+type Preferences struct {
+	get func() (*preferences, error)
+}
+
+type preferences struct {
+	*rule.List
+	of    map[recovery.Deeds]rule.Mask
+	signs []string                             // of which a sentence must have one to be looked at
+	known *store.Cache[uint64, recovery.Deeds] // what was found in texts, by their hashes: most come again
+}
+
+// NewPreferences makes them of the rules that load returns, whose classes are names of deeds.
+func NewPreferences(load func() (rule.Set, error)) *Preferences {
+	return &Preferences{get: sync.OnceValues(func() (*preferences, error) {
+		set, err := load()
+		if err != nil {
+			return nil, err
+		}
+		list, err := rule.Compile(set, rule.Vocabulary{Classes: recovery.DeedNames(), TextOnly: true})
+		if err == nil {
+			err = list.Index()
+		}
+		if err != nil {
+			return nil, err
+		}
+		p := &preferences{list, map[recovery.Deeds]rule.Mask{}, set.Words["signs"], store.NewCache[uint64, recovery.Deeds](maxKnown)}
+		for _, name := range recovery.DeedNames() {
+			p.of[recovery.DeedsOf(name)] = list.Mask(func(r *rule.Rule) bool { return r.Class == name })
+		}
+		return p, nil
+	})}
+}
+
+// Warm reads and compiles the rules now.
+func (p *Preferences) Warm() { _, _ = p.get() }
+
+// Barred is what persons and instructions rule out in a conversation. What a tool
+// printed does not count, nor what the model said. A later permission takes nothing
+// back. Its time is linear, and bounded: of instructions the first 96 KiB are read, of
+// a person's messages the last 128 KiB, of each the first 16.
+func (p *Preferences) Barred(b *transcript.Body) recovery.Deeds {
+	h := new(history)
+	h.begin(b)
+	return p.barred(h)
+}
+
+func (p *Preferences) barred(h *history) (out recovery.Deeds) {
+	l, err := p.get()
+	if err != nil {
+		return 0
+	}
+	out = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
+	left := maxAllWords
+	persons := h.findPersons()
+	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
+		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
+		out |= l.recall(text)
+		left -= len(text)
+	}
+	return out
+}
+
+func clip[T string | []byte](text T, n int) T { return text[:min(len(text), n)] }
+
+// recall is read, once for equal texts.
+func (l *preferences) recall(text string) recovery.Deeds {
+	key := trajectory.Hash(text)
+	out, ok := l.known.Get(key)
+	if !ok {
+		out = l.read(text)
+		l.known.Put(key, out, 1)
+	}
+	return out
+}
+
+// read is what the sentences of a text rule out.
+func (l *preferences) read(text string) (out recovery.Deeds) {
+	text = strings.ToLower(text)
+	for text != "" {
+		var s string
+		if s, text = sentence(text); !slices.ContainsFunc(l.signs, func(sign string) bool { return strings.Contains(s, sign) }) {
+			continue
+		}
+		if hits := l.Scan(nil, s); len(hits) > 0 {
+			for deed, mask := range l.of {
+				if out&deed == 0 && l.FirstOf(mask, hits, &rule.Subject{Raw: s}) >= 0 {
+					out |= deed
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sentence is the first one of a text, and what follows.
+func sentence(text string) (first, rest string) {
+	for i, r := range text {
+		switch r {
+		case '\n', '。', '！', '？', ';':
+			return text[:i], text[i+len(string(r)):]
+		case '.', '!', '?':
+			if i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n' {
+				return text[:i+1], text[i+1:]
+			}
+		}
+		if i >= maxSentence {
+			return text[:i], text[i:]
+		}
+	}
+	return text, ""
+}
+
+// Check runs the examples of the rules, as [Rules.Check] does.
+func (p *Preferences) Check() error {
+	l, err := p.get()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range l.Len() {
+		r := l.Rule(i)
+		deed := recovery.DeedsOf(r.Class)
+		for j, text := range r.Examples {
+			if l.read(text)&deed == 0 {
+				errs = append(errs, fmt.Errorf("%s: examples[%d] %q rules out %q", r.Name, j, text, l.read(text)))
+			}
+		}
+		for j, text := range r.Lookalikes {
+			if l.read(text)&deed != 0 {
+				errs = append(errs, fmt.Errorf("%s: lookalikes[%d] %q is ruled out by it", r.Name, j, text))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

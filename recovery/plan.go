@@ -1,0 +1,59 @@
+package recovery
+
+// PlanStrategy is a way on that a planner proposes.
+type PlanStrategy string
+
+// The strategies.
+const (
+	PlanRetry     PlanStrategy = "retry"                // the same call again
+	PlanOtherTool PlanStrategy = "alternative-tool"     // another tool
+	PlanAdjust    PlanStrategy = "parameter-adjustment" // the same tool with other parameters
+	PlanEscalate  PlanStrategy = "escalate"             // a question for the user
+	PlanGiveUp    PlanStrategy = "give-up"              // what cannot be done is left, and said
+)
+
+// PlanStrategies lists the strategies.
+func PlanStrategies() []PlanStrategy {
+	return []PlanStrategy{PlanRetry, PlanOtherTool, PlanAdjust, PlanEscalate, PlanGiveUp}
+}
+
+// Calls reports whether the strategy is a call of a tool.
+func (s PlanStrategy) Calls() bool { return s == PlanRetry || s == PlanOtherTool || s == PlanAdjust }
+
+// PlanBand is what a plan's confidence allows.
+type PlanBand string
+
+// The bands.
+const (
+	BandAct      PlanBand = "act"      // it is carried out
+	BandPropose  PlanBand = "propose"  // it is proposed, or waits for a person's approval
+	BandEscalate PlanBand = "escalate" // the user is asked
+)
+
+// The sources of a plan.
+const (
+	PlanPlanner   = "planner"   // a model
+	PlanHeuristic = "heuristic" // the rule for when the planner is of no use
+)
+
+// Plan is how an agent that is stuck may go on. What a model wrote of it is data:
+// bounded, checked against the request, and never an instruction to the gateway.
+type Plan struct {
+	Strategy   PlanStrategy `json:"strategy"`
+	Reasoning  string       `json:"reasoning,omitempty"`
+	Tool       string       `json:"tool,omitempty"`       // that the request offers; of strategies that call one
+	Parameters string       `json:"parameters,omitempty"` // a JSON object that the tool takes
+	Message    string       `json:"message,omitempty"`    // the question for the user
+	Expected   string       `json:"expected,omitempty"`   // what should come of it
+	Confidence float64      `json:"confidence"`
+	Band       PlanBand     `json:"band"`
+	Source     string       `json:"source"`
+	Percent    int          `json:"percent,omitempty"` // how far the work is, as the planner sees it
+	Blockers   []string     `json:"blockers,omitempty"`
+	Milestone  string       `json:"milestone,omitempty"` // the next one
+}
+
+// Bare is the plan for an event: without what a model wrote, but for the tool's name.
+func (p *Plan) Bare() *Plan {
+	return &Plan{Strategy: p.Strategy, Tool: p.Tool, Confidence: p.Confidence, Band: p.Band, Source: p.Source, Percent: p.Percent}
+}
