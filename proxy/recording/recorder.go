@@ -1,0 +1,290 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/coding"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Values is the part of a store that recordings need.
+type Values interface {
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+	Set(ctx context.Context, entries ...store.Entry) error
+	Delete(ctx context.Context, keys ...string) error
+}
+
+const (
+	// maxWaiting is how many bytes may wait to be stored; what comes then is lost.
+	maxWaiting = 32 << 20
+	// storeTime bounds an operation of the store. Nobody waits for it.
+	storeTime = 2 * time.Second
+	// maxAttempts is how many attempts of a request are kept.
+	maxAttempts = 32
+	// perRecording is how many of the largest bodies one recording may hold.
+	perRecording = 4
+	prefix       = "recording/"
+)
+
+// Recorder keeps requests, encrypted. It lives as long as the process. All methods
+// are safe for concurrent use.
+type Recorder struct {
+	values Values
+	lost   func(why error) // of each recording that could not be kept
+	now    atomic.Pointer[settings]
+
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	queue   chan *Recording // nil until something is recorded
+	waiting atomic.Int64    // bytes
+	done    chan struct{}
+
+	kept  []kept // the worker's: the oldest first
+	bytes int
+}
+
+// settings are a configuration in force.
+type settings struct {
+	Config
+	aead cipher.AEAD // nil: nothing is recorded
+}
+
+// kept is a recording in the store.
+type kept struct {
+	id    string
+	bytes int
+	until time.Time
+}
+
+// New makes a recorder; cfg must be valid. lost is called for each recording that
+// could not be kept, by any goroutine.
+func New(cfg Config, v Values, lost func(why error)) *Recorder {
+	r := &Recorder{values: v, lost: lost}
+	r.Reconfigure(cfg)
+	return r
+}
+
+// Reconfigure puts another configuration in force. Recordings of another key can no
+// longer be read.
+func (r *Recorder) Reconfigure(cfg Config) {
+	s := &settings{Config: cfg}
+	if cfg.Enabled() {
+		s.aead = seal(cfg.Key)
+	}
+	r.now.Store(s)
+}
+
+// seal makes the cipher of a key.
+func seal(secret string) cipher.AEAD {
+	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "rebound recording v1", 32)
+	if err == nil {
+		var block cipher.Block
+		if block, err = aes.NewCipher(key); err == nil {
+			var aead cipher.AEAD
+			if aead, err = cipher.NewGCMWithRandomNonce(block); err == nil {
+				return aead
+			}
+		}
+	}
+	panic(err) // the sizes are right
+}
+
+// Recording is one request, before and after. Until [Recorder.Keep] attempts may be
+// added by several goroutines.
+type Recording struct {
+	Request string    `json:"request"`
+	Session string    `json:"session,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Time    time.Time `json:"time"`
+	Client  Body      `json:"client"`
+	// Attempts are in the order of their numbers.
+	Attempts []Attempt `json:"attempts"`
+
+	mu   sync.Mutex
+	size int
+}
+
+// Attempt is a request as it went upstream.
+type Attempt struct {
+	Number int    `json:"attempt"`
+	Target string `json:"target"`
+	Same   bool   `json:"same,omitempty"` // the client's own bytes
+	Body
+}
+
+// Body is JSON, or, where it is larger than what is kept, its size.
+type Body struct {
+	Body     json.RawMessage `json:"body,omitempty"`
+	TooLarge int             `json:"too_large,omitempty"` // bytes
+}
+
+// Attempt adds a request that goes upstream. body may be read until Keep has
+// returned, and must not be changed; same says that it is the client's own.
+func (c *Recording) Attempt(number int, target string, body []byte, same bool) {
+	a := Attempt{Number: number, Target: target, Same: same}
+	if !same {
+		a.Body.Body = body
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.Attempts) < maxAttempts {
+		c.Attempts = append(c.Attempts, a)
+	}
+}
+
+// Keep stores a recording, later. It copies what it keeps of the bodies.
+func (r *Recorder) Keep(c *Recording) {
+	s := r.now.Load()
+	if s.aead == nil {
+		return
+	}
+	own := &Recording{Request: c.Request, Session: c.Session, Model: c.Model, Time: c.Time}
+	c.mu.Lock()
+	own.Client = own.keep(c.Client, s.Config.Body)
+	for _, a := range c.Attempts { // one that still goes on may add nothing any more
+		a.Body = own.keep(a.Body, s.Config.Body)
+		own.Attempts = append(own.Attempts, a)
+	}
+	c.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	if r.queue == nil {
+		r.queue, r.done = make(chan *Recording, 1024), make(chan struct{})
+		go r.run(r.queue)
+	}
+	if r.waiting.Add(int64(own.size)) <= maxWaiting {
+		select {
+		case r.queue <- own:
+			return
+		default:
+		}
+	}
+	r.waiting.Add(-int64(own.size))
+	r.lost(errors.New("too many wait to be stored"))
+}
+
+// keep is a copy of a body, within what one recording may hold.
+func (c *Recording) keep(b Body, limit int) Body {
+	n := len(b.Body)
+	if n > limit || c.size+n > perRecording*limit {
+		return Body{TooLarge: n}
+	}
+	c.size += n
+	return Body{Body: bytes.Clone(b.Body)}
+}
+
+// run stores what comes, until the queue is closed and empty.
+func (r *Recorder) run(queue chan *Recording) {
+	defer close(r.done)
+	packer, err := coding.NewPacker()
+	for c := range queue {
+		if err == nil {
+			if lost := r.store(c, packer); lost != nil {
+				r.lost(lost)
+			}
+		} else {
+			r.lost(err)
+		}
+		r.waiting.Add(-int64(c.size))
+	}
+}
+
+// store encrypts a recording and puts it into the store, and takes out what is too much.
+func (r *Recorder) store(c *Recording, p *coding.Packer) error {
+	s := r.now.Load()
+	if s.aead == nil {
+		return nil
+	}
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(c); err != nil {
+		return errors.New("a body is no JSON") // the error may quote it
+	}
+	sealed := s.aead.Seal(nil, nil, p.Pack(plain.Bytes()), []byte(c.Request))
+	if len(sealed) > store.MaxValue {
+		return fmt.Errorf("it takes %d bytes, and the store takes %d", len(sealed), store.MaxValue)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	if err := r.values.Set(ctx, store.Entry{Key: prefix + c.Request, Value: sealed, TTL: s.TTL}); err != nil {
+		return err
+	}
+	now := time.Now()
+	r.kept = append(r.kept, kept{c.Request, len(sealed), now.Add(s.TTL)})
+	r.bytes += len(sealed)
+	var over []string
+	for len(r.kept) > s.Requests || r.bytes > s.Total || r.kept[0].until.Before(now) {
+		over = append(over, prefix+r.kept[0].id)
+		r.bytes -= r.kept[0].bytes
+		r.kept = r.kept[1:]
+	}
+	for batch := range slices.Chunk(over, store.MaxKeys) {
+		_ = r.values.Delete(ctx, batch...) // else they go when their time is over
+	}
+	return nil
+}
+
+// The reasons why a request cannot be shown.
+var (
+	ErrOff     = errors.New("recording is off: recording.key_env turns it on")
+	ErrUnknown = errors.New("nothing is recorded of this request, or not any more")
+	ErrKey     = errors.New("this request was recorded with another key")
+)
+
+// Find returns the recording of a request, as JSON like [Recording]'s.
+func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, error) {
+	s := r.now.Load()
+	if s.aead == nil {
+		return nil, ErrOff
+	}
+	if request == "" || len(prefix)+len(request) > store.MaxKey {
+		return nil, ErrUnknown
+	}
+	values, err := r.values.Get(ctx, prefix+request)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) == 0 || values[0] == nil {
+		return nil, ErrUnknown
+	}
+	small, err := s.aead.Open(nil, nil, values[0], []byte(request))
+	if err != nil {
+		return nil, ErrKey
+	}
+	// What is sealed was made here: the bodies, and little else.
+	return coding.Unpack(small, perRecording*maxBody+1<<20)
+}
+
+// Close stores what waits. If ctx ends first, the rest is lost.
+func (r *Recorder) Close(ctx context.Context) {
+	r.mu.Lock()
+	running := r.queue != nil
+	if running && !r.closed {
+		close(r.queue)
+	}
+	r.closed = true
+	r.mu.Unlock()
+	if !running {
+		return
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
