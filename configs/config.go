@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
@@ -24,6 +25,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/store/redis"
@@ -62,12 +64,14 @@ type Config struct {
 	Classify        classify.Config            `yaml:"classify"`
 	Inspect         inspect.Config             `yaml:"inspect"`
 	Strategies      annotate.Config            `yaml:"strategies"`
+	Planner         plan.Config                `yaml:"planner"`
 	Fit             fit.Config                 `yaml:"fit"`
 	Repair          repair.Config              `yaml:"repair"`
 	Stream          stream.Config              `yaml:"stream"`
 	Store           StoreConfig                `yaml:"store"`
 	Log             telemetry.Config           `yaml:"log"`
 	OTLP            telemetry.OTLP             `yaml:"otlp"`
+	Recording       recording.Config           `yaml:"recording"`
 
 	origin origin
 }
@@ -101,12 +105,14 @@ func Defaults() Config {
 		Classify:        classify.Defaults(),
 		Inspect:         inspect.Defaults(),
 		Strategies:      annotate.Defaults(),
+		Planner:         plan.Defaults(),
 		Fit:             fit.Defaults(),
 		Repair:          repair.Defaults(),
 		Stream:          stream.Defaults(),
 		Store:           StoreConfig{Redis: redis.Defaults()},
 		Log:             telemetry.Defaults(),
 		OTLP:            telemetry.OTLPDefaults(),
+		Recording:       recording.Defaults(),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
@@ -21,6 +22,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/store/redis"
 )
@@ -82,8 +84,8 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 	same(t, *c, Config{
 		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u}, DefaultUpstream: "default",
 		Recovery: recovery.Defaults(), Breaker: breaker.Defaults(), Learn: learn.Defaults(), Stream: stream.Defaults(),
-		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
-		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(),
+		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Planner: plan.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
+		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(), Recording: recording.Defaults(),
 	})
 
 	d, err := Default(environment())
@@ -103,8 +105,8 @@ var optional = regexp.MustCompile(`(?m)^([ \t]*)#([^ #\n]|  )`)
 func uncommented(t *testing.T) string {
 	t.Helper()
 	text := optional.ReplaceAllString(Reference(), "$1$2")
-	for _, exclusive := range []string{"    passthrough: true\n", "  admin_file: .*\n",
-		"    url: redis:.*\n", "    url_env: .*\n", "    (sentinel_)?password_file: .*\n"} {
+	for _, exclusive := range []string{"    passthrough: true\n", "  admin_file: .*\n", "  key_file: recording.*\n",
+		"    url: redis:.*\n", "    url_env: .*\n", "    (sentinel_)?password_file: .*\n", "    secret_file: .*\n"} {
 		before := text
 		if text = regexp.MustCompile("(?m)^"+exclusive).ReplaceAllString(text, ""); text == before {
 			t.Fatalf("the reference has no line %q", exclusive)

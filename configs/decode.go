@@ -14,7 +14,7 @@ import (
 )
 
 // sizeKeys are the integers that are bytes and so may be written as 64MiB.
-var sizeKeys = []string{"limits.body", "limits.headers", "limits.memory", "stream.max_event", "stream.max_answer"}
+var sizeKeys = []string{"limits.body", "limits.headers", "limits.memory", "stream.max_event", "stream.max_answer", "recording.body", "recording.total"}
 
 var durationType = reflect.TypeFor[time.Duration]()
 

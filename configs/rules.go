@@ -23,6 +23,9 @@ func UpstreamRules() (rule.Set, error) { return readRules("rules/upstream") }
 // UpstreamRules does: the files of rules/tools.
 func ToolRules() (rule.Set, error) { return readRules("rules/tools") }
 
+// PreferenceRules returns the rules that recognise what persons rule out.
+func PreferenceRules() (rule.Set, error) { return readRules("rules/preferences") }
+
 // readRules joins the files of a folder.
 func readRules(folder string) (rule.Set, error) {
 	files, err := fs.Glob(ruleFiles, folder+"/*.yaml")

@@ -86,6 +86,9 @@ func (r *reader) secrets(c *Config, env Env) {
 	if auth.AdminEnv == "" || auth.AdminFile == "" {
 		auth.AdminToken = r.secret("auth", "admin_env", "admin_file", auth.AdminEnv, &auth.AdminFile, env)
 	}
+	if rec := &c.Recording; rec.KeyEnv == "" || rec.KeyFile == "" {
+		rec.Key = r.secret("recording", "key_env", "key_file", rec.KeyEnv, &rec.KeyFile, env)
+	}
 	edge := &c.Proxy.TLS
 	edge.Certificate = r.keyPair("tls", "cert", "key", &edge.Cert, &edge.Key)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
@@ -97,6 +100,9 @@ func (r *reader) secrets(c *Config, env Env) {
 		}
 		r.certificates(key, &u.CAFile, &u.ClientCert, &u.ClientKey)
 		c.Upstreams[name] = u
+	}
+	if hook := &c.Planner.Webhook; hook.SecretEnv == "" || hook.SecretFile == "" {
+		hook.Secret = r.secret("planner.webhook", "secret_env", "secret_file", hook.SecretEnv, &hook.SecretFile, env)
 	}
 	r.redisSecrets(&c.Store.Redis, env)
 }

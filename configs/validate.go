@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/route"
 )
 
@@ -24,6 +26,7 @@ func (r *reader) validate(c *Config) {
 	r.checkChains("strategies", c.Strategies)
 	r.checkRules(c)
 	r.checkSummarizer(c)
+	r.checkPlanner(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		r.checkUpstream(c, name, c.Upstreams[name])
 	}
@@ -148,6 +151,27 @@ func (r *reader) checkSummarizer(c *Config) {
 	name := c.Fit.Summarizer.Upstream
 	if _, ok := c.Upstreams[name]; name != "" && !ok && !r.failed(key) {
 		r.report(key, "no upstream is called %s: declare it under upstreams", quote(name))
+	}
+}
+
+func (r *reader) checkPlanner(c *Config) {
+	p := c.Planner
+	if _, ok := c.Upstreams[p.Upstream]; p.Enabled() && p.Upstream != plan.Same && !ok && !r.failed("planner.upstream") {
+		r.report("planner.upstream", "no upstream is called %s: declare it under upstreams, or write same", quote(p.Upstream))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Keys)) {
+		if !slices.ContainsFunc(c.Proxy.Auth.Keys, func(k proxy.ClientKey) bool { return k.Name == name }) {
+			r.report(childKey("planner.keys", name), "no key of auth.keys is called %s", quote(name))
+		}
+	}
+	if hook := p.Webhook.URL; hook != "" {
+		u, err := url.Parse(hook)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+			r.report("planner.webhook.url", "must be a URL like https://hooks.example.com/rebound")
+		case u.User != nil:
+			r.report("planner.webhook.url", "secrets never stand in this file: take the password out; what is sent is signed")
+		}
 	}
 }
 

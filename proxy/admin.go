@@ -23,18 +23,21 @@ func (s *Server) admin(next http.Handler) http.Handler {
 		given := bearer(first(r.Header, "Authorization"))
 		allowed := auth.AdminLocal && direct(r)
 		if auth.AdminToken != "" && given != "" {
-			allowed = newKeyring([]ClientKey{{Value: auth.AdminToken}}).find(given) == 0
+			if allowed = s.tries.right(r, given, auth.AdminToken); !allowed && r.Context().Err() != nil {
+				return
+			}
 		}
 		switch path := r.URL.Path; {
 		case allowed, path == stylePath, stamped(r, auth.AdminToken, time.Now()):
 		case auth.AdminToken != "" && path == loginPath && r.Method == http.MethodPost:
-			login(w, r, auth.AdminToken)
+			s.login(w, r, auth.AdminToken)
 			return
 		case auth.AdminToken != "" && path == pagePath:
 			admin.ServeLogin(w, false)
 			return
 		default:
-			writeError(w, failf(http.StatusForbidden, "admin_only", "This needs the admin token (auth.admin_env), or a direct request from the machine that Rebound runs on."))
+			writeError(w, failf(http.StatusForbidden, "admin_only", "This needs the admin token (auth.admin_env), or a direct request from the machine that "+
+				"Rebound runs on."))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -33,6 +34,8 @@ type sender struct {
 	narrow bool    // only known harmless headers and queries go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
 
+	recording *recording.Recording // nil: nothing is recorded
+
 	encoded  []byte      // the request's body as it came, where it was compressed, and
 	asItCame http.Header // header with its coding
 }
@@ -54,6 +57,9 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	method, path, query := http.MethodPost, s.wire.path, s.query
 	if a.Resume != nil && a.Resume.Job != nil {
 		method, path, query, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), listening(query, a.Resume.Job), nil
+	}
+	if s.recording != nil && body != nil {
+		s.recording.Attempt(a.Number, a.Target.Upstream+"/"+a.Target.Model, a.Body, unedited(a.Body, s.x.Body.Raw()))
 	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: method, Path: path, Query: query, Model: a.Target.Model, Key: a.Target.Key,

@@ -48,7 +48,8 @@ func (s *Server) readBody(c echo.Context, who client, lim LimitsConfig) (*buffer
 	req := c.Request()
 	name, err := coding.Name(req.Header["Content-Encoding"])
 	if err != nil {
-		e := failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies may be compressed with gzip, deflate, zstd or br, not with %s.", printable(first(req.Header, "Content-Encoding")))
+		e := failf(http.StatusUnsupportedMediaType, "unsupported_encoding", "Request bodies may be compressed with gzip, deflate, zstd or br, not with %s.",
+			printable(first(req.Header, "Content-Encoding")))
 		e.Header = http.Header{"Accept-Encoding": {"gzip, deflate, zstd, br"}} // RFC 9110, section 12.5.3
 		return nil, e
 	}
@@ -86,9 +87,11 @@ func (b *buffer) decode(name string, lim LimitsConfig) error {
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.Is(err, coding.ErrTooDense):
-		return failf(http.StatusRequestEntityTooLarge, "body_too_dense", "The compressed request body expands to more than %d times its size. Send it uncompressed.", coding.MaxRatio)
+		return failf(http.StatusRequestEntityTooLarge, "body_too_dense", "The compressed request body expands to more than %d times its size. Send it "+
+			"uncompressed.", coding.MaxRatio)
 	}
-	return failf(http.StatusBadRequest, "invalid_encoding", "The request body cannot be decompressed as its Content-Encoding says (%s). Nothing was sent upstream.", name)
+	return failf(http.StatusBadRequest, "invalid_encoding", "The request body cannot be decompressed as its Content-Encoding says (%s). Nothing was sent "+
+		"upstream.", name)
 }
 
 // firstRead is how much memory a body has before a byte of it has come, and

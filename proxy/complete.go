@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/stream"
@@ -25,7 +28,42 @@ var errTargetBusy = errors.New("the target may not be asked now")
 // Complete makes an extra call on behalf of the exchange, with the same
 // credential as its attempts. It implements recovery.Completer.
 func (s *sender) Complete(ctx context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
-	u := s.core.Upstreams[p.Target.Upstream]
+	return s.asker(s.header).Complete(ctx, p)
+}
+
+// Detach implements recovery.Detacher.
+func (s *sender) Detach() recovery.Completer {
+	a := s.asker(maps.Clone(s.header))
+	a.detached = true
+	return a
+}
+
+// asker makes extra calls with what it needs of a request, and nothing of its body.
+type asker struct {
+	core   *Core
+	wire   *wire
+	header http.Header
+	query  string
+	narrow bool
+	limit  string // the field with which the client limits its output; empty: it does not
+	fields []string
+	key    string // name of the gateway key, and
+	model  string // the model as the client named it: who pays for what is detached
+
+	detached bool
+}
+
+var _ recovery.Detacher = (*sender)(nil)
+
+func (s *sender) asker(header http.Header) *asker {
+	limit, _, _ := s.x.Body.OutputLimit()
+	return &asker{core: s.core, wire: s.wire, header: header, query: s.query, narrow: s.narrow, limit: limit,
+		fields: s.x.Body.Format().OutputFields(), key: s.x.Key, model: s.x.Model}
+}
+
+// Complete implements recovery.Completer.
+func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, used recovery.Usage, err error) {
+	u := a.core.Upstreams[p.Target.Upstream]
 	if u == nil {
 		return "", recovery.Usage{}, fmt.Errorf("no upstream %q", p.Target.Upstream)
 	}
@@ -34,45 +72,126 @@ func (s *sender) Complete(ctx context.Context, p recovery.Prompt) (string, recov
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	body, err := s.prompt(p)
+	if a.detached {
+		defer func() {
+			if a.core.Limiter != nil && used != (recovery.Usage{}) {
+				a.core.Limiter.Owe(a.key, tokens(used), a.core.spent(used, p.Target.Model, a.model))
+			}
+		}()
+	}
+	q := a.question(p)
+	for tries := 1; ; tries++ {
+		text, once, failure, err := a.once(ctx, u, p.Target, q)
+		used = used.Add(once)
+		if err == nil || failure == nil || tries == maxForms || !a.simplify(&q, p.Target, failure) {
+			return text, used, err
+		}
+	}
+}
+
+// maxForms is how often a call is made with less and less that a target may refuse.
+const maxForms = 4
+
+// question is what is asked. Only what has a form is limited where the client's
+// requests are not: which field the target takes for that is not known then.
+func (a *asker) question(p recovery.Prompt) transcript.Question {
+	q := transcript.Question{Model: p.Target.Model, System: p.System, User: p.User, Limit: a.limit, MaxOutput: p.MaxOutput}
+	if p.Form.Schema != nil {
+		q.Limit = cmp.Or(a.limit, a.fields[len(a.fields)-1])
+		q.Temperature, q.Name = &p.Form.Temperature, p.Form.Name
+		if !a.core.formless(p.Target) {
+			q.Schema = p.Form.Schema
+		}
+	}
+	return q
+}
+
+// simplify takes out of a question what its target refused, as far as the refusal
+// names it, else the least usual part of it. False: nothing is left to take out.
+func (a *asker) simplify(q *transcript.Question, t recovery.Target, f *recovery.Failure) bool {
+	switch f.Signal.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+	default:
+		return false
+	}
+	names := append([]string{f.Facts.Param}, f.Facts.Params...)
+	const temperature = "temperature"
+	switch i := slices.Index(a.fields, q.Limit); {
+	case q.Temperature != nil && slices.Contains(names, temperature):
+		a.core.Engine.Knowledge.Learn(t, []recovery.Edit{{Field: temperature, Drop: true}})
+		q.Temperature = nil
+	case i >= 0 && slices.Contains(names, q.Limit):
+		if q.Limit = ""; i > 0 {
+			q.Limit = a.fields[i-1]
+		}
+	case q.Schema != nil:
+		q.Schema = nil
+		a.core.refusesForm(t)
+	case q.Temperature != nil:
+		q.Temperature = nil
+	default:
+		return false
+	}
+	return true
+}
+
+// formless reports whether a target refused a schema for its answer lately.
+func (k *Core) formless(t recovery.Target) bool {
+	if k.plain == nil {
+		return false
+	}
+	_, ok := k.plain.Get(t)
+	return ok
+}
+
+func (k *Core) refusesForm(t recovery.Target) {
+	if k.plain != nil {
+		k.plain.Put(t, struct{}{}, 1)
+	}
+}
+
+// once makes one call, for which it takes a place. The failure is what an upstream refused.
+func (a *asker) once(ctx context.Context, u *upstream.Upstream, t recovery.Target, q transcript.Question) (string, recovery.Usage, *recovery.Failure, error) {
+	body, err := a.body(t, q)
 	if err != nil {
-		return "", recovery.Usage{}, err
+		return "", recovery.Usage{}, nil, err
 	}
-	ticket, st := s.core.Engine.Health.Begin(p.Target, time.Now(), false, false)
+	ticket, st := a.core.Engine.Health.Begin(t, time.Now(), false, false)
 	if !st.Ready {
-		return "", recovery.Usage{}, errTargetBusy
+		return "", recovery.Usage{}, nil, errTargetBusy
 	}
-	text, usage, failure, err := s.complete(ctx, u, p.Target, body)
+	text, usage, failure, err := a.call(ctx, u, t, body)
 	o := recovery.Outcome{Success: err == nil, Failure: failure, Client: !u.OwnKeys()}
 	if ctx.Err() != nil {
 		o = recovery.Outcome{}
 	}
 	ticket.Place.Done(ticket, o)
-	return text, usage, err
+	return text, usage, failure, err
 }
 
-// prompt is the body of an extra call, with the edits that its target is known to need.
-func (s *sender) prompt(p recovery.Prompt) ([]byte, error) {
-	raw := s.x.Body.Ask(p.Target.Model, p.System, p.User, p.MaxOutput)
-	edits := s.core.Engine.Knowledge.Edits(p.Target)
+// body is that of an extra call, with the edits that its target is known to need.
+func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
+	raw := a.wire.requests.Ask(q)
+	edits := a.core.Engine.Knowledge.Edits(t)
 	if len(edits) == 0 {
 		return raw, nil
 	}
-	b, err := transcript.Parse(raw, s.x.Body.Format(), transcript.Limits{})
+	b, err := transcript.Parse(raw, a.wire.requests, transcript.Limits{})
 	if err != nil {
 		return nil, err
 	}
-	return s.core.Engine.Edited(b, edits)
+	return a.core.Engine.Edited(b, edits)
 }
 
-// complete makes the call. A failure is what an upstream refused, for its breaker.
-func (s *sender) complete(ctx context.Context, u *upstream.Upstream, t recovery.Target, body []byte) (string, recovery.Usage, *recovery.Failure, error) {
+// call makes the call. A failure is what an upstream refused, for its breaker.
+func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Target, body []byte) (string, recovery.Usage, *recovery.Failure, error) {
 	fail := func(ev recovery.Evidence, err error) (string, recovery.Usage, *recovery.Failure, error) {
 		ev.Now = time.Now()
-		f := &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: t, Err: err}
+		f := &recovery.Failure{Diagnosis: a.core.Classifier.Classify(ev), Target: t, Err: err}
 		return "", recovery.Usage{}, f, err
 	}
-	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: s.wire.path, Query: s.query, Model: t.Model, Key: t.Key, Header: s.header, Narrow: s.narrow, Body: body})
+	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodPost, Path: a.wire.path, Query: a.query, Model: t.Model, Key: t.Key, Header: a.header,
+		Narrow: a.narrow, Body: body})
 	if err != nil {
 		return fail(recovery.Evidence{Phase: recovery.PhaseHeaders, Err: err}, err)
 	}
@@ -88,7 +207,7 @@ func (s *sender) complete(ctx context.Context, u *upstream.Upstream, t recovery.
 		return fail(recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: answer},
 			fmt.Errorf("status %d", resp.StatusCode))
 	}
-	d := s.wire.answers.WholeIn(answer, nil)
+	d := a.wire.answers.WholeIn(answer, nil)
 	if d.Kind != stream.KindText || d.Finishes == 0 || d.Truthful {
 		return "", d.Usage, nil, errors.New("the answer is no complete text")
 	}

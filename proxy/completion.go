@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -127,6 +128,9 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 		send.asItCame["Content-Encoding"] = []string{raw.coding}
 	}
 	x.Completer = send
+	if core.Recorder != nil {
+		send.recording = &recording.Recording{Request: x.ID, Session: x.Session, Model: x.Model, Time: started, Client: recording.Body{Body: body.Raw()}}
+	}
 	if core.Tracer != nil {
 		defer core.Tracer.Trace(x.ID, "chat", x.Model, started, req.Header)()
 	}
@@ -145,6 +149,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
+	ev.Finish = x.Finish()
 	defer func() {
 		if ev.Time.IsZero() {
 			ev.Time = time.Now()
@@ -152,6 +157,9 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		ev.Spent = core.spent(ev.Usage.Add(ev.Cost), ev.Target.Model, x.Model)
 		ev.Duration = ev.Time.Sub(x.Started)
 		core.Observer.Observe(ev)
+		if send.recording != nil && !ev.Uneventful() {
+			core.Recorder.Keep(send.recording)
+		}
 	}()
 	switch {
 	case err == nil && f == nil:
@@ -216,6 +224,9 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 	x.ID, x.Key, x.Model, x.Mode, x.Streaming = requestID(), who.name, body.Model(), k.Engine.Config.Mode, body.Streaming()
 	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
 		x.Model = deployment // Azure names the model in the path
+	}
+	if err := sensible(x.Model); err != nil {
+		return err
 	}
 	if !who.may(x.Model) {
 		return notAllowed(x.Model)

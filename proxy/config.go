@@ -100,7 +100,8 @@ func Defaults() Config {
 		Auth: AuthConfig{AdminLocal: true},
 		Limits: LimitsConfig{
 			Body: 64 << 20, Headers: 256 << 10, Memory: 512 << 20,
-			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools, Values: transcript.DefaultValues,
+			Nesting: transcript.DefaultDepth, Messages: transcript.DefaultMessages, Calls: transcript.DefaultCalls, Tools: transcript.DefaultTools,
+			Values:      transcript.DefaultValues,
 			HeadTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second, WriteStall: 60 * time.Second,
 		},
 	}

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
 )
 
 // Core is everything that a reload replaces: built anew, then swapped in with
@@ -39,14 +41,21 @@ type Core struct {
 	Owners  Owners         // nil: keys that are restricted to models own nothing
 	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited
 
+	Recorder *recording.Recorder // nil: nothing is recorded
+
 	labels  labels
+	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a schema for their answer
 	keys    keyring
 	secrets *secrets
 	guarded bool // it adds a credential of its own and asks clients for none
 }
 
+// maxPlain bounds how many targets are known to refuse a schema for their answer.
+const maxPlain = 256
+
 // prepare makes what follows from the configuration.
 func (k *Core) prepare() {
+	k.plain = store.NewCache[recovery.Target, struct{}](maxPlain)
 	k.keys = newKeyring(k.Config.Auth.Keys)
 	known := []string{k.Config.Auth.AdminToken}
 	for _, key := range k.Config.Auth.Keys {
@@ -94,8 +103,12 @@ func (k *Core) traced(header http.Header, request string, number int, target rec
 	if k.Tracer == nil {
 		return header
 	}
+	more := k.Tracer.TraceAttempt(request, number, target)
+	if more == nil {
+		return header
+	}
 	own := maps.Clone(header)
-	maps.Copy(own, k.Tracer.TraceAttempt(request, number, target))
+	maps.Copy(own, more)
 	return own
 }
 

@@ -1,14 +1,18 @@
 // Package proxy is the edge: HTTP in, HTTP out. A request becomes an Exchange,
 // the engine of package recovery runs it, and what comes of it becomes a response.
 //
-//	server.go       routes, limits, drain
-//	auth.go         who may use the gateway
-//	pool.go         what all requests share, evenly among gateway keys
-//	limits.go       what gateway keys may use, charged by package quota
-//	chat.go         one completion: request, exchange, last error
-//	attempt.go      one attempt, as the engine asks for it: upstream/ and stream/
-//	passthrough.go  every other path
-//	errors.go       what a client reads when nothing helped
+//	server.go                 routes, drain; what a reload replaces is in core.go
+//	doors.go auth.go          who may come in, from where, and with which key
+//	admin.go login.go         who may see /rebound/
+//	body.go write.go          slow senders, stalled readers, memory of bodies
+//	pool.go limits.go         what all requests share, evenly among gateway keys, and what those may use
+//	restricted.go secrets.go  what a key with models may do; what must not leave
+//	completion.go             one completion: request, exchange, last error
+//	attempt.go mend.go        one attempt, as the engine asks for it: upstream/ and stream/
+//	complete.go prefill.go    calls of the gateway's own
+//	windows.go made.go        what lists of models tell; who had a response made, and where
+//	passthrough.go            every other path
+//	errors.go                 what a client reads when nothing helped
 //
 // It does not decide what is tried again: that is package recovery.
 package proxy

@@ -72,7 +72,8 @@ func (e *Error) respond(c echo.Context) error {
 
 // report makes the event of an error that no other one tells of.
 func (s *Server) report(e *Error) {
-	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Key: e.key, Status: e.Status, Rule: e.Code, Cause: e.Message})
+	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Key: e.key, Status: e.Status,
+		Rule: e.Code, Cause: e.Message})
 }
 
 // onError is echo's error handler: whatever a handler returns becomes an
@@ -88,7 +89,8 @@ func (s *Server) onError(err error, c echo.Context) {
 	case *echo.HTTPError:
 		switch e.Code {
 		case http.StatusNotFound:
-			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT/v1.", c.Request().Method, printable(c.Request().URL.Path))
+			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT/v1.",
+				c.Request().Method, printable(c.Request().URL.Path))
 		case http.StatusMethodNotAllowed:
 			own = failf(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here.", c.Request().Method)
 		default:
@@ -174,7 +176,8 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		r.body = encode(e.Message, "rebound_error", "", e.Code)
 	case f.Spec != nil && f.Spec.Setup:
 		r.status, r.header = http.StatusBadGateway, http.Header{}
-		r.body = encode(fmt.Sprintf("The upstream %q could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its port and its certificate.",
+		r.body = encode(fmt.Sprintf("The upstream %q could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its "+
+			"port and its certificate.",
 			f.Target.Upstream), "rebound_error", "", "upstream_misconfigured")
 	case openAIShaped(r.body):
 	case strings.TrimSpace(f.Signal.Message) != "":
@@ -209,13 +212,15 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 
 // upstreamCredentials is the error for a refusal of the gateway's own key.
 func upstreamCredentials(upstream string) *Error {
-	return reported(http.StatusBadGateway, "upstream_credentials", "The upstream %q refused the gateway's own credential. The operator has to look at that key.", upstream)
+	return reported(http.StatusBadGateway, "upstream_credentials", "The upstream %q refused the gateway's own credential. The operator has to look at "+
+		"that key.", upstream)
 }
 
 // impossibleModel is the error, as an upstream would give it, for a model that
 // cannot be part of a path.
 func impossibleModel(model string) []byte {
-	return encode(fmt.Sprintf("The model %s cannot be part of the path that the upstream has for models.", printable(model)), "invalid_request_error", "model", "model_not_found")
+	return encode(fmt.Sprintf("The model %s cannot be part of the path that the upstream has for models.",
+		printable(model)), "invalid_request_error", "model", "model_not_found")
 }
 
 // defaultRetryAfter is told to clients where the upstream gave no hint.

@@ -32,6 +32,7 @@ func TestBadRequests(t *testing.T) {
 		{"deep", `{"model":"m","messages":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, 400, "too_deep"},
 		{"duplicate key", `{"model":"a","model":"b","messages":[]}`, 400, "duplicate_key"},
 		{"model is a number", `{"model":1,"messages":[]}`, 400, "wrong_type"},
+		{"long model", `{"model":"` + strings.Repeat("m", 1025) + `","messages":[]}`, 400, "invalid_model"},
 		{"stream is a string", `{"model":"m","stream":"yes","messages":[]}`, 400, "wrong_type"},
 		{"messages is an object", `{"model":"m","messages":{}}`, 400, "wrong_type"},
 		{"messages of ones", `{"model":"m","messages":[` + strings.Repeat("1,", 9) + `1]}`, 400, "wrong_type"},
@@ -53,7 +54,11 @@ func TestBadRequests(t *testing.T) {
 			}
 		}
 	}
-	r := g.post(context.Background(), "/nowhere", `{}`, nil)
+	r := g.post(context.Background(), "/v1/embeddings", `{"model":"`+strings.Repeat("m", 1025)+`","input":"x"}`, nil)
+	if r.status != 400 || gjson.GetBytes(r.body, "error.code").Str != "invalid_model" {
+		t.Errorf("long model elsewhere: %d %s", r.status, r.body)
+	}
+	r = g.post(context.Background(), "/nowhere", `{}`, nil)
 	if r.status != 404 || gjson.GetBytes(r.body, "error.code").Str != "unknown_path" {
 		t.Errorf("unknown path: %d %s", r.status, r.body)
 	}

@@ -17,6 +17,18 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
+// maxModel is the length of a model's name in bytes. Headers and events carry it, and
+// what is learned of a target is kept under it.
+const maxModel = 1024
+
+// sensible refuses names that no model has.
+func sensible(model string) error {
+	if len(model) > maxModel {
+		return failf(http.StatusBadRequest, "invalid_model", "The model's name is longer than %d bytes. Nothing was sent upstream.", maxModel)
+	}
+	return nil
+}
+
 // place takes a place for a request, where limits.concurrent bounds them. leave
 // gives it back.
 func (s *Server) place(who client, limit int) (leave func(), err error) {
@@ -59,7 +71,8 @@ func beyond(r *quota.Refusal, model string) *Error {
 		whose, scope = fmt.Sprintf("The gateway key %q has", r.Key), "key_"
 	}
 	if r.Meter == "" {
-		return failf(http.StatusForbidden, "model_without_price", "What may be spent is limited, and the model %s has no price. Add it to 'prices' in the configuration.", printable(model))
+		return failf(http.StatusForbidden, "model_without_price", "What may be spent is limited, and the model %s has no price. Add it to 'prices' in the "+
+			"configuration.", printable(model))
 	}
 	limit := strings.ReplaceAll(r.Meter, "_", " ")
 	wait := max(r.Wait, time.Second)

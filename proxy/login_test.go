@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -90,4 +93,54 @@ func TestLogin(t *testing.T) {
 	if w := ask("GET", "/rebound/", "", http.Header{"Cookie": {cookie}}); w.Code != 403 || !strings.Contains(w.Body.String(), "admin_only") {
 		t.Errorf("without a token: %d %s", w.Code, w.Body)
 	}
+}
+
+// Who tries tokens is slowed down, and so bounded; the right one is not, and neither are
+// cookies, even while others try.
+func TestTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{}
+		core := &Core{}
+		core.Config.Auth.AdminToken = "secret-token"
+		s.core.Store(core)
+		h := s.admin(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) }))
+		ask := func(token string, cookie bool) (code int, took time.Duration) {
+			r := httptest.NewRequest("GET", "https://gateway.example/rebound/now", nil)
+			if cookie {
+				r.AddCookie(&http.Cookie{Name: adminCookie, Value: stamp("secret-token", time.Now().Add(time.Hour))})
+			} else {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			w := httptest.NewRecorder()
+			start := time.Now()
+			h.ServeHTTP(w, r)
+			return w.Code, time.Since(start)
+		}
+		if code, took := ask("wrong", false); code != 403 || took != wrongToken {
+			t.Errorf("a wrong one: %d after %v", code, took)
+		}
+		looked := atomic.Int64{}
+		var all sync.WaitGroup
+		for range 3 * maxWrong {
+			all.Go(func() {
+				if _, took := ask("wrong", false); took > 0 {
+					looked.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if code, took := ask("", true); code != 200 || took != 0 {
+			t.Errorf("a cookie meanwhile: %d after %v", code, took)
+		}
+		if code, _ := ask("secret-token", false); code != 403 {
+			t.Errorf("while too many wait a token is looked at: %d", code)
+		}
+		all.Wait()
+		if n := looked.Load(); n != maxWrong {
+			t.Errorf("%d tokens were looked at in a second", n)
+		}
+		if code, took := ask("secret-token", false); code != 200 || took != 0 {
+			t.Errorf("the right one afterwards: %d after %v", code, took)
+		}
+	})
 }

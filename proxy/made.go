@@ -93,7 +93,8 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client) erro
 	at, known, foreign := k.home(ctx, who, id)
 	switch {
 	case foreign, strings.HasPrefix(id, "resp_"+transcript.OwnMark): // no upstream knows what the gateway wrote
-		return failf(http.StatusBadRequest, "previous_response_not_found", "Previous response with id %s not found. Send the whole conversation instead.", printable(id))
+		return failf(http.StatusBadRequest, "previous_response_not_found", "Previous response with id %s not found. Send the whole conversation instead.",
+			printable(id))
 	case known:
 		x.Home = recovery.Target{Upstream: at.Upstream, Key: at.Key}
 		if at.Key == "" {

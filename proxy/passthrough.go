@@ -52,9 +52,11 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	defer s.meter.End()
 	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
-	if core.Tracer != nil && len(targets) > 0 {
+	if core.Tracer != nil {
 		defer core.Tracer.Trace(ev.Request, operation(up.Path), model, started, up.Header)()
-		up.Header = core.traced(up.Header, ev.Request, 1, targets[0].Target)
+		if len(targets) > 0 {
+			up.Header = core.traced(up.Header, ev.Request, 1, targets[0].Target)
+		}
 	}
 	var answer *metered // where it counts what was used
 	defer func() {
@@ -168,6 +170,9 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 		up.Body = raw.bytes
 		if transcript.Valid(raw.bytes, k.Config.Limits.Nesting) == nil {
 			model = gjson.GetBytes(raw.bytes, "model").Str
+		}
+		if err := sensible(model); err != nil {
+			return nil, "", raw, err
 		}
 	}
 	if who.restricted() {

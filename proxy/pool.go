@@ -144,7 +144,8 @@ func (s *share) free() { s.give(s.taken) }
 
 // noRoom is what a client gets while a pool is spent. The rest of its body is not read.
 func noRoom(code, setting string) *Error {
-	e := failf(http.StatusServiceUnavailable, code, "This gateway is answering as many and as large requests as it may (%s), or as this gateway key may while others ask, too. Try again in a moment.", setting)
+	e := failf(http.StatusServiceUnavailable, code, "This gateway is answering as many and as large requests as it may (%s), or as this gateway key may "+
+		"while others ask, too. Try again in a moment.", setting)
 	e.Header = http.Header{"Connection": {"close"}, "Retry-After": {"1"}}
 	return e
 }

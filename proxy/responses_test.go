@@ -222,6 +222,9 @@ func TestResponsesMended(t *testing.T) {
 			if got := r.calls(); !reflect.DeepEqual(got, c.calls) {
 				t.Errorf("calls %q, want %q\n%s", got, c.calls, r.raw)
 			}
+			if strings.HasPrefix(name, "stalled") && r.comments == 0 {
+				t.Errorf("nothing kept the client awake:\n%s", r.raw)
+			}
 		})
 	}
 }
@@ -235,6 +238,9 @@ func TestResponsesCutText(t *testing.T) {
 		script, extra string
 		complete      bool
 	}{
+		"told again":             {"cut=0.5/ok", `"temperature":0,"input":[{"role":"user","content":"Hi."},{"type":"message","id":"msg_a","role":"assistant","content":"Yes?"},{"role":"user","content":"Hello."}],`, true},
+		"told without ids":       {"cut=0.5/ok", `"temperature":0,"input":[{"role":"user","content":"Hi."},{"role":"assistant","content":"Yes?"},{"role":"user","content":"Hello."}],`, false},
+		"named":                  {"cut=0.5/ok", `"temperature":0,"previous_response_id":"BEFORE",`, false},
 		"replayed":               {"cut=0.5/ok", `"store":false,"temperature":0,`, true},
 		"replayed with a call":   {"text-tool,cut=0.5,args={\"path\":\"a\"}/text-tool,args={\"path\":\"a\"}", `"store":false,"temperature":0,"tools":[` + shell + `],`, true},
 		"replayed reasoning":     {"reason,cut=0.7/reason", `"store":false,"temperature":0,"include":["reasoning.encrypted_content"],`, true},
@@ -245,7 +251,15 @@ func TestResponsesCutText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, _ := json.Marshal("cut-" + strings.ReplaceAll(name, " ", "-") + "@" + c.script)
-			r := g.responses(t.Context(), fmt.Sprintf(`{"model":%s,"stream":true,%s"input":"Hello."}`, model, c.extra))
+			extra := c.extra
+			if strings.Contains(extra, "BEFORE") {
+				_, before := g.do("POST", "/v1/responses", "sk-client", `{"model":"before","input":"Hi."}`)
+				extra = strings.Replace(extra, "BEFORE", gjson.Get(before, "id").Str, 1)
+			}
+			if !strings.Contains(extra, `"input"`) {
+				extra += `"input":"Hello.",`
+			}
+			r := g.responses(t.Context(), fmt.Sprintf(`{"model":%s,%s"stream":true}`, model, extra))
 			if c.complete && !r.complete() || r.text == "" {
 				t.Errorf("%v\n%s", r, r.raw)
 			}

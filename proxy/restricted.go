@@ -39,7 +39,8 @@ func (k *Core) strict(r *http.Request, who client, path, model string, body []by
 	switch {
 	case r.Method == http.MethodPost && slices.Contains(modelPaths, path):
 		if kind := mediaType(r); kind != "application/json" || len(r.Header["Content-Encoding"]) > 0 {
-			return failf(http.StatusUnsupportedMediaType, "content_type", "This gateway key is restricted to models: the body must be sent as 'Content-Type: application/json', not compressed.")
+			return failf(http.StatusUnsupportedMediaType, "content_type", "This gateway key is restricted to models: the body must be sent as 'Content-Type: "+
+				"application/json', not compressed.")
 		}
 		named, err := k.onlyModel(r.Context(), who, body)
 		if named != "" {
@@ -94,7 +95,8 @@ func (k *Core) onlyModel(ctx context.Context, who client, body []byte) (model st
 				err = failf(http.StatusForbidden, "path_not_allowed", "This gateway key may go on with its own responses only.")
 			}
 		case choosesModel(name, v):
-			err = failf(http.StatusForbidden, "field_not_allowed", "This gateway key is restricted to models: the model must be named once, as \"model\", and the field %s may choose another.", printable(name))
+			err = failf(http.StatusForbidden, "field_not_allowed", "This gateway key is restricted to models: the model must be named once, as \"model\", and "+
+				"the field %s may choose another.", printable(name))
 		}
 		return err == nil
 	})

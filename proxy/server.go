@@ -35,8 +35,9 @@ type Server struct {
 	draining atomic.Bool
 	active   atomic.Int64 // requests under way
 	uploads  uploads
-	places   pool // requests under way, where limits.concurrent bounds them
-	memory   pool // bytes of their bodies
+	tries    tries // of the admin token
+	places   pool  // requests under way, where limits.concurrent bounds them
+	memory   pool  // bytes of their bodies
 }
 
 // Handlers are the parts of the edge that belong to others: nil ones are not served.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"io"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -31,9 +32,12 @@ func (k *Core) noteWindows(upstream string, list []byte) {
 		return
 	}
 	gjson.GetBytes(list, "data").ForEach(func(_, m gjson.Result) bool {
-		id := m.Get("id").Str
+		id := strings.Clone(m.Get("id").Str) // it is kept, the list is not
+		if id == "" || len(id) > maxModel {
+			return true
+		}
 		for _, name := range windowFields {
-			if n := m.Get(name); id != "" && n.Type == gjson.Number && n.Num >= leastWindow && n.Num <= mostWindow {
+			if n := m.Get(name); n.Type == gjson.Number && n.Num >= leastWindow && n.Num <= mostWindow {
 				k.Windows.ListWindow(recovery.Target{Upstream: upstream, Model: id}, int(n.Num))
 				break
 			}

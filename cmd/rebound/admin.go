@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,9 +24,29 @@ type adminCommand struct {
 	path  string                 // what is listed, below the gateway's address
 	one   func(id string) string // what is deleted to reset one; nil where nothing can be reset
 	done  string                 // what is said then, with the id in it
-	// table writes the rows of a listing; false if there are none.
+	// decide is what is posted to, to approve or refuse one; nil where nothing is decided.
+	decide func(id string) string
+	// send opens what is sent to path, by the command's argument; nil sends nothing.
+	send   func(arg string) (io.ReadCloser, error)
+	method string // of the request without anything to send, GET if empty
+	// table writes the rows of a listing; false if there are none. nil writes the answer as it is.
 	table func(body []byte, w io.Writer) (rows bool, err error)
 	none  string // what is said where there are none
+}
+
+// tableOf writes the rows of a listing, which is an object with one list, below a head.
+func tableOf[T any](list, head string, row func(w io.Writer, v T)) func(body []byte, w io.Writer) (bool, error) {
+	return func(body []byte, w io.Writer) (bool, error) {
+		var answer map[string][]T
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return false, err
+		}
+		fmt.Fprintln(w, head)
+		for _, v := range answer[list] {
+			row(w, v)
+		}
+		return len(answer[list]) > 0, nil
+	}
 }
 
 const adminFlags = `
@@ -44,32 +66,26 @@ func (c *adminCommand) run(args []string, env configs.Env, stdout, stderr io.Wri
 		return code
 	}
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	base := flags.String("url", "", "")
 	asJSON := flags.Bool("json", false, "")
-	if err := flags.Parse(args); err != nil {
-		if err == flag.ErrHelp {
-			fmt.Fprint(stdout, c.usage+adminFlags)
-			return 0
-		}
-		fail(2, err)
-		fmt.Fprint(stderr, "\n"+c.usage+adminFlags)
-		return 2
-	}
-	if *base == "" {
-		var err error
-		if *base, err = ownURL(env); err != nil {
-			return fail(2, err)
-		}
-	}
-	address := strings.TrimRight(*base, "/")
+	address, code := adminArgs(flags, c.usage, 2, args, env, stdout, stderr, nil)
 	switch {
-	case flags.NArg() == 0:
-		body, err := askAdmin(http.MethodGet, address+c.path, env)
+	case address == "":
+		return code
+	case flags.NArg() == 0 && c.send == nil, flags.NArg() == 1 && flags.Arg(0) == "list" && c.decide != nil, flags.NArg() == 1 && c.send != nil:
+		method, content := cmp.Or(c.method, http.MethodGet), io.Reader(nil)
+		if c.send != nil {
+			in, err := c.send(flags.Arg(0))
+			if err != nil {
+				return fail(1, err)
+			}
+			defer in.Close()
+			method, content = http.MethodPost, in
+		}
+		body, err := sendAdmin(method, address+c.path, env, content)
 		if err != nil {
 			return fail(1, err)
 		}
-		if *asJSON {
+		if *asJSON || c.table == nil {
 			_, _ = stdout.Write(body)
 			return 0
 		}
@@ -90,16 +106,54 @@ func (c *adminCommand) run(args []string, env configs.Env, stdout, stderr io.Wri
 		}
 		fmt.Fprintf(stdout, c.done+"\n", flags.Arg(1))
 		return 0
+	case flags.NArg() == 2 && c.decide != nil && (flags.Arg(0) == "approve" || flags.Arg(0) == "refuse"):
+		body := fmt.Sprintf(`{"approve":%v}`, flags.Arg(0) == "approve")
+		if _, err := sendAdmin(http.MethodPost, address+c.decide(flags.Arg(1)), env, strings.NewReader(body)); err != nil {
+			return fail(1, err)
+		}
+		fmt.Fprintf(stdout, "plan %s: %sd\n", flags.Arg(1), flags.Arg(0))
+		return 0
 	}
 	fmt.Fprint(stderr, c.usage+adminFlags)
 	return 2
 }
 
+// adminArgs reads the arguments of a command that asks a gateway: its own flags, whose
+// values check looks at, and up to rest words behind them. It returns the gateway's
+// address; "" where there is nothing more to do but to end with the code.
+func adminArgs(flags *flag.FlagSet, usage string, rest int, args []string, env configs.Env, stdout, stderr io.Writer, check func() error) (address string, code int) {
+	flags.SetOutput(io.Discard)
+	base := flags.String("url", "", "")
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage+adminFlags)
+		return "", 0
+	case err == nil && flags.NArg() > rest:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(rest))
+	case err == nil && check != nil:
+		err = check()
+	}
+	if err == nil && *base == "" {
+		*base, err = ownURL(env)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "rebound %s: %v\n\n%s", flags.Name(), err, usage+adminFlags)
+		return "", 2
+	}
+	return strings.TrimRight(*base, "/"), 0
+}
+
 // askAdmin asks a gateway's admin interface and reads the answer.
 func askAdmin(method, url string, env configs.Env) ([]byte, error) {
+	return sendAdmin(method, url, env, nil)
+}
+
+// sendAdmin is askAdmin with a body, nil for none.
+func sendAdmin(method, url string, env configs.Env, body io.Reader) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), adminPatience)
 	defer cancel()
-	resp, err := openAdmin(ctx, method, url, env, "")
+	resp, err := openAdmin(ctx, method, url, env, "", body)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +165,9 @@ func askAdmin(method, url string, env configs.Env) ([]byte, error) {
 const adminPatience = 5 * time.Second
 
 // openAdmin asks a gateway's admin interface; last is the event after which a stream
-// goes on. An answer with an error status is an error.
-func openAdmin(ctx context.Context, method, url string, env configs.Env, last string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+// goes on; body is nil for none. An answer with an error status is an error.
+func openAdmin(ctx context.Context, method, url string, env configs.Env, last string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,9 @@ func newStages(t *testing.T) *stages {
 		t.Fatal(err)
 	}
 	s := &stages{told: &recoverytest.Observer{}}
-	notes, err := annotate.New(annotate.Defaults(), chains, s.told)
+	cfg := annotate.Defaults()
+	cfg.Holdout = 0
+	notes, err := annotate.New(cfg, chains, s.told)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,6 +74,7 @@ var homes = []struct {
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
 	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
+	{"gonum.org/v1/gonum", []string{"recovery/learn"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},
 	{"github.com/rogpeppe/go-internal", nil},
@@ -125,4 +126,6 @@ var variables = map[string]string{
 	"tokenizer.cl100k":                 "an encoding; its vocabulary is loaded once",
 	"tokenizer.o200kHarmony":           "an encoding; its vocabulary is loaded once",
 	"recovery/classify.transportRules": "a table, made once, then read only",
+	"recovery/trajectory.traits":       "a table, made once, then read only",
+	"recovery/trajectory.holding":      "a table, made once, then read only",
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"net/url"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -39,8 +37,6 @@ var eventFilters = [...]string{"event", "session", "model", "target", "class", "
 // runEvents is `rebound events`; it returns the exit code.
 func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("events", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	base := flags.String("url", "", "")
 	follow := flags.Bool("follow", false, "")
 	last := flags.Int("last", 20, "")
 	requests := flags.Bool("requests", false, "")
@@ -49,25 +45,9 @@ func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	for _, name := range eventFilters {
 		flags.Func(name, "", func(v string) error { query.Add(name, v); return nil })
 	}
-	fail := func(code int, problem any) int {
-		fmt.Fprintf(stderr, "rebound events: %v\n", problem)
+	gateway, code := adminArgs(flags, eventsUsage, 0, args, env, stdout, stderr, nil)
+	if gateway == "" {
 		return code
-	}
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, eventsUsage+adminFlags)
-		return 0
-	case err == nil && flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if err == nil && *base == "" {
-		*base, err = ownURL(env)
-	}
-	if err != nil {
-		fail(2, err)
-		fmt.Fprint(stderr, "\n"+eventsUsage+adminFlags)
-		return 2
 	}
 	query.Set("last", strconv.Itoa(*last))
 	show := func(event []byte) error {
@@ -79,7 +59,7 @@ func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		_, err := fmt.Fprintln(stdout, e.Get("time").Time().Local().Format("15:04:05.000"), eventline.String(e))
 		return err
 	}
-	address := strings.TrimRight(*base, "/") + "/rebound/events"
+	address, err := gateway+"/rebound/events", error(nil)
 	if *follow {
 		if *requests {
 			query.Set("requests", "1")
@@ -91,7 +71,8 @@ func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		err = pastEvents(address+"/history?"+query.Encode(), env, show)
 	}
 	if err != nil {
-		return fail(1, err)
+		fmt.Fprintf(stderr, "rebound events: %v\n", err)
+		return 1
 	}
 	return 0
 }
@@ -122,7 +103,7 @@ const followAgain = time.Second
 func followEvents(ctx context.Context, address string, env configs.Env, show func([]byte) error) error {
 	last := ""
 	for begun := false; ; {
-		resp, err := openAdmin(ctx, http.MethodGet, address, env, last)
+		resp, err := openAdmin(ctx, http.MethodGet, address, env, last, nil)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/annotate"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/session"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -22,7 +23,8 @@ const inspectUsage = `usage: rebound inspect [--all] [--config FILE] [FILE|-]
        rebound inspect --results [--why] [--config FILE] [FILE|-]
 
 Says what the gateway would see in a chat or Responses request: the session, which of the new
-tool results are failures and of which kind, loops, and the note that it would
+tool results are failures and of which kind, loops, whether the agent gets on, what
+persons ruled out, and the note that it would
 add. With --all the results of the whole history are judged, not only those
 since the last assistant turn. No file, or -, is standard input.
 
@@ -49,7 +51,10 @@ const (
 type inspectSteps struct {
 	rules *inspect.Rules
 	loops func(*transcript.Body) []recovery.Loop
-	note  func(*transcript.Body, []recovery.ToolFailure, []recovery.Loop) string
+	// barred is what persons rule out.
+	barred func(*transcript.Body) recovery.Deeds
+	// note also says whether a planner would be asked.
+	note func(*transcript.Body, []recovery.ToolFailure, []recovery.Loop) (text string, asks bool)
 }
 
 // inspectReport is the answer for one chat request.
@@ -57,7 +62,19 @@ type inspectReport struct {
 	Session  *string          `json:"session"` // null in the first request of a conversation
 	Failures []inspectFailure `json:"tool_failures"`
 	Loops    []inspectLoop    `json:"loops"`
+	// Progress is there from three steps on, RuledOut where somebody did.
+	Progress *inspectProgress `json:"progress,omitempty"`
+	RuledOut string           `json:"ruled_out,omitempty"`
 	Note     *string          `json:"note"`
+	Planner  bool             `json:"planner,omitempty"` // one would be asked, if there were one
+}
+
+type inspectProgress struct {
+	Steps   int           `json:"steps"`
+	Percent int           `json:"percent"`
+	Recent  int           `json:"recent"`
+	Stuck   bool          `json:"stuck"`
+	Task    recovery.Task `json:"task"`
 }
 
 type inspectFailure struct {
@@ -113,10 +130,12 @@ func runInspect(args []string, env configs.Env, stdin io.Reader, stdout, stderr 
 		return 2
 	}
 	steps := func(rules *inspect.Rules) inspectSteps {
-		return inspectSteps{rules: rules, loops: rules.Loops, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) string {
-			found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b)}
-			text, _ := notes.Note(&recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found})
-			return text
+		barred := inspect.NewPreferences(configs.PreferenceRules).Barred
+		return inspectSteps{rules: rules, loops: rules.Loops, barred: barred, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) (string, bool) {
+			found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b), Barred: barred(b), Progress: rules.Progress(b)}
+			x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found}
+			text, _ := notes.Note(x)
+			return text, plan.Asks(x, notes.Explains)
 		}}
 	}
 	return inspectWith(steps, args, env, stdin, stdout, stderr)
@@ -221,8 +240,15 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 		_, to := body.Messages()[l.To].Elements()
 		report.Loops = append(report.Loops, inspectLoop{l.Kind, l.Count, tools, from, to})
 	}
+	if p := steps.rules.Progress(body); p.Steps >= 3 {
+		report.Progress = &inspectProgress{p.Steps, p.Percent, p.Recent, p.Stuck, p.Task}
+	}
+	if steps.barred != nil {
+		report.RuledOut = steps.barred(body).String()
+	}
 	if steps.note != nil {
-		if note := steps.note(body, failures, loops); note != "" {
+		note, asks := steps.note(body, failures, loops)
+		if report.Planner = asks; note != "" {
 			report.Note = &note
 		}
 	}

@@ -18,6 +18,10 @@ const inspectRequest = `{"model":"m","messages":[{"role":"system","content":"s"}
 {"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"bash","arguments":"{\"command\":\"uv run\"}"}}]},
 {"role":"tool","tool_call_id":"b","content":"bash: line 1: uv: command not found"}]}`
 
+// stuckRequest is four times the same.
+var stuckRequest = `{"messages":[{"role":"user","content":"x"}` + strings.Repeat(`,{"role":"assistant","tool_calls":[{"id":"1","type":"function",`+
+	`"function":{"name":"bash","arguments":"{\"command\":\"jq .\"}"}}]},{"role":"tool","tool_call_id":"1","content":"bash: jq: command not found"}`, 4) + `]}`
+
 func TestInspect(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "request.json")
 	if err := os.WriteFile(file, []byte(inspectRequest), 0o600); err != nil {
@@ -27,8 +31,8 @@ func TestInspect(t *testing.T) {
 		loops: func(*transcript.Body) []recovery.Loop {
 			return []recovery.Loop{{Kind: recovery.LoopSameError, Count: 2, From: 2, To: 5}}
 		},
-		note: func(_ *transcript.Body, f []recovery.ToolFailure, l []recovery.Loop) string {
-			return "note on " + string(f[len(f)-1].Category) + " and " + string(l[0].Kind)
+		note: func(_ *transcript.Body, f []recovery.ToolFailure, l []recovery.Loop) (string, bool) {
+			return "note on " + string(f[len(f)-1].Category) + " and " + string(l[0].Kind), true
 		},
 	}
 	for name, c := range map[string]struct {
@@ -41,7 +45,8 @@ func TestInspect(t *testing.T) {
 		"file":              {args: []string{file}, out: []string{`"session":"s_`, `"tool_failures":[{"index":5,"tool":"bash","category":"command_not_found","failed":true,"confidence":0.95,"evidence":{"rule":"shell-not-found","line":"bash: line 1: uv: command not found"}}]`, `"loops":[]`, `"note":null`}},
 		"standard input":    {stdin: inspectRequest, out: []string{`"index":5`}},
 		"all":               {args: []string{"--all", "-"}, stdin: inspectRequest, out: []string{`"index":3`, `"file_not_found"`, `"index":5`}},
-		"later steps":       {steps: steps, args: []string{file}, out: []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"note on command_not_found and same_error"`}},
+		"later steps":       {steps: steps, args: []string{file}, out: []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"note on command_not_found and same_error","planner":true}`}},
+		"gets on":           {stdin: stuckRequest, out: []string{`"progress":{"steps":4,"percent":8,"recent":0,"stuck":true,"task":"exploring"}`}},
 		"the first request": {stdin: `{"messages":[{"role":"user","content":"x"}]}`, out: []string{`{"session":null,"tool_failures":[],"loops":[],"note":null}`}},
 		"no JSON":           {stdin: `{"messages":`, code: 2, errors: []string{"rebound inspect: "}},
 		"no messages":       {stdin: `{}`, code: 2, errors: []string{"no messages"}},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,32 +17,23 @@ clients together use.
 
 // runKeys is `rebound keys`; it returns the exit code.
 func runKeys(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := adminCommand{name: "keys", usage: keysUsage, path: "/rebound/keys", none: "no key has limits, nor have all together", table: keysTable}
+	c := adminCommand{name: "keys", usage: keysUsage, path: "/rebound/keys", none: "no key has limits, nor have all together",
+		table: tableOf("keys", "KEY\tLIMIT\tUSED\tOF", keyRows)}
 	return c.run(args, env, stdout, stderr)
 }
 
-func keysTable(body []byte, w io.Writer) (bool, error) {
-	var list struct {
-		Keys []quota.Account `json:"keys"`
+func keyRows(w io.Writer, a quota.Account) {
+	name := "(all together)"
+	if a.Key != "" {
+		name = strconv.Quote(a.Key)
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return false, err
-	}
-	fmt.Fprintln(w, "KEY\tLIMIT\tUSED\tOF")
-	for _, a := range list.Keys {
-		name := "(all together)"
-		if a.Key != "" {
-			name = strconv.Quote(a.Key)
+	for _, u := range a.Uses {
+		of := "no limit"
+		if u.Of > 0 {
+			of = amount(u.Of)
 		}
-		for _, u := range a.Uses {
-			of := "no limit"
-			if u.Of > 0 {
-				of = amount(u.Of)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
-		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
 	}
-	return len(list.Keys) > 0, nil
 }
 
 // amount is a count, or money.

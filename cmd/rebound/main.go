@@ -31,8 +31,11 @@ before the client notices them.
   rebound events [--follow]         what was done about failures, of all replicas
   rebound top                       what a running gateway does, live
   rebound sessions [reset ID]       agents' sessions that were stopped; let one go on
+  rebound approvals [approve ID]    plans for stuck agents that wait for a person; approve or refuse one
   rebound targets [reset TARGET]    what is kept of upstreams and models: breakers, cool-downs, what was learned
   rebound keys                      what gateway keys with limits use now
+  rebound learn [report]            what notes to models brought; export, import and reset of what was learned
+  rebound completion SHELL          complete commands and flags in bash, zsh or fish
   rebound healthcheck [URL]         exit 0 if the gateway on this machine answers
   rebound version
 
@@ -72,10 +75,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return runTop(args, os.LookupEnv, stdout, stderr)
 	case "sessions":
 		return runSessions(args, os.LookupEnv, stdout, stderr)
+	case "approvals":
+		return runApprovals(args, os.LookupEnv, stdout, stderr)
 	case "targets":
 		return runTargets(args, os.LookupEnv, stdout, stderr)
 	case "keys":
 		return runKeys(args, os.LookupEnv, stdout, stderr)
+	case "learn":
+		return runLearn(args, os.LookupEnv, stdin, stdout, stderr)
+	case "completion":
+		return runCompletion(args, stdout, stderr)
 	case "healthcheck":
 		return runHealthcheck(args, os.LookupEnv, stdout, stderr)
 	case "version":

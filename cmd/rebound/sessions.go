@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -24,21 +23,11 @@ func runSessions(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		name: "sessions", usage: sessionsUsage, path: "/rebound/sessions", none: "no session is stopped",
 		one:   func(id string) string { return "/rebound/sessions/" + url.PathEscape(id) },
 		done:  "session %s may go on",
-		table: sessionsTable,
+		table: tableOf("sessions", "SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", sessionRow),
 	}
 	return c.run(args, env, stdout, stderr)
 }
 
-func sessionsTable(body []byte, w io.Writer) (bool, error) {
-	var list struct {
-		Sessions []recovery.OpenSession `json:"sessions"`
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return false, err
-	}
-	fmt.Fprintln(w, "SESSION\tSINCE\tTOOL\tFAILURE\tTIMES")
-	for _, s := range list.Sessions {
-		fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
-	}
-	return len(list.Sessions) > 0, nil
+func sessionRow(w io.Writer, s recovery.OpenSession) {
+	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -25,25 +24,23 @@ func runTargets(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		name: "targets", usage: targetsUsage, path: "/rebound/targets", none: "every target may be asked, and nothing was learned",
 		one:   func(id string) string { return "/rebound/targets?target=" + url.QueryEscape(id) },
 		done:  "nothing is kept of %s any more",
-		table: targetsTable,
+		table: targetTable(),
 	}
 	return c.run(args, env, stdout, stderr)
 }
 
-func targetsTable(body []byte, w io.Writer) (bool, error) {
-	var list struct {
-		Targets []recovery.Mark `json:"targets"`
+func targetTable() func(body []byte, w io.Writer) (bool, error) {
+	return tableOf("targets", "TARGET\tWHAT\tSINCE\tFOR\tDETAIL", targetRow)
+}
+
+func targetRow(w io.Writer, m recovery.Mark) {
+	left := "half-open"
+	if d := time.Until(m.Until).Round(time.Second); d > 0 {
+		left = d.String()
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return false, err
+	since := "-"
+	if !m.Since.IsZero() {
+		since = max(0, time.Since(m.Since).Round(time.Second)).String() + " ago"
 	}
-	fmt.Fprintln(w, "TARGET\tWHAT\tFOR\tDETAIL")
-	for _, m := range list.Targets {
-		left := "half-open"
-		if d := time.Until(m.Until).Round(time.Second); d > 0 {
-			left = d.String()
-		}
-		fmt.Fprintf(w, "%q\t%s\t%s\t%s\n", m.Target, m.Kind, left, m.Detail)
-	}
-	return len(list.Targets) > 0, nil
+	fmt.Fprintf(w, "%q\t%s\t%s\t%s\t%s\n", m.Target, m.Kind, since, left, m.Detail)
 }

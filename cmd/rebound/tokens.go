@@ -137,7 +137,7 @@ func runTokens(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if o.model == "" {
 			o.model = b.Model()
 		}
-		c := fit.NewMeter(fit.Offline(), fit.MeterConfig{}).Measure(b, o.model)
+		c := fit.NewMeter(fit.Offline()).Measure(b, o.model)
 		result = tokensResult{Tokens: c.Total, Exact: c.Exact && code == 0, Encoding: c.Encoding}
 	}
 	if err := json.NewEncoder(stdout).Encode(result); err != nil {

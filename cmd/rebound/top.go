@@ -34,28 +34,18 @@ and the last events. --once prints that and ends, for scripts and for logs.
 // runTop is `rebound top`; it returns the exit code.
 func runTop(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("top", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	base := flags.String("url", "", "")
 	every := flags.Duration("every", time.Second, "")
 	once := flags.Bool("once", false, "")
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, topUsage+adminFlags)
-		return 0
-	case err == nil && flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case err == nil && *every < 100*time.Millisecond:
-		err = errors.New("--every must be at least 100ms")
+	gateway, code := adminArgs(flags, topUsage, 0, args, env, stdout, stderr, func() error {
+		if *every < 100*time.Millisecond {
+			return errors.New("--every must be at least 100ms")
+		}
+		return nil
+	})
+	if gateway == "" {
+		return code
 	}
-	if err == nil && *base == "" {
-		*base, err = ownURL(env)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "rebound top: %v\n\n%s", err, topUsage+adminFlags)
-		return 2
-	}
-	v := view{url: strings.TrimRight(*base, "/"), env: env}
+	v := view{url: gateway, env: env}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	for {
@@ -110,7 +100,7 @@ func (v *view) render() ([]byte, error) {
 	writeRates(&b, v.url, parts[0])
 	writeUpstreams(&b, parts[0])
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if rows, err := targetsTable([]byte(parts[1].Raw), w); err == nil && rows {
+	if rows, err := targetTable()([]byte(parts[1].Raw), w); err == nil && rows {
 		fmt.Fprintln(&b)
 		_ = w.Flush()
 	}

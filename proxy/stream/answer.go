@@ -77,10 +77,11 @@ type Answer struct {
 	later   bool  // all of it is held, for a later delivery
 
 	finishes int
-	done     bool // the end mark was seen
-	opening  bool // the gate is closed
-	writes   bool // something meaningful came, shown or not
-	says     bool // it was text, or text came since
+	finish   recovery.Finish // of the last that ended
+	done     bool            // the end mark was seen
+	opening  bool            // the gate is closed
+	writes   bool            // something meaningful came, shown or not
+	says     bool            // it was text, or text came since
 
 	mu      sync.Mutex    // guards what the stall watch shares
 	last    time.Duration // last event with data, later by the time that the client took since; this and those below by the reader's clock
@@ -205,6 +206,10 @@ func (a *Answer) opens() bool {
 }
 
 func (a *Answer) hold(p Piece) {
+	if a.held.Bytes == nil && len(p.Frame) > 0 { // more of the kind comes with it
+		n := len(p.Bytes) + a.r.Buffered()
+		a.held.Bytes, a.held.Frame = make([]byte, 0, n), make([]byte, 0, n)
+	}
 	a.said = append(a.said, p.Text...) // joined once: there may be many pieces
 	p.Text = ""
 	a.held.add(p)
@@ -237,7 +242,10 @@ func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
 		}
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
-	a.finishes += d.Finishes
+	if d.Finishes > 0 {
+		a.finishes += d.Finishes
+		a.finish = d.finish
+	}
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
 		a.begins(d)
 	}

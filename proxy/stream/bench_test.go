@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -14,6 +15,7 @@ import (
 // flow is an upstream whose events come one by one.
 type flow struct {
 	events []string
+	end    string
 	left   int
 }
 
@@ -22,7 +24,7 @@ func (f *flow) Read(b []byte) (int, error) {
 	case f.left > 0:
 		return copy(b, f.events[f.left%len(f.events)]), nil
 	case f.left == 0:
-		return copy(b, one.finish("stop")+end), nil
+		return copy(b, f.end), nil
 	}
 	return 0, io.EOF
 }
@@ -53,19 +55,29 @@ func BenchmarkEvent(b *testing.B) {
 	if perr != nil {
 		b.Fatal(perr)
 	}
+	chunks := []string{one.text(" token"), one.text(" of some"), one.text(" text")}
+	const delta = "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":%d,\"item_id\":\"msg_1\",\"output_index\":0,\"content_index\":0,\"delta\":\" some\",\"logprobs\":[],\"obfuscation\":\"q8Zt3\"}\n\n"
+	deltas := []string{fmt.Sprintf(delta, 114), fmt.Sprintf(delta, 115), fmt.Sprintf(delta, 116)}
+	const ended = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"output\":[]}}\n\n"
 	for _, c := range []struct {
 		name   string
+		format Format
+		flow   flow
 		mender recovery.Mender
-	}{{"passed", nil}, {"watched", onlooker{}}} {
+	}{
+		{"passed", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, nil},
+		{"watched", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, onlooker{}},
+		{"responses", Responses{}, flow{events: deltas, end: ended}, onlooker{}},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			defer cancel(nil)
 			cfg := Defaults()
 			sink := NewSink(nobody{http.Header{}}, cfg)
-			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
-				Body: &flow{events: []string{one.text(" token"), one.text(" of some"), one.text(" text")}, left: b.N + 2}}
+			c.flow.left = b.N + 2
+			resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: &c.flow}
 			b.ReportAllocs()
-			a, broken := Open(resp, Options{Config: cfg, Format: Chat{}, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req})
+			a, broken := Open(resp, Options{Config: cfg, Format: c.format, Sink: sink, Choices: 1, Started: time.Now(), Cancel: cancel, Mender: c.mender, Request: req})
 			if broken == nil {
 				broken = a.Deliver(ctx)
 			}

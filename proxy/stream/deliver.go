@@ -107,12 +107,12 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	}
 	if a.done && !a.complete(io.EOF) {
 		// The end mark without a finish reason: not an end.
-		if len(out.bytes) > 0 {
+		if len(out.bytes.bytes) > 0 {
 			_ = s.Write(out.take())
 		}
 		return &Broken{Err: ErrEnded}, true
 	}
-	if len(out.bytes) > 0 {
+	if len(out.bytes.bytes) > 0 {
 		out.add(piece)
 		piece = out.take()
 	}
@@ -128,33 +128,52 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	return nil, false
 }
 
-// batch is what pieces say that go out with one write. They are at hand together:
-// while they follow each other in the reader's buffer nothing is copied.
+// batch is what pieces say that go out with one write.
 type batch struct {
-	bytes, said []byte
-	own         []byte // memory for pieces that do not follow each other
-	owned       bool   // bytes are in it
-	released    recovery.Released
-	frame       []byte
-	seq         int
+	bytes, frame stretch
+	said         []byte
+	released     recovery.Released
+	seq          int
 }
 
 func (b *batch) add(p Piece) {
-	switch n := len(b.bytes); {
-	case n == 0:
-		b.bytes = p.Bytes
-	case follows(b.bytes, p.Bytes):
-		b.bytes = b.bytes[:n+len(p.Bytes)]
-	default:
-		if !b.owned {
-			b.own, b.owned = append(b.own[:0], b.bytes...), true
-		}
-		b.own = append(b.own, p.Bytes...)
-		b.bytes = b.own
+	b.bytes.add(p.Bytes)
+	if len(p.Frame) == len(p.Bytes) {
+		p.Frame = p.Bytes // the same, and what it follows can be told
 	}
+	b.frame.add(p.Frame)
 	b.said = append(b.said, p.Text...)
-	b.released = max(b.released, p.Released)
-	b.frame, b.seq = append(b.frame, p.Frame...), max(b.seq, p.Seq)
+	b.released, b.seq = max(b.released, p.Released), max(b.seq, p.Seq)
+}
+
+// stretch is bytes that are at hand together: while they follow each other in the
+// reader's buffer nothing is copied.
+type stretch struct {
+	bytes []byte
+	own   []byte // memory for those that do not follow each other
+	owned bool   // bytes are in it
+}
+
+func (s *stretch) add(b []byte) {
+	switch n := len(s.bytes); {
+	case n == 0:
+		s.bytes = b
+	case follows(s.bytes, b):
+		s.bytes = s.bytes[:n+len(b)]
+	case len(b) > 0:
+		if !s.owned {
+			s.own, s.owned = append(s.own[:0], s.bytes...), true
+		}
+		s.own = append(s.own, b...)
+		s.bytes = s.own
+	}
+}
+
+// take empties it. What it returns is valid until the next add.
+func (s *stretch) take() []byte {
+	b := s.bytes
+	*s = stretch{own: s.own}
+	return b
 }
 
 // follows reports whether b begins where a ends, in the same memory.
@@ -164,15 +183,15 @@ func follows(a, b []byte) bool {
 
 // grow makes room for the text of a batch of n bytes.
 func (b *batch) grow(n int) {
-	if len(b.bytes) == 0 {
+	if len(b.bytes.bytes) == 0 {
 		b.said = slices.Grow(b.said, n/8)
 	}
 }
 
 // take empties the batch. What it returns is valid until the next add.
 func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes, Released: b.released, Text: seen(b.said), Frame: b.frame, Seq: b.seq}
-	*b = batch{own: b.own, said: b.said[:0], frame: b.frame[:0]}
+	p := Piece{Bytes: b.bytes.take(), Released: b.released, Text: seen(b.said), Frame: b.frame.take(), Seq: b.seq}
+	b.said, b.released, b.seq = b.said[:0], 0, 0
 	return p
 }
 

@@ -15,6 +15,8 @@ type Deliverable interface {
 	Deliver(context.Context) *Broken
 	Discard()
 	Usage() (recovery.Usage, time.Duration)
+	// Finish is why the model ended the last choice, as far as it was read.
+	Finish() recovery.Finish
 	// Made is the id of the answer, where the server may have kept it under that.
 	Made() string
 }
@@ -25,6 +27,18 @@ var (
 	_ Deliverable = (*Unread)(nil)
 	_ Deliverable = (*Composed)(nil)
 )
+
+// Finish implements Deliverable.
+func (a *Answer) Finish() recovery.Finish { return a.finish }
+
+// Finish implements Deliverable.
+func (w *Whole) Finish() recovery.Finish { return w.finish }
+
+// Finish implements Deliverable: nobody has read it.
+func (u *Unread) Finish() recovery.Finish { return recovery.FinishNone }
+
+// Finish implements Deliverable: no model has ended it.
+func (n *Composed) Finish() recovery.Finish { return recovery.FinishNone }
 
 // Made implements Deliverable.
 func (a *Answer) Made() string { return textOf([]byte(a.known.ID.ID)) }

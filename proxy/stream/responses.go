@@ -219,7 +219,7 @@ func saysSomething(content gjson.Result) (found bool) {
 // whole reads a response that has ended, or one that is complete by itself, but for its output.
 func (d *Delta) whole(response []byte) (output gjson.Result) {
 	status, failed := "", false
-	gjson.ParseBytes(response).ForEach(func(k, v gjson.Result) bool {
+	gjson.Parse(seen(response)).ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "id":
 			d.ID.ID = same(d.ID.ID, []byte(v.Raw))
@@ -266,7 +266,7 @@ func endedBy(reason string) recovery.Finish {
 	case "content_filter":
 		return recovery.FinishFilter
 	}
-	return recovery.Finish(reason)
+	return recovery.Finish(strings.Clone(reason))
 }
 
 // faultOf is the error of a failed response as the body of an error; nil where it has none.

@@ -16,13 +16,14 @@ import (
 // Whole is one attempt's answer that is no stream: read and checked before the
 // client sees anything of it.
 type Whole struct {
-	o     Options
-	resp  *http.Response
-	buf   *bytes.Buffer
-	from  io.LimitedReader // what the buffer was read from
-	usage recovery.Usage
-	id    string // raw
-	first time.Time
+	o      Options
+	resp   *http.Response
+	buf    *bytes.Buffer
+	from   io.LimitedReader // what the buffer was read from
+	usage  recovery.Usage
+	id     string // raw
+	finish recovery.Finish
+	first  time.Time
 
 	repairs []recovery.Repair     // not told yet
 	few     [2]recovery.DraftCall // room for its judgement
@@ -51,7 +52,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		room = w.few[:0]
 	}
 	d := o.Format.WholeIn(body, room)
-	w.usage, w.id = d.Usage, d.ID.ID
+	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
 	var broken *Broken
 	switch {
 	case len(body) == 0:

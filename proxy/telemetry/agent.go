@@ -17,7 +17,10 @@ type agent struct {
 	loops        *prometheus.CounterVec
 	guidance     *prometheus.CounterVec
 	outcomes     *prometheus.CounterVec
+	judged       *prometheus.CounterVec
 	breakers     *prometheus.CounterVec
+	plans        *prometheus.CounterVec
+	approvals    *prometheus.CounterVec
 }
 
 func newAgent(counter func(name, help string, labels ...string) *prometheus.CounterVec) *agent {
@@ -29,10 +32,15 @@ func newAgent(counter func(name, help string, labels ...string) *prometheus.Coun
 		repairs:    counter("answer_repairs_total", "Repairs of models' answers, by step.", "rule"),
 		failures:   counter("tool_failures_total", "Failures of the agents' tools, by category; none stands for other failures.", "category"),
 		loops:      counter("loops_total", "Repetitions of agents, by kind.", "kind"),
-		guidance:   counter("guidance_total", "Notes to models. Result: injected, observed (would have been), held_out (withheld to measure their effect).", "about", "result"),
+		guidance:   counter("guidance_total", "Notes to models. Result: injected, observed (would have been), held_out (withheld to measure their effect), withheld (learned to be no help).", "about", "result"),
 		outcomes: counter("guidance_outcomes_total",
 			"What followed a tool's failure in the next turn, by arm (guided, held_out) and result (recovered, other, repeated).", "arm", "result"),
+		judged: counter("guidance_judged_total",
+			"What notes brought within two calls, by arm (note, none) and result (success, other_way, failure, censored).", "arm", "result"),
 		breakers: counter("session_breakers_total", "Breakers of sessions.", "state"),
+		plans: counter("plans_total",
+			"What a planner was asked for, by strategy, band (act, propose, escalate) and source (planner, or heuristic where it was of no use).", "strategy", "band", "source"),
+		approvals: counter("plan_approvals_total", "Plans that waited for a person: waiting, approved, refused, expired.", "result"),
 	}
 	for _, c := range recovery.Categories() {
 		a.failures.WithLabelValues(string(c))
@@ -40,6 +48,11 @@ func newAgent(counter func(name, help string, labels ...string) *prometheus.Coun
 	for _, arm := range [...]string{"guided", "held_out"} {
 		for _, result := range [...]string{"recovered", "other", "repeated"} {
 			a.outcomes.WithLabelValues(arm, result)
+		}
+	}
+	for _, arm := range [...]string{"note", "none"} {
+		for _, result := range [...]string{"success", "other_way", "failure", "censored"} {
+			a.judged.WithLabelValues(arm, result)
 		}
 	}
 	for _, reason := range [...]string{"known", "overflow", "observed"} {
@@ -80,6 +93,12 @@ func (a *agent) count(ev *recovery.Event) {
 		if ev.Failure != nil {
 			a.failures.WithLabelValues(string(ev.Failure.Category)).Inc()
 		}
+	case recovery.EventPlanMade:
+		if p := ev.Plan; p != nil {
+			a.plans.WithLabelValues(string(p.Strategy), string(p.Band), p.Source).Inc()
+		}
+	case recovery.EventApproval:
+		a.approvals.WithLabelValues(ev.Cause).Inc()
 	case recovery.EventLoop:
 		if ev.Loop != nil {
 			a.loops.WithLabelValues(string(ev.Loop.Kind)).Inc()
@@ -96,6 +115,12 @@ func (a *agent) count(ev *recovery.Event) {
 			}
 			a.outcomes.WithLabelValues(arm, ev.Cause).Inc()
 		}
+	case recovery.EventGuidanceJudged:
+		arm := "none"
+		if ev.Strategy != "" {
+			arm = "note"
+		}
+		a.judged.WithLabelValues(arm, ev.Cause).Inc()
 	}
 }
 
@@ -110,6 +135,8 @@ func result(ev *recovery.Event) string {
 	switch {
 	case ev.Advice.HeldOut:
 		return "held_out"
+	case ev.Advice.Withheld:
+		return "withheld"
 	case ev.Observed:
 		return "observed"
 	}

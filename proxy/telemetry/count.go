@@ -300,6 +300,10 @@ func (m *metrics) count(ev *recovery.Event) {
 			return
 		}
 		m.breakers.closed(ev.Target)
+	case recovery.EventPlanMade:
+		addTokens(&m.extra, &ev.Cost)
+		m.keys.plan(ev)
+		m.agent.count(ev)
 	default:
 		m.agent.count(ev)
 	}

@@ -39,6 +39,8 @@ type Hub struct {
 
 	tracing *tracing // nil: no collector is configured
 
+	recordings outlet
+
 	mu     sync.RWMutex // guards closed, and queue against being closed while sent to
 	closed bool
 	queue  chan *recovery.Event
@@ -88,10 +90,12 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 		version: o.version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
 	h.feed = newFeed(h.metrics.droppedSubscriber)
+	h.recordings.dropped, h.recordings.says = h.metrics.droppedRecording, "a request was not recorded"
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
 	if cfg.Format == "text" {
 		h.lines = handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: eventKeys})
 	}
+	h.recordings.log = h.log
 	h.Reload(cfg, o.names)
 	go h.run()
 	return h
@@ -135,6 +139,9 @@ func (h *Hub) Export(ctx context.Context, cfg OTLP) (err error) {
 	return err
 }
 
+// LoseRecording counts a request that could not be recorded, and says so now and then.
+func (h *Hub) LoseRecording(why error) { h.recordings.lose(1, why) }
+
 // Traces reports whether requests are traced.
 func (h *Hub) Traces() bool { return h.tracing != nil }
 
@@ -156,11 +163,17 @@ func (h *Hub) Handler() http.Handler {
 // event is dropped and counted. It never blocks.
 func (h *Hub) Observe(ev recovery.Event) {
 	h.metrics.count(&ev)
-	if h.tracing != nil {
-		traced := ev // only then it goes to the heap
-		h.tracing.observe(&traced, h.metrics.label(ev.Model))
+	if t := h.tracing; t != nil {
+		r := t.find(ev.Request)
+		if ev.Name == recovery.EventRequestDone {
+			t.measure(r, &ev, h.metrics.label(ev.Model))
+		}
+		if r != nil && r.span != nil {
+			traced := ev // only then it goes to the heap
+			t.observe(r, &traced)
+		}
 	}
-	if plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() {
+	if ev.Uneventful() && !h.requests.Load() && !h.feed.wantsAll() {
 		return
 	}
 	e := ev // only what is queued goes to the heap
@@ -227,7 +240,7 @@ func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	}
 	h.feed.publish(message{id: id, name: rec.Message, data: data}, to)
 
-	if h.level.Level() <= rec.Level && (!plain(ev) || h.requests.Load()) {
+	if h.level.Level() <= rec.Level && (!ev.Uneventful() || h.requests.Load()) {
 		var err error
 		if h.lines != nil {
 			err = h.lines.Handle(context.Background(), rec)
@@ -284,7 +297,9 @@ func (h *Hub) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	var lost error
 	if h.tracing != nil {
-		lost = h.tracing.close(ctx)
+		if lost = h.tracing.close(ctx); lost != nil {
+			h.log.Warn(collectorLost, "error", lost)
+		}
 	}
 	select {
 	case <-h.done:

@@ -70,3 +70,10 @@ func (k *keys) count(ev *recovery.Event, out outcome) {
 		k.refused.WithLabelValues(ev.Key, ev.Rule).Inc() // the gateway's own codes: few
 	}
 }
+
+// plan counts what a planner used for a key, beside its requests.
+func (k *keys) plan(ev *recovery.Event) {
+	if s := (*k.series.Load())[ev.Key]; s != nil {
+		addTokens(&s.tokens, &ev.Cost)
+	}
+}

@@ -117,7 +117,7 @@ func recovered() recovery.Event {
 	first := recovery.Record{Target: ev.Target, Class: recovery.Timeout, Started: at, Duration: 30 * time.Second}
 	ev.Target = recovery.Target{Upstream: "azure", Model: "gpt-5-eu", Key: "client-0011223344556677"}
 	ev.Attempts = []recovery.Record{first, {Target: ev.Target, Strategy: "parallel", Parallel: true, Started: at, Duration: 2 * time.Second}}
-	ev.Attempt, ev.Recovery, ev.Cost = 2, "parallel", recovery.Usage{Input: 1200}
+	ev.Attempt, ev.Recovery, ev.Cost, ev.Finish = 2, "parallel", recovery.Usage{Input: 1200}, recovery.FinishCalls
 	return ev
 }
 

@@ -34,7 +34,7 @@ type metrics struct {
 	inFlight   prometheus.Gauge
 	breakers   *breakers
 
-	droppedQueue, droppedSubscriber, droppedLog, droppedSink, droppedOTLP prometheus.Counter
+	droppedQueue, droppedSubscriber, droppedLog, droppedSink, droppedOTLP, droppedRecording prometheus.Counter
 
 	naming sync.Mutex // one change of the table, or of what was met, at a time
 	table  atomic.Pointer[table]
@@ -54,7 +54,8 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 	}
 	m := &metrics{
 		requests: counter("requests_total",
-			"Requests, by what the client got. Outcome: ok, recovered (answered after something was done), failed, rejected (no attempt was made), canceled (the client left).",
+			"Requests, by what the client got. Outcome: ok, recovered (answered after something was done), failed, rejected (no attempt was made), canceled "+
+				"(the client left).",
 			"model", "status_class", "outcome"),
 		duration: histogram("request_duration_seconds",
 			"Time from a request's arrival to the end of its answer. Rejected requests are left out.", durationBuckets, "model"),
@@ -82,12 +83,14 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		m.extra[k] = extra.WithLabelValues(name)
 	}
 	dropped := counter("events_dropped_total",
-		"Events lost: queue (too many waited), subscriber (a reader of the live stream was too slow), log (writing failed), sink (the store's log failed), otlp (spans that the collector did not take).", "where")
+		"Events lost: queue (too many waited), subscriber (a reader of the live stream was too slow), log (writing failed), sink (the store's log failed), "+
+			"otlp (spans that the collector did not take), recording (requests that were not recorded).", "where")
 	m.droppedQueue = dropped.WithLabelValues("queue")
 	m.droppedSubscriber = dropped.WithLabelValues("subscriber")
 	m.droppedLog = dropped.WithLabelValues("log")
 	m.droppedSink = dropped.WithLabelValues("sink")
 	m.droppedOTLP = dropped.WithLabelValues("otlp")
+	m.droppedRecording = dropped.WithLabelValues("recording")
 
 	version, revision := build(version)
 	info := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "build_info", Help: "Always 1; the labels say what runs.",

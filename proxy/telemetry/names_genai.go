@@ -1,8 +1,11 @@
 package telemetry
 
 // The names of OpenTelemetry's semantic conventions for generative AI that are used
-// here, as of November 2026 (github.com/open-telemetry/semantic-conventions-genai).
-// They are in development, so they stand in this file only.
+// here, as they were published last (opentelemetry.io/docs/specs/semconv/gen-ai) and
+// backends know them. They are in development, so they stand in this file only. In
+// November 2026 the next version (github.com/open-telemetry/semantic-conventions-genai)
+// renames cache_creation to cache_write, client.operation.duration and
+// .time_to_first_chunk to client.inference.*, and makes several of client.token.usage.
 const (
 	genOperation    = "gen_ai.operation.name"
 	genProvider     = "gen_ai.provider.name"
@@ -10,6 +13,7 @@ const (
 	genStream       = "gen_ai.request.stream"
 	genResponse     = "gen_ai.response.model"
 	genFirstChunk   = "gen_ai.response.time_to_first_chunk" // seconds
+	genFinish       = "gen_ai.response.finish_reasons"
 	genConversation = "gen_ai.conversation.id"
 	genInput        = "gen_ai.usage.input_tokens"
 	genOutput       = "gen_ai.usage.output_tokens"

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/tidwall/gjson"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -40,13 +41,18 @@ var meanings = [...][2]string{
 	{"duration_ms", "of the request; in `error_recovery_attempt` of the attempt that failed"}, {"ttfb_ms", "until the first byte of the answer for the client"},
 	{"cause", "a transport's error, or a reason, without secrets, at most 512 bytes"},
 	{"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
+	{"finish", "why the model ended the answer: `stop`, `length`, `tool_call`, `content_filter`, or another word of the upstream's"},
 	{"spent", "what the request cost, where `prices` are configured"},
 	{"tiers", "of a compression: what was used"}, {"steps_compressed", "messages that were changed"},
 	{"original_tokens", "before it"}, {"compressed_tokens", "after it"}, {"original_size", "bytes before it"}, {"compressed_size", "bytes after it"},
 	{"repairs", "of an answer: step and tool"},
-	{"tool", "of a tool's failure"}, {"category", "its kind"}, {"evidence", "the rule that decided, never the tool's text"}, {"confidence", "of that rule, 0 to 1"},
+	{"tool", "of a tool's failure"}, {"category", "its kind"}, {"evidence", "the rule that decided, never the tool's text"}, {"confidence", "of that rule, or of a plan, 0 to 1"},
 	{"loop", "kind of a repetition"}, {"repetitions", "how often"},
+	{"progress", "the share of an agent's last 12 steps that brought something new, in percent; no share of the way to its goal"}, {"progress_recent", "the same of the last three"},
+	{"stuck", "the last three brought less than 5 percent"}, {"task", "what the agent is at: `exploring` or `changing`"},
 	{"about", "of a note: the category of the failure"}, {"strategies", "what it proposed"}, {"occurrence", "how often the same happened so far"}, {"held_out", "it was withheld, to measure what notes do"},
+	{"withheld", "it was withheld, since notes were learned to be no help there"},
+	{"band", "of a plan: `act`, `propose` or `escalate`"}, {"source", "of a plan: `planner`, or `heuristic` where that was of no use"}, {"percent", "of a plan: how far the work is, as the planner sees it"},
 	{"attempts", "of `request_done` with more than one attempt: `target`, `upstream_key`, `class`, `strategy`, `parallel`, `start_ms` (after the request's arrival) and `duration_ms` of each, at most 20"},
 }
 
@@ -121,7 +127,7 @@ func TestAbandonedTrace(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(seen))
 	h := newHub(t, Defaults(), &buffer{})
 	var err error
-	if h.tracing, err = newTracing(provider.Tracer("test"), noop.NewMeterProvider().Meter("test"), provider.Shutdown); err != nil {
+	if h.tracing, err = newTracing(provider.Tracer("test"), noop.NewMeterProvider().Meter("test"), 1, provider.Shutdown); err != nil {
 		t.Fatal(err)
 	}
 	end := h.Trace("r", genChat, "m", time.Now(), http.Header{})
@@ -141,7 +147,7 @@ func traceStory(t *testing.T) (request, attempt string) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(seen))
 	h := newHub(t, Defaults(), &buffer{})
 	var err error
-	if h.tracing, err = newTracing(provider.Tracer("test"), noop.NewMeterProvider().Meter("test"), provider.Shutdown); err != nil {
+	if h.tracing, err = newTracing(provider.Tracer("test"), noop.NewMeterProvider().Meter("test"), 1, provider.Shutdown); err != nil {
 		t.Fatal(err)
 	}
 	failed := recovered()
@@ -215,5 +221,32 @@ func TestNoEndpoint(t *testing.T) {
 	}
 	if err := h.Export(context.Background(), OTLPDefaults()); err != nil || h.Traces() {
 		t.Errorf("without an endpoint: %v", err)
+	}
+}
+
+// A request that begins no trace takes no memory for tracing.
+func TestUntracedTakesNothing(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	provider := sdktrace.NewTracerProvider()
+	var err error
+	if h.tracing, err = newTracing(provider.Tracer("test"), metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())).Meter("test"), 0, provider.Shutdown); err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	ev := healthy()
+	alone := func() { h.Observe(ev) }
+	traced := func() {
+		end := h.Trace(ev.Request, genChat, ev.Model, ev.Time, header)
+		if h.TraceAttempt(ev.Request, 1, ev.Target) != nil {
+			t.Error("it is traced")
+		}
+		h.Observe(ev)
+		end()
+	}
+	traced()
+	with := testing.AllocsPerRun(100, traced)
+	h.tracing = nil
+	if without := testing.AllocsPerRun(100, alone); with > without {
+		t.Errorf("%v allocations with tracing on, %v without", with, without)
 	}
 }

@@ -77,14 +77,14 @@ func (c OTLP) open(ctx context.Context, version string, dropped prometheus.Count
 	if err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
-	told := &outlet{dropped: dropped, log: log}
+	told := &outlet{dropped: dropped, log: log, says: collectorLost}
 	toCollector := sdktrace.NewBatchSpanProcessor(spanOutlet{spans, told}, sdktrace.WithMaxQueueSize(spanQueue), sdktrace.WithMaxExportBatchSize(spanBatch),
 		sdktrace.WithExportTimeout(exportTime))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(bounded{toCollector, told}),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.Sample))))
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
 	meters := metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(metric.NewPeriodicReader(metricOutlet{metrics, told},
 		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime))))
-	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), meters.Meter("rebound"), func(ctx context.Context) error {
+	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), meters.Meter("rebound"), c.Sample, func(ctx context.Context) error {
 		return errors.Join(traces.Shutdown(ctx), meters.Shutdown(ctx))
 	})
 }
@@ -111,10 +111,13 @@ func (c OTLP) exporters(ctx context.Context) (sdktrace.SpanExporter, metric.Expo
 	return t, m, err
 }
 
-// outlet counts what does not reach the collector, and says so now and then.
+const collectorLost = "the OpenTelemetry collector did not take what was sent"
+
+// outlet counts what does not reach its place, and says so now and then.
 type outlet struct {
 	dropped prometheus.Counter
 	log     *slog.Logger
+	says    string
 	waiting atomic.Int64 // spans
 	said    atomic.Int64 // when it was last said, in Unix seconds
 }
@@ -123,7 +126,7 @@ func (o *outlet) lose(n int, why error) {
 	o.dropped.Add(float64(n))
 	now, last := time.Now().Unix(), o.said.Load()
 	if now-last >= int64(time.Minute/time.Second) && o.said.CompareAndSwap(last, now) {
-		o.log.Warn("the OpenTelemetry collector did not take what was sent", "spans", n, "error", why)
+		o.log.Warn(o.says, "lost", n, "error", why)
 	}
 }
 

@@ -13,8 +13,9 @@ const redacted = "[redacted]"
 // Names of fields and headers whose values are secret, in any spelling.
 const (
 	secretHeader = `\b(?:proxy-)?authorization`
-	secretField  = `(?:\b|_|x-)(?:api[-_ ]?key|subscription-key|(?:access|auth|refresh|id|session|security)[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|secret|password|passwd|pwd)`
-	assigned     = `\\?["']?\s*[:=]\s*`
+	secretField  = `(?:\b|_|x-)(?:api[-_ ]?key|subscription-key|(?:access|auth|refresh|id|session|security)[-_]?token|client[-_]?secret|` +
+		`secret[-_]?(?:access[-_]?)?key|secret|password|passwd|pwd)`
+	assigned = `\\?["']?\s*[:=]\s*`
 )
 
 var (
@@ -43,7 +44,8 @@ var secrets = []struct {
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `\\?')(?:[^'\\]|\\.)+`)},
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `)[^\s"',;&\\]+`)},
 	// Keys by their makers' prefixes, also masked in part; JSON web tokens.
-	{makers, regexp.MustCompile(`()\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[pousr]|github_pat|glpat|csk|nvapi|pplx|tgp|fw|r8|sess|xox[abeprs])[-_]|ya29\.|AIza|eyJ)[A-Za-z0-9_.*-]{5,}[A-Za-z0-9_*-]|\b(?:AKIA|ASIA)[A-Z0-9]{12,}`)},
+	{makers, regexp.MustCompile(`()\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[pousr]|github_pat|glpat|csk|nvapi|pplx|tgp|fw|r8|sess|xox[abeprs])[-_]|ya29\.|AIza|` +
+		`eyJ)[A-Za-z0-9_.*-]{5,}[A-Za-z0-9_*-]|\b(?:AKIA|ASIA)[A-Z0-9]{12,}`)},
 }
 
 // scheme finds what follows an authentication scheme, wherever it stands.

@@ -23,17 +23,26 @@ const (
 	maxTries = 20 // attempts of one request that are listed
 )
 
-// plain reports whether ev is a request to which nothing happened.
-func plain(ev *recovery.Event) bool {
-	return ev.Name == recovery.EventRequestDone && ev.Attempt <= 1 && ev.Status < 400 &&
-		ev.Class == "" && ev.Recovery == "" && ev.Cause == "" && !ev.Observed && ev.Cost == (recovery.Usage{})
-}
-
 // kept reports whether ev belongs to the history that the ring and the sink
 // hold. Requests that were turned away at the door do not: anybody could flush
 // the history with them.
 func kept(ev *recovery.Event) bool {
-	return !plain(ev) && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0)
+	return !ev.Uneventful() && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0)
+}
+
+// finish is why an answer ended, in the words of the conventions. Whatever is no word
+// is not repeated: an upstream may say anything.
+func finish(f recovery.Finish) string {
+	switch f {
+	case recovery.FinishCalls:
+		return "tool_call"
+	case recovery.FinishFilter:
+		return "content_filter"
+	}
+	if len(f) > 32 || strings.ContainsFunc(string(f), func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' }) {
+		return labelOther
+	}
+	return string(f)
 }
 
 func level(name recovery.EventName) slog.Level {
@@ -86,6 +95,7 @@ func record(ev *recovery.Event) slog.Record {
 	number("duration_ms", millis(ev.Duration))
 	number("ttfb_ms", millis(ev.TTFB))
 	text("recovery", ev.Recovery)
+	text("finish", finish(ev.Finish))
 	text("mode", string(ev.Mode))
 	flag("observed", ev.Observed)
 	if ev.Cause != "" {
@@ -137,6 +147,12 @@ func details(ev *recovery.Event) (attrs []slog.Attr) {
 	if l := ev.Loop; l != nil {
 		attrs = append(attrs, slog.String("loop", string(l.Kind)), slog.Int("repetitions", l.Count))
 	}
+	if p := ev.Progress; p != nil && p.Steps > 0 {
+		attrs = append(attrs, slog.Int("progress", p.Percent), slog.Int("progress_recent", p.Recent), slog.String("task", string(p.Task)))
+		if p.Stuck {
+			attrs = append(attrs, slog.Bool("stuck", true))
+		}
+	}
 	if a := ev.Advice; a != nil {
 		if a.Category != "" {
 			attrs = append(attrs, slog.String("about", string(a.Category)))
@@ -144,6 +160,18 @@ func details(ev *recovery.Event) (attrs []slog.Attr) {
 		attrs = append(attrs, slog.Any("strategies", list(a.Strategies)), slog.Int("occurrence", a.Count))
 		if a.HeldOut {
 			attrs = append(attrs, slog.Bool("held_out", true))
+		}
+		if a.Withheld {
+			attrs = append(attrs, slog.Bool("withheld", true))
+		}
+	}
+	if p := ev.Plan; p != nil {
+		if p.Tool != "" {
+			attrs = append(attrs, slog.String("tool", clean(p.Tool, maxName)))
+		}
+		attrs = append(attrs, slog.String("band", string(p.Band)), slog.String("source", p.Source), slog.Float64("confidence", p.Confidence))
+		if p.Percent > 0 {
+			attrs = append(attrs, slog.Int("percent", p.Percent))
 		}
 	}
 	return attrs

@@ -50,9 +50,19 @@ func story() []recovery.Event {
 		of(recovery.EventToolFailure, func(ev *recovery.Event) {
 			ev.Failure = &recovery.ToolFailure{Tool: "bash", Category: recovery.CommandNotFound, Rule: "shell-not-found", Confidence: 0.99, Line: "never shown"}
 		}),
-		of(recovery.EventLoop, func(ev *recovery.Event) { ev.Loop = &recovery.Loop{Kind: recovery.LoopSameError, Count: 3} }),
+		of(recovery.EventLoop, func(ev *recovery.Event) {
+			ev.Loop, ev.Progress = &recovery.Loop{Kind: recovery.LoopSameError, Count: 3}, &recovery.Progress{Steps: 6, Percent: 6, Stuck: true, Task: recovery.Exploring}
+		}),
 		of(recovery.EventGuidance, func(ev *recovery.Event) {
-			ev.Advice = &recovery.Advice{Category: recovery.FileNotFound, Strategies: []string{"verify_path", "ask_user"}, Count: 2, HeldOut: true}
+			ev.Advice = &recovery.Advice{Category: recovery.FileNotFound, Strategies: []string{"verify_path", "ask_user"}, Count: 2, HeldOut: true, Withheld: true}
+		}),
+		of(recovery.EventPlanMade, func(ev *recovery.Event) {
+			ev.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Tool: "read", Confidence: 0.9, Band: recovery.BandAct, Source: recovery.PlanPlanner, Percent: 40, Reasoning: "never shown"}
+			ev.Strategy, ev.Duration, ev.Cost = string(ev.Plan.Strategy), 700*time.Millisecond, recovery.Usage{Input: 2000, Output: 90}
+		}),
+		of(recovery.EventApproval, func(ev *recovery.Event) {
+			ev.Plan = &recovery.Plan{Strategy: recovery.PlanOtherTool, Tool: "grep", Confidence: 0.6, Band: recovery.BandPropose, Source: recovery.PlanPlanner}
+			ev.Strategy, ev.Cause = string(ev.Plan.Strategy), "waiting"
 		}),
 	}
 }
@@ -105,8 +115,12 @@ func TestEveryFieldIsRendered(t *testing.T) {
 			*f = &recovery.ToolFailure{}
 		case **recovery.Loop:
 			*f = &recovery.Loop{}
+		case **recovery.Progress:
+			*f = &recovery.Progress{Steps: 1}
 		case **recovery.Advice:
 			*f = &recovery.Advice{}
+		case **recovery.Plan:
+			*f = &recovery.Plan{}
 		default:
 			switch v.Kind() {
 			case reflect.String:
@@ -195,5 +209,15 @@ func BenchmarkRender(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.render(record(&ev))
+	}
+}
+
+// What an upstream says instead of a reason is not repeated.
+func TestFinish(t *testing.T) {
+	for in, want := range map[recovery.Finish]string{"": "", recovery.FinishStop: "stop", recovery.FinishCalls: "tool_call", recovery.FinishFilter: "content_filter",
+		"max_time": "max_time", "the answer's text": labelOther, recovery.Finish(strings.Repeat("a", 33)): labelOther, "<b>": labelOther} {
+		if got := finish(in); got != want {
+			t.Errorf("%q is %q, want %q", in, got, want)
+		}
 	}
 }

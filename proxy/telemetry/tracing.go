@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -23,8 +24,10 @@ import (
 // else happens to a request is an event of its span. Safe for concurrent use.
 type tracing struct {
 	tracer   trace.Tracer
+	sample   float64 // share of the requests that begin a trace
 	close    func(context.Context) error
-	requests sync.Map // of *traced, by the request's id, while it is under way
+	requests sync.Map // of *traced, by the request's id, while it is under way; none for a chat that is not traced
+	series   sync.Map // of []metric.RecordOption, by series; as many as there are names of labels
 
 	duration, firstChunk metric.Float64Histogram
 	tokens               metric.Int64Histogram
@@ -34,14 +37,14 @@ type tracing struct {
 type traced struct {
 	operation string
 	ctx       context.Context // with the request's span
-	span      trace.Span
+	span      trace.Span      // nil where only its operation is kept
 
 	mu       sync.Mutex // attempts start side by side
 	attempts map[int]trace.Span
 }
 
-func newTracing(t trace.Tracer, m metric.Meter, close func(context.Context) error) (*tracing, error) {
-	tr := &tracing{tracer: t, close: close}
+func newTracing(t trace.Tracer, m metric.Meter, sample float64, close func(context.Context) error) (*tracing, error) {
+	tr := &tracing{tracer: t, sample: sample, close: close}
 	var errs [3]error
 	tr.duration, errs[0] = m.Float64Histogram(genDurationMetric, metric.WithUnit("s"), metric.WithDescription("GenAI operation duration."),
 		metric.WithExplicitBucketBoundaries(genDurationBuckets...))
@@ -53,10 +56,18 @@ func newTracing(t trace.Tracer, m metric.Meter, close func(context.Context) erro
 }
 
 // Trace begins the span of a request, which goes on with the trace that its headers
-// name. operation is one of the conventions'. The request's request_done ends it; end,
-// which must be called in any case, forgets a request that broke before.
+// name, or begins one for a share of the requests. operation is one of the conventions'.
+// The request's request_done ends it; end, which must be called in any case, forgets a
+// request that broke before.
 func (h *Hub) Trace(request, operation, model string, arrived time.Time, header http.Header) (end func()) {
 	t := h.tracing
+	if len(header["Traceparent"]) == 0 && rand.Float64() >= t.sample { // the SDK would take as much for it as for the others
+		if operation == genChat {
+			return func() {}
+		}
+		t.requests.Store(request, &traced{operation: operation})
+		return func() { t.requests.Delete(request) }
+	}
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(header))
 	r := &traced{operation: operation}
 	r.ctx, r.span = t.tracer.Start(ctx, spanName(operation, model), trace.WithTimestamp(arrived), trace.WithSpanKind(trace.SpanKindServer))
@@ -87,6 +98,9 @@ func (h *Hub) TraceAttempt(request string, number int, target recovery.Target) h
 		return nil
 	}
 	r := v.(*traced)
+	if r.span == nil {
+		return nil
+	}
 	ctx, span := h.tracing.tracer.Start(r.ctx, spanName(r.operation, target.Model), trace.WithSpanKind(trace.SpanKindClient))
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,14 +120,16 @@ func spanName(operation, model string) string {
 	return operation + " " + clean(model, maxName)
 }
 
-// observe adds an event to its request's span; request_done ends it. label is the
-// model's, from a bounded set.
-func (t *tracing) observe(ev *recovery.Event, label string) {
-	v, ok := t.requests.Load(ev.Request)
-	if !ok {
-		return
+// find is what is kept of a request; nil for nothing.
+func (t *tracing) find(request string) *traced {
+	if v, ok := t.requests.Load(request); ok {
+		return v.(*traced)
 	}
-	r := v.(*traced)
+	return nil
+}
+
+// observe adds an event to its request's span; request_done ends it.
+func (t *tracing) observe(r *traced, ev *recovery.Event) {
 	if ev.Time.IsZero() {
 		ev.Time = time.Now()
 	}
@@ -125,7 +141,6 @@ func (t *tracing) observe(ev *recovery.Event, label string) {
 		return
 	}
 	t.requests.Delete(ev.Request)
-	t.measure(r, ev, label)
 	r.end(ev)
 }
 
@@ -158,6 +173,9 @@ func (r *traced) end(ev *recovery.Event) {
 		if ev.TTFB > 0 && ev.Streamed {
 			r.span.SetAttributes(attribute.Float64(genFirstChunk, ev.TTFB.Seconds()))
 		}
+		if why := finish(ev.Finish); why != "" {
+			r.span.SetAttributes(attribute.StringSlice(genFinish, []string{why}))
+		}
 		for k, n := range byKind(&ev.Usage) {
 			if n > 0 {
 				r.span.SetAttributes(attribute.Int(usageNames[k], n))
@@ -179,27 +197,47 @@ func fail(span trace.Span, class recovery.Class) {
 	}
 }
 
-// measure records the conventions' metrics of a request that was asked upstream.
+// measure records the conventions' metrics of a request that was asked upstream. label
+// is the model's, from a bounded set.
 func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if ev.Attempt == 0 {
 		return
 	}
-	common := []attribute.KeyValue{text(genOperation, r.operation), text(genProvider, genOpenAI), text(genRequestModel, label)}
-	set := metric.WithAttributeSet(attribute.NewSet(common...))
-	if ev.Class != "" {
-		t.duration.Record(r.ctx, ev.Duration.Seconds(), metric.WithAttributeSet(attribute.NewSet(append(common[:3:3], text(errorType, string(ev.Class)))...)))
-	} else {
-		t.duration.Record(r.ctx, ev.Duration.Seconds(), set)
-	}
-	if ev.Streamed && ev.TTFB > 0 {
-		t.firstChunk.Record(r.ctx, ev.TTFB.Seconds(), set)
-	}
-	used := ev.Usage.Add(ev.Cost) // what is billed
-	for kind, n := range map[string]int{"input": used.Input, "output": used.Output} {
-		if n > 0 {
-			t.tokens.Record(r.ctx, int64(min(n, saneTokens)), metric.WithAttributeSet(attribute.NewSet(append(common[:3:3], text(genTokenType, kind))...)))
+	operation, ctx := genChat, context.Background()
+	if r != nil {
+		operation = r.operation
+		if r.ctx != nil {
+			ctx = r.ctx
 		}
 	}
+	t.duration.Record(ctx, ev.Duration.Seconds(), t.of(series{operation, label, errorType, string(ev.Class)})...)
+	if ev.Streamed && ev.TTFB > 0 {
+		t.firstChunk.Record(ctx, ev.TTFB.Seconds(), t.of(series{operation: operation, model: label})...)
+	}
+	used := ev.Usage.Add(ev.Cost) // what is billed
+	if used.Input > 0 {
+		t.tokens.Record(ctx, int64(min(used.Input, saneTokens)), t.of(series{operation, label, genTokenType, "input"})...)
+	}
+	if used.Output > 0 {
+		t.tokens.Record(ctx, int64(min(used.Output, saneTokens)), t.of(series{operation, label, genTokenType, "output"})...)
+	}
+}
+
+// series are the labels of a measurement: what all have, and one more.
+type series struct{ operation, model, name, value string }
+
+// of are the options of a series. They are made once: it costs more than the rest.
+func (t *tracing) of(s series) []metric.RecordOption {
+	if v, ok := t.series.Load(s); ok {
+		return v.([]metric.RecordOption)
+	}
+	list := []attribute.KeyValue{text(genOperation, s.operation), text(genProvider, genOpenAI), text(genRequestModel, s.model)}
+	if s.value != "" {
+		list = append(list, text(s.name, s.value))
+	}
+	options := []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(list...))}
+	t.series.Store(s, options)
+	return options
 }
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, clean(value, maxName)) }

@@ -48,7 +48,8 @@ func (l *Ledger) Converted(account, name, chat string) []byte {
 				return true
 			})
 		case "tool":
-			items = append(items, `{"type":"function_call_output","call_id":"`+m.Get("tool_call_id").Str+`","output":`+string(appendString(nil, text(m.Get("content"))))+`}`)
+			items = append(items, `{"type":"function_call_output","call_id":"`+m.Get("tool_call_id").Str+`","output":`+
+				string(appendString(nil, text(m.Get("content"))))+`}`)
 		default:
 			message(role, text(m.Get("content")))
 		}
@@ -61,6 +62,7 @@ func (l *Ledger) Converted(account, name, chat string) []byte {
 		}
 		return true
 	})
-	return []byte(`{"model":` + string(appendString(nil, gjson.Get(chat, "model").String())) + `,"stream":` + strconv.FormatBool(gjson.Get(chat, "stream").Bool()) +
+	return []byte(`{"model":` + string(appendString(nil, gjson.Get(chat, "model").String())) + `,` +
+		`"stream":` + strconv.FormatBool(gjson.Get(chat, "stream").Bool()) +
 		`,"store":false,"include":["reasoning.encrypted_content"],"tools":[` + strings.Join(tools, ",") + `],"input":[` + strings.Join(items, ",") + `]}`)
 }

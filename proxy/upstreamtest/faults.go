@@ -163,7 +163,8 @@ func (x *exchange) badChunk() error {
 	if x.q.stream {
 		ctype, piece = typeStream[0], ": ok\n\n"
 	}
-	if _, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz;\r\nnonsense\r\n", ctype, len(piece), piece); err != nil {
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nzz;\r\nnonsense\r\n", ctype,
+		len(piece), piece); err != nil {
 		return errGone
 	}
 	return nil

@@ -179,7 +179,8 @@ func (l *Ledger) refuse(account, request string) *apiError {
 	c := &checking{l: l, account: account, chained: conversation, calls: map[string]string{}, seen: map[string]bool{}}
 	switch {
 	case previous != "" && conversation:
-		return wrong("mutually_exclusive_parameters", "", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing one of these parameters.")
+		return wrong("mutually_exclusive_parameters", "", "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only "+
+			"providing one of these parameters.")
 	case !input.Exists() && previous == "" && !conversation:
 		return wrong("missing_required_parameter", "input", "Missing required parameter: 'input'.")
 	case previous != "":
@@ -277,7 +278,8 @@ func (c *checking) item(i int, it gjson.Result) *apiError {
 // identity checks an id by itself.
 func (c *checking) identity(path, id, typ string) *apiError {
 	if len(id) > 64 {
-		return wrong("string_above_max_length", path+".id", "Invalid '%s.id': string too long. Expected a string with maximum length 64, but got a string with length %d instead.", path, len(id))
+		return wrong("string_above_max_length", path+".id", "Invalid '%s.id': string too long. Expected a string with maximum length 64, but got a string "+
+			"with length %d instead.", path, len(id))
 	}
 	if p := prefixes[typ]; p != "" && !strings.HasPrefix(id, p) {
 		return wrong("invalid_value", path+".id", "Invalid '%s.id': '%s'. Expected an ID that begins with '%s'.", path, id, p)
@@ -305,13 +307,15 @@ func (c *checking) sealed(it gjson.Result, id, typ string, reference bool) *apiE
 		return nil
 	}
 	if !strings.HasPrefix(sealed, sealMark+sealOf(c.account)) {
-		return wrong("invalid_encrypted_content", "", "The encrypted content %.4s...%s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", sealed, sealed[max(0, len(sealed)-4):])
+		return wrong("invalid_encrypted_content", "", "The encrypted content %.4s...%s could not be verified. Reason: Encrypted content could not be "+
+			"decrypted or parsed.", sealed, sealed[max(0, len(sealed)-4):])
 	}
 	return nil
 }
 
 func (c *checking) notFound(id string) *apiError {
-	e := wrong("", "input", "Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", id)
+	e := wrong("", "input", "Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or "+
+		"remove this item from your input.", id)
 	e.status = http.StatusNotFound
 	return e
 }

@@ -44,17 +44,19 @@ func contextError(q *request, limit, tokens int) *apiError {
 		return wrong("context_length_exceeded", "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
 	return &apiError{
-		status:  http.StatusBadRequest,
-		message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", limit, tokens),
-		typ:     "invalid_request_error", param: "messages", code: "context_length_exceeded",
+		status: http.StatusBadRequest,
+		message: fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of "+
+			"the messages.", limit, tokens),
+		typ: "invalid_request_error", param: "messages", code: "context_length_exceeded",
 	}
 }
 
 func quotaExhausted(*request) *apiError {
 	return &apiError{
-		status:  http.StatusTooManyRequests,
-		message: "You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
-		typ:     "insufficient_quota", code: "insufficient_quota",
+		status: http.StatusTooManyRequests,
+		message: "You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: " +
+			"https://platform.openai.com/docs/guides/error-codes/api-errors.",
+		typ: "insufficient_quota", code: "insufficient_quota",
 	}
 }
 
@@ -80,9 +82,10 @@ func overloaded(*request) *apiError {
 
 func contentFiltered(*request) *apiError {
 	return &apiError{
-		status:  http.StatusBadRequest,
-		message: "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry. To learn more about our content filtering policies please read our documentation: https://go.microsoft.com/fwlink/?linkid=2198766",
-		param:   "prompt", code: "content_filter",
+		status: http.StatusBadRequest,
+		message: "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry. To " +
+			"learn more about our content filtering policies please read our documentation: https://go.microsoft.com/fwlink/?linkid=2198766",
+		param: "prompt", code: "content_filter",
 	}
 }
 

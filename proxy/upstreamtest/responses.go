@@ -132,7 +132,13 @@ func (b *reply) appendItem(it *Item, done bool) {
 
 // appendResponse adds the response: with what it has come to, or as it begins.
 func (b *reply) appendResponse(r *Response, status string, done bool) {
-	b.put(`{"id":"`, r.ID, `","object":"response","created_at":`, strconv.FormatInt(r.Created, 10), `,"status":"`, status, `","background":`, strconv.FormatBool(r.Background))
+	b.put(`{"id":"`, r.ID, `","object":"response","created_at":`, strconv.FormatInt(r.Created, 10), `,"status":"`, status, `","background":`,
+		strconv.FormatBool(r.Background))
+	if status == "completed" {
+		b.put(`,"completed_at":`, strconv.FormatInt(r.Created, 10))
+	} else {
+		b.put(`,"completed_at":null`)
+	}
 	if status == "failed" {
 		b.buf = appendString(append(b.buf, `,"error":{"code":`...), r.Code)
 		b.buf = appendString(append(b.buf, `,"message":`...), r.Message)
@@ -145,7 +151,7 @@ func (b *reply) appendResponse(r *Response, status string, done bool) {
 	} else {
 		b.put(`,"incomplete_details":null`)
 	}
-	b.put(`,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":`)
+	b.put(`,"frequency_penalty":0.0,"instructions":null,"max_output_tokens":null,"max_tool_calls":null,"model":`)
 	b.buf = appendString(b.buf, r.Model)
 	b.put(`,"output":[`)
 	if done {
@@ -156,10 +162,12 @@ func (b *reply) appendResponse(r *Response, status string, done bool) {
 			b.appendItem(&r.Items[i], true)
 		}
 	}
-	b.put(`],"parallel_tool_calls":true,"previous_response_id":`)
+	b.put(`],"parallel_tool_calls":true,"presence_penalty":0.0,"previous_response_id":`)
 	b.buf = appendNullable(b.buf, r.Previous)
-	b.put(`,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"default","store":`, strconv.FormatBool(r.Stored),
-		`,"temperature":1.0,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1.0,"truncation":"disabled","usage":`)
+	b.put(`,"prompt_cache_key":null,"reasoning":{"effort":null,"summary":null},"safety_identifier":null,"service_tier":"default","store":`,
+		strconv.FormatBool(r.Stored),
+		`,"temperature":1.0,"text":{"format":{"type":"text"},"verbosity":"medium"},"tool_choice":"auto","tools":[],"top_logprobs":0,"top_p":1.0,`+
+			`"truncation":"disabled","usage":`)
 	if done && status != "failed" {
 		b.put(`{"input_tokens":`, strconv.Itoa(r.In), `,"input_tokens_details":{"cached_tokens":0},"output_tokens":`, strconv.Itoa(r.Out),
 			`,"output_tokens_details":{"reasoning_tokens":`, strconv.Itoa(r.Thought), `},"total_tokens":`, strconv.Itoa(r.In+r.Out), `}`)

@@ -67,9 +67,15 @@ func (s *Server) compact(q *request) []byte {
 	id := "cmp_mock_" + strconv.FormatInt(q.n, 10)
 	out := ""
 	gjson.Parse("[" + s.ledger.Input(q.credential, q.body) + "]").ForEach(func(_, it gjson.Result) bool {
-		if it.Get("role").Str == "user" {
-			out += it.Raw + ","
+		if it.Get("role").Str != "user" {
+			return true
 		}
+		content := it.Get("content").Raw
+		if it.Get("content").Type == gjson.String {
+			content = `[{"type":"input_text","text":` + content + `}]`
+		}
+		out += `{"id":"msg_mock_` + strconv.FormatInt(q.n, 10) + "_" + strconv.Itoa(len(out)) + `","type":"message","status":"completed","role":"user",` +
+			`"content":` + content + `},`
 		return true
 	})
 	n := strconv.Itoa(q.promptTokens())

@@ -189,6 +189,9 @@ func (s *Server) prepare(x *exchange) *apiError {
 		q.name = nameOf(q.model)
 	}
 	if q.responses {
+		if q.model == "" {
+			return wrong("missing_required_parameter", "model", "Missing required parameter: 'model'.")
+		}
 		if bad := s.ledger.refuse(q.credential, q.body); bad != nil {
 			return bad
 		}

@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-// Config tunes what is remembered of targets, and the first-token limit.
+// Config tunes what is remembered of targets and of notes, and the first-token limit.
 type Config struct {
 	// FactTTL is how long a refused parameter or an output limit is remembered;
 	// then it is tried again as the client sent it.
-	FactTTL    time.Duration    `yaml:"fact_ttl"`
+	FactTTL time.Duration `yaml:"fact_ttl"`
+	// Outcomes says whether it is learned which notes help: off, observe (kept, and
+	// nothing follows) or act (it decides about notes).
+	Outcomes   string           `yaml:"outcomes"`
 	FirstToken FirstTokenConfig `yaml:"first_token"`
 }
 
@@ -31,7 +34,7 @@ type FirstTokenConfig struct {
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config {
 	return Config{
-		FactTTL: 6 * time.Hour,
+		FactTTL: 6 * time.Hour, Outcomes: OutcomesAct,
 		FirstToken: FirstTokenConfig{
 			Min: 10 * time.Second, PerTokens: 5000, SameAfter: 30 * time.Second, Factor: 3, Reasoning: 180 * time.Second,
 			ReasoningModels: []string{"o[1-9]*", "gpt-5*", "*reason*", "*think*", "*-r1*", "qwq*", "magistral*"},
@@ -44,6 +47,9 @@ func (c Config) Validate() error {
 	var errs []error
 	if c.FactTTL <= 0 {
 		errs = append(errs, errors.New("fact_ttl: must be positive"))
+	}
+	if c.Outcomes != OutcomesOff && c.Outcomes != OutcomesObserve && c.Outcomes != OutcomesAct {
+		errs = append(errs, errors.New("outcomes: must be off, observe or act"))
 	}
 	f := c.FirstToken
 	if f.Min <= 0 || f.SameAfter <= 0 || f.Reasoning <= 0 {

@@ -222,7 +222,7 @@ type Listed interface {
 func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
 	board.Each(BoardFacts, func(v store.Field) bool {
 		if known := decode(v.Value); !reflect.DeepEqual(known, fact{}) {
-			marks = append(marks, recovery.Mark{Target: v.Name, Kind: recovery.MarkLearned, Detail: known.String(), Until: v.Until})
+			marks = append(marks, recovery.Mark{Target: v.Name, Kind: recovery.MarkLearned, Detail: known.String(), Since: v.Until.Add(-time.Duration(f.ttl.Load())), Until: v.Until})
 		}
 		return true
 	})

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy"
 	"github.com/rebound-llm/rebound/proxy/admin"
 	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/proxy/recording"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -30,6 +32,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/session"
@@ -69,9 +72,13 @@ type App struct {
 	fitter   *fit.Fitter
 	facts    *learn.Facts
 	makers   *learn.Makers
+	outcomes *learn.Outcomes
 	limiter  *quota.Limiter
+	recorder *recording.Recorder
 	pace     *learn.Pace
 	pins     *route.Pins
+	planner  *plan.Planner
+	webhook  *admin.Webhook
 
 	conversations *session.Known
 
@@ -102,6 +109,8 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
+	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
+	a.planner = a.newPlanner(cfg)
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	var err error
@@ -122,6 +131,9 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.Handle(mux, a.sessions)
 	admin.HandleTargets(mux, targets{a})
 	admin.HandleKeys(mux, a.limiter)
+	admin.HandleApprovals(mux, approvals{a.planner})
+	admin.HandleLearned(mux, a.outcomes)
+	admin.HandleRecordings(mux, a.recorder)
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
 }
@@ -140,7 +152,7 @@ func (t targets) Clear(name string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -184,13 +196,18 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	notes, err := annotate.New(cfg.Strategies, chains, a.hub)
+	advice := cfg.Strategies
+	if cfg.Learn.Outcomes == learn.OutcomesOff {
+		advice.Holdout = 0 // nobody would learn of it
+	}
+	notes, err := annotate.New(advice, chains, told{a})
 	if err != nil {
 		return nil, err
 	}
 	a.notes.Store(notes)
+	a.learnFrom(cfg.Learn.Outcomes, notes)
 	seen := inspect.NewStage(cfg.Inspect, a.rules.tools, a.hub)
-	seen.HeldOut = notes.HeldOut
+	seen.HeldOut, seen.Preferences, seen.Outcomes = notes.HeldOut, a.rules.preferences, a.outcomes
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue
 	var mender recovery.Mender
@@ -208,11 +225,15 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		}
 	}
+	var recorder *recording.Recorder
+	if cfg.Recording.Enabled() {
+		recorder = a.recorder
+	}
 	return &proxy.Core{
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg),
-		Engine: engine([]recovery.Stage{table, seen, a.sessions, notes, a.fitter}, strategy.All()),
+		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Recorder: recorder,
+		Engine: engine([]recovery.Stage{table, seen, a.sessions, a.planner, notes, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}),
 	}, nil
 }
@@ -225,7 +246,7 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
-		Meter: fit.NewMeter(fit.Offline(), fit.MeterConfig{}),
+		Meter: fit.NewMeter(fit.Offline()),
 		Store: shared, StoreTime: within, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
@@ -283,7 +304,10 @@ func (a *App) Reload(cfg *configs.Config) error {
 	a.health.Reconfigure(cfg.Breaker)
 	a.sessions.Reconfigure(cfg.Breaker)
 	a.fitter.Reconfigure(cfg.Fit)
+	a.planner.Reconfigure(cfg.Planner)
+	a.webhook.Reconfigure(hook(cfg))
 	a.limiter.Reconfigure(limits(cfg))
+	a.recorder.Reconfigure(cfg.Recording)
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
 	a.makers.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)
@@ -337,9 +361,7 @@ func (a *App) Run(ctx context.Context) error {
 	case err = <-served:
 	case <-ctx.Done():
 		a.hub.Disconnect() // live event streams have no end of their own
-		a.mu.Lock()
-		drain := a.config.Proxy.Drain
-		a.mu.Unlock()
+		drain := a.current().Proxy.Drain
 		a.log.Info("draining", "at_most", drain.String())
 		bounded, cancel := context.WithTimeout(context.Background(), drain)
 		if err = a.server.Shutdown(bounded); errors.Is(err, context.DeadlineExceeded) {
@@ -362,24 +384,34 @@ func (a *App) Warm() {
 	a.mu.Unlock()
 	r.upstream.Warm()
 	r.tools.Warm()
+	r.preferences.Warm()
+	debug.FreeOSMemory() // reading them leaves ten times what they are
+}
+
+// current is the configuration in force.
+func (a *App) current() *configs.Config {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config
 }
 
 // announce tells in the log what was started, and what its settings came to.
 func (a *App) announce() {
-	file := a.config.Path()
+	cfg := a.current()
+	file := cfg.Path()
 	if file == "" {
 		file = "none: the defaults apply"
 	}
 	a.log.Info("listening", "address", a.Addr().String(), "version", a.version, "config", file)
-	for _, name := range slices.Sorted(maps.Keys(a.config.Upstreams)) {
-		u := a.config.Upstreams[name]
+	for _, name := range slices.Sorted(maps.Keys(cfg.Upstreams)) {
+		u := cfg.Upstreams[name]
 		profile := "hosted"
 		if u.Local() {
 			profile = "local"
 		}
 		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "prefill", u.Prefills(), "keys", len(u.Keys), "passthrough", u.Passthrough)
 	}
-	for _, w := range a.config.Warnings() {
+	for _, w := range cfg.Warnings() {
 		a.log.Warn(w)
 	}
 }
@@ -393,12 +425,22 @@ func (a *App) close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	if a.planner != nil {
+		a.planner.Close()
+		a.webhook.Close()
+	}
 	if a.fitter != nil {
 		_ = a.fitter.Close(ctx) // what is not written by then is lost, here too:
+	}
+	if a.outcomes != nil {
+		a.outcomes.Close()
 	}
 	_ = a.hub.Close(ctx)
 	if a.limiter != nil {
 		a.limiter.Close()
+	}
+	if a.recorder != nil {
+		a.recorder.Close(ctx)
 	}
 	a.mirror.Stop()
 	_ = a.store.Close()

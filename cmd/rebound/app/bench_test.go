@@ -213,6 +213,7 @@ func fixedUpstream(b *testing.B, answer string) string {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { l.Close() })
+	sent := []byte(answer)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -230,7 +231,7 @@ func fixedUpstream(b *testing.B, answer string) string {
 					if _, err := in.Discard(n); err != nil {
 						return
 					}
-					if _, err := io.WriteString(c, answer); err != nil {
+					if _, err := c.Write(sent); err != nil {
 						return
 					}
 				}

@@ -126,11 +126,11 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	const clients = 200
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := launch(t, text(up))
-	heap := func() uint64 {
+	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
+		return int64(m.HeapAlloc)
 	}
 	before := heap()
 	for range clients {

@@ -248,6 +248,17 @@ func TestGuidanceWithheld(t *testing.T) {
 	}
 }
 
+// Where nothing is learned of it, no session is held out.
+func TestNobodyIsHeldOutForNothing(t *testing.T) {
+	t.Parallel()
+	m := &model{scene: scenes()[0], obeys: 1}
+	up := startStrict(t, m.decide)
+	m.play(t, launch(t, up.config(asTheyCome, "strategies: {holdout: 1.0}", "learn: {outcomes: off}")), false, 12)
+	if len(m.notes) == 0 || m.notes[0] == "" {
+		t.Error("a note was withheld")
+	}
+}
+
 var excerpt = regexp.MustCompile(`(?s)<<<.*?>>>`)
 
 // Whatever a tool prints is in its own quotation and changes nothing else.

@@ -34,6 +34,7 @@ learn: {first_token: {min: 1s, per_tokens: 1000000, same_after: 2s, reasoning: 3
 stream: {idle: 500ms, idle_pinged: 2s}
 recovery: {backoff_min: 10ms, backoff_max: 100ms, rate_limit_wait: 20ms, wait_same: 200ms, wait_max: 1s, parallel: {burst: 1000}}
 breaker: {open: 3s, open_max: 3s, cooldown: 50ms}
+strategies: {holdout: 0}
 `
 
 const (
@@ -75,6 +76,8 @@ type gateway struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error // of Run, once ended is closed
+
+	asking func() int // how often its planner was asked; nil without one
 }
 
 // launch starts a gateway with a configuration; it is stopped with the test.

@@ -155,7 +155,7 @@ func TestTraces(t *testing.T) {
 			}
 			a := attributes(root)
 			for name, want := range map[string]string{"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m@503/ok",
-				"gen_ai.request.stream": "true", "gen_ai.response.model": "m@503/ok", "rebound.recovery": "resend", "http.response.status_code": "200"} {
+				"gen_ai.request.stream": "true", "gen_ai.response.model": "m@503/ok", "rebound.recovery": "resend", "rebound.finish": "stop", "http.response.status_code": "200"} {
 				if a[name] != want {
 					t.Errorf("%s is %q, want %q", name, a[name], want)
 				}
@@ -175,7 +175,7 @@ func TestCollectorAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer silent.Close()
+	t.Cleanup(func() { silent.Close() }) // after what runs in parallel
 	for name, endpoint := range map[string]string{"refuses": "http://127.0.0.1:1", "hangs": "http://" + silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

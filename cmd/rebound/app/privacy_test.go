@@ -6,18 +6,32 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/store/storetest"
 )
 
 // Nothing that a client, a tool or a model wrote is found in what the gateway stores,
-// logs, counts, traces or tells, whatever was recovered.
+// logs, counts, traces or tells, whatever was recovered. Where requests are recorded,
+// they are read at /rebound/recordings, and in the store they are encrypted.
 func TestNoTextIsKept(t *testing.T) {
-	t.Parallel()
+	for _, recorded := range []bool{false, true} {
+		t.Run(fmt.Sprintf("recorded=%v", recorded), func(t *testing.T) {
+			t.Parallel()
+			noTextIsKept(t, recorded)
+		})
+	}
+}
+
+func noTextIsKept(t *testing.T, recorded bool) {
 	const mark = "Zq7mark"
 	redis := storetest.Redis(t)
 	scripted := upstreamtest.New(upstreamtest.Options{})
@@ -26,7 +40,15 @@ func TestNoTextIsKept(t *testing.T) {
 	}
 	up := scripted.Start(t)
 	var collector receiver
-	g := launch(t, text(up, unhurried(t, redis), "log: {level: debug, requests: true}", collector.start(t, "http/protobuf"),
+	recording := "recording: {ttl: 1h}"
+	if recorded {
+		file := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(file, []byte("what recordings are encrypted with"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		recording = fmt.Sprintf("recording: {key_file: %q}", file)
+	}
+	g := launch(t, text(up, unhurried(t, redis), "log: {level: debug, requests: true}", collector.start(t, "http/protobuf"), recording,
 		"models: {fits: {targets: [{upstream: default, model: fits, window: 3000}]}}"))
 	history := fmt.Sprintf(`{"role":"system","content":"%[1]s system"},{"role":"user","content":"%[1]s task"}`, mark)
 	for i := range 6 {
@@ -44,7 +66,8 @@ func TestNoTextIsKept(t *testing.T) {
 		}
 	}
 	said := map[string]string{}
-	for _, path := range []string{"/metrics", "/rebound/events/history?last=1000", "/rebound/now?series=180", "/rebound/sessions", "/rebound/targets", "/rebound/keys"} {
+	var request string // one that needed help
+	for _, path := range []string{"/metrics", "/rebound/events/history?last=1000", "/rebound/now?series=180", "/rebound/sessions", "/rebound/targets", "/rebound/keys", "/rebound/learn", "/rebound/learn/corpus"} {
 		resp, err := g.client.Get(g.url + path)
 		if err != nil {
 			t.Fatal(err)
@@ -52,6 +75,31 @@ func TestNoTextIsKept(t *testing.T) {
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		said[path] = string(body)
+		if path == "/rebound/events/history?last=1000" {
+			request = gjson.GetBytes(body, `events.#(event=="trajectory_compressed").request`).Str
+		}
+	}
+	shown := ""
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(shown, `"attempts":`); time.Sleep(20 * time.Millisecond) { // it is stored after the answer
+		resp, err := g.client.Get(g.url + "/rebound/recordings/" + request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		shown = string(body)
+		if !recorded {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not recorded: %s", request, shown)
+		}
+	}
+	if !recorded && strings.TrimSpace(shown) != `{"why":"recording is off: recording.key_env turns it on"}` {
+		t.Errorf("without recording: %s", shown)
+	}
+	if recorded && (!strings.Contains(gjson.Get(shown, "client.body").Raw, mark) || len(gjson.Get(shown, "attempts.0.body").Raw) >= len(gjson.Get(shown, "client.body").Raw)) {
+		t.Errorf("recorded: %.500s", shown)
 	}
 	if err := g.stop(); err != nil {
 		t.Fatal(err)
@@ -61,6 +109,9 @@ func TestNoTextIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	said["Redis"], said["the log"], said["the traces"] = stored, g.log.String(), collector.raw.String()
+	if has := strings.Contains(stored, "recording/"); has != recorded {
+		t.Errorf("recordings in the store: %v", has)
+	}
 	for where, what := range said {
 		if at := strings.Index(what, mark); at >= 0 {
 			t.Errorf("%s has it: …%.300s", where, what[max(0, at-200):])

@@ -260,7 +260,7 @@ func TestOpenResponses(t *testing.T) {
 	message := func(role, content string) string {
 		return fmt.Sprintf(`{"type":"message","role":%q,"content":%s}`, role, content)
 	}
-	changes := regexp.MustCompile(`_mock_\d+|"created_at":\d+`)
+	changes := regexp.MustCompile(`_mock_\d+|"(?:created|completed)_at":\d+`)
 	for name, tt := range map[string]struct {
 		script, fields string
 		items          []string
@@ -274,12 +274,18 @@ func TestOpenResponses(t *testing.T) {
 		"image":            {"", "", []string{message("user", `[{"type":"input_text","text":"What do you see?"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}]`)}, []string{`"status":"completed"`}},
 		"several turns":    {"", "", []string{message("user", `"My name is Alice."`), message("assistant", `"Hello Alice!"`), message("user", `"What is my name?"`)}, []string{`"status":"completed"`}},
 		"reasoning, asked": {"@reason", sealed, []string{message("user", `"Think."`)}, []string{`"encrypted_content"`}},
+		"phase":            {"", "", []string{message("user", `"Hello."`), strings.Replace(message("assistant", `"I look."`), `"role"`, `"phase":"commentary","role"`, 1), message("user", `"And?"`)}, []string{`"status":"completed"`}},
+		"compact":          {"", `"prompt_cache_key":"a-test",`, []string{message("user", `"We launch on Tuesday."`), message("assistant", `"Understood."`)}, []string{`"object":"response.compaction"`, `"type":"compaction"`}},
 	} {
+		path := ""
+		if name == "compact" {
+			path = "/compact"
+		}
 		body := fmt.Sprintf(`{"model":%q,%s"input":[%s]}`, strings.ReplaceAll(name, " ", "-")+tt.script, tt.fields, strings.Join(tt.items, ","))
-		r := g.at(http.MethodPost, "", body, "sk-client")
+		r := g.at(http.MethodPost, path, body, "sk-client")
 		direct := *g
 		direct.url = up.URL()
-		want := direct.at(http.MethodPost, "", body, "sk-client")
+		want := direct.at(http.MethodPost, path, body, "sk-client")
 		if got, want := changes.ReplaceAll(r.body, nil), changes.ReplaceAll(want.body, nil); string(got) != string(want) || r.status != http.StatusOK || r.broken != nil {
 			t.Errorf("%s: through %v\n%s\nstraight\n%s", name, r, got, want)
 		}
@@ -288,5 +294,9 @@ func TestOpenResponses(t *testing.T) {
 				t.Errorf("%s: no %s in %s", name, part, r.body)
 			}
 		}
+	}
+	const nameless = `{"input":[{"type":"message","role":"user","content":"Compact this."}]}`
+	if r := g.at(http.MethodPost, "/compact", nameless, "sk-client"); r.status != http.StatusBadRequest {
+		t.Errorf("compact without a model: %v", r)
 	}
 }

@@ -14,6 +14,8 @@ type rules struct {
 	own      [2][]rule.Rule
 	upstream *classify.Table
 	tools    *inspect.Rules
+
+	preferences *inspect.Preferences
 }
 
 // of are the rules for a configuration: the same where the operator's have not
@@ -23,5 +25,5 @@ func (r rules) of(cfg *configs.Config) rules {
 	if r.tools != nil && reflect.DeepEqual(own, r.own) {
 		return r
 	}
-	return rules{own, classify.New(configs.UpstreamRules, own[0]...), inspect.NewRules(configs.ToolRules, own[1]...)}
+	return rules{own, classify.New(configs.UpstreamRules, own[0]...), inspect.NewRules(configs.ToolRules, own[1]...), inspect.NewPreferences(configs.PreferenceRules)}
 }

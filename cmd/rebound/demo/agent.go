@@ -151,7 +151,7 @@ type reply struct {
 
 // try makes one request. What fails once an answer has begun is not repeated.
 func (a *agent) try(ctx context.Context, f *fault, model string, retry int) reply {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+"/chat/completions", strings.NewReader(f.question(model)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+f.path(), strings.NewReader(f.question(model)))
 	if err != nil {
 		return reply{err: err}
 	}
@@ -169,6 +169,8 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 		return reply{err: statusError(resp.StatusCode), again: repeatable(resp), hint: retryAfter(resp.Header)}
 	case f.whole:
 		return readWhole(resp.Body)
+	case f.items:
+		return readResponse(resp.Body)
 	default:
 		return readStream(resp.Body)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ const (
 	keyAgent = "sk-demo-agent"
 	keyOne   = "sk-demo-one"
 	keyTwo   = "sk-demo-two"
+	keyTape  = "what the demo's own requests are recorded with"
 )
 
 // configuration is the gateway's. Its time limits are a tenth of the defaults, so
@@ -40,6 +42,8 @@ default_upstream: primary
 recovery: {backoff_min: 50ms, backoff_max: 800ms, rate_limit_wait: 100ms, wait_same: 500ms, wait_max: 6s, deadline: 1m, parallel: {burst: 1000}}
 breaker: {window: 1s, open: 500ms, open_max: 1500ms, cooldown: 100ms}
 learn: {first_token: {min: 100ms, per_tokens: 50000, same_after: 2100ms, reasoning: 18s}}
+recording: {key_env: KEY_TAPE}
+strategies: {holdout: 0}
 stream: {idle: 2s, idle_pinged: 12s, keepalive_after: 3s, keepalive_every: 1500ms}
 log: {requests: true}
 models:
@@ -248,8 +252,11 @@ func config(upstream, listen string) (*configs.Config, error) {
 			fmt.Fprintf(&b, "      - {upstream: %s, model: %q, window: %d}\n", t.on, f.targetModel(k), t.window)
 		}
 	}
-	secrets := map[string]string{"KEY_ONE": keyOne, "KEY_TWO": keyTwo}
+	secrets := map[string]string{"KEY_ONE": keyOne, "KEY_TWO": keyTwo, "KEY_TAPE": keyTape}
 	return configs.Parse("demo.yaml", []byte(b.String()), func(name string) (string, bool) {
+		if strings.HasPrefix(name, "OTEL_") { // who has a collector sees its traces
+			return os.LookupEnv(name)
+		}
 		v, ok := secrets[name]
 		return v, ok
 	})

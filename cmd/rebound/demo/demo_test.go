@@ -72,6 +72,8 @@ var table = map[string]printed{
 	"call-cut":        {"connection broke", "complete answer, T", "resend", 2},
 	"tool-failed":     {"complete answer, T", "complete answer, T", "guidance", 1},
 	"tool-stuck":      {"the same call once more", "told why, T", "session_stopped", 0},
+	"response-failed": {"error event", "complete answer, T", "resend", 2},
+	"response-cut":    {"connection broke at 65 %", "complete answer, T", "resume", 2},
 }
 
 // duration is a time in a cell.

@@ -30,6 +30,7 @@ type fault struct {
 	title   string
 	targets []target // the first one is what the agent meets straight
 	whole   bool     // not streamed
+	items   bool     // over the Responses API, with nothing stored
 	extra   string   // more fields of the request, each followed by a comma
 	prompt  int      // bytes of the question beyond the usual
 	// honest says that nothing can save this one: what is promised is an error.
@@ -139,6 +140,9 @@ func faults() []fault {
 			sent: []string{"[gateway note", "uv: command not found"}},
 		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(runMake)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
 			call: runMake, repeats: true},
+
+		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone(responseFailed, ok), items: true},
+		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut, ok), items: true},
 	}
 }
 
@@ -200,6 +204,14 @@ func (f *fault) before(i int) string { return fmt.Sprintf("%s-before-%d", f.slug
 // text is the whole answer of a model to this fault's question.
 func (f *fault) text(model string) string { return textOf(model, f.variant) }
 
+// path is where the agent sends it.
+func (f *fault) path() string {
+	if f.items {
+		return "/responses"
+	}
+	return "/chat/completions"
+}
+
 // question is the request that the agent sends.
 func (f *fault) question(model string) string {
 	ask := "Why does the build fail?" + strings.Repeat(" And why?", f.prompt/len(" And why?"))
@@ -211,6 +223,9 @@ func (f *fault) question(model string) string {
 		if model == f.before(i) {
 			history = "," + before
 		}
+	}
+	if f.items {
+		return fmt.Sprintf(`{"model":%s,"stream":true,"store":false,"input":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}]}`, quote(model), ask)
 	}
 	return fmt.Sprintf(`{"model":%s,"stream":%v,%s%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}%s]}`,
 		quote(model), !f.whole, tools, f.extra, ask, history)

@@ -73,7 +73,7 @@ func (u *upstream) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{w: w, r: r, body: string(body), stream: gjson.GetBytes(body, "stream").Bool()}
-	x.model = gjson.GetBytes(body, "model").Str
+	x.model, x.items = gjson.GetBytes(body, "model").Str, strings.HasSuffix(r.URL.Path, "/responses")
 	u.mu.Lock()
 	u.sent[x.model] = append(u.sent[x.model], x.body)
 	n, steps := len(u.sent[x.model]), u.steps[x.model]
@@ -92,6 +92,8 @@ type exchange struct {
 	body   string
 	model  string
 	stream bool
+	items  bool // of the Responses API
+	events int  // sent, of that
 }
 
 // The ways to be well.
@@ -241,6 +243,10 @@ const chunks = 20 // of a text
 
 // answer sends a share of a text, then calls end; a nil end is the right one.
 func (x *exchange) answer(text string, share float64, end step) {
+	if x.items {
+		x.respond(text, share, end)
+		return
+	}
 	if !x.stream {
 		x.w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(x.w, wholeAnswer(text))

@@ -4,15 +4,15 @@
 // them with the gateway's.
 export const names = [
   'error_recovery_attempt', 'error_recovery_success', 'error_recovery_failed', 'recovery_degraded', 'stream_resumed', 'target_cooled', 'fallback_used',
-  'trajectory_compressed', 'context_truncated', 'tool_call_repaired', 'tool_failure_detected', 'guidance_injected', 'loop_detected', 'guidance_outcome',
-  'breaker_opened', 'breaker_closed', 'request_done',
+  'trajectory_compressed', 'context_truncated', 'tool_call_repaired', 'tool_failure_detected', 'guidance_injected', 'loop_detected', 'guidance_outcome', 'guidance_judged',
+  'breaker_opened', 'breaker_closed', 'plan_made', 'plan_approval', 'request_done',
 ];
 
 const maxEvents = 5000;
 const every = 2000;
 const maxSamples = 450; // of a quarter of an hour
 
-export const data = { events: [], samples: [], meta: null, sessions: [], targets: [], keys: [], online: false, dropped: 0 };
+export const data = { events: [], samples: [], meta: null, sessions: [], targets: [], keys: [], approvals: [], online: false, dropped: 0 };
 
 const known = new Set();
 const listeners = new Set();
@@ -48,8 +48,8 @@ function listen() {
   };
 }
 
-export async function ask(path, method) {
-  const response = await fetch(path, { method: method || 'GET', headers: { Accept: 'application/json' } });
+export async function ask(path, method, body) {
+  const response = await fetch(path, { method: method || 'GET', headers: { Accept: 'application/json' }, body: body && JSON.stringify(body) });
   if (response.status === 403 && !method) location.reload(); // the cookie has ended: the form is there
   if (!response.ok) {
     const body = await response.json().catch(() => ({}));
@@ -61,7 +61,7 @@ export async function ask(path, method) {
 async function look() {
   try {
     const first = data.samples.length === 0;
-    const [now, sessions, targets, keys] = await Promise.all([ask('now' + (first ? '?series=180' : '')), ask('sessions'), ask('targets'), ask('keys')]);
+    const [now, sessions, targets, keys, approvals] = await Promise.all([ask('now' + (first ? '?series=180' : '')), ask('sessions'), ask('targets'), ask('keys'), ask('approvals')]);
     if (data.meta && data.meta.replica !== now.replica) data.samples = []; // another process counts from zero
     data.meta = now;
     data.samples.push(...now.series, now.now);
@@ -70,6 +70,7 @@ async function look() {
     data.sessions = sessions.sessions;
     data.targets = targets.targets;
     data.keys = keys.keys;
+    data.approvals = approvals.approvals;
   } catch {
     data.online = false;
   }

@@ -12,7 +12,7 @@ export function h(tag, props, ...children) {
     else if (/^(data-|aria-|role$|href$|title$|type$|colspan$|scope$)/.test(name)) el.setAttribute(name, value);
     else el[name] = value;
   }
-  el.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  el.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
   return el;
 }
 
@@ -24,6 +24,8 @@ const tenth = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 export const count = (n) => (Math.abs(n) >= 100000 ? short.format(n) : whole.format(n));
+export const brief = (n) => short.format(n);
+export const many = (n, one) => count(n) + ' ' + one + (n === 1 ? '' : 's');
 export const rate = (n) => (n >= 100 ? whole.format(n) : tenth.format(n));
 export const share = (n, of) => (of > 0 ? tenth.format((100 * n) / of) + ' %' : '–');
 
@@ -47,7 +49,7 @@ export function table(columns, rows, props) {
   return h('div', { className: 'scroll' }, h('table', props || {},
     h('thead', {}, h('tr', {}, columns.map((c) => h('th', { scope: 'col', className: c.right ? 'right' : '' }, c.name)))),
     h('tbody', {}, rows.map((row) => h('tr', { ...(row.props || {}) },
-      columns.map((c) => h('td', { className: (c.right ? 'right ' : '') + (c.style || '') }, c.cell(row.value ?? row))))))));
+      columns.map((c) => h('td', { 'data-label': c.name || null, className: (c.right ? 'right ' : '') + (c.style || '') }, c.cell(row.value ?? row))))))));
 }
 
 export const panel = (title, ...children) => h('section', { className: 'panel' }, h('h2', {}, title), ...children);

@@ -1,11 +1,12 @@
 // The frame of the page: which view is shown, keys, theme, export.
 import { data, onChange, start } from './data.js';
+import * as learned from './learned.js';
 import * as now from './now.js';
 import * as request from './request.js';
 import * as sessions from './sessions.js';
 import * as targets from './targets.js';
 
-const views = { now, request, sessions, targets };
+const views = { now, request, sessions, targets, learned };
 const main = document.getElementById('view');
 let current = null;
 
@@ -37,6 +38,8 @@ function draw() {
   const focused = document.activeElement?.dataset?.key;
   views[where().view].draw();
   if (focused) main.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus({ preventScroll: true });
+  const waiting = data.approvals.filter((a) => a.state === 'waiting').length;
+  document.querySelector('nav a[data-view=sessions]').dataset.waiting = waiting || '';
   const state = document.getElementById('state');
   state.className = 'state ' + (data.online ? 'on' : 'off');
   const lost = data.dropped ? ', ' + data.dropped + ' events lost' : '';
@@ -55,7 +58,7 @@ document.addEventListener('keydown', (e) => {
   const typing = e.target.matches('input, select, textarea');
   if (e.ctrlKey || e.metaKey || e.altKey || (typing && e.key !== 'Escape')) return;
   const act = {
-    1: () => { location.hash = 'now'; }, 2: () => { location.hash = 'sessions'; }, 3: () => { location.hash = 'targets'; },
+    1: () => { location.hash = 'now'; }, 2: () => { location.hash = 'sessions'; }, 3: () => { location.hash = 'targets'; }, 4: () => { location.hash = 'learned'; },
     j: () => move(1), k: () => move(-1), t: theme, '?': help,
     '/': () => main.querySelector('input')?.focus(),
     Escape: () => { if (typing) e.target.blur(); else if (where().view === 'request') history.back(); },
@@ -99,7 +102,7 @@ export function csv(rows) {
   return [fields, ...rows.map((r) => fields.map((f) => r[f]))].map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
 }
 
-document.getElementById('export-json').onclick = () => save(stamp() + '.json', 'application/json', JSON.stringify(views[where().view].rows(), null, 2));
+document.getElementById('export-json').onclick = () => save(stamp() + '.json', 'application/json', JSON.stringify((views[where().view].all || views[where().view].rows)(), null, 2));
 document.getElementById('export-csv').onclick = () => save(stamp() + '.csv', 'text/csv', csv(views[where().view].rows()));
 document.getElementById('theme').onclick = theme;
 document.getElementById('help').onclick = help;

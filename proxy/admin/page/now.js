@@ -1,6 +1,6 @@
 // Now: what the gateway does, and the requests that needed it.
 import { data, outcome, requests } from './data.js';
-import { bars, chip, clock, count, duration, figure, h, panel, rate, share, table, words } from './dom.js';
+import { bars, brief, chip, clock, count, duration, figure, h, many, panel, rate, share, table, words } from './dom.js';
 
 const perChart = 90; // points
 let parts = null;
@@ -70,11 +70,11 @@ function drawTiles({ first, last }) {
   parts.tiles.replaceChildren(
     tile('rate', 'Requests / s', rate(all / seconds), count(all) + ' in all'),
     tile('in-flight', 'In flight', count(last.in_flight), 'now'),
-    tile('ok', 'Straight away', share(ok, all), count(ok) + ' requests', 'ok'),
-    tile('recovered', 'Recovered', share(recovered, all), count(recovered) + ' requests', 'recovered'),
-    tile('failed', 'Honest error', share(failed, all), count(failed) + ' requests', failed ? 'failed' : ''),
+    tile('ok', 'Straight away', share(ok, all), many(ok, 'request'), 'ok'),
+    tile('recovered', 'Recovered', share(recovered, all), many(recovered, 'request'), 'recovered'),
+    tile('failed', 'Honest error', share(failed, all), many(failed, 'request'), failed ? 'failed' : ''),
     tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
-    tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + count(input) + ' tokens'),
+    tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + brief(input) + ' tokens'),
     tile('extra', 'Recovery spent', count(extra), 'tokens in all'),
     tile('left-out', 'Fitting left out', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
 }
@@ -89,13 +89,14 @@ function plot(into, series, values) {
     p = into.plot = new uPlot({
       width, height: 170, legend: { live: true }, cursor: { y: false }, scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
       axes: [{ ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
-      series: [{ label: 'at', value: (_, t) => (t === null ? '–' : clock(t * 1000)) }, ...series.map(([label, name]) => ({
+      series: [{ label: 'Time', value: (_, t) => (t === null ? '–' : clock(t * 1000)) }, ...series.map(([label, name]) => ({
         label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, value: (_, v) => (v === null || v === undefined ? '–' : v.toFixed(2)) }))],
     }, values, into);
     p.lines = values.length;
   }
   if (p.width !== width && width > 0) p.setSize({ width, height: 170 });
   p.setData(values);
+  if (p.cursor.left < 0 && values[0].length) p.setLegend({ idx: values[0].length - 1 }); // the latest, until somebody points at another
 }
 
 function drawCharts({ list }) {

@@ -1,16 +1,49 @@
 // A request: its phases and attempts in time, and every decision.
-import { data, outcome, requests } from './data.js';
+import { ask, data, outcome, requests } from './data.js';
+import { show } from './diff.js';
 import { chip, clock, count, duration, figure, h, panel, table, words } from './dom.js';
 import { outcomeNames } from './now.js';
 
 let root = null;
 let id = '';
 let drawn = 0;
+let recorded = null; // what the gateway tells of the bodies
+let chosen = 0; // the attempt that is shown beside the client's request
+let panes = null;
 
 export function open(main, argument) {
   id = argument;
   drawn = -1;
   root = main;
+  recorded = null;
+  panes = h('section', { className: 'panel', hidden: true });
+}
+
+// look asks for the bodies, which are stored a moment after the answer.
+async function look(again) {
+  const asked = id;
+  const answer = await ask('recordings/' + encodeURIComponent(asked)).catch((e) => ({ why: e.message }));
+  if (asked !== id) return;
+  if (!answer.attempts && again > 0) setTimeout(() => { if (asked === id) look(again - 1); }, 1000);
+  recorded = answer;
+  chosen = Math.max(0, answer.attempts?.findLastIndex((a) => !a.same) ?? 0);
+  drawPanes();
+}
+
+const unseen = (b) => h('p', { className: 'none' }, 'It was larger than what is recorded: ' + count(b.too_large) + ' bytes.');
+
+function drawPanes() {
+  panes.hidden = false;
+  const title = h('h2', {}, 'Before and after');
+  if (!recorded.attempts) {
+    panes.replaceChildren(title, h('p', { className: 'none' }, recorded.why + '.'));
+    return;
+  }
+  const a = recorded.attempts[chosen];
+  panes.replaceChildren(h('div', { className: 'head' }, title, recorded.attempts.map((one, i) => h('button', { type: 'button', className: i === chosen ? 'chosen' : '', 'data-key': 'attempt-' + one.attempt,
+    title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', as it came' : '')))),
+  !a ? h('p', { className: 'none' }, 'Nothing went upstream.') : a.same ? h('p', { className: 'none' }, 'The client’s own bytes went to ' + a.target + '.') :
+    recorded.client.too_large || a.too_large ? unseen(recorded.client.too_large ? recorded.client : a) : show(recorded.client.body, a.body));
 }
 
 const find = () => requests().find((r) => r.id === id);
@@ -69,6 +102,10 @@ export function draw() {
   if (drawn === r.events.length) return;
   drawn = r.events.length;
   const d = r.done;
+  if (d && !recorded) {
+    recorded = { why: 'looking' };
+    look(Date.now() - Date.parse(d.time) < 5000 ? 3 : 0);
+  }
   const fact = (name, title, value) => h('div', {}, h('dt', {}, title), h('dd', {}, figure(name, value)));
   root.replaceChildren(
     h('a', { href: '#now' }, '← Now'),
@@ -82,6 +119,7 @@ export function draw() {
       fact('attempts', 'Attempts', d?.attempt ?? r.events.at(-1).attempt ?? '–'),
       fact('status', 'The client got', d ? (d.status === 499 ? 'nothing: it left' : String(d.status ?? '–')) : '–'),
       fact('done', 'Done', d?.recovery || '–'),
+      fact('finish', 'The model ended', d?.finish ? words(d.finish) : '–'),
       fact('answered-by', 'Answered by', d ? d.target || 'the gateway' : '–'),
       fact('used', 'Tokens of the answer', tokens(d?.usage)),
       fact('cost', 'Spent beyond it', tokens(d?.cost)),
@@ -92,7 +130,11 @@ export function draw() {
       { name: 'After', cell: (e) => duration(Math.max(0, Date.parse(e.time) - phases(r).begun)), right: true, style: 'tight' },
       { name: 'Event', cell: (e) => chip(e.level === 'WARN' ? 'warn' : 'event', words(e.event)) },
       { name: 'Details', cell: fields, style: 'fields' },
-    ], r.events, { className: 'events' })));
+    ], r.events, { className: 'events' })),
+    panes);
 }
 
 export const rows = () => find()?.events || [];
+
+// all is rows, and the bodies where they are recorded.
+export const all = () => (recorded?.attempts ? { events: rows(), recording: recorded } : rows());

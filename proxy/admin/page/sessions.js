@@ -50,6 +50,33 @@ async function resume(id, button) {
   }
 }
 
+async function decide(id, approve, button) {
+  button.disabled = true;
+  try {
+    await ask('approvals/' + encodeURIComponent(id), 'POST', { approve });
+    await refresh();
+  } catch (e) {
+    button.disabled = false;
+    button.title = button.textContent = e.message;
+  }
+}
+
+// approvals are plans for agents that are stuck, those first that wait for a person.
+function approvals() {
+  const list = data.approvals.filter((a) => !only || a.session === only);
+  if (!list.length) return null;
+  return panel('Plans for agents that are stuck', table([
+    { name: 'Made', cell: (a) => clock(a.made) },
+    { name: 'State', cell: (a) => (a.state === 'waiting' ? [h('button', { type: 'button', 'data-key': 'approve-' + a.id, click: (e) => decide(a.id, true, e.target) }, 'Approve'), ' ',
+      h('button', { type: 'button', 'data-key': 'refuse-' + a.id, click: (e) => decide(a.id, false, e.target) }, 'Refuse')] : chip(a.state === 'approved' ? 'ok' : 'failed', a.state)), style: 'tight' },
+    { name: 'Plan', cell: (a) => [h('b', {}, words(a.plan.strategy)), a.plan.tool ? [' ', chip('class', a.plan.tool)] : null, a.plan.parameters ? h('pre', { className: 'plan' }, a.plan.parameters) : null,
+      a.plan.message ? h('p', { className: 'plan' }, a.plan.message) : null, a.plan.reasoning ? h('p', { className: 'none' }, a.plan.reasoning) : null], style: 'name' },
+    { name: 'Sure', cell: (a) => share(a.plan.confidence, 1), right: true, style: 'tight' },
+    { name: 'Session', cell: (a) => h('a', { href: '#sessions/' + encodeURIComponent(a.session), 'data-key': 'plan-' + a.id }, a.session), style: 'name' },
+    { name: 'Until', cell: (a) => clock(a.until), right: true },
+  ], [...list].sort((a, b) => (b.state === 'waiting') - (a.state === 'waiting'))));
+}
+
 // ring is the last five failures of the agent's tools, the oldest first.
 const ring = (s) => h('span', { className: 'ring' }, s.failures.slice(-5).map((e) => h('i', { title: words(e.category || 'failure') + ', ' + (e.tool || '') + ', ' + clock(e.time) })));
 
@@ -80,20 +107,21 @@ function detail(s) {
     panel('Tools and notes', table([
       { name: 'Time', cell: (e) => clock(e.time) },
       { name: 'Event', cell: (e) => chip('event', words(e.event)) },
-      { name: 'What', cell: (e) => [e.tool, e.category, e.loop, e.about, ...(e.strategies || []), e.event === 'guidance_outcome' ? e.cause : ''].filter(Boolean).map((t) => words(t)).join(' · '), style: 'name' },
+      { name: 'What', cell: (e) => [e.tool, e.category, e.loop, e.about, e.event.startsWith('plan_') ? [e.strategy, e.band, e.cause] : null, ...(e.strategies || []), e.event === 'guidance_outcome' || e.event === 'guidance_judged' ? e.cause : ''].flat().filter(Boolean).map((t) => words(t)).join(' · '), style: 'name' },
       { name: 'Times', cell: (e) => e.repetitions ?? e.occurrence ?? '', right: true },
       { name: 'Request', cell: (e) => (e.request ? h('a', { href: '#request/' + encodeURIComponent(e.request), 'data-key': e.id }, e.request) : '') },
-    ], data.events.filter((e) => e.session === s.id && /tool_failure|guidance|loop|breaker/.test(e.event)).slice(-200).reverse())),
+    ], data.events.filter((e) => e.session === s.id && /tool_failure|guidance|loop|breaker|plan_/.test(e.event)).slice(-200).reverse())),
   ];
 }
 
 export function draw() {
   shown = sessions();
+  const plans = approvals() || '';
   if (!shown.length) {
-    root.replaceChildren(h('p', { className: 'none' }, 'No session is known in which anything happened.'));
+    root.replaceChildren(plans, h('p', { className: 'none' }, 'No session is known in which anything happened.'));
     return;
   }
-  root.replaceChildren(h('section', { className: 'panel' }, figure('sessions', shown.length, { hidden: true }), table(columns, shown)), ...(only ? detail(shown[0]) : []));
+  root.replaceChildren(plans, h('section', { className: 'panel' }, figure('sessions', shown.length, { hidden: true }), table(columns, shown)), ...(only ? detail(shown[0]) : []));
 }
 
 export const rows = () => shown.map((s) => ({ session: s.id, stopped: Boolean(s.stopped), models: [...s.models].join(' '), requests: s.requests.size, tool_failures: s.failures.length,

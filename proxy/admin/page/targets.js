@@ -31,12 +31,16 @@ function evidence(m) {
   return [clock(e.time) + ' ', e.request ? h('a', { href: '#request/' + encodeURIComponent(e.request), 'data-key': 'why-' + m.kind + m.target }, text) : text];
 }
 
+// age is how long ago something was.
+const age = (time) => duration(Math.max(0, Math.floor((Date.now() - Date.parse(time)) / 1000) * 1000)) + ' ago';
+
 const columns = [
   { name: 'Target', cell: (m) => m.target, style: 'name' },
   { name: 'What', cell: (m) => chip(m.kind === 'learned' ? 'class' : 'warn', m.kind, about[m.kind]) },
   { name: 'Detail', cell: (m) => m.detail || '–', style: 'name' },
   { name: 'Evidence', cell: evidence, style: 'name' },
-  { name: 'For', cell: (m) => { const ms = Date.parse(m.until) - Date.now(); return ms > 0 ? duration(Math.ceil(ms / 1000) * 1000) : 'half-open'; }, right: true, style: 'tight' },
+  { name: 'Since', cell: (m) => (m.since ? age(m.since) : '–'), right: true, style: 'tight' },
+  { name: 'For', cell: (m) => { const ms = Date.parse(m.until) - Date.now(); return ms > 0 ? duration(Math.ceil(ms / 1000) * 1000) : m.kind === 'breaker' ? 'half-open' : 'over'; }, right: true, style: 'tight' },
   { name: '', cell: (m) => h('button', { type: 'button', 'data-key': 'reset-' + m.kind + m.target, click: (e) => reset(m.target, e.target) }, 'Reset'), right: true },
 ];
 
@@ -58,7 +62,7 @@ export function draw() {
     data.keys.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
       { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + ' of ' + count(l.of))) },
-    ], data.keys)) : null);
+    ], data.keys)) : '');
 }
 
 export const rows = () => data.targets;

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"sync"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/annotate"
+	"github.com/rebound-llm/rebound/recovery/learn"
+)
+
+// learnFrom makes the part that learns from outcomes, or tells it of another
+// configuration, and lets it choose for the notes.
+func (a *App) learnFrom(mode string, notes *annotate.Stage) {
+	if a.outcomes == nil {
+		parts := learn.Parts{Corpus: a.store, Vocabulary: sync.OnceValue(vocabulary), Observer: a.hub}
+		if a.shared != nil { // without a server there is no other replica
+			parts.Values = a.shared
+		}
+		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), parts)
+	} else {
+		a.outcomes.Reconfigure(mode, notes.Priors())
+	}
+	notes.Chooser = a.outcomes
+}
+
+// vocabulary is the words of the program's own rules. They can be read: tests do.
+func vocabulary() learn.Vocabulary {
+	tools, _ := configs.ToolRules()
+	upstream, _ := configs.UpstreamRules()
+	return learn.NewVocabulary(tools, upstream)
+}
+
+// told is told of notes.
+type told struct{ *App }
+
+// Observe implements recovery.Observer.
+func (t told) Observe(ev recovery.Event) {
+	t.hub.Observe(ev)
+	t.outcomes.Observe(ev)
+}

@@ -1,0 +1,129 @@
+//go:build unix
+
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// alternately plays a clerk's conversation over two replicas that share a Redis: each
+// request goes to the other one. decided runs after the n-th.
+func alternately(t *testing.T, confidence float64, more []string, decided func(n int, one, two *gateway)) (k *clerk, text string) {
+	k = &clerk{t: t}
+	up := startStrict(t, k.decide)
+	planner := httptest.NewServer(saysOnly(planned("parameter-adjustment", infer, confidence)))
+	t.Cleanup(planner.Close)
+	config := strings.Replace(up.config(append(more, asTheyCome, unhurried(t, storetest.Redis(t)))...), `two: {url: "`+up.url, `two: {url: "`+planner.URL, 1)
+	list := []*gateway{k.launch(config), k.launch(config)}
+	for _, g := range list {
+		g.asking = nil // who is asked is not known here
+	}
+	h := talk{tools: []string{lookup, ledger}, messages: []string{user("What are Ada's entries?")}}
+	for n := range 8 {
+		g := list[n%2]
+		r := g.must(h.body())
+		called := r.called()
+		if len(called) == 0 {
+			return k, r.spoken()
+		}
+		h = h.with(calls(called...))
+		for _, c := range called {
+			answer := unacceptable
+			switch v := gjson.Parse(c); {
+			case v.Get("function.name").Str == "lookup_customer":
+				answer = found
+			case gjson.Get(v.Get("function.arguments").Str, "account").Str == "LG-77":
+				answer = entries
+			}
+			h = h.with(result(gjson.Get(c, "id").Str, answer))
+		}
+		if decided != nil {
+			decided(n, list[0], list[1])
+		}
+	}
+	return k, ""
+}
+
+// What one replica has planned, the other carries out.
+func TestPlanOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	k, text := alternately(t, 0.9, []string{brain}, func(n int, _, two *gateway) {
+		if n == 3 { // it has two failures
+			eventually(t, 10*time.Second, "the plan is made", func() bool { return len(two.log.lines(t, named("plan_made"))) == 1 })
+			honour(t)
+		}
+	})
+	if _, told := k.told("LG-77"); !told || text != "Ada has one entry." {
+		t.Errorf("ended with %q, was told %q", text, k.notes)
+	}
+}
+
+// A plan that waits at one replica is listed and approved at the other.
+func TestApprovalAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	k, text := alternately(t, 0.6, []string{"planner: {upstream: two, model: brain, mode: act, approvals: true}", "breaker: {failures: 20}"}, func(n int, one, two *gateway) {
+		if n == 3 {
+			eventually(t, 10*time.Second, "the other replica lists the plan", func() bool { return len(one.approvals()) == 1 })
+			id := gjson.Get(one.approvals()[0], "id").Str
+			if got := one.post("/rebound/approvals/"+id, `{"approve":true}`); got != 204 {
+				t.Errorf("the decision: %d", got)
+			}
+			eventually(t, 10*time.Second, "the one that made it knows", func() bool {
+				list := two.approvals()
+				return len(list) == 1 && gjson.Get(list[0], "state").Str == "approved"
+			})
+			honour(t)
+		}
+	})
+	if tool, told := k.told("Do this next"); !told || tool != "ledger_entries" || text != "Ada has one entry." {
+		t.Errorf("ended with %q, was told %q", text, fmt.Sprint(k.notes))
+	}
+}
+
+// Nothing of a conversation or of what a planner said about it can be read in the
+// store, in the log or in the metrics.
+func TestPlansCannotBeRead(t *testing.T) {
+	t.Parallel()
+	redis := storetest.Redis(t)
+	k := &clerk{t: t, plan: saysPlan(planned("parameter-adjustment", infer, 0.9))}
+	up := startStrict(t, k.decide)
+	g := k.launch(up.config(asTheyCome, unhurried(t, redis), acting, "log: {level: debug, requests: true}"))
+	if text, _ := k.play(g, 8); text != "Ada has one entry." {
+		t.Fatalf("it ended with %q", text)
+	}
+	resp, err := g.client.Get(g.url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.stop(); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := everythingIn(redis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stored, "plan/") || !strings.Contains(string(metrics), `rebound_plans_total{band="act",source="planner",strategy="parameter-adjustment"} 1`) {
+		t.Error("there is no plan to be looked for")
+	}
+	for where, what := range map[string]string{"the store": stored, "the log": g.log.String(), "the metrics": string(metrics)} {
+		for _, mark := range []string{"LG-77", "Ada", "E41", "lookup shows", "the entries", "clerk"} {
+			if at := strings.Index(what, mark); at >= 0 {
+				t.Errorf("%s has %q: …%.200s", where, mark, what[max(0, at-100):])
+			}
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package app
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/plan"
+	"github.com/rebound-llm/rebound/recovery/repair"
+)
+
+// newPlanner makes the part that asks a planner. It lives as long as the gateway:
+// plans under way are in it.
+func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
+	a.webhook = admin.NewWebhook(hook(cfg), func(cause string) {
+		a.hub.Observe(recovery.Event{Name: recovery.EventDegraded, Time: time.Now(), Cause: cause})
+	})
+	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Reader: repair.New(repair.Defaults()),
+		Rules: func() plan.Rules { return a.notes.Load() }, Observer: a.hub, Accepted: a.sessions.Accepted,
+		Waiting: func(p plan.Approval) { a.webhook.Tell(admin.Approval(p)) }}
+	if a.shared != nil {
+		parts.Store = a.shared
+	}
+	return plan.New(cfg.Planner, parts)
+}
+
+func hook(cfg *configs.Config) admin.Hook {
+	return admin.Hook{URL: cfg.Planner.Webhook.URL, Secret: cfg.Planner.Webhook.Secret}
+}
+
+// approvals is what admin shows of the planner.
+type approvals struct{ *plan.Planner }
+
+var _ admin.Approvals = approvals{}
+
+// Approvals implements admin.Approvals.
+func (p approvals) Approvals() (list []admin.Approval) {
+	for _, a := range p.Planner.Approvals() {
+		list = append(list, admin.Approval(a))
+	}
+	return list
+}
+
+// Decide implements admin.Approvals.
+func (p approvals) Decide(id string, approve bool) error {
+	err := p.Planner.Decide(id, approve)
+	switch {
+	case errors.Is(err, plan.ErrUnknown):
+		return admin.ErrNoApproval
+	case errors.Is(err, plan.ErrDecided):
+		return admin.ErrDecided
+	}
+	return err
+}

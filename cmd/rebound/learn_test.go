@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/store/memory"
+)
+
+type unheard struct{}
+
+func (unheard) Observe(recovery.Event) {}
+
+// What one gateway learned is shown, exported, imported and forgotten.
+func TestLearnCommand(t *testing.T) {
+	kept := memory.New(memory.Defaults())
+	defer kept.Close()
+	o := learn.NewOutcomes(learn.OutcomesAct, learn.Priors{"timeout": {"background": 0.5}}, learn.Parts{Corpus: kept,
+		Vocabulary: func() learn.Vocabulary { return learn.Vocabulary{"timed": true} }, Observer: unheard{}})
+	defer o.Close()
+	mux := http.NewServeMux()
+	admin.HandleLearned(mux, o)
+	gateway := httptest.NewServer(mux)
+	defer gateway.Close()
+	run := func(stdin string, args ...string) (int, string, string) {
+		var out, errs bytes.Buffer
+		code := runLearn(append(args[:1:1], append([]string{"--url", gateway.URL}, args[1:]...)...), func(string) (string, bool) { return "", false }, strings.NewReader(stdin), &out, &errs)
+		return code, out.String(), errs.String()
+	}
+	var corpus strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&corpus, `{"v":1,"id":"i%d","session":"s%d","time":%d,"chain":"timeout","template":"timed <*>","model":"m","strategy":"background","outcome":"success"}`+"\n", i, i, time.Now().Unix())
+	}
+	file := filepath.Join(t.TempDir(), "corpus.jsonl")
+	if err := os.WriteFile(file, []byte(corpus.String()+"{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin string
+		args  []string
+		code  int
+		want  string
+	}{
+		{"", []string{"report"}, 0, "0 observations"},
+		{"", []string{"import", file}, 0, "added 20 observations, refused 1"},
+		{corpus.String(), []string{"import", "-"}, 0, "added 0 observations, refused 0"},
+		{"", []string{"report"}, 0, `timeout, model "m": the order is learned`},
+		{"", []string{"report", "--json"}, 0, `"strategy":"background","observations":20`},
+		{"", []string{"export"}, 0, corpus.String()},
+		{"", []string{"reset"}, 0, "forgotten"},
+		{"", []string{"export"}, 0, ""},
+		{"", []string{"import", file + ".none"}, 1, "no such file"},
+		{strings.Repeat("x", 9<<20), []string{"import", "-"}, 1, "503"},
+		{"", []string{"import"}, 2, "usage"},
+		{"", []string{"forget"}, 2, "usage"},
+	} {
+		code, out, errs := run(c.stdin, c.args...)
+		if code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("%q: %d, %.300s%.300s", c.args, code, out, errs)
+		}
+	}
+	if code, _, errs := run(strings.Repeat("a\n", 5<<20), "import", "-"); code != 0 && !strings.Contains(errs, "413") {
+		t.Errorf("a large corpus: %d %s", code, errs)
+	}
+}

@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Approval is a plan for an agent that is stuck, and whether it may be carried out.
+type Approval struct {
+	ID      string         `json:"id"`
+	State   string         `json:"state"` // waiting, approved or refused
+	Session string         `json:"session"`
+	Key     string         `json:"key,omitempty"` // name of the gateway key
+	Model   string         `json:"model"`
+	Made    time.Time      `json:"made"`
+	Until   time.Time      `json:"until"` // then it is only proposed
+	Plan    *recovery.Plan `json:"plan"`
+}
+
+// The errors of Approvals.Decide.
+var (
+	ErrNoApproval = errors.New("no such plan waits")
+	ErrDecided    = errors.New("that plan was decided already")
+)
+
+// Approvals are plans that wait for a person.
+type Approvals interface {
+	Approvals() []Approval
+	// Decide says whether a plan may be carried out. The errors are ErrNoApproval and ErrDecided.
+	Decide(id string, approve bool) error
+}
+
+// maxDecision bounds the body of a decision.
+const maxDecision = 4 << 10
+
+// HandleApprovals adds the approvals' routes to a mux:
+//
+//	GET  /rebound/approvals       {"approvals": [...]}, the latest first
+//	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided
+func HandleApprovals(mux *http.ServeMux, a Approvals) {
+	mux.HandleFunc("GET /rebound/approvals", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, map[string]any{"approvals": append([]Approval{}, a.Approvals()...)})
+	})
+	mux.HandleFunc("POST /rebound/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxDecision))
+		var decision struct {
+			Approve *bool `json:"approve"`
+		}
+		if err != nil || json.Unmarshal(body, &decision) != nil || decision.Approve == nil {
+			refuse(w, http.StatusBadRequest, "invalid_decision", `The body must be {"approve": true} or {"approve": false}.`)
+			return
+		}
+		id := r.PathValue("id")
+		switch err := a.Decide(id, *decision.Approve); {
+		case errors.Is(err, ErrDecided):
+			refuse(w, http.StatusConflict, "approval_decided", "The plan "+id+" was decided already.")
+		case err != nil:
+			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval, or not any more. GET /rebound/approvals lists those that do.")
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
+	})
+}

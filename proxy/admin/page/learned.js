@@ -1,0 +1,75 @@
+// Learned: what notes to agents brought, and what follows from it.
+import { ask } from './data.js';
+import { chip, count, figure, h, panel, share, table, words } from './dom.js';
+
+const every = 5000;
+let root = null;
+let report = null;
+let failed = '';
+let asked = 0;
+
+export function open(main) {
+  root = h('div');
+  main.append(h('div', { className: 'head' }, h('h1', {}, 'Learned')), root);
+  asked = 0;
+}
+
+async function look() {
+  try {
+    report = await ask('learn');
+    failed = '';
+  } catch (e) {
+    failed = e.message;
+  }
+  show();
+}
+
+const decisions = { chain: ['class', 'as the chain says', 'too little is known'], learned: ['ok', 'the most promising first', ''], observe: ['warn', 'no notes', 'none does better than no note'] };
+
+// range is a rate as believed, with its 95 % interval as a bar.
+const range = (rate, [low, high]) => h('span', { className: 'range' }, h('span', { className: 'track', title: share(low, 1) + ' to ' + share(high, 1) },
+  h('i', { style: { left: 100 * low + '%', width: 'max(2px, ' + 100 * (high - low) + '%)' } }), h('em', { style: { left: 100 * rate + '%' } })), ' ', share(rate, 1));
+
+const signed = (x) => (x > 0 ? '+' : '') + (100 * x).toFixed(0);
+
+function cell(c) {
+  const [kind, text, title] = decisions[c.decision] || ['class', c.decision];
+  return h('section', { className: 'panel' },
+    h('div', { className: 'head' }, h('h2', { className: 'name' }, words(c.chain) + (c.model ? ', ' + c.model : '')), chip(kind, text, title),
+      h('span', { className: 'note' }, 'a note changes its success by ', figure('net-' + c.chain, signed(c.net)), ' points (', signed(c.net_interval[0]), ' to ', signed(c.net_interval[1]), ')')),
+    table([
+      { name: 'Proposed first', cell: (a) => (a.strategy ? words(a.strategy) : 'no note'), style: 'name' },
+      { name: 'Seen', cell: (a) => figure('seen-' + c.chain + '-' + a.strategy, count(a.observations)), right: true, style: 'tight' },
+      { name: 'Success, as believed', cell: (a) => range(a.rate, a.interval) },
+    ], c.arms, { className: 'arms' }));
+}
+
+function show() {
+  if (!root.isConnected) return;
+  if (!report) {
+    root.replaceChildren(h('p', { className: 'none' }, failed || 'Looking …'));
+    return;
+  }
+  const fact = (name, title, value) => h('div', {}, h('dt', {}, title), h('dd', {}, figure(name, value)));
+  root.replaceChildren(
+    h('dl', { className: 'facts' }, fact('mode', 'Mode', report.mode), fact('observations', 'Outcomes known', count(report.observations)), fact('open', 'Not known yet', count(report.open)),
+      fact('refused', 'Entries refused', count(report.refused)), fact('lost', 'Not followed', count(report.lost))),
+    ...(report.cells.length ? report.cells.map(cell) : [h('p', { className: 'none' }, report.mode === 'off' ? 'Nothing is learned: learn.outcomes is off.' : 'No outcome of a note is known yet.')]),
+    report.patterns.length ? panel('Known best for what a tool says', table([
+      { name: 'What it says', cell: (p) => p.template, style: 'name' },
+      { name: 'Chain', cell: (p) => words(p.chain) },
+      { name: 'Best', cell: (p) => words(p.strategy) },
+      { name: 'Seen', cell: (p) => count(p.observations), right: true },
+      { name: 'Success', cell: (p) => share(p.rate, 1), right: true },
+    ], report.patterns)) : '');
+}
+
+export function draw() {
+  if (Date.now() - asked >= every) {
+    asked = Date.now();
+    look();
+  }
+}
+
+export const rows = () => (report?.cells || []).flatMap((c) => c.arms.map((a) => ({ chain: c.chain, model: c.model, decision: c.decision, strategy: a.strategy || 'none', observations: a.observations,
+  rate: a.rate, low: a.interval[0], high: a.interval[1], net: c.net })));

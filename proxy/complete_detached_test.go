@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// meters keep what was charged.
+type meters struct {
+	mu   sync.Mutex
+	used map[string]int64
+}
+
+func (m *meters) Charge(_ context.Context, charges ...store.Charge) (done store.Charged, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range charges {
+		m.used[c.Meter] += c.Amount
+		done.Used = append(done.Used, m.used[c.Meter])
+	}
+	done.Refused = -1
+	return done, nil
+}
+
+// An extra call that outlives its request reads nothing of its body and headers, which
+// others may use by then, and is charged to the key by itself.
+func TestDetachedCompletion(t *testing.T) {
+	sent := make(chan string, 1)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		sent <- string(body) + r.Header.Get("Authorization")
+		_, _ = io.WriteString(w, `{"choices":[{"index":0,"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":300,"completion_tokens":40}}`)
+	}))
+	defer up.Close()
+	c := upstream.Defaults()
+	c.URL, c.Passthrough = up.URL, true
+	s := completing(t, &ready{}, map[string]upstream.Config{"a": c})
+	raw := []byte(`{"model":"m","max_completion_tokens":50,"messages":[]}`)
+	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := &meters{used: map[string]int64{}}
+	s.core.Limiter = quota.New(shared, quota.Config{Keys: map[string]quota.Limits{"k": {TokensPerDay: 1000, Concurrent: 1}}})
+	defer s.core.Limiter.Close()
+	s.x.Body, s.x.Key = body, "k"
+	detached := s.Detach()
+	for i := range raw {
+		raw[i] = 'x'
+	}
+	s.header.Set("Authorization", "Bearer sk-another")
+	p := recovery.Prompt{System: "s", User: "u", MaxOutput: 600, Target: recovery.Target{Upstream: "a", Model: "p"}, Form: recovery.Form{Name: "n", Schema: []byte(`{"type":"object"}`), Temperature: 0.2}}
+	text, used, err := detached.Complete(t.Context(), p)
+	if err != nil || text != "{}" || used.Input != 300 {
+		t.Errorf("%q, %+v, %v", text, used, err)
+	}
+	const want = `{"model":"p","max_completion_tokens":600,"temperature":0.2,"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}},` +
+		`"messages":[{"role":"system","content":"s"},{"role":"user","content":"u"}]}Bearer sk-client`
+	if got := <-sent; got != want {
+		t.Errorf("sent %s", got)
+	}
+	if _, err := s.core.Limiter.Now(t.Context()); err != nil { // it has told the store then
+		t.Fatal(err)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.used["tokens_per_day"] != 340 || shared.used["concurrent"] != 0 {
+		t.Errorf("charged: %v", shared.used)
+	}
+}

@@ -1,0 +1,401 @@
+package learn
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// The modes of learning from outcomes.
+const (
+	OutcomesOff     = "off"
+	OutcomesObserve = "observe" // outcomes are kept, and change nothing
+	OutcomesAct     = "act"     // they decide about notes
+)
+
+const (
+	// logOutcomes is the store's log of observations, and logSize how many it keeps.
+	logOutcomes = "outcomes"
+	logSize     = 8192
+	// keyOpen begins the names of interventions that other replicas may judge.
+	keyOpen = "intervention/"
+	// refresh is how often what other replicas learned is read.
+	refresh = time.Minute
+	// late is after how long without a request the outcome is what is known by then.
+	late = 30 * time.Minute
+	// storeTime bounds an operation of the store, which is never one of a request.
+	storeTime = 2 * time.Second
+	// foldEvery is how many times as long as it took the beliefs stay before they are
+	// made anew: whatever comes in, that takes 2 % of a core.
+	foldEvery = 50
+	maxQueue  = 1024
+	maxOpen   = 4096
+	maxOrders = 4096
+)
+
+// Corpus is the log that replicas share.
+type Corpus interface {
+	Append(ctx context.Context, log string, entry []byte, size int) error
+	Tail(ctx context.Context, log string, n int) ([][]byte, error)
+}
+
+// Values keep what another replica needs to judge an intervention.
+type Values interface {
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+	Set(ctx context.Context, entries ...store.Entry) error
+	Delete(ctx context.Context, keys ...string) error
+}
+
+// Parts are what Outcomes need.
+type Parts struct {
+	Corpus     Corpus
+	Values     Values // nil where there is no other replica
+	Vocabulary func() Vocabulary
+	Observer   recovery.Observer // of guidance_judged
+}
+
+// Outcomes follow interventions, learn what they bring, and choose by it. What is
+// asked of them in a request's path is answered from memory; all else is done by one
+// goroutine, which loses what comes too fast. Safe for concurrent use.
+type Outcomes struct {
+	parts   Parts
+	cfg     atomic.Pointer[settings]
+	beliefs atomic.Pointer[Beliefs]
+	orders  *store.Cache[decided, recovery.Preference]
+
+	queue  chan task
+	lost   atomic.Int64
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.RWMutex
+	sessions map[string]int // with open interventions, and how many
+
+	// Of the goroutine.
+	known   known
+	open    map[string]*intervention // by id
+	changed bool                     // known is newer than beliefs
+	folded  time.Time                // when beliefs were made,
+	took    time.Duration            // and how long that took
+}
+
+type settings struct {
+	mode   string
+	priors Priors
+}
+
+// task is something for the goroutine: one of the three.
+type task struct {
+	opened *intervention
+	after  *recovery.After
+	do     func(ctx context.Context)
+}
+
+// decided is what a choice is kept by: it stays for as long as the failure does.
+type decided struct {
+	session, chain string
+	fingerprint    uint64
+}
+
+// intervention is one whose outcome is not known yet.
+type intervention struct {
+	Observation Observation `json:"o"`
+	Session     string      `json:"s"` // as requests have it
+	Fingerprint uint64      `json:"f"`
+	Some        bool        `json:"some,omitempty"` // something succeeded after it
+	opened      time.Time
+	cause       recovery.Event // for the event that tells of the outcome
+}
+
+// NewOutcomes returns outcomes that begin to learn. Call Close.
+func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &Outcomes{parts: parts, orders: store.NewCache[decided, recovery.Preference](maxOrders), queue: make(chan task, maxQueue),
+		cancel: cancel, done: make(chan struct{}), sessions: map[string]int{}, open: map[string]*intervention{}}
+	o.cfg.Store(&settings{mode, priors})
+	o.beliefs.Store(Fold(priors, nil, time.Now()))
+	go o.run(ctx)
+	return o
+}
+
+// Reconfigure sets what a reload may change.
+func (o *Outcomes) Reconfigure(mode string, priors Priors) {
+	o.cfg.Store(&settings{mode, priors})
+	o.enqueue(task{do: func(context.Context) { o.changed = true }})
+}
+
+// Close ends the goroutine. Interventions that are open are lost, but for those that
+// another replica can judge.
+func (o *Outcomes) Close() {
+	o.cancel()
+	<-o.done
+}
+
+// Choose orders the strategies of a note. The same failure of a session keeps the
+// order that it was given first.
+func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
+	mode := o.cfg.Load().mode
+	if mode == OutcomesOff || q.Session == "" {
+		return recovery.Preference{Strategies: q.Strategies}
+	}
+	key := decided{q.Session, q.Chain, q.Fingerprint}
+	if p, ok := o.orders.Get(key); ok {
+		return p
+	}
+	p := recovery.Preference{Strategies: q.Strategies, Template: o.parts.Vocabulary().Template(q.Line)}
+	if mode == OutcomesAct {
+		p = o.beliefs.Load().Choose(q, p.Template)
+	}
+	o.orders.Put(key, p, 1)
+	return p
+}
+
+// Observe implements recovery.Observer: a note, or one that was withheld, begins an
+// intervention. What was only observed does not, nor does a note about a loop alone.
+func (o *Outcomes) Observe(ev recovery.Event) {
+	a := ev.Advice
+	if ev.Name != recovery.EventGuidance || a == nil || a.Chain == "" || ev.Observed || ev.Session == "" || o.cfg.Load().mode == OutcomesOff {
+		return
+	}
+	strategy := none
+	if !a.HeldOut && !a.Withheld {
+		if len(a.Strategies) == 0 {
+			return
+		}
+		strategy = a.Strategies[0]
+	}
+	model := ev.Model
+	if !plain(model, maxModel) {
+		model = ""
+	}
+	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(),
+		cause: recovery.Event{Name: recovery.EventGuidanceJudged, Session: ev.Session, Model: ev.Model, Strategy: strategy,
+			Advice: &recovery.Advice{Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld}},
+		Observation: Observation{V: version, ID: idOf(ev.Session, a.Fingerprint, a.At), Session: hashOf("session", ev.Session),
+			Chain: a.Chain, Template: a.Template, Kind: a.Kind, Task: string(a.Task), Model: model, Strategy: strategy}}
+	o.enqueue(task{opened: iv})
+}
+
+// idOf names an intervention, in every replica the same.
+func idOf(session string, fingerprint uint64, at int) string {
+	return hashOf("intervention", session, strconv.FormatUint(fingerprint, 16), strconv.Itoa(at))
+}
+
+func hashOf(parts ...string) string { return strconv.FormatUint(seed(parts...), 16) }
+
+// Open reports whether an intervention of the session waits for its outcome.
+func (o *Outcomes) Open(session string) bool {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.sessions[session] > 0
+}
+
+// After takes what followed a failure. It never blocks.
+func (o *Outcomes) After(a recovery.After) {
+	if o.cfg.Load().mode != OutcomesOff {
+		o.enqueue(task{after: &a})
+	}
+}
+
+func (o *Outcomes) enqueue(t task) {
+	select {
+	case o.queue <- t:
+	default:
+		o.lost.Add(1)
+	}
+}
+
+func (o *Outcomes) run(ctx context.Context) {
+	defer close(o.done)
+	if o.cfg.Load().mode != OutcomesOff {
+		o.parts.Vocabulary() // takes a while: no request has to wait for it
+	}
+	timer, later := time.NewTimer(0), time.NewTimer(0)
+	defer timer.Stop()
+	defer later.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case t := <-o.queue:
+			switch {
+			case t.opened != nil:
+				o.begin(ctx, t.opened)
+			case t.after != nil:
+				o.judge(ctx, t.after)
+			default:
+				t.do(ctx)
+			}
+		case <-timer.C:
+			o.read(ctx)
+			o.closeLate(ctx)
+			timer.Reset(refresh*9/10 + rand.N(refresh/5)) // replicas do not ask in step
+		case <-later.C:
+		}
+		if o.changed && len(o.queue) == 0 {
+			if wait := foldEvery*o.took - time.Since(o.folded); wait > 0 {
+				later.Reset(wait)
+			} else {
+				o.fold()
+			}
+		}
+	}
+}
+
+// fold makes beliefs of what is known.
+func (o *Outcomes) fold() {
+	began := time.Now()
+	o.changed = false
+	o.beliefs.Store(Fold(o.cfg.Load().priors, o.known.list, began))
+	o.folded = time.Now()
+	o.took = o.folded.Sub(began)
+}
+
+// begin keeps an intervention until it is judged.
+func (o *Outcomes) begin(ctx context.Context, iv *intervention) {
+	id := iv.Observation.ID
+	if o.open[id] != nil || o.known.ids[id] {
+		return // a client's retry
+	}
+	if len(o.open) >= maxOpen {
+		o.lost.Add(1)
+		return
+	}
+	o.keep(iv)
+	o.share(ctx, iv)
+}
+
+func (o *Outcomes) keep(iv *intervention) {
+	o.open[iv.Observation.ID] = iv
+	o.mu.Lock()
+	o.sessions[iv.Session]++
+	o.mu.Unlock()
+}
+
+// share lets other replicas judge it. What cannot be shared is judged here alone.
+func (o *Outcomes) share(ctx context.Context, iv *intervention) {
+	if o.parts.Values == nil {
+		return
+	}
+	raw, err := json.Marshal(iv)
+	if err != nil {
+		return // cannot be: names and numbers
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_ = o.parts.Values.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * late})
+}
+
+// find is the intervention with an id, also one that another replica began.
+func (o *Outcomes) find(ctx context.Context, id string) *intervention {
+	if iv := o.open[id]; iv != nil || o.known.ids[id] {
+		return iv
+	}
+	return o.shared(ctx, id)
+}
+
+// shared is the intervention with an id as replicas share it, nil if there is none.
+func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
+	if o.parts.Values == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	got, err := o.parts.Values.Get(ctx, keyOpen+id)
+	iv := &intervention{opened: time.Now()}
+	if err != nil || len(got) != 1 || len(got[0]) == 0 || len(got[0]) > 2*maxObservation || json.Unmarshal(got[0], iv) != nil || iv.Observation.ID != id {
+		return nil
+	}
+	iv.cause = recovery.Event{Name: recovery.EventGuidanceJudged, Session: iv.Session, Model: iv.Observation.Model, Strategy: iv.Observation.Strategy,
+		Advice: &recovery.Advice{Category: recovery.Category(iv.Observation.Chain), HeldOut: iv.Observation.Strategy == none}}
+	return iv
+}
+
+// judge closes an intervention if what followed decides.
+func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
+	iv := o.find(ctx, idOf(a.Session, a.Fingerprint, a.At))
+	if iv == nil || iv.Session != a.Session {
+		return
+	}
+	iv.Some = iv.Some || a.Some
+	switch {
+	case a.Target:
+		o.conclude(ctx, iv, Success)
+	case a.Same, a.Stopped:
+		o.conclude(ctx, iv, Failure)
+	case a.Person:
+		o.conclude(ctx, iv, Censored)
+	case a.Calls >= 2:
+		o.conclude(ctx, iv, iv.sofar())
+	case o.open[iv.Observation.ID] == nil && len(o.open) < maxOpen:
+		o.keep(iv) // the next call may come here, too
+	}
+	if o.open[iv.Observation.ID] != nil && iv.Some {
+		o.share(ctx, iv)
+	}
+}
+
+// sofar is the outcome where nothing more will be known.
+func (iv *intervention) sofar() string {
+	if iv.Some {
+		return OtherWay
+	}
+	return Failure
+}
+
+// closeLate judges those whose session did not come back by what is known. Another
+// replica may have judged them: that was just read.
+func (o *Outcomes) closeLate(ctx context.Context) {
+	for id, iv := range o.open {
+		if o.known.ids[id] {
+			o.forget(iv)
+		} else if time.Since(iv.opened) >= late {
+			if elsewhere := o.shared(ctx, id); elsewhere != nil {
+				iv.Some = iv.Some || elsewhere.Some
+			}
+			o.conclude(ctx, iv, iv.sofar())
+		}
+	}
+}
+
+func (o *Outcomes) forget(iv *intervention) {
+	if o.open[iv.Observation.ID] == nil {
+		return
+	}
+	delete(o.open, iv.Observation.ID)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sessions[iv.Session]--; o.sessions[iv.Session] <= 0 {
+		delete(o.sessions, iv.Session)
+	}
+}
+
+// conclude adds an observation, here at once.
+func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome string) {
+	o.forget(iv)
+	iv.Observation.Outcome, iv.Observation.Time = outcome, time.Now().Unix()
+	cfg := o.cfg.Load()
+	r := rules{cfg.priors, o.parts.Vocabulary}
+	if r.check(&iv.Observation, time.Now()) != nil || !o.known.add(iv.Observation) {
+		return // what another wrote, a strategy that is gone, or judged already
+	}
+	o.changed = true
+	o.known.own = append(o.known.own, iv.Observation)
+	o.known.own = o.known.own[max(0, len(o.known.own)-maxQueue):]
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	_ = o.parts.Corpus.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // else after the next reading
+	if o.parts.Values != nil {
+		_ = o.parts.Values.Delete(ctx, keyOpen+iv.Observation.ID)
+	}
+	ev := iv.cause
+	ev.Time, ev.Cause = time.Now(), outcome
+	o.parts.Observer.Observe(ev)
+}

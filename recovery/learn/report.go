@@ -1,0 +1,90 @@
+package learn
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Report says what is known, after reading what other replicas know.
+func (o *Outcomes) Report(ctx context.Context) (out recovery.Learned, err error) {
+	cfg := o.cfg.Load()
+	out = recovery.Learned{Mode: cfg.mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
+	if cfg.mode == OutcomesOff {
+		return out, nil
+	}
+	err = o.do(ctx, func(context.Context) error {
+		out.Observations, out.Refused, out.Open, out.Lost = len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
+		out.Cells, out.Patterns = o.beliefs.Load().report()
+		return nil
+	})
+	return out, err
+}
+
+func (b *Beliefs) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
+	cells, patterns = []recovery.LearnedCell{}, []recovery.LearnedPattern{}
+	for key, c := range b.models {
+		if strategies := b.strategies(key.chain); len(strategies) > 0 {
+			cells = append(cells, b.reportCell(key, c, strategies))
+		}
+	}
+	slices.SortFunc(cells, func(x, y recovery.LearnedCell) int {
+		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Model, y.Model))
+	})
+	for key, c := range b.patterns {
+		if s, ok := b.sure(key.chain, key.of, b.strategies(key.chain)); ok {
+			t := c.of(s)
+			patterns = append(patterns, recovery.LearnedPattern{Chain: key.chain, Template: key.of, Strategy: s, Observations: t.n, Rate: t.wins / t.weight()})
+		}
+	}
+	slices.SortFunc(patterns, func(x, y recovery.LearnedPattern) int {
+		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Template, y.Template))
+	})
+	return cells, patterns
+}
+
+// strategies are those of a chain, in its order.
+func (b *Beliefs) strategies(chain string) []string {
+	var out []string
+	for s := range b.priors[chain] {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(x, y string) int {
+		return cmp.Or(cmp.Compare(b.priors[chain][y], b.priors[chain][x]), cmp.Compare(x, y))
+	})
+	return out
+}
+
+func (b *Beliefs) reportCell(key cellKey, c *cell, strategies []string) recovery.LearnedCell {
+	out := recovery.LearnedCell{Chain: key.chain, Model: key.of, Decision: "learned", Censored: c.censored}
+	for _, s := range strategies {
+		out.Arms = append(out.Arms, b.reportArm(key, c, s))
+	}
+	slices.SortStableFunc(out.Arms, func(x, y recovery.LearnedArm) int { return cmp.Compare(y.Rate, x.Rate) })
+	with, without := b.posterior(key.chain, key.of, out.Arms[0].Strategy), b.posterior(key.chain, key.of, none)
+	out.Arms = append(out.Arms, b.reportArm(key, c, none))
+	switch {
+	case b.chains[key.chain].count < firstSteps:
+		out.Decision = "chain"
+	case b.useless(key.chain, key.of, strategies):
+		out.Decision = "observe"
+	}
+	out.P = 1 - without.Mean()
+	out.Net = with.Mean() - without.Mean()
+	half := 1.96 * math.Sqrt(with.Variance()+without.Variance())
+	out.CI = [2]float64{max(-1, out.Net-half), min(1, out.Net+half)}
+	out.R, out.D = max(0, out.Net)/out.P, max(0, -out.Net)/(1-out.P)
+	return out
+}
+
+func (b *Beliefs) reportArm(key cellKey, c *cell, arm string) recovery.LearnedArm {
+	p := b.posterior(key.chain, key.of, arm)
+	return recovery.LearnedArm{Strategy: arm, Observations: c.of(arm).n, Rate: p.Mean(), CI: interval(p)}
+}
+
+func interval(p distuv.Beta) [2]float64 { return [2]float64{p.Quantile(0.025), p.Quantile(0.975)} }

@@ -1,0 +1,99 @@
+package learn
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/rule"
+)
+
+// Vocabulary is the words that a template may keep. Read only.
+type Vocabulary map[string]bool
+
+// Bounds of a template.
+const (
+	maxTokens = 24
+	maxWord   = 32
+	wild      = "<*>"
+)
+
+// NewVocabulary is the public words: those of the rules' wordings and expressions, and those that
+// stand in the examples of two rules.
+func NewVocabulary(sets ...rule.Set) Vocabulary {
+	v, seen := Vocabulary{}, map[string]string{}
+	for _, s := range sets {
+		for _, list := range s.Words {
+			v.add(list)
+		}
+		for _, list := range s.Pieces {
+			v.add(list)
+		}
+		for _, r := range s.Rules {
+			v.add(r.Any)
+			v.add(r.And)
+			v.add(r.Patterns)
+			for _, text := range r.Examples {
+				for _, w := range words(text) {
+					if by, ok := seen[w]; ok && by != r.Name {
+						v[w] = true
+					}
+					seen[w] = r.Name
+				}
+			}
+		}
+	}
+	return v
+}
+
+func (v Vocabulary) add(texts []string) {
+	for _, t := range texts {
+		for _, w := range words(t) {
+			v[w] = true
+		}
+	}
+}
+
+func words(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r < 'a' || r > 'z' })
+}
+
+// Template is what a line of an error says in public words, the same for all lines
+// that differ in nothing else. A word that has anything but letters in it, or is not
+// in the vocabulary, is <*>, and several in a row are one.
+func (v Vocabulary) Template(line string) string {
+	var b strings.Builder
+	tokens, hidden := 0, false
+	for w := range strings.FieldsSeq(strings.ToLower(line)) {
+		if tokens == maxTokens {
+			break
+		}
+		w = strings.Trim(w, ".,:;!?()[]{}<>'\"`")
+		if w == "" {
+			continue
+		}
+		if !v.has(w) {
+			if hidden {
+				continue
+			}
+			w = wild
+		}
+		if hidden = w == wild; b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w)
+		tokens++
+	}
+	return b.String()
+}
+
+func (v Vocabulary) has(w string) bool { return len(w) <= maxWord && v[w] }
+
+// permits reports whether a text is a template.
+func (v Vocabulary) permits(template string) bool {
+	n := 0
+	for w := range strings.SplitSeq(template, " ") {
+		if n++; n > maxTokens || w != wild && !v.has(w) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// BoardApprovals is the board of plans that wait for a person, or were decided lately.
+const BoardApprovals = "approvals"
+
+// What may become of an approval, as causes of its events.
+const (
+	Waiting  = "waiting"
+	Approved = "approved"
+	Refused  = "refused"
+	Expired  = "expired"
+)
+
+// The errors of Decide.
+var (
+	ErrUnknown = errors.New("no such plan waits")
+	ErrDecided = errors.New("that plan was decided already")
+)
+
+// Approval is a plan and whether it may be carried out.
+type Approval struct {
+	ID      string         `json:"id"`
+	State   string         `json:"state"`
+	Session string         `json:"session"`
+	Key     string         `json:"key,omitempty"`
+	Model   string         `json:"model"`
+	Made    time.Time      `json:"made"`
+	Until   time.Time      `json:"until"`
+	Plan    *recovery.Plan `json:"plan"`
+}
+
+// maxWaiting bounds how many plans are listed. Beyond, plans are only proposed.
+const maxWaiting = 256
+
+// wait lists a plan for approval; empty where there is no room.
+func (s *Planner) wait(ev recovery.Event, p *recovery.Plan, d time.Duration) (id string) {
+	if len(s.Approvals()) >= maxWaiting {
+		return ""
+	}
+	now := time.Now()
+	a := Approval{ID: strings.ToLower(rand.Text()[:12]), State: Waiting, Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: now.UTC(), Until: now.Add(d).UTC(), Plan: p}
+	if !s.post(a) {
+		return ""
+	}
+	ev.Name, ev.Until = recovery.EventApproval, a.Until
+	s.tell(ev, p, Waiting)
+	if s.parts.Waiting != nil {
+		s.parts.Waiting(a)
+	}
+	return a.ID
+}
+
+func (s *Planner) post(a Approval) bool {
+	raw, err := json.Marshal(a)
+	if err != nil || len(raw) > store.MaxField {
+		return false
+	}
+	s.parts.Board.Post(BoardApprovals, store.Field{Name: a.ID, Value: raw, Until: a.Until}, false)
+	return true
+}
+
+// approval is the one of that id, if it has not expired.
+func (s *Planner) approval(id string) (a Approval, ok bool) {
+	f, ok := s.parts.Board.Lookup(BoardApprovals, id)
+	if !ok {
+		return a, false
+	}
+	return a, a.read(f)
+}
+
+// read reads what is on the board; false for what is not ours.
+func (a *Approval) read(f store.Field) bool {
+	return json.Unmarshal(f.Value, a) == nil && a.ID == f.Name && a.Plan != nil
+}
+
+// Approvals lists what waits for approval or was decided and has not expired, the
+// latest first.
+func (s *Planner) Approvals() (list []Approval) {
+	s.parts.Board.Each(BoardApprovals, func(f store.Field) bool {
+		var a Approval
+		if a.read(f) {
+			list = append(list, a)
+		}
+		return true
+	})
+	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(a.ID, b.ID)) })
+	return list
+}
+
+// Decide says whether a plan may be carried out. The errors are ErrUnknown and
+// ErrDecided. Of two replicas that decide at once, the later one counts.
+func (s *Planner) Decide(id string, approve bool) error {
+	a, ok := s.approval(id)
+	if !ok {
+		return ErrUnknown
+	}
+	if a.State != Waiting {
+		return ErrDecided
+	}
+	if a.State = Refused; approve {
+		a.State = Approved
+	}
+	s.post(a)
+	s.tell(recovery.Event{Name: recovery.EventApproval, Time: time.Now(), Session: a.Session, Key: a.Key, Model: a.Model}, a.Plan, a.State)
+	return nil
+}

@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// The planner's call.
+const (
+	temperature = 0.2
+	maxOutput   = 600 // tokens
+)
+
+// call is one question to a planner, under way or answered.
+type call struct {
+	done chan struct{}
+	// What follows is there once done is closed.
+	result *state
+
+	next   state          // what becomes of the state
+	event  recovery.Event // what the request says of itself
+	tools  []transcript.Tool
+	failed *recovery.ToolFailure // nil for a loop
+	hosts  func(host string) bool
+	barred recovery.Deeds // what persons and instructions rule out
+	secret []byte
+	began  time.Time
+	acts   bool
+}
+
+// The reasons why a planner was of no use, as causes of events.
+var (
+	errUnusable = errors.New("the planner's answer is no plan")
+	errLate     = errors.New("the planner is late")
+)
+
+// ask has a plan made for the exchange's session, unless one is being made: fresh is
+// false then. Nil is no call: the planner was asked often enough, or nothing is left
+// to be spent.
+func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, slot string) (c *call, fresh bool) {
+	s.mu.Lock()
+	c = s.calls[x.Session]
+	busy := len(s.calls) >= cfg.Concurrent
+	s.mu.Unlock()
+	if c != nil {
+		if c.next.Key != t.key {
+			return nil, false
+		}
+		return c, false
+	}
+	detacher, _ := x.Completer.(recovery.Detacher)
+	if busy || st.exhausted() || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
+		return nil, false
+	}
+	prompt, facts := promptOf(x, t, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
+	prompt.Target = recovery.Target{Upstream: cfg.Upstream, Model: cfg.Model}
+	if own := x.Candidates[0].Target; cfg.Upstream == Same {
+		if prompt.Target = own; cfg.Model != "" {
+			prompt.Target.Model = cfg.Model
+		}
+	}
+	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
+	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: facts.tools, failed: facts.failed, hosts: facts.known, barred: x.Barred,
+		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct && x.Mode != recovery.ModeObserve}
+	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Run: run(x, t.tool), Slot: slot}
+	completer := detacher.Detach()
+	s.mu.Lock()
+	s.calls[x.Session] = c
+	s.mu.Unlock()
+	if !s.behind(func() { s.make(cfg, c, completer, prompt) }) {
+		s.mu.Lock()
+		delete(s.calls, x.Session)
+		s.mu.Unlock()
+		return nil, false
+	}
+	return c, true
+}
+
+// make makes the call and keeps what came of it.
+func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, prompt recovery.Prompt) {
+	ctx, cancel := context.WithTimeout(s.ctx, cfg.Timeout)
+	defer cancel()
+	var text string
+	var used recovery.Usage
+	var p *recovery.Plan
+	err := errUnusable
+	recovery.Guard("planner", func() {
+		if text, used, err = completer.Complete(ctx, prompt); err == nil {
+			p, err = s.read(text, c, cfg.limits(c.event.Key))
+		}
+	}, func(cause string) { err = errors.New(cause) })
+	if err != nil {
+		p = heuristic(c.next.Asked)
+	}
+	st := c.next
+	st.Plan, st.Until = p, time.Now().Add(planTTL)
+	ev := c.event
+	ev.Time, ev.Target, ev.Duration, ev.Cost, ev.Observed = time.Now(), prompt.Target, time.Since(c.began), used, !c.acts
+	cause := ""
+	if err != nil {
+		cause = err.Error()
+	}
+	s.tell(ev, p, cause)
+	if c.acts && cfg.approved() && p.Source == recovery.PlanPlanner && p.Band == recovery.BandPropose && p.Strategy.Calls() {
+		st.Approval = s.wait(c.event, p, cfg.ApprovalTime)
+		st.Until = st.Until.Add(cfg.ApprovalTime)
+	}
+	s.remember(c.event.Session, c.secret, &st)
+	s.mu.Lock()
+	c.result = &st
+	delete(s.calls, c.event.Session)
+	s.mu.Unlock()
+	close(c.done)
+}
+
+// late is what goes in place of a plan that is not there in time. The call goes on.
+func (s *Planner) late(x *recovery.Exchange, cfg *Config, c *call) *state {
+	p := heuristic(c.next.Asked)
+	ev := x.Event(recovery.EventPlanMade)
+	ev.Duration = cfg.Wait
+	s.tell(ev, p, fmt.Sprintf("%s: %s", errLate, cfg.Wait))
+	return &state{Plan: p, Used: slotOf(x), Until: time.Now().Add(time.Minute)}
+}
+
+// heuristic is the plan where the planner is of no use: other parameters the first
+// time, then the user.
+func heuristic(asked int) *recovery.Plan {
+	if asked < maxAsked {
+		return &recovery.Plan{Strategy: recovery.PlanAdjust, Confidence: 0.5, Band: recovery.BandPropose, Source: recovery.PlanHeuristic}
+	}
+	return &recovery.Plan{Strategy: recovery.PlanEscalate, Confidence: 0.4, Band: recovery.BandEscalate, Source: recovery.PlanHeuristic}
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// schema is what a planner's answer looks like.
+const schema = `{"type":"object","required":["strategy","confidence"],"properties":{` +
+	`"strategy":{"type":"string","enum":["retry","alternative-tool","parameter-adjustment","escalate","give-up"]},` +
+	`"reasoning":{"type":["string","null"]},` +
+	`"action":{"type":["object","null"],"properties":{"toolName":{"type":["string","null"]},"parameters":{"type":["object","null"]},"escalationMessage":{"type":["string","null"]}}},` +
+	`"expectedOutcome":{"type":["string","null"]},` +
+	`"confidence":{"type":"number","minimum":0,"maximum":1},` +
+	`"progress":{"type":["object","null"],"properties":{"percent":{"type":["number","null"]},"blockers":{"type":["array","null"],"items":{"type":"string"}},"nextMilestone":{"type":["string","null"]}}}}}`
+
+// Bounds of what is kept of an answer.
+const (
+	maxAnswer     = 64 << 10 // bytes that are read
+	maxText       = 400      // runes of a sentence
+	maxQuestion   = 500      // runes of what the user is asked
+	maxParameters = 4 << 10  // bytes
+	maxBlockers   = 4
+)
+
+// answer is a planner's, as it says it.
+type answer struct {
+	Strategy  recovery.PlanStrategy `json:"strategy"`
+	Reasoning string                `json:"reasoning"`
+	Action    struct {
+		Tool       string          `json:"toolName"`
+		Parameters json.RawMessage `json:"parameters"`
+		Message    string          `json:"escalationMessage"`
+	} `json:"action"`
+	Expected   string   `json:"expectedOutcome"`
+	Confidence *float64 `json:"confidence"`
+	Progress   struct {
+		Percent   float64  `json:"percent"`
+		Blockers  []string `json:"blockers"`
+		Milestone string   `json:"nextMilestone"`
+	} `json:"progress"`
+}
+
+// read makes a plan of a planner's answer, or says why it is none.
+func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
+	if len(text) > maxAnswer {
+		return nil, errUnusable
+	}
+	if i := strings.LastIndex(text, "</think>"); i >= 0 {
+		text = text[i+len("</think>"):]
+	}
+	object, ok := s.parts.Reader.Object(text, []byte(schema))
+	var a answer
+	if !ok || json.Unmarshal([]byte(object), &a) != nil || a.Confidence == nil || !(*a.Confidence >= 0 && *a.Confidence <= 1) ||
+		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {
+		return nil, errUnusable
+	}
+	p := &recovery.Plan{Strategy: a.Strategy, Reasoning: plain(a.Reasoning, maxText), Message: plain(a.Action.Message, maxQuestion), Expected: plain(a.Expected, maxText),
+		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: plain(a.Progress.Milestone, maxText)}
+	for _, b := range a.Progress.Blockers[:min(len(a.Progress.Blockers), maxBlockers)] {
+		p.Blockers = append(p.Blockers, plain(b, maxText/2))
+	}
+	if p.Strategy.Calls() {
+		p.Tool = a.Action.Tool
+		if raw := a.Action.Parameters; len(raw) > 0 && string(raw) != "null" && string(raw) != "{}" && p.Strategy != recovery.PlanRetry {
+			p.Parameters = string(raw)
+		}
+		if err := s.check(p, c); err != nil {
+			return nil, err
+		}
+	}
+	if !l.permits(p) {
+		return nil, fmt.Errorf("the plan is beyond its limits: %s", p.Strategy)
+	}
+	p.Band = l.band(p.Confidence)
+	if p.Band == recovery.BandAct && p.Parameters != "" && !looks(tool(c.tools, p.Tool), p.Parameters) {
+		p.Band = recovery.BandPropose // what changes something the agent decides itself: a tool's output may have led the planner
+	}
+	return p, nil
+}
+
+// The reasons why a plan is not taken.
+var (
+	errNoTool    = errors.New("the plan names a tool that the request does not offer")
+	errSameTool  = errors.New("the plan's tool does not go with its strategy")
+	errArguments = errors.New("the plan's parameters are not what the tool takes")
+	errSameCall  = errors.New("the plan repeats the call that failed")
+	errRisky     = errors.New("the plan does what may not be proposed")
+	errBarred    = errors.New("the plan does what a person ruled out")
+	errHost      = errors.New("the plan names a host that nobody but a tool has named")
+)
+
+// check reports what is wrong with the call that a plan proposes.
+func (s *Planner) check(p *recovery.Plan, c *call) error {
+	if p.Tool == "" && p.Strategy != recovery.PlanOtherTool {
+		p.Tool = c.next.Tool
+	}
+	t := tool(c.tools, p.Tool)
+	rules := s.parts.Rules()
+	switch {
+	case t.Name == "":
+		return errNoTool
+	case c.next.Tool != "" && (p.Strategy == recovery.PlanOtherTool) == (t.Name == c.next.Tool):
+		return errSameTool
+	case !rules.Permits(strings.Join(trajectory.NameWords(t.Name), " ")):
+		return errRisky
+	case c.bars(t, p.Parameters):
+		return errBarred
+	case p.Parameters == "" && p.Strategy == recovery.PlanAdjust:
+		return errArguments
+	case p.Parameters == "":
+		return nil
+	case len(p.Parameters) > maxParameters || !declared(t, p.Parameters) || !s.parts.Reader.Fits(t, p.Parameters):
+		return errArguments
+	case c.failed != nil && t.Name == c.failed.Tool && same(p.Parameters, c.failed.Arguments):
+		return errSameCall
+	}
+	runs := trajectory.UsesOf(t)&(trajectory.UseShell|trajectory.UseCode) != 0
+	return walk(gjson.Parse(p.Parameters), 0, func(text string) error {
+		for _, m := range urls.FindAllStringSubmatch(text, 16) {
+			if !c.hosts(m[1]) {
+				return errHost
+			}
+		}
+		switch {
+		case runs && !rules.Permits(text):
+			return errRisky
+		case runs && trajectory.DeedsOfLine(text)&recovery.Reaches != 0 && !c.reaches(text):
+			return errHost
+		}
+		return nil
+	})
+}
+
+// looks reports whether a call changes nothing, as far as its tool and its arguments tell.
+func looks(t transcript.Tool, parameters string) bool {
+	made := trajectory.Call{Tool: t.Name, Arguments: parameters}
+	return made.Reads() || !trajectory.Changes(t)
+}
+
+// reaches reports whether a command that goes to the network goes only where the one
+// that failed went, or to addresses whose hosts were named.
+func (c *call) reaches(command string) bool {
+	before := ""
+	if c.failed != nil {
+		before = c.failed.Arguments
+	}
+	return !slices.ContainsFunc(strings.Fields(command), func(word string) bool {
+		return !urls.MatchString(word) && !strings.Contains(before, word)
+	})
+}
+
+// bars reports whether the call would do what a person or the instructions rule out.
+func (c *call) bars(t transcript.Tool, parameters string) bool {
+	if c.barred == 0 {
+		return false
+	}
+	known := trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
+	return known.Deeds(parameters)&c.barred != 0
+}
+
+// tool is the one of that name, the zero one if there is none.
+func tool(list []transcript.Tool, name string) transcript.Tool {
+	if i := slices.IndexFunc(list, func(t transcript.Tool) bool { return t.Name == name && name != "" }); i >= 0 {
+		return list[i]
+	}
+	return transcript.Tool{}
+}
+
+// declared reports whether a tool that declares its parameters declares all of these.
+func declared(t transcript.Tool, parameters string) bool {
+	list, ok := trajectory.Parameters(t), true
+	gjson.Parse(parameters).ForEach(func(k, _ gjson.Result) bool {
+		ok = len(list) == 0 || slices.ContainsFunc(list, func(p trajectory.Parameter) bool { return p.Name == k.String() })
+		return ok
+	})
+	return ok
+}
+
+// same reports whether two objects are the same but for space and order.
+func same(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return a == b
+	}
+	ra, errA := json.Marshal(x)
+	rb, errB := json.Marshal(y)
+	return errA == nil && errB == nil && string(ra) == string(rb)
+}
+
+// walk visits the texts of a value.
+func walk(v gjson.Result, depth int, visit func(text string) error) (err error) {
+	switch {
+	case depth > 16:
+		return errArguments
+	case v.Type == gjson.String:
+		return visit(v.Str)
+	case v.IsObject() || v.IsArray():
+		v.ForEach(func(_, item gjson.Result) bool {
+			err = walk(item, depth+1, visit)
+			return err == nil
+		})
+	}
+	return err
+}
+
+// plain is a text on one line of at most n runes, without what is not to be seen.
+func plain(s string, n int) string {
+	s = trajectory.WithoutEscapes(s[:min(len(s), 8*n)])
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, s)
+	return line(s, n)
+}
+
+func short(s string) string { return trajectory.Shorten(s, 40) }

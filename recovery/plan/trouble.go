@@ -1,0 +1,100 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// trouble is why a planner is asked.
+type trouble struct {
+	key     uint64 // equal while it is the same
+	tool    string // that failed or is repeated; empty for no call
+	count   int    // how often so far
+	failure *recovery.ToolFailure
+	loop    *recovery.Loop
+}
+
+// troubleOf is what the exchange's agent is stuck in; false where it is not, where
+// only a person can say how to go on, and where nothing may be said.
+func troubleOf(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool) (t trouble, ok bool) {
+	if x.Turn.Waits || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+		return t, false
+	}
+	for i := range x.Loops {
+		if l := &x.Loops[i]; l.Count >= 2 && l.Kind != recovery.LoopWaiting && (t.loop == nil || l.Count > t.loop.Count) {
+			t.loop = l
+		}
+	}
+	if f := x.Turn.Failure; f != nil {
+		n := max(x.Turn.Streak, x.Turn.Seen)
+		if t.loop != nil || x.Progress.Stuck || n >= 2 && !explained(f) {
+			t.failure, t.tool, t.count, t.key = f, f.Tool, n, f.Fingerprint
+		}
+	}
+	switch {
+	case t.failure == nil && t.loop == nil && !x.Progress.Stuck:
+		return t, false
+	case t.failure == nil && t.loop == nil: // some of the turn's calls failed, and nothing is new
+		t.key, t.count = trajectory.Hash("stuck"), max(2, x.Progress.Steps)
+	case t.failure == nil:
+		t.key = t.loop.Fingerprint
+		if len(t.loop.Tools) > 0 {
+			t.tool = t.loop.Tools[0]
+		}
+	}
+	if t.loop != nil {
+		t.count = max(t.count, t.loop.Count)
+	}
+	if spoken(x) || slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed && r.Rule == "refusal" }) {
+		return t, false // what a person said goes before what a planner would
+	}
+	return t, x.Side == nil || !x.Side()
+}
+
+// Asks reports whether a planner would be asked about an exchange whose results, loops,
+// turn and progress are known. explained reports whether a chain says what to do about
+// a failure.
+func Asks(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool) bool {
+	_, ok := troubleOf(x, explained)
+	return ok
+}
+
+// spoken reports whether a person has said something since the tools answered. An
+// agent that only talks is told to go on by its program.
+func spoken(x *recovery.Exchange) bool {
+	list := x.Body.Messages()
+	last := list[len(list)-1]
+	return len(x.Results) > 0 && last.Role == transcript.RoleUser &&
+		!slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Index == last.Index })
+}
+
+// slotOf names the turn that the trouble ended with: the same for a client's retry.
+func slotOf(x *recovery.Exchange) string {
+	if x.Turn.Slot != "" {
+		return x.Turn.Slot
+	}
+	list := x.Body.Messages()
+	return strconv.FormatUint(trajectory.Hash(strconv.Itoa(len(list)), string(list[len(list)-1].Raw())), 36)
+}
+
+// maxRun bounds how far back the turns of one tool are counted.
+const maxRun = 60
+
+// run is how many turns at the end of the history called this tool and no other.
+func run(x *recovery.Exchange, tool string) (n int) {
+	h := trajectory.NewHistory(x.Body)
+	for t, ok := trajectory.TurnBefore(h.List, len(h.List)); ok && n < maxRun; t, ok = trajectory.TurnBefore(h.List, t.Start) {
+		calls := h.Calls(t)
+		if slices.ContainsFunc(calls, func(c trajectory.MadeCall) bool { return c.Name != tool }) {
+			break
+		}
+		if len(calls) > 0 {
+			n++
+		}
+	}
+	return n
+}
