@@ -172,7 +172,7 @@ func (o *options) runAgents(binary string, report io.Writer) (passed, failed int
 		if err != nil {
 			return 0, 0, err
 		}
-		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\nlog: {requests: true}\n", listen, b.model.URL())
+		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\nlog: {requests: true}\nstrategies: {holdout: 0}\n", listen, b.model.URL())
 		if o.plainProxy {
 			config += "recovery: {mode: off}\n"
 		}

@@ -41,6 +41,8 @@ type Case struct {
 	Straight []Check
 	// Through is what must hold through the gateway.
 	Through []Check
+	// AfterText: streams have shown text when the fault comes; see atDefaults.
+	AfterText bool
 }
 
 // Target is one target of a case's model.
@@ -63,7 +65,7 @@ type Ask struct {
 	MaxCompletionTokens int
 	Temperature         float64
 	Filler              int  // bytes of text to read
-	Stored              bool // /v1/responses: the upstream stores the answer, which is its default
+	Unstored            bool // /v1/responses: store: false, which no library sends by itself
 	Timeout             Time // of the library, for one HTTP request
 	Leave               Time // when the user leaves
 }
@@ -232,7 +234,7 @@ func (r *Run) call() Call {
 		TimeoutMS:     r.Pace.of(ask.Timeout).Milliseconds(),
 		CancelAfterMS: r.Pace.of(ask.Leave).Milliseconds(),
 	}
-	if store := false; formatOf(r.Client) == Responses && !ask.Stored {
+	if store := false; formatOf(r.Client) == Responses && ask.Unstored {
 		c.Store = &store
 	}
 	if ask.Tools {

@@ -9,7 +9,27 @@ import (
 
 // table is every case. The first target's script is the fault that a client
 // meets straight; README.md explains how to read it.
-var table = slices.Concat(rateLimits, serverErrors, silence, streams, credentials, requests, healthy)
+var table = atDefaults(slices.Concat(rateLimits, serverErrors, silence, streams, credentials, requests, healthy))
+
+// atDefaults says what clients of responses get as they ask by themselves, so that the
+// upstream stores its answers: where text was shown before the fault an error, since
+// nobody knows by what id they will name it. What is promised then is for those that
+// say store: false.
+func atDefaults(cases []Case) (list []Case) {
+	for _, c := range cases {
+		if !c.AfterText {
+			list = append(list, c)
+			continue
+		}
+		stored := c
+		stored.Name, stored.Want = c.Name+"-stored", "the same of an answer that the upstream stores, so that later requests may name it: an error"
+		stored.Format, stored.Only = Responses, Streamed
+		stored.Through = []Check{fails(0), attempts(0, 1, 1)}
+		c.Ask.Unstored = true
+		list = append(list, c, stored)
+	}
+	return list
+}
 
 const second = time.Second
 
@@ -148,13 +168,13 @@ var serverErrors = []Case{
 		Through:  []Check{failsLate(502)},
 	},
 	{
-		Name: "half-json", Want: "half a body is no answer",
+		Name: "half-json", Want: "half a body is no answer", AfterText: true,
 		Targets:  one("half-json/ok"),
 		Straight: []Check{except(asksAgain, broken), streamed(broken)},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "short-body", Want: "less than Content-Length is no answer",
+		Name: "short-body", Want: "less than Content-Length is no answer", AfterText: true,
 		Targets: one("short/ok"),
 		Through: []Check{whole(0), asked(0, 2, 2)},
 	},
@@ -233,26 +253,26 @@ var silence = []Case{
 
 var streams = []Case{
 	{
-		Name: "cut", Want: "cut at two thirds: an answer that begins alike goes on where it stopped",
+		Name: "cut", Want: "cut at two thirds: an answer that begins alike goes on where it stopped", AfterText: true,
 		Targets: one("cut=0.66/ok"), Ask: Ask{Usage: true},
 		// Not streamed, a broken body is a broken connection; some ask again.
 		Straight: []Check{streamed(broken)},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-slow", Want: "the same with streams that flow slowly, as real ones do",
+		Name: "cut-slow", Want: "the same with streams that flow slowly, as real ones do", AfterText: true,
 		Targets: one("cut=0.66,chunks=30,gap=50ms/chunks=30,gap=50ms"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-twice", Want: "cut again: continued again, which is all that the budget of extra input pays for",
+		Name: "cut-twice", Want: "cut again: continued again, which is all that the budget of extra input pays for", AfterText: true,
 		Targets:  one("cut=0.3/cut=0.66/ok"),
 		Straight: []Check{streamed(broken)},
 		Through:  []Check{whole(0), asked(0, 3, 3)},
 	},
 	{
-		Name: "cut-for-ever", Want: "every continuation is cut: an error, never a part that looks complete",
+		Name: "cut-for-ever", Want: "every continuation is cut: an error, never a part that looks complete", AfterText: true,
 		Targets:  one("cut=0.66"),
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},
@@ -264,19 +284,19 @@ var streams = []Case{
 		Through:  []Check{toolCall(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-text-tool", Want: "also after a text, which is not told twice",
+		Name: "cut-text-tool", Want: "also after a text, which is not told twice", AfterText: true,
 		Targets: one("text-tool,cut=0.95/text-tool"), Ask: Ask{Tools: true}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{toolCall(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "stall", Want: "stops in the middle for 5 minutes: continued on the same stream",
+		Name: "stall", Want: "stops in the middle for 5 minutes: continued on the same stream", AfterText: true,
 		Targets:  one("stall=0.5:{300s}/ok"),
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2), took(tenth(20*second), Time{Real: 60 * second, Scaled: 12 * second})},
 	},
 	{
-		Name: "stall-slow", Want: "the same with a continuation that flows slowly: what has lost does not end what has won",
+		Name: "stall-slow", Want: "the same with a continuation that flows slowly: what has lost does not end what has won", AfterText: true,
 		Targets: one("stall=0.5:{300s}/chunks=30,gap=50ms"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2), cancelled(0)},
@@ -292,7 +312,7 @@ var streams = []Case{
 		Through: []Check{whole(0), asked(0, 1, 1), uncut(0)},
 	},
 	{
-		Name: "malformed", Want: "a chunk that is cut in its JSON is a cut, of which words are missing: continued",
+		Name: "malformed", Want: "a chunk that is cut in its JSON is a cut, of which words are missing: continued", AfterText: true,
 		Targets:  one("malformed=0.3/ok"),
 		Straight: []Check{streamed(broken), except(asksAgain, broken)},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
@@ -309,19 +329,19 @@ var streams = []Case{
 		Through: []Check{whole(0), asked(0, 1, 1), took(Time{}, fixed(3*second))},
 	},
 	{
-		Name: "no-finish", Want: "an end without finish_reason is a failure: replayed",
+		Name: "no-finish", Want: "an end without finish_reason is a failure: replayed", AfterText: true,
 		Targets: one("no-finish/ok"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "fin", Want: "a clean end in the middle is a failure: replayed",
+		Name: "fin", Want: "a clean end in the middle is a failure: replayed", AfterText: true,
 		Targets:  one("fin=0.66/ok"),
 		Straight: []Check{streamed(broken), except(asksAgain, broken)},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "fin-for-ever", Want: "always a clean end in the middle: an error, never a truncated success",
+		Name: "fin-for-ever", Want: "always a clean end in the middle: an error, never a truncated success", AfterText: true,
 		Targets:  one("fin=0.66"),
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},
@@ -339,13 +359,13 @@ var streams = []Case{
 		Through:  []Check{whole(1), asked(0, 1, 2), asked(1, 1, 1)},
 	},
 	{
-		Name: "error-middle", Want: "an error event in the middle: continued",
+		Name: "error-middle", Want: "an error event in the middle: continued", AfterText: true,
 		Targets:  one("error-event=0.5/ok"),
 		Straight: []Check{streamed(broken)},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "error-for-ever", Want: "an error event in the middle, for ever: the error, and never a part that looks complete",
+		Name: "error-for-ever", Want: "an error event in the middle, for ever: the error, and never a part that looks complete", AfterText: true,
 		Targets:  one("error-event=0.5"),
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},
@@ -381,20 +401,14 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "flat-error-middle", Want: "the same in the middle: continued", Format: Responses,
+		Name: "flat-error-middle", Want: "the same in the middle: continued", Format: Responses, AfterText: true,
 		Targets:  one("error-event=0.5,flat/ok"),
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-stored", Want: "a cut answer that the upstream stores, so that later requests may name it: an error, since a second one has other ids", Format: Responses,
-		Targets: one("cut=0.66/ok"), Ask: Ask{Stored: true}, Only: Streamed,
-		Straight: []Check{broken},
-		Through:  []Check{fails(0), attempts(0, 1, 1)},
-	},
-	{
-		Name: "cut-stored-early", Want: "before any text nothing is named: asked again", Format: Responses,
-		Targets: one("cut=0/ok"), Ask: Ask{Stored: true}, Only: Streamed,
+		Name: "cut-early", Want: "cut before any text: asked again", Format: Responses,
+		Targets: one("cut=0/ok"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
@@ -436,7 +450,7 @@ var streams = []Case{
 		Through:  []Check{text(halfThenElsewhere), asked(0, 2, 2)},
 	},
 	{
-		Name: "replay-diverges", Want: "asked to go on the model tells another text: an error, never a truncated answer",
+		Name: "replay-diverges", Want: "asked to go on the model tells another text: an error, never a truncated answer", AfterText: true,
 		Targets: one("cut=0.5/text=B"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{fails(0), attempts(0, 2, 6)},

@@ -35,7 +35,7 @@ func buildGateway(t tree) (string, error) {
 // configure writes the configuration that serves the runs.
 func configure(listen, upstream string, pace *Pace, runs []*Run, extra []model) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen: %s\nlog: {level: info}%supstreams:\n", listen, pace.Config)
+	fmt.Fprintf(&b, "listen: %s\nlog: {level: info}\nstrategies: {holdout: 0}%supstreams:\n", listen, pace.Config)
 	fmt.Fprintf(&b, "  default: {url: %q, passthrough: true, profile: hosted}\n", upstream)
 	fmt.Fprintf(&b, "  backup: {url: %q, passthrough: true, profile: hosted}\n", upstream)
 	fmt.Fprintf(&b, "  closed: {url: %q, passthrough: true, profile: hosted}\n", closedPort)

@@ -280,8 +280,7 @@ func asksToFit(low, high int) Check {
 	}
 }
 
-// unstated reports whether refusals name no numbers, which is so in the other format:
-// what the first one teaches is an upper bound, which the second one corrects.
+// unstated reports whether refusals name no numbers, which is so in the other format.
 func (e *Evidence) unstated() bool { return len(e.Model) > 0 && e.Model[0].Request.Responses }
 
 // whereStated is a check of sessions whose refusals name numbers.
@@ -294,14 +293,11 @@ func whereStated(c Check) Check {
 	}
 }
 
-// refused: the model refused a request for its length so many times, once more where
-// it does not say why, and never one that came right after a refusal.
+// refused: the model refused a request for its length so many times, and never one that
+// came right after a refusal.
 func refused(low, high int) Check {
 	return func(e *Evidence) error {
-		n, high := 0, high
-		if e.unstated() {
-			high++
-		}
+		n := 0
 		for i, m := range e.Model {
 			if m.Status != http.StatusBadRequest {
 				continue

@@ -130,6 +130,19 @@ func breaksOff(text string, times int, clean bool) Play {
 	}
 }
 
+// breaksAtTheEnd breaks off once in its last words, when the model is asked for the second time.
+func breaksAtTheEnd(r *Request) Reply {
+	last, ok := readsPlan(r)
+	if !ok {
+		return calls("", plan(r))
+	}
+	last.Text = chatter + last.Text
+	if r.N == 1 {
+		last.Cut = 0.6
+	}
+	return last
+}
+
 // otherText is breaksOff whose model says something else each time.
 func otherText(r *Request) Reply {
 	if last, ok := readsPlan(r); ok {

@@ -170,6 +170,11 @@ func brokenStreams() []Scenario {
 			Through: []Check{executed(readPlan), sent(2, 2), reasked(1, 1), asked(3, 3)},
 		},
 		Scenario{
+			Name: "cut-end", Want: "a stream that breaks in the text of a later turn goes on, also where the upstream stores it: the client tells its history again",
+			Files: planFiles(), Prompts: []string{planPrompt}, Play: breaksAtTheEnd, End: []string{saidCode}, Only: Streamed, Clients: []string{LoopPython, LoopNode, OpenAIAgents},
+			Through: []Check{executed(readPlan), sent(2, 2), asked(3, 3)},
+		},
+		Scenario{
 			Name: "text-flows", Want: "text is not held back while a call is",
 			Files: planFiles(), Prompts: []string{planPrompt}, Play: thinks, End: []string{saidCode}, Only: Streamed,
 			Through: []Check{untouched, flows},

@@ -62,6 +62,7 @@ func serve(role, addr string, upstream ...string) error {
 // options are the command's flags.
 type options struct {
 	quick    bool
+	watched  bool
 	gate     bool
 	rounds   int
 	targets  string
@@ -75,6 +76,7 @@ func parseFlags(args []string) (options, error) {
 	var o options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.BoolVar(&o.quick, "quick", false, "one round of short phases, unless -rounds says more")
+	fs.BoolVar(&o.watched, "watched", false, "measure instead what events, an open page and traces cost, in 40 pairs of rounds, unless -rounds says otherwise")
 	fs.BoolVar(&o.gate, "gate", false, "exit with 1 unless every gate is measured and met")
 	fs.IntVar(&o.rounds, "rounds", 0, "rounds, each driving every target; 3 by default")
 	fs.StringVar(&o.targets, "targets", "direct,nginx,reverseproxy,rebound", "what to compare; direct is always measured")
@@ -96,7 +98,9 @@ func parseFlags(args []string) (options, error) {
 			return options{}, fmt.Errorf("unknown target %q", name)
 		}
 	}
-	if o.rounds == 0 && o.quick {
+	if o.rounds == 0 && o.watched {
+		o.rounds = 40
+	} else if o.rounds == 0 && o.quick {
 		o.rounds = 1
 	} else if o.rounds == 0 {
 		o.rounds = 3
@@ -127,6 +131,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 
+	if o.watched {
+		return watched(ctx, o, dir)
+	}
 	report := newReport(o)
 	field, err := prepare(ctx, o, dir)
 	if err != nil {

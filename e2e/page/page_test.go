@@ -24,7 +24,7 @@ import (
 // patience bounds every wait for the browser.
 const patience = 30 * time.Second
 
-const adminToken = "an-admin-token-for-this-test"
+const adminToken = "an-admin-token-for-this-test-and-a-key"
 
 // gateway is a running gateway with a scripted upstream.
 type gateway struct {
@@ -32,11 +32,11 @@ type gateway struct {
 	url string
 }
 
-// start runs a gateway until the test ends. more is configuration.
-func start(t *testing.T, more string) *gateway {
+// start runs a gateway until the test ends. more is configuration, upstreams are further ones.
+func start(t *testing.T, more string, upstreams ...string) *gateway {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}}\n%s", up.URL()+"/v1", more)
-	cfg, err := configs.Parse("page.yaml", []byte(text), func(name string) (string, bool) { return adminToken, name == "TOKEN" })
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nstrategies: {holdout: 0}\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}%s}\n%s", up.URL()+"/v1", strings.Join(append([]string{""}, upstreams...), ", "), more)
+	cfg, err := configs.Parse("page.yaml", []byte(text), func(name string) (string, bool) { return adminToken, name == "TOKEN" || name == "RECORDING" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestTokenOnce(t *testing.T) {
 		b.await("the form", "document.querySelector('input[name=token]')")
 		b.do(chromedp.SendKeys("input[name=token]", token+"\r"))
 		if token == "wrong" {
-			b.await("the refusal", "document.body.textContent.includes('That is not the admin token.')")
+			b.await("the refusal", "document.body?.textContent.includes('That is not the admin token.')")
 		}
 	}
 	b.await("the page", "document.getElementById('state')?.textContent === 'live'") // so EventSource works with it, too

@@ -27,8 +27,9 @@ func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
 // goroutine at a time uses it; only interrupt may be called by others.
 type conn struct {
 	addr     string
-	requests [][]byte
+	requests []rendered
 	next     int // of the requests
+	round    int // how often all of them were sent
 	stream   bool
 	timeout  time.Duration
 
@@ -96,8 +97,10 @@ func (c *conn) interrupt() {
 func (c *conn) send() error {
 	err := c.open()
 	if err == nil {
-		_, err = c.socket.Write(c.requests[c.next])
-		c.next = (c.next + 1) % len(c.requests)
+		_, err = c.socket.Write(c.requests[c.next].numbered(c.round))
+		if c.next++; c.next == len(c.requests) {
+			c.next, c.round = 0, c.round+1
+		}
 	}
 	if err != nil {
 		c.close()

@@ -79,12 +79,12 @@ func Run(ctx context.Context, p Plan) (*Result, error) {
 	}
 	workers := make([]*worker, p.Conns)
 	for i := range workers {
-		list := made(p.Model, p.Size, p.Stream, i)
-		for k, body := range list {
-			list[k] = request(p.Addr, p.Stream, body)
+		var list []rendered
+		for _, body := range made(p.Model, p.Size, p.Stream, i) {
+			list = append(list, request(p.Addr, p.Stream, body))
 		}
 		workers[i] = &worker{plan: p, result: Result{Failures: map[string]int{}}, conn: conn{
-			addr: p.Addr, requests: list, stream: p.Stream, timeout: p.Timeout,
+			addr: p.Addr, requests: list, next: i * len(list) / p.Conns, stream: p.Stream, timeout: p.Timeout,
 		}}
 	}
 	// A connection that waits for its answer does not look at the context.
@@ -115,7 +115,7 @@ func Ask(addr string, timeout time.Duration) error {
 	if err := checkLoopback(addr); err != nil {
 		return err
 	}
-	c := conn{addr: addr, requests: [][]byte{request(addr, false, conversation("m", 1<<10, false, 0))}, timeout: timeout}
+	c := conn{addr: addr, requests: []rendered{request(addr, false, conversation("m", 1<<10, false, 0))}, timeout: timeout}
 	defer c.close()
 	if err := c.send(); err != nil {
 		return err

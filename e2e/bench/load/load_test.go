@@ -76,7 +76,7 @@ func TestExcerptEndsBetweenEscapes(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
-	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request("127.0.0.1:1", true, []byte(`{"a":1}`)))))
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request("127.0.0.1:1", true, []byte(`{"a":1}`)).raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,32 +270,41 @@ func TestRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ size, fresh, messages int }{{57 << 10, 0, 7}, {115 << 10, 57 << 10, 7}, {565 << 10, 0, 300}} {
+	for _, tt := range []struct{ size, fresh, messages int }{{57 << 10, 0, 4}, {115 << 10, 57 << 10, 7}, {565 << 10, 0, 300}} {
 		list := r.bodies("m-n1", tt.size, tt.fresh, true, 7)
 		if len(list) < 3 || bytes.Equal(list[0], r.bodies("m-n1", tt.size, tt.fresh, true, 8)[0]) {
 			t.Fatalf("%d bodies, or two sessions with the same", len(list))
 		}
+		total := 0
 		for _, body := range list {
+			total += len(body)
 			var got struct {
 				Model    string
 				Stream   bool
 				Messages []struct {
 					Role    string
 					Content any
-					Calls   []struct{ ID string } `json:"tool_calls"`
-					ID      string                `json:"tool_call_id"`
+					Calls   []struct {
+						ID       string
+						Function struct{ Arguments string }
+					} `json:"tool_calls"`
+					ID string `json:"tool_call_id"`
 				}
 			}
-			if err := json.Unmarshal(body, &got); err != nil {
+			req := request("127.0.0.1:1", true, body)
+			if err := json.Unmarshal(req.numbered(4711)[len(req.raw)-len(body):], &got); err != nil {
 				t.Fatal(err)
 			}
-			open, fresh := map[string]bool{}, 0
+			open, fresh, unnumbered := map[string]bool{}, 0, 0
 			for _, m := range got.Messages {
 				if len(m.Calls) > 0 {
-					fresh = 0
+					fresh, unnumbered = 0, 0
 				}
 				for _, c := range m.Calls {
 					open[c.ID] = true
+					if args := c.Function.Arguments; !json.Valid([]byte(args)) || !strings.Contains(args, "00004711") {
+						unnumbered++
+					}
 				}
 				if m.Role == "tool" {
 					text, _ := m.Content.(string)
@@ -309,9 +318,12 @@ func TestRecorded(t *testing.T) {
 			if last := got.Messages[len(got.Messages)-1].Role; got.Model != "m-n1" || !got.Stream || len(open) > 0 || last != "tool" || len(got.Messages) < tt.messages {
 				t.Errorf("model %q, %d calls without a result, %d messages, the last of %s", got.Model, len(open), len(got.Messages), last)
 			}
-			if fresh < tt.fresh/2 || len(body) < tt.size*9/10 || len(body) > tt.size {
-				t.Errorf("%d bytes, %d of them new; wanted %d and %d", len(body), fresh, tt.size, tt.fresh)
+			if fresh < tt.fresh/2 || len(body) < tt.size*9/10 || len(body) > tt.size*5/4 || unnumbered > 0 {
+				t.Errorf("%d bytes, %d of them new; wanted %d and %d; %d of the last calls have no number", len(body), fresh, tt.size, tt.fresh, unnumbered)
 			}
+		}
+		if mean := total / len(list); mean < tt.size*9/10 || mean > tt.size*11/10 {
+			t.Errorf("%d bytes on average, wanted %d", mean, tt.size)
 		}
 	}
 }

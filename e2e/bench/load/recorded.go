@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 )
 
 //go:embed testdata/session.json.gz
@@ -65,46 +67,108 @@ func readRecording() (*recording, error) {
 	return r, nil
 }
 
-// recordedParts is how many parts of the session a connection sends in turn.
-const recordedParts = 6
+// recordedParts is how many parts of the session a connection sends in turn at most,
+// and minTurns how many requests one has at least that grows.
+const (
+	recordedParts = 6
+	minTurns      = 4
+)
 
-// bodies are parts of the recorded session, each from something that the user said
-// up to the last results of tools that fit into size bytes. Fresh of these are one
-// last turn: calls that the session holds next, as if they had been made in
-// parallel. A connection's bodies differ from another's in their first message.
+// bodies are parts of the recorded session, each from something that the user said.
+// Without fresh a part is sent as an agent sends it: from about size bytes on, with a
+// turn more each time. Otherwise it is
+// one request of size bytes, of which fresh are one last turn: calls that the session
+// holds next, as if they had been made in parallel. A connection's bodies differ from
+// another's in their first message. What must differ from one sending to the next is
+// numbered.
 func (r *recording) bodies(model string, size, fresh int, stream bool, session int) (list [][]byte) {
 	end := `],"model":"` + model + `"`
 	if stream {
 		end += `,"stream":true,"stream_options":{"include_usage":true}`
 	}
 	end += `,"tools":` + string(r.tools) + `}`
+	parts := 0
 	for from, m := range r.messages {
 		if m.role != "user" {
 			continue
 		}
-		system := bytes.Replace(r.messages[0].raw, []byte(`"content":"`), fmt.Appendf(nil, `"content":"Session %06d. `, session), 1)
-		body := r.part(append([]byte(`{"messages":[`), system...), from, size-fresh-len(end), fresh)
-		if len(body)+len(end) > size*9/10 {
+		name := fmt.Sprintf(`"content":"Session %06d. `, session)
+		if fresh == 0 {
+			name = fmt.Sprintf(`"content":"Session %06d, %s. `, session, numberPlace)
+		}
+		system := bytes.Replace(r.messages[0].raw, []byte(`"content":"`), []byte(name), 1)
+		start := append([]byte(`{"messages":[`), system...)
+		var part [][]byte
+		if fresh > 0 {
+			if b := r.turned(start, from, size-fresh-len(end), fresh); len(b)+len(end) > size*9/10 {
+				part = [][]byte{b}
+			}
+		} else {
+			part = r.growing(start, from, size*15/16-len(end), size*9/8-len(end))
+		}
+		for _, body := range part {
 			list = append(list, append(body, end...))
 		}
-		if len(list) == recordedParts {
+		if len(part) > 0 {
+			parts++
+		}
+		if parts == recordedParts {
 			break
 		}
 	}
 	return list
 }
 
-// part appends messages up to the last results that fit into size bytes, and a turn
-// of fresh bytes.
-func (r *recording) part(b []byte, from, size, fresh int) []byte {
+// growing is a part of the session each time that results of tools have come, of
+// least to most bytes; nothing if there are fewer than minTurns such turns.
+func (r *recording) growing(b []byte, from, least, most int) (list [][]byte) {
+	for i := from; i < len(r.messages); i++ {
+		b = append(append(b, ','), numbered(r.messages[i].raw)...)
+		if len(b) > most || len(list) == turns {
+			break
+		}
+		if len(b) >= least && r.ends(i) {
+			list = append(list, slices.Clone(b))
+		}
+	}
+	if len(list) < minTurns {
+		return nil
+	}
+	return list
+}
+
+// ends reports whether message i is the last result of a turn.
+func (r *recording) ends(i int) bool {
+	return i+1 < len(r.messages) && r.messages[i].role == "tool" && r.messages[i+1].role != "tool"
+}
+
+// turned is a part of the session that fits into size bytes, and a turn of fresh
+// bytes, whose calls are numbered; less if the session ends before.
+func (r *recording) turned(b []byte, from, size, fresh int) []byte {
 	whole, next := len(b), from
 	for i := from; i < len(r.messages) && len(b)+len(r.messages[i].raw) < size; i++ {
 		b = append(append(b, ','), r.messages[i].raw...)
-		if i+1 < len(r.messages) && r.messages[i].role == "tool" && r.messages[i+1].role != "tool" {
+		if r.ends(i) {
 			whole, next = len(b), i+1
 		}
 	}
-	return append(b[:whole], r.turn(next, fresh)...)
+	return append(b[:whole], numbered([]byte(r.turn(next, fresh)))...)
+}
+
+// numberPlace is where a number goes that is another each time that a connection has
+// sent all its bodies: what agents send is new, but for what they sent before.
+const numberPlace = "########"
+
+var beginOfArguments = regexp.MustCompile(`("arguments":\s*"\{)(\}?)`)
+
+// numbered gives each call an argument with a number. It keeps what it is given.
+func numbered(raw []byte) []byte {
+	return beginOfArguments.ReplaceAllFunc(raw, func(m []byte) []byte {
+		if m[len(m)-1] == '}' {
+			return append(m[:len(m)-1:len(m)-1], `\"request\":\"`+numberPlace+`\"}`...)
+		}
+		return append(m[:len(m):len(m)], `\"request\":\"`+numberPlace+`\",`...)
+	})
 }
 
 // turn makes one turn of what follows: calls that fit into size bytes with their

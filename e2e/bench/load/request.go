@@ -11,9 +11,23 @@ const path = "/v1/chat/completions"
 // smallBody is where the conversation still has one tool call and one tool.
 const smallBody = 4 << 10
 
+// rendered is a whole request.
+type rendered struct {
+	raw     []byte
+	numbers []int // where its number stands
+}
+
+// numbered is the request with another number. It changes the bytes.
+func (r *rendered) numbered(n int) []byte {
+	for _, at := range r.numbers {
+		copy(r.raw[at:], fmt.Sprintf("%0*d", len(numberPlace), n))
+	}
+	return r.raw
+}
+
 // request renders a whole request: the head as OpenAI's Python client sends it,
 // and the body.
-func request(host string, stream bool, body []byte) []byte {
+func request(host string, stream bool, body []byte) (r rendered) {
 	helper := "chat.completions"
 	if stream {
 		helper = "chat.completions.stream"
@@ -26,7 +40,15 @@ func request(host string, stream bool, body []byte) []byte {
 		"X-Stainless-Retry-Count: 0\r\nX-Stainless-Read-Timeout: 600\r\nAuthorization: Bearer sk-bench-0123456789abcdef0123456789abcdef\r\n")
 	fmt.Fprintf(&b, "X-Stainless-Helper-Method: %s\r\nContent-Length: %d\r\n\r\n", helper, len(body))
 	b.Write(body)
-	return b.Bytes()
+	r.raw = b.Bytes()
+	for at := 0; ; at += len(numberPlace) {
+		i := bytes.Index(r.raw[at:], []byte(numberPlace))
+		if i < 0 {
+			return r
+		}
+		at += i
+		r.numbers = append(r.numbers, at)
+	}
 }
 
 const (

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery/learn"
+)
+
+// The stretches of interventions that figures are of.
+const (
+	early   = 200  // what has to be learned by then
+	window  = 50   // the interventions before it that are measured
+	settled = 1000 // when the world changes
+	drift   = 300  // what has to be learned anew by then
+)
+
+// studied are the chains that have more than one strategy and need no permission.
+var studied = []string{"file_not_found", "timeout", "invalid_arguments", "permission_denied", "network_error", "rate_limited", "edit_failed"}
+
+// figure is a mean over runs, with its 95 % interval.
+type figure struct{ mean, half float64 }
+
+func figureOf(values []float64) figure {
+	n, sum, squares := float64(len(values)), 0.0, 0.0
+	for _, v := range values {
+		sum += v
+	}
+	for _, v := range values {
+		squares += (v - sum/n) * (v - sum/n)
+	}
+	return figure{sum / n, 1.96 * math.Sqrt(squares/max(1, n-1)/n)}
+}
+
+// row is what a study of one family and rate found.
+type row struct {
+	family                family
+	perDay                float64
+	early, late, drifted  figure // success as a share of the best fixed policy's
+	firstDiff, restDiff   figure // success minus that without notes: of the first 200, of the next 800
+	fixedEarly, fixedLate figure // of the chain's own order, as a share of the best
+}
+
+// study runs cells of one family.
+func study(priors learn.Priors, f family, perDay float64, runs int, seed uint64) row {
+	type of struct{ early, late, drifted, first, rest, fixed, fixedAfter []float64 }
+	var got of
+	r := rand.New(rand.NewPCG(seed, uint64(perDay)))
+	for i := range runs {
+		chain := studied[i%len(studied)]
+		w, c := f.draw(r, priors[chain]), newCell(priors, chain, perDay, r)
+		success := make([]float64, 0, settled)
+		for range settled {
+			success = append(success, c.step(w))
+		}
+		usual := byPrior(priors[chain])[0]
+		got.early = append(got.early, mean(success[early-window:early])/w.best())
+		got.late = append(got.late, mean(success[settled-early:])/w.best())
+		got.first = append(got.first, mean(success[:early])-w[""])
+		got.rest = append(got.rest, mean(success[early:])-w[""])
+		got.fixed = append(got.fixed, w[usual]/w.best())
+		w = familyOf(f.then).draw(r, priors[chain])
+		success = success[:0]
+		for range drift {
+			success = append(success, c.step(w))
+		}
+		got.drifted = append(got.drifted, mean(success[drift-window:])/w.best())
+		got.fixedAfter = append(got.fixedAfter, w[usual]/w.best())
+	}
+	return row{f, perDay, figureOf(got.early), figureOf(got.late), figureOf(got.drifted), figureOf(got.first), figureOf(got.rest), figureOf(got.fixed), figureOf(got.fixedAfter)}
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// transfer is the success of a second model's first 50 interventions, as a share of the
+// best, after another model had 300 in the same world, and without that.
+func transfer(priors learn.Priors, runs int, seed uint64) (with, without figure) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	var a, b []float64
+	for i := range runs {
+		chain := studied[i%len(studied)]
+		w := familyOf("the other way round").draw(r, priors[chain])
+		for _, known := range []bool{true, false} {
+			c := newCell(priors, chain, 100, r)
+			for range 300 * b2i(known) {
+				c.step(w)
+			}
+			c.model = "second"
+			var success []float64
+			for range window {
+				success = append(success, c.step(w))
+			}
+			if known {
+				a = append(a, mean(success)/w.best())
+			} else {
+				b = append(b, mean(success)/w.best())
+			}
+		}
+	}
+	return figureOf(a), figureOf(b)
+}
+
+// patterns is the success of interventions 401 to 600, as a share of the best, where failures
+// have one of two wordings and what helps with one is no help with the other: with
+// templates, and without.
+func patterns(priors learn.Priors, runs int, seed uint64) (with, without figure) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	var a, b []float64
+	for i := range runs {
+		chain := studied[i%len(studied)]
+		order := byPrior(priors[chain])
+		worlds := [2]world{{"": 0.4}, {"": 0.4}}
+		for j, s := range order {
+			worlds[0][s], worlds[1][s] = 0.35, 0.35
+			if j == 0 {
+				worlds[0][s] = 0.8
+			}
+			if j == len(order)-1 {
+				worlds[1][s] = 0.8
+			}
+		}
+		for _, told := range []bool{true, false} {
+			c := newCell(priors, chain, 100, r)
+			var success []float64
+			for n := range 600 {
+				kind := r.IntN(2)
+				if c.template = ""; told {
+					c.template = []string{"no such file", "is a directory"}[kind]
+				}
+				if s := c.step(worlds[kind]); n >= 400 {
+					success = append(success, s)
+				}
+			}
+			if told {
+				a = append(a, mean(success)/0.8)
+			} else {
+				b = append(b, mean(success)/0.8)
+			}
+		}
+	}
+	return figureOf(a), figureOf(b)
+}
+
+func b2i(b bool) int { return slices.Index([]bool{false, true}, b) }
