@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test race e2e soak lint fuzz bench bench-quick bench-docs servers vuln release docker clean
+.PHONY: help run build demo test race e2e llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,13 @@ servers:
 e2e: ## real client libraries through every fault (Node and Python are needed)
 	$(GO) run ./e2e
 
+collector: ## the demo's traces through a real OpenTelemetry Collector, which it builds (minutes, the first time)
+	$(GO) build -C e2e/traces/collector -o $(CURDIR)/bin/otelcol .
+	REBOUND_TEST_COLLECTOR=$(CURDIR)/bin/otelcol $(GO) test ./e2e/traces -count 1 -v
+
+llama: ## llama-server's own tests of both formats, straight and through the gateway (CMake; builds it for ten minutes, once)
+	$(GO) run ./e2e/llama
+
 FOR ?= 30m
 soak: servers ## many clients, every fault and every store for half an hour (FOR=2m, BEFORE=PROGRAM); renews docs/reliability.md
 	$(GO) test ./e2e/soak -run '^TestSoak$$' -count 1 -timeout 0 -v -args -for $(FOR) -report $(CURDIR)/docs/reliability.md $(if $(BEFORE),-before $(BEFORE))
@@ -69,8 +76,14 @@ bench: ## CPU, latency, memory and start-up next to nginx and httputil.ReversePr
 bench-quick: ## the same in a minute or two, only to see that it works
 	$(GO) run ./e2e/bench -quick
 
+bench-watched: ## what events, an open page and traces cost at 500 requests a second, in three minutes
+	$(GO) run ./e2e/bench -watched
+
 bench-docs: ## measure and renew the figures of docs/performance.md
 	$(GO) run ./e2e/bench -md docs/performance.md
+
+learn-docs: ## simulate what learning brings and renew the figures of docs/learning.md
+	$(GO) run ./e2e/learning -md docs/learning.md
 
 # The same commit gives the same bytes, on any Linux machine with this version of Go.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
