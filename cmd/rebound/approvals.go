@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/configs"
@@ -21,17 +24,39 @@ is only proposed to the agent in the end.
 
 // runApprovals is `rebound approvals`; it returns the exit code.
 func runApprovals(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := adminCommand{
-		name: "approvals", usage: approvalsUsage, path: "/rebound/approvals", none: "no plan waits for approval",
-		table:  tableOf("approvals", "ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY", approvalRow),
-		decide: func(id string) string { return "/rebound/approvals/" + url.PathEscape(id) },
-	}
-	return c.run(args, env, stdout, stderr)
+	c := newAdminCommand("approvals", approvalsUsage, env, stdout, stderr)
+	asJSON := c.flags.Bool("json", false, "")
+	return c.run(args, func(words []string) error {
+		switch {
+		case len(words) == 0, len(words) == 1 && words[0] == "list":
+			return c.show("/rebound/approvals", *asJSON, approvalsTable)
+		case len(words) == 2 && (words[0] == "approve" || words[0] == "refuse"):
+			body := fmt.Sprintf(`{"approve":%v}`, words[0] == "approve")
+			if _, err := c.ask(http.MethodPost, "/rebound/approvals/"+url.PathEscape(words[1]), strings.NewReader(body)); err != nil {
+				return err
+			}
+			fmt.Fprintf(stdout, "plan %s: %sd\n", words[1], words[0])
+			return nil
+		}
+		return wrongWords(words)
+	})
 }
 
-func approvalRow(w io.Writer, a admin.Approval) {
-	if a.Plan != nil {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\t%q\t%.2f\t%q\n", a.ID, a.State, max(time.Until(a.Until), 0).Round(time.Second), a.Session,
-			a.Plan.Strategy, a.Plan.Tool, a.Plan.Parameters, a.Plan.Confidence, a.Plan.Reasoning)
+func approvalsTable(w io.Writer, answer []byte) error {
+	var list struct{ Approvals []admin.Approval }
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
 	}
+	if len(list.Approvals) == 0 {
+		fmt.Fprintln(w, "no plan waits for approval")
+		return nil
+	}
+	fmt.Fprintln(w, "ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY")
+	for _, a := range list.Approvals {
+		if a.Plan != nil {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\t%q\t%.2f\t%q\n", a.ID, a.State, max(time.Until(a.Until), 0).Round(time.Second),
+				a.Session, a.Plan.Strategy, a.Plan.Tool, a.Plan.Parameters, a.Plan.Confidence, a.Plan.Reasoning)
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,20 +35,15 @@ var eventFilters = [...]string{"event", "session", "model", "target", "class", "
 
 // runEvents is `rebound events`; it returns the exit code.
 func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("events", flag.ContinueOnError)
-	follow := flags.Bool("follow", false, "")
-	last := flags.Int("last", 20, "")
-	requests := flags.Bool("requests", false, "")
-	asJSON := flags.Bool("json", false, "")
+	c := newAdminCommand("events", eventsUsage, env, stdout, stderr)
+	follow := c.flags.Bool("follow", false, "")
+	last := c.flags.Int("last", 20, "")
+	requests := c.flags.Bool("requests", false, "")
+	asJSON := c.flags.Bool("json", false, "")
 	query := url.Values{}
 	for _, name := range eventFilters {
-		flags.Func(name, "", func(v string) error { query.Add(name, v); return nil })
+		c.flags.Func(name, "", func(v string) error { query.Add(name, v); return nil })
 	}
-	gateway, code := adminArgs(flags, eventsUsage, 0, args, env, stdout, stderr, nil)
-	if gateway == "" {
-		return code
-	}
-	query.Set("last", strconv.Itoa(*last))
 	show := func(event []byte) error {
 		if *asJSON {
 			_, err := fmt.Fprintf(stdout, "%s\n", event)
@@ -59,27 +53,23 @@ func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		_, err := fmt.Fprintln(stdout, e.Get("time").Time().Local().Format("15:04:05.000"), eventline.String(e))
 		return err
 	}
-	address, err := gateway+"/rebound/events", error(nil)
-	if *follow {
+	return c.run(args, noWords(func() error {
+		query.Set("last", strconv.Itoa(*last))
+		if !*follow {
+			return pastEvents(c.adminClient, query, show)
+		}
 		if *requests {
 			query.Set("requests", "1")
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
-		err = followEvents(ctx, address+"?"+query.Encode(), env, show)
-	} else {
-		err = pastEvents(address+"/history?"+query.Encode(), env, show)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "rebound events: %v\n", err)
-		return 1
-	}
-	return 0
+		return followEvents(ctx, c.adminClient, query, show)
+	}))
 }
 
 // pastEvents shows the events that a gateway knows.
-func pastEvents(address string, env configs.Env, show func([]byte) error) error {
-	body, err := askAdmin(http.MethodGet, address, env)
+func pastEvents(gateway adminClient, query url.Values, show func([]byte) error) error {
+	body, err := gateway.ask(http.MethodGet, "/rebound/events/history?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -100,10 +90,10 @@ const followAgain = time.Second
 
 // followEvents shows events as they come until ctx ends. A stream that breaks off is
 // resumed where it was; one that cannot be had at first is an error.
-func followEvents(ctx context.Context, address string, env configs.Env, show func([]byte) error) error {
+func followEvents(ctx context.Context, gateway adminClient, query url.Values, show func([]byte) error) error {
 	last := ""
 	for begun := false; ; {
-		resp, err := openAdmin(ctx, http.MethodGet, address, env, last, nil)
+		resp, err := gateway.open(ctx, http.MethodGet, "/rebound/events?"+query.Encode(), nil, last)
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -24,7 +25,7 @@ func TestFollowEvents(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var shown []string
 	none := func(string) (string, bool) { return "", false }
-	err := followEvents(ctx, gateway.URL+"?class=timeout", none, func(event []byte) error {
+	err := followEvents(ctx, adminClient{gateway.URL, none}, url.Values{"class": {"timeout"}}, func(event []byte) error {
 		if shown = append(shown, string(event)); len(shown) == 3 {
 			cancel()
 		}
@@ -41,7 +42,7 @@ func TestFollowEvents(t *testing.T) {
 		t.Errorf("asked: %q", asked)
 	}
 	gateway.Close()
-	if err := followEvents(t.Context(), gateway.URL, none, nil); err == nil || !strings.Contains(err.Error(), "no gateway answers") {
+	if err := followEvents(t.Context(), adminClient{gateway.URL, none}, nil, nil); err == nil || !strings.Contains(err.Error(), "no gateway answers") {
 		t.Errorf("of nobody: %v", err)
 	}
 }

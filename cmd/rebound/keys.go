@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,23 +18,35 @@ clients together use.
 
 // runKeys is `rebound keys`; it returns the exit code.
 func runKeys(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := adminCommand{name: "keys", usage: keysUsage, path: "/rebound/keys", none: "no key has limits, nor have all together",
-		table: tableOf("keys", "KEY\tLIMIT\tUSED\tOF", keyRows)}
-	return c.run(args, env, stdout, stderr)
+	c := newAdminCommand("keys", keysUsage, env, stdout, stderr)
+	asJSON := c.flags.Bool("json", false, "")
+	return c.run(args, noWords(func() error { return c.show("/rebound/keys", *asJSON, keysTable) }))
 }
 
-func keyRows(w io.Writer, a quota.Account) {
-	name := "(all together)"
-	if a.Key != "" {
-		name = strconv.Quote(a.Key)
+func keysTable(w io.Writer, answer []byte) error {
+	var list struct{ Keys []quota.Account }
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
 	}
-	for _, u := range a.Uses {
-		of := "no limit"
-		if u.Of > 0 {
-			of = amount(u.Of)
+	if len(list.Keys) == 0 {
+		fmt.Fprintln(w, "no key has limits, nor have all together")
+		return nil
+	}
+	fmt.Fprintln(w, "KEY\tLIMIT\tUSED\tOF")
+	for _, a := range list.Keys {
+		name := "(all together)"
+		if a.Key != "" {
+			name = strconv.Quote(a.Key)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
+		for _, u := range a.Uses {
+			of := "no limit"
+			if u.Of > 0 {
+				of = amount(u.Of)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
+		}
 	}
+	return nil
 }
 
 // amount is a count, or money.

@@ -27,45 +27,58 @@ func runLearn(args []string, env configs.Env, stdin io.Reader, stdout, stderr io
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
 		verb, args = args[0], args[1:]
 	}
-	c := adminCommand{name: "learn", usage: learnUsage, path: "/rebound/learn", none: "nothing is learned (learn.outcomes: off)", table: learnTable}
+	c := newAdminCommand("learn", learnUsage, env, stdout, stderr)
+	const corpus = "/rebound/learn/corpus"
 	switch verb {
 	case "report":
+		asJSON := c.flags.Bool("json", false, "")
+		return c.run(args, noWords(func() error { return c.show("/rebound/learn", *asJSON, learnTable) }))
 	case "export":
-		c.path, c.table = "/rebound/learn/corpus", nil
+		return c.run(args, noWords(func() error { return c.show(corpus, true, nil) }))
 	case "import":
-		c.path, c.table, c.send = "/rebound/learn/corpus", importedTable, func(file string) (io.ReadCloser, error) {
-			if file == "-" {
-				return io.NopCloser(stdin), nil
+		return c.run(args, func(words []string) error {
+			if len(words) != 1 {
+				return wrongWords(words)
 			}
-			return os.Open(file)
-		}
+			in := io.NopCloser(stdin)
+			if words[0] != "-" {
+				var err error
+				if in, err = os.Open(words[0]); err != nil {
+					return err
+				}
+				defer in.Close()
+			}
+			answer, err := c.ask(http.MethodPost, corpus, in)
+			if err != nil {
+				return err
+			}
+			var got struct{ Added, Refused int }
+			if err := json.Unmarshal(answer, &got); err != nil {
+				return fmt.Errorf("that is no gateway: %w", err)
+			}
+			fmt.Fprintf(stdout, "added %d observations, refused %d\n", got.Added, got.Refused)
+			return nil
+		})
 	case "reset":
-		c.method, c.none, c.table = http.MethodDelete, "what was learned of notes is forgotten", nothing
-	default:
-		fmt.Fprintf(stderr, "rebound learn: unknown command %q\n\n%s", verb, learnUsage+adminFlags)
-		return 2
+		return c.run(args, noWords(func() error {
+			_, err := c.ask(http.MethodDelete, "/rebound/learn", nil)
+			if err == nil {
+				fmt.Fprintln(stdout, "what was learned of notes is forgotten")
+			}
+			return err
+		}))
 	}
-	return c.run(args, env, stdout, stderr)
+	return c.run(args, func([]string) error { return wrongWords([]string{verb}) })
 }
 
-func nothing([]byte, io.Writer) (bool, error) { return false, nil }
-
-func importedTable(body []byte, w io.Writer) (bool, error) {
-	var got struct{ Added, Refused int }
-	if err := json.Unmarshal(body, &got); err != nil {
-		return false, err
-	}
-	fmt.Fprintf(w, "added %d observations, refused %d\n", got.Added, got.Refused)
-	return true, nil
-}
-
-func learnTable(body []byte, w io.Writer) (bool, error) {
+func learnTable(w io.Writer, answer []byte) error {
 	var l recovery.Learned
-	if err := json.Unmarshal(body, &l); err != nil {
-		return false, err
+	if err := json.Unmarshal(answer, &l); err != nil {
+		return err
 	}
 	if l.Mode == "off" {
-		return false, nil
+		fmt.Fprintln(w, "nothing is learned (learn.outcomes: off)")
+		return nil
 	}
 	fmt.Fprintf(w, "%d observations, %d interventions open, %d entries refused, %d lost; mode %s\n", l.Observations, l.Open, l.Refused, l.Lost, l.Mode)
 	for _, c := range l.Cells {
@@ -86,7 +99,7 @@ func learnTable(body []byte, w io.Writer) (bool, error) {
 		}
 		fmt.Fprintf(w, "  %s\t%q\t%s\t%d\t%.2f\n", p.Chain, p.Template, p.Strategy, p.Observations, p.Rate)
 	}
-	return true, nil
+	return nil
 }
 
 // decisions say what is done in a cell.

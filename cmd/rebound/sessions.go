@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -19,15 +21,35 @@ failed again and again in the same way; reset lets one go on.
 
 // runSessions is `rebound sessions`; it returns the exit code.
 func runSessions(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := adminCommand{
-		name: "sessions", usage: sessionsUsage, path: "/rebound/sessions", none: "no session is stopped",
-		one:   func(id string) string { return "/rebound/sessions/" + url.PathEscape(id) },
-		done:  "session %s may go on",
-		table: tableOf("sessions", "SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", sessionRow),
-	}
-	return c.run(args, env, stdout, stderr)
+	c := newAdminCommand("sessions", sessionsUsage, env, stdout, stderr)
+	asJSON := c.flags.Bool("json", false, "")
+	return c.run(args, func(words []string) error {
+		switch {
+		case len(words) == 0:
+			return c.show("/rebound/sessions", *asJSON, sessionsTable)
+		case len(words) == 2 && words[0] == "reset":
+			if _, err := c.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(words[1]), nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(stdout, "session %s may go on\n", words[1])
+			return nil
+		}
+		return wrongWords(words)
+	})
 }
 
-func sessionRow(w io.Writer, s recovery.OpenSession) {
-	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
+func sessionsTable(w io.Writer, answer []byte) error {
+	var list struct{ Sessions []recovery.OpenSession }
+	if err := json.Unmarshal(answer, &list); err != nil {
+		return err
+	}
+	if len(list.Sessions) == 0 {
+		fmt.Fprintln(w, "no session is stopped")
+		return nil
+	}
+	fmt.Fprintln(w, "SESSION\tSINCE\tTOOL\tFAILURE\tTIMES")
+	for _, s := range list.Sessions {
+		fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
+	}
+	return nil
 }

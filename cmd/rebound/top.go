@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -33,61 +32,54 @@ and the last events. --once prints that and ends, for scripts and for logs.
 
 // runTop is `rebound top`; it returns the exit code.
 func runTop(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("top", flag.ContinueOnError)
-	every := flags.Duration("every", time.Second, "")
-	once := flags.Bool("once", false, "")
-	gateway, code := adminArgs(flags, topUsage, 0, args, env, stdout, stderr, func() error {
+	c := newAdminCommand("top", topUsage, env, stdout, stderr)
+	every := c.flags.Duration("every", time.Second, "")
+	once := c.flags.Bool("once", false, "")
+	return c.run(args, noWords(func() error {
 		if *every < 100*time.Millisecond {
-			return errors.New("--every must be at least 100ms")
+			return wrongUse{errors.New("--every must be at least 100ms")}
 		}
-		return nil
-	})
-	if gateway == "" {
-		return code
-	}
-	v := view{url: gateway, env: env}
+		if *once {
+			text, err := overview(c.adminClient)
+			_, _ = stdout.Write(text)
+			return err
+		}
+		return watch(c.adminClient, *every, stdout)
+	}))
+}
+
+// watch renews the overview on the screen until the program is interrupted. Only that
+// there is no gateway at first is an error.
+func watch(gateway adminClient, every time.Duration, screen io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	for {
-		text, err := v.render()
-		if *once || err != nil && !v.seen {
-			_, _ = stdout.Write(text)
-			if err != nil {
-				fmt.Fprintln(stderr, "rebound top:", err)
-				return 1
-			}
-			return 0
+	for begun := false; ; begun = true {
+		text, err := overview(gateway)
+		if err != nil && !begun {
+			return err
 		}
 		if err != nil {
 			text = fmt.Appendf(nil, "%v\n", err)
 		}
-		v.seen = true
 		// Each line is cleared to its end, and the rest of the screen after the last.
-		fmt.Fprintf(stdout, "\x1b[H%s\x1b[J", bytes.ReplaceAll(text, []byte("\n"), []byte("\x1b[K\r\n")))
+		fmt.Fprintf(screen, "\x1b[H%s\x1b[J", bytes.ReplaceAll(text, []byte("\n"), []byte("\x1b[K\r\n")))
 		select {
-		case <-time.After(*every):
+		case <-time.After(every):
 		case <-ctx.Done():
-			fmt.Fprintln(stdout)
-			return 0
+			fmt.Fprintln(screen)
+			return nil
 		}
 	}
-}
-
-// view is what top shows of a gateway.
-type view struct {
-	url  string
-	env  configs.Env
-	seen bool
 }
 
 // topMinute is how many of the gateway's samples are a minute.
 const topMinute = 12
 
-// render asks the gateway and lays out what it tells.
-func (v *view) render() ([]byte, error) {
+// overview asks the gateway and lays out what it tells.
+func overview(gateway adminClient) ([]byte, error) {
 	var parts [4]gjson.Result
 	for i, path := range [...]string{fmt.Sprintf("now?series=%d", topMinute), "targets", "sessions", "events/history?last=12"} {
-		body, err := askAdmin(http.MethodGet, v.url+"/rebound/"+path, v.env)
+		body, err := gateway.ask(http.MethodGet, "/rebound/"+path, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -97,11 +89,12 @@ func (v *view) render() ([]byte, error) {
 		parts[i] = gjson.ParseBytes(body)
 	}
 	var b bytes.Buffer
-	writeRates(&b, v.url, parts[0])
+	writeRates(&b, gateway.url, parts[0])
 	writeUpstreams(&b, parts[0])
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if rows, err := targetTable()([]byte(parts[1].Raw), w); err == nil && rows {
+	if parts[1].Get("targets.#").Int() > 0 {
 		fmt.Fprintln(&b)
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		_ = targetsTable(w, []byte(parts[1].Raw)) // what is no table is left out
 		_ = w.Flush()
 	}
 	if n := parts[2].Get("sessions.#").Int(); n > 0 {
