@@ -61,12 +61,14 @@ func (b *brain) asked() int {
 	return len(b.prompts)
 }
 
-// rules explain nothing and permit what is not called evil.
+// rules explain nothing and permit what is not called evil, nor run as root.
 type rules struct{ explains, heldOut bool }
 
 func (r rules) Explains(*recovery.ToolFailure) bool { return r.explains }
-func (r rules) Permits(command string) bool         { return !strings.Contains(command, "evil") }
-func (r rules) HeldOut(string) bool                 { return r.heldOut }
+func (r rules) Permits(command string) bool {
+	return !strings.Contains(command, "evil") && !strings.Contains(command, "run as root")
+}
+func (r rules) HeldOut(string) bool { return r.heldOut }
 
 // rig is a planner on its own.
 type rig struct {

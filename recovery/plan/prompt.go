@@ -243,35 +243,3 @@ func offered(b *transcript.Body) (out []transcript.Tool) {
 	}
 	return out
 }
-
-// hostsIn knows the hosts that a person, the agent's program or the model has named:
-// what only tools wrote is left out.
-func hostsIn(b *transcript.Body) func(host string) bool {
-	named := map[string]bool{}
-	add := func(text string) {
-		for _, m := range urls.FindAllStringSubmatch(text, 64) {
-			if len(named) < 1024 {
-				named[strings.ToLower(m[1])] = true
-			}
-		}
-	}
-	add(b.Outside())
-	read := 0
-	for i, m := range b.Messages() {
-		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || !bytes.Contains(m.Raw(), []byte("://")) && !bytes.Contains(m.Raw(), []byte(`:\/\/`)) ||
-			m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
-			continue
-		}
-		read += m.End - m.Start
-		add(m.Text())
-		if m.Role == transcript.RoleAssistant {
-			for _, c := range m.ToolCalls() {
-				add(c.Text())
-			}
-		}
-	}
-	return func(host string) bool { return named[strings.ToLower(host)] }
-}
-
-// urls finds the hosts of addresses.
-var urls = recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,12}:(?:\\?/){2}(?:[^\s/@"'<>\\]{1,128}@)?([^\s/:?#"'<>\\@]{1,253})`)

@@ -65,10 +65,18 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {
 		return nil, errUnusable
 	}
-	p := &recovery.Plan{Strategy: a.Strategy, Reasoning: plain(a.Reasoning, maxText), Message: plain(a.Action.Message, maxQuestion), Expected: plain(a.Expected, maxText),
-		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: plain(a.Progress.Milestone, maxText)}
+	words := func(text string, n int) string {
+		if text = plain(text, n); !c.named(text) {
+			return ""
+		}
+		return text
+	}
+	p := &recovery.Plan{Strategy: a.Strategy, Reasoning: words(a.Reasoning, maxText), Message: words(a.Action.Message, maxQuestion), Expected: words(a.Expected, maxText),
+		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: words(a.Progress.Milestone, maxText)}
 	for _, b := range a.Progress.Blockers[:min(len(a.Progress.Blockers), maxBlockers)] {
-		p.Blockers = append(p.Blockers, plain(b, maxText/2))
+		if b = words(b, maxText/2); b != "" {
+			p.Blockers = append(p.Blockers, b)
+		}
 	}
 	if p.Strategy.Calls() {
 		p.Tool = a.Action.Tool
@@ -126,13 +134,13 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 		return errSameCall
 	}
 	runs := trajectory.UsesOf(t)&(trajectory.UseShell|trajectory.UseCode) != 0
+	if !c.goesWhere(t, p.Parameters) {
+		return errHost
+	}
 	return walk(gjson.Parse(p.Parameters), 0, func(text string) error {
-		for _, m := range urls.FindAllStringSubmatch(text, 16) {
-			if !c.hosts(m[1]) {
-				return errHost
-			}
-		}
 		switch {
+		case !c.named(text):
+			return errHost
 		case runs && !rules.Permits(text):
 			return errRisky
 		case runs && trajectory.DeedsOfLine(text)&recovery.Reaches != 0 && !c.reaches(text):
@@ -146,18 +154,6 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 func looks(t transcript.Tool, parameters string) bool {
 	made := trajectory.Call{Tool: t.Name, Arguments: parameters}
 	return made.Reads() || !trajectory.Changes(t)
-}
-
-// reaches reports whether a command that goes to the network goes only where the one
-// that failed went, or to addresses whose hosts were named.
-func (c *call) reaches(command string) bool {
-	before := ""
-	if c.failed != nil {
-		before = c.failed.Arguments
-	}
-	return !slices.ContainsFunc(strings.Fields(command), func(word string) bool {
-		return !urls.MatchString(word) && !strings.Contains(before, word)
-	})
 }
 
 // bars reports whether the call would do what a person or the instructions rule out.
@@ -198,18 +194,33 @@ func same(a, b string) bool {
 	return errA == nil && errB == nil && string(ra) == string(rb)
 }
 
-// walk visits the texts of a value.
+// walk visits the texts of a value, the names of members as well, and a list of texts
+// also as one: it may be a command line.
 func walk(v gjson.Result, depth int, visit func(text string) error) (err error) {
 	switch {
 	case depth > 16:
 		return errArguments
 	case v.Type == gjson.String:
 		return visit(v.Str)
-	case v.IsObject() || v.IsArray():
+	case v.IsObject():
+		v.ForEach(func(key, item gjson.Result) bool {
+			if err = visit(key.Str); err == nil {
+				err = walk(item, depth+1, visit)
+			}
+			return err == nil
+		})
+	case v.IsArray():
+		var texts []string
 		v.ForEach(func(_, item gjson.Result) bool {
+			if item.Type == gjson.String {
+				texts = append(texts, item.Str)
+			}
 			err = walk(item, depth+1, visit)
 			return err == nil
 		})
+		if err == nil && len(texts) > 1 {
+			err = visit(strings.Join(texts, " "))
+		}
 	}
 	return err
 }

