@@ -19,12 +19,12 @@ const maxMemory = 4 << 20
 // of a failure the line. Safe for concurrent use.
 type memory struct {
 	seeds [2]maphash.Seed
-	turns *store.Cache[turnName, past]
+	turns *store.Cache[secretName, past]
 }
 
-// turnName names a turn by hashes of its bytes, whose seeds are secret: nobody can
-// make two turns that share a name.
-type turnName [2]uint64
+// secretName names bytes by hashes whose seeds are secret: nobody can make two turns,
+// or two texts, that share a name.
+type secretName [2]uint64
 
 // past is what the steps of a turn came to, as far as that was needed. It is never
 // changed once it is remembered.
@@ -56,7 +56,7 @@ type gist struct {
 }
 
 func newMemory() *memory {
-	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[turnName, past](maxMemory)}
+	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, past](maxMemory)}
 }
 
 // recall is what is known of turn k from earlier requests. Nothing is decoded for it.

@@ -3,13 +3,13 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
-	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
@@ -36,8 +36,9 @@ type Preferences struct {
 type preferences struct {
 	*rule.List
 	of    map[recovery.Deeds]rule.Mask
-	signs []string                             // of which a sentence must have one to be looked at
-	known *store.Cache[uint64, recovery.Deeds] // what was found in texts, by their hashes: most come again
+	signs []string                                 // of which a sentence must have one to be looked at
+	known *store.Cache[secretName, recovery.Deeds] // what was found in texts, by their hashes: most come again
+	seeds [2]maphash.Seed                          // of the hashes: who knew them could make two texts one
 }
 
 // NewPreferences makes them of the rules that load returns, whose classes are names of deeds.
@@ -54,7 +55,8 @@ func NewPreferences(load func() (rule.Set, error)) *Preferences {
 		if err != nil {
 			return nil, err
 		}
-		p := &preferences{list, map[recovery.Deeds]rule.Mask{}, set.Words["signs"], store.NewCache[uint64, recovery.Deeds](maxKnown)}
+		p := &preferences{list, map[recovery.Deeds]rule.Mask{}, set.Words["signs"], store.NewCache[secretName, recovery.Deeds](maxKnown),
+			[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
 		for _, name := range recovery.DeedNames() {
 			p.of[recovery.DeedsOf(name)] = list.Mask(func(r *rule.Rule) bool { return r.Class == name })
 		}
@@ -95,7 +97,7 @@ func clip[T string | []byte](text T, n int) T { return text[:min(len(text), n)] 
 
 // recall is read, once for equal texts.
 func (l *preferences) recall(text string) recovery.Deeds {
-	key := trajectory.Hash(text)
+	key := secretName{maphash.String(l.seeds[0], text), maphash.String(l.seeds[1], text)}
 	out, ok := l.known.Get(key)
 	if !ok {
 		out = l.read(text)

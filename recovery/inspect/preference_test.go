@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // TestPreferenceExamples: each sentence of the rules on preferences rules out what it
@@ -12,5 +14,20 @@ import (
 func TestPreferenceExamples(t *testing.T) {
 	if err := inspect.NewPreferences(configs.PreferenceRules).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Two texts of which somebody found out that they share a hash that is the same in
+// every process: what one client's says is not taken for what another's does.
+func TestPreferencesOfOthers(t *testing.T) {
+	p := inspect.NewPreferences(configs.PreferenceRules)
+	for text, want := range map[string]recovery.Deeds{"never ask twice. ref dmdoncpchgafpcph": 0, "never use sudo. ref  bheniaaofeljlhbb": recovery.Elevates} {
+		b, err := transcript.Parse([]byte(`{"model":"m","messages":[{"role":"system","content":"`+text+`"},{"role":"user","content":"Hi"}]}`), transcript.Chat, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Barred(b); got != want {
+			t.Errorf("%q rules out %v, want %v", text, got, want)
+		}
 	}
 }

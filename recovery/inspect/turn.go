@@ -60,8 +60,8 @@ type turn struct {
 	steps  []step
 	loaded bool
 
-	recalled bool     // name and past are there
-	name     turnName // in the memory
+	recalled bool       // name and past are there
+	name     secretName // in the memory
 	past     past
 }
 
