@@ -16,7 +16,8 @@ import (
 )
 
 // modelPaths are the paths below /v1 whose body is JSON with the model in it.
-var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact", "/responses/input_tokens", "/messages", "/moderations", "/rerank", "/images/generations", "/audio/speech"}
+var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact", "/responses/input_tokens", "/messages", "/moderations",
+	"/rerank", "/images/generations", "/audio/speech"}
 
 // ownedPaths are the paths below /v1 of what a client made itself, and what may
 // be done there; {id} stands for its id.

@@ -214,7 +214,8 @@ func roughRoad(r *Request) Reply {
 	case 6:
 		good.Cut, good.Clean = 0.7, true
 	case 7:
-		return Reply{Status: http.StatusTooManyRequests, Error: `{"error":{"message":"Rate limit reached for requests. Please try again in 200ms.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`}
+		return Reply{Status: http.StatusTooManyRequests, Error: `{"error":{"message":"Rate limit reached for requests. ` +
+			`Please try again in 200ms.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`}
 	case 8:
 		c.Arguments = emptied("")
 	}

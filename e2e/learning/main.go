@@ -52,11 +52,13 @@ func report(runs int, seed uint64) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cells of each kind and rate, seed %d; intervals are 95 %%. Renew them with `make learn-docs`.\n\n", runs, seed)
-	b.WriteString("| worlds | a day | at 200 | at 1,000 | 300 after the world changed | the chain's order, before and after | against no notes, first 200 | next 800 |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| worlds | a day | at 200 | at 1,000 | 300 after the world changed | the chain's order, before and after | against no notes, first 200 | next 800 |\n" +
+		"|---|---|---|---|---|---|---|---|\n")
 	for _, perDay := range []float64{20, 200} {
 		for _, f := range families() {
 			r := study(priors, f, perDay, runs, seed)
-			fmt.Fprintf(&b, "| %s | %g | %s | %s | %s | %s, %s | %s | %s |\n", f.name, perDay, share(r.early), share(r.late), share(r.drifted), share(r.fixedEarly), share(r.fixedLate), points(r.firstDiff), points(r.restDiff))
+			fmt.Fprintf(&b, "| %s | %g | %s | %s | %s | %s, %s | %s | %s |\n", f.name, perDay, share(r.early), share(r.late), share(r.drifted), share(r.fixedEarly),
+				share(r.fixedLate), points(r.firstDiff), points(r.restDiff))
 		}
 	}
 	b.WriteString("\nThe worlds: ")
@@ -67,9 +69,11 @@ func report(runs int, seed uint64) (string, error) {
 		fmt.Fprintf(&b, "*%s*: %s (then: %s)", f.name, f.what, f.then)
 	}
 	with, without := transfer(priors, runs, seed)
-	fmt.Fprintf(&b, ".\n\nA second model in the same world, *the other way round*, has in its first %d interventions %s of the best policy's success where another had 300 before, and %s otherwise.\n", window, share(with), share(without))
+	fmt.Fprintf(&b, ".\n\nA second model in the same world, *the other way round*, has in its first %d interventions %s of the best policy's success "+
+		"where another had 300 before, and %s otherwise.\n", window, share(with), share(without))
 	with, without = patterns(priors, runs, seed)
-	fmt.Fprintf(&b, "\nWhere failures have one of two wordings, and the strategy that adds 40 points with one takes 5 with the other, interventions 401 to 600 have %s of the best policy's success with templates, and %s without.\n", share(with), share(without))
+	fmt.Fprintf(&b, "\nWhere failures have one of two wordings, and the strategy that adds 40 points with one takes 5 with the other, "+
+		"interventions 401 to 600 have %s of the best policy's success with templates, and %s without.\n", share(with), share(without))
 	return b.String(), nil
 }
 

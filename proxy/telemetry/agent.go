@@ -32,7 +32,8 @@ func newAgent(counter func(name, help string, labels ...string) *prometheus.Coun
 		repairs:    counter("answer_repairs_total", "Repairs of models' answers, by step.", "rule"),
 		failures:   counter("tool_failures_total", "Failures of the agents' tools, by category; none stands for other failures.", "category"),
 		loops:      counter("loops_total", "Repetitions of agents, by kind.", "kind"),
-		guidance:   counter("guidance_total", "Notes to models. Result: injected, observed (would have been), held_out (withheld to measure their effect), withheld (learned to be no help).", "about", "result"),
+		guidance: counter("guidance_total", "Notes to models. Result: injected, observed (would have been), "+
+			"held_out (withheld to measure their effect), withheld (learned to be no help).", "about", "result"),
 		outcomes: counter("guidance_outcomes_total",
 			"What followed a tool's failure in the next turn, by arm (guided, held_out) and result (recovered, other, repeated).", "arm", "result"),
 		judged: counter("guidance_judged_total",

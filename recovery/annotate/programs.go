@@ -171,5 +171,6 @@ var alternatives = map[string]string{
 	"dig": "getent hosts", "nslookup": "getent hosts", "host": "getent hosts", "unzip": "python3 -m zipfile -e", "zip": "python3 -m zipfile -c", "sqlite3": "python3 -c 'import sqlite3'",
 	"bc": "python3 -c", "gsed": "sed", "ggrep": "grep", "gawk": "awk", "md5": "md5sum", "shasum": "sha256sum", "realpath": "readlink -f", "which": "command -v",
 	"where": "command -v", "findstr": "grep", "get-content": "cat", "get-childitem": "ls", "select-string": "grep", "pwsh": "bash", "powershell": "bash", "zsh": "bash",
-	"lsof": "ss -tlnp", "nc": "curl -v telnet://HOST:PORT", "shellcheck": "bash -n", "open": "cat", "rsync": "cp -a", "gtimeout": "timeout", "golint": "go vet", "golangci-lint": "go vet", "staticcheck": "go vet", "goimports": "gofmt", "rustfmt": "cargo fmt",
+	"lsof": "ss -tlnp", "nc": "curl -v telnet://HOST:PORT", "shellcheck": "bash -n", "open": "cat", "rsync": "cp -a", "gtimeout": "timeout", "golint": "go vet",
+	"golangci-lint": "go vet", "staticcheck": "go vet", "goimports": "gofmt", "rustfmt": "cargo fmt",
 }

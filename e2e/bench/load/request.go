@@ -58,8 +58,10 @@ const (
 	result = `,{"role":"tool","tool_call_id":"call_%06d_%04d","content":"%s"}`
 
 	readTool = `{"type":"function","function":{"name":"read_file","description":"Read a file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}`
-	moreTool = `,{"type":"function","function":{"name":"edit_file","description":"Replace a passage of a file by another","parameters":{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"}},"required":["path","old","new"]}}}` +
-		`,{"type":"function","function":{"name":"run","description":"Run a command and return its output","parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1}},"required":["command"]}}}`
+	moreTool = `,{"type":"function","function":{"name":"edit_file","description":"Replace a passage of a file by another",` +
+		`"parameters":{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},"new":{"type":"string"}},"required":["path","old","new"]}}}` +
+		`,{"type":"function","function":{"name":"run","description":"Run a command and return its output",` +
+		`"parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1}},"required":["command"]}}}`
 )
 
 // source is the text of the i-th tool result, escaped as it stands in JSON. Files
@@ -71,7 +73,9 @@ func source(i int) string {
 
 const passages = 40
 
-var passage = strings.Repeat(`package proxy\n\n// Do in the file of number NUMBER forwards a call of upstream NUMBER & counts <tries>.\nfunc (u *Upstream) Do(r *http.Request) (*http.Response, error) {\n\tfor i := 0; i < u.tries; i++ {\n\t\tresp, err := u.rt.RoundTrip(r)\n\t\tif err == nil {\n\t\t\treturn resp, nil\n\t\t}\n\t}\n\treturn nil, errors.New(\"exhausted\")\n}\n`, passages)
+var passage = strings.Repeat(`package proxy\n\n// Do in the file of number NUMBER forwards a call of upstream NUMBER & counts <tries>.\n`+
+	`func (u *Upstream) Do(r *http.Request) (*http.Response, error) {\n\tfor i := 0; i < u.tries; i++ {\n\t\tresp, err := u.rt.RoundTrip(r)\n`+
+	`\t\tif err == nil {\n\t\t\treturn resp, nil\n\t\t}\n\t}\n\treturn nil, errors.New(\"exhausted\")\n}\n`, passages)
 
 // conversation is the body of a chat completion of exactly size bytes, or of
 // the fewest that a conversation needs (about 900): a coding agent's history of

@@ -31,17 +31,20 @@ var agents = []agent{
 		}
 		return r.out
 	}},
-	{name: "codex", codes: true, tools: toolset{tools: map[verb]string{shell: "shell command workdir"}, argv: true}, extra: func(s *session) []arg { return []arg{{"timeout_ms", 1000 * s.between(1, 12)}} },
+	{name: "codex", codes: true, tools: toolset{tools: map[verb]string{shell: "shell command workdir"}, argv: true},
+		extra: func(s *session) []arg { return []arg{{"timeout_ms", 1000 * s.between(1, 12)}} },
 		shell: func(s *session, _ string, r result) string {
 			var b bytes.Buffer
 			object{{"output", r.out}, {"metadata", object{{"exit_code", r.code}, {"duration_seconds", json.Number(fmt.Sprintf("%.1f", 9*s.Float64()))}}}}.encode(&b, false, false)
 			return b.String()
 		}},
-	{name: "codex-exec", codes: true, tools: toolset{tools: map[verb]string{shell: "exec_command cmd workdir"}}, extra: func(s *session) []arg { return []arg{{"yield_time_ms", 1000 * s.between(1, 12)}} },
+	{name: "codex-exec", codes: true, tools: toolset{tools: map[verb]string{shell: "exec_command cmd workdir"}},
+		extra: func(s *session) []arg { return []arg{{"yield_time_ms", 1000 * s.between(1, 12)}} },
 		shell: func(s *session, _ string, r result) string {
 			return fmt.Sprintf("Chunk ID: %s\nWall time: %.4f seconds\nProcess exited with code %d\nOriginal token count: %d\nOutput:\n%s", s.hex(6), 9*s.Float64(), r.code, len(r.out)/4, r.out)
 		}},
-	{name: "opencode", tools: toolset{tools: map[verb]string{shell: "bash command", read: "read filePath offset", edit: "edit filePath oldString newString", write: "write filePath content", grep: "grep pattern path"}},
+	{name: "opencode", tools: toolset{tools: map[verb]string{shell: "bash command", read: "read filePath offset", edit: "edit filePath oldString newString",
+		write: "write filePath content", grep: "grep pattern path"}},
 		extra: (*session).described, shell: func(_ *session, _ string, r result) string { return r.out }},
 	{name: "pi", codes: true, tools: toolsets[0], shell: func(_ *session, _ string, r result) string {
 		if r.code != 0 {
@@ -52,11 +55,15 @@ var agents = []agent{
 		}
 		return r.out
 	}},
-	{name: "openhands", codes: true, tools: toolset{tools: map[verb]string{shell: "execute_bash command"}}, extra: func(s *session) []arg { return []arg{{"security_risk", s.pick("LOW", "LOW", "MEDIUM")}} },
+	{name: "openhands", codes: true, tools: toolset{tools: map[verb]string{shell: "execute_bash command"}}, extra: func(s *session) []arg {
+		return []arg{{"security_risk", s.pick("LOW", "LOW", "MEDIUM")}}
+	},
 		shell: func(_ *session, _ string, r result) string {
-			return fmt.Sprintf("%s\n[The command completed with exit code %d.]\n[Current working directory: /workspace]\n[Python interpreter: /usr/bin/python]\n[Command finished with exit code %d]", r.out, r.code, r.code)
+			return fmt.Sprintf("%s\n[The command completed with exit code %d.]\n[Current working directory: /workspace]\n[Python interpreter: /usr/bin/python]\n"+
+				"[Command finished with exit code %d]", r.out, r.code, r.code)
 		}},
-	{name: "gemini-cli", codes: true, tools: toolset{tools: map[verb]string{shell: "run_shell_command command", read: "read_file absolute_path offset", edit: "replace file_path old_string new_string", write: "write_file file_path content"}},
+	{name: "gemini-cli", codes: true, tools: toolset{tools: map[verb]string{shell: "run_shell_command command", read: "read_file absolute_path offset",
+		edit: "replace file_path old_string new_string", write: "write_file file_path content"}},
 		extra: (*session).described, shell: func(s *session, command string, r result) string {
 			return fmt.Sprintf("Command: %s\nDirectory: (root)\nOutput: %s\nError: (none)\nExit Code: %d\nSignal: (none)\nBackground PIDs: (none)\nProcess Group PGID: %d", command, r.out, r.code, s.pid())
 		}},

@@ -12,7 +12,8 @@ var progressing = []situation{
 		return func(i int) step {
 			left -= s.between(1, 2)
 			f := fmt.Sprintf("src/m%d.rs", i+1)
-			out := fmt.Sprintf("   Compiling app v0.1.0 (/repo)\nerror[E0308]: mismatched types\n  --> %s:%d:9\nerror: could not compile `app` (bin \"app\") due to %d previous errors", f, s.between(3, 90), left)
+			out := fmt.Sprintf("   Compiling app v0.1.0 (/repo)\nerror[E0308]: mismatched types\n  --> %s:%d:9\n"+
+				"error: could not compile `app` (bin \"app\") due to %d previous errors", f, s.between(3, 90), left)
 			return run(fmt.Sprintf("sed -i 's/%s/%s/' %s && cargo build", s.noun(), s.noun(), f), out)
 		}
 	}},
@@ -41,7 +42,8 @@ var progressing = []situation{
 	}},
 	{"the same tests with other messages", Progress, func(s *session) func(int) step {
 		return func(int) step {
-			return run("npm test", fmt.Sprintf("> app@1.0.0 test\n> jest\n\nFAIL src/app.test.js\n  ● renders\n\n    TypeError: Cannot read properties of undefined (reading '%s')\n\nTests: 1 failed, 1 total\nTime: %s", s.ident(), s.seconds()))
+			return run("npm test", fmt.Sprintf("> app@1.0.0 test\n> jest\n\nFAIL src/app.test.js\n  ● renders\n\n"+
+				"    TypeError: Cannot read properties of undefined (reading '%s')\n\nTests: 1 failed, 1 total\nTime: %s", s.ident(), s.seconds()))
 		}
 	}},
 	{"other addresses that are not there", Progress, func(s *session) func(int) step {
@@ -75,7 +77,8 @@ var progressing = []situation{
 	}},
 	{"a linker, another symbol", Progress, func(s *session) func(int) step {
 		return func(int) step {
-			return run("make -j4", fmt.Sprintf("/usr/bin/ld: main.o: in function `main':\nmain.c:(.text+0x1f): undefined reference to `%s'\ncollect2: error: ld returned 1 exit status\nmake: *** [Makefile:7: app] Error 1", s.ident()))
+			return run("make -j4", fmt.Sprintf("/usr/bin/ld: main.o: in function `main':\nmain.c:(.text+0x1f): undefined reference to `%s'\n"+
+				"collect2: error: ld returned 1 exit status\nmake: *** [Makefile:7: app] Error 1", s.ident()))
 		}
 	}},
 	{"a package manager, another package", Progress, func(s *session) func(int) step {
@@ -112,7 +115,8 @@ var progressing = []situation{
 	{"a plan that names another resource", Progress, func(s *session) func(int) step {
 		return func(int) step {
 			n := s.ident()
-			return run("terraform plan", fmt.Sprintf("\nError: Reference to undeclared resource\n\n  on main.tf line %d, in resource \"aws_instance\" \"%s\":\n\nA managed resource has not been declared.", s.between(1, 300), n))
+			return run("terraform plan", fmt.Sprintf("\nError: Reference to undeclared resource\n\n  on main.tf line %d, in resource \"aws_instance\" \"%s\":\n\n"+
+				"A managed resource has not been declared.", s.between(1, 300), n))
 		}
 	}},
 	{"another edit and the same failure, in one command", Progress, func(s *session) func(int) step {
@@ -150,7 +154,8 @@ var progressing = []situation{
 		n := s.between(10, 900)
 		return func(int) step {
 			n += s.between(1, 9)
-			return run("python migrate.py", fmt.Sprintf("migrated %d rows\npsycopg2.errors.UniqueViolation: duplicate key value violates unique constraint \"pk\"\nDETAIL:  Key (id)=(%d) already exists.", n-1, n))
+			return run("python migrate.py", fmt.Sprintf("migrated %d rows\npsycopg2.errors.UniqueViolation: duplicate key value violates unique constraint \"pk\"\n"+
+				"DETAIL:  Key (id)=(%d) already exists.", n-1, n))
 		}
 	}},
 	{"hosts, one after the other", Progress, func(s *session) func(int) step {

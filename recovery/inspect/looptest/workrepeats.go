@@ -24,13 +24,15 @@ var repeating = []situation{
 	{"cargo build, the same error", Repeats, func(s *session) func(int) step {
 		id, f := s.ident(), s.path()
 		return func(int) step {
-			return run("cargo build", fmt.Sprintf("   Compiling app v0.1.0 (/repo)\nerror[E0425]: cannot find value `%s` in this scope\n --> %s:14:9\n\nerror: could not compile `app` (bin \"app\") due to 1 previous error", id, f))
+			return run("cargo build", fmt.Sprintf("   Compiling app v0.1.0 (/repo)\nerror[E0425]: cannot find value `%s` in this scope\n --> %s:14:9\n\n"+
+				"error: could not compile `app` (bin \"app\") due to 1 previous error", id, f))
 		}
 	}},
 	{"pytest, the same failure", Repeats, func(s *session) func(int) step {
 		id := s.ident()
 		return func(int) step {
-			return run("pytest -q", fmt.Sprintf("E   AssertionError: assert <app.Foo object at 0x7f%s> is None\ntmp_path = PosixPath('/tmp/pytest-of-root/pytest-%d/test_0')\nFAILED tests/test_app.py::%s - AssertionError\n1 failed, 12 passed in %s", s.hex(10), s.between(1, 90), id, s.seconds()))
+			return run("pytest -q", fmt.Sprintf("E   AssertionError: assert <app.Foo object at 0x7f%s> is None\ntmp_path = PosixPath('/tmp/pytest-of-root/pytest-%d/test_0')\n"+
+				"FAILED tests/test_app.py::%s - AssertionError\n1 failed, 12 passed in %s", s.hex(10), s.between(1, 90), id, s.seconds()))
 		}
 	}},
 	{"npm, the same error", Repeats, func(s *session) func(int) step {
@@ -46,7 +48,8 @@ var repeating = []situation{
 	}},
 	{"docker build, the same step", Repeats, func(s *session) func(int) step {
 		return func(int) step {
-			return run("docker build -t app .", fmt.Sprintf("#8 [4/9] RUN npm ci\n#8 %.3f npm error code EUSAGE\n#8 ERROR: process \"/bin/sh -c npm ci\" did not complete successfully: exit code: 1", 1+3*s.Float64()))
+			return run("docker build -t app .", fmt.Sprintf("#8 [4/9] RUN npm ci\n#8 %.3f npm error code EUSAGE\n"+
+				"#8 ERROR: process \"/bin/sh -c npm ci\" did not complete successfully: exit code: 1", 1+3*s.Float64()))
 		}
 	}},
 	{"kubectl, the same refusal", Repeats, func(s *session) func(int) step {
@@ -57,7 +60,8 @@ var repeating = []situation{
 	}},
 	{"terraform, the same lock", Repeats, func(s *session) func(int) step {
 		return func(int) step {
-			return run("terraform apply -auto-approve", fmt.Sprintf("\nError: Error acquiring the state lock\n\nLock Info:\n  ID:        %s-%s-%s-%s-%s\n  Created:   %s", s.hex(8), s.hex(4), s.hex(4), s.hex(4), s.hex(12), s.stamp()))
+			return run("terraform apply -auto-approve", fmt.Sprintf("\nError: Error acquiring the state lock\n\nLock Info:\n  ID:        %s-%s-%s-%s-%s\n  Created:   %s",
+				s.hex(8), s.hex(4), s.hex(4), s.hex(4), s.hex(12), s.stamp()))
 		}
 	}},
 	{"go test, the same failure", Repeats, func(s *session) func(int) step {
@@ -97,7 +101,8 @@ var repeating = []situation{
 	}},
 	{"an echo that counts", Repeats, func(s *session) func(int) step {
 		return func(i int) step {
-			return run(fmt.Sprintf("echo 'try %d'; cmake --build build", i+1), fmt.Sprintf("try %d\n[ 10%%] Building CXX object app.o\napp.cpp:3:1: error: 'foo' does not name a type\ngmake: *** [Makefile:91: all] Error 2", i+1))
+			return run(fmt.Sprintf("echo 'try %d'; cmake --build build", i+1), fmt.Sprintf("try %d\n[ 10%%] Building CXX object app.o\n"+
+				"app.cpp:3:1: error: 'foo' does not name a type\ngmake: *** [Makefile:91: all] Error 2", i+1))
 		}
 	}},
 	{"a file that is not there", Repeats, func(s *session) func(int) step {
@@ -116,7 +121,8 @@ var repeating = []situation{
 	}},
 	{"a worker count that changes", Repeats, func(s *session) func(int) step {
 		return func(i int) step {
-			return run(fmt.Sprintf("cargo test --jobs %d", i+1), "error[E0433]: failed to resolve: use of undeclared crate or module `serde`\n --> src/lib.rs:1:5\nerror: could not compile `app` (lib test) due to 1 previous error")
+			return run(fmt.Sprintf("cargo test --jobs %d", i+1), "error[E0433]: failed to resolve: use of undeclared crate or module `serde`\n --> src/lib.rs:1:5\n"+
+				"error: could not compile `app` (lib test) due to 1 previous error")
 		}
 	}},
 	{"the same result again", Repeats, func(s *session) func(int) step {
@@ -183,7 +189,8 @@ var waiting = []situation{
 	}},
 	{"the state of a rollout", Waits, func(s *session) func(int) step {
 		return func(int) step {
-			return step{sh("kubectl rollout status deployment/api --timeout=20s"), result{"Waiting for deployment \"api\" rollout to finish: 1 of 3 updated replicas are available...\nerror: timed out waiting for the condition", 1}}
+			return step{sh("kubectl rollout status deployment/api --timeout=20s"),
+				result{"Waiting for deployment \"api\" rollout to finish: 1 of 3 updated replicas are available...\nerror: timed out waiting for the condition", 1}}
 		}
 	}},
 	{"sleep, then list pods", Waits, func(s *session) func(int) step {

@@ -303,7 +303,8 @@ func damages() []damage {
 			return "<tool_call>\n{\"name\": " + quoted(c.tool) + ", \"arguments\": " + ob(c) + "}\n</tool_call>"
 		})},
 		{"leak-qwen-xml", 3, false, "mend", "Qwen's XML; text is typed by the schema", xml("<tool_call>\n<function=%s>\n", "<parameter=%s>\n%s\n</parameter>\n", "</function>\n</tool_call>")},
-		{"leak-invoke", 3, false, "mend", "an invoke block; text is typed by the schema", xml("<minimax:tool_call>\n<invoke name=\"%s\">\n", "<parameter name=\"%s\">%s</parameter>\n", "</invoke>\n</minimax:tool_call>")},
+		{"leak-invoke", 3, false, "mend", "an invoke block; text is typed by the schema", xml("<minimax:tool_call>\n<invoke name=\"%s\">\n",
+			"<parameter name=\"%s\">%s</parameter>\n", "</invoke>\n</minimax:tool_call>")},
 		{"leak-glm", 2, false, "mend", "GLM's pairs; text is typed by the schema", xml("<tool_call>%s\n", "<arg_key>%s</arg_key>\n<arg_value>%s</arg_value>\n", "</tool_call>")},
 		{"leak-kimi", 2, true, "mend", "Kimi's tokens are lossless", asText(func(c call) string {
 			return "<|tool_calls_section_begin|><|tool_call_begin|>functions." + c.tool + ":0<|tool_call_argument_begin|>" + ob(c) + "<|tool_call_end|><|tool_calls_section_end|>"
