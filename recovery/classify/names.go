@@ -23,7 +23,7 @@ var knownNames = []string{
 	"response_format", "json_schema", "stream_options",
 	"reasoning_effort", "enable_thinking", "thinking_budget", "budget_tokens", "thinking", "cache_control", "service_tier", "prompt_cache_key",
 	"prompt_cache_retention", "store", "metadata", "prediction", "modalities", "seed", "stop_sequences", "verbosity", "safety_identifier",
-	"reasoning",
+	"reasoning", "dimensions",
 }
 
 func isKnown(name string) bool {

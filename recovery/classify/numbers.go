@@ -43,7 +43,7 @@ func (n *number) ahead(expr *recovery.Pattern) bool {
 func (n *number) limits() bool {
 	near := tail(n.before, 64)
 	if n.follows("maximum", "token limit", "limit", "max ", "token context", "-token", "context", "tokens maximum", "tokens max", "tokens limit",
-		"token maximum") && !n.follows("maximum context length is") {
+		"token maximum", "output token maximum", "output token limit") && !n.follows("maximum context length is") {
 		return true
 	}
 	if strings.HasSuffix(near, "> ") || strings.HasSuffix(near, ">= ") || n.inRange() {

@@ -201,6 +201,7 @@ var places = [...]struct {
 	{fieldThere, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
 	{fieldThere, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},
+	{fieldKnown, recovery.NewPattern(`(?:^|[^a-z0-9_.'])(` + fieldName + `) (?:is|are) currently not supported`)},
 }
 
 // The name of a field in folded text, and what goes before and after it in refusals.
@@ -208,7 +209,7 @@ const (
 	fieldName = `[a-z][a-z0-9_.$\[\]-]*`
 	announced = `(?:unsupported param(?:eter)?|unknown (?:parameter|field|name|argument)|unrecognized request arguments? supplied|` +
 		`unrecognized (?:parameter|field|key\(s\) in object)|unsupported (?:value|field|option)|unexpected keyword argument|` +
-		`invalid parameter|invalid value for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
+		`invalid parameter|invalid value for|invalid type for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
 		`not supported (?:on|by|for) this model:|not supported:|unsupported:)`
 	mentioned   = `(?:parameter|argument|property|field|for the|invalid|参数)`
 	refusedVerb = `' (?:is not|does not|is unsupported|is deprecated|must|cannot|are not|may only)`

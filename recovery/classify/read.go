@@ -427,6 +427,43 @@ func (v *view) finish() {
 	}
 }
 
+// names reads the code, the type and the texts that are names as words, where
+// no text says more than two. It is "" where there are none.
+func (v *view) names() string {
+	if slices.ContainsFunc(v.texts, isSentence) {
+		return ""
+	}
+	var out []string
+	for _, name := range append([]string{v.Type, v.Code}, v.texts...) {
+		if words := nameWords(name); words != "" {
+			out = append(out, words)
+		}
+	}
+	return strings.Join(out, " ¦ ")
+}
+
+// isSentence reports whether a text says more than two words.
+func isSentence(t string) bool {
+	return strings.Count(strings.TrimSpace(t), " ") > 1 || strings.ContainsFunc(t, func(r rune) bool { return r >= 0x2e80 })
+}
+
+var (
+	nameForm  = recovery.NewPattern(`^[A-Za-z]+(?:[_.-]?[A-Za-z]+)+$`)
+	nameJoint = recovery.NewPattern(`([a-z])([A-Z])|[_.-]`)
+)
+
+// nameWords reads a name as words: "OperationDenied.ServiceOverdue" is
+// "operation denied service overdue". It is "" for what is no such name.
+func nameWords(name string) string {
+	if len(name) > 120 || !nameForm.MatchString(name) {
+		return ""
+	}
+	if words := nameJoint.ReplaceAllString(name, "$1 $2"); strings.ContainsRune(words, ' ') {
+		return strings.ToLower(words)
+	}
+	return ""
+}
+
 // repeatsStatus reports that a text is the phrase that HTTP has for the status,
 // with or without its number.
 func (v *view) repeatsStatus(t string) bool {

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -114,12 +115,28 @@ func (t *Table) decide(v *view) (string, *recovery.Spec) {
 		return r.name, t.Spec(r.class)
 	}
 	list, _ := t.rules()
-	if i := list.First(v.subject()); i >= 0 {
-		r := list.Rule(i)
-		return r.Name, t.Spec(recovery.Class(r.Class))
+	i := list.First(v.subject())
+	if i < 0 || list.Rule(i).Sure == guess {
+		// Nothing knows its words. If it has names instead, they are made of words.
+		if names := v.names(); names != "" {
+			plain := v.text
+			v.text = strings.TrimPrefix(plain+" ¦ "+names, " ¦ ")
+			if j := list.First(v.subject()); j >= 0 && list.Rule(j).Sure != guess {
+				i = j
+			} else {
+				v.text = plain
+			}
+		}
 	}
-	return lastRule, t.Spec(recovery.Unknown)
+	if i < 0 {
+		return lastRule, t.Spec(recovery.Unknown)
+	}
+	r := list.Rule(i)
+	return r.Name, t.Spec(recovery.Class(r.Class))
 }
+
+// guess is how sure a rule is that knows no more than the status or a code for anything.
+const guess = "guess"
 
 // lastRule decides what no other does.
 const lastRule = "unknown"
@@ -131,6 +148,7 @@ func (t *Table) Explain(ev recovery.Evidence) (matching, near []rule.Finding) {
 	if transport(v) != nil {
 		return nil, nil
 	}
+	t.decide(v)
 	list, _ := t.rules()
 	return list.Explain(v.subject())
 }
