@@ -49,6 +49,7 @@ type asker struct {
 	fields []string
 	key    string // name of the gateway key, and
 	model  string // the model as the client named it: who pays for what is detached
+	asked  string // id of the request
 
 	detached bool
 }
@@ -58,7 +59,7 @@ var _ recovery.Detacher = (*sender)(nil)
 func (s *sender) asker(header http.Header) *asker {
 	limit, _, _ := s.x.Body.OutputLimit()
 	return &asker{core: s.core, wire: s.wire, header: header, query: s.query, narrow: s.narrow, limit: limit,
-		fields: s.x.Body.Format().OutputFields(), key: s.x.Key, model: s.x.Model}
+		fields: s.x.Body.Format().OutputFields(), key: s.x.Key, model: s.x.Model, asked: s.x.ID}
 }
 
 // Complete implements recovery.Completer.
@@ -118,7 +119,7 @@ func (a *asker) simplify(q *transcript.Question, t recovery.Target, f *recovery.
 	const temperature = "temperature"
 	switch i := slices.Index(a.fields, q.Limit); {
 	case q.Temperature != nil && slices.Contains(names, temperature):
-		a.core.Engine.Knowledge.Learn(t, []recovery.Edit{{Field: temperature, Drop: true}})
+		a.core.Engine.Knowledge.Learn(t, []recovery.Edit{{Field: temperature, Drop: true}}, a.asked)
 		q.Temperature = nil
 	case i >= 0 && slices.Contains(names, q.Limit):
 		if q.Limit = ""; i > 0 {

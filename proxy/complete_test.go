@@ -32,11 +32,11 @@ func (r *ready) Done(_ recovery.Ticket, o recovery.Outcome) { r.outcomes = appen
 // ignorant remembers nothing, and classifies nothing.
 type ignorant struct{}
 
-func (ignorant) Edits(recovery.Target) []recovery.Edit         { return nil }
-func (ignorant) Window(recovery.Target) int                    { return 0 }
-func (ignorant) Learn(recovery.Target, []recovery.Edit)        {}
-func (ignorant) Forget(recovery.Target)                        {}
-func (ignorant) Classify(recovery.Evidence) recovery.Diagnosis { return recovery.Diagnosis{} }
+func (ignorant) Edits(recovery.Target) []recovery.Edit          { return nil }
+func (ignorant) Window(recovery.Target) int                     { return 0 }
+func (ignorant) Learn(recovery.Target, []recovery.Edit, string) {}
+func (ignorant) Forget(recovery.Target)                         {}
+func (ignorant) Classify(recovery.Evidence) recovery.Diagnosis  { return recovery.Diagnosis{} }
 
 // completing is a sender whose extra calls go to these upstreams.
 func completing(t *testing.T, h recovery.Health, upstreams map[string]upstream.Config) *sender {

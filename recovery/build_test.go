@@ -42,20 +42,20 @@ func TestBuild(t *testing.T) {
 		{name: "room for one token", action: recovery.Action{Output: 1}, want: strings.Replace(body, "20", "1", 1), edited: true},
 		{name: "less than nothing", action: recovery.Action{Output: -1}},
 		{name: "what was learned", set: func(g *rig, x *recovery.Exchange) {
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}})
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}}, "r1")
 		}, want: strings.Replace(body, "max_tokens", "max_completion_tokens", 1), edited: true, did: "learned"},
 		{name: "what was learned and changes nothing", set: func(g *rig, x *recovery.Exchange) {
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "seed", Drop: true}})
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		}},
 		{name: "more room, under the name that was learned", action: recovery.Action{Output: 30}, set: func(g *rig, x *recovery.Exchange) {
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}})
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}}, "r1")
 		}, want: strings.Replace(body, `"max_tokens":20`, `"max_completion_tokens":30`, 1), edited: true, did: "learned"},
 		{name: "an edit of this action", action: recovery.Action{Edits: []recovery.Edit{{Field: "max_tokens", Clamp: 5}}},
 			want: strings.Replace(body, "20", "5", 1), edited: true},
 		{name: "the client's bytes, whatever is known", stages: prepares(func(x *recovery.Exchange) { x.Guidance = "G" }),
 			action: recovery.Action{Plain: true, Note: "N"},
 			set: func(g *rig, x *recovery.Exchange) {
-				g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}})
+				g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "max_tokens", Rename: "max_completion_tokens"}}, "r1")
 			}, want: told("N"), edited: true, did: "guidance learned"},
 		{name: "a fitted copy", stages: &fitter{known: parsedNow(smaller)}, want: smaller, edited: true, did: "fit"},
 		{name: "a fitted copy, another model's name", stages: &fitter{known: parsedNow(smaller)},
@@ -158,7 +158,7 @@ func TestBare(t *testing.T) {
 						x.Candidates[0].Model = c.model
 					}
 					g.Conformer = conformer
-					g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+					g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 					f, err := g.run(t, t.Context(), x)
 					if c.want == "" {
 						if err != nil || f == nil || f.Response.Status != 500 || len(g.attempts) != 1 || len(x.Attempts) != 2 {
@@ -188,7 +188,7 @@ func TestCarriedBare(t *testing.T) {
 			}
 			return false
 		})
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err) // with the flawed one, as it was
 		if g.asked() != "aa" || g.answers[0].delivered != 1 {
@@ -223,7 +223,7 @@ func TestChanges(t *testing.T) {
 					return recovery.Action{}, false
 				}}}
 				x := exchange(t, `{"model":"m","seed":1,"max_tokens":7,"messages":[]}`, "ab")
-				g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{learned})
+				g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{learned}, "r1")
 				_, _ = g.run(t, context.Background(), x)
 				if len(got) != 1 || got[0] != c.want {
 					t.Errorf("changes: %v, want %t", got, c.want)
@@ -240,7 +240,7 @@ func TestChanges(t *testing.T) {
 			return recovery.Action{}, false
 		}}}
 		x := exchange(t, `{"model":"m","seed":1,"messages":[]}`, "a")
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 		_, _ = g.run(t, context.Background(), x)
 		if !slices.Equal(got, []bool{false}) {
 			t.Errorf("changes: %v", got)

@@ -115,7 +115,8 @@ type Knowledge interface {
 	Edits(t Target) []Edit
 	// Window is a target's context window in tokens, 0 when nobody has stated it.
 	Window(t Target) int
-	Learn(t Target, edits []Edit)
+	// Learn adds edits that made a target accept a request, which is named by its id.
+	Learn(t Target, edits []Edit, request string)
 	Forget(t Target)
 }
 
@@ -441,7 +442,7 @@ func (r *run) succeeded() {
 		r.Knowledge.Forget(c.Target)
 	}
 	if lasting := lasting(c.Edits); len(lasting) > 0 {
-		r.Knowledge.Learn(c.Target, lasting)
+		r.Knowledge.Learn(c.Target, lasting, x.ID)
 	}
 	if x.Fitting != nil && x.Mode == ModeAct {
 		r.guard("fitter", func() { x.Fitting.Settle(c, x.usage) })

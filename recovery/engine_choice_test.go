@@ -120,10 +120,10 @@ func TestNotAgain(t *testing.T) {
 			}
 		}},
 		{name: "a window that is known to be no larger", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "a", set: func(g *rig, x *recovery.Exchange) {
-			g.facts.LearnWindow(x.Candidates[1].Target, 8192)
+			g.facts.LearnWindow(x.Candidates[1].Target, 8192, "r1")
 		}},
 		{name: "a window that is known to be larger", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "ab", set: func(g *rig, x *recovery.Exchange) {
-			g.facts.LearnWindow(x.Candidates[1].Target, 32_768)
+			g.facts.LearnWindow(x.Candidates[1].Target, 32_768, "r1")
 		}},
 		{name: "a continuation that began anew", to: "a", asked: "aa", a: []step{cut(recovery.ReleasedText, text),
 			func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {

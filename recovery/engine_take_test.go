@@ -211,7 +211,7 @@ func TestStartOfAttempt(t *testing.T) {
 		g := newRig(map[string][]step{"a": {ok}})
 		g.Conformer = slowly{}
 		x := exchange(t, `{"model":"m","seed":1,"messages":[]}`, "a")
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x) // checks when each was sent
 		answered(t, f, err)
 	})

@@ -226,7 +226,7 @@ func TestOriginal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {refusesEdit}})
 		x := exchange(t, body, "a")
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "seed", Drop: true}})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
 		if len(g.attempts) != 2 || bytes.Contains(g.attempts[0].Body, []byte("seed")) || string(g.attempts[1].Body) != body {
@@ -283,7 +283,7 @@ func TestObserve(t *testing.T) {
 					x := exchange(t, body, "ab")
 					x.Mode = mode
 					to := x.Candidates[0].Target
-					g.facts.Learn(to, []recovery.Edit{{Field: "seed", Drop: true}})
+					g.facts.Learn(to, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 					if cooling {
 						ticket, _ := g.health.Set.Begin(to, time.Now(), false, false)
 						o := recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.Auth)}}}

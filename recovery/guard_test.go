@@ -143,7 +143,7 @@ func TestPartsBreak(t *testing.T) {
 		}, asked: "a", cause: "fitter broke: no such tier"},
 		{name: "the conformer", a: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Conformer = breakingConformer{}
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 		}, asked: "a", cause: "editor broke: no such mend"},
 		{name: "the windows of the others", a: []step{overflow}, b: []step{ok}, set: func(g *rig, x *recovery.Exchange) {
 			g.Knowledge, x.Candidates[0].Window = breakingKnowledge{g.Knowledge}, 8192
@@ -324,7 +324,7 @@ func TestPrefillNeedsItsEdit(t *testing.T) {
 			}
 			return false
 		})
-		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}})
+		g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{{Mend: recovery.MendPairing}}, "r1")
 		f, err := g.run(t, t.Context(), x)
 		if err != nil || f == nil || f.Class() != recovery.StreamCut || !broken {
 			t.Errorf("ended with %v, %v (the editor broke: %v)", f, err, broken)

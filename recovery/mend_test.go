@@ -387,7 +387,7 @@ func TestForgetsOnlyWhatMattered(t *testing.T) {
 			g := newRig(map[string][]step{"a": {refuse(400, envelope("Invalid value: odd")), ok}})
 			g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Guidance = "try b" })}
 			x := exchange(t, body, "a")
-			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{rename})
+			g.facts.Learn(x.Candidates[0].Target, []recovery.Edit{rename}, "r1")
 			f, err := g.run(t, t.Context(), x)
 			answered(t, f, err)
 			if got := len(g.facts.Edits(x.Candidates[0].Target)) == 0; got != forgotten {

@@ -55,8 +55,8 @@ func TestSettled(t *testing.T) {
 			list[1].Window, list[2].Window, list[3].Window = 8192, 8193, 1
 		}, want: "small,small,,small"},
 		{name: "too long for what others found out", a: long, set: func(g *rig, list []recovery.Choice) {
-			g.facts.LearnWindow(list[1].Target, 8192)
-			g.facts.LearnWindow(list[2].Target, 9000)
+			g.facts.LearnWindow(list[1].Target, 8192, "r1")
+			g.facts.LearnWindow(list[2].Target, 9000, "r1")
 		}, want: "small,small,,"},
 		{name: "too long, and the configuration knows better", a: long, set: func(_ *rig, list []recovery.Choice) {
 			list[0].Window, list[1].Window, list[2].Window = 16_000, 16_000, 16_001

@@ -19,13 +19,16 @@ func (t Target) String() string {
 	return s
 }
 
-// Mark is what is kept of a target for a while, for operators to see and to clear.
+// Mark is one thing that is kept of a target, for operators to see and to clear.
 type Mark struct {
-	Target string    `json:"target"` // as Target.String says it
-	Kind   MarkKind  `json:"kind"`
-	Detail string    `json:"detail,omitempty"`
-	Since  time.Time `json:"since,omitzero"` // when it was found out, or last seen again
-	Until  time.Time `json:"until"`
+	Target   string    `json:"target"` // as Target.String says it
+	Kind     MarkKind  `json:"kind"`
+	Item     string    `json:"item"` // names it, to clear it alone; marks with one name are cleared together
+	Detail   string    `json:"detail,omitempty"`
+	Evidence string    `json:"evidence,omitempty"` // what told it
+	Request  string    `json:"request,omitempty"`  // id of the request that found it out
+	Since    time.Time `json:"since,omitzero"`     // when it was found out, or last seen again
+	Until    time.Time `json:"until,omitzero"`     // zero is until something else is seen, or the process ends
 }
 
 // MarkKind is the kind of a Mark.
@@ -35,7 +38,9 @@ type MarkKind string
 const (
 	MarkBreaker  MarkKind = "breaker"   // it is not asked, but for one probe after Until
 	MarkCooldown MarkKind = "cool-down" // its key is not used
-	MarkLearned  MarkKind = "learned"   // what it refuses, and its window
+	MarkLearned  MarkKind = "learned"   // what it refuses, and that it reasons in silence
+	MarkWindow   MarkKind = "window"    // how much it takes at once
+	MarkPace     MarkKind = "pace"      // how long it takes to its first token
 )
 
 // Prefill says how an upstream continues an answer whose beginning is given

@@ -62,6 +62,17 @@ func (c *Cache[K, V]) Len() int {
 	return c.recent.Len()
 }
 
+// Each calls f with every key and value, until it returns false. f must not use the cache.
+func (c *Cache[K, V]) Each(f func(k K, v V) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.index {
+		if !f(k, e.Value.(*cached[K, V]).value) {
+			return
+		}
+	}
+}
+
 // Delete forgets a key.
 func (c *Cache[K, V]) Delete(k K) {
 	c.mu.Lock()

@@ -6,18 +6,22 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 )
 
 const targetsUsage = `usage: rebound targets [--url URL] [--json]
-       rebound targets [--url URL] reset TARGET
+       rebound targets [--url URL] reset TARGET [ITEM]
 
-Lists what a running gateway keeps of upstreams and models for a while: open
-breakers, keys that cool down, and what it learned from refusals. reset forgets all
-that is kept of one target, so that it is asked again as if it were new.
+Lists what a running gateway keeps of upstreams and models: open breakers, keys that
+cool down, what it learned from refusals and answers, their windows and their pace,
+each with its age and its evidence. reset forgets one of these, or all that is kept
+of a target, so that it is asked again as if it were new. Windows that lists of
+models tell, and the pace, are each replica's own.
 `
 
 // runTargets is `rebound targets`; it returns the exit code.
@@ -28,11 +32,15 @@ func runTargets(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		switch {
 		case len(words) == 0:
 			return c.show("/rebound/targets", *asJSON, targetsTable)
-		case len(words) == 2 && words[0] == "reset":
-			if _, err := c.ask(http.MethodDelete, "/rebound/targets?target="+url.QueryEscape(words[1]), nil); err != nil {
+		case (len(words) == 2 || len(words) == 3) && words[0] == "reset":
+			query, what := url.Values{"target": words[1:2]}, "nothing"
+			if len(words) == 3 {
+				query["item"], what = words[2:], fmt.Sprintf("no %q", words[2])
+			}
+			if _, err := c.ask(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil); err != nil {
 				return err
 			}
-			fmt.Fprintf(stdout, "nothing is kept of %s any more\n", words[1])
+			fmt.Fprintf(stdout, "%s is kept of %s any more\n", what, words[1])
 			return nil
 		}
 		return wrongWords(words)
@@ -48,17 +56,35 @@ func targetsTable(w io.Writer, answer []byte) error {
 		fmt.Fprintln(w, "every target may be asked, and nothing was learned")
 		return nil
 	}
-	fmt.Fprintln(w, "TARGET\tWHAT\tSINCE\tFOR\tDETAIL")
-	for _, m := range list.Targets {
-		left := "half-open"
+	writeMarks(w, list.Targets)
+	return nil
+}
+
+func writeMarks(w io.Writer, marks []recovery.Mark) {
+	fmt.Fprintln(w, "TARGET\tITEM\tSINCE\tFOR\tDETAIL\tEVIDENCE")
+	for _, m := range marks {
+		left, since, evidence := "-", "-", m.Evidence
 		if d := time.Until(m.Until).Round(time.Second); d > 0 {
 			left = d.String()
+		} else if m.Kind == recovery.MarkBreaker {
+			left = "half-open"
 		}
-		since := "-"
 		if !m.Since.IsZero() {
 			since = max(0, time.Since(m.Since).Round(time.Second)).String() + " ago"
 		}
-		fmt.Fprintf(w, "%q\t%s\t%s\t%s\t%s\n", m.Target, m.Kind, since, left, m.Detail)
+		if m.Request != "" {
+			evidence += ", request " + m.Request
+		}
+		fmt.Fprintf(w, "%q\t%q\t%s\t%s\t%s\t%s\n", m.Target, m.Item, since, left, shown(m.Detail), shown(evidence))
 	}
-	return nil
+}
+
+// shown is a text without what a terminal would obey.
+func shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }

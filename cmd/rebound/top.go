@@ -21,6 +21,7 @@ import (
 
 	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 const topUsage = `usage: rebound top [--every DURATION] [--once] [--url URL]
@@ -91,11 +92,18 @@ func overview(gateway adminClient) ([]byte, error) {
 	var b bytes.Buffer
 	writeRates(&b, gateway.url, parts[0])
 	writeUpstreams(&b, parts[0])
-	if parts[1].Get("targets.#").Int() > 0 {
+	var list struct{ Targets []recovery.Mark }
+	_ = json.Unmarshal([]byte(parts[1].Raw), &list) // what is no list is left out
+	all := len(list.Targets)
+	away := slices.DeleteFunc(list.Targets, func(m recovery.Mark) bool { return m.Kind != recovery.MarkBreaker && m.Kind != recovery.MarkCooldown })
+	if len(away) > 0 {
 		fmt.Fprintln(&b)
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		_ = targetsTable(w, []byte(parts[1].Raw)) // what is no table is left out
+		writeMarks(w, away)
 		_ = w.Flush()
+	}
+	if n := all - len(away); n > 0 {
+		fmt.Fprintf(&b, "\n%d limits and habits of targets are known: rebound targets\n", n)
 	}
 	if n := parts[2].Get("sessions.#").Int(); n > 0 {
 		fmt.Fprintf(&b, "\n%d stopped sessions: rebound sessions\n", n)

@@ -62,14 +62,15 @@ func TestSessions(t *testing.T) {
 type targets struct{ marks []recovery.Mark }
 
 func (t *targets) Marks() []recovery.Mark { return t.marks }
-func (t *targets) Clear(name string) {
-	t.marks = slices.DeleteFunc(t.marks, func(m recovery.Mark) bool { return m.Target == name })
+func (t *targets) Clear(name, item string) {
+	t.marks = slices.DeleteFunc(t.marks, func(m recovery.Mark) bool { return m.Target == name && (item == "" || m.Item == item) })
 }
 
 func TestTargets(t *testing.T) {
 	mux := http.NewServeMux()
 	admin.HandleTargets(mux, &targets{marks: []recovery.Mark{
-		{Target: "up/b", Kind: recovery.MarkLearned, Detail: "refuses seed"}, {Target: "up/a/1?x=&y", Kind: recovery.MarkBreaker}, {Target: "up/b", Kind: recovery.MarkBreaker}}})
+		{Target: "up/b", Kind: recovery.MarkLearned, Item: "field seed", Detail: "refuses seed"}, {Target: "up/b", Kind: recovery.MarkWindow, Item: "window"},
+		{Target: "up/a/1?x=&y", Kind: recovery.MarkBreaker, Item: "breaker"}, {Target: "up/b", Kind: recovery.MarkBreaker, Item: "breaker"}}})
 	ask := func(method, path string, code int, want string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -78,10 +79,13 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
 		}
 	}
-	ask("GET", "/rebound/targets", 200, `[{"target":"up/a/1?x=\u0026y","kind":"breaker","until":"0001-01-01T00:00:00Z"},{"target":"up/b","kind":"breaker"`)
+	ask("GET", "/rebound/targets", 200, `[{"target":"up/a/1?x=\u0026y","kind":"breaker","item":"breaker"},{"target":"up/b","kind":"breaker","item":"breaker"},{"target":"up/b","kind":"learned"`)
 	ask("DELETE", "/rebound/targets?target=up/c", 404, "target_not_marked")
 	ask("DELETE", "/rebound/targets", 404, "target_not_marked")
 	ask("DELETE", "/rebound/targets?target=up%2Fa%2F1%3Fx%3D%26y", 204, "")
+	ask("DELETE", "/rebound/targets?target=up/b&item=field+seed", 204, "")
+	ask("DELETE", "/rebound/targets?target=up/b&item=field+seed", 404, "target_not_marked")
+	ask("GET", "/rebound/targets", 200, `[{"target":"up/b","kind":"breaker","item":"breaker"},{"target":"up/b","kind":"window","item":"window"}]`)
 	ask("DELETE", "/rebound/targets?target=up/b", 204, "")
 	ask("GET", "/rebound/targets", 200, `{"targets":[]}`)
 }

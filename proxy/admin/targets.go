@@ -11,29 +11,33 @@ import (
 // Targets are the marks of what may be asked.
 type Targets interface {
 	Marks() []recovery.Mark
-	// Clear removes the marks of a target, named as in a Mark.
-	Clear(target string)
+	// Clear removes marks of a target, which are named as in a Mark; all where item is empty.
+	Clear(target, item string)
 }
+
+// kinds is the order of a listing: what keeps requests away comes first.
+var kinds = []recovery.MarkKind{recovery.MarkBreaker, recovery.MarkCooldown, recovery.MarkLearned, recovery.MarkWindow, recovery.MarkPace}
 
 // HandleTargets adds the targets' routes to a mux:
 //
-//	GET    /rebound/targets              {"targets": [...]}: open breakers, cool-downs, what was learned
-//	DELETE /rebound/targets?target=NAME  clears all of that; 404 if there is nothing
+//	GET    /rebound/targets              {"targets": [...]}: open breakers, cool-downs, what was learned, windows, pace
+//	DELETE /rebound/targets?target=NAME  clears all of that, with &item=ITEM one of it; 404 if there is nothing
 func HandleTargets(mux *http.ServeMux, t Targets) {
 	mux.HandleFunc("GET /rebound/targets", func(w http.ResponseWriter, _ *http.Request) {
 		marks := append([]recovery.Mark{}, t.Marks()...)
 		slices.SortFunc(marks, func(a, b recovery.Mark) int {
-			return cmp.Or(cmp.Compare(a.Target, b.Target), cmp.Compare(a.Kind, b.Kind))
+			return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Target, b.Target),
+				cmp.Compare(a.Item, b.Item), cmp.Compare(a.Detail, b.Detail))
 		})
 		respond(w, http.StatusOK, map[string]any{"targets": marks})
 	})
 	mux.HandleFunc("DELETE /rebound/targets", func(w http.ResponseWriter, r *http.Request) {
-		name := r.URL.Query().Get("target")
-		if !slices.ContainsFunc(t.Marks(), func(m recovery.Mark) bool { return m.Target == name }) {
-			refuse(w, http.StatusNotFound, "target_not_marked", "Nothing is kept of a target "+name+". GET /rebound/targets lists those of which something is.")
+		name, item := r.URL.Query().Get("target"), r.URL.Query().Get("item")
+		if !slices.ContainsFunc(t.Marks(), func(m recovery.Mark) bool { return m.Target == name && (item == "" || m.Item == item) }) {
+			refuse(w, http.StatusNotFound, "target_not_marked", "Nothing like that is kept of a target "+name+". GET /rebound/targets lists what is.")
 			return
 		}
-		t.Clear(name)
+		t.Clear(name, item)
 		w.WriteHeader(http.StatusNoContent)
 	})
 }

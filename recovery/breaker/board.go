@@ -122,31 +122,44 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 	defer s.mu.Unlock()
 	board.Each(BoardBreakers, func(f store.Field) bool {
 		if o := s.opened(&target{field: f.Name}, time.Now()); o.open {
-			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Detail: "open for " + o.length.String(), Since: o.until.Add(-o.length), Until: o.until})
+			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
+				Detail: "open for " + o.length.String(), Since: o.until.Add(-o.length), Until: o.until})
 		}
 		return true
 	})
 	board.Each(BoardCooldowns, func(f store.Field) bool {
-		marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Until: f.Until})
+		class := string(f.Value)
+		if len(class) > longestClass || strings.Trim(class, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			class = "" // not ours
+		}
+		marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Evidence: class, Until: f.Until})
 		return true
 	})
 	return marks
 }
 
-// Clear lets a target, as a Mark names it, be asked again. What was counted of it is forgotten.
-func (s *Set) Clear(name string) {
+// longestClass bounds the name of a class, in bytes.
+const longestClass = 40
+
+// Clear lets a target, as a Mark names it, be asked again: its breaker, its cool-down,
+// or both where item is empty. What was counted of it is forgotten with the breaker.
+func (s *Set) Clear(name, item string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.board.Remove(BoardBreakers, name)
-	s.board.Remove(BoardCooldowns, name)
-	for t, e := range s.targets {
-		if t.String() == name {
-			e.total, e.failed, e.good, e.streak = [slots]int{}, [slots]int{}, 0, 0
+	if item == "" || item == string(recovery.MarkBreaker) {
+		s.board.Remove(BoardBreakers, name)
+		for t, e := range s.targets {
+			if t.String() == name {
+				e.total, e.failed, e.good, e.streak = [slots]int{}, [slots]int{}, 0, 0
+			}
 		}
 	}
-	for t := range s.keys {
-		if t.String() == name {
-			delete(s.keys, t)
+	if item == "" || item == string(recovery.MarkCooldown) {
+		s.board.Remove(BoardCooldowns, name)
+		for t := range s.keys {
+			if t.String() == name {
+				delete(s.keys, t)
+			}
 		}
 	}
 }

@@ -39,9 +39,9 @@ type Windows interface {
 	Window(t recovery.Target) int
 	// Overflowed reports whether the target refused a request as too long lately.
 	Overflowed(t recovery.Target) bool
-	// LearnWindow remembers an overflow, and the window if it was stated; 0
-	// leaves what is known.
-	LearnWindow(t recovery.Target, tokens int)
+	// LearnWindow remembers an overflow of a request, which is named by its id, and
+	// the window if it was stated; 0 leaves what is known.
+	LearnWindow(t recovery.Target, tokens int, request string)
 }
 
 // Fitter is the stage that makes requests fit their target. Safe for concurrent use; Close ends its goroutine.
@@ -333,7 +333,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	if fail.Class() == recovery.PayloadTooLarge {
 		limit := limitBytes(fail.Facts, len(sent.Raw()))
 		if fail.Facts.LimitChars == 0 {
-			f.bytes.LearnWindow(c.Target, limit)
+			f.bytes.LearnWindow(c.Target, limit, x.ID)
 			f.weighty.Store(true)
 		} else {
 			limit = len(sent.Raw())
@@ -344,7 +344,7 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	raw := counts.Total
 	scale := f.tokensFor(c.Model, d.session, sent)
 	window, stated := LimitFrom(fail)
-	f.windows.LearnWindow(c.Target, window)
+	f.windows.LearnWindow(c.Target, window, x.ID)
 	if !stated {
 		window = f.window(c, d.session)
 		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.of(raw) < window // from a refusal of this session

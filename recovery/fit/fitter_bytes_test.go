@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -120,5 +121,34 @@ func TestPayloadOfOneText(t *testing.T) {
 	x := exchange(newScript().say("assistant", "a").say("user", "b").body(t), "s", nil)
 	if out := f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitChars: 5000})); out != nil {
 		t.Errorf("a request without a long text became %s", out.Body.Raw())
+	}
+}
+
+// What a target takes in bytes is told with its request, and is forgotten with a reset.
+func TestBytesAreShown(t *testing.T) {
+	s := &script{}
+	for n := range 8 {
+		s.raw(shot(n, 150_000)).say("assistant", "A cat.")
+	}
+	s.raw(shot(99, 150_000))
+	f := fitter(t, Defaults(), nil)
+	x := exchange(s.body(t), "s", nil)
+	x.ID = "r1"
+	if f.Fit(context.Background(), x, &x.Candidates[0], tooLarge(recovery.Facts{LimitBytes: 1 << 20})) == nil {
+		t.Fatal("not fitted")
+	}
+	marks := f.Marks()
+	if len(marks) != 1 || marks[0].Target != keyless(x.Candidates[0].Target).String() || marks[0].Kind != recovery.MarkWindow || marks[0].Detail != "takes 1048576 bytes at most" ||
+		marks[0].Request != "r1" || time.Since(marks[0].Since) > time.Hour || time.Until(marks[0].Until) <= 0 {
+		t.Fatalf("%+v", marks)
+	}
+	f.Clear(marks[0].Target, "window")
+	f.Clear("elsewhere/m", "")
+	if len(f.Marks()) != 1 {
+		t.Error("another reset has cleared it")
+	}
+	f.Clear(marks[0].Target, marks[0].Item)
+	if len(f.Marks()) != 0 || f.heavy(exchange(s.body(t), "s2", nil)) {
+		t.Error("it is known after the reset")
 	}
 }

@@ -61,8 +61,8 @@ func TestLimitFrom(t *testing.T) {
 func TestLimitExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, target := newWindows(time.Hour), recovery.Target{Upstream: "u", Model: "m", Key: "a"}
-		w.LearnWindow(target, 5)
-		w.LearnWindow(target, 0)
+		w.LearnWindow(target, 5, "r1")
+		w.LearnWindow(target, 0, "r1")
 		time.Sleep(time.Hour - 1)
 		target.Key = "b"
 		if w.Window(target) != 5 || !w.Overflowed(target) {

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"fmt"
 	"hash/fnv"
 	"time"
 
@@ -117,8 +118,10 @@ type windows struct {
 
 // limit is a context window that a refusal stated, 0 where it did not.
 type limit struct {
-	tokens int
-	until  time.Time
+	tokens  int
+	since   time.Time
+	until   time.Time
+	request string // id of the request that told it
 }
 
 func newWindows(ttl time.Duration) *windows {
@@ -146,12 +149,46 @@ func (w *windows) Overflowed(t recovery.Target) bool {
 }
 
 // LearnWindow implements Windows.
-func (w *windows) LearnWindow(t recovery.Target, tokens int) {
-	if tokens == 0 {
-		l, _ := w.limits.Get(keyless(t))
-		tokens = l.tokens
+func (w *windows) LearnWindow(t recovery.Target, tokens int, request string) {
+	now := time.Now()
+	l, known := w.limits.Get(keyless(t))
+	if !known || tokens != 0 && tokens != l.tokens {
+		l = limit{tokens: tokens, since: now, request: request}
 	}
-	w.limits.Put(keyless(t), limit{tokens, time.Now().Add(w.ttl)}, 1)
+	l.until = now.Add(w.ttl)
+	w.limits.Put(keyless(t), l, 1)
+}
+
+// itemSize names how many bytes a target takes.
+const itemSize = "size of a request"
+
+// Marks lists the targets that refused a request for its bytes, in this process.
+func (f *Fitter) Marks() (marks []recovery.Mark) {
+	f.bytes.limits.Each(func(t recovery.Target, l limit) bool {
+		if time.Now().Before(l.until) {
+			marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemSize, Detail: fmt.Sprintf("takes %d bytes at most", l.tokens),
+				Evidence: "a refusal for its size", Request: l.request, Since: l.since, Until: l.until})
+		}
+		return true
+	})
+	return marks
+}
+
+// Clear forgets how many bytes a target takes, as a Mark names both, if item is that or empty.
+func (f *Fitter) Clear(name, item string) {
+	if item != "" && item != itemSize {
+		return
+	}
+	var gone []recovery.Target // all keys of one target are one
+	f.bytes.limits.Each(func(t recovery.Target, _ limit) bool {
+		if t.String() == name {
+			gone = append(gone, t)
+		}
+		return true
+	})
+	for _, t := range gone {
+		f.bytes.limits.Delete(t)
+	}
 }
 
 // targetHash names a target in what is stored.

@@ -18,9 +18,9 @@ func BenchmarkFacts(b *testing.B) {
 	}{
 		{"nothing", func(*learn.Facts) {}},
 		{"another", func(f *learn.Facts) {
-			f.Learn(recovery.Target{Upstream: "other", Model: "x"}, []recovery.Edit{{Field: "seed", Drop: true}})
+			f.Learn(recovery.Target{Upstream: "other", Model: "x"}, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		}},
-		{"this", func(f *learn.Facts) { f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}) }},
+		{"this", func(f *learn.Facts) { f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1") }},
 		{"listed", func(f *learn.Facts) { f.ListWindow(target, 128_000) }},
 	} {
 		m := store.NewMirror(memory.New(memory.Defaults()), []string{learn.BoardFacts}, 0)

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,51 @@ type fact struct {
 	Reasons bool            `json:"reasons,omitempty"`
 	Window  int             `json:"window,omitempty"` // tokens, as a refusal stated it
 	Small   bool            `json:"small,omitempty"`  // it refused a request as too long
+	// Origins tell where each of these comes from, under its item (as in a Mark).
+	Origins map[string]origin `json:"origins,omitempty"`
+}
+
+// origin is how something was found out.
+type origin struct {
+	At      int64  `json:"at"` // Unix seconds
+	Request string `json:"request,omitempty"`
+}
+
+// The items of a fact that are no edits.
+const (
+	itemWindow  = "window"
+	itemReasons = "reasoning in silence"
+)
+
+// item names an edit: edits with one name replace each other.
+func item(e recovery.Edit) string {
+	switch {
+	case e.Mend != "" && e.Field != "":
+		return "mend " + e.Mend + " " + e.Field
+	case e.Mend != "":
+		return "mend " + e.Mend
+	case e.Role != "":
+		return "role " + e.Role
+	}
+	return "field " + e.Field
+}
+
+// maxRequest bounds the id of a request that is kept, in bytes.
+const maxRequest = 128
+
+// from notes that an item was found out now. What is known already keeps its origin.
+func (v *fact) from(item, request string, known bool) {
+	if _, ok := v.Origins[item]; ok && known {
+		return
+	}
+	if len(request) > maxRequest {
+		request = ""
+	}
+	v.Origins = maps.Clone(v.Origins) // others read it
+	if v.Origins == nil {
+		v.Origins = map[string]origin{}
+	}
+	v.Origins[item] = origin{time.Now().Unix(), request}
 }
 
 // maxEdits bounds what is remembered of one model.
@@ -47,7 +91,12 @@ type Facts struct {
 
 	mu     sync.RWMutex
 	read   map[recovery.Target]reading
-	listed map[recovery.Target]int // windows that an upstream's list of models tells, in this process
+	listed map[recovery.Target]listing // windows that an upstream's list of models tells, in this process
+}
+
+type listing struct {
+	tokens int
+	at     time.Time
 }
 
 // reading is a field that was decoded. Its edits are never changed.
@@ -107,34 +156,46 @@ func decode(raw []byte) (v fact) {
 	}
 	v.Edits = slices.DeleteFunc(v.Edits, func(e recovery.Edit) bool { return !e.Known() })
 	v.Window = max(0, v.Window)
+	if len(v.Origins) > maxEdits+2 {
+		v.Origins = nil
+	}
+	maps.DeleteFunc(v.Origins, func(_ string, o origin) bool { return len(o.Request) > maxRequest })
 	return v
 }
 
 func (f *Facts) put(t recovery.Target, v fact) {
+	f.post(f.field(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
+}
+
+// post keeps a fact under the name of its field; one that says nothing is removed.
+func (f *Facts) post(name string, v fact, until time.Time) {
 	if len(v.Edits) == 0 && !v.Reasons && !v.Small {
-		f.board.Remove(BoardFacts, f.field(t))
+		f.board.Remove(BoardFacts, name)
 		return
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return
 	}
-	f.board.Post(BoardFacts, store.Field{Name: f.field(t), Value: raw, Until: time.Now().Add(time.Duration(f.ttl.Load()))}, false)
+	f.board.Post(BoardFacts, store.Field{Name: name, Value: raw, Until: until}, false)
 }
 
 // Edits returns the edits that requests to this target are known to need. They
 // are shared and must not be changed.
 func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
 
-// Learn adds edits that made a target accept a request.
-func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit) {
+// Learn adds edits that made a target accept a request, which is named by its id.
+func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) {
 	v := f.get(t)
 	v.Edits = slices.Clone(v.Edits)
 	for _, e := range edits {
 		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
-		if i >= 0 {
+		switch {
+		case i >= 0:
+			v.from(item(e), request, v.Edits[i] == e)
 			v.Edits[i] = e
-		} else if len(v.Edits) < maxEdits {
+		case len(v.Edits) < maxEdits:
+			v.from(item(e), request, false)
 			v.Edits = append(v.Edits, e)
 		}
 	}
@@ -145,7 +206,7 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit) {
 func (f *Facts) Forget(t recovery.Target) {
 	v := f.get(t)
 	if len(v.Edits) > 0 {
-		v.Edits = nil
+		v.drop(func(item string) bool { return item != itemWindow && item != itemReasons })
 		f.put(t, v)
 	}
 }
@@ -153,10 +214,11 @@ func (f *Facts) Forget(t recovery.Target) {
 // Reasons reports whether the target was seen to reason before it answers.
 func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
 
-// SawReasoning remembers that it does.
-func (f *Facts) SawReasoning(t recovery.Target) {
+// SawReasoning remembers that it did so in a request, which is named by its id.
+func (f *Facts) SawReasoning(t recovery.Target, request string) {
 	if v := f.get(t); !v.Reasons {
 		v.Reasons = true
+		v.from(itemReasons, request, false)
 		f.put(t, v)
 	}
 }
@@ -174,7 +236,7 @@ func (f *Facts) Window(t recovery.Target) int {
 	t.Key = ""
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.listed[t]
+	return f.listed[t].tokens
 }
 
 // maxListed bounds how many windows are known from lists of models, and how many
@@ -188,18 +250,19 @@ func (f *Facts) ListWindow(t recovery.Target, tokens int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.listed == nil || len(f.listed) >= maxListed {
-		f.listed = map[recovery.Target]int{}
+		f.listed = map[recovery.Target]listing{}
 	}
-	f.listed[t] = tokens
+	f.listed[t] = listing{tokens, time.Now()}
 	f.lists.Store(true)
 }
 
 // Overflowed reports whether the target refused a request as too long lately.
 func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }
 
-// LearnWindow remembers an overflow, and the window if it was stated; 0 leaves
-// what is known. What is known already is told anew when half of its time is over.
-func (f *Facts) LearnWindow(t recovery.Target, tokens int) {
+// LearnWindow remembers an overflow of a request, which is named by its id, and the
+// window if it was stated; 0 leaves what is known. What is known already is told anew
+// when half of its time is over.
+func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
 	v := f.get(t)
 	if tokens == 0 {
 		tokens = v.Window
@@ -208,6 +271,7 @@ func (f *Facts) LearnWindow(t recovery.Target, tokens int) {
 	if ok && v.Small && v.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
 		return
 	}
+	v.from(itemWindow, request, v.Small && v.Window == tokens)
 	v.Window, v.Small = tokens, true
 	f.put(t, v)
 }
@@ -218,34 +282,79 @@ type Listed interface {
 	Each(board string, fn func(store.Field) bool)
 }
 
-// Marks lists what was learned of targets, on a board.
+// Marks lists what was learned of targets: on a board, and from lists of models.
 func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
 	board.Each(BoardFacts, func(v store.Field) bool {
-		if known := decode(v.Value); !reflect.DeepEqual(known, fact{}) {
-			marks = append(marks, recovery.Mark{Target: v.Name, Kind: recovery.MarkLearned, Detail: known.String(), Since: v.Until.Add(-time.Duration(f.ttl.Load())), Until: v.Until})
+		renewed := v.Until.Add(-time.Duration(f.ttl.Load()))
+		for _, m := range decode(v.Value).marks() {
+			m.Target, m.Until = v.Name, v.Until
+			if m.Since.IsZero() {
+				m.Since = renewed // an origin is not known of what an older version kept
+			}
+			marks = append(marks, m)
 		}
 		return true
 	})
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for t, l := range f.listed {
+		marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemListed, Detail: windowOf(l.tokens), Evidence: "list of models", Since: l.at})
+	}
 	return marks
 }
 
-// Clear forgets what was learned of a target, as a Mark names it.
-func (f *Facts) Clear(name string) { f.board.Remove(BoardFacts, name) }
+// itemListed is a window that a list of models told.
+const itemListed = "listed window"
 
-// String says in a few words what was learned.
-func (v fact) String() string {
-	var words []string
+// Clear forgets what was learned of a target, as a Mark names both; all of it where item is empty.
+func (f *Facts) Clear(name, item string) {
+	if item == "" || item == itemListed {
+		f.mu.Lock()
+		maps.DeleteFunc(f.listed, func(t recovery.Target, _ listing) bool { return t.String() == name })
+		f.mu.Unlock()
+	}
+	if old, ok := f.board.Lookup(BoardFacts, name); ok {
+		v := decode(old.Value)
+		v.drop(func(i string) bool { return item == "" || i == item })
+		f.post(name, v, old.Until)
+	}
+}
+
+// drop takes out items. What v shares with others is not changed.
+func (v *fact) drop(gone func(item string) bool) {
+	v.Edits = slices.DeleteFunc(slices.Clone(v.Edits), func(e recovery.Edit) bool { return gone(item(e)) })
+	if gone(itemReasons) {
+		v.Reasons = false
+	}
+	if gone(itemWindow) {
+		v.Window, v.Small = 0, false
+	}
+	v.Origins = maps.Clone(v.Origins)
+	maps.DeleteFunc(v.Origins, func(item string, _ origin) bool { return gone(item) })
+}
+
+func windowOf(n int) string { return fmt.Sprintf("window of %d tokens", n) }
+
+// marks says in a few words what was learned, item by item.
+func (v fact) marks() (marks []recovery.Mark) {
+	add := func(kind recovery.MarkKind, item, detail, evidence string) {
+		m := recovery.Mark{Kind: kind, Item: item, Detail: detail, Evidence: evidence}
+		if o, ok := v.Origins[item]; ok {
+			m.Since, m.Request = time.Unix(o.At, 0), o.Request
+		}
+		marks = append(marks, m)
+	}
 	for _, e := range v.Edits {
-		words = append(words, e.String())
+		add(recovery.MarkLearned, item(e), e.String(), "accepted so after a refusal")
 	}
 	switch {
 	case v.Window > 0:
-		words = append(words, fmt.Sprintf("window of %d tokens", v.Window))
+		add(recovery.MarkWindow, itemWindow, windowOf(v.Window), "its refusal says so")
 	case v.Small:
-		words = append(words, "has refused a request as too long")
+		add(recovery.MarkWindow, itemWindow, "has refused a request as too long", "it did not say its window")
 	}
 	if v.Reasons {
-		words = append(words, "reasons in silence")
+		add(recovery.MarkLearned, itemReasons, "reasons in silence", "an answer reported reasoning tokens")
 	}
-	return strings.Join(words, ", ")
+	return marks
 }

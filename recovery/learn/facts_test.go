@@ -34,11 +34,11 @@ func TestFacts(t *testing.T) {
 		drop := recovery.Edit{Field: "temperature", Drop: true}
 		clamp := recovery.Edit{Field: "max_tokens", Clamp: 8192}
 		role := recovery.Edit{Role: "developer", Rename: "system"}
-		f.Learn(target, []recovery.Edit{drop})
-		f.Learn(target, []recovery.Edit{clamp, role, drop})
+		f.Learn(target, []recovery.Edit{drop}, "r1")
+		f.Learn(target, []recovery.Edit{clamp, role, drop}, "r1")
 		check(drop, clamp, role)
 		clamp.Clamp = 4096
-		f.Learn(target, []recovery.Edit{clamp}) // newer knowledge of the same field
+		f.Learn(target, []recovery.Edit{clamp}, "r1") // newer knowledge of the same field
 		check(drop, clamp, role)
 
 		other := target
@@ -51,13 +51,13 @@ func TestFacts(t *testing.T) {
 			t.Errorf("another model: %v", got)
 		}
 
-		f.SawReasoning(target)
+		f.SawReasoning(target, "r1")
 		f.Forget(target)
 		check()
 		if !f.Reasons(target) {
 			t.Error("that it reasons was forgotten with the edits")
 		}
-		f.Learn(target, []recovery.Edit{drop})
+		f.Learn(target, []recovery.Edit{drop}, "r1")
 		if !f.Reasons(target) {
 			t.Error("learning forgot that it reasons")
 		}
@@ -69,7 +69,7 @@ func TestFacts(t *testing.T) {
 			t.Error("that it reasons did not expire")
 		}
 		f.Reconfigure(time.Minute)
-		f.Learn(target, []recovery.Edit{drop})
+		f.Learn(target, []recovery.Edit{drop}, "r1")
 		time.Sleep(time.Minute)
 		check()
 		f.Forget(target) // nothing to forget is no harm
@@ -86,9 +86,9 @@ func TestFactsShared(t *testing.T) {
 			defer m.Stop()
 			facts[i] = learn.NewFacts(m, time.Hour)
 		}
-		facts[0].Learn(target, []recovery.Edit{{Field: "top_k", Drop: true}})
+		facts[0].Learn(target, []recovery.Edit{{Field: "top_k", Drop: true}}, "r1")
 		time.Sleep(time.Second)
-		facts[1].Learn(target, []recovery.Edit{{Field: "seed", Drop: true}})
+		facts[1].Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 		time.Sleep(time.Second)
 		for i, f := range facts {
 			if got := f.Edits(target); len(got) != 2 {
@@ -107,7 +107,7 @@ func TestFactsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
 		for i := range 500 {
-			f.Learn(target, []recovery.Edit{{Mend: recovery.MendKeyword, Field: fmt.Sprint("invented", i)}})
+			f.Learn(target, []recovery.Edit{{Mend: recovery.MendKeyword, Field: fmt.Sprint("invented", i)}}, "r1")
 		}
 		if got := len(f.Edits(target)); got != 32 {
 			t.Errorf("%d edits of one model", got)
@@ -126,7 +126,7 @@ func TestFactsHostile(t *testing.T) {
 			if got := f.Edits(target); len(got) != 0 || f.Reasons(target) || f.Window(target) != 0 {
 				t.Errorf("%q: %v, %v", v, got, f.Reasons(target))
 			}
-			f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}})
+			f.Learn(target, []recovery.Edit{{Field: "seed", Drop: true}}, "r1")
 			if got := f.Edits(target); len(got) != 1 {
 				t.Errorf("%q keeps new knowledge out: %v", v, got)
 			}
@@ -141,18 +141,18 @@ func TestFactsWindow(t *testing.T) {
 		if f.Overflowed(target) || f.Window(target) != 0 {
 			t.Error("something is known of a target that was never asked")
 		}
-		f.LearnWindow(target, 0)
+		f.LearnWindow(target, 0, "r1")
 		if !f.Overflowed(target) || f.Window(target) != 0 {
 			t.Error("an overflow without a size was not remembered")
 		}
-		f.LearnWindow(target, 8192)
-		f.LearnWindow(target, 0)
+		f.LearnWindow(target, 8192, "r1")
+		f.LearnWindow(target, 0, "r1")
 		target.Key = "b" // all keys see the same model
 		if !f.Overflowed(target) || f.Window(target) != 8192 {
 			t.Errorf("window %d", f.Window(target))
 		}
 		time.Sleep(40 * time.Minute)
-		f.LearnWindow(target, 0) // lives on while it matters
+		f.LearnWindow(target, 0, "r1") // lives on while it matters
 		time.Sleep(40 * time.Minute)
 		if f.Window(target) != 8192 {
 			t.Error("forgotten although it was used")
@@ -165,7 +165,7 @@ func TestFactsWindow(t *testing.T) {
 		if f.Window(target) != 32_000 || f.Overflowed(target) {
 			t.Errorf("from the list: %d", f.Window(target))
 		}
-		f.LearnWindow(target, 16_000)
+		f.LearnWindow(target, 16_000, "r1")
 		if f.Window(target) != 16_000 {
 			t.Errorf("the refusal says 16000, not %d", f.Window(target))
 		}
@@ -176,9 +176,9 @@ func TestFactsWindow(t *testing.T) {
 func TestFactsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := learn.NewFacts(board(t), time.Hour)
-		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 8192}})
+		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 8192}}, "r1")
 		before := f.Edits(target)
-		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 4096}})
+		f.Learn(target, []recovery.Edit{{Field: "max_tokens", Clamp: 4096}}, "r1")
 		if before[0].Clamp != 8192 || f.Edits(target)[0].Clamp != 4096 {
 			t.Errorf("%v, then %v", before, f.Edits(target))
 		}

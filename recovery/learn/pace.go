@@ -1,6 +1,8 @@
 package learn
 
 import (
+	"fmt"
+	"maps"
 	"math/bits"
 	"path"
 	"slices"
@@ -39,6 +41,7 @@ type ring struct {
 	n    int
 	next int
 	p95  time.Duration
+	at   time.Time // of the newest
 }
 
 const (
@@ -133,7 +136,7 @@ func matches(patterns []string, model string) bool {
 // Observe books the time to the first token of an answer.
 func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken time.Duration, u recovery.Usage) {
 	if u.Reasoning > 0 {
-		p.facts.SawReasoning(c.Target)
+		p.facts.SawReasoning(c.Target, x.ID)
 	}
 	if firstToken <= 0 {
 		return
@@ -152,7 +155,7 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 		r = &ring{}
 		p.samples[k] = r
 	}
-	r.d[r.next] = firstToken
+	r.d[r.next], r.at = firstToken, time.Now()
 	r.next = (r.next + 1) % len(r.d)
 	r.n = min(r.n+1, len(r.d))
 	if r.next%8 == 0 {
@@ -210,4 +213,47 @@ func (p *Pace) count(now time.Time, requests, started int) {
 	}
 	p.window[0].requests += requests
 	p.window[0].started += started
+}
+
+// itemPace names what is known of a target's pace, whatever the inputs' size.
+const itemPace = "first token"
+
+// Marks lists the targets whose pace is known well enough to count, one mark for each
+// size of inputs, and for streams and whole answers.
+func (p *Pace) Marks() (marks []recovery.Mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, r := range p.samples {
+		if r.n < enough {
+			continue
+		}
+		form := "whole answers"
+		if k.streamed {
+			form = "streams"
+		}
+		silence := time.Duration(p.cfg.Factor * float64(r.p95))
+		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
+			Detail:   fmt.Sprintf("95 %% within %v, %s below %d tokens; may be silent for %v at least", round(r.p95), form, 1<<k.size, round(max(silence, p.cfg.Min))),
+			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})
+	}
+	return marks
+}
+
+// round is a time with three digits.
+func round(d time.Duration) time.Duration {
+	unit := time.Microsecond
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+// Clear forgets the pace of a target, as a Mark names both, if item is that or empty.
+func (p *Pace) Clear(name, item string) {
+	if item != "" && item != itemPace {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.samples, func(k paceKey, _ *ring) bool { return k.target.String() == name })
 }

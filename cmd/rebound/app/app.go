@@ -142,12 +142,14 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 type targets struct{ *App }
 
 func (t targets) Marks() []recovery.Mark {
-	return append(t.health.Marks(t.mirror), t.facts.Marks(t.mirror)...)
+	return slices.Concat(t.health.Marks(t.mirror), t.facts.Marks(t.mirror), t.fitter.Marks(), t.pace.Marks())
 }
 
-func (t targets) Clear(name string) {
-	t.health.Clear(name)
-	t.facts.Clear(name)
+func (t targets) Clear(name, item string) {
+	t.health.Clear(name, item)
+	t.facts.Clear(name, item)
+	t.fitter.Clear(name, item)
+	t.pace.Clear(name, item)
 }
 
 // openStore opens Redis behind a local fallback, or local memory alone.
