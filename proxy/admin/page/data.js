@@ -12,11 +12,13 @@ const maxEvents = 5000;
 const every = 2000;
 const maxSamples = 450; // of a quarter of an hour
 
-export const data = { events: [], samples: [], meta: null, sessions: [], targets: [], keys: [], approvals: [], online: false, dropped: 0 };
+// What a view has not asked for yet is null.
+export const data = { events: [], samples: [], meta: null, sessions: null, targets: null, keys: null, approvals: [], online: false, dropped: 0 };
 
 const known = new Set();
 const listeners = new Set();
 let soon = 0;
+let wanted = []; // what the view shows besides
 
 // onChange calls f soon after something has changed; several changes are one call.
 export function onChange(f) { listeners.add(f); }
@@ -61,16 +63,14 @@ export async function ask(path, method, body) {
 async function look() {
   try {
     const first = data.samples.length === 0;
-    const [now, sessions, targets, keys, approvals] = await Promise.all([ask('now' + (first ? '?series=180' : '')), ask('sessions'), ask('targets'), ask('keys'), ask('approvals')]);
+    const lists = ['approvals', ...wanted];
+    const [now, ...answers] = await Promise.all(['now' + (first ? '?series=180' : ''), ...lists].map((path) => ask(path)));
     if (data.meta && data.meta.replica !== now.replica) data.samples = []; // another process counts from zero
     data.meta = now;
     data.samples.push(...now.series, now.now);
     const oldest = Date.parse(now.now.time) - 15 * 60 * 1000;
     while (data.samples.length > maxSamples || Date.parse(data.samples[0].time) < oldest) data.samples.shift();
-    data.sessions = sessions.sessions;
-    data.targets = targets.targets;
-    data.keys = keys.keys;
-    data.approvals = approvals.approvals;
+    lists.forEach((name, i) => { data[name] = answers[i][name]; });
   } catch {
     data.online = false;
   }
@@ -84,6 +84,12 @@ export function start() {
 }
 
 export const refresh = look;
+
+// want names the lists that are asked for from now on, besides what every view shows.
+export function want(lists) {
+  wanted = lists;
+  if (lists.length && data.meta) look();
+}
 
 // requests are the requests of the events, the newest first.
 export function requests() {

@@ -33,9 +33,14 @@ export function duration(ms) {
   if (ms === undefined || ms === null) return '–';
   if (ms < 1000) return whole.format(ms) + ' ms';
   if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 2 : 1) + ' s';
-  if (ms < 3600000) return Math.floor(ms / 60000) + ' min ' + Math.round((ms % 60000) / 1000) + ' s';
-  return Math.floor(ms / 3600000) + ' h ' + Math.round((ms % 3600000) / 60000) + ' min';
+  const [s, min] = [Math.round(ms / 1000), Math.round(ms / 60000)];
+  if (s < 3600) return Math.floor(s / 60) + ' min ' + (s % 60) + ' s';
+  if (min < 2880) return Math.floor(min / 60) + ' h ' + (min % 60) + ' min';
+  return Math.floor(min / 1440) + ' d ' + Math.floor((min % 1440) / 60) + ' h';
 }
+
+// age is a duration in whole seconds.
+export const age = (ms) => (ms < 60000 ? Math.max(0, Math.floor(ms / 1000)) + ' s' : duration(ms));
 
 export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
 
@@ -54,13 +59,17 @@ export function table(columns, rows, props) {
 
 export const panel = (title, ...children) => h('section', { className: 'panel' }, h('h2', {}, title), ...children);
 
-// bars shows how often what happened, most first.
-export function bars(entries, kind, empty) {
+const longest = 7; // bars
+
+// bars shows how often what happened, most first; pick is called with the name of one.
+export function bars(entries, kind, empty, pick) {
   const list = entries.filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
   if (!list.length) return h('p', { className: 'none' }, empty);
   const most = list[0][1];
-  return h('ul', { className: 'bars' }, list.slice(0, 10).map(([name, n]) => h('li', {},
-    h('span', { className: 'name', title: name }, words(name)),
+  const rest = list.slice(longest);
+  return h('ul', { className: 'bars' }, list.slice(0, longest).map(([name, n]) => h('li', {},
+    h('button', { type: 'button', className: 'name', title: 'Requests with ' + words(name), 'data-key': 'bar-' + name, click: () => pick(name) }, words(name)),
     h('span', { className: 'track' }, h('i', { className: kind, style: { width: Math.max(1, (100 * n) / most) + '%' } })),
-    figure('bar-' + name, count(n), { className: 'n' }))));
+    figure('bar-' + name, count(n), { className: 'n' }))),
+  rest.length ? h('li', { className: 'rest', title: rest.map(([name]) => words(name)).join(', ') }, h('span', {}, many(rest.length, 'other kind')), h('span'), h('span', { className: 'n' }, count(rest.reduce((sum, [, n]) => sum + n, 0)))) : null);
 }

@@ -26,21 +26,26 @@ async function look() {
 
 const decisions = { chain: ['class', 'as the chain says', 'too little is known'], learned: ['ok', 'the most promising first', ''], observe: ['warn', 'no notes', 'none does better than no note'] };
 
-// range is a rate as believed, with its 95 % interval as a bar.
-const range = (rate, [low, high]) => h('span', { className: 'range' }, h('span', { className: 'track', title: share(low, 1) + ' to ' + share(high, 1) },
-  h('i', { style: { left: 100 * low + '%', width: 'max(2px, ' + 100 * (high - low) + '%)' } }), h('em', { style: { left: 100 * rate + '%' } })), ' ', share(rate, 1));
+const percent = (x) => (100 * x).toFixed(0);
 
-const signed = (x) => (x > 0 ? '+' : '') + (100 * x).toFixed(0);
+// range is a rate as believed, with its 95 % interval as a bar, and a line where it is without a note.
+const range = (rate, [low, high], without) => h('span', { className: 'range' }, h('span', { className: 'track', 'aria-hidden': 'true' },
+  without === undefined ? null : h('u', { style: { left: 100 * without + '%' } }),
+  h('i', { style: { left: 100 * low + '%', width: 'max(2px, ' + 100 * (high - low) + '%)' } }), h('em', { style: { left: 100 * rate + '%' } })),
+h('b', {}, percent(rate) + ' %'), h('span', { className: 'note' }, percent(low) + ' to ' + percent(high)));
+
+const signed = (x) => (x > 0 ? '+' : x < 0 ? '−' : '') + percent(Math.abs(x));
 
 function cell(c) {
   const [kind, text, title] = decisions[c.decision] || ['class', c.decision];
+  const without = c.arms.find((a) => !a.strategy)?.rate;
   return h('section', { className: 'panel' },
     h('div', { className: 'head' }, h('h2', { className: 'name' }, words(c.chain) + (c.model ? ', ' + c.model : '')), chip(kind, text, title),
-      h('span', { className: 'note' }, 'a note changes its success by ', figure('net-' + c.chain, signed(c.net)), ' points (', signed(c.net_interval[0]), ' to ', signed(c.net_interval[1]), ')')),
+      h('span', { className: 'note' }, 'a note changes its success by ', figure('net-' + c.chain, signed(c.net), { className: 'strong' }), ' points (', signed(c.net_interval[0]), ' to ', signed(c.net_interval[1]), ')')),
     table([
       { name: 'Proposed first', cell: (a) => (a.strategy ? words(a.strategy) : 'no note'), style: 'name' },
       { name: 'Seen', cell: (a) => figure('seen-' + c.chain + '-' + a.strategy, count(a.observations)), right: true, style: 'tight' },
-      { name: 'Success, as believed', cell: (a) => range(a.rate, a.interval) },
+      { name: 'Success, as believed', cell: (a) => range(a.rate, a.interval, a.strategy ? without : undefined) },
     ], c.arms, { className: 'arms' }));
 }
 
@@ -54,7 +59,7 @@ function show() {
   root.replaceChildren(
     h('dl', { className: 'facts' }, fact('mode', 'Mode', report.mode), fact('observations', 'Outcomes known', count(report.observations)), fact('open', 'Not known yet', count(report.open)),
       fact('refused', 'Entries refused', count(report.refused)), fact('lost', 'Not followed', count(report.lost))),
-    ...(report.cells.length ? report.cells.map(cell) : [h('p', { className: 'none' }, report.mode === 'off' ? 'Nothing is learned: learn.outcomes is off.' : 'No outcome of a note is known yet.')]),
+    ...(report.cells.length ? report.cells.map(cell) : [h('section', { className: 'panel' }, h('p', { className: 'none' }, report.mode === 'off' ? 'Nothing is learned: learn.outcomes is off.' : 'No outcome of a note is known yet.'))]),
     report.patterns.length ? panel('Known best for what a tool says', table([
       { name: 'What it says', cell: (p) => p.template, style: 'name' },
       { name: 'Chain', cell: (p) => words(p.chain) },

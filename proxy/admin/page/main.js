@@ -1,5 +1,5 @@
 // The frame of the page: which view is shown, keys, theme, export.
-import { data, onChange, start } from './data.js';
+import { data, onChange, start, want } from './data.js';
 import * as learned from './learned.js';
 import * as now from './now.js';
 import * as request from './request.js';
@@ -22,6 +22,7 @@ function show() {
   if (current !== place) {
     main.replaceChildren();
     views[view].open(main, argument);
+    want(views[view].lists || []);
     current = place;
     scrollTo(0, 0);
   }
@@ -48,7 +49,7 @@ function draw() {
 }
 
 function move(step) {
-  const rows = [...main.querySelectorAll('[data-key]')];
+  const rows = [...main.querySelectorAll('tbody [data-key]')];
   if (!rows.length) return;
   const at = rows.indexOf(document.activeElement);
   rows[at < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, at + step))].focus();

@@ -4,16 +4,22 @@ import { bars, brief, chip, clock, count, duration, figure, h, many, panel, rate
 
 const perChart = 90; // points
 let parts = null;
+const perList = 50; // requests, until somebody wants more
 let filter = '';
+let wanted = ''; // outcome of the requests that are listed; all of them if empty
+let longest = perList;
 let minutes = 15;
 let shown = [];
 
 export function open(main) {
   const input = h('input', { type: 'search', placeholder: 'Filter: model, session, class, target …', value: filter, 'aria-label': 'Filter requests',
     input: (e) => { filter = e.target.value.toLowerCase(); draw(); } });
+  const pick = (name) => { input.value = filter = name; wanted = ''; draw(); input.scrollIntoView({ block: 'center' }); };
   const period = h('select', { 'aria-label': 'Period', change: (e) => { minutes = Number(e.target.value); draw(); } },
     [1, 5, 15].map((n) => h('option', { value: n, selected: n === minutes }, 'last ' + n + ' min')));
-  parts = { tiles: h('div', { className: 'tiles' }), strategies: h('div'), classes: h('div'), log: h('div'), plots: [], period };
+  const tabs = ['', ...Object.keys(outcomeNames)].map((name) => h('button', { type: 'button', value: name, click: () => { wanted = name; draw(); } }));
+  longest = perList;
+  parts = { tiles: h('div', { className: 'tiles' }), strategies: h('div'), classes: h('div'), log: h('div'), tabs, pick };
   parts.rates = h('div', { className: 'chart' });
   parts.first = h('div', { className: 'chart' });
   main.append(
@@ -21,7 +27,7 @@ export function open(main) {
     parts.tiles,
     h('div', { className: 'two' }, panel('Requests a second', parts.rates), panel('Time to first token, seconds', parts.first)),
     h('div', { className: 'two' }, panel('Saved by', parts.strategies), panel('Failed attempts', parts.classes)),
-    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests that needed help'), input), parts.log));
+    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests that needed help'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
 }
 
 // span is the samples of the period, and the first and the last of them.
@@ -67,15 +73,18 @@ function drawTiles({ first, last }) {
   const seconds50 = quantile(first, last, 0.5);
   const seconds95 = quantile(first, last, 0.95);
   const seconds1 = (s) => (s === null ? '–' : duration(1000 * s));
+  const part = (kind, n) => (n > 0 ? h('i', { className: kind, style: { flexGrow: n } }) : null);
   parts.tiles.replaceChildren(
-    tile('rate', 'Requests / s', rate(all / seconds), count(all) + ' in all'),
-    tile('in-flight', 'In flight', count(last.in_flight), 'now'),
-    tile('ok', 'Straight away', share(ok, all), many(ok, 'request'), 'ok'),
-    tile('recovered', 'Recovered', share(recovered, all), many(recovered, 'request'), 'recovered'),
-    tile('failed', 'Honest error', share(failed, all), many(failed, 'request'), failed ? 'failed' : ''),
+    h('div', { className: 'tile ended' },
+      h('div', { className: 'three' },
+        tile('ok', 'Straight away', share(ok, all), many(ok, 'request'), 'ok'),
+        tile('recovered', 'Recovered', share(recovered, all), many(recovered, 'request'), 'recovered'),
+        tile('failed', 'Honest error', share(failed, all), many(failed, 'request'), failed ? 'failed' : '')),
+      h('div', { className: 'stack', role: 'img', 'aria-label': 'How requests ended' }, part('ok', ok), part('recovered', recovered), part('failed', failed))),
+    tile('rate', 'Requests / s', rate(all / seconds), [figure('in-flight', count(last.in_flight)), ' in flight now']),
     tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
     tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + brief(input) + ' tokens'),
-    tile('extra', 'Recovery spent', count(extra), 'tokens in all'),
+    tile('extra', 'Recovery spent', count(extra), 'tokens'),
     tile('left-out', 'Fitting left out', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
 }
 
@@ -85,16 +94,16 @@ function plot(into, series, values) {
   const width = into.clientWidth;
   let p = into.plot;
   if (!p || p.lines !== values.length) {
-    const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui', size: 44 };
+    const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui', size: 40 };
     p = into.plot = new uPlot({
-      width, height: 170, legend: { live: true }, cursor: { y: false }, scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
-      axes: [{ ...axis, size: 28, space: 80, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
+      width, height: 160, padding: [10, 6, 0, 0], legend: { live: true }, cursor: { y: false }, scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1e-9) * 1.1] } },
+      axes: [{ ...axis, size: 26, space: 80, values: (_, ticks) => ticks.map((t) => (ticks[1] - ticks[0] < 60 ? clock(t * 1000) : clock(t * 1000).slice(0, 5))) }, axis],
       series: [{ label: 'Time', value: (_, t) => (t === null ? '–' : clock(t * 1000)) }, ...series.map(([label, name]) => ({
         label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, value: (_, v) => (v === null || v === undefined ? '–' : v.toFixed(2)) }))],
     }, values, into);
     p.lines = values.length;
   }
-  if (p.width !== width && width > 0) p.setSize({ width, height: 170 });
+  if (p.width !== width && width > 0) p.setSize({ width, height: 160 });
   p.setData(values);
   if (p.cursor.left < 0 && values[0].length) p.setLegend({ idx: values[0].length - 1 }); // the latest, until somebody points at another
 }
@@ -119,14 +128,14 @@ function drawCharts({ list }) {
 }
 
 function drawBars({ first, last }) {
-  parts.strategies.replaceChildren(bars(Object.keys(last.strategies).map((k) => [k, grew(first, last, 'strategies', k)]), 'recovered', 'Nothing had to be saved.'));
+  parts.strategies.replaceChildren(bars(Object.keys(last.strategies).map((k) => [k, grew(first, last, 'strategies', k)]), 'recovered', 'Nothing had to be saved.', parts.pick));
   const classes = {};
   for (const [upstream, list] of Object.entries(last.attempts)) {
     for (const [c, n] of Object.entries(list)) {
       if (c !== 'ok' && c !== 'canceled') classes[c] = (classes[c] || 0) + n - (first.attempts[upstream]?.[c] || 0);
     }
   }
-  parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.'));
+  parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.', parts.pick));
 }
 
 export const outcomeNames = { ok: 'answered', running: 'under way', recovered: 'recovered', failed: 'honest error', canceled: 'client left' };
@@ -141,25 +150,35 @@ export function did(r) {
 const why = (r) => [...new Set([...(r.done?.attempts || []).map((a) => a.class), ...r.events.map((e) => e.class), ...r.events.map((e) => e.category)].filter(Boolean))];
 
 const columns = [
-  { name: 'Time', cell: (r) => clock(r.begun) },
-  { name: 'Outcome', cell: (r) => chip(outcome(r), outcomeNames[outcome(r)]) },
+  { name: 'Time', cell: (r) => clock(r.begun), style: 'tight' },
+  { name: 'Outcome', cell: (r) => chip(outcome(r), outcomeNames[outcome(r)]), style: 'tight' },
   { name: 'Model', cell: (r) => r.model || '–', style: 'name' },
   { name: 'Why', cell: (r) => why(r).slice(0, 3).map((c) => chip('class', words(c))) },
   { name: 'Done', cell: (r) => did(r), style: 'name' },
   { name: 'Answered by', cell: (r) => r.done?.target || '–', style: 'name' },
   { name: 'Attempts', cell: (r) => r.done?.attempt ?? '', right: true },
-  { name: 'Took', cell: (r) => duration(r.done?.duration_ms), right: true },
+  { name: 'Took', cell: (r) => duration(r.done?.duration_ms), right: true, style: 'tight' },
 ];
 
 function drawLog() {
   const all = requests();
-  shown = all.filter((r) => !filter || JSON.stringify(r.events).toLowerCase().includes(filter)).slice(0, 200);
+  const matching = all.filter((r) => !filter || JSON.stringify(r.events).toLowerCase().includes(filter));
+  const kinds = Object.groupBy(matching, outcome);
+  for (const tab of parts.tabs) {
+    const n = tab.value ? kinds[tab.value]?.length || 0 : matching.length;
+    tab.hidden = !n && tab.value !== wanted;
+    tab.ariaPressed = String(tab.value === wanted);
+    tab.textContent = (outcomeNames[tab.value] || 'all') + ' ' + count(n);
+  }
+  const listed = wanted ? kinds[wanted] || [] : matching;
+  shown = listed.slice(0, longest);
   if (!shown.length) {
     parts.log.replaceChildren(h('p', { className: 'none' }, all.length ? 'No request matches.' : 'No request has needed help yet. Healthy ones are counted above and not listed.'));
     return;
   }
   parts.log.replaceChildren(table(columns, shown.map((r) => ({ value: r, props: {
-    'data-key': r.id, tabIndex: 0, role: 'link', click: () => { location.hash = 'request/' + encodeURIComponent(r.id); } } })), { className: 'rows' }));
+    'data-key': r.id, tabIndex: 0, role: 'link', click: () => { location.hash = 'request/' + encodeURIComponent(r.id); } } })), { className: 'rows' }),
+  listed.length > shown.length ? h('button', { type: 'button', className: 'more', click: () => { longest += 4 * perList; draw(); } }, 'Show more of ' + count(listed.length)) : '');
 }
 
 export function draw() {

@@ -40,7 +40,7 @@ function drawPanes() {
     return;
   }
   const a = recorded.attempts[chosen];
-  panes.replaceChildren(h('div', { className: 'head' }, title, recorded.attempts.map((one, i) => h('button', { type: 'button', className: i === chosen ? 'chosen' : '', 'data-key': 'attempt-' + one.attempt,
+  panes.replaceChildren(h('div', { className: 'head' }, title, recorded.attempts.map((one, i) => h('button', { type: 'button', className: 'attempt', 'aria-pressed': String(i === chosen), 'data-key': 'attempt-' + one.attempt,
     title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', as it came' : '')))),
   !a ? h('p', { className: 'none' }, 'Nothing went upstream.') : a.same ? h('p', { className: 'none' }, 'The client’s own bytes went to ' + a.target + '.') :
     recorded.client.too_large || a.too_large ? unseen(recorded.client.too_large ? recorded.client : a) : show(recorded.client.body, a.body));
@@ -86,7 +86,7 @@ const hidden = ['id', 'time', 'level', 'event', 'request', 'session', 'model', '
 
 // fields are what an event tells, but for what the whole request has in common.
 function fields(e) {
-  return Object.entries(e).filter(([k]) => !hidden.includes(k)).map(([k, v]) => h('span', { className: 'field' }, h('b', {}, words(k)), ' ',
+  return Object.entries(e).filter(([k, v]) => !hidden.includes(k) && !(k === 'upstream_key' && String(v).startsWith('client-'))).map(([k, v]) => h('span', { className: 'field' }, h('b', {}, words(k)), ' ',
     typeof v === 'object' && v !== null ? (Array.isArray(v) ? v.join(', ') : Object.entries(v).map(([a, b]) => words(a) + ' ' + b).join(', ')) : String(v)));
 }
 

@@ -2,6 +2,8 @@
 import { ask, data, refresh } from './data.js';
 import { chip, clock, count, figure, h, panel, share, table, words } from './dom.js';
 
+export const lists = ['sessions'];
+
 let root = null;
 let only = '';
 let shown = [];
@@ -35,7 +37,7 @@ function sessions() {
       case 'request_done': s.input += e.usage?.input || 0; s.cached += e.usage?.cache_read || 0;
     }
   }
-  for (const o of data.sessions) of(o.session, o.since).stopped = o;
+  for (const o of data.sessions || []) of(o.session, o.since).stopped = o;
   return [...all.values()].filter((s) => !only || s.id === only).sort((a, b) => Boolean(b.stopped) - Boolean(a.stopped) || (a.last < b.last ? 1 : -1)).slice(0, 200);
 }
 
@@ -84,14 +86,14 @@ const columns = [
   { name: 'Session', cell: (s) => h('a', { href: '#sessions/' + encodeURIComponent(s.id), 'data-key': s.id }, s.id), style: 'name' },
   { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', s.stopped.failures + ' times ' + words(s.stopped.category)), ' ',
     h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Let it go on')] : chip('ok', 'goes on')) },
-  { name: 'Model', cell: (s) => [...s.models].join(', ') || '–', style: 'name' },
-  { name: 'Tools failed', cell: (s) => (s.failures.length ? [ring(s), ' ', count(s.failures.length)] : '–') },
+  { name: 'Model', cell: (s) => (s.models.size ? h('span', { title: [...s.models].join(', ') }, [...s.models].slice(-3).join(', ') + (s.models.size > 3 ? ' and ' + (s.models.size - 3) + ' more' : '')) : '–'), style: 'name' },
+  { name: 'Tools failed', cell: (s) => (s.failures.length ? [ring(s), ' ', count(s.failures.length)] : '–'), style: 'tight' },
   { name: 'Notes', cell: (s) => (s.notes ? count(s.notes) : '–'), right: true },
   { name: 'After a failure', cell: (s) => Object.entries(s.outcomes).map(([k, n]) => chip(k === 'recovered' ? 'ok' : k === 'repeated' ? 'warn' : 'class', words(k) + ' ' + n)) },
   { name: 'Loops', cell: (s) => (s.loops.length ? count(s.loops.length) : '–'), right: true },
   { name: 'Fitted', cell: (s) => (s.fits.length ? count(s.fits.at(-1).original_tokens) + ' → ' + count(s.fits.at(-1).compressed_tokens) : '–'), style: 'tight' },
   { name: 'Cache', cell: (s) => share(s.cached, s.input), right: true, style: 'tight' },
-  { name: 'Last', cell: (s) => clock(s.last) },
+  { name: 'Last', cell: (s) => clock(s.last), right: true, style: 'tight' },
 ];
 
 function detail(s) {
@@ -118,7 +120,8 @@ export function draw() {
   shown = sessions();
   const plans = approvals() || '';
   if (!shown.length) {
-    root.replaceChildren(plans, h('p', { className: 'none' }, 'No session is known in which anything happened.'));
+    root.replaceChildren(plans, h('section', { className: 'panel' }, h('p', { className: 'none' }, only ? 'Nothing is known of this session (any more).' :
+      'Nothing has happened in a session yet: no tool failed, nothing was repeated, no history was made smaller.')));
     return;
   }
   root.replaceChildren(plans, h('section', { className: 'panel' }, figure('sessions', shown.length, { hidden: true }), table(columns, shown)), ...(only ? detail(shown[0]) : []));

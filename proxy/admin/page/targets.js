@@ -1,68 +1,105 @@
-// Targets: upstreams, what is kept away from them and why, and what was learned.
+// Targets: upstreams, what is kept away from them and why, and what was learned of them.
 import { ask, data, refresh } from './data.js';
-import { bars, chip, clock, count, duration, figure, h, panel, share, table, words } from './dom.js';
+import { age, chip, clock, count, figure, h, panel, share, table, words } from './dom.js';
 
+export const lists = ['targets', 'keys'];
+
+const most = 300; // rows of a table
 let root = null;
+const unfolded = new Set();
 
 export function open(main) {
   root = h('div');
   main.append(h('div', { className: 'head' }, h('h1', {}, 'Targets')), root);
 }
 
-const about = { breaker: 'too much failed: one probe at a time', 'cool-down': 'its key is not used', learned: 'from what it refused' };
+// about says what it means that a target is kept away.
+const about = { breaker: 'too much failed: one probe at a time', 'cool-down': 'its key is not used' };
 
-async function reset(target, button) {
-  if (!confirm('Forget all that is kept of ' + target + '?')) return;
+async function reset(m, button) {
+  if (!confirm('Forget of ' + m.target + ': ' + (m.kind === 'pace' ? 'its pace' : m.item) + '?')) return;
   try {
-    await ask('targets?target=' + encodeURIComponent(target), 'DELETE');
+    await ask('targets?target=' + encodeURIComponent(m.target) + '&item=' + encodeURIComponent(m.item), 'DELETE');
     await refresh();
   } catch (e) {
     button.title = button.textContent = e.message;
   }
 }
 
-// evidence is the last event that tells why a target is as it is.
+const name = (m) => [m.kind, m.item, m.detail, m.target].join(' ');
+
+// evidence is what told it: the gateway says so of what it learned; else it is the
+// last event about the target.
 function evidence(m) {
+  if (m.kind !== 'breaker' && m.kind !== 'cool-down') {
+    return [m.evidence, m.request ? [m.evidence ? ', ' : '', h('a', { href: '#request/' + encodeURIComponent(m.request), 'data-key': 'why-' + name(m) }, 'its request')] : null];
+  }
   const [place] = m.target.split('#');
-  const names = { breaker: ['breaker_opened', 'error_recovery_attempt'], 'cool-down': ['target_cooled'], learned: ['error_recovery_attempt'] }[m.kind] || [];
+  const names = m.kind === 'breaker' ? ['breaker_opened', 'error_recovery_attempt'] : ['target_cooled'];
   const e = data.events.findLast((x) => x.target === place && names.includes(x.event));
-  if (!e) return '–';
+  if (!e) return words(m.evidence || '–');
   const text = [e.class && words(e.class), e.rule, e.status].filter(Boolean).join(' · ') || words(e.event);
-  return [clock(e.time) + ' ', e.request ? h('a', { href: '#request/' + encodeURIComponent(e.request), 'data-key': 'why-' + m.kind + m.target }, text) : text];
+  return [clock(e.time) + ' ', e.request ? h('a', { href: '#request/' + encodeURIComponent(e.request), 'data-key': 'why-' + name(m) }, text) : text];
 }
 
-// age is how long ago something was.
-const age = (time) => duration(Math.max(0, Math.floor((Date.now() - Date.parse(time)) / 1000) * 1000)) + ' ago';
+function left(m) {
+  if (!m.until) return '–';
+  const ms = Date.parse(m.until) - Date.now();
+  return ms > 0 ? age(ms) : m.kind === 'breaker' ? 'half-open' : 'over';
+}
 
 const columns = [
   { name: 'Target', cell: (m) => m.target, style: 'name' },
-  { name: 'What', cell: (m) => chip(m.kind === 'learned' ? 'class' : 'warn', m.kind, about[m.kind]) },
-  { name: 'Detail', cell: (m) => m.detail || '–', style: 'name' },
+  { name: 'What', cell: (m) => (about[m.kind] ? [chip('warn', m.kind, about[m.kind]), ' ', m.detail || ''] : m.detail), style: 'name' },
   { name: 'Evidence', cell: evidence, style: 'name' },
-  { name: 'Since', cell: (m) => (m.since ? age(m.since) : '–'), right: true, style: 'tight' },
-  { name: 'For', cell: (m) => { const ms = Date.parse(m.until) - Date.now(); return ms > 0 ? duration(Math.ceil(ms / 1000) * 1000) : m.kind === 'breaker' ? 'half-open' : 'over'; }, right: true, style: 'tight' },
-  { name: '', cell: (m) => h('button', { type: 'button', 'data-key': 'reset-' + m.kind + m.target, click: (e) => reset(m.target, e.target) }, 'Reset'), right: true },
+  { name: 'Age', cell: (m) => (m.since ? age(Date.now() - Date.parse(m.since)) : '–'), right: true, style: 'tight' },
+  { name: 'Left', cell: left, right: true, style: 'tight' },
+  { name: '', cell: (m) => h('button', { type: 'button', 'data-key': 'reset-' + name(m), 'aria-label': 'Reset ' + m.item + ' of ' + m.target, click: (e) => reset(m, e.target) }, 'Reset'), right: true },
 ];
 
-function upstream([name, classes]) {
-  const all = Object.values(classes).reduce((a, b) => a + b, 0);
-  const good = (classes.ok || 0) + (classes.canceled || 0);
-  return h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', { className: 'name' }, name),
-    h('span', { className: 'note' }, figure('attempts-' + name, count(all)), ' attempts, ', figure('good-' + name, share(good, all)), ' answered')),
-    bars(Object.entries(classes).filter(([c]) => c !== 'ok' && c !== 'canceled'), 'failed', 'No attempt failed.'));
+const marks = (list) => [table(columns, list.slice(0, most)), list.length > most ? h('p', { className: 'none' }, count(list.length - most) + ' more: save them as JSON, or rebound targets.') : null];
+
+// folded is a panel that is opened when somebody wants to see it, and stays so.
+function folded(title, list) {
+  if (!list.length) return null;
+  const open = unfolded.has(title);
+  return h('details', { className: 'panel', open, toggle: (e) => { if (e.target.open !== unfolded.has(title)) { unfolded[e.target.open ? 'add' : 'delete'](title); draw(); } } },
+    h('summary', { 'data-key': 'fold-' + title }, h('h2', {}, title), ' ', figure('fold-' + title, count(list.length))), open ? marks(list) : null);
 }
+
+const failures = (classes) => Object.entries(classes).filter(([c]) => c !== 'ok' && c !== 'canceled').sort((a, b) => b[1] - a[1]);
+const all = (classes) => Object.values(classes).reduce((a, b) => a + b, 0);
+const good = (classes) => (classes.ok || 0) + (classes.canceled || 0);
+
+const upstreams = [
+  { name: 'Upstream', cell: ([name]) => name, style: 'name strong' },
+  { name: 'Attempts', cell: ([name, classes]) => figure('attempts-' + name, count(all(classes))), right: true, style: 'tight' },
+  { name: 'Answered', cell: ([name, classes]) => h('span', { className: 'range' }, h('span', { className: 'track', 'aria-hidden': 'true' }, h('i', { className: 'ok', style: { width: (100 * good(classes)) / all(classes) + '%' } })),
+    figure('good-' + name, share(good(classes), all(classes)))), style: 'wide' },
+  { name: 'Failed, by class', cell: ([, classes]) => { const list = failures(classes); return list.length ? list.map(([c, n]) => chip('class', words(c) + ' ' + count(n))) : '–'; }, style: 'name' },
+];
 
 export function draw() {
+  if (!data.targets) {
+    root.replaceChildren(h('p', { className: 'none' }, 'Looking …'));
+    return;
+  }
   const now = data.samples.at(-1);
-  const list = Object.entries(now?.attempts || {}).filter(([, classes]) => Object.keys(classes).length);
-  root.replaceChildren(
-    panel('What is kept of them', data.targets.length ? table(columns, data.targets) :
-      h('p', { className: 'none' }, 'Every target may be asked, and nothing was learned.')),
-    h('div', { className: 'two' }, list.map(upstream)),
-    data.keys.length ? panel('Gateway keys', table([
+  const list = Object.entries(now?.attempts || {}).filter(([, classes]) => all(classes)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const away = data.targets.filter((m) => m.kind === 'breaker' || m.kind === 'cool-down');
+  const told = data.targets.filter((m) => m.item === 'listed window');
+  const pace = data.targets.filter((m) => m.kind === 'pace');
+  const learned = data.targets.filter((m) => ![away, told, pace].some((l) => l.includes(m)));
+  root.replaceChildren(...[
+    panel('Kept away', away.length ? marks(away) : h('p', { className: 'none' }, 'Every target may be asked.')),
+    list.length ? panel('Upstreams, since the start', table(upstreams, list.map((value) => ({ value })))) : null,
+    panel('Learned from answers and refusals', learned.length ? marks(learned) : h('p', { className: 'none' }, 'Nothing yet: requests go to every target as they came.')),
+    folded('Pace: how long the first token takes', pace),
+    folded('Windows as lists of models tell', told),
+    data.keys?.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
       { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + ' of ' + count(l.of))) },
-    ], data.keys)) : '');
+    ], data.keys)) : null].filter(Boolean));
 }
 
-export const rows = () => data.targets;
+export const rows = () => data.targets || [];
