@@ -184,8 +184,8 @@ func TestBlind(t *testing.T) {
 		s := measure(t, rows(t, name), *wrongRows == name)
 		t.Logf("%s: %v", name, s)
 		floor := 0.93
-		if name == "round19.jsonl" { // little was mended for it, and nothing word for word
-			floor = 0.8
+		if name == "round19.jsonl" { // nothing was mended for it word for word
+			floor = 0.89
 		}
 		s.check(t, floor)
 	}

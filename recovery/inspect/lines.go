@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -73,7 +74,7 @@ func (v *view) lineRules() finding {
 	switch {
 	case !sure || v.is(at, opinion) || f.category == recovery.FileNotFound && programOrFile(text, ""):
 		f.confidence = doubtful
-	case v.outcome == failed && guessed && at > 0 && at < end-tailPlaces && !v.is(at, errorLine):
+	case v.outcome == failed && guessed && at > 0 && at < end-tailPlaces && !v.is(at, errorLine) && (end > 3*shortResult || v.is(at, logged) || v.warned(at)):
 		f.confidence = possible // told on the way, not what it ended with
 	case v.outcome == failed && guessed && at < end-1 && v.is(at, logged):
 		f.confidence = possible
@@ -82,7 +83,7 @@ func (v *view) lineRules() finding {
 	case v.outcome == failed:
 	case v.outcome == succeeded:
 		f.confidence = worded
-	case guessed && !v.statement(at, end):
+	case guessed && !v.stated(at, end):
 		f.confidence = possible
 	case guessed:
 		f.confidence = worded
@@ -120,6 +121,14 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 		return nil, false
 	}
 	return r, true
+}
+
+// warning begins what a program only warns of.
+var warning = recovery.NewPattern(`^\W*(?i:warn(?:ing)?)\b`)
+
+// warned reports whether line i, or one of the two above it, is a warning.
+func (v *view) warned(i int) bool {
+	return slices.ContainsFunc(v.lines[max(0, i-2):i+1], func(l line) bool { return warning.MatchString(short(l.text)) })
 }
 
 // quoted reports whether line i was found or told of by some program: a match with
@@ -214,7 +223,19 @@ func (v *view) place(i, end int) (words, ok bool) {
 		return false, v.onlyErrors || i >= end-2 || i == 0 && end <= shortResult
 	}
 	ok = end <= shortResult || i < headPlaces || i >= v.report() || i >= end-tailPlaces && (i == end-1 || end < len(v.lines))
-	return ok && v.statement(i, end), ok
+	return ok && v.stated(i, end), ok
+}
+
+// stated reports whether line i says that it is an error of the call, or stands in a report
+// that does.
+func (v *view) stated(i, end int) bool {
+	return v.statement(i, end) || v.outcome == unknown && v.kind != trajectory.Reader && i > v.report() && !v.foreign(i)
+}
+
+// foreign reports whether line i is not said of this call: an entry of a log, source, what
+// is no error, or what a program went on after.
+func (v *view) foreign(i int) bool {
+	return v.is(i, logged) || v.is(i, wentOn) || v.is(i, noError) || v.quotesSource(i)
 }
 
 var (
@@ -229,7 +250,7 @@ var (
 // statement reports whether line i itself says that it is an error of the call, where
 // nothing else tells how that went: what it says is no guess then.
 func (v *view) statement(i, end int) bool {
-	if v.outcome != unknown || v.kind == trajectory.Reader || v.is(i, logged) || v.is(i, wentOn) || v.is(i, noError) || v.quotesSource(i) {
+	if v.outcome != unknown || v.kind == trajectory.Reader || v.foreign(i) {
 		return false
 	}
 	text := v.lines[i].text
