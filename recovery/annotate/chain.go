@@ -44,7 +44,7 @@ type Strategy struct {
 	Does []string `yaml:"does"`
 	// Risky marks what installs, deletes or changes permissions.
 	Risky bool `yaml:"risky"`
-	// Steps are templates, said in order; see [parseStep].
+	// Steps are templates, said in order; see [parseTemplate].
 	Steps []string `yaml:"steps"`
 }
 
@@ -228,7 +228,7 @@ func (s Strategy) check(key string) (errs []error) {
 		case s.Name != AskUser && !s.Risky && dangerous.MatchString(step):
 			add(part, "%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
 		}
-		if _, err := parseStep(step); err != nil {
+		if _, err := parseTemplate(step); err != nil {
 			add(part, "%s", err)
 		}
 	}
@@ -255,7 +255,7 @@ func (s Strategy) complete(key string) (errs []error) {
 	}
 	if len(s.Steps) != 1 {
 		errs = append(errs, fmt.Errorf("%s.steps: %s has one step: what a person can do", key, AskUser))
-	} else if st, err := parseStep(s.Steps[0]); err == nil && st.plain() == "" {
+	} else if st, err := parseTemplate(s.Steps[0]); err == nil && st.plain() == "" {
 		errs = append(errs, fmt.Errorf("%s.steps[0]: the last alternative must have no slot", key))
 	}
 	return errs

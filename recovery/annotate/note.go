@@ -51,18 +51,18 @@ func (s *Stage) failureNote(x *recovery.Exchange, f *recovery.ToolFailure, loop 
 		advice.Loop, advice.Count = loop.Kind, max(n, loop.Count)
 	}
 
-	var plans []proposal
+	var proposals []proposal
 	for _, p := range s.ordered(chainOf(f), sc.uses) {
 		if text := p.say(sc.fill); text != "" && p.deeds()&x.Barred == 0 {
-			plans = append(plans, proposal{p.Name, text})
+			proposals = append(proposals, proposal{p.Name, text})
 		}
 	}
-	plans = s.prefer(x, f, plans, &advice)
+	proposals = s.prefer(x, f, proposals, &advice)
 	before := n
 	if s.HeldOut(x.Session) || advice.Withheld {
 		before = 1 // nothing was said so far
 	}
-	tried, now := following(plans, before)
+	tried, now := following(proposals, before)
 	var said []string
 	for _, p := range now {
 		said, advice.Strategies = append(said, p.text), append(advice.Strategies, p.name)
@@ -77,30 +77,30 @@ type proposal struct{ name, text string }
 
 // following is what the note of the n-th occurrence proposes: what none before it did;
 // then, once each, what stood second in one. And the names of what was proposed before.
-func following(plans []proposal, n int) (tried []string, now []proposal) {
+func following(proposals []proposal, n int) (tried []string, now []proposal) {
 	var second []proposal
 	for again := false; n > 0; n-- {
 		for _, p := range now {
 			tried = append(tried, p.name)
 		}
-		if len(plans) == 0 && !again {
-			plans, again = second, true
+		if len(proposals) == 0 && !again {
+			proposals, again = second, true
 			tried = slices.DeleteFunc(tried, func(name string) bool {
 				return slices.ContainsFunc(second, func(p proposal) bool { return p.name == name })
 			})
 		}
-		both := len(plans) >= maxProposed && utf8.RuneCountInString(plans[0].text+plans[1].text) <= briefSaid
-		if now = plans[:min(len(plans), 1)]; both {
-			now = plans[:maxProposed]
+		both := len(proposals) >= maxProposed && utf8.RuneCountInString(proposals[0].text+proposals[1].text) <= briefSaid
+		if now = proposals[:min(len(proposals), 1)]; both {
+			now = proposals[:maxProposed]
 			second = append(second, now[1:]...)
 		}
-		plans = plans[len(now):]
+		proposals = proposals[len(now):]
 	}
 	return tried, now
 }
 
 // say is a strategy's steps, as far as the conversation fills them.
-func (p plan) say(fill func(slot string) string) string {
+func (p strategy) say(fill func(slot string) string) string {
 	out := ""
 	for _, st := range p.said {
 		text := sentence(st.render(fill))

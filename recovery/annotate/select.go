@@ -11,10 +11,10 @@ import (
 // maxProposed is how many strategies a note has at most, besides asking.
 const maxProposed = 2
 
-// plan is a strategy with its steps parsed.
-type plan struct {
+// strategy is a Strategy with its steps parsed.
+type strategy struct {
 	Strategy
-	said []step
+	said []template
 }
 
 // needNames name the uses of tools, as chains do, in the order of their bits.
@@ -38,13 +38,13 @@ func (s Strategy) deeds() recovery.Deeds {
 	return recovery.DeedsOf(s.Does...)
 }
 
-// planned parses the steps of a strategy; the error names the strategy.
-func planned(st Strategy) (plan, error) {
-	p := plan{Strategy: st}
+// parseStrategy parses the steps of a strategy; the error names the strategy.
+func parseStrategy(st Strategy) (strategy, error) {
+	p := strategy{Strategy: st}
 	for _, text := range st.Steps {
-		said, err := parseStep(text)
+		said, err := parseTemplate(text)
 		if err != nil {
-			return plan{}, err
+			return strategy{}, err
 		}
 		p.said = append(p.said, said)
 	}
@@ -76,21 +76,21 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 }
 
 // permits reports whether the configuration lets a strategy be proposed, and not only asked for at the end.
-func (s *Stage) permits(p *plan) bool {
+func (s *Stage) permits(p *strategy) bool {
 	return p.Name != AskUser && (!p.Risky || s.cfg.Risky) && !slices.Contains(s.cfg.Forbid, p.Name)
 }
 
 // ordered is the strategies of a chain that this request can follow, the most
 // promising first, without ask_user.
-func (s *Stage) ordered(chain string, offered trajectory.Use) []plan {
-	var out []plan
+func (s *Stage) ordered(chain string, offered trajectory.Use) []strategy {
+	var out []strategy
 	for _, st := range s.chains[chain] {
 		if need := needed(st.Needs); !s.permits(&st) || need != 0 && need&offered == 0 {
 			continue
 		}
 		out = append(out, st)
 	}
-	slices.SortStableFunc(out, func(a, b plan) int {
+	slices.SortStableFunc(out, func(a, b strategy) int {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.Priority, b.Priority))
 	})
 	return out
@@ -103,12 +103,12 @@ type Chooser interface {
 }
 
 // prefer orders what could be proposed by what was learned.
-func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, plans []proposal, advice *recovery.Advice) []proposal {
-	if s.Chooser == nil || len(plans) == 0 {
-		return plans
+func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals []proposal, advice *recovery.Advice) []proposal {
+	if s.Chooser == nil || len(proposals) == 0 {
+		return proposals
 	}
 	q := recovery.Question{Session: x.Session, Model: x.Model, Chain: chainOf(f), Line: f.Line, Fingerprint: f.Fingerprint}
-	for _, p := range plans {
+	for _, p := range proposals {
 		q.Strategies = append(q.Strategies, p.name)
 	}
 	got := s.Chooser.Choose(q)
@@ -121,8 +121,8 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, plans []pr
 		}
 		return len(got.Strategies)
 	}
-	slices.SortStableFunc(plans, func(a, b proposal) int { return cmp.Compare(place(a), place(b)) })
-	return plans
+	slices.SortStableFunc(proposals, func(a, b proposal) int { return cmp.Compare(place(a), place(b)) })
+	return proposals
 }
 
 // kindNames are the kinds of tools in events.
@@ -148,10 +148,10 @@ func (s *scene) occurrence(x *recovery.Exchange, loop *recovery.Loop) int {
 }
 
 // ask is the strategy that ends a chain.
-func (s *Stage) ask(name string) (plan, bool) {
+func (s *Stage) ask(name string) (strategy, bool) {
 	chain := s.chains[name]
 	if len(chain) == 0 || chain[len(chain)-1].Name != AskUser {
-		return plan{}, false
+		return strategy{}, false
 	}
 	return chain[len(chain)-1], true
 }

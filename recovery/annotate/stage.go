@@ -21,7 +21,7 @@ type Stage struct {
 	Chooser Chooser
 
 	cfg      Config
-	chains   map[string][]plan
+	chains   map[string][]strategy
 	observer recovery.Observer
 	seed     maphash.Seed
 	known    *store.Cache[uint64, []trajectory.Ability] // by the hash of tools' definitions
@@ -39,11 +39,11 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 	if err != nil {
 		return nil, fmt.Errorf("changing recovery chains: %w", err)
 	}
-	s := &Stage{cfg: cfg, chains: map[string][]plan{}, observer: observer,
+	s := &Stage{cfg: cfg, chains: map[string][]strategy{}, observer: observer,
 		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}
 	for _, chain := range chainNames() {
 		for _, st := range changed[chain] {
-			p, err := planned(st)
+			p, err := parseStrategy(st)
 			if err != nil {
 				return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", chain, short(st.Name), err)
 			}

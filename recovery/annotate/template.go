@@ -9,9 +9,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// step is a parsed template: alternatives, of which the first is said whose
+// template is a step as it is said: alternatives, of which the first is said whose
 // slots are all known.
-type step []alternative
+type template []alternative
 
 // alternative is text with slots: texts[0] slots[0] texts[1] … A slot may stand
 // inside of backticks, as in `make -C {parent}`; its value then has none of its own.
@@ -23,11 +23,11 @@ type alternative struct {
 
 var slotForm = recovery.NewPattern(`\{([^{}]*)\}`)
 
-// parseStep reads a template. "||" stands between alternatives. {name} is a
+// parseTemplate reads a template. "||" stands between alternatives. {name} is a
 // slot, filled from the conversation; an alternative with a slot that is not
 // known is passed over, and a step without any other is left out.
-func parseStep(text string) (step, error) {
-	var out step
+func parseTemplate(text string) (template, error) {
+	var out template
 	for part := range strings.SplitSeq(text, "||") {
 		part = strings.TrimSpace(part)
 		if part == "" {
@@ -61,9 +61,9 @@ func parseStep(text string) (step, error) {
 }
 
 // render says the first alternative that is known, "" if there is none.
-func (s step) render(fill func(string) string) string {
+func (t template) render(fill func(string) string) string {
 next:
-	for _, a := range s {
+	for _, a := range t {
 		var b strings.Builder
 		for i, text := range a.texts {
 			b.WriteString(text)
@@ -85,6 +85,6 @@ next:
 }
 
 // plain is the first alternative without slots.
-func (s step) plain() string {
-	return s.render(func(string) string { return "" })
+func (t template) plain() string {
+	return t.render(func(string) string { return "" })
 }

@@ -453,7 +453,7 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 	}
 	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
 	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
-		w := f.writer(x, c, d, k, window)
+		w := f.summarizer(x, c, d, k, window)
 		had := w.budget
 		defer func() {
 			d.spent += had - w.budget
@@ -462,7 +462,7 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 				f.memory.rest(x.Session)
 			}
 		}()
-		p.scribe = w
+		p.summarizer = w
 	}
 	was := k
 	k = k.clone()
@@ -470,10 +470,10 @@ func (f *Fitter) shrink(ctx context.Context, x *recovery.Exchange, c *recovery.C
 	return k, k.tiers(was), ok
 }
 
-// writer is who writes summaries for the exchange: within what is left of its
+// summarizer is who writes summaries for the exchange: within what is left of its
 // budget, which is the request's own input, once.
-func (f *Fitter) writer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *writer {
-	w := &writer{completer: x, w: f.parts.Meter, target: c.Target, window: window,
+func (f *Fitter) summarizer(x *recovery.Exchange, c *recovery.Choice, d *draft, k *work, window int) *summarizer {
+	w := &summarizer{completer: x, w: f.parts.Meter, target: c.Target, window: window,
 		budget: max(0, k.counts.Total-d.spent)}
 	if s := f.config().Summarizer; s.Model != "" {
 		w.target = recovery.Target{Upstream: s.Upstream, Model: s.Model}

@@ -40,23 +40,15 @@ const (
 	TierOutput    = "output"      // no edit of the history: the limit of the answer was lowered
 )
 
-// scribe writes summaries. Both methods return false where there is none to be had.
-type scribe interface {
-	// turns summarises what a digest has of messages that are removed; tokens is how long it may be.
-	turns(ctx context.Context, d *digest, tokens int) (text string, ok bool)
-	// result summarises one large result.
-	result(ctx context.Context, k *work, at int) (text string, ok bool)
-}
-
 // planner brings one history to its goal.
 type planner struct {
-	cfg      *Config
-	goal     goal
-	scribe   scribe // nil where nobody writes summaries
-	secret   keys
-	perToken int  // bytes of the request to a token
-	fine     int  // how much less than usual is large: halvings
-	cramped  bool // what stands before the first answer, and the last turn, leave no room
+	cfg        *Config
+	goal       goal
+	summarizer *summarizer // nil where nobody writes summaries
+	secret     keys
+	perToken   int  // bytes of the request to a token
+	fine       int  // how much less than usual is large: halvings
+	cramped    bool // what stands before the first answer, and the last turn, leave no room
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
@@ -186,7 +178,7 @@ func (p *planner) cutTo(k *work, prot *protection, factor float64, from int) {
 // condense has the summariser write what large results said, where that is
 // wanted: in the place of their ends.
 func (p *planner) condense(ctx context.Context, k *work) {
-	if !p.cfg.SummarizeResults || p.scribe == nil {
+	if !p.cfg.SummarizeResults || p.summarizer == nil {
 		return
 	}
 	for i := range k.v.items {
@@ -194,7 +186,7 @@ func (p *planner) condense(ctx context.Context, k *work) {
 		if len(it.text) < 4*p.cfg.ThresholdChars || it.shape.Media > 0 || len(k.at[i]) != 1 || k.at[i][0].Op == opArguments {
 			continue
 		}
-		text, ok := p.scribe.result(ctx, k, i)
+		text, ok := p.summarizer.result(ctx, k, i)
 		if !ok {
 			continue
 		}
@@ -225,8 +217,8 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	}
 	room := max(digestMin, min(p.goal.target-(k.total-saved), saved*9/10))
 	d, words := k.digest(ctx, c.removed), ""
-	if p.scribe != nil {
-		words, _ = p.scribe.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
+	if p.summarizer != nil {
+		words, _ = p.summarizer.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
 	}
 	text, used := k.told(c.removed, words, d, room)
 	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > k.total-saved {
