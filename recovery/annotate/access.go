@@ -31,6 +31,9 @@ var refusers = [...]struct {
 	{recovery.NewPattern(`(?i)\b40[13]\b|not authorized to perform|insufficient (?:permissions?|privileges|scopes?)|unauthorized|forbidden`), "", ""},
 }
 
+// refusal is how clients print the answer of a service, on a line of its own.
+var refusal = recovery.NewPattern(`(?mi)^\s*(?:HTTP/[\d.]+ 40[13]\b|(?:status|code|status ?code|http status): ?40[13]\b)`)
+
 // remoteHost is the host that a refusal over SSH names.
 var remoteHost = recovery.NewPattern(`(?:[\w.-]{1,64}@)?([a-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){1,6}):? `)
 
@@ -64,6 +67,12 @@ func (s *scene) refuser() (who, whoami string) {
 			whoami = ""
 		}
 		return who, whoami
+	}
+	if refusal.MatchString(s.content) && plainPath(s.f.Line) == "" {
+		if who = quoted(cmp.Or(hostIn(s.f.Arguments), s.host())); who == "" {
+			who = "the service"
+		}
+		return who, ""
 	}
 	if s.f.Tool != "" && s.made.Line() == "" && !s.usedFor(s.f.Tool, working) { // it has nothing to do with files
 		return "the service", ""

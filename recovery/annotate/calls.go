@@ -329,6 +329,43 @@ func (s *scene) allowed() string {
 	return ""
 }
 
+// howCalled are lines that say how a program is called, not what is wrong.
+var howCalled = recovery.NewPattern(`(?i)^\s*(?:usage:|try ['"‘\x60])`)
+
+// lacks is what a message says is missing.
+var lacks = recovery.NewPattern(`(?i)\bmissing (?:(?:file |destination |required |mandatory )?(?:operand|argument|parameter|value)s?)\b.{0,60}|` +
+	`\b(?:the following )?(?:required )?arguments? (?:are|is|were) (?:required|not provided)\b(?:: .{1,80})?|` +
+	`\b(?:requires|expects|needs) (?:at least |exactly )?(?:a|an|one|two|three|\d+) (?:argument|operand|value|parameter)s?\b`)
+
+// lack is that, for a command line.
+func (s *scene) lack() string {
+	if s.made.Line() == "" {
+		return ""
+	}
+	return strings.TrimRight(lacks.FindString(s.f.Line), ".: ")
+}
+
+// value is a word of the command line, or what stands behind the equals sign in
+// one, that the message quotes, and the option before it.
+func (s *scene) value() string {
+	for _, m := range inQuotes.FindAllStringSubmatch(s.f.Line, 8) {
+		given := cmp.Or(m[1:]...)
+		for _, v := range s.parts {
+			for i, w := range v.Words[1:] {
+				_, after, ok := strings.Cut(w, "=")
+				switch before := v.Words[i]; {
+				case w != given && (!ok || after != given), given[0] == '-', len(given) > maxQuoted, secret.MatchString(v.Text):
+				case i > 0 && before[0] == '-' && len(before) > 1:
+					return quoted(given) + " after " + quoted(before)
+				default:
+					return quoted(given)
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // option is the one of the command line that the message names: one that there is
 // not, if unknown is asked for, else one whose value is wrong.
 func (s *scene) option(unknown bool) (wrong string) {
@@ -338,7 +375,7 @@ func (s *scene) option(unknown bool) (wrong string) {
 			said = line
 		}
 	}
-	if unknownOption.MatchString(said) != unknown {
+	if unknownOption.MatchString(said) != unknown || howCalled.MatchString(said) {
 		return ""
 	}
 	plain := ""

@@ -27,6 +27,9 @@ func (s *scene) failedPath() string {
 		return ""
 	}
 	p := strings.TrimPrefix(s.namedPath(), "file://")
+	if file, _, ok := strings.Cut(p, "::"); ok && fileName.MatchString(base(file)) {
+		p = file // with a test in it
+	}
 	if strings.Contains(p, "://") || strings.Contains(p, "%2F") || strings.Contains(p, "@") { // an address, or an account
 		return ""
 	}
@@ -52,6 +55,9 @@ func (s *scene) namedPath() string {
 				return p
 			}
 		}
+		if s.unnamed() != "" {
+			return ""
+		}
 		return s.onlyFile()
 	}
 	if files, _ := s.written(&s.made); len(files) > 0 && s.f.Category != recovery.FileNotFound {
@@ -60,10 +66,62 @@ func (s *scene) namedPath() string {
 	return ""
 }
 
+// wordsOnly is a message that says without any name what a program did not get
+// done, and then what the system said; opening is said of files.
+var (
+	wordsOnly = recovery.NewPattern(`^[\w.+-]{1,64}: [A-Za-z][A-Za-z' ]{8,100}: No such file or directory$`)
+	opening   = recovery.NewPattern(`(?i)\b(?:open|read|access|stat|load|find|input|file|archive|director)`)
+)
+
+// unnamed is the program whose message names nothing that is missing: other
+// things than files are looked up in files, too.
+func (s *scene) unnamed() string {
+	text := strings.TrimSuffix(s.f.Line, "No such file or directory")
+	if len(s.parts) == 1 && wordsOnly.MatchString(s.f.Line) && !opening.MatchString(text) {
+		return s.program()
+	}
+	return ""
+}
+
+// otherKind is what programs say of a file that is there, but of another kind
+// than they read.
+var otherKind = recovery.NewPattern(`(?i)\b(?:file )?format (?:is )?not recogni[sz]ed|\bnot in (?:gzip|bzip2|xz|lzma|zstd|lz4) format|` +
+	`cannot find zipfile directory|\bnot a (?:valid )?(?:zip ?file|zip archive|zip or jar|gzipped file|tar archive|tar file|bzip2 file|database|dynamic executable)\b|` +
+	`does not look like a tar archive|no valid OpenPGP data|unknown suffix|invalid magic|bad magic number|cannot identify image file|not an ELF file|` +
+	`^base(?:32|64): invalid input`)
+
+// unfit is the file of which a message says that.
+func (s *scene) unfit() string {
+	said := otherKind.MatchString(s.f.Line) || otherKind.MatchString(s.content)
+	if program := s.program(); !said || program == "" || !strings.HasPrefix(s.content, program+":") && !strings.Contains(s.content, "\n"+program+":") {
+		return "" // or a script says it of one of its own files
+	}
+	p := cmp.Or(s.givenPath(s.f.Line), s.givenPath(s.content), s.onlyFile())
+	if strings.Contains(p, "://") {
+		return ""
+	}
+	return p
+}
+
+// operands are those of a program, without addresses, and with the files that a
+// form or a body takes its values from.
+func operands(v trajectory.Invocation) (out []string) {
+	for _, w := range v.Operands() {
+		if strings.Contains(w, "://") && !strings.HasPrefix(w, "file://") {
+			continue
+		}
+		if v.Program == "curl" {
+			w = w[strings.LastIndexByte(w, '@')+1:]
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 // onlyFile is the file in the failing command line, "" for none or several.
 func (s *scene) onlyFile() (found string) {
 	for _, v := range s.parts {
-		for _, w := range v.Operands() {
+		for _, w := range operands(v) {
 			if fileName.MatchString(base(w)) && w != found {
 				if found != "" {
 					return ""
@@ -98,7 +156,7 @@ func (s *scene) quotedPath(line string) (best string) {
 // givenPath is the argument of the command that the message names; the longest counts.
 func (s *scene) givenPath(line string) (best string) {
 	for _, v := range s.parts {
-		words := append(v.Operands(), v.Targets...)
+		words := append(operands(v), v.Targets...)
 		if strings.Contains(v.Words[0], "/") {
 			words = append(words, v.Words[0])
 		}
@@ -299,20 +357,29 @@ func likeness(name, last string, limit int) int {
 	return trajectory.Distance(name, last, limit-1)
 }
 
-// furtherNamed reports whether last is name with a further word before its ending.
+// versioned is what follows a name with a version.
+var versioned = recovery.NewPattern(`^[-_]v?\d+(?:\.\d+)+(?:-SNAPSHOT)?$`)
+
+// furtherNamed reports whether last is name with a further word, or a version, before its ending.
 func furtherNamed(name, last string) bool {
 	ext := path.Ext(name)
 	stem := strings.TrimSuffix(name, ext)
 	rest, ok := strings.CutPrefix(strings.TrimSuffix(last, ext), stem)
+	if ok && len(stem) > 2 && len(ext) > 1 && ext == path.Ext(last) && versioned.MatchString(rest) {
+		return true
+	}
 	return ok && len(stem) > 4 && ext == path.Ext(last) && len(rest) > 1 && strings.ContainsAny(rest[:1], "-_.")
 }
 
 // meantPath is a path that the message itself proposes.
-var meantPath = recovery.NewPattern(`(?i)(?:did you mean|do you mean|perhaps you meant)[:\s]*['"\x60]?([^\s'"\x60?,]{2,300})`)
+var meantPath = recovery.NewPattern(`(?i)(?:did you mean|do you mean|perhaps you meant)(?: this\?)?[:\s]*['"‘\x60]?([^\s'"’\x60?,]{2,300})`)
+
+// noName are words that follow "did you mean" and propose nothing.
+var noName = []string{"this", "that", "these", "to", "one", "any", "the", "a", "an"}
 
 // suggested is the path that the message itself proposes.
 func (s *scene) suggested() string {
-	if m := meantPath.FindStringSubmatch(s.f.Line + "\n" + s.content); m != nil {
+	if m := meantPath.FindStringSubmatch(s.f.Line + "\n" + s.content); m != nil && !slices.Contains(noName, strings.ToLower(m[1])) {
 		return trimmed(m[1])
 	}
 	return ""
@@ -341,10 +408,13 @@ func (s *scene) lost() string {
 	return base(trimmed(s.failedPath()))
 }
 
+// making is what is said of a file that a program was to make.
+var making = recovery.NewPattern(`(?i)\b(?:cannot|can't|could not|couldn't|unable to|failed to) (?:create (?:regular )?file|open lock ?file|create lock ?file)\b`)
+
 // unmade is the directory that a call wanted to write into, where it is missing.
 func (s *scene) unmade() string {
 	files, dirs := s.written(&s.made)
-	if p := s.failedPath(); slices.Contains(append(files, dirs...), p) && path.Dir(p) != "." && s.oldText() == "" {
+	if p := s.failedPath(); (slices.Contains(append(files, dirs...), p) || making.MatchString(s.f.Line)) && path.Dir(p) != "." && s.oldText() == "" {
 		return path.Dir(p)
 	}
 	return ""

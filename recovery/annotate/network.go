@@ -69,6 +69,17 @@ func (s *scene) stopped() string {
 	return ""
 }
 
+// unixSocket finds a socket that a client did not reach.
+var unixSocket = recovery.NewPattern(`(?i)\b(?:on|through|via|to|at) (?:unix )?socket:? ['"‘]?(/[^\s'"’]{1,200})`)
+
+// socket is the socket at which no server of this machine listens.
+func (s *scene) socket() string {
+	if m := unixSocket.FindStringSubmatch(s.f.Line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
 // distrust is what is said of certificates that are not trusted.
 var distrust = recovery.NewPattern(`(?i)certificate|self[- ]signed|x509|CERT_`)
 

@@ -10,7 +10,7 @@ import (
 )
 
 // missing finds the program in the words of shells and of runtimes.
-var missing = recovery.NewPattern(`(?i)^make(?:\[\d+\])?: ([\w.+-]{1,64}): No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
+var missing = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|^make(?:\[\d+\])?: ([\w.+-]{1,64}): No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
 	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|` +
 	`(?:No such file or directory|cannot find the file|failed to (?:run|execute))[^'"‘]{0,40}['"‘]([\w.+/@-]{1,64})['"’]|(?:command|program) ['"‘\x60]([\w.+/@-]{1,64})['"’\x60]`)
@@ -45,6 +45,15 @@ func (s *scene) program() string {
 
 // executable is the path of the missing program, as an earlier result printed it.
 func (s *scene) executable() (found string) {
+	if p := s.unbuilt(); p != "" {
+		s.mentions(base(p), func(full string) bool {
+			if clean(full) != clean(p) && strings.Contains(full, "/") && s.permitted(full) {
+				found = full
+			}
+			return found == ""
+		})
+		return found
+	}
 	s.mentions(s.program(), func(full string) bool {
 		if strings.Contains(full, "bin/") && s.permitted(full) {
 			found = full
@@ -52,6 +61,33 @@ func (s *scene) executable() (found string) {
 		return found == ""
 	})
 	return found
+}
+
+// ofSystem are the programs of the system, which nobody builds in a project.
+var ofSystem = recovery.NewPattern(`^/(?:usr/|opt/|nix/)?(?:s?bin|local|libexec)/`)
+
+// unbuilt is the path of a missing program, where the call has a path.
+func (s *scene) unbuilt() string {
+	if p := s.program(); strings.Contains(p, "/") && !strings.HasPrefix(p, "@") && !ofSystem.MatchString(p) {
+		return p
+	}
+	return ""
+}
+
+// ofBash is what dash and its kin say of what only bash and its kin know.
+var ofBash = recovery.NewPattern(`^(?:\S*/)?[\w.+-]{1,64}: \d{1,6}: (?:(\[\[|source|declare|typeset|shopt|pushd|popd|let): not found|(Bad substitution)|` +
+	`set: Illegal option (-o pipefail))`)
+
+// bashism is that.
+func (s *scene) bashism() string {
+	m := ofBash.FindStringSubmatch(s.f.Line)
+	switch {
+	case m == nil:
+		return ""
+	case m[2] != "":
+		return "such a substitution"
+	}
+	return quoted(m[1] + m[3])
 }
 
 // standIns are the uses of tools that do what programs do.

@@ -14,6 +14,8 @@ var slots = [...]struct {
 	{"writer", (*scene).writer},
 	{"finder", (*scene).finder},
 
+	{"unbuilt", func(s *scene) string { return quoted(s.unbuilt()) }},
+	{"bashism", (*scene).bashism},
 	{"worked", func(s *scene) string { return quoted(s.workedLike()) }},
 	{"executable", func(s *scene) string { return quoted(s.executable()) }},
 	{"alternative", func(s *scene) string { return quoted(s.alternative()) }},
@@ -33,6 +35,8 @@ var slots = [...]struct {
 	{"spelled", func(s *scene) string { return quoted(s.locate().spelled) }},
 	{"similar", func(s *scene) string { return quoted(s.locate().similar) }},
 	{"suggested", func(s *scene) string { return quoted(s.suggested()) }},
+	{"unfit", func(s *scene) string { return quoted(s.unfit()) }},
+	{"unnamed", func(s *scene) string { return quoted(s.unnamed()) }},
 	{"lost", func(s *scene) string { return quoted(s.lost()) }},
 	{"sought", func(s *scene) string { return quoted(s.sought()) }},
 
@@ -64,6 +68,8 @@ var slots = [...]struct {
 	{"wrong_option", func(s *scene) string { return quoted(s.option(true)) }},
 	{"option", func(s *scene) string { return quoted(s.option(false)) }},
 	{"nearest_option", func(s *scene) string { return quoted(s.nearestOption()) }},
+	{"value", (*scene).value},
+	{"lack", func(s *scene) string { return quoted(s.lack()) }},
 	{"allowed", func(s *scene) string { return quoted(s.allowed()) }},
 
 	{"edited", func(s *scene) string { return quoted(s.editedPath()) }},
@@ -78,11 +84,13 @@ var slots = [...]struct {
 	{"place", func(s *scene) string { return quoted(s.place()) }},
 	{"near", func(s *scene) string { return quoted(s.near()) }},
 	{"coded", func(s *scene) string { return quoted(s.coded()) }},
+	{"unclosed", func(s *scene) string { return quoted(s.unclosed()) }},
 	{"inline", func(s *scene) string { return quoted(s.inline()) }},
 	{"unbalanced", func(s *scene) string { return quoted(s.unbalanced()) }},
 
 	{"host", func(s *scene) string { return quoted(s.host()) }},
 	{"stopped", (*scene).stopped},
+	{"socket", func(s *scene) string { return quoted(s.socket()) }},
 	{"untrusted", func(s *scene) string { return quoted(s.untrusted()) }},
 	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},
 	{"inner_host", func(s *scene) string { return s.hostIf(false, false) }},

@@ -97,9 +97,15 @@ func (s *scene) coded() string {
 	return ""
 }
 
+// open finds what a message about such code says is not closed.
+var open = recovery.NewPattern(`(?i)\b(?:missing|unmatched|unclosed|unterminated|unbalanced) .{1,50}`)
+
+// unclosed is that.
+func (s *scene) unclosed() string { return open.FindString(s.f.Line) }
+
 // inline is the program that got code inside of the failing command line.
 func (s *scene) inline() string {
-	if decoding.MatchString(s.f.Line) && s.dataFile() != "" {
+	if decoding.MatchString(s.f.Line) && s.dataFile() != "" || s.bashism() != "" {
 		return ""
 	}
 	for _, v := range s.parts {
