@@ -31,7 +31,8 @@ var (
 // Approvals are plans that wait for a person.
 type Approvals interface {
 	Approvals() []Approval
-	// Decide says whether a plan may be carried out. The errors are ErrNoApproval and ErrDecided.
+	// Decide says whether a plan may be carried out. The errors are ErrNoApproval and
+	// ErrDecided, or that of a store that does not answer.
 	Decide(id string, approve bool) error
 }
 
@@ -59,6 +60,8 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 		switch err := a.Decide(id, *decision.Approve); {
 		case errors.Is(err, ErrDecided):
 			refuse(w, http.StatusConflict, "approval_decided", "The plan "+id+" was decided already.")
+		case err != nil && !errors.Is(err, ErrNoApproval):
+			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "Nothing was decided: "+err.Error())
 		case err != nil:
 			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval, or not any more. GET /rebound/approvals lists those that do.")
 		default:

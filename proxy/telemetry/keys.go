@@ -63,9 +63,7 @@ func (k *keys) count(ev *recovery.Event, out outcome) {
 	s.requests[out].Inc()
 	used := ev.Usage.Add(ev.Cost)
 	addTokens(&s.tokens, &used)
-	if ev.Spent > 0 {
-		k.spent.WithLabelValues(ev.Key).Add(min(ev.Spent, saneTokens))
-	}
+	k.pay(ev)
 	if out == outcomeRejected && (strings.HasPrefix(ev.Rule, "key_") || strings.HasPrefix(ev.Rule, "total_") || strings.HasPrefix(ev.Rule, "no_")) {
 		k.refused.WithLabelValues(ev.Key, ev.Rule).Inc() // the gateway's own codes: few
 	}
@@ -75,5 +73,12 @@ func (k *keys) count(ev *recovery.Event, out outcome) {
 func (k *keys) plan(ev *recovery.Event) {
 	if s := (*k.series.Load())[ev.Key]; s != nil {
 		addTokens(&s.tokens, &ev.Cost)
+		k.pay(ev)
+	}
+}
+
+func (k *keys) pay(ev *recovery.Event) {
+	if ev.Spent > 0 {
+		k.spent.WithLabelValues(ev.Key).Add(min(ev.Spent, saneTokens))
 	}
 }

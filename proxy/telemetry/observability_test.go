@@ -42,7 +42,7 @@ var meanings = [...][2]string{
 	{"cause", "a transport's error, or a reason, without secrets, at most 512 bytes"},
 	{"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
 	{"finish", "why the model ended the answer: `stop`, `length`, `tool_call`, `content_filter`, or another word of the upstream's"},
-	{"spent", "what the request cost, where `prices` are configured"},
+	{"spent", "what the request, or the plan, cost, where `prices` are configured"},
 	{"tiers", "of a compression: what was used"}, {"steps_compressed", "messages that were changed"},
 	{"original_tokens", "before it"}, {"compressed_tokens", "after it"}, {"original_size", "bytes before it"}, {"compressed_size", "bytes after it"},
 	{"repairs", "of an answer: step and tool"},

@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -101,13 +104,25 @@ func (s *Planner) Approvals() (list []Approval) {
 }
 
 // Decide says whether a plan may be carried out. The errors are ErrUnknown and
-// ErrDecided. Of two replicas that decide at once, the later one counts.
+// ErrDecided, or that the store did not say which decision was the first: that one
+// counts, whichever replicas were told. Replicas that have lost the store decide each
+// for itself.
 func (s *Planner) Decide(id string, approve bool) error {
 	a, ok := s.approval(id)
 	if !ok {
 		return ErrUnknown
 	}
 	if a.State != Waiting {
+		return ErrDecided
+	}
+	mine := []byte(rand.Text())
+	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	defer cancel()
+	ring, err := s.parts.Decisions.Push(ctx, "approval/"+id, string(mine), mine, store.MaxRing, time.Until(a.Until))
+	if err != nil {
+		return fmt.Errorf("deciding: %w", err)
+	}
+	if len(ring) == 0 || !bytes.Equal(ring[0], mine) {
 		return ErrDecided
 	}
 	if a.State = Refused; approve {

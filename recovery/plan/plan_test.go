@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,6 +77,7 @@ type rig struct {
 	brain    *brain
 	observer *recoverytest.Observer
 	rules    rules
+	board    plan.Board
 	accepted bool
 }
 
@@ -84,7 +86,7 @@ func start(t *testing.T, b *brain, change func(*plan.Config, *plan.Parts)) *rig 
 	g := &rig{brain: b, observer: &recoverytest.Observer{}, accepted: true}
 	cfg := plan.Defaults()
 	cfg.Upstream, cfg.Mode = plan.Same, plan.ModeAct
-	parts := plan.Parts{StoreTime: time.Second, Board: recoverytest.NewBoard(), Reader: repair.New(repair.Defaults()), Observer: g.observer,
+	parts := plan.Parts{StoreTime: time.Second, Board: recoverytest.NewBoard(), Decisions: memory.New(memory.Defaults()), Reader: repair.New(repair.Defaults()), Observer: g.observer,
 		Rules: func() plan.Rules { return g.rules }, Accepted: func(*recovery.Exchange) bool { return g.accepted }}
 	if change != nil {
 		change(&cfg, &parts)
@@ -92,6 +94,7 @@ func start(t *testing.T, b *brain, change func(*plan.Config, *plan.Parts)) *rig 
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
+	g.board = parts.Board
 	g.Planner = plan.New(cfg, parts)
 	t.Cleanup(g.Close)
 	return g
@@ -507,6 +510,37 @@ func TestPromptIsBounded(t *testing.T) {
 			t.Errorf("%d bytes", n)
 		}
 	})
+}
+
+// Of two replicas that decide before they hear of one another, the first one counts.
+func TestFirstDecisionCounts(t *testing.T) {
+	for _, approves := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			decisions := memory.New(memory.Defaults())
+			var replicas [2]*rig
+			for i := range replicas {
+				replicas[i] = start(t, &brain{text: strings.Replace(good, "0.9", "0.6", 1)}, func(c *plan.Config, p *plan.Parts) { c.Approvals, p.Decisions = true, decisions })
+			}
+			one, two := replicas[0], replicas[1]
+			one.prepare(stuck(t, "s", "get", 2))
+			synctest.Wait()
+			waiting := one.Approvals()
+			if len(waiting) != 1 {
+				t.Fatalf("%d plans wait", len(waiting))
+			}
+			raw, _ := json.Marshal(waiting[0])
+			two.board.Post(plan.BoardApprovals, store.Field{Name: waiting[0].ID, Value: raw, Until: waiting[0].Until}, false)
+			if err := two.Decide(waiting[0].ID, approves); err != nil {
+				t.Error(err)
+			}
+			if err := one.Decide(waiting[0].ID, !approves); !errors.Is(err, plan.ErrDecided) {
+				t.Errorf("the second decision: %v", err)
+			}
+			if got := two.Approvals()[0].State; (got == plan.Approved) != approves {
+				t.Errorf("the plan is %s", got)
+			}
+		})
+	}
 }
 
 // A healthy request costs nothing.

@@ -17,6 +17,11 @@ type Values interface {
 	Set(ctx context.Context, entries ...store.Entry) error
 }
 
+// Rings are the store's rings: what is pushed has one order for all replicas.
+type Rings interface {
+	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
+}
+
 // Board keeps what waits for approval, for all replicas. No I/O.
 type Board interface {
 	Lookup(board, field string) (store.Field, bool)
@@ -50,6 +55,8 @@ type Parts struct {
 	Store Values
 	// StoreTime bounds the time that one request spends with the store.
 	StoreTime time.Duration
+	// Decisions tells which of several decisions about a plan was the first.
+	Decisions Rings
 	Board     Board
 	Reader    Reader
 	Rules     func() Rules // those in force

@@ -82,7 +82,8 @@ type App struct {
 
 	conversations *session.Known
 
-	notes atomic.Pointer[annotate.Stage]
+	notes  atomic.Pointer[annotate.Stage]
+	prices atomic.Pointer[quota.Prices]
 
 	mu     sync.Mutex
 	config *configs.Config
@@ -207,6 +208,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		return nil, err
 	}
 	a.notes.Store(notes)
+	a.prices.Store(&cfg.Proxy.Prices)
 	a.learnFrom(cfg.Learn.Outcomes, notes)
 	seen := inspect.NewStage(cfg.Inspect, a.rules.tools, a.hub)
 	seen.HeldOut, seen.Preferences, seen.Outcomes = notes.HeldOut, a.rules.preferences, a.outcomes

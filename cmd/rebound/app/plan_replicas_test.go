@@ -4,7 +4,6 @@ package app_test
 
 import (
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -77,6 +76,9 @@ func TestApprovalAtAnotherReplica(t *testing.T) {
 			if got := one.post("/rebound/approvals/"+id, `{"approve":true}`); got != 204 {
 				t.Errorf("the decision: %d", got)
 			}
+			if got := two.post("/rebound/approvals/"+id, `{"approve":false}`); got != 409 {
+				t.Errorf("another decision at once: %d", got)
+			}
 			eventually(t, 10*time.Second, "the one that made it knows", func() bool {
 				list := two.approvals()
 				return len(list) == 1 && gjson.Get(list[0], "state").Str == "approved"
@@ -100,15 +102,7 @@ func TestPlansCannotBeRead(t *testing.T) {
 	if text, _ := k.play(g, 8); text != "Ada has one entry." {
 		t.Fatalf("it ended with %q", text)
 	}
-	resp, err := g.client.Get(g.url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	metrics := g.metrics()
 	if err := g.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,10 +110,10 @@ func TestPlansCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(stored, "plan/") || !strings.Contains(string(metrics), `rebound_plans_total{band="act",source="planner",strategy="parameter-adjustment"} 1`) {
+	if !strings.Contains(stored, "plan/") || !strings.Contains(metrics, `rebound_plans_total{band="act",source="planner",strategy="parameter-adjustment"} 1`) {
 		t.Error("there is no plan to be looked for")
 	}
-	for where, what := range map[string]string{"the store": stored, "the log": g.log.String(), "the metrics": string(metrics)} {
+	for where, what := range map[string]string{"the store": stored, "the log": g.log.String(), "the metrics": metrics} {
 		for _, mark := range []string{"LG-77", "Ada", "E41", "lookup shows", "the entries", "clerk"} {
 			if at := strings.Index(what, mark); at >= 0 {
 				t.Errorf("%s has %q: …%.200s", where, mark, what[max(0, at-100):])

@@ -371,6 +371,46 @@ func TestPlanUseless(t *testing.T) {
 	}
 }
 
+// keyed sends what is sent with a gateway key.
+type keyed struct{ http.RoundTripper }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+keyA)
+	return k.RoundTripper.RoundTrip(r)
+}
+
+// What a plan costs is paid by the key whose agent was stuck, in the metrics, too.
+func TestPlanIsPaid(t *testing.T) {
+	t.Parallel()
+	k, g := advised(t, saysOnly(planned("parameter-adjustment", infer, 0.9)), brain,
+		"auth: {keys: [{name: alice, env: KEY_A}]}", "prices: {brain: {input: 1000, output: 10000}}")
+	g.client.Transport = keyed{g.client.Transport}
+	if text, _ := k.play(g, 8); text != "Ada has one entry." {
+		t.Fatalf("it ended with %q", text)
+	}
+	eventually(t, 10*time.Second, "the plan is paid", func() bool {
+		return strings.Contains(g.metrics(), "rebound_key_spent_total{key=\"alice\"} 1.5\n") // 900 and 60 tokens
+	})
+	if list := g.log.lines(t, named("plan_made")); len(list) != 1 || list[0]["spent"] != 1.5 {
+		t.Errorf("events: %v", list)
+	}
+}
+
+// metrics is what the gateway's /metrics says.
+func (g *gateway) metrics() string {
+	resp, err := g.client.Get(g.url + "/metrics")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return string(body)
+}
+
 // What a tool prints cannot make a planner that obeys it do more than it may.
 func TestPlanInjection(t *testing.T) {
 	t.Parallel()

@@ -17,13 +17,24 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 	a.webhook = admin.NewWebhook(hook(cfg), func(cause string) {
 		a.hub.Observe(recovery.Event{Name: recovery.EventDegraded, Time: time.Now(), Cause: cause})
 	})
-	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Reader: repair.New(repair.Defaults()),
-		Rules: func() plan.Rules { return a.notes.Load() }, Observer: a.hub, Accepted: a.sessions.Accepted,
+	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
+		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
 		Waiting: func(p plan.Approval) { a.webhook.Tell(admin.Approval(p)) }}
 	if a.shared != nil {
 		parts.Store = a.shared
 	}
 	return plan.New(cfg.Planner, parts)
+}
+
+// priced tells what a plan has cost.
+type priced struct{ *App }
+
+// Observe implements recovery.Observer.
+func (p priced) Observe(ev recovery.Event) {
+	if ev.Name == recovery.EventPlanMade {
+		ev.Spent = p.prices.Load().Spent(ev.Cost, ev.Target.Model, ev.Model)
+	}
+	p.hub.Observe(ev)
 }
 
 func hook(cfg *configs.Config) admin.Hook {
