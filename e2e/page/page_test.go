@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -34,8 +35,17 @@ type gateway struct {
 
 // start runs a gateway until the test ends. more is configuration, upstreams are further ones.
 func start(t *testing.T, more string, upstreams ...string) *gateway {
-	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nstrategies: {holdout: 0}\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}%s}\n%s", up.URL()+"/v1", strings.Join(append([]string{""}, upstreams...), ", "), more)
+	scripts := upstreamtest.New(upstreamtest.Options{})
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/models" { // that tells windows
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","context_length":32000}]}`, hostile)
+			return
+		}
+		scripts.ServeHTTP(w, r)
+	}))
+	t.Cleanup(up.Close)
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nstrategies: {holdout: 0}\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}%s}\n%s", up.URL+"/v1", strings.Join(append([]string{""}, upstreams...), ", "), more)
 	cfg, err := configs.Parse("page.yaml", []byte(text), func(name string) (string, bool) { return adminToken, name == "TOKEN" || name == "RECORDING" })
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +73,7 @@ func (g *gateway) ask(body string) {
 		g.t.Error(err)
 		return
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-client"}}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-client"}, "User-Agent": {hostile}, "X-Session-Id": {hostile}}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		g.t.Error(err)

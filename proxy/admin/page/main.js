@@ -8,26 +8,28 @@ import * as targets from './targets.js';
 
 const views = { now, request, sessions, targets, learned };
 const main = document.getElementById('view');
-let current = null;
+let current = null; // what is shown: view/argument
+let view = views.now;
 
 // where reads the address: #view/argument.
 function where() {
-  const [view, ...rest] = location.hash.slice(1).split('/');
-  return { view: views[view] ? view : 'now', argument: decodeURIComponent(rest.join('/')) };
+  const [name, ...rest] = location.hash.slice(1).split('/');
+  return { name: views[name] ? name : 'now', argument: decodeURIComponent(rest.join('/')) };
 }
 
 function show() {
-  const { view, argument } = where();
-  const place = view + '/' + argument;
+  const { name, argument } = where();
+  const place = name + '/' + argument;
   if (current !== place) {
     main.replaceChildren();
-    views[view].open(main, argument);
-    want(views[view].lists || []);
+    view = views[name];
+    view.open(main, argument);
+    want(view.lists || []);
     current = place;
     scrollTo(0, 0);
   }
   for (const a of document.querySelectorAll('nav a')) {
-    if (a.dataset.view === view || (a.dataset.view === 'now' && view === 'request')) a.setAttribute('aria-current', 'page');
+    if (a.dataset.view === name || (a.dataset.view === 'now' && name === 'request')) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
   draw();
@@ -37,7 +39,7 @@ function draw() {
   const marked = getSelection();
   if (!marked.isCollapsed && main.contains(marked.anchorNode)) return; // somebody copies something
   const focused = document.activeElement?.dataset?.key;
-  views[where().view].draw();
+  view.draw();
   if (focused) main.querySelector('[data-key="' + CSS.escape(focused) + '"]')?.focus({ preventScroll: true });
   const waiting = data.approvals.filter((a) => a.state === 'waiting').length;
   document.querySelector('nav a[data-view=sessions]').dataset.waiting = waiting || '';
@@ -62,7 +64,7 @@ document.addEventListener('keydown', (e) => {
     1: () => { location.hash = 'now'; }, 2: () => { location.hash = 'sessions'; }, 3: () => { location.hash = 'targets'; }, 4: () => { location.hash = 'learned'; },
     j: () => move(1), k: () => move(-1), t: theme, '?': help,
     '/': () => main.querySelector('input')?.focus(),
-    Escape: () => { if (typing) e.target.blur(); else if (where().view === 'request') history.back(); },
+    Escape: () => { if (typing) e.target.blur(); else if (view === request) history.back(); },
     Enter: () => { if (e.target.matches('tr[data-key]')) e.target.click(); },
   }[e.key];
   if (!act || (e.key === 'Enter' && !e.target.matches('tr[data-key]'))) return;
@@ -89,7 +91,7 @@ function save(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(a.href), 10000);
 }
 
-const stamp = () => 'rebound-' + where().view + '-' + new Date().toISOString().slice(0, 19).replaceAll(':', '');
+const stamp = () => 'rebound-' + where().name + '-' + new Date().toISOString().slice(0, 19).replaceAll(':', '');
 
 // cell is one field of CSV. What a spreadsheet would take for a formula is made text.
 function cell(value) {
@@ -103,8 +105,8 @@ export function csv(rows) {
   return [fields, ...rows.map((r) => fields.map((f) => r[f]))].map((row) => row.map(cell).join(',')).join('\r\n') + '\r\n';
 }
 
-document.getElementById('export-json').onclick = () => save(stamp() + '.json', 'application/json', JSON.stringify((views[where().view].all || views[where().view].rows)(), null, 2));
-document.getElementById('export-csv').onclick = () => save(stamp() + '.csv', 'text/csv', csv(views[where().view].rows()));
+document.getElementById('export-json').onclick = () => save(stamp() + '.json', 'application/json', JSON.stringify((view.all || view.rows)(), null, 2));
+document.getElementById('export-csv').onclick = () => save(stamp() + '.csv', 'text/csv', csv(view.rows()));
 document.getElementById('theme').onclick = theme;
 document.getElementById('help').onclick = help;
 
