@@ -76,7 +76,7 @@ bench: ## CPU, latency, memory and start-up next to nginx and httputil.ReversePr
 bench-quick: ## the same in a minute or two, only to see that it works
 	$(GO) run ./e2e/bench -quick
 
-bench-watched: ## what events, an open page and traces cost at 500 requests a second, in three minutes
+bench-watched: ## what events, an open page and traces cost at 500 requests a second, in five minutes
 	$(GO) run ./e2e/bench -watched
 
 bench-docs: ## measure and renew the figures of docs/performance.md

@@ -74,7 +74,7 @@ var homes = []struct {
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
 	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
-	{"gonum.org/v1/gonum", []string{"recovery/learn"}},
+	{"gonum.org/v1/gonum", []string{"recovery/learn", "e2e/bench"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},
 	{"github.com/rogpeppe/go-internal", nil},

@@ -76,7 +76,7 @@ func parseFlags(args []string) (options, error) {
 	var o options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.BoolVar(&o.quick, "quick", false, "one round of short phases, unless -rounds says more")
-	fs.BoolVar(&o.watched, "watched", false, "measure instead what events, an open page and traces cost, in 40 pairs of rounds, unless -rounds says otherwise")
+	fs.BoolVar(&o.watched, "watched", false, "measure instead what events, an open page and traces cost, in 240 rounds, unless -rounds says otherwise")
 	fs.BoolVar(&o.gate, "gate", false, "exit with 1 unless every gate is measured and met")
 	fs.IntVar(&o.rounds, "rounds", 0, "rounds, each driving every target; 3 by default")
 	fs.StringVar(&o.targets, "targets", "direct,nginx,reverseproxy,rebound", "what to compare; direct is always measured")
@@ -99,7 +99,7 @@ func parseFlags(args []string) (options, error) {
 		}
 	}
 	if o.rounds == 0 && o.watched {
-		o.rounds = 40
+		o.rounds = 240
 	} else if o.rounds == 0 && o.quick {
 		o.rounds = 1
 	} else if o.rounds == 0 {
