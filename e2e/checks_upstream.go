@@ -84,20 +84,39 @@ func apart(i int, least time.Duration) Check {
 	}
 }
 
-// cancelled: the first attempt on target i was broken off within a second after
-// the client had its answer, or left.
+// leaves is how soon after a client left, or was answered, nothing is done for it any
+// more, on a busy machine as well.
+const leaves = 3 * time.Second
+
+// ended is when the client had its last answer, or left.
+func (l *Leg) ended() time.Time { return l.last().Begun().Add(l.last().Elapsed()) }
+
+// notAfter: target i was not asked any more when the client had left.
+func notAfter(i int) Check {
+	return func(r *Run, l *Leg) error {
+		for _, rec := range l.Records[i] {
+			if late := rec.Time.Sub(l.ended()); late > time.Second {
+				return fmt.Errorf("target %d was asked %v after the client had left", i, late)
+			}
+		}
+		return nil
+	}
+}
+
+// cancelled: the first attempt on target i was broken off soon after the client had
+// its answer, or left.
 func cancelled(i int) Check {
 	return func(r *Run, l *Leg) error {
 		if len(l.Records[i]) == 0 {
 			return fmt.Errorf("target %d was never asked", i)
 		}
-		rec, end := l.Records[i][0], l.last().Begun().Add(l.last().Elapsed())
+		rec, end := l.Records[i][0], l.ended()
 		switch {
 		case rec.Finished.IsZero():
 			return fmt.Errorf("target %d is still at it", i)
 		case !rec.Cancelled:
 			return fmt.Errorf("target %d was not cancelled: status %d, %d events", i, rec.Status, rec.Chunks)
-		case rec.CancelledAt.Sub(end) > time.Second:
+		case rec.CancelledAt.Sub(end) > leaves:
 			return fmt.Errorf("target %d was cancelled %v after the client", i, rec.CancelledAt.Sub(end))
 		}
 		return nil

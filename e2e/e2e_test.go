@@ -184,12 +184,20 @@ func TestChecksOfAttempts(t *testing.T) {
 		"did not take seven":       {took(fixed(7*time.Second), Time{}), false},
 		"was not done in five":     {took(Time{}, fixed(5*time.Second)), false},
 		"the last request has all": {lastAsked(0, 4), true},
+		"before the client left":   {notAfter(0), true},
 	} {
 		for kind, l := range map[string]*Leg{"counted": counted, "by time": uncounted} {
 			if err := tt.check(r, l); (err == nil) != tt.good {
 				t.Errorf("%s, %s: %v", name, kind, err)
 			}
 		}
+	}
+}
+
+func TestNotAfter(t *testing.T) {
+	l := &Leg{Answers: []Answer{{BegunMS: 1000, ElapsedMS: 600}}, Records: [][]upstreamtest.Record{{{Time: time.UnixMilli(1010)}, {Time: time.UnixMilli(3000)}}}}
+	if err := notAfter(0)(nil, l); err == nil {
+		t.Error("a target may be asked long after the client has left")
 	}
 }
 
@@ -202,10 +210,11 @@ func TestKeptAwake(t *testing.T) {
 		good     bool
 	}{
 		"regular":        {[]int64{3000, 4010, 5000}, 5900, true},
+		"a busy machine": {[]int64{4500, 6500}, 8000, true},
 		"not needed":     {nil, 2900, true},
-		"begins late":    {[]int64{5000}, 5500, false},
-		"stops too soon": {[]int64{3000, 4000}, 6000, false},
-		"none":           {nil, 6000, false},
+		"begins late":    {[]int64{7000}, 7500, false},
+		"stops too soon": {[]int64{3000, 4000}, 6500, false},
+		"none":           {nil, 7000, false},
 	} {
 		l := &Leg{Answers: []Answer{{Header: map[string]string{}, Comments: tt.comments, FirstTokenMS: tt.first}}}
 		if err := check(r, l); (err == nil) != tt.good {

@@ -45,8 +45,8 @@ func newOutage(pace *Pace, clients []string) *Outage {
 		settle: 15 * time.Second, back: 30 * time.Second, probes: 10,
 	}
 	if pace.Scaled {
-		o.before, o.away, o.after = 3*time.Second, 12*time.Second, 8*time.Second
-		o.settle, o.back, o.probes = 3*time.Second, 4*time.Second, 15
+		o.before, o.away, o.after = 3*time.Second, 12*time.Second, 10*time.Second
+		o.settle, o.back, o.probes = 3*time.Second, 6*time.Second, 15
 	}
 	return o
 }
@@ -166,9 +166,11 @@ func (o *Outage) answered() error {
 	return nil
 }
 
-// moved: in the outage it is the fallback that answers.
+// moved: in the outage it is the fallback that answers. When it begins the primary
+// counts from the first request that reaches it, and requests take their time on a busy
+// machine: the edges do not count.
 func (o *Outage) moved() error {
-	for _, r := range during(o.through, o.before+time.Second, o.before+o.away-time.Second) {
+	for _, r := range during(o.through, o.before+o.settle, o.before+o.away-o.settle) {
 		if r.OK && r.Model != outageName+".fallback" {
 			return fmt.Errorf("the primary answered in the outage: %s", &r)
 		}

@@ -42,7 +42,7 @@ func TestOutage(t *testing.T) {
 	if probes > 20 {
 		t.Errorf("the primary was asked %d times while it was down", probes)
 	}
-	if back.IsZero() || back.Sub(begun) > 3*time.Second+1500*time.Millisecond {
+	if back.IsZero() || back.Sub(begun) > 3*time.Second+2500*time.Millisecond {
 		t.Errorf("back on the primary after %v", back.Sub(begun))
 	}
 }

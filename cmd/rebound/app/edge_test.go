@@ -226,7 +226,7 @@ func TestCleartextHTTP2(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	leave()
-	eventually(t, 5*time.Second, "the upstream is rid of the request", func() bool { return up.Stats().Active == 0 })
+	eventually(t, 20*time.Second, "the upstream is rid of the request", func() bool { return up.Stats().Active == 0 })
 }
 
 // What ends a stalled answer leaves one alone that is long in coming.

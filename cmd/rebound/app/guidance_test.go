@@ -177,7 +177,7 @@ func TestGuidance(t *testing.T) {
 					t.Errorf("the same request was changed in another way: %s", got)
 				}
 			}
-			eventually(t, 2*time.Second, "the guidance is told", func() bool {
+			eventually(t, 20*time.Second, "the guidance is told", func() bool {
 				return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "guidance_injected" && l["about"] == s.category })) == 2
 			})
 		})
@@ -240,7 +240,7 @@ func TestGuidanceWithheld(t *testing.T) {
 					t.Errorf("request %d was changed: %s", n, got)
 				}
 			}
-			eventually(t, 2*time.Second, "the guidance is told as withheld", func() bool {
+			eventually(t, 20*time.Second, "the guidance is told as withheld", func() bool {
 				list := g.log.lines(t, named("guidance_injected"))
 				return len(list) > 0 && !slices.ContainsFunc(list, func(l map[string]any) bool { return l[c.flag] != true })
 			})

@@ -85,7 +85,7 @@ func TestReloadChangedFile(t *testing.T) {
 	go func() { // begins before the reload, which needs two seconds at least, and ends after it
 		retried <- w.ask(t.Context(), chat("retried", false, ""))
 	}()
-	eventually(t, 5*time.Second, "the new model map is in force", func() bool {
+	eventually(t, 20*time.Second, "the new model map is in force", func() bool {
 		return w.must(chat("m", false, "")).target() == "default/new"
 	})
 	if n := w.up.Stats().Active; n == 0 {
@@ -122,7 +122,7 @@ func TestReloadBadFile(t *testing.T) {
 	bad := text(w.up, mapped("m", "default new"), "recovery_deadline: 5s")
 	line := strings.Count(bad, "\n") + 1
 	w.put(t, bad)
-	eventually(t, 5*time.Second, "the bad file is reported", func() bool { return w.logged(t, refused) > 0 })
+	eventually(t, 20*time.Second, "the bad file is reported", func() bool { return w.logged(t, refused) > 0 })
 	time.Sleep(3 * time.Second) // the next look at the file
 	lines := w.log.lines(t, troubled)
 	if len(lines) != 1 || lines[0]["level"] != "ERROR" {
@@ -139,7 +139,7 @@ func TestReloadBadFile(t *testing.T) {
 		t.Errorf("logged %d reloads", n)
 	}
 	w.put(t, text(w.up, mapped("m", "default new")))
-	eventually(t, 5*time.Second, "the repaired file is in force", func() bool {
+	eventually(t, 20*time.Second, "the repaired file is in force", func() bool {
 		return w.must(chat("m", false, "")).target() == "default/new"
 	})
 }
@@ -151,7 +151,7 @@ func TestReloadOnHangup(t *testing.T) {
 	hang := func(what string, done func() bool) {
 		t.Helper()
 		w.hup <- struct{}{}
-		eventually(t, 5*time.Second, what, done)
+		eventually(t, 20*time.Second, what, done)
 	}
 	w.put(t, text(w.up, mapped("m", "default new")))
 	start := time.Now()
@@ -202,7 +202,7 @@ func TestReloadUnderTraffic(t *testing.T) {
 	}
 	for i := range 20 {
 		w.hup <- struct{}{}
-		eventually(t, 5*time.Second, "a reload", func() bool { return w.logged(t, reloaded) > i })
+		eventually(t, 20*time.Second, "a reload", func() bool { return w.logged(t, reloaded) > i })
 	}
 	stop()
 	clients.Wait()

@@ -293,8 +293,10 @@ func (p *replicas) avoids(g *gateway, name string) {
 
 // shares checks that replica 2 soon knows of a limit that replica 1 has just met.
 func (p *replicas) shares(name string, within time.Duration) {
+	stalled := storetest.Stalls(p.t)
 	p.cool(p.one, name)
 	time.Sleep(within)
+	time.Sleep(stalled())
 	p.avoids(p.two, name)
 }
 

@@ -133,9 +133,9 @@ func TestSessionStops(t *testing.T) {
 				for range 3 {
 					stopped(t, list[1].must(body(5)))
 				}
-				eventually(t, 5*time.Second, "the other replica lists the session", func() bool { return len(listed(t, list[0])) == 1 })
+				eventually(t, 20*time.Second, "the other replica lists the session", func() bool { return len(listed(t, list[0])) == 1 })
 				stopped(t, list[0].must(body(5)))
-				eventually(t, 2*time.Second, "the stop is told", func() bool { return told(t, "breaker_opened", list...) == 1 })
+				eventually(t, 20*time.Second, "the stop is told", func() bool { return told(t, "breaker_opened", list...) == 1 })
 				stop(t, list...)
 				if n := told(t, "breaker_opened", list...); n != 1 {
 					t.Errorf("the stop was told %d times", n)
@@ -233,7 +233,7 @@ func TestSessionOnOpen(t *testing.T) {
 				if seen := up.since(before); len(seen) != 1 || string(seen[0]) != k.body() {
 					t.Errorf("the request was changed: %s", seen)
 				}
-				eventually(t, 2*time.Second, "the stop is told as observed", func() bool {
+				eventually(t, 20*time.Second, "the stop is told as observed", func() bool {
 					return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "breaker_opened" && l["observed"] == true })) == 1
 				})
 				return
@@ -282,7 +282,7 @@ func TestSessionGoesOn(t *testing.T) {
 		goesOn(t, g.must(k.body()))
 	}
 	stopped(t, g.must(k.with(calls(call("call_z", "bash", `{"command":"make"}`)), result("call_z", broken)).body()))
-	eventually(t, 2*time.Second, "both are told", func() bool { return told(t, "breaker_opened", g) == 2 && told(t, "breaker_closed", g) == 1 })
+	eventually(t, 20*time.Second, "both are told", func() bool { return told(t, "breaker_opened", g) == 2 && told(t, "breaker_closed", g) == 1 })
 }
 
 // Any success, and any other failure, begins the count anew.
@@ -343,7 +343,7 @@ func TestSessionsAdministered(t *testing.T) {
 	r := one.must(stuck(5).body())
 	stopped(t, r)
 	for _, g := range list {
-		eventually(t, 5*time.Second, "the session is listed", func() bool { return len(listed(t, g)) == 1 })
+		eventually(t, 20*time.Second, "the session is listed", func() bool { return len(listed(t, g)) == 1 })
 		if v := listed(t, g)[0]; v.Get("session").Str != r.session() || v.Get("tool").Str != "bash" || v.Get("failures").Int() != 5 {
 			t.Errorf("listed as %s", v.Raw)
 		}
@@ -362,7 +362,7 @@ func TestSessionsAdministered(t *testing.T) {
 	}
 	for _, g := range list {
 		goesOn(t, g.must(stuck(5).body()))
-		eventually(t, 5*time.Second, "the session is gone from the list", func() bool { return len(listed(t, g)) == 0 })
+		eventually(t, 20*time.Second, "the session is gone from the list", func() bool { return len(listed(t, g)) == 0 })
 	}
 }
 
