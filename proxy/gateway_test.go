@@ -53,6 +53,16 @@ func start(t *testing.T, more string) *gateway {
 	return g
 }
 
+// startSilent is start without comments in streams: what fails has a status, however
+// long that takes.
+func startSilent(t *testing.T, more string) *gateway {
+	t.Helper()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := startYAML(t, strings.ReplaceAll(strings.Replace(scaled, "keepalive_after: 500ms", "keepalive_after: 1m", 1)+more, "UP/", up.URL()+"/"))
+	g.up = up
+	return g
+}
+
 // startAt is start with another upstream.
 func startAt(t *testing.T, url string, more ...string) *gateway {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 // TestHonestWhenNotRecovered: what cannot be recovered ends as the upstream's
 // real error, and never as an answer that looks complete.
 func TestHonestWhenNotRecovered(t *testing.T) {
-	g := start(t, models(map[string][]string{
+	g := startSilent(t, models(map[string][]string{
 		"diverges":         {"default diverges@cut=0.66,text=A/ok,text=B"},
 		"diverges-prefill": {"prefills diverges-prefill@cut=0.66,text=A/ok,text=A"},
 		"always-cut":       {"default always-cut@cut=0.5"},
@@ -92,9 +92,6 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 	}
 	for _, c := range cases {
 		for _, stream := range []bool{false, true} {
-			if stream && c.model == "limited" {
-				continue // longer than the first comment: see TestKeepsAwake
-			}
 			t.Run(fmt.Sprintf("%s/stream=%v", c.model, stream), func(t *testing.T) {
 				model := c.model
 				r := g.ask(ctx, model, stream, "")
