@@ -122,47 +122,55 @@ func (o *Outcomes) read(ctx context.Context) {
 // errOff is of what cannot be done while nothing is learned.
 var errOff = errors.New("learning is off (learn.outcomes)")
 
-// do has the goroutine do something, after it read the log.
-func (o *Outcomes) do(ctx context.Context, what func(ctx context.Context) error) error {
+// do has the goroutine do something, after it read the log. What that is given ends when
+// the caller's ctx does: nobody keeps the goroutine busy who has left.
+func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
 	if o.cfg.Load().mode == OutcomesOff {
-		return errOff
+		return out, errOff
 	}
-	result := make(chan error, 1)
+	type answer struct {
+		out T
+		err error
+	}
+	result := make(chan answer, 1)
 	t := task{do: func(own context.Context) {
+		if ctx.Err() != nil {
+			return
+		}
+		own, cancel := context.WithCancel(own)
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
 		o.read(own)
 		if o.changed {
 			o.fold()
 		}
-		err := what(own)
+		var a answer
+		a.out, a.err = what(own)
 		if o.changed {
 			o.fold() // who waits for this goes on from it
 		}
-		result <- err
+		result <- a
 	}}
 	select {
 	case o.queue <- t:
 	case <-ctx.Done():
-		return ctx.Err()
+		return out, ctx.Err()
 	case <-o.done:
-		return context.Canceled
+		return out, context.Canceled
 	}
 	select {
-	case err := <-result:
-		return err
+	case a := <-result:
+		return a.out, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return out, ctx.Err()
 	case <-o.done:
-		return context.Canceled
+		return out, context.Canceled
 	}
 }
 
 // Export writes the observations, one JSON object a line.
 func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
-	var list []Observation
-	err := o.do(ctx, func(context.Context) error {
-		list = append(list, o.known.list...)
-		return nil
-	})
+	list, err := do(ctx, o, func(context.Context) ([]Observation, error) { return slices.Clone(o.known.list), nil })
 	if err != nil {
 		return err
 	}
@@ -174,55 +182,76 @@ func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// maxImport bounds what is imported at once, in lines.
+// maxImport bounds what is imported at once, in lines; further ones are refused.
 const maxImport = logSize
 
 // Import adds the observations that r has, one JSON object a line, and tells how many
 // it took and how many it refused. What is known already is neither.
 func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int, err error) {
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, maxObservation)
-	var lines [][]byte
-	for in.Scan() && len(lines) < maxImport {
-		if line := bytes.TrimSpace(in.Bytes()); len(line) > 0 {
-			lines = append(lines, bytes.Clone(line))
-		}
+	lines, refused, err := importable(r)
+	if err != nil {
+		return 0, 0, err
 	}
-	if err := in.Err(); err != nil {
-		return 0, 0, fmt.Errorf("reading line %d: %w", len(lines)+1, err)
-	}
-	err = o.do(ctx, func(own context.Context) error {
+	got, err := do(ctx, o, func(own context.Context) (got struct{ added, refused int }, err error) {
 		check := rules{o.cfg.Load().priors, o.parts.Vocabulary}
 		for _, line := range lines {
+			if own.Err() != nil {
+				return got, own.Err()
+			}
 			ob, err := check.read(line, time.Now())
 			if err != nil {
-				refused++
+				got.refused++
 				continue
 			}
 			if !o.known.add(ob) {
 				continue
 			}
-			added, o.changed = added+1, true
+			got.added, o.changed = got.added+1, true
 			if err := o.parts.Corpus.Append(own, logOutcomes, ob.line(), logSize); err != nil {
-				return fmt.Errorf("keeping observations: %w", err)
+				return got, fmt.Errorf("keeping observations: %w", err)
 			}
 		}
-		return nil
+		return got, nil
 	})
-	return added, refused, err
+	return got.added, refused + got.refused, err
+}
+
+// importable is the lines of a corpus, and how many of them are too long or too many.
+func importable(r io.Reader) (lines [][]byte, refused int, err error) {
+	in := bufio.NewReaderSize(r, maxObservation+2)
+	for {
+		line, err := in.ReadSlice('\n')
+		long := errors.Is(err, bufio.ErrBufferFull)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = in.ReadSlice('\n')
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, fmt.Errorf("reading line %d: %w", len(lines)+refused+1, err)
+		}
+		switch line = bytes.TrimSpace(line); {
+		case long || len(lines) >= maxImport && len(line) > 0:
+			refused++
+		case len(line) > 0:
+			lines = append(lines, bytes.Clone(line))
+		}
+		if err != nil {
+			return lines, refused, nil
+		}
+	}
 }
 
 // Reset forgets all observations, in all replicas as soon as they read the log.
 func (o *Outcomes) Reset(ctx context.Context) error {
-	return o.do(ctx, func(own context.Context) error {
+	_, err := do(ctx, o, func(own context.Context) (none struct{}, err error) {
 		raw, err := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
 		if err == nil {
 			err = o.parts.Corpus.Append(own, logOutcomes, raw, logSize)
 		}
 		if err != nil {
-			return fmt.Errorf("resetting what was learned: %w", err)
+			return none, fmt.Errorf("resetting what was learned: %w", err)
 		}
 		o.read(own)
-		return nil
+		return none, nil
 	})
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -229,8 +230,12 @@ func TestExportImportReset(t *testing.T) {
 				t.Errorf("%d: added %d, refused %d, %v", i, added, refused, err)
 			}
 		}
-		if _, _, err := b.Import(t.Context(), strings.NewReader(strings.Repeat("x", 5000))); err == nil {
-			t.Error("an endless line was read")
+		long := strings.Repeat("x", 5000) + "\n" + strings.Repeat("x", 1<<20)
+		if added, refused, err := b.Import(t.Context(), strings.NewReader(long)); err != nil || added != 0 || refused != 2 {
+			t.Errorf("of endless lines %d were added and %d refused, %v", added, refused, err)
+		}
+		if _, refused, err := b.Import(t.Context(), strings.NewReader(strings.Repeat("{}\n", 10_000))); err != nil || refused != 10_000 {
+			t.Errorf("of too many lines %d were refused, %v", refused, err)
 		}
 		if r := reported(t, c); r.Observations != 40 || r.Cells[0].Decision != "learned" || r.Cells[0].Arms[0].Strategy != "background" {
 			t.Errorf("the other replica knows %+v", r)
@@ -248,6 +253,36 @@ func TestExportImportReset(t *testing.T) {
 		late, _ := replica(t, learn.OutcomesAct, shared)
 		if n := reported(t, late).Observations; n != 1 {
 			t.Errorf("a replica that starts later knows %d", n)
+		}
+	})
+}
+
+// slow is a store that takes its time.
+type slow struct{ store.Store }
+
+func (s slow) Append(ctx context.Context, log string, entry []byte, size int) error {
+	time.Sleep(100 * time.Millisecond)
+	return s.Store.Append(ctx, log, entry, size)
+}
+
+// Who imports a corpus and leaves does not keep others from learning, and what was
+// imported until then stays.
+func TestLeftImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t)
+		o, _ := replica(t, learn.OutcomesAct, slow{s})
+		var file bytes.Buffer
+		for i := range 1000 {
+			file.Write(append(entry(i, nil), '\n'))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, _, err := o.Import(ctx, &file); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended with %v", err)
+		}
+		began := time.Now()
+		if n := reported(t, o).Observations; n < 40 || n > 60 || time.Since(began) > time.Second {
+			t.Errorf("%d observations are known, after %v", n, time.Since(began))
 		}
 	})
 }

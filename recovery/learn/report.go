@@ -12,18 +12,16 @@ import (
 )
 
 // Report says what is known, after reading what other replicas know.
-func (o *Outcomes) Report(ctx context.Context) (out recovery.Learned, err error) {
-	cfg := o.cfg.Load()
-	out = recovery.Learned{Mode: cfg.mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
-	if cfg.mode == OutcomesOff {
-		return out, nil
+func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
+	off := recovery.Learned{Mode: o.cfg.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
+	if off.Mode == OutcomesOff {
+		return off, nil
 	}
-	err = o.do(ctx, func(context.Context) error {
-		out.Observations, out.Refused, out.Open, out.Lost = len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
+	return do(ctx, o, func(context.Context) (out recovery.Learned, err error) {
+		out.Mode, out.Observations, out.Refused, out.Open, out.Lost = off.Mode, len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
 		out.Cells, out.Patterns = o.beliefs.Load().report()
-		return nil
+		return out, nil
 	})
-	return out, err
 }
 
 func (b *Beliefs) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
