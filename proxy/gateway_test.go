@@ -53,12 +53,15 @@ func start(t *testing.T, more string) *gateway {
 	return g
 }
 
-// startSilent is start without comments in streams: what fails has a status, however
-// long that takes.
-func startSilent(t *testing.T, more string) *gateway {
+// startCalm is start without comments in streams and without second attempts beside
+// silent ones: what fails has a status, and attempts can be counted, however long
+// everything takes on a busy machine.
+func startCalm(t *testing.T, more string) *gateway {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := startYAML(t, strings.ReplaceAll(strings.Replace(scaled, "keepalive_after: 500ms", "keepalive_after: 1m", 1)+more, "UP/", up.URL()+"/"))
+	calm := strings.NewReplacer("keepalive_after: 500ms", "keepalive_after: 1m", "min: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s",
+		"min: 1m, per_tokens: 1000000, same_after: 1m, reasoning: 1m", "idle: 400ms", "idle: 20s", "idle_pinged: 2s", "idle_pinged: 20s").Replace(scaled)
+	g := startYAML(t, strings.ReplaceAll(calm+more, "UP/", up.URL()+"/"))
 	g.up = up
 	return g
 }
