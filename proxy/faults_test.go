@@ -82,7 +82,7 @@ func TestFaultsRecovered(t *testing.T) {
 			}
 		}
 	}
-	g := start(t, models(m))
+	g := startScaled(t, models(m))
 	for i, c := range cases {
 		for _, stream := range []bool{true, false} {
 			if c.stream == "yes" && !stream || c.stream == "no" && stream {
@@ -148,7 +148,7 @@ func TestBufferedStall(t *testing.T) {
 // What watches the gateway may ask with GET or HEAD.
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	g := start(t, "")
+	g := startScaled(t, "")
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n"} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			req, err := http.NewRequest(method, g.url+path, nil)

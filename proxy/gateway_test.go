@@ -44,8 +44,8 @@ recovery: {backoff_min: 20ms, backoff_max: 100ms, rate_limit_wait: 50ms, wait_sa
 breaker: {open: 300ms, open_max: 600ms, cooldown: 50ms}
 `
 
-// start runs a gateway with more configuration (YAML) on top of the scaled one.
-func start(t *testing.T, more string) *gateway {
+// startScaled runs a gateway with more configuration (YAML) on top of the scaled one.
+func startScaled(t *testing.T, more string) *gateway {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	g := startAt(t, up.URL(), more)
@@ -53,10 +53,10 @@ func start(t *testing.T, more string) *gateway {
 	return g
 }
 
-// startCalm is start without comments in streams and without second attempts beside
+// start is startScaled without comments in streams and without second attempts beside
 // silent ones: what fails has a status, and attempts can be counted, however long
 // everything takes on a busy machine.
-func startCalm(t *testing.T, more string) *gateway {
+func start(t *testing.T, more string) *gateway {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	calm := strings.NewReplacer("keepalive_after: 500ms", "keepalive_after: 1m", "min: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s",
@@ -66,13 +66,13 @@ func startCalm(t *testing.T, more string) *gateway {
 	return g
 }
 
-// startAt is start with another upstream.
+// startAt is startScaled with another upstream.
 func startAt(t *testing.T, url string, more ...string) *gateway {
 	t.Helper()
 	return startYAML(t, strings.ReplaceAll(scaled+strings.Join(more, "\n"), "UP/", url+"/"))
 }
 
-// startYAML is start with a whole configuration.
+// startYAML is startScaled with a whole configuration.
 func startYAML(t *testing.T, text string) *gateway {
 	t.Helper()
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}

@@ -17,7 +17,7 @@ import (
 // TestHonestWhenNotRecovered: what cannot be recovered ends as the upstream's
 // real error, and never as an answer that looks complete.
 func TestHonestWhenNotRecovered(t *testing.T) {
-	g := startCalm(t, models(map[string][]string{
+	g := start(t, models(map[string][]string{
 		"diverges":         {"default diverges@cut=0.66,text=A/ok,text=B"},
 		"diverges-prefill": {"prefills diverges-prefill@cut=0.66,text=A/ok,text=A"},
 		"always-cut":       {"default always-cut@cut=0.5"},
@@ -169,7 +169,7 @@ func TestClientLeaves(t *testing.T) {
 // TestKeepsAwake: a silent wait is bridged by comments, and not doubled where
 // the model is known to think long.
 func TestKeepsAwake(t *testing.T) {
-	g := start(t, "")
+	g := startScaled(t, "")
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	model := "o3-mini@delay=2500ms"
@@ -192,7 +192,7 @@ func TestKeepsAwake(t *testing.T) {
 
 // TestLearnsRefusals: what a target refused once is right the first time from then on.
 func TestLearnsRefusals(t *testing.T) {
-	g := startCalm(t, "")
+	g := start(t, "")
 	ctx := context.Background()
 	for model, extra := range map[string]string{
 		"strict@no-param=max_tokens":  `"max_tokens":100,`,
@@ -221,7 +221,7 @@ func TestLearnsRefusals(t *testing.T) {
 func TestKeys(t *testing.T) {
 	for name, step := range map[string]string{"unauthorized": "unauthorized", "quota": "quota", "limited": "429,retry-after=30"} {
 		t.Run(name, func(t *testing.T) {
-			g := startCalm(t, models(map[string][]string{"m": {"two m@" + step + ",only-key=sk-key-aaaaaaaaaaaa"}}))
+			g := start(t, models(map[string][]string{"m": {"two m@" + step + ",only-key=sk-key-aaaaaaaaaaaa"}}))
 			for range 3 {
 				if r := g.ask(context.Background(), "m", false, ""); !r.complete() {
 					t.Fatalf("got %s", r)

@@ -12,7 +12,7 @@ import (
 // TestOutage: under steady traffic an outage of the primary is answered by the
 // fallback, costs few probes, and ends by itself.
 func TestOutage(t *testing.T) {
-	g := start(t, models(map[string][]string{"m": {"default primary@503,for=3s/ok", "backup fallback@ok"}}))
+	g := startScaled(t, models(map[string][]string{"m": {"default primary@503,for=3s/ok", "backup fallback@ok"}}))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var back time.Time

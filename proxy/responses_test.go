@@ -184,7 +184,7 @@ func (g *gateway) responses(ctx context.Context, body string) *response {
 // client does not see, and the response is one that the strictest SDK accepts.
 func TestResponsesMended(t *testing.T) {
 	t.Parallel()
-	g := start(t, "")
+	g := startScaled(t, "")
 	tools := `"store":false,"tools":[` + shell + `],`
 	listing := []string{`list_files {"path":"src"}`}
 	for name, c := range map[string]struct {
