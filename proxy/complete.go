@@ -81,10 +81,20 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 		}()
 	}
 	q := a.question(p)
+	asked := q
+	var refused []recovery.Edit
 	for tries := 1; ; tries++ {
 		text, once, failure, err := a.once(ctx, u, p.Target, q)
 		used = used.Add(once)
-		if err == nil || failure == nil || tries == maxForms || !a.simplify(&q, p.Target, failure) {
+		if err == nil { // what was left out is what it refused
+			if asked.Schema != nil && q.Schema == nil {
+				a.core.refusesForm(p.Target)
+			}
+			if refused != nil {
+				a.core.Engine.Knowledge.Learn(p.Target, refused, a.asked)
+			}
+		}
+		if err == nil || failure == nil || tries == maxForms || !a.simplify(&q, &refused, failure) {
 			return text, used, err
 		}
 	}
@@ -108,8 +118,9 @@ func (a *asker) question(p recovery.Prompt) transcript.Question {
 }
 
 // simplify takes out of a question what its target refused, as far as the refusal
-// names it, else the least usual part of it. False: nothing is left to take out.
-func (a *asker) simplify(q *transcript.Question, t recovery.Target, f *recovery.Failure) bool {
+// names it, else the least usual part of it. False: nothing is left to take out. What
+// holds for other requests as well is added to refused.
+func (a *asker) simplify(q *transcript.Question, refused *[]recovery.Edit, f *recovery.Failure) bool {
 	switch f.Signal.Status {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 	default:
@@ -119,7 +130,7 @@ func (a *asker) simplify(q *transcript.Question, t recovery.Target, f *recovery.
 	const temperature = "temperature"
 	switch i := slices.Index(a.fields, q.Limit); {
 	case q.Temperature != nil && slices.Contains(names, temperature):
-		a.core.Engine.Knowledge.Learn(t, []recovery.Edit{{Field: temperature, Drop: true}}, a.asked)
+		*refused = []recovery.Edit{{Field: temperature, Drop: true}}
 		q.Temperature = nil
 	case i >= 0 && slices.Contains(names, q.Limit):
 		if q.Limit = ""; i > 0 {
@@ -127,7 +138,6 @@ func (a *asker) simplify(q *transcript.Question, t recovery.Target, f *recovery.
 		}
 	case q.Schema != nil:
 		q.Schema = nil
-		a.core.refusesForm(t)
 	case q.Temperature != nil:
 		q.Temperature = nil
 	default:

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -79,5 +80,52 @@ func TestDetachedCompletion(t *testing.T) {
 	defer shared.mu.Unlock()
 	if shared.used["tokens_per_day"] != 340 || shared.used["concurrent"] != 0 {
 		t.Errorf("charged: %v", shared.used)
+	}
+}
+
+// statuses classifies by nothing but the status.
+type statuses struct{}
+
+func (statuses) Classify(ev recovery.Evidence) recovery.Diagnosis {
+	return recovery.Diagnosis{Signal: recovery.Signal{Status: ev.Status}}
+}
+
+// A refusal that has other reasons, such as a client's credential, teaches nothing of
+// the target: others are asked for the form again. One that an answer without the form
+// has proved does.
+func TestFormsAreProved(t *testing.T) {
+	forms := 0
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		form := strings.Contains(string(body), "json_schema")
+		if form {
+			forms++
+		}
+		if who := r.Header.Get("Authorization"); who == "Bearer sk-broke" || who == "Bearer sk-plain" && form {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"message":"no"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"choices":[{"index":0,"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}`)
+	}))
+	defer up.Close()
+	c := upstream.Defaults()
+	c.URL, c.Passthrough = up.URL, true
+	s := completing(t, &ready{}, map[string]upstream.Config{"a": c})
+	s.core.prepare()
+	s.core.Classifier = statuses{}
+	p := recovery.Prompt{System: "s", User: "u", Target: recovery.Target{Upstream: "a", Model: "p"}, Form: recovery.Form{Name: "n", Schema: []byte(`{"type":"object"}`)}}
+	for i, c := range []struct {
+		credential string
+		ok         bool
+		forms      int
+	}{{"sk-broke", false, 1}, {"sk-client", true, 2}, {"sk-plain", true, 3}, {"sk-client", true, 3}} {
+		s.header.Set("Authorization", "Bearer "+c.credential)
+		if _, _, err := s.Detach().Complete(t.Context(), p); (err == nil) != c.ok || forms != c.forms {
+			t.Errorf("%d: %v, the form was asked for %d times", i, err, forms)
+		}
 	}
 }

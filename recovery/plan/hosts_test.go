@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,39 @@ func TestHostsInDisguise(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An address that is proposed goes to a host that was named, as others read addresses.
+func FuzzHosts(f *testing.F) {
+	for _, a := range []string{"https://wiki.example/y", "https://wiki.example:443/?a#b", "https://wiki.example@other.example/", "HTTPS:\\\\other.example", "//other.example", "https:/\t/other.example",
+		"https://wiki.example\\@other.example/", "https://[::1]/", "wiki.example", " https://wiki.example/ https://other.example/"} {
+		f.Add(a)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		answer, err := json.Marshal(m{"strategy": "parameter-adjustment", "confidence": 0.9, "action": m{"toolName": "get", "parameters": m{"id": "1", "url": address}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			g := start(t, &brain{text: string(answer)}, nil)
+			g.prepare(stuck(t, "s", "get", 2))
+			synctest.Wait()
+			p, _ := g.prepare(stuck(t, "s", "get", 3))
+			if p.Source != recovery.PlanPlanner {
+				return
+			}
+			var told struct{ URL string }
+			if err := json.Unmarshal([]byte(p.Parameters), &told); err != nil {
+				t.Fatal(err)
+			}
+			// Browsers leave these out, and read a backslash as a slash.
+			clean := strings.NewReplacer("\t", "", "\n", "", "\r", "", "\\", "/").Replace(strings.TrimFunc(told.URL, func(r rune) bool { return r <= ' ' }))
+			u, err := url.Parse(clean)
+			if clean != "" && (err != nil && strings.Contains(clean, "other.example") || err == nil && !strings.EqualFold(u.Hostname(), "wiki.example")) {
+				t.Errorf("%q is proposed: %+v, %v", told.URL, u, err)
+			}
+		})
+	})
 }
 
 type m = map[string]any
