@@ -15,7 +15,6 @@ import (
 func TestConcreteStep(t *testing.T) {
 	edit := tool("edit_file", "Edit a file.", "*path", "string", "*old_text", "string", "*new_text", "string", "replace_all", "boolean", "mode", `{"type":"string","enum":["once","all"]}`)
 	slow := tool("bash", "Run a shell command.", "*command", "string", "timeout_ms", "integer", "run_in_background", "boolean")
-	fetch := tool("web_fetch", "Fetch a URL.", "*url", "string")
 	for _, c := range []struct {
 		name     string
 		talk     *talk
@@ -132,15 +131,8 @@ func TestConcreteStep(t *testing.T) {
 			"\"<unknown>\", line 1\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"),
 			recovery.SyntaxError, false, []string{"Look at `line 1`"}, []string{"ast.py"}},
 
-		{"host that answered", agent(bash).run("curl -s https://mirror.example.com/pkg.json", `{"name":"pkg"}`).run("curl -sS https://api.nohost.invalid/v1", "curl: (6) Could not resolve "+
-			"host: api.nohost.invalid\n\nCommand exited with code 6"),
-			recovery.NetworkError, false, []string{"`mirror.example.com` did answer", "`api.nohost.invalid` once more"}, nil},
 		{"this machine", agent(bash).run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"),
 			recovery.NetworkError, false, []string{"is this machine: see whether the service was started"}, nil},
-		{"earlier answer", agent(fetch, bash).call("web_fetch", object{"url": "https://docs.example.org/a"},
-			"# Guide\nAll is well.").run("curl -sS https://docs.example.org/b", "curl: (7) Failed to connect "+
-			"to docs.example.org port 443 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"),
-			recovery.NetworkError, false, []string{"`web_fetch {\"url\":\"https://docs.example.org/a\"}` was answered earlier"}, nil},
 
 		{"wait in words", agent(bash).run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60`+
 			` / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`),

@@ -101,34 +101,6 @@ func (s *scene) hostIf(local, dotted bool) string {
 	return quoted(host)
 }
 
-// otherHost is a host that answered earlier.
-func (s *scene) otherHost() string {
-	for _, c := range s.steps() {
-		if m := inURL.FindStringSubmatch(c.Arguments); m != nil && !loopback.MatchString(m[1]) && bare(m[1]) != bare(s.host()) && s.worked(c) {
-			return m[1]
-		}
-	}
-	return ""
-}
-
-// cached is an earlier call that got something from the same host.
-func (s *scene) cached() string {
-	for _, c := range s.steps() {
-		m := inURL.FindStringSubmatch(c.Arguments)
-		if m == nil || s.host() == "" || bare(m[1]) != bare(s.host()) || !s.worked(c) {
-			continue
-		}
-		said := c.Line()
-		if said == "" {
-			said = c.Tool + " " + c.Arguments
-		}
-		if s.permitted(said) {
-			return said
-		}
-	}
-	return ""
-}
-
 // Waits, as limits state them. The words are those of APIs and of HTTP's header.
 var (
 	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?(?:ms|seconds))?["']?\s*[:=]?\s*["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)?\b`)

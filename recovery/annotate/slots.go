@@ -95,8 +95,6 @@ var slots = [...]struct {
 	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},
 	{"inner_host", func(s *scene) string { return s.hostIf(false, false) }},
 	{"remote_host", func(s *scene) string { return s.hostIf(false, true) }},
-	{"other_host", func(s *scene) string { return quoted(s.otherHost()) }},
-	{"cached", func(s *scene) string { return quoted(s.cached()) }},
 
 	{"lasts", (*scene).lasts},
 	{"wait", (*scene).waitSaid},

@@ -184,7 +184,7 @@ func (c *coercer) inside(v *value, forms []map[string]any, depth int) *value {
 			}
 		}
 	case kindObject:
-		if f := c.pick(v, forms); f != nil {
+		if f := onlyObject(forms); f != nil {
 			c.object(v, f, depth)
 			for _, part := range every(f["allOf"]) {
 				if m := c.resolve(part); m != nil && m["properties"] != nil {
@@ -201,15 +201,10 @@ func every(v any) []any {
 	return list[:min(len(list), 64)]
 }
 
-// pick chooses the alternative that an object follows: the only one, or the one
-// whose constants agree with its members.
-func (c *coercer) pick(v *value, forms []map[string]any) map[string]any {
-	var found map[string]any
+// onlyObject is the only alternative for objects, nil where there are more.
+func onlyObject(forms []map[string]any) (found map[string]any) {
 	for _, f := range forms {
 		if f["properties"] == nil && f["additionalProperties"] == nil && f["allOf"] == nil {
-			continue
-		}
-		if len(forms) > 1 && !c.agrees(v, f) {
 			continue
 		}
 		if found != nil {
@@ -218,25 +213,6 @@ func (c *coercer) pick(v *value, forms []map[string]any) map[string]any {
 		found = f
 	}
 	return found
-}
-
-// agrees reports whether an alternative has constants among its properties and
-// the object has the same.
-func (c *coercer) agrees(v *value, f map[string]any) bool {
-	properties, _ := f["properties"].(map[string]any)
-	agreed := false
-	for name, p := range properties {
-		m := c.resolve(p)
-		values, ok := limits(m)
-		if !ok || v.get(name) == nil {
-			continue
-		}
-		if !slices.ContainsFunc(values, func(want any) bool { s, ok := want.(string); return ok && s == v.get(name).str() }) {
-			return false
-		}
-		agreed = true
-	}
-	return agreed
 }
 
 // enum gives a string the spelling of the only enumerated one that it can mean.

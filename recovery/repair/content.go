@@ -108,7 +108,7 @@ func (s *structure) mend(text string, close bool) (out string, rules []string) {
 		}
 		return "", nil
 	}
-	if out := s.among(text, close); out != "" {
+	if out := s.among(text); out != "" {
 		return out, append(rules, ruleProse)
 	}
 	s.problem = problem
@@ -117,16 +117,7 @@ func (s *structure) mend(text string, close bool) (out string, rules []string) {
 
 // among finds the one value in prose that is what was asked for. A second one
 // that is too, and says something else, leaves the choice to the model.
-func (s *structure) among(text string, close bool) (out string) {
-	if body, ok := block(text); ok {
-		if v, _, err := readTolerant(body, close); err == nil && s.accepts(v) {
-			if complete(body) {
-				return strings.TrimSpace(body)
-			}
-			return v.render()
-		}
-		return ""
-	}
+func (s *structure) among(text string) (out string) {
 	var found *value
 	for i, tries := 0, 0; i < len(text) && tries < 64; tries++ {
 		n := strings.IndexAny(text[i:], "{[")
@@ -152,17 +143,4 @@ func (s *structure) among(text string, close bool) (out string) {
 		i += end
 	}
 	return out
-}
-
-// block is the body of the only fenced block in a text.
-func block(text string) (body string, ok bool) {
-	if strings.Count(text, "```") != 2 {
-		return "", false
-	}
-	_, rest, _ := strings.Cut(text, "```")
-	body, _, _ = strings.Cut(rest, "```")
-	if m := languages.FindString(body); m != "" {
-		return body[len(m):], true
-	}
-	return "", false
 }

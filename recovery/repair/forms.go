@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -89,13 +88,6 @@ func kinds(m map[string]any) []string {
 		if m["items"] != nil {
 			return []string{"array"}
 		}
-		if values, ok := limits(m); ok {
-			for _, v := range values {
-				if k := kindOf(v); !slices.Contains(out, k) {
-					out = append(out, k)
-				}
-			}
-		}
 	}
 	if on, _ := m["nullable"].(bool); on && out != nil {
 		out = append(slices.Clip(out), "null")
@@ -112,22 +104,6 @@ func limits(m map[string]any) ([]any, bool) {
 		return []any{v}, true
 	}
 	return nil, false
-}
-
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case json.Number:
-		return "number"
-	case []any:
-		return "array"
-	}
-	return "object"
 }
 
 // shapes are the types by their names in a schema.
