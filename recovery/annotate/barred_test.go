@@ -45,3 +45,17 @@ func TestBarred(t *testing.T) {
 		}
 	}
 }
+
+// TestBarredCommands: where a person rules commands out, no tool that runs them takes
+// the place of another.
+func TestBarredCommands(t *testing.T) {
+	s, _ := stage(t, nil)
+	x := agent(bash).user("Look at it, run nothing.").call("view_file", object{"path": "a.txt"}, "Error: no such tool: view_file").exchange(t)
+	if text, _ := s.Note(x); !strings.Contains(text, "Call `bash` in place") {
+		t.Errorf("the shell is not proposed:\n%s", text)
+	}
+	x.Barred = recovery.Runs
+	if text, _ := s.Note(x); strings.Contains(text, "Call `bash`") || strings.Contains(text, "with `bash`") {
+		t.Errorf("the shell is proposed:\n%s", text)
+	}
+}

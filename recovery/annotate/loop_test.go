@@ -130,3 +130,20 @@ func TestHoldOutIsWarned(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 }
+
+// TestLoopOfServing: an agent that serves a person, with tools of a business, is told
+// of a repetition and of nothing to do about it.
+func TestLoopOfServing(t *testing.T) {
+	s, _ := stage(t, nil)
+	lookup := tool("get_reservation", "Get the details of a reservation.", "*reservation_id", "string")
+	c := agent(lookup)
+	for range 3 {
+		c.call("get_reservation", object{"reservation_id": "8JX2WO"}, `{"status":"booked"}`)
+	}
+	x := c.exchange(t)
+	x.Loops = []recovery.Loop{{Kind: recovery.LoopSameResult, Count: 3, Tools: []string{"get_reservation"}, From: 2, To: 7}}
+	text, _ := s.Note(x)
+	if !strings.Contains(text, "3 times, with the same result.") || strings.Contains(text, "Do not make it again") || strings.Contains(text, "Keep using tools") {
+		t.Errorf("the note is\n%s", text)
+	}
+}

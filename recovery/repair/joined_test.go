@@ -57,3 +57,13 @@ func TestWindowsPaths(t *testing.T) {
 		t.Errorf("valid JSON is what it says: %+v", v)
 	}
 }
+
+// TestReferences: what a schema refers to is mended like what it says itself.
+func TestReferences(t *testing.T) {
+	req := request(t, `,"tools":[{"type":"function","function":{"name":"enrol","parameters":{"type":"object","properties":{"who":{"$ref":"#/$defs/Person"}},
+		"required":["who"],"$defs":{"Person":{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}}}}}]`)
+	v := mender().Mend(req, call("enrol", `{"who":{"age":"30"}}`))
+	if v.Judgement != recovery.JudgeReplace || v.Calls[0].Arguments != `{"who":{"age":30}}` {
+		t.Errorf("%+v", v)
+	}
+}
