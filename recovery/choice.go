@@ -4,6 +4,7 @@ package recovery
 // strategies that this conversation can follow goes first, or whether to say nothing.
 type Question struct {
 	Session, Model string
+	Task           Task     // what the agent is at
 	Chain          string   // name of the recovery chain
 	Line           string   // that the failure was decided on: what a tool printed
 	Fingerprint    uint64   // of the failure

@@ -60,8 +60,14 @@ func families() []family {
 		{"harmful", "each note takes 5 to 25 points", func(r *rand.Rand, p map[string]float64) world {
 			return effects(between(r, 0.4, 0.7), p, func(int) float64 { return between(r, -0.25, -0.05) })
 		}, "as the chain says"},
+		{"either", "each strategy adds 20 points or takes 20", func(r *rand.Rand, p map[string]float64) world {
+			return effects(between(r, 0.3, 0.6), p, func(int) float64 { return []float64{-0.2, 0.2}[r.IntN(2)] })
+		}, "any"},
 	}
 }
+
+// kinds are the families by which the policy was chosen: all but the last.
+func kinds() []family { return families()[:5] }
 
 func familyOf(name string) family {
 	list := families()
@@ -69,6 +75,16 @@ func familyOf(name string) family {
 }
 
 func (w world) best() float64 { return slices.Max(slices.Collect(maps.Values(w))) }
+
+// arm is the arm with the best chance, none before others.
+func (w world) arm() (arm string) {
+	for name, p := range w {
+		if p > w[arm] || p == w[arm] && name < arm {
+			arm = name
+		}
+	}
+	return arm
+}
 
 // outcome draws what a session brings; one in ten successes is another way's.
 func (w world) outcome(r *rand.Rand, arm string) string {
@@ -100,11 +116,14 @@ type cell struct {
 	chain    string
 	model    string
 	template string
+	task     recovery.Task
 	rate     float64 // interventions a day
 	r        *rand.Rand
 	now      time.Time
 	corpus   []learn.Observation
 	n        int
+	beliefs  *learn.Beliefs
+	stale    int // observations since the beliefs were made
 }
 
 func newCell(priors learn.Priors, chain string, perDay float64, r *rand.Rand) *cell {
@@ -120,13 +139,16 @@ func (c *cell) step(w world) float64 {
 	c.n++
 	c.now = c.now.Add(time.Duration(float64(24*time.Hour) / c.rate))
 	session := fmt.Sprintf("s%d", c.n)
-	beliefs := learn.Fold(c.priors, c.corpus, c.now)
-	got := beliefs.Choose(recovery.Question{Session: session, Model: c.model, Chain: c.chain, Fingerprint: c.r.Uint64(), Strategies: byPrior(c.priors[c.chain])}, c.template)
+	if c.beliefs == nil || c.stale > len(c.corpus)/100 { // as a gateway that has much to do
+		c.beliefs, c.stale = learn.Fold(c.priors, c.corpus, c.now), 0
+	}
+	c.stale++
+	got := c.beliefs.Choose(recovery.Question{Session: session, Model: c.model, Task: c.task, Chain: c.chain, Fingerprint: c.r.Uint64(), Strategies: byPrior(c.priors[c.chain])}, c.template)
 	arm := got.Strategies[0]
 	if got.Withhold || c.r.Float64() < heldOut {
 		arm = ""
 	}
 	c.corpus = append(c.corpus, learn.Observation{V: 1, ID: session, Session: session, Time: c.now.Unix(), Chain: c.chain, Model: c.model,
-		Template: c.template, Strategy: arm, Outcome: w.outcome(c.r, arm)})
+		Template: c.template, Task: string(c.task), Strategy: arm, Outcome: w.outcome(c.r, arm)})
 	return w[arm]
 }

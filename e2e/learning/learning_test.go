@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,26 @@ func TestLearning(t *testing.T) {
 				t.Errorf("at 200 %s, 300 after a change %s, against none %s", share(r.early), share(r.drifted), points(r.restDiff))
 			}
 		})
+	}
+}
+
+// Where notes do harm, finding that out costs no more than it has to.
+func TestHarm(t *testing.T) {
+	priors, err := chains()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, f := rand.New(rand.NewPCG(1, 1)), familyOf("harmful")
+	var lost []float64
+	for i := range 140 {
+		chain := studied[i%len(studied)]
+		w, c := f.draw(r, priors[chain]), newCell(priors, chain, 200, r)
+		for range early {
+			lost = append(lost, w[""]-c.step(w))
+		}
+	}
+	if got := figureOf(lost); got.mean > 0.042 {
+		t.Errorf("%s points of the first %d", points(got), early)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/learn"
 )
 
@@ -107,45 +108,60 @@ func transfer(priors learn.Priors, runs int, seed uint64) (with, without figure)
 	return figureOf(a), figureOf(b)
 }
 
-// patterns is the success of interventions 401 to 600, as a share of the best, where failures
-// have one of two wordings and what helps with one is no help with the other: with
-// templates, and without.
-func patterns(priors learn.Priors, runs int, seed uint64) (with, without figure) {
+// twofold is the success of interventions 401 to 600, as a share of the best, where the
+// failures are of two kinds, each with its world: where the policy is told the kind, and
+// where it is not.
+func twofold(priors learn.Priors, runs int, seed uint64, draw func(r *rand.Rand, p map[string]float64) [2]world, tell func(c *cell, kind int)) (with, without figure) {
 	r := rand.New(rand.NewPCG(seed, 3))
-	var a, b []float64
+	var shares [2][]float64
 	for i := range runs {
 		chain := studied[i%len(studied)]
-		order := byPrior(priors[chain])
-		worlds := [2]world{{"": 0.4}, {"": 0.4}}
-		for j, s := range order {
-			worlds[0][s], worlds[1][s] = 0.35, 0.35
-			if j == 0 {
-				worlds[0][s] = 0.8
-			}
-			if j == len(order)-1 {
-				worlds[1][s] = 0.8
-			}
-		}
-		for _, told := range []bool{true, false} {
+		worlds := draw(r, priors[chain])
+		for j := range shares {
 			c := newCell(priors, chain, 100, r)
 			var success []float64
 			for n := range 600 {
 				kind := r.IntN(2)
-				if c.template = ""; told {
-					c.template = []string{"no such file", "is a directory"}[kind]
+				if j == 0 {
+					tell(c, kind)
 				}
 				if s := c.step(worlds[kind]); n >= 400 {
-					success = append(success, s)
+					success = append(success, s/worlds[kind].best())
 				}
 			}
-			if told {
-				a = append(a, mean(success)/0.8)
-			} else {
-				b = append(b, mean(success)/0.8)
-			}
+			shares[j] = append(shares[j], mean(success))
 		}
 	}
-	return figureOf(a), figureOf(b)
+	return figureOf(shares[0]), figureOf(shares[1])
+}
+
+// worded are the worlds of two wordings: what helps with one is no help with the other.
+func worded(_ *rand.Rand, priors map[string]float64) [2]world {
+	order := byPrior(priors)
+	worlds := [2]world{{"": 0.4}, {"": 0.4}}
+	for _, s := range order {
+		worlds[0][s], worlds[1][s] = 0.35, 0.35
+	}
+	worlds[0][order[0]], worlds[1][order[len(order)-1]] = 0.8, 0.8
+	return worlds
+}
+
+func tellWording(c *cell, kind int) {
+	c.template = []string{"no such file", "is a directory"}[kind]
+}
+
+// unlike and alike are the worlds of two tasks.
+func unlike(r *rand.Rand, priors map[string]float64) [2]world {
+	return [2]world{familyOf("any").draw(r, priors), familyOf("any").draw(r, priors)}
+}
+
+func alike(r *rand.Rand, priors map[string]float64) [2]world {
+	w := familyOf("any").draw(r, priors)
+	return [2]world{w, w}
+}
+
+func tellTask(c *cell, kind int) {
+	c.task = []recovery.Task{recovery.Exploring, recovery.Changing}[kind]
 }
 
 func b2i(b bool) int { return slices.Index([]bool{false, true}, b) }

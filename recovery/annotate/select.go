@@ -107,7 +107,7 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals 
 	if s.Chooser == nil || len(proposals) == 0 {
 		return proposals
 	}
-	q := recovery.Question{Session: x.Session, Model: x.Model, Chain: chainOf(f), Line: f.Line, Fingerprint: f.Fingerprint}
+	q := recovery.Question{Session: x.Session, Model: x.Model, Task: x.Progress.Task, Chain: chainOf(f), Line: f.Line, Fingerprint: f.Fingerprint}
 	for _, p := range proposals {
 		q.Strategies = append(q.Strategies, p.name)
 	}

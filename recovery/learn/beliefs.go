@@ -23,7 +23,8 @@ const (
 	// halfCount is after how many newer observations of its cell an observation counts half.
 	halfCount = 1000
 	// priorStrength is how many observations the chain's confidence is worth, and
-	// parentStrength how many what is known of other models is worth at most.
+	// parentStrength how many what is known of other models, or of the model at other
+	// tasks, is worth at most.
 	priorStrength  = 3
 	parentStrength = 10
 	// even is the chance of any arm before anything is known, and lean how far a chain's
@@ -31,7 +32,7 @@ const (
 	even, lean = 0.5, 0.3
 	// resolve is how much narrower samples are than what is believed: the plain posterior
 	// goes on trying what is known to be worse for longer than an agent should pay for.
-	resolve = 3
+	resolve = 5
 	// firstSteps is how many observations a chain needs before its order is left: what
 	// is known of fewer says less than the chain does.
 	firstSteps = 10
@@ -74,17 +75,24 @@ type cell struct {
 
 type cellKey struct{ chain, of string }
 
+// taskKey is a model at one task.
+type taskKey struct {
+	cellKey
+	task string
+}
+
 // Beliefs are what a corpus says, at one time. Immutable.
 type Beliefs struct {
 	priors   Priors
 	chains   map[string]*cell  // all models together
 	models   map[cellKey]*cell // by model
+	tasks    map[taskKey]*cell // by model and task
 	patterns map[cellKey]*cell // by template
 }
 
 // Fold makes beliefs of observations, which are in the order in which they were made.
 func Fold(priors Priors, list []Observation, now time.Time) *Beliefs {
-	b := &Beliefs{priors: priors, chains: map[string]*cell{}, models: map[cellKey]*cell{}, patterns: map[cellKey]*cell{}}
+	b := &Beliefs{priors: priors, chains: map[string]*cell{}, models: map[cellKey]*cell{}, tasks: map[taskKey]*cell{}, patterns: map[cellKey]*cell{}}
 	groups := map[cellKey][]*Observation{} // the newest first
 	type talker struct {
 		cellKey
@@ -121,6 +129,7 @@ func Fold(priors Priors, list []Observation, now time.Time) *Beliefs {
 			weight := math.Exp2(-age - float64(own.count)/halfCount)
 			own.add(o.Strategy, v, weight)
 			whole.add(o.Strategy, v, weight)
+			cellOf(b.tasks, taskKey{key, o.Task}).add(o.Strategy, v, weight)
 			if key := (cellKey{o.Chain, o.Template}); o.Template != "" && (b.patterns[key] != nil || len(b.patterns) < maxPatterns) {
 				cellOf(b.patterns, key).add(o.Strategy, v, weight)
 			}
@@ -129,7 +138,7 @@ func Fold(priors Priors, list []Observation, now time.Time) *Beliefs {
 	return b
 }
 
-func cellOf(in map[cellKey]*cell, key cellKey) *cell {
+func cellOf[K comparable](in map[K]*cell, key K) *cell {
 	c := in[key]
 	if c == nil {
 		c = &cell{arms: map[string]*tally{}}
@@ -214,16 +223,26 @@ func (b *Beliefs) prior(chain, arm string) float64 {
 	return even
 }
 
-// posterior is what is believed of an arm: of this model, from what is known of the
-// others, from what the chain says.
+// posterior is what is believed of an arm: of this model at all tasks, from what is known
+// of the others, from what the chain says.
 func (b *Beliefs) posterior(chain, model, arm string) distuv.Beta {
 	p, own, all := b.prior(chain, arm), b.models[cellKey{chain, model}].of(arm), b.chains[chain].of(arm)
 	wins := priorStrength*p + max(0, all.wins-own.wins)
 	losses := priorStrength*(1-p) + max(0, all.losses-own.losses)
-	if s := parentStrength / (wins + losses); s < 1 {
-		wins, losses = wins*s, losses*s
-	}
-	return distuv.Beta{Alpha: wins + own.wins, Beta: losses + own.losses}
+	return leaning(wins, losses, own)
+}
+
+// belief is what is believed of an arm where the agent is at a task, from what is
+// believed of the model at others.
+func (b *Beliefs) belief(q recovery.Question, arm string) distuv.Beta {
+	all, own := b.posterior(q.Chain, q.Model, arm), b.tasks[taskKey{cellKey{q.Chain, q.Model}, string(q.Task)}].of(arm)
+	return leaning(all.Alpha-own.wins, all.Beta-own.losses, own)
+}
+
+// leaning is own evidence, and other's that is worth parentStrength at most.
+func leaning(wins, losses float64, own tally) distuv.Beta {
+	s := min(1, parentStrength/(wins+losses))
+	return distuv.Beta{Alpha: wins*s + own.wins, Beta: losses*s + own.losses}
 }
 
 // exceeds is the probability that x is larger than y.
@@ -231,18 +250,13 @@ func exceeds(x, y distuv.Beta) float64 {
 	return min(1, max(0, quad.Fixed(func(v float64) float64 { return x.Prob(v) * y.CDF(v) }, 0, 1, 64, nil, 0)))
 }
 
-// best is the arm with the largest mean among strategies, which are not empty.
-func (b *Beliefs) best(chain, model string, strategies []string) string {
-	return slices.MaxFunc(strategies, func(x, y string) int {
-		return cmp.Compare(b.posterior(chain, model, x).Mean(), b.posterior(chain, model, y).Mean())
-	})
-}
-
-// useless reports whether even the best of these strategies is known to do worse
+// useless reports whether even the best of a question's strategies is known to do worse
 // than no note: p > d/(r+d) does not hold, see docs/learning.md.
-func (b *Beliefs) useless(chain, model string, strategies []string) bool {
-	best := b.best(chain, model, strategies)
-	return exceeds(b.posterior(chain, model, best), b.posterior(chain, model, none)) < doubt
+func (b *Beliefs) useless(q recovery.Question) bool {
+	best := slices.MaxFunc(q.Strategies, func(x, y string) int {
+		return cmp.Compare(b.belief(q, x).Mean(), b.belief(q, y).Mean())
+	})
+	return exceeds(b.belief(q, best), b.belief(q, none)) < doubt
 }
 
 // sure is the strategy that is known to be best for a template, if there is one.
@@ -274,25 +288,29 @@ func (b *Beliefs) Choose(q recovery.Question, template string) recovery.Preferen
 	if c := b.chains[q.Chain]; c == nil || c.count < firstSteps {
 		return out
 	}
-	if b.useless(q.Chain, q.Model, q.Strategies) {
+	if b.useless(q) {
 		out.Withhold = true
 		return out
 	}
 	src := rand.NewPCG(seed(q.Session, q.Chain), q.Fingerprint)
 	draw := func(arm string) float64 {
-		d := b.posterior(q.Chain, q.Model, arm)
+		d := b.belief(q, arm)
 		return distuv.Beta{Alpha: resolve * d.Alpha, Beta: resolve * d.Beta, Src: src}.Rand()
 	}
 	drawn := map[string]float64{}
 	for _, s := range q.Strategies {
 		drawn[s] = draw(s)
 	}
-	first, sure := b.sure(q.Chain, template, q.Strategies)
+	known, sure := b.sure(q.Chain, template, q.Strategies)
 	if sure {
-		drawn[first] = 2
+		drawn[known] = 2
 	}
 	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(drawn[y], drawn[x]) })
-	out.Withhold = draw(none) > drawn[out.Strategies[0]]
+	// The strategy that stands first drew the highest of several samples, so it has
+	// to do better than none in a second one, too.
+	if first := out.Strategies[0]; !sure {
+		out.Withhold = draw(none) > min(drawn[first], draw(first))
+	}
 	return out
 }
 

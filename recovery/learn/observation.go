@@ -29,7 +29,7 @@ type Observation struct {
 	Chain    string `json:"chain"`   // the category's, or edit_failed
 	Template string `json:"template,omitempty"`
 	Kind     string `json:"kind,omitempty"` // of the tool
-	Task     string `json:"task,omitempty"` // of the agent; nothing is chosen by it
+	Task     string `json:"task,omitempty"` // what the agent was at
 	Model    string `json:"model,omitempty"`
 	Strategy string `json:"strategy,omitempty"` // that stood first in the note; empty without a note
 	Outcome  string `json:"outcome"`

@@ -334,6 +334,35 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
+// What helps an agent at one task decides little about one at another.
+func TestTasksAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t)
+		for i := range 200 {
+			_ = s.Append(t.Context(), "outcomes", entry(i, func(o *learn.Observation) {
+				o.Task, o.Strategy, o.Outcome = []string{"exploring", "changing"}[i%2], []string{"background", "reduce_scope"}[i/2%2], "failure"
+				if (o.Task == "exploring") == (o.Strategy == "background") {
+					o.Outcome = "success"
+				}
+			}), 8192)
+		}
+		o, _ := replica(t, learn.OutcomesAct, s)
+		reported(t, o)
+		for task, want := range map[recovery.Task]string{recovery.Exploring: "background", recovery.Changing: "reduce_scope"} {
+			n := 0
+			for i := range 100 {
+				q := recovery.Question{Session: fmt.Sprint(task, i), Model: "m", Task: task, Chain: "timeout", Fingerprint: uint64(i), Strategies: []string{"reduce_scope", "background"}}
+				if got := o.Choose(q); got.Strategies[0] == want && !got.Withhold {
+					n++
+				}
+			}
+			if n < 95 {
+				t.Errorf("%s: %d of 100 begin with %s", task, n, want)
+			}
+		}
+	})
+}
+
 // The same failure of a session keeps its order, and another replica that knows the
 // same answers the same.
 func TestChooseIsSteady(t *testing.T) {

@@ -69,7 +69,7 @@ func (b *Beliefs) reportCell(key cellKey, c *cell, strategies []string) recovery
 	switch {
 	case b.chains[key.chain].count < firstSteps:
 		out.Decision = "chain"
-	case b.useless(key.chain, key.of, strategies):
+	case b.uselessAlways(key, strategies):
 		out.Decision = "observe"
 	}
 	out.P = 1 - without.Mean()
@@ -78,6 +78,17 @@ func (b *Beliefs) reportCell(key cellKey, c *cell, strategies []string) recovery
 	out.CI = [2]float64{max(-1, out.Net-half), min(1, out.Net+half)}
 	out.R, out.D = max(0, out.Net)/out.P, max(0, -out.Net)/(1-out.P)
 	return out
+}
+
+// uselessAlways reports whether notes are useless at each task that was seen.
+func (b *Beliefs) uselessAlways(key cellKey, strategies []string) bool {
+	for _, task := range []recovery.Task{"", recovery.Exploring, recovery.Changing} {
+		q := recovery.Question{Chain: key.chain, Model: key.of, Task: task, Strategies: strategies}
+		if b.tasks[taskKey{key, string(task)}] != nil && !b.useless(q) {
+			return false
+		}
+	}
+	return true
 }
 
 func (b *Beliefs) reportArm(key cellKey, c *cell, arm string) recovery.LearnedArm {
