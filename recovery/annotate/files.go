@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -306,7 +307,7 @@ func (s *scene) resemble(name, wanted string) {
 	s.results("", func(i int, text string) bool {
 		text = text[:min(len(text), budget)]
 		budget -= len(text)
-		w := s.whereOf(i)
+		told := sync.OnceValue(func() where { return s.whereOf(i) }) // nothing in most texts needs it
 		for at := 0; at < len(text); at++ {
 			if !isPath(text[at]) {
 				continue
@@ -316,8 +317,8 @@ func (s *scene) resemble(name, wanted string) {
 				at++
 			}
 			t := trimmed(text[from:at])
-			if w.listing && (from == 0 || text[from-1] == '\n') {
-				if line := lineAt(text, from); strings.Contains(line, " ") && len(line) <= len(name)+8 {
+			if from == 0 || text[from-1] == '\n' {
+				if line := lineAt(text, from); len(line) <= len(name)+8 && strings.Contains(line, " ") && told().listing {
 					t = strings.TrimSpace(line) // a name with spaces
 				}
 			}
@@ -327,6 +328,7 @@ func (s *scene) resemble(name, wanted string) {
 			if last == name || !folded && d >= least || denies(lineAt(text, from)) || strings.HasPrefix(t, "//") || partial(text, from, at) {
 				continue
 			}
+			w := told()
 			full, ok := w.resolved(w.nested(text, from, t))
 			if !ok || join(s.cwd(), full) == wanted || !strings.ContainsAny(full, "./") && !w.listing {
 				continue
@@ -345,13 +347,13 @@ func (s *scene) resemble(name, wanted string) {
 // with another ending more are close, others by their letters.
 func likeness(name, last string, limit int) int {
 	switch {
-	case len(last) < 2 || len(last) > len(name)+8:
+	case len(last) < 2 || len(last) > len(name)+8 || last[0]|0x20 != name[0]|0x20 && last[len(last)-1] != name[len(name)-1]:
 		return limit
 	case limit > 1 && strings.HasPrefix(last, name+"."):
 		return 1
 	case limit > 1 && furtherNamed(name, last):
 		return limit - 1
-	case len(last) > len(name)+3 || last[0]|0x20 != name[0]|0x20 && last[len(last)-1] != name[len(name)-1]:
+	case len(last) > len(name)+3:
 		return limit
 	}
 	return trajectory.Distance(name, last, limit-1)

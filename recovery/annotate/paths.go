@@ -13,7 +13,7 @@ import (
 // isPath tells the bytes that a path is made of, as far as one can tell where
 // it begins and ends in a text.
 func isPath(c byte) bool {
-	return isWord(c) || c >= 0x80 || strings.IndexByte(`/.+@~\`, c) >= 0
+	return isWord(c) || c >= 0x80 || c == '/' || c == '.' || c == '+' || c == '@' || c == '~' || c == '\\'
 }
 
 // pathAround is the path around text[at:end], without what a sentence or a diff
@@ -50,15 +50,27 @@ func partial(text string, at, end int) bool {
 }
 
 func trimmed(t string) string {
-	t = strings.TrimRight(t, ".")
+	for t != "" && t[len(t)-1] == '.' {
+		t = t[:len(t)-1]
+	}
 	if len(t) > 1 {
-		t = strings.TrimRight(t, "/\\")
+		for t != "" && isSlash(t[len(t)-1]) {
+			t = t[:len(t)-1]
+		}
 	}
 	return t
 }
 
 // base is the last element of a path of either system.
-func base(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
+func base(p string) string {
+	i := len(p)
+	for i > 0 && !isSlash(p[i-1]) {
+		i--
+	}
+	return p[i:]
+}
+
+func isSlash(c byte) bool { return c == '/' || c == '\\' }
 
 // lineAt is the line of text that holds position i.
 func lineAt(text string, i int) string {
