@@ -55,6 +55,8 @@ type Body struct {
 	called    int // calls in all messages
 	offered   int // elements of the list of tools
 
+	stateOnce    sync.Once
+	state        State
 	messagesOnce sync.Once
 	messages     []Message
 	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
@@ -86,6 +88,7 @@ type field struct{ key, keyEnd, val, valEnd int32 }
 type element struct {
 	start, end int32
 	keys       [keyCount]struct{ start, end int32 } // empty where there is no such field
+	kind       uint8                                // in usualKinds
 }
 
 // checked is the limits with their defaults.
@@ -240,6 +243,9 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 			}
 			if k < keyCount {
 				e.keys[k].start, e.keys[k].end = int32(m.val), int32(m.valEnd)
+			}
+			if k == keyKind && s.err == nil {
+				e.kind = usualKind(m.value())
 			}
 		}
 		if w.to(m.i); s.err != nil {

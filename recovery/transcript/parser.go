@@ -187,7 +187,7 @@ func (p *Parser) forget(e *list.Element) {
 
 // weight is about what a beginning takes, in bytes.
 func (k *beginning) weight() int {
-	return 512 + 48*len(k.elements) + 16*(len(k.fields)+len(k.rest))
+	return 512 + 60*len(k.elements) + 16*(len(k.fields)+len(k.rest))
 }
 
 // kept is the elements without the rest of the body.

@@ -5,8 +5,27 @@ import (
 	"strings"
 )
 
+// usualKinds are the types of items of which most histories consist. They are asked for
+// again and again, and found out while the body is indexed. The first stands for all others.
+var usualKinds = [...]string{"", "message", "reasoning", "function_call", "function_call_output"}
+
+// usualKind is where a type stands in usualKinds.
+func usualKind(raw []byte) uint8 {
+	if isString(raw) {
+		for i := 1; i < len(usualKinds); i++ {
+			if string(raw[1:len(raw)-1]) == usualKinds[i] {
+				return uint8(i)
+			}
+		}
+	}
+	return 0
+}
+
 // kindAt is the type of item i. A message may lack it.
 func kindAt(b *Body, i int) string {
+	if k := b.elements[i].kind; k > 0 {
+		return usualKinds[k]
+	}
 	raw := b.key(i, keyKind)
 	if !isString(raw) {
 		switch {
@@ -16,16 +35,6 @@ func kindAt(b *Body, i int) string {
 			return "item_reference" // as its type may be left out, too
 		}
 		return ""
-	}
-	switch string(raw[1 : len(raw)-1]) { // no allocation for the usual ones
-	case "message":
-		return "message"
-	case "reasoning":
-		return "reasoning"
-	case "function_call":
-		return "function_call"
-	case "function_call_output":
-		return "function_call_output"
 	}
 	return text(raw)
 }

@@ -33,7 +33,10 @@ func (k StateKind) String() string {
 func (b *Body) Continues() string { return b.format.reader().continues(b) }
 
 // State says what the request leaves to the server.
-func (b *Body) State() State { return b.format.reader().state(b) }
+func (b *Body) State() State {
+	b.stateOnce.Do(func() { b.state = b.format.reader().state(b) })
+	return b.state
+}
 
 // MayMove reports whether another account can serve the request.
 func (s State) MayMove() bool { return s.Kind == Stateless && !s.Bound }
