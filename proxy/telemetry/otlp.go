@@ -82,11 +82,12 @@ func (c OTLP) open(ctx context.Context, version string, dropped prometheus.Count
 		sdktrace.WithExportTimeout(exportTime))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(bounded{toCollector, told}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
+	measured := newHistograms(metrics.Temporality(metric.InstrumentKindHistogram))
 	meters := metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(metric.NewPeriodicReader(metricOutlet{metrics, told},
-		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime))))
-	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), meters.Meter("rebound"), c.Sample, func(ctx context.Context) error {
+		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime), metric.WithProducer(measured))))
+	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), measured, c.Sample, func(ctx context.Context) error {
 		return errors.Join(traces.Shutdown(ctx), meters.Shutdown(ctx))
-	})
+	}), nil
 }
 
 // exporters are the SDK's own.

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"encoding"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
@@ -27,10 +25,7 @@ type tracing struct {
 	sample   float64 // share of the requests that begin a trace
 	close    func(context.Context) error
 	requests sync.Map // of *traced, by the request's id, while it is under way; none for a chat that is not traced
-	series   sync.Map // of []metric.RecordOption, by series; as many as there are names of labels
-
-	duration, firstChunk metric.Float64Histogram
-	tokens               metric.Int64Histogram
+	measured *histograms
 }
 
 // traced is a request under way.
@@ -43,16 +38,8 @@ type traced struct {
 	attempts map[int]trace.Span
 }
 
-func newTracing(t trace.Tracer, m metric.Meter, sample float64, close func(context.Context) error) (*tracing, error) {
-	tr := &tracing{tracer: t, sample: sample, close: close}
-	var errs [3]error
-	tr.duration, errs[0] = m.Float64Histogram(genDurationMetric, metric.WithUnit("s"), metric.WithDescription("GenAI operation duration."),
-		metric.WithExplicitBucketBoundaries(genDurationBuckets...))
-	tr.firstChunk, errs[1] = m.Float64Histogram(genFirstChunkMetric, metric.WithUnit("s"), metric.WithDescription("Time to receive the first chunk."),
-		metric.WithExplicitBucketBoundaries(genDurationBuckets...))
-	tr.tokens, errs[2] = m.Int64Histogram(genTokensMetric, metric.WithUnit("{token}"), metric.WithDescription("Number of input and output tokens used."),
-		metric.WithExplicitBucketBoundaries(genTokensBuckets...))
-	return tr, errors.Join(errs[:]...)
+func newTracing(t trace.Tracer, measured *histograms, sample float64, close func(context.Context) error) *tracing {
+	return &tracing{tracer: t, measured: measured, sample: sample, close: close}
 }
 
 // Trace begins the span of a request, which goes on with the trace that its headers
@@ -203,41 +190,21 @@ func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if ev.Attempt == 0 {
 		return
 	}
-	operation, ctx := genChat, context.Background()
+	operation := genChat
 	if r != nil {
 		operation = r.operation
-		if r.ctx != nil {
-			ctx = r.ctx
-		}
 	}
-	t.duration.Record(ctx, ev.Duration.Seconds(), t.of(series{operation, label, errorType, string(ev.Class)})...)
+	t.measured.record(series{genDuration, operation, label, errorType, string(ev.Class)}, ev.Duration.Seconds())
 	if ev.Streamed && ev.TTFB > 0 {
-		t.firstChunk.Record(ctx, ev.TTFB.Seconds(), t.of(series{operation: operation, model: label})...)
+		t.measured.record(series{metric: genFirst, operation: operation, model: label}, ev.TTFB.Seconds())
 	}
 	used := ev.Usage.Add(ev.Cost) // what is billed
 	if used.Input > 0 {
-		t.tokens.Record(ctx, int64(min(used.Input, saneTokens)), t.of(series{operation, label, genTokenType, "input"})...)
+		t.measured.record(series{genTokens, operation, label, genTokenType, "input"}, float64(min(used.Input, saneTokens)))
 	}
 	if used.Output > 0 {
-		t.tokens.Record(ctx, int64(min(used.Output, saneTokens)), t.of(series{operation, label, genTokenType, "output"})...)
+		t.measured.record(series{genTokens, operation, label, genTokenType, "output"}, float64(min(used.Output, saneTokens)))
 	}
-}
-
-// series are the labels of a measurement: what all have, and one more.
-type series struct{ operation, model, name, value string }
-
-// of are the options of a series. They are made once: it costs more than the rest.
-func (t *tracing) of(s series) []metric.RecordOption {
-	if v, ok := t.series.Load(s); ok {
-		return v.([]metric.RecordOption)
-	}
-	list := []attribute.KeyValue{text(genOperation, s.operation), text(genProvider, genOpenAI), text(genRequestModel, s.model)}
-	if s.value != "" {
-		list = append(list, text(s.name, s.value))
-	}
-	options := []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(list...))}
-	t.series.Store(s, options)
-	return options
 }
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, clean(value, maxName)) }
