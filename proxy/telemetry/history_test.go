@@ -85,6 +85,7 @@ func TestReplicasShareEvents(t *testing.T) {
 		synctest.Wait()
 		there.Observe(timed(3))
 		here.Observe(timed(4))
+		synctest.Wait()                         // it is in the log before those of the other
 		for i := 5; i < 5+2*usualHistory; i++ { // more than one look finds
 			there.Observe(timed(i))
 		}
