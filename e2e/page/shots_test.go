@@ -114,9 +114,9 @@ func demonstrate(t *testing.T) (url string) {
 func learnSome(t *testing.T, gateway string) {
 	var corpus strings.Builder
 	for i := range 300 {
-		chain, arms := "file_not_found", []string{"", "verify_path", "search_file"}
+		chain, arms := "file_not_found", []string{"", "verify_path", "create_if_appropriate"}
 		if i%3 == 0 {
-			chain, arms = "command_not_found", []string{"", "alternative_command", "install"}
+			chain, arms = "command_not_found", []string{"", "alternative_command", "manual_installation"}
 		}
 		arm, outcome := i/3%3, "failure"
 		if i*7%10 < 3+2*arm {
