@@ -298,6 +298,19 @@ func TestResets(t *testing.T) {
 	b.nothingRan()
 }
 
+// Who goes away and comes again gets the page each time: what was left holds no connection.
+func TestComeAgain(t *testing.T) {
+	g, b := start(t, ""), open(t)
+	for range 8 { // a browser has six connections to a server
+		b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(g.url+"/rebound/"))
+		b.await("the page", "document.getElementById('state')?.textContent === 'live'")
+	}
+	_ = eval[any](b, "history.go(-2)") // the browser may have kept it
+	b.await("the page as it was", "document.getElementById('state')?.textContent === 'live'")
+	g.ask(`{"model":"m@503/ok","messages":[{"role":"user","content":"Hello."}]}`)
+	b.await("an event", "document.querySelector('.rows .chip.recovered')")
+}
+
 // From elsewhere the page asks for the token once, and what it loads afterwards goes
 // with a cookie that scripts cannot read.
 func TestTokenOnce(t *testing.T) {

@@ -53,14 +53,14 @@ func TestShots(t *testing.T) {
 		whole             bool // not only what is seen without scrolling
 	}{
 		{"now", "now", "light", 1280, 900, false},
-		{"now-dark", "now", "dark", 1280, 1600, false},
+		{"phone", "now", "light", 390, 844, false},
 		{"request", request, "dark", 1280, 900, true},
+		{"targets", "targets", "light", 1280, 900, true},
+		{"now-dark", "now", "dark", 1280, 1600, false},
 		{"attempts", waited, "light", 1280, 900, true},
 		{"sessions", "sessions", "light", 1280, 900, true},
-		{"targets", "targets", "light", 1280, 900, true},
 		{"targets-dark", "targets", "dark", 1280, 900, true},
 		{"learned", "learned", "light", 1280, 900, true},
-		{"phone", "now", "light", 390, 844, false},
 		{"phone-request", waited, "dark", 390, 844, true},
 		{"phone-sessions", "sessions", "light", 390, 844, true},
 		{"phone-targets", "targets", "light", 390, 844, true},

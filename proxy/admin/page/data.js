@@ -38,8 +38,10 @@ function take(message) {
   changed();
 }
 
+let source = null;
+
 function listen() {
-  const source = new EventSource('events?last=1000');
+  source = new EventSource('events?last=1000');
   for (const name of names) source.addEventListener(name, take);
   source.addEventListener('dropped', (m) => { data.dropped += JSON.parse(m.data).dropped; changed(); });
   source.onopen = () => { data.online = true; changed(); };
@@ -49,6 +51,10 @@ function listen() {
     if (source.readyState === EventSource.CLOSED) setTimeout(listen, 5000); // the browser gives up after an error status
   };
 }
+
+// A page that one has left may be kept, with its connection, of which a browser has six.
+addEventListener('pagehide', () => source?.close());
+addEventListener('pageshow', (e) => { if (e.persisted) listen(); });
 
 export async function ask(path, method, body) {
   const response = await fetch(path, { method: method || 'GET', headers: { Accept: 'application/json' }, body: body && JSON.stringify(body) });
