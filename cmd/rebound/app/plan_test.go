@@ -352,7 +352,8 @@ func TestPlanUseless(t *testing.T) {
 			t.Parallel()
 			k, g := advised(t, c.planner, "planner: {upstream: two, model: brain, mode: act, wait: 200ms, timeout: 2s}")
 			text, _ := k.play(g, 8)
-			if !strings.HasPrefix(text, "A question") {
+			// An agent that is back before the slow planner was given up on ends at the session's breaker.
+			if !strings.HasPrefix(text, "A question") && (name != "slow" || !strings.HasPrefix(text, "I stopped here")) {
 				t.Errorf("the agent ended with %q, notes %q", text, k.notes)
 			}
 			for i := range k.notes {
