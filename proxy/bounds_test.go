@@ -142,12 +142,12 @@ func TestMemoryLimit(t *testing.T) {
 		t.Fatalf("alone: %d %s", r.status, r.body)
 	}
 
-	held := make([]net.Conn, 2)
-	for i := range held {
+	hold := func() net.Conn {
 		c := dial(t, g)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\nContent-Type: application/json\r\n\r\n%s", whole[:260<<10])
-		held[i] = c
+		return c
 	}
+	held := []net.Conn{hold(), hold()}
 	refused := func() bool {
 		r := ask()
 		if r.status == 503 && (gjson.GetBytes(r.body, "error.code").Str != "no_memory" || r.header.Get("Retry-After") == "") {
@@ -155,7 +155,15 @@ func TestMemoryLimit(t *testing.T) {
 		}
 		return r.status == 503
 	}
-	wait(t, "the bodies that are being read to count", refused)
+	wait(t, "the bodies that are being read to count", func() bool {
+		for i, c := range held { // one that grew while a whole one was in work may have been refused itself
+			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if n, _ := c.Read(make([]byte, 1)); n > 0 {
+				held[i] = hold()
+			}
+		}
+		return refused()
+	})
 	for _, c := range held {
 		_ = c.Close()
 	}
