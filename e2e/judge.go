@@ -177,6 +177,13 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	}
 	verdict = fmt.Sprintf("no finding, %d attempts", v.Attempts)
 	for _, f := range v.Findings {
+		if f.Code == "malformed_chunk_ignored" {
+			if again, aerr := askedAgain(upstream); again {
+				continue
+			} else if aerr != nil {
+				err = errors.Join(err, aerr)
+			}
+		}
 		verdict = f.Code
 		err = errors.Join(err, fmt.Errorf("the judge: %s %s: %s", f.Severity, f.Code, f.Title))
 	}
@@ -184,6 +191,28 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 		err = errors.Join(err, errors.New("the judge was never asked"))
 	}
 	return got, verdict, err
+}
+
+// askedAgain reports whether the judge's journal has the retry of a stream that it gave
+// a malformed chunk. For its verdict a retry begins after the failed attempt has ended,
+// and it may read the new request before it notices that the old connection is gone.
+func askedAgain(upstream string) (bool, error) {
+	said, err := ask(http.MethodGet, upstream+"/_llmock/requests", nil)
+	if err != nil {
+		return false, err
+	}
+	var list struct {
+		Requests []struct {
+			Fingerprint, Fault string
+			Completed          bool
+		}
+	}
+	if err := json.Unmarshal(said, &list); err != nil {
+		return false, err
+	}
+	r := list.Requests
+	return len(r) == 2 && strings.HasPrefix(r[0].Fault, "stream:malformed") && !r[0].Completed &&
+		r[1].Fault == "" && r[1].Completed && r[0].Fingerprint == r[1].Fingerprint, nil
 }
 
 // moreOpening is how many events of /v1/responses come before the text beyond those
