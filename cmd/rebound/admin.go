@@ -101,6 +101,30 @@ func (c *adminCommand) show(path string, asIs bool, write func(w io.Writer, answ
 	return w.Flush()
 }
 
+// listTable is what show writes of an answer {"field": [...]}: the head and a row for
+// each entry, or, where there is none, empty.
+func listTable[T any](field, empty, head string, row func(w io.Writer, entry T)) func(w io.Writer, answer []byte) error {
+	return func(w io.Writer, answer []byte) error {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(answer, &fields); err != nil {
+			return err
+		}
+		var entries []T
+		if err := json.Unmarshal(fields[field], &entries); err != nil { // where there is no such field, too
+			return err
+		}
+		if len(entries) == 0 {
+			fmt.Fprintln(w, empty)
+			return nil
+		}
+		fmt.Fprintln(w, head)
+		for _, e := range entries {
+			row(w, e)
+		}
+		return nil
+	}
+}
+
 // adminClient asks the admin interface of a gateway.
 type adminClient struct {
 	url string // without a slash at its end

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,7 +28,8 @@ func runApprovals(args []string, env configs.Env, stdout, stderr io.Writer) int 
 	return c.run(args, func(words []string) error {
 		switch {
 		case len(words) == 0, len(words) == 1 && words[0] == "list":
-			return c.show("/rebound/approvals", *asJSON, approvalsTable)
+			return c.show("/rebound/approvals", *asJSON, listTable("approvals", "no plan waits for approval",
+				"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY", writeApproval))
 		case len(words) == 2 && (words[0] == "approve" || words[0] == "refuse"):
 			body := fmt.Sprintf(`{"approve":%v}`, words[0] == "approve")
 			if _, err := c.ask(http.MethodPost, "/rebound/approvals/"+url.PathEscape(words[1]), strings.NewReader(body)); err != nil {
@@ -42,21 +42,9 @@ func runApprovals(args []string, env configs.Env, stdout, stderr io.Writer) int 
 	})
 }
 
-func approvalsTable(w io.Writer, answer []byte) error {
-	var list struct{ Approvals []admin.Approval }
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
+func writeApproval(w io.Writer, a admin.Approval) {
+	if a.Plan != nil {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\t%q\t%.2f\t%q\n", a.ID, a.State, max(time.Until(a.Until), 0).Round(time.Second),
+			a.Session, a.Plan.Strategy, a.Plan.Tool, a.Plan.Parameters, a.Plan.Confidence, a.Plan.Reasoning)
 	}
-	if len(list.Approvals) == 0 {
-		fmt.Fprintln(w, "no plan waits for approval")
-		return nil
-	}
-	fmt.Fprintln(w, "ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY")
-	for _, a := range list.Approvals {
-		if a.Plan != nil {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\t%q\t%.2f\t%q\n", a.ID, a.State, max(time.Until(a.Until), 0).Round(time.Second),
-				a.Session, a.Plan.Strategy, a.Plan.Tool, a.Plan.Parameters, a.Plan.Confidence, a.Plan.Reasoning)
-		}
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -20,33 +19,22 @@ clients together use.
 func runKeys(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	c := newAdminCommand("keys", keysUsage, env, stdout, stderr)
 	asJSON := c.flags.Bool("json", false, "")
-	return c.run(args, noWords(func() error { return c.show("/rebound/keys", *asJSON, keysTable) }))
+	table := listTable("keys", "no key has limits, nor have all together", "KEY\tLIMIT\tUSED\tOF", writeAccount)
+	return c.run(args, noWords(func() error { return c.show("/rebound/keys", *asJSON, table) }))
 }
 
-func keysTable(w io.Writer, answer []byte) error {
-	var list struct{ Keys []quota.Account }
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
+func writeAccount(w io.Writer, a quota.Account) {
+	name := "(all together)"
+	if a.Key != "" {
+		name = strconv.Quote(a.Key)
 	}
-	if len(list.Keys) == 0 {
-		fmt.Fprintln(w, "no key has limits, nor have all together")
-		return nil
-	}
-	fmt.Fprintln(w, "KEY\tLIMIT\tUSED\tOF")
-	for _, a := range list.Keys {
-		name := "(all together)"
-		if a.Key != "" {
-			name = strconv.Quote(a.Key)
+	for _, u := range a.Uses {
+		of := "no limit"
+		if u.Of > 0 {
+			of = amount(u.Of)
 		}
-		for _, u := range a.Uses {
-			of := "no limit"
-			if u.Of > 0 {
-				of = amount(u.Of)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
-		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, u.Limit, amount(u.Used), of)
 	}
-	return nil
 }
 
 // amount is a count, or money.

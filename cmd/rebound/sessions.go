@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +25,8 @@ func runSessions(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	return c.run(args, func(words []string) error {
 		switch {
 		case len(words) == 0:
-			return c.show("/rebound/sessions", *asJSON, sessionsTable)
+			return c.show("/rebound/sessions", *asJSON, listTable("sessions", "no session is stopped",
+				"SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", writeSession))
 		case len(words) == 2 && words[0] == "reset":
 			if _, err := c.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(words[1]), nil); err != nil {
 				return err
@@ -38,18 +38,6 @@ func runSessions(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	})
 }
 
-func sessionsTable(w io.Writer, answer []byte) error {
-	var list struct{ Sessions []recovery.OpenSession }
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
-	}
-	if len(list.Sessions) == 0 {
-		fmt.Fprintln(w, "no session is stopped")
-		return nil
-	}
-	fmt.Fprintln(w, "SESSION\tSINCE\tTOOL\tFAILURE\tTIMES")
-	for _, s := range list.Sessions {
-		fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
-	}
-	return nil
+func writeSession(w io.Writer, s recovery.OpenSession) {
+	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
 }

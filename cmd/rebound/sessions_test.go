@@ -61,9 +61,14 @@ func TestSessionsCommand(t *testing.T) {
 	if code, out, _ := run(); code != 0 || out != "no session is stopped\n" {
 		t.Errorf("none: %d %s", code, out)
 	}
-	body = `<html>`
-	if code, _, errs := run(); code != 1 || errs == "" {
-		t.Errorf("no gateway: %d %s", code, errs)
+	for _, body = range []string{`<html>`, `{}`, `{"sessions":{}}`, `[]`} {
+		if code, _, errs := run(); code != 1 || !strings.Contains(errs, "that is no gateway") {
+			t.Errorf("%s: %d %s", body, code, errs)
+		}
+	}
+	body = `{"newer":1,"sessions":[]}`
+	if code, _, errs := run(); code != 0 {
+		t.Errorf("a newer gateway: %d %s", code, errs)
 	}
 	for _, args := range [][]string{{"reset"}, {"odd"}, {"--nope"}, {"reset", "a", "b"}} {
 		if code, _, errs := run(args...); code != 2 || !strings.Contains(errs, "usage") {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,7 +30,7 @@ func runTargets(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	return c.run(args, func(words []string) error {
 		switch {
 		case len(words) == 0:
-			return c.show("/rebound/targets", *asJSON, targetsTable)
+			return c.show("/rebound/targets", *asJSON, listTable("targets", "every target may be asked, and nothing was learned", marksHead, writeMark))
 		case (len(words) == 2 || len(words) == 3) && words[0] == "reset":
 			query, what := url.Values{"target": words[1:2]}, "nothing"
 			if len(words) == 3 {
@@ -47,36 +46,23 @@ func runTargets(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	})
 }
 
-func targetsTable(w io.Writer, answer []byte) error {
-	var list struct{ Targets []recovery.Mark }
-	if err := json.Unmarshal(answer, &list); err != nil {
-		return err
-	}
-	if len(list.Targets) == 0 {
-		fmt.Fprintln(w, "every target may be asked, and nothing was learned")
-		return nil
-	}
-	writeMarks(w, list.Targets)
-	return nil
-}
+// marksHead is above the rows of writeMark.
+const marksHead = "TARGET\tITEM\tSINCE\tFOR\tDETAIL\tEVIDENCE"
 
-func writeMarks(w io.Writer, marks []recovery.Mark) {
-	fmt.Fprintln(w, "TARGET\tITEM\tSINCE\tFOR\tDETAIL\tEVIDENCE")
-	for _, m := range marks {
-		left, since, evidence := "-", "-", m.Evidence
-		if d := time.Until(m.Until).Round(time.Second); d > 0 {
-			left = d.String()
-		} else if m.Kind == recovery.MarkBreaker {
-			left = "half-open"
-		}
-		if !m.Since.IsZero() {
-			since = max(0, time.Since(m.Since).Round(time.Second)).String() + " ago"
-		}
-		if m.Request != "" {
-			evidence += ", request " + m.Request
-		}
-		fmt.Fprintf(w, "%q\t%q\t%s\t%s\t%s\t%s\n", m.Target, m.Item, since, left, shown(m.Detail), shown(evidence))
+func writeMark(w io.Writer, m recovery.Mark) {
+	left, since, evidence := "-", "-", m.Evidence
+	if d := time.Until(m.Until).Round(time.Second); d > 0 {
+		left = d.String()
+	} else if m.Kind == recovery.MarkBreaker {
+		left = "half-open"
 	}
+	if !m.Since.IsZero() {
+		since = max(0, time.Since(m.Since).Round(time.Second)).String() + " ago"
+	}
+	if m.Request != "" {
+		evidence += ", request " + m.Request
+	}
+	fmt.Fprintf(w, "%q\t%q\t%s\t%s\t%s\t%s\n", m.Target, m.Item, since, left, shown(m.Detail), shown(evidence))
 }
 
 // shown is a text without what a terminal would obey.

@@ -99,7 +99,10 @@ func overview(gateway adminClient) ([]byte, error) {
 	if len(away) > 0 {
 		fmt.Fprintln(&b)
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		writeMarks(w, away)
+		fmt.Fprintln(w, marksHead)
+		for _, m := range away {
+			writeMark(w, m)
+		}
 		_ = w.Flush()
 	}
 	if n := all - len(away); n > 0 {
