@@ -57,12 +57,27 @@ func firstMeant(text string, names []string) string {
 func firstAs(text string, names []string, spell func(string) string) (name string, at int) {
 	for _, n := range names {
 		if s := spell(n); s != "" {
-			if i := rule.WordIn(text, s); i >= 0 && (name == "" || i < at) {
+			if i := alone(text, s); i >= 0 && (name == "" || i < at) {
 				name, at = n, i
 			}
 		}
 	}
 	return name, at
+}
+
+// alone returns where a name stands in a text and is no part of a longer one, such
+// as the name of a model: "grok-4-fast-reasoning" is not about reasoning.
+func alone(text, name string) int {
+	for from := 0; ; {
+		i := rule.WordIn(text[from:], name)
+		if i < 0 {
+			return -1
+		}
+		i += from
+		if from = i + len(name); (i == 0 || text[i-1] != '-') && !strings.HasPrefix(text[from:], "-") {
+			return i
+		}
+	}
 }
 
 // isWord reports a byte that names and numbers are made of, in folded text.

@@ -170,7 +170,14 @@ func scanNumbers(text string) []number {
 		out[n-1].after = layer(text[last:min(len(text), last+48)], false)
 	}
 	for i := range out {
-		out[i].unit = out[i].unitIn(text)
+		n := &out[i]
+		if n.unit = n.unitIn(text); n.unit == "other" {
+			for j, unit := range [...]string{"kb", "mb", "gb"} {
+				if n.follows(unit, unit[:1]+"ib") {
+					n.unit, n.value = "bytes", min(n.value, 1<<20)<<(10*(j+1))
+				}
+			}
+		}
 	}
 	return out
 }

@@ -180,11 +180,11 @@ var places = [...]struct {
 	{fieldThere, recovery.NewPattern(`len\((` + fieldName + `)\)`)}, // "… but len(stop) = 10"
 	{fieldThere, recovery.NewPattern(`(` + fieldName + `)'?: (?:extra inputs are not permitted|field required|input should be )`)},
 	{fieldThere, recovery.NewPattern(`must be satisfied\[\('(` + fieldName + `)' : value`)}, // "('messages.0.content' : value must be a string)"
-	{fieldThere, recovery.NewPattern(announced + `[s: (\[]*'(?:body\.)?(` + fieldName + `)'`)},
-	{fieldLooks, recovery.NewPattern(announced + `[s: (\[]*(?:body\.)?(` + fieldName + `)`)},
-	{fieldThere, recovery.NewPattern(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[s: (\[]*'?(` + fieldName + `)[ .']*$`)},
-	{fieldThere, recovery.NewPattern(mentioned + `[s: (\[]*'(?:body\.)?(` + fieldName + `)'`)},
-	{fieldLooks, recovery.NewPattern(mentioned + `[s: (\[]*(?:body\.)?(` + fieldName + `)`)},
+	{fieldThere, recovery.NewPattern(announced + apart + `'(?:body\.)?(` + fieldName + `)'`)},
+	{fieldLooks, recovery.NewPattern(announced + apart + `(?:body\.)?(` + fieldName + `)`)},
+	{fieldThere, recovery.NewPattern(`(?:not supported (?:on|by|for) this model|not supported|unsupported):[: (\[]*'?(` + fieldName + `)[ .']*$`)},
+	{fieldThere, recovery.NewPattern(mentioned + apart + `'(?:body\.)?(` + fieldName + `)'`)},
+	{fieldLooks, recovery.NewPattern(mentioned + apart + `(?:body\.)?(` + fieldName + `)`)},
 	{fieldThere, recovery.NewPattern(`supports? (?:the |parameter |this parameter: )'?(` + fieldName + `)'? (?:parameter|field)`)},
 	{fieldThere, recovery.NewPattern(`support parameter '?(` + fieldName + `)[ .]*$`)},
 	{fieldLooks, recovery.NewPattern(`not support '?(` + fieldName + `)`)},
@@ -209,10 +209,11 @@ const (
 	fieldName = `[a-z][a-z0-9_.$\[\]-]*`
 	announced = `(?:unsupported param(?:eter)?|unknown (?:parameter|field|name|argument)|unrecognized request arguments? supplied|` +
 		`unrecognized (?:parameter|field|key\(s\) in object)|unsupported (?:value|field|option)|unexpected keyword argument|` +
-		`invalid parameter|invalid value for|invalid type for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
+		`invalid parameter|invalid value (?:for|of|at)|invalid type for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
 		`not supported (?:on|by|for) this model:|not supported:|unsupported:)`
+	apart       = `(?:s?\b|[: (\[])[: (\[]*`
 	mentioned   = `(?:parameter|argument|property|field|for the|invalid|参数)`
-	refusedVerb = `' (?:is not|does not|is unsupported|is deprecated|must|cannot|are not|may only)`
+	refusedVerb = `' (?:(?:field|parameter|array) )?(?:is not|does not|is unsupported|is deprecated|must|cannot|are not|may only)`
 )
 
 // named finds the field that a sentence is about.
