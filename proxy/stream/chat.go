@@ -1,9 +1,5 @@
 package stream
 
-import (
-	"github.com/rebound-llm/rebound/recovery"
-)
-
 // Chat is the format of chat completions.
 type Chat struct{}
 
@@ -36,12 +32,8 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 // chunkFields are the fields that chunks begin with.
 var chunkFields = [...]string{"id", "choices", "object", "created", "model", "provider", "usage", "system_fingerprint", "service_tier"}
 
-// Whole reads a complete answer without its calls.
-func (c Chat) Whole(body []byte) Delta { return c.WholeIn(body, nil) }
-
-// WholeIn reads a complete answer, and its calls into room.
-func (Chat) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
-	d.drafts = room
+// Whole reads a complete answer.
+func (Chat) Whole(body []byte) (d Delta) {
 	d.read(body, "message", nil)
 	return d
 }

@@ -240,13 +240,13 @@ func TestRewrite(t *testing.T) {
 	}
 	for _, c := range cases {
 		data := []byte(c.data)
-		if got := string(Chat{}.Identify(data, id)); got != c.identified {
+		if got := string(identified(data, id)); got != c.identified {
 			t.Errorf("%s: identified\ngot  %s\nwant %s", c.name, got, c.identified)
 		}
-		if got := string(Chat{}.WithText(data, "new \"text\"\n", id)); got != c.withText {
+		if got := string(identified(withText(data, "new \"text\"\n"), id)); got != c.withText {
 			t.Errorf("%s: with text\ngot  %s\nwant %s", c.name, got, c.withText)
 		}
-		if got := string(Chat{}.Identify(data, Identity{})); got != c.data || string(data) != c.data {
+		if got := string(identified(data, Identity{})); got != c.data || string(data) != c.data {
 			t.Errorf("%s: without an identity %s, and the original is now %s", c.name, got, data)
 		}
 	}
@@ -257,7 +257,7 @@ func TestRewrite(t *testing.T) {
 		`{"choices":[{"delta":{ "content":"hi" }}],"id":"x"}`:                                             `{"choices":[{"delta":{ "content":"hi" }}],"id":"first"}`,
 		`{"choices":[]}`: `{"choices":[]}`,
 	} {
-		if got := string(Chat{}.Later([]byte(data), id)); got != want {
+		if got := string(later([]byte(data), id)); got != want {
 			t.Errorf("later\ngot  %s\nwant %s", got, want)
 		}
 	}
@@ -265,7 +265,7 @@ func TestRewrite(t *testing.T) {
 		`{"id":"x","model":"gpt-x","choices":[]}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"gpt-x","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
 		`{}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
 	} {
-		if got := string(Chat{}.TextEvent([]byte(like), `a"b`, id)); got != want {
+		if got := string(textEvent([]byte(like), `a"b`, id)); got != want {
 			t.Errorf("text event\ngot  %s\nwant %s", got, want)
 		}
 	}
@@ -286,17 +286,14 @@ func FuzzDelta(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		before := string(data)
 		d := *Chat{}.Delta(&Event{Data: data, HasData: true}, new(Known))
-		w := Chat{}.WholeIn(data, make([]recovery.DraftCall, 0, 1))
-		if plain := (Chat{}).Whole(data); plain.Kind != w.Kind || string(plain.calls) != string(w.calls) || string(plain.message) != string(w.message) {
-			t.Errorf("%+v, with calls %+v", plain, w)
-		}
-		if list, odd := (Chat{}).wholeCalls(&w); len(w.drafts) > 0 && (len(list) != len(w.drafts) || odd != w.odd || list[0].DraftCall != w.drafts[0]) {
-			t.Errorf("%+v, read once more %+v", w.drafts, list)
+		w := Chat{}.Whole(data)
+		if list, _ := (Chat{}).wholeCalls(&w); len(list) > 0 && w.Kind != KindCall {
+			t.Errorf("%q: kind %d with calls %+v", data, w.Kind, list)
 		}
 		if bare := strings.TrimSpace(before); (d.Kind == KindNoise || d.Kind == KindCut) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
 			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))
 		}
-		outs := [][]byte{Chat{}.Identify(data, id), Chat{}.WithText(data, text, id), Chat{}.TextEvent(data, text, id), Chat{}.Later(data, id)}
+		outs := [][]byte{identified(data, id), withText(data, text), textEvent(data, text, id), later(data, id)}
 		if string(data) != before {
 			t.Fatalf("%q became %q", before, data)
 		}

@@ -111,7 +111,7 @@ func (a *Answer) brand(ev *Event, d *Delta) []byte {
 	}
 	data := spliced(ev.Data, list)
 	if i := bytes.Index(ev.Raw, ev.Data); i >= 0 {
-		return replaced(ev.Raw, i, len(ev.Data), data)
+		return spliced(ev.Raw, []splice{{i, i + len(ev.Data), data}})
 	}
 	return frame(data)
 }

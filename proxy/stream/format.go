@@ -16,14 +16,14 @@ type Format interface {
 	// of which it is the next, and has the room for the result: it is the caller's
 	// until the next call, and as long as ev is valid.
 	Delta(ev *Event, known *Known) *Delta
-	// WholeIn says what a complete JSON answer is, but for its identity, as long as
-	// body does not change. room is for its calls; nil where nobody asks for them.
-	WholeIn(body []byte, room []recovery.DraftCall) Delta
+	// Whole says what a complete JSON answer is, but for its identity, as long as
+	// body does not change.
+	Whole(body []byte) Delta
 
 	// calls adds the calls of an event to those before it, and reports whether it has
 	// any, or anything else that waits as they do.
 	calls(data []byte, d *Delta, s *calls) bool
-	// wholeCalls are the calls of a complete answer; odd as in the Delta.
+	// wholeCalls are the calls of a complete answer; odd means that clients read something else.
 	wholeCalls(d *Delta) (list []wholeCall, odd bool)
 	// rewrite puts what w says in the place of calls, text and end in a stretch of a stream.
 	rewrite(events []byte, w *rewriting) []byte
@@ -95,10 +95,6 @@ type Delta struct {
 	calls     []byte // tool_calls
 	function  []byte // function_call
 	reasoning []byte // text of the reasoning
-
-	// What the list of calls of a complete message has, if that is asked for; as wholeCalls.
-	drafts []recovery.DraftCall
-	odd    bool
 
 	frame bool   // clients put the answer together by it: what follows it has to fit
 	ends  bool   // no more text follows it

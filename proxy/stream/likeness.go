@@ -138,19 +138,11 @@ func (w *rewriting) end(ev Event, data, rest []byte, reason gjson.Result) {
 		w.chunk(data, nil, string(raw), true)
 		return
 	}
-	v := gjson.GetBytes(data, "choices.0.finish_reason")
-	switch {
-	case string(raw) == reason.Raw || v.Index <= 0:
+	if string(raw) == reason.Raw {
 		w.out = append(w.out, ev.Raw...)
-	default:
-		w.out = append(w.out, frame(replaced(data, v.Index, len(v.Raw), raw))...)
+	} else {
+		w.out = append(w.out, frame(with(data, "choices.0.finish_reason", raw))...)
 	}
-}
-
-// replaced is data with n bytes from at on exchanged.
-func replaced(data []byte, at, n int, raw []byte) []byte {
-	out := make([]byte, 0, len(data)-n+len(raw))
-	return append(append(append(out, data[:at]...), raw...), data[at+n:]...)
 }
 
 // rest is a delta without its calls and with the new text, as the inside of an

@@ -62,19 +62,16 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
-	if len(d.drafts) == 0 && isObject(d.function) {
-		var list []wholeCall
-		if list, d.odd = w.o.Format.wholeCalls(d); len(list) > 0 {
-			d.drafts = append(d.drafts, list[0].DraftCall)
-		}
-	}
-	if len(d.drafts) > maxCalls {
+	list, odd := w.o.Format.wholeCalls(d)
+	if len(list) > maxCalls {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: d.drafts, Finish: d.finish, Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
+	draft := recovery.Draft{Text: d.Text, Calls: make([]recovery.DraftCall, len(list)), Finish: d.finish, Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
+	for i := range list {
+		draft.Calls[i] = list[i].DraftCall
+	}
 	flaw := w.ranAway(draft, textOf(d.reasoning))
-	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !d.odd
-	clear(d.drafts)
+	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd
 	switch {
 	case fine || !w.o.mends():
 		return nil
@@ -82,7 +79,6 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 		return flaw
 	}
 	var s calls
-	list, _ := w.o.Format.wholeCalls(d)
 	s.own(list)
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
 	return w.change(body, &s, draft)

@@ -95,7 +95,7 @@ func TestWholeCalls(t *testing.T) {
 			`{"function":` + v + `,"custom":{"name":"f","input":"x"}}`, `{"fu\u006ection":{"na\u006de":"f","arguments":` + v + `}}`,
 		} {
 			body := `{"choices":[{"message":{"content":` + v + `,"tool_calls":[` + call + `],"tool_calls":[{"id":"b"}]},"finish_reason":"tool_calls"}]}`
-			d := Chat{}.WholeIn([]byte(body), make([]recovery.DraftCall, 0, 1))
+			d := Chat{}.Whole([]byte(body))
 			if d.Kind == KindNoise || d.Kind == KindCut {
 				t.Fatal(body)
 			}
@@ -111,7 +111,7 @@ func TestWholeCalls(t *testing.T) {
 				arguments = "input"
 			}
 			want := recovery.DraftCall{ID: get(e, "id"), Kind: cmp.Or(kind, "function"), Name: get(f, "name"), Arguments: get(f, arguments)}
-			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || len(d.drafts) != 1 || d.drafts[0] != want || d.odd != odd || got.odd != odd || odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
+			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != odd || odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
 				t.Errorf("%s\ngot  %+v\nwant %+v", body, got.list, want)
 			}
 		}

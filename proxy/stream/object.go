@@ -3,7 +3,6 @@ package stream
 import (
 	"github.com/tidwall/gjson"
 
-	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -11,8 +10,8 @@ import (
 // object, which is all there is to know of it.
 type Object struct{ Responses }
 
-// WholeIn reads a complete answer.
-func (Object) WholeIn(body []byte, _ []recovery.DraftCall) (d Delta) {
+// Whole reads a complete answer.
+func (Object) Whole(body []byte) (d Delta) {
 	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
 		return Delta{Kind: KindNoise}
 	}

@@ -15,7 +15,7 @@ import (
 // message is the name of a choice's content, known the identity that it likely has;
 // nil where nobody asks for it.
 func (d *Delta) read(data []byte, message string, known *Identity) {
-	*d = Delta{drafts: d.drafts}
+	*d = Delta{}
 	var doc transcript.Document
 	sawChoices, sawDetail, failed := false, false, false
 	top, ok := doc.Open(data, maxDepth)
@@ -127,12 +127,7 @@ func (d *Delta) content(c *transcript.Cursor) {
 		return
 	}
 	for fields.Next() {
-		name := fields.Name()
-		if d.drafts != nil && d.calls == nil && d.Choices == 1 && string(name) == "tool_calls" {
-			d.field(name, d.list(&fields))
-			continue
-		}
-		d.field(name, fields.Value())
+		d.field(fields.Name(), fields.Value())
 	}
 	d.Several = d.Several || d.message != nil // readers disagree on which of two counts
 	d.message = c.Leave(fields)
@@ -192,6 +187,13 @@ func (d *Delta) text(v []byte) {
 }
 
 func (d *Delta) raise(k Kind) { d.Kind = max(d.Kind, k) }
+
+// first sets v to the current value, unless there was one.
+func first(v *[]byte, c *transcript.Cursor) {
+	if *v == nil {
+		*v = c.Value()
+	}
+}
 
 // The following look at valid JSON values, or at nothing.
 

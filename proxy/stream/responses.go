@@ -278,8 +278,8 @@ func faultOf(response []byte) []byte {
 	return append(append([]byte(`{"error":`), v.Raw...), '}')
 }
 
-// WholeIn reads a complete response, and its calls into room.
-func (Responses) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
+// Whole reads a complete response.
+func (Responses) Whole(body []byte) (d Delta) {
 	d.item.index = -1
 	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
 		return Delta{Kind: KindNoise}
@@ -294,7 +294,7 @@ func (Responses) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
 		}
 		return d
 	}
-	d.Choices, d.message, d.drafts = 1, body, room
+	d.Choices, d.message = 1, body
 	d.calls = body[output.Index : output.Index+len(output.Raw)]
 	texts := 0
 	output.ForEach(func(_, v gjson.Result) bool {
@@ -320,9 +320,6 @@ func (Responses) WholeIn(body []byte, room []recovery.DraftCall) (d Delta) {
 			d.Kind = KindCall
 			if d.finish == recovery.FinishStop {
 				d.finish = recovery.FinishCalls
-			}
-			if room != nil && len(d.drafts) <= maxCalls {
-				d.drafts, d.odd = append(d.drafts, draftOf(v)), d.odd || v.Get("arguments").IsObject()
 			}
 		default:
 			d.Kind = KindCall

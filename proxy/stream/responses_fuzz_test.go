@@ -56,7 +56,7 @@ func FuzzResponses(f *testing.F) {
 			}
 		})
 		for _, r := range []Format{Responses{}, Object{}} {
-			r.WholeIn([]byte(second), nil)
+			r.Whole([]byte(second))
 		}
 		Responses{}.Ending([]byte(second), x.sink)
 	})

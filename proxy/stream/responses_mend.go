@@ -60,7 +60,7 @@ func (Responses) calls(_ []byte, d *Delta, s *calls) bool {
 func (Responses) wholeCalls(d *Delta) (list []wholeCall, odd bool) {
 	gjson.ParseBytes(d.calls).ForEach(func(_, v gjson.Result) bool {
 		if kind := v.Get("type").Str; kind == "function_call" || kind == "custom_tool_call" {
-			c := wholeCall{DraftCall: draftOf(v), raw: []byte(v.Raw), value: v.Get("arguments").IsObject()}
+			c := wholeCall{DraftCall: draftOf(v), raw: v.Raw, value: v.Get("arguments").IsObject()}
 			list, odd = append(list, c), odd || c.value
 		}
 		return len(list) <= maxCalls

@@ -25,8 +25,7 @@ type Whole struct {
 	finish recovery.Finish
 	first  time.Time
 
-	repairs []recovery.Repair     // not told yet
-	few     [2]recovery.DraftCall // room for its judgement
+	repairs []recovery.Repair // not told yet
 }
 
 // bodies are buffers for complete answers.
@@ -47,11 +46,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, &Broken{Err: err}
 	}
 	body := bytes.TrimSpace(w.buf.Bytes())
-	var room []recovery.DraftCall
-	if o.judges() {
-		room = w.few[:0]
-	}
-	d := o.Format.WholeIn(body, room)
+	d := o.Format.Whole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
 	var broken *Broken
 	switch {
