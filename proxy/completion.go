@@ -104,8 +104,8 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if err != nil {
 		return err
 	}
-	s.meter.Begin()
-	defer s.meter.End()
+	s.inFlight.Begin()
+	defer s.inFlight.End()
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	if x.Streaming && x.Mode == recovery.ModeAct {

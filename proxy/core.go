@@ -112,8 +112,8 @@ func (k *Core) traced(header http.Header, request string, number int, target rec
 	return own
 }
 
-// Meter counts requests under way.
-type Meter interface {
+// InFlight counts requests under way. Safe for concurrent use.
+type InFlight interface {
 	Begin()
 	End()
 }

@@ -10,7 +10,7 @@
 //	completion.go             one completion: request, exchange, last error
 //	attempt.go mend.go        one attempt, as the engine asks for it: upstream/ and stream/
 //	complete.go prefill.go    calls of the gateway's own
-//	windows.go made.go        what lists of models tell; who had a response made, and where
+//	windows.go owners.go      what lists of models tell; who had a response made, and where
 //	passthrough.go            every other path
 //	errors.go                 what a client reads when nothing helped
 //

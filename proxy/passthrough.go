@@ -48,8 +48,8 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	if who.restricted() || core.secrets != nil || grant != nil || slices.Contains(madeAt, up.Path) {
 		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
-	s.meter.Begin()
-	defer s.meter.End()
+	s.inFlight.Begin()
+	defer s.inFlight.End()
 	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	started := time.Now()
 	if core.Tracer != nil {

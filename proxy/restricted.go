@@ -136,14 +136,14 @@ func (k *Core) owns(ctx context.Context, who client, id string) bool {
 	if k.Owners == nil {
 		return false
 	}
-	at, known := k.Owners.Made(ctx, id)
+	at, known := k.Owners.Of(ctx, id)
 	return known && at.Owner == k.owner(who)
 }
 
 // claimed is an answer whose id is remembered as its client's, as soon as it
 // is read.
 func (k *Core) claimed(ctx context.Context, owner string, t recovery.Target, resp *http.Response) {
-	made := Made{Owner: owner, Upstream: t.Upstream}
+	made := Ownership{Owner: owner, Upstream: t.Upstream}
 	if k.Upstreams[t.Upstream].OwnKeys() {
 		made.Key = t.Key
 	}

@@ -22,15 +22,15 @@ import (
 // Server is the edge: echo's router on net/http's server. Its core can be
 // swapped while it serves.
 type Server struct {
-	core   atomic.Pointer[Core]
-	cert   atomic.Pointer[tls.Certificate] // the newest; nil without TLS
-	echo   *echo.Echo
-	pass   echo.HandlerFunc // forwards what is no completion
-	parser *transcript.Parser
-	meter  Meter
-	via    string // how it names itself to upstreams
-	log    *slog.Logger
-	ready  func() error
+	core     atomic.Pointer[Core]
+	cert     atomic.Pointer[tls.Certificate] // the newest; nil without TLS
+	echo     *echo.Echo
+	pass     echo.HandlerFunc // forwards what is no completion
+	parser   *transcript.Parser
+	inFlight InFlight
+	via      string // how it names itself to upstreams
+	log      *slog.Logger
+	ready    func() error
 
 	draining atomic.Bool
 	active   atomic.Int64 // requests under way
@@ -49,9 +49,9 @@ type Handlers struct {
 }
 
 // NewServer builds the edge around a core.
-func NewServer(core *Core, meter Meter, log *slog.Logger, h Handlers) *Server {
+func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Server {
 	e := echo.New()
-	s := &Server{echo: e, parser: transcript.NewParser(), meter: meter, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5}}
+	s := &Server{echo: e, parser: transcript.NewParser(), inFlight: inFlight, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5}}
 	s.Swap(core)
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError

@@ -85,15 +85,15 @@ type upstreamSeries struct {
 	keys     map[string]bool
 }
 
-// setNames makes the series for n and removes those of names that are gone.
-func (m *metrics) setNames(n Names) {
+// setLabels makes the series for l and removes those of names that are gone.
+func (m *metrics) setLabels(l Labels) {
 	m.naming.Lock()
 	defer m.naming.Unlock()
 	t := &table{models: map[string]*modelSeries{}, upstreams: map[string]*upstreamSeries{}, strategies: map[string]bool{}}
 	known := map[recovery.Target]bool{}
 	t.other = m.model(labelOther)
-	t.elsewhere = m.upstream(labelOther, nil, n.Specs)
-	for name, targets := range n.Models {
+	t.elsewhere = m.upstream(labelOther, nil, l.Specs)
+	for name, targets := range l.Models {
 		t.models[name] = m.model(name)
 		for i, target := range targets {
 			target.Key = ""
@@ -103,18 +103,18 @@ func (m *metrics) setNames(n Names) {
 			}
 		}
 	}
-	for name, keys := range n.Upstreams {
-		t.upstreams[name] = m.upstream(name, keys, n.Specs)
+	for name, keys := range l.Upstreams {
+		t.upstreams[name] = m.upstream(name, keys, l.Specs)
 		known[recovery.Target{Upstream: name, Model: labelOther}] = true
 	}
-	for _, name := range n.strategies() {
+	for _, name := range l.strategies() {
 		t.strategies[name] = true
 		for _, result := range [...]string{"attempted", "success", "failed"} {
 			m.recoveries.WithLabelValues(name, result)
 		}
 	}
 	m.breakers.name(known)
-	m.keys.name(n.Keys)
+	m.keys.name(l.Keys)
 	if old := m.table.Swap(t); old != nil {
 		m.forget(old, t)
 	}

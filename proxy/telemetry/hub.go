@@ -60,7 +60,7 @@ type Option func(*options)
 type options struct {
 	registry *prometheus.Registry
 	version  string
-	names    Names
+	labels   Labels
 }
 
 // WithRegistry takes the registry for the metrics. Without it the hub has one
@@ -70,8 +70,8 @@ func WithRegistry(r *prometheus.Registry) Option { return func(o *options) { o.r
 // WithVersion sets the version that rebound_build_info shows.
 func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
-// WithNames sets the values that labels may have; see [Hub.Reload] for later changes.
-func WithNames(n Names) Option { return func(o *options) { o.names = n } }
+// WithLabels sets the values that labels may have; see [Hub.Reload] for later changes.
+func WithLabels(l Labels) Option { return func(o *options) { o.labels = l } }
 
 // New makes a hub that writes log lines to out, one Write for each, never two
 // at a time. cfg must be valid. Close ends the hub's goroutine.
@@ -96,7 +96,7 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 		h.lines = handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: eventKeys})
 	}
 	h.recordings.log = h.log
-	h.Reload(cfg, o.names)
+	h.Reload(cfg, o.labels)
 	go h.run()
 	return h
 }
@@ -106,12 +106,12 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 func (h *Hub) Logger() *slog.Logger { return h.log }
 
 // Reload applies what of a configuration may change while the process runs:
-// the level, whether all requests are logged, and the names of labels. Series of
+// the level, whether all requests are logged, and the values of labels. Series of
 // names that are gone are removed. Format and queue stay as they are.
-func (h *Hub) Reload(cfg Config, n Names) {
+func (h *Hub) Reload(cfg Config, l Labels) {
 	h.SetLevel(parseLevel(cfg.Level))
 	h.requests.Store(cfg.Requests)
-	h.metrics.setNames(n)
+	h.metrics.setLabels(l)
 }
 
 // SetLevel sets the lowest level that is logged. The live stream, the sink and

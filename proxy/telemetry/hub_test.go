@@ -189,7 +189,7 @@ func TestNothingIsLostUncounted(t *testing.T) {
 			for i := range each {
 				h.Observe(recovered())
 				if i%100 == 50 {
-					h.Reload(cfg, names())
+					h.Reload(cfg, labels())
 				}
 			}
 		})

@@ -63,7 +63,7 @@ func (b *buffer) String() string {
 // newHub makes a hub with the test's names; it is closed with the test.
 func newHub(t testing.TB, cfg Config, out io.Writer, opts ...Option) *Hub {
 	t.Helper()
-	h := New(cfg, out, append([]Option{WithNames(names()), WithVersion("1.2.3")}, opts...)...)
+	h := New(cfg, out, append([]Option{WithLabels(labels()), WithVersion("1.2.3")}, opts...)...)
 	t.Cleanup(func() { closeHub(t, h) })
 	return h
 }
@@ -77,8 +77,8 @@ func closeHub(t testing.TB, h *Hub) {
 	}
 }
 
-func names() Names {
-	return Names{
+func labels() Labels {
+	return Labels{
 		Models: map[string][]recovery.Target{
 			"coder": {{Upstream: "openai", Model: "gpt-5"}, {Upstream: "azure", Model: "gpt-5-eu"}},
 			"small": {{Upstream: "openai", Model: "gpt-5-mini"}},

@@ -341,7 +341,7 @@ func TestBreakerGauge(t *testing.T) {
 func TestReloadRemovesSeries(t *testing.T) {
 	h := newHub(t, Defaults(), &buffer{})
 	h.Observe(recovered())
-	n := names()
+	n := labels()
 	delete(n.Models, "coder")
 	delete(n.Upstreams, "azure")
 	h.Reload(Defaults(), n)

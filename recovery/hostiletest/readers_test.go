@@ -76,7 +76,7 @@ func readers() (all []reader) {
 		in := session.Input{Body: b}
 		session.Identify(in)
 		session.Affinity(in)
-		session.Turn(in)
+		session.UserTurnOf(in)
 		session.SideOf(b)
 		session.NewKnown().Identify(in)
 	}))

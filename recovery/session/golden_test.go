@@ -84,7 +84,7 @@ func TestGolden(t *testing.T) {
 	const file = "testdata/identities.json"
 	got := map[string]identity{}
 	for name, in := range goldens(t) {
-		got[name] = identity{Identify(in).String(), Affinity(in), Turn(in).LastUser}
+		got[name] = identity{Identify(in).String(), Affinity(in), UserTurnOf(in).Last}
 	}
 	if *update {
 		raw, err := json.MarshalIndent(got, "", " ")
@@ -133,7 +133,7 @@ func BenchmarkIdentify(b *testing.B) {
 		b.Run(fmt.Sprintf("Pin/%dKB", size>>10), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Turn(in)
+				UserTurnOf(in)
 			}
 		})
 	}

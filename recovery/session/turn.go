@@ -20,28 +20,28 @@ const (
 	SideOther   Side = "other"   // goes over a history of tool calls without offering tools
 )
 
-// Facts is what one request tells about its conversation's progress. It is
-// comparable.
-type Facts struct {
-	// UserTurns counts the user's messages; in text protocols these include
-	// what tools answered. A turn lasts while UserTurns and LastUser stay equal.
-	UserTurns int
-	// LastUser is a hash of the user's last message, keyed with the credential; 0
-	// if there is none.
-	LastUser uint64
+// UserTurn says in which turn of the user a request stands: it lasts while all of it
+// stays equal. It is comparable.
+type UserTurn struct {
+	// Messages counts the user's messages; in text protocols these include what
+	// tools answered.
+	Messages int
+	// Last is a hash of the user's last message, keyed with the credential; 0 if
+	// there is none.
+	Last uint64
 }
 
-// Turn reads the facts of a request.
-func Turn(in Input) Facts {
-	f := Facts{UserTurns: in.Body.UserTurns()}
+// UserTurnOf reads the turn of a request.
+func UserTurnOf(in Input) UserTurn {
+	t := UserTurn{Messages: in.Body.UserTurns()}
 	if m, ok := in.Body.LastUser(); ok {
 		k := newKeyed(in.Credential)
 		defer k.release()
 		k.begin("user")
 		k.message('u', in.Body, m.Index)
-		f.LastUser = k.number()
+		t.Last = k.number()
 	}
-	return f
+	return t
 }
 
 // Instructions of side requests, as known clients write them, in lower case.

@@ -114,28 +114,28 @@ func TestSide(t *testing.T) {
 	}
 }
 
-func TestTurn(t *testing.T) {
-	turn := func(raw string) Facts { return Turn(Input{Body: parse(t, raw), Credential: []byte("k")}) }
+func TestUserTurnOf(t *testing.T) {
+	turn := func(raw string) UserTurn { return UserTurnOf(Input{Body: parse(t, raw), Credential: []byte("k")}) }
 	one := turn(request(system, user))
-	if one.UserTurns != 1 || one.LastUser == 0 || one != turn(request(system, user)) {
+	if one.Messages != 1 || one.Last == 0 || one != turn(request(system, user)) {
 		t.Errorf("%+v", one)
 	}
 	step := turn(request(system, user, call, result))
-	if step.UserTurns != one.UserTurns || step.LastUser != one.LastUser {
+	if step.Messages != one.Messages || step.Last != one.Last {
 		t.Errorf("a step of the same turn: %+v", step)
 	}
 	again := turn(request(system, user, call, result, user))
-	if again.UserTurns != 2 || again.LastUser != one.LastUser {
+	if again.Messages != 2 || again.Last != one.Last {
 		t.Errorf("the same words again: %+v", again)
 	}
 	next := turn(request(system, user, call, result, `{"role":"user","content":"Thanks, now lint."}`))
-	if next.LastUser == one.LastUser || next.UserTurns != 2 {
+	if next.Last == one.Last || next.Messages != 2 {
 		t.Errorf("the next turn: %+v", next)
 	}
-	if none := turn(request(system)); none.LastUser != 0 || none.UserTurns != 0 {
+	if none := turn(request(system)); none.Last != 0 || none.Messages != 0 {
 		t.Errorf("%+v", none)
 	}
-	if other := Turn(Input{Body: parse(t, request(system, user)), Credential: []byte("l")}); other.LastUser == one.LastUser {
+	if other := UserTurnOf(Input{Body: parse(t, request(system, user)), Credential: []byte("l")}); other.Last == one.Last {
 		t.Error("hashes are not keyed")
 	}
 }
@@ -180,9 +180,9 @@ func BenchmarkSession(b *testing.B) {
 	}{{"100KB", Input{Body: body, Credential: []byte("sk-1")}}, {"system20KB", Input{Body: big, Credential: []byte("sk-1")}}} {
 		c.in.Body.Messages()
 		for name, run := range map[string]func(){
-			"Identify": func() { Identify(c.in) },
-			"Affinity": func() { Affinity(c.in) },
-			"Turn":     func() { Turn(c.in) },
+			"Identify":   func() { Identify(c.in) },
+			"Affinity":   func() { Affinity(c.in) },
+			"UserTurnOf": func() { UserTurnOf(c.in) },
 		} {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				b.ReportAllocs()

@@ -95,7 +95,7 @@ type App struct {
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown()}
-	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithNames(a.names(cfg)))
+	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.names(cfg)))
 	a.log = a.hub.Logger()
 	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
@@ -264,8 +264,8 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
 
 // names are the values that metric labels may have.
-func (a *App) names(cfg *configs.Config) telemetry.Names {
-	n := telemetry.Names{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
+func (a *App) names(cfg *configs.Config) telemetry.Labels {
+	n := telemetry.Labels{Models: map[string][]recovery.Target{}, Upstreams: map[string][]string{}, Specs: classify.Specs()}
 	n.Strategies = []string{recovery.StrategyOriginal, recovery.StrategyParallel, recovery.StrategyListen}
 	for _, s := range strategy.All() {
 		n.Strategies = append(n.Strategies, s.Name())
@@ -503,9 +503,9 @@ func (k *known) Pin() string {
 	if k.session == "" {
 		return ""
 	}
-	turn := session.Turn(k.in)
+	turn := session.UserTurnOf(k.in)
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], turn.LastUser)
-	binary.BigEndian.PutUint64(b[8:], uint64(turn.UserTurns))
+	binary.BigEndian.PutUint64(b[:8], turn.Last)
+	binary.BigEndian.PutUint64(b[8:], uint64(turn.Messages))
 	return k.session + "/" + hex.EncodeToString(b[:])
 }

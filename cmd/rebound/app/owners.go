@@ -24,34 +24,34 @@ type owners struct {
 
 var _ proxy.Owners = owners{}
 
-// made is how it is kept.
-type made struct {
+// owned is how an ownership is kept.
+type owned struct {
 	Owner    string `json:"o"`
 	Upstream string `json:"u"`
 	Key      string `json:"k,omitempty"`
 }
 
 // Claim implements proxy.Owners.
-func (o owners) Claim(ctx context.Context, id string, m proxy.Made) {
+func (o owners) Claim(ctx context.Context, id string, m proxy.Ownership) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	value, err := json.Marshal(made(m))
+	value, err := json.Marshal(owned(m))
 	if err != nil {
 		return // strings always marshal
 	}
 	_ = o.store.Set(ctx, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor}) // else nobody knows later on
 }
 
-// Made implements proxy.Owners.
-func (o owners) Made(ctx context.Context, id string) (m proxy.Made, known bool) {
+// Of implements proxy.Owners.
+func (o owners) Of(ctx context.Context, id string) (m proxy.Ownership, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	values, err := o.store.Get(ctx, o.key(id))
-	var v made
+	var v owned
 	if err != nil || len(values) != 1 || json.Unmarshal(values[0], &v) != nil {
 		return m, false
 	}
-	return proxy.Made(v), v.Owner != ""
+	return proxy.Ownership(v), v.Owner != ""
 }
 
 func (owners) key(id string) string {

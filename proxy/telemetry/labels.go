@@ -6,12 +6,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Names are the values that labels may have, all from configuration and from
-// fixed tables. Whatever else occurs is counted as "other", so that no client
+// Labels are the values that labels of metrics may have, all from configuration
+// and from fixed tables. Whatever else occurs is counted as "other", so that no client
 // can create series without bound; only the first models that answer get a
 // label of their own without configuration (see maxMet). It is read when it is
 // handed over and not kept.
-type Names struct {
+type Labels struct {
 	// Models are the configured model names with their targets, in order of
 	// preference; the keys of those targets are not looked at.
 	Models map[string][]recovery.Target
@@ -37,8 +37,8 @@ const (
 // parallel is the engine's own strategy: a second attempt beside a silent one.
 const parallel = "parallel"
 
-func (n *Names) strategies() []string {
-	out := append([]string{parallel, labelNone}, n.Strategies...)
+func (l *Labels) strategies() []string {
+	out := append([]string{parallel, labelNone}, l.Strategies...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }

@@ -15,12 +15,12 @@ import (
 
 // Owners remember what upstreams made for whom, by ids. Safe for concurrent use.
 type Owners interface {
-	Claim(ctx context.Context, id string, m Made)
-	Made(ctx context.Context, id string) (m Made, known bool)
+	Claim(ctx context.Context, id string, o Ownership)
+	Of(ctx context.Context, id string) (o Ownership, known bool)
 }
 
-// Made says who had something made, and where.
-type Made struct {
+// Ownership says who had something made, and where.
+type Ownership struct {
 	Owner         string // name of the gateway key, else the label of the client's own credential
 	Upstream, Key string // Key is the label of the upstream's own; empty for the client's
 }
@@ -36,16 +36,16 @@ func (k *Core) owner(who client) string {
 // home is where something was made that a client names. foreign means that it is not
 // this client's: it belongs to another, or nobody knows to whom where several gateway
 // keys share the credentials of the upstreams.
-func (k *Core) home(ctx context.Context, who client, id string) (at Made, known, foreign bool) {
+func (k *Core) home(ctx context.Context, who client, id string) (at Ownership, known, foreign bool) {
 	if k.Owners == nil {
-		return Made{}, false, false
+		return Ownership{}, false, false
 	}
-	at, known = k.Owners.Made(ctx, id)
+	at, known = k.Owners.Of(ctx, id)
 	if !known {
-		return Made{}, false, len(k.Config.Auth.Keys) > 1
+		return Ownership{}, false, len(k.Config.Auth.Keys) > 1
 	}
 	if at.Owner != k.owner(who) {
-		return Made{}, false, true
+		return Ownership{}, false, true
 	}
 	u := k.Upstreams[at.Upstream]
 	return at, u != nil && (at.Key == "" || u.Has(at.Key)), false
@@ -73,7 +73,7 @@ func (n *answer) claim(ctx context.Context) (wait func()) {
 		return func() {}
 	}
 	done := make(chan struct{})
-	made := Made{Owner: s.core.owner(s.who), Upstream: n.a.Target.Upstream}
+	made := Ownership{Owner: s.core.owner(s.who), Upstream: n.a.Target.Upstream}
 	if s.core.Upstreams[made.Upstream].OwnKeys() {
 		made.Key = n.a.Target.Key
 	}
