@@ -11,7 +11,7 @@ import (
 
 // The boards that replicas share.
 const (
-	BoardCooldowns = "cooldowns" // field: target with key; gone when it ends
+	BoardCooldowns = "cooldowns" // field: target with key; value: class and begin; gone when it ends
 	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period and its length
 )
 
@@ -106,7 +106,9 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 		return recovery.Event{}, false
 	}
 	until := now.Add(d)
-	s.board.Post(BoardCooldowns, store.Field{Name: s.names.Of(t), Value: []byte(f.Class()), Until: until}, true)
+	s.board.Post(BoardCooldowns, store.Field{
+		Name: s.names.Of(t), Value: []byte(string(f.Class()) + " " + strconv.FormatInt(now.UnixMilli(), 10)), Until: until,
+	}, true)
 	s.cooled(t, until, now)
 	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
 }
@@ -128,11 +130,15 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 		return true
 	})
 	board.Each(BoardCooldowns, func(f store.Field) bool {
-		class := string(f.Value)
-		if len(class) > longestClass || strings.Trim(class, "abcdefghijklmnopqrstuvwxyz_") != "" {
-			class = "" // not ours
+		m := recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Until: f.Until}
+		class, begin, _ := strings.Cut(string(f.Value), " ")
+		if len(class) <= longestClass && strings.Trim(class, "abcdefghijklmnopqrstuvwxyz_") == "" { // else not ours
+			m.Evidence = class
 		}
-		marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Evidence: class, Until: f.Until})
+		if ms, err := strconv.ParseInt(begin, 10, 64); err == nil && 0 < ms && ms < f.Until.UnixMilli() {
+			m.Since = time.UnixMilli(ms)
+		}
+		marks = append(marks, m)
 		return true
 	})
 	return marks

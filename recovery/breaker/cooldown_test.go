@@ -1,6 +1,7 @@
 package breaker_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/breaker"
 	"github.com/rebound-llm/rebound/recovery/recoverytest"
+	"github.com/rebound-llm/rebound/store"
 )
 
 func TestCooldown(t *testing.T) {
@@ -65,6 +67,35 @@ func TestCooldown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is shown of a cool-down is when it began, when it ends and why, and nothing that
+// somebody else wrote on the board.
+func TestCooldownMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, board := time.Now(), recoverytest.NewBoard()
+		s := breaker.NewSet(breaker.Defaults(), board, &recoverytest.Observer{})
+		once(t, s, target, limited(recovery.RateLimit, 7*time.Second))
+		time.Sleep(2 * time.Second)
+		want := recovery.Mark{Target: target.String(), Kind: recovery.MarkCooldown, Item: "cool-down", Evidence: "rate_limit", Since: began, Until: began.Add(7 * time.Second)}
+		if got := s.Marks(board); len(got) != 1 || !got[0].Since.Equal(began) || !got[0].Until.Equal(want.Until) || got[0].Evidence != want.Evidence {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		for value, want := range map[string]recovery.Mark{
+			"rate_limit":                      {Evidence: "rate_limit"}, // of a version before
+			"rate_limit x":                    {Evidence: "rate_limit"},
+			"rate_limit -5":                   {Evidence: "rate_limit"},
+			"rate_limit 9223372036854775807":  {Evidence: "rate_limit"},
+			"<b> 1000":                        {Since: time.UnixMilli(1000)},
+			strings.Repeat("a", 50) + " 1000": {Since: time.UnixMilli(1000)},
+			"":                                {},
+		} {
+			board.Post(breaker.BoardCooldowns, store.Field{Name: target.String(), Value: []byte(value), Until: began.Add(time.Minute)}, false)
+			if got := s.Marks(board); len(got) != 1 || got[0].Evidence != want.Evidence || !got[0].Since.Equal(want.Since) {
+				t.Errorf("%q: %+v, want %+v", value, got, want)
+			}
+		}
+	})
 }
 
 // TestCooldownMax: a shorter hint does not end a longer cool-down.
