@@ -40,7 +40,7 @@ func (v *view) judgeData() finding {
 			continue
 		}
 		if r := v.failure(&v.lines[i], i, false); r != nil && !v.excused(r) {
-			return v.told(r, v.lines[i].text, likely)
+			return v.runsProgram(v.told(r, v.lines[i].text, likely))
 		}
 	}
 	strictly := v.failure(&v.lines[0], 0, false)

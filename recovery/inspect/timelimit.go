@@ -27,13 +27,20 @@ func (v *view) quotedCommand() finding {
 // outOfTime finds that the call was ended for its time. Then this is the failure,
 // whatever its output says up to there.
 func (v *view) outOfTime() finding {
-	if v.outcome == succeeded || len(v.lines) == 0 && v.exit != 124 {
+	if len(v.lines) == 0 && v.exit != 124 {
+		return finding{}
+	}
+	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
+	if v.outcome == succeeded { // behind a pipe only what nothing else prints counts, and at the head
+		if r := v.first(0, ended); r != nil && r.Sure == certainly {
+			f.line = v.lines[0].text
+			return f
+		}
 		return finding{}
 	}
 	if f := v.quotedCommand(); f.failed {
 		return f
 	}
-	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
 	text := v.lines
 	if v.stderr >= 0 {
 		text = v.lines[:v.stderr]

@@ -50,6 +50,7 @@ func TestWordsOfAgentsAndShells(t *testing.T) {
 		recovery.CommandNotFound: {
 			{"bash", "", wrapped(101, "   Compiling libc v0.2.71\nerror: linker `cc` not found\n  |\n  = note: No such file or directory (os error 2)\n\nerror: could not compile `libc` (build script) due to 1 previous error")},
 			{"bash", "find . -name '*.py' -exec black {} +", wrapped(1, "find: ‘black’: No such file or directory")},
+			{"bash", "find . -name '*.py' -exec black {} \\;", "find: ‘black’: No such file or directory"},
 			{"bash", `perl -e 'system("pandoc a.md") == 0 or die "pandoc failed: $!"'`, wrapped(2, "pandoc failed: No such file or directory")},
 			{"bash", "", wrapped(1, "gcc: fatal error: cannot execute ‘cc1plus’: execvp: No such file or directory\ncompilation terminated.")},
 			{"bash", "", wrapped(1, "collect2: fatal error: cannot find ‘ld’\ncompilation terminated.")},
