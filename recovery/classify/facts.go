@@ -169,7 +169,7 @@ var (
 		`max_(?:new_|completion_)?tokens|max generation|completion\))`)
 	ofPart    = recovery.NewPattern(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
 	beyond    = recovery.NewPattern(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
-	outdoes   = recovery.NewPattern(`^(?:(?:estimated )?tokens )?(?:exceed(?:s|ed the|ed this| the) |is (?:greater|larger|longer) than |> )`)
+	outdoes   = recovery.NewPattern(`^(?:(?:estimated )?tokens )?(?:exceed(?:s| the|ed (?:the|this|max(?:imum)?|model)) |is (?:greater|larger|longer) than |> )`)
 	ofRequest = recovery.NewPattern(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
 	ofRate    = recovery.NewPattern(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
 
