@@ -40,13 +40,10 @@ type Body struct {
 	format Format
 	limits Limits
 
-	inline   [inlineFields]field
-	more     []field        // beyond inline
-	names    map[string]int // of all fields, once there are more
-	count    int
-	escaped  bool      // a field's name has escapes
-	marks    uint64    // of the fields' names: most that are asked for are not there
-	elements []element // the first few of a body stand in its room
+	fields   []field
+	names    map[string]int // of all fields, once there are more than fewFields
+	escaped  bool           // a field's name has escapes
+	elements []element
 
 	model     string
 	streaming bool
@@ -59,27 +56,13 @@ type Body struct {
 	state        State
 	messagesOnce sync.Once
 	messages     []Message
-	calls        []atomic.Pointer[calls] // of the messages, nil until they are asked for
-	asked        atomic.Int32            // how many messages were asked for them
+	calls        []atomic.Pointer[[]ToolCall] // of the messages, nil until they are asked for
 	toolsOnce    sync.Once
 	tools        []Tool
-
-	room struct { // of a short history, which needs no allocations of its own
-		elements [shortHistory]element
-		messages [shortHistory]Message
-		calls    [shortHistory]atomic.Pointer[calls]
-		called   [shortCalls]calls
-	}
 }
 
-// inlineFields is the number of fields up to which a body has no map of them,
-// shortHistory the number of messages for which it has room in itself, and
-// shortCalls of those whose calls are asked for: the last turn's, and that before it.
-const (
-	inlineFields = 20
-	shortHistory = 6
-	shortCalls   = 2
-)
+// fewFields is the number of fields up to which a body has no map of them: nearly all have fewer.
+const fewFields = 20
 
 // field is a top-level field; the offsets of the key include its quotes.
 type field struct{ key, keyEnd, val, valEnd int32 }
@@ -123,7 +106,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if len(raw) > math.MaxInt32 {
 		return nil, &Error{Code: CodeTooLarge, Message: "the body has 2 GiB or more"}
 	}
-	b := &Body{raw: raw, format: f, limits: lim.checked(), n: 1}
+	b := &Body{raw: raw, format: f, limits: lim.checked(), n: 1, fields: make([]field, 0, fewFields)}
 	r := f.reader()
 	s := scanner{data: raw, limit: b.limits.Depth}
 	at := s.begin()
@@ -153,7 +136,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		if s.err != nil {
 			return nil, s.err
 		}
-		if b.count == maxFields {
+		if len(b.fields) == maxFields {
 			return nil, &Error{Code: CodeTooMany, Offset: w.key, Message: "the body has more than " + strconv.Itoa(maxFields) + " fields"}
 		}
 		if !b.add(field{int32(w.key), int32(w.keyEnd), int32(w.val), int32(w.valEnd)}) {
@@ -210,11 +193,8 @@ func clip(name []byte) string {
 // indexElements scans the rest of an array and records its elements behind
 // those that there are already, which belong to others too.
 func (b *Body) indexElements(w walker, keys []indexed) int {
-	s, from, known := w.s, w.i, len(b.elements)
+	s, known := w.s, len(b.elements)
 	grouped := b.format.reader().grouped()
-	if b.elements == nil {
-		b.elements = b.room.elements[:0]
-	}
 	for w.next() {
 		if w.val >= len(s.data) || s.data[w.val] != '{' {
 			return w.noObject(b.format.reader().list())
@@ -222,8 +202,9 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 		if len(b.elements) == b.limits.Messages {
 			return s.fail(CodeTooMany, w.val, "the history has more than %d messages (limits.messages)", b.limits.Messages)
 		}
-		if len(b.elements) == cap(b.elements) {
-			b.grow(len(b.elements)-known, w.val-from, len(s.data)-w.val)
+		if n := len(b.elements); n == cap(b.elements) { // others stay with those that were known
+			more := min(roomForTurn+n-known, b.limits.Messages-n)
+			b.elements = append(make([]element, 0, n+more), b.elements...)
 		}
 		b.elements = append(b.elements, element{start: int32(w.val)})
 		e := &b.elements[len(b.elements)-1]
@@ -291,28 +272,8 @@ func (b *Body) countTools(w walker) int {
 	return w.i
 }
 
-// Room for elements beyond those that were known: for a turn, and for so many as
-// show what the rest is like, if few bytes of each are enough for them.
-const (
-	roomForTurn  = 4
-	roomToJudge  = 32
-	usualElement = 128 // bytes
-)
-
-// grow makes room for more elements, where that many are new in the bytes that
-// were seen of the rest of the body. Once there are some, all have room that the
-// rest should have, so that it grows no more. There are fewer than the limit of them.
-func (b *Body) grow(fresh, seen, left int) {
-	more := roomForTurn
-	switch {
-	case fresh >= roomToJudge:
-		expect := fresh * (seen + left) / seen
-		more += expect + expect/8 - fresh
-	case fresh > 0:
-		more = min(roomToJudge-fresh, roomForTurn+left/usualElement)
-	}
-	b.elements = append(make([]element, 0, min(len(b.elements)+more, b.limits.Messages)), b.elements...)
-}
+// roomForTurn is for how many elements there is room beyond those that were known.
+const roomForTurn = 4
 
 // add records a field; it returns false if there is one of that name.
 func (b *Body) add(f field) bool {
@@ -320,55 +281,32 @@ func (b *Body) add(f field) bool {
 	if b.find(string(name)) != nil {
 		return false
 	}
-	b.marks |= markOf(string(name))
 	b.escaped = b.escaped || len(name) != int(f.keyEnd-f.key)-2
-	if b.count < inlineFields {
-		b.inline[b.count] = f
-	} else {
-		if b.names == nil {
-			b.names = make(map[string]int, 4*inlineFields)
-			for i := range b.inline {
-				b.names[string(b.name(&b.inline[i]))] = i
-			}
+	b.fields = append(b.fields, f)
+	switch n := len(b.fields); {
+	case b.names != nil:
+		b.names[string(name)] = n - 1
+	case n > fewFields:
+		b.names = make(map[string]int, 4*fewFields)
+		for i := range b.fields {
+			b.names[string(b.name(&b.fields[i]))] = i
 		}
-		b.names[string(name)] = b.count
-		b.more = append(b.more, f)
 	}
-	b.count++
 	return true
 }
 
 // name is a field's name without its quotes and escapes.
 func (b *Body) name(f *field) []byte { return nameIn(b.raw[f.key:f.keyEnd]) }
 
-// at is the i-th field.
-func (b *Body) at(i int) *field {
-	if i < inlineFields {
-		return &b.inline[i]
-	}
-	return &b.more[i-inlineFields]
-}
-
-// markOf is a bit for a name, the same for few others.
-func markOf(name string) uint64 {
-	if name == "" {
-		return 1
-	}
-	return 1 << ((uint(len(name))*5 + uint(name[0]) + 3*uint(name[len(name)-1])) % 64)
-}
-
 func (b *Body) find(name string) *field {
-	if b.marks&markOf(name) == 0 {
-		return nil
-	}
 	if b.names != nil {
 		if i, ok := b.names[name]; ok {
-			return b.at(i)
+			return &b.fields[i]
 		}
 		return nil
 	}
-	for i := range b.inline[:b.count] {
-		f := &b.inline[i]
+	for i := range b.fields {
+		f := &b.fields[i]
 		if int(f.keyEnd-f.key)-2 == len(name) && string(b.raw[f.key+1:f.keyEnd-1]) == name || b.escaped && string(b.name(f)) == name {
 			return f
 		}
@@ -398,8 +336,8 @@ func (b *Body) Field(name string) (raw []byte, ok bool) {
 // Fields calls yield with the name and the value of every top-level field, in
 // order, until it returns false.
 func (b *Body) Fields(yield func(name string, raw []byte) bool) {
-	for i := range b.count {
-		f := b.at(i)
+	for i := range b.fields {
+		f := &b.fields[i]
 		if !yield(string(b.name(f)), b.raw[f.val:f.valEnd:f.valEnd]) {
 			return
 		}
@@ -445,7 +383,10 @@ func (b *Body) OutputField() string {
 func (f Format) OutputFields() []string { return f.reader().outputLimits() }
 
 // ResponseFormat reports whether the request demands structured output.
-func (b *Body) ResponseFormat() bool { return b.format.reader().structured(b) }
+func (b *Body) ResponseFormat() bool {
+	form, _ := b.ContentForm()
+	return form != FormText
+}
 
 // Logprobs reports whether the request asks for log probabilities.
 func (b *Body) Logprobs() bool { return b.format.reader().logprobs(b) }

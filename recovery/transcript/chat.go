@@ -71,15 +71,9 @@ func (chat) appendText(dst, raw []byte) []byte {
 	if isString(raw) {
 		return appendDecoded(dst, raw)
 	}
-	var s scanner
-	w, ok := opened(&s, raw, '[')
-	if !ok {
-		return dst
-	}
 	from := len(dst)
-	for w.step() {
-		part := w.value()
-		if len(part) > 0 && part[0] == '{' {
+	for part := range elementsOf(raw) {
+		if isObject(part) {
 			part, _ = member(part, "text")
 		}
 		if !isString(part) || len(part) == 2 {
@@ -95,15 +89,10 @@ func (chat) appendText(dst, raw []byte) []byte {
 
 func (chat) appendMedia(dst, raw []byte) []byte {
 	const ends = 256
-	var s scanner
-	w, ok := opened(&s, raw, '[')
-	if !ok {
-		return dst
-	}
-	for w.step() {
+	for part := range elementsOf(raw) {
 		// A part has its payload under the name of its type.
-		kind := stringField(w.value(), "type")
-		raw, ok := member(w.value(), kind)
+		kind := stringField(part, "type")
+		raw, ok := member(part, kind)
 		if !ok || kind == "text" {
 			continue
 		}
@@ -131,10 +120,9 @@ func (chat) appendPart(parts []byte, text string) []byte {
 // Reasoning that is passed back, a refusal. Signatures and sealed reasoning are no
 // text: what they stand for is not known here.
 func (chat) asides(b *Body, i int, yield func(raw []byte) bool) bool {
-	var s scanner
-	for w, ok := opened(&s, b.element(i), '{'); ok && w.step(); {
-		if aside := string(w.name) == "refusal" || bytes.HasPrefix(w.name, []byte("reasoning")) || bytes.HasPrefix(w.name, []byte("thinking")); aside &&
-			!isNull(w.value()) && !yield(clipped(w.value())) {
+	for name, v := range fieldsOf(b.element(i)) {
+		if aside := string(name) == "refusal" || bytes.HasPrefix(name, []byte("reasoning")) || bytes.HasPrefix(name, []byte("thinking")); aside &&
+			!isNull(v) && !yield(clipped(v)) {
 			return false
 		}
 	}
@@ -147,7 +135,7 @@ func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 	var s scanner
 	w, ok := opened(&s, m.key(keyCalls), '[')
 	if !ok {
-		if call := m.key(keyCall); len(call) > 0 && call[0] == '{' {
+		if call := m.key(keyCall); isObject(call) {
 			s = scanner{data: call, limit: math.MaxInt, known: true}
 			var f callee // the older way: one call without id
 			f.read(walker{s: &s}, "arguments")
@@ -238,11 +226,6 @@ func (m Message) callOf(f callee, id []byte) (c ToolCall) {
 	return c
 }
 
-func (c chat) structured(b *Body) bool {
-	raw := c.form(b)
-	return len(raw) > 0 && !isNull(raw) && stringField(raw, "type") != "text"
-}
-
 func (chat) logprobs(b *Body) bool {
 	raw, _ := b.Field("logprobs")
 	return isTrue(raw)
@@ -268,7 +251,7 @@ func (chat) reasoning(b *Body) bool {
 	if raw, _ := b.Field("reasoning_effort"); !idle(raw) {
 		return true // OpenAI and most others
 	}
-	if raw, _ := b.Field("reasoning"); len(raw) > 0 && raw[0] == '{' { // OpenRouter
+	if raw, _ := b.Field("reasoning"); isObject(raw) { // OpenRouter
 		effort, named := member(raw, "effort")
 		enabled, set := member(raw, "enabled")
 		if set && isBool(enabled) && !isTrue(enabled) {
@@ -276,7 +259,7 @@ func (chat) reasoning(b *Body) bool {
 		}
 		return !named || isNull(effort) || !idle(effort)
 	}
-	if raw, _ := b.Field("thinking"); len(raw) > 0 && raw[0] == '{' { // Anthropic, GLM, DeepSeek
+	if raw, _ := b.Field("thinking"); isObject(raw) { // Anthropic, GLM, DeepSeek
 		kind := stringField(raw, "type")
 		return kind == "enabled" || kind == "adaptive"
 	}
@@ -291,11 +274,6 @@ func (chat) reasoning(b *Body) bool {
 	return false
 }
 
-func (chat) toolChoice(b *Body) ToolChoice {
-	raw, _ := b.Field("tool_choice")
-	return choiceIn(raw)
-}
-
 // choiceIn reads a choice of tools, whose details stand in an object named like the
 // choice's type, or beside the type.
 func choiceIn(raw []byte) ToolChoice {
@@ -305,12 +283,12 @@ func choiceIn(raw []byte) ToolChoice {
 	case "required", "any": // "any" is Mistral's word
 		return ToolChoice{Choice: ChoiceRequired}
 	}
-	if len(raw) == 0 || raw[0] != '{' {
+	if !isObject(raw) {
 		return ToolChoice{}
 	}
 	kind := stringField(raw, "type")
 	inner := raw
-	if v, ok := member(raw, kind); ok && len(v) > 0 && v[0] == '{' {
+	if v, _ := member(raw, kind); isObject(v) {
 		inner = v // {"type":"function","function":{"name":…}}, {"type":"allowed_tools","allowed_tools":{…}}
 	}
 	if kind != "allowed_tools" {
@@ -323,11 +301,9 @@ func choiceIn(raw []byte) ToolChoice {
 	if stringField(inner, "mode") == "required" {
 		c.Choice = ChoiceRequired
 	}
-	var s scanner
 	list, _ := member(inner, "tools")
-	for w, ok := opened(&s, list, '['); ok && w.step(); {
-		tool := w.value()
-		if v, ok := member(tool, stringField(tool, "type")); ok && len(v) > 0 && v[0] == '{' {
+	for tool := range elementsOf(list) {
+		if v, _ := member(tool, stringField(tool, "type")); isObject(v) {
 			tool = v
 		}
 		if name := stringField(tool, "name"); name != "" {
@@ -344,15 +320,14 @@ func (chat) form(b *Body) []byte {
 
 func (c chat) contentForm(b *Body) (ContentForm, []byte) {
 	raw := c.form(b)
-	if len(raw) == 0 || raw[0] != '{' {
+	if !isObject(raw) {
 		return FormText, nil
 	}
 	switch stringField(raw, "type") {
-	case "", "text":
+	case "text":
 		return FormText, nil
 	case "json_object":
-		schema, _ := member(raw, "schema") // llama.cpp, Together, Fireworks
-		if len(schema) > 0 && schema[0] == '{' {
+		if schema, _ := member(raw, "schema"); isObject(schema) { // llama.cpp, Together, Fireworks
 			return FormSchema, clipped(schema)
 		}
 		return FormObject, nil
@@ -362,10 +337,10 @@ func (c chat) contentForm(b *Body) (ContentForm, []byte) {
 		if !ok {
 			schema, _ = member(raw, "schema")
 		}
-		if len(schema) > 0 && schema[0] == '{' {
-			return FormSchema, clipped(schema)
+		if !isObject(schema) {
+			schema = nil
 		}
-		return FormSchema, nil
+		return FormSchema, clipped(schema)
 	}
 	return FormOther, nil
 }

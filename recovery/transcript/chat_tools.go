@@ -44,11 +44,10 @@ func (t *Tool) read(whole []byte, w walker) int {
 	if string(kind) == `"function"` { // as nearly all are
 		t.Type = KindFunction
 	} else if t.Type = text(kind); t.Type != KindFunction {
-		if inner, ok := member(w.s.data[start:w.i], t.Type); ok && len(inner) > 0 && inner[0] == '{' { // {"type":"custom","custom":{…}}
+		if inner, _ := member(w.s.data[start:w.i], t.Type); isObject(inner) { // {"type":"custom","custom":{…}}
 			own = definition{}
-			var s scanner
-			for w, ok := opened(&s, inner, '{'); ok && w.step(); {
-				own.take(w.name, w.value())
+			for name, v := range fieldsOf(inner) {
+				own.take(name, v)
 			}
 		}
 	}

@@ -304,16 +304,16 @@ func (e *Edit) plan() ([]splice, error) {
 		out = append(out, splice{e.insideAt.Start, e.insideAt.End, raw})
 	}
 	if len(e.fields) > 0 {
-		slots := make([]slot, b.count, b.count+len(e.fields))
+		slots := make([]slot, len(b.fields), len(b.fields)+len(e.fields))
 		for i := range slots {
-			f := b.at(i)
+			f := &b.fields[i]
 			slots[i] = slot{name: string(b.name(f)), key: int(f.key), keyEnd: int(f.keyEnd), val: int(f.val), valEnd: int(f.valEnd)}
 		}
 		slots, err := resolve(slots, e.fields)
 		if err != nil {
 			return nil, err
 		}
-		out = emit(out, slots, b.count, slices.Index(b.raw, '{')+1, true)
+		out = emit(out, slots, len(b.fields), slices.Index(b.raw, '{')+1, true)
 	}
 	if len(e.history) == 0 && len(e.tail) == 0 {
 		return out, nil

@@ -90,11 +90,9 @@ type reader interface {
 
 	outputLimits() []string // names of the fields that limit the output, newest first
 	imageMark() string      // what the bytes of a history with images contain
-	structured(b *Body) bool
 	logprobs(b *Body) bool
 	audio(b *Body) bool
 	reasoning(b *Body) bool
-	toolChoice(b *Body) ToolChoice
 	contentForm(b *Body) (form ContentForm, schema []byte)
 	form(b *Body) []byte // what says so
 	pairsAnywhere() bool // whether a result may stand anywhere behind its call

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/tidwall/sjson"
 )
@@ -141,22 +142,13 @@ func (chat) result(c ToolCall, text string) []byte {
 const signature = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
 
 func (chat) sign(element []byte, force bool) ([]byte, bool) {
-	list, ok := member(element, "tool_calls")
-	if !ok {
-		return nil, false
-	}
-	var s scanner
-	w, ok := opened(&s, list, '[')
-	if !ok {
-		return nil, false
-	}
+	list, _ := member(element, "tool_calls")
 	out, changed := []byte{'['}, false
-	for w.step() {
+	for call := range elementsOf(list) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		call := w.value()
-		if _, has := member(call, "extra_content"); len(call) > 0 && call[0] == '{' && (!has || force) {
+		if _, has := member(call, "extra_content"); isObject(call) && (!has || force) {
 			// A small fragment, which was validated; copied, since the body must not change.
 			if signed, err := sjson.SetRawBytes(bytes.Clone(call), "extra_content", []byte(signature)); err == nil {
 				call, changed = signed, true
@@ -189,26 +181,20 @@ func (chat) textOnly(content []byte) ([]byte, bool) {
 
 // textOnly is the text of a list of parts as one string, if isText says so of each.
 func textOnly(content []byte, isText func(part []byte) bool) ([]byte, bool) {
-	var s scanner
-	w, ok := opened(&s, content, '[')
-	if !ok {
+	if !isList(content) {
 		return nil, false
 	}
-	var out []byte
-	for n := 0; w.step(); n++ {
-		part := w.value()
+	var texts []string
+	for part := range elementsOf(content) {
 		if !isText(part) {
 			return nil, false
 		}
 		if !isString(part) {
 			part, _ = member(part, "text")
 		}
-		if n > 0 {
-			out = append(out, '\n')
-		}
-		out = append(out, text(part)...)
+		texts = append(texts, text(part))
 	}
-	return String(string(out)), true
+	return String(strings.Join(texts, "\n")), true
 }
 
 func (c chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
@@ -224,17 +210,11 @@ func (c chat) withoutMedia(content []byte, mark string) ([]byte, bool) {
 // withoutMedia is a list of parts with a text in the place of each that keep does not
 // want. What has no type is no attachment.
 func withoutMedia(content []byte, mark string, keep func(part []byte) bool, write func(text string, mark []byte) []byte) ([]byte, bool) {
-	var s scanner
-	w, ok := opened(&s, content, '[')
-	if !ok {
-		return nil, false
-	}
 	out, changed := []byte{'['}, false
-	for w.step() {
+	for part := range elementsOf(content) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		part := w.value()
 		if kind := partKind(part); kind == "" || keep(part) {
 			out = append(out, part...)
 		} else {

@@ -64,12 +64,8 @@ type Tool struct {
 func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
 		r := b.format.reader()
-		n, grouped := len(b.elements), r.grouped()
-		if n <= shortHistory {
-			b.messages = b.room.messages[:0:shortHistory]
-		} else {
-			b.messages = make([]Message, 0, n)
-		}
+		grouped := r.grouped()
+		b.messages = make([]Message, 0, len(b.elements))
 		for i := range b.elements {
 			e, role := &b.elements[i], r.speaker(b, i)
 			if last := len(b.messages) - 1; grouped && role == RoleAssistant && last >= 0 && b.messages[last].Role == role {
@@ -79,11 +75,7 @@ func (b *Body) Messages() []Message {
 			}
 			b.messages = append(b.messages, Message{role, len(b.messages), int(e.start), int(e.end), b, int32(i), 1})
 		}
-		if n = len(b.messages); n <= shortHistory {
-			b.calls = b.room.calls[:n]
-		} else {
-			b.calls = make([]atomic.Pointer[calls], n)
-		}
+		b.calls = make([]atomic.Pointer[[]ToolCall], len(b.messages))
 	})
 	return b.messages
 }
@@ -329,28 +321,12 @@ func (m Message) ToolCalls() []ToolCall {
 		return nil
 	}
 	kept := &m.body.calls[m.Index]
-	if c := kept.Load(); c != nil {
-		return c.list
+	if list := kept.Load(); list != nil {
+		return *list
 	}
-	c := m.body.newCalls()
-	c.list = r.appendCalls(c.one[:0], m)
-	kept.Store(c) // who reads them at the same time reads the same
-	return c.list
-}
-
-// calls is the calls of a message, with room for one, which most make.
-type calls struct {
-	list []ToolCall
-	one  [1]ToolCall
-}
-
-// newCalls is room for the calls of a message: the body's own for the first that are
-// asked for.
-func (b *Body) newCalls() *calls {
-	if n := b.asked.Add(1); int(n) <= len(b.room.called) {
-		return &b.room.called[n-1]
-	}
-	return new(calls)
+	list := r.appendCalls(nil, m)
+	kept.Store(&list) // who reads them at the same time reads the same
+	return list
 }
 
 // ToolCallID is the id of the call that the message answers, or "".

@@ -80,7 +80,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if err != nil || len(b.elements) == 0 || known != nil && len(b.elements) == len(known.elements) && t.same {
 		return b, err
 	}
-	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: b.kept(), called: b.called, offered: b.offered}
+	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: slices.Clip(b.elements), called: b.called, offered: b.offered}
 	next.values, next.restValues = t.inList, t.values-t.inList
 	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
 	next.restLength = len(raw) - t.behindList
@@ -190,19 +190,10 @@ func (k *beginning) weight() int {
 	return 512 + 60*len(k.elements) + 16*(len(k.fields)+len(k.rest))
 }
 
-// kept is the elements without the rest of the body.
-func (b *Body) kept() []element {
-	if len(b.elements) <= shortHistory {
-		return slices.Clone(b.elements)
-	}
-	return slices.Clip(b.elements)
-}
-
 // split copies the fields up to the one at list, and those from behind on with
 // offsets counted from there.
 func (b *Body) split(list, behind int) (before, rest []field) {
-	for i := range b.count {
-		f := *b.at(i)
+	for _, f := range b.fields {
 		if int(f.key) <= list {
 			before = append(before, f)
 		} else {

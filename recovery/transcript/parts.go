@@ -1,6 +1,9 @@
 package transcript
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Shape is what a message consists of besides its role, its text and its calls.
 type Shape struct {
@@ -102,34 +105,24 @@ func (chat) shape(m Message) (s Shape) {
 	if mark, ok := member(element, "cache_control"); ok && !isNull(mark) {
 		s.Mark = clipped(mark)
 	}
-	var sc scanner
-	for w, ok := opened(&sc, element, '{'); ok && w.step(); {
-		switch string(w.name) {
+	for name, v := range fieldsOf(element) {
+		switch string(name) {
 		case "reasoning_content", "reasoning_details", "reasoning", "thinking", "thinking_blocks", "reasoning_opaque", "signature", "extra_content":
-			s.Reasoning = s.Reasoning || filled(w.value())
+			s.Reasoning = s.Reasoning || filled(v)
 		}
 	}
-	if calls := m.key(keyCalls); calls != nil {
-		var sc scanner
-		for w, ok := opened(&sc, calls, '['); ok && w.step(); {
-			extra, _ := member(w.value(), "extra_content")
-			signature, _ := member(w.value(), "thought_signature")
-			s.Reasoning = s.Reasoning || filled(extra) || filled(signature)
-		}
+	for call := range elementsOf(m.key(keyCalls)) {
+		extra, _ := member(call, "extra_content")
+		signature, _ := member(call, "thought_signature")
+		s.Reasoning = s.Reasoning || filled(extra) || filled(signature)
 	}
 	content := m.key(keyContent)
 	if isString(content) {
 		s.Texts = 1
 		return s
 	}
-	var parts scanner
-	w, ok := opened(&parts, content, '[')
-	if !ok {
-		return s
-	}
-	s.Parts = true
-	for w.step() {
-		part := w.value()
+	s.Parts = isList(content)
+	for part := range elementsOf(content) {
 		switch kind := partKind(part); kind {
 		case "text":
 			s.Texts++
@@ -168,62 +161,44 @@ func setText(content []byte, text string, media bool, isText func([]byte) bool, 
 	if len(content) == 0 || isNull(content) || isString(content) {
 		return String(text), nil
 	}
-	var s scanner
-	w, ok := opened(&s, content, '[')
-	if !ok {
+	if !isList(content) {
 		return nil, fmt.Errorf("the content is neither a string nor a list")
 	}
 	var (
-		out   = []byte{'['}
-		first []byte // the text part that stays
-		at    = -1   // where it goes
+		parts [][]byte
+		at    = -1   // of the text part that stays
 		mark  []byte // of parts that go
 	)
-	add := func(raw []byte) {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, raw...)
-	}
-	for w.step() {
-		part := w.value()
+	for part := range elementsOf(content) {
 		switch own, marked := member(part, "cache_control"); {
 		case isText(part) && at < 0:
-			first, at = part, len(out)
+			at, parts = len(parts), append(parts, part)
 		case !isText(part) && media:
-			add(part)
+			parts = append(parts, part)
 		case marked && !isNull(own):
 			mark = own
 		}
 	}
-	switch {
-	case isString(first):
-		first = String(text)
-	case first == nil:
-		first = write(text, mark)
-	default:
-		changes := []change{{kind: changeSet, name: "text", raw: String(text)}}
-		if own, ok := member(first, "cache_control"); mark != nil && (!ok || isNull(own)) {
-			changes = append(changes, change{kind: changeSet, name: "cache_control", raw: mark})
-		}
-		var err error
-		if first, err = changedObject(first, changes...); err != nil {
-			return nil, err
-		}
-	}
 	if at < 0 {
-		at = len(out)
+		parts = append(parts, write(text, mark))
+	} else if raw, err := withText(parts[at], text, mark); err == nil {
+		parts[at] = raw
+	} else {
+		return nil, err
 	}
-	head, tail := out[:at], out[at:]
-	whole := append(make([]byte, 0, len(out)+len(first)+2), head...)
-	if len(head) > 1 {
-		whole = append(whole, ',')
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), nil
+}
+
+// withText is a part that has text with another, and with a mark (nil: none) if it has none.
+func withText(part []byte, text string, mark []byte) ([]byte, error) {
+	if isString(part) {
+		return String(text), nil
 	}
-	whole = append(whole, first...)
-	if len(tail) > 0 && tail[0] != ',' {
-		whole = append(whole, ',')
+	changes := []change{{kind: changeSet, name: "text", raw: String(text)}}
+	if own, ok := member(part, "cache_control"); mark != nil && (!ok || isNull(own)) {
+		changes = append(changes, change{kind: changeSet, name: "cache_control", raw: mark})
 	}
-	return append(append(whole, tail...), ']'), nil
+	return changedObject(part, changes...)
 }
 
 // part is a text part.

@@ -31,7 +31,7 @@ func (responses) check(b *Body) *Error {
 	if f := b.find("input"); f != nil {
 		switch raw := b.raw[f.val:f.valEnd]; {
 		case isString(raw): // one message of the user
-			b.elements = append(b.room.elements[:0], element{start: f.val, end: f.valEnd})
+			b.elements = []element{{start: f.val, end: f.valEnd}}
 		case raw[0] != '[' && !isNull(raw):
 			return b.wrong(f, "a string or an array")
 		}
@@ -42,9 +42,8 @@ func (responses) check(b *Body) *Error {
 // asksFor reports whether the request wants this to be included in the answer.
 func (b *Body) asksFor(what string) bool {
 	list, _ := b.Field("include")
-	var s scanner
-	for w, ok := opened(&s, list, '['); ok && w.step(); {
-		if text(w.value()) == what {
+	for v := range elementsOf(list) {
+		if text(v) == what {
 			return true
 		}
 	}
@@ -57,18 +56,11 @@ func (b *Body) set(name string) bool {
 	return f != nil && !isNull(b.raw[f.val:f.valEnd])
 }
 
-func (responses) continues(b *Body) string {
+func (r responses) continues(b *Body) string {
 	if raw, _ := b.Field("previous_response_id"); isString(raw) {
 		return text(raw)
 	}
-	raw, _ := b.Field("conversation")
-	if id, ok := member(raw, "id"); ok {
-		raw = id
-	}
-	if isString(raw) {
-		return text(raw)
-	}
-	return ""
+	return r.conversation(b)
 }
 
 func (r responses) state(b *Body) (s State) {
@@ -114,11 +106,6 @@ func (responses) instructions(b *Body) []byte {
 	return b.raw[f.val:f.valEnd]
 }
 
-func (r responses) structured(b *Body) bool {
-	kind := stringField(r.form(b), "type")
-	return kind != "" && kind != "text"
-}
-
 func (responses) form(b *Body) []byte {
 	raw, _ := b.Field("text")
 	form, _ := member(raw, "format")
@@ -133,10 +120,11 @@ func (r responses) contentForm(b *Body) (ContentForm, []byte) {
 	case "json_object":
 		return FormObject, nil
 	case "json_schema":
-		if schema, _ := member(form, "schema"); len(schema) > 0 && schema[0] == '{' {
-			return FormSchema, clipped(schema)
+		schema, _ := member(form, "schema")
+		if !isObject(schema) {
+			schema = nil
 		}
-		return FormSchema, nil
+		return FormSchema, clipped(schema)
 	}
 	return FormOther, nil
 }
@@ -150,11 +138,6 @@ func (responses) reasoning(b *Body) bool {
 		return len(raw) > 2 && raw[0] == '{'
 	}
 	return true
-}
-
-func (responses) toolChoice(b *Body) ToolChoice {
-	raw, _ := b.Field("tool_choice")
-	return choiceIn(raw)
 }
 
 func (responses) ask(out []byte, q Question) []byte {
@@ -198,9 +181,7 @@ var ownCalls = [...]string{
 }
 
 func (r responses) tools(whole, list []byte) (tools []Tool) {
-	var s scanner
-	for w, ok := opened(&s, list, '['); ok && w.step(); {
-		raw := w.value()
+	for raw := range elementsOf(list) {
 		var t Tool
 		var in scanner
 		if w, ok := opened(&in, raw, '{'); ok {

@@ -32,9 +32,8 @@ func (responses) shape(m Message) (s Shape) {
 			continue
 		}
 		s.Parts = true
-		var parts scanner
-		for w, ok := opened(&parts, raw, '['); ok && w.step(); {
-			if isText(w.value()) {
+		for part := range elementsOf(raw) {
+			if isText(part) {
 				s.Texts++
 			} else {
 				s.Media++
@@ -59,20 +58,19 @@ func inputText(text string, _ []byte) []byte {
 }
 
 func (responses) setText(content []byte, text string, media bool) ([]byte, error) {
-	var s scanner
-	w, ok := opened(&s, content, '[')
-	if !ok || !w.step() {
-		if len(content) > 0 && content[0] == '{' {
-			return nil, fmt.Errorf("the content is a picture")
+	if isObject(content) {
+		return nil, fmt.Errorf("the content is a picture")
+	}
+	var printed bool
+	var last []byte // of what commands printed, and how the last of them ended
+	for part := range elementsOf(content) {
+		if last == nil {
+			_, printed = member(part, "stdout")
 		}
-		return setText(content, text, media, isPlain, inputText)
+		last = part
 	}
-	if _, printed := member(w.value(), "stdout"); !printed {
+	if !printed {
 		return setText(content, text, media, isPlain, inputText)
-	}
-	last := w.value() // of what commands printed, and how the last of them ended
-	for w.step() {
-		last = w.value()
 	}
 	raw, err := changedObject(last, change{kind: changeSet, name: "stdout", raw: String(text)}, change{kind: changeSet, name: "stderr", raw: []byte(`""`)})
 	return append(append([]byte{'['}, raw...), ']'), err

@@ -155,17 +155,16 @@ func (responses) appendCalls(calls []ToolCall, m Message) []ToolCall {
 		at := called[kind]
 		var f callee
 		var id, space []byte
-		var s scanner
-		for w, ok := opened(&s, m.body.element(int(i)), '{'); ok && w.step(); {
-			switch string(w.name) {
+		for name, v := range fieldsOf(m.body.element(int(i))) {
+			switch string(name) {
 			case at.id:
-				id = w.value()
+				id = v
 			case at.arguments:
-				f.arguments = w.value()
+				f.arguments = v
 			case "name":
-				f.name = w.value()
+				f.name = v
 			case "namespace":
-				space = w.value()
+				space = v
 			}
 		}
 		c := m.callOf(f, id)
@@ -195,22 +194,16 @@ func (responses) appendText(dst, raw []byte) []byte {
 			dst = appendDecoded(dst, part)
 		}
 	}
-	var s scanner
-	for w, ok := opened(&s, raw, '['); ok && w.step(); {
-		part := w.value()
-		if isString(part) {
-			add(part)
-			continue
-		}
-		var in scanner
-		for w, ok := opened(&in, part, '{'); ok && w.step(); {
-			switch string(w.name) {
+	for part := range elementsOf(raw) {
+		add(part) // where it is a string
+		for name, v := range fieldsOf(part) {
+			switch string(name) {
 			case "text", "refusal", "stdout", "stderr":
-				add(w.value())
+				add(v)
 			case "outcome":
-				if code, ok := member(w.value(), "exit_code"); ok && !isNull(code) && string(code) != "0" {
+				if code, ok := member(v, "exit_code"); ok && !isNull(code) && string(code) != "0" {
 					dst = append(append(dst, "\nexit code: "...), code...)
-				} else if stringField(w.value(), "type") == "timeout" {
+				} else if stringField(v, "type") == "timeout" {
 					dst = append(dst, "\nthe command timed out"...)
 				}
 			}
@@ -222,13 +215,12 @@ func (responses) appendText(dst, raw []byte) []byte {
 // appendMedia tells parts apart that are no text: their type, size and ends. The
 // payload stands in fields of the part.
 func (responses) appendMedia(dst, raw []byte) []byte {
-	if len(raw) > 0 && raw[0] == '{' { // a screenshot
+	if isObject(raw) { // a screenshot
 		return appendMark(dst, raw)
 	}
-	var s scanner
-	for w, ok := opened(&s, raw, '['); ok && w.step(); {
-		if !isText(w.value()) {
-			dst = appendMark(dst, w.value())
+	for part := range elementsOf(raw) {
+		if !isText(part) {
+			dst = appendMark(dst, part)
 		}
 	}
 	return dst
@@ -247,12 +239,11 @@ func (r responses) asides(b *Body, i int, yield func(raw []byte) bool) bool {
 	if kind := kindAt(b, i); kind == "message" || isCall(b, i) || r.speaker(b, i) == RoleTool {
 		return true
 	}
-	var s scanner
-	for w, ok := opened(&s, b.element(i), '{'); ok && w.step(); {
-		switch string(w.name) {
+	for name, v := range fieldsOf(b.element(i)) {
+		switch string(name) {
 		case "type", "id", "status", "role", "call_id", "encrypted_content", "tools":
 		default:
-			if !yield(clipped(w.value())) {
+			if !yield(clipped(v)) {
 				return false
 			}
 		}

@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"encoding/binary"
+	"iter"
 	"math"
 	"math/bits"
 	"strconv"
@@ -158,21 +159,41 @@ func opened(s *scanner, raw []byte, open byte) (w walker, ok bool) {
 	return s.walk(0, 0), true
 }
 
+// elementsOf are the elements of an array that was validated before, with the capacity of
+// what it stands in; none of any other value.
+func elementsOf(list []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var s scanner
+		for w, ok := opened(&s, list, '['); ok && w.step() && yield(w.value()); {
+		}
+	}
+}
+
+// fieldsOf are the fields of an object, as elementsOf, by their decoded names.
+func fieldsOf(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		var s scanner
+		for w, ok := opened(&s, object, '{'); ok && w.step() && yield(w.name, w.value()); {
+		}
+	}
+}
+
 // member returns the value of a field of a validated object. Of equal names
 // the last counts, as in most upstreams' JSON readers.
 func member(object []byte, name string) (raw []byte, ok bool) {
-	var s scanner
-	w, is := opened(&s, object, '{')
-	if !is {
-		return nil, false
-	}
-	for w.step() {
-		if string(w.name) == name {
-			raw, ok = w.value(), true
+	for k, v := range fieldsOf(object) {
+		if string(k) == name {
+			raw, ok = v, true
 		}
 	}
 	return raw, ok
 }
+
+// isList reports whether a validated value is an array.
+func isList(raw []byte) bool { return len(raw) > 0 && raw[0] == '[' }
+
+// isObject reports whether a validated value is an object.
+func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
 // text is the decoded value of a string, or "" for anything else.
 func text(raw []byte) string {

@@ -34,7 +34,10 @@ const (
 
 // ToolChoice reports whether and which calls the request demands. A value that
 // is not understood counts as ChoiceAuto.
-func (b *Body) ToolChoice() ToolChoice { return b.format.reader().toolChoice(b) }
+func (b *Body) ToolChoice() ToolChoice {
+	raw, _ := b.Field("tool_choice")
+	return choiceIn(raw)
+}
 
 // ContentForm reports the form that the request demands of the answer's text.
 // schema is the JSON Schema of FormSchema as it stands in the body; nil where
