@@ -135,13 +135,10 @@ func TestBufferedStall(t *testing.T) {
 	t.Parallel()
 	config := strings.Replace(scaled, "stream: {", "stream: {mid_stream: buffer, ", 1)
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	g := startYAML(t, strings.ReplaceAll(config+models(map[string][]string{"m": {"default stalls@stall=0.5:10s/ok"}}), "UP/", up.URL()+"/"))
+	g := startYAML(t, strings.ReplaceAll(config+models(map[string][]string{"m": {"default stalls@stall=0.5/ok"}}), "UP/", up.URL()+"/"))
 	r := g.ask(t.Context(), "m", true, "")
 	if !r.complete() || r.text != upstreamtest.TextFor("stalls") || len(r.ids) != 1 || len(up.Requests("stalls")) != 2 {
 		t.Errorf("%d requests: %s", len(up.Requests("stalls")), r)
-	}
-	if r.took > 5*time.Second {
-		t.Errorf("took %v", r.took)
 	}
 }
 

@@ -172,19 +172,23 @@ func (l *lines) all() []string {
 	return slices.Clone(l.text)
 }
 
-// expect checks that so many lines say that the store went and is back.
-func (l *lines) expect(t *testing.T, gone, back int) {
-	t.Helper()
-	var g, b int
+// count counts the lines that say that the server is away, and that it is back.
+func (l *lines) count() (gone, back int) {
 	for _, line := range l.all() {
 		switch line[:4] {
 		case "WARN":
-			g++
+			gone++
 		case "INFO":
-			b++
+			back++
 		}
 	}
-	if g != gone || b != back {
+	return gone, back
+}
+
+// expect checks that so many lines say that the store went and is back.
+func (l *lines) expect(t *testing.T, gone, back int) {
+	t.Helper()
+	if g, b := l.count(); g != gone || b != back {
 		t.Errorf("%d lines say away and %d back, want %d and %d: %q", g, b, gone, back, l.all())
 	}
 }

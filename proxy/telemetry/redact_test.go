@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestRedact(t *testing.T) {
@@ -87,17 +86,6 @@ func TestRedactKeeps(t *testing.T) {
 	} {
 		if got := Redact(s); got != s {
 			t.Errorf("%q became %q", s, got)
-		}
-	}
-}
-
-// A hostile upstream must not stop the writer of the log.
-func TestRedactIsLinear(t *testing.T) {
-	for _, part := range []string{"a", "://", "@", "key=", "Bearer ", "sk-", "A1b", "-----BEGIN ", `"password":"`, `\"`, "cookie: "} {
-		start := time.Now()
-		Redact(strings.Repeat(part, 100_000/len(part)))
-		if d := time.Since(start); d > 5*time.Second {
-			t.Errorf("100 KB of %q took %s", part, d)
 		}
 	}
 }

@@ -111,7 +111,11 @@ func readers() (all []reader) {
 			table.Classify(recovery.Evidence{Status: status, Stream: status == 200, Body: []byte(input), Now: time.Now()})
 		})
 	}
-	add("redact", hostiletest.Answers(), func(input string) { telemetry.Redact(input) })
+	redacted := hostiletest.Answers()
+	for _, part := range []string{"a", "://", "@", "key=", "Bearer ", "sk-", "A1b", "-----BEGIN ", `"password":"`, `\"`, "cookie: "} {
+		redacted = append(redacted, hostiletest.Family{Name: part, Make: func(n int) string { return strings.Repeat(part, n/len(part)) }})
+	}
+	add("redact", redacted, func(input string) { telemetry.Redact(input) })
 
 	mender := repair.New(repair.Defaults())
 	plain, tools := parsed(`{"model":"m","messages":[{"role":"user","content":"x"}]}`), parsed(hostiletest.Typed("x"))

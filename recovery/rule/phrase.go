@@ -71,7 +71,21 @@ func alternatives(s string) ([]string, error) {
 	return out, nil
 }
 
+// expression reports whether a wording is a regular expression: it has an anchor, a
+// class of characters, or any character again and again.
+func expression(s string) bool {
+	for _, sign := range [...]string{`\b`, `\d`, `\s`, `\w`, ".*", ".+", "(?"} {
+		if strings.Contains(s, sign) {
+			return true
+		}
+	}
+	return strings.HasPrefix(s, "^") || strings.HasSuffix(s, "$")
+}
+
 func newPhrase(s string) (phrase, error) {
+	if expression(s) {
+		return nil, errors.New("is a regular expression: that goes under patterns; here are words, with … for a gap")
+	}
 	var p phrase
 	for piece := range strings.SplitSeq(strings.ReplaceAll(s, "...", "…"), "…") {
 		var w part

@@ -101,11 +101,12 @@ func TestMistakes(t *testing.T) {
 		`rules[0].status[1]: must be a status`:    with(func(r *rule.Rule) { r.Status = []string{"429", "42x"} }),
 		`rules[0].codes[0]: has neither a letter`: with(func(r *rule.Rule) { r.Codes = []string{"*"} }),
 		`rules[0].any[0]: there are no words`:     with(func(r *rule.Rule) { r.Any = []string{"$none"} }),
-		`rules[0].not[0]: a { has no }`:           with(func(r *rule.Rule) { r.Not = []string{"{a,b"} }),
-		`rules[0].any[0]: is empty`:               with(func(r *rule.Rule) { r.Any = []string{"a… "} }),
-		`rules[0].any[0]: stands for too many`:    with(func(r *rule.Rule) { r.Any = []string{strings.Repeat("{a,b,c,d}", 9)} }),
-		`rules[0]: needs one of status, codes`:    with(func(r *rule.Rule) { r.Any = nil }),
-		`rules[0].examples: needs a text`:         with(func(r *rule.Rule) { r.Examples = nil }),
+		`rules[0].any[0]: is a regular expression: that goes under patterns; here are words, with … for a gap`: with(func(r *rule.Rule) { r.Any = []string{`^bash: \S+: not found`} }),
+		`rules[0].not[0]: a { has no }`:        with(func(r *rule.Rule) { r.Not = []string{"{a,b"} }),
+		`rules[0].any[0]: is empty`:            with(func(r *rule.Rule) { r.Any = []string{"a… "} }),
+		`rules[0].any[0]: stands for too many`: with(func(r *rule.Rule) { r.Any = []string{strings.Repeat("{a,b,c,d}", 9)} }),
+		`rules[0]: needs one of status, codes`: with(func(r *rule.Rule) { r.Any = nil }),
+		`rules[0].examples: needs a text`:      with(func(r *rule.Rule) { r.Examples = nil }),
 	} {
 		_, err := rule.Compile(rule.Set{Rules: []rule.Rule{r}}, rule.Vocabulary{Classes: []string{"c", "e"}, Facts: []string{"f"}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

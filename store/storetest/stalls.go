@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// Hung is a time that an operation whose limit is far smaller never takes, however busy
+// the machine is, and that it exceeds without that limit: the client library's own are
+// three and five seconds, and it tries again.
+const Hung = 5 * time.Second
+
 // Stalls watches how long this machine keeps runnable goroutines waiting. The
 // returned function ends the watch and tells the longest delay, which a test of
 // time bounds adds to its limit: what the machine did to the test is not the

@@ -168,7 +168,7 @@ func TestRunStops(t *testing.T) {
 	if _, err := s.play(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
