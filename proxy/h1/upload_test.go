@@ -234,7 +234,8 @@ func TestManyWithCancels(t *testing.T) {
 	}
 	srv.Start()
 	defer srv.Close()
-	tr := newTransport(t, h1.Config{})
+	// A busy machine may take its time with a thousand connections at once.
+	tr := newTransport(t, h1.Config{DialTimeout: 5 * time.Minute})
 	var wg sync.WaitGroup
 	var done, cancelled atomic.Int32
 	slots := make(chan struct{}, 1000)
