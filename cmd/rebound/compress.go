@@ -15,12 +15,12 @@ import (
 
 const compressUsage = `usage: rebound compress --limit N [--model M] [--reserve R] [FILE|-]
 
-Makes a request, of chat completions or the Responses API, fit a context window, as the gateway does after an
-overflow, but without a summariser: where shortening does not suffice, the
-oldest turns give way to a digest of quotations. Writes the rewritten request to standard
-output and a report to standard error: {"tokens_before", "tokens_after",
-"tiers", "steps_compressed", "original_chars", "compressed_chars"}. A request
-that fits is written as it is. No file, or -, is standard input.
+Makes a request, of chat completions or the Responses API, fit a context window, as
+the gateway does after an overflow, but without a summariser: where shortening does
+not suffice, the oldest turns give way to a digest of quotations. Writes the new
+request to standard output and a report to standard error: {"tokens_before",
+"tokens_after", "tiers", "steps_compressed", "original_chars", "compressed_chars"}.
+A request that fits is written as it is. No file, or -, is standard input.
 
   --limit N    the window in tokens
   --model M    the model to count for; otherwise the request's own
