@@ -28,14 +28,15 @@ var refusers = [...]struct {
 	{recovery.NewPattern(`(?i)^(?:remote|fatal): .*(?:denied|authenticat|not authorized|403)`), "", "git remote -v"},
 	{recovery.NewPattern(`(?i)access denied for user|permission denied for (?:table|schema|database|relation|sequence)|` +
 		`role ".{0,60}" (?:does not|is not)|not authorized on \w+ to execute`), "the database", ""},
-	{recovery.NewPattern(`(?i)\b40[13]\b|not authorized to perform|insufficient (?:permissions?|privileges|scopes?)|unauthorized|forbidden`), "", ""},
+	{recovery.NewPattern(`(?i)\b40[13]\b|not authorized to perform|insufficient (?:permissions?|privileges|scopes?)|unauthorized|forbidden|` +
+		`\b(?:authentication|authorization|log-?in) (?:is )?required|\bNOAUTH\b|credentials`), "", ""},
 }
 
 // refusal is how clients print the answer of a service, on a line of its own.
 var refusal = recovery.NewPattern(`(?mi)^\s*(?:HTTP/[\d.]+ 40[13]\b|(?:status|code|status ?code|http status): ?40[13]\b)`)
 
 // remoteHost is the host that a refusal over SSH names.
-var remoteHost = recovery.NewPattern(`(?:[\w.-]{1,64}@)?([a-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){1,6}):? `)
+var remoteHost = recovery.NewPattern(`(?:[\w.-]{1,64}@)?([a-z0-9][\w-]{0,62}(?:\.[\w-]{1,62}){1,6}): `)
 
 // refuser is the service that refused, and the command that shows which account
 // it saw. Both are empty where the refusal is about files.
@@ -123,7 +124,7 @@ func (s *scene) privileged() string {
 		return ""
 	}
 	for _, v := range s.parts {
-		if p := v.Runs(); hasWord(s.f.Line, p) || strings.HasPrefix(p, "apt") {
+		if p := v.Runs(); hasWord(s.f.Line, p) || strings.HasPrefix(p, "apt") || len(s.parts) == 1 && s.failedPath() == "" {
 			return p
 		}
 	}

@@ -136,7 +136,10 @@ func (s *scene) toolNames() string {
 const maxNamed = 9
 
 // flaw is what of a call does not fit the tool's own definition.
-type flaw struct{ param, text string }
+type flaw struct {
+	param, text string
+	unknown     bool // the definition has no such parameter
+}
 
 // flaws compares the failing call with the definition of its tool: missing and
 // unknown parameters, types, allowed values; only the outermost level.
@@ -147,7 +150,7 @@ func (s *scene) flaws() (out []flaw) {
 		return nil
 	}
 	if s.f.Arguments != "" && !s.args.IsObject() {
-		return []flaw{{"", "the arguments are not one valid JSON object"}}
+		return []flaw{{text: "the arguments are not one valid JSON object"}}
 	}
 	given := map[string]gjson.Result{}
 	var unknown, lacking, declared []string
@@ -170,13 +173,13 @@ func (s *scene) flaws() (out []flaw) {
 			lacking = append(lacking, p.Name)
 		case !ok:
 		case len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }):
-			out = append(out, flaw{p.Name, "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
+			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
 		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }):
 			var names []string
 			for _, a := range allowed {
 				names = append(names, a.String())
 			}
-			out = append(out, flaw{p.Name, "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
+			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
 		}
 	}
 	for _, m := range lacking {
@@ -185,7 +188,7 @@ func (s *scene) flaws() (out []flaw) {
 		if i >= 0 {
 			text += " (the call says " + quoted(unknown[i]) + ")"
 		}
-		out = append(out, flaw{m, text})
+		out = append(out, flaw{param: m, text: text})
 	}
 	for _, u := range unknown {
 		text := "there is no parameter " + quoted(u)
@@ -193,7 +196,7 @@ func (s *scene) flaws() (out []flaw) {
 		if n != "" {
 			text += ": it is called " + quoted(n)
 		}
-		out = append(out, flaw{n, text})
+		out = append(out, flaw{n, text, true})
 	}
 	return out
 }
@@ -242,8 +245,10 @@ func (s *scene) flaw() flaw {
 			return f
 		}
 	}
-	if len(list) > 0 {
-		return list[0]
+	for _, f := range list {
+		if !s.runs() || !f.unknown { // a command that ran did not fail for a parameter too many
+			return f
+		}
 	}
 	if def, _ := s.definition(s.f.Tool); !s.runs() {
 		found := ""
@@ -310,6 +315,9 @@ func (s *scene) schema() string {
 // unknownOption says that there is no such option, not that its value is wrong.
 var unknownOption = recovery.NewPattern(`(?i)unknown|unrecogni[sz]ed|unexpected|no such|not an option|` +
 	`(?:invalid|illegal|bad|undefined|unsupported) (?:command-line )?(?:option|flag|switch)|not defined|ambiguous option|wasn't expected`)
+
+// getopt is how C's getopt names an option of one letter.
+var getopt = recovery.NewPattern(`option -- '?(\w)\b`)
 
 // options are the options of a usage text; choices its allowed values.
 var (
@@ -378,12 +386,17 @@ func (s *scene) option(unknown bool) (wrong string) {
 	if unknownOption.MatchString(said) != unknown || howCalled.MatchString(said) {
 		return ""
 	}
-	plain := ""
+	plain, letter := "", ""
+	if m := getopt.FindStringSubmatch(said); m != nil {
+		letter = m[1]
+	}
 	for _, v := range s.parts {
 		for _, w := range v.Words[1:] {
 			flag, _, _ := strings.Cut(w, "=")
 			bare := strings.TrimLeft(flag, "-")
 			switch {
+			case len(flag) > 1 && flag[0] == '-' && flag[1] != '-' && letter != "" && strings.Contains(flag, letter):
+				wrong = flag
 			case bare == "" || !hasWord(said, flag) && (len(bare) < 2 || !hasWord(said, bare)):
 			case flag[0] == '-':
 				wrong = flag

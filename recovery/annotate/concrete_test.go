@@ -49,7 +49,7 @@ func TestConcreteStep(t *testing.T) {
 		{"searched in vain", agent(bash, read, tool("glob", "Find files.", "*pattern", "string")).call("glob", object{"pattern": "**/settings.py"}, "No files found").call("read", object{"path": "app/settings.py"}, "Error: ENOENT: no such file or directory, open 'app/settings.py'"),
 			recovery.FileNotFound, false, []string{"A search for `settings.py` found nothing: list `app`"}, []string{"Search for"}},
 		{"working directory", agent(bash).run("cat nope/x.txt", "cat: nope/x.txt: No such file or directory\n[Current working directory: /workspace/demo]\n[Command finished with exit code 1]"),
-			recovery.FileNotFound, false, []string{"Relative paths start in `/workspace/demo`", "list `nope`"}, nil},
+			recovery.FileNotFound, false, []string{"list `nope`"}, nil},
 		{"earlier successful read", agent(bash, read).call("read", object{"path": "/w/pkg/core/engine.rs"}, "fn main() {}\n").call("read", object{"path": "/w/core/engine.rs"}, "Error: ENOENT: no such file or directory, open '/w/core/engine.rs'"),
 			recovery.FileNotFound, false, []string{"`/w/pkg/core/engine.rs`"}, nil},
 		{"file that the person named", agent(bash, read).user("The bug is in services/billing/invoice.rb I think").call("read", object{"path": "invoice.rb"}, "Error: ENOENT: no such file or directory, open 'invoice.rb'"),
@@ -59,8 +59,6 @@ func TestConcreteStep(t *testing.T) {
 			recovery.FileNotFound, false, []string{"Search for `dark.json`"}, []string{"@x/agent"}},
 		{"a match whose text denies", agent(bash).run("grep -rn Fatal .", "./cmd/tool/run.go:12: log.Fatal(\"config not found\")\n").run("cat run.go", "cat: run.go: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"`cmd/tool/run.go`"}, nil},
-		{"a tool that makes files", agent(bash, edit, write).run("cat notes.md", "cat: notes.md: No such file or directory\n\nCommand exited with code 1"),
-			recovery.FileNotFound, false, []string{"create it with `write`"}, nil},
 		{"a tool that finds files", agent(bash, grep, tool("glob", "Find files.", "*pattern", "string")).run("cat notes.md", "cat: notes.md: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"Search for `notes.md` with `glob`"}, nil},
 
@@ -72,13 +70,11 @@ func TestConcreteStep(t *testing.T) {
 			recovery.CommandNotFound, false, []string{"`python3` is probably what `pyhton3` should be"}, nil},
 		{"in the project", agent(bash).run("ls -d node_modules/.bin/*", "node_modules/.bin/knip\nnode_modules/.bin/tsc\n").run("knip", "/bin/bash: line 1: knip: command not found\n"),
 			recovery.CommandNotFound, false, []string{"`node_modules/.bin/knip`"}, nil},
-		{"risky permitted", agent(bash).run("ffmpeg -i a b", "/bin/bash: line 1: ffmpeg: command not found\n"),
-			recovery.CommandNotFound, true, []string{"Install `ffmpeg` for this project or this user only"}, []string{"sudo"}},
 		{"no elevated command as an example", agent(bash).run("sudo python3 x.py", "done").run("python x.py", "/bin/bash: line 1: python: command not found\n"),
 			recovery.CommandNotFound, false, []string{"`python3` in place of `python`"}, []string{"sudo"}},
 
 		{"another tool's name", agent(bash, read, write, grep).call("read_files", object{"path": "a"}, "MCP error -32602: Tool read_files not found"),
-			recovery.ToolNotFound, false, []string{"Call `read` in place of `read_files`", "`bash`, `read`, `write` and `grep`"}, nil},
+			recovery.ToolNotFound, false, []string{"Call `read` in place of `read_files`"}, nil},
 		{"a shell by another name", agent(read, tool("run_terminal_cmd", "Run a terminal command.", "*command", "string")).call("execute_bash", object{"command": "ls"}, "MCP error -32602: Tool execute_bash not found"),
 			recovery.ToolNotFound, false, []string{"Call `run_terminal_cmd` in place of `execute_bash`"}, nil},
 		{"a search of the web", agent(tool("web_search", "Search the web.", "*query", "string"), bash).call("searchWeb", object{"q": "x"}, "Model tried to call unavailable tool 'searchWeb'. Available tools: web_search, bash."),
@@ -87,7 +83,7 @@ func TestConcreteStep(t *testing.T) {
 		{"directory that was written before", agent(bash, write).call("write", object{"path": "/workspace/out/a.txt", "content": "x"}, "Wrote 1 byte.").run("echo x > /etc/app.conf", "/bin/bash: line 1: /etc/app.conf: Permission denied\n\nCommand exited with code 1"),
 			recovery.PermissionDenied, false, []string{"Work in `/workspace/out`", "`/etc/app.conf`"}, nil},
 		{"redirection that worked", agent(bash).run("mkdir -p build/tmp && echo 1 > build/tmp/x", "").run("mkdir /opt/app", "mkdir: cannot create directory ‘/opt/app’: Permission denied\n\nCommand exited with code 1"),
-			recovery.PermissionDenied, false, []string{"Work in `build/tmp`", "`ls -ld` on `/opt/app`"}, nil},
+			recovery.PermissionDenied, false, []string{"Work in `build/tmp`"}, nil},
 		{"a key that a host refuses", agent(bash).run("git clone git@git.example.com:acme/tools.git", "Cloning into 'tools'...\ngit@git.example.com: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nCommand exited with code 128"),
 			recovery.PermissionDenied, false, []string{"`git.example.com` refused the account", "`ssh -T git@git.example.com`"}, []string{"ls -ld", "Work in"}},
 		{"a right that a cloud refuses", agent(bash).run("aws s3 ls s3://prod-data", "An error occurred (AccessDenied) when calling the ListObjectsV2 operation: User: arn:aws:iam::123:user/ci is not authorized to perform: s3:ListBucket on resource: arn:aws:s3:::prod-data\n\nCommand exited with code 254"),
@@ -102,7 +98,7 @@ func TestConcreteStep(t *testing.T) {
 		{"parameter for the time", agent(slow).call("bash", object{"command": "pytest -q", "timeout_ms": 2000}, "Command timed out after 2 seconds\n"),
 			recovery.ToolTimeout, false, []string{"Set `timeout_ms` of `bash` higher than `2000`", "pytest path/to/test_one.py"}, nil},
 		{"no parameter for the time", agent(tool("sh", "Run a shell command.", "*command", "string")).call("sh", object{"command": "go test ./... | tail -5"}, "panic: test timed out after 1s\n"),
-			recovery.ToolTimeout, false, []string{"go test ./one/package", "`1 s`", "output"}, nil},
+			recovery.ToolTimeout, false, []string{"go test ./one/package", "`1 s`"}, nil},
 
 		{"misspelt parameter", agent(edit).call("edit_file", object{"path": "a.go", "old_txt": "a", "new_text": "b"}, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`),
 			recovery.InvalidArguments, false, []string{"the required parameter `old_text` is missing (the call says `old_txt`)", "`old_text` is declared as `{\"type\":\"string\"}`"}, nil},
@@ -247,7 +243,7 @@ func TestTextProtocol(t *testing.T) {
 	c.says("Now read it.\n```\ncat helper.py\n```").user("cat: helper.py: No such file or directory\n(Current directory: /repo)\nbash-$")
 	s, _ := stage(t, nil)
 	note, advice := s.Note(c.exchange(t))
-	if advice.Category != recovery.FileNotFound || !strings.Contains(note, "`src/helper.py`") || !strings.Contains(note, "`/repo`") {
+	if advice.Category != recovery.FileNotFound || !strings.Contains(note, "`src/helper.py`") {
 		t.Errorf("%+v\n%s", advice, note)
 	}
 }

@@ -144,8 +144,9 @@ func (s *scene) compare() (d difference) {
 	views := 0
 	s.steps()
 	s.results("", func(i int, shown string) bool {
-		if c := s.answers[i]; c == nil || !strings.Contains(c.Arguments, name) {
-			return true
+		c := s.answers[i]
+		if c == nil || !strings.Contains(c.Arguments, name) || text(object(c.Arguments), oldTexts...) != "" && !s.worked(c) {
+			return true // or an edit that failed, which may repeat what it was given
 		}
 		views++
 		return !compare(shown) && views < maxViews
@@ -238,6 +239,18 @@ var illFormed = recovery.NewPattern(`(?i)(?:unexpected end of sequence|diff bloc
 // malformed is what is wrong with the form of the edit itself.
 func (s *scene) malformed() string {
 	return illFormed.FindString(s.content[:min(len(s.content), 400)])
+}
+
+// otherTool is how editors say that another tool comes first, or takes such files.
+var otherTool = recovery.NewPattern(`\b(?:[Uu]se|[Cc]all) (?:the )?['"\x60]?([A-Za-z][\w-]{2,63})['"\x60]?(?: tool)? (?:tool|first|to|before|instead)\b`)
+
+// asked is the tool that the message asks for, but for one that reads.
+func (s *scene) asked() string {
+	m := otherTool.FindStringSubmatch(s.content[:min(len(s.content), 400)])
+	if m == nil || m[1] == s.f.Tool || s.usedFor(m[1], trajectory.UseRead) {
+		return ""
+	}
+	return m[1]
 }
 
 // unchanged is the file of an edit that replaces a text by itself.

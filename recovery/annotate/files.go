@@ -325,7 +325,8 @@ func (s *scene) resemble(name, wanted string) {
 			last := base(t)
 			folded := last != name && strings.EqualFold(last, name)
 			d := likeness(name, last, least)
-			if last == name || !folded && d >= least || denies(lineAt(text, from)) || strings.HasPrefix(t, "//") || partial(text, from, at) {
+			abbreviated := d >= least && abbreviates(name, last)
+			if last == name || !folded && d >= least && !abbreviated || denies(lineAt(text, from)) || strings.HasPrefix(t, "//") || partial(text, from, at) {
 				continue
 			}
 			w := told()
@@ -337,7 +338,11 @@ func (s *scene) resemble(name, wanted string) {
 				s.seen.spelled = full
 				return false
 			}
-			s.seen.similar, least = full, d
+			if !abbreviated {
+				s.seen.similar, least = full, d
+			} else if s.seen.similar == "" && path.Dir(join(s.cwd(), full)) == path.Dir(wanted) {
+				s.seen.similar = full
+			}
 		}
 		return budget > 0
 	})
@@ -371,6 +376,13 @@ func furtherNamed(name, last string) bool {
 		return true
 	}
 	return ok && len(stem) > 4 && ext == path.Ext(last) && len(rest) > 1 && strings.ContainsAny(rest[:1], "-_.")
+}
+
+// abbreviates reports whether one of two names of a kind is the beginning of the other.
+func abbreviates(name, last string) bool {
+	ext := path.Ext(name)
+	a, b := strings.TrimSuffix(name, ext), strings.TrimSuffix(last, ext)
+	return ext == path.Ext(last) && min(len(a), len(b)) > 2 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
 // meantPath is a path that the message itself proposes.
@@ -416,7 +428,7 @@ var making = recovery.NewPattern(`(?i)\b(?:cannot|can't|could not|couldn't|unabl
 // unmade is the directory that a call wanted to write into, where it is missing.
 func (s *scene) unmade() string {
 	files, dirs := s.written(&s.made)
-	if p := s.failedPath(); (slices.Contains(append(files, dirs...), p) || making.MatchString(s.f.Line)) && path.Dir(p) != "." && s.oldText() == "" {
+	if p := s.failedPath(); (slices.Contains(append(files, dirs...), p) || making.MatchString(s.f.Line)) && path.Dir(p) != "." && s.oldText() == "" && !s.known(path.Dir(p)+"/", s.turn) {
 		return path.Dir(p)
 	}
 	return ""
@@ -476,7 +488,8 @@ func (s *scene) written(c *trajectory.Call) (files, dirs []string) {
 			for _, a := range args {
 				dirs = append(dirs, join(cd, a))
 			}
-		case "curl", "wget", "gcc", "go", "sort", "tar", "zip":
+		case "grep", "find", "ls", "ssh", "scp", "set": // whose -o is no file
+		default:
 			for i, w := range v.Words[:len(v.Words)-1] {
 				if w == "-o" || w == "-O" && v.Program == "wget" || w == "--output" || v.Program == "tar" && i == 1 && strings.HasSuffix(w, "f") && strings.Contains(w, "c") {
 					out = append(out, v.Words[i+1])

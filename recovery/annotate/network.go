@@ -61,6 +61,17 @@ func (s *scene) host() string {
 // unstarted is what clients say of a service of this machine that does not run.
 var unstarted = recovery.NewPattern(`(?i)cannot connect to the (\w+) daemon`)
 
+// ownError is how clients print that a server answered, and with an error of its own.
+var ownError = recovery.NewPattern(`(?i)\b(?:HTTP(?: Error|/[\d.]+)?|status(?: ?code)?|error(?: code)?):? ?50\d\b|\b50\d (?:Internal Server|Bad Gateway|Service (?:Temporarily )?Unavailable|Gateway)`)
+
+// answered is the host that did so.
+func (s *scene) answered() string {
+	if ownError.MatchString(s.f.Line) {
+		return s.host()
+	}
+	return ""
+}
+
 // stopped is the service that does not run here.
 func (s *scene) stopped() string {
 	if m := unstarted.FindStringSubmatch(s.f.Line); m != nil {

@@ -14,7 +14,7 @@ import (
 // Bounds of a note, in runes.
 const (
 	maxNote   = 1200
-	briefSaid = 180 // beyond it, only what is most promising is proposed
+	briefSaid = 130 // beyond it, only what is most promising is proposed
 	maxSaid   = 420 // one strategy
 	maxAsking = 260
 	maxLine   = 120 // of what a tool printed
@@ -188,7 +188,7 @@ func (s *scene) tail(st *Stage, tried, proposed int) string {
 			asking = trajectory.Shorten(strings.TrimRight(text, "."), maxAsking)
 		}
 	}
-	first := "Keep using tools; diagnose first. If it fails again, "
+	first := "Keep using tools. If it fails again, "
 	if proposed == 0 {
 		first = "Keep using tools for what does not depend on this; for this, do not try the same again but "
 		if tried > 0 {

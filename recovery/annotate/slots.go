@@ -52,7 +52,7 @@ var slots = [...]struct {
 	{"denied", func(s *scene) string { return quoted(s.denied()) }},
 	{"writable", func(s *scene) string { return quoted(s.writable()) }},
 
-	{"timeout_parameter", func(s *scene) string { return quoted(s.own(timeNames)) }},
+	{"timeout_parameter", func(s *scene) string { return quoted(s.longer()) }},
 	{"limit", func(s *scene) string { return quoted(s.limit()) }},
 	{"smaller", (*scene).smallerRun},
 	{"page", func(s *scene) string { return quoted(s.page()) }},
@@ -77,11 +77,13 @@ var slots = [...]struct {
 	{"stands", func(s *scene) string { return quoted(s.differs(false).stands) }},
 	{"blank", func(s *scene) string { return quoted(s.differs(true).given) }},
 	{"malformed", func(s *scene) string { return quoted(s.malformed()) }},
+	{"asked", func(s *scene) string { return quoted(s.asked()) }},
 	{"unchanged", func(s *scene) string { return quoted(s.unchanged()) }},
 	{"times", (*scene).times},
 	{"every_parameter", func(s *scene) string { return quoted(s.own(replaceAll)) }},
 
 	{"place", func(s *scene) string { return quoted(s.place()) }},
+	{"parsed", func(s *scene) string { return quoted(s.parsed()) }},
 	{"near", func(s *scene) string { return quoted(s.near()) }},
 	{"coded", func(s *scene) string { return quoted(s.coded()) }},
 	{"unclosed", func(s *scene) string { return quoted(s.unclosed()) }},
@@ -90,6 +92,7 @@ var slots = [...]struct {
 
 	{"host", func(s *scene) string { return quoted(s.host()) }},
 	{"stopped", (*scene).stopped},
+	{"answered", func(s *scene) string { return quoted(s.answered()) }},
 	{"socket", func(s *scene) string { return quoted(s.socket()) }},
 	{"untrusted", func(s *scene) string { return quoted(s.untrusted()) }},
 	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},

@@ -182,7 +182,7 @@ func TestToolsDecide(t *testing.T) {
 		talk *talk
 		want string
 	}{
-		{"shell", agent(bash).run("cat a/b.txt", out), "[verify_path create_if_appropriate ask_user]"},
+		{"shell", agent(bash).run("cat a/b.txt", out), "[verify_path ask_user]"},
 		{"reading only", agent(read).call("read", object{"path": "a/b.txt"}, "Error: ENOENT: no such file or directory, open 'a/b.txt'"), "[verify_path ask_user]"},
 		{"neither", agent(weather).call("read_file", object{"path": "a/b.txt"}, "Error: ENOENT: no such file or directory, open 'a/b.txt'"), "[ask_user]"},
 	} {
@@ -191,8 +191,14 @@ func TestToolsDecide(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	// Only what the model may call counts.
+	// The next step needs a tool that writes.
 	s, _ := stage(t, nil)
+	x := agent(bash).run("cat a/b.txt", out).exchange(t)
+	x.Turn.Seen = 2
+	if got := fmt.Sprint(strategies(t, s, x)); got != "[create_if_appropriate ask_user]" {
+		t.Errorf("the second time: %s", got)
+	}
+	// Only what the model may call counts.
 	raw := strings.Replace(string(agent(bash, weather).call("bash", object{"command": "cat a/b.txt"}, out).bytes()), `{"messages"`,
 		`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","name":"get_weather"}]}},"messages"`, 1)
 	if got := fmt.Sprint(strategies(t, s, exchange(t, []byte(raw)))); got != "[ask_user]" {

@@ -46,14 +46,30 @@ func (s *scene) place() string {
 var dataFiles = recovery.NewPattern(`(?i)[\w./@+~-]{1,150}\.(?:ya?ml|json5?|jsonc|toml|xml|ini|conf|cfg|env|tf|hcl|sql)\b`)
 
 // dataFile is the only such file in the failing command line, "" for none or several.
-func (s *scene) dataFile() (found string) {
-	for _, f := range dataFiles.FindAllString(s.made.Line(), 16) {
+func (s *scene) dataFile() string { return onlyData(s.made.Line()) }
+
+// onlyData is the only such file in a text, "" for none or several.
+func onlyData(text string) (found string) {
+	for _, f := range dataFiles.FindAllString(text, 16) {
 		if found != "" && f != found {
 			return ""
 		}
 		found = f
 	}
 	return found
+}
+
+// parsing is said of what is parsed.
+var parsing = recovery.NewPattern(`(?i)\bpars(?:e|ing)|invalid|malformed|decod`)
+
+// parsed is the file of data that the message says does not parse.
+func (s *scene) parsed() string {
+	for line := range strings.Lines(s.f.Line + "\n" + s.content) {
+		if f := onlyData(line); f != "" && parsing.MatchString(line) {
+			return f
+		}
+	}
+	return ""
 }
 
 // unparsed is what shells say of a command line that they cannot parse; script is
@@ -65,7 +81,7 @@ var (
 	// ownCode is what programs say of the code in their arguments.
 	ownCode = recovery.NewPattern(`<top-level>|^[gmn]?awk: |^sed: -e expression`)
 	// decoding is what parsers of data say, whatever program they run in.
-	decoding = recovery.NewPattern(`(?i)(?:json|toml)\w*Error|(?:scanner|parser)\.\w+Error|yaml|valid JSON|in JSON at`)
+	decoding = recovery.NewPattern(`(?i)(?:json|toml)\w*Error|(?:scanner|parser)\.\w+Error|\b(?:Parse|Decode)Error|yaml|valid JSON|in JSON at`)
 	// nearby is what a message puts behind "near".
 	nearby = recovery.NewPattern(`(?i)\bnear ["'“\x60]([^"'”\n]{1,60})["'”]`)
 )

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -23,6 +24,14 @@ func (s *scene) own(form *recovery.Pattern) string {
 		}
 	}
 	return ""
+}
+
+// longer is the failing tool's parameter for its time limit, where it was the tool that stopped.
+func (s *scene) longer() string {
+	if s.made.Line() != "" && s.silent() != "" {
+		return ""
+	}
+	return s.own(timeNames)
 }
 
 // limit is the time limit that was exceeded, as the call or the message states it.
@@ -65,7 +74,7 @@ func (s *scene) smallerRun() string {
 
 // onPage reports whether a tool works on a page in a browser.
 func onPage(t trajectory.Tool) bool {
-	if trajectory.AnyOf(trajectory.NameWords(t.Name), []string{"browser", "page", "playwright", "puppeteer", "click", "element", "navigate"}) {
+	if trajectory.AnyOf(trajectory.NameWords(t.Name), []string{"browser", "page", "playwright", "puppeteer", "click", "element", "navigate", "snapshot"}) {
 		return true
 	}
 	for _, p := range t.Params {
@@ -79,8 +88,14 @@ func onPage(t trajectory.Tool) bool {
 // elements are what only messages about pages speak of.
 var elements = recovery.NewPattern(`(?i)\b(?:element|selector|locator)\b`)
 
+// tired is what clients say themselves of hosts that did not answer in time.
+var tired = recovery.NewPattern(`(?i)^(?:curl: \(28\)|ssh: )|(?:connection|read|connect) (?:timed out|time-?out)|ETIMEDOUT|\bread operation timed out`)
+
 // silent is a host that did not answer in time.
 func (s *scene) silent() string {
+	if s.made.Line() != "" && tired.MatchString(s.f.Line) {
+		return cmp.Or(hostIn(s.f.Line), hostIn(s.made.Line()))
+	}
 	if h := hostIn(s.f.Line); h != "" {
 		return h
 	}
