@@ -139,28 +139,12 @@ func (s *scene) outside() string {
 	return ""
 }
 
-// denied is the path that was refused, where it is worth a look who may use it.
-func (s *scene) denied() string {
-	if s.interpreted() != "" || s.privileged() != "" {
-		return ""
-	}
-	return s.failedPath()
-}
-
 // fixed is what systems say of places that nobody may write to.
 var fixed = recovery.NewPattern(`(?i)read-only file ?system|EROFS`)
 
 // readOnly is the path that failed, where nobody may write to it.
 func (s *scene) readOnly() string {
 	if fixed.MatchString(s.f.Line) {
-		return s.failedPath()
-	}
-	return ""
-}
-
-// unreadable is the path that failed, where it was only to be read.
-func (s *scene) unreadable() string {
-	if s.made.Line() != "" && s.made.Command().Looks || s.made.Line() == "" && s.usedFor(s.f.Tool, trajectory.UseRead|trajectory.UseList) && !s.usedFor(s.f.Tool, trajectory.UseWrite) {
 		return s.failedPath()
 	}
 	return ""

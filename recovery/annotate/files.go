@@ -425,6 +425,14 @@ func (s *scene) lost() string {
 // making is what is said of a file that a program was to make.
 var making = recovery.NewPattern(`(?i)\b(?:cannot|can't|could not|couldn't|unable to|failed to) (?:create (?:regular )?file|open lock ?file|create lock ?file)\b`)
 
+// blocked is the path that leads through a file, where a directory is asked for.
+func (s *scene) blocked() string {
+	if strings.Contains(strings.ToLower(s.f.Line), "not a directory") || strings.Contains(s.f.Line, "ENOTDIR") {
+		return s.failedPath()
+	}
+	return ""
+}
+
 // unmade is the directory that a call wanted to write into, where it is missing.
 func (s *scene) unmade() string {
 	files, dirs := s.written(&s.made)
@@ -480,7 +488,7 @@ func (s *scene) written(c *trajectory.Call) (files, dirs []string) {
 			}
 		case "touch", "tee":
 			out = append(out, args...)
-		case "cp", "mv", "install":
+		case "cp", "mv", "ln", "install":
 			if len(args) > 1 && !strings.HasSuffix(args[len(args)-1], "/") {
 				out = append(out, args[len(args)-1])
 			}

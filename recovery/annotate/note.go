@@ -188,7 +188,7 @@ func (s *scene) tail(st *Stage, tried, proposed int) string {
 			asking = trajectory.Shorten(strings.TrimRight(text, "."), maxAsking)
 		}
 	}
-	first := "Keep using tools. If it fails again, "
+	first := "Keep using tools; diagnose first. If it fails again, "
 	if proposed == 0 {
 		first = "Keep using tools for what does not depend on this; for this, do not try the same again but "
 		if tried > 0 {

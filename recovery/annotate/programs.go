@@ -124,27 +124,6 @@ func (s *scene) alternative() string {
 	return ""
 }
 
-// workedLike is an earlier command with a program that does what the missing
-// one does, and that did not fail. It is bounded, and never one that steps may
-// not name.
-func (s *scene) workedLike() string {
-	program := s.program()
-	stem := strings.TrimRight(program, "0123456789.")
-	if len(stem) < 2 {
-		return ""
-	}
-	like, _, _ := strings.Cut(alternatives[strings.ToLower(program)], " ")
-	for _, c := range s.steps() {
-		for _, v := range trajectory.Invocations(c.Line()) {
-			same := v.Program != program && (v.Program == like && like != "" || strings.TrimRight(v.Program, "0123456789.") == stem)
-			if same && len(v.Text) <= maxQuoted && s.permitted(v.Text) && s.worked(c) {
-				return v.Text
-			}
-		}
-	}
-	return ""
-}
-
 // meant is the program that a misspelt name is: a usual one, or one that the
 // conversation used.
 func (s *scene) meant() (best string) {

@@ -16,7 +16,6 @@ var slots = [...]struct {
 
 	{"unbuilt", func(s *scene) string { return quoted(s.unbuilt()) }},
 	{"bashism", (*scene).bashism},
-	{"worked", func(s *scene) string { return quoted(s.workedLike()) }},
 	{"executable", func(s *scene) string { return quoted(s.executable()) }},
 	{"alternative", func(s *scene) string { return quoted(s.alternative()) }},
 	{"stand_in", (*scene).standIn},
@@ -25,11 +24,11 @@ var slots = [...]struct {
 	{"wrong_tool", func(s *scene) string { return quoted(s.wrongTool()) }},
 	{"nearest_tool", func(s *scene) string { return quoted(s.nearestTool()) }},
 	{"tools", (*scene).toolNames},
-	{"basic_tools", func(s *scene) string { return listed(s.names(working), 6, "and") }},
 
 	{"path", func(s *scene) string { return quoted(s.failedPath()) }},
 	{"name", func(s *scene) string { return quoted(base(trimmed(s.failedPath()))) }},
 	{"parent", func(s *scene) string { return quoted(s.parent()) }},
+	{"blocked", func(s *scene) string { return quoted(s.blocked()) }},
 	{"unmade", func(s *scene) string { return quoted(s.unmade()) }},
 	{"found", func(s *scene) string { return listed(s.locate().found, 3, "or") }},
 	{"spelled", func(s *scene) string { return quoted(s.locate().spelled) }},
@@ -45,11 +44,9 @@ var slots = [...]struct {
 	{"open_places", func(s *scene) string { return quoted(s.openPlaces()) }},
 	{"port", func(s *scene) string { return quoted(s.port()) }},
 	{"read_only", func(s *scene) string { return quoted(s.readOnly()) }},
-	{"unreadable", func(s *scene) string { return quoted(s.unreadable()) }},
 	{"interpreted", func(s *scene) string { return quoted(s.interpreted()) }},
 	{"privileged", func(s *scene) string { return quoted(s.privileged()) }},
 	{"outside", func(s *scene) string { return quoted(s.outside()) }},
-	{"denied", func(s *scene) string { return quoted(s.denied()) }},
 	{"writable", func(s *scene) string { return quoted(s.writable()) }},
 
 	{"timeout_parameter", func(s *scene) string { return quoted(s.longer()) }},

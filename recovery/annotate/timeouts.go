@@ -86,7 +86,7 @@ func onPage(t trajectory.Tool) bool {
 }
 
 // elements are what only messages about pages speak of.
-var elements = recovery.NewPattern(`(?i)\b(?:element|selector|locator)\b`)
+var elements = recovery.NewPattern(`(?i)\b(?:element|selector|locator|page)\b`)
 
 // tired is what clients say themselves of hosts that did not answer in time.
 var tired = recovery.NewPattern(`(?i)^(?:curl: \(28\)|ssh: )|(?:connection|read|connect) (?:timed out|time-?out)|ETIMEDOUT|\bread operation timed out`)
