@@ -49,7 +49,42 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		n = &answer{}
 	}
 	n.s, n.a, n.ctx = s, a, ctx
-	cancel := a.Cancel
+	resp, f := s.ask(ctx, a)
+	if f != nil {
+		return nil, f
+	}
+	n.resp = resp
+	o := n.options()
+	if resp.StatusCode >= 300 {
+		f := s.refused(ctx, a.Cancel, a, resp)
+		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
+			f.Job = s.job(a, "")
+		}
+		if composed := s.salvage(a, f, o); composed != nil {
+			resp.Header = composed.Header
+			n.Deliverable, n.phase = composed, recovery.PhaseBody
+			return n, nil
+		}
+		return nil, f
+	}
+	begun, phase, broken := s.open(ctx, a, resp, o)
+	n.phase = phase
+	if broken != nil {
+		if broken.Flaw == nil {
+			broken.Err = cause(ctx, broken.Err)
+			broken.Stalled = broken.Stalled || errors.Is(broken.Err, stream.ErrStalled)
+		}
+		a.Cancel(nil)
+		_ = resp.Body.Close()
+		return n.broken(broken)
+	}
+	n.Deliverable = begun
+	return n, nil
+}
+
+// ask sends the request of an attempt and waits for the head of its response, whose
+// body is then read without its coding.
+func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *recovery.Failure) {
 	header, body := s.header, a.Body
 	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
 		header, body = s.asItCame, s.encoded
@@ -66,12 +101,12 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body,
 	})
 	if errors.Is(err, upstream.ErrPath) {
-		cancel(nil)
+		a.Cancel(nil)
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
 	}
 	if err != nil {
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
-		cancel(nil)
+		a.Cancel(nil)
 		if upstream.Unsent(err) {
 			ev.Phase = recovery.PhaseConnect
 		}
@@ -81,64 +116,41 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 	}
 	s.core.returnable(resp.Header)
 	if err := upstream.Decode(resp); err != nil {
-		cancel(nil)
+		a.Cancel(nil)
 		_ = resp.Body.Close()
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
-	n.resp = resp
-	o := n.options()
-	if resp.StatusCode >= 300 {
-		f := s.refused(ctx, cancel, a, resp)
-		if resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests {
-			f.Job = s.job(a, "")
-		}
-		if composed := s.salvage(a, f, o); composed != nil {
-			resp.Header = composed.Header
-			n.Deliverable, n.phase = composed, recovery.PhaseBody
-			return n, nil
-		}
-		return nil, f
-	}
-	var begun stream.Deliverable
-	var broken *stream.Broken
-	phase := recovery.PhaseBody
-	switch {
-	case a.Plain:
+	return resp, nil
+}
+
+// open reads a response that is no refusal until its answer has begun: as it is, as a
+// stream, or whole. Of begun and broken one is nil.
+func (s *sender) open(ctx context.Context, a recovery.Attempt, resp *http.Response, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
+	if a.Plain {
 		s.core.hideEvents(resp)
 		if s.x.Body.State().Stored && s.core.remembers() {
 			s.core.claimed(ctx, s.core.owner(s.who), a.Target.Target, resp)
 		}
-		begun = stream.Raw(resp, o)
-	case s.streamed(resp.Header):
-		phase = recovery.PhaseStream
+		return stream.Raw(resp, o), recovery.PhaseBody, nil
+	}
+	if s.streamed(resp.Header) {
 		resp.Header.Del("Content-Length")
-		var ans *stream.Answer
-		if ans, broken = stream.Open(resp, o); broken == nil {
-			begun = ans
+		answer, broken := stream.Open(resp, o)
+		if broken != nil {
+			return nil, recovery.PhaseStream, broken
 		}
-	default:
-		var whole *stream.Whole
-		if whole, broken = stream.ReadWhole(resp, o); broken == nil {
-			begun = whole
-		}
-		if begun != nil && s.x.Streaming && s.sink.Committed() {
-			// The client was kept awake as a stream; a whole answer does not fit into one.
-			whole.Discard()
-			begun, broken = nil, &stream.Broken{Err: stream.ErrEnded}
-		}
+		return answer, recovery.PhaseStream, nil
 	}
-	n.phase = phase
+	whole, broken := stream.ReadWhole(resp, o)
 	if broken != nil {
-		if broken.Flaw == nil {
-			broken.Err = cause(ctx, broken.Err)
-			broken.Stalled = broken.Stalled || errors.Is(broken.Err, stream.ErrStalled)
-		}
-		cancel(nil)
-		_ = resp.Body.Close()
-		return n.broken(broken)
+		return nil, recovery.PhaseBody, broken
 	}
-	n.Deliverable = begun
-	return n, nil
+	if s.x.Streaming && s.sink.Committed() {
+		// The client was kept awake as a stream; a whole answer does not fit into one.
+		whole.Discard()
+		return nil, recovery.PhaseBody, &stream.Broken{Err: stream.ErrEnded}
+	}
+	return whole, recovery.PhaseBody, nil
 }
 
 // listening is the query that asks for the events of a job that the client has not got.
