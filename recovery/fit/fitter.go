@@ -124,13 +124,14 @@ func (f *Fitter) least(x *recovery.Exchange) (least int) {
 // large reports whether a request is of a size at which its session may have
 // edits, or need them. Half of what the smallest window leaves beside the answer
 // is below every size at which something was edited; where none is known, few
-// tokens do. Few bytes are few tokens.
+// tokens do. Few bytes are few tokens, and pictures, which may be fewer still, cost no
+// more than a look at the store.
 func (f *Fitter) large(x *recovery.Exchange) bool {
 	from := f.config().MinTokens
 	if least := f.least(x); least > 0 {
 		from = (least - Reserve(x.Body, least)) / 2
 	}
-	return len(x.Body.Raw()) >= from && Bound(x.Body) >= from
+	return len(x.Body.Raw()) >= from
 }
 
 // worthKeeping reports whether what an upstream counted is worth keeping: a window is

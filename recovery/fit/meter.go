@@ -56,7 +56,7 @@ const (
 type Meter struct {
 	vocabulary  Vocabularies
 	cache       *store.Cache[countKey, weight]
-	calibration *Calibration
+	calibration *calibration
 	seed        maphash.Seed
 }
 
@@ -64,7 +64,7 @@ type Meter struct {
 func NewMeter(v Vocabularies) *Meter { return newMeter(v, maxCounts, maxCalibrated) }
 
 func newMeter(v Vocabularies, counts, models int) *Meter {
-	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](counts), calibration: NewCalibration(models), seed: maphash.MakeSeed()}
+	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](counts), calibration: newCalibration(models), seed: maphash.MakeSeed()}
 }
 
 // Text is the tokens of a text alone, uncalibrated: without a message's framing.

@@ -141,9 +141,4 @@ func BenchmarkSession(b *testing.B) {
 			m.Measure(after, "claude-sonnet-4-5")
 		}
 	})
-	b.Run("bound", func(b *testing.B) {
-		for b.Loop() {
-			Bound(after)
-		}
-	})
 }
