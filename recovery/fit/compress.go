@@ -4,6 +4,7 @@ import (
 	"context"
 	"unicode/utf8"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -30,7 +31,7 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 	if free {
 		reserve = room(b, limit)
 	}
-	d := &draft{}
+	d := &draft{x: &recovery.Exchange{Body: b}}
 	if budget := limit - reserve; total > budget {
 		if budget <= 0 {
 			return b, r, false
@@ -44,14 +45,14 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 		if !p.run(context.Background(), k) {
 			return b, r, false
 		}
-		body, err := k.build()
-		if err != nil || check(b, body, v.readings) != nil {
+		body, ok := k.checked()
+		if !ok {
 			return b, r, false
 		}
 		d.body = body
 		r.TokensAfter, r.Tiers, r.Steps = k.total, k.tiers(plain), k.steps()
 	}
-	if d.out = d.sent(b); free && d.limit(b, max(leastOutput, limit-r.TokensAfter)) {
+	if d.out = d.sent(); free && d.limit(max(leastOutput, limit-r.TokensAfter)) {
 		r.Tiers = append(r.Tiers, TierOutput)
 	}
 	r.CharsAfter = utf8.RuneCount(d.out.Raw())

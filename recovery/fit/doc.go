@@ -1,8 +1,13 @@
 // Package fit makes a request fit its target's context window, only when it
 // must, and the same way again on every later request of the session.
 //
-//	meter      tokens of a request, anchored on what upstreams reported
+// flow.go shows the way from a request that is too long to the body that goes upstream, in order.
+// What it calls:
+//
+//	count, meter, anchor, calibrate
+//	           tokens of a request, anchored on what upstreams reported
 //	limits     what a target's window is
+//	history    the conversation as the planner reads it, each message read once
 //	plan       which edits bring the request to the target size, the first that suffice:
 //	             results, arguments, long
 //	                        what is longer is cut to one length, as great as the target allows:
@@ -15,11 +20,15 @@
 //	                        not for the history's tokens: what a limit of bytes asks for first,
 //	                        and a lower limit of the answer
 //	protect    what no edit touches
-//	recipe     an edit as a content hash and numbers: the same bytes on every replica
+//	recipe, sealed
+//	           an edit as a content hash and numbers, or as a text that nobody else can
+//	           read: the same bytes on every replica
+//	edits      a history with edits, and the body that they make
 //	check      the last look before anything is sent
-//	memory     recipes per session: read where another process may know more,
+//	memory, stored
+//	           recipes per session: read where another process may know more,
 //	           written before the answer leaves
-//	Fitter     the contract with the engine
+//	compress   the same for one request alone, without a session
 //
 // What stays of a text that is cut are the lines that say most (excerpt): errors,
 // hashes, numbers, places, declarations, and its ends. A digest is made of such

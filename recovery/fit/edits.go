@@ -226,6 +226,12 @@ func (k *work) build() (*transcript.Body, error) {
 	return e.Body()
 }
 
+// checked is the history with its edits, if it may be sent.
+func (k *work) checked() (b *transcript.Body, ok bool) {
+	b, err := k.build()
+	return b, err == nil && check(k.v.body, b, k.v.readings) == nil
+}
+
 // summaryRole is who tells a summary that stands before message i: the user,
 // for what stands as the assistant's own words is imitated. Only where people
 // and assistant do nothing but take turns, which some templates insist on, it is

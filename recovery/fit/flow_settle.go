@@ -14,7 +14,8 @@ import (
 // request for its length, or answered the session before, shows that it accepts
 // the credential; where neither has happened yet, the answer is waited for. If the client's own bytes are answered instead, Settle takes
 // the edits back.
-func (f *Fitter) remember(x *recovery.Exchange, d *draft) {
+func (d *draft) remember() {
+	f, x := d.fitter, d.x
 	next := &session{}
 	if d.session != nil {
 		*next = *d.session
@@ -40,7 +41,7 @@ func (d *draft) Commit(ctx context.Context) {
 		return
 	}
 	if d.later {
-		f.remember(x, d)
+		d.remember()
 	}
 	if f.memory.store == nil {
 		return
@@ -77,11 +78,11 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 	}
 	if d.next != nil {
 		n := Prompt(u)
-		if sent != d.out || n > 0 && f.plainly(d, sent, x, c.Model, n) {
+		if sent != d.out || n > 0 && d.plainly(sent, c.Model, n) {
 			sent = x.Body // the client's own bytes were answered
-			f.retract(x, d)
+			d.retract()
 		} else if d.guessed > 0 {
-			f.measured(x, d, c.Model, n)
+			d.measured(c.Model, n)
 		}
 	}
 	next := f.memory.local(x.Session)
@@ -98,7 +99,8 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 
 // retract takes the edits back that were made for an exchange, unless there are
 // newer ones. What was learned of the window stays.
-func (f *Fitter) retract(x *recovery.Exchange, d *draft) {
+func (d *draft) retract() {
+	f, x := d.fitter, d.x
 	now := f.memory.local(x.Session)
 	if now == nil || now.Gen != d.next.Gen {
 		return
@@ -115,7 +117,8 @@ func (f *Fitter) retract(x *recovery.Exchange, d *draft) {
 
 // measured lowers a window that was guessed from counts of ours, where the first report of
 // what was fitted to it shows that they are too high, unless there are newer edits.
-func (f *Fitter) measured(x *recovery.Exchange, d *draft, model string, reported int) {
+func (d *draft) measured(model string, reported int) {
+	f, x := d.fitter, d.x
 	now, counted := f.memory.local(x.Session), d.scale.of(f.parts.Meter.Measure(d.out, model).Total)
 	if now == nil || now.Gen != d.next.Gen || reported < counted/2 || reported >= counted {
 		return
@@ -129,9 +132,9 @@ func (f *Fitter) measured(x *recovery.Exchange, d *draft, model string, reported
 
 // plainly reports whether the reported prompt is the original rather than what
 // was made of it.
-func (f *Fitter) plainly(d *draft, sent *transcript.Body, x *recovery.Exchange, model string, reported int) bool {
-	fitted := d.scale.of(f.parts.Meter.Measure(sent, model).Total)
-	whole := d.scale.of(f.parts.Meter.Measure(x.Body, model).Total)
+func (d *draft) plainly(sent *transcript.Body, model string, reported int) bool {
+	fitted := d.scale.of(d.fitter.parts.Meter.Measure(sent, model).Total)
+	whole := d.scale.of(d.fitter.parts.Meter.Measure(d.x.Body, model).Total)
 	return math.Abs(float64(reported-whole)) < math.Abs(float64(reported-fitted))
 }
 

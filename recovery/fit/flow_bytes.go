@@ -49,41 +49,35 @@ func (f *Fitter) heavy(x *recovery.Exchange) bool {
 // fitBytes makes a request smaller after a payload_too_large, or where the target
 // is known to refuse its size: attachments of finished turns first, then as for a
 // window. chars is the limit of a single text, 0 for none.
-func (f *Fitter) fitBytes(ctx context.Context, x *recovery.Exchange, c *recovery.Choice, d *draft, limit, chars int, refused bool) *recovery.Fitted {
-	k := f.weighed(x, d, c.Model, sizes{})
-	p := &planner{cfg: f.config(), secret: d.keys, goal: goal{budget: limit, target: int(f.config().TargetShare * float64(limit)), limit: limit}}
+func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
+	f := d.fitter
+	k := d.weighed(c.Model, sizes{})
+	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(limit, limit)}
 	was := k.clone()
 	p.measured(k)
 	switch {
 	case chars > 0 && p.single(k, chars):
-	case chars > 0 && limit >= len(d.sent(x.Body).Raw()):
+	case chars > 0 && limit >= len(d.sent().Raw()):
 		return nil
 	default:
 		if !p.attachments(k) && !p.run(ctx, k) {
 			return nil
 		}
 	}
-	body, err := k.build()
 	names := k.tiers(was)
-	if err != nil || len(names) == 0 || check(x.Body, body, k.v.readings) != nil {
+	body, ok := k.checked()
+	if !ok || len(names) == 0 {
 		return nil
 	}
-	d.work, d.body = k, body
-	d.work = f.weighed(x, d, c.Model, f.parts.Meter)
-	d.out, d.sticky, d.scale = body, false, f.tokensFor(c.Model, d.session, body)
-	d.work.total = f.parts.Meter.Measure(body, c.Model).Total
-	d.names = append(d.names, names...)
-	if x.Session != "" && x.Mode == recovery.ModeAct {
-		if d.later = !refused && d.session == nil; !d.later {
-			f.remember(x, d)
-		}
-	}
-	return d.fitted(x, d.scale)
+	d.work, d.body, d.out = k, body, body
+	k = d.weighed(c.Model, f.parts.Meter)
+	k.total = f.parts.Meter.Measure(body, c.Model).Total
+	return d.accept(k, names, f.tokensFor(c.Model, d.session, body), refused)
 }
 
 // weighed is the history with the edits so far, in the units of a weigher.
-func (f *Fitter) weighed(x *recovery.Exchange, d *draft, model string, w Weigher) *work {
-	f.begin(x, d, model)
+func (d *draft) weighed(model string, w Weigher) *work {
+	d.begin(model)
 	k := newWork(d.history, w, model)
 	if d.work != nil {
 		var s session

@@ -1,0 +1,102 @@
+package fit
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// maxWindows bounds how many targets' windows are remembered.
+const maxWindows = 512
+
+// windows are the context windows that refusals stated. They expire, for
+// providers enlarge them. Safe for concurrent use.
+type windows struct {
+	ttl    time.Duration
+	limits *store.Cache[recovery.Target, limit]
+}
+
+// limit is a context window that a refusal stated, 0 where it did not.
+type limit struct {
+	tokens  int
+	since   time.Time
+	until   time.Time
+	request string // id of the request that told it
+}
+
+func newWindows(ttl time.Duration) *windows {
+	return &windows{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
+}
+
+// keyless is the target without its key: all keys see the same model.
+func keyless(t recovery.Target) recovery.Target {
+	t.Key = ""
+	return t
+}
+
+// Window implements Windows.
+func (w *windows) Window(t recovery.Target) int {
+	if l, _ := w.limits.Get(keyless(t)); time.Now().Before(l.until) {
+		return l.tokens
+	}
+	return 0
+}
+
+// Overflowed implements Windows.
+func (w *windows) Overflowed(t recovery.Target) bool {
+	l, _ := w.limits.Get(keyless(t))
+	return time.Now().Before(l.until)
+}
+
+// LearnWindow implements Windows.
+func (w *windows) LearnWindow(t recovery.Target, tokens int, request string) {
+	now := time.Now()
+	l, known := w.limits.Get(keyless(t))
+	if !known || tokens != 0 && tokens != l.tokens {
+		l = limit{tokens: tokens, since: now, request: request}
+	}
+	l.until = now.Add(w.ttl)
+	w.limits.Put(keyless(t), l, 1)
+}
+
+// itemSize names how many bytes a target takes.
+const itemSize = "size of a request"
+
+// Marks lists the targets that refused a request for its bytes, in this process.
+func (f *Fitter) Marks() (marks []recovery.Mark) {
+	f.bytes.limits.Each(func(t recovery.Target, l limit) bool {
+		if time.Now().Before(l.until) {
+			marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemSize, Detail: fmt.Sprintf("takes %d bytes at most", l.tokens),
+				Evidence: "a refusal for its size", Request: l.request, Since: l.since, Until: l.until})
+		}
+		return true
+	})
+	return marks
+}
+
+// Clear forgets how many bytes a target takes, as a Mark names both, if item is that or empty.
+func (f *Fitter) Clear(name, item string) {
+	if item != "" && item != itemSize {
+		return
+	}
+	var gone []recovery.Target // all keys of one target are one
+	f.bytes.limits.Each(func(t recovery.Target, _ limit) bool {
+		if t.String() == name {
+			gone = append(gone, t)
+		}
+		return true
+	})
+	for _, t := range gone {
+		f.bytes.limits.Delete(t)
+	}
+}
+
+// targetHash names a target in what is stored.
+func targetHash(t recovery.Target) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(t.Upstream + "\x00" + t.Model))
+	return h.Sum64()
+}
