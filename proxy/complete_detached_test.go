@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
@@ -94,7 +95,7 @@ func (statuses) Classify(ev recovery.Evidence) recovery.Diagnosis {
 // the target: others are asked for the form again. One that an answer without the form
 // has proved does.
 func TestFormsAreProved(t *testing.T) {
-	forms := 0
+	var forms atomic.Int32
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -102,7 +103,7 @@ func TestFormsAreProved(t *testing.T) {
 		}
 		form := strings.Contains(string(body), "json_schema")
 		if form {
-			forms++
+			forms.Add(1)
 		}
 		if who := r.Header.Get("Authorization"); who == "Bearer sk-broke" || who == "Bearer sk-plain" && form {
 			w.WriteHeader(http.StatusBadRequest)
@@ -121,11 +122,11 @@ func TestFormsAreProved(t *testing.T) {
 	for i, c := range []struct {
 		credential string
 		ok         bool
-		forms      int
+		forms      int32
 	}{{"sk-broke", false, 1}, {"sk-client", true, 2}, {"sk-plain", true, 3}, {"sk-client", true, 3}} {
 		s.header.Set("Authorization", "Bearer "+c.credential)
-		if _, _, err := s.Detach().Complete(t.Context(), p); (err == nil) != c.ok || forms != c.forms {
-			t.Errorf("%d: %v, the form was asked for %d times", i, err, forms)
+		if _, _, err := s.Detach().Complete(t.Context(), p); (err == nil) != c.ok || forms.Load() != c.forms {
+			t.Errorf("%d: %v, the form was asked for %d times", i, err, forms.Load())
 		}
 	}
 }
