@@ -109,6 +109,41 @@ func Open(resp *http.Response, o Options) (*Answer, *Broken) {
 }
 
 func (a *Answer) open() *Broken {
+	a.prepare()
+	var grace *time.Timer
+	var patience func()
+	defer func() {
+		stop(grace)
+		if patience != nil {
+			patience()
+		}
+	}()
+	for {
+		if err := a.read(); err != nil {
+			return a.unopened(err)
+		}
+		d, broken := a.gather()
+		if broken != nil {
+			return broken
+		}
+		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
+			grace = a.grace(grace)
+		}
+		if opens, broken := a.opens(d); opens || broken != nil {
+			return broken
+		}
+		switch {
+		case !a.writes || !a.ev.HasData:
+		case patience == nil:
+			patience = a.patience()
+		default:
+			a.noted()
+		}
+	}
+}
+
+// prepare finds out what has to be done with the answer's events.
+func (a *Answer) prepare() {
 	o := &a.o
 	again := o.Resume != nil && o.Resume.Way == recovery.WayListen // the same answer, from where it broke
 	if again {
@@ -121,64 +156,54 @@ func (a *Answer) open() *Broken {
 	if o.Resume != nil && !o.Resume.Calls && !again {
 		a.seam = newSeam(o.Resume)
 	}
-	buffer := o.Config.MidStream == MidStreamBuffer
-	var grace *time.Timer
-	var patience func()
-	defer func() {
-		stop(grace)
-		if patience != nil {
-			patience()
-		}
-	}()
-	for {
-		err := a.read()
-		if err != nil {
-			if a.complete(err) && !a.first.IsZero() {
-				return a.conclude()
-			}
-			if errors.Is(err, io.EOF) {
-				return &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
-			}
-			return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
-		}
-		ev := &a.ev
-		piece, d, broken := a.admit(ev)
-		if a.h != nil && broken == nil {
-			piece, broken = a.screen(ev, piece, d)
-		}
-		if broken != nil {
-			a.flawed(broken, piece)
-			return broken
-		}
-		if (buffer || a.h != nil) && ev.HasData {
-			grace = a.grace(grace)
-		}
-		a.hold(piece)
-		if int64(len(a.held.Bytes)) > o.Config.MaxAnswer {
-			return &Broken{Err: ErrAnswerTooLong}
-		}
-		meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
-		ended := d.Kind == KindDone || d.Finishes > 0
-		switch {
-		case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || o.AcceptEmpty):
-			a.begun()
-		case ended && a.first.IsZero():
-			return &Broken{Empty: true, Err: ErrEnded}
-		}
-		if d.Kind == KindDone && !a.complete(io.EOF) {
-			return &Broken{Err: ErrEnded}
-		}
-		if d.Kind == KindDone || !buffer && !a.first.IsZero() && a.opens() {
-			return nil
-		}
-		switch {
-		case !a.writes || !ev.HasData:
-		case patience == nil:
-			patience = a.patience()
-		default:
-			a.noted()
-		}
+}
+
+// unopened says what the end of the bytes means while the gate is closed.
+func (a *Answer) unopened(err error) *Broken {
+	switch {
+	case a.complete(err) && !a.first.IsZero():
+		return a.conclude()
+	case errors.Is(err, io.EOF):
+		return &Broken{Empty: a.first.IsZero() && a.seam == nil, Err: ErrEnded}
 	}
+	return &Broken{Err: err, Stalled: errors.Is(err, ErrStalled)}
+}
+
+// gather adds what goes on of the event read last to what is held until the gate opens.
+func (a *Answer) gather() (*Delta, *Broken) {
+	piece, d, broken := a.admit(&a.ev)
+	if a.h != nil && broken == nil {
+		piece, broken = a.screen(&a.ev, piece, d)
+	}
+	if broken != nil {
+		a.flawed(broken, piece)
+		return d, broken
+	}
+	a.hold(piece)
+	if int64(len(a.held.Bytes)) > a.o.Config.MaxAnswer {
+		return d, &Broken{Err: ErrAnswerTooLong}
+	}
+	return d, nil
+}
+
+// opens reports whether the gate opens with an event, which ends it where that says
+// that the answer is none.
+func (a *Answer) opens(d *Delta) (bool, *Broken) {
+	meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
+	ended := d.Kind == KindDone || d.Finishes > 0
+	switch {
+	case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || a.o.AcceptEmpty):
+		a.begun()
+	case ended && a.first.IsZero():
+		return false, &Broken{Empty: true, Err: ErrEnded}
+	}
+	if d.Kind == KindDone {
+		if !a.complete(io.EOF) {
+			return false, &Broken{Err: ErrEnded}
+		}
+		return true, nil
+	}
+	return a.o.Config.MidStream != MidStreamBuffer && !a.first.IsZero() && a.shows(), nil
 }
 
 // read reads the next event.
@@ -196,9 +221,9 @@ func (a *Answer) complete(err error) bool {
 	return a.finished() || a.finishes > 0 && errors.Is(err, io.EOF)
 }
 
-// opens reports whether the client may see what has come since the first
+// shows reports whether the client may see what has come since the first
 // meaningful event, or nothing has to be held.
-func (a *Answer) opens() bool {
+func (a *Answer) shows() bool {
 	if a.known.commits && a.held.Released == recovery.ReleasedReasoning && time.Since(a.first) < a.o.Config.ReasoningAfter {
 		return false
 	}

@@ -151,30 +151,7 @@ func (s *calls) put(f fragment, before int) {
 	if s.over {
 		return
 	}
-	var name string
-	var inner extra
-	var arguments gjson.Result
-	f.function.ForEach(func(k, v gjson.Result) bool {
-		switch k.Str {
-		case "name":
-			if v.Type == gjson.String {
-				name = v.Str
-			}
-		case "arguments", "input":
-			arguments = v
-		default:
-			if v.Type != gjson.Null {
-				inner = inner.with(k.Raw, v.Raw)
-			}
-		}
-		return true
-	})
-	value := arguments.Raw != "" && arguments.Type != gjson.String && arguments.Type != gjson.Null
-	text := arguments.Str
-	if value {
-		text = arguments.Raw
-	}
-
+	name, text, value, inner := f.says()
 	c := s.find(f, name)
 	if c == nil && f.id+name+text == "" {
 		return // a place for a call that may come
@@ -210,6 +187,30 @@ func (s *calls) put(f fragment, before int) {
 	for _, e := range inner {
 		c.inner = c.inner.with(e.key, e.raw)
 	}
+}
+
+// says is what a fragment has of its call: a name, and a piece of the arguments, or all of
+// them as a value that is no string.
+func (f *fragment) says() (name, text string, value bool, inner extra) {
+	f.function.ForEach(func(k, v gjson.Result) bool {
+		switch k.Str {
+		case "name":
+			if v.Type == gjson.String {
+				name = v.Str
+			}
+		case "arguments", "input":
+			text, value = v.Str, v.Type != gjson.String && v.Type != gjson.Null
+			if value {
+				text = v.Raw
+			}
+		default:
+			if v.Type != gjson.Null {
+				inner = inner.with(k.Raw, v.Raw)
+			}
+		}
+		return true
+	})
+	return name, text, value, inner
 }
 
 // find is the call that a fragment seems to belong to, nil for a new one.

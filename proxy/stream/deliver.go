@@ -49,21 +49,6 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	return nil
 }
 
-// delivered ends what looks for another answer: whoever has delivered this one is the
-// exchange's only owner afterwards.
-func (a *Answer) delivered() {
-	a.mu.Lock()
-	a.over = true
-	rescue, rescued := a.rescue, a.rescued
-	a.mu.Unlock()
-	if rescue != nil {
-		rescue()
-	}
-	if rescued != nil {
-		<-rescued
-	}
-}
-
 // pass is the loop over events. What waits here for the next one waits on a
 // shallow stack: there may be thousands.
 func (a *Answer) pass() *Broken {
@@ -301,53 +286,6 @@ func (a *Answer) end(err error) *Broken {
 func (a *Answer) clientGone(err error) *Broken {
 	a.o.Cancel(err)
 	return &Broken{Err: err, Client: true}
-}
-
-// Paused implements recovery.Answer. It also ends an answer that has been silent for too long.
-func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over || a.taken || ctx.Err() != nil {
-		return nil, 0
-	}
-	c, now := a.o.Config, a.r.now()
-	quiet := now - a.last
-	silent := min(now-a.r.heard(), now-a.since)
-	switch {
-	case !a.reading: // it is the client that is waited for
-		return nil, c.Idle
-	case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
-		a.o.Cancel(ErrStalled)
-		return nil, 0
-	case a.rescue == nil && !a.tried && !a.ended && !a.slow && (silent >= c.Idle || quiet >= c.IdlePinged):
-		a.tried = true
-		p = a.pause(ctx)
-	}
-	return p, max(min(c.Idle-silent, c.IdlePinged-quiet), c.Idle/8, 10*time.Millisecond)
-}
-
-// pause is a pause of which others are told, nil where nothing could be continued. The
-// lock is held.
-func (a *Answer) pause(ctx context.Context) *recovery.Pause {
-	sent := a.o.Sink.Sent()
-	if a.o.Sink.Released() != recovery.ReleasedText || sent == "" {
-		return nil
-	}
-	p := &recovery.Pause{Sent: sent}
-	p.Context, a.rescue = context.WithCancel(ctx)
-	over := make(chan struct{})
-	a.rescued, p.Over = over, func() { close(over) }
-	p.Take = func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.rescued != over || a.taken {
-			return false // it went on by itself
-		}
-		a.taken = true
-		a.o.Cancel(ErrTaken)
-		return true
-	}
-	return p
 }
 
 // drain reads the little that follows the end mark.

@@ -3,7 +3,7 @@
 //	Reader     bytes of an upstream into SSE events, framing kept
 //	chat.go    what an event of a chat completion means (the wire format's home)
 //	Answer     one attempt's answer: held until it is meaningful (the commit
-//	           gate), then passed on event for event; its tail when it is cut
+//	           gate), then passed on event for event (deliver.go); its pauses (pause.go)
 //	fit.go     an answer for a client that has the beginning of another
 //	seam.go    where a continuation meets what the client already has
 //	Whole      an answer that is no stream: read, checked, sent with one write
@@ -23,7 +23,7 @@
 //	              for a later delivery (flawed.go)
 //
 // Text and reasoning never wait, except for text that may be a call that
-// the server did not recognise (leak.go), and where the Mender wants to have it whole. What breaks while a call
+// the server did not recognise, and where the Mender wants to have it whole. What breaks while a call
 // waits leaves nothing of it behind.
 //
 // It makes no request and does not decide what follows a failure.

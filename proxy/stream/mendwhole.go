@@ -209,26 +209,13 @@ func (s *calls) array(matched []*call) (raw []byte, changed bool) {
 			continue
 		}
 		changed = true
-		if from := s.origin(c, i, len(matched)); from != nil {
-			raw = append(raw, element(from, c)...)
+		if c.of != nil {
+			raw = append(raw, element(c.of, c)...)
 			continue
 		}
 		raw = append(c.appendFields(append(raw, '{')), '}')
 	}
 	return append(raw, ']'), changed
-}
-
-// origin is the call that a mended one was made of.
-func (s *calls) origin(c *call, i, n int) *call {
-	if n == len(s.list) {
-		return s.list[i]
-	}
-	for _, from := range s.list {
-		if c.ID != "" && from.ID == c.ID {
-			return from
-		}
-	}
-	return nil
 }
 
 // element is the bytes of a call with its changed fields exchanged.

@@ -158,7 +158,7 @@ func fromString(text, t string) (*value, string) {
 }
 
 // parsed reads JSON that stands in a string. It must be complete.
-func parsed(text string, want shape) *value {
+func parsed(text string, want valueKind) *value {
 	v, rules, err := readTolerant(text, false)
 	if err != nil || v.kind != want || slices.Contains(rules, ruleExtraBrackets) {
 		return nil

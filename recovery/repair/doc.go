@@ -5,11 +5,11 @@
 //
 //	marks      an imitation of the gateway's compression marks: ask again
 //	leaks      calls that stand in the text (leak.go), in a model's own dialect: its
-//	           marks (dialects.go), and how a call is written behind one (dialect.go, shapes.go)
+//	           marks (dialect_marks.go), and how a call is written behind one (dialect*.go)
 //	calls      for each call: name (names.go), then arguments (call.go):
 //	             valid as they are → untouched
-//	             unwrap (unwrap.go), read tolerantly (read*.go), coerce by the schema (coerce.go)
-//	             each step only if its result validates (schema.go), else ask again
+//	             unwrap (unwrap.go), read tolerantly (tolerant*.go), coerce by the schema (coerce.go)
+//	             each step only if its result validates (schema*.go), else ask again
 //	           tools that change something get only lossless unwrapping (guard.go)
 //	ids        missing and repeated ids (mender.go)
 //	demands    a required call that is missing; a finish that contradicts the content

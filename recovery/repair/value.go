@@ -7,11 +7,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// shape is the type of a JSON value.
-type shape uint8
+// valueKind is the type of a JSON value.
+type valueKind uint8
 
 const (
-	kindNull shape = iota
+	kindNull valueKind = iota
 	kindBool
 	kindNumber
 	kindString
@@ -22,7 +22,7 @@ const (
 // value is a JSON value that keeps the order of its members and the spelling
 // of its scalars, so that what is not mended stays what it was.
 type value struct {
-	kind    shape
+	kind    valueKind
 	text    string // a scalar as JSON: null, true, 1.50, "a\u00e9"
 	items   []*value
 	members []member

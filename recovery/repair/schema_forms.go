@@ -106,12 +106,12 @@ func limits(m map[string]any) ([]any, bool) {
 	return nil, false
 }
 
-// shapes are the types by their names in a schema.
-var shapes = [...]string{kindNull: "null", kindBool: "boolean", kindNumber: "number", kindString: "string", kindArray: "array", kindObject: "object"}
+// kindNames are the types by their names in a schema.
+var kindNames = [...]string{kindNull: "null", kindBool: "boolean", kindNumber: "number", kindString: "string", kindArray: "array", kindObject: "object"}
 
 // fits reports whether a value has one of the types.
 func (v *value) fits(types []string) bool {
-	return types == nil || slices.Contains(types, shapes[v.kind]) || v.kind == kindNumber && integral(v.text) && slices.Contains(types, "integer")
+	return types == nil || slices.Contains(types, kindNames[v.kind]) || v.kind == kindNumber && integral(v.text) && slices.Contains(types, "integer")
 }
 
 // integral reports whether a number is an integer by its spelling.

@@ -164,8 +164,9 @@ func (r *parser) value() (*value, error) {
 		return r.array()
 	case c == '-' || c >= '0' && c <= '9':
 		return r.number()
-	case r.quote() != 0:
-		lit, err := r.str()
+	}
+	if q, ok := r.quotation(); ok {
+		lit, err := r.str(q)
 		if err != nil {
 			return nil, err
 		}

@@ -23,8 +23,8 @@ func (r *parser) word() string {
 
 // name reads a name and returns it decoded and as JSON.
 func (r *parser) name() (name, lit string, err error) {
-	if r.quote() != 0 {
-		if lit, err = r.str(); err != nil {
+	if q, ok := r.quotation(); ok {
+		if lit, err = r.str(q); err != nil {
 			return "", "", err
 		}
 		return (&value{kind: kindString, text: lit}).str(), lit, nil

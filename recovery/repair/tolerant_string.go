@@ -7,101 +7,54 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// quotes are the characters that may begin a string, with those that end it.
-var quotes = []struct {
-	begin rune
-	ends  string
-	rule  string
-}{
-	{'"', "\"", ""},
-	{'\'', "'", ruleSingleQuotes},
-	{'“', "”", ruleSmartQuotes},
-	{'‘', "’", ruleSmartQuotes},
-	{'«', "»", ruleSmartQuotes},
+// quotation is a way to write a string.
+type quotation struct {
+	begin, end rune
+	rule       string // that it needs, if it is not JSON's
 }
 
-// quote is the quotation mark at the place, 0 if there is none.
-func (r *parser) quote() rune {
+var quotations = [...]quotation{
+	{'"', '"', ""}, {'\'', '\'', ruleSingleQuotes}, {'“', '”', ruleSmartQuotes}, {'‘', '’', ruleSmartQuotes}, {'«', '»', ruleSmartQuotes},
+}
+
+// quotation is that of the string which begins at the place; ok is false if there is none.
+func (r *parser) quotation() (q quotation, ok bool) {
 	if r.gemma {
-		if strings.HasPrefix(r.in[r.i:], gemmaQuote) {
-			return '<'
-		}
-		return 0
+		return q, strings.HasPrefix(r.in[r.i:], gemmaQuote)
 	}
 	c, _ := utf8.DecodeRuneInString(r.in[r.i:])
-	for i := range quotes {
-		if quotes[i].begin == c {
-			return c
+	for _, q := range quotations {
+		if q.begin == c {
+			return q, true
 		}
 	}
-	return 0
+	return q, false
 }
 
 // str reads a string and returns it as JSON. A string in foreign quotes ends at
 // its first closing quote, and that must be a place where a string can end:
 // before a comma, a colon, a closing bracket or the end of the text. Where it
 // is not, the text is ambiguous.
-func (r *parser) str() (string, error) {
+func (r *parser) str(q quotation) (string, error) {
 	if r.gemma {
 		return r.marked()
 	}
-	begin, size := utf8.DecodeRuneInString(r.in[r.i:])
-	ends := "\""
-	for i := range quotes {
-		if quotes[i].begin == begin {
-			ends = quotes[i].ends
-			if quotes[i].rule != "" {
-				r.note(quotes[i].rule)
-			}
-		}
+	if q.rule != "" {
+		r.note(q.rule)
 	}
-	r.i += size
+	r.i += utf8.RuneLen(q.begin)
 	var (
 		out     strings.Builder
 		escapes escapes
 	)
 	out.WriteByte('"')
-	for {
-		if r.i >= len(r.in) {
-			r.open = true
-			return "", errOpen
+	for ended := false; !ended; {
+		var err error
+		if ended, err = r.character(&out, &escapes, q); err != nil {
+			return "", err
 		}
-		c := r.in[r.i]
-		switch {
-		case c == '\\':
-			if r.i+1 >= len(r.in) {
-				r.open = true
-				return "", errOpen
-			}
-			n, err := escapes.read(&out, r.in[r.i:], begin)
-			if err != nil {
-				return "", err
-			}
-			r.i += n
-			continue
-		case c < 0x20:
-			r.note(ruleControls)
-			lit := transcript.String(string(rune(c)))
-			out.Write(lit[1 : len(lit)-1])
-			r.i++
-			continue
-		case c < utf8.RuneSelf && c != '"' && c != '\'':
-			out.WriteByte(c)
-			r.i++
-			continue
-		}
-		ch, n := utf8.DecodeRuneInString(r.in[r.i:])
-		if ch != utf8.RuneError && strings.ContainsRune(ends, ch) {
-			r.i += n
-			break
-		}
-		if ch == '"' {
-			out.WriteByte('\\')
-		}
-		out.WriteString(r.in[r.i : r.i+n])
-		r.i += n
 	}
-	if escapes.apostrophe && begin == '"' {
+	if escapes.apostrophe && q.begin == '"' {
 		r.note(ruleEscapes)
 	}
 	if escapes.invalid {
@@ -112,6 +65,38 @@ func (r *parser) str() (string, error) {
 	}
 	out.WriteByte('"')
 	return out.String(), nil
+}
+
+// character writes the next character of a string as JSON, unless that ends with it.
+func (r *parser) character(out *strings.Builder, e *escapes, q quotation) (ended bool, err error) {
+	if r.i >= len(r.in) {
+		return false, r.cut()
+	}
+	switch c := r.in[r.i]; {
+	case c == '\\':
+		if r.i+1 >= len(r.in) {
+			return false, r.cut()
+		}
+		n, err := e.read(out, r.in[r.i:], q.begin)
+		r.i += n
+		return false, err
+	case c < 0x20:
+		r.note(ruleControls)
+		lit := transcript.String(string(rune(c)))
+		out.Write(lit[1 : len(lit)-1])
+		r.i++
+		return false, nil
+	}
+	ch, n := utf8.DecodeRuneInString(r.in[r.i:])
+	r.i += n
+	if ch == q.end {
+		return true, nil
+	}
+	if ch == '"' {
+		out.WriteByte('\\')
+	}
+	out.WriteString(r.in[r.i-n : r.i])
+	return false, nil
 }
 
 // marked reads a string of Gemma.

@@ -7,7 +7,7 @@ import (
 
 // The dialects in which models write calls into their text, as data. Models mix
 // them, so a dialect is not one grammar: any mark that begins calls may stand
-// before any way to write one (calls.go). Sources are the chat templates and
+// before any way to write one (dialect.go). Sources are the chat templates and
 // tool parsers of the models, as vLLM, SGLang and llama.cpp carry them.
 
 // role is what a mark says.
@@ -134,9 +134,7 @@ var spoken = []struct {
 	end  string
 	sure bool // no prose is written like this
 }{
-	{regexp.MustCompile(`^commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
-	{regexp.MustCompile(`^analysis\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
-	{regexp.MustCompile(`^assistant(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
+	{regexp.MustCompile(`^(?:assistant)?(?:commentary|analysis)\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true}, // harmony without its tokens
 	{regexp.MustCompile(`^(?s:analysis.*assistant)commentary\s+to=functions\.([\w.-]+)\s*(?:json|code)?\s*`), "", true},
 	{regexp.MustCompile(`^\[(?:Calling|Called|Call) (?:tool|function):? ([\w.-]{1,128}) (?:with )?(?:arguments|args|parameters|input):? `), "]", false},
 	{regexp.MustCompile(`^>>>\s*([\w.-]{1,128})\s*\n`), "", false},                     // Functionary

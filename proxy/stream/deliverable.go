@@ -1,0 +1,63 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Deliverable is an answer as whoever delivers it sees it.
+type Deliverable interface {
+	// Tell reports what was mended so far, once; Deliver does so too. It comes
+	// first where the response's headers depend on it.
+	Tell()
+	Deliver(context.Context) *Broken
+	Discard()
+	Usage() (recovery.Usage, time.Duration)
+	// Finish is why the model ended the last choice, as far as it was read.
+	Finish() recovery.Finish
+	// Made is the id of the answer, where the server may have kept it under that.
+	Made() string
+}
+
+var (
+	_ Deliverable = (*Answer)(nil)
+	_ Deliverable = (*Whole)(nil)
+	_ Deliverable = (*Unread)(nil)
+	_ Deliverable = (*Composed)(nil)
+)
+
+// Finish implements Deliverable.
+func (a *Answer) Finish() recovery.Finish { return a.finish }
+
+// Finish implements Deliverable.
+func (w *Whole) Finish() recovery.Finish { return w.finish }
+
+// Finish implements Deliverable: nobody has read it.
+func (u *Unread) Finish() recovery.Finish { return recovery.FinishNone }
+
+// Finish implements Deliverable: no model has ended it.
+func (n *Composed) Finish() recovery.Finish { return recovery.FinishNone }
+
+// Made implements Deliverable.
+func (a *Answer) Made() string { return textOf([]byte(a.known.ID.ID)) }
+
+// Made implements Deliverable.
+func (w *Whole) Made() string { return textOf([]byte(w.id)) }
+
+// Made implements Deliverable: nobody has read it.
+func (u *Unread) Made() string { return "" }
+
+// Made implements Deliverable: no server has made it.
+func (n *Composed) Made() string { return "" }
+
+// Tell reports what was mended so far, once.
+func (a *Answer) Tell() {
+	if a.h == nil || len(a.h.repairs) == 0 || a.o.Repaired == nil {
+		return
+	}
+	list := a.h.repairs
+	a.h.repairs = nil
+	a.o.Repaired(list)
+}
