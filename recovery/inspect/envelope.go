@@ -109,7 +109,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		}
 		return s, "", true
 	}
-	if m.Said == unknown && !m.Logged && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
+	if m.Said == unknown && !m.Logged && !m.Record && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
 		if r := v.match(m.Message, false); r != nil {
 			v.set(failed, "json-message")
 			return m.Message, "", true

@@ -40,6 +40,7 @@ type Envelope struct {
 	TimedOut  bool
 	Ending    string // what the wrapper says below the output
 	Logged    bool   // it is an entry of a log
+	Record    bool   // it has the id of a thing that it tells of
 }
 
 // ReadEnvelope reads a result that is one JSON value: of Codex, mini-swe-agent, MCP,
@@ -97,13 +98,18 @@ func cutStatus(text string) string {
 	return text
 }
 
+// ofRequests are ids of a call, and of no thing that it was for.
+var ofRequests = map[string]bool{"request_id": true, "trace_id": true, "call_id": true, "tool_call_id": true, "correlation_id": true, "session_id": true}
+
 // read looks at the fields of one object.
 func (m *Envelope) read(root gjson.Result) {
 	var output, message joined
 	listsErrors := sync.OnceValue(func() bool { return !root.Get("data").IsObject() && errorsOnly(root) })
 	root.ForEach(func(key, value gjson.Result) bool {
 		m.Fields++
-		switch strings.ToLower(key.Str) {
+		name := strings.ToLower(key.Str)
+		m.Record = m.Record || name == "id" || strings.HasSuffix(name, "_id") && !ofRequests[name]
+		switch name {
 		case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
 			m.setExit(value)
 		case "code", "status_code", "statuscode", "http_status", "httpstatus":
@@ -126,7 +132,7 @@ func (m *Envelope) read(root gjson.Result) {
 			if value.Type == gjson.String {
 				output.add(value.Str)
 				m.HasOutput = true
-			} else if value.IsArray() && strings.ToLower(key.Str) == "content" {
+			} else if value.IsArray() && name == "content" {
 				output.add(partsText(value))
 				m.HasOutput = true
 			}
