@@ -98,8 +98,14 @@ func cutStatus(text string) string {
 	return text
 }
 
-// ofRequests are ids of a call, and of no thing that it was for.
-var ofRequests = map[string]bool{"request_id": true, "trace_id": true, "call_id": true, "tool_call_id": true, "correlation_id": true, "session_id": true}
+// ofRequests are words before _id for what asked, and not for the thing that it asked for.
+var ofRequests = map[string]bool{"request": true, "trace": true, "call": true, "correlation": true, "session": true}
+
+// namesThing reports whether a field is the id of a thing.
+func namesThing(name string) bool {
+	of, is := strings.CutSuffix(name, "_id")
+	return name == "id" || is && !ofRequests[of[strings.LastIndexByte(of, '_')+1:]]
+}
 
 // read looks at the fields of one object.
 func (m *Envelope) read(root gjson.Result) {
@@ -108,7 +114,7 @@ func (m *Envelope) read(root gjson.Result) {
 	root.ForEach(func(key, value gjson.Result) bool {
 		m.Fields++
 		name := strings.ToLower(key.Str)
-		m.Record = m.Record || name == "id" || strings.HasSuffix(name, "_id") && !ofRequests[name]
+		m.Record = m.Record || namesThing(name)
 		switch name {
 		case "exit_code", "exitcode", "returncode", "return_code", "exit", "exit_status":
 			m.setExit(value)
