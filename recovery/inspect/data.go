@@ -25,7 +25,7 @@ func (v *view) judgeData() finding {
 		}
 		return finding{rule: "json-data"}
 	}
-	if v.outcome == succeeded && v.kind == trajectory.Reader || consoleList.MatchString(v.text) {
+	if v.outcome == succeeded && v.kind == trajectory.Reader || strings.HasPrefix(v.text, "[ERROR]") && consoleList.MatchString(v.text) {
 		return finding{rule: "data"}
 	}
 	first, last := v.lines[0].text, len(v.lines)-1
