@@ -38,7 +38,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	}
 	if !a.done {
 		a.mu.Lock()
-		a.since, a.ended, a.slow = a.r.now(), a.finished(), a.calling()
+		a.since, a.ended, a.slow = a.r.now(), a.finished(), a.composing()
 		a.last = a.since
 		a.mu.Unlock()
 		if broken := a.pass(); broken != nil {
@@ -224,7 +224,7 @@ func (a *Answer) next() error {
 	a.mu.Lock()
 	began := a.r.now()
 	a.last += began - a.since
-	a.reading, a.since, a.ended, a.slow = true, began, a.finished(), a.calling()
+	a.reading, a.since, a.ended, a.slow = true, began, a.finished(), a.composing()
 	a.mu.Unlock()
 	err := a.read()
 	a.fed = a.ev.HasData

@@ -63,11 +63,21 @@ func (a *Answer) begun() {
 // calling reports whether a call has begun.
 func (a *Answer) calling() bool { return a.h != nil && len(a.h.calls.list) > 0 }
 
+// composing reports whether the last call that has begun has no arguments so far, or has
+// all of them: some servers then say nothing until the rest is there.
+func (a *Answer) composing() bool {
+	if !a.calling() {
+		return false
+	}
+	last := a.h.calls.list[len(a.h.calls.list)-1]
+	return !last.state.began || last.state.complete()
+}
+
 // patience watches an answer of which nothing can be shown yet for pauses. The
 // returned function ends the watch. There is nothing to rescue: the attempt
 // ends, and another one begins unseen. Servers that send a call's name and then
 // nothing until its arguments are complete have all of IdlePinged for them, as
-// has what only reasoned so far.
+// has what only reasoned so far; arguments that stop in their middle have Idle, as text.
 func (a *Answer) patience() (stop func()) {
 	c := a.o.Config
 	var timer *time.Timer
@@ -99,6 +109,6 @@ func (a *Answer) patience() (stop func()) {
 // noted is an event with data while patience watches.
 func (a *Answer) noted() {
 	a.mu.Lock()
-	a.last, a.slow = a.r.now(), a.calling() || !a.says
+	a.last, a.slow = a.r.now(), a.composing() || !a.says && !a.calling()
 	a.mu.Unlock()
 }

@@ -325,6 +325,7 @@ func TestStallHeld(t *testing.T) {
 		"buffered reasoning": {one.reason("hm"), 120 * time.Second, func(c *Config) { c.MidStream = MidStreamBuffer }, nil},
 		"replay":             {two.text("It is "), 20 * time.Second, nil, resume("It is a fine day", false)},
 		"prefill":            {two.text("It is a fine d"), 20 * time.Second, nil, resume("It is a fine day", true)},
+		"call, begun":        {one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{\"path\": \"/sr"}}`), 20 * time.Second, nil, mended(t, judging(nil))},
 		"call":               {one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":""}}`), 120 * time.Second, nil, mended(t, judging(nil))},
 	} {
 		t.Run(name, func(t *testing.T) {

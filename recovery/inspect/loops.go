@@ -73,8 +73,9 @@ func (h *history) round(n, size int) (l recovery.Loop, ok bool) {
 		return l, false
 	}
 	kind := recovery.LoopSameResult
+	over := h.over(n-size+1, n)
 	for k := n - size + 1; k <= n; k++ {
-		if h.patient(k) {
+		if !over && h.patient(k) {
 			return l, false
 		}
 		if slices.ContainsFunc(h.turns[k].steps, func(s step) bool { return s.wrong() }) {
@@ -86,6 +87,9 @@ func (h *history) round(n, size int) (l recovery.Loop, ok bool) {
 		kind = recovery.LoopAlternation
 	case size > 2:
 		kind = recovery.LoopCycle
+	}
+	if changed := h.changed(k, n); size == 1 && changed > 1 && count <= changed+1 && !over {
+		return l, false
 	}
 	l = h.loop(kind, count, n-size*count+1, n, n-size+1)
 	l.Fingerprint = h.print(kind, n-size+1, n)

@@ -74,6 +74,13 @@ func (h *history) nudged(k int) bool {
 	return true
 }
 
+// reminded reports whether the last message of a monologue is a client's own, which only
+// agents' clients send: not a person's short words to go on.
+func (h *history) reminded() bool {
+	list := h.findPersons()
+	return len(list) > 0 && !h.rules.says(h.List[list[len(list)-1].index].Text(), toGoOn)
+}
+
 // pairsOf is the pairs of adjacent words of a text, and each single word of a
 // very short one.
 func pairsOf(text string) map[uint64]int {

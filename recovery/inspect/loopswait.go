@@ -21,7 +21,7 @@ func (s *step) awaits() bool {
 	if f.Failed && lasting(f.Category) {
 		return false
 	}
-	if s.made.Awaits() {
+	if s.made.Awaits() && !s.settled() {
 		return true
 	}
 	text := s.content() // with its wrapper, which may tell
@@ -29,6 +29,12 @@ func (s *step) awaits() bool {
 		text = taggedStatus.FindString(text[:maxStatus])
 	}
 	return s.history.rules.says(text, goesOn) && !s.made.Writes() && (!f.Failed || s.made.Reads())
+}
+
+// settled reports whether the result says that what is asked for has come to its end.
+func (s *step) settled() bool {
+	text, l := s.essence().text, s.history.rules
+	return len(text) < maxStatus && l.says(text, settled) && !l.says(text, goesOn)
 }
 
 // lasting are failures that waiting does not help against.
@@ -68,8 +74,46 @@ const maxGesture = 40
 func (s *step) moves() bool {
 	for _, w := range trajectory.NameWords(s.Tool) {
 		if s.history.rules.words["gestures"][w] {
-			return len(s.essence().text) < maxGesture && !s.judge().Failed
+			return len(s.essence().text) < maxGesture && !s.judge().Failed && !s.barren()
 		}
 	}
 	return false
+}
+
+// over reports whether what turns from to n ask for has come to its end: waiting any
+// longer is no patience.
+func (h *history) over(from, n int) bool {
+	for k := from; k <= n; k++ {
+		t := h.load(k)
+		for i := range t.steps {
+			if s := &t.steps[i]; s.made.Awaits() || s.made.Reads() {
+				if s.settled() {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// changed counts how often the result of the call that turns k to n repeat was another
+// one than the time before, with no other call in between: it changes by itself, as that
+// of a test that fails now and then, and may do so again.
+func (h *history) changed(k, n int) (times int) {
+	b := h.load(n)
+	if len(b.steps) != 1 {
+		return 0
+	}
+	last := &b.steps[0]
+	for k--; k >= 0 && !h.spoken(k); k-- {
+		a := h.load(k)
+		if len(a.steps) != 1 || !a.steps[0].made.Same(&b.steps[0].made) {
+			break
+		}
+		if !h.sameResult(&a.steps[0], last) {
+			times++
+		}
+		last = &a.steps[0]
+	}
+	return times
 }

@@ -80,6 +80,7 @@ const (
 	errorSentence
 	errorHead
 	goesOn
+	settled
 	barren
 	complaint
 	toGoOn
@@ -97,7 +98,7 @@ const (
 // classNames are the names of classes in files.
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
-	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "barren",
+	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
 	"complaint", "go_on", "prompted"}
 
 // groupOf is the group of a rule, with which it competes.

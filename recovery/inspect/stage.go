@@ -104,7 +104,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	if len(t.steps) == 0 {
-		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
+		if loops := h.monologue(); loops != nil && (h.agent() || h.reminded()) && !side(x) {
 			x.Loops = loops
 			s.look(x, h)
 			s.tellLoops(x)

@@ -165,6 +165,9 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	if rest != "" {
 		return false
 	}
+	if from > 1 && text[from-2:from] == ": " && ended(text[to:]) {
+		return true // bash: line 1: 4711 Segmentation fault
+	}
 	switch strings.ToLower(before) {
 	case "pid", "process", "thread", "goroutine", "attempt", "try", "retry", "job", "run", "request", "pgid":
 		return true
@@ -174,6 +177,17 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	// A number of ten digits is a time or an id; one with a fraction behind "#8" is when a step of a build printed.
 	return len(n) >= 10 && strings.IndexByte(n, '.') < 0 ||
 		line == 2 && strings.IndexByte(n, '.') > 0 && len(before)+2 <= from && text[from-2-len(before)] == '#' && strings.Trim(before, "0123456789") == ""
+}
+
+// ended reports whether a text begins with what a shell says of a program's end, behind its number.
+func ended(text string) bool {
+	text = strings.TrimLeft(text, " ")
+	for _, end := range []string{"Segmentation fault", "Killed", "Aborted", "Terminated", "Bus error", "Floating point exception", "Illegal instruction", "Trace/breakpoint trap"} {
+		if strings.HasPrefix(text, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // clock reports whether a word is a day or a time of day, or begins with a day.
