@@ -1,14 +1,64 @@
 package recovery
 
-// Question is what a note about a tool's failure has to decide: which of the
-// strategies that this conversation can follow goes first, or whether to say nothing.
+// Question is what a note has to decide: which of the strategies that this
+// conversation can follow goes first, or whether to say nothing.
 type Question struct {
 	Session, Model string
 	Task           Task     // what the agent is at
-	Chain          string   // name of the recovery chain
+	Chain          string   // name of the recovery chain, or what the agent is stuck in
+	Tool           string   // name of the tool, empty for none
 	Line           string   // that the failure was decided on: what a tool printed
-	Fingerprint    uint64   // of the failure
+	Fingerprint    uint64   // of the failure; 0 where nothing failed
+	At             int      // index of the result that the failure is, or of the turn's last one
 	Strategies     []string // at least one, in the order of the chain
+}
+
+// Unexplained is what an agent is stuck in whose failure no chain explains. Loops have
+// the names of LoopChain.
+const Unexplained = "unexplained"
+
+// Hint is the strategy of a note that only says what is repeated and what usually helps.
+const Hint = "hint"
+
+// LoopChain is what an agent that repeats itself is stuck in.
+func LoopChain(k LoopKind) string { return "loop_" + string(k) }
+
+// LearnedLoops are the kinds of loops of which it is known what followed: those of
+// agents that call tools.
+func LearnedLoops() []LoopKind {
+	return []LoopKind{LoopSameError, LoopSameResult, LoopAlternation, LoopCycle, LoopCounter, LoopNoProgress}
+}
+
+// ByPlanner names a strategy that a planner gave with its own words and parameters.
+// Without it a strategy is what its name says, as rules and patterns propose it.
+func ByPlanner(s PlanStrategy) string { return "planner:" + string(s) }
+
+// About is the question of a note about a failure.
+func (x *Exchange) About(chain string, f *ToolFailure) Question {
+	return Question{Session: x.Session, Model: x.Model, Task: x.Progress.Task, Chain: chain, Tool: f.Tool,
+		Line: f.Line, Fingerprint: f.Fingerprint, At: f.Index}
+}
+
+// Stuck is the question of a note for an agent that repeats itself, nil for none, or
+// whose turn failed in a way that no chain explains, or gets nowhere.
+func (x *Exchange) Stuck(l *Loop) Question {
+	chain := LoopChain(LoopNoProgress)
+	if l != nil {
+		chain = LoopChain(l.Kind)
+	} else if x.Turn.Failure != nil {
+		chain = Unexplained
+	}
+	var last ToolFailure
+	for i := range x.Results {
+		f := &x.Results[i]
+		if x.Turn.Failure != nil && f.Failed {
+			return x.About(chain, f)
+		}
+		if f.Index >= last.Index {
+			last = ToolFailure{Tool: f.Tool, Index: f.Index}
+		}
+	}
+	return x.About(chain, &last)
 }
 
 // Preference is the answer.
@@ -18,15 +68,16 @@ type Preference struct {
 	Template   string   // what the line says in public words
 }
 
-// After is what the calls after a tool's failure brought, as the history of a later
-// request shows.
+// After is what the calls after a tool's failure, or after a turn in which nothing
+// failed, brought, as the history of a later request shows.
 type After struct {
 	Session     string
-	Fingerprint uint64 // of the failure
-	At          int    // index of the result that it is
+	Fingerprint uint64 // of the failure; 0 of a turn without one
+	At          int    // index of the result that it is, or of the turn's last one
 	Calls       int    // turns of the model with calls since, one or two
-	Target      bool   // what the failed call was for succeeded
-	Same        bool   // the same failure came again
+	Target      bool   // what the failed call was for succeeded; or something new did
+	Again       bool   // the program or tool that failed succeeded, at whatever
+	Same        bool   // the same failure came again; or calls that brought nothing new
 	Some        bool   // something else succeeded
 	Person      bool   // a person spoke while the agent was at work
 	Stopped     bool   // the model made no further call
@@ -68,10 +119,13 @@ type LearnedArm struct {
 	CI           [2]float64 `json:"interval"`
 }
 
-// LearnedPattern is a template with the strategy that is known to be best for it.
+// LearnedPattern is a template with the strategy that is known to be best for it: it
+// goes first, and where a planner would be asked, it stands in for that.
 type LearnedPattern struct {
 	Chain        string  `json:"chain"`
-	Template     string  `json:"template"`
+	Template     string  `json:"template"` // empty for a loop in which nothing failed
+	Kind         string  `json:"kind"`
+	Model        string  `json:"model"`
 	Strategy     string  `json:"strategy"`
 	Observations int     `json:"observations"`
 	Rate         float64 `json:"rate"`

@@ -23,7 +23,7 @@ const (
 	EventLoop            EventName = "loop_detected"          // the history ends with a repetition
 	EventGuidanceOutcome EventName = "guidance_outcome"       // what the turn after a failure brought: cause is recovered, other or repeated
 	EventGuidanceJudged  EventName = "guidance_judged"        // what a note brought within two calls: cause is success, other_way, failure or censored
-	EventPlanMade        EventName = "plan_made"              // a planner was asked, off the client's sight, what an agent that is stuck may do; cause says why its answer was of no use
+	EventPlanMade        EventName = "plan_made"              // a planner was asked, off the client's sight, what an agent that is stuck may do, or what was learned stood in for it (source learned); cause says why its answer was of no use
 	EventApproval        EventName = "plan_approval"          // a plan waits for a person's approval, or need not any more: cause is waiting, approved, refused or expired
 	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till the time in until; with tool and category, a session was stopped
 	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
@@ -88,13 +88,13 @@ type Advice struct {
 	Count      int      // how often the same happened so far
 	HeldOut    bool     // withheld: the session is part of the hold-out share
 	Withheld   bool     // withheld: what was learned says that the agent does as well without
-	// Of a failure that has a chain, for what learns from it.
-	Chain       string // name of the recovery chain
-	Kind        string // of the tool
+	// For what learns from it; nothing does where Chain is empty. See Question.
+	Chain       string
+	Kind        string
 	Template    string // what the failure's line says in public words
-	Task        Task   // of the agent
-	Fingerprint uint64 // of the failure
-	At          int    // index of the result that it is
+	Task        Task
+	Fingerprint uint64
+	At          int
 }
 
 // Usage is tokens as an upstream reported them.

@@ -20,6 +20,17 @@ func PlanStrategies() []PlanStrategy {
 // Calls reports whether the strategy is a call of a tool.
 func (s PlanStrategy) Calls() bool { return s == PlanRetry || s == PlanOtherTool || s == PlanAdjust }
 
+// PlanHint is no plan: the note of the rules is known to help. It is of patterns only.
+const PlanHint PlanStrategy = Hint
+
+// Arm is the name under which it is learned what a plan brings.
+func (p *Plan) Arm() string {
+	if p.Source == PlanPlanner {
+		return ByPlanner(p.Strategy)
+	}
+	return string(p.Strategy)
+}
+
 // PlanBand is what a plan's confidence allows.
 type PlanBand string
 
@@ -34,6 +45,7 @@ const (
 const (
 	PlanPlanner   = "planner"   // a model
 	PlanHeuristic = "heuristic" // the rule for when the planner is of no use
+	PlanLearned   = "learned"   // a pattern, by which the planner was not asked
 )
 
 // Plan is how an agent that is stuck may go on. What a model wrote of it is data:

@@ -16,8 +16,8 @@ const learnUsage = `usage: rebound learn [report] [--url URL] [--json]
        rebound learn import [--url URL] FILE
        rebound learn reset [--url URL]
 
-report shows what notes to models brought, by recovery chain and model, and what
-follows from it. export writes the observations as JSON lines, import adds those of a
+report shows what notes to models brought, by recovery chain (or what the agent was
+stuck in) and model, and what follows from it. export writes the observations as JSON lines, import adds those of a
 file (- for standard input), reset forgets all, at all replicas.
 `
 
@@ -95,9 +95,9 @@ func learnTable(w io.Writer, answer []byte) error {
 	}
 	for i, p := range l.Patterns {
 		if i == 0 {
-			fmt.Fprintln(w, "\nPatterns that are sure:")
+			fmt.Fprintln(w, "\nPatterns that are sure (they go first; where an agent is stuck no planner is asked):\n  CHAIN\tTEMPLATE\tTOOL\tMODEL\tSTRATEGY\tOBSERVATIONS\tSUCCESS")
 		}
-		fmt.Fprintf(w, "  %s\t%q\t%s\t%d\t%.2f\n", p.Chain, p.Template, p.Strategy, p.Observations, p.Rate)
+		fmt.Fprintf(w, "  %s\t%q\t%s\t%s\t%s\t%d\t%.2f\n", p.Chain, p.Template, p.Kind, p.Model, p.Strategy, p.Observations, p.Rate)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -55,17 +56,36 @@ func report(runs int, seed uint64) (string, error) {
 	fmt.Fprintf(&b, "%d cells of each kind and rate, seed %d; intervals are 95 %%. Renew them with `make learn-docs`.\n\n", runs, seed)
 	b.WriteString("| worlds | a day | at 200 | at 1,000 | 300 after the world changed | the chain's order, before and after | against no notes, first 200 | next 800 |\n" +
 		"|---|---|---|---|---|---|---|---|\n")
-	for _, perDay := range []float64{20, 200} {
-		rows := make([]row, len(families()))
-		var work sync.WaitGroup
-		for i, f := range families() {
-			work.Go(func() { rows[i] = study(priors, f, perDay, runs, seed) })
+	rates := []float64{20, 200}
+	rows, harms := make([][]row, len(rates)), make([]harm, len(rates))
+	var work sync.WaitGroup
+	for i, perDay := range rates {
+		rows[i] = make([]row, len(families()))
+		for j, f := range families() {
+			work.Go(func() { rows[i][j] = study(priors, f, perDay, runs, seed) })
 		}
-		work.Wait()
-		for i, f := range families() {
-			r := rows[i]
-			fmt.Fprintf(&b, "| %s | %g | %s | %s | %s | %s, %s | %s | %s |\n", f.name, perDay, share(r.early), share(r.late), share(r.drifted), share(r.fixedEarly),
-				share(r.fixedLate), points(r.firstDiff), points(r.restDiff))
+		work.Go(func() { harms[i] = costs(priors, perDay, runs, seed) })
+	}
+	work.Wait()
+	for _, r := range slices.Concat(rows...) {
+		fmt.Fprintf(&b, "| %s | %g | %s | %s | %s | %s, %s | %s | %s |\n", r.family.name, r.perDay, share(r.early), share(r.late), share(r.drifted), share(r.fixedEarly),
+			share(r.fixedLate), points(r.firstDiff), points(r.restDiff))
+	}
+	b.WriteString("\nWhat is lost where each note does harm (*harmful*), in points of success per intervention, against an agent that never gets a note. " +
+		"In brackets, of the interventions since the column before.\n\n| a day |")
+	for _, n := range stretches {
+		fmt.Fprintf(&b, " first %d |", n)
+	}
+	b.WriteString(" below 2 points with the whole interval from |\n|---" + strings.Repeat("|---", len(stretches)+1) + "|\n")
+	for i, h := range harms {
+		fmt.Fprintf(&b, "| %g |", rates[i])
+		for i := range stretches {
+			fmt.Fprintf(&b, " %s (%s) |", unsigned(h.sum[i]), unsigned(h.part[i]))
+		}
+		if h.within == 0 {
+			b.WriteString(" not within these |\n")
+		} else {
+			fmt.Fprintf(&b, " the %dth |\n", h.within)
 		}
 	}
 	b.WriteString("\nThe worlds: ")
@@ -95,5 +115,6 @@ func report(runs int, seed uint64) (string, error) {
 	return b.String(), nil
 }
 
-func share(f figure) string  { return fmt.Sprintf("%.1f ± %.1f %%", 100*f.mean, 100*f.half) }
-func points(f figure) string { return fmt.Sprintf("%+.1f ± %.1f", 100*f.mean, 100*f.half) }
+func share(f figure) string    { return fmt.Sprintf("%.1f ± %.1f %%", 100*f.mean, 100*f.half) }
+func unsigned(f figure) string { return fmt.Sprintf("%.2f ± %.2f", 100*f.mean, 100*f.half) }
+func points(f figure) string   { return fmt.Sprintf("%+.1f ± %.1f", 100*f.mean, 100*f.half) }

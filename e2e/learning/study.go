@@ -80,6 +80,59 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
+// stretches are after how many interventions the loss of harmful notes is added up, and
+// tolerated what it may be of each, in success.
+var stretches = []int{200, 500, 1000, 2000}
+
+const tolerated = 0.02
+
+// harm is what learning loses where each note does harm: on average over the first
+// interventions of a cell, up to each of stretches, and over those between one and the
+// next; and within, the first intervention from which the loss up to there stays below
+// tolerated with its whole interval.
+type harm struct {
+	sum, part []figure
+	within    int
+}
+
+func costs(priors learn.Priors, perDay float64, runs int, seed uint64) harm {
+	r, f := rand.New(rand.NewPCG(seed, 5)), familyOf("harmful")
+	last := stretches[len(stretches)-1]
+	lost := make([][]float64, last) // by intervention, the sum of each cell so far
+	for i := range runs {
+		chain := studied[i%len(studied)]
+		w, c := f.draw(r, priors[chain]), newCell(priors, chain, perDay, r)
+		sum := 0.0
+		for n := range last {
+			sum += w[""] - c.step(w)
+			lost[n] = append(lost[n], sum)
+		}
+	}
+	rate := func(from, to int) figure {
+		values := make([]float64, runs)
+		for i := range values {
+			if values[i] = lost[to-1][i]; from > 0 {
+				values[i] -= lost[from-1][i]
+			}
+			values[i] /= float64(to - from)
+		}
+		return figureOf(values)
+	}
+	var out harm
+	from := 0
+	for _, to := range stretches {
+		out.sum, out.part = append(out.sum, rate(0, to)), append(out.part, rate(from, to))
+		from = to
+	}
+	for n := last; n > 0; n-- {
+		if g := rate(0, n); g.mean+g.half > tolerated {
+			break
+		}
+		out.within = n
+	}
+	return out
+}
+
 // transfer is the success of a second model's first 50 interventions, as a share of the
 // best, after another model had 300 in the same world, and without that.
 func transfer(priors learn.Priors, runs int, seed uint64) (with, without figure) {

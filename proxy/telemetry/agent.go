@@ -40,7 +40,7 @@ func newAgent(counter func(name, help string, labels ...string) *prometheus.Coun
 			"What notes brought within two calls, by arm (note, none) and result (success, other_way, failure, censored).", "arm", "result"),
 		breakers: counter("session_breakers_total", "Breakers of sessions.", "state"),
 		plans: counter("plans_total",
-			"What a planner was asked for, by strategy, band (act, propose, escalate) and source (planner, or heuristic where it was of no use).", "strategy", "band", "source"),
+			"Plans for agents that were stuck, by strategy, band (act, propose, escalate) and source (planner, learned where it need not be asked, heuristic where it was of no use).", "strategy", "band", "source"),
 		approvals: counter("plan_approvals_total", "Plans that waited for a person: waiting, approved, refused, expired.", "result"),
 	}
 	for _, c := range recovery.Categories() {

@@ -105,7 +105,8 @@ var advised = map[recovery.LoopKind][2]string{
 func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	var b strings.Builder
 	b.WriteString(prefix)
-	advice := recovery.Advice{Loop: l.Kind, Count: l.Count}
+	advice := recovery.Advice{Loop: l.Kind, Count: l.Count, Strategies: []string{recovery.Hint}}
+	st.weigh(x, l, recovery.Hint, false, &advice)
 	tools, inText := st.offered(x.Body, x.Body.Messages())
 	s := scene{tools: tools, text: inText, barred: x.Barred}
 	s.bar()

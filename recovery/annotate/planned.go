@@ -40,7 +40,8 @@ func (s *Stage) Permits(command string) bool {
 // that a chain explains, nil for none: there the chain knows better than a heuristic,
 // which is about an error.
 func (s *Stage) heeds(x *recovery.Exchange, f *recovery.ToolFailure) bool {
-	return x.Plan != nil && (x.Plan.Source == recovery.PlanPlanner || f == nil && x.Turn.Failure != nil)
+	p := x.Plan
+	return p != nil && p.Strategy != recovery.PlanHint && (p.Source != recovery.PlanHeuristic || f == nil && x.Turn.Failure != nil)
 }
 
 // forced is the tool that a plan which is carried out calls, where the request leaves
@@ -59,7 +60,9 @@ func (s *Stage) forced(x *recovery.Exchange) string {
 // planNote words a plan. What the planner wrote is quoted as data.
 func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	p := x.Plan
-	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
+	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
+	advice := recovery.Advice{Strategies: []string{p.Arm()}}
+	st.weigh(x, l, p.Arm(), handsOver, &advice)
 	s := scene{barred: x.Barred}
 	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
 	s.bar()
@@ -86,7 +89,7 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		b.WriteString(printed(x.Results[failed].Line))
 	}
 	b.WriteString("\n")
-	if !p.Strategy.Calls() || p.Band == recovery.BandEscalate {
+	if handsOver {
 		s.giveOver(&b, p)
 	} else {
 		proposed(&b, p)
@@ -108,7 +111,10 @@ func proposed(b *strings.Builder, p *recovery.Plan) {
 		recovery.PlanAdjust:    "call " + tool + with,
 		recovery.PlanOtherTool: "call " + tool + with,
 	}[p.Strategy]
-	if p.Strategy == recovery.PlanAdjust && with == "" {
+	switch {
+	case p.Strategy == recovery.PlanOtherTool && p.Tool == "":
+		call = "get at the same with another tool that you have"
+	case p.Strategy == recovery.PlanAdjust && with == "":
 		call = "change the parameter of " + tool + " that the error is about, to a value that an earlier result shows"
 	}
 	if p.Band == recovery.BandAct {

@@ -72,6 +72,15 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 			}
 		}
 	}
+	// What an agent is stuck in has no order: nothing is known before.
+	stuck := map[string]float64{recovery.Hint: 0.5}
+	for _, p := range recovery.PlanStrategies() {
+		stuck[string(p)], stuck[recovery.ByPlanner(p)] = 0.5, 0.5
+	}
+	out[recovery.Unexplained] = stuck
+	for _, k := range recovery.LearnedLoops() {
+		out[recovery.LoopChain(k)] = stuck
+	}
 	return out
 }
 
@@ -107,27 +116,42 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals 
 	if s.Chooser == nil || len(proposals) == 0 {
 		return proposals
 	}
-	q := recovery.Question{Session: x.Session, Model: x.Model, Task: x.Progress.Task, Chain: chainOf(f), Line: f.Line, Fingerprint: f.Fingerprint}
+	q := x.About(chainOf(f), f)
 	for _, p := range proposals {
 		q.Strategies = append(q.Strategies, p.name)
 	}
-	got := s.Chooser.Choose(q)
-	advice.Chain, advice.Kind, advice.Template, advice.Withheld = q.Chain, kindNames[trajectory.KindOf(f.Tool)], got.Template, got.Withhold
-	advice.Task = x.Progress.Task
-	advice.Fingerprint, advice.At = f.Fingerprint, f.Index
+	order := s.choose(q, advice)
 	place := func(p proposal) int {
-		if i := slices.Index(got.Strategies, p.name); i >= 0 {
+		if i := slices.Index(order, p.name); i >= 0 {
 			return i
 		}
-		return len(got.Strategies)
+		return len(order)
 	}
 	slices.SortStableFunc(proposals, func(a, b proposal) int { return cmp.Compare(place(a), place(b)) })
 	return proposals
 }
 
-// kindNames are the kinds of tools in events.
-var kindNames = map[trajectory.Kind]string{trajectory.Shell: "shell", trajectory.Code: "code", trajectory.Editor: "editor",
-	trajectory.Reader: "reader", trajectory.Other: "other"}
+// choose orders a question's strategies by what was learned, and notes in advice what
+// was asked and whether to say nothing.
+func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
+	got := s.Chooser.Choose(q)
+	advice.Chain, advice.Kind, advice.Task, advice.Fingerprint, advice.At = q.Chain, trajectory.KindOf(q.Tool).String(), q.Task, q.Fingerprint, q.At
+	advice.Template, advice.Withheld = got.Template, got.Withhold
+	return got.Strategies
+}
+
+// weigh has it decided whether a note for an agent that is stuck is given, and has its
+// outcome learned. One that hands over to the user is always given: whether that was
+// right only the user knows.
+func (s *Stage) weigh(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
+	if s.Chooser == nil || l != nil && !slices.Contains(recovery.LearnedLoops(), l.Kind) {
+		return
+	}
+	q := x.Stuck(l)
+	q.Strategies = []string{strategy}
+	s.choose(q, advice)
+	advice.Withheld = advice.Withheld && !handsOver
+}
 
 // occurrence is how often the failure happened so far, this time included: as
 // the turns of the history and the store count it, so that a client's retry and

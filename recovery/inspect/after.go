@@ -23,11 +23,19 @@ type Outcomes interface {
 // maxAfter bounds how many failures of one turn are told of.
 const maxAfter = 4
 
-// tellAfter tells what followed the failures of the last turns.
+// tellAfter tells what followed the last turns: their failures, or, where something is
+// still awaited, turns in which nothing failed, as agents go round in circles in these, too.
 func (s *Stage) tellAfter(x *recovery.Exchange, h *history) {
 	last := len(h.turns) - 1
+	open := s.Outcomes.Open(x.Session)
 	for k := last; k >= 0 && k >= last-2; k-- {
 		told := 0
+		if open && h.load(k).failure() == nil {
+			if a, ok := h.afterTurn(k); ok {
+				a.Session, a.At = x.Session, h.turns[k].lastIndex()
+				s.Outcomes.After(a)
+			}
+		}
 		for i := range h.load(k).steps {
 			st := &h.turns[k].steps[i]
 			f := st.judge()
@@ -59,7 +67,7 @@ func (h *history) after(k int, failed *step) (a recovery.After, ok bool) {
 				case attains(&failed.made, &s.made):
 					a.Target = true
 				default:
-					a.Some = true
+					a.Some, a.Again = true, a.Again || runsAgain(&failed.made, &s.made)
 				}
 			}
 		}
@@ -75,6 +83,40 @@ func (h *history) after(k int, failed *step) (a recovery.After, ok bool) {
 	return a, a.Calls > 0 || a.Person || a.Stopped
 }
 
+// afterTurn is what the turns after turn k brought, in which nothing failed; false where
+// nothing followed yet.
+func (h *history) afterTurn(k int) (a recovery.After, ok bool) {
+	if len(h.turns[k].steps) == 0 {
+		return a, false
+	}
+	last := len(h.turns) - 1
+	end := k
+	for end < last && !h.spoken(end) {
+		end++
+	}
+	if end == last { // nobody spoke between
+		h.follow(func(j int, gain float64) {
+			if j > k && !a.Target && !a.Same {
+				a.Calls++
+				a.Target, a.Same = gain == 1, gain == 0
+			}
+		})
+	}
+	if !a.Target && !a.Same && h.spoken(end) {
+		a.Stopped = len(h.load(end).steps) == 0
+		a.Person = !a.Stopped
+	}
+	return a, a.Calls > 0 || a.Person || a.Stopped
+}
+
+// lastIndex is the place of the last result of a turn that is loaded.
+func (t *turn) lastIndex() (at int) {
+	for i := range t.steps {
+		at = max(at, t.steps[i].Index)
+	}
+	return at
+}
+
 // attains reports whether a call that succeeded did what a call that failed was for:
 // one of what that worked on, or the same program or tool where it names nothing. What
 // only looks does not do what was to be done, and finding a file is not reading it.
@@ -87,6 +129,13 @@ func attains(failed, made *trajectory.Call) bool {
 	if len(wants) > 0 {
 		return slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(has, w) })
 	}
+	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
+}
+
+// runsAgain reports whether a call is of the program or tool that another one was of.
+func runsAgain(failed, made *trajectory.Call) bool {
+	_, of := aims(failed)
+	_, by := aims(made)
 	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
 }
 

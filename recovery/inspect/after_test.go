@@ -19,10 +19,13 @@ func (w *waiting) Open(string) bool { return w.open }
 
 func (w *waiting) After(a recovery.After) {
 	s := fmt.Sprint(a.Calls)
+	if a.Fingerprint == 0 {
+		s = "turn " + s
+	}
 	for _, f := range []struct {
 		is   bool
 		name string
-	}{{a.Target, "target"}, {a.Same, "same"}, {a.Some, "some"}, {a.Person, "person"}, {a.Stopped, "stopped"}} {
+	}{{a.Target, "target"}, {a.Same, "same"}, {a.Some, "some"}, {a.Again, "again"}, {a.Person, "person"}, {a.Stopped, "stopped"}} {
 		if f.is {
 			s += " " + f.name
 		}
@@ -44,11 +47,11 @@ func TestAfter(t *testing.T) {
 		open       bool
 		told       string
 	}{
-		{"nothing failed", listing + listing, true, ""},
+		{"nothing failed", listing + listing, true, "turn 1 same"},
 		{"nothing followed", missing, true, ""},
 		{"the target", missing + there, false, "1 target"},
 		{"finding it is not reading it", missing + find, false, "1 some"},
-		{"found, then read", missing + find + there, true, "2 target some"},
+		{"found, then read", missing + find + there, true, "turn 1 target, 2 target some"},
 		{"nobody waits any more", missing + find + there, false, ""},
 		{"the same again", times(2, missing), false, "1 same"},
 		{"another failure", missing + denied, false, "1"},
@@ -56,7 +59,12 @@ func TestAfter(t *testing.T) {
 		{"a person while it worked", missing + "\n> leave that", true, "0 person"},
 		{"a person, then the target", missing + "\n> it is in src" + there, true, "0 person"},
 		{"the model stopped", missing + "\n< I cannot find it.\n> it is in src" + there, true, "0 stopped"},
-		{"too long ago", missing + find + listing + there, true, ""},
+		{"too long ago", missing + find + listing + there, true, "turn 1 target, turn 1 target"},
+		{"another of its kind", missing + "\n! read {\"path\":\"other.py\"}\n= x = 1", false, "1 some again"},
+		{"a circle, then something new", listing + listing + there, true, "turn 1 target, turn 1 same"},
+		{"a circle, then a failure", listing + listing + missing, true, "turn 1, turn 1 same"},
+		{"a circle, then a person", listing + listing + "\n> leave that", true, "turn 0 person, turn 1 same"},
+		{"a circle, then an answer", listing + listing + "\n< Done.\n> go on" + there, true, "turn 0 stopped"},
 	} {
 		w := &waiting{open: c.open}
 		s := NewStage(Defaults(), RulesForTests(), quiet{})

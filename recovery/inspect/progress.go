@@ -30,31 +30,38 @@ func (r *Rules) Progress(b *transcript.Body) recovery.Progress {
 }
 
 func (h *history) getsOn() (p recovery.Progress) {
+	var gains []float64
+	p.Task = h.follow(func(_ int, gain float64) { gains = append(gains, gain) })
+	gains = gains[max(0, len(gains)-progressSteps):]
+	p.Steps, p.Percent = len(gains), percent(gains)
+	p.Recent = percent(gains[max(0, len(gains)-progressRecent):])
+	p.Stuck = len(gains) >= progressRecent && p.Recent < stuckBelow
+	return p
+}
+
+// follow tells what each of the last turns since a person spoke brought, and returns
+// what the agent was at.
+func (h *history) follow(brought func(k int, gain float64)) (task recovery.Task) {
 	n := len(h.turns) - 1
 	first := n
 	for first > 0 && n-first+1 < progressKnown && !h.spoken(first-1) {
 		first--
 	}
 	c := course{seen: seen{results: map[uint64]bool{}, calls: map[uint64]bool{}}, failures: map[uint64]bool{}, turns: map[uint64]bool{}}
-	var gains []float64
 	for k := max(first, 0); k <= n; k++ {
 		if n := h.made(k); n == 0 || n > maxParallel {
 			continue
 		}
 		if h.lap(k).changes {
-			p.Task = recovery.Changing
-		} else if p.Task == "" {
-			p.Task = recovery.Exploring
+			task = recovery.Changing
+		} else if task == "" {
+			task = recovery.Exploring
 		}
 		if g, ok := h.gain(&c, k); ok {
-			gains = append(gains, g)
+			brought(k, g)
 		}
 	}
-	gains = gains[max(0, len(gains)-progressSteps):]
-	p.Steps, p.Percent = len(gains), percent(gains)
-	p.Recent = percent(gains[max(0, len(gains)-progressRecent):])
-	p.Stuck = len(gains) >= progressRecent && p.Recent < stuckBelow
-	return p
+	return task
 }
 
 // course is what a session knows, and what it failed in.

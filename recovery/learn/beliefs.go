@@ -81,18 +81,25 @@ type taskKey struct {
 	task string
 }
 
+// patternKey is a template, of one kind of tool and one model.
+type patternKey struct {
+	cellKey
+	kind, model string
+}
+
 // Beliefs are what a corpus says, at one time. Immutable.
 type Beliefs struct {
 	priors   Priors
 	chains   map[string]*cell  // all models together
 	models   map[cellKey]*cell // by model
 	tasks    map[taskKey]*cell // by model and task
-	patterns map[cellKey]*cell // by template
+	wordings map[cellKey]*cell // by template: all kinds of tools and models together
+	patterns map[patternKey]*cell
 }
 
 // Fold makes beliefs of observations, which are in the order in which they were made.
 func Fold(priors Priors, list []Observation, now time.Time) *Beliefs {
-	b := &Beliefs{priors: priors, chains: map[string]*cell{}, models: map[cellKey]*cell{}, tasks: map[taskKey]*cell{}, patterns: map[cellKey]*cell{}}
+	b := &Beliefs{priors: priors, chains: map[string]*cell{}, models: map[cellKey]*cell{}, tasks: map[taskKey]*cell{}, wordings: map[cellKey]*cell{}, patterns: map[patternKey]*cell{}}
 	groups := map[cellKey][]*Observation{} // the newest first
 	type talker struct {
 		cellKey
@@ -130,8 +137,10 @@ func Fold(priors Priors, list []Observation, now time.Time) *Beliefs {
 			own.add(o.Strategy, v, weight)
 			whole.add(o.Strategy, v, weight)
 			cellOf(b.tasks, taskKey{key, o.Task}).add(o.Strategy, v, weight)
-			if key := (cellKey{o.Chain, o.Template}); o.Template != "" && (b.patterns[key] != nil || len(b.patterns) < maxPatterns) {
-				cellOf(b.patterns, key).add(o.Strategy, v, weight)
+			wording := cellKey{o.Chain, o.Template}
+			if of := (patternKey{wording, o.Kind, o.Model}); b.patterns[of] != nil || len(b.patterns) < maxPatterns {
+				cellOf(b.patterns, of).add(o.Strategy, v, weight)
+				cellOf(b.wordings, wording).add(o.Strategy, v, weight)
 			}
 		}
 	}
@@ -247,6 +256,9 @@ func leaning(wins, losses float64, own tally) distuv.Beta {
 
 // exceeds is the probability that x is larger than y.
 func exceeds(x, y distuv.Beta) float64 {
+	if x.Alpha < 1 || x.Beta < 1 { // its density has no bound
+		return quad.Fixed(func(u float64) float64 { return y.CDF(x.Quantile(u)) }, 0, 1, 64, nil, 0)
+	}
 	return min(1, max(0, quad.Fixed(func(v float64) float64 { return x.Prob(v) * y.CDF(v) }, 0, 1, 64, nil, 0)))
 }
 
@@ -259,34 +271,12 @@ func (b *Beliefs) useless(q recovery.Question) bool {
 	return exceeds(b.belief(q, best), b.belief(q, none)) < doubt
 }
 
-// sure is the strategy that is known to be best for a template, if there is one.
-func (b *Beliefs) sure(chain, template string, strategies []string) (string, bool) {
-	c := b.patterns[cellKey{chain, template}]
-	if c == nil || template == "" || len(strategies) < 2 {
-		return "", false
-	}
-	belief := func(arm string) distuv.Beta {
-		p, t := b.prior(chain, arm), c.of(arm)
-		return distuv.Beta{Alpha: priorStrength*p + t.wins, Beta: priorStrength*(1-p) + t.losses}
-	}
-	order := slices.SortedStableFunc(slices.Values(strategies), func(x, y string) int { return cmp.Compare(belief(y).Mean(), belief(x).Mean()) })
-	if c.of(order[0]).weight() < patternLeast {
-		return "", false
-	}
-	for _, other := range append([]string{none}, order[1:]...) {
-		if exceeds(belief(order[0]), belief(other)) < sureness {
-			return "", false
-		}
-	}
-	return order[0], true
-}
-
 // Choose answers a question. It is a function of the beliefs and the question: a
 // client's retry, and another replica that knows the same, get the same.
 func (b *Beliefs) Choose(q recovery.Question, template string) recovery.Preference {
 	out := recovery.Preference{Strategies: q.Strategies, Template: template}
-	if c := b.chains[q.Chain]; c == nil || c.count < firstSteps {
-		return out
+	if c := b.chains[q.Chain]; c == nil || c.count < firstSteps || b.stuck(q.Chain) && c.of(none).n < firstSteps {
+		return out // nobody leaves an agent that is stuck alone because of what is only supposed of none
 	}
 	if b.useless(q) {
 		out.Withhold = true
@@ -301,9 +291,9 @@ func (b *Beliefs) Choose(q recovery.Question, template string) recovery.Preferen
 	for _, s := range q.Strategies {
 		drawn[s] = draw(s)
 	}
-	known, sure := b.sure(q.Chain, template, q.Strategies)
+	known, sure := b.sure(patternOf(q, template), q.Strategies)
 	if sure {
-		drawn[known] = 2
+		drawn[known.Strategy] = 2
 	}
 	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(drawn[y], drawn[x]) })
 	// The strategy that stands first drew the highest of several samples, so it has

@@ -158,7 +158,8 @@ func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
 }
 
 // Observe implements recovery.Observer: a note, or one that was withheld, begins an
-// intervention. What was only observed does not, nor does a note about a loop alone.
+// intervention. What was only observed does not, nor does a note without a chain: about
+// an agent that only talks or waits, or about a broken environment.
 func (o *Outcomes) Observe(ev recovery.Event) {
 	a := ev.Advice
 	if ev.Name != recovery.EventGuidance || a == nil || a.Chain == "" || ev.Observed || ev.Session == "" || o.cfg.Load().mode == OutcomesOff {
@@ -326,8 +327,10 @@ func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
 	}
 	iv.Some = iv.Some || a.Some
 	switch {
-	case a.Target:
+	case a.Target, a.Again && adjusts(iv.Observation.Strategy):
 		o.conclude(ctx, iv, Success)
+	case a.Stopped && (iv.Fingerprint == 0 || handsOver(iv.Observation.Strategy)):
+		o.conclude(ctx, iv, Censored)
 	case a.Same, a.Stopped:
 		o.conclude(ctx, iv, Failure)
 	case a.Person:
@@ -360,9 +363,30 @@ func (o *Outcomes) closeLate(ctx context.Context) {
 			if elsewhere := o.shared(ctx, id); elsewhere != nil {
 				iv.Some = iv.Some || elsewhere.Some
 			}
-			o.conclude(ctx, iv, iv.sofar())
+			if iv.Fingerprint == 0 && !iv.Some || handsOver(iv.Observation.Strategy) {
+				o.conclude(ctx, iv, Censored) // it may have ended well
+			} else {
+				o.conclude(ctx, iv, iv.sofar())
+			}
 		}
 	}
+}
+
+// adjusts reports whether a strategy is to make the same call with other parameters: what
+// it works on may be just what changes.
+func adjusts(strategy string) bool {
+	return strategy == string(recovery.PlanAdjust) || strategy == recovery.ByPlanner(recovery.PlanAdjust)
+}
+
+// handsOver reports whether a strategy is to have the model stop and ask: that it did
+// tells nothing of whether that was right.
+func handsOver(strategy string) bool {
+	for _, s := range recovery.PlanStrategies() {
+		if !s.Calls() && (strategy == string(s) || strategy == recovery.ByPlanner(s)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *Outcomes) forget(iv *intervention) {

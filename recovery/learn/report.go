@@ -34,23 +34,31 @@ func (b *Beliefs) report() (cells []recovery.LearnedCell, patterns []recovery.Le
 	slices.SortFunc(cells, func(x, y recovery.LearnedCell) int {
 		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Model, y.Model))
 	})
-	for key, c := range b.patterns {
-		if s, ok := b.sure(key.chain, key.of, b.strategies(key.chain)); ok {
-			t := c.of(s)
-			patterns = append(patterns, recovery.LearnedPattern{Chain: key.chain, Template: key.of, Strategy: s, Observations: t.n, Rate: t.wins / t.weight()})
+	for key := range b.patterns {
+		ask, strategies := b.sure, b.strategies(key.chain)
+		if b.stuck(key.chain) {
+			ask, strategies = b.instead, alone
+		}
+		if p, ok := ask(key, strategies); ok {
+			patterns = append(patterns, p)
 		}
 	}
 	slices.SortFunc(patterns, func(x, y recovery.LearnedPattern) int {
-		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Template, y.Template))
+		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Template, y.Template), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Model, y.Model))
 	})
 	return cells, patterns
 }
 
-// strategies are those of a chain, in its order.
+// alone are the strategies that patterns may have where an agent is stuck.
+var alone = []string{recovery.Hint, string(recovery.PlanRetry), string(recovery.PlanOtherTool), string(recovery.PlanAdjust)}
+
+// strategies are those of a chain, in its order; without an order, those that were tried.
 func (b *Beliefs) strategies(chain string) []string {
 	var out []string
 	for s := range b.priors[chain] {
-		out = append(out, s)
+		if !b.stuck(chain) || b.chains[chain].of(s).n > 0 {
+			out = append(out, s)
+		}
 	}
 	slices.SortFunc(out, func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.priors[chain][y], b.priors[chain][x]), cmp.Compare(x, y))

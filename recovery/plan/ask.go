@@ -31,6 +31,10 @@ type call struct {
 	secret []byte
 	began  time.Time
 	acts   bool
+
+	// Under the planner's lock: for how many turns it was late, and the last of these.
+	late     int
+	lateSlot string
 }
 
 // The reasons why a planner was of no use, as causes of events.
@@ -67,7 +71,7 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
 	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: facts.tools, failed: facts.failed, hosts: facts.known, barred: x.Barred,
 		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct && x.Mode != recovery.ModeObserve}
-	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Run: run(x, t.tool), Slot: slot}
+	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Learned: st.Learned, Run: run(x, t.tool), Slot: slot}
 	completer := detacher.Detach()
 	s.mu.Lock()
 	s.calls[x.Session] = c
@@ -106,11 +110,7 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 		cause = err.Error()
 	}
 	s.tell(ev, p, cause)
-	if c.acts && cfg.approved() && p.Source == recovery.PlanPlanner && p.Band == recovery.BandPropose && p.Strategy.Calls() {
-		st.Approval = s.wait(c.event, p, cfg.ApprovalTime)
-		st.Until = st.Until.Add(cfg.ApprovalTime)
-	}
-	s.remember(c.event.Session, c.secret, &st)
+	s.keep(cfg, c.event, c.secret, c.acts, &st)
 	s.mu.Lock()
 	c.result = &st
 	delete(s.calls, c.event.Session)
@@ -118,9 +118,25 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 	close(c.done)
 }
 
-// late is what goes in place of a plan that is not there in time. The call goes on.
-func (s *Planner) late(x *recovery.Exchange, cfg *Config, c *call) *state {
-	p := heuristic(c.next.Asked)
+// keep keeps a plan for its session, and lists it where a person has to approve it.
+func (s *Planner) keep(cfg *Config, ev recovery.Event, secret []byte, acts bool, st *state) {
+	p := st.Plan
+	if acts && cfg.approved() && p.Source != recovery.PlanHeuristic && p.Band == recovery.BandPropose && p.Strategy.Calls() {
+		st.Approval = s.wait(ev, p, cfg.ApprovalTime)
+		st.Until = st.Until.Add(cfg.ApprovalTime)
+	}
+	s.remember(ev.Session, secret, st)
+}
+
+// late is what goes in place of a plan that is not there in time. The call goes on: an
+// agent that is faster than its planner is told to try something else once, and then to ask.
+func (s *Planner) late(x *recovery.Exchange, cfg *Config, c *call, slot string) *state {
+	s.mu.Lock()
+	if c.lateSlot != slot {
+		c.late, c.lateSlot = c.late+1, slot
+	}
+	p := heuristic(max(c.next.Asked, c.late))
+	s.mu.Unlock()
 	ev := x.Event(recovery.EventPlanMade)
 	ev.Duration = cfg.Wait
 	s.tell(ev, p, fmt.Sprintf("%s: %s", errLate, cfg.Wait))

@@ -3,6 +3,7 @@
 //
 //	exchange → trouble: a loop, or the same failure again that no chain explains, or no progress
 //	         → a plan at hand, that was made since the trouble's last turn? It goes into Exchange.Plan
+//	         → else what is known to help, without a planner: once in a trouble
 //	         → else the planner is asked, off the client's sight, for the session's next request;
 //	           from the third time on this request waits for it, Config.Wait at most
 //	         → prompt: goal, steps, the failure, facts, tools; what tools printed is fenced data

@@ -61,6 +61,9 @@ type Parts struct {
 	Reader    Reader
 	Rules     func() Rules // those in force
 	Observer  recovery.Observer
+	// Known is the strategy that is known to help, without a planner; nil knows none. It
+	// must not block.
+	Known func(q recovery.Question) (recovery.LearnedPattern, bool)
 	// Accepted reports whether an upstream has accepted the exchange's credential: for
 	// others nothing is asked and nothing is kept.
 	Accepted func(x *recovery.Exchange) bool
@@ -148,6 +151,12 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		}
 		return nil
 	}
+	if next := s.learned(x, cfg, t, st, slot, acts); next != nil {
+		if acts {
+			s.apply(x, next, slot)
+		}
+		return nil
+	}
 	c, fresh := s.ask(x, cfg, t, st, slot)
 	if c == nil || !acts || t.count < waitsFrom || fresh && st.Asked == 0 {
 		return nil // the next request has it
@@ -157,7 +166,7 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	if next == nil {
-		next = s.late(x, cfg, c)
+		next = s.late(x, cfg, c, slot)
 	}
 	if next.usable(slot) {
 		s.apply(x, next, slot)

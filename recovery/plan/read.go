@@ -122,7 +122,7 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 		return errSameTool
 	case !rules.Permits(strings.Join(trajectory.NameWords(t.Name), " ")):
 		return errRisky
-	case c.bars(t, p.Parameters):
+	case bars(c.barred, t, p.Parameters), p.Strategy == recovery.PlanRetry && c.failed != nil && bars(c.barred, t, c.failed.Arguments):
 		return errBarred
 	case p.Parameters == "" && p.Strategy == recovery.PlanAdjust:
 		return errArguments
@@ -156,13 +156,13 @@ func looks(t transcript.Tool, parameters string) bool {
 	return made.Reads() || !trajectory.Changes(t)
 }
 
-// bars reports whether the call would do what a person or the instructions rule out.
-func (c *call) bars(t transcript.Tool, parameters string) bool {
-	if c.barred == 0 {
+// bars reports whether a call would do what a person or the instructions rule out.
+func bars(barred recovery.Deeds, t transcript.Tool, parameters string) bool {
+	if barred == 0 {
 		return false
 	}
 	known := trajectory.Tool{Tool: t, Ability: trajectory.AbilityOf(t)}
-	return known.Deeds(parameters)&c.barred != 0
+	return known.Deeds(parameters)&barred != 0
 }
 
 // tool is the one of that name, the zero one if there is none.

@@ -100,6 +100,11 @@ const (
 	Shell       // runs commands
 )
 
+// String is the kind's name, as observations have it.
+func (k Kind) String() string {
+	return [...]string{Other: "other", Reader: "reader", Editor: "editor", Code: "code", Shell: "shell"}[k]
+}
+
 // KindOf is the most telling kind of the words of a tool's name: one that runs
 // something, then one that writes, then one that reads.
 func KindOf(tool string) Kind {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -46,6 +47,7 @@ type clerk struct {
 	credentials []string           // with which it was
 	topic       string             // of the conversation
 	hostile     string             // what the failing tool prints besides
+	fails       string             // what it prints; "" is unacceptable
 	tools       []string           // further ones
 	between     func(failures int) // runs after each failure; may be nil
 }
@@ -104,7 +106,7 @@ func (k *clerk) play(g *gateway, most int) (text string, sent []string) {
 		}
 		h = h.with(calls(list...))
 		for _, c := range list {
-			answer := unacceptable
+			answer := cmp.Or(k.fails, unacceptable)
 			switch v := gjson.Parse(c); {
 			case v.Get("function.name").Str == "lookup_customer":
 				answer = found

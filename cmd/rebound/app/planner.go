@@ -19,6 +19,7 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 	})
 	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
 		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
+		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
 		Waiting: func(p plan.Approval) { a.webhook.Tell(admin.Approval(p)) }}
 	if a.shared != nil {
 		parts.Store = a.shared

@@ -1,0 +1,103 @@
+package app_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// What a planner's plans brought is learned, without a word of what was said; once it is
+// sure what helps, the planner is not asked, and the model is told that. Where somebody
+// poisons the corpus nothing follows.
+func TestPlansAreLearned(t *testing.T) {
+	t.Parallel()
+	k, g := advised(t, saysOnly(planned("parameter-adjustment", infer, 0.9)), brain)
+	k.topic, k.fails = " Zq7mark", `{"error":"ledger said: E41 Zq7mark not valid for this one"}`
+	if text, _ := k.play(g, 8); text != "Ada has one entry." || len(k.asked) != 1 {
+		t.Fatalf("it ended with %q, the planner was asked %d times", text, len(k.asked))
+	}
+	eventually(t, 10*time.Second, "the outcome is known", func() bool { return g.learned().Observations == 2 })
+	hint, line, _ := strings.Cut(strings.TrimSpace(g.admin("GET", "/rebound/learn/corpus", "")), "\n")
+	if o := gjson.Parse(hint); o.Get("strategy").Str != "hint" || o.Get("outcome").Str != "failure" {
+		t.Errorf("the note before the plan: %s", hint)
+	}
+	o := gjson.Parse(line)
+	if o.Get("chain").Str != "loop_same_error" || o.Get("strategy").Str != "planner:parameter-adjustment" || o.Get("outcome").Str != "success" || o.Get("kind").Str != "other" || o.Get("model").Str == "" {
+		t.Fatalf("the corpus is %s", line)
+	}
+	for _, said := range []string{"Zq7mark", "Ada", "LG-77", "E41", "ledger"} {
+		if strings.Contains(line, said) {
+			t.Errorf("%q is kept: %s", said, line)
+		}
+	}
+
+	// As thirty others, of which eight were told nothing.
+	entry := func(i int, change ...string) string {
+		change = append(change, `"id":"`+o.Get("id").Str+`"`, fmt.Sprintf(`"id":"i%d"`, i), `"session":"`+o.Get("session").Str+`"`, fmt.Sprintf(`"session":"s%d"`, i))
+		return strings.NewReplacer(change...).Replace(line) + "\n"
+	}
+	poison := entry(900, `"strategy":"planner:parameter-adjustment"`, `"strategy":"planner:rm"`) + entry(901, `"chain":"loop_same_error"`, `"chain":"loop_x"`) +
+		entry(902, `"template":"`, `"template":"zq7mark `) + "{\n"
+	for i := range 100 {
+		poison += strings.Replace(entry(1000+i), fmt.Sprintf(`"session":"s%d"`, 1000+i), `"session":"loud"`, 1)
+	}
+	if got := g.admin("POST", "/rebound/learn/corpus", poison); !strings.Contains(got, `"refused":4`) || len(g.learned().Patterns) != 0 {
+		t.Errorf("poisoned: %s, %+v", got, g.learned().Patterns)
+	}
+	var others string
+	for i := range 30 {
+		if others += entry(i); i%4 == 0 {
+			others += entry(500+i, `"strategy":"planner:parameter-adjustment"`, `"strategy":""`, `"outcome":"success"`, `"outcome":"failure"`)
+		}
+	}
+	g.admin("POST", "/rebound/learn/corpus", others)
+	l := g.learned()
+	if len(l.Patterns) != 1 || l.Patterns[0].Strategy != "parameter-adjustment" || l.Patterns[0].Chain != "loop_same_error" || l.Patterns[0].Kind != "other" || l.Patterns[0].Model != o.Get("model").Str {
+		t.Fatalf("the patterns are %+v", l.Patterns)
+	}
+	asked := len(k.asked)
+	k.topic = " Another one."
+	k.play(g, 4)
+	if _, ok := k.told("A proposal, which may be wrong: change the parameter of `ledger_entries`"); !ok || len(k.asked) != asked {
+		t.Errorf("the planner was asked %d times, the model told %q", len(k.asked)-asked, k.notes)
+	}
+	list := g.log.lines(t, named("plan_made"))
+	if last := list[len(list)-1]; last["source"] != "learned" || last["strategy"] != "parameter-adjustment" {
+		t.Errorf("events: %v", last)
+	}
+	k.topic = " A third one."
+	if text, _ := k.play(g, 8); text != "Ada has one entry." || len(k.asked) != asked+1 {
+		t.Errorf("what is known was no help, and the planner was asked %d times: %q", len(k.asked)-asked, text)
+	}
+	g.admin("DELETE", "/rebound/learn", "")
+	if l := g.learned(); l.Observations != 0 || len(l.Patterns) != 0 {
+		t.Errorf("after a reset: %+v", l)
+	}
+}
+
+// A note about a loop is an experiment, too: what is new afterwards is its success.
+func TestLoopNotesAreLearned(t *testing.T) {
+	t.Parallel()
+	k := &clerk{t: t}
+	g := k.launch(startStrict(t, k.decide).config(asTheyCome))
+	h := talk{model: "m", tools: []string{lookup, shell}, messages: []string{message("system", "You are a clerk."), user("Find Ada. Zq7mark")}}
+	for i := range 2 {
+		id := fmt.Sprint("a", i)
+		h = h.with(calls(call(id, "lookup_customer", `{"name":"Ada"}`)), result(id, found))
+	}
+	g.must(h.body())
+	eventually(t, 10*time.Second, "it is open", func() bool { return g.learned().Open == 1 })
+	h = h.with(calls(call("b", "bash", `{"command":"ls"}`)), result("b", "a.txt\n"))
+	g.must(h.body())
+	eventually(t, 10*time.Second, "the outcome is known", func() bool { return g.learned().Observations == 1 })
+	line := g.admin("GET", "/rebound/learn/corpus", "")
+	if o := gjson.Parse(line); o.Get("chain").Str != "loop_same_result" || o.Get("strategy").Str != "hint" || o.Get("outcome").Str != "success" || strings.Contains(line, "Zq7mark") {
+		t.Errorf("the corpus is %s", line)
+	}
+	if c := g.learned().Cells; len(c) != 1 || c[0].Chain != "loop_same_result" || len(c[0].Arms) != 2 || c[0].Arms[0].Strategy != "hint" || c[0].Decision != "chain" {
+		t.Errorf("the report is %+v", c)
+	}
+}
