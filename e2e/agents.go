@@ -172,7 +172,9 @@ func (o *options) runAgents(binary string, report io.Writer) (passed, failed int
 		if err != nil {
 			return 0, 0, err
 		}
-		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\nlog: {requests: true}\nstrategies: {holdout: 0}\n", listen, b.model.URL())
+		// Scripted models that never heed a note teach that notes are no help; what one
+		// scenario taught must not decide what the next one is told.
+		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\nlog: {requests: true}\nstrategies: {holdout: 0}\nlearn: {outcomes: observe}\n", listen, b.model.URL())
 		if o.plainProxy {
 			config += "recovery: {mode: off}\n"
 		}

@@ -143,12 +143,12 @@ func (c *cell) step(w world) float64 {
 		c.beliefs, c.stale = learn.Fold(c.priors, c.corpus, c.now), 0
 	}
 	c.stale++
-	got := c.beliefs.Choose(recovery.Question{Session: session, Model: c.model, Task: c.task, Chain: c.chain, Fingerprint: c.r.Uint64(), Strategies: byPrior(c.priors[c.chain])}, c.template)
+	got := c.beliefs.Choose(recovery.Question{Session: session, Model: c.model, Tool: "bash", Task: c.task, Chain: c.chain, Fingerprint: c.r.Uint64(), Strategies: byPrior(c.priors[c.chain])}, c.template)
 	arm := got.Strategies[0]
 	if got.Withhold || c.r.Float64() < heldOut {
 		arm = ""
 	}
-	c.corpus = append(c.corpus, learn.Observation{V: 1, ID: session, Session: session, Time: c.now.Unix(), Chain: c.chain, Model: c.model,
+	c.corpus = append(c.corpus, learn.Observation{V: 1, ID: session, Session: session, Time: c.now.Unix(), Chain: c.chain, Kind: "shell", Model: c.model,
 		Template: c.template, Task: string(c.task), Strategy: arm, Outcome: w.outcome(c.r, arm)})
 	return w[arm]
 }
