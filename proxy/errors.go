@@ -176,9 +176,7 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		r.body = encode(e.Message, "rebound_error", "", e.Code)
 	case f.Spec != nil && f.Spec.Setup:
 		r.status, r.header = http.StatusBadGateway, http.Header{}
-		r.body = encode(fmt.Sprintf("The upstream %q could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its "+
-			"port and its certificate.",
-			f.Target.Upstream), "rebound_error", "", "upstream_misconfigured")
+		r.body = misconfigured(f)
 	case openAIShaped(r.body):
 	case strings.TrimSpace(f.Signal.Message) != "":
 		kind := f.Signal.Type
@@ -208,6 +206,15 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		r.header.Set("X-Should-Retry", "false")
 	}
 	return r
+}
+
+// misconfigured is the error for an upstream that cannot work as it is configured.
+func misconfigured(f *recovery.Failure) []byte {
+	what := "could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its port and its certificate."
+	if f.Response.Status >= 300 && f.Response.Status < 400 {
+		what = "answers with a redirect, which the gateway does not follow. The operator has to check its URL."
+	}
+	return encode(fmt.Sprintf("The upstream %q %s", f.Target.Upstream, what), "rebound_error", "", "upstream_misconfigured")
 }
 
 // upstreamCredentials is the error for a refusal of the gateway's own key.

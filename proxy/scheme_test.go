@@ -37,15 +37,16 @@ func peer(t *testing.T, answer string) (addr string, asked *atomic.Int32) {
 	return l.Addr().String(), asked
 }
 
-// A URL with the wrong scheme is a mistake in the configuration: it is told as
+// A URL with the wrong scheme, or of a page that is elsewhere, is a mistake in the configuration: it is told as
 // that at once, and its target is asked once.
-func TestWrongScheme(t *testing.T) {
+func TestWrongURL(t *testing.T) {
 	const page = "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head><body><center><h1>400 Bad Request</h1></center></body></html>"
-	for name, c := range map[string]struct{ scheme, answer string }{
-		"TLS to a plain port":  {"https", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"},
-		"plain to a TLS port":  {"http", "\x15\x03\x03\x00\x02\x02\x46"},
-		"plain to Go's port":   {"http", "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"},
-		"plain to nginx' port": {"http", "HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + page},
+	for name, c := range map[string]struct{ scheme, answer, says string }{
+		"TLS to a plain port":  {"https", "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "TLS"},
+		"plain to a TLS port":  {"http", "\x15\x03\x03\x00\x02\x02\x46", "TLS"},
+		"plain to Go's port":   {"http", "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n", "TLS"},
+		"plain to nginx' port": {"http", "HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + page, "TLS"},
+		"a login page":         {"http", "HTTP/1.1 302 Found\r\nLocation: https://login.example/?token=secret\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", "redirect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addr, asked := peer(t, c.answer)
@@ -54,7 +55,7 @@ func TestWrongScheme(t *testing.T) {
 				models(map[string][]string{"alone": {"dead m"}, "backed": {"dead m", "backup m@ok"}}))
 			r := g.ask(t.Context(), "alone", false, "")
 			if e := gjson.GetBytes(r.body, "error"); r.status != 502 || e.Get("code").Str != "upstream_misconfigured" || e.Get("type").Str != "rebound_error" ||
-				!strings.Contains(e.Get("message").Str, "TLS") || r.header.Get("X-Should-Retry") != "false" {
+				!strings.Contains(e.Get("message").Str, c.says) || strings.Contains(string(r.body), "secret") || r.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("%s\n%s", r, r.body)
 			}
 			if n := asked.Load(); n != 1 {

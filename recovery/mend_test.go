@@ -133,6 +133,22 @@ func TestReask(t *testing.T) {
 			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
 		}
 	})
+	bubble(t, func(t *testing.T) { // who wrote it wrongly twice is not asked a third time while there is another
+		g := newRig(map[string][]step{"a": {flawed("")}, "b": {ok}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "ab"))
+		answered(t, f, err)
+		if g.asked() != "aab" || g.answers[2].delivered != 1 || !bytes.Contains(g.attempts[2].Body, []byte("path is missing")) {
+			t.Errorf("asked %s, at last with %s", g.asked(), g.attempts[2].Body)
+		}
+	})
+	bubble(t, func(t *testing.T) { // and if that one does no better, the first answer passes
+		g := newRig(map[string][]step{"a": {flawed("")}, "b": {flawed("")}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "ab"))
+		answered(t, f, err)
+		if g.asked() != "aab" || g.answers[0].delivered != 1 {
+			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
+		}
+	})
 	bubble(t, func(t *testing.T) { // an upstream that breaks meanwhile does not cost the first answer
 		g := newRig(map[string][]step{"a": {flawed(""), reset}})
 		g.Config.Attempts = 2

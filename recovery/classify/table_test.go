@@ -132,13 +132,14 @@ func TestTransport(t *testing.T) {
 		{"error event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`{"type":"error","error":{"type":"o` +
 			`verloaded_error","message":"Overloaded"}}`)}, recovery.Overloaded, "overloaded-code"},
 		{"unreadable event", recovery.Evidence{Phase: recovery.PhaseStream, Status: 200, Stream: true, Body: []byte(`oops`)}, recovery.ServerError, "stream-error-event"},
+		{"redirect to a login page", recovery.Evidence{Phase: recovery.PhaseStatus, Status: 302, Body: []byte("<html><title>302 Found</title></html>")}, recovery.ServerError, "redirect"},
 		{"nothing known", recovery.Evidence{}, recovery.Unknown, "unknown"},
 	} {
 		d := tb.Classify(c.ev)
 		if d.Spec.Class != c.class || d.Rule != c.rule {
 			t.Errorf("%s: got %s by %s, want %s by %s", c.name, d.Spec.Class, d.Rule, c.class, c.rule)
 		}
-		setup := c.rule == "tls-handshake" || c.rule == "wrong-scheme"
+		setup := slices.Contains([]string{"tls-handshake", "wrong-scheme", "redirect"}, c.rule)
 		if d.Spec.Setup != setup || setup && slices.Contains(d.Spec.Plan, "resend") {
 			t.Errorf("%s: a mistake of the configuration is %t, planned %v", c.name, d.Spec.Setup, d.Spec.Plan)
 		}
@@ -156,7 +157,7 @@ func TestEveryStatus(t *testing.T) {
 		500: recovery.ServerError, 501: recovery.ServerError, 502: recovery.ServerError, 503: recovery.Overloaded, 504: recovery.Timeout,
 		520: recovery.ServerError, 521: recovery.ServerError, 522: recovery.Timeout, 523: recovery.ServerError, 524: recovery.Timeout,
 		525: recovery.ServerError, 529: recovery.Overloaded, 530: recovery.ServerError, 599: recovery.Timeout,
-		0: recovery.Unknown, 200: recovery.Unknown, 302: recovery.Unknown,
+		0: recovery.Unknown, 200: recovery.Unknown, 302: recovery.ServerError, 304: recovery.Unknown, 307: recovery.ServerError,
 	} {
 		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: status})
 		if d.Spec.Class != want {

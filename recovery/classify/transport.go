@@ -37,6 +37,7 @@ func transport(v *view) *transportRule {
 
 var transportRules = [...]transportRule{
 	{name: "wrong-scheme", class: recovery.ServerError, when: wrongScheme, setup: true},
+	{name: "redirect", class: recovery.ServerError, when: redirect, setup: true},
 	{name: "flawed-answer", class: recovery.ModelOutputInvalid, when: func(v *view) bool { return errors.Is(v.Err, recovery.ErrFlawed) }},
 	{name: "stream-stall", class: recovery.StreamCut, when: func(v *view) bool {
 		return v.Phase >= recovery.PhaseBody && v.Err != nil && v.empty && isTimeout(v.Err)
@@ -92,6 +93,12 @@ func isTimeout(err error) bool {
 func isTLS(err error) bool {
 	return isA[tls.RecordHeaderError](err) || isA[*tls.CertificateVerificationError](err) || isA[x509.UnknownAuthorityError](err) ||
 		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err) || isA[tls.AlertError](err) || says(err.Error(), "tls: ", "x509: ")
+}
+
+// redirect recognises an upstream that sends to another place, a login page for
+// example. It is not followed: the credential is for the host that is configured.
+func redirect(v *view) bool {
+	return v.Phase == recovery.PhaseStatus && slices.Contains([]int{301, 302, 303, 307, 308}, v.http)
 }
 
 // wrongScheme recognises TLS that is spoken to a plain port, and a TLS server that is

@@ -9,8 +9,8 @@ import (
 
 // Reask asks the model again for an answer that was complete but cannot be
 // used: with what it wrote and what is wrong with it as context, and bound to
-// the tool that it meant. What a person already saw is not asked for again:
-// after text only calls are.
+// the tool that it meant; the second time another target, where there is one. What
+// a person already saw is not asked for again: after text only calls are.
 type Reask struct{}
 
 // Name is the name that plans use.
@@ -26,6 +26,11 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 		return recovery.Action{}, false // who thinks only, twice, has nothing to say
 	}
 	i := s.Current(f)
+	if f.Flaw != nil && x.Reasks() > 0 { // who wrote it wrongly twice would do so again
+		if other, ok := s.Next(f, func(c *recovery.Choice) bool { return c.Upstream != f.Target.Upstream || c.Model != f.Target.Model }); ok {
+			i = other
+		}
+	}
 	if x.Candidates[i].Out() {
 		return recovery.Action{}, false
 	}
