@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -116,17 +117,8 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 		sink.KeepAwake(h)
 	}
 	defer func() { send.settle(grant, c.Response().Status, c.Response().Size) }()
-	*send = sender{core: core, x: x, sink: sink, wire: w, who: who, header: req.Header, narrow: who.restricted(), first: &r.answer}
-	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
-	upstream.Forwardable(send.header, s.via)
-	r.encoding[0] = "identity" // answers are read here
-	send.header["Accept-Encoding"] = r.encoding[:]
-
-	if raw.encoded != nil {
-		delete(send.header, "Content-Encoding")
-		send.encoded, send.asItCame = raw.encoded, maps.Clone(send.header)
-		send.asItCame["Content-Encoding"] = []string{raw.coding}
-	}
+	s.equip(r, core, c, who, w, raw)
+	send.sink = sink
 	x.Completer = send
 	if core.Recorder != nil {
 		send.recording = &recording.Recording{Request: x.ID, Session: x.Session, Model: x.Model, Time: started, Client: recording.Body{Body: body.Raw()}}
@@ -138,6 +130,22 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	// After one attempt that has ended nobody reads the request's bytes any more.
 	reuse = failure == nil && err == nil && !x.Retained() && x.Tried() == 1 && core.Upstreams[x.Attempts[0].Target.Upstream].Lean()
 	return s.finish(c, core, send, failure, err)
+}
+
+// equip gives a request's sender what goes upstream besides the body: its path, query and
+// headers, and the client's own bytes where they were compressed.
+func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wire, raw *buffer) {
+	req, send := c.Request(), &r.sender
+	*send = sender{core: core, x: &r.exchange, wire: w, who: who, header: req.Header, narrow: who.restricted(), first: &r.answer}
+	send.query = core.scrub(who, req.Header, req.URL.RawQuery)
+	upstream.Forwardable(send.header, s.via)
+	r.encoding[0] = "identity" // answers are read here
+	send.header["Accept-Encoding"] = r.encoding[:]
+	if raw.encoded != nil {
+		delete(send.header, "Content-Encoding")
+		send.encoded, send.asItCame = raw.encoded, maps.Clone(send.header)
+		send.asItCame["Content-Encoding"] = []string{raw.coding}
+	}
 }
 
 // finish delivers what is left to deliver, and reports the request.
@@ -189,19 +197,30 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	if f.Err != nil {
 		ev.Cause = f.Err.Error()
 	}
-	r := core.final(f, x)
-	if sink.Committed() {
+	send.refuse(c.Request().Context(), f, &ev)
+	return nil
+}
+
+// refuse gives the client the last failure: as a response, or as an error event where the
+// stream has begun.
+func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
+	r := s.core.final(f, s.x)
+	if s.sink.Committed() {
 		// Too late for a status: an error event, and then no clean end.
-		if x.Streaming && x.Mode == recovery.ModeAct {
-			_ = sink.Write(stream.Piece{Bytes: send.wire.answers.Ending(r.body, sink)})
-			pause(c.Request().Context(), beforeBreak)
+		if s.x.Streaming && s.x.Mode == recovery.ModeAct {
+			s.tell(ctx, r.body)
 		}
 		panic(http.ErrAbortHandler)
 	}
 	ev.Status = r.status
-	send.decorate(r.header, f.Target, nil)
-	_ = sink.Whole(r.status, r.header, r.body)
-	return nil
+	s.decorate(r.header, f.Target, nil)
+	_ = s.sink.Whole(r.status, r.header, r.body)
+}
+
+// tell writes an error event into a stream that is about to break.
+func (s *sender) tell(ctx context.Context, body []byte) {
+	_ = s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(body, s.sink)})
+	pause(ctx, beforeBreak)
 }
 
 // beforeBreak is between an error event and the end of the connection: some

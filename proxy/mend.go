@@ -92,8 +92,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 	if x.Reply.Error {
 		ev.Rule = codeStopped
 		if s.sink.Committed() { // with 200
-			_ = s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(encode(x.Reply.Text, "rebound_error", "", codeStopped), s.sink)})
-			pause(ctx, beforeBreak)
+			s.tell(ctx, encode(x.Reply.Text, "rebound_error", "", codeStopped))
 			panic(http.ErrAbortHandler) // an error event, and then no clean end
 		}
 		ev.Status = http.StatusUnprocessableEntity

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -22,95 +23,120 @@ import (
 // connectTries is how often a request is tried where nothing could be sent.
 const connectTries = 3
 
+// passage is a request that is forwarded unchanged, until its answer has ended.
+type passage struct {
+	core    *Core
+	who     client
+	up      upstream.Request
+	ev      recovery.Event
+	grant   *quota.Grant
+	started time.Time
+	answer  *metered // where what was used is counted
+}
+
 // passthrough forwards any other path unchanged. JSON bodies with a model
 // follow the model map, everything else goes to the default upstream. It is
 // tried again only where nothing was sent.
 func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	req := c.Request()
-	up := upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}
-	targets, model, raw, err := s.aim(core, c, who, &up)
+	p := &passage{core: core, who: who, up: upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}}
+	up := &p.up
+	targets, model, raw, err := s.aim(core, c, who, up)
 	if raw != nil {
 		defer raw.end(false)
 	}
 	if err != nil {
 		return err
 	}
-	body, _ := up.Reader.(*upload)
-	if body != nil {
+	if body, ok := up.Reader.(*upload); ok {
 		defer body.end()
 	}
-	grant, err := core.admit(req.Context(), who, model, up.Body, nil)
-	if err != nil {
+	if p.grant, err = core.admit(req.Context(), who, model, up.Body, nil); err != nil {
 		return err
 	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
 	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
-	if who.restricted() || core.secrets != nil || grant != nil || slices.Contains(madeAt, up.Path) {
+	if who.restricted() || core.secrets != nil || p.grant != nil || slices.Contains(madeAt, up.Path) {
 		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
 	s.inFlight.Begin()
 	defer s.inFlight.End()
-	ev := recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
-	started := time.Now()
+	p.ev = recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
+	p.started = time.Now()
 	if core.Tracer != nil {
-		defer core.Tracer.Trace(ev.Request, operation(up.Path), model, started, up.Header)()
+		defer core.Tracer.Trace(p.ev.Request, operation(up.Path), model, p.started, up.Header)()
 		if len(targets) > 0 {
-			up.Header = core.traced(up.Header, ev.Request, 1, targets[0].Target)
+			up.Header = core.traced(up.Header, p.ev.Request, 1, targets[0].Target)
 		}
 	}
-	var answer *metered // where it counts what was used
-	defer func() {
-		if answer != nil {
-			ev.Usage = answer.used(up.Body)
-		}
-		ev.Spent = core.spent(ev.Usage, ev.Target.Model, model)
-		grant.End(tokens(ev.Usage), ev.Spent)
-		ev.Time = time.Now()
-		ev.Duration = ev.Time.Sub(started)
-		core.Observer.Observe(ev)
-	}()
-	resp, asked, err := core.forward(req.Context(), targets, up)
-	ev.Model, ev.Target = asked.Model, asked.Target
+	defer p.report(model)
+	resp, asked, err := core.forward(req.Context(), targets, *up)
+	p.ev.Model, p.ev.Target = asked.Model, asked.Target
 	if err != nil {
-		if body != nil {
-			if e := body.failure(req.Context()); e != nil {
-				ev.Status, ev.Cause, e.reported = e.Status, e.Message, true
-				return e
-			}
-		}
-		if req.Context().Err() != nil {
-			ev.Status = statusClientGone
-			return nil
-		}
-		if errors.Is(err, upstream.ErrPath) {
-			ev.Status = http.StatusNotFound
-			return c.Blob(ev.Status, echo.MIMEApplicationJSON, impossibleModel(asked.Model))
-		}
-		ev.Status, ev.Cause = http.StatusBadGateway, err.Error()
-		return &Error{reported: true, Status: http.StatusBadGateway, Code: "upstream_unreachable",
-			Message: "The upstream could not be reached. Nothing came back from it."}
+		return p.unanswered(c, err)
 	}
-	ev.Status = resp.StatusCode
-	if own := core.Upstreams[asked.Upstream].OwnKeys(); own && (resp.StatusCode == 401 || resp.StatusCode == 402 || resp.StatusCode == 403) {
+	return p.deliver(c, resp)
+}
+
+// report tells of the request and what it spent, once it has ended.
+func (p *passage) report(model string) {
+	if p.answer != nil {
+		p.ev.Usage = p.answer.used(p.up.Body)
+	}
+	p.ev.Spent = p.core.spent(p.ev.Usage, p.ev.Target.Model, model)
+	p.grant.End(tokens(p.ev.Usage), p.ev.Spent)
+	p.ev.Time = time.Now()
+	p.ev.Duration = p.ev.Time.Sub(p.started)
+	p.core.Observer.Observe(p.ev)
+}
+
+// unanswered is what the client gets where no answer came: whose fault it was.
+func (p *passage) unanswered(c echo.Context, err error) error {
+	ctx := c.Request().Context()
+	if body, ok := p.up.Reader.(*upload); ok {
+		if e := body.failure(ctx); e != nil {
+			p.ev.Status, p.ev.Cause, e.reported = e.Status, e.Message, true
+			return e
+		}
+	}
+	if ctx.Err() != nil {
+		p.ev.Status = statusClientGone
+		return nil
+	}
+	if errors.Is(err, upstream.ErrPath) {
+		p.ev.Status = http.StatusNotFound
+		return c.Blob(p.ev.Status, echo.MIMEApplicationJSON, impossibleModel(p.ev.Target.Model))
+	}
+	p.ev.Status, p.ev.Cause = http.StatusBadGateway, err.Error()
+	return &Error{reported: true, Status: http.StatusBadGateway, Code: "upstream_unreachable",
+		Message: "The upstream could not be reached. Nothing came back from it."}
+}
+
+// deliver passes an answer on as it comes, without the gateway's secrets, and notes
+// whose it is and which windows it states.
+func (p *passage) deliver(c echo.Context, resp *http.Response) error {
+	core, target, req := p.core, p.ev.Target, c.Request()
+	p.ev.Status = resp.StatusCode
+	if own := core.Upstreams[target.Upstream].OwnKeys(); own && (resp.StatusCode == 401 || resp.StatusCode == 402 || resp.StatusCode == 403) {
 		_ = resp.Body.Close()
-		ev.Status = http.StatusBadGateway
-		return upstreamCredentials(asked.Upstream)
+		p.ev.Status = http.StatusBadGateway
+		return upstreamCredentials(target.Upstream)
 	}
 	core.returnable(resp.Header)
 	core.hideErrors(resp)
-	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, up.Path) && core.remembers() {
-		core.claimed(req.Context(), core.owner(who), asked.Target, resp)
+	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.up.Path) && core.remembers() {
+		core.claimed(req.Context(), core.owner(p.who), target, resp)
 	}
-	if grant != nil {
-		answer = &metered{ReadCloser: resp.Body, resp: resp}
-		resp.Body = answer
+	if p.grant != nil {
+		p.answer = &metered{ReadCloser: resp.Body, resp: resp}
+		resp.Body = p.answer
 	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	defer resp.Body.Close()
 	sink.Begin(resp.StatusCode, resp.Header)
 	var list *overheard
-	if up.Path == "/models" && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" {
+	if p.up.Path == "/models" && resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Encoding") == "" {
 		list = &overheard{ReadCloser: resp.Body}
 		resp.Body = list
 	}
@@ -118,7 +144,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		panic(http.ErrAbortHandler) // never a clean end after a failure
 	}
 	if list != nil {
-		core.noteWindows(asked.Upstream, list.seen.Bytes())
+		core.noteWindows(target.Upstream, list.seen.Bytes())
 	}
 	return nil
 }
