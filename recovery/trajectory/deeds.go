@@ -102,92 +102,120 @@ func DeedsOfLine(line string) recovery.Deeds {
 // through are programs that run what follows their options.
 var through = []string{"sudo", "doas", "timeout", "nohup", "nice", "env", "stdbuf", "xargs", "time", "command", "exec"}
 
+// habit is what programs do: always, by their first operand, of which the first entry with
+// it counts, and by words that stand anywhere behind them.
+type habit struct {
+	programs string
+	does     recovery.Deeds
+	verbs    []wordDeeds
+	words    []wordDeeds
+}
+
+// wordDeeds is what any of some words, with blanks between them, mean.
+type wordDeeds struct {
+	words string
+	does  recovery.Deeds
+}
+
+const (
+	deletes   = recovery.Deletes | recovery.Writes
+	installs  = recovery.Installs | recovery.Reaches | recovery.Writes
+	publishes = recovery.Publishes | recovery.Reaches
+)
+
+var (
+	habits = []habit{
+		{programs: "sudo su doas pkexec runas", does: recovery.Elevates},
+		{programs: "rm rmdir unlink shred del rd remove-item", does: deletes},
+		{programs: "find fd", words: []wordDeeds{{"-delete rm", deletes}}},
+		{programs: "chmod chown chgrp setfacl icacls", does: recovery.Permits},
+		{programs: "curl wget ssh scp sftp rsync ftp telnet nc ping dig nslookup host aws gcloud az http invoke-webrequest", does: recovery.Reaches},
+		{programs: "gh", does: recovery.Reaches, words: []wordDeeds{{"create merge push publish", recovery.Publishes}}},
+		{programs: "tee touch mkdir cp mv ln patch dd install truncate create edit str_replace insert", does: recovery.Writes},
+		{programs: "psql mysql mariadb sqlite3 mongosh mongo redis-cli sqlcmd clickhouse-client cqlsh pg_dump pg_restore mysqldump createdb alembic flyway liquibase prisma",
+			does: recovery.Queries, words: []wordDeeds{{"flushall FLUSHALL flushdb FLUSHDB", recovery.Deletes}}},
+		{programs: "dropdb", does: recovery.Queries | recovery.Deletes},
+		{programs: "pip pip3 pipx npm pnpm yarn bun gem cargo go apt apt-get dnf yum apk zypper brew conda mamba poetry composer dotnet winget choco snap opam cabal luarocks " +
+			"cpan rustup bundle mix", verbs: []wordDeeds{{"install add i ci get", installs}, {"publish push", publishes}}},
+		{programs: "uv", verbs: []wordDeeds{{"publish", publishes}}, words: []wordDeeds{{"install add sync", installs}}},
+		{programs: "pacman", words: []wordDeeds{{"-S -Sy -Syu", installs}}},
+		{programs: "cpanm", does: installs},
+		{programs: "python python3 py node ruby php", words: []wordDeeds{{"migrate flush", recovery.Queries}}},
+		{programs: "git", verbs: []wordDeeds{
+			{"push", publishes},
+			{"clone pull", recovery.Reaches | recovery.Writes},
+			{"fetch ls-remote", recovery.Reaches},
+			{"commit merge rebase tag cherry-pick", recovery.Publishes | recovery.Writes},
+			{"rm clean", deletes},
+			{"apply checkout restore reset stash mv revert init", recovery.Writes},
+		}},
+		{programs: "docker podman kubectl oc helm terraform", words: []wordDeeds{{"prune", recovery.Deletes}}, verbs: []wordDeeds{
+			{"rm rmi delete destroy uninstall", recovery.Deletes},
+			{"push apply upgrade install deploy", publishes},
+			{"pull", recovery.Reaches},
+		}},
+		{programs: "twine", does: publishes},
+	}
+	habitOf = func() map[string]*habit {
+		of := map[string]*habit{}
+		for i := range habits {
+			for p := range strings.FieldsSeq(habits[i].programs) {
+				of[p] = &habits[i]
+			}
+		}
+		return of
+	}()
+)
+
+// says reports whether one of its words is among these.
+func (w wordDeeds) says(words ...string) bool {
+	for one := range strings.FieldsSeq(w.words) {
+		if slices.Contains(words, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// deeds are what the habit makes of an invocation.
+func (h *habit) deeds(v *Invocation) recovery.Deeds {
+	out := h.does
+	if operands := v.Operands(); len(operands) > 0 {
+		if i := slices.IndexFunc(h.verbs, func(w wordDeeds) bool { return w.says(strings.ToLower(operands[0])) }); i >= 0 {
+			out |= h.verbs[i].does
+		}
+	}
+	for _, w := range h.words {
+		if w.says(v.Words...) {
+			out |= w.does
+		}
+	}
+	return out
+}
+
+// deeds are what an invocation does; depth counts the programs that run it.
 func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 	if len(v.Targets) > 0 {
 		out |= recovery.Writes
 	}
-	program, verb := strings.ToLower(v.Program), ""
-	operands := v.Operands()
-	if len(operands) > 0 {
-		verb = strings.ToLower(operands[0])
+	program := strings.ToLower(v.Program)
+	if h := habitOf[program]; h != nil {
+		out |= h.deeds(&v)
 	}
-	says := func(words ...string) bool { return slices.Contains(words, verb) }
-	has := func(words ...string) bool { return AnyOf(v.Words, words) }
-	switch program {
-	case "sudo", "su", "doas", "pkexec", "runas":
-		out |= recovery.Elevates
-	case "rm", "rmdir", "unlink", "shred", "del", "rd", "remove-item":
-		out |= recovery.Deletes | recovery.Writes
-	case "find", "fd":
-		if has("-delete", "rm") {
-			out |= recovery.Deletes | recovery.Writes
-		}
-	case "chmod", "chown", "chgrp", "setfacl", "icacls":
-		out |= recovery.Permits
-	case "curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "telnet", "nc", "ping", "dig", "nslookup", "host", "aws", "gcloud", "az", "gh", "http", "invoke-webrequest":
-		out |= recovery.Reaches
-		if program == "gh" && has("create", "merge", "push", "publish") {
-			out |= recovery.Publishes
-		}
-	case "tee", "touch", "mkdir", "cp", "mv", "ln", "patch", "dd", "install", "truncate", "create", "edit", "str_replace", "insert":
-		out |= recovery.Writes
-	case "sed", "perl":
+	switch {
+	case out&recovery.Queries != 0:
+		out |= deedsOfText(strings.Join(v.Words, " ")) & recovery.Deletes
+	case program == "yarn" && len(v.Operands()) == 0:
+		out |= installs
+	case program == "sed" || program == "perl":
 		if slices.ContainsFunc(v.Words[1:], func(w string) bool {
 			return w == "--in-place" || len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.Contains(w, "i")
 		}) {
 			out |= recovery.Writes
 		}
-	case "psql", "mysql", "mariadb", "sqlite3", "mongosh", "mongo", "redis-cli", "sqlcmd", "clickhouse-client", "cqlsh", "pg_dump", "pg_restore", "mysqldump", "createdb", "dropdb",
-		"alembic", "flyway", "liquibase", "prisma":
-		out |= recovery.Queries | deedsOfText(strings.Join(v.Words, " "))&recovery.Deletes
-		if program == "dropdb" || has("flushall", "FLUSHALL", "flushdb", "FLUSHDB") {
-			out |= recovery.Deletes
-		}
-	case "pip", "pip3", "pipx", "npm", "pnpm", "yarn", "bun", "gem", "cargo", "go", "apt", "apt-get", "dnf", "yum", "apk", "zypper", "brew", "conda", "mamba", "poetry",
-		"composer", "dotnet", "winget", "choco", "snap", "opam", "cabal", "luarocks", "cpan", "cpanm", "rustup", "bundle", "uv", "mix", "pacman":
-		switch {
-		case says("install", "add", "i", "ci", "get") || has("-S", "-Sy", "-Syu") || program == "cpanm", program == "uv" && has("install", "add", "sync"), program == "yarn" && verb == "":
-			out |= recovery.Installs | recovery.Reaches | recovery.Writes
-		case says("publish", "push"):
-			out |= recovery.Publishes | recovery.Reaches
-		}
-	case "python", "python3", "py", "node", "ruby", "php":
-		if i := slices.Index(v.Words, "-m"); i > 0 && i+1 < len(v.Words) && depth < 4 {
-			out |= Invocation{Program: v.Words[i+1], Words: v.Words[i+1:]}.deeds(depth + 1)
-		}
-		if i := slices.IndexFunc(v.Words, func(w string) bool { return w == "-c" || w == "-e" || w == "-r" }); i > 0 && i+1 < len(v.Words) {
-			out |= deedsOfText(v.Words[i+1])
-		}
-		if has("migrate", "flush") {
-			out |= recovery.Queries
-		}
-	case "git":
-		switch {
-		case says("clone", "pull", "fetch", "push", "ls-remote"):
-			out |= recovery.Reaches
-			if says("push") {
-				out |= recovery.Publishes
-			} else if says("clone", "pull") {
-				out |= recovery.Writes
-			}
-		case says("commit", "merge", "rebase", "tag", "cherry-pick"):
-			out |= recovery.Publishes | recovery.Writes
-		case says("rm", "clean"):
-			out |= recovery.Deletes | recovery.Writes
-		case says("apply", "checkout", "restore", "reset", "stash", "mv", "revert", "init"):
-			out |= recovery.Writes
-		}
-	case "docker", "podman", "kubectl", "oc", "helm", "terraform":
-		switch {
-		case says("rm", "rmi", "delete", "destroy", "uninstall") || has("prune"):
-			out |= recovery.Deletes
-		case says("push", "apply", "upgrade", "install", "deploy"):
-			out |= recovery.Publishes | recovery.Reaches
-		case says("pull"):
-			out |= recovery.Reaches
-		}
-	case "twine":
-		out |= recovery.Publishes | recovery.Reaches
+	}
+	if interpreters[program] {
+		out |= v.interpreted(depth)
 	}
 	if slices.Contains(through, program) && depth < 4 {
 		for i, w := range v.Words[1:] {
@@ -205,7 +233,21 @@ func (v Invocation) deeds(depth int) (out recovery.Deeds) {
 	return out
 }
 
-var shells = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true}
+var (
+	shells       = map[string]bool{"sh": true, "bash": true, "zsh": true, "dash": true}
+	interpreters = map[string]bool{"python": true, "python3": true, "py": true, "node": true, "ruby": true, "php": true}
+)
+
+// interpreted is what an interpreter is given to run: a module, or code.
+func (v *Invocation) interpreted(depth int) (out recovery.Deeds) {
+	if i := slices.Index(v.Words, "-m"); i > 0 && i+1 < len(v.Words) && depth < 4 {
+		out |= Invocation{Program: v.Words[i+1], Words: v.Words[i+1:]}.deeds(depth + 1)
+	}
+	if i := slices.IndexFunc(v.Words, func(w string) bool { return w == "-c" || w == "-e" || w == "-r" }); i > 0 && i+1 < len(v.Words) {
+		out |= deedsOfText(v.Words[i+1])
+	}
+	return out
+}
 
 // signs are what code and SQL do, by what stands in them in small letters.
 var signs = []struct {
