@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -156,12 +155,8 @@ func stringsIn(v any, most int) (out []string, ok bool) {
 // certainly reports whether a text is valid JSON, an object, and accepted by the
 // schema. False says nothing.
 func (s *schema) certainly(text string) bool {
-	return s.outline != nil && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && s.outline.object(view(text))
+	return s.outline != nil && strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && s.outline.object([]byte(text))
 }
-
-// view is a text's own bytes, which must not be changed: arguments may have
-// 100 KB, and are only read.
-func view(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // object reports whether raw, which begins like an object, is a valid one that
 // certainly passes.
