@@ -32,11 +32,10 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !x.plain && x.Mode == ModeAct {
 		learned = r.Knowledge.Edits(c.Target)
 	}
-	resume := a.Resume
-	if resume != nil && (resume.Calls || resume.Way == WayReplay || resume.Way == WayListen) {
-		resume = nil // the same request again
+	if a.Resume != nil && (a.Resume.Calls || a.Resume.Way == WayReplay || a.Resume.Way == WayListen) {
+		a.Resume = nil // the same request again
 	}
-	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && resume == nil {
+	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && a.Resume == nil {
 		return b.Raw(), edited, nil
 	}
 	suited, err := r.suited(b, append(learned[:len(learned):len(learned)], c.Edits...))
@@ -55,16 +54,26 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if c.Model != b.Model() {
 		e.SetModel(c.Model)
 	}
+	if guidance != "" {
+		x.Did("guidance")
+	}
+	if r.ask(e, suited, c, a, guidance) {
+		changed = true
+	}
+	body, err = e.Apply()
+	return body, edited || changed, err
+}
+
+// ask writes what an attempt asks of the model besides what the client does: notes, a
+// tool, a limit, to go on where an answer broke. False is nothing.
+func (r *run) ask(e *transcript.Edit, b *transcript.Body, c *Choice, a Action, guidance string) (changed bool) {
 	if guidance != "" || a.Note != "" {
 		e.AppendNote(joined(guidance, a.Note))
 		changed = true
 	}
-	if guidance != "" {
-		x.Did("guidance")
-	}
 	tool := a.Tool
-	if tool == "" && guidance != "" && resume == nil {
-		tool = x.Force
+	if tool == "" && guidance != "" && a.Resume == nil {
+		tool = r.x.Force
 	}
 	switch tool {
 	case "":
@@ -76,22 +85,21 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 		changed = true
 	}
 	if a.Output > 0 {
-		e.SetInt(suited.OutputField(), a.Output)
+		e.SetInt(b.OutputField(), a.Output)
 		changed = true
 	}
-	if resume != nil {
+	if resume := a.Resume; resume != nil {
 		if resume.Way == WayPrefill {
 			e.Continue(resume.Sent, string(c.Prefill))
 		} else {
 			e.Interrupt(resume.Sent, resume.Question)
 		}
-		if field, n, ok := suited.OutputLimit(); ok {
+		if field, n, ok := b.OutputLimit(); ok {
 			e.SetInt(field, max(1, n-resume.spared()))
 		}
 		changed = true
 	}
-	body, err = e.Apply()
-	return body, edited || changed, err
+	return changed
 }
 
 // joined is one note made of two.
