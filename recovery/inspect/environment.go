@@ -13,7 +13,7 @@ var environmental = []recovery.Category{recovery.CommandNotFound, recovery.Permi
 
 const (
 	// brokenKinds is how many different kinds must fail for the environment to be to
-	// blame, within brokenTurns turns with calls.
+	// blame, within brokenTurns turns.
 	brokenKinds = 3
 	brokenTurns = 6
 )
@@ -22,18 +22,11 @@ const (
 // within the last turns that the environment seems broken; nil where it does not: a
 // third of the results succeeded, or a person spoke.
 func (h *history) environment(least float64) (kinds []recovery.Category) {
-	failed, succeeded, turns := 0, 0, 0
-	for k := len(h.turns) - 1; k >= 0 && turns < brokenTurns; k-- {
-		if k < len(h.turns)-1 && h.spoken(k) {
-			break
-		}
-		t := h.load(k)
-		if len(t.steps) == 0 {
-			continue
-		}
-		turns++
-		for i := range t.steps {
-			f := t.steps[i].judge()
+	failed, succeeded := 0, 0
+	for k, first := len(h.turns)-1, h.since(brokenTurns); k >= first; k-- {
+		steps := h.past(k).steps
+		for i := range steps {
+			f := &steps[i].verdict
 			switch {
 			case !f.Failed:
 				succeeded++

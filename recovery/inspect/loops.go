@@ -41,116 +41,86 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 	if len(t.steps) == 0 {
 		return h.monologue()
 	}
-	n := len(h.turns) - 1
-	if h.spoken(n) {
+	if h.spoken(len(h.turns) - 1) {
 		return nil
 	}
-	var l recovery.Loop
-	ok := false
-	for size := 1; size <= maxRound && !ok; size++ {
-		l, ok = h.round(n, size)
+	first := h.since(lookBack)
+	for size := 1; size <= maxRound; size++ {
+		if l := h.round(first, size); l != nil {
+			return l
+		}
 	}
-	if !ok {
-		l, ok = h.counter(n)
+	if l := h.counter(first); l != nil {
+		return l
 	}
-	if !ok {
-		l, ok = h.noProgress(noProgress)
-	}
-	if !ok {
-		return nil
-	}
-	return []recovery.Loop{l}
+	return h.noProgress(first, noProgress)
 }
 
-// round is the same size turns over and over.
-func (h *history) round(n, size int) (l recovery.Loop, ok bool) {
+// round is the same size turns over and over, in turn first or later.
+func (h *history) round(first, size int) []recovery.Loop {
+	n := len(h.turns) - 1
 	k := n // the first turn of those that are as the one a round before
-	for k >= size && !h.interrupted(k-size, k) && h.repeats(k-size, k) {
+	for k >= first+size && h.repeats(k-size, k) {
 		k--
 	}
 	count := (n-k)/size + 1
-	if count < 2 {
-		return l, false
+	if count < 2 || h.patient(n-size+1) {
+		return nil
 	}
 	kind := recovery.LoopSameResult
-	over := h.over(n-size+1, n)
-	for k := n - size + 1; k <= n; k++ {
-		if !over && h.patient(k) {
-			return l, false
-		}
-		if slices.ContainsFunc(h.turns[k].steps, func(s step) bool { return s.wrong() }) {
+	for i := n - size + 1; i <= n; i++ {
+		if slices.ContainsFunc(h.turns[i].steps, func(s step) bool { return s.wrong() }) {
 			kind = recovery.LoopSameError
 		}
 	}
-	switch {
-	case size == 2:
+	switch size {
+	case 1:
+		if changed := h.changed(first, k, n); changed > 1 && count <= changed+1 {
+			return nil
+		}
+	case 2:
 		kind = recovery.LoopAlternation
-	case size > 2:
+	default:
 		kind = recovery.LoopCycle
 	}
-	if changed := h.changed(k, n); size == 1 && changed > 1 && count <= changed+1 && !over {
-		return l, false
-	}
-	l = h.loop(kind, count, n-size*count+1, n, n-size+1)
-	l.Fingerprint = h.print(kind, n-size+1, n)
-	return l, true
+	l := h.loop(kind, count, n-size*count+1, n-size+1)
+	l.Fingerprint = h.print(kind, n-size+1)
+	return []recovery.Loop{l}
 }
 
 // repeats reports whether all that turn k did had been done in turn j, with the
 // same results. What turn j did besides must not have changed anything.
 func (h *history) repeats(j, k int) bool {
-	b := h.load(k)
-	if len(b.steps) == 0 || len(b.steps) > maxParallel || !h.turns[j].loaded && h.differs(j, k) {
+	was, is := h.past(j).steps, h.past(k).steps
+	if max(len(was), len(is)) > maxParallel || !slices.ContainsFunc(was, func(a trace) bool { return made(is, a.call) }) {
 		return false
 	}
-	a := h.load(j)
-	if len(a.steps) == 0 || len(a.steps) > maxParallel {
-		return false
-	}
-	var known [maxParallel]bool
-	for i := range b.steps {
-		s, found := &b.steps[i], false
-		for n := range a.steps {
-			if r := &a.steps[n]; r.made.Same(&s.made) {
-				known[n] = true
-				found = found || h.sameResult(r, s)
-			}
+	a, b := h.load(j).steps, h.load(k).steps
+	for i := range is {
+		found := false
+		for n := range was {
+			found = found || was[n].call == is[i].call && a[n].outcome() == b[i].outcome()
 		}
 		if !found {
 			return false
 		}
 	}
-	for n := range a.steps {
-		if !known[n] && !a.steps[n].made.Reads() {
+	for n := range was {
+		if !made(is, was[n].call) && !a[n].made.Reads() {
 			return false
 		}
 	}
 	return true
 }
 
-// differs reports cheaply whether turn j surely made none of turn k's calls.
-func (h *history) differs(j, k int) bool {
-	if h.made(j) > maxParallel {
-		return true
-	}
-	made := h.gists(k)
-	return !slices.ContainsFunc(h.gists(j), func(a gist) bool {
-		return slices.ContainsFunc(made, func(b gist) bool { return a.same == b.same })
-	})
+// made reports whether a call is among those of a turn.
+func made(steps []trace, call uint64) bool {
+	return slices.ContainsFunc(steps, func(t trace) bool { return t.call == call })
 }
 
-// interrupted reports whether a person spoke after one of turns from to n-1.
-func (h *history) interrupted(from, n int) bool {
-	for k := from; k < n; k++ {
-		if h.spoken(k) {
-			return true
-		}
-	}
-	return false
-}
-
-// loop describes turns from to n; the tools are those of the turns from tools on.
-func (h *history) loop(kind recovery.LoopKind, count, from, n, tools int) recovery.Loop {
+// loop describes the turns from one on; the tools are those of the turns from tools on.
+func (h *history) loop(kind recovery.LoopKind, count, from, tools int) recovery.Loop {
+	n := len(h.turns) - 1
 	l := recovery.Loop{Kind: kind, Count: count, From: h.turns[from].Start, To: h.turns[n].Answered - 1}
 	for k := tools; k <= n; k++ {
 		t := h.load(k)
@@ -165,10 +135,11 @@ func (h *history) loop(kind recovery.LoopKind, count, from, n, tools int) recove
 	return l
 }
 
-// print is a hash of the calls of turns from to n, without their order.
-func (h *history) print(kind recovery.LoopKind, from, n int) uint64 {
+// print is a hash of the calls of the turns from one on, without their order, the same
+// in every process.
+func (h *history) print(kind recovery.LoopKind, from int) uint64 {
 	var prints []uint64
-	for k := from; k <= n; k++ {
+	for k := from; k < len(h.turns); k++ {
 		for i := range h.turns[k].steps {
 			s := &h.turns[k].steps[i]
 			prints = append(prints, trajectory.Hash(s.Tool, s.made.Key()))

@@ -72,9 +72,7 @@ func (p *Preferences) Warm() { _, _ = p.get() }
 // back. Its time is linear, and bounded: of instructions the first 96 KiB are read, of
 // a person's messages the last 128 KiB, of each the first 16.
 func (p *Preferences) Barred(b *transcript.Body) recovery.Deeds {
-	h := new(history)
-	h.begin(b)
-	return p.barred(h)
+	return p.barred(new(lists).readHistory(b))
 }
 
 func (p *Preferences) barred(h *history) (out recovery.Deeds) {

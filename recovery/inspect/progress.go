@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -30,38 +31,94 @@ func (r *Rules) Progress(b *transcript.Body) recovery.Progress {
 }
 
 func (h *history) getsOn() (p recovery.Progress) {
-	var gains []float64
-	p.Task = h.follow(func(_ int, gain float64) { gains = append(gains, gain) })
+	gains, task := h.gains()
 	gains = gains[max(0, len(gains)-progressSteps):]
-	p.Steps, p.Percent = len(gains), percent(gains)
+	p.Steps, p.Percent, p.Task = len(gains), percent(gains), task
 	p.Recent = percent(gains[max(0, len(gains)-progressRecent):])
 	p.Stuck = len(gains) >= progressRecent && p.Recent < stuckBelow
 	return p
 }
 
-// follow tells what each of the last turns since a person spoke brought, and returns
-// what the agent was at.
-func (h *history) follow(brought func(k int, gain float64)) (task recovery.Task) {
-	n := len(h.turns) - 1
-	first := n
-	for first > 0 && n-first+1 < progressKnown && !h.spoken(first-1) {
-		first--
-	}
-	c := course{seen: seen{results: map[uint64]bool{}, calls: map[uint64]bool{}}, failures: map[uint64]bool{}, turns: map[uint64]bool{}}
-	for k := max(first, 0); k <= n; k++ {
-		if n := h.made(k); n == 0 || n > maxParallel {
+// gain is what a turn brought, 0 to 1.
+type gain struct {
+	turn  int
+	share float64
+}
+
+// gains are what the last turns since a person spoke brought, without those that
+// waited, and what the agent was at.
+func (h *history) gains() (list []gain, task recovery.Task) {
+	c := course{seen: newSeen(), failures: map[uint64]bool{}, turns: map[uint64]bool{}}
+	for k := max(h.since(progressKnown), 0); k < len(h.turns); k++ {
+		p := h.past(k)
+		if n := len(p.steps); n == 0 || n > maxParallel {
 			continue
 		}
-		if h.lap(k).changes {
+		if p.changes {
 			task = recovery.Changing
 		} else if task == "" {
 			task = recovery.Exploring
 		}
-		if g, ok := h.gain(&c, k); ok {
-			brought(k, g)
+		if share := c.gain(p); !p.waits {
+			list = append(list, gain{k, share})
 		}
 	}
-	return task
+	return list, task
+}
+
+// noProgress is a number of steps at the end of the history, in turn first or later,
+// that brought nothing: each repeated a call or only looked, and each result was known
+// or empty. What may have changed something makes all results new again, and so does a
+// person's message.
+func (h *history) noProgress(first, steps int) []recovery.Loop {
+	if steps <= 0 || len(h.turns)-first < steps {
+		return nil
+	}
+	known, count, from := newSeen(), 0, first
+	for k := first; k < len(h.turns); k++ {
+		switch p := h.past(k); {
+		case len(p.steps) == 0:
+		case known.progress(p.steps):
+			count = 0
+		default:
+			if count++; count == 1 {
+				from = k
+			}
+		}
+	}
+	if count < steps {
+		return nil
+	}
+	l := h.loop(recovery.LoopNoProgress, count, from, from)
+	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.List[l.From].Raw()))
+	return []recovery.Loop{l}
+}
+
+// seen is what is known so far, by the hashes of traces.
+type seen struct {
+	results, calls map[uint64]bool
+}
+
+func newSeen() seen { return seen{results: map[uint64]bool{}, calls: map[uint64]bool{}} }
+
+// progress reports whether a turn brought anything new, and remembers it.
+func (known *seen) progress(turn []trace) bool {
+	progress, changed := false, false
+	for i := range turn {
+		s := &turn[i]
+		if !s.nothing {
+			progress = progress || !known.results[s.said]
+			known.results[s.said] = true
+		}
+		progress = progress || s.awaits
+		changed = changed || s.changes && !known.calls[s.call]
+		known.calls[s.call] = true
+	}
+	if changed {
+		clear(known.results)
+		clear(known.calls)
+	}
+	return progress || changed
 }
 
 // course is what a session knows, and what it failed in.
@@ -71,36 +128,37 @@ type course struct {
 	row             int             // of failing turns
 }
 
-// gain is what a turn with calls brought, 0 to 1; ok is false for one that waited.
-func (h *history) gain(c *course, k int) (gain float64, ok bool) {
-	progress, l := c.progress(h.gists(k)), h.lap(k)
-	if !l.failed {
+// gain is what a turn with calls brought, 0 to 1; nothing where it waited.
+func (c *course) gain(p *past) (gain float64) {
+	progress := c.progress(p.steps)
+	if p.print == 0 {
 		c.row = 0
-		if progress && !l.waits {
+		if progress {
 			gain = 1
 		}
-		return gain, !l.waits
+		return gain
 	}
-	if l.waits {
-		return 0, false
+	if p.waits {
+		return 0
 	}
 	switch {
-	case c.turns[l.key]:
-	case c.failures[l.print]:
+	case c.turns[p.key]:
+	case c.failures[p.print]:
 		gain = knownFailure
 	default:
 		gain = newFailure
 	}
-	c.turns[l.key], c.failures[l.print] = true, true
+	c.turns[p.key], c.failures[p.print] = true, true
 	gain /= 1 + float64(c.row)/4
 	c.row++
-	return gain, true
+	return gain
 }
 
-func percent(list []float64) int {
+// percent is the mean share.
+func percent(list []gain) int {
 	sum := 0.0
-	for _, v := range list {
-		sum += v
+	for _, g := range list {
+		sum += g.share
 	}
 	return int(100*sum/float64(max(1, len(list))) + 0.5)
 }

@@ -124,6 +124,28 @@ func TestStageLeavesAlone(t *testing.T) {
 	}
 }
 
+// An agent that only talks is told from a person who says to go on, also where no tools are offered.
+func TestMonologueOfAgents(t *testing.T) {
+	again := func(nudge string, first ...string) []byte {
+		list := append(first, said("assistant", "I will now read the code of the parser."), said("user", nudge), said("assistant", "I will now read the code of the parser."), said("user", nudge))
+		return []byte(`{"messages":[` + strings.Join(list, ",") + `]}`)
+	}
+	for name, c := range map[string]struct {
+		raw  []byte
+		want int
+	}{
+		"a person":           {again("continue", said("user", "Tell me.")), 0},
+		"code blocks":        {again("continue", said("system", "Give exactly one command in a code block."), said("user", "Go.")), 1},
+		"results before":     {again("continue", said("user", "Go."), called(1, "ls", "{}"), answered(1, "a b")), 1},
+		"a client's message": {again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")), 1},
+	} {
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: parsed(t, c.raw), Mode: recovery.ModeAct})
+		if len(x.Loops) != c.want {
+			t.Errorf("%s: %+v", name, x.Loops)
+		}
+	}
+}
+
 // Whether a request is a side request is only asked where something is wrong.
 func TestStageAsksSeldom(t *testing.T) {
 	for text, want := range map[string]bool{listing: false, listing + "\n! read {\"path\":\"x\"}\n= a\\nb": false, notFound: true, notFound + listing: true, times(2, listing): true} {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -31,7 +30,7 @@ type Call struct {
 	canonical string
 	key       string
 
-	kinded, lined, parsed, sorted, keyed, scanned, texts bool
+	kinded, lined, parsed, sorted, keyed bool
 }
 
 // CommandCall is a call of a shell with a command line, by whatever tool.
@@ -164,68 +163,6 @@ func (c *Call) Idles() bool {
 	return slept
 }
 
-// Same reports whether both are the same call but for what says nothing.
-func (c *Call) Same(d *Call) bool {
-	if c.Tool != d.Tool || c.Arguments == d.Arguments {
-		return c.Tool == d.Tool
-	}
-	if n := len(c.Arguments) - len(d.Arguments); n > maxIdle || -n > maxIdle {
-		return false
-	}
-	if c.surelyOther(d) {
-		return false
-	}
-	return c.Key() == d.Key()
-}
-
-// maxIdle is more than what says nothing of two calls' arguments may differ in length, in bytes.
-const maxIdle = 1 << 10
-
-// surelyOther reports cheaply whether two calls with different arguments differ in
-// something that says what they do: neither is parsed.
-func (c *Call) surelyOther(d *Call) bool {
-	if c.Line() != "" && d.Line() != "" {
-		return c.line != d.line && !chatty(c.line) && !chatty(d.line) && !sameButNumbers(c.line, d.line)
-	}
-	return c.plain() && d.plain()
-}
-
-// chatty reports whether a command line may have words that say nothing.
-func chatty(line string) bool {
-	return strings.Contains(line, "#") || strings.Contains(line, "echo") || strings.Contains(line, "sleep") || strings.Contains(line, "printf") ||
-		strings.Contains(line, "wait") || strings.Contains(line, "date")
-}
-
-// sameButNumbers reports whether two lines differ in nothing but numbers that are
-// words of their own, or stand behind -j or an equals sign.
-func sameButNumbers(a, b string) bool {
-	return CompareNumbers(a, b, func(i int, _, _ string) bool {
-		return i > 0 && (a[i-1] == ' ' || a[i-1] == '=' || strings.HasSuffix(a[:i], "-j"))
-	})
-}
-
-// plain reports whether all arguments are texts of which each says what is done.
-func (c *Call) plain() bool {
-	if !c.scanned {
-		t := strings.TrimSpace(c.Arguments)
-		c.scanned = true
-		c.texts = sortedTexts(t) && !worded(t)
-	}
-	return c.texts
-}
-
-// worded reports whether one of the names of an object of texts is of commentary.
-func worded(s string) bool {
-	for len(s) > 1 {
-		name, rest, _ := plainText(s[1:])
-		if commentary[name] {
-			return true
-		}
-		_, s, _ = plainText(rest[1:])
-	}
-	return false
-}
-
 // commentary are the names of arguments with the model's own words on its call,
 // and of what a person or a sandbox is told about it.
 var commentary = map[string]bool{
@@ -248,7 +185,7 @@ func (c *Call) Key() string {
 	case c.Line() != "":
 		c.key = c.Command().Key()
 	default:
-		c.key = canonicalJSON(t)
+		c.key = canonical(t)
 	}
 	return c.key
 }
@@ -295,67 +232,20 @@ func pausing(name string) bool {
 // equal bytes. Nothing is left out.
 func (c *Call) Canonical() string {
 	if !c.sorted {
-		c.canonical, c.sorted = canonical(c.Arguments), true
+		c.canonical, c.sorted = canonical(strings.TrimSpace(c.Arguments)), true
 	}
 	return c.canonical
-}
-
-func canonical(arguments string) string {
-	t := strings.TrimSpace(arguments)
-	if sortedTexts(t) {
-		return t[:len(t)-1] + ",}"
-	}
-	return canonicalJSON(t)
 }
 
 func readable(t string) bool {
 	return len(t) <= maxCanonical && transcript.Valid([]byte(t), canonicalDeep) == nil
 }
 
-func canonicalJSON(t string) string {
+func canonical(t string) string {
 	if t == "" || t[0] != '{' && t[0] != '[' || !readable(t) {
 		return t
 	}
 	return string(appendCanonical(make([]byte, 0, len(t)), gjson.Parse(t)))
-}
-
-// sortedTexts reports whether s is an object that is canonical but for the last
-// comma, as the arguments of most calls are: names in order and texts, all of ASCII
-// without escapes, and no blanks between them.
-func sortedTexts(s string) bool {
-	if len(s) > maxCanonical || !strings.HasPrefix(s, "{") {
-		return false
-	}
-	for last := ""; ; {
-		name, rest, ok := plainText(s[1:])
-		if !ok || name <= last || !strings.HasPrefix(rest, ":") {
-			return false
-		}
-		if _, s, ok = plainText(rest[1:]); !ok || s == "" {
-			return false
-		}
-		if s[0] != ',' {
-			return s == "}"
-		}
-		last = name
-	}
-}
-
-// plainText is the text that s begins with in quotes, and what follows; ok is false
-// where it is not written as it is.
-func plainText(s string) (text, rest string, ok bool) {
-	if s == "" || s[0] != '"' {
-		return "", "", false
-	}
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return s[1:i], s[i+1:], true
-		case c < ' ' || c == '\\' || c >= utf8.RuneSelf:
-			return "", "", false
-		}
-	}
-	return "", "", false
 }
 
 // member is one of an object.

@@ -66,12 +66,9 @@ func TestSame(t *testing.T) {
 		{"edit", `{"explanation":"a","path":"p"}`, `{"explanation":"b","path":"p"}`, true},
 	} {
 		a, b := &trajectory.Call{Tool: c.tool, Arguments: c.a}, &trajectory.Call{Tool: c.tool, Arguments: c.b}
-		if a.Same(b) != c.same || b.Same(a) != c.same || (a.Key() == b.Key()) != c.same {
-			t.Errorf("%s and %s: %v; keys %q, %q", c.a, c.b, a.Same(b), a.Key(), b.Key())
+		if (a.Key() == b.Key()) != c.same {
+			t.Errorf("%s and %s: keys %q, %q", c.a, c.b, a.Key(), b.Key())
 		}
-	}
-	if a, b := (&trajectory.Call{Tool: "a", Arguments: "{}"}), (&trajectory.Call{Tool: "b", Arguments: "{}"}); a.Same(b) {
-		t.Error("another tool is the same")
 	}
 }
 
@@ -137,9 +134,7 @@ func FuzzCommand(f *testing.F) {
 			t.Errorf("%q: %+v", line, c)
 		}
 		a := &trajectory.Call{Tool: "bash", Arguments: line}
-		if !a.Same(&trajectory.Call{Tool: "bash", Arguments: line + " "}) && strings.TrimSpace(line) != "" {
-			_ = a.Key() // what is longer may be parsed no more
-		}
+		_ = a.Key()
 		a.Awaits()
 		a.Reads()
 		if x, y := trajectory.Steady(line, true), trajectory.Outcome(line, true); trajectory.Outcome(line, true) != y || len(x) > len(line) {

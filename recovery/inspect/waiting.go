@@ -60,11 +60,18 @@ func (t *turn) waits() bool {
 	return waits
 }
 
-// patient reports whether turn k waits for something that may change by
-// itself, or only makes gestures: doing that again is no loop.
-func (h *history) patient(k int) bool {
-	t := h.load(k)
-	return t.waits() || !slices.ContainsFunc(t.steps, func(s step) bool { return !s.moves() })
+// patient reports whether one of the turns from one on waits for something that may
+// change by itself, or only makes gestures, and nothing that they ask for has come to
+// its end: doing that again is no loop.
+func (h *history) patient(from int) (patient bool) {
+	for k := from; k < len(h.turns); k++ {
+		steps := h.load(k).steps
+		patient = patient || h.past(k).waits || !slices.ContainsFunc(steps, func(s step) bool { return !s.moves() })
+		if slices.ContainsFunc(steps, func(s step) bool { return (s.made.Awaits() || s.made.Reads()) && s.settled() }) {
+			return false
+		}
+	}
+	return patient
 }
 
 // maxGesture bounds what says no more than that something was done, in bytes.
@@ -80,40 +87,20 @@ func (s *step) moves() bool {
 	return false
 }
 
-// over reports whether what turns from to n ask for has come to its end: waiting any
-// longer is no patience.
-func (h *history) over(from, n int) bool {
-	for k := from; k <= n; k++ {
-		t := h.load(k)
-		for i := range t.steps {
-			if s := &t.steps[i]; s.made.Awaits() || s.made.Reads() {
-				if s.settled() {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // changed counts how often the result of the call that turns k to n repeat was another
-// one than the time before, with no other call in between: it changes by itself, as that
-// of a test that fails now and then, and may do so again.
-func (h *history) changed(k, n int) (times int) {
-	b := h.load(n)
-	if len(b.steps) != 1 {
+// one than the time before, from turn first on and with no other call in between: it
+// changes by itself, as that of a test that fails now and then, and may do so again.
+func (h *history) changed(first, k, n int) (times int) {
+	call := h.past(n).steps
+	if len(call) != 1 {
 		return 0
 	}
-	last := &b.steps[0]
-	for k--; k >= 0 && !h.spoken(k); k-- {
-		a := h.load(k)
-		if len(a.steps) != 1 || !a.steps[0].made.Same(&b.steps[0].made) {
-			break
-		}
-		if !h.sameResult(&a.steps[0], last) {
+	last := h.load(n).steps[0].outcome()
+	for k--; k >= first && len(h.past(k).steps) == 1 && h.past(k).steps[0].call == call[0].call; k-- {
+		if was := h.load(k).steps[0].outcome(); was != last {
+			last = was
 			times++
 		}
-		last = &a.steps[0]
 	}
 	return times
 }

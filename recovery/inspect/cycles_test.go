@@ -132,6 +132,9 @@ func TestCounters(t *testing.T) {
 		{"longer limits", rise(30, 30, 4, `bash {"command":"timeout # make"}`, `Error: Command timed out after # seconds\n\nCommand exited with code 124`), "counter 4 [bash]"},
 		{"a rule of a business", rise(5, 1, 5, `book {"max":#}`, "Error: payment does not add up"), "counter 5 [book]"},
 		{"the same failure where there is a shell", listing + "\n! bash {\"command\":\"make\"}\n= ok" + rise(5, 1, 5, `book {"max":#}`, "Error: payment does not add up"), "counter 5 [book]"},
+		{"pages of two tools", rise(3, 2, 1, `a {"page":#}`, "[]") + rise(4, 2, 1, `b {"page":#}`, "[]") + rise(5, 2, 1, `a {"page":#}`, "[]") + rise(6, 2, 1, `b {"page":#}`, "[]"), ""},
+		{"a wait with longer limits", rise(30, 30, 5, `bash {"command":"kubectl wait --for=condition=ready pod/x --timeout=#s"}`,
+			`error: timed out waiting for the condition on pods/x\n\nCommand exited with code 1`), ""},
 		{"a person between", rise(17, 1, 2, `orders {"page":#}`, "[]") + "\n> go on to the end" + rise(19, 1, 2, `orders {"page":#}`, "[]"), ""},
 		{"in one turn", "! orders {\"page\":1}\n& orders {\"page\":2}\n& orders {\"page\":3}\n& orders {\"page\":4}\n= []\n= []\n= []\n= []", ""},
 		{"gestures", rise(100, 100, 6, `scroll {"start":#}`, "ok"), ""},
@@ -152,7 +155,8 @@ func TestGrowth(t *testing.T) {
 			"ping 10.0.0.10", ""}, {"pip install a==1.1.0", "pip install a==1.2.0", ""},
 		{"tail -5 a", "tail -9 a", "[tail] [4]"}, {"get ORD-7", "get ORD-8", "[ord] [1]"},
 		{"a 1", "a 1", ""}, {"a 2", "a 1", ""}, {"a 1 b", "a 2 c", ""}, {"a 1", "a 2 3", ""}, {"p13", "p14", ""}, {"10:30", "10:31", ""}, {"2025-01-02", "2025-01-03", ""},
-		{"1 2 3", "2 3 4", ""}, {"at 1735689600", "at 1735689660", ""}, {"1 5", "2 4", ""},
+		{"10:30", "11:30", ""}, {"2025-01-02", "2026-01-02", ""},
+		{"at 1735689600123", "at 1735689660123", ""}, {"1 2 3", "2 3 4", ""}, {"at 1735689600", "at 1735689660", ""}, {"1 5", "2 4", ""},
 	} {
 		got := ""
 		if g, ok := testLists().growthOf(c.a, c.b); ok {

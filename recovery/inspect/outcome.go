@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -23,24 +22,12 @@ func (s *step) essence() *essence {
 	return &s.said
 }
 
-// look is essence with the message's images.
-func (h *history) look(s *step) *essence {
-	e := s.essence()
-	if e.media == "" {
-		e.media = "-" + string(h.List[s.Index].AppendMedia(nil))
-	}
-	return e
-}
-
-// sameResult reports whether two results of the same call say the same: what
-// differs each time does not count, as trajectory.Outcome says.
-func (h *history) sameResult(a, b *step) bool { return a.outcome() == b.outcome() }
-
-// outcome is a hash of what the result says, the same in every process. Of a
-// success all counts but how long something took: a clock that moved on is news.
+// outcome is a hash of what the result says, the same in every process: equal where two
+// calls brought the same. What differs each time does not count, as trajectory.Outcome
+// says; of a success all counts but how long something took: a clock that moved on is news.
 func (s *step) outcome() uint64 {
 	if s.hash == 0 {
-		f, e := s.judge(), s.history.look(s)
+		f, e := s.judge(), s.essence()
 		volatile := s.wrong()
 		raw := binary.BigEndian.AppendUint64([]byte(e.media), trajectory.Outcome(e.text, volatile))
 		if e.middle != "" {
@@ -63,7 +50,7 @@ func (s *step) wrong() bool {
 
 // trivial reports whether a result brings nothing.
 func (l *lists) trivial(text string) bool {
-	if len(text) > 160 {
+	if len(text) > maxReceipt {
 		return false
 	}
 	low := strings.ToLower(strings.Trim(text, " \t\r\n.\"'"))
@@ -80,6 +67,3 @@ func (l *lists) trivial(text string) bool {
 }
 
 func digit(c byte) bool { return c-'0' < 10 }
-
-// contains is bytes.Contains; an empty probe is contained in all.
-func contains(raw, probe []byte) bool { return len(probe) == 0 || bytes.Contains(raw, probe) }

@@ -26,7 +26,7 @@ func (h *history) monologue() []recovery.Loop {
 	if k == n {
 		return nil
 	}
-	l := h.loop(recovery.LoopMonologue, n-k+1, k, n, n)
+	l := h.loop(recovery.LoopMonologue, n-k+1, k, n)
 	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
 	return []recovery.Loop{l}
 }
@@ -72,13 +72,6 @@ func (h *history) nudged(k int) bool {
 		}
 	}
 	return true
-}
-
-// reminded reports whether the last message of a monologue is a client's own, which only
-// agents' clients send: not a person's short words to go on.
-func (h *history) reminded() bool {
-	list := h.findPersons()
-	return len(list) > 0 && !h.rules.says(h.List[list[len(list)-1].index].Text(), toGoOn)
 }
 
 // pairsOf is the pairs of adjacent words of a text, and each single word of a

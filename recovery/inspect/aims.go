@@ -1,0 +1,88 @@
+package inspect
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// attains reports whether a call that succeeded did what a call that failed was for:
+// one of what that worked on, or the same program or tool where it names nothing. What
+// only looks does not do what was to be done, and finding a file is not reading it.
+func attains(failed, made *trajectory.Call) bool {
+	if made.Reads() && !failed.Reads() || locates(made) && !locates(failed) {
+		return false
+	}
+	wants, of := aims(failed)
+	has, by := aims(made)
+	if len(wants) > 0 {
+		return slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(has, w) })
+	}
+	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
+}
+
+// runsAgain reports whether a call is of the program or tool that another one was of.
+func runsAgain(failed, made *trajectory.Call) bool {
+	_, of := aims(failed)
+	_, by := aims(made)
+	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
+}
+
+// maxAims bounds what is read of one call.
+const maxAims = 32
+
+// aims are what a call works on, without folders, and by what.
+func aims(c *trajectory.Call) (on, by []string) {
+	add := func(w string) {
+		if w = path.Base(strings.ReplaceAll(strings.TrimSpace(w), `\`, "/")); len(w) > 1 && w != ".." && len(on) < maxAims {
+			on = append(on, w)
+		}
+	}
+	if c.Line() != "" {
+		for _, v := range trajectory.Invocations(c.Line()) {
+			if v.Prepares() {
+				continue
+			}
+			by = append(by, v.Runs())
+			for _, w := range v.Operands() {
+				add(w)
+			}
+		}
+		return on, by
+	}
+	for _, f := range c.Files() {
+		add(f.Path)
+	}
+	if text := strings.TrimSpace(c.Arguments); len(on) == 0 && len(text) <= maxAimed && strings.HasPrefix(text, "{") && gjson.Valid(text) {
+		gjson.Parse(text).ForEach(func(_, v gjson.Result) bool {
+			if v.Type == gjson.String && len(v.Str) <= 200 {
+				add(v.Str)
+			}
+			return len(on) < maxAims
+		})
+	}
+	return on, []string{c.Tool}
+}
+
+// maxAimed bounds the arguments that are searched for what a call works on, in bytes.
+const maxAimed = 16 << 10
+
+var (
+	// locators are programs that find files, and locating the words with which names of such tools begin.
+	locators = []string{"find", "fd", "ls", "locate", "which", "whereis", "type", "tree", "stat", "file", "test"}
+	locating = []string{"find", "glob", "list", "ls", "search", "grep", "tree", "locate"}
+)
+
+// locates reports whether a call tells where something is, and not what is in it.
+func locates(c *trajectory.Call) bool {
+	if c.Line() == "" {
+		words := trajectory.NameWords(c.Tool)
+		return len(words) > 0 && slices.Contains(locating, words[0])
+	}
+	_, by := aims(c)
+	return len(by) > 0 && !slices.ContainsFunc(by, func(p string) bool { return !slices.Contains(locators, p) })
+}

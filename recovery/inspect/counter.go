@@ -1,0 +1,113 @@
+package inspect
+
+import (
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// minCounter is the number of turns that is a counter: a few misses are work.
+const minCounter = 4
+
+// Bounds of texts in bytes: one that says in words that there is nothing, and one
+// that says no more than that something was done, by a tool or by one that reads.
+const (
+	maxPlain   = 300
+	maxReceipt = 160
+)
+
+// counter is the same call with nothing but a higher number each time, where what
+// comes back says the same or nothing: pages behind the last one, ids that are not there.
+func (h *history) counter(first int) []recovery.Loop {
+	n := len(h.turns) - 1
+	k := n
+	for k > first && h.counts(k-1, k) {
+		k--
+	}
+	if n-k+1 < minCounter {
+		return nil
+	}
+	s := &h.turns[n].steps[0]
+	if h.patient(n) && !s.made.Idles() {
+		return nil
+	}
+	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
+	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
+	return []recovery.Loop{l}
+}
+
+// counts reports whether turn k is the one call of turn j, with a higher number
+// and an outcome that is no other.
+func (h *history) counts(j, k int) bool {
+	a, b := h.load(j).steps, h.load(k).steps
+	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool {
+		return false
+	}
+	g, ok := h.rules.growthOf(a[0].made.Canonical(), b[0].made.Canonical())
+	return ok && b[0].addsNothing(&a[0], &g)
+}
+
+// addsNothing reports whether the second of two calls, between which something
+// grew, brought no more than the first: the same failure of a known kind, a text
+// that says that there is nothing, or, where the number says which part or how
+// much of one thing is read, the same text.
+func (s *step) addsNothing(first *step, g *growth) bool {
+	f, e := first.judge(), s.judge()
+	if f.Failed != e.Failed || f.Category != e.Category {
+		return false
+	}
+	if f.Category != recovery.CategoryNone {
+		return g.explains(f.Line, e.Line)
+	}
+	x, y := first.essence(), s.essence()
+	if s.barren() || f.Failed && g.part() || s.vain(g) {
+		return x.media == y.media && g.explains(x.text, y.text)
+	}
+	return *x == *y && s.tells(g)
+}
+
+// tells reports whether the result of a call for a part of something, or for some
+// of it, is what was asked for and not only a receipt.
+func (s *step) tells(g *growth) bool {
+	size := len(s.essence().text)
+	if s.made.Reads() {
+		return g.part() && (size == 0 || size >= maxGesture)
+	}
+	return g.pages() && size > maxReceipt
+}
+
+// barren reports whether the result says in words that there is nothing.
+func (s *step) barren() bool {
+	text := s.essence().text
+	if len(text) > maxPlain {
+		return false
+	}
+	said := s.history.rules.submatch(text, barren)
+	return said != nil && !s.history.rules.troubled(said[0])
+}
+
+// vain reports whether the call got an empty value of what it reads, or lets only time pass.
+func (s *step) vain(g *growth) bool {
+	text := s.essence().text
+	if s.made.Idles() {
+		return true
+	}
+	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.troubled(text) {
+		return false
+	}
+	// A thing that is read by its number may have an empty list among else.
+	thing := text[0] == '{' && strings.Count(text, ":") > 1
+	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && !thing)
+}
+
+// troubled reports whether a text names something that is good not to find.
+func (l *lists) troubled(text string) bool {
+	text = strings.ToLower(text)
+	for w := range l.words["troubles"] {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Position says where a history stands whose last turn failed, or waits again for
+// the same: which turn that is, what it failed in, and what came before. It is the
+// zero Turn where a tool succeeded, or no results are new. At most the last 60 turns
+// are looked at.
+func (r *Rules) Position(b *transcript.Body) recovery.Turn {
+	l, _ := r.get()
+	return l.readHistory(b).position()
+}
+
+func (h *history) position() (p recovery.Turn) {
+	t, n := h.last(), len(h.turns)-1
+	if t == nil || len(t.steps) == 0 || len(t.steps) > maxParallel {
+		return p
+	}
+	now := h.past(n)
+	if now.print == 0 && !(now.waits && n > 0 && !h.spoken(n-1) && h.repeats(n-1, n)) {
+		return p
+	}
+	p.User, p.Slot, p.Key = h.userBefore(len(h.List)), h.slot(n), now.key
+	p.Streak = h.streak(p.Key, p.User)
+	if p.Waits = now.waits; p.Waits {
+		if n > 0 {
+			p.Before = h.slot(n - 1)
+		}
+		return p
+	}
+	p.Failure, p.Success = t.failure(), h.lastSuccess()
+	for k := range h.turns {
+		if h.past(k).print == now.print {
+			p.Seen++
+		}
+	}
+	return p
+}
+
+// key is a hash of what the turn did and what came of it, the same in every
+// process: equal for turns of which one repeats the other.
+func (t *turn) key() uint64 {
+	prints := make([]uint64, len(t.steps))
+	for i := range t.steps {
+		s := &t.steps[i]
+		prints[i] = trajectory.Hash(s.Tool, s.made.Key(), fmt.Sprint(s.outcome()))
+	}
+	return combined("", prints)
+}
+
+// slot names turn k by its bytes and its place.
+func (h *history) slot(k int) string {
+	t, sum := &h.turns[k], sha256.New()
+	for _, m := range h.List[t.Start:t.Answered] {
+		_, _ = sum.Write(m.Raw())
+	}
+	_, _ = sum.Write(binary.BigEndian.AppendUint64(nil, uint64(h.ordinal-(len(h.turns)-1-k))))
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// failure is what the turn failed in, nil if any result is a success or there is
+// none. Several different failures are one with a fingerprint of its own.
+func (t *turn) failure() *recovery.ToolFailure {
+	var first *recovery.ToolFailure
+	var prints []uint64
+	for i := range t.steps {
+		f := t.steps[i].judge()
+		if !f.Failed {
+			return nil
+		}
+		if first == nil || first.Category == recovery.CategoryNone && f.Category != recovery.CategoryNone {
+			first = f
+		}
+		prints = append(prints, f.Fingerprint)
+	}
+	if first == nil {
+		return nil
+	}
+	out := *first
+	if slices.Sort(prints); prints[0] != prints[len(prints)-1] {
+		out.Fingerprint = combined("", prints)
+	}
+	return &out
+}
+
+// lastSuccess marks the last successful result.
+func (h *history) lastSuccess() uint64 {
+	for k := len(h.turns) - 1; k >= 0; k-- {
+		t := h.load(k)
+		for i := len(t.steps) - 1; i >= 0; i-- {
+			if s := &t.steps[i]; !s.judge().Failed {
+				return trajectory.Hash(s.CallID, s.Tool, s.Arguments, s.content())
+			}
+		}
+	}
+	return 0
+}
+
+// streak counts the turns in a row at the end that have this key, between which
+// the person said nothing new. What only talked does not count.
+func (h *history) streak(key, user uint64) (n int) {
+	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].Start) == user; k-- {
+		if p := h.past(k); p.key == key {
+			n++
+		} else if len(p.steps) > 0 {
+			break
+		}
+	}
+	return max(n, 1)
+}
