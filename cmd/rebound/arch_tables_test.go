@@ -126,6 +126,7 @@ var variables = map[string]string{
 	"tokenizer.cl100k":                 "an encoding; its vocabulary is loaded once",
 	"tokenizer.o200kHarmony":           "an encoding; its vocabulary is loaded once",
 	"recovery/classify.transportRules": "a table, made once, then read only",
+	"recovery/trajectory.habitOf":      "a table, made once, then read only",
 	"recovery/trajectory.traits":       "a table, made once, then read only",
 	"recovery/trajectory.holding":      "a table, made once, then read only",
 }

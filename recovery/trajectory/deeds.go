@@ -158,9 +158,9 @@ var (
 	}
 	habitOf = func() map[string]*habit {
 		of := map[string]*habit{}
-		for i := range habits {
-			for p := range strings.FieldsSeq(habits[i].programs) {
-				of[p] = &habits[i]
+		for _, h := range habits {
+			for p := range strings.FieldsSeq(h.programs) {
+				of[p] = &h
 			}
 		}
 		return of
