@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := check(b, after, nil); err != c.want {
+		if err := check(b, after, newReadings()); err != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -147,7 +147,7 @@ func FuzzFit(f *testing.F) {
 			}
 			return
 		}
-		if err := check(b, out, nil); err != nil {
+		if err := check(b, out, newReadings()); err != nil {
 			t.Fatal(err)
 		}
 		if r.TokensAfter >= int(limit)-50 || r.TokensAfter >= r.TokensBefore || r.Steps == 0 {

@@ -36,8 +36,7 @@ func Compress(cfg Config, b *transcript.Body, w Weigher, model string, limit, re
 		if budget <= 0 {
 			return b, r, false
 		}
-		v := newHistory(b, nil)
-		v.keyed(newKeys(nil))
+		v := newHistory(b, newReadings(), nil)
 		k, plain := newWork(v, w, model), newWork(v, w, model)
 		target := int(cfg.TargetShare * float64(budget))
 		// What hardly fits overflows with the next turn, so the last resort goes further.

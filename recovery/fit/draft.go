@@ -16,7 +16,6 @@ type draft struct {
 	asked   bool          // the store was asked for it
 	used    time.Duration // that the request has waited for the store
 	history *history
-	keys    keys
 	work    *work            // the edits so far
 	body    *transcript.Body // the history with those edits, nil for the client's own
 	out     *transcript.Body // what goes upstream: body, with the answer's limit as it was lowered

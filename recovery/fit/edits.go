@@ -22,17 +22,10 @@ type work struct {
 	model  string
 	counts Counts // of the history without edits
 	at     map[int][]recipe
-	made   map[place]rendered
 	sealed map[int]*sealed // results in the summariser's words
 	cut    *cut            // turns that gave way to a text, nil for none
 	tokens []int           // of each message as it is now; 0 when removed
 	total  int             // of the whole request, as far as is known
-}
-
-// place is an edit of a message, by what is done.
-type place struct {
-	at int
-	op op
 }
 
 // cut is a run of messages of which some are removed. A text in place of those
@@ -46,7 +39,7 @@ type cut struct {
 }
 
 func newWork(v *history, w Weigher, model string) *work {
-	k := &work{v: v, w: w, model: model, counts: w.Measure(v.body, model), at: map[int][]recipe{}, sealed: map[int]*sealed{}, made: map[place]rendered{}}
+	k := &work{v: v, w: w, model: model, counts: w.Measure(v.body, model), at: map[int][]recipe{}, sealed: map[int]*sealed{}}
 	k.tokens = slices.Clone(k.counts.Messages)
 	k.total = k.counts.Total
 	return k
@@ -60,7 +53,7 @@ func (k *work) clone() *work {
 	for i, list := range k.at {
 		c.at[i] = slices.Clip(list)
 	}
-	c.sealed, c.made, c.tokens = maps.Clone(k.sealed), maps.Clone(k.made), slices.Clone(k.tokens)
+	c.sealed, c.tokens = maps.Clone(k.sealed), slices.Clone(k.tokens)
 	return &c
 }
 
@@ -108,7 +101,6 @@ func (k *work) add(i int, r recipe, least int) bool {
 	}
 	r.Key = k.v.items[i].key
 	k.at[i] = append(k.at[i], r)
-	k.made[place{i, r.Op}] = out
 	k.tokens[i] -= saved
 	k.total -= saved
 	return true
@@ -207,7 +199,9 @@ func (k *work) build() (*transcript.Body, error) {
 	e := k.v.body.Edit()
 	for i := range k.v.items {
 		for _, r := range k.at[i] {
-			k.made[place{i, r.Op}].edit(k.v, e, i)
+			if out, ok := k.v.render(i, r); ok {
+				out.edit(k.v, e, i)
+			}
 		}
 		if s := k.sealed[i]; s != nil {
 			e.SetText(i, s.text, false)
@@ -261,7 +255,7 @@ func (k *work) keep(s *session) {
 // its messages again. What does not fit the history, or cannot be opened, is
 // left out. It reports whether anything was done. Counts do not decide, so that
 // every replica does the same.
-func (k *work) apply(s *session, secret keys) bool {
+func (k *work) apply(s *session) bool {
 	v, last := k.v, k.v.lastStep()
 	where := make(map[uint64]int, len(v.items))
 	for i := range v.items {
@@ -278,21 +272,21 @@ func (k *work) apply(s *session, secret keys) bool {
 	}
 	for _, box := range s.Sealed {
 		if start, ok := where[box.First]; ok && start >= v.lead && start+box.Span <= last {
-			k.unseal(box, start, secret)
+			k.unseal(box, start)
 		}
 	}
 	return len(k.at)+len(k.sealed) > 0 || k.cut != nil
 }
 
 // unseal carries out one sealed edit at the place where its messages are.
-func (k *work) unseal(box *sealed, start int, secret keys) {
+func (k *work) unseal(box *sealed, start int) {
 	v, end := k.v, start+box.Span
 	removed, ok := box.removedIn(v, start)
 	if !ok || box.Op == opCut && (!v.boundary(start) || !v.boundary(end) || k.cut != nil) {
 		return
 	}
 	opened := *box
-	if opened.text, ok = v.unseal(secret, removed, box.Box); !ok {
+	if opened.text, ok = v.unseal(removed, box.Box); !ok {
 		return
 	}
 	if box.Op == opSealed {

@@ -88,11 +88,12 @@ func (f *Fitter) on(x *recovery.Exchange) bool {
 // or a probe: those are left alone. It reads the request, so it is asked last.
 func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
-func (f *Fitter) keys(x *recovery.Exchange) keys {
+// secret is what seals what is stored of the exchange's session.
+func (f *Fitter) secret(x *recovery.Exchange) []byte {
 	if f.parts.Secret != nil {
-		return newKeys(f.parts.Secret(x))
+		return f.parts.Secret(x)
 	}
-	return newKeys([]byte(x.Credential))
+	return []byte(x.Credential)
 }
 
 // window is the context window of a target, 0 when unknown: what it said

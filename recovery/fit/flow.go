@@ -89,7 +89,7 @@ func (d *draft) resume(model string) bool {
 		return false
 	}
 	k := d.begin(model)
-	if !k.apply(d.session, d.keys) {
+	if !k.apply(d.session) {
 		return false
 	}
 	b, ok := k.checked()
@@ -104,9 +104,7 @@ func (d *draft) resume(model string) bool {
 // begin is the history without edits.
 func (d *draft) begin(model string) *work {
 	if d.history == nil {
-		d.keys = d.fitter.keys(d.x)
-		d.history = newHistory(d.x.Body, d.fitter.read)
-		d.history.keyed(d.keys)
+		d.history = newHistory(d.x.Body, d.fitter.read, d.fitter.secret(d.x))
 	}
 	return newWork(d.history, d.fitter.parts.Meter, model)
 }
@@ -299,7 +297,7 @@ func (d *draft) shrink(ctx context.Context, c *recovery.Choice, k *work, window,
 	if budget < 256 {
 		return k, nil, false
 	}
-	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
+	p := &planner{cfg: f.config(), goal: f.goal(budget, scale.raw(int(f.config().TriggerShare*float64(window))-reserve))}
 	if f.config().Summarize && x.MayComplete() && x.Mode == recovery.ModeAct && (refused || !f.memory.rests(x.Session)) {
 		w := d.summarizer(c, k, window)
 		had := w.budget

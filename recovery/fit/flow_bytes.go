@@ -52,7 +52,7 @@ func (f *Fitter) heavy(x *recovery.Exchange) bool {
 func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars int, refused bool) *recovery.Fitted {
 	f := d.fitter
 	k := d.weighed(c.Model, sizes{})
-	p := &planner{cfg: f.config(), secret: d.keys, goal: f.goal(limit, limit)}
+	p := &planner{cfg: f.config(), goal: f.goal(limit, limit)}
 	was := k.clone()
 	p.measured(k)
 	switch {
@@ -82,7 +82,7 @@ func (d *draft) weighed(model string, w Weigher) *work {
 	if d.work != nil {
 		var s session
 		d.work.keep(&s)
-		k.apply(&s, d.keys)
+		k.apply(&s)
 	}
 	return k
 }

@@ -22,6 +22,7 @@ type history struct {
 	open []bool
 
 	readings *readings
+	secret   []byte // see keyed
 	excerpts excerpts
 }
 
@@ -38,10 +39,10 @@ type item struct {
 	sum    [32]byte   // of the content
 }
 
-// newHistory reads the history. What was read before is taken from r.
-func newHistory(b *transcript.Body, r *readings) *history {
+// newHistory reads the history of a client with a credential. What was read before is taken from r.
+func newHistory(b *transcript.Body, r *readings, credential []byte) *history {
 	list := b.Messages()
-	v := &history{body: b, items: make([]item, len(list)), lead: len(list), readings: r, excerpts: excerpts{}}
+	v := &history{body: b, items: make([]item, len(list)), lead: len(list), readings: r, secret: secretOf(credential), excerpts: excerpts{}}
 	v.native = len(b.Tools()) > 0
 	for i, m := range list {
 		said := r.read(m)
@@ -53,105 +54,71 @@ func newHistory(b *transcript.Body, r *readings) *history {
 		v.items[i] = it
 	}
 	v.prose = !v.native && v.observes()
-	v.pair(list)
+	v.pair()
+	v.keyed()
 	return v
 }
 
-// observes finds out whether this is a text protocol, and marks its results. A
-// person's words must not be taken for one: the instructions have to speak of
-// it, and two thirds of the answers have to end with a command.
-func (v *history) observes() bool {
-	asked, acts := 0, map[int]callInfo{}
-	for i := 1; i < len(v.items); i++ {
-		if v.items[i].Role != transcript.RoleUser || v.items[i-1].Role != transcript.RoleAssistant {
-			continue
-		}
-		asked++
-		if a, ok := trajectory.Observed(v.items[i-1].text, v.items[i].text, true); ok {
-			acts[i] = readCall(transcript.ToolCall{Name: a.Tool}, a.Arguments)
-		}
-	}
-	if len(acts) == 0 || 3*len(acts) < 2*asked || !v.instructed() {
-		return false
-	}
-	for i, c := range acts {
-		it := &v.items[i]
-		it.result, it.caller, it.call = true, i-1, c
-	}
-	return true
-}
-
-// instructed reports whether what stands before the first answer tells the
-// model how to give commands.
-func (v *history) instructed() bool {
-	for i := range v.items[:v.lead] {
-		text := strings.ToLower(v.items[i].text)
-		for _, word := range []string{"command", "tool", "execute", "action"} {
-			if strings.Contains(text, word) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// pair finds the call that each tool message answers.
-func (v *history) pair(list []transcript.Message) {
-	var pairing trajectory.Pairing
-	var made [][2]int // the calls of a turn: message, number in it
-	t, ok := trajectory.TurnBefore(list, len(list))
-	for ; ok; t, ok = trajectory.TurnBefore(list, t.Start) {
-		made = made[:0]
-		for i := t.Start; i < t.Answered; i++ {
-			for n := range v.items[i].calls {
-				made = append(made, [2]int{i, n})
-			}
-		}
-		pairing.Begin(len(made))
-		for _, c := range made {
-			pairing.Add(v.items[c[0]].calls[c[1]].ID)
-		}
-		for i := t.Answered; i < t.End; i++ {
-			it := &v.items[i]
-			if it.Role != transcript.RoleTool {
-				continue
-			}
-			if n := pairing.Answer([]byte(it.answers)); n >= 0 {
-				it.caller, it.answer = made[n][0], made[n][1]
-				it.call = v.items[it.caller].calls[it.answer]
-			}
-		}
-	}
-	if v.body.PairsAnywhere() {
-		v.pairLate()
-	}
-}
-
-// pairLate finds the calls that were answered after further turns of the model, and
-// where the history cannot be cut for it.
-func (v *history) pairLate() {
-	calls := map[string][2]int{}      // message, number in it
-	last := make([]int, len(v.items)) // where the last result of its calls stands
+// observes marks the results of a text protocol; false where this is none.
+func (v *history) observes() (found bool) {
+	h := trajectory.NewHistory(v.body)
 	for i := range v.items {
-		it := &v.items[i]
-		for n, c := range it.calls {
-			calls[c.ID] = [2]int{i, n}
-		}
-		if it.Role != transcript.RoleTool {
-			continue
-		}
-		if at, ok := calls[it.answers]; ok && it.caller < 0 {
-			it.caller, it.answer, it.call = at[0], at[1], v.items[at[0]].calls[at[1]]
-		}
-		if it.caller >= 0 {
-			last[it.caller] = i
+		if res, ok := h.Observation(i); ok {
+			it := &v.items[i]
+			it.result, it.caller, it.call = true, res.Caller, readCall(transcript.ToolCall{Name: res.Tool}, res.Arguments)
+			found = true
 		}
 	}
-	v.open = make([]bool, len(v.items))
+	return found
+}
+
+// pair finds the call that each tool message answers: one of the turn before it, or of
+// any where the format allows that. There it finds where the history cannot be cut.
+func (v *history) pair() {
+	list := v.body.Messages()
+	if !v.body.PairsAnywhere() {
+		for t, ok := trajectory.TurnBefore(list, len(list)); ok; t, ok = trajectory.TurnBefore(list, t.Start) {
+			v.pairIn(t.Start, t.End)
+		}
+		return
+	}
+	v.pairIn(0, len(list))
+	last := make([]int, len(list)) // where the last result of a message's calls stands
+	for i := range v.items {
+		if at := v.items[i].caller; at >= 0 {
+			last[at] = i
+		}
+	}
+	v.open = make([]bool, len(list))
 	until := -1
 	for i := range v.items {
 		v.open[i] = i <= until
 		until = max(until, last[i])
+	}
+}
+
+// pairIn finds the calls of the tool messages from start to end among those that stand there.
+func (v *history) pairIn(start, end int) {
+	var made [][2]int // message, number in it
+	for i := start; i < end; i++ {
+		for n := range v.items[i].calls {
+			made = append(made, [2]int{i, n})
+		}
+	}
+	var pairing trajectory.Pairing
+	pairing.Begin(len(made))
+	for _, c := range made {
+		pairing.Add(v.items[c[0]].calls[c[1]].ID)
+	}
+	for i := start; i < end; i++ {
+		it := &v.items[i]
+		if it.Role != transcript.RoleTool {
+			continue
+		}
+		if n := pairing.Answer([]byte(it.answers)); n >= 0 {
+			it.caller, it.answer = made[n][0], made[n][1]
+			it.call = v.items[it.caller].calls[it.answer]
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ type reading struct {
 const maxReadings = 48 << 20
 
 // readings keeps what was read of messages, by their bytes; the least recently
-// used go first. Safe for concurrent use. A nil *readings keeps nothing.
+// used go first. Safe for concurrent use.
 type readings struct {
 	seed maphash.Seed
 	*store.Cache[readingKey, *reading]
@@ -65,11 +65,8 @@ func newReadings() *readings {
 	return &readings{maphash.MakeSeed(), store.NewCache[readingKey, *reading](maxReadings), store.NewCache[madeKey, made](maxReadings / 6)}
 }
 
-// read is what a message says. r may be nil.
+// read is what a message says.
 func (r *readings) read(m transcript.Message) *reading {
-	if r == nil {
-		return readMessage(m)
-	}
 	key := readingKey{maphash.Bytes(r.seed, m.Raw()), m.End - m.Start}
 	if v, ok := r.Get(key); ok {
 		return v

@@ -45,10 +45,9 @@ type planner struct {
 	cfg        *Config
 	goal       goal
 	summarizer *summarizer // nil where nobody writes summaries
-	secret     keys
-	perToken   int  // bytes of the request to a token
-	fine       int  // how much less than usual is large: halvings
-	cramped    bool // what stands before the first answer, and the last turn, leave no room
+	perToken   int         // bytes of the request to a token
+	fine       int         // how much less than usual is large: halvings
+	cramped    bool        // what stands before the first answer, and the last turn, leave no room
 }
 
 // run adds edits to k until it meets the goal. It reports whether the result
@@ -190,7 +189,7 @@ func (p *planner) condense(ctx context.Context, k *work) {
 		if !ok {
 			continue
 		}
-		if box, ok := k.v.seal(p.secret, []int{i}, text); ok {
+		if box, ok := k.v.seal([]int{i}, text); ok {
 			k.seal(i, &sealed{Op: opSealed, First: it.key, Span: 1, Box: box, text: text})
 		}
 	}
@@ -227,7 +226,7 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 			text, _ = k.told(c.removed, words, k.digest(ctx, c.removed), used)
 		}
 	}
-	box, ok := k.v.seal(p.secret, c.removed, text)
+	box, ok := k.v.seal(c.removed, text)
 	if !ok || ctx.Err() != nil {
 		return
 	}

@@ -47,11 +47,7 @@ const mediaGone = "it belonged to a finished turn, and the request was too large
 // render carries a recipe out; ok is false where it does not apply to the
 // message, or would not make it smaller. What was made before is kept.
 func (v *history) render(i int, r recipe) (out rendered, ok bool) {
-	kept := v.readings
-	if kept == nil || r.Op == opSealed || r.Op == opCut {
-		return v.carry(i, r)
-	}
-	key := madeKey{v.items[i].sum, r.Op, r.A}
+	kept, key := v.readings, madeKey{v.items[i].sum, r.Op, r.A}
 	if m, known := kept.made.Get(key); known {
 		return m.rendered, m.ok
 	}
@@ -113,30 +109,24 @@ func (out rendered) edit(v *history, e *transcript.Edit, i int) {
 	}
 }
 
-// keys makes content hashes for one credential: what is stored of a session
-// tells nothing of its texts without the credential.
-type keys struct{ secret [32]byte }
-
-func newKeys(credential []byte) keys {
-	var k keys
-	derived, err := hkdf.Key(sha256.New, append([]byte{1}, credential...), nil, "rebound fit content keys v1", len(k.secret))
-	if err == nil { // never fails for so short a key
-		copy(k.secret[:], derived)
-	}
-	return k
+// secretOf is what content hashes are made with for one credential: what is stored of a
+// session tells nothing of its texts without the credential.
+func secretOf(credential []byte) []byte {
+	secret, _ := hkdf.Key(sha256.New, append([]byte{1}, credential...), nil, "rebound fit content keys v1", sha256.Size) // fails for long keys only
+	return secret
 }
 
 // keyed gives every message its key: its role, text, media and calls, for a
 // result also the call that it answers, and which of several equal messages it
 // is. Cache marks, the spelling of the JSON and reasoning do not matter:
 // clients change those.
-func (v *history) keyed(k keys) {
+func (v *history) keyed() {
 	seen := make(map[uint64]uint64, len(v.items))
 	h := sha256.New()
 	for i := range v.items {
 		it := &v.items[i]
 		h.Reset()
-		h.Write(k.secret[:])
+		h.Write(v.secret)
 		h.Write(it.reading.sum[:])
 		if it.result {
 			part(h, it.answers)

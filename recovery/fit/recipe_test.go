@@ -145,8 +145,7 @@ func TestKeys(t *testing.T) {
 	if v.items[3].key == v.items[5].key {
 		t.Error("two equal messages have one key")
 	}
-	other := newHistory(plain.body(t), nil)
-	other.keyed(newKeys([]byte("another credential")))
+	other := newHistory(plain.body(t), newReadings(), []byte("another credential"))
 	if other.items[3].key == a.items[3].key {
 		t.Error("two credentials have one key")
 	}
@@ -156,28 +155,28 @@ func TestSealed(t *testing.T) {
 	s := newScript()
 	s.call("bash", `{"command":"ls"}`, "x")
 	v := s.history(t)
-	secret, both := newKeys([]byte("a")), []int{2, 3}
+	both := []int{2, 3}
 	text := mark("what was said")
-	box, ok := v.seal(secret, both, text)
+	box, ok := v.seal(both, text)
 	if !ok || bytes.Contains(box, []byte("said")) {
 		t.Error("the text can be read")
 	}
-	if got, ok := v.unseal(secret, both, box); !ok || got != text {
+	if got, ok := v.unseal(both, box); !ok || got != text {
 		t.Errorf("opened %q", got)
 	}
 	for _, other := range [][]int{{2}, {3, 2}} {
-		if _, ok := v.unseal(secret, other, box); ok {
+		if _, ok := v.unseal(other, box); ok {
 			t.Errorf("opened for messages %v", other)
 		}
 	}
-	if _, ok := v.unseal(newKeys([]byte("b")), both, box); ok {
+	if _, ok := newHistory(s.body(t), newReadings(), []byte("b")).unseal(both, box); ok {
 		t.Error("opened with another credential")
 	}
-	plain, _ := v.seal(secret, both, "no mark")
-	if _, ok := v.unseal(secret, both, plain); ok {
+	plain, _ := v.seal(both, "no mark")
+	if _, ok := v.unseal(both, plain); ok {
 		t.Error("a text without a mark was accepted")
 	}
-	if _, ok := v.unseal(secret, both, box[:5]); ok {
+	if _, ok := v.unseal(both, box[:5]); ok {
 		t.Error("a cut box was opened")
 	}
 }
@@ -198,12 +197,12 @@ func TestRewound(t *testing.T) {
 	var kept session
 	k.keep(&kept)
 	again := newWork(v, offline(), "gpt-4o")
-	again.apply(&kept, newKeys([]byte("k")))
+	again.apply(&kept)
 	if a, b := built(t, k), built(t, again); a != b {
 		t.Error("the same recipes make another request")
 	}
 	back := newWork(early, offline(), "gpt-4o")
-	if back.apply(&kept, newKeys([]byte("k"))) {
+	if back.apply(&kept) {
 		t.Errorf("edited although nothing newer follows: %v", strings.Count(built(t, back), "_compressed"))
 	}
 }

@@ -59,9 +59,7 @@ func (s *script) body(t testing.TB) *transcript.Body {
 
 func (s *script) history(t testing.TB) *history {
 	t.Helper()
-	v := newHistory(s.body(t), nil)
-	v.keyed(newKeys([]byte("k")))
-	return v
+	return newHistory(s.body(t), newReadings(), []byte("k"))
 }
 
 // lines is a text of n different lines.

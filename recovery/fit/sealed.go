@@ -21,8 +21,8 @@ type sealed struct {
 }
 
 // cipher encrypts the text in place of these messages.
-func (v *history) cipher(k keys, removed []int) (cipher.AEAD, error) {
-	secret := append(make([]byte, 0, 32*(1+len(removed))), k.secret[:]...)
+func (v *history) cipher(removed []int) (cipher.AEAD, error) {
+	secret := append(make([]byte, 0, 32*(1+len(removed))), v.secret...)
 	for _, i := range removed {
 		secret = append(secret, v.items[i].sum[:]...)
 	}
@@ -30,8 +30,8 @@ func (v *history) cipher(k keys, removed []int) (cipher.AEAD, error) {
 }
 
 // seal encrypts a text in place of these messages.
-func (v *history) seal(k keys, removed []int, text string) (box []byte, ok bool) {
-	aead, err := v.cipher(k, removed)
+func (v *history) seal(removed []int, text string) (box []byte, ok bool) {
+	aead, err := v.cipher(removed)
 	if err != nil {
 		return nil, false
 	}
@@ -39,8 +39,8 @@ func (v *history) seal(k keys, removed []int, text string) (box []byte, ok bool)
 }
 
 // unseal decrypts what seal made; ok is false for anything else.
-func (v *history) unseal(k keys, removed []int, box []byte) (text string, ok bool) {
-	aead, err := v.cipher(k, removed)
+func (v *history) unseal(removed []int, box []byte) (text string, ok bool) {
+	aead, err := v.cipher(removed)
 	if err != nil {
 		return "", false
 	}
