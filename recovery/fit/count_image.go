@@ -1,7 +1,12 @@
 package fit
 
 import (
+	"bytes"
 	"encoding/binary"
+	"image"
+	_ "image/gif"  // sizes of pictures
+	_ "image/jpeg" // the same
+	_ "image/png"  // the same
 	"math"
 	"strings"
 )
@@ -151,19 +156,12 @@ func (v vision) patches(x, y float64, budget, edge int) int {
 // has it behind whatever a camera wrote about the picture.
 const imageHead = 256 << 10
 
-// imageSize reads width and height in pixels from the beginning of a PNG, JPEG,
-// GIF or WebP. It never reads beyond head.
+// imageSize is width and height in pixels of a PNG, JPEG, GIF or WebP that begins so.
 func imageSize(head []byte) (w, h int, ok bool) {
-	be, le := binary.BigEndian, binary.LittleEndian
-	switch {
-	case len(head) >= 24 && string(head[:8]) == "\x89PNG\r\n\x1a\n" && string(head[12:16]) == "IHDR":
-		w, h = int(be.Uint32(head[16:])), int(be.Uint32(head[20:]))
-	case len(head) >= 10 && (string(head[:6]) == "GIF87a" || string(head[:6]) == "GIF89a"):
-		w, h = int(le.Uint16(head[6:])), int(le.Uint16(head[8:]))
-	case len(head) >= 30 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
+	if len(head) >= 30 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP" {
 		w, h = webpSize(head)
-	case len(head) >= 4 && head[0] == 0xff && head[1] == 0xd8:
-		w, h = jpegSize(head)
+	} else if c, _, err := image.DecodeConfig(bytes.NewReader(head)); err == nil {
+		w, h = c.Width, c.Height
 	}
 	const most = 1 << 20
 	return w, h, w > 0 && h > 0 && w <= most && h <= most
@@ -174,7 +172,7 @@ func webpSize(head []byte) (w, h int) {
 	le := binary.LittleEndian
 	switch string(head[12:16]) {
 	case "VP8 ":
-		if head[23] == 0x9d && head[24] == 0x01 && head[25] == 0x2a {
+		if string(head[23:26]) == "\x9d\x01\x2a" {
 			return int(le.Uint16(head[26:]) & 0x3fff), int(le.Uint16(head[28:]) & 0x3fff)
 		}
 	case "VP8L":
@@ -183,30 +181,7 @@ func webpSize(head []byte) (w, h int) {
 			return int(n&0x3fff) + 1, int(n>>14&0x3fff) + 1
 		}
 	case "VP8X":
-		return (int(head[24]) | int(head[25])<<8 | int(head[26])<<16) + 1, (int(head[27]) | int(head[28])<<8 | int(head[29])<<16) + 1
-	}
-	return 0, 0
-}
-
-// jpegSize walks the segments up to the frame's header (ITU-T T.81, B.2).
-func jpegSize(head []byte) (w, h int) {
-	for i := 2; i+9 <= len(head); {
-		if head[i] != 0xff {
-			return 0, 0
-		}
-		switch kind := head[i+1]; {
-		case kind == 0xff: // filling
-			i++
-			continue
-		case kind == 0x01 || kind >= 0xd0 && kind <= 0xd8: // markers without a segment
-			i += 2
-			continue
-		case kind >= 0xc0 && kind <= 0xcf && kind != 0xc4 && kind != 0xc8 && kind != 0xcc:
-			return int(binary.BigEndian.Uint16(head[i+7:])), int(binary.BigEndian.Uint16(head[i+5:]))
-		case kind == 0xd9 || kind == 0xda: // the picture itself, or its end
-			return 0, 0
-		}
-		i += 2 + max(2, int(binary.BigEndian.Uint16(head[i+2:])))
+		return int(le.Uint32(head[23:])>>8) + 1, int(le.Uint32(head[26:])>>8) + 1
 	}
 	return 0, 0
 }

@@ -433,7 +433,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if n := m.sessions.Len(); n > maxSessions || n < maxSessions/2 {
 		t.Errorf("%d sessions are held", n)
 	}
-	big := &session{Recipes: make([]recipe, maxHeld/24/5)}
+	big := &session{edits: edits{Recipes: make([]recipe, maxHeld/24/5)}}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		m.hold(id, big, true)
 	}

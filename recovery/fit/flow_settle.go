@@ -150,7 +150,7 @@ func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Targe
 	if short && f.parts.Truncated != nil {
 		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
 	}
-	f.memory.report(id, known, anchor, short)
+	f.memory.report(id, known, report{short, anchor})
 	ctx, cancel := context.WithTimeout(ctx, f.memory.time)
 	defer cancel()
 	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*Prompt(u) >= window)

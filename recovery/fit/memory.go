@@ -90,11 +90,10 @@ func (m *memory) get(ctx context.Context, id string, within time.Duration) *sess
 	case local != nil:
 		*s, known = *local, true
 	}
-	var last session
-	if err := last.decodeReport(values[1]); err == nil && !(local != nil && ahead) {
-		s.Anchor, s.Short, known = last.Anchor, last.Short, true
+	if last, err := decodeReport(values[1]); err == nil && !(local != nil && ahead) {
+		s.report, known = last, true
 	} else if local != nil {
-		s.Anchor, s.Short = local.Anchor, local.Short
+		s.report = local.report
 	}
 	if !known {
 		return nil
@@ -151,18 +150,14 @@ func (m *memory) put(id string, s *session, dirty, ahead bool) {
 
 // report adds a report to what is held of a session; known is the session if
 // nothing is.
-func (m *memory) report(id string, known *session, a Anchor, short bool) {
+func (m *memory) report(id string, known *session, r report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if h, ok := m.sessions.Get(id); ok {
-		s := *h.value
-		s.Anchor, s.Short = a, short
-		h.value, h.ahead, h.until = &s, true, time.Now().Add(m.ttl())
+		h.value, h.ahead, h.until = &session{h.value.edits, r}, true, time.Now().Add(m.ttl())
 		return
 	}
-	s := *known
-	s.Anchor, s.Short = a, short
-	m.put(id, &s, false, true)
+	m.put(id, &session{known.edits, r}, false, true)
 }
 
 // save stores the edits of a session that is held, as they are when it comes to
@@ -196,14 +191,14 @@ func (m *memory) write(ctx context.Context, id string, report bool) {
 		return
 	}
 	now := uint64(time.Now().Unix())
-	stored := *s
+	stored := s.edits
 	var entries []store.Entry
 	if dirty || s.edited() && now > s.Written+uint64(m.ttl()/time.Second)/refresh {
 		stored.Written = now
 		entries = append(entries, store.Entry{Key: editsKey(id), Value: stored.encode(), TTL: m.ttl()})
 	}
 	if report && ahead {
-		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.encodeReport(), TTL: m.ttl()})
+		entries = append(entries, store.Entry{Key: reportKey(id), Value: s.report.encode(), TTL: m.ttl()})
 	}
 	if len(entries) == 0 || m.store.Set(ctx, entries...) != nil {
 		return // a store that is away has said so itself; the process remembers
@@ -215,10 +210,9 @@ func (m *memory) write(ctx context.Context, id string, report bool) {
 		return
 	}
 	h.ahead = h.ahead && !(report && h.value == s)
-	s = new(session)
-	*s = *h.value
-	s.Written = stored.Written
-	h.value, h.dirty = s, false
+	kept := *h.value
+	kept.Written = stored.Written
+	h.value, h.dirty = &kept, false
 }
 
 // later runs a job off the request's path; false when there is too much to do.

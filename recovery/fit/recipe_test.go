@@ -11,16 +11,17 @@ import (
 )
 
 func sampleSession() *session {
-	return &session{Gen: 3, Written: 1_700_000_000, Scale: 1130, Window: 64_000, Target: 99, Anchor: Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000},
+	return &session{report: report{Anchor: Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000}}, edits: edits{Gen: 3, Written: 1_700_000_000,
+		Scale: 1130, Window: 64_000, Target: 99,
 		Recipes: []recipe{{1, opMedia, 0}, {1 << 63, opShorten, 600}, {5, opArguments, 160}},
-		Sealed:  []*sealed{{Op: opCut, First: 8, Span: 9, Kept: []int{0, 3, 8}, Box: []byte("box")}, {Op: opSealed, First: 9, Span: 1, Box: []byte{}}}}
+		Sealed:  []*sealed{{Op: opCut, First: 8, Span: 9, Kept: []int{0, 3, 8}, Box: []byte("box")}, {Op: opSealed, First: 9, Span: 1, Box: []byte{}}}}}
 }
 
 func TestSessionRoundTrip(t *testing.T) {
 	for _, s := range []*session{{}, sampleSession()} {
-		got, err := decodeSession(s.encode())
+		got, err := decodeSession(s.edits.encode())
 		if err == nil {
-			err = got.decodeReport(s.encodeReport())
+			got.report, err = decodeReport(s.report.encode())
 		}
 		if err != nil || !reflect.DeepEqual(normal(got), normal(s)) {
 			t.Errorf("%+v became %+v, %v", s, got, err)
@@ -30,8 +31,8 @@ func TestSessionRoundTrip(t *testing.T) {
 		value  []byte
 		decode func([]byte) error
 	}{
-		"edits":  {sampleSession().encode(), func(b []byte) error { _, err := decodeSession(b); return err }},
-		"report": {sampleSession().encodeReport(), new(session).decodeReport},
+		"edits":  {sampleSession().edits.encode(), func(b []byte) error { _, err := decodeSession(b); return err }},
+		"report": {sampleSession().report.encode(), func(b []byte) error { _, err := decodeReport(b); return err }},
 	} {
 		for i := range c.value {
 			if c.decode(c.value[:i]) == nil {
@@ -50,7 +51,7 @@ func TestSessionRoundTrip(t *testing.T) {
 			t.Errorf("%q was read", wrong)
 		}
 	}
-	many := &session{Recipes: make([]recipe, 3*maxRecipes)}
+	many := edits{Recipes: make([]recipe, 3*maxRecipes)}
 	for i := range many.Recipes {
 		many.Recipes[i] = recipe{uint64(i), opShorten, 1}
 	}
@@ -62,18 +63,18 @@ func TestSessionRoundTrip(t *testing.T) {
 // What the version before stored is of no use to this one, which numbers edits
 // otherwise: it is as if nothing was stored, and the session is fitted anew.
 func TestValuesOfTheVersionBefore(t *testing.T) {
-	edits := `{"v":4,"gen":2,"written":1763800000,"scale":1083,"window":9000,"target":1234,"recipes":[{"k":7,"o":1},{"k":8,"o":4,"a":1100},{"k":9,"o":5,"a":550}],` +
+	made := `{"v":4,"gen":2,"written":1763800000,"scale":1083,"window":9000,"target":1234,"recipes":[{"k":7,"o":1},{"k":8,"o":4,"a":1100},{"k":9,"o":5,"a":550}],` +
 		`"sealed":[{"o":7,"k":11,"n":4,"s":[2],"b":"3q2+7w=="}]}`
-	report := `{"v":4,"short":true,"anchor":{"m":7,"h":9223372036854775808,"f":5,"r":60000,"t":50000}}`
-	if s, err := decodeSession([]byte(edits)); err == nil {
+	told := `{"v":4,"short":true,"anchor":{"m":7,"h":9223372036854775808,"f":5,"r":60000,"t":50000}}`
+	if s, err := decodeSession([]byte(made)); err == nil {
 		t.Errorf("the edits were read: %+v", s)
 	}
-	if s := new(session); s.decodeReport([]byte(report)) == nil || s.Short || s.Anchor != (Anchor{}) {
-		t.Errorf("the report was read: %+v", s)
+	if r, err := decodeReport([]byte(told)); err == nil {
+		t.Errorf("the report was read: %+v", r)
 	}
 	disk := newShelf()
 	f := fitter(t, Defaults(), disk)
-	disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(edits), []byte(report)
+	disk.m[editsKey("s")], disk.m[reportKey("s")] = []byte(made), []byte(told)
 	b := talk(60).body(t)
 	if got := f.Prepared(context.Background(), exchange(b, "s", nil)); got != nil {
 		t.Errorf("fitted by old values: %+v", got.Compression)
@@ -103,20 +104,21 @@ func normal(s *session) *session {
 }
 
 func FuzzSession(f *testing.F) {
-	f.Add(sampleSession().encode())
-	f.Add(sampleSession().encodeReport())
+	f.Add(sampleSession().edits.encode())
+	f.Add(sampleSession().report.encode())
 	f.Add([]byte{1, 0, 0})
 	f.Add([]byte(`{"v":5,"recipes":[]}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		var last, same session
-		if last.decodeReport(value) == nil && (same.decodeReport(last.encodeReport()) != nil || !reflect.DeepEqual(last, same)) {
-			t.Errorf("the report %+v became %+v", last, same)
+		if last, err := decodeReport(value); err == nil {
+			if same, err := decodeReport(last.encode()); err != nil || !reflect.DeepEqual(last, same) {
+				t.Errorf("the report %+v became %+v", last, same)
+			}
 		}
 		s, err := decodeSession(value)
 		if err != nil {
 			return
 		}
-		again, err := decodeSession(s.encode())
+		again, err := decodeSession(s.edits.encode())
 		if err != nil || !reflect.DeepEqual(normal(s), normal(again)) {
 			t.Errorf("%+v became %+v, %v", s, again, err)
 		}

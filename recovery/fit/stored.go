@@ -15,18 +15,25 @@ import (
 // reported, which is written behind each. So a late report of one replica never
 // takes the place of another's new edits.
 type session struct {
-	// The edits.
-	Gen     uint64 // grows with every change of the edits
-	Written uint64 // when they were last stored, in Unix seconds
-	Scale   uint32 // tokens that upstreams count for a thousand of ours; 0 unknown
-	Window  uint32 // of the target that refused, 0 unknown
-	Target  uint64 // hash of that target
-	Recipes []recipe
-	Sealed  []*sealed
+	edits
+	report
+}
 
-	// The report.
-	Anchor Anchor
-	Short  bool // the target was seen to drop a part of a prompt in silence
+// edits are those of a session.
+type edits struct {
+	Gen     uint64    `json:"gen"`              // grows with every change of the edits
+	Written uint64    `json:"written"`          // when they were last stored, in Unix seconds
+	Scale   uint32    `json:"scale,omitempty"`  // tokens that upstreams count for a thousand of ours; 0 unknown
+	Window  uint32    `json:"window,omitempty"` // of the target that refused, 0 unknown
+	Target  uint64    `json:"target,omitempty"` // hash of that target
+	Recipes []recipe  `json:"recipes,omitempty"`
+	Sealed  []*sealed `json:"sealed,omitempty"`
+}
+
+// report is what the last answer said of its prompt.
+type report struct {
+	Short  bool   `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
+	Anchor Anchor `json:"anchor"`
 }
 
 // edited reports whether there are edits.
@@ -47,22 +54,23 @@ const codeVersion = 5
 
 var errSession = errors.New("the value is no session of this version")
 
-// editsCode is the value of the edits as it is stored.
-type editsCode struct {
-	Version int       `json:"v"`
-	Gen     uint64    `json:"gen"`
-	Written uint64    `json:"written"`
-	Scale   uint32    `json:"scale,omitempty"`
-	Window  uint32    `json:"window,omitempty"`
-	Target  uint64    `json:"target,omitempty"`
-	Recipes []recipe  `json:"recipes,omitempty"`
-	Sealed  []*sealed `json:"sealed,omitempty"`
-}
+// The values as they are stored.
+type (
+	storedEdits struct {
+		Version int `json:"v"`
+		edits
+	}
+	storedReport struct {
+		Version int `json:"v"`
+		report
+	}
+)
 
-// encode is the value of the edits for the store. A session that does not fit
-// loses its newest edits.
-func (s *session) encode() []byte {
-	c := editsCode{codeVersion, s.Gen, s.Written, s.Scale, s.Window, s.Target, s.Recipes[:min(len(s.Recipes), maxRecipes)], nil}
+// encode is the value of the edits for the store. Where they are too many the newest
+// are lost.
+func (s edits) encode() []byte {
+	c := storedEdits{codeVersion, s}
+	c.Recipes, c.Sealed = s.Recipes[:min(len(s.Recipes), maxRecipes)], nil
 	size := 0
 	for _, box := range s.Sealed {
 		if size += len(box.Box)*4/3 + 8*len(box.Kept) + 128; len(c.Sealed) == maxSealed || size > store.MaxValue/2 || len(box.Box) > maxBox {
@@ -79,7 +87,7 @@ func (s *session) encode() []byte {
 
 // decodeSession reads the edits. What encode does not write is an error.
 func decodeSession(b []byte) (*session, error) {
-	var c editsCode
+	var c storedEdits
 	if len(b) > store.MaxValue || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || len(c.Recipes) > maxRecipes || len(c.Sealed) > maxSealed ||
 		c.Window > maxWindow {
 		return nil, errSession
@@ -101,34 +109,25 @@ func decodeSession(b []byte) (*session, error) {
 			last = n
 		}
 	}
-	return &session{Gen: c.Gen, Written: c.Written, Scale: c.Scale, Window: c.Window, Target: c.Target, Recipes: c.Recipes, Sealed: c.Sealed}, nil
+	return &session{edits: c.edits}, nil
 }
 
-// reportCode is the value of the report as it is stored.
-type reportCode struct {
-	Version int    `json:"v"`
-	Short   bool   `json:"short,omitempty"`
-	Anchor  Anchor `json:"anchor"`
-}
-
-// encodeReport is the value of the report.
-func (s *session) encodeReport() []byte {
-	b, err := json.Marshal(reportCode{codeVersion, s.Short, s.Anchor})
+// encode is the value of the report for the store.
+func (r report) encode() []byte {
+	b, err := json.Marshal(storedReport{codeVersion, r})
 	if err != nil {
 		return nil // numbers: it cannot be
 	}
 	return b
 }
 
-// decodeReport reads a report into s. What encodeReport does not write is an
-// error, and changes nothing.
-func (s *session) decodeReport(b []byte) error {
-	var c reportCode
+// decodeReport reads a report. What encode does not write is an error.
+func decodeReport(b []byte) (report, error) {
+	var c storedReport
 	if len(b) > maxReport || json.Unmarshal(b, &c) != nil || c.Version != codeVersion || c.Anchor.Doubt != nil && c.Anchor.Doubt.Doubt != nil {
-		return errSession
+		return report{}, errSession
 	}
-	s.Short, s.Anchor = c.Short, c.Anchor
-	return nil
+	return c.report, nil
 }
 
 // maxReport bounds a report, in bytes.
