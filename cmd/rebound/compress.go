@@ -136,7 +136,7 @@ func runCompress(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if o.model == "" {
 		o.model = body.Model()
 	}
-	meter := fit.NewMeter(fit.Offline())
+	meter := fit.NewMeter()
 	out, report, ok := fit.Compress(fit.Defaults(), body, meter, o.model, o.limit, o.reserve)
 	if _, err := stdout.Write(out.Raw()); err != nil {
 		return fail("writing: %v", err)

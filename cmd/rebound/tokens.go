@@ -10,6 +10,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/transcript"
+	"github.com/rebound-llm/rebound/tokenizer"
 )
 
 const tokensUsage = `usage: rebound tokens [--model M] [--text] [FILE|-]
@@ -124,8 +125,8 @@ func runTokens(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if o.model == "" {
 			o.model = defaultTextModel
 		}
-		v := fit.Offline()(o.model)
-		result = tokensResult{Tokens: v.Count(string(raw)), Exact: v.Exact, Encoding: v.Name}
+		e, exact := tokenizer.ForModel(o.model)
+		result = tokensResult{Tokens: e.Count(string(raw)), Exact: exact, Encoding: e.Name()}
 	} else {
 		b, err := transcript.ParseAny(raw, transcript.Limits{})
 		if err != nil {
@@ -137,7 +138,7 @@ func runTokens(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if o.model == "" {
 			o.model = b.Model()
 		}
-		c := fit.NewMeter(fit.Offline()).Measure(b, o.model)
+		c := fit.NewMeter().Measure(b, o.model)
 		result = tokensResult{Tokens: c.Total, Exact: c.Exact && code == 0, Encoding: c.Encoding}
 	}
 	if err := json.NewEncoder(stdout).Encode(result); err != nil {

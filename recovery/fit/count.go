@@ -81,7 +81,7 @@ const (
 
 // scale is how the requests for one model are counted.
 type scale struct {
-	Vocabulary
+	vocabulary
 	vision vision
 	row    uint32 // of vision, which tells scales apart
 	framed bool   // the framing of plain messages is published
@@ -92,7 +92,7 @@ type scale struct {
 // scale returns how a model's requests are counted.
 func (m *Meter) scale(model string) *scale {
 	name := bareModel(model)
-	s := &scale{Vocabulary: m.vocabulary(model)}
+	s := &scale{vocabulary: m.vocabulary(model)}
 	s.vision, s.row = visionOf(name)
 	s.schema = !s.Exact
 	s.ids = strings.Contains(name, "claude") || strings.Contains(name, "mistral")

@@ -7,7 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-func meter() *Meter { return NewMeter(Offline()) }
+func meter() *Meter { return NewMeter() }
 
 // OpenAI's cookbook documents what its API reports for these messages.
 const cookbook = `[{"role":"system","content":"You are a helpful, pattern-following assistant that translates corporate jargon into plain English."},

@@ -23,7 +23,7 @@ func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
 	}
-	m := fit.NewMeter(fit.Offline())
+	m := fit.NewMeter()
 	for _, size := range []struct {
 		share        float64
 		facts, paths float64 // the least, as shares

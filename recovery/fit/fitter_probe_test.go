@@ -16,7 +16,7 @@ func halved(t *testing.T, c *conversation, share float64, session string) []byte
 	cfg := fit.Defaults()
 	cfg.TargetShare = share
 	cfg.KeepRecent = share / 2.5
-	m := fit.NewMeter(fit.Offline())
+	m := fit.NewMeter()
 	f := fit.New(cfg, fit.Parts{Meter: m})
 	defer f.Close(context.Background())
 	b := c.body(t, len(c.Messages))

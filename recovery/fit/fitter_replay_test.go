@@ -31,7 +31,7 @@ func replayed(t *testing.T, c *conversation, window int, every int, replicas int
 	windows := fit.NewWindows()
 	var fitters []*fit.Fitter
 	for range replicas {
-		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(fit.Offline()), Store: st, Windows: windows})
+		f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(), Store: st, Windows: windows})
 		t.Cleanup(func() { _ = f.Close(context.Background()) })
 		fitters = append(fitters, f)
 	}

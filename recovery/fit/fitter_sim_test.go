@@ -171,7 +171,7 @@ func (p *provider) facts(tokens int) recovery.Facts {
 }
 
 func newProvider(window int) *provider {
-	return &provider{meter: fit.NewMeter(fit.Offline()), window: window, factor: 1.13}
+	return &provider{meter: fit.NewMeter(), window: window, factor: 1.13}
 }
 
 // ask is one attempt.
@@ -211,7 +211,7 @@ type teller struct {
 	meter   *fit.Meter
 }
 
-func newTeller() *teller { return &teller{meter: fit.NewMeter(fit.Offline())} }
+func newTeller() *teller { return &teller{meter: fit.NewMeter()} }
 
 func (s *teller) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
 	s.calls++

@@ -24,7 +24,7 @@ func overflowing(t *testing.T, f *fit.Fitter, m *fit.Meter, b *transcript.Body, 
 // Every session fits every window that its instructions, its task, its tools and
 // its last turn fit, with a summariser and without.
 func TestWindows(t *testing.T) {
-	m := fit.NewMeter(fit.Offline())
+	m := fit.NewMeter()
 	tried := 0
 	list := recorded(t)
 	for seed := range uint64(2) {

@@ -11,29 +11,20 @@ import (
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
-// Counter counts the tokens of a text. It is safe for concurrent use.
-type Counter interface {
-	Count(text string) int
-}
-
-// Vocabulary is what counts the text of a model.
-type Vocabulary struct {
-	Counter
+// vocabulary is what counts the text of a model.
+type vocabulary struct {
+	counter
 	Name  string // of the encoding
 	Exact bool   // it is the model's own; otherwise a stand-in whose counts need calibration
 }
 
-// Vocabularies returns the vocabulary of a model by the model's name. It never
-// fails: a model that it does not know gets a stand-in. Safe for concurrent use.
-type Vocabularies func(model string) Vocabulary
+// counter counts the tokens of a text. It is safe for concurrent use.
+type counter interface{ Count(text string) int }
 
-// Offline returns the vocabularies that the program carries: OpenAI's. A model
-// of anyone else gets o200k_base as a stand-in.
-func Offline() Vocabularies {
-	return func(model string) Vocabulary {
-		e, exact := tokenizer.ForModel(model)
-		return Vocabulary{Counter: e, Name: e.Name(), Exact: exact}
-	}
+// vocabularyOf is that of a model, by the model's name: OpenAI's are in the program, and stand in for all others.
+func vocabularyOf(model string) vocabulary {
+	e, exact := tokenizer.ForModel(model)
+	return vocabulary{e, e.Name(), exact}
 }
 
 // bareModel is a model's name in lower case, without a router's prefix and the
@@ -54,16 +45,16 @@ const (
 // again, only the new messages are tokenised. It also learns how each model's
 // reports differ from its counts (see Observe). Safe for concurrent use.
 type Meter struct {
-	vocabulary  Vocabularies
+	vocabulary  func(model string) vocabulary
 	cache       *store.Cache[countKey, weight]
 	calibration *calibration
 	seed        maphash.Seed
 }
 
-// NewMeter makes a meter that counts with these vocabularies.
-func NewMeter(v Vocabularies) *Meter { return newMeter(v, maxCounts, maxCalibrated) }
+// NewMeter makes a meter that has counted nothing.
+func NewMeter() *Meter { return newMeter(vocabularyOf, maxCounts, maxCalibrated) }
 
-func newMeter(v Vocabularies, counts, models int) *Meter {
+func newMeter(v func(model string) vocabulary, counts, models int) *Meter {
 	return &Meter{vocabulary: v, cache: store.NewCache[countKey, weight](counts), calibration: newCalibration(models), seed: maphash.MakeSeed()}
 }
 

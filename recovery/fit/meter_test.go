@@ -17,13 +17,13 @@ func (c *byBytes) Count(s string) int {
 	return len(s)
 }
 
-func (c *byBytes) vocabularies(string) Vocabulary {
-	return Vocabulary{Counter: c, Name: "bytes", Exact: true}
+func (c *byBytes) vocabularies(string) vocabulary {
+	return vocabulary{counter: c, Name: "bytes", Exact: true}
 }
 
 func TestOnlyNewMessagesAreCounted(t *testing.T) {
 	var bytes byBytes
-	m := NewMeter(bytes.vocabularies)
+	m := newMeter(bytes.vocabularies, maxCounts, maxCalibrated)
 	long := strings.Repeat("x", 10_000)
 	history := fmt.Sprintf(`{"role":"system","content":"%s"},{"role":"user","content":"%s1"}`, long, long)
 	tools := `"tools":[{"type":"function","function":{"name":"a","description":"` + long + `"}}]`
@@ -41,7 +41,7 @@ func TestOnlyNewMessagesAreCounted(t *testing.T) {
 		t.Errorf("%v after %v", second, first)
 	}
 	// What is remembered is what would be counted.
-	if fresh := NewMeter(bytes.vocabularies).Measure(body, "gpt-4o"); !reflect.DeepEqual(fresh, second) {
+	if fresh := newMeter(bytes.vocabularies, maxCounts, maxCalibrated).Measure(body, "gpt-4o"); !reflect.DeepEqual(fresh, second) {
 		t.Errorf("%v, without a memory %v", second, fresh)
 	}
 }
@@ -88,7 +88,7 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestMeterIsSafeForConcurrentUse(t *testing.T) {
 	r := record(t, "pi-large-session-seg0-slice4")
-	m := newMeter(Offline(), 200, 4)
+	m := newMeter(vocabularyOf, 200, 4)
 	want := make([]int, len(r.Usage))
 	for i, u := range r.Usage {
 		want[i] = meter().Measure(r.request(t, u.Index), u.Model).Total
@@ -113,7 +113,7 @@ func TestMeterIsSafeForConcurrentUse(t *testing.T) {
 func TestText(t *testing.T) {
 	m := meter()
 	for _, text := range []string{"", "hello world", strings.Repeat("hello world ", 100)} {
-		want := Offline()("gpt-4o").Count(text)
+		want := vocabularyOf("gpt-4o").Count(text)
 		for range 2 {
 			if got := m.Text("gpt-4o", text); got != want {
 				t.Errorf("%.20q: %d tokens, want %d", text, got, want)

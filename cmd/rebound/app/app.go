@@ -250,7 +250,7 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
-		Meter: fit.NewMeter(fit.Offline()),
+		Meter: fit.NewMeter(),
 		Store: shared, StoreTime: within, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {
