@@ -104,13 +104,9 @@ func (a Anchor) reach(b *transcript.Body, frame uint64) (n int, ok bool) {
 	return a.Messages - 1, a.Messages > 1
 }
 
-// Anchored is the tokens of a prompt whose beginning an upstream has reported:
+// anchored is the tokens of a prompt whose beginning an upstream has reported:
 // the report, and a calibrated count of what came after. ok is false if the
 // prompt does not begin with the anchor's, or its tools or model are others.
-func (m *Meter) Anchored(b *transcript.Body, model string, a Anchor) (tokens int, ok bool) {
-	return m.anchored(b, model, a, m.Measure(b, model), m.frame(b, model))
-}
-
 func (m *Meter) anchored(b *transcript.Body, model string, a Anchor, c Counts, frame uint64) (tokens int, ok bool) {
 	n, ok := a.reach(b, frame)
 	if !ok {

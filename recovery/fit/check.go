@@ -3,6 +3,7 @@ package fit
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -135,18 +136,14 @@ func sameEnds(before, after *transcript.Body) error {
 		}
 		return errProtected
 	}
-	var names []string
+	var was, is []string
 	for name := range before.Fields {
-		names = append(names, name)
+		was = append(was, name)
 	}
-	n := 0
 	for name := range after.Fields {
-		if n >= len(names) || names[n] != name {
-			return errProtected
-		}
-		n++
+		is = append(is, name)
 	}
-	if n != len(names) {
+	if !slices.Equal(was, is) {
 		return errProtected
 	}
 	return nil

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"encoding/base64"
+	"io"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -179,28 +180,14 @@ func (s *scale) file(m media) int {
 	return (m.bytes() + pageBytes - 1) / pageBytes * pageTokens
 }
 
-// decodeHead decodes the beginning of base64 of any alphabet, up to n bytes.
-// Line breaks are left out; what is not base64 ends it.
+// decodeHead decodes the beginning of base64 of either alphabet, with or without line
+// breaks, up to n bytes. What is not base64 ends it.
 func decodeHead(data string, n int) []byte {
-	want := (n + 2) / 3 * 4
-	four := make([]byte, 0, min(want, len(data)))
-	for i := 0; i < len(data) && len(four) < want; i++ {
-		switch c := data[i]; {
-		case c == '-':
-			four = append(four, '+')
-		case c == '_':
-			four = append(four, '/')
-		case c == '+', c == '/', c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z':
-			four = append(four, c)
-		case c == '\n', c == '\r', c == ' ', c == '\t':
-		default:
-			want = 0
-		}
+	alphabet := base64.RawStdEncoding
+	if strings.ContainsAny(headOf(data, 2*n), "-_") {
+		alphabet = base64.RawURLEncoding
 	}
-	out := make([]byte, base64.RawStdEncoding.DecodedLen(len(four)))
-	if len(four)%4 == 1 {
-		four = four[:len(four)-1]
-	}
-	got, _ := base64.RawStdEncoding.Decode(out, four) // what came before an error is what there is
-	return out[:min(got, n)]
+	out := make([]byte, min(n, len(data)))
+	got, _ := io.ReadFull(base64.NewDecoder(alphabet, strings.NewReader(strings.TrimRight(data, "="))), out) // what came before an error is what there is
+	return out[:got]
 }

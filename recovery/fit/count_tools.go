@@ -92,16 +92,10 @@ const schemaDepth = 24
 
 func writeComment(b *strings.Builder, indent int, text string) {
 	if text != "" {
-		writeSpaces(b, indent)
+		b.WriteString(strings.Repeat(" ", indent))
 		b.WriteString("// ")
 		b.WriteString(text)
 		b.WriteByte('\n')
-	}
-}
-
-func writeSpaces(b *strings.Builder, n int) {
-	for range n {
-		b.WriteByte(' ')
 	}
 }
 
@@ -114,7 +108,7 @@ func writeProperties(b *strings.Builder, object gjson.Result, depth int) {
 	})
 	object.Get("properties").ForEach(func(name, p gjson.Result) bool {
 		writeComment(b, depth, p.Get("description").String())
-		writeSpaces(b, depth)
+		b.WriteString(strings.Repeat(" ", depth))
 		b.WriteString(name.String())
 		if !required[name.String()] {
 			b.WriteByte('?')
@@ -190,7 +184,7 @@ func writeKind(b *strings.Builder, p gjson.Result, kind string, depth int) {
 	case "object":
 		b.WriteString("{\n")
 		writeProperties(b, p, depth+2)
-		writeSpaces(b, depth)
+		b.WriteString(strings.Repeat(" ", depth))
 		b.WriteByte('}')
 	default:
 		b.WriteString("any")

@@ -351,9 +351,3 @@ func demands(s string) bool {
 	}
 	return 4*plain >= 3*all
 }
-
-// imitates reports text that holds what a call or a mark looks like.
-func imitates(text string) bool {
-	lower := strings.ToLower(text)
-	return slices.ContainsFunc(protocol, func(p string) bool { return strings.Contains(lower, p) })
-}

@@ -105,10 +105,7 @@ func (f *Fitter) window(c *recovery.Choice, s *session) int {
 	if s != nil && s.Window > 0 && s.Target == targetHash(c.Target) {
 		return int(s.Window)
 	}
-	if c.Window > 0 {
-		return c.Window
-	}
-	return 0
+	return max(0, c.Window)
 }
 
 // least is the smallest window that is known of the candidates, 0 for none.

@@ -234,6 +234,20 @@ func TestSummaryIsBounded(t *testing.T) {
 	}
 }
 
+// Where nothing can help nobody is paid for trying.
+func TestHopelessAsksNobody(t *testing.T) {
+	s := &script{}
+	s.say("system", "You are an agent.").say("user", strings.Repeat("Read this rule of the house and follow it to the letter. ", 1000))
+	for range 60 {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 40))
+	}
+	calls := 0
+	_, out := fitOnce(t, fitter(t, Defaults(), nil), s.body(t), 9000, "", func(recovery.Prompt) (string, error) { calls++; return fineSummary, nil })
+	if out != nil || calls > 0 {
+		t.Errorf("%d calls of the summariser, fitted: %v", calls, out != nil)
+	}
+}
+
 func TestSticks(t *testing.T) {
 	s := talk(60)
 	b := s.body(t)

@@ -88,7 +88,7 @@ func (d *draft) resume(model string) bool {
 	if !d.session.edited() {
 		return false
 	}
-	k := d.begin(model)
+	k := d.begin(model, d.fitter.parts.Meter)
 	if !k.apply(d.session) {
 		return false
 	}
@@ -101,12 +101,12 @@ func (d *draft) resume(model string) bool {
 	return true
 }
 
-// begin is the history without edits.
-func (d *draft) begin(model string) *work {
+// begin is the history without edits, in the units of a weigher.
+func (d *draft) begin(model string, w Weigher) *work {
 	if d.history == nil {
 		d.history = newHistory(d.x.Body, d.fitter.read, d.fitter.secret(d.x))
 	}
-	return newWork(d.history, d.fitter.parts.Meter, model)
+	return newWork(d.history, w, model)
 }
 
 // ahead fits a request that would overflow, if that is known: its count is
@@ -138,7 +138,7 @@ func (d *draft) ahead(ctx context.Context, c *recovery.Choice, window int) *reco
 	}
 	if limit := Reserve(d.x.Body, window); float64(tokens+limit) > share {
 		if d.work == nil {
-			d.work, d.sticky = d.begin(c.Model), true
+			d.work, d.sticky = d.begin(c.Model, d.fitter.parts.Meter), true
 		}
 		d.limit(spare(window, tokens, basis == BasisAnchored, 1))
 		return d.fitted(ratio{tokens, raw})
@@ -254,7 +254,7 @@ func abs(n int) int { return max(n, -n) }
 func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale ratio, refused bool) *recovery.Fitted {
 	k, x := d.work, d.x
 	if k == nil {
-		k = d.begin(c.Model)
+		k = d.begin(c.Model, d.fitter.parts.Meter)
 	}
 	full, reserve := Reserve(x.Body, window), room(x.Body, window)
 	var names []string
@@ -262,7 +262,7 @@ func (d *draft) plan(ctx context.Context, c *recovery.Choice, window int, scale 
 		var ok bool
 		k, names, ok = d.shrink(ctx, c, k, window, reserve, scale, refused)
 		if !ok && refused && d.work != nil { // what was cut once is not cut shorter: all anew
-			k, names, ok = d.shrink(ctx, c, d.begin(c.Model), window, reserve, scale, refused)
+			k, names, ok = d.shrink(ctx, c, d.begin(c.Model, d.fitter.parts.Meter), window, reserve, scale, refused)
 		}
 		if !ok && reserve > leastOutput {
 			k, names, ok = d.shrink(ctx, c, k, window, leastOutput, scale, refused)

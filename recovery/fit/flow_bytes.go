@@ -77,8 +77,7 @@ func (d *draft) fitBytes(ctx context.Context, c *recovery.Choice, limit, chars i
 
 // weighed is the history with the edits so far, in the units of a weigher.
 func (d *draft) weighed(model string, w Weigher) *work {
-	d.begin(model)
-	k := newWork(d.history, w, model)
+	k := d.begin(model, w)
 	if d.work != nil {
 		var s session
 		d.work.keep(&s)

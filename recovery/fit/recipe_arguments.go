@@ -45,7 +45,7 @@ func (v *history) shrink(it *item, room int) (out rendered, ok bool) {
 func (e excerpts) stub(object string, room int) string {
 	type value struct{ name, text string }
 	var long []value
-	b, left, size, kept := []byte{'{'}, 0, 0, 0
+	b, left, all, kept := []byte{'{'}, 0, 0, 0
 	gjson.Parse(object).ForEach(func(key, v gjson.Result) bool {
 		if len(v.Raw) <= keepValue && kept < maxValues && key.Str != markKey {
 			b = append(append(append(b, key.Raw...), ':'), v.Raw...)
@@ -55,7 +55,7 @@ func (e excerpts) stub(object string, room int) string {
 		}
 		text := v.String()
 		long = append(long, value{oneLine(key.String(), keepValue), text})
-		size += len(text)
+		all += len(text)
 		return true
 	})
 	if left = room - len(b); len(long) > maxValues {
@@ -68,7 +68,7 @@ func (e excerpts) stub(object string, room int) string {
 		}
 		what.WriteString(v.name + ": ")
 		short := ""
-		if share := left * len(v.text) / max(1, size); share >= leastKept {
+		if share := left * len(v.text) / max(1, all); share >= leastKept {
 			short = e.of(v.text, share)
 		}
 		what.WriteString(count(utf8.RuneCountInString(v.text)-utf8.RuneCountInString(short)) + " removed")

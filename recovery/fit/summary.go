@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -141,20 +142,15 @@ var (
 
 // isProse reports whether an answer is usable text: no call, no refusal, no error.
 func isProse(text string) bool {
-	if len(text) < 40 {
+	if len(text) < 40 || text[0] == '{' || text[0] == '[' || imitates(text) { // a call or an error as JSON was never asked for
 		return false
 	}
+	beginning := strings.ToLower(text[:40])
+	return !slices.ContainsFunc(refusals, func(r string) bool { return strings.HasPrefix(beginning, r) })
+}
+
+// imitates reports text that holds what a call or a mark looks like.
+func imitates(text string) bool {
 	lower := strings.ToLower(text)
-	for _, p := range protocol {
-		if strings.Contains(lower, p) {
-			return false
-		}
-	}
-	for _, r := range refusals {
-		if strings.HasPrefix(lower, r) {
-			return false
-		}
-	}
-	first := text[0]
-	return first != '{' && first != '[' // a call or an error as JSON, never asked for
+	return slices.ContainsFunc(protocol, func(p string) bool { return strings.Contains(lower, p) })
 }

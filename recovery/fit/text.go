@@ -19,6 +19,9 @@ const markKey = "_compressed"
 // count is a number of characters, for a reader.
 func count(characters int) string { return strconv.Itoa(max(0, characters)) + " characters" }
 
+// size says how long a text is, for a reader.
+func size(s string) string { return count(utf8.RuneCountInString(s)) }
+
 // cutBefore is the beginning of s, at most n bytes, not inside a character.
 func cutBefore(s string, n int) string {
 	if n >= len(s) {
@@ -62,23 +65,6 @@ func ending(s string, n int) string {
 		return t[i+1:]
 	}
 	return t
-}
-
-func countLines(s string) int {
-	n := strings.Count(s, "\n")
-	if s != "" && !strings.HasSuffix(s, "\n") {
-		n++
-	}
-	return n
-}
-
-// size says how long a text is, for a reader.
-func size(s string) string {
-	chars, lines := utf8.RuneCountInString(s), countLines(s)
-	if lines < 2 {
-		return count(chars)
-	}
-	return strconv.Itoa(chars) + " characters in " + strconv.Itoa(lines) + " lines"
 }
 
 // oneLine is the beginning of a text on one line.
