@@ -36,7 +36,7 @@ const (
 	worthResult  = 1
 	worthWritten = 0.3 // arguments: what was written can be read
 	worthCommand = 0.5 // that was run, by itself
-	courtesy     = 0.1 // of what announces something or is polite
+	courtesy     = 0.1 // of what announces something or is polite, and tells no fact
 )
 
 // digest collects the lines of messages that go, in their order.
@@ -92,7 +92,7 @@ func (d *digest) message(it *item, e excerpts) {
 		for _, p := range e.pieces(it.text) {
 			for s := range sentences(p.text) {
 				worth := worthSaid * salience(s)
-				if announces.MatchString(s) && worth < 3*worthSaid {
+				if announces.MatchString(s) && worth <= worthSaid {
 					worth *= courtesy
 				}
 				d.add(s, worth)

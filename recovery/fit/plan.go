@@ -263,9 +263,7 @@ func (p *planner) oldest(k *work, prot *protection, end int) (c cut, saved int) 
 // so many tokens.
 func (p *planner) before(k *work, end, tokens int) int {
 	for i := end; i > k.v.lead; {
-		if i--; k.removed(i) {
-			break
-		}
+		i--
 		if tokens -= k.tokens[i]; tokens < 0 {
 			break
 		}
