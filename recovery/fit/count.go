@@ -86,7 +86,6 @@ type scale struct {
 	row    uint32 // of vision, which tells scales apart
 	framed bool   // the framing of plain messages is published
 	ids    bool   // call ids are part of the prompt
-	schema bool   // tools are shown to the model as JSON, not as TypeScript
 }
 
 // scale returns how a model's requests are counted.
@@ -94,7 +93,6 @@ func (m *Meter) scale(model string) *scale {
 	name := bareModel(model)
 	s := &scale{vocabulary: m.vocabulary(model)}
 	s.vision, s.row = visionOf(name)
-	s.schema = !s.Exact
 	s.ids = strings.Contains(name, "claude") || strings.Contains(name, "mistral")
 	for _, family := range []string{"gpt-3.5", "gpt-35", "gpt-4", "chatgpt-4o"} {
 		s.framed = s.framed || strings.HasPrefix(name, family)

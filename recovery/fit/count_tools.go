@@ -69,7 +69,7 @@ func (s *scale) toolFrame(b *transcript.Body) int {
 // which is known from what they repeat of it; for all others the JSON is
 // counted, as the templates of open models have it.
 func (s *scale) tool(t transcript.Tool) int {
-	if s.schema || t.Name == "" {
+	if !s.Exact || t.Name == "" {
 		return s.Count(string(t.Raw))
 	}
 	var b strings.Builder

@@ -88,7 +88,7 @@ type piece struct {
 }
 
 // excerpts remembers what the lines of texts are worth, while one history is cut to
-// one length after the other. One goroutine uses it; nil remembers nothing.
+// one length after the other. One goroutine uses it.
 type excerpts map[string][]piece
 
 // pieces are those of a text.
@@ -96,11 +96,8 @@ func (e excerpts) pieces(text string) []piece {
 	if list, ok := e[text]; ok {
 		return list
 	}
-	list := pieces(text)
-	if e != nil {
-		e[text] = list
-	}
-	return list
+	e[text] = pieces(text)
+	return e[text]
 }
 
 // of is at most about so many bytes of a text: the lines that say most, and
@@ -168,10 +165,7 @@ func (e excerpts) of(text string, room int) string {
 // pieces are the lines of a text with what each is worth. Of what repeats itself
 // but for numbers the first ones count.
 func pieces(text string) (list []piece) {
-	if len(text) > 2*maxSearched {
-		text = cutBefore(text, maxSearched) + "\n" + text[cutAfter(text, len(text)-maxSearched):]
-	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(bothEnds(text, maxSearched)) {
 		line = strings.TrimRight(line, " \t\r\n")
 		for len(line) > maxLine {
 			cut := cutBefore(line, maxLine)

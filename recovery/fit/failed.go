@@ -62,10 +62,7 @@ func lastMatch(re *regexp.Regexp, text string) string {
 // names an error, and the last; "" if none does.
 func errorIn(text string) string {
 	first, last := "", ""
-	if len(text) > 2*maxSearched {
-		text = cutBefore(text, maxSearched) + "\n" + text[cutAfter(text, len(text)-maxSearched):]
-	}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(bothEnds(text, maxSearched)) {
 		if line = oneLine(line, maxLine/2); line == "" || exitStatus.MatchString(line) || !errorLine.MatchString(line) {
 			continue
 		}

@@ -87,29 +87,23 @@ func (d *draft) weighed(model string, w Weigher) *work {
 }
 
 // attachments takes out those of finished turns, the oldest first, until the
-// target is met.
+// target is met. A result's may go before a person has spoken again.
 func (p *planner) attachments(k *work) bool {
-	last := k.v.lastStep()
-	for i := range k.v.items[:last] {
+	v, spoken := k.v, 0
+	for i := v.lead + 1; i < len(v.items); i++ {
+		if it := &v.items[i]; it.Role == transcript.RoleUser && !it.result && !it.summary() {
+			spoken = i
+		}
+	}
+	for i := range v.items[:v.lastStep()] {
 		if k.total <= p.goal.target && p.measured(k) <= p.goal.target {
 			return true
 		}
-		if it := &k.v.items[i]; it.shape.Media > 0 && (it.result || k.v.answered(i)) {
+		if it := &v.items[i]; it.shape.Media > 0 && (it.result || i < spoken) {
 			k.add(i, recipe{Op: opMedia}, minSaving)
 		}
 	}
 	return p.measured(k) <= p.goal.target
-}
-
-// answered reports whether the turn that message i belongs to is over: a person
-// has said something later.
-func (v *history) answered(i int) bool {
-	for n := i + 1; n < len(v.items); n++ {
-		if it := &v.items[n]; it.Role == transcript.RoleUser && !it.result && !it.summary() && v.stepIn(i) && n > v.lead {
-			return true
-		}
-	}
-	return false
 }
 
 // single shortens each text that is longer than so many characters.

@@ -53,8 +53,7 @@ func pastes(text string, prose bool) (list []transcript.Span) {
 		}
 	}
 	if prose && len(out) == 0 && len(text) > 2*maxTyped+leastPaste {
-		first, last := len(beginning(text, maxTyped)), len(text)-len(ending(text, maxTyped))
-		out = append(out, transcript.Span{Start: first, End: last})
+		out = append(out, transcript.Span{Start: len(cutBefore(text, maxTyped)), End: cutAfter(text, len(text)-maxTyped)})
 	}
 	return out
 }

@@ -42,29 +42,12 @@ func cutAfter(s string, n int) int {
 	return min(n, len(s))
 }
 
-// beginning is the beginning of s, at most n bytes, up to the end of a line where
-// one ends in the second half of it.
-func beginning(s string, n int) string {
-	h := cutBefore(s, n)
-	if len(h) == len(s) {
-		return h
-	}
-	if i := strings.LastIndexByte(h, '\n'); i >= n/2 {
-		return h[:i+1]
-	}
-	return h
-}
-
-// ending is the end of s, like beginning.
-func ending(s string, n int) string {
-	if n >= len(s) {
+// bothEnds is the beginning and the end of s, each of at most n bytes.
+func bothEnds(s string, n int) string {
+	if len(s) <= 2*n {
 		return s
 	}
-	t := s[cutAfter(s, len(s)-n):]
-	if i := strings.IndexByte(t, '\n'); i >= 0 && i < n/2 {
-		return t[i+1:]
-	}
-	return t
+	return cutBefore(s, n) + "\n" + s[cutAfter(s, len(s)-n):]
 }
 
 // oneLine is the beginning of a text on one line.
