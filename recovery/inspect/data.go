@@ -36,10 +36,11 @@ func (v *view) judgeData() finding {
 			continue
 		}
 		program = strings.ToLower(strings.TrimRight(program, " ")) // PowerShell sets a blank before the colon
-		if !shellName.MatchString(program) && !slices.Contains(programs, program) {
+		bySelf := (program == "fatal" || program == "error") && !slices.ContainsFunc(programs, notGit)
+		if !bySelf && !shellName.MatchString(program) && !slices.Contains(programs, program) {
 			continue
 		}
-		if r := v.failure(&v.lines[i], i, false); r != nil && !v.excused(r) {
+		if r := v.failure(&v.lines[i], i, bySelf && v.namesFile(v.lines[i].text)); r != nil && !v.excused(r) {
 			return v.runsProgram(v.told(r, v.lines[i].text, likely))
 		}
 	}
@@ -76,6 +77,9 @@ func (v *view) judgeData() finding {
 	}
 	return finding{rule: "data"}
 }
+
+// notGit reports whether a program is none of git's, which put no name before their errors.
+func notGit(program string) bool { return !strings.HasPrefix(program, "git ") }
 
 // namesFile reports whether a line names a file that the call is about: an error that does
 // is the call's own, and no file's content.

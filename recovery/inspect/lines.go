@@ -107,7 +107,7 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 	switch {
 	case r == nil:
 		return nil, false
-	case v.quotesSource(i),
+	case v.quotesSource(i), r.Sure == guess && v.heads(i),
 		strings.HasPrefix(r.Name, "http-") && v.outcome != failed && v.repeated(i),
 		v.atLongEnd(i, end) && r.Sure != certainly && !strings.HasPrefix(r.Name, "errno-"),
 		v.excused(r),
@@ -121,6 +121,11 @@ func (v *view) evidence(i, end int, withGuesses bool) (r *rule.Rule, guesses boo
 		return nil, false
 	}
 	return r, true
+}
+
+// heads reports whether line i is a heading of an error: the line below says why.
+func (v *view) heads(i int) bool {
+	return i+1 < len(v.lines) && strings.HasSuffix(v.lines[i].text, ":") && v.is(i+1, otherFailure) && !v.is(i, otherFailure)
 }
 
 // warning begins what a program only warns of.
@@ -142,31 +147,6 @@ func (v *view) quoted(i int, r *rule.Rule) bool {
 // says is the program's text, and no evidence of how the call went.
 func (v *view) quotesSource(i int) bool {
 	return v.is(i, source) || i+1 < len(v.lines) && v.is(i+1, carets)
-}
-
-// allErrors reports whether nothing was printed but errors: what follows in a pipe
-// hid the exit code.
-func (v *view) allErrors() bool { return v.ownErrors() || v.briefErrors() || v.statedErrors() }
-
-// ownErrors reports whether npm, or programs that only read or copy, printed nothing
-// but their own errors.
-func (v *view) ownErrors() bool {
-	for i := range v.lines {
-		text := v.lines[i].text
-		if strings.Trim(text, " \t0123456789") == "" || byNPM(text) { // wc behind the pipe
-			continue
-		}
-		program, _, _ := strings.Cut(text, ": ")
-		if !v.rules.words["readers"][program] && !v.rules.words["copiers"][program] || v.failure(&v.lines[i], i, false) == nil {
-			return false
-		}
-	}
-	return len(v.lines) > 0 && (len(v.lines) <= shortResult || byNPM(v.lines[0].text))
-}
-
-// byNPM reports whether a line is npm's: it prints such only where it fails.
-func byNPM(text string) bool {
-	return strings.HasPrefix(text+" ", "npm error ") || strings.HasPrefix(text+" ", "npm ERR! ")
 }
 
 // repeated reports whether the line after or before i is the same but for its
@@ -254,8 +234,15 @@ func (v *view) statement(i, end int) bool {
 		return false
 	}
 	text := v.lines[i].text
-	return v.is(i, otherFailure) || end <= shortResult &&
+	return v.is(i, otherFailure) || v.namesTool(i) || end <= shortResult &&
 		(i == end-1 && saysFailed.MatchString(text) || byProgram.MatchString(text) || i > 0 && errorTitle.MatchString(v.lines[i-1].text))
+}
+
+// namesTool reports whether a result is one line that names the tool that was called, as
+// only what answers in its place does.
+func (v *view) namesTool(i int) bool {
+	name := v.call.Tool
+	return len(v.lines) == 1 && v.kind != trajectory.Shell && strings.Contains(name, "_") && strings.Contains(v.lines[i].text, name)
 }
 
 // maxReport is the length of the longest report of a failure at the end of an output, in lines.
@@ -300,55 +287,6 @@ func (v *view) wentOnAfter(i int) bool {
 // only the forms count that a pipe may hide.
 func (v *view) excused(r *rule.Rule) bool {
 	return v.outcome == succeeded && r.Sure != certainly && !v.onlyErrors
-}
-
-// Bounds of an output that is nothing but errors, in lines.
-const (
-	maxBrief  = 6 // with stack frames, usage and hints
-	maxErrors = 3
-)
-
-// briefErrors reports whether the whole output is a few errors in strict forms, with
-// the frames and hints below them, of a command that does not print what it read: a
-// program that failed behind a pipe has the exit code of the program after it.
-func (v *view) briefErrors() bool {
-	if len(v.lines) > maxBrief || v.kind != trajectory.Shell || v.prints(v.quiet) || v.data() {
-		return false
-	}
-	count, class := 0, ""
-	for i := range v.lines {
-		text := v.lines[i].text
-		r := v.failure(&v.lines[i], i, false)
-		if text[0] == ' ' || text[0] == '\t' || strings.HasPrefix(text, `File "`) || r == nil && v.is(i, follows) {
-			continue
-		}
-		if r == nil || count > 0 && r.Class != class || strings.HasPrefix(r.Name, "http-") || v.quotesSource(i) || // a linter's or a compiler's own report
-			v.is(i, logged) || v.quoted(i, r) || v.is(i, wentOn) || v.is(i, meaning) || v.is(i, reported) {
-			return false
-		}
-		count, class = count+1, r.Class
-	}
-	return count > 0 && count <= maxErrors
-}
-
-// statedExit is what commands print that ask for the exit code of the one before:
-// echo "exit=$?".
-var statedExit = recovery.NewPattern(`(?i)^(?:[\w./-]{1,40} ){0,2}(?:exit(?:ed)?(?: ?code| ?status)?|rc|status|ret(?:code|val)?) ?[=:]? ?[1-9]\d{0,2}$`)
-
-// tellers are programs that print no file.
-var tellers = []string{"echo", "printf", "curl", "wget"}
-
-// statedErrors reports whether the output says last that what was run ended with
-// another code than 0, and has nothing but errors above. What only prints that is no
-// source of errors then, nor is a download that failed.
-func (v *view) statedErrors() bool {
-	last := len(v.lines) - 1
-	if last < 1 || !statedExit.MatchString(v.lines[last].text) {
-		return false
-	}
-	rest := *v
-	rest.lines, rest.ends, rest.reports, rest.quiet = v.lines[:last], 0, 0, tellers
-	return rest.ownErrors() || rest.briefErrors()
 }
 
 // byOutcome decides without any known wording.

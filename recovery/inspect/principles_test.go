@@ -146,3 +146,33 @@ func TestReports(t *testing.T) {
 		}
 	}
 }
+
+// Behind a pipe that hides the exit code, structure that only a failing program prints
+// counts; a heading leaves it to the line below to say why.
+func TestStructureBehindPipes(t *testing.T) {
+	thrown := "node:fs:573\n  return binding.open(\n                 ^\n\nError: ENOENT: no such file or directory, open 'plan.json'\n    at Object.openSync (node:fs:573:18)"
+	chain := "warning: spurious network error (1 try remaining): timeout\nerror: failed to fetch the index\n\nCaused by:\n  download of config.json failed\n\nCaused by:\n  [6] Could not resolve host: index.example.com"
+	for _, c := range []struct {
+		tool, command, content string
+		want                   recovery.Category
+		failed                 bool
+	}{
+		{"bash", "node a.js 2>&1 | head", wrapped(0, thrown), recovery.FileNotFound, true},
+		{"bash", "cat crash.log", wrapped(0, thrown), recovery.CategoryNone, false},
+		{"bash", "", wrapped(0, thrown+"\n    at main (a.js:3:1)\nstarted again\nall went well"), recovery.CategoryNone, false},
+		{"bash", "cargo build 2>&1 | tail -8", wrapped(0, chain), recovery.NetworkError, true},
+		{"bash", "cat build.log", wrapped(0, chain), recovery.CategoryNone, false},
+		{"bash", "", wrapped(0, chain+"\n3 crates built"), recovery.CategoryNone, false},
+		{"bash", "", wrapped(1, "Could not parse plan.wgsl:\nerror: no definition in scope for identifier: `x`"), recovery.CategoryNone, true},
+		{"bash", "", wrapped(1, "Could not parse plan.wgsl:\nerror: expected `)`, found `}`"), recovery.SyntaxError, true},
+		{"move_tree", "", "Function move_tree not found in the toolkit", recovery.ToolNotFound, true},
+		{"ask_expert", "", "Function move_tree not found in the toolkit", recovery.CategoryNone, false},
+		{"bash", "git blame a.py", "fatal: no such path 'a.py' in HEAD", recovery.FileNotFound, true},
+		{"bash", "cat a.log", "fatal: no such path 'a.py' in HEAD", recovery.CategoryNone, false},
+	} {
+		f := judge(c.tool, command(c.command), c.content)
+		if f.Failed != c.failed || f.Category != c.want || c.want != recovery.CategoryNone && f.Confidence < Threshold {
+			t.Errorf("%q: %+v, want %s", c.content, f, c.want)
+		}
+	}
+}

@@ -174,6 +174,7 @@ var facts = [...]struct {
 	{"code", func(v *view, _ int) bool { return v.kind == trajectory.Code }},
 	{"editor", func(v *view, _ int) bool { return v.kind == trajectory.Editor }},
 	{"reader", func(v *view, _ int) bool { return v.kind == trajectory.Reader }},
+	{"other", func(v *view, _ int) bool { return v.kind == trajectory.Other }},
 	{"failed", func(v *view, _ int) bool { return v.outcome == failed }},
 	{"succeeded", func(v *view, _ int) bool { return v.outcome == succeeded }},
 	{"outcome-unknown", func(v *view, _ int) bool { return v.outcome == unknown }},
@@ -313,6 +314,8 @@ func (l *lists) decide(own *rule.Rule, text string) (names []string) {
 			v.kind = trajectory.Reader
 		case "editor":
 			v.kind = trajectory.Editor
+		case "other":
+			v.kind = trajectory.Other
 		case "succeeded":
 			v.outcome = succeeded
 		case "outcome-unknown":

@@ -165,7 +165,7 @@ var exceptions = []struct {
 	{recovery.ToolTimeout, recovery.NewPattern(`(?:TimeoutError|TimeoutExpired|TimeoutException|ReadTimeout|ConnectTimeout|WriteTimeout|` +
 		`PoolTimeout|\bTimeout|ReadTimeoutError|GeocoderTimedOut|DeadlineExceeded|SoftTimeLimitExceeded|TimedOut|TooSlowError)$`)},
 	{recovery.NetworkError, recovery.NewPattern(`(?:ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|` +
-		`gaierror|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|` +
+		`gaierror|(?:Server|Host)(?:NotFound|Unreachable)\w*|UnknownHost\w*|URLError|SSLError|SSLCertVerificationError|NewConnectionError|MaxRetryError|RemoteDisconnected|ProxyError|` +
 		`ClientConnector\w*Error|ServerDisconnectedError|NameResolutionError|ConnectError|ReadError|RemoteProtocolError|APIConnectionError|` +
 		`GeocoderUnavailable|ServiceUnavailable|NoValidConnectionsError|ConnectionClosed\w*|ChunkedEncodingError|IncompleteRead|EndpointConnectionError|ServerSelectionTimeoutError|BrokenPipeError)$`)},
 	{recovery.SyntaxError, recovery.NewPattern(`(?:SyntaxError|IndentationError|TabError|JSONDecodeError|ParseError|ParserError|ScannerError|` +
@@ -224,6 +224,8 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 			return recovery.CommandNotFound, "python-subprocess"
 		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):
 			return recovery.ToolTimeout, "python-timed-out"
+		case c == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) && dataRefused.MatchString(name):
+			return recovery.CategoryNone, "" // by a program that checked its data
 		case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
 			return recovery.CategoryNone, "" // an answer of a server that was not JSON
 		}
@@ -249,6 +251,8 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 
 var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
+	// dataRefused are exceptions of validators: a framework's about a call, a program's about its data.
+	dataRefused = recovery.NewPattern(`ValidationError$`)
 	// ownError are Python's own exceptions: what they say of arguments is about the program's.
 	ownError = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
 	// frame is a line of a traceback above its end; ownName an exception of Python's own
