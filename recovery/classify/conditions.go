@@ -34,6 +34,11 @@ func outgrown(v *view) bool {
 	return s.facts.LimitTokens > 0 && max(s.facts.RequestedTokens, s.facts.InputTokens) > s.facts.LimitTokens
 }
 
+// outgrownOutput reports that the field that is refused is the output limit, and
+// that the text states a number and a smaller one. The field may be named beside
+// the text.
+func outgrownOutput(v *view) bool { return isOutputName(v.Param) && outgrown(v) }
+
 // What OpenAI writes of a rate: "Limit 30000, Requested 61337".
 var (
 	limitNumber     = recovery.NewPattern(`limit[: ]*([0-9][0-9,]*)`)

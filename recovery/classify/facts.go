@@ -173,7 +173,7 @@ var (
 	ofRequest = recovery.NewPattern(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
 	ofRate    = recovery.NewPattern(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
 
-	amount = recovery.NewPattern(`request|total|resulted in|will take|contains|got|given|received|prefill|current length|token count|prompt (?:is )?too long|` +
+	amount = recovery.NewPattern(`request|total|resulted in|will take|contains|got|given|received|provided|prefill|current length|token count|prompt (?:is )?too long|` +
 		`you sent|n_prompt_tokens|n_keep|keep the first|required|ha[vs]e?|used|with |input|prompt|length|messages|your |sequence|tokens:|` +
 		`conversation|共|当前|实际|输入|token数`)
 	ownInput = recovery.NewPattern(`(?:input|prompt) (?:length(?: of)?|tokens)[ (:]*$`)

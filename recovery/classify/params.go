@@ -37,8 +37,8 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case class == recovery.ContextLengthExceeded:
 		// "input length and 'max_tokens' exceed context limit": the text names what
 		// else helps.
-		if says(text, "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
-			f.Param = "max_tokens"
+		if says(text, "must be at least", "or 'max_tokens' and try again", "or max_tokens and try again", "input length and 'max_tokens' exceed", "input length and max_tokens exceed") {
+			f.Param = v.spelt(firstKnown(text, outputNames))
 		}
 	case class == recovery.InvalidToolSchema:
 		f.Param = v.spelt(toolPath(text))
@@ -192,12 +192,12 @@ var places = [...]struct {
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? parameter `)},
 	{fieldLooks, recovery.NewPattern(` must have '?(` + fieldName + `)`)},
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? value of `)},
-	{fieldThere, recovery.NewPattern(`expected '(thinking)'`)},                           // the kind of block that a path leads to says more than the path
-	{fieldThere, recovery.NewPattern(`into the target type: (` + fieldName + `):`)},      // serde
-	{fieldThere, recovery.NewPattern(`^'(` + fieldName + `)'? ?:`)},                      // "'tools' : maximum number of items is 128"
-	{fieldKnown, recovery.NewPattern(`(?:^|¦ |errors?: )'?(` + fieldName + `)'?: `)},     // "the following errors: tool_choice: type 'tool' …"
-	{fieldThere, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},            // "x: …", but no prefix of a proxy
-	{fieldValues, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)}, // "response_format 'json_object' cannot …"
+	{fieldThere, recovery.NewPattern(`expected '(thinking)'`)},                                     // the kind of block that a path leads to says more than the path
+	{fieldThere, recovery.NewPattern(`into the target type: (` + fieldName + `):`)},                // serde
+	{fieldThere, recovery.NewPattern(`^'(` + fieldName + `)'? ?:`)},                                // "'tools' : maximum number of items is 128"
+	{fieldKnown, recovery.NewPattern(`(?:^|¦ |(?:errors?|exception): )'?(` + fieldName + `)'?: `)}, // "the following errors: tool_choice: type 'tool' …"
+	{fieldThere, recovery.NewPattern(`^(` + fieldName + `): (?:[^h]|h[^t])`)},                      // "x: …", but no prefix of a proxy
+	{fieldValues, recovery.NewPattern(`(` + fieldName + `) '[a-z0-9_.]+` + refusedVerb)},           // "response_format 'json_object' cannot …"
 	{fieldThere, recovery.NewPattern(`(?:^|[^/a-z0-9_.$\[\]-])(` + fieldName + `)` + refusedVerb)},
 	{fieldThere, recovery.NewPattern(`(` + fieldName + `): unknown variant`)},
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `) is not supported (?:with|on|by) this model`)},

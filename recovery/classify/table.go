@@ -39,6 +39,7 @@ var facts = [...]struct {
 	{"oversized", oversizedForWindow},    // one request asks for more tokens than a window allows
 	{"outgrown", outgrown},               // an amount of tokens and a smaller limit are stated
 	{"output-too-large", outputBreached}, // a schema check found the requested output too large
+	{"outgrown-output", outgrownOutput},  // so they are, and the field is the output limit
 	{"negative-output", negativeOutput},  // the requested output is below zero
 	{"field-refused", fieldBreached},     // a schema check names a field that holds no content
 	{"tool-path", refersToTool},          // the structure points at the definition of a tool
