@@ -175,7 +175,7 @@ func TestCorpus(t *testing.T) {
 func blindFiles() []string {
 	return []string{"blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl", "round7.jsonl", "round8.jsonl",
 		"round9.jsonl", "round10.jsonl", "round11.jsonl", "round12.jsonl", "round13.jsonl", "round14.jsonl", "round15.jsonl", "round16.jsonl", "round17.jsonl", "round18.jsonl", "round19.jsonl",
-		"round20.jsonl", "round21.jsonl", "round22.jsonl", "round23.jsonl"}
+		"round20.jsonl", "round21.jsonl", "round22.jsonl", "round23.jsonl", "round24.jsonl"}
 }
 
 // Rows that were labelled before the rules had seen them; testdata/README.md

@@ -45,6 +45,9 @@ func (v *view) judgeData() finding {
 		}
 	}
 	strictly := v.failure(&v.lines[0], 0, false)
+	if v.kind == trajectory.Reader && last > 0 && v.is(0, logged) {
+		return finding{rule: "data"}
+	}
 	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
 		(len(v.lines) <= 2 || v.is(0, callError)) {
 		return v.told(r, first, likely)
