@@ -208,6 +208,7 @@ func clock(word string) bool {
 
 // address reports whether a word is an address of memory, a hash, or a random id.
 func address(word string) bool {
+	ofRequest := strings.HasPrefix(word, "req_")                // may have digits alone
 	if i := strings.LastIndexByte(word, '_'); i >= 0 && i < 8 { // req_…, chatcmpl_…
 		word = word[i+1:]
 	}
@@ -226,7 +227,7 @@ func address(word string) bool {
 			return false
 		}
 	}
-	return digits > 0 && letters > 0 && len(word) >= 7
+	return digits > 0 && (letters > 0 || ofRequest) && len(word) >= 7
 }
 
 // temporary reports whether a word is the name of a temporary file, or a part of one.

@@ -105,6 +105,7 @@ func TestSteady(t *testing.T) {
 		{"/tmp/tmpabcdefgh/run.py:14 port 8080", true, "/tmp/#/run.py:14 port 8080"},
 		{"main.c:12:34: error", true, "main.c:12:34: error"},
 		{"src/m12.rs:1200:9 test_user1 web-7", true, "src/m12.rs:1200:9 test_user1 web-7"},
+		{"req_17381241 of order_17381241", true, "# of order_17381241"},
 		{"12:30:45 up", true, "# up"},
 		{"#8 1.234 npm error", true, "#8 # npm error"},
 		{"value 1.234 is wrong, id=3", true, "value 1.234 is wrong, id=3"},

@@ -57,13 +57,12 @@ func at(seed uint64, i int, healthy, planted []scenario) Case {
 	}
 	sc := list[(uint64(i/2)+seed)%uint64(len(list))]
 	s := newSession(rand.New(rand.NewPCG(seed, uint64(i))), sc.form)
-	s.healthy = healthy
 	s.work(s.IntN(31))
 	if sc.kind != "" && s.chance(0.3) { // something that only looks like a loop, before the real one
 		s.lookalike()
 		s.work(2)
 	}
-	sc.plan(s)
+	sc.add(s)
 	s.work(s.IntN(4))
 	c := Case{Name: fmt.Sprintf("%s/%d-%d", sc.name, seed, i), Kind: sc.kind, Why: sc.why, Bodies: s.bodies(), From: -1, By: -1, Until: -1}
 	if sc.kind != "" {
@@ -76,7 +75,17 @@ func at(seed uint64, i int, healthy, planted []scenario) Case {
 type scenario struct {
 	name, kind, why string
 	form            form
-	plan            func(*session)
+	plan            func(*session) // nil: as the script says
+	script          string
+}
+
+// add adds what happens in it to a session.
+func (sc *scenario) add(s *session) {
+	if sc.plan == nil {
+		s.play(sc.script, sc.kind)
+		return
+	}
+	sc.plan(s)
 }
 
 // form is what a scenario demands of the protocol.
@@ -109,8 +118,6 @@ type session struct {
 	task  string
 	turns []turn
 	seen  [3]int // the bodies From, By and Until
-
-	healthy []scenario // what may come before a loop
 }
 
 func newSession(r *rand.Rand, f form) *session {

@@ -6,6 +6,7 @@
 //	RoundsAt(seed, i): the same for cycles and counters
 //	WorkAt(label, seed, i): compilers, tests, linters, deployments and polls of eleven agents
 //	At: plan (a style, a task, turns) -> write each message once -> one body per request
+//	script.go: how the tables of scenarios and situations say what is called and what comes back
 //
 // Half of the cases or more are healthy look-alikes, such as polling or the
 // same test between edits; the others contain a planted loop with the index of

@@ -1,23 +1,63 @@
 package looptest
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // planted are the scenarios with a loop; those with more variants come more often.
 var planted = []scenario{
-	{"same_error", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError},
-	{"same_result", SameResult, "the same call gives the same result, with nothing done in between", anyForm, (*session).sameResult},
-	{"alternation", Alternation, "two calls take turns, each with the same outcome as before", anyForm, (*session).alternation},
-	{"same_error_again", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError},
-	{"monologue", Monologue, "the same text without a call; the user only says to go on", anyForm, (*session).monologue},
-	{"flip_flop", Alternation, "an edit and its reverse take turns", anyForm, (*session).flipFlop},
-	{"no_progress", NoProgress, "many different calls that find nothing or what is already known", anyForm, (*session).noProgress},
+	{"same_error", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError, ""},
+	{"same_result", SameResult, "the same call gives the same result, with nothing done in between", anyForm, (*session).sameResult, ""},
+	{"alternation", Alternation, "two calls take turns, each with the same outcome as before", anyForm, (*session).alternation, ""},
+	{"same_error_again", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError, ""},
+	{"monologue", Monologue, "the same text without a call; the user only says to go on", anyForm, (*session).monologue, ""},
+	{"flip_flop", Alternation, "an edit and its reverse take turns", anyForm, (*session).flipFlop, ""},
+	{"no_progress", NoProgress, "many different calls that find nothing or what is already known", anyForm, (*session).noProgress, ""},
 }
 
-// source makes a call and its outcomes: alike each time but for volatile parts.
+// failing are calls that fail in the same way each time: alike but for what says nothing.
+const failing = `
+	{suite} !> [{STAMP}] runner pid={PID}\nFAILED tests/test_core.py::{ident} - AssertionError: expected 200, got 500\n2 failed, 38 passed in {SECS}
+	or
+	@read {path} !> Error: ENOENT: no such file or directory, open '{path}'
+	or
+	@same {path} !> Error: could not find the exact text in {path}. The old text must match exactly, including whitespace and newlines.
+	or
+	@update_{noun} id={hash} amount=twelve !> {"error":{"code":"INVALID_ARGUMENT","message":"field 'amount' must be a number","request_id":"req_{HASH}","timestamp":"{STAMP}"}}
+	or
+	pyhton {path} !127> bash: line 1: pyhton: command not found
+	or
+	rg {ident} !127> /bin/sh: 1: rg: not found
+	or
+	npm run {ident} !> npm error Missing script: "{ident}"\nnpm error A complete log of this run can be found in: /root/.npm/_logs/2025-06-04T13_16_3{FEW}_{NUM}Z-debug-0.log
+	or
+	python -m {ident} !> Traceback (most recent call last):\n  File "/tmp/tmp{SHORT}_{FEW}/run.py", line 14, in <module>
+	|     import {ident}\nModuleNotFoundError: No module named '{ident}'
+	or
+	psql -h localhost -p {num} -c 'select 1' !2> {STAMP} [{PID}] ERROR connection to server at "localhost" (127.0.0.1), port {num} failed: Connection refused after 0{FEW} ms
+	or
+	go build ./cmd/{ident} !> # command-line-arguments\n/tmp/go-build{BIG}/b001/main.go:41:9: undefined: {ident}
+	or
+	./scripts/{ident}.sh --all !124> Error: Command timed out after 120.0{FEW} seconds
+	or
+	./bin/{ident} !2> panic: invalid memory address or nil pointer dereference\n[signal SIGSEGV addr=0x{HASH} pc=0x{HASH2}]
+	| goroutine {PID} [running]:\nmain.{ident}(0xc000{SHORT})`
+
+// settled are calls whose results do not change.
+const settled = `
+	@read {path} => {code}
+	or
+	@list {folder} => {names}
+	or
+	@grep {ident} . => {hits}
+	or
+	git diff --stat -- {path} => {path} | 12 ++++--------\n 1 file changed, 4 insertions(+), 8 deletions(-)
+	or
+	@search_{noun}s query={ident} limit=10 => {"results":[{"id":"{hash}","title":"{say}"}],"total":1}
+	or
+	@rewrite {path} => File written: {path}
+	or
+	find . -name '{ident}*' -newer setup.cfg =>`
+
+// source makes a call and its outcomes: alike each time but for what says nothing.
 type source struct {
 	op
 	result func() result
@@ -25,65 +65,34 @@ type source struct {
 
 func constant(o op, r result) source { return source{o, func() result { return r }} }
 
-// failures are a shell's command, its exit code and its output. Words in braces
-// are filled in: {id}, {path}, {n} and {name} once, all others anew each time.
-var failures = []struct {
-	command string
-	code    int
-	out     string
-}{
-	{"pyhton {path}", 127, "bash: line 1: pyhton: command not found"},
-	{"rg {id}", 127, "/bin/sh: 1: rg: not found"},
-	{"npm run {id}", 1, "npm error Missing script: \"{id}\"\nnpm error A complete log of this run can be found in: /root/.npm/_logs/{log}-debug-0.log"},
-	{"python -m {id}", 1, "Traceback (most recent call last):\n  File \"/tmp/tmp{tmp}/run.py\", line 14, in <module>\n    import {id}\nModuleNotFoundError: No module named '{id}'"},
-	{"psql -h localhost -p {n} -c 'select 1'", 2, "{stamp} [{pid}] ERROR connection to server at \"localhost\" (127.0.0.1), port {n} failed: Connection refused after {ms} ms"},
-	{"go build ./cmd/{id}", 1, "# command-line-arguments\n/tmp/go-build{ns}/b001/main.go:41:9: undefined: {id}"},
-	{"./scripts/{id}.sh --all", 124, "Error: Command timed out after 120.{ms} seconds"},
-	{"./bin/{id}", 2, "panic: invalid memory address or nil pointer dereference\n[signal SIGSEGV addr=0x{hex} pc=0x{hex}]\ngoroutine {pid} [running]:\nmain.{id}(0xc000{hex})"},
+// source is one of a script's forms, of one line.
+func (s *session) source(script string) source {
+	all, p := forms(script), s.player()
+	l := all[s.IntN(len(all))][0].lines[0]
+	return source{p.op(l.call), func() result {
+		p.next()
+		return result{p.fill(l.out), l.code}
+	}}
 }
 
-// failing is a call that fails in the same way each time.
-func (s *session) failing() source {
-	f, id, n := s.path(), s.ident(), fmt.Sprint(s.between(3000, 9000))
-	once := func(text string) string { return strings.NewReplacer("{path}", f, "{id}", id, "{n}", n).Replace(text) }
-	anew := func(text string) string {
-		return strings.NewReplacer("{stamp}", s.stamp(), "{log}", strings.NewReplacer(":", "_", ".", "_").Replace(s.stamp()), "{pid}", fmt.Sprint(s.pid()),
-			"{ms}", fmt.Sprintf("%03d", s.IntN(90)), "{ns}", fmt.Sprint(s.Uint32()), "{hex}", s.hex(8), "{tmp}", s.chars(8, "abcdefghijklmnopqrstuvwxyz0123456789_")).Replace(text)
+// either is a source of the one script, or by chance of the other.
+func (s *session) either(script string, chance float64, other string) source {
+	if s.chance(chance) {
+		script = other
 	}
-	switch s.IntN(6) {
-	case 0:
-		names := s.idents(3)
-		return source{s.testCommand(), func() result { return s.tests(2, names) }}
-	case 1:
-		return constant(op{do: read, path: f}, result{"Error: ENOENT: no such file or directory, open '" + f + "'", 1})
-	case 2:
-		return constant(s.change(f), result{"Error: could not find the exact text in " + f + ". The old text must match exactly, including whitespace and newlines.", 1})
-	case 3:
-		out := `{"error":{"code":"INVALID_ARGUMENT","message":"field 'amount' must be a number","request_id":"req_{hex}","timestamp":"{stamp}"}}`
-		return source{domain("update_"+s.noun(), arg{"id", s.hex(8)}, arg{"amount", "twelve"}), func() result { return result{anew(out), 1} }}
-	}
-	row := failures[s.IntN(len(failures))]
-	return source{sh("%s", once(row.command)), func() result { return result{anew(once(row.out)), row.code} }}
+	return s.source(script)
 }
 
-// settled is a call whose result does not change.
-func (s *session) settled() source {
-	f, id := s.path(), s.ident()
-	switch s.IntN(7) {
-	case 0:
-		return constant(op{do: read, path: f}, result{out: s.code(s.between(4, 20))})
-	case 1:
-		return constant(op{do: list, path: s.folder()}, result{out: s.listing(6)})
-	case 2:
-		return constant(op{do: grep, a: id, path: "."}, result{out: s.hits(id, 4)})
-	case 3:
-		return constant(sh("git diff --stat"), result{out: " " + f + " | 12 ++++--------\n 1 file changed, 4 insertions(+), 8 deletions(-)"})
-	case 4:
-		return constant(domain("search_"+s.noun()+"s", arg{"query", id}, arg{"limit", 10}), result{out: `{"results":[{"id":"` + s.hex(8) + `","title":"` + s.say() + `"}],"total":1}`})
-	case 5:
-		return constant(op{do: write, path: f, a: s.code(5)}, result{out: "File written: " + f})
+// different are n sources with different calls.
+func (s *session) different(n int, next func() source) (list []source) {
+	used := map[string]bool{}
+	for len(list) < n {
+		if c := next(); !used[c.command()] {
+			used[c.command()] = true
+			list = append(list, c)
+		}
 	}
-	return constant(sh("find . -name '%s*' -newer setup.cfg", id), result{})
+	return list
 }
 
 // texts says what the model writes around repeated calls: always the same,
@@ -109,24 +118,11 @@ func (s *session) repeat(list ...source) {
 	}
 }
 
-func (s *session) sameError()  { s.repeat(s.failing()) }
-func (s *session) sameResult() { s.repeat(s.settled()) }
+func (s *session) sameError()  { s.repeat(s.source(failing)) }
+func (s *session) sameResult() { s.repeat(s.source(settled)) }
 
 func (s *session) alternation() {
-	a, b := s.failing(), s.settled()
-	switch s.IntN(3) {
-	case 0:
-		a = s.settled()
-	case 1:
-		b = s.failing()
-	}
-	for a.command() == b.command() {
-		b = s.settled()
-	}
-	if s.chance(0.5) {
-		a, b = b, a
-	}
-	s.repeat(a, b)
+	s.repeat(s.different(2, func() source { return s.either(settled, 0.5, failing) })...)
 }
 
 func (s *session) flipFlop() {
@@ -179,12 +175,9 @@ func (s *session) noProgress() {
 		}
 		s.add(s.say(), st.op, st.result)
 		s.tick(time.Second)
-		s.seen[2] = len(s.turns)
-		switch i + 1 {
-		case 6:
-			s.seen[0] = len(s.turns)
-		case 12:
-			s.seen[1] = len(s.turns)
+		if (i+1)%6 == 0 { // the second time is the 6th step, the third the 12th
+			s.occurrence((i+1)/6 + 1)
 		}
+		s.seen[2] = len(s.turns)
 	}
 }

@@ -54,25 +54,3 @@ func (s *session) change(f string) op {
 func (s *session) updated(f string) result {
 	return result{out: s.pick("The file has been updated.", "ok", "Successfully replaced text in "+f+".", "Done!\nM "+f)}
 }
-
-// tests is a run of a test suite with so many failures; its output carries a
-// time and a process id that never say anything.
-func (s *session) tests(failed int, of []string) result {
-	out := fmt.Sprintf("[%s] runner pid=%d\n", s.stamp(), s.pid())
-	for _, name := range of[:failed] {
-		out += "FAILED tests/test_core.py::" + name + " - AssertionError: expected 200, got 500\n"
-	}
-	out += fmt.Sprintf("%d failed, %d passed in %s", failed, 40-failed, s.seconds())
-	return result{out, min(failed, 1)}
-}
-
-func (s *session) idents(n int) (out []string) {
-	for range n {
-		out = append(out, s.ident())
-	}
-	return out
-}
-
-func (s *session) testCommand() op {
-	return sh("%s", s.pick("pytest -q tests", "npm test", "go test ./...", "cargo test --workspace", "make check"))
-}

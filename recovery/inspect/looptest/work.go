@@ -3,7 +3,6 @@ package looptest
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -30,22 +29,13 @@ type Work struct {
 	Seen []int
 }
 
-// situation is one thing that agents do. Its function returns what the i-th turn of it does.
-type situation struct {
-	name  string
-	label Label
-	plan  func(s *session) func(i int) step
-}
+// situation is one thing that agents do: each turn is a line of the script.
+type situation struct{ name, script string }
 
 // WorkAt makes the i-th session of a seed with this label. Situations and agents
 // take turns. The same seed gives the same bytes.
 func WorkAt(label Label, seed uint64, i int) Work {
-	var list []situation
-	for _, sit := range slices.Concat(progressing, repeating, waiting) {
-		if sit.label == label {
-			list = append(list, sit)
-		}
-	}
+	list := map[Label][]situation{Progress: progressing, Repeats: repeating, Waits: waiting}[label]
 	sit := list[i%len(list)]
 	a := agents[(i/len(list)+i)%len(agents)]
 	s := newSession(rand.New(rand.NewPCG(seed, uint64(i)^0x5e55)), callsOnly)
@@ -57,13 +47,13 @@ func WorkAt(label Label, seed uint64, i int) Work {
 		s.style.tools = toolset{tools: map[verb]string{shell: a.tools.tools[shell]}, argv: a.tools.argv}
 	}
 	w := Work{Name: fmt.Sprintf("%s/%s/%d-%d", sit.name, a.name, seed, i), Why: sit.name, Label: label}
-	s.healthy = healthy
 	s.work(s.IntN(6))
-	next, say := sit.plan(s), s.texts()
-	turns := s.between(6, 9)
+	all := forms(sit.script)
+	lines, p, say := all[s.IntN(len(all))][0].lines, s.player(), s.texts()
 	w.Fails = label == Repeats
-	for n := range turns {
-		st := next(n)
+	for n := range s.between(6, 9) {
+		st := p.step(lines[n%len(lines)])
+		p.next()
 		w.Fails = w.Fails && st.code != 0 && (a.codes || !s.style.tools.shelled(st.op))
 		s.add(say(), st.op, st.result)
 		s.tick(time.Duration(s.between(1, 300)) * time.Second)
@@ -74,6 +64,3 @@ func WorkAt(label Label, seed uint64, i int) Work {
 	w.Bodies = s.bodies()
 	return w
 }
-
-// run is a step of the shell that fails.
-func run(command, out string) step { return step{sh("%s", command), result{out, 1}} }
