@@ -18,6 +18,8 @@ var imports = []row{
 	{pkg: "recovery", may: []string{"recovery/transcript"}},
 	// Never a sibling: what a step needs of another one is an interface of its own.
 	{pkg: "recovery/*", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "recovery/rule", "store", "tokenizer"}},
+	{pkg: "recovery/fit", may: []string{"recovery", "recovery/transcript", "recovery/trajectory", "store", "recovery/fit/count"}},
+	{pkg: "recovery/fit/count", may: []string{"recovery", "recovery/transcript", "store", "tokenizer"}},
 	{pkg: "recovery/inspect/looptest"}, // generators of test data
 	{pkg: "recovery/fit/probetest"},
 	{pkg: "recovery/hostiletest"},
@@ -73,7 +75,7 @@ var homes = []struct {
 	{"github.com/santhosh-tekuri/jsonschema", []string{"recovery/repair"}},
 	{"github.com/tiktoken-go/tokenizer", []string{"tokenizer"}},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
-	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
+	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery/fit/count", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
 	{"gonum.org/v1/gonum", []string{"recovery/learn", "e2e/bench"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -136,7 +137,7 @@ func runCompress(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if o.model == "" {
 		o.model = body.Model()
 	}
-	meter := fit.NewMeter()
+	meter := count.NewMeter()
 	out, report, ok := fit.Compress(fit.Defaults(), body, meter, o.model, o.limit, o.reserve)
 	if _, err := stdout.Write(out.Raw()); err != nil {
 		return fail("writing: %v", err)

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/tokenizer"
 )
@@ -138,7 +138,7 @@ func runTokens(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		if o.model == "" {
 			o.model = b.Model()
 		}
-		c := fit.NewMeter().Measure(b, o.model)
+		c := count.NewMeter().Measure(b, o.model)
 		result = tokensResult{Tokens: c.Total, Exact: c.Exact && code == 0, Encoding: c.Encoding}
 	}
 	if err := json.NewEncoder(stdout).Encode(result); err != nil {

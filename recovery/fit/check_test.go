@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -111,7 +112,7 @@ type quarters struct{}
 
 func (quarters) Text(_, s string) int { return (len(s) + 3) / 4 }
 
-func (q quarters) Measure(b *transcript.Body, _ string) (c Counts) {
+func (q quarters) Measure(b *transcript.Body, _ string) (c count.Counts) {
 	for _, m := range b.Messages() {
 		n := q.Text("", string(m.Raw()))
 		c.Messages = append(c.Messages, n)

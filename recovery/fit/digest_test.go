@@ -12,6 +12,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store/memory"
@@ -62,7 +63,7 @@ func TestDigestSticky(t *testing.T) {
 					seen := fit.NewWindows()
 					var fitters []*fit.Fitter
 					for range 2 {
-						f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(), Store: st, Windows: seen})
+						f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Store: st, Windows: seen})
 						defer f.Close(context.Background())
 						fitters = append(fitters, f)
 					}
@@ -97,7 +98,7 @@ func TestDigestSticky(t *testing.T) {
 // What a digest says survives the next ones, also where the client has it in
 // its own history and nothing else.
 func TestDigestRolls(t *testing.T) {
-	m := fit.NewMeter()
+	m := count.NewMeter()
 	c := synthetic(t, 3, 300_000)
 	var held []json.RawMessage // the client's history, rewritten each time
 	var lastText string
@@ -166,7 +167,7 @@ func TestDigestProbes(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("large, and nothing in it is parallel")
 	}
-	m := fit.NewMeter()
+	m := count.NewMeter()
 	list := recorded(t)
 	for seed := range uint64(3) {
 		list = append(list, synthetic(t, seed, 600_000))

@@ -4,9 +4,9 @@
 // flow.go shows the way from a request that is too long to the body that goes upstream, in order.
 // What it calls:
 //
-//	count, meter, anchor, calibrate
+//	count (a package)
 //	           tokens of a request, anchored on what upstreams reported
-//	limits     what a target's window is
+//	limits     what a target's window is, and the room for an answer
 //	history    the conversation as the planner reads it, each message read once
 //	plan       which edits bring the request to the target size, the first that suffice:
 //	             results, arguments, long

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -96,7 +97,7 @@ func (f *Fitter) tokensFor(model string, s *session, b *transcript.Body) ratio {
 		s = &session{}
 	}
 	tokens, basis := f.parts.Meter.Estimate(b, model, s.Anchor)
-	if basis < BasisSession && s.Scale > 0 {
+	if basis < count.BasisSession && s.Scale > 0 {
 		return ratio{int(s.Scale), 1000}
 	}
 	return ratio{tokens, raw}

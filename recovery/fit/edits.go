@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -20,7 +21,7 @@ type work struct {
 	v      *history
 	w      Weigher
 	model  string
-	counts Counts // of the history without edits
+	counts count.Counts // of the history without edits
 	at     map[int][]recipe
 	sealed map[int]*sealed // results in the summariser's words
 	cut    *cut            // turns that gave way to a text, nil for none

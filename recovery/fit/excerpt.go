@@ -214,6 +214,6 @@ func (e excerpts) shortened(what, s string, room int) (text string, ok bool) {
 		return "", false
 	}
 	n := utf8.RuneCountInString(s)
-	text = mark(what + strconv.Itoa(max(0, n-utf8.RuneCountInString(kept))) + " of " + count(n) + " removed:\n" + kept)
+	text = mark(what + strconv.Itoa(max(0, n-utf8.RuneCountInString(kept))) + " of " + characters(n) + " removed:\n" + kept)
 	return text, len(text) < len(s)
 }

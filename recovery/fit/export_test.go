@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Prepared is what goes upstream in the first attempt in place of the client's
@@ -51,12 +50,6 @@ func (f *Fitter) Flush() bool {
 	}
 	<-done
 	return true
-}
-
-// Anchored is the estimate of a prompt that begins with the anchor's; ok is false for others.
-func (m *Meter) Anchored(b *transcript.Body, model string, a Anchor) (tokens int, ok bool) {
-	tokens, basis := m.Estimate(b, model, a)
-	return tokens, basis == BasisAnchored
 }
 
 // NewWindows are windows that several fitters share.

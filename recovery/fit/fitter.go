@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/store"
 )
 
 // Parts are what a Fitter works with. Only Meter is required.
 type Parts struct {
-	Meter *Meter
+	Meter *count.Meter
 	// Store keeps sessions for all replicas; nil keeps the recent ones in the
 	// process only. A store of this process alone has nothing to add to that.
 	Store Values

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 )
 
 // BenchmarkPrepare is the cost of a request of 700 KB whose session has edits
@@ -18,7 +19,7 @@ func BenchmarkPrepare(b *testing.B) {
 	}{{"tiers", 120_000, nil}, {"summary", 64_000, newTeller()}, {"digest", 64_000, nil}} {
 		b.Run(c.name, func(b *testing.B) {
 			session := recorded(b)[0]
-			f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter()})
+			f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter()})
 			defer f.Close(context.Background())
 			r := &replayer{provider: newProvider(c.window), teller: c.teller, session: "s", fitter: f}
 			r.send(b, session.body(b, len(session.Messages)))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -23,7 +24,7 @@ func TestKept(t *testing.T) {
 	if fit.RaceEnabled {
 		t.Skip("nothing in it is parallel")
 	}
-	m := fit.NewMeter()
+	m := count.NewMeter()
 	for _, size := range []struct {
 		share        float64
 		facts, paths float64 // the least, as shares
@@ -99,7 +100,7 @@ func factsOf(t *testing.T, session string) (list []string) {
 }
 
 // evenly cuts every result to the same length, half of it from each end.
-func evenly(t *testing.T, m *fit.Meter, b *transcript.Body, tokens int) []byte {
+func evenly(t *testing.T, m *count.Meter, b *transcript.Body, tokens int) []byte {
 	var out *transcript.Body
 	for length := 64 << 10; length > 16; length = length * 9 / 10 {
 		e := b.Edit()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 )
 
@@ -16,7 +17,7 @@ func halved(t *testing.T, c *conversation, share float64, session string) []byte
 	cfg := fit.Defaults()
 	cfg.TargetShare = share
 	cfg.KeepRecent = share / 2.5
-	m := fit.NewMeter()
+	m := count.NewMeter()
 	f := fit.New(cfg, fit.Parts{Meter: m})
 	defer f.Close(context.Background())
 	b := c.body(t, len(c.Messages))

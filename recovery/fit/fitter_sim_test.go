@@ -15,6 +15,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -153,7 +154,7 @@ func synthetic(t testing.TB, seed uint64, size int) *conversation {
 // Tokens that are read from it cost a tenth, tokens that are written to it
 // 1.25 (the prices of Anthropic's and OpenAI's caches, relative to input).
 type provider struct {
-	meter    *fit.Meter
+	meter    *count.Meter
 	window   int // 0: none
 	factor   float64
 	billed   float64
@@ -171,7 +172,7 @@ func (p *provider) facts(tokens int) recovery.Facts {
 }
 
 func newProvider(window int) *provider {
-	return &provider{meter: fit.NewMeter(), window: window, factor: 1.13}
+	return &provider{meter: count.NewMeter(), window: window, factor: 1.13}
 }
 
 // ask is one attempt.
@@ -208,10 +209,10 @@ type teller struct {
 	calls   int
 	spent   int
 	largest int
-	meter   *fit.Meter
+	meter   *count.Meter
 }
 
-func newTeller() *teller { return &teller{meter: fit.NewMeter()} }
+func newTeller() *teller { return &teller{meter: count.NewMeter()} }
 
 func (s *teller) Complete(_ context.Context, p recovery.Prompt) (string, recovery.Usage, error) {
 	s.calls++

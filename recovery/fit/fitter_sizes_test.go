@@ -8,11 +8,12 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // overflowing fits a request after a refusal that states limit and size.
-func overflowing(t *testing.T, f *fit.Fitter, m *fit.Meter, b *transcript.Body, limit int) *recovery.Fitted {
+func overflowing(t *testing.T, f *fit.Fitter, m *count.Meter, b *transcript.Body, limit int) *recovery.Fitted {
 	t.Helper()
 	x := &recovery.Exchange{Body: b, Model: simModel, Mode: recovery.ModeAct, Completer: newTeller(),
 		Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "u", Model: simModel}}}}}
@@ -24,7 +25,7 @@ func overflowing(t *testing.T, f *fit.Fitter, m *fit.Meter, b *transcript.Body, 
 // Every session fits every window that its instructions, its task, its tools and
 // its last turn fit, with a summariser and without.
 func TestWindows(t *testing.T) {
-	m := fit.NewMeter()
+	m := count.NewMeter()
 	tried := 0
 	list := recorded(t)
 	for seed := range uint64(2) {
@@ -85,7 +86,7 @@ func TestWindows(t *testing.T) {
 
 // lastingTokens is what must stay, judged simply: the beginning, the last answer
 // and what follows it.
-func lastingTokens(c *conversation, counts fit.Counts) int {
+func lastingTokens(c *conversation, counts count.Counts) int {
 	n, first, last := counts.Fixed, slices.Index(c.roles, "assistant"), lastAnswer(c)
 	for i, tokens := range counts.Messages {
 		if i < first || i >= last || c.roles[i] == "system" {
@@ -105,7 +106,7 @@ func lastAnswer(c *conversation) int {
 
 // lasting checks that what must stay is there byte for byte, but for large
 // results of the last turn.
-func lasting(t *testing.T, c *conversation, counts fit.Counts, budget int, after *transcript.Body) {
+func lasting(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, m := range after.Messages() {
@@ -123,7 +124,7 @@ func lasting(t *testing.T, c *conversation, counts fit.Counts, budget int, after
 // unchanged checks that protected messages are there byte for byte: the
 // instructions, the task, the user's words where they are within their share,
 // and the last step but for results that alone take a quarter of the budget.
-func unchanged(t *testing.T, c *conversation, counts fit.Counts, budget int, after *transcript.Body) {
+func unchanged(t *testing.T, c *conversation, counts count.Counts, budget int, after *transcript.Body) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, m := range after.Messages() {

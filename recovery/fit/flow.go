@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -121,7 +122,7 @@ func (d *draft) ahead(ctx context.Context, c *recovery.Choice, window int) *reco
 	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
 	sure := true
 	switch {
-	case basis == BasisAnchored || s.Short:
+	case basis == count.BasisAnchored || s.Short:
 	case d.body != nil || s.Scale > 0:
 		tokens = f.tokensFor(c.Model, s, body).of(raw)
 		sure = d.body != nil || float64(tokens) >= surely*float64(window)
@@ -140,7 +141,7 @@ func (d *draft) ahead(ctx context.Context, c *recovery.Choice, window int) *reco
 		if d.work == nil {
 			d.work, d.sticky = d.begin(c.Model, d.fitter.parts.Meter), true
 		}
-		d.limit(spare(window, tokens, basis == BasisAnchored, 1))
+		d.limit(spare(window, tokens, basis == count.BasisAnchored, 1))
 		return d.fitted(ratio{tokens, raw})
 	}
 	return nil
@@ -209,7 +210,7 @@ func (d *draft) refusal(c *recovery.Choice, fail *recovery.Failure, refused *tra
 			// is smaller than what was refused. The room for the answer is not taken off,
 			// for a window that is told too small cuts results to less than what they say.
 			most := scale.of(raw)
-			if n := scale.of(counts.answered(refused)); d.fits == 1 && n > most-most/4 {
+			if n := scale.of(counts.Answered(refused)); d.fits == 1 && n > most-most/4 {
 				most = (n + most) / 2 // it is between the two; where more came since, the answer says little
 			}
 			window, d.guessed = most+Reserve(refused, most), most

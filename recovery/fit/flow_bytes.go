@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -13,9 +14,9 @@ type sizes struct{}
 var _ Weigher = sizes{}
 
 // Measure implements Weigher.
-func (sizes) Measure(b *transcript.Body, _ string) Counts {
+func (sizes) Measure(b *transcript.Body, _ string) count.Counts {
 	list := b.Messages()
-	c := Counts{Messages: make([]int, len(list)), Total: len(b.Raw()), Fixed: len(b.Raw()), Exact: true}
+	c := count.Counts{Messages: make([]int, len(list)), Total: len(b.Raw()), Fixed: len(b.Raw()), Exact: true}
 	for i, m := range list {
 		c.Messages[i] = m.End - m.Start
 		c.Fixed -= c.Messages[i]

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -68,7 +69,7 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 		return
 	}
 	known := d.session != nil || d.next != nil
-	if !known && !f.worthKeeping(x) && !(c.Local && len(x.Body.Raw()) > truncatedFrom && f.watch.due(c.Target)) || side(x) {
+	if !known && !f.worthKeeping(x) && !(c.Local && len(x.Body.Raw()) > count.TruncatedFrom && f.watch.due(c.Target)) || side(x) {
 		return
 	}
 	sent := x.Body
@@ -77,7 +78,7 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 		f.windows.LearnWindow(c.Target, 0, x.ID) // a window that matters is not forgotten
 	}
 	if d.next != nil {
-		n := Prompt(u)
+		n := count.Prompt(u)
 		if sent != d.out || n > 0 && d.plainly(sent, c.Model, n) {
 			sent = x.Body // the client's own bytes were answered
 			d.retract()
@@ -148,10 +149,10 @@ func (f *Fitter) learn(ctx context.Context, id, request string, t recovery.Targe
 	}
 	anchor, short := f.parts.Meter.Observe(sent, model, known.Anchor, u)
 	if short && f.parts.Truncated != nil {
-		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, Prompt(u))
+		f.parts.Truncated(request, id, t, f.parts.Meter.Measure(sent, model).Total, count.Prompt(u))
 	}
 	f.memory.report(id, known, report{short, anchor})
 	ctx, cancel := context.WithTimeout(ctx, f.memory.time)
 	defer cancel()
-	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*Prompt(u) >= window)
+	f.memory.write(ctx, id, known.edited() || short || window > 0 && 2*count.Prompt(u) >= window)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
 
@@ -43,26 +44,35 @@ func LimitFrom(f *recovery.Failure) (tokens int, ok bool) {
 	return limit, true
 }
 
-// Shares of the count below which a report means that a part of the prompt was
-// not read. Vocabularies differ less than that, and estimates of images too.
-const (
-	truncatedShare    = 0.6 // of a calibrated count
-	truncatedShareRaw = 0.4 // of a count that nothing confirmed yet
-	truncatedFrom     = 2000
-)
+// DefaultReserve is the room for an answer where the client sets no limit and
+// the window is large.
+const DefaultReserve = 4096
 
-// Truncated reports whether a server read only a part of a prompt without
-// saying so, as servers with a small window do (Ollama's num_ctx is 4,096 by
-// default, https://github.com/ollama/ollama/blob/main/docs/faq.md): what it
-// reports is far below the count. Small prompts prove nothing. calibrated says
-// that the count rests on earlier reports. Such a report is no basis for
-// anything but a limit on what to send.
-func Truncated(count, reported int, calibrated bool) bool {
-	share := truncatedShareRaw
-	if calibrated {
-		share = truncatedShare
+// Reserve is the room that the answer needs, in tokens: the client's own limit,
+// else an eighth of the window, at most DefaultReserve. window is 0 where it is
+// not known. A limit above the window is cut to it.
+func Reserve(b *transcript.Body, window int) int {
+	n := DefaultReserve
+	if window > 0 {
+		n = min(n, window/8)
 	}
-	return count > truncatedFrom && reported > 0 && float64(reported) < share*float64(count)
+	if _, limit, ok := b.OutputLimit(); ok && limit > 0 {
+		n = limit
+	}
+	if window > 0 {
+		n = min(n, window)
+	}
+	return n
+}
+
+// leastOutput is the room for an answer that a request keeps in any case, in tokens.
+const leastOutput = 1024
+
+// room is the room for an answer that the history gives way for: a client's limit
+// that takes up more than a quarter of the window is seldom used up, and is
+// lowered before anything of the history goes.
+func room(b *transcript.Body, window int) int {
+	return min(Reserve(b, window), max(leastOutput, window/4))
 }
 
 // watchEvery is how often answers of a local server are looked at while nothing

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func failure(class recovery.Class, facts recovery.Facts, change func(*recovery.Failure)) *recovery.Failure {
@@ -75,20 +76,6 @@ func TestLimitExpires(t *testing.T) {
 	})
 }
 
-func TestTruncated(t *testing.T) {
-	for _, tt := range []struct {
-		count, reported  int
-		calibrated, want bool
-	}{
-		{10_000, 5999, true, true}, {10_000, 6001, true, false}, {10_000, 3999, false, true}, {10_000, 4001, false, false},
-		{2000, 100, true, false}, {2001, 100, true, true}, {10_000, 0, true, false}, {10_000, 50_000, true, false}, {30_000, 4096, false, true},
-	} {
-		if got := Truncated(tt.count, tt.reported, tt.calibrated); got != tt.want {
-			t.Errorf("%+v: %v", tt, got)
-		}
-	}
-}
-
 func TestPromptThatARefusalStates(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts recovery.Facts
@@ -105,6 +92,24 @@ func TestPromptThatARefusalStates(t *testing.T) {
 	} {
 		if got := promptIn(c.facts, limited(t, "max_tokens", 4000, 0), c.raw); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestReserve(t *testing.T) {
+	for _, tt := range []struct {
+		raw          string
+		window, want int
+	}{
+		{`{}`, 0, 4096}, {`{}`, 128_000, 4096}, {`{}`, 8192, 1024}, {`{"max_tokens":100}`, 8192, 100}, {`{"max_completion_tokens":32000,"max_tokens":1}`, 200_000, 32_000},
+		{`{"max_tokens":99999}`, 8192, 8192}, {`{"max_tokens":0}`, 8192, 1024}, {`{"max_tokens":-5}`, 0, 4096}, {`{"max_tokens":null}`, 0, 4096}, {`{"max_tokens":50000}`, 0, 50_000},
+	} {
+		b, err := transcript.Parse([]byte(tt.raw), transcript.Chat, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Reserve(b, tt.window); got != tt.want {
+			t.Errorf("%s in %d: %d, want %d", tt.raw, tt.window, got, tt.want)
 		}
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Weigher counts tokens, uncalibrated.
 type Weigher interface {
-	Measure(b *transcript.Body, model string) Counts
+	Measure(b *transcript.Body, model string) count.Counts
 	Text(model, s string) int
 }
 

@@ -71,7 +71,7 @@ func (e excerpts) stub(object string, room int) string {
 		if share := left * len(v.text) / max(1, all); share >= leastKept {
 			short = e.of(v.text, share)
 		}
-		what.WriteString(count(utf8.RuneCountInString(v.text)-utf8.RuneCountInString(short)) + " removed")
+		what.WriteString(characters(utf8.RuneCountInString(v.text)-utf8.RuneCountInString(short)) + " removed")
 		if short != "" {
 			what.WriteString(":\n" + short)
 		}

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 )
 
 func sampleSession() *session {
-	return &session{report: report{Anchor: Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000}}, edits: edits{Gen: 3, Written: 1_700_000_000,
+	return &session{report: report{Anchor: count.Anchor{Messages: 7, Hash: 1 << 63, Reported: 60_000, Raw: 50_000}}, edits: edits{Gen: 3, Written: 1_700_000_000,
 		Scale: 1130, Window: 64_000, Target: 99,
 		Recipes: []recipe{{1, opMedia, 0}, {1 << 63, opShorten, 600}, {5, opArguments, 160}},
 		Sealed:  []*sealed{{Op: opCut, First: 8, Span: 9, Kept: []int{0, 3, 8}, Box: []byte("box")}, {Op: opSealed, First: 9, Span: 1, Box: []byte{}}}}}

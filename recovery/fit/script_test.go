@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -71,4 +72,4 @@ func lines(n int, what string) string {
 	return b.String()
 }
 
-func offline() *Meter { return NewMeter() }
+func offline() *count.Meter { return count.NewMeter() }

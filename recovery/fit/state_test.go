@@ -6,12 +6,13 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // What is on a server cannot be made smaller here.
 func TestStateFits(t *testing.T) {
-	f := fit.New(fit.Defaults(), fit.Parts{Meter: fit.NewMeter(), Windows: fit.NewWindows()})
+	f := fit.New(fit.Defaults(), fit.Parts{Meter: count.NewMeter(), Windows: fit.NewWindows()})
 	defer func() { _ = f.Close(context.Background()) }()
 	const said = `{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}`
 	for raw, fits := range map[string]bool{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/store"
 )
 
@@ -32,8 +33,8 @@ type edits struct {
 
 // report is what the last answer said of its prompt.
 type report struct {
-	Short  bool   `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
-	Anchor Anchor `json:"anchor"`
+	Short  bool         `json:"short,omitempty"` // the target was seen to drop a part of a prompt in silence
+	Anchor count.Anchor `json:"anchor"`
 }
 
 // edited reports whether there are edits.

@@ -16,11 +16,11 @@ func mark(summary string) string {
 
 const markKey = "_compressed"
 
-// count is a number of characters, for a reader.
-func count(characters int) string { return strconv.Itoa(max(0, characters)) + " characters" }
+// characters is a number of them, for a reader.
+func characters(n int) string { return strconv.Itoa(max(0, n)) + " characters" }
 
 // size says how long a text is, for a reader.
-func size(s string) string { return count(utf8.RuneCountInString(s)) }
+func size(s string) string { return characters(utf8.RuneCountInString(s)) }
 
 // cutBefore is the beginning of s, at most n bytes, not inside a character.
 func cutBefore(s string, n int) string {

@@ -30,6 +30,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/conform"
 	"github.com/rebound-llm/rebound/recovery/fit"
+	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/learn"
 	"github.com/rebound-llm/rebound/recovery/plan"
@@ -250,7 +251,7 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
-		Meter: fit.NewMeter(),
+		Meter: count.NewMeter(),
 		Store: shared, StoreTime: within, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {

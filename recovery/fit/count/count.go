@@ -1,4 +1,4 @@
-package fit
+package count
 
 import (
 	"slices"
@@ -53,9 +53,9 @@ func (c Counts) from(i int) weight {
 	return w
 }
 
-// answered is the tokens of the prompt that the model answered last, as the history has
+// Answered is the tokens of the prompt that the model answered last, as the history has
 // it: what stands before that answer; 0 if there is none.
-func (c Counts) answered(b *transcript.Body) int {
+func (c Counts) Answered(b *transcript.Body) int {
 	n := c.Total
 	for i, m := range slices.Backward(b.Messages()) {
 		if n -= c.Messages[i]; m.Role == transcript.RoleAssistant {
@@ -194,35 +194,4 @@ func (s *scale) prose(v gjson.Result, depth int) (n int) {
 		return true
 	})
 	return n
-}
-
-// DefaultReserve is the room for an answer where the client sets no limit and
-// the window is large.
-const DefaultReserve = 4096
-
-// Reserve is the room that the answer needs, in tokens: the client's own limit,
-// else an eighth of the window, at most DefaultReserve. window is 0 where it is
-// not known. A limit above the window is cut to it.
-func Reserve(b *transcript.Body, window int) int {
-	n := DefaultReserve
-	if window > 0 {
-		n = min(n, window/8)
-	}
-	if _, limit, ok := b.OutputLimit(); ok && limit > 0 {
-		n = limit
-	}
-	if window > 0 {
-		n = min(n, window)
-	}
-	return n
-}
-
-// leastOutput is the room for an answer that a request keeps in any case, in tokens.
-const leastOutput = 1024
-
-// room is the room for an answer that the history gives way for: a client's limit
-// that takes up more than a quarter of the window is seldom used up, and is
-// lowered before anything of the history goes.
-func room(b *transcript.Body, window int) int {
-	return min(Reserve(b, window), max(leastOutput, window/4))
 }

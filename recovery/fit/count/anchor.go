@@ -1,4 +1,4 @@
-package fit
+package count
 
 import (
 	"github.com/rebound-llm/rebound/recovery"
@@ -201,4 +201,26 @@ func (m *Meter) Observe(b *transcript.Body, model string, prev Anchor, u recover
 func (m *Meter) grew(prev Anchor, added weight, model string, next Anchor) bool {
 	want := m.calibration.curve(model).tokens(added)
 	return want < 64 || next.Reported-prev.Reported >= want/3
+}
+
+// Shares of the count below which a report means that a part of the prompt was
+// not read. Vocabularies differ less than that, and estimates of images too.
+const (
+	truncatedShare    = 0.6 // of a calibrated count
+	truncatedShareRaw = 0.4 // of a count that nothing confirmed yet
+	TruncatedFrom     = 2000
+)
+
+// Truncated reports whether a server read only a part of a prompt without
+// saying so, as servers with a small window do (Ollama's num_ctx is 4,096 by
+// default, https://github.com/ollama/ollama/blob/main/docs/faq.md): what it
+// reports is far below the count. Small prompts prove nothing. calibrated says
+// that the count rests on earlier reports. Such a report is no basis for
+// anything but a limit on what to send.
+func Truncated(count, reported int, calibrated bool) bool {
+	share := truncatedShareRaw
+	if calibrated {
+		share = truncatedShare
+	}
+	return count > TruncatedFrom && reported > 0 && float64(reported) < share*float64(count)
 }

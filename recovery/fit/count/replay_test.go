@@ -1,4 +1,4 @@
-package fit
+package count
 
 import (
 	"compress/gzip"
@@ -29,7 +29,7 @@ type recording struct {
 
 func record(t testing.TB, name string) recording {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", "usage", name+".json.gz"))
+	f, err := os.Open(filepath.Join("..", "testdata", "usage", name+".json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package fit
+package count
 
 import (
 	"encoding/json"
@@ -174,7 +174,7 @@ func TestAnchorAsJSON(t *testing.T) {
 	b := conversation(t, 6, "")
 	want, _ := m.Anchored(b, "local", a)
 	// Another process hashes alike; of the model it knows a report less.
-	if n, ok := meter().Anchored(b, "local", back); !ok || abs(n-want) > want/200 {
+	if n, ok := meter().Anchored(b, "local", back); !ok || n < want-want/200 || n > want+want/200 {
 		t.Errorf("%d tokens, %v, want %d", n, ok, want)
 	}
 	for _, bad := range []Anchor{{}, {Messages: -1, Reported: 5}, {Messages: 1 << 40, Reported: 5}, {Reported: 5}} {
@@ -256,5 +256,19 @@ func TestObserveWithoutUsage(t *testing.T) {
 	a, _ := m.Observe(b, "local", Anchor{}, usage(2000, 0))
 	if next, truncated := m.Observe(b, "local", a, recovery.Usage{}); truncated || next != a {
 		t.Errorf("%+v, truncated %v", next, truncated)
+	}
+}
+
+func TestTruncated(t *testing.T) {
+	for _, tt := range []struct {
+		count, reported  int
+		calibrated, want bool
+	}{
+		{10_000, 5999, true, true}, {10_000, 6001, true, false}, {10_000, 3999, false, true}, {10_000, 4001, false, false},
+		{2000, 100, true, false}, {2001, 100, true, true}, {10_000, 0, true, false}, {10_000, 50_000, true, false}, {30_000, 4096, false, true},
+	} {
+		if got := Truncated(tt.count, tt.reported, tt.calibrated); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
 	}
 }

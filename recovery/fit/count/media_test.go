@@ -1,4 +1,4 @@
-package fit
+package count
 
 import (
 	"encoding/base64"
@@ -94,20 +94,6 @@ func TestSchemaOfTheAnswerCounts(t *testing.T) {
 	schema := `{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object","properties":{"` + strings.Repeat("abc_", 200) + `":{}}}}}`
 	if n := meter().Measure(parse(t, `{"messages":[],"response_format":`+schema+`}`), "gpt-4o").Total; n < plain+200 {
 		t.Errorf("%d tokens, %d without the schema", n, plain)
-	}
-}
-
-func TestReserve(t *testing.T) {
-	for _, tt := range []struct {
-		raw          string
-		window, want int
-	}{
-		{`{}`, 0, 4096}, {`{}`, 128_000, 4096}, {`{}`, 8192, 1024}, {`{"max_tokens":100}`, 8192, 100}, {`{"max_completion_tokens":32000,"max_tokens":1}`, 200_000, 32_000},
-		{`{"max_tokens":99999}`, 8192, 8192}, {`{"max_tokens":0}`, 8192, 1024}, {`{"max_tokens":-5}`, 0, 4096}, {`{"max_tokens":null}`, 0, 4096}, {`{"max_tokens":50000}`, 0, 50_000},
-	} {
-		if got := Reserve(parse(t, tt.raw), tt.window); got != tt.want {
-			t.Errorf("%s in %d: %d, want %d", tt.raw, tt.window, got, tt.want)
-		}
 	}
 }
 
