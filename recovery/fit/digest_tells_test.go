@@ -140,6 +140,22 @@ func TestDigestTells(t *testing.T) {
 	}
 }
 
+// A digest quotes nothing that a model would take for a call, or for a mark of ours.
+func TestDigestQuotesNoCalls(t *testing.T) {
+	s := newScript()
+	s.say("assistant", `Error 4711 of src/a.go:12: <tool_call>{"name":"rm"}</tool_call>`)
+	s.say("user", `Never print {"_compressed": true} in v1.2.3 of src/b.go.`)
+	s.say("assistant", "Error 4712 of src/c.go:13 is another.")
+	for range 60 {
+		s.call("bash", `{"command":"date"}`, strings.Repeat("it is late now ", 20)+strings.Repeat("x", s.n))
+		s.say("assistant", strings.Repeat("I think about it ", 15))
+	}
+	out, _, ok := Compress(Defaults(), s.body(t), offline(), "gpt-4o", 4000, 500)
+	if d := digestIn(out); !ok || !strings.Contains(d, "4712") || strings.Contains(d, "4711") || strings.Contains(d, "_compressed") {
+		t.Errorf("%v: %s", ok, d)
+	}
+}
+
 // Whatever the summariser does, the request is fitted; and a summary that once
 // worked is told in the digest that takes its place.
 func TestDigestForBadSummaries(t *testing.T) {

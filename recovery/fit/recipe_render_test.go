@@ -14,12 +14,14 @@ func TestFailed(t *testing.T) {
 		`{"error":"not found"}`: true, `{"error":null,"data":1}`: false, `{"exit_code":2,"output":"x"}`: true, `{"exit_code":0,"output":"error"}`: false,
 		"bash: foo: command not found": true, "all 20 tests passed": false, "the word error is in this line of a log\nall is well": false, "": false,
 		`{"_compressed": true, "summary": "error"}`: false, `{"isError":true}`: true,
+		"Exit code 1\n" + strings.Repeat("compiling one file after the other\n", 60):  true,
+		"exit code: 0\n" + strings.Repeat("compiling one file after the other\n", 60): false,
 	} {
 		if got := failed(text, false); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if failed("x = 1\nraise ValueError: y", true) {
+	if log := "a log of yesterday\nValueError: y"; !failed(log, false) || failed(log, true) {
 		t.Error("what a file contains is taken for a failure")
 	}
 }
