@@ -31,7 +31,6 @@ type line struct {
 // What lines are worth: facts by themselves, all others so many times what salience says.
 const (
 	worthFact    = 30 // what the user demands, files, open errors
-	worthUser    = 3
 	worthSaid    = 3
 	worthResult  = 1
 	worthWritten = 0.3 // arguments: what was written can be read
@@ -78,24 +77,20 @@ func (d *digest) message(it *item, e excerpts) {
 	case compressed(it.text):
 	case it.result:
 		d.result(it, e)
-	case it.Role == transcript.RoleUser:
-		for _, p := range e.pieces(it.text) {
-			for s := range sentences(p.text) {
-				worth := worthUser * salience(s)
-				if demands(s) {
-					worth = worthFact
-				}
-				d.add("user: "+s, worth)
-			}
+	case it.Role == transcript.RoleUser || it.Role == transcript.RoleAssistant:
+		who, person := "", it.Role == transcript.RoleUser
+		if person {
+			who = "user: "
 		}
-	case it.Role == transcript.RoleAssistant:
 		for _, p := range e.pieces(it.text) {
 			for s := range sentences(p.text) {
 				worth := worthSaid * salience(s)
-				if announces.MatchString(s) && worth <= worthSaid {
+				if person && demands(s) {
+					worth = worthFact
+				} else if worth <= worthSaid && announces.MatchString(s) {
 					worth *= courtesy
 				}
-				d.add(s, worth)
+				d.add(who+s, worth)
 			}
 		}
 	}

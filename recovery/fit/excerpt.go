@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -82,7 +83,6 @@ const gap = "[…]"
 
 // piece is a line of a text, or a part of a long one.
 type piece struct {
-	at    int // number
 	text  string
 	score float64
 }
@@ -118,29 +118,17 @@ func (e excerpts) of(text string, room int) string {
 		}
 		return list[i].score
 	}
-	slices.SortStableFunc(ranked, func(a, b int) int {
-		switch d := worth(b) - worth(a); {
-		case d > 0:
-			return 1
-		case d < 0:
-			return -1
-		}
-		return 0
-	})
+	slices.SortStableFunc(ranked, func(a, b int) int { return cmp.Compare(worth(b), worth(a)) })
 	keep := make([]bool, len(list))
 	for _, i := range ranked {
 		cost := len(list[i].text) + 1
 		if i > 0 && !keep[i-1] {
 			cost += len(gap) + 1
 		}
-		if cost > room {
-			if room < 40 {
-				break
-			}
-			continue
+		if cost <= room {
+			keep[i] = true
+			room -= cost
 		}
-		keep[i] = true
-		room -= cost
 	}
 	var b strings.Builder
 	left := false
@@ -175,11 +163,11 @@ func pieces(text string) (list []piece) {
 			if cut == "" {
 				break
 			}
-			list = append(list, piece{at: len(list), text: cut})
+			list = append(list, piece{text: cut})
 			line = line[len(cut):]
 		}
 		if strings.TrimSpace(line) != "" {
-			list = append(list, piece{at: len(list), text: line})
+			list = append(list, piece{text: line})
 		}
 	}
 	seen := map[string]int{}
