@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -93,9 +94,7 @@ func (r ratio) permille() uint32 { return uint32(min(max(r.of(1_000_000)/1000, 1
 // tokensFor is how a body's count converts, by the best that is known.
 func (f *Fitter) tokensFor(model string, s *session, b *transcript.Body) ratio {
 	raw := f.parts.Meter.Measure(b, model).Total
-	if s == nil {
-		s = &session{}
-	}
+	s = cmp.Or(s, &session{})
 	tokens, basis := f.parts.Meter.Estimate(b, model, s.Anchor)
 	if basis < count.BasisSession && s.Scale > 0 {
 		return ratio{int(s.Scale), 1000}

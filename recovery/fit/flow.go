@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -114,10 +115,7 @@ func (d *draft) begin(model string, w Weigher) *work {
 // anchored on what the upstream reported, or the session was refused before, or
 // it is far above what the operator states.
 func (d *draft) ahead(ctx context.Context, c *recovery.Choice, window int) *recovery.Fitted {
-	f, s, body := d.fitter, d.session, d.sent()
-	if s == nil {
-		s = &session{}
-	}
+	f, s, body := d.fitter, cmp.Or(d.session, &session{}), d.sent()
 	raw := f.parts.Meter.Measure(body, c.Model).Total
 	tokens, basis := f.parts.Meter.Estimate(body, c.Model, s.Anchor)
 	sure := true

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"math"
 
@@ -17,21 +18,18 @@ import (
 // the edits back.
 func (d *draft) remember() {
 	f, x := d.fitter, d.x
-	next := &session{}
-	if d.session != nil {
-		*next = *d.session
-	}
+	next := *cmp.Or(d.session, &session{})
 	if now := f.memory.local(x.Session); now != nil {
 		next.Gen = max(next.Gen, now.Gen)
 	}
 	next.Gen++
-	d.work.keep(next)
+	d.work.keep(&next)
 	next.Scale = d.scale.permille()
 	if d.learned > 0 {
 		next.Window, next.Target = uint32(min(d.learned, maxWindow)), targetHash(d.target)
 	}
-	d.next, d.later = next, false
-	f.memory.hold(x.Session, next, true)
+	d.next, d.later = &next, false
+	f.memory.hold(x.Session, d.next, true)
 	d.saved = f.memory.save(x.Session)
 }
 
@@ -86,12 +84,7 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 			d.measured(c.Model, n)
 		}
 	}
-	next := f.memory.local(x.Session)
-	for _, s := range []*session{d.next, d.session, {}} {
-		if next == nil {
-			next = s
-		}
-	}
+	next := cmp.Or(f.memory.local(x.Session), d.next, d.session, &session{})
 	x.Retain()
 	id, request, target, model := x.Session, x.ID, c.Target, c.Model
 	window := f.window(c, next)

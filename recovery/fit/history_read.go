@@ -92,15 +92,15 @@ func readMessage(m transcript.Message) *reading {
 	}
 	for _, c := range m.ToolCalls() {
 		text := c.Text()
-		if trimmed := strings.TrimSpace(text); trimmed == "" || trimmed[0] != '{' || transcript.Valid([]byte(trimmed), 0) != nil {
-			v.broken++
-		}
 		c.ID, c.Name = strings.Clone(c.ID), strings.Clone(c.Name)
 		part(h, c.ID)
 		part(h, c.Name)
 		part(h, text)
 		v.callSums = append(v.callSums, sha256.Sum256([]byte(text)))
 		info := readCall(c, text)
+		if !info.object {
+			v.broken++
+		}
 		info.Arguments = nil
 		if info.Span != (transcript.Span{}) {
 			info.Span.Start -= m.Start

@@ -61,12 +61,12 @@ func protect(v *history, tokens []int, budget int, recentShare float64) *protect
 // until they have the share.
 func (p *protection) markRecent(v *history, share int) {
 	p.recent = len(v.items)
+	last := v.lastStep()
 	for sum := 0; p.recent > v.lead; {
-		start := v.stepStart(p.recent - 1)
-		answered := p.recent < len(v.items) && v.stepIn(p.recent)
-		if answered && sum >= share {
+		if answered := last < len(v.items) && p.recent <= last; answered && sum >= share {
 			break
 		}
+		start := v.stepStart(p.recent - 1)
 		for i := start; i < p.recent; i++ {
 			sum += p.tokens[i]
 		}
@@ -75,16 +75,6 @@ func (p *protection) markRecent(v *history, share int) {
 	for i := p.recent; i < len(v.items); i++ {
 		p.of[i] |= protectRecent
 	}
-}
-
-// stepIn reports whether there is an answer at or after message i.
-func (v *history) stepIn(i int) bool {
-	for ; i < len(v.items); i++ {
-		if v.items[i].Role == transcript.RoleAssistant {
-			return true
-		}
-	}
-	return false
 }
 
 // markUsers protects a person's words, the newest first, up to the share; the
