@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -56,6 +57,24 @@ func TestLastStepIsProtected(t *testing.T) {
 	p := protect(v, k.tokens, 1000, 0.25)
 	if p.recent != last-1 {
 		t.Errorf("the recent turns begin at %d, want %d", p.recent, last-1)
+	}
+}
+
+// Where nothing else has room even a person's words in the middle are told in a digest.
+func TestWordsGiveWayInTheEnd(t *testing.T) {
+	s := newScript()
+	s.call("bash", `{"command":"ls"}`, "a.go")
+	story := ""
+	for i := range 70 {
+		story += fmt.Sprintf("On day %d we went to the market and bought %d of the finest apples. ", i, i*7%90)
+	}
+	s.say("user", story+"Never sell the apples.")
+	for i := range 6 {
+		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, i), lines(4, "made"))
+	}
+	out, r, ok := Compress(Defaults(), s.body(t), offline(), "gpt-4o", 1400, 200)
+	if !ok || !strings.Contains(digestIn(out), "Never sell the apples.") {
+		t.Errorf("fitted: %v, %+v", ok, r)
 	}
 }
 
