@@ -76,13 +76,14 @@ func (v *history) observes() (found bool) {
 // any where the format allows that. There it finds where the history cannot be cut.
 func (v *history) pair() {
 	list := v.body.Messages()
+	var pairing trajectory.Pairing
 	if !v.body.PairsAnywhere() {
 		for t, ok := trajectory.TurnBefore(list, len(list)); ok; t, ok = trajectory.TurnBefore(list, t.Start) {
-			v.pairIn(t.Start, t.End)
+			v.pairIn(t.Start, t.End, &pairing)
 		}
 		return
 	}
-	v.pairIn(0, len(list))
+	v.pairIn(0, len(list), &pairing)
 	last := make([]int, len(list)) // where the last result of a message's calls stands
 	for i := range v.items {
 		if at := v.items[i].caller; at >= 0 {
@@ -98,14 +99,13 @@ func (v *history) pair() {
 }
 
 // pairIn finds the calls of the tool messages from start to end among those that stand there.
-func (v *history) pairIn(start, end int) {
+func (v *history) pairIn(start, end int, pairing *trajectory.Pairing) {
 	var made [][2]int // message, number in it
 	for i := start; i < end; i++ {
 		for n := range v.items[i].calls {
 			made = append(made, [2]int{i, n})
 		}
 	}
-	var pairing trajectory.Pairing
 	pairing.Begin(len(made))
 	for _, c := range made {
 		pairing.Add(v.items[c[0]].calls[c[1]].ID)
