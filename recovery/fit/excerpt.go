@@ -125,10 +125,14 @@ func (e excerpts) of(text string, room int) string {
 		if i > 0 && !keep[i-1] {
 			cost += len(gap) + 1
 		}
-		if cost <= room {
-			keep[i] = true
-			room -= cost
+		if cost > room {
+			if room < 40 {
+				break // what is so short says little, and costs a gap
+			}
+			continue
 		}
+		keep[i] = true
+		room -= cost
 	}
 	var b strings.Builder
 	left := false
