@@ -19,9 +19,22 @@
 // error with its stack, counts. What a reading tool returns is data, whatever it
 // says. Messages whose kind is a matter of opinion stay below Threshold.
 //
-// Where something is wrong it also says whether the agent gets on (Progress), and what
-// persons and instructions rule out (Preferences; rules in configs/rules/preferences).
+// What a request's history says is the stage's:
+//
+//	news       → may there be anything to read at all
+//	history    → turns, steps, persons' messages; past: what each turn came to, which is
+//	             remembered from one request to the next
+//	position   → where it stands, for the session's ring
+//	loops      → rounds of the same turns, counters, no progress, or a monologue
+//	outcomes   → what followed the failures before
+//
+// and, only where something is wrong: progress (does the agent get on), preferences (what
+// persons and instructions rule out; rules in configs/rules/preferences), environment
+// (is the computer to blame). Two calls are the same by trajectory.Call.Key, two results
+// by step.outcome; waiting.go says when the same again is patience. All of it looks
+// back to a person's last new message, and never further than 60 turns.
 //
 // The package does not decide what to do about a failure, does not recognise
-// sessions and keeps nothing. Everything in it is pure and safe for concurrent use.
+// sessions, and keeps only what it can find out again. All that is exported is safe for
+// concurrent use.
 package inspect
