@@ -171,7 +171,7 @@ func TestCorpus(t *testing.T) {
 		{"testdata/more7.jsonl", 1, 1}, {"testdata/more8.jsonl", 0.96, 0.96}, {"testdata/more9.jsonl", 0.96, 1}, {"testdata/blind3.jsonl", 0.99,
 			1}, {"testdata/blind4.jsonl", 1, 1}, {"testdata/blind5.jsonl", 0.99, 1}, {"testdata/blind6.jsonl", 1, 1},
 		{"testdata/blind7.jsonl", 1, 1}, {"testdata/blind8.jsonl", 0.99, 1},
-		{"testdata/blind9.jsonl", 1, 0.99}, {"testdata/blind10.jsonl", 1, 1}} {
+		{"testdata/blind9.jsonl", 1, 1}, {"testdata/blind10.jsonl", 1, 1}} {
 		sc := measure(classify.New(configs.UpstreamRules), load(t, c.file))
 		if got := float64(sc.right+sc.also) / float64(sc.rows); got < c.class {
 			t.Errorf("%s: %d of %d classes right, want %.0f %%:\n%s", c.file, sc.right, sc.rows, 100*c.class, strings.Join(sc.wrong, "\n"))

@@ -211,7 +211,7 @@ const (
 		`unrecognized (?:parameter|field|key\(s\) in object)|unsupported (?:value|field|option)|unexpected keyword argument|` +
 		`invalid parameter|invalid value (?:for|of|at)|invalid type for|missing required parameter|required parameter|missing field|supports? (?:the|this)|` +
 		`not supported (?:on|by|for) this model:|not supported:|unsupported:)`
-	apart       = `(?:s?\b|[: (\[])[: (\[]*`
+	apart       = `(?:s?\b|[: (\[{])[: (\[{]*`
 	mentioned   = `(?:parameter|argument|property|field|for the|invalid|参数)`
 	refusedVerb = `' (?:(?:field|parameter|array) )?(?:is not|does not|is unsupported|is deprecated|must|cannot|are not|may only)`
 )

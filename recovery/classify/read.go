@@ -236,9 +236,10 @@ func (v *view) addText(s string, depth int) {
 				v.texts = append(v.texts, clip(head, maxText/4))
 				v.prefixCodes(head)
 			}
+			said := len(v.texts)
 			v.walk(gjson.Parse(inner), "", depth+1)
-			if len(v.texts) == before {
-				v.texts = append(v.texts, clip(s, maxText/2))
+			if len(v.texts) == said { // a value that says nothing is a part of the sentence
+				v.texts = append(v.texts[:before], clip(s, maxText/2))
 			} else if tail := strings.TrimSpace(s[end:]); len(tail) > 3 {
 				v.texts = append(v.texts, clip(tail, maxText/4))
 			}
