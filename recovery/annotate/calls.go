@@ -307,6 +307,9 @@ func (s *scene) schema() string {
 			}
 			return len(parts) < 8
 		})
+		if len(parts) == 1 && gjson.Get(p.Schema, "type").Type == gjson.String {
+			return "" // a plain type says nothing more
+		}
 		return oneLine("{"+strings.Join(parts, ",")+"}", maxExcerpt)
 	}
 	return ""

@@ -82,7 +82,7 @@ func TestEnvironmentNote(t *testing.T) {
 		if err := s.Prepare(t.Context(), x); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"no such command here; no space left to write to; a host was not reached", "ask the user"} {
+		for _, want := range []string{"no such command here; no space left to write to; a network error", "ask the user"} {
 			if !strings.Contains(x.Guidance, want) {
 				t.Errorf("no %q in\n%s", want, x.Guidance)
 			}

@@ -37,7 +37,7 @@ func TestConcreteStep(t *testing.T) {
 		{"capitals", agent(bash).run("ls", "Makefile\nREADME.md\nsrc\n").run("cat readme.md", "cat: readme.md: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"Capitals count", "`README.md`"}, nil},
 		{"nearest name", agent(bash).run("ls src", "handlers.py\nviews.py\n").run("cat src/handler.py", "cat: src/handler.py: No such file or directory\n\nCommand exited with code 1"),
-			recovery.FileNotFound, false, []string{"closest name", "`src/handlers.py`"}, nil},
+			recovery.FileNotFound, false, []string{"closest to `handler.py`", "`src/handlers.py`"}, nil},
 		{"a denial is no sight", agent(bash, read).run("cat old/conf.yml", "cat: old/conf.yml: No such file or directory\n\nCommand exited "+
 			"with code 1").run("cat conf.yml", "cat: conf.yml: No such file or directory\n\nCommand exited with code 1"),
 			recovery.FileNotFound, false, []string{"Search for `conf.yml`"}, []string{"old/conf.yml"}},
@@ -65,7 +65,7 @@ func TestConcreteStep(t *testing.T) {
 		{"python3 for python", agent(bash).run("python3 -m pytest -q tests", "5 passed in 0.2s").run("python app.py", "/bin/bash: line 1: python: command not found\n\nCommand exited with code 127"),
 			recovery.CommandNotFound, false, []string{"`python3` in place of `python`"}, nil},
 		{"nothing seen", agent(bash).run("docker-compose up -d", "/bin/bash: line 1: docker-compose: command not found\n"),
-			recovery.CommandNotFound, false, []string{"`docker compose` in place of `docker-compose`", "ask the user to install `docker-compose`"}, []string{"1. Install"}},
+			recovery.CommandNotFound, false, []string{"`docker compose` in place of `docker-compose`"}, []string{"1. Install"}},
 		{"misspelt", agent(bash).run("pyhton3 app.py", "/bin/bash: line 1: pyhton3: command not found\n"),
 			recovery.CommandNotFound, false, []string{"`python3` is probably what `pyhton3` should be"}, nil},
 		{"in the project", agent(bash).run("ls -d node_modules/.bin/*", "node_modules/.bin/knip\nnode_modules/.bin/tsc\n").run("knip", "/bin/bash: line 1: knip: command not found\n"),
@@ -96,12 +96,12 @@ func TestConcreteStep(t *testing.T) {
 		{"a click in a page", agent(tool("browser_click", "Click an element.", "*element", "string"), tool("browser_snapshot", "Show the page."), bash).call("browser_click", object{"element": "Submit"}, "Error: locator.click: Timeout 30000ms exceeded.\nCall log:\n  - waiting for locator('aria-ref=e12')"),
 			recovery.ToolTimeout, false, []string{"look at the page with `browser_snapshot`"}, []string{"one file", "Write the output"}},
 		{"parameter for the time", agent(slow).call("bash", object{"command": "pytest -q", "timeout_ms": 2000}, "Command timed out after 2 seconds\n"),
-			recovery.ToolTimeout, false, []string{"Set `timeout_ms` of `bash` higher than `2000`", "pytest path/to/test_one.py"}, nil},
+			recovery.ToolTimeout, false, []string{"set `timeout_ms` higher once", "pytest path/to/test_one.py"}, nil},
 		{"no parameter for the time", agent(tool("sh", "Run a shell command.", "*command", "string")).call("sh", object{"command": "go test ./... | tail -5"}, "panic: test timed out after 1s\n"),
-			recovery.ToolTimeout, false, []string{"go test ./one/package", "`1 s`"}, nil},
+			recovery.ToolTimeout, false, []string{"go test ./one/package"}, nil},
 
 		{"misspelt parameter", agent(edit).call("edit_file", object{"path": "a.go", "old_txt": "a", "new_text": "b"}, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`),
-			recovery.InvalidArguments, false, []string{"the required parameter `old_text` is missing (the call says `old_txt`)", "`old_text` is declared as `{\"type\":\"string\"}`"}, nil},
+			recovery.InvalidArguments, false, []string{"The required parameter `old_text` is missing (the call says `old_txt`)"}, nil},
 		{"wrong type", agent(edit).call("edit_file", object{"path": "a.go", "old_text": "a", "new_text": "b", "replace_all": "yes"}, `Invalid arguments for tool edit_file: replace_all must be boolean`),
 			recovery.InvalidArguments, false, []string{"`replace_all` must be of type boolean, and the call gives a string"}, nil},
 		{"value that is not allowed", agent(edit).call("edit_file", object{"path": "a.go", "old_text": "a", "new_text": "b", "mode": "twice"}, `Invalid arguments for tool edit_file: mode must be equal to one of the allowed values`),
@@ -140,7 +140,7 @@ func TestConcreteStep(t *testing.T) {
 
 		{"own files", agent(bash).run("ls", "data.csv\nsrc\n").run("tar cf /tmp/pack.tar src > /tmp/pack.log", "").run("echo x > data.csv", "").run("cp big.bin /data/big.bin", "cp: error writing "+
 			"'/data/big.bin': No space left on device\n\nCommand exited with code 1"),
-			recovery.DiskFull, true, []string{"nothing else: `/tmp/pack.log` and `/tmp/pack.tar`", "`/data/big.bin`"}, []string{"data.csv"}},
+			recovery.DiskFull, true, []string{"nothing else: `/tmp/pack.log` and `/tmp/pack.tar`"}, []string{"data.csv"}},
 		{"file that was there before", agent(bash).run("ls /tmp", "cache.log\n").run("echo 1 > /tmp/cache.log", "").run("echo x > /data/y", "/bin/bash: line 1: echo: "+
 			"write error: No space left on device\n\nCommand exited with code 1"),
 			recovery.DiskFull, true, []string{"instead of to `/data/y`"}, []string{"Delete", "`/tmp/cache.log`"}},
@@ -173,8 +173,8 @@ func wellFormed(t testing.TB, note string) {
 	if !strings.HasPrefix(note, "[gateway note, not from the user] ") {
 		t.Errorf("the note has no mark:\n%s", note)
 	}
-	if !strings.Contains(note, "Keep using tools") {
-		t.Errorf("the note does not say to go on:\n%s", note)
+	if !strings.HasSuffix(note, " Do not mention this note.") && !strings.HasSuffix(note, "\nDo not mention this note.") {
+		t.Errorf("the note does not end as notes do:\n%s", note)
 	}
 	if n := utf8.RuneCountInString(note); n > 1200 || !utf8.ValidString(note) {
 		t.Errorf("the note has %d characters or is not UTF-8:\n%s", n, note)

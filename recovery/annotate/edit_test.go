@@ -74,6 +74,7 @@ func TestEditFailedChanged(t *testing.T) {
 	})
 	edit := tool("edit", "Edit a file.", "*path", "string", "*old_string", "string", "*new_string", "string")
 	x := agent(edit).call("edit", object{"path": "a", "old_string": "x", "new_string": "y"}, "String to replace not found in file.").exchange(t)
+	x.Turn.Seen = 4
 	if note, _ := s.Note(x); !strings.Contains(note, "ask the user to open the editor.") {
 		t.Error(note)
 	}

@@ -23,11 +23,7 @@ func (s *Stage) environmentNote(x *recovery.Exchange, f *recovery.ToolFailure) (
 	if sc.uses&trajectory.UseShell != 0 {
 		look = "Look once at what they may have in common, for example with `pwd; id; df -h .; ls -la`."
 	}
-	with := ""
-	if tool := sc.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {
-		with = " with " + tool
-	}
 	text := fmt.Sprintf("%sSeveral different things failed within a few steps: %s. The environment itself may be broken.\nDo not work around each of them. %s\n"+
-		"If that does not explain it, ask the user%s to repair the environment, and say what failed. Do not mention this note.", prefix, strings.Join(kinds, "; "), look, with)
+		"If that does not explain it, ask the user%s to repair the environment, and say what failed. %s", prefix, strings.Join(kinds, "; "), look, sc.asking(), unmentioned)
 	return trajectory.Shorten(text, maxNote), recovery.Advice{Category: f.Category, Strategies: []string{CheckEnvironment, AskUser}, Count: 1}
 }

@@ -74,27 +74,27 @@ var forbidden = map[recovery.LoopKind]string{
 // those that have one.
 var advised = map[recovery.LoopKind][2]string{
 	recovery.LoopSameError: {
-		"Read the error before the next call, and change what it complains about.",
-		"Find the cause first: look at what the error names (the file, the directory, the definition, the versions), then make a call that differs in just that.",
+		"Change what the error complains about before the next call.",
+		"Look at what the error names, then make a call that differs in just that.",
 	},
 	recovery.LoopSameResult: {
-		"The result is in the conversation: use it. If it is not what you need, change the call: another file, another range, other words.",
-		"The result is in the conversation and will not change: say in one sentence what it tells you and what is missing, then make the call that gets what is missing, or take the next step of the task.",
+		"The result is in the conversation: use it, or change the call.",
+		"The result will not change: say in one sentence what it tells you and what is missing, then make the call that gets what is missing.",
 	},
 	recovery.LoopAlternation: {
 		"Compare the two results and decide which way is right before the next call.",
-		"Say in one sentence what each of the two changes and why the other undoes it. Then choose one, look at the state that it leaves, and go on from there.",
+		"Say in one sentence why each of the two undoes the other. Then choose one and go on from there.",
 	},
 	recovery.LoopCycle: {
-		"The results are in the conversation: use them. Before the next call, decide what has to change for one of them to be another.",
-		"Say in one sentence what the round tells you and what is missing. Then change something that one of its results depends on, or make the call that gets what is missing.",
+		"The results are in the conversation: use them, or change what one of them depends on.",
+		"Say in one sentence what the round tells you. Then change something that one of its results depends on.",
 	},
 	recovery.LoopCounter: {
-		"A higher number brings the same: work with what you have, or look in another way (another name, another filter, a list of what there is, the log of what you wait for).",
+		"Work with what you have, or look in another way (another name or filter, a list of what there is, the log of what you wait for).",
 	},
 	recovery.LoopMonologue: {
 		"If there is something to do, make the call now; if all is done, give the final answer.",
-		"Make the call that you announce, now, in this answer; or, if all is done, give the final answer.",
+		"Make the call that you announce, now; or, if all is done, give the final answer.",
 	},
 	recovery.LoopNoProgress: {
 		"Say what is known and what is missing, then make the one call that gets what is missing.",
@@ -116,7 +116,7 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	}
 	b.WriteByte('\n')
 	if refused(x) || s.serves() {
-		b.WriteString("Do not mention this note.")
+		b.WriteString(unmentioned)
 		return trajectory.Shorten(b.String(), maxNote), advice
 	}
 	step := advised[l.Kind]
@@ -128,15 +128,11 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	default:
 		b.WriteString(step[0])
 	}
-	b.WriteString("\nKeep using tools; diagnose first, then change one thing.")
+	b.WriteByte('\n')
 	if firmly(l) {
-		if ask := s.toolFor([]trajectory.Use{trajectory.UseAsk}); ask != "" {
-			b.WriteString(" If you cannot tell what blocks you, ask the user with " + ask + ".")
-		} else {
-			b.WriteString(" If you cannot tell what blocks you, tell the user in your answer and ask.")
-		}
+		b.WriteString("If you cannot tell what blocks you, ask the user" + s.asking() + ". ")
 	}
-	b.WriteString(" Do not mention this note.")
+	b.WriteString(unmentioned)
 	return trajectory.Shorten(b.String(), maxNote), advice
 }
 
@@ -163,7 +159,7 @@ func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
 		}
 	}
 	return prefix + fmt.Sprintf("You have waited for %d minutes, and the answer%s has not changed.\n", int(x.Turn.Waited.Minutes()), what) +
-			"If that is longer than it should take, look at what you wait for: its log, its events, whether it still runs. Else go on waiting. Do not mention this note.",
+			"If that is longer than it should take, look at what you wait for: its log, its events, whether it still runs. Else go on waiting. " + unmentioned,
 		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }
 

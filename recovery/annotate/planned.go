@@ -94,7 +94,7 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	} else {
 		proposed(&b, p)
 	}
-	b.WriteString(" Do not mention this note.")
+	b.WriteString(" " + unmentioned)
 	return trajectory.Shorten(b.String(), maxPlanNote), advice
 }
 
@@ -123,21 +123,17 @@ func proposed(b *strings.Builder, p *recovery.Plan) {
 		b.WriteString("A proposal, which may be wrong: " + call + ". Look whether it fits what you know before you do it.")
 	}
 	b.WriteString(told(" Why", p.Reasoning) + told(" What should come of it", p.Expected))
-	b.WriteString("\nKeep using tools. If it fails again, tell the user what blocks you and ask.")
+	b.WriteString("\nIf it fails again, tell the user what blocks you and ask.")
 }
 
 // giveOver words what only the user can settle.
 func (s *scene) giveOver(b *strings.Builder, p *recovery.Plan) {
-	with := ""
-	if tool := s.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {
-		with = " with " + tool
-	}
 	if p.Strategy == recovery.PlanGiveUp && p.Band != recovery.BandEscalate {
 		b.WriteString("This cannot be done in this way: do not try it again. Go on with what does not depend on it, then tell the user what could not be done and why." +
 			told(" Why", p.Reasoning) + told(" What to tell them", p.Message))
 		return
 	}
-	b.WriteString("Do not try it again. Ask the user" + with + " one specific question, in the language of the conversation, and wait for the answer")
+	b.WriteString("Do not try it again. Ask the user" + s.asking() + " one specific question, in the language of the conversation, and wait for the answer")
 	if question := oneLine(p.Message, maxPlanText); question != "" {
 		b.WriteString(" (data): <<<" + question + ">>>.")
 	} else {

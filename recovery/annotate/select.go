@@ -8,9 +8,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// maxProposed is how many strategies a note has at most, besides asking.
-const maxProposed = 2
-
 // strategy is a Strategy with its steps parsed.
 type strategy struct {
 	Strategy

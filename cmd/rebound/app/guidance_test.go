@@ -44,7 +44,7 @@ func scenes() []scene {
 		{"timeout", []string{slow}, []move{run("ls tests", "test_a.py\n")},
 			move{"bash", `{"command":"pytest -q","timeout_ms":2000}`, "Command timed out after 2 seconds\n"}, []string{"`timeout_ms`"}},
 		{"invalid_arguments", []string{shell, edit}, []move{run("ls", "a.go\n")},
-			move{"edit_file", `{"path":"a.go","old_txt":"a","new_text":"b"}`, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`}, []string{"`old_text`", `{"type":"string"}`}},
+			move{"edit_file", `{"path":"a.go","old_txt":"a","new_text":"b"}`, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`}, []string{"`old_text`", "is missing"}},
 		{"syntax_error", []string{shell, write}, []move{run("ls", "bad.py\n")},
 			run("python3 bad.py", "  File \"/repo/bad.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"), []string{"`/repo/bad.py:7`"}},
 		{"network_error", []string{shell}, []move{run("ls", "main.go\n")},
