@@ -18,6 +18,9 @@ const (
 	// maxJudged is how many different results before the last turn are judged for one
 	// body that nobody remembers.
 	maxJudged = 200
+	// maxRead is how many calls of one turn are read for what they do; agents make some
+	// tens at once. Those beyond are told apart by their bytes, and may change something.
+	maxRead = 200
 )
 
 // memory is what turns came to under one set of rules. An agent sends its whole
@@ -107,12 +110,13 @@ func (h *history) weigh(k int) (judged bool) {
 		v.CallID, v.Tool, v.Arguments, v.Line = "", "", "", strings.Clone(v.Line)
 		e := s.essence()
 		list[i] = trace{
-			verdict: v, call: maphash.Comparable(seed, [2]string{s.Tool, s.made.Key()}), said: maphash.Comparable(seed, *e),
+			verdict: v, call: maphash.Comparable(seed, [2]string{s.Tool, t.callKey(i)}), said: maphash.Comparable(seed, *e),
 			nothing: h.rules.trivial(e.text) && e.middle == "" && e.media == "",
-			awaits:  s.awaits(), changes: !v.Failed && !s.made.Reads(),
+			awaits:  s.awaits(), changes: !v.Failed && (i >= maxRead || !s.made.Reads()),
 		}
 	}
-	p := past{steps: list, waits: t.waits(), changes: slices.ContainsFunc(t.steps, func(s step) bool { return s.made.Changes() })}
+	p := past{steps: list, waits: t.waits()}
+	p.changes = len(t.steps) > maxRead || slices.ContainsFunc(t.steps, func(s step) bool { return s.made.Changes() })
 	f := t.failure()
 	if f != nil {
 		p.print = f.Fingerprint

@@ -53,9 +53,17 @@ func (t *turn) key() uint64 {
 	prints := make([]uint64, len(t.steps))
 	for i := range t.steps {
 		s := &t.steps[i]
-		prints[i] = trajectory.Hash(s.Tool, s.made.Key(), fmt.Sprint(s.outcome()))
+		prints[i] = trajectory.Hash(s.Tool, t.callKey(i), fmt.Sprint(s.outcome()))
 	}
 	return combined("", prints)
+}
+
+// callKey is what call i of the turn does, equal for the same.
+func (t *turn) callKey(i int) string {
+	if i >= maxRead {
+		return t.steps[i].Arguments
+	}
+	return t.steps[i].made.Key()
 }
 
 // slot names turn k by its bytes and its place.

@@ -80,16 +80,21 @@ func (c *Command) Key() string {
 	if c.file != nil {
 		c.file.Stmts = pruned(c.file.Stmts)
 		var b strings.Builder
-		if syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, c.file) == nil {
+		p := printers.Get().(*syntax.Printer)
+		if p.Print(&b, c.file) == nil {
 			c.line = strings.TrimSpace(b.String())
 		}
+		printers.Put(p)
 		c.file = nil
 	}
 	return c.line
 }
 
-// parsers are kept for the next line: each has room for its input.
-var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+// parsers and printers are kept for the next line: each has room for its text.
+var (
+	parsers  = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+	printers = sync.Pool{New: func() any { return syntax.NewPrinter(syntax.SingleLine(true)) }}
+)
 
 // parsed is a command line as a shell reads it, nil if it cannot, or within no bounds.
 func parsed(line string) *syntax.File {
