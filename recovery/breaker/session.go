@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,7 @@ type Sessions struct {
 	board    Listed
 	observer recovery.Observer
 	ask      func(recovery.Category) string
+	posting  sync.Mutex // what is told of a session is told once
 }
 
 var _ recovery.Stage = (*Sessions)(nil)
@@ -307,6 +309,8 @@ func count(ring [][]byte, now slot) (same int, warned bool) {
 
 // open posts the session for everybody to see, once.
 func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
+	s.posting.Lock()
+	defer s.posting.Unlock()
 	if _, known := s.board.Lookup(BoardSessions, x.Session); known {
 		return
 	}
@@ -322,9 +326,14 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 
 // close takes a session that goes on off the board.
 func (s *Sessions) close(x *recovery.Exchange) {
-	field, known := s.board.Lookup(BoardSessions, x.Session)
-	if !known || x.Side != nil && x.Side() {
+	if _, known := s.board.Lookup(BoardSessions, x.Session); !known || x.Side != nil && x.Side() {
 		return // a title for a stopped session does not set it going
+	}
+	s.posting.Lock()
+	defer s.posting.Unlock()
+	field, known := s.board.Lookup(BoardSessions, x.Session)
+	if !known {
+		return
 	}
 	s.board.Remove(BoardSessions, x.Session)
 	var o recovery.OpenSession

@@ -117,6 +117,31 @@ func TestFifthIdenticalFailure(t *testing.T) {
 	}
 }
 
+// A session that opens, or closes, for many requests at once is told of once.
+func TestToldOnce(t *testing.T) {
+	s := newSessions(newStore(t), nil)
+	for i := 1; i <= 4; i++ {
+		prepare(t, s, at(t, agent, fmt.Sprint(i), 7, 1, 0))
+	}
+	together := func(x func() *recovery.Exchange) {
+		var wg sync.WaitGroup
+		for range 32 {
+			x := x()
+			wg.Go(func() { _ = s.Prepare(t.Context(), x) })
+		}
+		wg.Wait()
+	}
+	together(func() *recovery.Exchange { return at(t, agent, "5", 7, 1, 0) })
+	together(func() *recovery.Exchange {
+		x := at(t, agent, "", 0, 2, 0)
+		x.Results, x.Turn = nil, recovery.Turn{}
+		return x
+	})
+	if got := s.told.Names(); got != "breaker_opened breaker_closed" {
+		t.Errorf("events: %s", got)
+	}
+}
+
 func TestWhatResets(t *testing.T) {
 	type turn struct{ failure, user, success uint64 }
 	for name, tt := range map[string]struct {
