@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/e2e/agents"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // agentRun is one scenario for one client and mode, and what came of it.
@@ -168,7 +169,7 @@ func (o *options) runAgents(binary string, report io.Writer) (passed, failed int
 	defer b.model.Close()
 	var gateway *Gateway
 	if o.leg != "straight" {
-		listen, err := freePort()
+		listen, err := upstreamtest.FreeAddr()
 		if err != nil {
 			return 0, 0, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -84,16 +83,6 @@ type modelTarget struct {
 	upstream, model string
 	window          int
 	prefill         string
-}
-
-// freePort finds an address to listen on.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // startGateway starts the program with a configuration and waits until it is ready.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // The judge is LLMock, a scripted upstream by other people: it plays faults and
@@ -141,7 +143,7 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if _, err := ask(http.MethodPost, upstream+"/_llmock/scenario", body); err != nil {
 		return "", "", err
 	}
-	listen, err := freePort()
+	listen, err := upstreamtest.FreeAddr()
 	if err != nil {
 		return "", "", err
 	}
@@ -253,7 +255,7 @@ func (j *judgement) weigh(a *Answer) (string, error) {
 
 // startJudge starts LLMock and waits until it answers.
 func startJudge(t tree, name string) (url string, stop func(), err error) {
-	addr, err := freePort()
+	addr, err := upstreamtest.FreeAddr()
 	if err != nil {
 		return "", nil, err
 	}

@@ -257,7 +257,7 @@ func (o *options) at(pace *Pace, binary string, clients map[string]Client, repor
 	defer up.Close()
 	b := &Bench{Upstream: up, Clients: clients, SkipStraight: o.leg == "through"}
 	if o.leg != "straight" {
-		listen, err := freePort()
+		listen, err := upstreamtest.FreeAddr()
 		if err != nil {
 			return p, err
 		}

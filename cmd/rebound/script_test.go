@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,7 +62,7 @@ func TestScript(t *testing.T) {
 			}
 			env.Defer(up.Close)
 			env.Values[upstreamKey{}] = up
-			addr, err := freeAddr()
+			addr, err := upstreamtest.FreeAddr()
 			env.Setenv("UPSTREAM", up.URL())
 			env.Setenv("ADDR", addr)
 			env.Setenv("LOG", filepath.Join(env.WorkDir, "gateway.log"))
@@ -79,15 +78,6 @@ type upstreamKey struct{}
 
 // patience bounds every wait of a script.
 const patience = 20 * time.Second
-
-// freeAddr returns an address on which nobody listened a moment ago.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
 
 // until waits for a condition of a script.
 func until(ts *testscript.TestScript, what string, cond func() bool) {

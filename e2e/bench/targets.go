@@ -6,15 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/e2e/bench/load"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // The names of the targets, as the tables show them.
@@ -176,13 +177,14 @@ func chooseCores() (gateway, others int, err error) {
 // freeAddrs returns n loopback addresses that nobody listens on right now.
 func freeAddrs(n int) ([]string, error) {
 	var addrs []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(addrs) < n {
+		addr, err := upstreamtest.FreeAddr()
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // not before all are found, so that they differ
-		addrs = append(addrs, l.Addr().String())
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
+		}
 	}
 	return addrs, nil
 }

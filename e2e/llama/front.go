@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // What the tests' server is told by the environment.
@@ -120,11 +122,10 @@ func ready(ctx context.Context, address string) error {
 }
 
 func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := upstreamtest.FreeAddr()
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
+	_, port, err := net.SplitHostPort(addr)
 	return port, err
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/demo"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 var (
@@ -89,12 +89,10 @@ func TestShots(t *testing.T) {
 
 // demonstrate runs the demo, which goes on with faults until the test ends.
 func demonstrate(t *testing.T) (url string) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := upstreamtest.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := free.Addr().String()
-	free.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {

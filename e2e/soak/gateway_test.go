@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // settings keep waits short, and memory from growing with the sessions of a day.
@@ -75,12 +77,11 @@ func (g *gateway) configure(text string, n int) error {
 
 // start starts the program and waits until it is ready.
 func (g *gateway) start() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := upstreamtest.FreeAddr()
 	if err != nil {
 		return err
 	}
-	g.port.Store(int32(l.Addr().(*net.TCPAddr).Port))
-	l.Close()
+	g.port.Store(int32(netip.MustParseAddrPort(addr).Port()))
 	log, err := os.OpenFile(g.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // span is what the collector sent on of one span.
@@ -172,12 +174,11 @@ func (s *sink) check(t *testing.T, service string) {
 
 // address is one on which nobody listens.
 func address(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := upstreamtest.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // start runs the collector until stop, or the test's end.

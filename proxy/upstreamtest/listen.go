@@ -3,9 +3,12 @@ package upstreamtest
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -50,6 +53,19 @@ func (s *Server) Listen(addr string) (*Running, error) {
 		_ = r.http.Serve(l) // always an error: http.ErrServerClosed, or Close came first
 	}()
 	return r, nil
+}
+
+// FreeAddr returns an address of the loopback on which nobody listened a moment ago, for
+// a program that is told where to listen. Ports stay below the range that the kernel hands
+// out, so that no outgoing connection takes one meanwhile.
+func FreeAddr() (string, error) {
+	for range 200 {
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(10000+rand.IntN(22000)))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
+	}
+	return "", errors.New("no free port of the loopback was found")
 }
 
 // TB is the part of testing.TB that Start needs; it keeps package testing out
