@@ -74,12 +74,14 @@ func startMending(t *testing.T, more string, stages ...recovery.Stage) (*gateway
 	return startJudging(t, repair.New(repair.Defaults()), more, stages...)
 }
 
-// startJudging is startMending with another judge.
+// startJudging is startMending with another judge. No attempt starts beside another one:
+// on a busy machine that would be chance.
 func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recovery.Stage) (*gateway, *events) {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
-	cfg, err := configs.Parse("test.yaml", []byte(strings.ReplaceAll(scaled+more, "UP/", up.URL()+"/")), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+	text := strings.NewReplacer("UP/", up.URL()+"/", "parallel: {burst: 1000}", "parallel: {enabled: false}").Replace(scaled + more)
+	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
 	}

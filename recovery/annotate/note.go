@@ -171,7 +171,7 @@ func printed(line string) string {
 // another way each time may still lead somewhere.
 func (s *scene) tail(st *Stage, proposes, again bool) string {
 	if proposes {
-		return "If it fails again, ask the user" + s.asking() + ". " + unmentioned
+		return "Keep going; if it fails again, ask the user" + s.asking() + ". " + unmentioned
 	}
 	to := "say how to go on"
 	if p, ok := st.ask(chainOf(s.f)); ok {
