@@ -42,7 +42,7 @@ func (v *view) uncaught() bool {
 // chained reports whether the output ends with an error and the causes below it.
 func (v *view) chained() bool {
 	causes := 0
-	for i := len(v.lines) - 1; i > 0 && i >= len(v.lines)-maxReport; i-- {
+	for i := len(v.lines) - 1; i >= max(0, len(v.lines)-maxReport); i-- {
 		switch text := v.lines[i].text; {
 		case text == causedBy:
 			causes++

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -161,6 +162,7 @@ func TestStructureBehindPipes(t *testing.T) {
 		{"bash", "cat crash.log", wrapped(0, thrown), recovery.CategoryNone, false},
 		{"bash", "", wrapped(0, thrown+"\n    at main (a.js:3:1)\nstarted again\nall went well"), recovery.CategoryNone, false},
 		{"bash", "cargo build 2>&1 | tail -8", wrapped(0, chain), recovery.NetworkError, true},
+		{"bash", "cargo build -q 2>&1 | tail -8", wrapped(0, chain[strings.Index(chain, "error: "):]), recovery.NetworkError, true},
 		{"bash", "cat build.log", wrapped(0, chain), recovery.CategoryNone, false},
 		{"bash", "", wrapped(0, chain+"\n3 crates built"), recovery.CategoryNone, false},
 		{"bash", "", wrapped(1, "Could not parse plan.wgsl:\nerror: no definition in scope for identifier: `x`"), recovery.CategoryNone, true},
