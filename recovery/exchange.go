@@ -77,6 +77,7 @@ type Findings struct {
 	Results  []ToolFailure // what the tools answered since the model's last turn, successes included
 	Loops    []Loop        // that the history ends with
 	Turn     Turn          // where the history stands; zero without new results
+	Ladder   Ladder        // how far the help for the agent has come; zero where nothing is wrong
 	Failing  []Category    // kinds of failures that came at once, three or more: the environment may be broken
 	Plan     *Plan         // how the model may go on where rules do not know; nil for none
 	Progress Progress      // whether the agent gets on; zero where nothing is wrong

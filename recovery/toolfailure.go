@@ -84,6 +84,28 @@ type Turn struct {
 	Waited time.Duration
 }
 
+// Rung is how far the help for an agent has come. The higher ones include the lower.
+type Rung uint8
+
+// The rungs.
+const (
+	RungNone  Rung = iota // nothing is wrong
+	RungFirst             // a failure for the first time: only a fact helps
+	RungAgain             // the same failure for the second time, a kind for the third, or a loop
+	RungStuck             // a firm loop, the same failure for the third time, or no progress: a planner is asked
+)
+
+// Ladder is where an agent stands whose last turn failed or repeats another. It is a
+// pure function of the history: a client's retry and another replica find the same.
+type Ladder struct {
+	Rung Rung
+	// Failure is the one of the turn's results that it is about, nil for a loop alone.
+	Failure *ToolFailure
+	Same    int // turns that ended in the same failure, this one included
+	Kind    int // lately: those of its kind, whatever they were about
+	Given   int // notes that were due for its kind before in the session, from RungAgain on
+}
+
 // LoopKind is a way in which an agent repeats itself.
 type LoopKind string
 

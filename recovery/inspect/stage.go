@@ -93,6 +93,7 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
 			x.Loops = loops
 			s.look(x, h)
+			x.Ladder = h.ladder(x, s.cfg.MinConfidence)
 			s.tellLoops(x)
 		}
 	}
@@ -115,6 +116,7 @@ func (s *Stage) acted(x *recovery.Exchange, h *history) {
 	x.Results, x.Turn, x.Loops = results, position, loops
 	if failing || loops != nil {
 		s.look(x, h)
+		x.Ladder = h.ladder(x, s.cfg.MinConfidence)
 	}
 	if failing {
 		x.Failing = h.environment(s.cfg.MinConfidence)
