@@ -14,8 +14,9 @@
 //
 // The vocabularies o200k_base and cl100k_base, and the patterns that cut a text
 // into pieces, are those of OpenAI's tiktoken (github.com/openai/tiktoken, MIT,
-// file tiktoken_ext/openai_public.py). The vocabulary files are embedded by
-// github.com/pkoukk/tiktoken-go-loader (MIT); the network is never used.
+// file tiktoken_ext/openai_public.py). The vocabulary files come from
+// github.com/pkoukk/tiktoken-go-loader (MIT) and are embedded compressed; the
+// network is never used.
 // o200k_harmony differs from o200k_base only in its special tokens, so it
 // shares vocabulary and pattern. The patterns are written out by hand: a
 // regular expression engine costs ten times the rest of the work.

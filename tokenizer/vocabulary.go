@@ -2,14 +2,21 @@ package tokenizer
 
 import (
 	"bytes"
+	"compress/gzip"
+	"embed"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"strconv"
-
-	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
+
+// vocabularies holds OpenAI's vocabulary files, compressed: a third of their
+// size. `go test ./tokenizer -update` writes them anew.
+//
+//go:embed vocabularies/*.gz
+var vocabularies embed.FS
 
 // noRank is the rank of bytes that are not a token; it is above all ranks.
 const noRank = 1<<32 - 1
@@ -33,9 +40,18 @@ type vocabulary struct {
 
 // loadVocabulary reads one of the embedded vocabulary files.
 func loadVocabulary(asset string) (*vocabulary, error) {
-	data, err := assets.Assets.ReadFile(asset)
+	file, err := vocabularies.Open("vocabularies/" + asset + ".gz")
 	if err != nil {
 		return nil, fmt.Errorf("opening vocabulary: %w", err)
+	}
+	defer file.Close() // only read
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("opening vocabulary %s: %w", asset, err)
+	}
+	data, err := io.ReadAll(unzipped)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking vocabulary %s: %w", asset, err)
 	}
 	v, err := parseVocabulary(data)
 	if err != nil {

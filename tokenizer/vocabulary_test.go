@@ -2,15 +2,48 @@ package tokenizer
 
 import (
 	"bytes"
+	"compress/gzip"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
 	loader "github.com/pkoukk/tiktoken-go-loader"
+	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
+
+var update = flag.Bool("update", false, "write the embedded vocabularies anew, from the loader's files")
+
+// writeVocabulary compresses the loader's file of that name.
+func writeVocabulary(t *testing.T, asset string) {
+	t.Helper()
+	data, err := assets.Assets.ReadFile(asset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("vocabularies/"+asset+".gz", packed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Every token of the loader's own reading has its rank, and nothing else has.
 func TestVocabularyEqualsLoader(t *testing.T) {
 	for _, c := range []*core{&o200kCore, &cl100kCore} {
+		if *update {
+			writeVocabulary(t, c.asset)
+			continue
+		}
 		v, err := loadVocabulary(c.asset)
 		if err != nil {
 			t.Fatal(err)
