@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test race e2e llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
+.PHONY: help run build demo test test-long race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -20,11 +20,14 @@ build: ## bin/rebound and bin/mockllm, static
 demo: build ## faults, straight and through the gateway, side by side; no account needed
 	@bin/rebound demo
 
-test: servers ## all tests, on real sockets and a real redis-server
-	$(GO) test ./...
+test: servers ## the quick tests, on real sockets and a real redis-server
+	$(GO) test -short -timeout 20m ./...
 
-race: servers ## all tests with the race detector
-	$(GO) test -race ./...
+test-long: servers ## all tests: also replays of long sessions, hostile growth, simulations and generators
+	$(GO) test -timeout 60m ./...
+
+race: servers ## the quick tests with the race detector
+	$(GO) test -race -short -timeout 60m ./...
 
 # The tests start servers of their own; this only makes the programs available,
 # where that is possible. Without nginx and haproxy one test is skipped, without
@@ -37,7 +40,12 @@ servers:
 	@command -v redis-server >/dev/null || test -n "$$REBOUND_TEST_REDIS" || \
 	  { echo "redis-server is needed: install it, or set REBOUND_TEST_REDIS=redis://HOST:PORT" >&2; exit 1; }
 
-e2e: ## real client libraries through every fault (Node and Python are needed)
+# Three client libraries of each format and three agents, through the gateway.
+E2E_CLIENTS := openai-node,openai-python,vercel,node-stream,python-responses,vercel-responses,loop-python,loop-node-responses,codex
+e2e: ## a short list of real clients through every fault (Node and Python are needed)
+	$(GO) run ./e2e -pace scaled -leg through -client $(E2E_CLIENTS)
+
+e2e-all: ## all real clients, straight and through the gateway, also at real pace, and another project's judge
 	$(GO) run ./e2e
 
 collector: ## the demo's traces through a real OpenTelemetry Collector, which it builds (minutes, the first time)

@@ -47,6 +47,9 @@ type soak struct {
 }
 
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute of faults at least")
+	}
 	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if *seed == 0 {

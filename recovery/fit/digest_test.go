@@ -35,6 +35,9 @@ func digestsIn(b *transcript.Body) (list []string) {
 // Without anybody who summarises, and with one who is of no use, a session goes
 // on: it overflows once, and what was rewritten stays on every replica.
 func TestDigestSticky(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays whole sessions")
+	}
 	useless := func(p recovery.Prompt) (string, error) {
 		switch len(p.User) % 3 {
 		case 0:
@@ -164,6 +167,9 @@ func TestDigestRolls(t *testing.T) {
 
 // What survives in the smallest windows, where nobody summarises.
 func TestDigestProbes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays whole sessions")
+	}
 	if fit.RaceEnabled {
 		t.Skip("large, and nothing in it is parallel")
 	}

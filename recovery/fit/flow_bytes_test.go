@@ -93,6 +93,9 @@ func TestPayloadOfText(t *testing.T) {
 
 // A limit on one text shortens what exceeds it and nothing else.
 func TestPayloadOfOneText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("texts of megabytes")
+	}
 	for _, who := range []string{"tool", "user"} {
 		s := newScript()
 		s.call("bash", `{"command":"ls"}`, pasteOf(100_000))

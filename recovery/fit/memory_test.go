@@ -122,6 +122,7 @@ func TestLateReport(t *testing.T) {
 		t.Fatal("not fitted again")
 	}
 	one.Commit(context.Background(), y)
+	one.Flush() // a slow machine may take longer than Commit waits
 	two.Settle(slow, &slow.Candidates[0], recovery.Usage{Input: slow.Fitted.After})
 	two.Flush()
 	stored, err := decodeSession(disk.m[editsKey("s")])

@@ -23,6 +23,9 @@ func pasteOf(bytes int) string {
 
 // What a person pasted is shortened and marked; what the person wrote stays.
 func TestPastedIntoMessage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a generator of long messages")
+	}
 	const before, after = "Here is what make printed on the build machine, why does it fail?\n\n", "\n\nPlease do not touch the vendor folder, and answer briefly."
 	paste := pasteOf(85_000)
 	prose := strings.Repeat("The committee met again and went on about the roof of the old hall. ", 1400)
@@ -98,6 +101,9 @@ func TestPastedIntoMessage(t *testing.T) {
 // A history is cut to about the target, and never to half of it: many results of
 // some size, many large ones, and a single one that is larger than the window.
 func TestKeepsWhatFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a generator of long histories")
+	}
 	for name, c := range map[string]struct{ steps, bytes int }{"many": {200, 1200}, "large": {12, 40_000}, "one": {1, 1_000_000}} {
 		for _, share := range []float64{0.3, 0.6, 0.9} {
 			for _, session := range []string{"", "s"} {

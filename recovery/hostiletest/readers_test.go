@@ -266,6 +266,9 @@ var counted = []string{
 // measure coverage: for eight times the input at most 24 times as often, and some times
 // for each byte where something begins at a size. Time says nothing on a busy machine.
 func TestWorkIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds itself with counters and reads large inputs")
+	}
 	const times = 8
 	dir := t.TempDir()
 	var pkgs []string
