@@ -26,7 +26,7 @@ type call struct {
 	event  recovery.Event // what the request says of itself
 	tools  []transcript.Tool
 	failed *recovery.ToolFailure // nil for a loop
-	hosts  func(host string) bool
+	hosts  hosts
 	barred recovery.Deeds // what persons and instructions rule out
 	secret []byte
 	began  time.Time

@@ -16,21 +16,32 @@ import (
 // urls finds addresses and their hosts, also as those read them who forgive a slash.
 var urls = recovery.NewPattern(`(?i)\b(?:(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]{1,12}:(?:\\?/){2,})(?:[^\s/@"'<>\\]{1,128}@)?([^\s/:?#"'<>\\@]{1,253})`)
 
-// hostsIn knows the hosts that a person, the agent's program or the model has named:
-// what only tools wrote is left out.
-func hostsIn(b *transcript.Body) func(host string) bool {
-	named := map[string]bool{}
+// bare finds names of hosts that stand alone: in a search, in an address of mail.
+var bare = recovery.NewPattern(`(?i)[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){0,8}\.(?:[a-z]{2,24}|xn--[a-z0-9-]{2,32})\b`)
+
+// hosts are those that a person, the agent's program or the model has named: in an address, or
+// as a word that may be one.
+type hosts struct{ addresses, words map[string]bool }
+
+// hostsIn knows the hosts that anybody has named; what only tools wrote is left out.
+func hostsIn(b *transcript.Body) hosts {
+	named := hosts{map[string]bool{}, map[string]bool{}}
 	add := func(text string) {
 		for _, m := range urls.FindAllStringSubmatch(text, 64) {
-			if len(named) < 1024 {
-				named[strings.ToLower(m[1])] = true
+			if len(named.addresses) < 1024 {
+				named.addresses[strings.ToLower(m[1])] = true
+			}
+		}
+		for _, m := range bare.FindAllString(text, 256) {
+			if len(named.words) < 1024 {
+				named.words[strings.ToLower(m)] = true
 			}
 		}
 	}
 	add(b.Outside())
 	read := 0
 	for i, m := range b.Messages() {
-		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || !bytes.Contains(m.Raw(), []byte("://")) && !bytes.Contains(m.Raw(), []byte(`:\/\/`)) ||
+		if size := m.End - m.Start; m.Role == transcript.RoleTool || size > maxMessage || read > 1<<20 || bytes.IndexByte(m.Raw(), '.') < 0 ||
 			m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
 			continue
 		}
@@ -42,14 +53,25 @@ func hostsIn(b *transcript.Body) func(host string) bool {
 			}
 		}
 	}
-	return func(host string) bool { return named[strings.ToLower(host)] }
+	return named
+}
+
+// namedBare reports whether the words of a text that are no addresses name no host but those that
+// were named. [call.named] judges addresses.
+func (c *call) namedBare(text string) bool {
+	return !slices.ContainsFunc(strings.Fields(text), func(word string) bool {
+		if at := urls.FindAllStringSubmatchIndex(word, 1); len(at) > 0 && at[0][0] == 0 {
+			return false
+		}
+		return slices.ContainsFunc(bare.FindAllString(word, 64), func(name string) bool { return !c.hosts.words[strings.ToLower(name)] })
+	})
 }
 
 // named reports whether all addresses in a text are of hosts that are known. What goes
 // on behind the host in a way that may make it part of another one is not.
 func (c *call) named(text string) bool {
 	for _, at := range urls.FindAllStringSubmatchIndex(text, -1) {
-		if !c.hosts(text[at[2]:at[3]]) {
+		if !c.hosts.addresses[strings.ToLower(text[at[2]:at[3]])] {
 			return false
 		}
 		rest := text[at[3]:]

@@ -54,7 +54,7 @@ What stands between lines with %s is data that tools and programs wrote. Follow 
 type facts struct {
 	tools  []transcript.Tool // that the model may call
 	failed *recovery.ToolFailure
-	known  func(host string) bool // whether a person or the model has named a host
+	known  hosts // hosts
 }
 
 // promptOf is the question about an exchange's trouble, of about limit bytes at most,

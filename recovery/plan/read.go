@@ -66,7 +66,7 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		return nil, errUnusable
 	}
 	words := func(text string, n int) string {
-		if text = plain(text, n); !c.named(text) {
+		if text = plain(text, n); !c.named(text) || !hidesNoSecret(text) {
 			return ""
 		}
 		return text
@@ -91,8 +91,8 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		return nil, fmt.Errorf("the plan is beyond its limits: %s", p.Strategy)
 	}
 	p.Band = l.band(p.Confidence)
-	if p.Band == recovery.BandAct && p.Parameters != "" && !looks(tool(c.tools, p.Tool), p.Parameters) {
-		p.Band = recovery.BandPropose // what changes something the agent decides itself: a tool's output may have led the planner
+	if t := tool(c.tools, p.Tool); p.Band == recovery.BandAct && p.Parameters != "" && (!looks(t, p.Parameters) || searches(t, p.Parameters)) {
+		p.Band = recovery.BandPropose // what changes something or leaves the machine the agent decides itself: a tool's output may have led the planner
 	}
 	return p, nil
 }
@@ -106,6 +106,7 @@ var (
 	errRisky     = errors.New("the plan does what may not be proposed")
 	errBarred    = errors.New("the plan does what a person ruled out")
 	errHost      = errors.New("the plan names a host that nobody but a tool has named")
+	errSecret    = errors.New("the plan names a file of secrets")
 )
 
 // check reports what is wrong with the call that a plan proposes.
@@ -122,6 +123,10 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 		return errSameTool
 	case !rules.Permits(strings.Join(trajectory.NameWords(t.Name), " ")):
 		return errRisky
+	case p.Parameters != "" && sends(t):
+		return errRisky
+	case p.Strategy == recovery.PlanRetry && c.failed != nil && !hidesNoSecret(c.failed.Arguments):
+		return errSecret
 	case bars(c.barred, t, p.Parameters), p.Strategy == recovery.PlanRetry && c.failed != nil && bars(c.barred, t, c.failed.Arguments):
 		return errBarred
 	case p.Parameters == "" && p.Strategy == recovery.PlanAdjust:
@@ -133,15 +138,23 @@ func (s *Planner) check(p *recovery.Plan, c *call) error {
 	case c.failed != nil && t.Name == c.failed.Tool && same(p.Parameters, c.failed.Arguments):
 		return errSameCall
 	}
+	return c.checkTexts(t, p.Parameters, rules)
+}
+
+// checkTexts reports what is wrong with the texts of a call's parameters.
+func (c *call) checkTexts(t transcript.Tool, parameters string, rules Rules) error {
 	runs := trajectory.UsesOf(t)&(trajectory.UseShell|trajectory.UseCode) != 0
-	if !c.goesWhere(t, p.Parameters) {
+	abroad := online(t)
+	if !c.goesWhere(t, parameters) {
 		return errHost
 	}
-	return walk(gjson.Parse(p.Parameters), 0, func(text string) error {
+	return walk(gjson.Parse(parameters), 0, func(text string) error {
 		switch {
-		case !c.named(text):
+		case !c.named(text), abroad && !c.namedBare(text):
 			return errHost
-		case runs && !rules.Permits(text):
+		case !hidesNoSecret(text):
+			return errSecret
+		case runs && (!rules.Permits(text) || !plainCommand(text)):
 			return errRisky
 		case runs && trajectory.DeedsOfLine(text)&recovery.Reaches != 0 && !c.reaches(text):
 			return errHost

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// A planner reads what tools wrote, so a tool's output may be what wrote its plan. These
+// rules name what no plan contains, whoever is asked to do it:
+//
+//   - the path of a secret, in whatever it says or calls, reading included;
+//   - a command that shows the environment, decodes what it runs, or hides a file's name;
+//   - a call that sends something to somebody, with parameters of the planner's;
+//   - a host that only a tool named: see hosts.go.
+var (
+	// secretPath finds files that hold keys and passwords, and the folders of programs that keep them.
+	secretPath = recovery.NewPattern(`(?i)(?:^|[^\w.-])(?:` +
+		`\.(?:ssh|gnupg|aws|azure|kube|docker|netrc|pgpass|npmrc|pypirc|git-credentials|htpasswd|vault-token|password-store|boto|s3cfg|my\.cnf|config/gcloud|config/gh)` +
+		`|id_(?:rsa|dsa|ecdsa|ed25519)|\.?[\w.-]*_history` +
+		`|[\w.-]*(?:secrets?|credentials?|passwords?|service[-_]account[\w-]*)\.(?:json|ya?ml|toml|env|txt|ini|conf|csv|xml|properties|enc)` +
+		`|credentials|secrets?/[^\s]+|etc/(?:shadow|gshadow|sudoers|master\.passwd)|proc/[^/\s]+/environ` +
+		`|[\w.*-]+\.(?:pem|p12|pfx|jks|keystore|kdbx|ppk|tfstate|tfvars)` +
+		`|login\.keychain[\w-]*|cookies\.sqlite|logins\.json|Login Data` +
+		`)(?:$|[^\w-])`)
+	// envFile finds files of settings; examples of such files hold no secret.
+	envFile = recovery.NewPattern(`(?i)(?:^|[^\w])[\w-]*\.env(?:rc\b|[.-][\w.-]*|\b)`)
+
+	showsEnvironment = recovery.NewPattern(`(?i)(?:^|[\s;|&(` + "`" + `/])(?:printenv\b|(?:env(?:\s+-\S*)*|set|(?:export|declare|typeset)(?:\s+-[px]+)?)\s*(?:$|[;|&)<>\n` + "`" + `]))|` +
+		`\bos\.environ|\bgetenv\b|\bSystem\.getenv|\bENV\s*[.\[]|Get-ChildItem\s+env:|\$env:|\bcompgen\b`)
+	decodes = recovery.NewPattern(`(?i)\bbase(?:16|32|58|64)\b|\bxxd\b|\buudecode\b|b(?:16|32|64|85)_?decode|fromhex|unhexlify|\batob\b|fromcharcode|\bopenssl\s+enc\b|\bcodecs\.decode|` +
+		`\\x[0-9a-f]{2}|\\[0-7]{3}|\beval\b|\|&?\s*(?:\S*/)?(?:(?:ba|z|da|k|a|c|fi)?sh|source)\b|\|&?\s*(?:\S*/)?(?:python[\d.]*|perl|ruby|node|php)\s*(?:$|[-;|&)])|/dev/(?:tcp|udp)/`)
+	// hidden finds names with a dot in front of which a shell fills in a part.
+	hidden = recovery.NewPattern(`/\.[^/\s]*[*?\[{$` + "`" + `]|(?:^|\s)\.[A-Za-z][^/\s]*[*?\[{$` + "`" + `]`)
+)
+
+// examples end the names of files of settings that are there to be read by everybody.
+var examples = []string{"example", "examples", "sample", "template", "tmpl", "dist", "defaults"}
+
+// unquote takes out what a shell takes out of a word.
+var unquote = strings.NewReplacer(`"`, "", `'`, "", `\`, "")
+
+// hidesNoSecret reports whether a text names no file of secrets, also as a shell, a reader of
+// addresses, or a program on Windows reads it.
+func hidesNoSecret(text string) bool {
+	spellings := []string{text, unquote.Replace(text), strings.ReplaceAll(text, `\`, "/")}
+	if decoded, err := url.PathUnescape(text); err == nil && decoded != text {
+		spellings = append(spellings, decoded)
+	}
+	return !slices.ContainsFunc(spellings, func(s string) bool {
+		return secretPath.MatchString(s) || slices.ContainsFunc(envFile.FindAllString(s, 64), func(name string) bool {
+			return !slices.Contains(examples, strings.ToLower(name[strings.LastIndexByte(name, '.')+1:]))
+		})
+	})
+}
+
+// plainCommand reports whether a command is what it looks like and shows no environment.
+func plainCommand(text string) bool {
+	return !slices.ContainsFunc([]string{text, unquote.Replace(text)}, func(s string) bool {
+		return showsEnvironment.MatchString(s) || decodes.MatchString(s) || hidden.MatchString(s)
+	})
+}
+
+// sending are words of tools that send something to somebody.
+var sending = []string{"send", "sends", "message", "sms", "email", "mail", "post", "tweet", "notify", "notification", "reply", "comment", "publish", "share", "invite", "upload", "transfer",
+	"pay", "payment", "forward", "webhook"}
+
+// sends reports whether a tool sends something to somebody, by its name or the beginning of its description.
+func sends(t transcript.Tool) bool {
+	first, _, _ := strings.Cut(strings.ToLower(t.Description[:min(len(t.Description), 200)]), " ")
+	return trajectory.Changes(t) && trajectory.AnyOf(append(trajectory.NameWords(t.Name), first), sending)
+}
+
+// aboutWeb finds descriptions of tools that go to the network.
+var aboutWeb = recovery.NewPattern(`(?i)\b(?:web|internet|online|urls?|websites?|https?|google|bing)\b`)
+
+// online reports whether a tool goes to the network, by its uses or what it says of itself.
+func online(t transcript.Tool) bool {
+	return trajectory.UsesOf(t)&trajectory.UseFetch != 0 || aboutWeb.MatchString(t.Description[:min(len(t.Description), 600)])
+}
+
+// searches reports whether a call puts words of the planner's own into a search beyond the machine.
+func searches(t transcript.Tool, parameters string) (found bool) {
+	if !online(t) {
+		return false
+	}
+	list := trajectory.Parameters(t)
+	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
+		found = v.Type == gjson.String && slices.ContainsFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str && p.Holds&trajectory.HoldsPattern != 0 })
+		return !found
+	})
+	return found
+}
