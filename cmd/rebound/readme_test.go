@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// What README.md shows of the offline tools is what they print.
-func TestReadmeShowsWhatIsPrinted(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+// What docs/tools.md shows of the offline tools is what they print.
+func TestDocumentShowsWhatIsPrinted(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +47,11 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 			got = errs.String()
 		}
 		if want := strings.TrimPrefix(lines[i+1], "    "); strings.TrimSpace(got) != want {
-			t.Errorf("%s prints\n%s\nand README.md shows\n%s", args[0], got, want)
+			t.Errorf("%s prints\n%s\nand docs/tools.md shows\n%s", args[0], got, want)
 		}
 	}
 	if shown < 4 {
-		t.Errorf("README.md shows %d commands that are read", shown)
+		t.Errorf("docs/tools.md shows %d commands that are read", shown)
 	}
 }
 
