@@ -67,7 +67,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		}
 		return nil, f
 	}
-	begun, phase, broken := s.open(ctx, a, resp, o)
+	begun, phase, broken := n.open(ctx, o)
 	n.phase = phase
 	if broken != nil {
 		if broken.Flaw == nil {
@@ -125,7 +125,8 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 
 // open reads a response that is no refusal until its answer has begun: as it is, as a
 // stream, or whole. Of begun and broken one is nil.
-func (s *sender) open(ctx context.Context, a recovery.Attempt, resp *http.Response, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
+func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliverable, phase recovery.Phase, broken *stream.Broken) {
+	s, a, resp := n.s, &n.a, n.resp
 	if a.Plain {
 		s.core.hideEvents(resp)
 		if s.x.Body.State().Stored && s.core.remembers() {
@@ -133,7 +134,9 @@ func (s *sender) open(ctx context.Context, a recovery.Attempt, resp *http.Respon
 		}
 		return stream.Raw(resp, o), recovery.PhaseBody, nil
 	}
-	if s.streamed(resp.Header) {
+	form := n.head.Look(resp.Body)
+	resp.Body = &n.head
+	if s.streamed(resp.Header, form) {
 		resp.Header.Del("Content-Length")
 		answer, broken := stream.Open(resp, o)
 		if broken != nil {
@@ -182,8 +185,12 @@ func unedited(body, own []byte) bool {
 	return len(body) == len(own) && len(own) > 0 && &body[0] == &own[0]
 }
 
-// streamed reports whether a successful response is read as events.
-func (s *sender) streamed(h http.Header) bool {
+// streamed reports whether a successful response is read as events: its first bytes say so,
+// and where they do not, its label.
+func (s *sender) streamed(h http.Header, form stream.Form) bool {
+	if form != stream.FormOther {
+		return form == stream.FormEvents
+	}
 	ct := first(h, "Content-Type")
 	return strings.HasPrefix(ct, "text/event-stream") || s.x.Streaming && !strings.Contains(ct, "json")
 }
@@ -223,7 +230,7 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 		ev.Body, ev.Status = b.Event, resp.StatusCode
 	}
 	f = s.fail(n.a, ev)
-	f.Stalled, f.Diverged, f.Client, f.Flaw = b.Stalled, b.Diverged, b.Client, b.Flaw
+	f.Stalled, f.Diverged, f.Client, f.Flaw, f.Odd = b.Stalled, b.Diverged, b.Client, b.Flaw, b.Odd
 	if b.Event == nil && b.Flaw == nil && !b.Client {
 		f.Job = s.job(n.a, b.Made)
 	}
@@ -233,8 +240,10 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	if b.Flawed == nil {
 		return nil, f
 	}
-	used, _ := b.Flawed.Usage()
-	f.Flaw.Output = used.Output
+	if f.Flaw != nil {
+		used, _ := b.Flawed.Usage()
+		f.Flaw.Output = used.Output
+	}
 	return &answer{Deliverable: b.Flawed, s: s, a: n.a, phase: phase, resp: resp, ctx: n.ctx}, f
 }
 
@@ -261,6 +270,7 @@ type answer struct {
 	phase recovery.Phase
 	resp  *http.Response
 	ctx   context.Context
+	head  stream.Head
 
 	values [gatewayHeaders]string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -277,8 +278,17 @@ func (r *run) settle(rc *racer, f *Failure) {
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
-	r.end(rc, Outcome{Failure: f, Client: c.Client}, f.Class())
+	o := Outcome{Failure: f, Client: c.Client}
+	if f.Odd != "" {
+		o = Outcome{} // it answered
+	}
+	r.end(rc, o, f.Class())
 
+	if odd := f.oddity(); odd != "" {
+		// Who shows the same flaw twice would show it again.
+		c.Excluded = c.Excluded || slices.Contains(c.oddities, odd)
+		c.oddities = append(c.oddities, odd)
+	}
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
 	switch f.Class() {

@@ -102,6 +102,8 @@ type Choice struct {
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
 
+	oddities []string // of its answers, see Failure.oddity
+
 	refused bool   // the client's own bytes were refused
 	learned bool   // what is known of the target changed the request,
 	doubted bool   // which was refused

@@ -105,6 +105,7 @@ type Failure struct {
 	Edited  bool // what was refused was not the client's own bytes
 	Breach
 	Flaw     *Flaw    // what is wrong with an answer that is complete, or runs away
+	Odd      string   // what is odd about an answer that came to its end and cannot be used; empty for a cut, a stall, an error
 	Response Response // what the client gets where this is the last failure
 	Err      error
 }
@@ -132,6 +133,15 @@ type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
+}
+
+// oddity names what is odd about an answer that came to its end; it is empty for a cut, a
+// stall or an error. Equal oddities of one target are the same flaw.
+func (f *Failure) oddity() string {
+	if f.Flaw != nil {
+		return string(f.Flaw.Kind) + " " + f.Flaw.Tool + " " + f.Flaw.Problem
+	}
+	return f.Odd
 }
 
 // Error describes the failure for logs; clients get the upstream's own words.

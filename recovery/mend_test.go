@@ -3,6 +3,7 @@ package recovery_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,15 @@ func TestRefit(t *testing.T) {
 	})
 }
 
+// flawedOtherwise is flawed for another reason.
+func flawedOtherwise(problem string) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		held, f := flawed("")(g, ctx, a)
+		f.Flaw.Problem = problem
+		return held, f
+	}
+}
+
 // flawed answers with something complete that cannot be used. shown is the
 // text that the client has by then.
 func flawed(shown string) step {
@@ -124,12 +134,20 @@ func TestReask(t *testing.T) {
 			t.Error("the wrong answer was delivered")
 		}
 	})
-	bubble(t, func(t *testing.T) { // the budget is two more inputs; then the first answer passes as it is
+	bubble(t, func(t *testing.T) { // the same flaw twice is what this model writes: the first answer passes as it is
 		g := newRig(map[string][]step{"a": {flawed("")}})
 		x := exchange(t, agentBody, "a")
 		f, err := g.run(t, t.Context(), x)
 		answered(t, f, err)
-		if g.asked() != "aaa" || g.answers[0].delivered != 1 || g.answers[1].discarded != 1 || g.answers[2].discarded != 1 {
+		if g.asked() != "aa" || g.answers[0].delivered != 1 || g.answers[1].discarded != 1 {
+			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
+		}
+	})
+	bubble(t, func(t *testing.T) { // another flaw is progress: the budget is two more inputs
+		g := newRig(map[string][]step{"a": {flawed(""), flawedOtherwise("limit is no number"), flawedOtherwise("limit is negative"), ok}})
+		f, err := g.run(t, t.Context(), exchange(t, agentBody, "a"))
+		answered(t, f, err)
+		if g.asked() != "aaa" || g.answers[0].delivered != 1 {
 			t.Errorf("asked %s; first delivered %d times", g.asked(), g.answers[0].delivered)
 		}
 	})
@@ -430,5 +448,33 @@ func TestClampAfterRename(t *testing.T) {
 				t.Errorf("%v: %s, %v, want %s", edits, out, err, want)
 			}
 		}
+	}
+}
+
+// TestOdd: an answer that came to its end and cannot be read is asked for once more; then
+// another target is, and else it passes as it is. It says nothing against the target.
+func TestOdd(t *testing.T) {
+	odd := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		held, _ := g.answer(context.WithoutCancel(ctx), a, &answer{})
+		f := fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: 200, Err: errors.New("no JSON")})
+		f.Odd = "no JSON"
+		return held, f
+	}
+	for script, want := range map[string]string{"a": "aa", "ab": "aab"} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {odd}, "b": {ok}})
+			f, err := g.run(t, t.Context(), exchange(t, plainBody, script))
+			answered(t, f, err)
+			if g.asked() != want || g.answers[0].delivered == 1 != (script == "a") {
+				t.Errorf("asked %s", g.asked())
+			}
+			for _, p := range g.health.places {
+				for _, o := range p.outcomes {
+					if o.Failure != nil {
+						t.Errorf("%v counts against its target", o.Failure)
+					}
+				}
+			}
+		})
 	}
 }

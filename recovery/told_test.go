@@ -146,9 +146,8 @@ error_recovery_success b 2 resume cost 10
 asked ab, did [resume], extra 1, b used 10, beyond 10`},
 		{name: "flawed for good", a: []step{flawed("")}, to: "a", body: agentBody, want: `
 error_recovery_attempt a 1 model_output_invalid reask the model's answer cannot be used
-error_recovery_attempt a 2 model_output_invalid reask the model's answer cannot be used cost 10
-recovery_degraded a 3 model_output_invalid delivered as the model wrote it cost 20
-asked aaa, did [reask], extra 2, a used 10, beyond 20`},
+recovery_degraded a 2 model_output_invalid delivered as the model wrote it cost 10
+asked aa, did [reask], extra 1, a used 10, beyond 10`},
 		{name: "flawed behind text", a: []step{flawed(text), ok}, to: "a", body: agentBody, want: `
 error_recovery_attempt a 1 model_output_invalid reask the model's answer cannot be used
 error_recovery_success a 2 reask

@@ -45,6 +45,19 @@ func Name(values []string) (string, error) {
 	return "", ErrUnknown
 }
 
+// Begins reports whether data of a coding that Name returned can begin with this byte.
+func Begins(name string, first byte) bool {
+	switch name {
+	case "gzip":
+		return first == 0x1f // RFC 1952
+	case "deflate":
+		return first&0x0f == 8 // RFC 1950: the method
+	case "zstd":
+		return first == 0x28 || first&0xf0 == 0x50 // RFC 8878: a frame, or one to be skipped
+	}
+	return true // brotli has no mark
+}
+
 // Memory is what a Reader of a coding may take, in bytes.
 func Memory(name string) int64 {
 	switch name {

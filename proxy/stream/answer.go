@@ -44,6 +44,7 @@ type Broken struct {
 	Made     string // id of the answer that never began, as in Deliverable
 
 	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or runs away
+	Odd    string         // what is odd about an answer that came to its end, in one of this package's words
 	Flawed Deliverable    // the complete one, to be delivered as it is; nil for a runaway
 }
 
@@ -55,6 +56,12 @@ var (
 	ErrReplay  = errors.New("stream: replay diverged from what was sent")
 	ErrTaken   = errors.New("stream: continued by another attempt")
 	ErrInvalid = errors.New("stream: answer is not valid JSON")
+)
+
+// What is odd about answers that came to their end.
+const (
+	OddJSON = "not_json"  // the body is whole and begins like JSON, and cannot be read as such
+	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that gives one
 )
 
 // Answer is one attempt's streamed answer. One goroutine uses it.

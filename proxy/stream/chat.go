@@ -15,10 +15,16 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 	}
 	if !known.like.match(data, d, known.ID) {
 		d.read(data, "delta", &known.ID)
+		other := d.numberless(data)
+		if other != nil {
+			d.read(other, "delta", &known.ID)
+		}
 		if d.ID.ID != "" {
 			known.ID = d.ID
 		}
-		known.like.learn(data, d, known.ID)
+		if known.like.filled = false; other == nil {
+			known.like.learn(data, d, known.ID)
+		}
 	}
 	switch {
 	case d.Kind == KindNoise && partOf(data, chunkFields[:], `"choices"`):
@@ -35,6 +41,9 @@ var chunkFields = [...]string{"id", "choices", "object", "created", "model", "pr
 // Whole reads a complete answer.
 func (Chat) Whole(body []byte) (d Delta) {
 	d.read(body, "message", nil)
+	if other := d.numberless(body); other != nil {
+		d.read(other, "message", nil)
+	}
 	return d
 }
 

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 		}
 	}
 	if w.o.Explain { // last: d is of the buffer as it was
-		body = bytes.TrimSpace(w.buf.Bytes())
+		body, _ = inside(w.buf.Bytes())
 		list, _ := w.o.Format.brand(body, w.o.ID)
 		w.set(body, list)
 	}
@@ -143,7 +142,7 @@ func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 // set writes the changed body into the buffer. Space around it stays.
 func (w *Whole) set(body []byte, list []splice) {
 	all := w.buf.Bytes()
-	lead := len(all) - len(bytes.TrimLeft(all, " \t\r\n"))
+	_, lead := inside(all)
 	for i := range list {
 		list[i].start += lead
 		list[i].end += lead

@@ -50,6 +50,11 @@ func (Responses) Delta(ev *Event, known *Known) *Delta {
 	known.commits = true
 	d.Choices = 1
 	if !d.event(data, string(ev.Name), known) {
+		if other := lenient(data); other != nil {
+			if *d = (Delta{Choices: 1}); d.event(other, string(ev.Name), known) {
+				return d
+			}
+		}
 		*d = Delta{Kind: KindNoise}
 		if partOf(data, eventFields[:], `"response.`) {
 			d.Kind = KindCut
@@ -281,6 +286,9 @@ func faultOf(response []byte) []byte {
 // Whole reads a complete response.
 func (Responses) Whole(body []byte) (d Delta) {
 	d.item.index = -1
+	if transcript.Valid(body, maxDepth) != nil {
+		body = lenient(body)
+	}
 	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
 		return Delta{Kind: KindNoise}
 	}

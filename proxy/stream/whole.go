@@ -45,7 +45,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		w.release()
 		return nil, &Broken{Err: err}
 	}
-	body := bytes.TrimSpace(w.buf.Bytes())
+	body, _ := inside(w.buf.Bytes())
 	d := o.Format.Whole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
 	var broken *Broken
@@ -54,6 +54,11 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		broken = &Broken{Empty: true, Err: io.ErrUnexpectedEOF}
 	case d.Kind == KindNoise:
 		broken = &Broken{Err: ErrInvalid, Event: bytes.Clone(body)}
+		if closed(body) {
+			w.first = time.Now()
+			broken.Odd, broken.Flawed = OddJSON, w
+			return nil, broken
+		}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
 	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty:

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -222,9 +223,10 @@ func Unsent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// Decode takes a content coding off that the upstream used without being asked.
-// Unknown ones are an error, and what expands too much is one while it is read;
-// otherwise the result is not bounded: readers bound it.
+// Decode takes a content coding off that the upstream used without being asked. A body
+// whose label names no known coding stays as it is, as clients leave it; one that its
+// label's coding cannot have made loses the label. What expands too much is an error while
+// it is read; otherwise the result is not bounded: readers bound it.
 func Decode(resp *http.Response) error {
 	given := resp.Header["Content-Encoding"]
 	if len(given) == 0 {
@@ -232,9 +234,15 @@ func Decode(resp *http.Response) error {
 	}
 	name, err := coding.Name(given)
 	if err != nil || name == "" {
-		return err
+		return nil
 	}
-	r, err := coding.NewReader(name, resp.Body)
+	body := bufio.NewReader(resp.Body)
+	if start, err := body.Peek(1); err == nil && !coding.Begins(name, start[0]) {
+		resp.Body = decoded{body, resp.Body}
+		resp.Header.Del("Content-Encoding")
+		return nil
+	}
+	r, err := coding.NewReader(name, body)
 	if err != nil {
 		return err
 	}

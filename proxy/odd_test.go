@@ -1,0 +1,92 @@
+package proxy_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+const (
+	oddEvents = `data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"It prints hello."},"finish_reason":null}]}` + "\n\n" +
+		`data: {"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" + "data: [DONE]\n\n"
+	oddAnswer   = `{"id":"a","choices":[{"index":0,"message":{"role":"assistant","content":"It prints hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
+	oddResponse = `{"id":"r","object":"response","status":"completed","output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"hello"}]}],"score":NaN}`
+)
+
+// TestOddButWhole: what SDKs read passes as it came, with one request, whatever its label says.
+func TestOddButWhole(t *testing.T) {
+	type odd struct {
+		name, path, label, coding, body string
+		stream                          bool
+		asked                           int32
+	}
+	var now atomic.Pointer[odd]
+	var asked atomic.Int32
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked.Add(1)
+		c := now.Load()
+		w.Header()["Content-Type"] = []string{c.label}
+		if c.label == "" {
+			w.Header()["Content-Type"] = nil
+		}
+		if c.coding != "" {
+			w.Header().Set("Content-Encoding", c.coding)
+		}
+		_, _ = io.WriteString(w, c.body)
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for _, c := range []odd{
+		{name: "events called JSON", label: "application/json", body: oddEvents, stream: true},
+		{name: "events called text", label: "text/plain", body: oddEvents, stream: true},
+		{name: "events called HTML", label: "text/html; charset=utf-8", body: ": hi\n" + oddEvents, stream: true},
+		{name: "events called bytes", label: "application/octet-stream", body: "\n" + oddEvents, stream: true},
+		{name: "events without a label", label: "", body: oddEvents, stream: true},
+		{name: "JSON called text", label: "text/plain", body: oddAnswer},
+		{name: "JSON called events", label: "text/event-stream", body: oddAnswer},
+		{name: "JSON called events, to a stream", label: "text/event-stream", body: oddAnswer, stream: true},
+		{name: "JSON called HTML, to a stream", label: "text/html", body: " " + oddAnswer, stream: true},
+		{name: "a coding that nobody knows", label: "application/json", coding: "utf-8", body: oddAnswer},
+		{name: "a coding that nobody knows, of events", label: "text/event-stream", coding: "none", body: oddEvents, stream: true},
+		{name: "called gzip", label: "application/json", coding: "gzip", body: oddAnswer},
+		{name: "a byte order mark", label: "application/json", body: "\ufeff" + oddAnswer},
+		{name: "no number", label: "application/json", body: strings.Replace(oddAnswer, `"index":0`, `"index":0,"score":NaN`, 1)},
+		{name: "no number in events", label: "text/event-stream", body: strings.ReplaceAll(oddEvents, `"index":0`, `"index":0,"score":-Infinity`), stream: true},
+		{name: "no number in a response", path: "/v1/responses", label: "application/json", body: oddResponse},
+		{name: "no JSON", label: "application/json", body: strings.Replace(oddAnswer, `"}],`, `"},],`, 1), asked: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now.Store(&c)
+			asked.Store(0)
+			path, body := "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+			if c.path != "" {
+				path, body = c.path, `{"model":"m","store":false,"input":"hi"}`
+			}
+			if c.stream {
+				body = body[:len(body)-1] + `,"stream":true}`
+			}
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path, strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept-Encoding", "identity")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			got, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != 200 || string(got) != c.body {
+				t.Errorf("%d, %v:\n%s\nwant\n%s", resp.StatusCode, err, got, c.body)
+			}
+			if n := asked.Load(); n != max(c.asked, 1) {
+				t.Errorf("asked %d times", n)
+			}
+			if h := resp.Header.Get("Content-Encoding"); h != "" && h != c.coding || c.coding == "gzip" && h != "" {
+				t.Errorf("coding %q", h)
+			}
+		})
+	}
+}

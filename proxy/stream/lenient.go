@@ -1,0 +1,67 @@
+package stream
+
+import "bytes"
+
+// numberless are the values that JSON lacks and Python's json module writes and reads, with
+// numbers of the same length.
+var numberless = [...]struct{ value, number string }{{"NaN", "0.0"}, {"Infinity", "0.000000"}}
+
+// lenient returns a copy of data in which numbers stand for NaN and Infinity, or nil where
+// data has neither. Every other byte keeps its place, so what is read in the copy stands at
+// the same place in data.
+func lenient(data []byte) (out []byte) {
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; c {
+		case '"':
+			i = stringEnd(data, i)
+		case 'N', 'I':
+			for _, n := range numberless {
+				if bytes.HasPrefix(data[i:], []byte(n.value)) {
+					if out == nil {
+						out = bytes.Clone(data)
+					}
+					copy(out[i:], n.number)
+					i += len(n.value) - 1
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// numberless returns lenient(data) where data was read as no JSON.
+func (d *Delta) numberless(data []byte) []byte {
+	if d.Kind != KindNoise {
+		return nil
+	}
+	return lenient(data)
+}
+
+// stringEnd returns the place of the quote that ends the string at i, or len(data).
+func stringEnd(data []byte, i int) int {
+	for i++; i < len(data) && data[i] != '"'; i++ {
+		if data[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// closed reports whether a body that is no JSON begins like it and closes all that it opens.
+func closed(body []byte) bool {
+	if body[0] != '{' && body[0] != '[' {
+		return false
+	}
+	var j openJSON
+	j.feed(seen(body))
+	return j.complete()
+}
+
+// inside returns a body without the space and the byte order mark around it, and how many
+// bytes stand before it.
+func inside(all []byte) (body []byte, lead int) {
+	body = bytes.TrimLeft(bytes.TrimPrefix(bytes.TrimLeft(all, blanks), []byte(byteOrderMark)), blanks)
+	lead = len(all) - len(body)
+	return bytes.TrimRight(body, blanks), lead
+}
