@@ -82,6 +82,12 @@ type Turn struct {
 	// Waited is how long the session has waited for the same, where that is long
 	// enough to say so.
 	Waited time.Duration
+	// Allowed is the number of times that the person's last message asks for what the
+	// turn did, 0 without one.
+	Allowed int
+	// Until is set where that message asks to repeat something until it ends in a
+	// certain way: that is waiting, and no licence.
+	Until bool
 }
 
 // Rung is how far the help for an agent has come. The higher ones include the lower.
@@ -116,6 +122,7 @@ const (
 	LoopAlternation LoopKind = "alternation" // A-B-A-B
 	LoopCycle       LoopKind = "cycle"       // A-B-C-A-B-C, or four calls
 	LoopCounter     LoopKind = "counter"     // the same call with a higher number each time, and nothing new
+	LoopRephrasing  LoopKind = "rephrasing"  // a search that finds nothing, with the same words in another order
 	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
 	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
 	LoopWaiting     LoopKind = "waiting"     // no loop: a long wait, of which the model is told

@@ -18,7 +18,7 @@ const firm = 3
 // repeated exactly: a call with a higher number each time, or steps that brought
 // nothing so far, may still lead somewhere.
 func firmly(l *recovery.Loop) bool {
-	return l.Count >= firm && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopNoProgress
+	return l.Count >= firm && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopRephrasing && l.Kind != recovery.LoopNoProgress
 }
 
 // repeating says what is repeated, and from the third time on not to do it again,
@@ -55,6 +55,8 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 		return fmt.Sprintf("You have made the same round of calls%s %s, with the same results.", tools, times)
 	case recovery.LoopCounter:
 		return fmt.Sprintf("You have made the same call%s %s with only a higher number each time, and nothing new came back.", named(l), times)
+	case recovery.LoopRephrasing:
+		return fmt.Sprintf("You have searched%s %s with the same words in another order, and nothing was found.", named(l), times)
 	case recovery.LoopMonologue:
 		return fmt.Sprintf("You have written the same text %s, without calling a tool.", times)
 	}
@@ -91,6 +93,9 @@ var advised = map[recovery.LoopKind][2]string{
 	},
 	recovery.LoopCounter: {
 		"Work with what you have, or look in another way (another name or filter, a list of what there is, the log of what you wait for).",
+	},
+	recovery.LoopRephrasing: {
+		"Search with other words (another name, a broader term, another source), or say what is known and that it was not found.",
 	},
 	recovery.LoopMonologue: {
 		"If there is something to do, make the call now; if all is done, give the final answer.",

@@ -88,8 +88,27 @@ type slot struct {
 	Reset   bool   `json:"r,omitempty"` // an operator closed the breaker here
 }
 
+// untilFailures is how many identical failures stop a session whose person asked to
+// repeat something until it ends in a certain way.
+const untilFailures = 20
+
+// limit is how many identical failures stop the session: the number that the person
+// named may be reached.
+func (c *Config) limit(t *recovery.Turn) int {
+	switch {
+	case t.Allowed >= c.Failures:
+		return t.Allowed + 1
+	case t.Until:
+		return max(c.Failures, untilFailures)
+	}
+	return c.Failures
+}
+
 // firm is the number of repetitions from which the note to the model is firm.
 const firm = 3
+
+// maxRing bounds the turns of one session in its ring.
+const maxRing = 64
 
 // sharers is how many sessions that cannot be told apart a ring has room for.
 const sharers = 4
@@ -112,7 +131,9 @@ func (s *Sessions) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	case x.Turn.Waits:
 		stop, err = s.waiting(ctx, x, cfg)
 	case x.Turn.Failure != nil:
-		stop, err = s.failing(ctx, x, cfg)
+		if stop, err = s.failing(ctx, x, cfg); x.Turn.Until && stop == nil && err == nil {
+			stop, err = s.waiting(ctx, x, cfg)
+		}
 	}
 	if err != nil {
 		return nil // the store tells of its own trouble
@@ -158,14 +179,14 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	}
 	// Sessions that cannot be told apart may make the same call at the same turn; what came of it differs.
 	turn := x.Turn.Slot + "/" + strconv.FormatUint(x.Turn.Key, 16)
-	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, sharers*max(cfg.Failures, firm+1), cfg.SessionTTL)
+	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, sharers*max(min(cfg.limit(&x.Turn), maxRing), firm+1), cfg.SessionTTL)
 	if err != nil {
 		return nil, err
 	}
 	same, warned := count(ring, now)
 	x.Turn.Streak, x.Turn.Seen = max(x.Turn.Streak, same), max(x.Turn.Seen, same)
 	repeated(x, same)
-	if same < cfg.Failures || !warned && x.Mode != recovery.ModeObserve {
+	if same < cfg.limit(&x.Turn) || !warned && x.Mode != recovery.ModeObserve {
 		return nil, nil
 	}
 	return &stopping{failure: x.Turn.Failure, times: same}, nil

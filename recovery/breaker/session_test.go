@@ -411,3 +411,28 @@ func TestStoreTrouble(t *testing.T) {
 		t.Error("a reset that did not happen is reported as done")
 	}
 }
+
+// What a person asked to repeat is not stopped before that: a number may be reached, and
+// until something comes of it there are twenty.
+func TestAskedToRepeat(t *testing.T) {
+	for _, c := range []struct {
+		allowed int
+		until   bool
+		want    int
+	}{{0, false, 5}, {3, false, 5}, {8, false, 9}, {0, true, 20}} {
+		s, stopped := newSessions(newStore(t), nil), 0
+		for n := 1; n <= 24 && stopped == 0; n++ {
+			x := at(t, agent, fmt.Sprint("t", n), 7, 1, 0)
+			x.Turn.Streak, x.Turn.Allowed, x.Turn.Until = n, c.allowed, c.until
+			if err := s.Prepare(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+			if x.Reply != nil {
+				stopped = n
+			}
+		}
+		if stopped != c.want {
+			t.Errorf("%+v: stopped at %d", c, stopped)
+		}
+	}
+}

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -35,6 +37,48 @@ func (h *history) counter(first int) []recovery.Loop {
 	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
 	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
 	return []recovery.Loop{l}
+}
+
+// rephrasing is a search that finds nothing, made again with mostly the same words.
+func (h *history) rephrasing(first int) []recovery.Loop {
+	n := len(h.turns) - 1
+	k := n
+	for k > first && h.rephrases(k-1, k) {
+		k--
+	}
+	if n-k+1 < minCounter {
+		return nil
+	}
+	l := h.loop(recovery.LoopRephrasing, n-k+1, k, n)
+	l.Fingerprint = trajectory.Hash(string(l.Kind), l.Tools[0], string(h.List[l.From].Raw()))
+	return []recovery.Loop{l}
+}
+
+// rephrases reports whether turn k is the one call of turn j with its words in another
+// order, or one or two more or less, and both found nothing.
+func (h *history) rephrases(j, k int) bool {
+	a, b := h.load(j).steps, h.load(k).steps
+	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool || !a[0].made.Reads() && !a[0].looksUp() {
+		return false
+	}
+	if !h.past(j).steps[0].nothing && !a[0].barren() || !h.past(k).steps[0].nothing && !b[0].barren() {
+		return false
+	}
+	x, y := tokens(a[0].Arguments), tokens(b[0].Arguments)
+	if len(x) < len(y) {
+		x, y = y, x
+	}
+	return len(y) > 3 && len(x)-len(y) < 3 && !slices.ContainsFunc(y, func(w string) bool { return !slices.Contains(x, w) })
+}
+
+// tokens are the words and numbers of a short text.
+func tokens(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s[:min(len(s), maxPlain)]), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// looksUp reports whether the tool searches.
+func (s *step) looksUp() bool {
+	return slices.ContainsFunc(trajectory.NameWords(s.Tool), func(w string) bool { return w == "search" || w == "find" || w == "query" || w == "lookup" })
 }
 
 // counts reports whether turn k is the one call of turn j, with a higher number

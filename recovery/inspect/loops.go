@@ -34,6 +34,16 @@ func (r *Rules) Loops(b *transcript.Body) []recovery.Loop {
 }
 
 func (h *history) loops(noProgress int) []recovery.Loop {
+	list := h.repetitions(noProgress)
+	if len(list) > 0 && list[0].Kind != recovery.LoopMonologue {
+		if times, _ := h.asked(); times >= list[0].Count {
+			return nil // a person asked for it
+		}
+	}
+	return list
+}
+
+func (h *history) repetitions(noProgress int) []recovery.Loop {
 	t := h.last()
 	if t == nil {
 		return nil
@@ -51,6 +61,9 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 		}
 	}
 	if l := h.counter(first); l != nil {
+		return l
+	}
+	if l := h.rephrasing(first); l != nil {
 		return l
 	}
 	return h.noProgress(first, noProgress)

@@ -41,6 +41,7 @@ type past struct {
 	steps   []trace
 	waits   bool
 	changes bool   // a call may have changed something
+	wrong   bool   // nothing says that the calls failed, but all results read like it
 	print   uint64 // of its failure, 0 where it did not fail
 	key     uint64 // as turn.key says, where it failed or waits
 }
@@ -121,7 +122,8 @@ func (h *history) weigh(k int) (judged bool) {
 	if f != nil {
 		p.print = f.Fingerprint
 	}
-	if f != nil || p.waits {
+	p.wrong = f == nil && judged && len(t.steps) > 0 && !slices.ContainsFunc(t.steps, func(s step) bool { return !s.wrong() })
+	if f != nil || p.waits || p.wrong {
 		p.key = t.key()
 	}
 	t.past = p

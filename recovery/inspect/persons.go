@@ -58,12 +58,23 @@ func (h *history) personAt(i int) int {
 }
 
 // userBefore is the hash of the person's last message before message i, 0 without one.
+// The same words after an answer of the model are said anew, but for the task; after
+// results a client repeats them by itself.
 func (h *history) userBefore(i int) uint64 {
 	n := h.personAt(i)
 	if n == 0 {
 		return 0
 	}
-	return h.words(&h.persons[n-1])
+	last, again := h.words(&h.persons[n-1]), uint64(0)
+	if last == h.words(&h.persons[0]) {
+		return last // the task: programs give it again
+	}
+	for n--; n > 0 && h.words(&h.persons[n-1]) == last; n-- {
+		if m := h.persons[n].index - 1; h.List[m].Role == transcript.RoleAssistant && len(h.List[m].ToolCalls()) == 0 && !h.Textual() {
+			again++
+		}
+	}
+	return last + again
 }
 
 // spoken reports whether a person said something new after turn k: any message

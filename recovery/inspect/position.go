@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -27,18 +28,25 @@ func (h *history) position() (p recovery.Turn) {
 		return p
 	}
 	now := h.past(n)
-	if now.print == 0 && !(now.waits && n > 0 && !h.spoken(n-1) && h.repeats(n-1, n)) {
+	if now.print == 0 && !((now.waits || now.wrong) && n > 0 && !h.spoken(n-1) && h.repeats(n-1, n)) {
 		return p
 	}
 	p.User, p.Slot, p.Key = h.userBefore(len(h.List)), h.slot(n), now.key
 	p.Streak = h.streak(p.Key, p.User)
-	if p.Waits = now.waits; p.Waits {
-		if n > 0 {
-			p.Before = h.slot(n - 1)
-		}
+	if p.Streak > 1 {
+		p.Allowed, p.Until = h.asked()
+	}
+	if p.Waits = now.waits; n > 0 && (p.Waits || p.Until) {
+		p.Before = h.slot(n - 1)
+	}
+	if p.Waits {
 		return p
 	}
 	p.Failure, p.Success = t.failure(), h.lastSuccess()
+	if now.wrong {
+		p.Failure, p.Success, p.Seen = t.steps[0].complaint(), 0, p.Streak
+		return p
+	}
 	for k := range h.turns {
 		if h.past(k).print == now.print {
 			p.Seen++
@@ -99,6 +107,22 @@ func (t *turn) failure() *recovery.ToolFailure {
 		out.Fingerprint = combined("", prints)
 	}
 	return &out
+}
+
+// complaint is the failure that a result reads like which nothing says is one, once it
+// was repeated.
+func (s *step) complaint() *recovery.ToolFailure {
+	f := *s.judge()
+	f.Failed, f.Category, f.Confidence, f.Rule = true, recovery.CategoryNone, possible, "complaint"
+	for line := range strings.Lines(s.essence().text) {
+		if line = strings.TrimSpace(line); f.Line == "" || s.history.rules.says(short(line), complaint) {
+			if f.Line = trajectory.Shorten(line, maxLine); s.history.rules.says(short(line), complaint) {
+				break
+			}
+		}
+	}
+	f.Fingerprint = fingerprint(s.Tool, f.Category, f.Line)
+	return &f
 }
 
 // lastSuccess marks the last successful result.

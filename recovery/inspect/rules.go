@@ -85,6 +85,8 @@ const (
 	complaint
 	toGoOn
 	prompted
+	askedTimes
+	askedUntil
 
 	// Groups, of whose rules the first decides.
 	categories // of failures, and noCategory
@@ -99,7 +101,7 @@ const (
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
-	"complaint", "go_on", "prompted"}
+	"complaint", "go_on", "prompted", "asked_times", "asked_until"}
 
 // groupOf is the group of a rule, with which it competes.
 func groupOf(r *rule.Rule) class {

@@ -40,7 +40,7 @@ func Hash(parts ...string) uint64 {
 
 // Outcome is a hash of what a tool answered, never 0, that is equal for answers
 // that say the same: durations do not count, and with volatile neither do times,
-// dates, addresses, random ids and the names of temporary files. Everything else
+// dates, addresses, random ids, process ids, the line numbers of a shell and the names of temporary files. Everything else
 // does: another file, another line of it, another count, another text. Its time is
 // linear in the text.
 func Outcome(text string, volatile bool) uint64 {
@@ -83,6 +83,11 @@ func words(text string, volatile bool, emit func(string)) {
 			i++
 		}
 		word := text[from:i]
+		if volatile && clock(word) && i+1 < len(text) && text[i] == ',' && digit(text[i+1]) { // 10:07:17,723
+			for i++; i < len(text) && digit(text[i]); i++ {
+			}
+			word = text[from:i]
+		}
 		line++
 		if digits && (duration(word, text[i:]) || volatile && fleeting(word, before, line, text, from, i)) || volatile && temporary(word, text, from) {
 			flush(from)
@@ -168,6 +173,9 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	if from > 1 && text[from-2:from] == ": " && ended(text[to:]) {
 		return true // bash: line 1: 4711 Segmentation fault
 	}
+	if to < len(text) && text[to] == ':' && shellHead(text[:from]) {
+		return true // bash: line 13128: cd: …
+	}
 	switch strings.ToLower(before) {
 	case "pid", "process", "thread", "goroutine", "attempt", "try", "retry", "job", "run", "request", "pgid":
 		return true
@@ -177,6 +185,23 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	// A number of ten digits is a time or an id; one with a fraction behind "#8" is when a step of a build printed.
 	return len(n) >= 10 && strings.IndexByte(n, '.') < 0 ||
 		line == 2 && strings.IndexByte(n, '.') > 0 && len(before)+2 <= from && text[from-2-len(before)] == '#' && strings.Trim(before, "0123456789") == ""
+}
+
+// shellHead reports whether a text ends with what a shell puts before the number of the
+// line that it reads. That of a script is a place; that of a shell counts its commands.
+func shellHead(text string) bool {
+	head := text[strings.LastIndexByte(text, '\n')+1:]
+	head, _ = strings.CutSuffix(head, "line ")
+	head, ok := strings.CutSuffix(head, ": ")
+	if !ok {
+		head, ok = strings.CutSuffix(head, ":") // (eval):1:
+	}
+	name := strings.TrimPrefix(head[strings.LastIndexByte(head, '/')+1:], "-")
+	switch name {
+	case "sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "(eval)":
+		return ok
+	}
+	return false
 }
 
 // ended reports whether a text begins with what a shell says of a program's end, behind its number.
