@@ -107,9 +107,6 @@ func (c *Config) limit(t *recovery.Turn) int {
 // firm is the number of repetitions from which the note to the model is firm.
 const firm = 3
 
-// maxRing bounds the turns of one session in its ring.
-const maxRing = 64
-
 // sharers is how many sessions that cannot be told apart a ring has room for.
 const sharers = 4
 
@@ -179,7 +176,7 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	}
 	// Sessions that cannot be told apart may make the same call at the same turn; what came of it differs.
 	turn := x.Turn.Slot + "/" + strconv.FormatUint(x.Turn.Key, 16)
-	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, sharers*max(min(cfg.limit(&x.Turn), maxRing), firm+1), cfg.SessionTTL)
+	ring, err := s.rings.Push(ctx, ringKey(x.Session), turn, raw, min(sharers*max(cfg.limit(&x.Turn), firm+1), store.MaxRing), cfg.SessionTTL)
 	if err != nil {
 		return nil, err
 	}
