@@ -47,6 +47,7 @@ type asker struct {
 	narrow bool
 	limit  string // the field with which the client limits its output; empty: it does not
 	fields []string
+	client string // for the breakers
 	key    string // name of the gateway key, and
 	model  string // the model as the client named it: who pays for what is detached
 	asked  string // id of the request
@@ -59,7 +60,7 @@ var _ recovery.Detacher = (*sender)(nil)
 func (s *sender) asker(header http.Header) *asker {
 	limit, _, _ := s.x.Body.OutputLimit()
 	return &asker{core: s.core, wire: s.wire, header: header, query: s.query, narrow: s.narrow, limit: limit,
-		fields: s.x.Body.Format().OutputFields(), key: s.x.Key, model: s.x.Model, asked: s.x.ID}
+		fields: s.x.Body.Format().OutputFields(), client: s.x.Client(), key: s.x.Key, model: s.x.Model, asked: s.x.ID}
 }
 
 // Complete implements recovery.Completer.
@@ -167,7 +168,7 @@ func (a *asker) once(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 	if err != nil {
 		return "", recovery.Usage{}, nil, err
 	}
-	ticket, st := a.core.Engine.Health.Begin(t, time.Now(), false, false)
+	ticket, st := a.core.Engine.Health.For(a.client).Begin(t, time.Now(), false, false)
 	if !st.Ready {
 		return "", recovery.Usage{}, nil, errTargetBusy
 	}

@@ -27,6 +27,8 @@ func (r *ready) Begin(t recovery.Target, _ time.Time, _, _ bool) (recovery.Ticke
 	r.asked = append(r.asked, t)
 	return recovery.Ticket{Place: r, Target: t}, recovery.Status{Ready: true}
 }
+func (r *ready) For(string) recovery.Health { return r }
+
 func (r *ready) Done(_ recovery.Ticket, o recovery.Outcome) { r.outcomes = append(r.outcomes, o) }
 
 // ignorant remembers nothing, and classifies nothing.

@@ -279,8 +279,11 @@ func (r *run) settle(rc *racer, f *Failure) {
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
 	o := Outcome{Failure: f, Client: c.Client}
-	if f.Odd != "" {
+	switch {
+	case f.Odd != "":
 		o = Outcome{} // it answered
+	case x.Patience > 0 && errors.Is(f.Err, errDeadline):
+		o = Outcome{} // it was the client that could not wait
 	}
 	r.end(rc, o, f.Class())
 

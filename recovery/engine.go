@@ -82,8 +82,10 @@ type Status struct {
 type Ticket struct {
 	Place  Place
 	Target Target
+	Client string // whose request it is for; empty where nobody tells clients apart
 	Resend bool
-	Probe  bool
+	Probe  bool // of the target, whose breaker is half-open
+	Own    bool // a probe after failures that only this client met
 	Ramp   bool
 }
 
@@ -107,6 +109,9 @@ type Health interface {
 	// Begin takes a place for an attempt that starts now. resend asks for one of
 	// the few blind resends; force takes it whatever the status.
 	Begin(t Target, now time.Time, resend, force bool) (Ticket, Status)
+	// For returns the health of targets for the requests of one client, which is empty where nobody
+	// tells clients apart: what only one client's requests provoke closes a target to it alone.
+	For(client string) Health
 }
 
 // Knowledge remembers what targets refuse, and their pace. Safe for concurrent use; no I/O.
@@ -165,7 +170,7 @@ var (
 // Errors are ErrNoTarget, ErrClientGone, ErrReplied (the caller delivers
 // x.Reply), and those of stages.
 func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, error) {
-	r := run{Engine: e, x: x, sender: s}
+	r := run{Engine: e, x: x, sender: s, Health: e.Health.For(x.Client())}
 	x.config = &e.Config
 	x.deadline = x.Started.Add(r.patience())
 	for _, st := range e.Stages {
@@ -188,7 +193,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	defer r.supplant()
 	r.heed()
 	r.known()
-	next := Action{Target: e.firstReady(x)}
+	next := Action{Target: r.firstReady()}
 	for {
 		answer, f := r.attempt(ctx, next)
 		for answer != nil {
@@ -225,12 +230,13 @@ func (r *run) patience() time.Duration {
 
 // firstReady is the first candidate that may be asked, else the first. Only
 // where the gateway may act it passes over any.
-func (e *Engine) firstReady(x *Exchange) int {
+func (r *run) firstReady() int {
+	x := r.x
 	if x.Mode != ModeAct || len(x.Candidates) == 1 {
 		return 0
 	}
 	for i := range x.Candidates {
-		if e.Health.Check(x.Candidates[i].Target).Ready {
+		if r.Health.Check(x.Candidates[i].Target).Ready {
 			return i
 		}
 	}
@@ -240,6 +246,7 @@ func (e *Engine) firstReady(x *Exchange) int {
 // run is one Engine.Run: the exchange's owning goroutine.
 type run struct {
 	*Engine
+	Health Health // of the client's requests
 	x      *Exchange
 	sender Sender
 	first  racer  // memory of the first attempt

@@ -146,6 +146,15 @@ type Record struct {
 	Duration time.Duration
 }
 
+// Client is whose request it is, as a name that is no secret: a gateway key, or the client's own
+// credential; empty where nobody tells clients apart.
+func (x *Exchange) Client() string {
+	if x.Key != "" {
+		return x.Key
+	}
+	return x.Credential
+}
+
 // Actions returns what was done so far, for the response header.
 func (x *Exchange) Actions() []string { return x.actions }
 

@@ -31,6 +31,22 @@ type health struct {
 	places []*place
 }
 
+// healthFor is what one client sees of it.
+type healthFor struct {
+	*health
+	inner recovery.Health
+}
+
+func (h *health) For(client string) recovery.Health {
+	return healthFor{h, h.Set.For(client)}
+}
+
+func (h healthFor) Check(t recovery.Target) recovery.Status { return h.inner.Check(t) }
+
+func (h healthFor) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	return h.counted(h.inner, t, now, resend, force)
+}
+
 type place struct {
 	inner    recovery.Place
 	mu       sync.Mutex
@@ -39,7 +55,11 @@ type place struct {
 }
 
 func (h *health) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
-	ticket, st := h.Set.Begin(t, now, resend, force)
+	return h.counted(h.Set, t, now, resend, force)
+}
+
+func (h *health) counted(inner recovery.Health, t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	ticket, st := inner.Begin(t, now, resend, force)
 	if st.Ready {
 		p := &place{inner: ticket.Place, target: t}
 		ticket.Place = p

@@ -157,6 +157,9 @@ func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Fa
 			silent = rc
 		}
 	}
+	if silent.limit, silent.most = r.silence(silent); silent.limit <= 0 {
+		return nil, nil, 0
+	}
 	waited := time.Since(silent.started)
 	if waited < silent.limit {
 		return nil, nil, silent.limit - waited

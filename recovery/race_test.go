@@ -131,7 +131,7 @@ func TestGivenUp(t *testing.T) {
 			record: recovery.StreamCut},
 		{name: "large, in time", body: large, a: []step{late(88*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 88 * time.Second},
 		{name: "large, alone", body: large, a: []step{late(400*time.Second, ok)}, to: "a", asked: "a", took: 400 * time.Second},
-		{name: "large, another comes back", body: large, a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 150 * time.Second, record: recovery.Timeout,
+		{name: "large, another comes back", body: large, a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 100 * time.Second, record: recovery.Timeout,
 			set: func(g *rig, x *recovery.Exchange) {
 				g.board.Post(breaker.BoardCooldowns, store.Field{Name: x.Candidates[1].Target.String(), Until: time.Now().Add(100 * time.Second)}, true)
 			}},
@@ -368,6 +368,58 @@ func TestRescues(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestWhole: an answer that is not streamed is no silence while it is written.
+func TestWhole(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		takes time.Duration
+		to    string
+		asked string
+		took  time.Duration
+		from  string
+	}{
+		{"slow", 13 * time.Second, "ab", "a", 13 * time.Second, "a"},
+		{"slow, alone", 35 * time.Second, "a", "a", 35 * time.Second, "a"},
+		{"very slow", 70 * time.Second, "ab", "ab", 62 * time.Second, "b"},
+		{"very slow, alone", 61 * time.Second, "a", "aa", 61 * time.Second, "a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g := newRig(map[string][]step{"a": {late(c.takes, ok)}, "b": {late(2*time.Second, ok)}})
+				x := exchange(t, plainBody, c.to)
+				x.Streaming = false
+				f, err := g.run(t, t.Context(), x)
+				answered(t, f, err)
+				took := time.Since(x.Started) - 2*time.Second // it is delivered for one, and losers settle
+				if to, _, _ := x.Settled(); g.asked() != c.asked || to.Upstream != c.from || took.Round(time.Second/10) != c.took {
+					t.Errorf("asked %s, answered by %s after %v", g.asked(), to, took)
+				}
+			})
+		})
+	}
+}
+
+// TestClientsOwnLimit: that a client cannot wait says nothing of the target.
+func TestClientsOwnLimit(t *testing.T) {
+	for _, patience := range []time.Duration{50 * time.Millisecond, 0} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {late(time.Hour, ok)}})
+			g.Config.Deadline = 50 * time.Millisecond
+			for range 25 {
+				x := exchange(t, plainBody, "a")
+				x.Patience = patience
+				if f, err := g.Run(t.Context(), x, g); f == nil || err != nil || f.Class() != recovery.Timeout {
+					t.Fatalf("ended with %v, %v", f, err)
+				}
+			}
+			open := g.health.Set.Check(recovery.Target{Upstream: "a", Model: "m"}).Open
+			if own := patience > 0; own == open || own != (g.health.Ready() == nil) {
+				t.Errorf("the client's own limit: %v; open: %v; ready: %v", own, open, g.health.Ready())
+			}
 		})
 	}
 }

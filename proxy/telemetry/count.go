@@ -293,13 +293,17 @@ func (m *metrics) count(ev *recovery.Event) {
 			m.agent.breakers.WithLabelValues("opened").Inc()
 			return
 		}
-		m.breakers.opened(ev.Target, ev.Until)
+		if ev.Key == "" { // else it is open for one client alone
+			m.breakers.opened(ev.Target, ev.Until)
+		}
 	case recovery.EventBreakerClosed:
 		if ev.Failure != nil {
 			m.agent.breakers.WithLabelValues("closed").Inc()
 			return
 		}
-		m.breakers.closed(ev.Target)
+		if ev.Key == "" {
+			m.breakers.closed(ev.Target)
+		}
 	case recovery.EventPlanMade:
 		addTokens(&m.extra, &ev.Cost)
 		m.keys.plan(ev)

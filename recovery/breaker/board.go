@@ -122,13 +122,22 @@ const credentialCooldown = 5 * time.Minute
 func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	board.Each(BoardBreakers, func(f store.Field) bool {
-		if o := s.opened(&target{field: f.Name}, time.Now()); o.open {
+		if o := s.opened(&target{field: f.Name}, now); o.open {
 			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
 				Detail: "open for " + o.length.String(), Since: o.until.Add(-o.length), Until: o.until})
 		}
 		return true
 	})
+	for t, e := range s.targets {
+		for client, p := range e.clients {
+			if p.open && now.Before(p.until.Add(2*s.cfg.OpenMax)) {
+				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
+					Detail: "open for " + p.length.String(), Evidence: "for " + client + " alone", Since: p.until.Add(-p.length), Until: p.until})
+			}
+		}
+	}
 	board.Each(BoardCooldowns, func(f store.Field) bool {
 		m := recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Until: f.Until}
 		class, begin, _ := strings.Cut(string(f.Value), " ")
@@ -156,7 +165,8 @@ func (s *Set) Clear(name, item string) {
 		s.board.Remove(BoardBreakers, name)
 		for t, e := range s.targets {
 			if t.String() == name {
-				e.total, e.failed, e.good, e.streak = [slots]int{}, [slots]int{}, 0, 0
+				e.forget()
+				e.clients = nil
 			}
 		}
 	}

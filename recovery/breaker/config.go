@@ -20,6 +20,7 @@ type Config struct {
 	CooldownMax  time.Duration `yaml:"cooldown_max"`  // longest cool-down, whatever the upstream asks
 	ResendShare  float64       `yaml:"resend_share"`  // blind resends, of the target's requests in flight
 	ResendMin    int           `yaml:"resend_min"`    // always allowed at a time
+	Clients      int           `yaml:"-"`             // gateway keys that are configured; with none, clients are told apart as they come
 
 	// Of sessions: identical failures of an agent's tools in a row that open the
 	// breaker (0: never), what the client gets then, and how long it is remembered.

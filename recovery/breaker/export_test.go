@@ -22,3 +22,13 @@ func (s *Set) Sizes() (targets, keys int) {
 	defer s.mu.Unlock()
 	return len(s.targets), len(s.keys)
 }
+
+// Personal is how many clients' failures are counted apart.
+func (s *Set) Personal() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.targets {
+		n += len(e.clients)
+	}
+	return n
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -18,16 +17,23 @@ type Set struct {
 
 	names recovery.Names
 
-	barren   atomic.Int64 // failures in a row, over all targets
-	lastFail atomic.Int64 // unix nanoseconds
+	mu       sync.Mutex
+	targets  map[recovery.Target]*target // by upstream and model
+	keys     map[recovery.Target]*key    // with the key; only those that cooled down lately
+	recent   [2]seen                     // the two clients that were seen last
+	barren   series                      // failures in a row, over all targets
+	lastFail time.Time
+}
 
-	mu      sync.Mutex
-	targets map[recovery.Target]*target // by upstream and model
-	keys    map[recovery.Target]*key    // with the key; only those that cooled down lately
+// view is the set as one client sees it.
+type view struct {
+	*Set
+	client string
 }
 
 var (
 	_ recovery.Health = (*Set)(nil)
+	_ recovery.Health = view{}
 	_ recovery.Place  = (*target)(nil)
 )
 
@@ -47,22 +53,15 @@ func (s *Set) Reconfigure(cfg Config) {
 	s.cfg = cfg
 }
 
-// slots divide the window.
-const slots = 10
-
 // target counts for one upstream and model. The set's lock guards it; while
 // anything is under way to it, it is not evicted.
 type target struct {
+	circuit  // everybody's; its state is on the board
 	set      *Set
 	field    string // its name on the board
 	inFlight int
 	resends  int
-	probes   int
-	good     int // successful probes since it was opened
-	streak   int // failures without a success between them
-	total    [slots]int
-	failed   [slots]int
-	slot     int64 // number of the newest slot
+	clients  map[string]*personal // those whose requests failed lately
 	used     time.Time
 }
 
@@ -111,9 +110,13 @@ func (s *Set) evict() {
 
 // Ready tells why no request can be answered at present: all that were asked
 // lately failed. nil is the usual state; a quiet gateway is ready.
+// Failures that one of several clients meets are that client's own.
 func (s *Set) Ready() error {
-	if n := s.barren.Load(); n >= barrenAfter && time.Since(time.Unix(0, s.lastFail.Load())) < barrenFor {
-		return fmt.Errorf("the last %d attempts at all upstreams failed", n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, now := &s.barren, time.Now()
+	if b.n >= barrenAfter && now.Sub(s.lastFail) < barrenFor && (b.several || b.client == "" || s.alone(b.client, now)) {
+		return fmt.Errorf("the last %d attempts at all upstreams failed", b.n)
 	}
 	return nil
 }
@@ -124,21 +127,35 @@ const (
 	barrenFor   = 30 * time.Second
 )
 
+// For implements recovery.Health.
+func (s *Set) For(client string) recovery.Health {
+	if client == "" {
+		return s
+	}
+	return view{s, client}
+}
+
 // Check reports whether t may be asked now.
-func (s *Set) Check(t recovery.Target) recovery.Status {
+func (s *Set) Check(t recovery.Target) recovery.Status { return s.check(t, "") }
+
+// Check implements recovery.Health.
+func (v view) Check(t recovery.Target) recovery.Status { return v.check(t, v.client) }
+
+func (s *Set) check(t recovery.Target, client string) recovery.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, now := s.target(t), time.Now()
-	return s.status(t, e, s.opened(e, now), now)
+	return s.status(t, e, s.own(e, client, now), s.opened(e, now), now)
 }
 
-func (s *Set) status(t recovery.Target, e *target, o opening, now time.Time) recovery.Status {
-	if o.open {
-		if now.Before(o.until) {
-			return recovery.Status{Open: true, Until: o.until}
-		}
-		if e.probes > 0 { // half-open: one probe at a time
-			return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
+// status is that of a target for the client whose circuit p is, which may be nil.
+func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now time.Time) recovery.Status {
+	if st := o.status(e.probes, now); st.Open {
+		return st
+	}
+	if p != nil {
+		if st := p.opening.status(p.probes, now); st.Open {
+			return st
 		}
 	}
 	if f, ok := s.cooldown(t); ok && now.Before(f.Until) && f.Until.Before(now.Add(s.cfg.CooldownMax+skew)) {
@@ -149,7 +166,20 @@ func (s *Set) status(t recovery.Target, e *target, o opening, now time.Time) rec
 		// Ramping up: those that wait look again soon, not all at once.
 		return recovery.Status{Cooling: true, Until: now.Add(50*time.Millisecond + rand.N(100*time.Millisecond))}
 	}
-	return recovery.Status{Ready: true, Open: o.open}
+	return recovery.Status{Ready: true, Open: o.open || p != nil && p.open}
+}
+
+// status is that of a circuit in this state with so many probes under way; zero where it
+// lets an attempt through.
+func (o opening) status(probes int, now time.Time) recovery.Status {
+	switch {
+	case !o.open:
+	case now.Before(o.until):
+		return recovery.Status{Open: true, Until: o.until}
+	case probes > 0: // half-open: one probe at a time
+		return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
+	}
+	return recovery.Status{}
 }
 
 // cooled remembers a cool-down, so that its end is a ramp.
@@ -175,13 +205,23 @@ func (s *Set) cooled(t recovery.Target, until, now time.Time) {
 
 // Begin takes a place for one attempt; Ready tells whether there was one.
 func (s *Set) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	return s.begin(t, "", now, resend, force)
+}
+
+// Begin implements recovery.Health.
+func (v view) Begin(t recovery.Target, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
+	return v.begin(t, v.client, now, resend, force)
+}
+
+func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, force bool) (recovery.Ticket, recovery.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.saw(client, now)
 	e := s.target(t)
-	o := s.opened(e, now)
-	ticket := recovery.Ticket{Place: e, Target: t, Resend: resend}
+	o, p := s.opened(e, now), s.own(e, client, now)
+	ticket := recovery.Ticket{Place: e, Target: t, Client: client, Resend: resend}
 	if !force {
-		if st := s.status(t, e, o, now); !st.Ready {
+		if st := s.status(t, e, p, o, now); !st.Ready {
 			return ticket, st
 		}
 		if resend && e.resends >= max(s.cfg.ResendMin, int(s.cfg.ResendShare*float64(e.inFlight))) {
@@ -191,6 +231,10 @@ func (s *Set) Begin(t recovery.Target, now time.Time, resend, force bool) (recov
 	if o.open {
 		ticket.Probe = true
 		e.probes++
+	}
+	if p != nil && p.open {
+		ticket.Own = true
+		p.probes++
 	}
 	if resend {
 		e.resends++
@@ -219,28 +263,22 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	if ticket.Probe {
 		e.probes = max(0, e.probes-1)
 	}
+	if p := e.clients[ticket.Client]; p != nil && ticket.Own {
+		p.probes = max(0, p.probes-1)
+	}
 	if ticket.Ramp {
 		s.ramp(ticket.Target, o.Success)
 	}
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts
 	switch {
 	case counts:
-		s.barren.Add(1)
-		s.lastFail.Store(now.UnixNano())
+		s.barren.add(ticket.Client)
+		s.lastFail = now
 	case o.Success:
-		s.barren.Store(0)
+		s.barren = series{}
 	}
 	if o.Success || o.Failure != nil {
-		e.count(now, s.cfg.Window, counts)
-		switch {
-		case counts:
-			e.streak++
-		case o.Success:
-			e.streak = 0
-		}
-		if ev, ok := s.judge(ticket, e, now, counts); ok {
-			events = append(events, ev)
-		}
+		events = s.book(ticket, e, o, counts, now)
 	}
 	if cools(o.Failure) {
 		if ev, ok := s.cool(ticket.Target, o, now); ok {
@@ -265,52 +303,6 @@ func (s *Set) ramp(t recovery.Target, success bool) {
 			delete(s.keys, t)
 		}
 	}
-}
-
-// count books one outcome in the window.
-func (e *target) count(now time.Time, window time.Duration, failed bool) {
-	n := now.UnixNano() / int64(max(window/slots, time.Millisecond))
-	for i := max(e.slot+1, n-slots+1); i <= n; i++ {
-		e.total[i%slots], e.failed[i%slots] = 0, 0
-	}
-	e.slot = max(e.slot, n)
-	e.total[e.slot%slots]++
-	if failed {
-		e.failed[e.slot%slots]++
-	}
-}
-
-// judge opens, reopens or closes the breaker.
-func (s *Set) judge(ticket recovery.Ticket, e *target, now time.Time, failed bool) (recovery.Event, bool) {
-	o := s.opened(e, now)
-	switch {
-	case o.open && now.Before(o.until):
-		return recovery.Event{}, false // late outcomes of before
-	case o.open && failed:
-		return s.open(ticket, e, now, min(max(2*o.length, s.cfg.Open), s.cfg.OpenMax)), true
-	case o.open && ticket.Probe:
-		if e.good++; e.good < s.cfg.Successes {
-			return recovery.Event{}, false
-		}
-		e.total, e.failed, e.good = [slots]int{}, [slots]int{}, 0
-		s.board.Remove(BoardBreakers, e.field)
-		return recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target)}, true
-	case o.open:
-		return recovery.Event{}, false
-	}
-	if !failed {
-		return recovery.Event{}, false
-	}
-	total, bad := 0, 0
-	for i := range slots {
-		total += e.total[i]
-		bad += e.failed[i]
-	}
-	// So many failures in a row say enough, however much went well before them.
-	if total >= s.cfg.MinRequests && (float64(bad) >= s.cfg.FailureShare*float64(total) || e.streak >= s.cfg.MinRequests) {
-		return s.open(ticket, e, now, s.cfg.Open), true
-	}
-	return recovery.Event{}, false
 }
 
 func bare(t recovery.Target) recovery.Target { t.Key = ""; return t }

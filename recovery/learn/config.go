@@ -21,6 +21,7 @@ type Config struct {
 // FirstTokenConfig sets when a silent attempt gets an alternative. It never cuts one.
 type FirstTokenConfig struct {
 	Min       time.Duration `yaml:"min"`        // lower bound with another target
+	Whole     time.Duration `yaml:"whole"`      // lower bound for answers that are not streamed: all of one comes at once
 	PerTokens int           `yaml:"per_tokens"` // plus one second for every so many estimated input tokens
 	SameAfter time.Duration `yaml:"same_after"` // lower bound with no other target
 	Factor    float64       `yaml:"factor"`     // times the target's p95 for that input size
@@ -36,7 +37,7 @@ func Defaults() Config {
 	return Config{
 		FactTTL: 6 * time.Hour, Outcomes: OutcomesAct,
 		FirstToken: FirstTokenConfig{
-			Min: 10 * time.Second, PerTokens: 5000, SameAfter: 30 * time.Second, Factor: 3, Reasoning: 180 * time.Second,
+			Min: 10 * time.Second, Whole: time.Minute, PerTokens: 5000, SameAfter: 30 * time.Second, Factor: 3, Reasoning: 180 * time.Second,
 			ReasoningModels: []string{"o[1-9]*", "gpt-5*", "*reason*", "*think*", "*-r1*", "qwq*", "magistral*"},
 		},
 	}
@@ -52,7 +53,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("outcomes: must be off, observe or act"))
 	}
 	f := c.FirstToken
-	if f.Min <= 0 || f.SameAfter <= 0 || f.Reasoning <= 0 {
+	if f.Min <= 0 || f.Whole <= 0 || f.SameAfter <= 0 || f.Reasoning <= 0 {
 		errs = append(errs, errors.New("first_token.min: limits must be positive"))
 	}
 	if f.PerTokens < 1 {

@@ -31,7 +31,7 @@ var _ recovery.Pace = (*Pace)(nil)
 
 type paceKey struct {
 	target   recovery.Target
-	size     int8 // bits of the estimated input
+	size     int8 // bits of the estimated input; 0 of answers that are not streamed
 	streamed bool
 }
 
@@ -67,23 +67,29 @@ func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfi
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 	t := c.Target
 	t.Key = ""
-	return paceKey{t, int8(bits.Len(uint(x.Body.EstimateTokens()))), x.Streaming}
+	if !x.Streaming {
+		return paceKey{target: t} // how long a whole answer takes, its output says
+	}
+	return paceKey{t, int8(bits.Len(uint(x.Body.EstimateTokens()))), true}
 }
 
 // Limit is the silence after which an alternative may start: three times the
 // target's p95 for that input size, at least a bound that grows with the
-// input. 0 is never: slow service tiers take their time, and so do local servers
-// with nothing beside them, and at least SameAfter where something is. instead is three
-// times the limit, for local ones that of any other server.
+// input. An answer that is not streamed shows nothing until it is whole: the bound is
+// then Whole, and the p95 that of whole answers. 0 is never: slow service tiers take
+// their time, and so do local servers with nothing beside them, and at least SameAfter
+// where something is. instead is three times the limit, for local ones that of any other server.
 func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) (beside, instead time.Duration) {
 	if c.Local && !alternative || slowTier(x.Body.ServiceTier()) {
 		return 0, 0
 	}
 	p.mu.Lock()
-	p.count(now, 1, 0)
 	cfg := p.cfg
 	tokens := x.Body.EstimateTokens()
 	limit := cfg.Min
+	if !x.Streaming {
+		limit = max(limit, cfg.Whole)
+	}
 	if !alternative {
 		limit = max(limit, cfg.SameAfter)
 	}
@@ -138,11 +144,12 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	if u.Reasoning > 0 {
 		p.facts.SawReasoning(c.Target, x.ID)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count(time.Now(), 1, 0)
 	if firstToken <= 0 {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	k := key(x, c)
 	r, ok := p.samples[k]
 	if !ok {

@@ -125,10 +125,11 @@ func TestLimitP95(t *testing.T) {
 		if got, _ := p.Limit(x, otherKey, time.Now(), true); got != 24*time.Second {
 			t.Errorf("%v for another key of the same target", got)
 		}
-		for name, other := range map[string]*recovery.Exchange{"size": exchange(t, 3000, ""), "kind": {Body: x.Body}} {
-			if got, _ := p.Limit(other, c, time.Now(), true); got != 10*time.Second {
-				t.Errorf("%v for another %s", got, name)
-			}
+		if got, _ := p.Limit(exchange(t, 3000, ""), c, time.Now(), true); got != 10*time.Second {
+			t.Errorf("%v for another size", got)
+		}
+		if got, _ := p.Limit(&recovery.Exchange{Body: x.Body}, c, time.Now(), true); got != time.Minute {
+			t.Errorf("%v for whole answers", got)
 		}
 		// It follows: what was slow once is forgotten. Outliers below 5 % do not count.
 		for i := range 64 {
@@ -152,6 +153,44 @@ func TestLimitP95(t *testing.T) {
 	})
 }
 
+// TestLimitWhole: an answer that is not streamed is judged by the pace of whole answers, whatever its input.
+func TestLimitWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		limit := func(tokens int, extra, model string, alternative bool) time.Duration {
+			x := exchange(t, tokens, extra)
+			x.Streaming = false
+			got, _ := p.Limit(x, candidate(model), time.Now(), alternative)
+			return got
+		}
+		for _, c := range []struct {
+			got, want time.Duration
+		}{
+			{limit(100, "", "m", true), time.Minute},
+			{limit(100, "", "m", false), time.Minute},
+			{limit(5000, "", "m", true), 61 * time.Second},
+			{limit(100, "", "o3", true), 181 * time.Second},
+			{limit(100, `"reasoning_effort":"high",`, "m", false), 181 * time.Second},
+			{limit(100, `"service_tier":"flex",`, "m", true), 0},
+		} {
+			if c.got != c.want {
+				t.Errorf("%v, want %v", c.got, c.want)
+			}
+		}
+		for range 24 {
+			x := exchange(t, 100, "")
+			x.Streaming = false
+			p.Observe(x, candidate("m"), 40*time.Second, recovery.Usage{})
+		}
+		if got := limit(3000, "", "m", true); got != 2*time.Minute {
+			t.Errorf("%v, want three times the p95 of whole answers of any size", got)
+		}
+		if got, _ := p.Limit(exchange(t, 100, ""), candidate("m"), time.Now(), true); got != 10*time.Second {
+			t.Errorf("%v for a stream", got)
+		}
+	})
+}
+
 func TestAllow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newPace(t)
@@ -169,9 +208,8 @@ func TestAllow(t *testing.T) {
 			t.Errorf("%d at first, want the burst of 10", got)
 		}
 		for range 1000 {
-			p.Limit(small, candidate("m"), time.Now(), true)
+			p.Observe(small, candidate("m"), 0, recovery.Usage{})
 		}
-		p.Limit(small, candidate("m"), time.Now().Add(-10*time.Minute), true) // began in the period before
 		if got := start(); got != 40 {
 			t.Errorf("%d more beside 1000 requests, want 5 %% of them together", got)
 		}

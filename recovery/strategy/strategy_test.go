@@ -19,6 +19,8 @@ var table = classify.New(configs.UpstreamRules)
 // down are the targets that may not be asked, by upstream and key.
 type down map[string]bool
 
+func (d down) For(string) recovery.Health { return d }
+
 func (d down) Check(t recovery.Target) recovery.Status {
 	return recovery.Status{Ready: !d[t.Upstream+t.Key]}
 }

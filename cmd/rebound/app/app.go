@@ -104,7 +104,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	if err := a.openStore(cfg.Store.Redis); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
 	}
-	a.health = breaker.NewSet(cfg.Breaker, a.mirror, a.hub)
+	a.health = breaker.NewSet(breakers(cfg), a.mirror, a.hub)
 	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
 	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
@@ -261,6 +261,13 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 	})
 }
 
+// breakers is the configuration of the targets' breakers.
+func breakers(cfg *configs.Config) breaker.Config {
+	c := cfg.Breaker
+	c.Clients = len(cfg.Proxy.Auth.Keys)
+	return c
+}
+
 // ask says what a person can do about a category of failures.
 func (a *App) ask(c recovery.Category) string { return a.notes.Load().Ask(c) }
 
@@ -306,7 +313,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	for _, setting := range proxy.NeedsRestart(a.config.Proxy, cfg.Proxy) {
 		a.log.Warn("a changed setting needs a restart", "setting", setting)
 	}
-	a.health.Reconfigure(cfg.Breaker)
+	a.health.Reconfigure(breakers(cfg))
 	a.sessions.Reconfigure(cfg.Breaker)
 	a.fitter.Reconfigure(cfg.Fit)
 	a.planner.Reconfigure(cfg.Planner)

@@ -1,0 +1,233 @@
+package breaker
+
+import (
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// circuit counts attempts at a target and judges whether too many of them failed.
+// The set's lock guards it.
+type circuit struct {
+	probes int // under way
+	good   int // successful probes since it was opened
+	streak int // failures without a success between them
+	total  [slots]int
+	failed [slots]int
+	slot   int64 // number of the newest slot
+}
+
+// personal is the circuit of one client, for failures that only its requests meet.
+type personal struct {
+	circuit
+	opening
+}
+
+// slots divide the window.
+const slots = 10
+
+// turn moves the window on to now.
+func (c *circuit) turn(now time.Time, window time.Duration) {
+	n := now.UnixNano() / int64(max(window/slots, time.Millisecond))
+	for i := max(c.slot+1, n-slots+1); i <= n; i++ {
+		c.total[i%slots], c.failed[i%slots] = 0, 0
+	}
+	c.slot = max(c.slot, n)
+}
+
+// count books one outcome in the window.
+func (c *circuit) count(now time.Time, window time.Duration, failed, success bool) {
+	c.turn(now, window)
+	c.total[c.slot%slots]++
+	switch {
+	case failed:
+		c.failed[c.slot%slots]++
+		c.streak++
+	case success:
+		c.streak = 0
+	}
+}
+
+// sum adds up the window as it stood when something was last counted.
+func (c *circuit) sum() (total, failed int) {
+	for i := range slots {
+		total += c.total[i]
+		failed += c.failed[i]
+	}
+	return total, failed
+}
+
+// forget clears all counts; probes under way stay.
+func (c *circuit) forget() { *c = circuit{probes: c.probes, slot: c.slot} }
+
+// change is what an outcome does to the state of a circuit.
+type change uint8
+
+const (
+	unchanged change = iota
+	opens
+	closes
+)
+
+// judge returns what an outcome that was counted changes of a circuit in state o, and how long
+// it stays open if it opens.
+func (c *circuit) judge(cfg *Config, o opening, probe, failed bool, now time.Time) (change, time.Duration) {
+	switch {
+	case o.open && now.Before(o.until):
+		return unchanged, 0 // it began before the circuit opened
+	case o.open && failed:
+		return opens, min(max(2*o.length, cfg.Open), cfg.OpenMax)
+	case o.open && probe:
+		if c.good++; c.good < cfg.Successes {
+			return unchanged, 0
+		}
+		return closes, 0
+	case o.open || !failed:
+		return unchanged, 0
+	}
+	total, bad := c.sum()
+	// So many failures in a row say enough, however much went well before them.
+	if total >= cfg.MinRequests && (float64(bad) >= cfg.FailureShare*float64(total) || c.streak >= cfg.MinRequests) {
+		return opens, cfg.Open
+	}
+	return unchanged, 0
+}
+
+// book counts the outcome of an attempt, and opens, reopens or closes the circuits that it concerns:
+// everybody's, or its client's where nobody else met failures.
+func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed bool, now time.Time) []recovery.Event {
+	e.count(now, s.cfg.Window, failed, o.Success)
+	p := s.personal(e, ticket.Client, failed, now)
+	if p != nil {
+		p.count(now, s.cfg.Window, failed, o.Success)
+	}
+	var events []recovery.Event
+	what, length := e.judge(&s.cfg, s.opened(e, now), ticket.Probe, failed, now)
+	switch {
+	case what == opens && s.shared(e, ticket.Client, now):
+		events = append(events, s.open(ticket, e, now, length))
+	case what == opens && p != nil && !p.open:
+		events = append(events, p.opens(ticket, now, length))
+	case what == closes:
+		e.forget()
+		s.board.Remove(BoardBreakers, e.field)
+		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target)})
+	}
+	if p == nil {
+		return events
+	}
+	switch what, length := p.judge(&s.cfg, p.opening, ticket.Own, failed, now); what {
+	case opens:
+		events = append(events, p.opens(ticket, now, length))
+	case closes:
+		p.forget()
+		p.opening = opening{}
+		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target), Key: ticket.Client})
+	}
+	return events
+}
+
+// opens opens the circuit for its client alone.
+func (p *personal) opens(ticket recovery.Ticket, now time.Time, length time.Duration) recovery.Event {
+	p.good, p.opening = 0, opening{true, now.Add(length), length}
+	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Key: ticket.Client, Until: p.until}
+}
+
+// own returns the circuit of a client, which may be nil. Without traffic it closes by itself.
+func (s *Set) own(e *target, client string, now time.Time) *personal {
+	p := e.clients[client]
+	if p != nil && p.open && now.After(p.until.Add(2*s.cfg.OpenMax)) {
+		p.opening = opening{}
+	}
+	return p
+}
+
+// maxPersonal limits the clients of one target whose failures are counted apart.
+const maxPersonal = 64
+
+// personal returns the circuit of a client: nil where nothing of it failed lately, or there is
+// nobody to tell it from.
+func (s *Set) personal(e *target, client string, failed bool, now time.Time) *personal {
+	p := e.clients[client]
+	if p != nil || !failed || client == "" || s.alone(client, now) {
+		return p
+	}
+	if e.clients == nil {
+		e.clients = map[string]*personal{}
+	}
+	for name, old := range e.clients {
+		old.turn(now, s.cfg.Window)
+		total, _ := old.sum()
+		if total == 0 && old.probes == 0 && !now.Before(old.until.Add(s.cfg.OpenMax)) || len(e.clients) >= maxPersonal {
+			delete(e.clients, name)
+		}
+	}
+	p = &personal{}
+	e.clients[client] = p
+	return p
+}
+
+// shared reports whether what one client's request met concerns everybody: another client's failed
+// within the window too, or there is no other.
+func (s *Set) shared(e *target, client string, now time.Time) bool {
+	if client == "" || s.alone(client, now) {
+		return true
+	}
+	for name, p := range e.clients {
+		if p.turn(now, s.cfg.Window); name != client {
+			if _, failed := p.sum(); failed > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// seen is when a client last made an attempt.
+type seen struct {
+	client string
+	at     time.Time
+}
+
+// aloneFor is how long no other client's attempt was seen before one counts as the only one,
+// where the configuration does not tell.
+const aloneFor = time.Hour
+
+// saw notes a client's attempt.
+func (s *Set) saw(client string, now time.Time) {
+	if client == "" {
+		return
+	}
+	if s.recent[0].client != client {
+		s.recent[1], s.recent[0].client = s.recent[0], client
+	}
+	s.recent[0].at = now
+}
+
+// alone reports whether a client is the only one that there is.
+func (s *Set) alone(client string, now time.Time) bool {
+	if s.cfg.Clients > 0 {
+		return s.cfg.Clients == 1
+	}
+	for _, r := range s.recent {
+		if r.client != "" && r.client != client && now.Sub(r.at) < aloneFor {
+			return false
+		}
+	}
+	return true
+}
+
+// series counts what happened in a row, and whether several clients met it.
+type series struct {
+	n       int
+	client  string
+	several bool
+}
+
+func (r *series) add(client string) {
+	if r.n == 0 {
+		r.client = client
+	}
+	r.several = r.several || client != r.client
+	r.n++
+}
