@@ -51,6 +51,9 @@ func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, describe(err))
 		return 1
 	}
+	// The reader of the log may end before the gateway does (a log shipper is restarted).
+	// Without this the runtime ends the process at the next line (package os/signal, SIGPIPE).
+	signal.Ignore(syscall.SIGPIPE)
 	tuneGC(env)
 	a, err := app.New(cfg, stderr, buildVersion())
 	if err != nil {

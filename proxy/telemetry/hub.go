@@ -86,9 +86,10 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 	}
 	h := &Hub{
 		metrics: newMetrics(o.registry, o.version), registry: o.registry,
-		out: &output{w: out}, queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
+		queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
 		version: o.version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
+	h.out = &output{w: out, dropped: h.metrics.droppedLog}
 	h.feed = newFeed(h.metrics.droppedSubscriber)
 	h.recordings.dropped, h.recordings.says = h.metrics.droppedRecording, "a request was not recorded"
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
@@ -241,14 +242,10 @@ func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	h.feed.publish(message{id: id, name: rec.Message, data: data}, to)
 
 	if h.level.Level() <= rec.Level && (!ev.Uneventful() || h.requests.Load()) {
-		var err error
 		if h.lines != nil {
-			err = h.lines.Handle(context.Background(), rec)
+			_ = h.lines.Handle(context.Background(), rec)
 		} else {
-			_, err = h.out.Write(line)
-		}
-		if err != nil { // a full disk, a closed pipe: there is nowhere to say so but here
-			h.metrics.droppedLog.Inc()
+			_, _ = h.out.Write(line)
 		}
 	}
 	if sink := h.sink.Load(); sink != nil && history {

@@ -5,19 +5,28 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
-// output is the one writer of log lines: every Write is one whole line.
+// output is the one writer of log lines: every Write is one whole line. A line that
+// cannot be written (a full disk, a reader that has ended) is counted: there is nowhere
+// else to say so.
 type output struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu      sync.Mutex
+	w       io.Writer
+	dropped prometheus.Counter
 }
 
 // Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.w.Write(p)
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.dropped.Inc()
+	}
+	return n, err
 }
 
 // handler writes lines in the configured format.
