@@ -86,6 +86,8 @@ type origin struct {
 	path  string // empty without a file
 	empty bool   // nothing is in the file
 	files []source
+
+	auth, upstreams bool // the text has something in these sections
 }
 
 // Env looks up an environment variable, as os.LookupEnv does.
@@ -184,7 +186,7 @@ func load(path string, env Env, secretless bool) (*Config, []source, error) {
 	if err != nil {
 		return nil, files, err
 	}
-	c.origin = origin{path: path, empty: len(bytes.TrimSpace(data)) == 0, files: files}
+	c.origin.path, c.origin.empty, c.origin.files = path, len(bytes.TrimSpace(data)) == 0, files
 	return c, files, nil
 }
 
@@ -224,6 +226,7 @@ func read(name string, data []byte, env Env, secretless bool) (*Config, []source
 	if len(r.problems) > 0 {
 		return nil, r.sources, sortProblems(r.problems)
 	}
+	c.origin.auth, c.origin.upstreams = r.gives("auth"), r.gives("upstreams")
 	return &c, r.sources, nil
 }
 

@@ -11,7 +11,7 @@ import (
 // How the watcher waits.
 const (
 	minInterval = 100 * time.Millisecond
-	settleTime  = 200 * time.Millisecond // a changed file must stay as it is for this long
+	settleTime  = 500 * time.Millisecond // a changed file must stay as it is for this long
 	settleTries = 20                     // then it is read even if it keeps changing
 	racy        = 2 * time.Second        // a file as young as this may change without a new time
 )
@@ -70,9 +70,9 @@ func Watch(ctx context.Context, current *Config, env Env, interval time.Duration
 	return w
 }
 
-// Reload reads the files now and reports to onChange or onError even if nothing
-// has changed, as an operator expects of SIGHUP. It does not wait; calls that
-// come before the first is served are one.
+// Reload reads the files now, or as soon as they are still, and reports to onChange
+// or onError even if nothing has changed, as an operator expects of SIGHUP. It does not
+// wait; calls that come before the first is served are one.
 func (w *Watcher) Reload() {
 	select {
 	case w.reload <- struct{}{}:
@@ -92,7 +92,9 @@ func (w *Watcher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-w.reload:
-			w.try(ctx, true)
+			if w.quiet() || w.settle(ctx) {
+				w.try(ctx, true)
+			}
 		case <-tick.C:
 			if w.path != "" && w.changed(w.seen) && w.settle(ctx) {
 				w.try(ctx, false)
@@ -139,6 +141,17 @@ func (w *Watcher) settle(ctx context.Context) bool {
 		}
 		if slices.Equal(before, w.look(w.seen)) {
 			break
+		}
+	}
+	return true
+}
+
+// quiet reports whether no file was written in the last moment, by their times.
+func (w *Watcher) quiet() bool {
+	for _, f := range w.seen {
+		info, err := os.Stat(f.path)
+		if err == nil && time.Since(info.ModTime()) < settleTime {
+			return false
 		}
 	}
 	return true

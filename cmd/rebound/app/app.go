@@ -302,15 +302,22 @@ func (a *App) names(cfg *configs.Config) telemetry.Labels {
 
 // Reload puts another configuration in force. What can fail is done first; on
 // an error the old one stays. The store and what [proxy.NeedsRestart] names need a
-// restart.
+// restart; what [configs.Config.Replaceable] refuses needs one, too.
 func (a *App) Reload(cfg *configs.Config) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.config.Replaceable(cfg); err != nil {
+		return err
+	}
+	needs := proxy.NeedsRestart(a.config.Proxy, cfg.Proxy)
+	kept := *cfg
+	kept.Proxy.Listen = a.config.Proxy.Listen // the socket that is open
+	cfg = &kept
 	core, err := a.build(cfg)
 	if err != nil {
 		return err
 	}
-	for _, setting := range proxy.NeedsRestart(a.config.Proxy, cfg.Proxy) {
+	for _, setting := range needs {
 		a.log.Warn("a changed setting needs a restart", "setting", setting)
 	}
 	a.health.Reconfigure(breakers(cfg))

@@ -179,6 +179,28 @@ func TestReloadOnHangup(t *testing.T) {
 	hang("the file is read again", func() bool { return w.must(chat("m", false, "")).target() == "default/third" })
 }
 
+// A running gateway keeps asking for its keys, whatever a file says that was written to
+// the half; after that a good file is taken as ever.
+func TestReloadKeepsTheLastKey(t *testing.T) {
+	t.Parallel()
+	const keys = "auth: {keys: [{name: alice, env: KEY_A}]}\n"
+	w := watch(t, keys)
+	for i, half := range []string{text(w.up), "listen: 127.0.0.1:0\n", "{}"} {
+		w.put(t, half)
+		w.hup <- struct{}{}
+		eventually(t, 20*time.Second, "the file is refused", func() bool { return w.logged(t, refused) > i })
+		if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
+			t.Errorf("%q, without a key: %v", half, r)
+		}
+	}
+	w.put(t, text(w.up, keys, mapped("m", "default new")))
+	w.hup <- struct{}{}
+	eventually(t, 20*time.Second, "the good file is taken", func() bool { return w.logged(t, reloaded) == 1 })
+	if r := w.ask(t.Context(), chat("m", false, "")); r.status != 401 {
+		t.Errorf("without a key: %v", r)
+	}
+}
+
 // Reloads under traffic cost no request, and what the gateway knows of its
 // targets outlives them.
 func TestReloadUnderTraffic(t *testing.T) {

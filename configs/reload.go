@@ -1,0 +1,63 @@
+package configs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Replaceable reports why next must not take c's place in a gateway that runs and
+// listens where c says; nil if it may. The error is an [Errors].
+//
+// Half a file is often valid YAML. So what protects the gateway, and what says where
+// requests go, ends only with a restart: the last gateway key, the sections auth and
+// upstreams. And next is judged by the socket that is open: another listen needs a
+// restart, too.
+func (c *Config) Replaceable(next *Config) error {
+	var problems Errors
+	refuse := func(key, format string, args ...any) {
+		problems = append(problems, Problem{File: next.Path(), Key: key, Message: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case len(c.Proxy.Auth.Keys) > 0 && len(next.Proxy.Auth.Keys) == 0:
+		refuse("auth.keys", "the last gateway key is gone: a running gateway goes on asking for one; restart it if everybody is to be let in")
+	case c.origin.auth && !next.origin.auth:
+		refuse("auth", "the section is gone: a running gateway keeps it; restart it if that is meant")
+	}
+	if c.origin.upstreams && !next.origin.upstreams {
+		refuse("upstreams", "the section is gone: a running gateway sends nothing to the default upstream instead; restart it if that is meant")
+	}
+	if c.Listen() != next.Listen() && !loopback(c.Listen()) {
+		if name, ok := next.exposed(); ok {
+			refuse(childKey("upstreams", name)+".keys", "anyone who reaches %s, which stays open until a restart, would spend these keys: add auth.keys", c.Listen())
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+// exposed returns an upstream whose keys anyone may spend who reaches the gateway.
+func (c *Config) exposed() (name string, ok bool) {
+	if len(c.Proxy.Auth.Keys) > 0 {
+		return "", false
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if len(c.Upstreams[name].Keys) > 0 {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// gives reports whether the file has anything below a key of the top level.
+func (r *reader) gives(section string) bool {
+	for key := range r.places {
+		if strings.HasPrefix(key, section+".") {
+			return true
+		}
+	}
+	return false
+}
