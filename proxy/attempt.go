@@ -114,7 +114,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		f.Job = s.job(a, "")
 		return nil, f
 	}
-	s.core.returnable(resp.Header)
+	s.core.returnable(resp)
 	if err := upstream.Decode(resp); err != nil {
 		a.Cancel(nil)
 		_ = resp.Body.Close()

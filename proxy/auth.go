@@ -37,7 +37,7 @@ func (c client) sign(err *error) {
 func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) error) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		core := s.core.Load()
-		who, err := core.authenticate(c.Request())
+		who, err := s.authenticate(core, c.Request())
 		if err != nil {
 			return err
 		}
@@ -49,6 +49,15 @@ func (s *Server) admitted(serve func(c echo.Context, core *Core, who client) err
 		defer leave()
 		return serve(c, core, who)
 	}
+}
+
+// authenticate is [Core.authenticate], slower for who guesses keys.
+func (s *Server) authenticate(core *Core, r *http.Request) (client, error) {
+	who, err := core.authenticate(r)
+	if err != nil && credentialOf(r.Header) != "" {
+		s.guesses.wrong(r)
+	}
+	return who, err
 }
 
 // authenticate checks the gateway key, if there are any. Without keys

@@ -158,6 +158,21 @@ func (s *Server) upload(c echo.Context, patience time.Duration) *upload {
 	return u
 }
 
+// watchBody gives a handler a body that fails if it makes no progress for
+// limits.body_timeout, for handlers that read it themselves.
+func (s *Server) watchBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if r.ContentLength == 0 {
+			return next(c)
+		}
+		u := s.upload(c, s.core.Load().Config.Limits.BodyTimeout)
+		defer u.end()
+		r.Body = io.NopCloser(u)
+		return next(c)
+	}
+}
+
 // Read implements io.Reader. Its errors but io.EOF are for the client.
 func (u *upload) Read(b []byte) (int, error) {
 	u.mu.Lock()

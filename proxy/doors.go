@@ -36,10 +36,22 @@ func (s *Server) doors(next echo.HandlerFunc) echo.HandlerFunc {
 				Message: "This request came back to the gateway that had sent it: the url of an upstream leads to the gateway itself, at once or through another " +
 					"proxy. Correct that url."}
 		}
+		foreign(r, c.Response().Header())
 		if answered, err := core.browser(c); answered || err != nil {
 			return err
 		}
 		return next(c)
+	}
+}
+
+// foreign marks an answer as none of the gateway's own: a page among such answers
+// would else run in the origin of /rebound/. Where a browser might show it, which are
+// GET requests and those that say so (Fetch Standard, main fetch: a navigation accepts
+// text/html), it is shown in an origin of its own and without scripts.
+func foreign(r *http.Request, h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.Contains(strings.Join(r.Header["Accept"], ","), "html") {
+		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 	}
 }
 
@@ -130,10 +142,11 @@ func allowOrigin(c echo.Context, origin string) (answered bool) {
 
 // returnable removes from an upstream's headers, in place, what is not for
 // clients. Who may read answers in a browser is the gateway's to say where it
-// adds a credential or has origins of its own.
-func (k *Core) returnable(h http.Header) {
-	upstream.Returnable(h)
-	if !k.guarded && len(k.Config.CORS.Origins) == 0 {
+// adds a credential, asks for keys or has origins of its own.
+func (k *Core) returnable(resp *http.Response) {
+	h := resp.Header
+	upstream.Returnable(resp.StatusCode, h)
+	if !k.guarded && len(k.keys) == 0 && len(k.Config.CORS.Origins) == 0 {
 		return
 	}
 	for name := range h {

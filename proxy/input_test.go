@@ -80,6 +80,7 @@ func TestBadRequests(t *testing.T) {
 	})
 	for name, head := range map[string]string{
 		"slow body that nobody reads":  "GET /healthz HTTP/1.1\r\nHost: localhost\r\n",
+		"slow body of the page":        "POST /rebound/approvals/x HTTP/1.1\r\nHost: localhost\r\n",
 		"slow body of what is refused": "POST /v1/chat/completions HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Type: application/json\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,6 +89,13 @@ func TestBadRequests(t *testing.T) {
 			drain(t, c)
 		})
 	}
+	t.Run("slow form", func(t *testing.T) {
+		c := dial(t, start(t, "auth: {admin_env: KEY_A, admin_local: false}\nlimits: {body_timeout: 300ms}\n"))
+		fmt.Fprint(c, "POST /rebound/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\ntok")
+		if got := drain(t, c); !strings.Contains(got, " 403 ") {
+			t.Errorf("got %q", got)
+		}
+	})
 	t.Run("slow head", func(t *testing.T) {
 		c := dial(t, g)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHos")

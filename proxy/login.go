@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/admin"
@@ -23,33 +22,7 @@ const (
 	stylePath = pagePath + "style.css"
 	// maxForm bounds what is read of the form.
 	maxForm = 8 << 10
-	// wrongToken is how long the answer to a wrong token takes, and maxWrong how many
-	// such answers may wait: together they bound how many tokens can be tried.
-	wrongToken = time.Second
-	maxWrong   = 100
 )
-
-// tries slows down who tries tokens. The right one is answered at once, unless very
-// many wrong ones wait; cookies are not affected. The zero value is ready.
-type tries struct{ waiting atomic.Int64 }
-
-// right compares a token in constant time. For a wrong one it waits; where too many do
-// already, none is looked at.
-func (t *tries) right(r *http.Request, given, token string) bool {
-	waiting := t.waiting.Add(1)
-	defer t.waiting.Add(-1)
-	if waiting > maxWrong {
-		return false
-	}
-	if newKeyring([]ClientKey{{Value: token}}).find(given) == 0 {
-		return true
-	}
-	select {
-	case <-time.After(wrongToken):
-	case <-r.Context().Done():
-	}
-	return false
-}
 
 // stamp is the value of a cookie that ends at a moment.
 func stamp(token string, end time.Time) string {
@@ -79,7 +52,10 @@ func stamped(r *http.Request, token string, now time.Time) bool {
 func (s *Server) login(w http.ResponseWriter, r *http.Request, token string) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	given := r.PostFormValue("token")
-	if given == "" || !s.tries.right(r, given, token) {
+	if !isToken(given, token) {
+		if given != "" {
+			s.tries.wrong(r)
+		}
 		admin.ServeLogin(w, true)
 		return
 	}

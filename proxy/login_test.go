@@ -3,9 +3,9 @@ package proxy
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,8 +95,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Who tries tokens is slowed down, and so bounded; the right one is not, and neither are
-// cookies, even while others try.
+// A wrong token is slow, and only that: the right one and cookies are answered at once,
+// however many wrong ones wait, from the same peer, too.
 func TestTries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{}
@@ -104,6 +104,11 @@ func TestTries(t *testing.T) {
 		core.Config.Auth.AdminToken = "secret-token"
 		s.core.Store(core)
 		h := s.admin(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) }))
+		serve := func(r *http.Request) (code int, took time.Duration) {
+			w, start := httptest.NewRecorder(), time.Now()
+			h.ServeHTTP(w, r)
+			return w.Code, time.Since(start)
+		}
 		ask := func(token string, cookie bool) (code int, took time.Duration) {
 			r := httptest.NewRequest("GET", "https://gateway.example/rebound/now", nil)
 			if cookie {
@@ -111,20 +116,21 @@ func TestTries(t *testing.T) {
 			} else {
 				r.Header.Set("Authorization", "Bearer "+token)
 			}
-			w := httptest.NewRecorder()
-			start := time.Now()
-			h.ServeHTTP(w, r)
-			return w.Code, time.Since(start)
+			return serve(r)
 		}
-		if code, took := ask("wrong", false); code != 403 || took != wrongToken {
-			t.Errorf("a wrong one: %d after %v", code, took)
+		login := func(token string) (code int, took time.Duration) {
+			r := httptest.NewRequest("POST", "https://gateway.example/rebound/login", strings.NewReader("token="+token))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			return serve(r)
 		}
-		looked := atomic.Int64{}
 		var all sync.WaitGroup
-		for range 3 * maxWrong {
+		for range 500 {
 			all.Go(func() {
-				if _, took := ask("wrong", false); took > 0 {
-					looked.Add(1)
+				if code, took := ask("wrong", false); code != 403 || took != wrongToken {
+					t.Errorf("a wrong one: %d after %v", code, took)
+				}
+				if code, took := login("wrong"); code != 403 || took != wrongToken {
+					t.Errorf("a wrong one in the form: %d after %v", code, took)
 				}
 			})
 		}
@@ -132,15 +138,67 @@ func TestTries(t *testing.T) {
 		if code, took := ask("", true); code != 200 || took != 0 {
 			t.Errorf("a cookie meanwhile: %d after %v", code, took)
 		}
-		if code, _ := ask("secret-token", false); code != 403 {
-			t.Errorf("while too many wait a token is looked at: %d", code)
+		if code, took := ask("secret-token", false); code != 200 || took != 0 {
+			t.Errorf("the right one meanwhile: %d after %v", code, took)
+		}
+		if code, took := login("secret-token"); code != http.StatusSeeOther || took != 0 {
+			t.Errorf("the right one in the form meanwhile: %d after %v", code, took)
 		}
 		all.Wait()
-		if n := looked.Load(); n != maxWrong {
-			t.Errorf("%d tokens were looked at in a second", n)
+	})
+}
+
+// A peer's first wrong gateway keys of a minute are answered at once, the rest slowly; that
+// changes nothing for other peers and for right keys. Of how many peers that is known is bounded.
+func TestGuessesOfKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, core := &Server{guesses: tries{free: freeGuesses}}, &Core{}
+		core.Config.Auth.Keys = []ClientKey{{Name: "a", Value: "sk-right"}}
+		core.keys = newKeyring(core.Config.Auth.Keys)
+		ask := func(peer, key string) (ok bool, took time.Duration) {
+			r := httptest.NewRequest("GET", "/v1/models", nil)
+			r.RemoteAddr = peer
+			if key != "" {
+				r.Header.Set("Authorization", "Bearer "+key)
+			}
+			start := time.Now()
+			_, err := s.authenticate(core, r)
+			return err == nil, time.Since(start)
 		}
-		if code, took := ask("secret-token", false); code != 200 || took != 0 {
-			t.Errorf("the right one afterwards: %d after %v", code, took)
+		for i := range freeGuesses + 5 {
+			want := time.Duration(0)
+			if i >= freeGuesses {
+				want = wrongToken
+			}
+			if ok, took := ask("[2001:db8::1]:1000", "sk-wrong"); ok || took != want {
+				t.Errorf("wrong key %d: %v after %v", i, ok, took)
+			}
+		}
+		for name, c := range map[string]struct {
+			peer, key string
+			ok        bool
+			took      time.Duration
+		}{
+			"the right one":           {"[2001:db8::1]:1000", "sk-right", true, 0},
+			"none":                    {"[2001:db8::1]:1000", "", false, 0},
+			"its network":             {"[2001:db8::2]:1000", "sk-wrong", false, wrongToken},
+			"another network":         {"[2001:db8:0:1::1]:1000", "sk-wrong", false, 0},
+			"another peer":            {"192.0.2.1:1000", "sk-wrong", false, 0},
+			"a neighbour of that one": {"192.0.2.2:1000", "sk-wrong", false, 0},
+		} {
+			if ok, took := ask(c.peer, c.key); ok != c.ok || took != c.took {
+				t.Errorf("%s: %v after %v", name, ok, took)
+			}
+		}
+		time.Sleep(triesWindow)
+		if _, took := ask("[2001:db8::1]:1000", "sk-wrong"); took != 0 {
+			t.Errorf("a minute later: %v", took)
+		}
+		for i := range 2 * maxPeers {
+			s.guesses.allows(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 32), time.Now())
+		}
+		if n := len(s.guesses.peers); n > maxPeers {
+			t.Errorf("%d peers are counted", n)
 		}
 	})
 }

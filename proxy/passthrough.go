@@ -122,7 +122,7 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		p.ev.Status = http.StatusBadGateway
 		return upstreamCredentials(target.Upstream)
 	}
-	core.returnable(resp.Header)
+	core.returnable(resp)
 	core.hideErrors(resp)
 	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.up.Path) && core.remembers() {
 		core.claimed(req.Context(), core.owner(p.who), target, resp)
@@ -278,7 +278,7 @@ const maxModelList = 8 << 20
 func (s *Server) models(c echo.Context) error {
 	core := s.core.Load()
 	req := c.Request()
-	who, err := core.authenticate(req)
+	who, err := s.authenticate(core, req)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type Server struct {
 	active   atomic.Int64 // requests under way
 	uploads  uploads
 	tries    tries // of the admin token
+	guesses  tries // of gateway keys
 	places   pool  // requests under way, where limits.concurrent bounds them
 	memory   pool  // bytes of their bodies
 }
@@ -51,7 +52,8 @@ type Handlers struct {
 // NewServer builds the edge around a core.
 func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Server {
 	e := echo.New()
-	s := &Server{echo: e, parser: transcript.NewParser(), inFlight: inFlight, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5}}
+	s := &Server{echo: e, parser: transcript.NewParser(), inFlight: inFlight, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5},
+		guesses: tries{free: freeGuesses}}
 	s.Swap(core)
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.onError
@@ -82,7 +84,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		e.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
 	}
 	if h.Admin != nil {
-		e.Any("/rebound/*", echo.WrapHandler(h.Admin), guard)
+		e.Any("/rebound/*", echo.WrapHandler(h.Admin), s.watchBody, guard)
 		e.GET("/rebound", func(c echo.Context) error { return c.Redirect(http.StatusFound, pagePath) })
 	}
 	s.configure(core.Config.Limits)

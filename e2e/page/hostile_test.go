@@ -196,3 +196,17 @@ const focus = "(() => {" + colours + `
 	document.activeElement?.blur();
 	return [...bad];
 })()`
+
+// A page of an upstream is shown, and does nothing: its origin is not the gateway's.
+func TestPageOfAnUpstream(t *testing.T) {
+	g := start(t, "")
+	b := open(t)
+	b.do(chromedp.Navigate(g.url + "/v1/page"))
+	b.await("the page", "document.querySelector('p')")
+	if title := eval[string](b, "document.title"); title != "" {
+		t.Errorf("its script has run: the title is %q", title)
+	}
+	if origin := eval[string](b, "self.origin"); origin != "null" {
+		t.Errorf("its origin is %q", origin)
+	}
+}

@@ -42,6 +42,11 @@ func start(t *testing.T, more string, upstreams ...string) *gateway {
 			fmt.Fprintf(w, `{"object":"list","data":[{"id":%q,"object":"model","context_length":32000}]}`, hostile)
 			return
 		}
+		if r.URL.Path == "/v1/page" { // it would read what the page of the gateway shows
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, `<body><p>shown</p><script>document.title = "ran"; fetch("/rebound/now").then((r) => r.text()).then((t) => document.title = t)</script></body>`)
+			return
+		}
 		scripts.ServeHTTP(w, r)
 	}))
 	t.Cleanup(up.Close)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -49,15 +50,13 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	})
 	mux.HandleFunc("POST /rebound/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxDecision))
-		var decision struct {
-			Approve *bool `json:"approve"`
-		}
-		if err != nil || json.Unmarshal(body, &decision) != nil || decision.Approve == nil {
-			refuse(w, http.StatusBadRequest, "invalid_decision", `The body must be {"approve": true} or {"approve": false}.`)
+		approve, ok := decision(body)
+		if err != nil || !ok {
+			refuse(w, http.StatusBadRequest, "invalid_decision", `The body must be {"approve": true} or {"approve": false}, and nothing else.`)
 			return
 		}
 		id := r.PathValue("id")
-		switch err := a.Decide(id, *decision.Approve); {
+		switch err := a.Decide(id, approve); {
 		case errors.Is(err, ErrDecided):
 			refuse(w, http.StatusConflict, "approval_decided", "The plan "+id+" was decided already.")
 		case err != nil && !errors.Is(err, ErrNoApproval):
@@ -68,4 +67,26 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 			w.WriteHeader(http.StatusNoContent)
 		}
 	})
+}
+
+// decision reads {"approve": BOOL}. A body that says more than that, or the same twice, is
+// none: whoever looked at it on the way may have read it in another way.
+func decision(body []byte) (approve, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var said []any
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil || len(said) == 4 {
+			return false, false
+		}
+		said = append(said, token)
+	}
+	if len(said) != 4 || said[0] != json.Delim('{') || said[1] != "approve" || said[3] != json.Delim('}') {
+		return false, false
+	}
+	approve, ok = said[2].(bool)
+	return approve, ok
 }

@@ -2,6 +2,7 @@ package h1
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -77,6 +78,7 @@ func (x *exchange) readHead() (*http.Response, error) {
 		return nil, &HeaderError{tls.RecordHeaderError{Msg: "server answers plain HTTP with a TLS alert"}}
 	}
 	for {
+		head := x.peekHead()
 		resp, err := http.ReadResponse(x.in, x.req)
 		switch {
 		case err != nil:
@@ -87,7 +89,41 @@ func (x *exchange) readHead() (*http.Response, error) {
 			return nil, &HeaderError{errUpgrade}
 		case resp.StatusCode >= 200:
 			x.c.head = -1
+			if resp.Close {
+				restoreConnection(resp.Header, head)
+			}
 			return resp, nil
+		}
+	}
+}
+
+// peekHead waits for a head as http.ReadResponse does and returns its bytes, which are
+// valid until the body is read; nil for a head that ends early or is larger than the buffer.
+func (x *exchange) peekHead() []byte {
+	for n := 1; n <= x.in.Size(); n = x.in.Buffered() + 1 {
+		b, err := x.in.Peek(n)
+		if err != nil {
+			return nil
+		}
+		b, _ = x.in.Peek(x.in.Buffered())
+		if i := bytes.Index(b, []byte("\n\r\n")); i >= 0 {
+			return b[:i]
+		}
+		if i := bytes.Index(b, []byte("\n\n")); i >= 0 {
+			return b[:i]
+		}
+	}
+	return nil
+}
+
+// restoreConnection puts the Connection field back, which http.ReadResponse removes
+// where it has "close": it may name other fields that end at this hop (RFC 9110,
+// section 7.6.1).
+func restoreConnection(h http.Header, head []byte) {
+	for line := range bytes.Lines(head) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if bytes.EqualFold(name, []byte("Connection")) {
+			h["Connection"] = append(h["Connection"], string(bytes.TrimSpace(value)))
 		}
 	}
 }

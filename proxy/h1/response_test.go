@@ -96,6 +96,28 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// What a response's Connection field names is known to the caller, also beside "close",
+// which net/http takes away, and however the head comes.
+func TestConnectionField(t *testing.T) {
+	for _, head := range []string{
+		"HTTP/1.1 200 OK\r\nconnection: X-Hop, close\r\nX-Hop: 1\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\nConnection: X-Early\r\n\r\nHTTP/1.1 200 OK\nConnection: X-Hop\nConnection: Close\nContent-Length: 0\n\n",
+		"HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nContent-Length: 0\r\n\r\n",
+	} {
+		p := listen(t, func(_ int, c net.Conn, br *bufio.Reader) {
+			if readRequest(br) == nil {
+				for i := range head {
+					_, _ = io.WriteString(c, head[i:i+1])
+				}
+			}
+		})
+		resp, _ := get(t, newTransport(t, h1.Config{}), p.url)
+		if got := strings.Join(resp.Header["Connection"], ", "); !strings.HasPrefix(got, "X-Hop") {
+			t.Errorf("%q: Connection is %q", head, got)
+		}
+	}
+}
+
 func TestHeaders(t *testing.T) {
 	p := listen(t, always("HTTP/1.1 200 Fine, thanks\r\nx-request-id:  a b\t\r\nSet-Cookie: 1\r\nset-cookie: 2\r\nX-Empty:\r\nx_odd!: v\r\nX-Long: a\r\n\tb\r\n  c\r\nX-Latin: \xe9\r\nContent-Length: 0\r\n\r\n"))
 	resp, _ := get(t, newTransport(t, h1.Config{}), p.url)

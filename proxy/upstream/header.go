@@ -48,14 +48,34 @@ func Forwardable(h http.Header, via string) {
 }
 
 // Returnable removes from an upstream's headers, in place, those that end at
-// this hop and those that only the gateway may set.
-func Returnable(h http.Header) {
+// this hop, those that only the gateway may set, and those that are about a whole
+// origin and not about one answer: the origin is the gateway's.
+func Returnable(status int, h http.Header) {
 	removeNamed(h)
 	for k := range h {
-		if k == "Alt-Svc" || hop(k) || internal(k) {
+		if hop(k) || internal(k) || ofOrigin(k, status) {
 			delete(h, k)
 		}
 	}
+}
+
+// ofOrigin reports whether a header of an answer makes a browser do something beyond
+// showing that answer, or rules how it shows it: that is for the gateway to say.
+// Location stays where it names what was made or where that is to be found, and
+// WWW-Authenticate with the refusal that it explains.
+func ofOrigin(canonical string, status int) bool {
+	switch canonical {
+	case "Location":
+		return status != http.StatusCreated && status != http.StatusAccepted && (status < 300 || status > 399)
+	case "Www-Authenticate":
+		return status != http.StatusUnauthorized
+	case "Set-Cookie", "Set-Cookie2", "Clear-Site-Data", "Service-Worker-Allowed", "Refresh", "Alt-Svc", "Strict-Transport-Security", "Public-Key-Pins", "Expect-Ct",
+		"Content-Security-Policy", "Content-Security-Policy-Report-Only", "X-Frame-Options", "X-Xss-Protection", "X-Content-Type-Options", "Permissions-Policy", "Referrer-Policy",
+		"Feature-Policy", "Origin-Agent-Cluster", "Document-Policy", "Nel", "Report-To", "Reporting-Endpoints", "Sourcemap", "X-Sourcemap", "Speculation-Rules",
+		"Activate-Storage-Access", "Set-Login", "Supports-Loading-Mode", "Use-As-Dictionary", "Accept-Ch", "Critical-Ch":
+		return true
+	}
+	return strings.HasPrefix(canonical, "Cross-Origin-")
 }
 
 // removeNamed removes the headers that a Connection header names.
