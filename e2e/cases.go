@@ -94,10 +94,10 @@ var rateLimits = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "429-for-ever", Want: "at most 4 attempts in 3 s and 6 in all, then the client's 429 with Retry-After",
+		Name: "429-for-ever", Want: "at most 4 attempts in 3 s and 9 in half a minute, then the client's 429 with Retry-After",
 		Targets:  one("429"),
 		Straight: []Check{fails(429)},
-		Through:  []Check{fails(0), except(losesEvents, failsLate(429, "rate_limit_exceeded", "rate limit")), attempts(0, 1, 6), within(0, 4, 3*second), retryAfter},
+		Through:  []Check{fails(0), except(losesEvents, failsLate(429, "rate_limit_exceeded", "rate limit")), attempts(0, 1, 9), within(0, 4, 3*second), retryAfter},
 	},
 	{
 		Name: "429-fallback", Want: "for ever and without a hint: the fallback answers soon",
@@ -130,12 +130,23 @@ var serverErrors = []Case{
 		Through:  []Check{whole(1), asked(0, 1, 2), asked(1, 1, 1), header("X-Rebound-Recovery"), countTold},
 	},
 	{
-		Name: "503-for-ever", Want: "no fallback: the upstream's own error after at most 6 attempts",
+		Name: "503-for-ever", Want: "no fallback: the upstream's own error after half a minute of growing waits",
 		Targets:  one("503"),
 		Straight: []Check{fails(503)},
-		Through:  []Check{fails(0), except(losesEvents, failsLate(503, "service_unavailable", "overloaded")), attempts(0, 2, 6)},
+		Through:  []Check{fails(0), except(losesEvents, failsLate(503, "service_unavailable", "overloaded")), attempts(0, 2, 12)},
 	},
-	burst("500-5", "500"), burst("502-5", "502"), burst("503-5", "503"), burst("504-5", "504"),
+	{
+		Name: "500-twice", Want: "asked again, with growing waits: answers",
+		Targets: one("500x2/ok"),
+		Through: []Check{whole(0), asked(0, 3, 3), attempts(0, 3, 3)},
+	},
+	{
+		Name: "500-for-ever", Want: "the same 500 to the same request: believed at the third time",
+		Targets:  one("500"),
+		Straight: []Check{fails(500)},
+		Through:  []Check{fails(0), attempts(0, 3, 3)},
+	},
+	burst("502-5", "502"), burst("503-5", "503"), burst("504-5", "504"),
 	burst("529-5", "overloaded"), burst("html-5", "html"), burst("reset-5", "reset"), burst("close-5", "close"),
 	{
 		Name: "html-fallback", Want: "an HTML page for ever: the fallback answers",

@@ -111,6 +111,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 			ev.Phase = recovery.PhaseConnect
 		}
 		f := s.fail(a, ev)
+		f.Stranger = ev.Phase == recovery.PhaseConnect && !s.core.Upstreams[a.Target.Upstream].Answered()
 		f.Job = s.job(a, "")
 		return nil, f
 	}

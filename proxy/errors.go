@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -189,23 +190,29 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 		}
 		r.body = encode(bound(f.Signal.Message), kind, f.Signal.Param, code)
 	default:
-		r.body = encode(explain(f), "rebound_error", "", class)
+		r.body = encode(k.explain(f, x), "rebound_error", "", class)
 	}
 	r.header["Content-Type"] = []string{"application/json"}
+	k.advise(r, f, x)
+	return r
+}
+
+// advise tells SDKs whether, and after how long, to ask again.
+func (k *Core) advise(r reply, f *recovery.Failure, x *recovery.Exchange) {
 	asked := f.Signal.RetryAfter > 0
-	if (asked || r.status == http.StatusTooManyRequests) && r.header.Get("Retry-After") == "" {
+	waiting := asked || r.status == http.StatusTooManyRequests || f.Free && !hopeless(f)
+	if waiting && r.header.Get("Retry-After") == "" {
 		wait := f.Signal.RetryAfter
 		if !f.Signal.HasRetryAfter {
 			wait = defaultRetryAfter
 		}
 		r.header.Set("Retry-After", strconv.Itoa(int(math.Ceil(max(wait, time.Second).Seconds()))))
 	}
-	// A client that waits as long as the upstream asks may yet be answered.
-	spent := x.Tried() >= k.Engine.Config.Attempts && !asked
+	// A client that waits may yet be answered, where trying costs nothing.
+	spent := x.Charged() >= k.Engine.Config.Attempts && !waiting
 	if f.Spec != nil && retriedBySDKs(r.status) && (spent || hopeless(f)) && r.header.Get("X-Should-Retry") == "" {
 		r.header.Set("X-Should-Retry", "false")
 	}
-	return r
 }
 
 // misconfigured is the error for an upstream that cannot work as it is configured.
@@ -235,7 +242,11 @@ const defaultRetryAfter = 5 * time.Second
 
 // hopeless reports whether the client's own retries could only multiply the damage.
 func hopeless(f *recovery.Failure) bool {
-	return f.Spec.Setup || f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit
+	if f.Spec == nil {
+		return false
+	}
+	return f.Spec.Setup || f.Spec.Scope == recovery.ScopeRequest || f.Spec.Scope == recovery.ScopeCredential && f.Class() != recovery.RateLimit ||
+		f.Repeated || f.Stranger && upstream.UnknownHost(f.Err)
 }
 
 // retriedBySDKs are the statuses that the usual SDKs ask again.
@@ -243,15 +254,15 @@ func retriedBySDKs(status int) bool {
 	return status == 408 || status == 409 || status == 429 || status >= 500
 }
 
-// explain says what happened where the upstream said nothing.
+// explain says what happened where the upstream said nothing, and whether to try again.
 // Clients decide by words whether to ask again: the usual ones are in it.
-func explain(f *recovery.Failure) string {
+func (k *Core) explain(f *recovery.Failure, x *recovery.Exchange) string {
 	what := "gave no usable answer"
 	switch {
 	case f.Diverged:
 		what = "broke off (connection lost), and its answer could not be continued"
 	case f.Signal.Phase == recovery.PhaseConnect:
-		what = "could not be reached (connection error)"
+		what = k.unreachable(f)
 	case f.Class() == recovery.Timeout:
 		what = "timed out"
 	case f.Class() == recovery.StreamCut:
@@ -261,7 +272,35 @@ func explain(f *recovery.Failure) string {
 	case f.Signal.Status != 0:
 		what = "answered with status " + strconv.Itoa(f.Signal.Status)
 	}
-	return fmt.Sprintf("The upstream %q %s. All attempts that were allowed are spent; try again later.", f.Target.Upstream, what)
+	return fmt.Sprintf("The upstream %q %s. %s", f.Target.Upstream, what, outlook(f, x))
+}
+
+// unreachable says where nothing could be sent, and why.
+func (k *Core) unreachable(f *recovery.Failure) string {
+	up := k.Upstreams[f.Target.Upstream]
+	if up == nil || f.Err == nil {
+		return "could not be reached (connection error)"
+	}
+	what := fmt.Sprintf("could not be reached at %s: %s (connection error)", up.Address(), upstream.Reason(f.Err))
+	if f.Stranger {
+		what += ". It never answered since the gateway started: the operator has to check its URL, or to start it"
+	}
+	return what
+}
+
+// outlook says what was tried, and whether trying again can help.
+func outlook(f *recovery.Failure, x *recovery.Exchange) string {
+	tried := "It was asked once"
+	if n := x.Tried(); n > 1 {
+		tried = fmt.Sprintf("It was asked %d times in %s", n, time.Since(x.Started).Round(time.Second))
+	}
+	switch {
+	case f.Repeated:
+		return tried + ", and said the same each time; trying again does not help."
+	case hopeless(f):
+		return tried + "; trying again does not help."
+	}
+	return tried + "; try again later."
 }
 
 // bound shortens an upstream's wording that is a page rather than a message.

@@ -25,7 +25,7 @@ func TestFaultsRecovered(t *testing.T) {
 		{name: "healthy", targets: []string{"default N@ok"}, max: 1},
 		{name: "500 once", targets: []string{"default N@500/ok"}, max: 2},
 		{name: "503 for ever", targets: []string{"default P@503", "backup N@ok"}, max: 2},
-		{name: "burst of 500", targets: []string{"default N@500x5/ok"}, max: 6},
+		{name: "burst of 500", targets: []string{"default N@500x2/ok"}, max: 3},
 		{name: "burst of 529", targets: []string{"default N@overloadedx4/ok"}, max: 6},
 		{name: "burst of 502 504", targets: []string{"default N@502/504/503/ok"}, max: 6},
 		{name: "html 502", targets: []string{"default N@502,html/ok"}, max: 2},

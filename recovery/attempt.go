@@ -109,7 +109,7 @@ func (r *run) send(rc *racer) (answer Answer, f *Failure) {
 func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 	x, choice, resend := r.x, a.Target, a.Resend
 	strategy := a.Strategy
-	var patience time.Time
+	var patience, inLine time.Time // how long to wait for a resend, and for a cool-down
 	for {
 		c, now := &x.Candidates[choice], time.Now()
 		ticket, st := r.Health.Begin(c.Target, now, resend, false)
@@ -121,7 +121,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			continue
 		}
 		if patience.IsZero() {
-			patience = now.Add(r.Config.BackoffMax)
+			patience, inLine = now.Add(r.crowdPatience()), now.Add(r.Config.WaitMax)
 		}
 		wait := max(st.Until.Sub(now), time.Millisecond)
 		crowded := resend && !st.Cooling && !st.Open // enough resends are under way there
@@ -129,11 +129,14 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			r.over = true
 			return nil, r.prev
 		}
-		if crowded || st.Cooling && wait <= r.Config.WaitMax && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
+		if crowded || st.Cooling && !now.Add(wait).After(inLine) && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
 			x.Did("wait")
 			if !r.pause(ctx, wait) {
 				err := context.Cause(ctx)
 				return nil, &Failure{Diagnosis: r.Classifier.Classify(Evidence{Phase: PhaseConnect, Err: err, Now: time.Now()}), Target: c.Target, Err: err}
+			}
+			if crowded {
+				x.idle += wait
 			}
 			continue
 		}
@@ -292,6 +295,7 @@ func (r *run) settle(rc *racer, f *Failure) {
 		c.Excluded = c.Excluded || slices.Contains(c.oddities, odd)
 		c.oddities = append(c.oddities, odd)
 	}
+	r.count(f, c)
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
 	switch f.Class() {

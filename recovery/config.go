@@ -50,12 +50,19 @@ type Config struct {
 	// Deadline bounds the time to the first byte for the client. A client's
 	// x-stainless-timeout takes its place for that request.
 	Deadline time.Duration `yaml:"deadline"`
-	// Attempts is all upstream attempts of one request: retries, moves, re-asks.
+	// Attempts is all attempts of one request that may cost something: retries,
+	// moves, re-asks. 1 turns trying again off.
 	Attempts int `yaml:"attempts"`
+	// Patience is how long failures that cost nothing are waited out where no other
+	// target is left (refused, no route, 429, 502, 503, 529, a 500 within 2 s), at most
+	// half of what the client waits. Waits that an upstream asks for are not counted.
+	// 0: these failures count as Attempts.
+	Patience time.Duration `yaml:"patience"`
 	// BackoffMin and BackoffMax bound the random waits before blind resends, see [Situation.Backoff].
 	BackoffMin time.Duration `yaml:"backoff_min"`
 	BackoffMax time.Duration `yaml:"backoff_max"`
-	// RateLimitWait is the first wait after a rate limit without a hint; it doubles.
+	// RateLimitWait is the first wait after a rate limit without a hint; it doubles up
+	// to BackoffMax.
 	RateLimitWait time.Duration `yaml:"rate_limit_wait"`
 	// WaitSame is the longest wait on the same target while another exists.
 	WaitSame time.Duration `yaml:"wait_same"`
@@ -95,7 +102,7 @@ type ParallelConfig struct {
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config {
 	return Config{
-		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6,
+		Mode: ModeAct, Deadline: 10 * time.Minute, Attempts: 6, Patience: 30 * time.Second,
 		BackoffMin: 500 * time.Millisecond, BackoffMax: 8 * time.Second,
 		RateLimitWait: time.Second, WaitSame: 5 * time.Second, WaitMax: time.Minute, ExtraInput: 2, Continue: Ways(), Reasks: 2, Graceful: GracefulExplain, Media: MediaKeep,
 		Parallel: ParallelConfig{Enabled: true, MaxTokens: 100_000, MaxShare: 0.05, Burst: 10},
@@ -113,6 +120,9 @@ func (c Config) Validate() error {
 	}
 	if c.Deadline <= 0 {
 		errs = append(errs, errors.New("deadline: must be positive"))
+	}
+	if c.Patience < 0 {
+		errs = append(errs, errors.New("patience: must not be negative"))
 	}
 	if c.BackoffMin <= 0 || c.BackoffMax < c.BackoffMin {
 		errs = append(errs, errors.New("backoff_min: must be positive and at most backoff_max"))

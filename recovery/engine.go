@@ -305,12 +305,12 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	default:
 		return Action{}, false
 	}
-	if len(x.Attempts) >= r.Config.Attempts {
+	if r.exhausted() {
 		return Action{}, false
 	}
 	for st := range r.planned(plan) {
 		a, ok := r.propose(st, s, f)
-		if !ok || !r.allowed(&a) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
+		if !ok || !r.allowed(&a) || !r.inTime(&a, f) || s.Now.Add(a.Wait).After(x.deadline) || a.Fit && (x.plain || !r.fit(ctx, a, f)) {
 			continue
 		}
 		a.Strategy = st.Name()
@@ -408,6 +408,9 @@ func (r *run) take(a Action, f *Failure) {
 	}
 	if a.Wait > 0 && !a.Resend {
 		c.Waits++
+	}
+	if f.Free && !a.Stated {
+		x.idle += a.Wait
 	}
 	if a.Resume != nil && a.Resume != r.doing.Resume || a.Resume == nil && a.Reask && f.Flaw != nil {
 		x.extra++

@@ -52,7 +52,8 @@ func TestRecovers(t *testing.T) {
 		{name: "healthy", a: []step{ok}, to: "ab", asked: "a"},
 		{name: "resend", a: []step{busy, ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "one resend, then move", a: []step{busy}, b: []step{ok}, to: "ab", asked: "aab", actions: "resend move", most: 3 * time.Second},
-		{name: "budget", a: []step{busy}, to: "a", asked: "aaaaaa", actions: "resend", class: recovery.ServerError},
+		{name: "the same 500", a: []step{busy}, to: "a", asked: "aaa", actions: "resend", class: recovery.ServerError},
+		{name: "budget", a: []step{reset}, to: "a", asked: "aaaaaa", actions: "resend", class: recovery.ServerError},
 		{name: "reset", a: []step{reset, ok}, to: "a", asked: "aa", actions: "resend"},
 		{name: "short wait", a: []step{short, ok}, b: []step{ok}, to: "ab", asked: "aa", actions: "wait"},
 		{name: "long wait, move at once", a: []step{long}, b: []step{ok}, to: "ab", asked: "ab", actions: "move", most: 2 * time.Second},
@@ -142,7 +143,7 @@ func TestRateLimitForEver(t *testing.T) {
 					early++
 				}
 			}
-			if early > 4 || len(g.attempts) > 6 {
+			if early > 4 || len(g.attempts) > 8 {
 				t.Errorf("%d attempts in 3 s, %d in all", early, len(g.attempts))
 			}
 		})
@@ -326,6 +327,7 @@ func TestRealError(t *testing.T) {
 	})
 	bubble(t, func(t *testing.T) { // the last one that is real
 		g := newRig(map[string][]step{"a": {busy}, "b": {refuse(503, envelope("overloaded")), reset}})
+		g.Config.Attempts = 2
 		f, err := g.run(t, t.Context(), exchange(t, plainBody, "ab"))
 		if err != nil || f == nil || f.Response.Status != 503 {
 			t.Errorf("%v, %v", f, err)

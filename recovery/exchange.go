@@ -57,6 +57,8 @@ type progress struct {
 	extra      int              // see Extra
 	plain      bool             // edits are off: a target refused what they made
 	empties    int              // empty answers so far
+	free       int              // attempts that cost nothing, and
+	idle       time.Duration    // the time that these and the waits after them took
 	reasks     int              // times that the model was asked again for a flawed answer
 	notes      int              // notes about upstream failures so far
 	explained  bool             // the model was asked to explain a refusal
@@ -103,6 +105,8 @@ type Choice struct {
 	LastClass Class
 
 	oddities []string // of its answers, see Failure.oddity
+	same     int      // how often the target said the same 500 to the same bytes, which is
+	said     string   // without its numbers
 
 	refused bool   // the client's own bytes were refused
 	learned bool   // what is known of the target changed the request,
@@ -160,6 +164,9 @@ func (x *Exchange) Actions() []string { return x.actions }
 
 // Tried reports how many attempts were made.
 func (x *Exchange) Tried() int { return len(x.Attempts) }
+
+// Charged reports how many of the attempts may have cost something.
+func (x *Exchange) Charged() int { return len(x.Attempts) - x.free }
 
 // AcceptEmpty reports whether an empty answer is delivered: the second one is.
 func (x *Exchange) AcceptEmpty() bool { return x.empties > 0 }

@@ -103,6 +103,11 @@ type Failure struct {
 	Target  Target
 	Attempt int  // 1 for the first
 	Edited  bool // what was refused was not the client's own bytes
+	Free    bool // it cost nothing but time
+	// Repeated: the target gave the same error to the same bytes again and again.
+	Repeated bool
+	// Stranger: the host never answered anything since the gateway started.
+	Stranger bool
 	Breach
 	Flaw     *Flaw    // what is wrong with an answer that is complete, or runs away
 	Odd      string   // what is odd about an answer that came to its end and cannot be used; empty for a cut, a stall, an error

@@ -167,8 +167,8 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := len(x.Attempts); n > g.Config.Attempts {
-		t.Errorf("%d attempts", n)
+	if n := x.Charged(); n > g.Config.Attempts || len(x.Attempts) > 4*g.Config.Attempts {
+		t.Errorf("%d attempts that cost, of %d", n, len(x.Attempts))
 	}
 	if len(x.Attempts) < len(g.attempts) {
 		t.Errorf("%d attempts are on record, %d were made", len(x.Attempts), len(g.attempts))

@@ -197,7 +197,7 @@ func TestTheError(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": c.a, "b": c.b})
-				g.Config.Attempts = c.attempts
+				g.Config.Attempts, g.Config.Patience = c.attempts, 0
 				if c.body == "" {
 					c.body = plainBody
 				}

@@ -15,6 +15,7 @@ type Action struct {
 	Strategy string
 	Target   int           // index into the exchange's candidates
 	Wait     time.Duration // before the attempt
+	Stated   bool          // the upstream said how long to wait
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
 	Plain    bool          // edits are left out: the target refused what they made

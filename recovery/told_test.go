@@ -84,11 +84,11 @@ error_recovery_attempt a 1 server_error resend 500 waits
 error_recovery_attempt a 2 server_error move 500
 error_recovery_success b 3 move
 asked aab, did [resend move], extra 0, b used 10, beyond 0`},
-		{name: "a failure of the connection", a: []step{reset}, to: "a", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 2 }, want: `
+		{name: "a failure of the connection", a: []step{reset}, to: "a", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts, g.Config.Patience = 2, 0 }, want: `
 error_recovery_attempt a 1 server_error resend connection reset by peer waits
 error_recovery_failed a 2 server_error resend connection reset by peer
 asked aa, did [resend], extra 0,  used 0, beyond 0, failed by a of attempt 2 with server_error 0, released 0`},
-		{name: "an error before the connection fails", a: []step{busy, reset}, to: "a", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 2 }, want: `
+		{name: "an error before the connection fails", a: []step{busy, reset}, to: "a", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts, g.Config.Patience = 2, 0 }, want: `
 error_recovery_attempt a 1 server_error resend 500 waits
 error_recovery_failed a 2 server_error resend 500
 asked aa, did [resend], extra 0,  used 0, beyond 0, failed by a of attempt 1 with server_error 500, released 0`},
@@ -156,7 +156,7 @@ asked aa, did [reask], extra 1, a used 10, beyond 10`},
 error_recovery_attempt a 1 invalid_request explain 400
 error_recovery_success a 2 explain
 asked aa, did [explain], extra 0, a used 10, beyond 0`},
-		{name: "an explanation that is refused", a: []step{odd, busy}, to: "a", body: agentBody, set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 2 }, want: `
+		{name: "an explanation that is refused", a: []step{odd, busy}, to: "a", body: agentBody, set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts, g.Config.Patience = 2, 0 }, want: `
 error_recovery_attempt a 1 invalid_request explain 400
 error_recovery_failed a 2 invalid_request explain 400
 asked aa, did [explain], extra 0,  used 0, beyond 0, failed by a of attempt 1 with invalid_request 400, released 0`},
@@ -164,7 +164,7 @@ asked aa, did [explain], extra 0,  used 0, beyond 0, failed by a of attempt 1 wi
 			g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Reply = &recovery.Reply{Action: "stopped"} })}
 		}, want: `
 asked , did [stopped], extra 0,  used 0, beyond 0`},
-		{name: "no credential is asked twice", a: []step{refuse(401, envelope("Incorrect API key provided"))}, b: []step{busy}, to: "ab", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 4 }, want: `
+		{name: "no credential is asked twice", a: []step{refuse(401, envelope("Incorrect API key provided"))}, b: []step{busy}, to: "ab", set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts, g.Config.Patience = 4, 0 }, want: `
 error_recovery_attempt a 1 auth move 401
 error_recovery_attempt b 2 server_error resend 500 waits
 error_recovery_attempt b 3 server_error resend 500 waits

@@ -68,7 +68,7 @@ func watched(ctx context.Context, o options, dir string) error {
 	gateway := func(name, addr, more string) (*target, error) {
 		file := filepath.Join(dir, name+".yaml")
 		text := fmt.Sprintf("listen: %s\nupstreams: {default: {url: \"http://%s/v1\"}, faulty: {url: \"%s/v1\", passthrough: true}}\n"+
-			"models: {fails: {targets: [{upstream: faulty, model: m}]}}\nbreaker: {min_requests: 1000000, resend_min: 1000}\nrecovery: {backoff_min: 10ms, backoff_max: 20ms}\n%s",
+			"models: {fails: {targets: [{upstream: faulty, model: m}]}}\nbreaker: {min_requests: 1000000, resend_min: 1000}\nrecovery: {patience: 1s, backoff_min: 10ms, backoff_max: 20ms}\n%s",
 			addr, addrs[0], faulty.URL, more)
 		return &target{name: name, addr: addr, program: program{name: name, argv: []string{binary, "serve", "--config", file}, env: environment}}, os.WriteFile(file, []byte(text), 0o600)
 	}

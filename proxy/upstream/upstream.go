@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/coding"
@@ -32,6 +33,7 @@ type Upstream struct {
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
 	prefill   atomic.Value        // recovery.Prefill, once the server was looked at
+	answered  atomic.Bool         // see Answered
 }
 
 // New prepares an upstream. It opens no connection.
@@ -210,8 +212,27 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(r.Body))
 	}
-	return u.transport.RoundTrip(req)
+	resp, err := u.transport.RoundTrip(req)
+	if err == nil && !u.answered.Load() {
+		u.answered.Store(true)
+	}
+	return resp, err
 }
+
+// Answered reports whether the host has answered any request since the gateway
+// started. Safe for concurrent use.
+func (u *Upstream) Answered() bool { return u.answered.Load() }
+
+// Succeed takes over what is known of the host from the upstream that this one
+// replaces. old may be nil.
+func (u *Upstream) Succeed(old *Upstream) {
+	if old != nil && old.base.Host == u.base.Host && old.base.Scheme == u.base.Scheme {
+		u.answered.Store(old.Answered())
+	}
+}
+
+// Address is the scheme and host of the URL.
+func (u *Upstream) Address() string { return u.base.Scheme + "://" + u.base.Host }
 
 // Unsent reports whether a failed Do had sent nothing.
 func Unsent(err error) bool {
@@ -221,6 +242,31 @@ func Unsent(err error) bool {
 	}
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// UnknownHost reports whether a failed Do found no host of that name.
+func UnknownHost(err error) bool {
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound
+}
+
+// Reason says in few words why nothing could be sent.
+func Reason(err error) string {
+	var dns *net.DNSError
+	var timeout net.Error
+	switch {
+	case UnknownHost(err):
+		return "no such host"
+	case errors.As(err, &dns):
+		return "the lookup of its name failed"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTDOWN):
+		return "no route to it"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "the connection timed out"
+	}
+	return "the connection failed"
 }
 
 // Decode takes a content coding off that the upstream used without being asked. A body

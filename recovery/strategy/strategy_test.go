@@ -226,7 +226,7 @@ func TestWait(t *testing.T) {
 	}
 	// Without a hint it never gives up waiting because the doubling went too far.
 	list := []recovery.Choice{choice("a", waited(60))}
-	if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != time.Minute {
+	if a, ok := (strategy.Wait{}).Propose(situation(t, "", 0, nil, list...), failure(recovery.RateLimit, list[0])); !ok || a.Wait != 8*time.Second {
 		t.Errorf("the longest: %v, %v", a.Wait, ok)
 	}
 }

@@ -20,13 +20,14 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	i := s.Current(f)
 	c := &s.Exchange.Candidates[i]
 	wait := f.Signal.RetryAfter
-	if wait <= 0 {
+	stated := wait > 0
+	if !stated {
 		if f.Class() != recovery.RateLimit {
 			return recovery.Action{}, false
 		}
 		// No hint, or "now", which must not become a tight loop.
 		wait = s.Config.RateLimitWait << min(c.Waits, 16)
-		wait = max(s.Config.RateLimitWait, min(wait, s.Config.WaitMax))
+		wait = max(s.Config.RateLimitWait, min(wait, s.Config.BackoffMax))
 	}
 	limit := s.Config.WaitMax
 	if _, ok := s.Next(f, nil); ok {
@@ -35,7 +36,9 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 		}
 		limit = s.Config.WaitSame
 	} else {
-		i, wait = soonest(s, i, wait)
+		other, sooner := soonest(s, i, wait)
+		stated = stated || other != i
+		i, wait = other, sooner
 	}
 	if wait > limit {
 		return recovery.Action{}, false
@@ -43,7 +46,7 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	// Never earlier than asked; a little later, so that the requests that wait
 	// for the same moment do not arrive in the same moment.
 	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
-	return recovery.Action{Target: i, Wait: wait}, true
+	return recovery.Action{Target: i, Wait: wait, Stated: stated}, true
 }
 
 // soonest is the candidate whose cool-down ends first, if that is before the

@@ -188,6 +188,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		if err != nil {
 			return nil, err
 		}
+		if a.core != nil {
+			u.Succeed(a.core.Upstreams[name])
+		}
 		ups[name] = u
 		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local()}
 		for _, k := range c.Keys {
