@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,75 +10,50 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/configs"
 )
 
-const adminFlags = `
-Without --url it is the gateway of this machine (REBOUND_LISTEN, else
-127.0.0.1:8080). For another machine's set REBOUND_ADMIN_TOKEN.
-
-Exit code: 0 done, 1 the gateway did not do it, 2 wrong use.
-`
-
 // adminCommand is a command that asks the admin interface of a running gateway.
 type adminCommand struct {
-	flags          *flag.FlagSet // a command adds its own before run
-	usage          string
-	stdout, stderr io.Writer
-	adminClient    // has its URL once run has read the flags
+	*cobra.Command
+	stdout      io.Writer
+	adminClient // has its URL once the flags are read
 }
 
-func newAdminCommand(name, usage string, env configs.Env, stdout, stderr io.Writer) *adminCommand {
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	return &adminCommand{flags, usage, stdout, stderr, adminClient{env: env}}
+// adminCommand returns a command with the flag --url; its RunE, set by do, gets the
+// words behind the flags.
+func (p *program) adminCommand(use, short, long string, args cobra.PositionalArgs) *adminCommand {
+	c := &adminCommand{Command: &cobra.Command{Use: use, Short: short, Args: words(args)}, stdout: p.stdout, adminClient: adminClient{env: p.env}}
+	c.Long = long + `
+
+Without --url it asks the gateway of this machine (REBOUND_LISTEN, else
+127.0.0.1:8080). For another machine's set REBOUND_ADMIN_TOKEN.
+
+Exit code: 0 done, 1 the gateway did not do it, 2 wrong use.`
+	c.Flags().StringVar(&c.url, "url", "", "`URL` of the gateway")
+	return c
 }
 
-// wrongUse is an error after which the usage is shown.
-type wrongUse struct{ error }
-
-// run reads the arguments, has the command done with the words behind the flags and
-// returns the exit code.
-func (c *adminCommand) run(args []string, do func(words []string) error) int {
-	c.flags.StringVar(&c.url, "url", "", "")
-	err := c.flags.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(c.stdout, c.usage+adminFlags)
-		return 0
-	}
-	if err == nil && c.url == "" {
-		c.url, err = ownURL(c.env)
-	}
-	if err != nil {
-		err = wrongUse{err}
-	} else {
-		c.url = strings.TrimRight(c.url, "/")
-		err = do(c.flags.Args())
-	}
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(c.stderr, "rebound %s: %v\n", c.flags.Name(), err)
-	if errors.As(err, new(wrongUse)) {
-		fmt.Fprint(c.stderr, "\n"+c.usage+adminFlags)
-		return 2
-	}
-	return 1
-}
-
-// wrongWords is the error for words that the command does not know, or too few of them.
-func wrongWords(words []string) error {
-	return wrongUse{fmt.Errorf("not understood: %q", words)}
-}
-
-// noWords is for a command that takes flags alone.
-func noWords(do func() error) func(words []string) error {
-	return func(words []string) error {
-		if len(words) > 0 {
-			return wrongWords(words)
+// do sets what the command does and returns it.
+func (c *adminCommand) do(run func(args []string) error) *cobra.Command {
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if c.url == "" {
+			var err error
+			if c.url, err = ownURL(c.env); err != nil {
+				return usageError{err}
+			}
 		}
-		return do()
+		c.url = strings.TrimRight(c.url, "/")
+		return run(args)
 	}
+	return c.Command
+}
+
+// json adds the flag --json.
+func (c *adminCommand) json() *bool {
+	return c.Flags().Bool("json", false, "print the gateway's own answer")
 }
 
 // show shows what the gateway answers at a path: as it is, or as the table that write

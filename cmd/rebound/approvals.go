@@ -8,38 +8,35 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rebound-llm/rebound/configs"
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/proxy/admin"
 )
 
-const approvalsUsage = `usage: rebound approvals [--url URL] [--json] [list]
-       rebound approvals [--url URL] approve|refuse ID
-
-Lists the plans for stuck agents that wait for a person's approval, and decides
-about them. One that is approved is carried out with the session's next request that
-is stuck in the same; one that is refused is dropped; one that nobody decides about
-is only proposed to the agent in the end.
-`
-
-// runApprovals is `rebound approvals`; it returns the exit code.
-func runApprovals(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("approvals", approvalsUsage, env, stdout, stderr)
-	asJSON := c.flags.Bool("json", false, "")
-	return c.run(args, func(words []string) error {
-		switch {
-		case len(words) == 0, len(words) == 1 && words[0] == "list":
-			return c.show("/rebound/approvals", *asJSON, listTable("approvals", "no plan waits for approval",
-				"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY", writeApproval))
-		case len(words) == 2 && (words[0] == "approve" || words[0] == "refuse"):
-			body := fmt.Sprintf(`{"approve":%v}`, words[0] == "approve")
-			if _, err := c.ask(http.MethodPost, "/rebound/approvals/"+url.PathEscape(words[1]), strings.NewReader(body)); err != nil {
+// approvalsCommand lists plans that wait for a person, and decides about them.
+func (p *program) approvalsCommand() *cobra.Command {
+	list := p.adminCommand("approvals", "List plans for stuck agents that wait for approval; decide about one",
+		`Lists the plans for stuck agents that wait for a person's approval. Approved plans
+run with the session's next stuck request. Undecided plans expire and are only
+suggested to the agent.`, cobra.NoArgs)
+	asJSON := list.json()
+	cmd := list.do(func([]string) error {
+		return list.show("/rebound/approvals", *asJSON, listTable("approvals", "no plan waits for approval",
+			"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY", writeApproval))
+	})
+	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List the plans", Long: "Lists the plans, like the command without a word.", Args: words(cobra.NoArgs), RunE: cmd.RunE})
+	for verb, short := range map[string]string{"approve": "Approve a plan", "refuse": "Refuse a plan"} {
+		decide := p.adminCommand(verb+" ID", short, short+".", cobra.ExactArgs(1))
+		cmd.AddCommand(decide.do(func(args []string) error {
+			body := fmt.Sprintf(`{"approve":%v}`, verb == "approve")
+			if _, err := decide.ask(http.MethodPost, "/rebound/approvals/"+url.PathEscape(args[0]), strings.NewReader(body)); err != nil {
 				return err
 			}
-			fmt.Fprintf(stdout, "plan %s: %sd\n", words[1], words[0])
-			return nil
-		}
-		return wrongWords(words)
-	})
+			_, err := fmt.Fprintf(p.stdout, "plan %s: %sd\n", args[0], verb)
+			return err
+		}))
+	}
+	return cmd
 }
 
 func writeApproval(w io.Writer, a admin.Approval) {

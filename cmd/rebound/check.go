@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -10,51 +9,38 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 )
 
-const checkUsage = `usage: rebound check [-v] [--no-secrets] FILE
-
-Reads a configuration as the gateway would, with the variables and files that it
+// checkCommand validates a configuration.
+func (p *program) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Validate a configuration",
+		Long: `Reads a configuration as the gateway would, with the variables and files that it
 names, and reports everything that is wrong with it. Nothing is started.
 
-  -v            print the whole configuration that results, without secrets
-  --no-secrets  for machines that do not have them: secrets and certificates that
-                are missing are no problem
-
-Exit code: 0 good, 1 problems found, 2 no such file or wrong use.
-`
-
-// runCheck is "rebound check". It returns the exit code.
-func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	verbose := flags.Bool("v", false, "")
-	noSecrets := flags.Bool("no-secrets", false, "")
-	err := flags.Parse(args)
-	files := flags.Args()
-	if err == nil && len(files) > 1 { // also after the file, as people write it
-		if err = flags.Parse(files[1:]); err == nil {
-			files = append(files[:1:1], flags.Args()...)
-		}
+Exit code: 0 good, 1 problems found, 2 no such file or wrong use.`,
+		Args: words(cobra.ExactArgs(1)),
 	}
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, checkUsage)
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "rebound check: %s\n\n%s", err, checkUsage)
-		return 2
-	case len(files) != 1 || files[0] == "":
-		fmt.Fprintf(stderr, "rebound check: needs one file\n\n%s", checkUsage)
-		return 2
+	verbose := cmd.Flags().BoolP("verbose", "v", false, "print the whole configuration that results, without secrets")
+	noSecrets := cmd.Flags().Bool("no-secrets", false, "accept secrets and certificates that are missing, for machines that do not have them")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return exit(check(args[0], *verbose, *noSecrets, p.env, p.stdout, p.stderr))
 	}
+	return cmd
+}
+
+// check reports what is wrong with a configuration and returns the exit code.
+func check(file string, verbose, noSecrets bool, env configs.Env, stdout, stderr io.Writer) int {
 	read := configs.Load
-	if *noSecrets {
+	if noSecrets {
 		read = configs.Check
 	}
-	c, err := read(files[0], env)
+	c, err := read(file, env)
 	var problems configs.Errors
 	switch {
 	case errors.As(err, &problems):
@@ -63,18 +49,18 @@ func runCheck(args []string, env func(string) (string, bool), stdout, stderr io.
 		if len(problems) == 1 {
 			noun = "problem"
 		}
-		fmt.Fprintf(stderr, "\n%d %s in %s\n", len(problems), noun, files[0])
+		fmt.Fprintf(stderr, "\n%d %s in %s\n", len(problems), noun, file)
 		return 1
 	case err != nil:
 		fmt.Fprintf(stderr, "rebound check: %s\n", err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "ok: %s\n", files[0])
+	fmt.Fprintf(stdout, "ok: %s\n", file)
 	summarize(stdout, c)
 	for _, w := range c.Warnings() {
 		fmt.Fprintf(stdout, "  warning: %s\n", w)
 	}
-	if *verbose {
+	if verbose {
 		fmt.Fprintf(stdout, "\n%s", c.Redacted())
 	}
 	return 0

@@ -53,20 +53,20 @@ models:
 		{"bad", []string{bad}, 1, "", bad + ":1:1: listne: unknown key: did you mean listen?\n    1 | listne: …\n      | ^\n" + bad + ":2:14: log.level: \"loud\" is none of debug, info, warn, error\n    2 | log: {level: loud}\n      |              ^\n\n2 problems in " + bad + "\n"},
 		{"no such file", []string{filepath.Join(dir, "none.yaml")}, 2, "", "no such file"},
 		{"a folder", []string{dir}, 2, "", "reading configuration"},
-		{"no argument", nil, 2, "", "needs one file"},
-		{"two files", []string{good, bad}, 2, "", "needs one file"},
-		{"unknown flag", []string{"-x", good}, 2, "", "not defined"},
-		{"help", []string{"-h"}, 0, "usage: rebound check", ""},
+		{"no argument", nil, 2, "", "accepts 1 arg"},
+		{"two files", []string{good, bad}, 2, "", "accepts 1 arg"},
+		{"unknown flag", []string{"-x", good}, 2, "", "unknown shorthand flag"},
+		{"help", []string{"-h"}, 0, "rebound check FILE", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			var out, errs strings.Builder
-			if code := runCheck(tt.args, env, &out, &errs); code != tt.code {
+			out, errs, code := runWith(env, "", append([]string{"check"}, tt.args...)...)
+			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
-			matches(t, "stdout", out.String(), tt.out)
-			matches(t, "stderr", errs.String(), tt.err)
-			if strings.Contains(out.String()+errs.String(), "topsecret") {
+			matches(t, "stdout", out, tt.out)
+			matches(t, "stderr", errs, tt.err)
+			if strings.Contains(out+errs, "topsecret") {
 				t.Error("a secret is shown")
 			}
 		})

@@ -4,34 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
-
-const classifyUsage = `usage: rebound classify [--why] [--config FILE] [FILE|-]
-
-Says of recorded error answers what the gateway would take them for. Reads JSON
-lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
-JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
-input.
-
-  --why          adds "why": the rules that match, the first of which decides, and
-                 those that came near, each with what was found and what kept it out
-  --config FILE  with the rules of this configuration (classify.rules)
-
-Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
-or wrong use.
-`
 
 // maxClassifyLine bounds one line of input: an error answer, not a download.
 const maxClassifyLine = 4 << 20
@@ -70,37 +54,35 @@ type classifyFinding struct {
 	Line    string `json:"line,omitempty"`
 }
 
-// runClassify is `rebound classify`: it says of recorded error answers, one JSON
-// object a line, what the gateway would take them for. It returns the exit code:
-// 0 done, 1 a line was not usable (the others are answered), 2 nothing was.
-func runClassify(args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("classify", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	why, config := flags.Bool("why", false, ""), flags.String("config", "", "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, classifyUsage)
-		return 0
-	case err != nil || flags.NArg() > 1:
-		fmt.Fprint(stderr, classifyUsage)
-		return 2
+// classifyCommand says of recorded error answers what the gateway would take them for.
+func (p *program) classifyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "classify [FILE|-]",
+		Short: "Say what recorded error answers mean, one JSON object a line",
+		Long: `Says what the gateway would take recorded error answers for. Reads JSON
+lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
+JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
+input.
+
+Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
+or wrong use.`,
+		Args: words(cobra.MaximumNArgs(1)),
 	}
-	table, err := ruleTable(*config, env)
-	if err != nil {
-		fmt.Fprintf(stderr, "rebound classify: %v\n", err)
-		return 2
-	}
-	in := stdin
-	if name := flags.Arg(0); name != "" && name != "-" {
-		f, err := os.Open(name)
+	why := cmd.Flags().Bool("why", false, `add "why": the rules that match, the first of which decides, and those that came near, each with what was found and what kept it out`)
+	config := cmd.Flags().String("config", "", "use the rules of the configuration in this `FILE` (classify.rules)")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		table, err := ruleTable(*config, p.env)
 		if err != nil {
-			fmt.Fprintf(stderr, "rebound classify: %v\n", err)
-			return 2
+			return unusable(err)
 		}
-		defer f.Close()
-		in = f
+		in, err := p.open(args)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return exit(eachLine("classify", maxClassifyLine, in, p.stdout, p.stderr, func(line []byte) (any, error) { return classifyLine(table, line, *why) }))
 	}
-	return eachLine("classify", maxClassifyLine, in, stdout, stderr, func(line []byte) (any, error) { return classifyLine(table, line, *why) })
+	return cmd
 }
 
 // ruleTable is the table of a gateway with this configuration, "" for none.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,17 +11,16 @@ import (
 // classifyLines runs the tool and returns its exit code, its lines and its complaints.
 func classifyLines(t *testing.T, args []string, in string) (int, []map[string]any, string) {
 	t.Helper()
-	var out, problems bytes.Buffer
-	code := runClassify(args, nil, strings.NewReader(in), &out, &problems)
+	out, problems, code := runWith(noEnv, in, append([]string{"classify"}, args...)...)
 	var rows []map[string]any
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(out) {
 		var row map[string]any
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
 			t.Fatalf("output line %q: %v", line, err)
 		}
 		rows = append(rows, row)
 	}
-	return code, rows, problems.String()
+	return code, rows, problems
 }
 
 func TestClassifyAnswersEachLine(t *testing.T) {

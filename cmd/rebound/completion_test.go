@@ -2,107 +2,84 @@ package main
 
 import (
 	"bytes"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// Every command is completed, and every flag that is offered is one.
-func TestCompletions(t *testing.T) {
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := completables()
-	for _, m := range regexp.MustCompile(`\n\tcase "([a-z]+)":`).FindAllSubmatch(source, -1) {
-		if name := string(m[1]); name != "help" && !slices.ContainsFunc(list, func(c completable) bool { return c.name == name }) {
-			t.Errorf("%s is not completed: it is not in the usage", name)
+// Every command and every flag says what it does.
+func TestCommandsAreDescribed(t *testing.T) {
+	p := program{env: noEnv}
+	seen := 0
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		seen++
+		if c.Short == "" || c.Name() != "version" && c.Long == "" {
+			t.Errorf("%s: it does not say what it does", c.CommandPath())
 		}
-	}
-	flags := 0
-	for _, c := range list {
-		if c.about == "" && c.name != "version" {
-			t.Errorf("%s: nothing is said of it", c.name)
-		}
-		for _, f := range c.flags {
-			flags++
-			var said bytes.Buffer
-			run([]string{c.name, f + "=\x01", "-h"}, strings.NewReader(""), &said, &said)
-			if strings.Contains(said.String(), "not defined") {
-				t.Errorf("%s has no flag %s", c.name, f)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s: it does not say what it does", c.CommandPath(), f.Name)
 			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
 		}
 	}
-	if len(list) < 14 || flags < 30 {
-		t.Errorf("%d commands with %d flags", len(list), flags)
+	walk(p.commands())
+	if seen < 24 {
+		t.Errorf("%d commands", seen)
 	}
 }
 
-// Real shells offer what fits to what was typed.
-func TestShells(t *testing.T) {
-	cases := []struct {
+// Shells complete commands and flags.
+func TestCompletion(t *testing.T) {
+	for _, c := range []struct {
 		typed []string
 		want  []string
 	}{
 		{[]string{"to"}, []string{"tokens", "top"}},
 		{[]string{"sessions", "re"}, []string{"reset"}},
-		{[]string{"events", "--re"}, []string{"--requests", "--request"}},
-		{[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
+		{[]string{"events", "--re"}, []string{"--request", "--requests"}},
+		{[]string{"completion", ""}, []string{"bash", "fish", "powershell", "zsh"}},
 		{[]string{"compress", "--li"}, []string{"--limit"}},
+	} {
+		out, _, code := runWith(noEnv, "", append([]string{"__complete"}, c.typed...)...)
+		var got []string
+		for line := range strings.Lines(out) {
+			if word, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); word != "" && word[0] != ':' {
+				got = append(got, word)
+			}
+		}
+		if slices.Sort(got); code != 0 || !slices.Equal(got, c.want) {
+			t.Errorf("rebound %q offers %q, want %q", c.typed, got, c.want)
+		}
 	}
-	scripts := map[string]func(file string, typed []string) string{
-		"bash": func(file string, typed []string) string {
-			words := append([]string{"rebound"}, typed...)
-			for i, w := range words {
-				words[i] = quoted(w)
-			}
-			return fmt.Sprintf("source %s; COMP_WORDS=(%s); COMP_CWORD=%d; _rebound; printf '%%s\\n' \"${COMPREPLY[@]}\"", file, strings.Join(words, " "), len(typed))
-		},
-		"fish": func(file string, typed []string) string {
-			return fmt.Sprintf("source %s; complete -C 'rebound %s' | cut -f1", file, strings.Join(typed, " "))
-		},
-		// In zsh completion runs in its line editor, which needs a terminal: it is given one.
-		"zsh": func(file string, typed []string) string {
-			return fmt.Sprintf(`zmodload zsh/zpty; zpty z zsh -f; zpty -w z 'PROMPT=; autoload -U compinit; compinit -u -d %[1]s.dump; source %[1]s; LISTMAX=0; zstyle ":completion:*" list-separator "#"; setopt no_list_ambiguous; zle-line-init() { print rea""dy }; zle -N zle-line-init'
-while zpty -r z l; do [[ $l == *ready* ]] && break; done
-zpty -w -n z "rebound %[2]s"$'\t\t\x15'; zpty -w z 'print en""ded'
-while zpty -r z l; do [[ $l == *ended* ]] && break; print -r -- $l; done`, file, strings.Join(typed, " "))
-		},
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if out, errs, code := runWith(noEnv, "", "completion", shell); code != 0 || !strings.Contains(out, "__complete") {
+			t.Errorf("%s: exit code %d, %s", shell, code, errs)
+		}
 	}
-	for shell, script := range scripts {
-		t.Run(shell, func(t *testing.T) {
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skip("there is no " + shell)
-			}
-			var out bytes.Buffer
-			if code := run([]string{"completion", shell}, nil, &out, &out); code != 0 {
-				t.Fatal(code, out.String())
-			}
-			file := filepath.Join(t.TempDir(), "completion")
-			if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range cases {
-				said, err := exec.Command(path, "-c", script(file, c.typed)).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%q: %v\n%s", c.typed, err, said)
-				}
-				said = regexp.MustCompile(`\x1b\[[0-9?;]*[A-Za-z]`).ReplaceAll(said, []byte(" "))
-				for _, w := range c.want {
-					if !regexp.MustCompile(`(^|[^\w-])` + w + `($|[^\w-])`).Match(said) {
-						t.Errorf("rebound %q offers %q, and not %s", c.typed, said, w)
-					}
-				}
-				if strings.Contains(string(said), "healthcheck") {
-					t.Errorf("rebound %q offers %q", c.typed, said)
-				}
-			}
-		})
+}
+
+// Flags may stand behind arguments, as people write them.
+func TestFlagsBehindArguments(t *testing.T) {
+	_, errs, code := runWith(noEnv, "", "sessions", "reset", "s_1", "--url", "http://127.0.0.1:1")
+	if code != 1 || !strings.Contains(errs, "http://127.0.0.1:1/rebound/sessions/s_1") {
+		t.Errorf("exit code %d, %s", code, errs)
 	}
+}
+
+// noEnv is an empty environment.
+func noEnv(string) (string, bool) { return "", false }
+
+// runWith executes a command line with this environment and standard input.
+func runWith(env func(string) (string, bool), stdin string, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	p := program{env: env, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs}
+	code = p.run(args)
+	return out.String(), errs.String(), code
 }

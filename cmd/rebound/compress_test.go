@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -29,19 +28,18 @@ type compressReport struct {
 	Compressed   int      `json:"compressed_chars"`
 }
 
-func compress(t *testing.T, input string, args ...string) (out string, r compressReport, code int) {
+func compressed(t *testing.T, input string, args ...string) (out string, r compressReport, code int) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code = runCompress(args, strings.NewReader(input), &stdout, &stderr)
-	if err := json.Unmarshal(stderr.Bytes(), &r); err != nil {
-		t.Fatalf("the report is %q: %v", stderr.String(), err)
+	out, report, code := runWith(noEnv, input, append([]string{"compress"}, args...)...)
+	if err := json.Unmarshal([]byte(report), &r); err != nil {
+		t.Fatalf("the report is %q: %v", report, err)
 	}
-	return stdout.String(), r, code
+	return out, r, code
 }
 
 func TestCompress(t *testing.T) {
 	in := longRequest(16_000)
-	out, r, code := compress(t, in, "--limit", "2000", "--reserve", "100")
+	out, r, code := compressed(t, in, "--limit", "2000", "--reserve", "100")
 	if code != 0 || !json.Valid([]byte(out)) || len(out) >= len(in) || !strings.Contains(out, `_compressed`) {
 		t.Fatalf("exit %d, %d of %d bytes", code, len(out), len(in))
 	}
@@ -51,7 +49,7 @@ func TestCompress(t *testing.T) {
 	if r.Original != len(in) || r.Compressed != utf8.RuneCountInString(out) {
 		t.Errorf("sizes %d and %d, want %d and %d", r.Original, r.Compressed, len(in), len(out))
 	}
-	again, second, code := compress(t, out, "--limit=2000", "--reserve=100", "-")
+	again, second, code := compressed(t, out, "--limit=2000", "--reserve=100", "-")
 	if code != 0 || again != out || second.Steps != 0 {
 		t.Errorf("what was fitted is fitted again: %+v", second)
 	}
@@ -63,7 +61,7 @@ func TestCompressFits(t *testing.T) {
 	if err := os.WriteFile(file, []byte(in), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, r, code := compress(t, "", "--limit", "100000", "--model", "gpt-4", file)
+	out, r, code := compressed(t, "", "--limit", "100000", "--model", "gpt-4", file)
 	if code != 0 || out != in || r.Steps != 0 || len(r.Tiers) != 0 || r.TokensBefore != r.TokensAfter || r.TokensBefore == 0 {
 		t.Errorf("exit %d, report %+v, unchanged: %v", code, r, out == in)
 	}
@@ -72,7 +70,7 @@ func TestCompressFits(t *testing.T) {
 // A large output limit is lowered before anything of the history goes.
 func TestCompressOutputLimit(t *testing.T) {
 	in := strings.Replace(longRequest(16_000), `{"model"`, `{"max_tokens":8192,"model"`, 1)
-	out, r, code := compress(t, in, "--limit", "9000")
+	out, r, code := compressed(t, in, "--limit", "9000")
 	if code != 0 || fmt.Sprint(r.Tiers) != "[output]" || r.Steps != 0 || r.TokensAfter != r.TokensBefore {
 		t.Fatalf("exit %d, %+v", code, r)
 	}
@@ -87,7 +85,7 @@ func TestCompressOutputLimit(t *testing.T) {
 func TestCompressCannot(t *testing.T) {
 	in := longRequest(16_000)
 	for _, limit := range []string{"100", "150"} {
-		out, r, code := compress(t, in, "--limit", limit, "--reserve", "50")
+		out, r, code := compressed(t, in, "--limit", limit, "--reserve", "50")
 		if code != 1 || out != in || r.TokensAfter != r.TokensBefore {
 			t.Errorf("limit %s: exit %d, unchanged %v, report %+v", limit, code, out == in, r)
 		}
@@ -109,18 +107,15 @@ func TestCompressUnusable(t *testing.T) {
 		{longRequest(16), []string{"--limit", "0"}},
 		{longRequest(16), []string{"--limit", "x"}},
 		{longRequest(16), []string{"--limit", "100", "--reserve", "-1"}},
-		{longRequest(16), []string{"--limit", "100", "--model="}},
 		{longRequest(16), []string{"--limit", "100", "--other", "1"}},
 		{longRequest(16), []string{"--limit", "100", "a", "b"}},
 		{"", []string{"--limit", "100", "/no/such/file"}},
 	} {
-		var stdout, stderr bytes.Buffer
-		if code := runCompress(c.args, strings.NewReader(c.in), &stdout, &stderr); code != 2 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "rebound compress: ") {
-			t.Errorf("%q %q: exit %d, output %q, %q", c.in[:min(20, len(c.in))], c.args, code, stdout.String(), stderr.String())
+		if out, errs, code := runWith(noEnv, c.in, append([]string{"compress"}, c.args...)...); code != 2 || out != "" || !strings.HasPrefix(errs, "rebound compress: ") {
+			t.Errorf("%q %q: exit %d, output %q, %q", c.in[:min(20, len(c.in))], c.args, code, out, errs)
 		}
 	}
-	var stdout, stderr bytes.Buffer
-	if code := runCompress([]string{"--help"}, nil, &stdout, &stderr); code != 0 || stdout.String() != compressUsage {
+	if out, _, code := runWith(noEnv, "", "compress", "--help"); code != 0 || !strings.Contains(out, "--reserve TOKENS") {
 		t.Errorf("help: exit %d", code)
 	}
 }
@@ -136,7 +131,7 @@ func TestCompressDigest(t *testing.T) {
 	}
 	b.WriteString("]}")
 	for _, limit := range []string{"16000", "8000", "4000"} {
-		out, r, code := compress(t, b.String(), "--limit", limit)
+		out, r, code := compressed(t, b.String(), "--limit", limit)
 		if code != 0 || !json.Valid([]byte(out)) || r.Tiers[len(r.Tiers)-1] != "digest" {
 			t.Fatalf("limit %s: exit %d, %+v", limit, code, r)
 		}
@@ -148,7 +143,7 @@ func TestCompressDigest(t *testing.T) {
 		if n := strings.Count(out, `"tool_calls"`); n != strings.Count(out, `"tool_call_id"`) || n == 0 {
 			t.Errorf("limit %s: calls and results do not match", limit)
 		}
-		if again, second, code := compress(t, out, "--limit", limit); code != 0 || again != out || second.Steps != 0 {
+		if again, second, code := compressed(t, out, "--limit", limit); code != 0 || again != out || second.Steps != 0 {
 			t.Errorf("limit %s: what was fitted is fitted again: %+v", limit, second)
 		}
 	}

@@ -10,13 +10,10 @@ import (
 )
 
 func TestRunDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes nine seconds")
-	}
 	running := goleak.IgnoreCurrent()
-	var out, errs bytes.Buffer
-	if code := runDemo([]string{"-v"}, &out, &errs); code != 0 || errs.Len() > 0 {
-		t.Errorf("exit code %d, %s\n%s", code, errs.String(), out.String())
+	out, errs, code := runWith(noEnv, "", "demo", "-v")
+	if code != 0 || errs != "" {
+		t.Errorf("exit code %d, %s\n%s", code, errs, out)
 	}
 	for _, want := range []string{
 		"none", "429, Retry-After: 1 ", "429, Retry-After: 1, 4 times", "500 ", "503, 4 times", "503 for ever; fallback",
@@ -27,14 +24,14 @@ func TestRunDemo(t *testing.T) {
 		"key 1 of 2 unauthorised", "key 1 of 2 out of quota", "model withdrawn; fallback", "max_tokens refused", "temperature refused",
 		"max_tokens above the limit", "context overflow; fallback",
 	} {
-		if !strings.Contains(out.String(), "\n  "+want) {
+		if !strings.Contains(out, "\n  "+want) {
 			t.Errorf("no row %q", want)
 		}
 	}
 	for _, want := range []string{
 		"TRUNCATED, looks complete", "honest error at 65 %", "Every row is as promised.", "error_recovery_success", "stream_resumed",
 	} {
-		if !strings.Contains(out.String(), want) {
+		if !strings.Contains(out, want) {
 			t.Errorf("nowhere %q", want)
 		}
 	}
@@ -47,12 +44,12 @@ func TestRunDemoArguments(t *testing.T) {
 		text string
 	}{
 		"-h":     {0, "-v"},
-		"-x":     {2, "not defined"},
-		"faster": {2, `unexpected argument "faster"`},
+		"-x":     {2, "unknown shorthand flag"},
+		"faster": {2, `unknown command "faster"`},
 	} {
-		var out, errs bytes.Buffer
-		if code := runDemo([]string{arg}, &out, &errs); code != want.code || !strings.Contains(errs.String(), want.text) || out.Len() > 0 {
-			t.Errorf("%s: exit code %d, %q, %q", arg, code, out.String(), errs.String())
+		out, errs, code := runWith(noEnv, "", "demo", arg)
+		if code != want.code || !strings.Contains(out+errs, want.text) {
+			t.Errorf("%s: exit code %d, %q, %q", arg, code, out, errs)
 		}
 	}
 }

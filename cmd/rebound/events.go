@@ -11,50 +11,46 @@ import (
 	"net/url"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
-	"github.com/rebound-llm/rebound/configs"
 )
-
-const eventsUsage = `usage: rebound events [--follow] [--last N] [--requests] [--json] [--url URL]
-                      [--event NAME] [--session ID] [--model NAME] [--target TARGET]
-                      [--class CLASS] [--request ID]
-
-Shows what a running gateway, and all that share its store, did about failures: the
-last N events (20), and with --follow those that come. --requests adds requests to
-which nothing happened, of that gateway, while following. The filters may be given
-more than once; a target may be an upstream alone. --json prints one object a line.
-`
 
 // eventFilters are the filters of the events, as the gateway calls them.
 var eventFilters = [...]string{"event", "session", "model", "target", "class", "request"}
 
-// runEvents is `rebound events`; it returns the exit code.
-func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("events", eventsUsage, env, stdout, stderr)
-	follow := c.flags.Bool("follow", false, "")
-	last := c.flags.Int("last", 20, "")
-	requests := c.flags.Bool("requests", false, "")
-	asJSON := c.flags.Bool("json", false, "")
-	query := url.Values{}
-	for _, name := range eventFilters {
-		c.flags.Func(name, "", func(v string) error { query.Add(name, v); return nil })
+// eventsCommand shows what was done about failures.
+func (p *program) eventsCommand() *cobra.Command {
+	c := p.adminCommand("events", "Show what was done about failures, on all replicas",
+		`Shows what a running gateway, and all that share its store, did about failures: the
+last events, and with --follow those that come. Filters may be given more than once.`, cobra.NoArgs)
+	follow := c.Flags().Bool("follow", false, "go on with the events that come")
+	last := c.Flags().Int("last", 20, "begin with the last `N` events")
+	requests := c.Flags().Bool("requests", false, "while following, add requests of that gateway to which nothing happened")
+	asJSON := c.Flags().Bool("json", false, "print one JSON object a line")
+	var filters [len(eventFilters)]*[]string
+	for i, name := range eventFilters {
+		filters[i] = c.Flags().StringArray(name, nil, "only events with this `"+strings.ToUpper(name)+"`")
 	}
 	show := func(event []byte) error {
 		if *asJSON {
-			_, err := fmt.Fprintf(stdout, "%s\n", event)
+			_, err := fmt.Fprintf(p.stdout, "%s\n", event)
 			return err
 		}
 		e := gjson.ParseBytes(event)
-		_, err := fmt.Fprintln(stdout, e.Get("time").Time().Local().Format("15:04:05.000"), eventline.String(e))
+		_, err := fmt.Fprintln(p.stdout, e.Get("time").Time().Local().Format("15:04:05.000"), eventline.String(e))
 		return err
 	}
-	return c.run(args, noWords(func() error {
-		query.Set("last", strconv.Itoa(*last))
+	return c.do(func([]string) error {
+		query := url.Values{"last": {strconv.Itoa(*last)}}
+		for i, name := range eventFilters {
+			query[name] = *filters[i]
+		}
 		if !*follow {
 			return pastEvents(c.adminClient, query, show)
 		}
@@ -64,7 +60,7 @@ func runEvents(args []string, env configs.Env, stdout, stderr io.Writer) int {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		return followEvents(ctx, c.adminClient, query, show)
-	}))
+	})
 }
 
 // pastEvents shows the events that a gateway knows.

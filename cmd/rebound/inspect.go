@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
@@ -18,27 +18,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
-
-const inspectUsage = `usage: rebound inspect [--all] [--config FILE] [FILE|-]
-       rebound inspect --results [--why] [--config FILE] [FILE|-]
-
-Says what the gateway would see in a chat or Responses request: the session, which of the new
-tool results are failures and of which kind, loops, whether the agent gets on, what
-persons ruled out, and the note that it would
-add. With --all the results of the whole history are judged, not only those
-since the last assistant turn. No file, or -, is standard input.
-
-With --results it reads JSON lines {"id", "tool", "content"} instead and writes
-JSON lines {"id", "category", "failed", "confidence", "evidence"}; "cmd", the
-command line of the call, may be given too.
-
-  --why          adds "why": the rules that match a line, and those that came near,
-                 each with what was found, the line, and what kept it out
-  --config FILE  with the rules of this configuration (inspect.rules)
-
-Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
-or wrong use.
-`
 
 // Bounds of what is read, in bytes.
 const (
@@ -117,83 +96,92 @@ type inspectResult struct {
 	Why *classifyWhy `json:"why,omitempty"`
 }
 
-// runInspect is `rebound inspect`; it returns the exit code.
-func runInspect(args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
+// inspectCommand says what the gateway sees in a request.
+func (p *program) inspectCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inspect [FILE|-]",
+		Short: "Say what a request's tools answered, and what the model would be told",
+		Long: `Says what the gateway would see in a chat or Responses request: the session, which
+of the new tool results are failures and of which kind, loops, whether the agent
+makes progress, what persons ruled out, and the note that it would add. No file, or
+-, is standard input.
+
+With --results it reads JSON lines {"id", "tool", "content"} instead and writes JSON
+lines {"id", "category", "failed", "confidence", "evidence"}; "cmd", the command
+line of the call, may be given too.
+
+Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
+or wrong use.`,
+		Args: words(cobra.MaximumNArgs(1)),
+	}
+	results := cmd.Flags().Bool("results", false, "judge recorded results, one JSON object a line")
+	all := cmd.Flags().Bool("all", false, "judge the results of the whole history, not only those since the last assistant turn")
+	why := cmd.Flags().Bool("why", false, `with --results, add "why": the rules that match a line and those that came near`)
+	config := cmd.Flags().String("config", "", "use the rules of the configuration in this `FILE` (inspect.rules)")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case *results && *all:
+			return usageError{errors.New("--all is for requests, not for --results")}
+		case *why && !*results:
+			return usageError{errors.New("--why needs --results")}
+		}
+		rules, err := toolRules(*config, p.env)
+		if err != nil {
+			return unusable(err)
+		}
+		if *results {
+			in, err := p.open(args)
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			return exit(eachLine("inspect", maxInspectLine, in, p.stdout, p.stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) }))
+		}
+		steps, err := stepsWith(rules)
+		if err != nil {
+			return unusable(err)
+		}
+		raw, err := p.readAll(args, maxInspectBody)
+		if err != nil {
+			return err
+		}
+		return inspectRequest(steps, raw, *all, p.stdout)
+	}
+	return cmd
+}
+
+// stepsWith are the gateway's later steps, with these rules.
+func stepsWith(rules *inspect.Rules) (inspectSteps, error) {
 	chains, err := configs.Chains()
 	if err != nil {
-		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
-		return 2
+		return inspectSteps{}, err
 	}
 	notes, err := annotate.New(annotate.Defaults(), chains, nil)
 	if err != nil {
-		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
-		return 2
+		return inspectSteps{}, err
 	}
-	steps := func(rules *inspect.Rules) inspectSteps {
-		barred := inspect.NewPreferences(configs.PreferenceRules).Barred
-		return inspectSteps{rules: rules, loops: rules.Loops, barred: barred, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) (string, bool) {
-			found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b), Barred: barred(b), Progress: rules.Progress(b)}
-			x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found}
-			text, _ := notes.Note(x)
-			return text, plan.Asks(x, notes.Explains)
-		}}
-	}
-	return inspectWith(steps, args, env, stdin, stdout, stderr)
+	barred := inspect.NewPreferences(configs.PreferenceRules).Barred
+	return inspectSteps{rules: rules, loops: rules.Loops, barred: barred, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) (string, bool) {
+		found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b), Barred: barred(b), Progress: rules.Progress(b)}
+		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found}
+		text, _ := notes.Note(x)
+		return text, plan.Asks(x, notes.Explains)
+	}}, nil
 }
 
-func inspectWith(newSteps func(*inspect.Rules) inspectSteps, args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	results, all, why, config := flags.Bool("results", false, ""), flags.Bool("all", false, ""), flags.Bool("why", false, ""), flags.String("config", "", "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, inspectUsage)
-		return 0
-	case err != nil || flags.NArg() > 1 || flags.NArg() == 1 && flags.Arg(0) == "" || *results && *all || *why && !*results:
-		fmt.Fprint(stderr, inspectUsage)
-		return 2
-	}
-	rules, err := toolRules(*config, env)
-	if err != nil {
-		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
-		return 2
-	}
-	steps := newSteps(rules)
-	in := stdin
-	if file := flags.Arg(0); file != "" && file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
-			return 2
-		}
-		defer f.Close()
-		in = f
-	}
-	if *results {
-		return eachLine("inspect", maxInspectLine, in, stdout, stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) })
-	}
-	raw, err := io.ReadAll(io.LimitReader(in, maxInspectBody+1))
-	switch {
-	case err != nil:
-		fmt.Fprintf(stderr, "rebound inspect: reading: %v\n", err)
-		return 2
-	case len(raw) > maxInspectBody:
-		fmt.Fprintf(stderr, "rebound inspect: the request is longer than %d bytes\n", maxInspectBody)
-		return 2
-	}
+// inspectRequest writes the report of one request.
+func inspectRequest(steps inspectSteps, raw []byte, all bool, stdout io.Writer) error {
 	body, err := transcript.ParseAny(raw, transcript.Limits{})
 	if err == nil && len(body.Messages()) == 0 {
 		err = errors.New("the request has no messages")
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "rebound inspect: %v\n", err)
-		return 2
+		return unusable(err)
 	}
-	if err := writeJSON(stdout, inspectBody(steps, body, *all)); err != nil {
-		fmt.Fprintf(stderr, "rebound inspect: writing: %v\n", err)
-		return 2
+	if err := writeJSON(stdout, inspectBody(steps, body, all)); err != nil {
+		return unusable(fmt.Errorf("writing: %w", err))
 	}
-	return 0
+	return nil
 }
 
 // toolRules are those of a gateway with this configuration, "" for none.

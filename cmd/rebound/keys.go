@@ -5,22 +5,19 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/rebound-llm/rebound/configs"
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/proxy/quota"
 )
 
-const keysUsage = `usage: rebound keys [--url URL] [--json]
-
-Lists what the gateway keys with limits use now, at all replicas, and what all
-clients together use.
-`
-
-// runKeys is `rebound keys`; it returns the exit code.
-func runKeys(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("keys", keysUsage, env, stdout, stderr)
-	asJSON := c.flags.Bool("json", false, "")
-	table := listTable("keys", "no key has limits, nor have all together", "KEY\tLIMIT\tUSED\tOF", writeAccount)
-	return c.run(args, noWords(func() error { return c.show("/rebound/keys", *asJSON, table) }))
+// keysCommand lists what gateway keys with limits use now.
+func (p *program) keysCommand() *cobra.Command {
+	c := p.adminCommand("keys", "List what gateway keys with limits use now",
+		`Lists what the gateway keys with limits use now, at all replicas, and what all
+clients together use.`, cobra.NoArgs)
+	asJSON := c.json()
+	table := listTable("keys", "no limits are configured", "KEY\tLIMIT\tUSED\tOF", writeAccount)
+	return c.do(func([]string) error { return c.show("/rebound/keys", *asJSON, table) })
 }
 
 func writeAccount(w io.Writer, a quota.Account) {

@@ -5,70 +5,57 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
-	"github.com/rebound-llm/rebound/configs"
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-const learnUsage = `usage: rebound learn [report] [--url URL] [--json]
-       rebound learn export [--url URL]
-       rebound learn import [--url URL] FILE
-       rebound learn reset [--url URL]
-
-report shows what notes to models brought, by recovery chain (or what the agent was
-stuck in) and model, and what follows from it. export writes the observations as JSON lines, import adds those of a
-file (- for standard input), reset forgets all, at all replicas.
-`
-
-// runLearn is `rebound learn`; it returns the exit code.
-func runLearn(args []string, env configs.Env, stdin io.Reader, stdout, stderr io.Writer) int {
-	verb := "report"
-	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
-		verb, args = args[0], args[1:]
-	}
-	c := newAdminCommand("learn", learnUsage, env, stdout, stderr)
+// learnCommand shows what notes to models brought, and moves or forgets it.
+func (p *program) learnCommand() *cobra.Command {
 	const corpus = "/rebound/learn/corpus"
-	switch verb {
-	case "report":
-		asJSON := c.flags.Bool("json", false, "")
-		return c.run(args, noWords(func() error { return c.show("/rebound/learn", *asJSON, learnTable) }))
-	case "export":
-		return c.run(args, noWords(func() error { return c.show(corpus, true, nil) }))
-	case "import":
-		return c.run(args, func(words []string) error {
-			if len(words) != 1 {
-				return wrongWords(words)
-			}
-			in := io.NopCloser(stdin)
-			if words[0] != "-" {
-				var err error
-				if in, err = os.Open(words[0]); err != nil {
-					return err
-				}
-				defer in.Close()
-			}
-			answer, err := c.ask(http.MethodPost, corpus, in)
-			if err != nil {
-				return err
-			}
-			var got struct{ Added, Refused int }
-			if err := json.Unmarshal(answer, &got); err != nil {
-				return fmt.Errorf("that is no gateway: %w", err)
-			}
-			fmt.Fprintf(stdout, "added %d observations, refused %d\n", got.Added, got.Refused)
-			return nil
-		})
-	case "reset":
-		return c.run(args, noWords(func() error {
-			_, err := c.ask(http.MethodDelete, "/rebound/learn", nil)
+	about := `Shows what notes to models brought, by recovery chain (or what the agent was stuck
+in) and model, and what follows from it.`
+	all := p.adminCommand("learn", "Show which notes helped; export, import or forget that", about, cobra.NoArgs)
+	asJSON := all.json()
+	report := func(c *adminCommand, asJSON *bool) *cobra.Command {
+		return c.do(func([]string) error { return c.show("/rebound/learn", *asJSON, learnTable) })
+	}
+	cmd := report(all, asJSON)
+	named := p.adminCommand("report", "Show which notes helped", about, cobra.NoArgs)
+	export := p.adminCommand("export", "Write the observations as JSON lines", "Writes the observations as JSON lines.", cobra.NoArgs)
+	add := p.adminCommand("import FILE", "Add the observations of a file", "Adds the observations of a file; - is standard input.", cobra.ExactArgs(1))
+	reset := p.adminCommand("reset", "Forget all, at all replicas", "Forgets all that was learned of notes, at all replicas.", cobra.NoArgs)
+	cmd.AddCommand(report(named, named.json()),
+		export.do(func([]string) error { return export.show(corpus, true, nil) }),
+		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
+		reset.do(func([]string) error {
+			_, err := reset.ask(http.MethodDelete, "/rebound/learn", nil)
 			if err == nil {
-				fmt.Fprintln(stdout, "what was learned of notes is forgotten")
+				fmt.Fprintln(p.stdout, "what was learned of notes is forgotten")
 			}
 			return err
 		}))
+	return cmd
+}
+
+// importOutcomes sends a file of observations to the gateway.
+func (p *program) importOutcomes(c *adminCommand, path string, args []string) error {
+	in, err := p.open(args)
+	if err != nil {
+		return err
 	}
-	return c.run(args, func([]string) error { return wrongWords([]string{verb}) })
+	defer in.Close()
+	answer, err := c.ask(http.MethodPost, path, in)
+	if err != nil {
+		return err
+	}
+	var got struct{ Added, Refused int }
+	if err := json.Unmarshal(answer, &got); err != nil {
+		return fmt.Errorf("that is no gateway: %w", err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "added %d observations, refused %d\n", got.Added, got.Refused)
+	return err
 }
 
 func learnTable(w io.Writer, answer []byte) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -33,9 +32,8 @@ func TestLearnCommand(t *testing.T) {
 	gateway := httptest.NewServer(mux)
 	defer gateway.Close()
 	run := func(stdin string, args ...string) (int, string, string) {
-		var out, errs bytes.Buffer
-		code := runLearn(append(args[:1:1], append([]string{"--url", gateway.URL}, args[1:]...)...), func(string) (string, bool) { return "", false }, strings.NewReader(stdin), &out, &errs)
-		return code, out.String(), errs.String()
+		out, errs, code := runWith(noEnv, stdin, append(append([]string{"learn"}, args...), "--url", gateway.URL)...)
+		return code, out, errs
 	}
 	var corpus strings.Builder
 	for i := range 20 {
@@ -59,10 +57,10 @@ func TestLearnCommand(t *testing.T) {
 		{"", []string{"export"}, 0, corpus.String()},
 		{"", []string{"reset"}, 0, "forgotten"},
 		{"", []string{"export"}, 0, ""},
-		{"", []string{"import", file + ".none"}, 1, "no such file"},
+		{"", []string{"import", file + ".none"}, 2, "no such file"},
 		{strings.Repeat("x", 9<<20), []string{"import", "-"}, 1, ""}, // 413, where the connection is not cut before
-		{"", []string{"import"}, 2, "usage"},
-		{"", []string{"forget"}, 2, "usage"},
+		{"", []string{"import"}, 2, "Usage"},
+		{"", []string{"forget"}, 2, "Usage"},
 	} {
 		code, out, errs := run(c.stdin, c.args...)
 		if code != c.code || !strings.Contains(out+errs, c.want) {

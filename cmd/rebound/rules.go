@@ -1,64 +1,62 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"reflect"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/rule"
 )
 
-const rulesUsage = `usage: rebound rules [--config FILE] [NAME]
-
-Lists the rules that recognise errors of upstreams, then those that recognise
+// rulesCommand lists the rules that recognise failures.
+func (p *program) rulesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules [NAME]",
+		Short: "List the rules that decide, or print one with its examples",
+		Long: `Lists the rules that recognise errors of upstreams, then those that recognise
 failures in tools' results, in the order in which they are tried: the first one that
 matches decides. With a name, prints that rule whole. Broken connections and cut
 streams are recognised before them, by code, and so is the structure of results.
 
-  --config FILE  with the rules of this configuration (classify.rules and
-                 inspect.rules), which come first
-
-Exit code: 0 done, 1 no such rule, 2 wrong use or a configuration that cannot be used.
-`
-
-// runRules is "rebound rules". It returns the exit code.
-func runRules(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("rules", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	config := flags.String("config", "", "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, rulesUsage)
-		return 0
-	case err != nil || flags.NArg() > 1:
-		fmt.Fprint(stderr, rulesUsage)
-		return 2
+Exit code: 0 done, 1 no such rule, 2 wrong use or a configuration that cannot be used.`,
+		Args: words(cobra.MaximumNArgs(1)),
 	}
-	table, err := ruleTable(*config, env)
+	config := cmd.Flags().String("config", "", "also use the rules of the configuration in this `FILE` (classify.rules and inspect.rules), which come first")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		name := ""
+		if len(args) == 1 {
+			name = args[0]
+		}
+		return listRules(*config, name, p.env, p.stdout)
+	}
+	return cmd
+}
+
+// listRules writes all rules, or one whole.
+func listRules(config, name string, env configs.Env, stdout io.Writer) error {
+	table, err := ruleTable(config, env)
 	if err != nil {
-		fmt.Fprintf(stderr, "rebound rules: %v\n", err)
-		return 2
+		return unusable(err)
 	}
 	upstreams, err := table.Rules()
 	var rules *inspect.Rules
 	if err == nil {
-		rules, err = toolRules(*config, env)
+		rules, err = toolRules(config, env)
 	}
 	var tools *rule.List
 	if err == nil {
 		tools, err = rules.Rules()
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "rebound rules: %v\n", err)
-		return 2
+		return unusable(err)
 	}
-	name, found := flags.Arg(0), false
+	found := false
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, list := range []*rule.List{upstreams, tools} {
 		for i := range list.Len() {
@@ -73,10 +71,9 @@ func runRules(args []string, env configs.Env, stdout, stderr io.Writer) int {
 	}
 	w.Flush()
 	if name != "" && !found {
-		fmt.Fprintf(stderr, "rebound rules: no rule is called %s\n", name)
-		return 1
+		return fmt.Errorf("no rule is called %s", name)
 	}
-	return 0
+	return nil
 }
 
 // printRule writes what a rule has under the keys of its file.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -14,39 +13,47 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
 )
 
-// runServe starts the gateway and stops it on SIGTERM or SIGINT.
-func runServe(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("rebound serve", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	file := fs.String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
-	listen := fs.String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; wins over the environment and the file")
-	upstream := fs.String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; wins over the environment and the file")
-	reference := fs.Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
-	chains := fs.Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
-	if err := fs.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return 0
+// serveCommand starts the gateway and stops it on SIGTERM or SIGINT.
+func (p *program) serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Args: words(cobra.NoArgs),
+		Long: `Starts the gateway: without a file at http://127.0.0.1:8080/v1, in front of
+https://api.openai.com/v1. Its configuration reference: --print-defaults.
+
+Environment: REBOUND_LISTEN, OPENAI_UPSTREAM_URL, REBOUND_REDIS_URL,
+REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL win over the file, flags over both.
+
+Exit code: 0 stopped or drained, 1 it could not start, 2 wrong use.`,
+	}
+	file := cmd.Flags().String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; wins over the environment and the file")
+	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; wins over the environment and the file")
+	reference := cmd.Flags().Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
+	chains := cmd.Flags().Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		switch {
+		case *chains:
+			fmt.Fprint(p.stdout, configs.ChainsReference())
+			return nil
+		case *reference:
+			fmt.Fprint(p.stdout, configs.Reference())
+			return nil
 		}
-		return 2
+		return exit(serve(*file, *listen, *upstream, p.env, p.stderr))
 	}
-	if fs.NArg() > 0 {
-		fmt.Fprintf(stderr, "rebound serve: unexpected argument %q\n", fs.Arg(0))
-		return 2
-	}
-	if *chains {
-		fmt.Fprint(stdout, configs.ChainsReference())
-		return 0
-	}
-	if *reference {
-		fmt.Fprint(stdout, configs.Reference())
-		return 0
-	}
-	env = override(env, map[string]string{configs.EnvListen: *listen, configs.EnvUpstream: *upstream})
-	cfg, err := loadConfig(*file, env)
+	return cmd
+}
+
+// serve runs the gateway until it is stopped and returns the exit code.
+func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int {
+	env = override(env, map[string]string{configs.EnvListen: listen, configs.EnvUpstream: upstream})
+	cfg, err := loadConfig(file, env)
 	if err != nil {
 		fmt.Fprintln(stderr, describe(err))
 		return 1
@@ -129,54 +136,44 @@ func hangups(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-const healthcheckUsage = `usage: rebound healthcheck [URL]
-
-Asks the gateway of this machine (REBOUND_LISTEN, else 127.0.0.1:8080) whether it
+// healthcheckCommand asks whether a gateway answers.
+func (p *program) healthcheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "healthcheck [URL]",
+		Short: "Exit 0 if the gateway on this machine answers",
+		Long: `Asks the gateway of this machine (REBOUND_LISTEN, else 127.0.0.1:8080) whether it
 lives; a URL asks something else, like http://127.0.0.1:8080/readyz. It is for
 containers that have no other program to ask with.
 
-Exit code: 0 it answered with 200, 1 it did not, 2 wrong use.
-`
+Exit code: 0 it answered with 200, 1 it did not, 2 wrong use.`,
+		Args: words(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return healthy(args[0])
+			}
+			base, err := ownURL(p.env)
+			if err != nil {
+				return unusable(err)
+			}
+			return healthy(base + "/healthz")
+		},
+	}
+}
 
-// runHealthcheck is "rebound healthcheck"; it returns the exit code.
-func runHealthcheck(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("healthcheck", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, healthcheckUsage)
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "rebound healthcheck: %v\n\n%s", err, healthcheckUsage)
-		return 2
-	case flags.NArg() > 1:
-		fmt.Fprint(stderr, healthcheckUsage)
-		return 2
-	}
-	url := flags.Arg(0)
-	if url == "" {
-		base, err := ownURL(env)
-		if err != nil {
-			fmt.Fprintln(stderr, "rebound healthcheck:", err)
-			return 2
-		}
-		url = base + "/healthz"
-	}
+// healthy reports why a URL does not answer with 200.
+func healthy(url string) error {
 	// It asks whether a gateway answers, and sends no secret: whose certificate that
 	// has does not matter, and on this machine it is for another name.
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	resp, err := client.Get(url)
 	if err != nil {
-		fmt.Fprintln(stderr, "rebound healthcheck:", err)
-		return 1
+		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		fmt.Fprintln(stderr, "rebound healthcheck:", resp.Status)
-		return 1
+		return errors.New(resp.Status)
 	}
-	return 0
+	return nil
 }
 
 // ownURL is where the gateway of this machine listens, as far as the

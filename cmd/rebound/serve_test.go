@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,8 +11,7 @@ import (
 func TestHealthcheckOverTLS(t *testing.T) {
 	gateway := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer gateway.Close()
-	var out bytes.Buffer
-	if code := runHealthcheck([]string{gateway.URL + "/healthz"}, func(string) (string, bool) { return "", false }, &out, &out); code != 0 {
-		t.Errorf("exit code %d: %s", code, &out)
+	if _, errs, code := runWith(noEnv, "", "healthcheck", gateway.URL+"/healthz"); code != 0 {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

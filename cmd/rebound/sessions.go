@@ -7,35 +7,30 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/rebound-llm/rebound/configs"
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-const sessionsUsage = `usage: rebound sessions [--url URL] [--json]
-       rebound sessions [--url URL] reset ID
-
-Lists the agents' sessions that a running gateway has stopped because their tools
-failed again and again in the same way; reset lets one go on.
-`
-
-// runSessions is `rebound sessions`; it returns the exit code.
-func runSessions(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("sessions", sessionsUsage, env, stdout, stderr)
-	asJSON := c.flags.Bool("json", false, "")
-	return c.run(args, func(words []string) error {
-		switch {
-		case len(words) == 0:
-			return c.show("/rebound/sessions", *asJSON, listTable("sessions", "no session is stopped",
-				"SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", writeSession))
-		case len(words) == 2 && words[0] == "reset":
-			if _, err := c.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(words[1]), nil); err != nil {
-				return err
-			}
-			fmt.Fprintf(stdout, "session %s may go on\n", words[1])
-			return nil
-		}
-		return wrongWords(words)
+// sessionsCommand lists stopped sessions, and lets one continue.
+func (p *program) sessionsCommand() *cobra.Command {
+	list := p.adminCommand("sessions", "List the sessions that were stopped; let one continue",
+		`Lists the agents' sessions that a running gateway has stopped because their tools
+failed again and again in the same way.`, cobra.NoArgs)
+	asJSON := list.json()
+	reset := p.adminCommand("reset ID", "Let a stopped session continue", `Lets a stopped session continue.`, cobra.ExactArgs(1))
+	cmd := list.do(func([]string) error {
+		return list.show("/rebound/sessions", *asJSON, listTable("sessions", "no session is stopped",
+			"SESSION\tSINCE\tTOOL\tFAILURE\tTIMES", writeSession))
 	})
+	cmd.AddCommand(reset.do(func(args []string) error {
+		if _, err := reset.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(args[0]), nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "session %s may go on\n", args[0])
+		return err
+	}))
+	return cmd
 }
 
 func writeSession(w io.Writer, s recovery.OpenSession) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,9 +34,8 @@ func TestSessionsCommand(t *testing.T) {
 		return "", false
 	}
 	run := func(args ...string) (int, string, string) {
-		var out, errs bytes.Buffer
-		code := runSessions(args, env, &out, &errs)
-		return code, out.String(), errs.String()
+		out, errs, code := runWith(env, "", append([]string{"sessions"}, args...)...)
+		return code, out, errs
 	}
 	if code, out, _ := run(); code != 0 || !strings.Contains(out, "s_a") || !strings.Contains(out, "disk_full") {
 		t.Errorf("list: %d %s", code, out)
@@ -71,11 +69,11 @@ func TestSessionsCommand(t *testing.T) {
 		t.Errorf("a newer gateway: %d %s", code, errs)
 	}
 	for _, args := range [][]string{{"reset"}, {"odd"}, {"--nope"}, {"reset", "a", "b"}} {
-		if code, _, errs := run(args...); code != 2 || !strings.Contains(errs, "usage") {
+		if code, _, errs := run(args...); code != 2 || !strings.Contains(errs, "Usage") {
 			t.Errorf("%v: %d %s", args, code, errs)
 		}
 	}
-	if code, out, _ := run("-h"); code != 0 || out != sessionsUsage+adminFlags {
+	if code, out, _ := run("-h"); code != 0 || !strings.Contains(out, "rebound sessions [command]") {
 		t.Errorf("help: %d %s", code, out)
 	}
 	gateway.Close()

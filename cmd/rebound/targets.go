@@ -9,41 +9,37 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/rebound-llm/rebound/configs"
+	"github.com/spf13/cobra"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-const targetsUsage = `usage: rebound targets [--url URL] [--json]
-       rebound targets [--url URL] reset TARGET [ITEM]
-
-Lists what a running gateway keeps of upstreams and models: open breakers, keys that
-cool down, what it learned from refusals and answers, their windows and their pace,
-each with its age and its evidence. reset forgets one of these, or all that is kept
-of a target, so that it is asked again as if it were new. Windows that lists of
-models tell, and the pace, are each replica's own.
-`
-
-// runTargets is `rebound targets`; it returns the exit code.
-func runTargets(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("targets", targetsUsage, env, stdout, stderr)
-	asJSON := c.flags.Bool("json", false, "")
-	return c.run(args, func(words []string) error {
-		switch {
-		case len(words) == 0:
-			return c.show("/rebound/targets", *asJSON, listTable("targets", "every target may be asked, and nothing was learned", marksHead, writeMark))
-		case (len(words) == 2 || len(words) == 3) && words[0] == "reset":
-			query, what := url.Values{"target": words[1:2]}, "nothing"
-			if len(words) == 3 {
-				query["item"], what = words[2:], fmt.Sprintf("no %q", words[2])
-			}
-			if _, err := c.ask(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil); err != nil {
-				return err
-			}
-			fmt.Fprintf(stdout, "%s is kept of %s any more\n", what, words[1])
-			return nil
-		}
-		return wrongWords(words)
+// targetsCommand lists what is known of targets, and forgets it.
+func (p *program) targetsCommand() *cobra.Command {
+	list := p.adminCommand("targets", "List breakers, cool-downs and what was learned about targets; forget it",
+		`Lists what a running gateway knows about upstreams and models: open breakers, keys
+that cool down, what it learned from refusals and answers, their windows and their
+pace, each with its age and its evidence. Windows from lists of models, and the
+pace, are each replica's own.`, cobra.NoArgs)
+	asJSON := list.json()
+	cmd := list.do(func([]string) error {
+		return list.show("/rebound/targets", *asJSON, listTable("targets", "all targets are available; nothing learned yet", marksHead, writeMark))
 	})
+	reset := p.adminCommand("reset TARGET [ITEM]", "Forget what is known about a target, or one item of it",
+		`Forgets one item, or all that is known about a target, so that it is asked again as
+if it were new.`, cobra.RangeArgs(1, 2))
+	cmd.AddCommand(reset.do(func(args []string) error {
+		query, what := url.Values{"target": args[:1]}, "nothing"
+		if len(args) == 2 {
+			query["item"], what = args[1:], fmt.Sprintf("no %q", args[1])
+		}
+		if _, err := reset.ask(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "%s is kept of %s any more\n", what, args[0])
+		return err
+	}))
+	return cmd
 }
 
 // marksHead is above the rows of writeMark.

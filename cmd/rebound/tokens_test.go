@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +15,12 @@ import (
 // countTokens runs the tool and returns its exit code, its result and its complaints.
 func countTokens(t *testing.T, args []string, in string) (int, map[string]any, string) {
 	t.Helper()
-	var out, problems bytes.Buffer
-	code := runTokens(args, strings.NewReader(in), &out, &problems)
+	out, problems, code := runWith(noEnv, in, append([]string{"tokens"}, args...)...)
 	var result map[string]any
-	if out.Len() > 0 && json.Unmarshal(out.Bytes(), &result) != nil {
-		return code, map[string]any{"usage": out.String()}, problems.String()
+	if out != "" && json.Unmarshal([]byte(out), &result) != nil {
+		return code, map[string]any{"usage": out}, problems
 	}
-	return code, result, problems.String()
+	return code, result, problems
 }
 
 func TestTokens(t *testing.T) {
@@ -64,7 +64,6 @@ func TestTokensRefuses(t *testing.T) {
 		"-":               "no json",
 		"--model gpt-4o":  `[]`,
 		"--model":         `{}`,
-		"--model=":        `{}`,
 		"--text=yes":      "a",
 		"--limit 5":       `{}`,
 		"one two":         "",
@@ -79,11 +78,12 @@ func TestTokensRefuses(t *testing.T) {
 	if code != 1 || got["exact"] != false || !strings.Contains(problems, "no messages") {
 		t.Errorf("without messages: code %d, %v, complaints %q", code, got, problems)
 	}
-	if code, got, _ := countTokens(t, []string{"--help"}, ""); code != 0 || got["usage"] != tokensUsage {
+	if code, got, _ := countTokens(t, []string{"--help"}, ""); code != 0 || !strings.Contains(fmt.Sprint(got["usage"]), "--model MODEL") {
 		t.Errorf("help: code %d, %v", code, got)
 	}
 	var out, complaints bytes.Buffer
-	if code := runTokens(nil, iotest.ErrReader(errors.New("broken pipe")), &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "broken pipe") {
+	p := program{env: noEnv, stdin: iotest.ErrReader(errors.New("broken pipe")), stdout: &out, stderr: &complaints}
+	if code := p.run([]string{"tokens"}); code != 2 || !strings.Contains(complaints.String(), "broken pipe") {
 		t.Errorf("reading fails: code %d, complaints %q", code, complaints.String())
 	}
 }

@@ -17,36 +17,32 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/eventline"
-	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-const topUsage = `usage: rebound top [--every DURATION] [--once] [--url URL]
-
-Shows what a running gateway does, until it is interrupted: requests and how they
+// topCommand shows what a running gateway does, live.
+func (p *program) topCommand() *cobra.Command {
+	c := p.adminCommand("top", "Show what a running gateway does, live",
+		`Shows what a running gateway does, until it is interrupted: requests and how they
 ended in the last minute, upstreams, what is kept away from them, stopped sessions,
-and the last events. --once prints that and ends, for scripts and for logs.
-`
-
-// runTop is `rebound top`; it returns the exit code.
-func runTop(args []string, env configs.Env, stdout, stderr io.Writer) int {
-	c := newAdminCommand("top", topUsage, env, stdout, stderr)
-	every := c.flags.Duration("every", time.Second, "")
-	once := c.flags.Bool("once", false, "")
-	return c.run(args, noWords(func() error {
+and the last events.`, cobra.NoArgs)
+	every := c.Flags().Duration("every", time.Second, "renew the view after this time, at least 100ms")
+	once := c.Flags().Bool("once", false, "print the view once, for scripts and logs")
+	return c.do(func([]string) error {
 		if *every < 100*time.Millisecond {
-			return wrongUse{errors.New("--every must be at least 100ms")}
+			return usageError{errors.New("--every must be at least 100ms")}
 		}
 		if *once {
 			text, err := overview(c.adminClient)
-			_, _ = stdout.Write(text)
+			_, _ = p.stdout.Write(text)
 			return err
 		}
-		return watch(c.adminClient, *every, stdout)
-	}))
+		return watch(c.adminClient, *every, p.stdout)
+	})
 }
 
 // watch renews the overview on the screen until the program is interrupted. Only that

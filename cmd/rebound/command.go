@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rebound-llm/rebound/configs"
+)
+
+// program is what a command works with. Tests give it streams and an environment of their own.
+type program struct {
+	env            configs.Env
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// exitError ends a command with this exit code. A nil err means that the command
+// has reported the reason already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// exit is the error for an exit code whose reason has been reported; 0 is no error.
+func exit(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitError{code: code}
+}
+
+// unusable is the error for input that a command cannot use.
+func unusable(err error) error { return exitError{code: 2, err: err} }
+
+// usageError is an error of the command line: the usage is shown behind it.
+type usageError struct{ error }
+
+// run executes the command line and returns the exit code: 0 done, 2 for wrong use or
+// unusable input, else 1.
+func (p *program) run(args []string) int {
+	root := p.commands()
+	root.SetArgs(args)
+	root.SetIn(p.stdin)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	end := exitError{code: 1}
+	if errors.As(err, &end) && end.err == nil {
+		return end.code
+	}
+	fmt.Fprintf(p.stderr, "%s: %v\n", cmd.CommandPath(), err)
+	switch wrong := errors.As(err, new(usageError)); {
+	case wrong && cmd == root:
+		fmt.Fprintln(p.stderr, `"rebound help" lists the commands and flags.`)
+		return 2
+	case wrong:
+		fmt.Fprintf(p.stderr, "\n%s", cmd.UsageString())
+		return 2
+	}
+	return end.code
+}
+
+// commands returns all commands below `rebound`, which is `rebound serve` itself.
+func (p *program) commands() *cobra.Command {
+	root := p.serveCommand()
+	root.Use = "rebound"
+	root.Short = "An OpenAI-compatible gateway that recovers from failures before the client notices"
+	root.Long = `Rebound is an OpenAI-compatible gateway that recovers from upstream failures before
+the client notices them. Without a command it serves, like "rebound serve".`
+	root.Version = buildVersion()
+	root.SetVersionTemplate("rebound {{.Version}}\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usageError{fmt.Errorf("unknown command %q%s", args[0], hint)}
+	}
+	serve := p.serveCommand()
+	serve.Use, serve.Short = "serve", "Start the gateway"
+	root.AddGroup(&cobra.Group{ID: "gateway", Title: "The gateway:"}, &cobra.Group{ID: "ask", Title: "Ask a running gateway:"},
+		&cobra.Group{ID: "offline", Title: "Offline tools:"})
+	for group, list := range map[string][]*cobra.Command{
+		"gateway": {serve, p.checkCommand(), p.demoCommand(), p.healthcheckCommand()},
+		"ask": {p.topCommand(), p.eventsCommand(), p.sessionsCommand(), p.targetsCommand(), p.keysCommand(), p.approvalsCommand(),
+			p.learnCommand()},
+		"offline": {p.classifyCommand(), p.rulesCommand(), p.inspectCommand(), p.compressCommand(), p.tokensCommand()},
+	} {
+		for _, c := range list {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Args: words(cobra.NoArgs), RunE: func(*cobra.Command, []string) error {
+		_, err := fmt.Fprintln(p.stdout, "rebound", buildVersion())
+		return err
+	}})
+	return root
+}
+
+// words makes a check of the arguments report wrong use.
+func words(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// open opens a file to read; "" and "-" are standard input.
+func (p *program) open(args []string) (io.ReadCloser, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return io.NopCloser(p.stdin), nil
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return nil, unusable(err)
+	}
+	return f, nil
+}
+
+// readAll reads a file, or standard input, of at most limit bytes.
+func (p *program) readAll(args []string, limit int64) ([]byte, error) {
+	in, err := p.open(args)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	raw, err := io.ReadAll(io.LimitReader(in, limit+1))
+	switch {
+	case err != nil:
+		return nil, unusable(fmt.Errorf("reading: %w", err))
+	case int64(len(raw)) > limit:
+		return nil, unusable(fmt.Errorf("the input is longer than %d bytes", limit))
+	}
+	return raw, nil
+}
