@@ -345,7 +345,13 @@ var streams = []Case{
 		Through: []Check{whole(0), asked(0, 1, 1), took(Time{}, promptly)},
 	},
 	{
-		Name: "no-finish", Want: "an end without finish_reason is a failure: replayed", AfterText: true,
+		Name: "no-finish", Want: "a target that gives no finish_reason: it is added", Format: Chat,
+		Targets: one("no-finish"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 1, 1)},
+	},
+	{
+		Name: "no-terminal-event", Want: "a response without its last event is a failure: replayed", Format: Responses, AfterText: true,
 		Targets: one("no-finish/ok"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},

@@ -26,6 +26,7 @@ type Core struct {
 	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
 	Router     Router
 	Upstreams  map[string]*upstream.Upstream
+	endings    stream.Endings
 	Fallback   string // upstream of models that are not mapped, and of all other paths
 	Identifier Identifier
 	Classifier recovery.Classifier

@@ -26,6 +26,7 @@ type Options struct {
 
 	Mender   recovery.Mender         // nil: nothing is held; it keeps nothing of a draft, which may be part of a buffer
 	Request  *transcript.Body        // what the client asked for
+	Ending   *Ending                 // what is known of the target; may be nil
 	Began    *atomic.Bool            // set once the model writes; may be nil
 	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
 	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
@@ -82,6 +83,9 @@ type Answer struct {
 	fed     bool  // it has data, as next has seen
 	h       *hold // nil where nothing is held
 	later   bool  // all of it is held, for a later delivery
+	lax     bool  // its finish reason was missing, from a target that gives one
+	called  bool  // a call came
+	noise   bool  // something came that could not be read
 
 	finishes int
 	finish   recovery.Finish // of the last that ended
@@ -178,10 +182,7 @@ func (a *Answer) unopened(err error) *Broken {
 
 // gather adds what goes on of the event read last to what is held until the gate opens.
 func (a *Answer) gather() (*Delta, *Broken) {
-	piece, d, broken := a.admit(&a.ev)
-	if a.h != nil && broken == nil {
-		piece, broken = a.screen(&a.ev, piece, d)
-	}
+	piece, d, broken := a.accept(&a.ev)
 	if broken != nil {
 		a.flawed(broken, piece)
 		return d, broken
@@ -202,11 +203,14 @@ func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || a.o.AcceptEmpty):
 		a.begun()
 	case ended && a.first.IsZero():
+		if d.finish == recovery.FinishCalls {
+			a.o.wasHollow()
+		}
 		return false, &Broken{Empty: true, Err: ErrEnded}
 	}
 	if d.Kind == KindDone {
 		if !a.complete(io.EOF) {
-			return false, &Broken{Err: ErrEnded}
+			return false, a.unfinished(&a.ev)
 		}
 		return true, nil
 	}
@@ -248,13 +252,15 @@ func (a *Answer) hold(p Piece) {
 }
 
 // admit decides what of one event goes to the client, and keeps account of it.
-func (a *Answer) admit(ev *Event) (Piece, *Delta, *Broken) {
-	d := a.o.Format.Delta(ev, &a.known)
+func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
+	a.called = a.called || d.Kind == KindCall && d.calling()
+	d.Truthful = d.Truthful || a.o.hollow(d)
 	if d.HasUsage {
 		a.usage = a.counted(d.Usage)
 	}
 	switch d.Kind {
 	case KindNoise:
+		a.noise = true
 		return Piece{}, &Delta{}, nil // skipped: the rest decides whether the answer is whole
 	case KindError, KindCut:
 		if a.finished() {

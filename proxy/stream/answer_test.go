@@ -183,7 +183,6 @@ func TestCut(t *testing.T) {
 	}{
 		{name: "ended", body: said, err: ErrEnded},
 		{name: "ended with the end mark", body: said + end, err: ErrEnded},
-		{name: "usage, end mark", body: said + one.usage() + end, err: ErrEnded},
 		{name: "reset", body: said, then: reset, err: reset},
 		{name: "within an event", body: said + "data: {", err: io.ErrUnexpectedEOF},
 		{name: "error", body: said + failed + end, data: `{"error":{"message":"overloaded","code":529}}`},
@@ -200,7 +199,7 @@ func TestCut(t *testing.T) {
 		for _, policy := range []MidStream{MidStreamContinue, MidStreamError, MidStreamBuffer} {
 			t.Run(c.name+"/"+string(policy), func(t *testing.T) {
 				x := newExchange(func(c *Config) { c.MidStream = policy })
-				broken := x.serve(&chunkedReader{rest: []byte(c.body), err: c.then}, choices(c.n))
+				broken := x.serve(&chunkedReader{rest: []byte(c.body), err: c.then}, choices(c.n), reasoned)
 				if broken == nil || !errors.Is(broken.Err, c.err) || string(broken.Event) != c.data || broken.Empty || broken.Stalled || broken.Client || broken.Diverged {
 					t.Fatalf("broken: %+v", broken)
 				}

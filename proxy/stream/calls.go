@@ -1,11 +1,15 @@
 package stream
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // maxCalls bounds the calls of one answer that are put together. Beyond, an
@@ -28,6 +32,7 @@ type call struct {
 	raw                string
 	item               int   // of the output it is, in a response
 	of                 *call // that it was made of, in a verdict
+	again              bool  // it is one before it once more
 }
 
 // extra is fields that the gateway does not know, such as the signatures that
@@ -291,23 +296,76 @@ func (s *calls) draft() []recovery.DraftCall {
 	if plain {
 		slices.SortStableFunc(s.list, func(a, b *call) int { return a.index - b.index })
 	}
-	out := make([]recovery.DraftCall, len(s.list))
 	for i, c := range s.list {
 		s.odd = s.odd || plain && c.index != i
 		if c.Kind == "" {
 			c.Kind = "function"
 		}
 		c.Arguments = string(c.args)
-		out[i] = c.DraftCall
+	}
+	return s.drafts()
+}
+
+// drafts are the calls for a judgement, each of them once.
+func (s *calls) drafts() []recovery.DraftCall {
+	s.once()
+	out := make([]recovery.DraftCall, 0, len(s.list))
+	for _, c := range s.list {
+		if !c.again {
+			out = append(out, c.DraftCall)
+		}
 	}
 	return out
+}
+
+// once marks calls that were sent again: some servers repeat them, as a summary at the end
+// or under another index (litellm#20480, new-api#6278).
+func (s *calls) once() {
+	first := map[string]*call{}
+	for _, c := range s.list {
+		switch before := first[c.ID]; {
+		case c.ID == "":
+		case before == nil:
+			first[c.ID] = c
+		case c.repeats(before):
+			c.again, s.odd = true, true
+		}
+	}
+}
+
+// repeats reports whether a call is another one sent again: with the same id, name and
+// arguments.
+func (c *call) repeats(other *call) bool {
+	return c.ID != "" && c.ID == other.ID && c.Name == other.Name && sameJSON(c.Arguments, other.Arguments)
+}
+
+// sameJSON reports whether two texts are equal, or mean the same as JSON.
+func sameJSON(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if transcript.Valid([]byte(a), maxDepth) != nil || transcript.Valid([]byte(b), maxDepth) != nil {
+		return false
+	}
+	decode := func(s string) (v any) {
+		d := json.NewDecoder(strings.NewReader(s))
+		d.UseNumber()
+		_ = d.Decode(&v)
+		return v
+	}
+	return reflect.DeepEqual(decode(a), decode(b))
 }
 
 // match gives calls of a verdict the fields of those they were made of.
 func (s *calls) match(list []recovery.DraftCall) []*call {
 	out := make([]*call, len(list))
 	byID, twice := map[string]*call{}, map[string]bool{}
+	var live []*call
 	for _, c := range s.list {
+		if c.again {
+			continue
+		}
+		live = append(live, c)
 		twice[c.ID] = byID[c.ID] != nil
 		byID[c.ID] = c
 	}
@@ -317,8 +375,8 @@ func (s *calls) match(list []recovery.DraftCall) []*call {
 		}
 		out[i] = &call{DraftCall: d}
 		from := byID[d.ID]
-		if len(list) == len(s.list) {
-			from = s.list[i]
+		if len(list) == len(live) {
+			from = live[i]
 		} else if d.ID == "" || twice[d.ID] {
 			from = nil
 		}

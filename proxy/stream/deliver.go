@@ -34,6 +34,9 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	}
 	a.held = Piece{}
 	if a.later {
+		if a.lax && a.o.Ending != nil {
+			a.o.Ending.reasons.Store(false) // not always
+		}
 		return nil
 	}
 	if !a.done {
@@ -73,10 +76,7 @@ func (a *Answer) pass() *Broken {
 // means that it was the last, though it may not be the end mark.
 func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	s := a.o.Sink
-	piece, d, broken := a.admit(ev)
-	if a.h != nil && broken == nil {
-		piece, broken = a.screen(ev, piece, d)
-	}
+	piece, d, broken := a.accept(ev)
 	if broken != nil {
 		return a.breaks(broken, out.take(), piece), true
 	}

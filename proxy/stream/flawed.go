@@ -12,7 +12,7 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 		if a.read() != nil {
 			break
 		}
-		p, _, broken := a.admit(&a.ev)
+		p, _, broken := a.admit(&a.ev, a.o.Format.Delta(&a.ev, &a.known))
 		if broken != nil {
 			break
 		}

@@ -34,6 +34,11 @@ type Format interface {
 	brand(data []byte, request string) (list []splice, id string)
 	// follow returns what writes events for a client that has seen the beginning of another answer.
 	follow(a *Answer) follower
+	// finish is the data of an event that gives all choices of a stream their finish reason; nil
+	// in formats that have another end.
+	finish(id Identity, model []byte, choices int, reason string) []byte
+	// unfinish is events without their finish reason.
+	unfinish(events []byte) []byte
 	// compose is an answer that the gateway writes, as a stream or whole.
 	compose(c *Composition, streamed bool) []byte
 	// Ending is what ends a stream: after an error, as the body of a response; without
@@ -90,6 +95,7 @@ type Delta struct {
 	texts   []byte          // the string that Text was read from
 	padding []byte          // a string of the event that says nothing
 	reasons bool            // it has reasoning
+	faulty  bool            // a choice has an error
 
 	// Fields of the first choice's message; of one that occurs twice the first.
 	calls     []byte // tool_calls

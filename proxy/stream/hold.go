@@ -38,6 +38,7 @@ type hold struct {
 	ended   bool // a finish reason came, and content with it: there may be more
 	judged  bool
 	asked   bool // the judgement was to ask the model again
+	changed bool // the client got something else than what was held
 	repairs []recovery.Repair
 }
 
@@ -113,6 +114,12 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
 		return p, nil // nothing came of it
 	}
+	if a.repeats(ev, d) {
+		p.Bytes, p.Released, d.Kind = h.o.Format.rewrite(p.Bytes, &rewriting{emitted: true}), recovery.ReleasedNothing, KindNothing
+	}
+	if a.contradicts(d) {
+		p.Bytes = h.o.Format.unfinish(p.Bytes)
+	}
 	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
 		h.finish = d.finish
 		h.enqueue(p)
@@ -143,7 +150,7 @@ func (h *hold) flows(d *Delta) bool {
 func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	var free Piece // what goes on before this event
-	content := d.Kind >= KindReasoning && d.Kind <= KindCall
+	content := d.Kind >= KindReasoning && d.Kind <= KindCall && d.item.event != eventEnd
 	var called bool
 	if h.ended && content && h.closing {
 		free = h.dequeue() // it was not the end
@@ -159,7 +166,7 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 			return h.letGo(free, p), nil
 		}
 		if called {
-			d.Kind, content = KindCall, true
+			d.Kind, content = KindCall, d.item.event != eventEnd
 			p.Released = recovery.ReleasedCall
 			if h.watch != nil {
 				h.feed(recovery.PartArguments, string(h.calls.fresh))
@@ -231,7 +238,7 @@ func (a *Answer) keep(ev *Event, p Piece, d *Delta, content bool) (Piece, *Broke
 	switch {
 	case !h.ended || !ev.HasData || content:
 		return Piece{}, nil // more may come
-	case a.first.IsZero() && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
+	case a.first.IsZero() && d.Kind == KindNothing && !d.Truthful && !a.o.AcceptEmpty && (a.seam == nil || !a.seam.done):
 		h.judged = true
 		return h.dequeue(), nil // an empty answer, which is a matter of its own
 	}
@@ -338,12 +345,16 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	if h.only {
 		draft.Shown = len(h.text) // it has another text
 	}
+	announced := h.o.announced(&draft)
 	var v recovery.Verdict
 	if h.mender != nil && !h.unjudged && !h.calls.over {
 		v = h.mender.Mend(h.req, draft)
 	}
 	switch {
 	case v.Judgement == recovery.JudgeAsk && v.Flaw != nil:
+		if announced {
+			h.o.wasHollow()
+		}
 		return held, 0, v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
 		h.repairs = v.Repairs
@@ -353,6 +364,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	default:
 		return held, len(draft.Calls), nil
 	}
+	h.changed = true
 	return a.rewritten(held, v), len(v.Calls), nil
 }
 

@@ -133,6 +133,9 @@ func FuzzHold(f *testing.F) {
 	f.Add(one.calls(`{"id":"a","function":{"name":"ls","arguments":{"a":1}}},{"id":"b","function":{"name":"f"}}`)+one.chunk(`{"content":"x"}`, "stop")+one.usage(), uint8(1), uint8(3))
 	f.Add(one.chunk(`{"function_call":{"name":"ls","arguments":"{}"}}`, "function_call")+end, uint8(2), uint8(2))
 	f.Add(one.text("<tool_call>")+strings.Replace(one.finish("stop"), `"delta":{}`, `"delta":null,"message":{"tool_calls":[{}]}`, 1)+end, uint8(1), uint8(7))
+	f.Add(one.role()+one.call()+one.call()+one.usage()+end, uint8(1), uint8(3))
+	f.Add(one.text("a")+one.call()+one.finish("tool_calls")+one.call()+one.finish("stop")+end, uint8(1), uint8(3))
+	f.Add(one.text("a")+one.finish("network_error")+strings.Replace(one.text("b"), `"index":0`, `"index":NaN`, 1)+end, uint8(0), uint8(3))
 	f.Add("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":-1,\"id\":1,\ndata: \"function\":[]}]},\"finish_reason\":\"stop\"}]}\r\n\r\n"+end, uint8(1), uint8(1))
 	f.Fuzz(fuzzOne)
 }

@@ -62,14 +62,8 @@ type rewriting struct {
 // What is new is made in the likeness of the event in whose place it comes: the same
 // fields around one choice, one event for each call.
 func (Chat) rewrite(events []byte, w *rewriting) []byte {
-	r := NewReader(bytes.NewReader(events), int64(len(events))+1)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			return w.out
-		}
-		w.event(ev)
-	}
+	eachEvent(events, func(ev *Event) { w.event(*ev) })
+	return w.out
 }
 
 func (w *rewriting) event(ev Event) {

@@ -69,6 +69,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	for i := range list {
 		draft.Calls[i] = list[i].DraftCall
 	}
+	announced := w.o.announced(&draft)
 	flaw := w.ranAway(draft, textOf(d.reasoning))
 	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd
 	switch {
@@ -80,7 +81,10 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	var s calls
 	s.own(list)
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
-	return w.change(body, &s, draft)
+	if flaw = w.change(body, &s, draft); flaw != nil && announced {
+		w.o.wasHollow()
+	}
+	return flaw
 }
 
 // change has an answer judged that is not right as it stands, and changes it in the

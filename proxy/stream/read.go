@@ -56,6 +56,9 @@ func (d *Delta) read(data []byte, message string, known *Identity) {
 		*d = Delta{Kind: KindNoise}
 		return
 	}
+	if d.Kind == KindCut && (failed || d.faulty) {
+		d.Kind = KindError // it says why
+	}
 	if failed && d.Finishes == 0 && d.Kind != KindCall && d.Kind != KindText {
 		d.Kind = KindError
 	}
@@ -103,14 +106,20 @@ func (d *Delta) choice(c *transcript.Cursor, message string) {
 			d.Several = !isNull(c.Value()) || d.Several
 		case "finish_reason":
 			switch v := c.Value(); {
-			case !isString(v) || isEmpty(v):
-			case is(v, "error"):
-				d.raise(KindError)
+			case noReason(v):
+			case finishIn(v) == recovery.FinishStop: // as nearly all
+				d.Finishes++
+				d.finish = recovery.FinishStop
+			case breaks(textOf(v)):
+				d.raise(KindCut)
 			default:
 				d.Finishes++
 				d.finish = finishIn(v)
 				d.Truthful = d.Truthful || is(v, "length") || is(v, "content_filter")
 			}
+		case "error":
+			v := c.Value()
+			d.faulty = d.faulty || !isEmpty(v)
 		case "text": // legacy completions
 			if v := c.Value(); isString(v) && !isEmpty(v) {
 				d.text(v)

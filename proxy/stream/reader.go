@@ -102,6 +102,18 @@ func (r *Reader) Next() (Event, error) {
 	return r.lines()
 }
 
+// eachEvent passes the events in a stretch of a stream to f.
+func eachEvent(events []byte, f func(ev *Event)) {
+	r := NewReader(bytes.NewReader(events), int64(len(events))+1)
+	for {
+		ev, err := r.Next()
+		if err != nil {
+			return
+		}
+		f(&ev)
+	}
+}
+
 // dataField begins the lines that matter, eventField those that name them.
 const (
 	dataField  = "data:"

@@ -20,8 +20,10 @@ type item struct {
 	event eventKind
 	index int    // output_index, -1 without one
 	raw   []byte // the item, where the event has it
+	part  []byte // the part of an item, likewise
 	piece []byte // a string: what is new of it
 	full  []byte // a string: all of what came in pieces
+	whole []byte // the output, where nothing of it came before the end
 	call  bool   // of a call that the client makes, which waits until the response has ended
 }
 
@@ -89,6 +91,8 @@ func (d *Delta) event(data []byte, name string, known *Known) bool {
 			first(&d.item.full, &top)
 		case "item":
 			first(&d.item.raw, &top)
+		case "part":
+			first(&d.item.part, &top)
 		case "response":
 			first(&response, &top)
 		case "error":
@@ -138,9 +142,12 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 			d.Kind, d.reasoning = KindReasoning, it.piece
 		}
 	case "reasoning_summary_part.added", "reasoning_summary_part.done", "reasoning_summary_text.done", "reasoning_text.done", "content_part.added", "content_part.done":
-		it.event, d.frame = eventPart, true
+		if it.event, d.frame = eventPart, true; kind == "content_part.done" {
+			d.atOnce(gjson.GetBytes(it.part, "text").Str, known)
+		}
 	case "output_text.done":
 		it.event, d.frame, d.ends = eventFull, true, true
+		d.atOnce(textOf(it.full), known)
 	case "refusal.delta":
 		if it.event = eventPiece; !isEmpty(it.piece) {
 			d.Kind = KindCall
@@ -160,7 +167,9 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 	case "completed", "incomplete", "cancelled", "done":
 		it.event = eventEnd
 		d.ID = known.ID
-		d.whole(response)
+		if output := d.whole(response); d.Kind == KindNothing && !known.said {
+			d.output(output)
+		}
 		if known.called && d.finish == recovery.FinishStop {
 			d.finish = recovery.FinishCalls
 		}
@@ -193,8 +202,8 @@ func (d *Delta) itemOf(known *Known) {
 		d.reasons = done
 	case "message":
 		d.ends = done
-		if done && !known.said && saysSomething(gjson.GetBytes(it.raw, "content")) {
-			d.Kind = KindCall // a server that sends no pieces
+		if done {
+			d.atOnce(textIn(gjson.GetBytes(it.raw, "content")), known)
 		}
 	case "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call":
 		it.call, d.Kind = true, KindCall
@@ -212,13 +221,41 @@ func (d *Delta) itemOf(known *Known) {
 	}
 }
 
-// saysSomething reports whether the content of a message has any text.
-func saysSomething(content gjson.Result) (found bool) {
-	content.ForEach(func(_, part gjson.Result) bool {
-		found = found || part.Get("text").Str != "" || part.Get("refusal").Str != ""
-		return !found
+// atOnce notes text of a server that sends no pieces.
+func (d *Delta) atOnce(text string, known *Known) {
+	if !known.said && text != "" {
+		d.Kind, d.Text = KindCall, text
+	}
+}
+
+// output notes what stands in a response that has ended, and came in no event before.
+func (d *Delta) output(list gjson.Result) {
+	list.ForEach(func(_, v gjson.Result) bool {
+		switch v.Get("type").Str {
+		case "reasoning":
+		case "message":
+			if text := textIn(v.Get("content")); text != "" {
+				d.Kind, d.Text = KindCall, d.Text+text
+			}
+		case "function_call", "custom_tool_call":
+			d.Kind, d.item.call, d.item.whole = KindCall, true, []byte(list.Raw)
+			if d.finish == recovery.FinishStop {
+				d.finish = recovery.FinishCalls
+			}
+		default:
+			d.Kind = KindCall
+		}
+		return true
 	})
-	return found
+}
+
+// textIn is all text of a message's content, refusals too.
+func textIn(content gjson.Result) (text string) {
+	content.ForEach(func(_, part gjson.Result) bool {
+		text += part.Get("text").Str + part.Get("refusal").Str
+		return true
+	})
+	return text
 }
 
 // whole reads a response that has ended, or one that is complete by itself, but for its output.
@@ -248,6 +285,9 @@ func (d *Delta) whole(response []byte) (output gjson.Result) {
 	switch {
 	case status == "failed", failed && status != "incomplete":
 		d.Kind, d.fault = KindError, faultOf(response)
+		return output
+	case breaks(string(d.finish)):
+		d.Kind = KindCut
 		return output
 	case status == "queued", status == "in_progress": // in the background
 		d.Kind = KindCall
@@ -294,7 +334,7 @@ func (Responses) Whole(body []byte) (d Delta) {
 	}
 	output := d.whole(body)
 	switch {
-	case d.Kind == KindError:
+	case d.Kind == KindError, d.Kind == KindCut:
 		return d
 	case !output.IsArray():
 		if v := gjson.GetBytes(body, "error"); !empty(v) || gjson.GetBytes(body, "detail").Exists() {

@@ -38,12 +38,14 @@ func FuzzResponses(f *testing.F) {
 	f.Add(whole, uint16(300), strings.ReplaceAll(whole, `"output_index":0`, `"output_index":9`))
 	f.Add("data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n", uint16(60), "data: {\"type\":\"response.completed\",\"response\":{}}\n\n")
 	f.Add(strings.ReplaceAll(whole, "sequence_number", "n"), uint16(900), "data: {\"type\":\"response.output_item.done\",\"output_index\":-1,\"item\":7}\n\n")
+	f.Add(reply("", `{"type":"function_call","call_id":"c1","name":"ls","arguments":"{}"}`, `{"type":"function_call","call_id":"c1","name":"ls","arguments":"{ }"}`), uint16(9999), whole)
+	f.Add("data: {\"type\":\"response.output_text.done\",\"text\":\"a\",\"score\":NaN}\n\n", uint16(99), whole)
 	f.Fuzz(func(t *testing.T, first string, cut uint16, second string) {
 		x := newExchange()
 		x.format = Responses{}
 		body := first[:min(len(first), int(cut))]
 		broken := x.serve(strings.NewReader(body), mended(t, judging(func(recovery.Draft) recovery.Verdict { return recovery.Verdict{} })))
-		if broken == nil && !strings.Contains(body, x.got()) {
+		if broken == nil && !strings.Contains(body, x.got()) && strings.Count(body, "call_id") < 2 { // else it may be one call, sent again
 			t.Fatalf("%q became %q", body, x.got())
 		}
 		if broken == nil || x.sink.Sent() == "" || x.sink.Released() != recovery.ReleasedText {

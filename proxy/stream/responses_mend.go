@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,10 @@ func (Responses) calls(_ []byte, d *Delta, s *calls) bool {
 	s.fresh = s.fresh[:0]
 	if !it.call || s.over {
 		return it.call
+	}
+	if it.event == eventEnd {
+		s.inOutput(it.whole)
+		return true
 	}
 	i := slices.IndexFunc(s.list, func(c *call) bool { return c.item == it.index })
 	if it.event == eventAdded || it.event == eventDone {
@@ -55,6 +58,22 @@ func (Responses) calls(_ []byte, d *Delta, s *calls) bool {
 		c.args = []byte(textOf(it.full))
 	}
 	return true
+}
+
+// inOutput adds the calls of a response that came in no event before its end.
+func (s *calls) inOutput(list []byte) {
+	gjson.ParseBytes(list).ForEach(func(i, v gjson.Result) bool {
+		if kind := v.Get("type").Str; kind == "function_call" || kind == "custom_tool_call" {
+			if s.over = s.over || len(s.list) >= maxCalls; s.over {
+				return false
+			}
+			c := &call{DraftCall: draftOf(v), item: int(i.Int()), index: len(s.list), numbered: true, raw: v.Raw, value: v.Get("arguments").IsObject()}
+			c.args = []byte(c.Arguments)
+			s.odd = s.odd || c.value
+			s.list = append(s.list, c)
+		}
+		return true
+	})
 }
 
 func (Responses) wholeCalls(d *Delta) (list []wholeCall, odd bool) {
@@ -131,16 +150,10 @@ func (Responses) rewrite(events []byte, w *rewriting) []byte {
 	return p.s.out
 }
 
-// each reads events.
+// each reads events of a response.
 func each(events []byte, f func(ev *Event, d *Delta)) {
-	r, known := NewReader(bytes.NewReader(events), int64(len(events))+1), new(Known)
-	for {
-		ev, err := r.Next()
-		if err != nil {
-			return
-		}
-		f(&ev, Responses{}.Delta(&ev, known))
-	}
+	known := new(Known)
+	eachEvent(events, func(ev *Event) { f(ev, Responses{}.Delta(ev, known)) })
 }
 
 // survey finds out what becomes of which item.
@@ -155,6 +168,12 @@ func (p *items) survey(events []byte) {
 			begins[it.index] = true
 		case it.event == eventAdded && (itemKind(it.raw) == "function_call" || itemKind(it.raw) == "custom_tool_call"):
 			was = append(was, it.index)
+		case it.event == eventEnd && it.whole != nil:
+			for i, v := range gjson.ParseBytes(it.whole).Array() {
+				if kind := v.Get("type").Str; kind == "function_call" || kind == "custom_tool_call" {
+					was = append(was, i)
+				}
+			}
 		case d.Kind == KindText && p.message < 0, it.event == eventFull && !it.call && p.message < 0:
 			p.message = it.index
 		}

@@ -59,10 +59,14 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 			broken.Odd, broken.Flawed = OddJSON, w
 			return nil, broken
 		}
+	case d.Kind == KindCut:
+		broken = &Broken{Err: ErrCut}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
-	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty:
-		broken = &Broken{Empty: true}
+	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty && !o.hollow(&d):
+		if broken = (&Broken{Empty: true}); d.finish == recovery.FinishCalls {
+			o.wasHollow()
+		}
 	}
 	if broken != nil {
 		w.release()

@@ -75,12 +75,3 @@ func (s *calls) own(list []wholeCall) {
 			ID: strings.Clone(e.ID), Kind: strings.Clone(e.Kind), Name: strings.Clone(e.Name), Arguments: strings.Clone(e.Arguments)}})
 	}
 }
-
-// drafts are the calls of a complete message for a judgement.
-func (s *calls) drafts() []recovery.DraftCall {
-	var out []recovery.DraftCall
-	for _, c := range s.list {
-		out = append(out, c.DraftCall)
-	}
-	return out
-}

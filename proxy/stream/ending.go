@@ -1,0 +1,282 @@
+package stream
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Endings remembers how targets end their answers. The zero Endings knows of none. Safe for
+// concurrent use.
+type Endings struct {
+	of sync.Map // [2]string of upstream and model -> *Ending
+	n  atomic.Int32
+}
+
+// Ending is how one target ends its answers. Safe for concurrent use.
+type Ending struct {
+	reasons atomic.Bool // it gives a finish reason in streams
+	hollow  atomic.Bool // it says tool_calls without a call
+}
+
+// maxEndings limits the targets that are remembered: clients name models.
+const maxEndings = 4096
+
+// Of returns what is known of a target.
+func (e *Endings) Of(upstream, model string) *Ending {
+	key := [2]string{upstream, model}
+	if known, ok := e.of.Load(key); ok {
+		return known.(*Ending)
+	}
+	if e.n.Load() >= maxEndings {
+		return &Ending{}
+	}
+	known, loaded := e.of.LoadOrStore([2]string{strings.Clone(upstream), strings.Clone(model)}, &Ending{})
+	if !loaded {
+		e.n.Add(1)
+	}
+	return known.(*Ending)
+}
+
+func set(b *atomic.Bool) {
+	if !b.Load() {
+		b.Store(true)
+	}
+}
+
+// hollow reports whether an end announces calls where none is, as its target is known to
+// do: that explains an empty answer.
+func (o *Options) hollow(d *Delta) bool {
+	return d.Finishes > 0 && d.finish == recovery.FinishCalls && o.Ending != nil && o.Ending.hollow.Load()
+}
+
+// wasHollow notes that an answer announced calls and had none.
+func (o *Options) wasHollow() {
+	if o.Ending != nil {
+		set(&o.Ending.hollow)
+	}
+}
+
+// announced reports whether a draft announces calls and has none. Of a target that is known
+// to do so it means nothing.
+func (o *Options) announced(d *recovery.Draft) bool {
+	if d.Finish != recovery.FinishCalls || len(d.Calls) > 0 {
+		return false
+	}
+	if o.Ending != nil && o.Ending.hollow.Load() {
+		d.Finish = recovery.FinishStop
+		return false
+	}
+	return true
+}
+
+// accept takes an event, with the finish reason before it that is missing where it ends an
+// answer of a target that gives none.
+func (a *Answer) accept(ev *Event) (Piece, *Delta, *Broken) {
+	d := a.o.Format.Delta(ev, &a.known)
+	if d.Finishes > 0 && a.o.Ending != nil {
+		set(&a.o.Ending.reasons)
+	}
+	if a.finishes > 0 || d.Kind != KindDone && !(d.HasUsage && d.Choices == 0) {
+		return a.through(ev, d)
+	}
+	if d.Kind == KindDone && a.o.Ending != nil && a.o.Ending.reasons.Load() {
+		return a.through(ev, d)
+	}
+	p, broken := a.reason(ev)
+	if broken == nil || broken.Flaw != nil {
+		rest, _, other := a.through(ev, d)
+		p.join(rest)
+		if broken == nil {
+			broken = other
+		}
+	}
+	return p, d, broken
+}
+
+// through is an event on its way to the client.
+func (a *Answer) through(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
+	p, d, broken := a.admit(ev, d)
+	if a.h != nil && broken == nil {
+		p, broken = a.screen(ev, p, d)
+	}
+	return p, d, broken
+}
+
+// reason is what goes out for the finish reason that is missing before ev, nothing where
+// the answer cannot have ended.
+func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
+	finish, ok := a.ending()
+	if !ok {
+		return p, nil
+	}
+	data := a.o.Format.finish(a.identity(), a.model(ev), max(1, a.o.Choices), finish)
+	if data == nil {
+		return p, nil
+	}
+	own, known := Event{Raw: frame(data), Data: data, HasData: true}, Known{ID: a.known.ID}
+	p, _, broken = a.through(&own, a.o.Format.Delta(&own, &known))
+	return p, broken
+}
+
+// ending is why an answer without a finish reason ended, if what came is whole.
+func (a *Answer) ending() (finish string, ok bool) {
+	switch {
+	case !a.writes && a.first.IsZero(), a.noise:
+		return "", false // it is empty, or what was lost may have been the reason
+	case !a.called:
+		return "stop", true
+	case a.h == nil || len(a.h.calls.list) == 0 || a.h.calls.over:
+		return "", false // nobody has put the calls together
+	}
+	for _, c := range a.h.calls.list {
+		if transcript.Valid(c.args, maxDepth) != nil {
+			return "", false
+		}
+	}
+	return wireFinish(recovery.FinishCalls, a.h.calls.legacy), true
+}
+
+// unfinished is the break of an answer whose end mark came without a finish reason, from a
+// target that gives one. Where its calls are whole it can be delivered as it is.
+func (a *Answer) unfinished(ev *Event) *Broken {
+	b := &Broken{Err: ErrEnded}
+	if !a.called {
+		return b
+	}
+	p, broken := a.reason(ev)
+	if broken != nil || !a.finished() {
+		return b
+	}
+	a.hold(p)
+	a.hold(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
+	a.done, a.later, a.lax = true, true, true
+	_ = a.resp.Body.Close()
+	b.Odd, b.Flawed = OddEnd, a
+	return b
+}
+
+// identity is that of the stream so far.
+func (a *Answer) identity() Identity {
+	for _, id := range [...]Identity{a.o.Sink.identity(), a.held.ID} {
+		if id.ID != "" {
+			return id
+		}
+	}
+	return a.known.ID
+}
+
+// model is the model's name as the stream has it, else as the client does.
+func (a *Answer) model(ev *Event) []byte {
+	for _, like := range [...][]byte{a.known.like.data, ev.Data} {
+		if v := gjson.GetBytes(like, "model"); v.Exists() {
+			return []byte(v.Raw)
+		}
+	}
+	if a.o.Request == nil {
+		return []byte(`""`)
+	}
+	return transcript.String(a.o.Request.Model())
+}
+
+func (Chat) finish(id Identity, model []byte, choices int, reason string) []byte {
+	out := []byte{'{'}
+	if id.ID != "" {
+		out = appendField(out, "id", []byte(id.ID))
+	}
+	out = appendField(out, "object", "chat.completion.chunk")
+	if id.Created != "" {
+		out = appendField(out, "created", []byte(id.Created))
+	}
+	out = appendField(out, "model", model)
+	list := make([][]byte, choices)
+	for i := range list {
+		c := appendField(appendField([]byte{'{'}, "index", i), "delta", []byte("{}"))
+		list[i] = append(appendField(c, "finish_reason", reason), '}')
+	}
+	return append(appendField(out, "choices", listOf(list)), '}')
+}
+
+// A response says itself how it ended.
+func (Responses) finish(Identity, []byte, int, string) []byte { return nil }
+
+// contradicts reports whether a later finish reason does not fit the content of an answer
+// whose end the client has.
+func (a *Answer) contradicts(d *Delta) bool {
+	h := a.h
+	if !h.judged || !h.what.Calls || d.Finishes == 0 || a.finishes <= d.Finishes {
+		return false
+	}
+	if len(h.calls.list) > 0 {
+		return d.finish == recovery.FinishStop || h.changed
+	}
+	return d.finish == recovery.FinishCalls || h.changed
+}
+
+// repeats reports whether an event has only calls that the client has.
+func (a *Answer) repeats(ev *Event, d *Delta) bool {
+	h := a.h
+	if !h.judged || d.Kind != KindCall || len(h.calls.list) == 0 || !d.calling() {
+		return false
+	}
+	var s calls
+	if !h.o.Guard(func() { h.o.Format.calls(ev.Data, d, &s) }) || len(s.list) == 0 {
+		return false
+	}
+	for _, c := range s.list {
+		c.Arguments = string(c.args)
+		same := false
+		for _, old := range h.calls.list {
+			same = same || c.repeats(old)
+		}
+		if !same {
+			return false
+		}
+	}
+	return true
+}
+
+// unfinish takes the finish reason out of events.
+func (Chat) unfinish(events []byte) (out []byte) {
+	eachEvent(events, func(ev *Event) {
+		if at, ok := valueAt(ev.Data, "choices.0.finish_reason"); ok {
+			at.raw = []byte("null")
+			out = append(out, frame(spliced(ev.Data, []splice{at}))...)
+			return
+		}
+		out = append(out, ev.Raw...)
+	})
+	return out
+}
+
+func (Responses) unfinish(events []byte) []byte { return events }
+
+// breakWords are the marks of finish reasons that say that the answer was broken off:
+// network_error (Z.ai), insufficient_system_resource (DeepSeek), abort (vLLM, SGLang),
+// error (OpenRouter), and what others call the same.
+var breakWords = [...]string{"error", "abort", "insufficient", "interrupt", "timeout", "timed_out", "cancel", "fail", "unavailable", "overload", "disconnect", "exception"}
+
+// breaks reports whether a finish reason, or a reason to be incomplete, says so.
+func breaks(reason string) bool {
+	reason = strings.ToLower(reason)
+	for _, w := range breakWords {
+		if strings.Contains(reason, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// noReason reports whether a value of finish_reason says nothing; some servers write the
+// words for nothing as a string.
+func noReason(v []byte) bool {
+	if !isString(v) || isEmpty(v) {
+		return true
+	}
+	return len(v) == 6 && (strings.EqualFold(string(v), `"null"`) || strings.EqualFold(string(v), `"none"`))
+}
