@@ -1,9 +1,15 @@
 package recovery
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
 // Question is what a note has to decide: which of the strategies that this
 // conversation can follow goes first, or whether to say nothing.
 type Question struct {
 	Session, Model string
+	Key            string   // whose experience counts first: a gateway key's name, else a hash of the client's credential
 	Task           Task     // what the agent is at
 	Chain          string   // name of the recovery chain, or what the agent is stuck in
 	Tool           string   // name of the tool, empty for none
@@ -29,14 +35,20 @@ func LearnedLoops() []LoopKind {
 	return []LoopKind{LoopSameError, LoopSameResult, LoopAlternation, LoopCycle, LoopCounter, LoopNoProgress}
 }
 
-// ByPlanner names a strategy that a planner gave with its own words and parameters.
-// Without it a strategy is what its name says, as rules and patterns propose it.
-func ByPlanner(s PlanStrategy) string { return "planner:" + string(s) }
-
 // About is the question of a note about a failure.
 func (x *Exchange) About(chain string, f *ToolFailure) Question {
-	return Question{Session: x.Session, Model: x.Model, Task: x.Progress.Task, Chain: chain, Tool: f.Tool,
+	return Question{Session: x.Session, Model: x.Model, Key: x.learner(), Task: x.Progress.Task, Chain: chain, Tool: f.Tool,
 		Line: f.Line, Fingerprint: f.Fingerprint, At: f.Index}
+}
+
+// learner names who is learned from. A credential of the client's own is named by a hash
+// that cannot be turned back: such credentials are random and long.
+func (x *Exchange) learner() string {
+	if x.Key != "" || x.Secret == "" {
+		return x.Key
+	}
+	sum := sha256.Sum256([]byte("rebound learn v1\x00" + x.Secret))
+	return "~" + hex.EncodeToString(sum[:8])
 }
 
 // Stuck is the question of a note for an agent that repeats itself, nil for none, or
@@ -96,19 +108,15 @@ type Learned struct {
 
 // LearnedCell is what is known of one chain and model.
 type LearnedCell struct {
+	Key      string       `json:"key"` // whose outcomes these are; * is those of all keys together
 	Chain    string       `json:"chain"`
 	Model    string       `json:"model"`
 	Decision string       `json:"decision"` // what is done: chain (as before), learned, or observe (no notes)
 	Censored int          `json:"censored"`
 	Arms     []LearnedArm `json:"arms"` // the most promising first, then without a note
-	// P is the chance that the agent does not help itself, Net what the best note
-	// changes in its success, with a 95 % interval; R and D are the least part of
-	// failures that it turns into successes, and of successes that it turns into failures.
-	P   float64    `json:"p"`
+	// Net is what the best note changes in the agent's success, with a 95 % interval.
 	Net float64    `json:"net"`
 	CI  [2]float64 `json:"net_interval"`
-	R   float64    `json:"r"`
-	D   float64    `json:"d"`
 }
 
 // LearnedArm is what is known of one strategy; without a name of no note.
@@ -119,14 +127,14 @@ type LearnedArm struct {
 	CI           [2]float64 `json:"interval"`
 }
 
-// LearnedPattern is a template with the strategy that is known to be best for it: it
-// goes first, and where a planner would be asked, it stands in for that.
+// LearnedPattern is a message's pattern with what one strategy brought there.
 type LearnedPattern struct {
+	Key          string  `json:"key"` // as in LearnedCell
 	Chain        string  `json:"chain"`
 	Template     string  `json:"template"` // empty for a loop in which nothing failed
-	Kind         string  `json:"kind"`
 	Model        string  `json:"model"`
 	Strategy     string  `json:"strategy"`
 	Observations int     `json:"observations"`
 	Rate         float64 `json:"rate"`
+	Lower        float64 `json:"lower"` // bound of the rate's 95 % interval
 }

@@ -90,7 +90,7 @@ type Advice struct {
 	Withheld   bool     // withheld: what was learned says that the agent does as well without
 	// For what learns from it; nothing does where Chain is empty. See Question.
 	Chain       string
-	Kind        string
+	Key         string
 	Template    string // what the failure's line says in public words
 	Task        Task
 	Fingerprint uint64

@@ -23,14 +23,6 @@ func (s PlanStrategy) Calls() bool { return s == PlanRetry || s == PlanOtherTool
 // PlanHint is no plan: the note of the rules is known to help. It is of patterns only.
 const PlanHint PlanStrategy = Hint
 
-// Arm is the name under which it is learned what a plan brings.
-func (p *Plan) Arm() string {
-	if p.Source == PlanPlanner {
-		return ByPlanner(p.Strategy)
-	}
-	return string(p.Strategy)
-}
-
 // PlanBand is what a plan's confidence allows.
 type PlanBand string
 

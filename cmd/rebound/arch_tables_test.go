@@ -79,7 +79,6 @@ var homes = []struct {
 	{"github.com/spf13/pflag", nil},
 	{"github.com/tidwall/sjson", []string{"recovery/transcript"}},
 	{"github.com/tidwall/gjson", []string{"proxy/*", "recovery/*", "recovery/fit/count", "recovery", "proxy", "cmd/rebound", "cmd/rebound/demo", "cmd/rebound/eventline"}},
-	{"gonum.org/v1/gonum", []string{"recovery/learn", "e2e/bench"}},
 	{"mvdan.cc/sh/v3", []string{"recovery/trajectory"}},
 	{"go.uber.org/goleak", nil},
 	{"github.com/rogpeppe/go-internal", nil},

@@ -69,8 +69,8 @@ func learnTable(w io.Writer, answer []byte) error {
 	}
 	fmt.Fprintf(w, "%d observations, %d interventions open, %d entries refused, %d lost; mode %s\n", l.Observations, l.Open, l.Refused, l.Lost, l.Mode)
 	for _, c := range l.Cells {
-		fmt.Fprintf(w, "\n%s, model %q: %s\n", c.Chain, c.Model, decisions[c.Decision])
-		fmt.Fprintf(w, "  p %.2f  r at least %.2f  d at least %.2f  net %+.2f (%+.2f to %+.2f)  censored %d\n", c.P, c.R, c.D, c.Net, c.CI[0], c.CI[1], c.Censored)
+		fmt.Fprintf(w, "\n%s, model %q%s: %s\n", c.Chain, c.Model, whose(c.Key), decisions[c.Decision])
+		fmt.Fprintf(w, "  a note changes its success by %+.2f (%+.2f to %+.2f)  censored %d\n", c.Net, c.CI[0], c.CI[1], c.Censored)
 		fmt.Fprintln(w, "  STRATEGY\tOBSERVATIONS\tSUCCESS\t95 %")
 		for _, a := range c.Arms {
 			name := a.Strategy
@@ -82,9 +82,9 @@ func learnTable(w io.Writer, answer []byte) error {
 	}
 	for i, p := range l.Patterns {
 		if i == 0 {
-			fmt.Fprintln(w, "\nPatterns that are sure (they go first; where an agent is stuck no planner is asked):\n  CHAIN\tTEMPLATE\tTOOL\tMODEL\tSTRATEGY\tOBSERVATIONS\tSUCCESS")
+			fmt.Fprintln(w, "\nPatterns of messages:\n  CHAIN\tTEMPLATE\tMODEL\tKEY\tSTRATEGY\tOBSERVATIONS\tSUCCESS\tAT LEAST")
 		}
-		fmt.Fprintf(w, "  %s\t%q\t%s\t%s\t%s\t%d\t%.2f\n", p.Chain, p.Template, p.Kind, p.Model, p.Strategy, p.Observations, p.Rate)
+		fmt.Fprintf(w, "  %s\t%q\t%s\t%s\t%s\t%d\t%.2f\t%.2f\n", p.Chain, p.Template, p.Model, p.Key, p.Strategy, p.Observations, p.Rate, p.Lower)
 	}
 	return nil
 }
@@ -94,4 +94,15 @@ var decisions = map[string]string{
 	"chain":   "the chain's order, too little is known",
 	"learned": "the order is learned",
 	"observe": "no notes: they are no help here",
+}
+
+// whose says whose outcomes were counted.
+func whose(key string) string {
+	switch key {
+	case "":
+		return ""
+	case "*":
+		return ", all keys"
+	}
+	return ", key " + key
 }

@@ -60,14 +60,8 @@ func families() []family {
 		{"harmful", "each note takes 5 to 25 points", func(r *rand.Rand, p map[string]float64) world {
 			return effects(between(r, 0.4, 0.7), p, func(int) float64 { return between(r, -0.25, -0.05) })
 		}, "as the chain says"},
-		{"either", "each strategy adds 20 points or takes 20", func(r *rand.Rand, p map[string]float64) world {
-			return effects(between(r, 0.3, 0.6), p, func(int) float64 { return []float64{-0.2, 0.2}[r.IntN(2)] })
-		}, "any"},
 	}
 }
-
-// kinds are the families by which the policy was chosen: all but the last.
-func kinds() []family { return families()[:5] }
 
 func familyOf(name string) family {
 	list := families()
@@ -75,16 +69,6 @@ func familyOf(name string) family {
 }
 
 func (w world) best() float64 { return slices.Max(slices.Collect(maps.Values(w))) }
-
-// arm is the arm with the best chance, none before others.
-func (w world) arm() (arm string) {
-	for name, p := range w {
-		if p > w[arm] || p == w[arm] && name < arm {
-			arm = name
-		}
-	}
-	return arm
-}
 
 // outcome draws what a session brings; one in ten successes is another way's.
 func (w world) outcome(r *rand.Rand, arm string) string {
@@ -110,45 +94,41 @@ func chains() (learn.Priors, error) {
 	return stage.Priors(), nil
 }
 
-// cell is a row of interventions: one chain and one model.
+// cell is a row of interventions: one chain, model and gateway key.
 type cell struct {
-	priors   learn.Priors
-	chain    string
-	model    string
-	template string
-	task     recovery.Task
-	rate     float64 // interventions a day
-	r        *rand.Rand
-	now      time.Time
-	corpus   []learn.Observation
-	n        int
-	beliefs  *learn.Beliefs
-	stale    int // observations since the beliefs were made
+	priors learn.Priors
+	chain  string
+	rate   float64 // interventions a day
+	r      *rand.Rand
+	now    time.Time
+	corpus []learn.Observation
+	n      int
+	counts *learn.Counts
+	stale  int // observations since they were counted
 }
 
 func newCell(priors learn.Priors, chain string, perDay float64, r *rand.Rand) *cell {
-	return &cell{priors: priors, chain: chain, model: "m", rate: perDay, r: r, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return &cell{priors: priors, chain: chain, rate: perDay, r: r, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
 // heldOut is the share of sessions that get no note, as the gateway's default.
 const heldOut = 0.02
 
-// step is one intervention: the policy chooses, the agent reacts, the policy learns.
+// step is one intervention: the gateway chooses, the agent reacts, the gateway learns.
 // It is the chance of success that the choice had.
 func (c *cell) step(w world) float64 {
 	c.n++
 	c.now = c.now.Add(time.Duration(float64(24*time.Hour) / c.rate))
-	session := fmt.Sprintf("s%d", c.n)
-	if c.beliefs == nil || c.stale > len(c.corpus)/100 { // as a gateway that has much to do
-		c.beliefs, c.stale = learn.Fold(c.priors, c.corpus, c.now), 0
+	session := fmt.Sprintf("s%d", c.r.Uint64())
+	if c.counts == nil || c.stale > len(c.corpus)/30 { // as a gateway that has much to do
+		c.counts, c.stale = learn.Fold(c.priors, c.corpus, c.now), 0
 	}
 	c.stale++
-	got := c.beliefs.Choose(recovery.Question{Session: session, Model: c.model, Tool: "bash", Task: c.task, Chain: c.chain, Fingerprint: c.r.Uint64(), Strategies: byPrior(c.priors[c.chain])}, c.template)
+	got := c.counts.Choose(recovery.Question{Session: session, Model: "m", Chain: c.chain, Strategies: byPrior(c.priors[c.chain])}, "")
 	arm := got.Strategies[0]
 	if got.Withhold || c.r.Float64() < heldOut {
 		arm = ""
 	}
-	c.corpus = append(c.corpus, learn.Observation{V: 1, ID: session, Session: session, Time: c.now.Unix(), Chain: c.chain, Kind: "shell", Model: c.model,
-		Template: c.template, Task: string(c.task), Strategy: arm, Outcome: w.outcome(c.r, arm)})
+	c.corpus = append(c.corpus, learn.Observation{V: 1, ID: session, Session: session, Time: c.now.Unix(), Chain: c.chain, Model: "m", Strategy: arm, Outcome: w.outcome(c.r, arm)})
 	return w[arm]
 }

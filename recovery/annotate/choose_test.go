@@ -47,7 +47,7 @@ func TestChooser(t *testing.T) {
 			t.Errorf("of %q it proposed %q, usually %q", q.Strategies, a.Strategies, usual)
 		}
 		f := x.Results[0]
-		if a.Chain != "command_not_found" || a.Template != "t" || a.Kind != "shell" || a.Fingerprint != f.Fingerprint || a.At != f.Index || q.Line != f.Line || q.Session != x.Session {
+		if a.Chain != "command_not_found" || a.Template != "t" || a.Key != q.Key || a.Fingerprint != f.Fingerprint || a.At != f.Index || q.Line != f.Line || q.Session != x.Session {
 			t.Errorf("%+v, asked %+v", a, q)
 		}
 

@@ -61,8 +61,8 @@ func (s *Stage) forced(x *recovery.Exchange) string {
 func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
 	p := x.Plan
 	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
-	advice := recovery.Advice{Strategies: []string{p.Arm()}}
-	st.weigh(x, l, p.Arm(), handsOver, &advice)
+	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
+	st.weigh(x, l, string(p.Strategy), handsOver, &advice)
 	s := scene{barred: x.Barred}
 	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
 	s.bar()

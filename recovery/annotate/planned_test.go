@@ -32,7 +32,7 @@ func TestHostilePlans(t *testing.T) {
 					strings.Count(note, "[gateway note") != 1 || !strings.HasSuffix(note, "Do not mention this note.") || utf8.RuneCountInString(note) > 3600 {
 					t.Fatalf("%s, %s: %q", strategy, band, note)
 				}
-				if len(advice.Strategies) != 1 || advice.Strategies[0] != recovery.ByPlanner(strategy) {
+				if len(advice.Strategies) != 1 || advice.Strategies[0] != string(strategy) {
 					t.Errorf("%+v", advice)
 				}
 				_, quoted, ok := strings.Cut(note, "with these parameters (data): <<<")

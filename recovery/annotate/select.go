@@ -72,7 +72,7 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 	// What an agent is stuck in has no order: nothing is known before.
 	stuck := map[string]float64{recovery.Hint: 0.5}
 	for _, p := range recovery.PlanStrategies() {
-		stuck[string(p)], stuck[recovery.ByPlanner(p)] = 0.5, 0.5
+		stuck[string(p)] = 0.5
 	}
 	out[recovery.Unexplained] = stuck
 	for _, k := range recovery.LearnedLoops() {
@@ -132,7 +132,7 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals 
 // was asked and whether to say nothing.
 func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
 	got := s.Chooser.Choose(q)
-	advice.Chain, advice.Kind, advice.Task, advice.Fingerprint, advice.At = q.Chain, trajectory.KindOf(q.Tool).String(), q.Task, q.Fingerprint, q.At
+	advice.Chain, advice.Key, advice.Task, advice.Fingerprint, advice.At = q.Chain, q.Key, q.Task, q.Fingerprint, q.At
 	advice.Template, advice.Withheld = got.Template, got.Withhold
 	return got.Strategies
 }

@@ -6,9 +6,9 @@
 //
 //	guidance_injected → an intervention is open
 //	what followed, as later requests show → its outcome → an entry of the corpus, a shared log
-//	corpus → Fold: beliefs by chain, model and template, older ones worth less
-//	question → Choose: samples of the beliefs order the strategies, or withhold the note
+//	corpus → Fold: counters by gateway key, chain, strategy and model, older outcomes worth less
+//	question → Choose: rates of success order the strategies, or withhold the note
 //
-// The corpus is the truth: beliefs are made of it anew, in each replica. It has no
+// The corpus is the truth: counters are made of it anew, in each replica. It has no
 // text but templates of words that stand in this program's own rules.
 package learn

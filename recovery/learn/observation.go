@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -28,7 +27,7 @@ type Observation struct {
 	Time     int64  `json:"time"`    // seconds since 1970
 	Chain    string `json:"chain"`   // the category's, or edit_failed
 	Template string `json:"template,omitempty"`
-	Kind     string `json:"kind,omitempty"` // of the tool
+	Key      string `json:"key,omitempty"`  // of the client: a gateway key's name, or a hash of its own credential
 	Task     string `json:"task,omitempty"` // what the agent was at
 	Model    string `json:"model,omitempty"`
 	Strategy string `json:"strategy,omitempty"` // that stood first in the note; empty without a note
@@ -46,9 +45,6 @@ const (
 	maxAge         = 60 * 24 * time.Hour
 	maxAhead       = 5 * time.Minute // that a replica's clock may be fast
 )
-
-// Kinds are the kinds of tools that an observation may have.
-var kinds = []string{"", "shell", "code", "editor", "reader", "other"}
 
 // value is what an outcome counts, and whether it counts.
 func value(outcome string) (v float64, counts bool) {
@@ -101,7 +97,7 @@ func (r rules) check(o *Observation, now time.Time) error {
 	switch {
 	case o.V != version:
 		return fmt.Errorf("version %d, this program has %d", o.V, version)
-	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel):
+	case !plain(o.ID, maxID) || o.ID == "", !plain(o.Session, maxID) || o.Session == "", !plain(o.Model, maxModel), !plain(o.Key, maxModel), o.Key == everybody:
 		return errors.New("a name that is empty, too long, or no word")
 	case at.After(now.Add(maxAhead)) || at.Before(now.Add(-maxAge)):
 		return errors.New("from the future, or too old")
@@ -111,8 +107,6 @@ func (r rules) check(o *Observation, now time.Time) error {
 		return errors.New("an unknown strategy")
 	case !counts && o.Outcome != Censored:
 		return errors.New("an unknown outcome")
-	case !slices.Contains(kinds, o.Kind):
-		return errors.New("an unknown kind of tool")
 	case o.Task != "" && o.Task != string(recovery.Exploring) && o.Task != string(recovery.Changing):
 		return errors.New("an unknown task")
 	case o.Template != "" && !r.vocabulary().permits(o.Template):

@@ -32,7 +32,7 @@ const (
 	late = 30 * time.Minute
 	// storeTime bounds an operation of the store, which is never one of a request.
 	storeTime = 2 * time.Second
-	// foldEvery is how many times as long as it took the beliefs stay before they are
+	// foldEvery is how many times as long as it took the counts stay before they are
 	// made anew: whatever comes in, that takes 2 % of a core.
 	foldEvery = 50
 	maxQueue  = 1024
@@ -65,10 +65,10 @@ type Parts struct {
 // asked of them in a request's path is answered from memory; all else is done by one
 // goroutine, which loses what comes too fast. Safe for concurrent use.
 type Outcomes struct {
-	parts   Parts
-	cfg     atomic.Pointer[settings]
-	beliefs atomic.Pointer[Beliefs]
-	orders  *store.Cache[decided, recovery.Preference]
+	parts  Parts
+	cfg    atomic.Pointer[settings]
+	counts atomic.Pointer[Counts]
+	orders *store.Cache[decided, recovery.Preference]
 
 	queue  chan task
 	lost   atomic.Int64
@@ -81,8 +81,8 @@ type Outcomes struct {
 	// Of the goroutine.
 	known   known
 	open    map[string]*intervention // by id
-	changed bool                     // known is newer than beliefs
-	folded  time.Time                // when beliefs were made,
+	changed bool                     // known is newer than counts
+	folded  time.Time                // when the counts were made,
 	took    time.Duration            // and how long that took
 }
 
@@ -120,7 +120,7 @@ func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
 	o := &Outcomes{parts: parts, orders: store.NewCache[decided, recovery.Preference](maxOrders), queue: make(chan task, maxQueue),
 		cancel: cancel, done: make(chan struct{}), sessions: map[string]int{}, open: map[string]*intervention{}}
 	o.cfg.Store(&settings{mode, priors})
-	o.beliefs.Store(Fold(priors, nil, time.Now()))
+	o.counts.Store(Fold(priors, nil, time.Now()))
 	go o.run(ctx)
 	return o
 }
@@ -151,7 +151,7 @@ func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
 	}
 	p := recovery.Preference{Strategies: q.Strategies, Template: o.parts.Vocabulary().Template(q.Line)}
 	if mode == OutcomesAct {
-		p = o.beliefs.Load().Choose(q, p.Template)
+		p = o.counts.Load().Choose(q, p.Template)
 	}
 	o.orders.Put(key, p, 1)
 	return p
@@ -172,15 +172,18 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 		}
 		strategy = a.Strategies[0]
 	}
-	model := ev.Model
+	model, key := ev.Model, a.Key
 	if !plain(model, maxModel) {
 		model = ""
+	}
+	if !plain(key, maxModel) || key == everybody {
+		key = hashOf("key", key)
 	}
 	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(),
 		cause: recovery.Event{Name: recovery.EventGuidanceJudged, Session: ev.Session, Model: ev.Model, Strategy: strategy,
 			Advice: &recovery.Advice{Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld}},
 		Observation: Observation{V: version, ID: idOf(ev.Session, a.Fingerprint, a.At), Session: hashOf("session", ev.Session),
-			Chain: a.Chain, Template: a.Template, Kind: a.Kind, Task: string(a.Task), Model: model, Strategy: strategy}}
+			Chain: a.Chain, Key: key, Template: a.Template, Task: string(a.Task), Model: model, Strategy: strategy}}
 	o.enqueue(task{opened: iv})
 }
 
@@ -250,11 +253,11 @@ func (o *Outcomes) run(ctx context.Context) {
 	}
 }
 
-// fold makes beliefs of what is known.
+// fold counts what is known.
 func (o *Outcomes) fold() {
 	began := time.Now()
 	o.changed = false
-	o.beliefs.Store(Fold(o.cfg.Load().priors, o.known.list, began))
+	o.counts.Store(Fold(o.cfg.Load().priors, o.known.list, began))
 	o.folded = time.Now()
 	o.took = o.folded.Sub(began)
 }
@@ -375,18 +378,13 @@ func (o *Outcomes) closeLate(ctx context.Context) {
 // adjusts reports whether a strategy is to make the same call with other parameters: what
 // it works on may be just what changes.
 func adjusts(strategy string) bool {
-	return strategy == string(recovery.PlanAdjust) || strategy == recovery.ByPlanner(recovery.PlanAdjust)
+	return strategy == string(recovery.PlanAdjust)
 }
 
 // handsOver reports whether a strategy is to have the model stop and ask: that it did
 // tells nothing of whether that was right.
 func handsOver(strategy string) bool {
-	for _, s := range recovery.PlanStrategies() {
-		if !s.Calls() && (strategy == string(s) || strategy == recovery.ByPlanner(s)) {
-			return true
-		}
-	}
-	return false
+	return strategy == string(recovery.PlanEscalate) || strategy == string(recovery.PlanGiveUp)
 }
 
 func (o *Outcomes) forget(iv *intervention) {

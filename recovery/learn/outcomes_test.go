@@ -43,7 +43,7 @@ func newStore(t *testing.T) store.Store {
 // noted is the event of a note about the failure of a session.
 func noted(session string, at int) recovery.Event {
 	return recovery.Event{Name: recovery.EventGuidance, Session: session, Model: "m", Advice: &recovery.Advice{Category: recovery.ToolTimeout,
-		Chain: "timeout", Strategies: []string{"reduce_scope", "ask_user"}, Kind: "shell", Template: "timed out <*>", Fingerprint: 7, At: at}}
+		Chain: "timeout", Strategies: []string{"reduce_scope", "ask_user"}, Key: "alice", Template: "timed out <*>", Fingerprint: 7, At: at}}
 }
 
 func reported(t *testing.T, o *learn.Outcomes) recovery.Learned {
@@ -159,7 +159,7 @@ func TestNoIntervention(t *testing.T) {
 // entry is an entry of the corpus.
 func entry(i int, change func(*learn.Observation)) []byte {
 	o := learn.Observation{V: 1, ID: fmt.Sprintf("i%d", i), Session: fmt.Sprintf("s%d", i), Time: time.Now().Unix(), Chain: "timeout", Model: "m",
-		Template: "timed out <*>", Kind: "shell", Strategy: "background", Outcome: "success"}
+		Template: "timed out <*>", Strategy: "background", Outcome: "success"}
 	if change != nil {
 		change(&o)
 	}
@@ -181,7 +181,7 @@ func TestPoisonedCorpus(t *testing.T) {
 			func(o *learn.Observation) { o.V = 2 }, func(o *learn.Observation) { o.ID = "" }, func(o *learn.Observation) { o.Session = "a b" },
 			func(o *learn.Observation) { o.Time += 3600 }, func(o *learn.Observation) { o.Time = 0 }, func(o *learn.Observation) { o.Time = -1 << 62 },
 			func(o *learn.Observation) { o.Chain = "no" }, func(o *learn.Observation) { o.Strategy = "rm_rf" }, func(o *learn.Observation) { o.Outcome = "1e9" },
-			func(o *learn.Observation) { o.Kind = "x" }, func(o *learn.Observation) { o.Task = "x" }, func(o *learn.Observation) { o.Template = "my secret" }, func(o *learn.Observation) { o.Model = strings.Repeat("m", 200) },
+			func(o *learn.Observation) { o.Key = "*" }, func(o *learn.Observation) { o.Key = "a b" }, func(o *learn.Observation) { o.Task = "x" }, func(o *learn.Observation) { o.Template = "my secret" }, func(o *learn.Observation) { o.Model = strings.Repeat("m", 200) },
 			func(o *learn.Observation) { o.Template = strings.Repeat("no ", 30) + "no" },
 		}
 		for i, change := range bad {
@@ -198,7 +198,7 @@ func TestPoisonedCorpus(t *testing.T) {
 		if want := len(bad) + 10; r.Refused != want || r.Observations != 300 {
 			t.Errorf("%d are refused, want %d; %d observations", r.Refused, want, r.Observations)
 		}
-		if len(r.Cells) != 1 || r.Cells[0].Decision != "chain" || r.Cells[0].Arms[0].Observations+r.Cells[0].Arms[1].Observations != 4 {
+		if len(r.Cells) != 1 || r.Cells[0].Decision != "chain" || r.Cells[0].Arms[0].Observations != 4 {
 			t.Errorf("%+v", r.Cells)
 		}
 		q := recovery.Question{Session: "s", Model: "m", Chain: "timeout", Line: "Timed out after zq7", Strategies: []string{"reduce_scope", "background"}}
@@ -334,35 +334,6 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// What helps an agent at one task decides little about one at another.
-func TestTasksAreApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStore(t)
-		for i := range 200 {
-			_ = s.Append(t.Context(), "outcomes", entry(i, func(o *learn.Observation) {
-				o.Task, o.Strategy, o.Outcome = []string{"exploring", "changing"}[i%2], []string{"background", "reduce_scope"}[i/2%2], "failure"
-				if (o.Task == "exploring") == (o.Strategy == "background") {
-					o.Outcome = "success"
-				}
-			}), 8192)
-		}
-		o, _ := replica(t, learn.OutcomesAct, s)
-		reported(t, o)
-		for task, want := range map[recovery.Task]string{recovery.Exploring: "background", recovery.Changing: "reduce_scope"} {
-			n := 0
-			for i := range 100 {
-				q := recovery.Question{Session: fmt.Sprint(task, i), Model: "m", Task: task, Chain: "timeout", Fingerprint: uint64(i), Strategies: []string{"reduce_scope", "background"}}
-				if got := o.Choose(q); got.Strategies[0] == want && !got.Withhold {
-					n++
-				}
-			}
-			if n < 95 {
-				t.Errorf("%s: %d of 100 begin with %s", task, n, want)
-			}
-		}
-	})
-}
-
 // The same failure of a session keeps its order, and another replica that knows the
 // same answers the same.
 func TestChooseIsSteady(t *testing.T) {
@@ -377,22 +348,17 @@ func TestChooseIsSteady(t *testing.T) {
 		b, _ := replica(t, learn.OutcomesAct, s)
 		reported(t, a)
 		reported(t, b)
-		first := map[string]int{}
-		for i := range 200 {
+		for i := range 20 {
 			q := recovery.Question{Session: fmt.Sprint(i), Model: "m", Chain: "timeout", Fingerprint: uint64(i), Strategies: []string{"reduce_scope", "background"}}
 			x, y := a.Choose(q), b.Choose(q)
 			if fmt.Sprint(x) != fmt.Sprint(y) {
 				t.Fatalf("%v, the other replica %v", x, y)
 			}
-			first[fmt.Sprint(x.Strategies[0], x.Withhold)]++
 			_, _, _ = a.Import(t.Context(), bytes.NewReader(entry(500+i, nil)))
 			if again := a.Choose(q); fmt.Sprint(again) != fmt.Sprint(x) {
 				t.Fatalf("%v, later %v", x, again)
 			}
 			_ = reported(t, b)
-		}
-		if len(first) < 2 {
-			t.Errorf("nothing is tried: %v", first)
 		}
 	})
 }

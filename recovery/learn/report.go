@@ -3,13 +3,19 @@ package learn
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
+
+// Known is the strategy that stands in for a planner, if one is known to help: whether
+// that is enough the caller decides by its lower bound.
+func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
+	if o.cfg.Load().mode != OutcomesAct || q.Session == "" {
+		return recovery.LearnedPattern{}, false
+	}
+	return o.counts.Load().Known(q, o.parts.Vocabulary().Template(q.Line))
+}
 
 // Report says what is known, after reading what other replicas know.
 func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
@@ -19,89 +25,78 @@ func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
 	}
 	return do(ctx, o, func(context.Context) (out recovery.Learned, err error) {
 		out.Mode, out.Observations, out.Refused, out.Open, out.Lost = off.Mode, len(o.known.list), o.known.refused, len(o.open), int(o.lost.Load())
-		out.Cells, out.Patterns = o.beliefs.Load().report()
+		out.Cells, out.Patterns = o.counts.Load().report()
 		return out, nil
 	})
 }
 
-func (b *Beliefs) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
+func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.LearnedPattern) {
 	cells, patterns = []recovery.LearnedCell{}, []recovery.LearnedPattern{}
-	for key, c := range b.models {
-		if strategies := b.strategies(key.chain); len(strategies) > 0 {
-			cells = append(cells, b.reportCell(key, c, strategies))
+	whole := map[counterKey]bool{} // one for each owner, chain and model
+	for k, t := range c.counters {
+		switch shared := k.owner == everybody; {
+		case k.template != "" && t.known() && k.strategy != none:
+			e := c.estimate(k.chain, k.strategy, *t)
+			patterns = append(patterns, recovery.LearnedPattern{Key: k.owner, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low})
+		case k.template == "" && k.task == "" && k.model != "" && (!shared || t.known()):
+			whole[counterKey{owner: k.owner, chain: k.chain, model: k.model}] = true
 		}
+	}
+	for k := range c.censored {
+		whole[k] = true
+	}
+	for k := range whole {
+		cells = append(cells, c.cell(k))
 	}
 	slices.SortFunc(cells, func(x, y recovery.LearnedCell) int {
-		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Model, y.Model))
+		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Model, y.Model))
 	})
-	for key := range b.patterns {
-		ask, strategies := b.sure, b.strategies(key.chain)
-		if b.stuck(key.chain) {
-			ask, strategies = b.instead, alone
-		}
-		if p, ok := ask(key, strategies); ok {
-			patterns = append(patterns, p)
-		}
-	}
 	slices.SortFunc(patterns, func(x, y recovery.LearnedPattern) int {
-		return cmp.Or(cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Template, y.Template), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Model, y.Model))
+		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Chain, y.Chain), cmp.Compare(x.Template, y.Template), cmp.Compare(x.Model, y.Model), cmp.Compare(y.Lower, x.Lower))
 	})
 	return cells, patterns
 }
 
-// alone are the strategies that patterns may have where an agent is stuck.
-var alone = []string{recovery.Hint, string(recovery.PlanRetry), string(recovery.PlanOtherTool), string(recovery.PlanAdjust)}
-
-// strategies are those of a chain, in its order; without an order, those that were tried.
-func (b *Beliefs) strategies(chain string) []string {
-	var out []string
-	for s := range b.priors[chain] {
-		if !b.stuck(chain) || b.chains[chain].of(s).n > 0 {
-			out = append(out, s)
+// cell says what is known of the strategies of one owner, chain and model, at all tasks.
+func (c *Counts) cell(k counterKey) recovery.LearnedCell {
+	out := recovery.LearnedCell{Key: k.owner, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
+	q := recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}
+	for s := range c.priors[k.chain] {
+		if e := c.arm(k, s); e.Observations > 0 {
+			out.Arms, q.Strategies = append(out.Arms, e), append(q.Strategies, s)
 		}
 	}
-	slices.SortFunc(out, func(x, y string) int {
-		return cmp.Or(cmp.Compare(b.priors[chain][y], b.priors[chain][x]), cmp.Compare(x, y))
+	slices.SortFunc(out.Arms, func(x, y recovery.LearnedArm) int {
+		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Strategy, y.Strategy))
 	})
-	return out
-}
-
-func (b *Beliefs) reportCell(key cellKey, c *cell, strategies []string) recovery.LearnedCell {
-	out := recovery.LearnedCell{Chain: key.chain, Model: key.of, Decision: "learned", Censored: c.censored}
-	for _, s := range strategies {
-		out.Arms = append(out.Arms, b.reportArm(key, c, s))
+	without := c.arm(k, none)
+	for _, s := range q.Strategies {
+		if c.of(q, "", s).n > 0 {
+			out.Decision = "learned"
+		}
 	}
-	slices.SortStableFunc(out.Arms, func(x, y recovery.LearnedArm) int { return cmp.Compare(y.Rate, x.Rate) })
-	with, without := b.posterior(key.chain, key.of, out.Arms[0].Strategy), b.posterior(key.chain, key.of, none)
-	out.Arms = append(out.Arms, b.reportArm(key, c, none))
-	switch {
-	case b.chains[key.chain].count < firstSteps:
-		out.Decision = "chain"
-	case b.uselessAlways(key, strategies):
+	if out.Decision == "learned" && c.known(k, none) && out.Arms[0].CI[1] < without.CI[0] {
 		out.Decision = "observe"
 	}
-	out.P = 1 - without.Mean()
-	out.Net = with.Mean() - without.Mean()
-	half := 1.96 * math.Sqrt(with.Variance()+without.Variance())
-	out.CI = [2]float64{max(-1, out.Net-half), min(1, out.Net+half)}
-	out.R, out.D = max(0, out.Net)/out.P, max(0, -out.Net)/(1-out.P)
+	if len(out.Arms) > 0 {
+		out.Net = out.Arms[0].Rate - without.Rate
+		out.CI = [2]float64{out.Arms[0].CI[0] - without.CI[1], out.Arms[0].CI[1] - without.CI[0]}
+	}
+	out.Arms = append(out.Arms, without)
 	return out
 }
 
-// uselessAlways reports whether notes are useless at each task that was seen.
-func (b *Beliefs) uselessAlways(key cellKey, strategies []string) bool {
-	for _, task := range []recovery.Task{"", recovery.Exploring, recovery.Changing} {
-		q := recovery.Question{Chain: key.chain, Model: key.of, Task: task, Strategies: strategies}
-		if b.tasks[taskKey{key, string(task)}] != nil && !b.useless(q) {
-			return false
-		}
+func (c *Counts) known(k counterKey, strategy string) bool {
+	k.strategy = strategy
+	return c.counters[k].known()
+}
+
+func (c *Counts) arm(k counterKey, strategy string) recovery.LearnedArm {
+	k.strategy = strategy
+	var t counter
+	if known := c.counters[k]; known != nil {
+		t = *known
 	}
-	return true
+	e := c.estimate(k.chain, strategy, t)
+	return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}
 }
-
-func (b *Beliefs) reportArm(key cellKey, c *cell, arm string) recovery.LearnedArm {
-	p := b.posterior(key.chain, key.of, arm)
-	return recovery.LearnedArm{Strategy: arm, Observations: c.of(arm).n, Rate: p.Mean(), CI: interval(p)}
-}
-
-func interval(p distuv.Beta) [2]float64 { return [2]float64{p.Quantile(0.025), p.Quantile(0.975)} }

@@ -22,7 +22,7 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 		}
 	}
 	known, ok := s.parts.Known(q)
-	if !ok || known.Rate < limits.Propose {
+	if !ok || known.Lower < limits.Propose {
 		return nil
 	}
 	next := *st

@@ -19,7 +19,7 @@ func TestLearnedGoesFirst(t *testing.T) {
 		g := start(t, &brain{text: good}, func(_ *plan.Config, p *plan.Parts) {
 			p.Known = func(q recovery.Question) (recovery.LearnedPattern, bool) {
 				asked = append(asked, q)
-				return recovery.LearnedPattern{Strategy: "parameter-adjustment", Rate: 0.9}, true
+				return recovery.LearnedPattern{Strategy: "parameter-adjustment", Rate: 0.9, Lower: 0.8}, true
 			}
 		})
 		for range 2 { // and the client's retry
@@ -91,7 +91,7 @@ func TestLearnedKeepsToTheRules(t *testing.T) {
 						if len(q.Strategies) == 0 {
 							return recovery.LearnedPattern{}, false
 						}
-						return recovery.LearnedPattern{Strategy: q.Strategies[0], Rate: c.rate}, true
+						return recovery.LearnedPattern{Strategy: q.Strategies[0], Lower: c.rate}, true
 					}
 				})
 				x := stuck(t, "s", "get", 2)
@@ -110,7 +110,7 @@ func TestLearnedKeepsToTheRules(t *testing.T) {
 			g := start(t, &brain{text: good}, func(c *plan.Config, p *plan.Parts) {
 				c.Mode, c.Approvals = mode, true
 				p.Known = func(recovery.Question) (recovery.LearnedPattern, bool) {
-					return recovery.LearnedPattern{Strategy: "retry", Rate: 1}, true
+					return recovery.LearnedPattern{Strategy: "retry", Lower: 1}, true
 				}
 			})
 			p, _ := g.prepare(stuck(t, "s", "get", 2))

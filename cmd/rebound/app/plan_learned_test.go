@@ -25,7 +25,7 @@ func TestPlansAreLearned(t *testing.T) {
 		t.Errorf("the note before the plan: %s", hint)
 	}
 	o := gjson.Parse(line)
-	if o.Get("chain").Str != "loop_same_error" || o.Get("strategy").Str != "planner:parameter-adjustment" || o.Get("outcome").Str != "success" || o.Get("kind").Str != "other" || o.Get("model").Str == "" {
+	if o.Get("chain").Str != "loop_same_error" || o.Get("strategy").Str != "parameter-adjustment" || o.Get("outcome").Str != "success" || !strings.HasPrefix(o.Get("key").Str, "~") || o.Get("model").Str == "" {
 		t.Fatalf("the corpus is %s", line)
 	}
 	for _, said := range []string{"Zq7mark", "Ada", "LG-77", "E41", "ledger"} {
@@ -34,12 +34,12 @@ func TestPlansAreLearned(t *testing.T) {
 		}
 	}
 
-	// As thirty others, of which eight were told nothing.
+	// As thirty other sessions of this client, of which eight were told nothing.
 	entry := func(i int, change ...string) string {
 		change = append(change, `"id":"`+o.Get("id").Str+`"`, fmt.Sprintf(`"id":"i%d"`, i), `"session":"`+o.Get("session").Str+`"`, fmt.Sprintf(`"session":"s%d"`, i))
 		return strings.NewReplacer(change...).Replace(line) + "\n"
 	}
-	poison := entry(900, `"strategy":"planner:parameter-adjustment"`, `"strategy":"planner:rm"`) + entry(901, `"chain":"loop_same_error"`, `"chain":"loop_x"`) +
+	poison := entry(900, `"strategy":"parameter-adjustment"`, `"strategy":"rm"`) + entry(901, `"chain":"loop_same_error"`, `"chain":"loop_x"`) +
 		entry(902, `"template":"`, `"template":"zq7mark `) + "{\n"
 	for i := range 100 {
 		poison += strings.Replace(entry(1000+i), fmt.Sprintf(`"session":"s%d"`, 1000+i), `"session":"loud"`, 1)
@@ -50,12 +50,12 @@ func TestPlansAreLearned(t *testing.T) {
 	var others string
 	for i := range 30 {
 		if others += entry(i); i%4 == 0 {
-			others += entry(500+i, `"strategy":"planner:parameter-adjustment"`, `"strategy":""`, `"outcome":"success"`, `"outcome":"failure"`)
+			others += entry(500+i, `"strategy":"parameter-adjustment"`, `"strategy":""`, `"outcome":"success"`, `"outcome":"failure"`)
 		}
 	}
 	g.admin("POST", "/rebound/learn/corpus", others)
 	l := g.learned()
-	if len(l.Patterns) != 1 || l.Patterns[0].Strategy != "parameter-adjustment" || l.Patterns[0].Chain != "loop_same_error" || l.Patterns[0].Kind != "other" || l.Patterns[0].Model != o.Get("model").Str {
+	if len(l.Patterns) != 1 || l.Patterns[0].Strategy != "parameter-adjustment" || l.Patterns[0].Chain != "loop_same_error" || l.Patterns[0].Key != o.Get("key").Str || l.Patterns[0].Model != o.Get("model").Str {
 		t.Fatalf("the patterns are %+v", l.Patterns)
 	}
 	asked := len(k.asked)
