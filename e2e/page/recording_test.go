@@ -52,6 +52,12 @@ func TestBeforeAndAfter(t *testing.T) {
 		t.Error("the text of the first message is not shown")
 	}
 	b.nothingRan()
+
+	_ = eval[any](b, "window.confirm = () => true; document.querySelector('[data-key=forget]').click()")
+	b.await("that it is deleted", "document.querySelector('main').textContent.includes('nothing is recorded of this request')")
+	if why := g.told("recordings/" + done.Get("request").Str).Get("why").Str; !strings.Contains(why, "nothing is recorded") {
+		t.Errorf("after it was deleted: %q", why)
+	}
 }
 
 // The difference of two lists is exact: what is put together of it is both of them.

@@ -42,6 +42,8 @@ func (c Config) Validate() error {
 	}
 	if c.Key != "" && len(c.Key) < minKey {
 		errs = append(errs, fmt.Errorf("key_env: the key must have at least %d characters; openssl rand -base64 32 makes one", minKey))
+	} else if c.Key != "" && weak(c.Key) {
+		errs = append(errs, errors.New("key_env: the key is easy to guess: it repeats itself, or has few different characters; openssl rand -base64 32 makes one"))
 	}
 	if c.Body < 1<<10 || c.Body > maxBody {
 		errs = append(errs, errors.New("body: must be from 1KiB to 16MiB"))
@@ -56,4 +58,23 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("ttl: must be from 1m to 168h"))
 	}
 	return errors.Join(errs...)
+}
+
+// weak reports whether a key is long and yet easy to guess: of fewer characters than any
+// random one of its length has, or one piece over and over.
+func weak(key string) bool {
+	const fewest, shortest = 8, 16
+	different := map[rune]bool{}
+	for _, r := range key {
+		different[r] = true
+	}
+	if len(different) < fewest {
+		return true
+	}
+	for n := 1; n < shortest; n++ {
+		if key[n:] == key[:len(key)-n] {
+			return true
+		}
+	}
+	return false
 }

@@ -10,7 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,8 @@ type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...store.Entry) error
 	Delete(ctx context.Context, keys ...string) error
+	Append(ctx context.Context, log string, entry []byte, size int) error
+	Tail(ctx context.Context, log string, n int) ([][]byte, error)
 }
 
 const (
@@ -36,6 +40,10 @@ const (
 	// perRecording is how many of the largest bodies one recording may hold.
 	perRecording = 4
 	prefix       = "recording/"
+	// index is the logs of which recordings there are, of all replicas, and indexes how
+	// many logs: together they hold more entries than replicas keep recordings.
+	index   = "recordings/"
+	indexes = 8
 )
 
 // Recorder keeps requests, encrypted. It lives as long as the process. All methods
@@ -47,12 +55,19 @@ type Recorder struct {
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
-	queue   chan *Recording // nil until something is recorded
-	waiting atomic.Int64    // bytes
+	queue   chan job     // nil until something is recorded
+	waiting atomic.Int64 // bytes
 	done    chan struct{}
 
 	kept  []kept // the worker's: the oldest first
 	bytes int
+}
+
+// job is what the worker does next: a recording to store, or a deletion, which so comes
+// after all recordings that waited.
+type job struct {
+	*Recording
+	delete func()
 }
 
 // settings are a configuration in force.
@@ -163,19 +178,24 @@ func (r *Recorder) Keep(c *Recording) {
 	if r.closed {
 		return
 	}
-	if r.queue == nil {
-		r.queue, r.done = make(chan *Recording, 1024), make(chan struct{})
-		go r.run(r.queue)
-	}
+	r.start()
 	if r.waiting.Add(int64(own.size)) <= maxWaiting {
 		select {
-		case r.queue <- own:
+		case r.queue <- job{Recording: own}:
 			return
 		default:
 		}
 	}
 	r.waiting.Add(-int64(own.size))
-	r.lost(errors.New("too many wait to be stored"))
+	r.lost(errWaiting)
+}
+
+// start starts the worker, once. The caller holds mu.
+func (r *Recorder) start() {
+	if r.queue == nil {
+		r.queue, r.done = make(chan job, 1024), make(chan struct{})
+		go r.run(r.queue)
+	}
 }
 
 // keep is a copy of a body, within what one recording may hold.
@@ -189,16 +209,20 @@ func (c *Recording) keep(b Body, limit int) Body {
 }
 
 // run stores what comes, until the queue is closed and empty.
-func (r *Recorder) run(queue chan *Recording) {
+func (r *Recorder) run(queue chan job) {
 	defer close(r.done)
 	packer, err := coding.NewPacker()
 	for c := range queue {
-		if err == nil {
-			if lost := r.store(c, packer); lost != nil {
+		switch {
+		case c.delete != nil:
+			c.delete()
+			continue
+		case err != nil:
+			r.lost(err)
+		default:
+			if lost := r.store(c.Recording, packer); lost != nil {
 				r.lost(lost)
 			}
-		} else {
-			r.lost(err)
 		}
 		r.waiting.Add(-int64(c.size))
 	}
@@ -225,6 +249,10 @@ func (r *Recorder) store(c *Recording, p *coding.Packer) error {
 	if err := r.values.Set(ctx, store.Entry{Key: prefix + c.Request, Value: sealed, TTL: s.TTL}); err != nil {
 		return err
 	}
+	if err := r.values.Append(ctx, indexOf(c.Request), []byte(c.Request+" "+c.Session), store.MaxLog); err != nil {
+		_ = r.values.Delete(ctx, prefix+c.Request) // nobody could delete it later
+		return err
+	}
 	now := time.Now()
 	r.kept = append(r.kept, kept{c.Request, len(sealed), now.Add(s.TTL)})
 	r.bytes += len(sealed)
@@ -245,6 +273,8 @@ var (
 	ErrOff     = errors.New("recording is off: recording.key_env turns it on")
 	ErrUnknown = errors.New("nothing is recorded of this request, or not any more")
 	ErrKey     = errors.New("this request was recorded with another key")
+
+	errWaiting = errors.New("too many wait to be stored")
 )
 
 // Find returns the recording of a request, as JSON like [Recording]'s.
@@ -269,6 +299,115 @@ func (r *Recorder) Find(ctx context.Context, request string) (json.RawMessage, e
 	}
 	// What is sealed was made here: the bodies, and little else.
 	return coding.Unpack(small, perRecording*maxBody+1<<20)
+}
+
+// Delete deletes the recording of a request. The error is ErrUnknown where there is
+// none, or that of the store.
+func (r *Recorder) Delete(ctx context.Context, request string) error {
+	n, err := r.remove(ctx, func() ([]string, error) {
+		if request == "" || len(prefix)+len(request) > store.MaxKey {
+			return nil, nil
+		}
+		values, err := r.values.Get(ctx, prefix+request)
+		if err != nil || len(values) == 0 || values[0] == nil {
+			return nil, err
+		}
+		return []string{request}, nil
+	})
+	if err == nil && n == 0 {
+		err = ErrUnknown
+	}
+	return err
+}
+
+// DeleteAll deletes all recordings of all replicas, or those of one session where one
+// is given, and returns how many there were. What other replicas have not stored yet
+// is not among them. The error is that of the store.
+func (r *Recorder) DeleteAll(ctx context.Context, session string) (int, error) {
+	return r.remove(ctx, func() (requests []string, err error) {
+		for i := range indexes {
+			entries, err := r.values.Tail(ctx, fmt.Sprint(index, i), store.MaxLog)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				request, of, ok := strings.Cut(string(e), " ")
+				if ok && request != "" && len(prefix)+len(request) <= store.MaxKey && (session == "" || of == session) {
+					requests = append(requests, request)
+				}
+			}
+		}
+		return requests, nil
+	})
+}
+
+// remove has the worker delete the recordings of the requests that find returns, after
+// it has stored all that wait, and returns how many were there.
+func (r *Recorder) remove(ctx context.Context, find func() ([]string, error)) (n int, err error) {
+	done := make(chan struct{})
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return 0, store.ErrClosed
+	}
+	r.start()
+	select {
+	case r.queue <- job{delete: func() {
+		defer close(done)
+		var requests []string
+		if requests, err = find(); err == nil {
+			n, err = r.drop(ctx, requests)
+		}
+	}}:
+	default:
+		err = errWaiting
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-done:
+		return n, err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// drop deletes recordings from the store and returns how many were there. Only the
+// worker calls it.
+func (r *Recorder) drop(ctx context.Context, requests []string) (n int, err error) {
+	gone := map[string]bool{}
+	for batch := range slices.Chunk(requests, store.MaxKeys) {
+		keys := make([]string, len(batch))
+		for i, request := range batch {
+			keys[i], gone[request] = prefix+request, true
+		}
+		found, err := r.values.Get(ctx, keys...)
+		if err == nil {
+			err = r.values.Delete(ctx, keys...)
+		}
+		if err != nil {
+			return n, err
+		}
+		for _, v := range found {
+			if v != nil {
+				n++
+			}
+		}
+	}
+	r.kept = slices.DeleteFunc(r.kept, func(k kept) bool {
+		if gone[k.id] {
+			r.bytes -= k.bytes
+		}
+		return gone[k.id]
+	})
+	return n, nil
+}
+
+// indexOf is the log that a recording is listed in.
+func indexOf(request string) string {
+	return fmt.Sprint(index, crc32.ChecksumIEEE([]byte(request))%indexes)
 }
 
 // Close stores what waits. If ctx ends first, the rest is lost.

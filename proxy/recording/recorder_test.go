@@ -145,6 +145,61 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Recordings are deleted one by one, by session and all, those of other replicas and
+// those that still wait to be stored, too.
+func TestDelete(t *testing.T) {
+	values := memory.New(memory.Defaults())
+	mine, other := recording.New(config(nil), values, none(t)), recording.New(config(nil), values, none(t))
+	keep := func(r *recording.Recorder, id, session string) {
+		c := one(id, body(0, ""), body(0, ""))
+		c.Session = session
+		r.Keep(c)
+	}
+	left := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			if _, err := mine.Find(t.Context(), id); err == nil {
+				got = append(got, id)
+			} else if !errors.Is(err, recording.ErrUnknown) {
+				t.Error(err)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("left are %v, want %v", got, want)
+		}
+	}
+	keep(other, "a", "s_1")
+	keep(other, "b", "s_2")
+	other.Close(t.Context())
+	keep(mine, "c", "s_1")
+	keep(mine, "d", "")
+	keep(mine, "e", "s_3")
+	if err := mine.Delete(t.Context(), "e"); err != nil {
+		t.Error(err)
+	}
+	left("a", "b", "c", "d")
+	for _, id := range []string{"e", "never", "", strings.Repeat("x", 2000)} {
+		if err := mine.Delete(t.Context(), id); !errors.Is(err, recording.ErrUnknown) {
+			t.Errorf("%.10q: %v", id, err)
+		}
+	}
+	if n, err := mine.DeleteAll(t.Context(), "s_1"); n != 2 || err != nil {
+		t.Errorf("of a session: %d, %v", n, err)
+	}
+	left("b", "d")
+	mine.Reconfigure(recording.Defaults()) // what was recorded before is deleted, too
+	if n, err := mine.DeleteAll(t.Context(), ""); n != 2 || err != nil {
+		t.Errorf("all: %d, %v", n, err)
+	}
+	mine.Reconfigure(config(nil))
+	left()
+	mine.Close(t.Context())
+	if _, err := mine.DeleteAll(t.Context(), ""); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
 func TestExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := recording.New(config(func(c *recording.Config) { c.TTL = time.Minute }), memory.New(memory.Defaults()), none(t))
@@ -166,6 +221,12 @@ type away struct{}
 func (away) Get(ctx context.Context, _ ...string) ([][]byte, error) { return nil, away{}.wait(ctx) }
 func (away) Set(ctx context.Context, _ ...store.Entry) error        { return away{}.wait(ctx) }
 func (away) Delete(ctx context.Context, _ ...string) error          { return away{}.wait(ctx) }
+func (away) Append(ctx context.Context, _ string, _ []byte, _ int) error {
+	return away{}.wait(ctx)
+}
+func (away) Tail(ctx context.Context, _ string, _ int) ([][]byte, error) {
+	return nil, away{}.wait(ctx)
+}
 func (away) wait(ctx context.Context) error {
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, ctx.Err())
@@ -199,13 +260,16 @@ func TestStoreAway(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*recording.Config){
-		"":          nil,
-		"key_env:":  func(c *recording.Config) { c.Key = "too short" },
-		"key_env: ": func(c *recording.Config) { c.KeyEnv, c.KeyFile = "A", "b" },
-		"body:":     func(c *recording.Config) { c.Body = 0 },
-		"requests:": func(c *recording.Config) { c.Requests = 0 },
-		"total:":    func(c *recording.Config) { c.Total = 1 << 30 },
-		"ttl:":      func(c *recording.Config) { c.TTL = 0 },
+		"":                             nil,
+		"key_env:":                     func(c *recording.Config) { c.Key = "too short" },
+		"key_env: the key is easy":     func(c *recording.Config) { c.Key = strings.Repeat("r", 40) },
+		"key_env: the key is easy to":  func(c *recording.Config) { c.Key = strings.Repeat("0123456789abcde", 3) },
+		"key_env: the key is easy to ": func(c *recording.Config) { c.Key = "aabbccaabbbcacbabcacbbacbacbacbacbabcbacb" },
+		"key_env: ":                    func(c *recording.Config) { c.KeyEnv, c.KeyFile = "A", "b" },
+		"body:":                        func(c *recording.Config) { c.Body = 0 },
+		"requests:":                    func(c *recording.Config) { c.Requests = 0 },
+		"total:":                       func(c *recording.Config) { c.Total = 1 << 30 },
+		"ttl:":                         func(c *recording.Config) { c.TTL = 0 },
 	} {
 		err := config(change).Validate()
 		if (want == "") != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), strings.TrimSpace(want)) {

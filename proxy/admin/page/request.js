@@ -30,6 +30,17 @@ async function look(again) {
   drawPanes();
 }
 
+// forget deletes the recordings at a path, after a question.
+async function forget(path, question, button) {
+  if (!confirm(question)) return;
+  try {
+    await ask('recordings' + path, 'DELETE');
+    await look(0);
+  } catch (e) {
+    button.title = button.textContent = e.message;
+  }
+}
+
 const unseen = (b) => h('p', { className: 'none' }, 'It was larger than what is recorded: ' + count(b.too_large) + ' bytes.');
 
 function drawPanes() {
@@ -41,7 +52,9 @@ function drawPanes() {
   }
   const a = recorded.attempts[chosen];
   panes.replaceChildren(h('div', { className: 'head' }, title, recorded.attempts.map((one, i) => h('button', { type: 'button', className: 'attempt', 'aria-pressed': String(i === chosen), 'data-key': 'attempt-' + one.attempt,
-    title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', as it came' : '')))),
+    title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', as it came' : ''))),
+    h('button', { type: 'button', 'data-key': 'forget', click: (e) => forget('/' + encodeURIComponent(id), 'Delete the recording of this request?', e.target) }, 'Delete'),
+    recorded.session ? h('button', { type: 'button', 'data-key': 'forget-session', click: (e) => forget('?session=' + encodeURIComponent(recorded.session), 'Delete all recordings of this session?', e.target) }, 'Delete its session’s') : null),
   !a ? h('p', { className: 'none' }, 'Nothing went upstream.') : a.same ? h('p', { className: 'none' }, 'The client’s own bytes went to ' + a.target + '.') :
     recorded.client.too_large || a.too_large ? unseen(recorded.client.too_large ? recorded.client : a) : show(recorded.client.body, a.body));
 }
