@@ -248,9 +248,15 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	return &answer{Deliverable: b.Flawed, s: s, a: n.a, phase: phase, resp: resp, ctx: n.ctx}, f
 }
 
+// fault reports whether what a response has in place of an answer is an error.
+func (s *sender) fault(resp *http.Response, body []byte) bool {
+	d := s.core.Classifier.Classify(recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Body: body, Now: time.Now()})
+	return d.Spec.Class != recovery.EmptyResponse && d.Spec.Class != recovery.StreamCut
+}
+
 // fail classifies evidence and adds what the client has of an answer.
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
-	ev.Now = time.Now()
+	ev.Now, ev.Request = time.Now(), a.Body
 	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number,
 		Breach: recovery.Breach{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }

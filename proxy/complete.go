@@ -198,7 +198,7 @@ func (a *asker) body(t recovery.Target, q transcript.Question) ([]byte, error) {
 // call makes the call. A failure is what an upstream refused, for its breaker.
 func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Target, body []byte) (string, recovery.Usage, *recovery.Failure, error) {
 	fail := func(ev recovery.Evidence, err error) (string, recovery.Usage, *recovery.Failure, error) {
-		ev.Now = time.Now()
+		ev.Now, ev.Request = time.Now(), body
 		f := &recovery.Failure{Diagnosis: a.core.Classifier.Classify(ev), Target: t, Err: err}
 		return "", recovery.Usage{}, f, err
 	}

@@ -18,6 +18,9 @@ func (n *answer) options() stream.Options {
 	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
 		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: a.Started, Cancel: a.Cancel,
 		Request: s.x.Body, Ending: s.core.endings.Of(a.Target.Upstream, a.Target.Model), Began: a.Began, Explain: a.Explain, ID: s.x.ID}
+	if !a.Plain {
+		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
+	}
 	if !a.Plain && !s.wire.relayed {
 		o.Mender = s.core.Mender
 		o.Repaired, o.Broke = n.repaired, n.broke

@@ -206,7 +206,8 @@ func (e *Engine) apply(b *transcript.Body, edit *transcript.Edit, ed Edit) bool 
 		edit.SetRole(ed.Role, ed.Rename)
 		return true
 	case ed.Drop:
-		if _, ok := b.Field(ed.Field); !ok {
+		v, ok := b.Field(ed.Field)
+		if !ok || ed.Value != "" && string(v) != ed.Value {
 			return false
 		}
 		edit.Delete(ed.Field)

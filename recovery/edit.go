@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -12,6 +13,7 @@ type Edit struct {
 	Field  string `json:"field"`            // the field that is changed
 	Rename string `json:"rename,omitempty"` // its new name
 	Drop   bool   `json:"drop,omitempty"`   // take it out
+	Value  string `json:"value,omitempty"`  // only where it has this value, as JSON; empty: whatever it has
 	Clamp  int    `json:"clamp,omitempty"`  // lower a larger number to this
 	Role   string `json:"role,omitempty"`   // messages with this role get the role Rename; Field is empty
 	Mend   string `json:"mend,omitempty"`   // a Conformer's edit by name; Field is its argument, if it has one
@@ -26,6 +28,8 @@ func (e Edit) String() string {
 		return "mends " + e.Mend
 	case e.Role != "":
 		return "takes " + e.Role + " as " + e.Rename
+	case e.Drop && e.Value != "":
+		return "refuses " + e.Value + " as " + e.Field
 	case e.Drop:
 		return "refuses " + e.Field
 	case e.Rename != "":
@@ -77,6 +81,9 @@ func mendRank(mend string) int {
 	return len(order)
 }
 
+// MaxValue limits the refused value of a field that is remembered, in bytes.
+const MaxValue = 64
+
 // Droppable lists the fields whose absence changes how an answer is sampled,
 // how hard the model thinks, or how the request is labelled, but not what was
 // asked for: neither response_format, stop, n, tools and logit_bias, nor what
@@ -120,19 +127,19 @@ func (e Edit) Known() bool {
 	case e.Role != "":
 		return e.Field == "" && (e.Role == "developer" && e.Rename == "system" || e.Role == "system" && e.Rename == "developer")
 	case e.Drop:
-		return Droppable(e.Field)
+		return Droppable(e.Field) && len(e.Value) <= MaxValue
 	case e.Rename != "":
 		return limit(e.Field) && limit(e.Rename)
 	}
 	return e.Clamp >= 16 && last(e.Field)
 }
 
-// lasting leaves out the edits that answer to what one request contains rather
-// than to what its target takes: they would change requests that are well. Whose
+// lasting returns the edits without those that answer to what one request contains
+// rather than to what its target takes: they would change requests that are well. Whose
 // reasoning a session carries is remembered for the session.
-func lasting(edits []Edit) (out []Edit) {
-	for _, ed := range edits {
-		if ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
+func (c *Choice) lasting() (out []Edit) {
+	for _, ed := range c.Edits {
+		if !slices.Contains(c.passing, ed) && ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
 			out = append(out, ed)
 		}
 	}

@@ -401,6 +401,9 @@ func (r *run) take(a Action, f *Failure) {
 	if len(a.Edits) > 0 {
 		c.Edits = append(c.Edits, a.Edits...)
 		c.latest = a.Edits
+		if f.Quoted {
+			c.passing = append(c.passing, a.Edits...)
+		}
 	}
 	if a.Plain {
 		x.plain, c.Edits, x.Fitted = true, nil, nil
@@ -451,7 +454,7 @@ func (r *run) succeeded() {
 	if c.doubted {
 		r.Knowledge.Forget(c.Target)
 	}
-	if lasting := lasting(c.Edits); len(lasting) > 0 {
+	if lasting := c.lasting(); len(lasting) > 0 {
 		r.Knowledge.Learn(c.Target, lasting, x.ID)
 	}
 	if x.Fitting != nil && x.Mode == ModeAct {

@@ -27,6 +27,9 @@ type Evidence struct {
 	Stream bool        // Body is one SSE event of a response that had begun with 200
 	Err    error       // transport cause, may be nil
 	Now    time.Time   // when the evidence was taken; dates in hints are relative to it
+	// Request is the body that the attempt sent, nil where nobody knows. What an
+	// error only repeats of it decides nothing about others than the client.
+	Request []byte
 }
 
 // Signal is an upstream's failure in neutral form: what the evidence says once
@@ -69,6 +72,7 @@ type Facts struct {
 	Param            string   `json:"param,omitempty"`
 	Params           []string `json:"params,omitempty"`
 	UseInstead       string   `json:"use_instead,omitempty"` // parameter that the text names as the replacement
+	OfValue          bool     `json:"-"`                     // a value of the parameter is refused, not the parameter
 }
 
 // Diagnosis is a classified failure.
@@ -77,6 +81,9 @@ type Diagnosis struct {
 	Signal Signal
 	Facts  Facts
 	Rule   string // name of the rule that matched
+	// Quoted reports that the class or a fact rests on words that the request contains,
+	// too: the client may have written them, so nothing is learned from the failure.
+	Quoted bool
 }
 
 // Classifier turns evidence into a diagnosis. It is pure and total: every

@@ -21,8 +21,10 @@ type Options struct {
 	Resume      *recovery.Resume
 	Choices     int  // that the client asked for
 	AcceptEmpty bool // an empty answer passes
-	Started     time.Time
-	Cancel      context.CancelCauseFunc // ends the attempt's request
+	// Fault reports whether what an upstream sent in place of an answer is an error; nil never does.
+	Fault   func(body []byte) bool
+	Started time.Time
+	Cancel  context.CancelCauseFunc // ends the attempt's request
 
 	Mender   recovery.Mender         // nil: nothing is held; it keeps nothing of a draft, which may be part of a buffer
 	Request  *transcript.Body        // what the client asked for
@@ -71,6 +73,8 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
+	odd     []byte // events before the gate opened that may be an error; see suspect
+	data    bool   // an event with data came
 	held    Piece  // what came before the gate opened, without its text
 	said    []byte // that text
 	known   Known  // that events had in common so far
@@ -137,6 +141,7 @@ func (a *Answer) open() *Broken {
 		if broken != nil {
 			return broken
 		}
+		a.suspect(d)
 		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
 			grace = a.grace(grace)
 		}
@@ -171,6 +176,9 @@ func (a *Answer) prepare() {
 
 // unopened says what the end of the bytes means while the gate is closed.
 func (a *Answer) unopened(err error) *Broken {
+	if said := a.fault(err); said != nil {
+		return &Broken{Event: said}
+	}
 	switch {
 	case a.complete(err) && !a.first.IsZero():
 		return a.conclude()
@@ -199,6 +207,11 @@ func (a *Answer) gather() (*Delta, *Broken) {
 func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
 	ended := d.Kind == KindDone || d.Finishes > 0
+	if ended && !meaningful && !d.Truthful {
+		if said := a.fault(nil); said != nil {
+			return false, &Broken{Event: said}
+		}
+	}
 	switch {
 	case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || a.o.AcceptEmpty):
 		a.begun()

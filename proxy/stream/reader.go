@@ -67,6 +67,9 @@ func (r *Reader) heard() time.Duration { return time.Duration(r.lastByte.Load())
 // Buffered is how many bytes are at hand.
 func (r *Reader) Buffered() int { return r.to - r.from }
 
+// rest is what is at hand and was not returned.
+func (r *Reader) rest() []byte { return r.buf[r.from:r.to] }
+
 // Ended reports whether the source has no more bytes than are at hand.
 func (r *Reader) Ended() bool { return errors.Is(r.err, io.EOF) }
 

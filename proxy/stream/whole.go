@@ -63,6 +63,8 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		broken = &Broken{Err: ErrCut}
 	case d.Kind == KindError:
 		broken = &Broken{Event: bytes.Clone(body)}
+	case d.Kind == KindNothing && !d.Truthful && o.faulty(body):
+		broken = &Broken{Event: bytes.Clone(body)}
 	case d.Kind == KindNothing && !d.Truthful && !o.AcceptEmpty && !o.hollow(&d):
 		if broken = (&Broken{Empty: true}); d.finish == recovery.FinishCalls {
 			o.wasHollow()

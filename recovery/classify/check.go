@@ -26,12 +26,12 @@ func (t *Table) Check(n int) error {
 		}
 		r := list.Rule(i)
 		for j, text := range r.Examples {
-			if name, spec := t.decide(read(example(text))); name != r.Name {
+			if name, spec := t.decide(read(example(text), nil)); name != r.Name {
 				errs = append(errs, fmt.Errorf("rules[%d].examples[%d]: is decided by %s (%s), not by %s", i, j, name, spec.Class, r.Name))
 			}
 		}
 		for j, text := range r.Lookalikes {
-			if name, _ := t.decide(read(example(text))); name == r.Name {
+			if name, _ := t.decide(read(example(text), nil)); name == r.Name {
 				errs = append(errs, fmt.Errorf("rules[%d].lookalikes[%d]: is decided by %s, but it should not be", i, j, name))
 			}
 		}

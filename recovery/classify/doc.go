@@ -15,5 +15,6 @@
 // Everything here is pure, total and bounded: no network, no clock, no state
 // that changes, no input that makes it panic or take long. It decides nothing:
 // what is done about a class is the engine's affair, guided by the class's
-// plan; nor does it see the request, so it cannot know what the client sent.
+// plan. Of the request it knows only which words of an error stand in it, too: they
+// decide nothing about others.
 package classify

@@ -11,7 +11,7 @@ const MaxBody = maxBody
 
 // Exceeds tells what of some evidence is looked at beyond the bounds; "" for nothing.
 func Exceeds(ev recovery.Evidence) string {
-	v := read(ev)
+	v := read(ev, nil)
 	numbers := scanNumbers(v.text)
 	if v.nodes <= 2*maxNodes+1 && len(v.texts) <= 2*maxLayers && len(v.codes) <= maxLayers && len(v.text) <= maxText+8 && len(numbers) <= 40 &&
 		len(v.hints.body) <= 32 && len(v.hints.resets) <= 64*maxDepth {

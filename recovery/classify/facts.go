@@ -36,6 +36,9 @@ func (s *stated) named() map[string]any {
 	for i := range facts.NumField() {
 		field := facts.Field(i)
 		name, _, _ := strings.Cut(facts.Type().Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		if n, ok := field.Addr().Interface().(*int); !field.IsZero() || ok && s.zeros[n] {
 			out[name] = field.Interface()
 		}

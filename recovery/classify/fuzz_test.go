@@ -55,6 +55,7 @@ func TestBoundedTime(t *testing.T) {
 	for range 12 {
 		strung = `{"error":{"message":` + quoteJSON(strung) + `}}`
 	}
+	tb.Warm() // compiling the rules is not what is measured
 	for name, body := range map[string][]byte{
 		"brackets": fill("["), "braces": fill(`{"a":`), "html": append([]byte("<!DOCTYPE html><html>"),
 			fill("<div class='x'>error ")...), "unclosed html": append([]byte("<html><script>"), fill("<script")...),
@@ -64,8 +65,9 @@ func TestBoundedTime(t *testing.T) {
 		"retry": fill("try again in 1h "), "extraneous": fill("extraneous key ["), "open tags": append([]byte("<html>"),
 			fill("<")...), "embedded": fill(`{"a":"{`), "invalid utf-8": fill("\xff\xfe"), "property": fill("property 'a' is unsupported "),
 	} {
+		ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: body, Now: noon, Request: quoted}
 		start := time.Now()
-		d := tb.Classify(recovery.Evidence{Phase: recovery.PhaseStatus, Status: 400, Body: body, Now: noon})
+		d := tb.Classify(ev)
 		// Generous, for slow machines under the race detector; without it each takes a few milliseconds.
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: %v", name, took)

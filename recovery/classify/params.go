@@ -13,6 +13,7 @@ import (
 func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	text := clip(v.text, maxSentence)
 	f.UseInstead = instead(v, text)
+	f.OfValue = class == recovery.UnsupportedParameter && v.refusesValue(text)
 	plain := class == recovery.UnsupportedParameter || class == recovery.InvalidRequest
 	switch class {
 	case recovery.UnsupportedParameter, recovery.MaxOutputExceeded, recovery.InvalidRequest, recovery.InvalidToolSchema, recovery.ImageOrMediaError,
@@ -47,6 +48,21 @@ func parameters(v *view, class recovery.Class, f *recovery.Facts) {
 	case class == recovery.MaxOutputExceeded:
 		f.Param = v.outputParam(text)
 	}
+}
+
+// fieldCodes are the codes of fields that a target does not know, as [rule.Code] has them.
+var fieldCodes = []string{"unsupportedparameter", "unknownparameter", "extraforbidden", "unknownfield", "unsupportedfield", "unrecognizedparameter"}
+
+// refusesValue reports whether a refusal is one of a value that a known field has,
+// rather than of the field. One value that is the only one is no choice: then it is the field.
+func (v *view) refusesValue(text string) bool {
+	if slices.ContainsFunc(v.codes, func(c string) bool { return slices.Contains(fieldCodes, c) }) || says(text, "only the default") {
+		return false
+	}
+	return slices.ContainsFunc(v.codes, func(c string) bool { return strings.Contains(c, "value") }) ||
+		says(text, "invalid value", "unsupported value", "supported values", "allowed values", "valid values", "must be one of", "should be one of", "is not one of", "expected one of",
+			"must be between", "should be between", "in range", "in the range", "less than", "greater than", "at most", "at least", "maximum value", "minimum value",
+			"input should be", "is not a valid", "取值范围", "取值")
 }
 
 // distinct returns the names that are parameters, as the client spells them,

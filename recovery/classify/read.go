@@ -17,7 +17,7 @@ import (
 // The retry hints of the result are those that hold for any class; Classify
 // refines them once it knows the class.
 func Read(ev recovery.Evidence) recovery.Signal {
-	v := read(ev)
+	v := read(ev, nil)
 	v.settleRetry(recovery.Unknown)
 	return v.Signal
 }
@@ -27,8 +27,10 @@ func Read(ev recovery.Evidence) recovery.Signal {
 type view struct {
 	recovery.Signal
 	http   int      // the HTTP status, whatever the body says
+	quotes *quotes  // what of the texts is left out, since the request says it; nil leaves out nothing
 	codes  []string // squashed codes, types and statuses of every layer, outermost first
 	texts  []string // messages of every layer, outermost first
+	said   []string // what texts were read from, before JSON in them was
 	others []string // strings of fields whose names say nothing
 	text   string   // the same, folded and joined by rule.Border
 	params []string // parameters that the structure names (validation lists)
@@ -36,7 +38,9 @@ type view struct {
 	bare   bool     // the texts only repeat the status
 	html   bool     // the body was a page
 	broken bool     // the body began as JSON and is not
-	object bool     // the body held a JSON object with nothing that looks like an error
+	shell  bool     // the body is an answer's envelope,
+	answer bool     // with a choice or a list of output in it
+	fault  bool     // the body has an error under that name
 	counts counts   // numbers that are fields of their own
 	hints  hints
 	nodes  int
@@ -45,9 +49,10 @@ type view struct {
 // counts are token counts that servers send as fields.
 type counts struct{ prompt, window int }
 
-// read builds the view. It is total: any evidence has one.
-func read(ev recovery.Evidence) *view {
-	v := &view{http: ev.Status}
+// read builds the view. It is total: any evidence has one. What q knows as quoted is
+// left out of the texts.
+func read(ev recovery.Evidence, q *quotes) *view {
+	v := &view{http: ev.Status, quotes: q}
 	v.Phase, v.Status, v.Stream, v.Err = ev.Phase, ev.Status, ev.Stream, ev.Err
 	v.hints.now = ev.Now
 	v.readHeader(ev.Header)
@@ -98,7 +103,6 @@ func (v *view) readFrame(b []byte) {
 		if gjson.ValidBytes(b) {
 			r := gjson.ParseBytes(b)
 			v.walk(r, "", 0)
-			v.object = v.object || len(v.texts)+len(v.codes) == 0
 			if len(v.texts) == 0 && v.Status >= 400 {
 				for _, t := range v.others {
 					v.addText(t, 0)
@@ -134,6 +138,7 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 		return
 	}
 	switch {
+	case v.ofAnswer(r, key):
 	case r.IsObject():
 		v.readCounts(r)
 		v.hints.readObject(r)
@@ -169,6 +174,53 @@ func (v *view) walk(r gjson.Result, key string, depth int) {
 	}
 }
 
+// label notes what the label of an object says that it is.
+func (v *view) label(key, s string) {
+	switch key {
+	case "error":
+		v.fault = true
+	case "object", "type":
+		v.fault = v.fault || s == "error"
+		v.shell = v.shell || strings.HasPrefix(s, "chat.completion") || strings.HasPrefix(s, "response")
+	}
+}
+
+// ofAnswer reports whether a value is what the model wrote, or an echo of the
+// request, in the envelope of an answer: it is no error, whatever it says. It notes
+// that there is such an envelope.
+func (v *view) ofAnswer(r gjson.Result, key string) bool {
+	if v.http >= 400 || !r.IsObject() && !r.IsArray() {
+		return false
+	}
+	switch key {
+	case "error":
+		v.fault = true
+	case "choices", "candidates", "output":
+		v.shell, v.answer = true, v.answer || len(r.Raw) > len("[ ]")
+		return key == "output"
+	case "delta", "logprobs", "instructions", "tools", "messages":
+		return true
+	case "message", "content", "text", "metadata":
+		return !v.fault
+	}
+	return false
+}
+
+// emptyAnswer reports whether a body under a status of success is an answer's envelope
+// that says nothing else: no sentence, and no code but one of success.
+func (v *view) emptyAnswer() bool {
+	if v.fault || !v.shell {
+		return false
+	}
+	switch strings.ToLower(v.Code) {
+	case "":
+		return v.answer || len(v.texts) == 0
+	case "0", "200", "ok", "success":
+		return true
+	}
+	return v.answer
+}
+
 func (v *view) scalar(r gjson.Result, key string, depth int) {
 	if v.nodes++; v.nodes > maxNodes {
 		return
@@ -177,6 +229,7 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 	if s == "" || r.Type == gjson.Null {
 		return
 	}
+	v.label(key, s)
 	what := roleOf(key)
 	if key == "errors" || key == "" {
 		what = roleText
@@ -225,7 +278,10 @@ func (v *view) scalar(r gjson.Result, key string, depth int) {
 
 // addText keeps a message, and reads the JSON that it is or holds.
 func (v *view) addText(s string, depth int) {
-	s = strings.TrimSpace(s)
+	s = strings.TrimSpace(v.quotes.without(s))
+	if len(v.said) < maxLayers {
+		v.said = append(v.said, s)
+	}
 	if s == "" || len(v.texts) >= maxLayers || depth > maxDepth {
 		return
 	}

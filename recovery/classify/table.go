@@ -1,6 +1,8 @@
 package classify
 
 import (
+	"net/http"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -54,9 +56,11 @@ var facts = [...]struct {
 // Table recognises failures. It is immutable and safe for concurrent use; its
 // rules are read and compiled when the first failure comes.
 type Table struct {
-	index map[recovery.Class]*recovery.Spec
-	setup *recovery.Spec // of what is a mistake of the configuration
-	rules func() (*rule.List, error)
+	index  map[recovery.Class]*recovery.Spec
+	setup  *recovery.Spec // of what is a mistake of the configuration
+	inside *recovery.Spec // of an unknown error under a status of success
+	quoted *recovery.Spec // of an error that only the request's own words name
+	rules  func() (*rule.List, error)
 }
 
 var _ recovery.Classifier = (*Table)(nil)
@@ -72,6 +76,13 @@ func New(load func() (rule.Set, error), own ...rule.Rule) *Table {
 	setup := *t.index[recovery.ServerError]
 	setup.Setup, setup.Plan = true, []string{planMove}
 	t.setup = &setup
+	// No client causes an error under a status of success: what nobody knows there may move.
+	inside := *t.index[recovery.Unknown]
+	inside.Plan = []string{planWait, planMove, planResend}
+	t.inside = &inside
+	quoted := *t.index[recovery.Unknown]
+	quoted.Scope, quoted.Status, quoted.Plan = recovery.ScopeRequest, http.StatusBadRequest, []string{planExplain}
+	t.quoted = &quoted
 	t.rules = sync.OnceValues(func() (*rule.List, error) {
 		set, err := load()
 		if err != nil {
@@ -92,16 +103,62 @@ func (t *Table) Warm() { _, _ = t.rules() }
 // Classify names the failure. It is pure and total: every evidence has a
 // diagnosis, the last resort being recovery.Unknown.
 func (t *Table) Classify(ev recovery.Evidence) recovery.Diagnosis {
-	v := read(ev)
+	v := read(ev, nil)
 	name, spec := t.decide(v)
 	v.settleRetry(spec.Class)
-	return recovery.Diagnosis{Spec: spec, Signal: v.Signal, Facts: gather(v, spec.Class).facts, Rule: name}
+	d := recovery.Diagnosis{Spec: spec, Signal: v.Signal, Facts: gather(v, spec.Class).facts, Rule: name}
+	if q := quoted(ev.Request, v.said); q != nil {
+		t.veto(&d, read(ev, q))
+	}
+	return d
+}
+
+// veto corrects a diagnosis by what the upstream says in words of its own, which is
+// own. A class that acts on others and is not found in that needs a status of its
+// meaning; without one the failure is unknown and concerns this request only.
+func (t *Table) veto(d *recovery.Diagnosis, own *view) {
+	_, spec := t.decide(own)
+	if spec.Class != d.Spec.Class && means(d.Spec.Class, own.Status) {
+		return
+	}
+	own.settleRetry(d.Spec.Class)
+	d.Signal.HasRetryAfter, d.Signal.RetryAfter = own.HasRetryAfter, own.RetryAfter
+	facts := gather(own, d.Spec.Class).facts
+	d.Quoted = spec.Class != d.Spec.Class || !reflect.DeepEqual(facts, d.Facts)
+	if spec.Class != d.Spec.Class && actsOnOthers(d.Spec) {
+		d.Spec, d.Facts, d.Rule = t.quoted, facts, ruleQuoted
+	}
+}
+
+// actsOnOthers reports whether a class cools a credential, opens a breaker, or says
+// something of a credential.
+func actsOnOthers(s *recovery.Spec) bool {
+	return s.Counts || s.Cools || s.Scope == recovery.ScopeCredential
+}
+
+// means reports whether a status, which no client writes, means a class that acts on others.
+func means(class recovery.Class, status int) bool {
+	switch class {
+	case recovery.Auth:
+		return status == 401 || status == 403
+	case recovery.Permission:
+		return status == 401 || status == 403
+	case recovery.QuotaExhausted:
+		return status == 402 || status == 403 || status == 429
+	case recovery.RateLimit:
+		return status == 429 || status == 503
+	case recovery.Overloaded:
+		return status == 429 || status >= 500
+	case recovery.ServerError, recovery.Timeout:
+		return status >= 500 || status == 408
+	}
+	return false
 }
 
 // Stated returns the facts by their JSON names, zeros that the text states
 // included, which recovery.Facts cannot tell from silence.
 func (t *Table) Stated(ev recovery.Evidence) map[string]any {
-	v := read(ev)
+	v := read(ev, nil)
 	_, spec := t.decide(v)
 	v.settleRetry(spec.Class)
 	return gather(v, spec.Class).named()
@@ -129,8 +186,14 @@ func (t *Table) decide(v *view) (string, *recovery.Spec) {
 			}
 		}
 	}
-	if i < 0 {
+	switch {
+	case i >= 0:
+	case v.http < 200 || v.http >= 400:
 		return lastRule, t.Spec(recovery.Unknown)
+	case v.http < 300 && (v.emptyAnswer() || v.Phase == recovery.PhaseBody && len(v.texts)+len(v.codes) == 0):
+		return ruleEmpty, t.Spec(recovery.EmptyResponse)
+	default:
+		return lastRule, t.inside
 	}
 	r := list.Rule(i)
 	return r.Name, t.Spec(recovery.Class(r.Class))
@@ -139,13 +202,17 @@ func (t *Table) decide(v *view) (string, *recovery.Spec) {
 // guess is how sure a rule is that knows no more than the status or a code for anything.
 const guess = "guess"
 
-// lastRule decides what no other does.
-const lastRule = "unknown"
+// The rules that are no data.
+const (
+	lastRule   = "unknown"      // decides what no other does
+	ruleEmpty  = "empty-body"   // an answer without content
+	ruleQuoted = "quoted-words" // only words of the request itself speak for a class
+)
 
 // Explain tells which rules match, the first of which decides, and which came
 // near. Both are empty where no answer came that could be read.
 func (t *Table) Explain(ev recovery.Evidence) (matching, near []rule.Finding) {
-	v := read(ev)
+	v := read(ev, nil)
 	if transport(v) != nil {
 		return nil, nil
 	}

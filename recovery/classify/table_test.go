@@ -151,7 +151,7 @@ func TestEveryStatus(t *testing.T) {
 	tb := classify.New(configs.UpstreamRules)
 	for status, want := range map[int]recovery.Class{
 		400: recovery.Unknown, 401: recovery.Auth, 402: recovery.QuotaExhausted, 403: recovery.Permission, 404: recovery.ModelNotFound,
-		405: recovery.InvalidRequest, 407: recovery.Auth, 408: recovery.Timeout, 409: recovery.InvalidRequest, 410: recovery.ModelNotFound,
+		405: recovery.InvalidRequest, 407: recovery.Auth, 408: recovery.Timeout, 409: recovery.ServerError, 410: recovery.ModelNotFound,
 		413: recovery.ContextLengthExceeded, 415: recovery.ImageOrMediaError, 418: recovery.InvalidRequest, 422: recovery.UnsupportedParameter,
 		425: recovery.RateLimit, 429: recovery.RateLimit, 451: recovery.Permission, 499: recovery.Timeout,
 		500: recovery.ServerError, 501: recovery.ServerError, 502: recovery.ServerError, 503: recovery.Overloaded, 504: recovery.Timeout,

@@ -44,10 +44,10 @@ var transportRules = [...]transportRule{
 	}},
 	{name: "stream-cut", class: recovery.StreamCut, when: func(v *view) bool { return v.Phase == recovery.PhaseStream && v.empty }},
 	{name: "body-cut", class: recovery.StreamCut, when: func(v *view) bool {
-		return v.Phase == recovery.PhaseBody && v.http < 400 && (v.Err != nil || v.broken)
+		return v.Phase == recovery.PhaseBody && v.http < 400 && (v.broken || v.Err != nil && v.empty)
 	}},
-	{name: "empty-body", class: recovery.EmptyResponse, when: func(v *view) bool {
-		return v.Phase == recovery.PhaseBody && v.http < 400 && (v.empty || v.object)
+	{name: ruleEmpty, class: recovery.EmptyResponse, when: func(v *view) bool {
+		return v.Phase == recovery.PhaseBody && v.http < 400 && v.empty
 	}},
 	{name: "canceled", class: recovery.Unknown, when: noAnswer(func(err error) bool { return errors.Is(err, context.Canceled) })},
 	{name: "connect-timeout", class: recovery.Timeout, when: func(v *view) bool { return v.Phase == recovery.PhaseConnect && noAnswer(isTimeout)(v) }},

@@ -30,7 +30,8 @@ type draft struct {
 	window  int              // that was fitted to
 	learned int              // the window that a refusal told, and of which target
 	target  recovery.Target
-	guessed int // the prompt that fits, where it did not say how large the window is
+	quoted  bool // the refusal said no more than the request itself says: nothing is learned from it
+	guessed int  // the prompt that fits, where it did not say how large the window is
 	scale   ratio
 	next    *session        // the session with the edits made now, nil without any
 	later   bool            // these are kept once the upstream has answered

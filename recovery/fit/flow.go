@@ -175,8 +175,10 @@ func (d *draft) Fit(ctx context.Context, c *recovery.Choice, fail *recovery.Fail
 	if fail.Class() == recovery.PayloadTooLarge {
 		limit := limitBytes(fail.Facts, len(refused.Raw()))
 		if fail.Facts.LimitChars == 0 {
-			f.bytes.LearnWindow(c.Target, limit, x.ID)
-			f.weighty.Store(true)
+			if !fail.Quoted {
+				f.bytes.LearnWindow(c.Target, limit, x.ID)
+				f.weighty.Store(true)
+			}
 		} else {
 			limit = len(refused.Raw())
 		}
@@ -199,7 +201,9 @@ func (d *draft) refusal(c *recovery.Choice, fail *recovery.Failure, refused *tra
 	raw := counts.Total
 	scale = f.tokensFor(c.Model, d.session, refused)
 	window, stated := LimitFrom(fail)
-	f.windows.LearnWindow(c.Target, window, d.x.ID)
+	if d.quoted = fail.Quoted; !d.quoted {
+		f.windows.LearnWindow(c.Target, window, d.x.ID)
+	}
 	if !stated {
 		window = f.window(c, d.session)
 		guessed := f.windows.Window(c.Target) == 0 && c.Window == 0 && scale.of(raw) < window // from a refusal of this session

@@ -73,7 +73,9 @@ func (d *draft) Settle(c *recovery.Choice, u recovery.Usage) {
 	sent := x.Body
 	if x.Fitted != nil {
 		sent = x.Fitted.Body
-		f.windows.LearnWindow(c.Target, 0, x.ID) // a window that matters is not forgotten
+		if !d.quoted {
+			f.windows.LearnWindow(c.Target, 0, x.ID) // a window that matters is not forgotten
+		}
 	}
 	if d.next != nil {
 		n := count.Prompt(u)

@@ -191,6 +191,7 @@ func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) 
 	for _, e := range edits {
 		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
 		switch {
+		case i >= 0 && e.Value != "" && v.Edits[i].Value == "": // the whole field is known to be refused
 		case i >= 0:
 			v.from(item(e), request, v.Edits[i] == e)
 			v.Edits[i] = e

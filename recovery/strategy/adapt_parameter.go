@@ -53,8 +53,12 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	if role, to, ok := refusedRole(x, name, f); ok {
 		return recovery.Edit{Role: role, Rename: to}, true
 	}
-	if _, has := x.Body.Field(name); has && recovery.Droppable(name) {
-		return recovery.Edit{Field: name, Drop: true}, true
+	if v, has := x.Body.Field(name); has && recovery.Droppable(name) {
+		ed := recovery.Edit{Field: name, Drop: true}
+		if f.Facts.OfValue && len(v) <= recovery.MaxValue {
+			ed.Value = string(v) // other values may be taken
+		}
+		return ed, true
 	}
 	if field, ok := ofMessage(name); ok {
 		ed := recovery.Edit{Mend: recovery.MendField, Field: field}
