@@ -293,9 +293,11 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	}
 	n.Tell()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
-	claimed := n.claim(ctx)
+	known := n.Items()
+	claimed := n.claim(ctx, append([]string{n.Made()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
 	claimed()
+	n.claim(ctx, n.Items()[len(known):]...)() // those that came while it was read
 	n.ranAway()
 	if b == nil {
 		return nil, nil

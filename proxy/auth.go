@@ -15,6 +15,7 @@ import (
 type client struct {
 	name       string   // of its gateway key, if there is one; the label in logs, metrics and events
 	models     []string // that it may use; empty: all
+	paths      []string // that are open to it beyond what all keys may use
 	credential string   // as it came, for identity
 	key        string   // the gateway key itself
 	passes     bool     // its own credential may go on to upstreams marked passthrough
@@ -77,7 +78,7 @@ func (k *Core) authenticate(r *http.Request) (client, error) {
 		}
 		if i := k.keys.find(v); i >= 0 {
 			key := k.Config.Auth.Keys[i]
-			return client{name: key.Name, models: key.Models, credential: "gateway key " + key.Name + " " + v, key: v}, nil
+			return client{name: key.Name, models: key.Models, paths: key.Paths, credential: "gateway key " + key.Name + " " + v, key: v}, nil
 		}
 	}
 	return client{}, &Error{Status: http.StatusUnauthorized, Code: "invalid_gateway_key",

@@ -98,7 +98,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 			return err
 		}
 	}
-	if err := core.aimed(req.Context(), x, who); err != nil {
+	if err := core.aimed(req.Context(), x, who, w); err != nil {
 		return err
 	}
 	grant, err := core.admit(req.Context(), who, x.Model, raw.bytes, body)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
@@ -57,6 +58,7 @@ type ClientKey struct {
 	Env    string       `yaml:"env"`
 	File   string       `yaml:"file"`
 	Models []string     `yaml:"models"` // names the key may use; empty: all
+	Paths  []string     `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
 	Limits quota.Limits `yaml:"limits"`
 	Value  string       `yaml:"-"`
 }
@@ -162,6 +164,11 @@ func (c Config) Validate() error {
 		}
 		if (k.Env == "") == (k.File == "") {
 			errs = append(errs, fmt.Errorf("auth.keys[%d]: needs either env or file", i))
+		}
+		for n, p := range k.Paths {
+			if !strings.HasPrefix(p, "/") {
+				errs = append(errs, fmt.Errorf("auth.keys[%d].paths[%d]: %q must begin with a slash, like /batches", i, n, p))
+			}
 		}
 		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Validate())...)
 		if k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0 {

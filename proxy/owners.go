@@ -3,10 +3,11 @@ package proxy
 import (
 	"context"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -15,8 +16,10 @@ import (
 
 // Owners remember what upstreams made for whom, by ids. Safe for concurrent use.
 type Owners interface {
-	Claim(ctx context.Context, id string, o Ownership)
-	Of(ctx context.Context, id string) (o Ownership, known bool)
+	// Claim notes whose the ids are, but for those that belong to somebody else already.
+	Claim(ctx context.Context, o Ownership, ids ...string)
+	// Of says whose the ids are, in order: the zero value for one that is not known.
+	Of(ctx context.Context, ids ...string) []Ownership
 }
 
 // Ownership says who had something made, and where.
@@ -40,9 +43,9 @@ func (k *Core) home(ctx context.Context, who client, id string) (at Ownership, k
 	if k.Owners == nil {
 		return Ownership{}, false, false
 	}
-	at, known = k.Owners.Of(ctx, id)
-	if !known {
-		return Ownership{}, false, len(k.Config.Auth.Keys) > 1
+	at = k.Owners.Of(ctx, id)[0]
+	if at.Owner == "" {
+		return Ownership{}, false, k.apart()
 	}
 	if at.Owner != k.owner(who) {
 		return Ownership{}, false, true
@@ -64,12 +67,12 @@ func (k *Core) remembers() bool {
 	return several || len(k.Config.Auth.Keys) > 0
 }
 
-// claim remembers where the response that is being delivered was made. The result waits
+// claim remembers where the response that is being delivered, or parts of it, were made. The result waits
 // until that is stored, which takes no longer than the store may.
-func (n *answer) claim(ctx context.Context) (wait func()) {
+func (n *answer) claim(ctx context.Context, ids ...string) (wait func()) {
 	s := n.s
-	id := n.Made()
-	if id == "" || !s.x.Body.State().Stored || !s.core.remembers() {
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
+	if len(ids) == 0 || !s.x.Body.State().Stored || !s.core.remembers() {
 		return func() {}
 	}
 	done := make(chan struct{})
@@ -79,13 +82,18 @@ func (n *answer) claim(ctx context.Context) (wait func()) {
 	}
 	go func() {
 		defer close(done)
-		s.core.Owners.Claim(context.WithoutCancel(ctx), id, made)
+		s.core.Owners.Claim(context.WithoutCancel(ctx), made, ids...)
 	}()
 	return func() { <-done }
 }
 
 // aimed keeps what goes on from an earlier response where that was made.
-func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client) error {
+func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client, w *wire) error {
+	if w.requests == transcript.Responses {
+		if err := k.ownsAll(ctx, who, x.Body.Raw()); err != nil {
+			return err
+		}
+	}
 	id := x.Body.Continues()
 	if id == "" {
 		return nil
@@ -104,35 +112,106 @@ func (k *Core) aimed(ctx context.Context, x *recovery.Exchange, who client) erro
 	return nil
 }
 
-// madeIDIn is the id of something that was made, in the path or in the body of a
-// request that is passed on; empty for another one. Servers differ in what is the same
-// path: doubled slashes, escapes and capital letters say nothing.
-func madeIDIn(path string, body []byte) string {
-	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
-	for i := range parts {
-		if part, err := url.PathUnescape(parts[i]); err == nil {
-			parts[i] = part
+// maxNamed bounds the ids that are looked up for one request.
+const maxNamed = 1000
+
+// ownsAll refuses a body that names what another client has made, or nobody knows who has, where
+// clients are kept apart. The names of fields count as the most forgiving server reads them: in any
+// letters, each time they occur.
+func (k *Core) ownsAll(ctx context.Context, who client, body []byte) error {
+	if !k.apart() || k.Owners == nil {
+		return nil
+	}
+	ids := named(body)
+	if len(ids) == 0 {
+		return nil
+	}
+	if len(ids) > maxNamed {
+		return failf(http.StatusBadRequest, "too_many_references", "The request refers to more than %d stored items. Send them whole instead.", maxNamed)
+	}
+	owner := k.owner(who)
+	for i, at := range k.Owners.Of(ctx, ids...) {
+		if at.Owner != owner {
+			return failf(http.StatusBadRequest, "previous_response_not_found", "Nothing with the id %s was made with this gateway key. Send the whole conversation instead.",
+				printable(ids[i]))
 		}
 	}
-	if len(parts) == 0 || !strings.EqualFold(parts[0], "responses") && !strings.EqualFold(parts[0], "conversations") {
-		return ""
+	return nil
+}
+
+// named lists the ids of what was made before that a body goes on from: a response, a
+// conversation, and items that it only refers to. What the gateway itself wrote has no owner.
+func named(body []byte) (ids []string) {
+	add := func(v gjson.Result) {
+		if _, rest, _ := strings.Cut(v.Str, "_"); v.Str != "" && !strings.HasPrefix(rest, transcript.OwnMark) {
+			ids = append(ids, v.Str)
+		}
 	}
-	if len(parts) > 1 {
-		return parts[1]
+	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
+		switch name := key.String(); {
+		case strings.EqualFold(name, "previous_response_id"):
+			add(v)
+		case strings.EqualFold(name, "conversation"):
+			add(v)
+			v.ForEach(func(key, v gjson.Result) bool {
+				if strings.EqualFold(key.String(), "id") {
+					add(v)
+				}
+				return true
+			})
+		case (strings.EqualFold(name, "input") || strings.EqualFold(name, "items")) && v.IsArray():
+			v.ForEach(func(_, item gjson.Result) bool {
+				for _, id := range referred(item) {
+					add(id)
+				}
+				return len(ids) <= maxNamed
+			})
+		}
+		return true
+	})
+	return ids
+}
+
+// referred is the ids of an item that stands for a stored one: it says so, or neither has a type nor a speaker.
+func referred(item gjson.Result) (ids []gjson.Result) {
+	refers, other := false, false
+	item.ForEach(func(key, v gjson.Result) bool {
+		switch name := key.String(); {
+		case strings.EqualFold(name, "id"):
+			ids = append(ids, v)
+		case strings.EqualFold(name, "type") && v.Type != gjson.Null:
+			refers, other = refers || strings.EqualFold(v.String(), "item_reference"), true
+		case strings.EqualFold(name, "role") && v.Type != gjson.Null:
+			other = true
+		}
+		return true
+	})
+	if !refers && other {
+		return nil
 	}
-	return previousIn(body)
+	return ids
 }
 
 // keeper is where a request for something that was made goes: to the upstream and the
 // key that made it. nil is anywhere.
-func (k *Core) keeper(c echo.Context, who client, up *upstream.Request) ([]recovery.Choice, error) {
-	id := madeIDIn(up.Path, up.Body)
+func (k *Core) keeper(c echo.Context, who client, up *upstream.Request, parts []string) ([]recovery.Choice, error) {
+	id := ""
+	for _, res := range owned() {
+		if found, ok := res.matches(parts[:min(len(parts), 2)]); ok {
+			id = found
+		}
+	}
+	if id == "" && up.Body != nil && len(parts) == 1 && strings.EqualFold(parts[0], "responses") {
+		if ids := named(up.Body); len(ids) > 0 {
+			id = ids[0]
+		}
+	}
 	if id == "" {
 		return nil, nil
 	}
 	at, known, foreign := k.home(c.Request().Context(), who, id)
 	switch {
-	case foreign:
+	case foreign && !who.opens(parts):
 		return nil, failf(http.StatusNotFound, "not_found", "Nothing with the id %s was made with this credential.", printable(id))
 	case !known:
 		return nil, nil

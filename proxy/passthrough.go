@@ -28,6 +28,7 @@ type passage struct {
 	core    *Core
 	who     client
 	up      upstream.Request
+	place   string // its path as rules read it
 	ev      recovery.Event
 	grant   *quota.Grant
 	started time.Time
@@ -41,7 +42,12 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	req := c.Request()
 	p := &passage{core: core, who: who, up: upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}}
 	up := &p.up
-	targets, model, raw, err := s.aim(core, c, who, up)
+	parts := partsOf(up.Path)
+	p.place = "/" + strings.ToLower(strings.Join(parts, "/"))
+	if err := core.permits(who, req, parts); err != nil {
+		return err
+	}
+	targets, model, raw, err := s.aim(core, c, who, up, parts)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -56,7 +62,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
 	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
-	if who.restricted() || core.secrets != nil || p.grant != nil || slices.Contains(madeAt, up.Path) {
+	if who.restricted() || core.secrets != nil || p.grant != nil || slices.Contains(madeAt, p.place) {
 		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
 	s.inFlight.Begin()
@@ -124,7 +130,7 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	}
 	core.returnable(resp)
 	core.hideErrors(resp)
-	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.up.Path) && core.remembers() {
+	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.place) && core.remembers() {
 		core.claimed(req.Context(), core.owner(p.who), target, resp)
 	}
 	if p.grant != nil {
@@ -185,7 +191,7 @@ func (k *Core) hideEvents(resp *http.Response) {
 
 // aim finds the targets of a request by the model in its body, that, and the body
 // itself: a buffer where it was read, even with an error.
-func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) (_ []recovery.Choice, model string, raw *buffer, err error) {
+func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, parts []string) (_ []recovery.Choice, model string, raw *buffer, err error) {
 	req := c.Request()
 	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
@@ -209,7 +215,18 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request) 
 	if !asJSON && !empty {
 		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
-	if targets, err := k.keeper(c, who, up); targets != nil || err != nil {
+	if k.apart() && !empty && len(parts) > 0 && slices.ContainsFunc(refers, func(name string) bool { return strings.EqualFold(name, parts[0]) }) && !who.opens(parts) {
+		if !asJSON {
+			return nil, "", raw, failf(http.StatusUnsupportedMediaType, "content_type", "The body must be sent as 'Content-Type: application/json', not compressed.")
+		}
+		if bad := transcript.Valid(up.Body, k.Config.Limits.Nesting); bad != nil {
+			return nil, "", raw, badBody(bad)
+		}
+		if err := k.ownsAll(req.Context(), who, up.Body); err != nil {
+			return nil, "", raw, err
+		}
+	}
+	if targets, err := k.keeper(c, who, up, parts); targets != nil || err != nil {
 		return targets, model, raw, err
 	}
 	credential := ""

@@ -70,8 +70,8 @@ func TestResponseByID(t *testing.T) {
 			{"GET", "/v1/%72esponses/" + id, others, "", 404},
 			{"GET", "/v1/Responses/" + id + "/input_items", others, "", 404},
 			{"GET", "/v1/responses/" + strings.Replace(id, "_", "%5F", 1), others, "", 404},
-			{"POST", "/v1//responses", others, next, 404},
-			{"POST", "/v1/responses/", others, next, 404},
+			{"POST", "/v1//responses", others, next, 400},
+			{"POST", "/v1/responses/", others, next, 400},
 			{"DELETE", "/v1/responses/" + id, mine, "", 200},
 			{"GET", "/v1/responses/resp_unknown", mine, "", 404},
 		} {

@@ -19,19 +19,6 @@ import (
 var modelPaths = []string{"/chat/completions", "/completions", "/embeddings", "/responses", "/responses/compact", "/responses/input_tokens", "/messages", "/moderations",
 	"/rerank", "/images/generations", "/audio/speech"}
 
-// ownedPaths are the paths below /v1 of what a client made itself, and what may
-// be done there; {id} stands for its id.
-var ownedPaths = map[string][]string{
-	"/responses/{id}":             {http.MethodGet, http.MethodDelete},
-	"/responses/{id}/cancel":      {http.MethodPost},
-	"/responses/{id}/input_items": {http.MethodGet},
-	"/files/{id}":                 {http.MethodGet, http.MethodDelete},
-	"/files/{id}/content":         {http.MethodGet},
-}
-
-// madeAt are the paths whose answers tell the id of something that was made.
-var madeAt = []string{"/files", "/conversations"}
-
 // strict checks a request of a client that is restricted to models. What is
 // allowed is listed: a path is compared as it came, so that another spelling of
 // it is another path. body is nil where the request is not read, as an upload's;
@@ -59,13 +46,13 @@ func (k *Core) strict(r *http.Request, who client, path, model string, body []by
 		}
 		return nil
 	}
-	parts := strings.Split(path, "/") // "", "files", id, …
-	if len(parts) > 2 && parts[2] != "" {
-		id := parts[2]
-		parts[2] = "{id}"
-		if slices.Contains(ownedPaths[strings.Join(parts, "/")], r.Method) && k.owns(r.Context(), who, id) {
+	for _, res := range owned() {
+		if id, ok := res.matches(strings.Split(path, "/")[1:]); ok && slices.Contains(res.methods, r.Method) && k.owns(r.Context(), who, id) {
 			return nil
 		}
+	}
+	if who.opens(partsOf(path)) {
+		return nil
 	}
 	return failf(http.StatusForbidden, "path_not_allowed", "This gateway key is restricted to models, and may not use %s %s.", r.Method, printable(r.URL.Path))
 }
@@ -136,8 +123,7 @@ func (k *Core) owns(ctx context.Context, who client, id string) bool {
 	if k.Owners == nil {
 		return false
 	}
-	at, known := k.Owners.Of(ctx, id)
-	return known && at.Owner == k.owner(who)
+	return k.Owners.Of(ctx, id)[0].Owner == k.owner(who)
 }
 
 // claimed is an answer whose id is remembered as its client's, as soon as it
@@ -147,7 +133,7 @@ func (k *Core) claimed(ctx context.Context, owner string, t recovery.Target, res
 	if k.Upstreams[t.Upstream].OwnKeys() {
 		made.Key = t.Key
 	}
-	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, id, made) }}
+	resp.Body = &claiming{ReadCloser: resp.Body, claim: func(id string) { k.Owners.Claim(ctx, made, id) }}
 }
 
 // maxClaim is how much of an answer is searched for its id.
@@ -190,16 +176,4 @@ func wholeString(v gjson.Result) string {
 		return ""
 	}
 	return v.Str
-}
-
-// previousIn is the id of the response that a body of any path goes on from, in
-// whatever letters the field is written.
-func previousIn(body []byte) (id string) {
-	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
-		if strings.EqualFold(key.String(), "previous_response_id") {
-			id = v.String()
-		}
-		return id == ""
-	})
-	return id
 }

@@ -26,7 +26,7 @@ func TestRestrictedKeys(t *testing.T) {
 		_, _ = io.WriteString(w, body)
 	})
 	g := startAt(t, up.url, `
-auth: {keys: [{name: all, env: KEY_A}, {name: one, env: KEY_B, models: [only, "own/only"]}]}
+auth: {keys: [{name: all, env: KEY_A, paths: [/]}, {name: one, env: KEY_B, models: [only, "own/only"]}]}
 `)
 	const all, one = "Authorization: Bearer sk-key-aaaaaaaaaaaa\r\n", "Authorization: Bearer sk-key-bbbbbbbbbbbb\r\n"
 	const chat = "POST /v1/chat/completions"

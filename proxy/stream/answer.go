@@ -34,6 +34,7 @@ type Options struct {
 	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
 	Explain  bool                    // the answer gets the gateway's identity
 	ID       string                  // of the request, for that
+	Items    bool                    // the ids of a response's items are kept
 }
 
 // Broken is how a response failed to be an answer.
@@ -114,7 +115,7 @@ type Answer struct {
 // Open reads until the first meaningful event: the commit gate. Everything
 // before it is held, so that a failure up to here can be retried unseen.
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
-	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true}
+	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.Items}}
 	if broken := a.open(); broken != nil {
 		broken.Made = a.Made()
 		return nil, broken

@@ -19,6 +19,8 @@ type Deliverable interface {
 	Finish() recovery.Finish
 	// Made is the id of the answer, where the server may have kept it under that.
 	Made() string
+	// Items are the ids of a response's items, of those that were read so far, where Options ask for them.
+	Items() []string
 }
 
 var (
@@ -51,6 +53,18 @@ func (u *Unread) Made() string { return "" }
 
 // Made implements Deliverable: no server has made it.
 func (n *Composed) Made() string { return "" }
+
+// Items implements Deliverable.
+func (a *Answer) Items() []string { return a.known.items }
+
+// Items implements Deliverable.
+func (w *Whole) Items() []string { return w.items }
+
+// Items implements Deliverable: nobody has read it.
+func (u *Unread) Items() []string { return nil }
+
+// Items implements Deliverable: no server has made it.
+func (n *Composed) Items() []string { return nil }
 
 // Tell reports what was mended so far, once.
 func (a *Answer) Tell() {

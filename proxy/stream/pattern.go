@@ -15,6 +15,8 @@ type Known struct {
 	commits, said bool
 	part          int
 	called        bool // a call to be judged began
+	keeps         bool // the ids of its items, in items
+	items         []string
 
 	like  pattern
 	means Delta // the event read last

@@ -193,10 +193,16 @@ var hosted = [...]struct {
 	{"mcp_call", KindCall}, {"code_interpreter_call", KindCall}, {"image_generation_call", KindCall},
 }
 
+// maxItems bounds the ids that are kept of one response's items.
+const maxItems = 1000
+
 // itemOf says what the beginning or the end of an item means.
 func (d *Delta) itemOf(known *Known) {
 	it, done := &d.item, d.item.event == eventDone
 	kind := gjson.GetBytes(it.raw, "type").Str
+	if id := gjson.GetBytes(it.raw, "id").Str; known.keeps && done && id != "" && len(known.items) < maxItems {
+		known.items = append(known.items, strings.Clone(id))
+	}
 	switch kind {
 	case "reasoning":
 		d.reasons = done

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -22,6 +24,7 @@ type Whole struct {
 	from   io.LimitedReader // what the buffer was read from
 	usage  recovery.Usage
 	id     string // raw
+	items  []string
 	finish recovery.Finish
 	first  time.Time
 
@@ -48,6 +51,12 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	body, _ := inside(w.buf.Bytes())
 	d := o.Format.Whole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
+	if o.Items {
+		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
+			w.items = append(w.items, item.Get("id").String())
+			return len(w.items) < maxItems
+		})
+	}
 	var broken *Broken
 	switch {
 	case len(body) == 0:

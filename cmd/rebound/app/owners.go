@@ -32,26 +32,57 @@ type owned struct {
 }
 
 // Claim implements proxy.Owners.
-func (o owners) Claim(ctx context.Context, id string, m proxy.Ownership) {
+//
+// An id belongs to whom had it first, whatever a server answers others with: nobody can name an
+// id before its owner's answer has told it, so looking before writing is enough.
+func (o owners) Claim(ctx context.Context, m proxy.Ownership, ids ...string) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	value, err := json.Marshal(owned(m))
 	if err != nil {
 		return // strings always marshal
 	}
-	_ = o.store.Set(ctx, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor}) // else nobody knows later on
+	had, known := o.read(ctx, ids)
+	if !known {
+		return // nobody knows later on
+	}
+	var entries []store.Entry
+	for i, id := range ids {
+		if had[i].Owner == "" || had[i].Owner == m.Owner {
+			entries = append(entries, store.Entry{Key: o.key(id), Value: value, TTL: ownedFor})
+		}
+	}
+	if len(entries) > 0 {
+		_ = o.store.Set(ctx, entries...)
+	}
 }
 
 // Of implements proxy.Owners.
-func (o owners) Of(ctx context.Context, id string) (m proxy.Ownership, known bool) {
+func (o owners) Of(ctx context.Context, ids ...string) []proxy.Ownership {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	values, err := o.store.Get(ctx, o.key(id))
-	var v owned
-	if err != nil || len(values) != 1 || json.Unmarshal(values[0], &v) != nil {
-		return m, false
+	out, _ := o.read(ctx, ids)
+	return out
+}
+
+// read is whose the ids are; known is false where the store does not say.
+func (o owners) read(ctx context.Context, ids []string) (out []proxy.Ownership, known bool) {
+	out = make([]proxy.Ownership, len(ids))
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = o.key(id)
 	}
-	return proxy.Ownership(v), v.Owner != ""
+	values, err := o.store.Get(ctx, keys...)
+	if err != nil || len(values) != len(ids) {
+		return out, false
+	}
+	for i, raw := range values {
+		var v owned
+		if json.Unmarshal(raw, &v) == nil {
+			out[i] = proxy.Ownership(v)
+		}
+	}
+	return out, true
 }
 
 func (owners) key(id string) string {
