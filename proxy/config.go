@@ -22,6 +22,7 @@ type Config struct {
 	Drain time.Duration `yaml:"drain"`
 	TLS   TLSConfig     `yaml:"tls"`
 	Auth  AuthConfig    `yaml:"auth"`
+	Admin AdminConfig   `yaml:"admin"`
 	// Hosts are names by which clients reach the gateway beside those of this
 	// machine and the address it listens on: of containers and proxies.
 	Hosts  []string     `yaml:"hosts"`
@@ -50,6 +51,13 @@ type AuthConfig struct {
 	AdminEnv   string `yaml:"admin_env"`
 	AdminFile  string `yaml:"admin_file"`
 	AdminToken string `yaml:"-"`
+}
+
+// AdminConfig says where the gateway shows its inside.
+type AdminConfig struct {
+	// Listen is an address for /rebound/ and /metrics alone; empty: they are where
+	// clients connect.
+	Listen string `yaml:"listen"`
 }
 
 // ClientKey is one gateway key. Value is filled by the loader and never printed.
@@ -114,6 +122,13 @@ func (c Config) Validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: %q is not host:port", c.Listen))
+	}
+	switch _, port, err := net.SplitHostPort(c.Admin.Listen); {
+	case c.Admin.Listen == "":
+	case err != nil:
+		errs = append(errs, fmt.Errorf("admin.listen: %q is not host:port", c.Admin.Listen))
+	case c.Admin.Listen == c.Listen && port != "0":
+		errs = append(errs, errors.New("admin.listen: must differ from listen"))
 	}
 	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
 		errs = append(errs, errors.New("tls.cert: needs tls.key, and the other way round"))
@@ -219,6 +234,7 @@ func NeedsRestart(old, next Config) (settings []string) {
 		changed bool
 	}{
 		{"listen", old.Listen != next.Listen},
+		{"admin.listen", old.Admin.Listen != next.Admin.Listen},
 		{"tls", (old.TLS.Certificate == nil) != (next.TLS.Certificate == nil)},
 		{"limits.headers", old.Limits.Headers != next.Limits.Headers},
 		{"limits.head_timeout", old.Limits.HeadTimeout != next.Limits.HeadTimeout},

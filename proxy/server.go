@@ -25,6 +25,7 @@ type Server struct {
 	core     atomic.Pointer[Core]
 	cert     atomic.Pointer[tls.Certificate] // the newest; nil without TLS
 	echo     *echo.Echo
+	inside   *echo.Echo       // serves what an operator sees; echo itself unless that has an address of its own
 	pass     echo.HandlerFunc // forwards what is no completion
 	parser   *transcript.Parser
 	inFlight InFlight
@@ -51,16 +52,15 @@ type Handlers struct {
 
 // NewServer builds the edge around a core.
 func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Server {
-	e := echo.New()
-	s := &Server{echo: e, parser: transcript.NewParser(), inFlight: inFlight, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5},
+	s := &Server{parser: transcript.NewParser(), inFlight: inFlight, via: newVia(), log: log, ready: h.Ready, memory: pool{open: 0.5},
 		guesses: tries{free: freeGuesses}}
 	s.Swap(core)
-	e.HideBanner, e.HidePort = true, true
-	e.HTTPErrorHandler = s.onError
-	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
-	e.StdLogger = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	e := s.newEcho(core.Config.Limits)
+	s.echo, s.inside = e, e
+	if core.Config.Admin.Listen != "" {
+		s.inside = s.newEcho(core.Config.Limits)
+	}
 	s.pass = s.admitted(s.passthrough)
-	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 
 	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/openai/deployments/:deployment/chat/completions"} {
 		e.POST(path, s.completion(chatWire()))
@@ -81,21 +81,31 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 	e.Match(health, "/readyz", s.readyz)
 	guard := echo.WrapMiddleware(s.admin)
 	if h.Metrics != nil {
-		e.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
+		s.inside.GET("/metrics", echo.WrapHandler(h.Metrics), guard)
 	}
 	if h.Admin != nil {
-		e.Any("/rebound/*", echo.WrapHandler(h.Admin), s.watchBody, guard)
-		e.GET("/rebound", func(c echo.Context) error { return c.Redirect(http.StatusFound, pagePath) })
+		s.inside.Any("/rebound/*", echo.WrapHandler(h.Admin), s.watchBody, guard)
+		s.inside.GET("/rebound", func(c echo.Context) error { return c.Redirect(http.StatusFound, pagePath) })
 	}
-	s.configure(core.Config.Limits)
 	return s
+}
+
+// newEcho makes a router without routes.
+func (s *Server) newEcho(lim LimitsConfig) *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.onError
+	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
+	e.StdLogger = slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)
+	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
+	configure(e.Server, lim)
+	return e
 }
 
 // configure sets what net/http's server keeps for as long as it runs: a reload
 // does not change it. How long a body and an answer may take is not among it,
 // since the limits there are about progress: see uploads and watchWrites.
-func (s *Server) configure(lim LimitsConfig) {
-	h := s.echo.Server
+func configure(h *http.Server, lim LimitsConfig) {
 	h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = lim.HeadTimeout, lim.IdleTimeout, lim.Headers
 	h.DisableGeneralOptionsHandler = true
 	h.Protocols = new(http.Protocols)
@@ -163,17 +173,23 @@ func (s *Server) Swap(core *Core) {
 	s.core.Store(core)
 }
 
-// Serve accepts connections until Shutdown, with TLS if there is a certificate.
-func (s *Server) Serve(l net.Listener) error {
-	s.echo.Listener = l
+// Serve accepts clients' connections until Shutdown, with TLS if there is a certificate.
+func (s *Server) Serve(l net.Listener) error { return s.serve(s.echo, l) }
+
+// ServeAdmin accepts connections to /rebound/ and /metrics, where these have an
+// address of their own, until Shutdown.
+func (s *Server) ServeAdmin(l net.Listener) error { return s.serve(s.inside, l) }
+
+func (s *Server) serve(e *echo.Echo, l net.Listener) error {
+	e.Listener = l
 	if s.cert.Load() != nil {
 		conf := &tls.Config{
 			MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
 		}
-		s.echo.Server.TLSConfig, s.echo.TLSListener = conf, tls.NewListener(l, conf)
+		e.Server.TLSConfig, e.TLSListener = conf, tls.NewListener(l, conf)
 	}
-	return s.echo.StartServer(s.echo.Server)
+	return e.StartServer(e.Server)
 }
 
 // Shutdown refuses new requests and waits until those under way are answered,
@@ -186,14 +202,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
-		_ = s.echo.Close()
+		_, _ = s.echo.Close(), s.inside.Close()
 		s.idle(bounded) // what was cut still reports its end
 		return err
 	}
 	// Last bytes of answers may still be on their way; connections without a
 	// whole head are not worth more than a moment.
-	if s.echo.Shutdown(bounded) != nil {
-		_ = s.echo.Close()
+	for _, e := range []*echo.Echo{s.echo, s.inside} {
+		if e.Shutdown(bounded) != nil {
+			_ = e.Close()
+		}
 	}
 	return nil
 }

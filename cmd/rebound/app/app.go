@@ -62,6 +62,7 @@ type App struct {
 	hub      *telemetry.Hub
 	log      *slog.Logger
 	listener net.Listener
+	inside   net.Listener // for /rebound/ and /metrics; nil: they are where clients connect
 	server   *proxy.Server
 
 	store  store.Store
@@ -117,9 +118,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
-		if a.listener, err = net.Listen("tcp", cfg.Listen()); err != nil {
-			err = fmt.Errorf("listening: %w", err)
-		}
+		err = a.listen(cfg)
 	}
 	if err != nil {
 		a.close()
@@ -138,6 +137,19 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.HandleRecordings(mux, a.recorder)
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
+}
+
+// listen opens the addresses of a configuration.
+func (a *App) listen(cfg *configs.Config) (err error) {
+	if a.listener, err = net.Listen("tcp", cfg.Listen()); err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	if at := cfg.Proxy.Admin.Listen; at != "" {
+		if a.inside, err = net.Listen("tcp", at); err != nil {
+			return fmt.Errorf("listening for /rebound/ and /metrics: %w", err)
+		}
+	}
+	return nil
 }
 
 // targets is what admin shows of the targets.
@@ -314,7 +326,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	}
 	needs := proxy.NeedsRestart(a.config.Proxy, cfg.Proxy)
 	kept := *cfg
-	kept.Proxy.Listen = a.config.Proxy.Listen // the socket that is open
+	kept.Proxy.Listen, kept.Proxy.Admin = a.config.Proxy.Listen, a.config.Proxy.Admin // the sockets that are open
 	cfg = &kept
 	core, err := a.build(cfg)
 	if err != nil {
@@ -369,14 +381,25 @@ func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
 // Addr is where the gateway listens.
 func (a *App) Addr() net.Addr { return a.listener.Addr() }
 
+// AdminAddr is where /rebound/ and /metrics are served.
+func (a *App) AdminAddr() net.Addr {
+	if a.inside != nil {
+		return a.inside.Addr()
+	}
+	return a.Addr()
+}
+
 // Logger is the process's logger.
 func (a *App) Logger() *slog.Logger { return a.log }
 
 // Run serves until ctx ends. Then it drains: new requests are refused, those
 // under way are answered, within the configured bound; nil when all were.
 func (a *App) Run(ctx context.Context) error {
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- a.server.Serve(a.listener) }()
+	if a.inside != nil {
+		go func() { served <- a.server.ServeAdmin(a.inside) }()
+	}
 	a.announce()
 	var err error
 	select {
@@ -425,6 +448,9 @@ func (a *App) announce() {
 		file = "none: the defaults apply"
 	}
 	a.log.Info("listening", "address", a.Addr().String(), "version", a.version, "config", file)
+	if a.inside != nil {
+		a.log.Info("listening for /rebound/ and /metrics", "address", a.AdminAddr().String())
+	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstreams)) {
 		u := cfg.Upstreams[name]
 		profile := "hosted"
@@ -466,8 +492,10 @@ func (a *App) close() {
 	}
 	a.mirror.Stop()
 	_ = a.store.Close()
-	if a.listener != nil {
-		_ = a.listener.Close()
+	for _, l := range []net.Listener{a.listener, a.inside} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 }
 
