@@ -86,7 +86,6 @@ type Ticket struct {
 	Resend bool
 	Probe  bool // of the target, whose breaker is half-open
 	Own    bool // a probe after failures that only this client met
-	Ramp   bool
 }
 
 // Place takes a ticket back, exactly once. Safe for concurrent use.

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // The boards that replicas share.
 const (
-	BoardCooldowns = "cooldowns" // field: target with key; value: class and begin; gone when it ends
+	BoardCooldowns = "cooldowns" // field: target with key; value: class, begin and end; gone when the ramp after it ends
 	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period and its length
 )
 
@@ -25,12 +26,39 @@ type Board interface {
 	Remove(board, field string)
 }
 
-// cooldown reads the end of a target's cool-down from the board.
-func (s *Set) cooldown(t recovery.Target) (store.Field, bool) {
+// cooldown reads the end of a target's cool-down from the board, where it stays until the
+// ramp after it is over.
+func (s *Set) cooldown(t recovery.Target) (until time.Time, ok bool) {
 	if !s.board.Any(BoardCooldowns) {
-		return store.Field{}, false
+		return time.Time{}, false
 	}
-	return s.board.Lookup(BoardCooldowns, s.names.Of(t))
+	f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t))
+	if !ok {
+		return time.Time{}, false
+	}
+	_, _, until = coolingOf(f)
+	return until, true
+}
+
+// coolingOf reads a cool-down's field: its class, and its begin and end, as far as they are
+// ours.
+func coolingOf(f store.Field) (class string, begin, until time.Time) {
+	until = f.Until
+	parts := strings.Fields(string(f.Value))
+	if len(parts) > 0 && len(parts[0]) <= longestClass && strings.Trim(parts[0], "abcdefghijklmnopqrstuvwxyz_") == "" {
+		class = parts[0]
+	}
+	if len(parts) > 1 {
+		if ms, err := strconv.ParseInt(parts[1], 10, 64); err == nil && 0 < ms && ms < f.Until.UnixMilli() {
+			begin = time.UnixMilli(ms)
+		}
+	}
+	if len(parts) > 2 {
+		if ms, err := strconv.ParseInt(parts[2], 10, 64); err == nil && 0 < ms && ms < f.Until.UnixMilli() {
+			until = time.UnixMilli(ms)
+		}
+	}
+	return class, begin, until
 }
 
 // skew is how far replicas' clocks may be apart; a cool-down that ends later
@@ -107,7 +135,7 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 	}
 	until := now.Add(d)
 	s.board.Post(BoardCooldowns, store.Field{
-		Name: s.names.Of(t), Value: []byte(string(f.Class()) + " " + strconv.FormatInt(now.UnixMilli(), 10)), Until: until,
+		Name: s.names.Of(t), Value: fmt.Appendf(nil, "%s %d %d", f.Class(), now.UnixMilli(), until.UnixMilli()), Until: until.Add(rampLength),
 	}, true)
 	s.cooled(t, until, now)
 	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
@@ -139,14 +167,11 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 		}
 	}
 	board.Each(BoardCooldowns, func(f store.Field) bool {
-		m := recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Until: f.Until}
-		class, begin, _ := strings.Cut(string(f.Value), " ")
-		if len(class) <= longestClass && strings.Trim(class, "abcdefghijklmnopqrstuvwxyz_") == "" { // else not ours
-			m.Evidence = class
+		class, begin, until := coolingOf(f)
+		if !time.Now().Before(until) {
+			return true
 		}
-		if ms, err := strconv.ParseInt(begin, 10, 64); err == nil && 0 < ms && ms < f.Until.UnixMilli() {
-			m.Since = time.UnixMilli(ms)
-		}
+		m := recovery.Mark{Target: f.Name, Kind: recovery.MarkCooldown, Item: string(recovery.MarkCooldown), Evidence: class, Since: begin, Until: until}
 		marks = append(marks, m)
 		return true
 	})

@@ -112,50 +112,51 @@ func TestCooldownMax(t *testing.T) {
 	})
 }
 
-// TestRamp: after a cool-down one request at a time goes through, then two, four, …
+// TestRamp: when a cool-down ends one request starts, and twice as many each half second.
 func TestRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := breaker.NewSet(breaker.Defaults(), recoverytest.NewBoard(), &recoverytest.Observer{})
-		once(t, s, target, limited(recovery.RateLimit, 10*time.Second))
-		time.Sleep(10 * time.Second)
-		fill := func() (list []recovery.Ticket) {
-			for len(list) < 1000 {
-				ticket, st := s.Begin(target, time.Now(), false, false)
-				if !st.Ready {
-					if wait := time.Until(st.Until); wait <= 0 || wait > time.Second {
-						t.Errorf("look again in %v", wait)
-					}
-					break
+		board := recoverytest.NewBoard()
+		first := breaker.NewSet(breaker.Defaults(), board, &recoverytest.Observer{})
+		for _, cooldown := range []time.Duration{10 * time.Second, time.Second} { // the next one begins anew
+			once(t, first, target, limited(recovery.RateLimit, cooldown))
+			time.Sleep(cooldown)
+			started := 0
+			for began := time.Now(); started < 40; {
+				ticket, st := first.Begin(target, time.Now(), false, false)
+				if st.Ready {
+					started++
+					ticket.Place.Done(ticket, recovery.Outcome{})
+					continue
 				}
-				list = append(list, ticket)
-			}
-			return list
-		}
-		for _, want := range []int{1, 2, 4, 8, 16, 32} {
-			list := fill()
-			if len(list) != want {
-				t.Fatalf("%d at a time, want %d", len(list), want)
-			}
-			for i, ticket := range list {
-				o := recovery.Outcome{}
-				if i == 0 {
-					o = success
+				if passed := time.Since(began); started != 1<<(passed/(500*time.Millisecond)) {
+					t.Errorf("%d started after %v", started, passed)
 				}
-				ticket.Place.Done(ticket, o)
+				if wait := time.Until(st.Until); wait <= 0 || wait > time.Second || !st.Cooling {
+					t.Errorf("look again in %v", wait)
+				}
+				time.Sleep(time.Until(st.Until))
+			}
+			time.Sleep(10 * time.Second)
+			for range 100 {
+				if _, st := first.Begin(target, time.Now(), false, false); !st.Ready {
+					t.Fatal("ramps for ever")
+				}
 			}
 		}
-		list := fill()
-		if len(list) != 1000 {
-			t.Fatalf("still ramping at %d", len(list))
-		}
-		for _, ticket := range list {
-			ticket.Place.Done(ticket, success)
-		}
-		// The next cool-down begins anew.
-		once(t, s, target, limited(recovery.RateLimit, time.Second))
-		time.Sleep(time.Second)
-		if got := len(fill()); got != 1 {
-			t.Errorf("%d at a time after the second cool-down", got)
+	})
+}
+
+// TestRampOfReplica: a replica that had no request during the cool-down ramps as well.
+func TestRampOfReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board := recoverytest.NewBoard()
+		once(t, breaker.NewSet(breaker.Defaults(), board, &recoverytest.Observer{}), target, limited(recovery.RateLimit, 10*time.Second))
+		time.Sleep(10*time.Second + time.Millisecond)
+		s := breaker.NewSet(breaker.Defaults(), board, &recoverytest.Observer{})
+		for i := range 2 {
+			if _, st := s.Begin(target, time.Now(), false, false); st.Ready != (i == 0) {
+				t.Errorf("request %d: %+v", i, st)
+			}
 		}
 	})
 }

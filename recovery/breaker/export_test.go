@@ -4,14 +4,11 @@ package breaker
 const MaxTargets = maxTargets
 
 // UnderWay adds up what the set thinks is under way.
-func (s *Set) UnderWay() (requests, resends, probes, ramped int) {
+func (s *Set) UnderWay() (requests, resends, probes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.targets {
 		requests, resends, probes = requests+e.inFlight, resends+e.resends, probes+e.probes
-	}
-	for _, k := range s.keys {
-		ramped += k.inFlight
 	}
 	return
 }

@@ -19,7 +19,7 @@ type Set struct {
 
 	mu       sync.Mutex
 	targets  map[recovery.Target]*target // by upstream and model
-	keys     map[recovery.Target]*key    // with the key; only those that cooled down lately
+	keys     map[recovery.Target]*ramp   // with the key; only those that cooled down lately
 	recent   [2]seen                     // the two clients that were seen last
 	barren   series                      // failures in a row, over all targets
 	lastFail time.Time
@@ -43,7 +43,7 @@ const maxTargets = 4096
 // NewSet returns a set in which every target may be asked.
 func NewSet(cfg Config, board Board, observer recovery.Observer) *Set {
 	return &Set{cfg: cfg, board: board, observer: observer,
-		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*key{}}
+		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*ramp{}}
 }
 
 // Reconfigure applies new limits; what was counted stays.
@@ -64,17 +64,6 @@ type target struct {
 	clients  map[string]*personal // those whose requests failed lately
 	used     time.Time
 }
-
-// key ramps one credential up again after a cool-down.
-type key struct {
-	until    time.Time // end of the newest cool-down seen
-	inFlight int
-	allowed  int // in flight at a time, doubling with each success
-	used     time.Time
-}
-
-// rampDone ends a ramp: from here on the key is as any other.
-const rampDone = 64
 
 func (s *Set) target(t recovery.Target) *target {
 	t.Key = ""
@@ -158,13 +147,14 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 			return st
 		}
 	}
-	if f, ok := s.cooldown(t); ok && now.Before(f.Until) && f.Until.Before(now.Add(s.cfg.CooldownMax+skew)) {
-		s.cooled(t, f.Until, now)
-		return recovery.Status{Cooling: true, Until: f.Until}
+	if until, ok := s.cooldown(t); ok && until.Before(now.Add(s.cfg.CooldownMax+skew)) {
+		s.cooled(t, until, now)
+		if now.Before(until) {
+			return recovery.Status{Cooling: true, Until: until}
+		}
 	}
-	if k, ok := s.keys[t]; ok && k.inFlight >= k.allowed {
-		// Ramping up: those that wait look again soon, not all at once.
-		return recovery.Status{Cooling: true, Until: now.Add(50*time.Millisecond + rand.N(100*time.Millisecond))}
+	if next, ok := s.ramping(t, now); ok {
+		return recovery.Status{Cooling: true, Until: next}
 	}
 	return recovery.Status{Ready: true, Open: o.open || p != nil && p.open}
 }
@@ -180,27 +170,6 @@ func (o opening) status(probes int, now time.Time) recovery.Status {
 		return recovery.Status{Open: true, Until: now.Add(250 * time.Millisecond)}
 	}
 	return recovery.Status{}
-}
-
-// cooled remembers a cool-down, so that its end is a ramp.
-func (s *Set) cooled(t recovery.Target, until, now time.Time) {
-	k, ok := s.keys[t]
-	if !ok {
-		if len(s.keys) >= maxTargets {
-			for o, e := range s.keys {
-				if e.inFlight == 0 {
-					delete(s.keys, o)
-					break
-				}
-			}
-		}
-		k = &key{}
-		s.keys[t] = k
-	}
-	k.used = now
-	if until.After(k.until) {
-		k.until, k.allowed = until, 1
-	}
 }
 
 // Begin takes a place for one attempt; Ready tells whether there was one.
@@ -240,8 +209,7 @@ func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, for
 		e.resends++
 	}
 	if k, ok := s.keys[t]; ok {
-		ticket.Ramp = true
-		k.inFlight++
+		k.started++
 	}
 	e.inFlight++
 	e.used = now
@@ -266,9 +234,6 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	if p := e.clients[ticket.Client]; p != nil && ticket.Own {
 		p.probes = max(0, p.probes-1)
 	}
-	if ticket.Ramp {
-		s.ramp(ticket.Target, o.Success)
-	}
 	counts := o.Failure != nil && o.Failure.Spec != nil && o.Failure.Spec.Counts
 	switch {
 	case counts:
@@ -288,20 +253,6 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	s.mu.Unlock()
 	for _, ev := range events {
 		s.observer.Observe(ev)
-	}
-}
-
-// ramp books an attempt of a key that cooled down lately.
-func (s *Set) ramp(t recovery.Target, success bool) {
-	k, ok := s.keys[t]
-	if !ok {
-		return
-	}
-	k.inFlight = max(0, k.inFlight-1)
-	if success {
-		if k.allowed *= 2; k.allowed >= rampDone {
-			delete(s.keys, t)
-		}
 	}
 }
 
