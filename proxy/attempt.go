@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -98,7 +99,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	}
 	resp, err := s.core.Upstreams[a.Target.Upstream].Do(ctx, upstream.Request{
 		Method: method, Path: path, Query: query, Model: a.Target.Model, Key: a.Target.Key,
-		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body,
+		Header: s.core.traced(header, s.x.ID, a.Number, a.Target.Target), Narrow: s.narrow, Body: body, Follow: s.mayFollow,
 	})
 	if errors.Is(err, upstream.ErrPath) {
 		a.Cancel(nil)
@@ -122,6 +123,12 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
 	return resp, nil
+}
+
+// mayFollow reports whether a redirect within the upstream leads to a path that this
+// client may use: a gateway key that is restricted keeps its list.
+func (s *sender) mayFollow(path string) bool {
+	return !s.who.restricted() || slices.Contains(modelPaths, strings.TrimSuffix(path, "/"))
 }
 
 // open reads a response that is no refusal until its answer has begun: as it is, as a

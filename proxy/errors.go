@@ -155,7 +155,7 @@ func (k *Core) final(f *recovery.Failure, x *recovery.Exchange) reply {
 			r.header[name] = v
 		}
 	}
-	if x.Mode != recovery.ModeAct && f.Response.Status != 0 {
+	if x.Mode != recovery.ModeAct && (f.Response.Status >= 400 || f.Response.Status != 0 && f.Response.Status < 300) { // a redirect leads nowhere in any mode
 		return r // a plain proxy's answer
 	}
 	up := k.Upstreams[f.Target.Upstream]

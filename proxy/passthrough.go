@@ -128,6 +128,11 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		p.ev.Status = http.StatusBadGateway
 		return upstreamCredentials(target.Upstream)
 	}
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified {
+		if err := p.relocate(resp); err != nil {
+			return err
+		}
+	}
 	core.returnable(resp)
 	core.hideErrors(resp)
 	if resp.StatusCode < 300 && req.Method == http.MethodPost && slices.Contains(madeAt, p.place) && core.remembers() {
@@ -152,6 +157,27 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 	if list != nil {
 		core.noteWindows(target.Upstream, list.seen.Bytes())
 	}
+	return nil
+}
+
+// relocate makes a redirect within the upstream one within the gateway. Others are
+// refused: they lead a client, with its credential, where the gateway does not.
+func (p *passage) relocate(resp *http.Response) error {
+	target := p.ev.Target
+	asked := p.up
+	asked.Model = target.Model
+	path, query, ok := p.core.Upstreams[target.Upstream].Relocated(asked, resp)
+	if !ok {
+		_ = resp.Body.Close()
+		p.ev.Status, p.ev.Cause = http.StatusBadGateway, "the upstream answers with a redirect to another place"
+		return reported(http.StatusBadGateway, "upstream_redirect", "The upstream %q answers with a redirect to another place, which the gateway does not "+
+			"pass on. The operator has to check its URL.", target.Upstream)
+	}
+	to := "/v1" + path
+	if query != "" && !p.who.restricted() {
+		to += "?" + query
+	}
+	resp.Header["Location"] = []string{to}
 	return nil
 }
 

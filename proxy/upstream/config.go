@@ -33,7 +33,9 @@ type Config struct {
 	// known harmless ones. With passthrough all go.
 	ForwardHeaders []string `yaml:"forward_headers"`
 
-	Proxy string `yaml:"proxy"` // forward proxy; "env" takes HTTPS_PROXY and friends
+	// Proxy is the URL of a forward proxy. Empty takes HTTPS_PROXY, HTTP_PROXY and
+	// NO_PROXY for public hosts, as SDKs do; "env" for private addresses, too; "none" never.
+	Proxy string `yaml:"proxy"`
 	// HTTP2 speaks HTTP/2 where the server offers it, and to an http URL from the
 	// start. It costs more than HTTP/1.1.
 	HTTP2      bool   `yaml:"http2"`
@@ -105,6 +107,11 @@ func (c Config) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("profile: %q is none of auto, hosted, local", c.Profile))
 	}
+	if c.Proxy != "" && c.Proxy != "env" && c.Proxy != "none" {
+		if u, err := url.Parse(c.Proxy); err != nil || u.Host == "" {
+			errs = append(errs, errors.New("proxy: is neither env, none nor a URL"))
+		}
+	}
 	if (c.ClientCert == "") != (c.ClientKey == "") {
 		errs = append(errs, errors.New("client_cert: needs client_key, and the other way round"))
 	}
@@ -138,6 +145,38 @@ func (c Config) Local() bool {
 	if c.Profile != "auto" {
 		return c.Profile == "local"
 	}
+	return c.private()
+}
+
+// ForwardProxy is the proxy between the gateway and the upstream, nil for none.
+func (c Config) ForwardProxy() *url.URL {
+	switch c.Proxy {
+	case "none":
+		return nil
+	case "", "env":
+		if c.DialContext != nil || c.Proxy == "" && c.private() {
+			return nil
+		}
+		at, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model"))
+		if err != nil {
+			return nil
+		}
+		u, err := http.ProxyFromEnvironment(&http.Request{URL: at})
+		if err != nil {
+			return nil
+		}
+		return u
+	}
+	u, err := url.Parse(c.Proxy)
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// private reports whether the URL names a server of one's own: a loopback or private
+// address, a name without a dot, .local or .internal.
+func (c Config) private() bool {
 	u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model"))
 	if err != nil {
 		return false

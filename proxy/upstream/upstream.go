@@ -90,22 +90,15 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 		}
 		tlsConfig.Certificates = []tls.Certificate{cert}
 	}
-	if cfg.Proxy == "" && !cfg.HTTP2 {
+	proxied := cfg.ForwardProxy()
+	if proxied == nil && !cfg.HTTP2 {
 		return h1.New(h1.Config{
 			DialTimeout: cfg.ConnectTimeout, TLSHandshakeTimeout: cfg.ConnectTimeout, MaxIdlePerHost: cfg.MaxIdleConns, TLS: tlsConfig, DialContext: cfg.DialContext,
 		}), nil
 	}
 	var proxy func(*http.Request) (*url.URL, error)
-	switch cfg.Proxy {
-	case "":
-	case "env":
-		proxy = http.ProxyFromEnvironment
-	default:
-		u, err := url.Parse(cfg.Proxy)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("proxy: %q is not a URL", cfg.Proxy)
-		}
-		proxy = http.ProxyURL(u)
+	if proxied != nil {
+		proxy = http.ProxyURL(proxied)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(!cfg.HTTP2 || strings.HasPrefix(cfg.URL, "https:"))
@@ -194,6 +187,9 @@ type Request struct {
 	Body   []byte    // or
 	Reader io.Reader // a body that can be read once
 	Length int64     // of Reader, -1 unknown
+	// Follow says to which paths below the base one redirect is followed, of a request
+	// with a Body; nil follows none.
+	Follow func(path string) bool
 }
 
 // Do makes the request. The response's body must be closed. Errors before
@@ -203,6 +199,20 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	resp, err := u.once(ctx, r, at)
+	if err != nil {
+		return nil, err
+	}
+	u.answered.Store(true)
+	if to := u.follow(r, at, resp); to != nil {
+		_ = resp.Body.Close()
+		return u.once(ctx, r, to)
+	}
+	return resp, nil
+}
+
+// once sends a request to one place.
+func (u *Upstream) once(ctx context.Context, r Request, at *url.URL) (*http.Response, error) {
 	req := (&http.Request{Method: r.Method, URL: at, Header: u.header(r), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	switch {
 	case r.Reader != nil:
@@ -212,11 +222,7 @@ func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(len(r.Body))
 	}
-	resp, err := u.transport.RoundTrip(req)
-	if err == nil && !u.answered.Load() {
-		u.answered.Store(true)
-	}
-	return resp, err
+	return u.transport.RoundTrip(req)
 }
 
 // Answered reports whether the host has answered any request since the gateway

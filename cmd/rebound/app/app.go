@@ -457,11 +457,19 @@ func (a *App) announce() {
 		if u.Local() {
 			profile = "local"
 		}
-		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "prefill", u.Prefills(), "keys", len(u.Keys), "passthrough", u.Passthrough)
+		a.log.Info("upstream", "name", name, "url", u.URL, "profile", profile, "prefill", u.Prefills(), "keys", len(u.Keys), "passthrough", u.Passthrough, "proxy", proxyHost(u))
 	}
 	for _, w := range cfg.Warnings() {
 		a.log.Warn(w)
 	}
+}
+
+// proxyHost names the forward proxy of an upstream, without a credential.
+func proxyHost(u upstream.Config) string {
+	if p := u.ForwardProxy(); p != nil {
+		return p.Scheme + "://" + p.Host
+	}
+	return "none"
 }
 
 // close releases everything, in the order of dependence.
