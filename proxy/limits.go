@@ -53,7 +53,7 @@ func (k *Core) admit(ctx context.Context, who client, model string, raw []byte, 
 		r.Input = estimate(raw)
 		if body != nil {
 			if _, n, ok := body.OutputLimit(); ok {
-				r.Output = n
+				r.Output = min(n, maxReported) * max(body.N(), 1)
 			}
 		}
 	}
@@ -77,8 +77,12 @@ func beyond(r *quota.Refusal, model string) *Error {
 	limit := strings.ReplaceAll(r.Meter, "_", " ")
 	wait := max(r.Wait, time.Second)
 	e := failf(http.StatusTooManyRequests, scope+r.Meter, "%s reached the limit of %s. Try again in %s.", whose, limit, wait.Round(time.Second))
+	if r.Meter != "concurrent" && r.Used < r.Limit {
+		e.Message = fmt.Sprintf("%s too little left of the limit of %s for this request: what has ended and what requests under way may use leaves %s of %s. Try again in %s.",
+			whose, limit, r.Shown(r.Limit-r.Used), r.Shown(r.Limit), wait.Round(time.Second))
+	}
 	if r.Never {
-		e.Message = fmt.Sprintf("This request alone is larger than the limit of %s, which is %d. Send less.", limit, r.Limit)
+		e.Message = fmt.Sprintf("This request alone is larger than the limit of %s, which is %s. Send less.", limit, r.Shown(r.Limit))
 	} else {
 		e.Header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
 	}
@@ -115,10 +119,30 @@ func estimate(raw []byte) int {
 // answer whose usage the upstream did not report is estimated by its size.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
 	t, answer, extra = s.x.Settled()
+	raw, most := s.x.Body.Raw(), maxReported
+	if _, n, ok := s.x.Body.OutputLimit(); ok {
+		most = 2*min(n, maxReported)*max(s.x.Body.N(), 1) + 1000 // servers count in their own ways
+	}
+	if !plausible(answer, raw, most) {
+		answer = recovery.Usage{}
+	}
+	if tried := max(s.x.Tried(), 1); !plausible(extra, raw, tried*maxReported) {
+		extra = recovery.Usage{Input: tried * estimate(raw)}
+	}
 	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && size > 0 {
-		answer.Input, answer.Output = estimate(s.x.Body.Raw()), max((len(s.sink.Sent())+3)/4, written(s.x.Streaming, size))
+		answer.Input, answer.Output = estimate(raw), max((len(s.sink.Sent())+3)/4, written(s.x.Streaming, size))
 	}
 	return t, answer, extra
+}
+
+// maxReported is more than any request can use, in tokens of its input or of its answers:
+// context windows end far below.
+const maxReported = 4 << 20
+
+// plausible reports whether a request can have used what an upstream reports. What cannot be is
+// no report: it would take a key's limits for as long as they last.
+func plausible(u recovery.Usage, raw []byte, most int) bool {
+	return u.Input <= max(maxReported, len(raw)) && u.Output <= most
 }
 
 // eventSize is about how many bytes a streamed answer takes for each of its tokens.
@@ -175,7 +199,7 @@ func (m *metered) used(raw []byte) recovery.Usage {
 	if m.resp.StatusCode >= 300 {
 		return recovery.Usage{}
 	}
-	if u, ok := stream.UsageIn(m.tail); ok {
+	if u, ok := stream.UsageIn(m.tail); ok && plausible(u, raw, maxReported) {
 		return u
 	}
 	u := recovery.Usage{Input: estimate(raw)}

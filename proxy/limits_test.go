@@ -365,3 +365,29 @@ func TestFairShare(t *testing.T) {
 		}
 	})
 }
+
+// A usage that no request can have is no usage: it does not take a key's limit for the day. Nor does an
+// answer that may become longer than the limit, and a reset gives all back.
+func TestAbsurdUsage(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/v1/chat/completions", "/v1/embeddings"} {
+		usage := `{"prompt_tokens":9e18,"completion_tokens":9e18,"total_tokens":1}`
+		up := record(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, strings.TrimSuffix(answered, "}")+`,"usage":`+usage+`}`)
+		})
+		g := startAt(t, up.url, "auth: {keys: [{name: a, env: KEY_A, limits: {tokens_per_day: 100000}}]}\n")
+		for i := range 3 {
+			if status, answer := g.send("POST "+path, jsonType+keyA, `{"model":"m","max_tokens":500000,"input":"x","messages":[{"role":"user","content":"x"}]}`); status != 200 {
+				t.Errorf("%s, request %d: %d %s", path, i, status, answer)
+			}
+			await(t, "the request is settled", func() bool { return g.use("a", "tokens_per_day") < 1000*float64(i+1) })
+		}
+		if g.use("a", "tokens_per_day") == 0 {
+			t.Error("nothing was charged")
+		}
+		if status, answer := g.send("DELETE /rebound/keys/a", "", ""); status != 204 || g.use("a", "tokens_per_day") != 0 {
+			t.Errorf("a reset: %d %s, then %v used", status, answer, g.use("a", "tokens_per_day"))
+		}
+	}
+}

@@ -17,6 +17,9 @@ type Charge struct {
 	// Amount is added; one below zero gives back what was charged too much. Of a
 	// holder it is all that the holder has now, until Window has passed.
 	Amount int64
+	// Least makes do with less: where the limit does not leave Amount, what it leaves is
+	// charged, if that is Least or more. Zero is Amount. It says nothing of a holder.
+	Least int64
 	// Limit is how much the meter may have, this amount included; zero is no
 	// limit. What gives back is never refused.
 	Limit int64
@@ -40,12 +43,33 @@ type Charged struct {
 	// Wait is how long the refused charge would have to wait if nobody else
 	// charged; zero where waiting does not help, and for holders.
 	Wait time.Duration
+	// Amounts are what was charged, of each: its Amount, or less where Least allows that.
+	Amounts []int64
 	// Used is what each meter has with its charge, or would have.
 	Used []int64
 	// Holders is the largest number of holders that a meter has.
 	Holders int
 	// Alone tells that the store's server was not asked: other processes count for themselves.
 	Alone bool
+}
+
+// Fits is how much of a charge its limit allows where so much is used already; false is nothing.
+func (c Charge) Fits(used int64) (int64, bool) {
+	switch room := c.Limit - used; {
+	case c.Limit <= 0 || c.Amount <= 0 || c.Amount <= room:
+		return c.Amount, true
+	case c.Holder == "" && c.Least > 0 && c.Least <= room:
+		return room, true
+	}
+	return c.Amount, false
+}
+
+// needs is the least amount that has to fit.
+func (c Charge) needs() int64 {
+	if c.Least > 0 {
+		return min(c.Least, c.Amount)
+	}
+	return c.Amount
 }
 
 // Tally is what a meter has counted, in the window with the number Index and in
@@ -89,7 +113,7 @@ func (t Tally) passed(window time.Duration, now time.Time) float64 {
 
 // Wait is how long a charge must wait for its limit; see [Charged].
 func (t Tally) Wait(c Charge, now time.Time) time.Duration {
-	room := float64(c.Limit - c.Amount)
+	room := float64(c.Limit - c.needs())
 	if room < 0 {
 		return 0
 	}
@@ -119,6 +143,8 @@ func CheckCharges(charges ...Charge) error {
 			return fmt.Errorf("%w: a holder's name of %d bytes, the limit is %d", ErrInvalid, len(c.Holder), MaxKey)
 		case c.Window < time.Millisecond || c.Window > MaxTTL/4:
 			return fmt.Errorf("%w: a window of %v", ErrInvalid, c.Window)
+		case c.Least < 0 || c.Least > MaxAmount:
+			return fmt.Errorf("%w: a least amount of %d", ErrInvalid, c.Least)
 		case c.Amount > MaxAmount || c.Amount < -MaxAmount || c.Holder != "" && c.Amount < 0:
 			return fmt.Errorf("%w: an amount of %d", ErrInvalid, c.Amount)
 		}

@@ -266,7 +266,7 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 	for i := range own {
 		switch c := &own[i]; {
 		case ok:
-			c.Limit = 0
+			c.Amount, c.Limit = done.Amounts[i], 0
 		case c.Share > 0:
 			c.Limit = c.Share
 		}
@@ -278,8 +278,8 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 	local.Alone = true
 	if err == nil && !sent && local.Refused < 0 {
 		now := time.Now()
-		for _, c := range charges {
-			if c.Holder == "" && c.Amount != 0 {
+		for i, c := range charges {
+			if c.Amount = local.Amounts[i]; c.Holder == "" && c.Amount != 0 {
 				c.Limit = 0
 				s.note(change{id: changeID{changedMeter, c.Account, c.Meter}, charge: c, ends: now.Add(c.Window)})
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,18 @@ func (p *program) keysCommand() *cobra.Command {
 clients together use.`, cobra.NoArgs)
 	asJSON := c.json()
 	table := listTable("keys", "no limits are configured", "KEY\tLIMIT\tUSED\tOF", writeAccount)
-	return c.do(func([]string) error { return c.show("/rebound/keys", *asJSON, table) })
+	cmd := c.do(func([]string) error { return c.show("/rebound/keys", *asJSON, table) })
+	reset := p.adminCommand("reset KEY", "Give back what a key has used",
+		`Gives back what a gateway key has used of its limits, at all replicas; with "" what
+all clients together have used.`, cobra.ExactArgs(1))
+	cmd.AddCommand(reset.do(func(args []string) error {
+		if _, err := reset.ask(http.MethodDelete, "/rebound/keys/"+url.PathEscape(args[0]), nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(p.stdout, "the limits of key %q begin anew\n", args[0])
+		return err
+	}))
+	return cmd
 }
 
 func writeAccount(w io.Writer, a quota.Account) {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
@@ -10,11 +11,14 @@ import (
 // Keys are the accounts that are limited.
 type Keys interface {
 	Now(ctx context.Context) ([]quota.Account, error)
+	// Reset gives back what a key has used; [quota.ErrUnknown] for one without limits.
+	Reset(ctx context.Context, key string) error
 }
 
-// HandleKeys adds a route to a mux:
+// HandleKeys adds routes to a mux:
 //
-//	GET /rebound/keys  {"keys": [...]}: what keys with limits, and all clients together, use now
+//	GET    /rebound/keys        {"keys": [...]}: what keys with limits, and all clients together, use now
+//	DELETE /rebound/keys/{key}  gives back what a key has used; without a name, all clients together
 func HandleKeys(mux *http.ServeMux, k Keys) {
 	mux.HandleFunc("GET /rebound/keys", func(w http.ResponseWriter, r *http.Request) {
 		accounts, err := k.Now(r.Context())
@@ -23,5 +27,17 @@ func HandleKeys(mux *http.ServeMux, k Keys) {
 			return
 		}
 		respond(w, http.StatusOK, map[string]any{"keys": accounts})
+	})
+	mux.HandleFunc("DELETE /rebound/keys/{key...}", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), resetTime)
+		defer cancel()
+		switch err := k.Reset(ctx, r.PathValue("key")); {
+		case errors.Is(err, quota.ErrUnknown):
+			refuse(w, http.StatusNotFound, "key_without_limits", "There are no limits of that name. GET /rebound/keys lists those that there are.")
+		case err != nil:
+			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "The limits were not reset: "+err.Error())
+		default:
+			w.WriteHeader(http.StatusNoContent)
+		}
 	})
 }

@@ -3,8 +3,10 @@ package quota
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -108,8 +110,8 @@ func (l *Limiter) limiting(key string) (list []*account) {
 type Request struct {
 	Key   string // name of the gateway key; empty without one
 	Model string // as the client names it; empty where there is none
-	// Input is about how many tokens it has, and Output how many it allows the
-	// answer; zero where it does not say.
+	// Input is about how many tokens it has, and Output how many it allows all its
+	// answers together; zero where it does not say.
 	Input, Output int
 }
 
@@ -118,10 +120,20 @@ type Refusal struct {
 	Key   string // whose limit it is; empty: of all clients together
 	Meter string // the limit, as the configuration calls it; empty: the model has no price
 	Limit int64  // in the meter's unit; money in millionths
+	Used  int64  // of it, by requests that have ended and, reserved, by those under way
 	// Wait is how long until it might pass, zero where that is not known.
 	Wait time.Duration
 	// Never tells that the request alone is beyond the limit.
 	Never bool
+}
+
+// Shown is an amount of the meter as people read it.
+func (r *Refusal) Shown(n int64) string {
+	u := tokens
+	if r.Meter == "spending_per_day" {
+		u = money
+	}
+	return strconv.FormatFloat(u.shown(n), 'f', -1, 64)
 }
 
 // Grant is an admitted request. Its End must be called, once.
@@ -135,6 +147,7 @@ type part struct {
 	account *account
 	meter   meter
 	amount  int64
+	least   int64 // that has to fit; zero: amount
 }
 
 // Admit charges what a request is expected to use, or tells why not. It asks the
@@ -153,9 +166,9 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 			case requests:
 				p.amount = 1
 			case tokens:
-				p.amount = atMost(m.limit, int64(r.Input), int64(r.Output))
+				p.amount, p.least = reserve(int64(r.Input), int64(r.Output))
 			case money:
-				p.amount = atMost(m.limit, micros(float64(r.Input)*price.Input/1e6), micros(float64(r.Output)*price.Output/1e6))
+				p.amount, p.least = reserve(micros(float64(r.Input)*price.Input/1e6), micros(float64(r.Output)*price.Output/1e6))
 				if !priced && r.Model != "" {
 					l.mu.Unlock()
 					return nil, &Refusal{Key: a.name, Never: true}
@@ -183,11 +196,15 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 		}
 	}
 	if done.Refused < 0 {
+		for i := range g.parts {
+			g.parts[i].amount = done.Amounts[i]
+		}
 		return g, nil
 	}
 	g.hold(-1)
 	p := g.parts[done.Refused]
-	return nil, &Refusal{Key: p.account.name, Meter: p.meter.name, Limit: p.meter.limit, Wait: done.Wait, Never: p.meter.unit != held && p.amount > p.meter.limit}
+	return nil, &Refusal{Key: p.account.name, Meter: p.meter.name, Limit: p.meter.limit, Used: done.Used[done.Refused] - p.amount, Wait: done.Wait,
+		Never: p.meter.unit != held && max(p.least, 1) > p.meter.limit}
 }
 
 // hold counts the request at its accounts; Limiter.mu is held.
@@ -201,7 +218,7 @@ func (g *Grant) hold(n int64) {
 
 func (l *Limiter) charge(p part) store.Charge {
 	a, m := p.account, p.meter
-	c := store.Charge{Account: accountPrefix + a.name, Meter: m.name, Amount: p.amount, Limit: m.limit, Window: m.window, Calendar: m.calendar,
+	c := store.Charge{Account: accountPrefix + a.name, Meter: m.name, Amount: p.amount, Least: p.least, Limit: m.limit, Window: m.window, Calendar: m.calendar,
 		Share: (m.limit + a.replicas - 1) / a.replicas}
 	if m.unit == held {
 		c.Holder = l.holder
@@ -214,7 +231,7 @@ func (l *Limiter) told(a *account, m meter, amount int64) store.Charge {
 	if m.unit == held {
 		amount = a.held
 	}
-	c := l.charge(part{a, m, min(max(amount, -store.MaxAmount), store.MaxAmount)})
+	c := l.charge(part{account: a, meter: m, amount: min(max(amount, -store.MaxAmount), store.MaxAmount)})
 	c.Limit, c.Share = 0, 0
 	return c
 }
@@ -223,10 +240,12 @@ func (l *Limiter) told(a *account, m meter, amount int64) store.Charge {
 // total a name.
 const accountPrefix = "quota:"
 
-// atMost reserves what a request has and what it allows its answer, the latter
-// only as far as the limit goes: clients allow far more than models write.
-func atMost(limit, input, output int64) int64 {
-	return max(1, min(input+max(output, 0), max(limit, input), store.MaxAmount))
+// reserve is what a request may use, with all that it allows its answer, and what it has
+// to have: of the answer only as much is reserved as the limit leaves, since clients allow
+// far more than models write.
+func reserve(input, output int64) (amount, least int64) {
+	least = max(1, min(input, store.MaxAmount))
+	return max(least, min(input+max(output, 0), store.MaxAmount)), least
 }
 
 // End settles what the request has used: tokens of all its attempts, and what
@@ -329,6 +348,30 @@ func (l *Limiter) tell(renew bool) {
 	for some := range slices.Chunk(charges, store.MaxCharges) {
 		_, _ = l.store.Charge(ctx, some...) // an error is that of a store that closes
 	}
+}
+
+// ErrUnknown is returned for a key without limits.
+var ErrUnknown = errors.New("the key has no limits")
+
+// Reset gives back all that a key, or with "" all clients together, has used. Requests
+// that are under way keep their places, and count when they end.
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	var charges []store.Charge
+	l.mu.Lock()
+	if a := l.accounts[key]; a != nil {
+		clear(a.owed)
+		for _, m := range a.meters {
+			if m.unit != held {
+				charges = append(charges, l.told(a, m, -store.MaxAmount))
+			}
+		}
+	}
+	l.mu.Unlock()
+	if len(charges) == 0 {
+		return ErrUnknown
+	}
+	_, err := l.store.Charge(ctx, charges...)
+	return err
 }
 
 // Use is one meter of an account.

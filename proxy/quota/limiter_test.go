@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -399,6 +400,71 @@ func TestOwe(t *testing.T) {
 		}
 		if _, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 10}); refused == nil || refused.Meter != "tokens_per_day" {
 			t.Errorf("the next request: %+v", refused)
+		}
+	})
+}
+
+// Of what a request allows its answer as much is reserved as the limit leaves: what it has
+// to have decides whether it passes.
+func TestReserved(t *testing.T) {
+	for name, limits := range map[string]quota.Limits{"minute": {TokensPerMinute: 20000}, "day": {TokensPerDay: 20000}} {
+		replicas(t, 1, one(limits), func(t *testing.T, l []*quota.Limiter, _ []*link) {
+			r := quota.Request{Key: "a", Input: 100, Output: 32000}
+			for i := range 4 {
+				g, refused := l[0].Admit(t.Context(), r)
+				if refused != nil {
+					t.Fatalf("%s: request %d: %+v", name, i, refused)
+				}
+				if _, refused = l[0].Admit(t.Context(), r); refused == nil || refused.Used != 20000 || refused.Never {
+					t.Errorf("%s: beside one that may use all: %+v", name, refused)
+				}
+				g.End(110, 0)
+				synctest.Wait()
+			}
+			if got := use(t, l[0]); got != 440 {
+				t.Errorf("%s: %v used", name, got)
+			}
+			if _, refused := l[0].Admit(t.Context(), quota.Request{Key: "a", Input: 20001}); refused == nil || !refused.Never {
+				t.Errorf("%s: what never fits: %+v", name, refused)
+			}
+		})
+	}
+}
+
+// use is what the only limited meter but that of places has.
+func use(t *testing.T, l *quota.Limiter) (used float64) {
+	t.Helper()
+	now, err := l.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range now[0].Uses {
+		if u.Limit != "concurrent" {
+			used = u.Used
+		}
+	}
+	return used
+}
+
+// A reset gives back what was used, in this window and the one before, and nothing else.
+func TestReset(t *testing.T) {
+	cfg := one(quota.Limits{TokensPerMinute: 1000})
+	cfg.Total = quota.Limits{TokensPerMinute: 5000}
+	replicas(t, 2, cfg, func(t *testing.T, l []*quota.Limiter, _ []*link) {
+		r := quota.Request{Key: "a", Input: 500}
+		admitted(t, l[0], 2, r)
+		time.Sleep(70 * time.Second)
+		if n, _ := admitted(t, l[0], 2, r); n == 2 {
+			t.Fatal("nothing was left of the minute before")
+		}
+		if err := l[1].Reset(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := admitted(t, l[0], 3, r); n != 2 {
+			t.Errorf("after the reset %d of 3 passed, want 2", n)
+		}
+		if err := l[0].Reset(t.Context(), "b"); !errors.Is(err, quota.ErrUnknown) {
+			t.Errorf("a key without limits: %v", err)
 		}
 	})
 }

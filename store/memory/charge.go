@@ -17,16 +17,18 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 		return store.Charged{}, err
 	}
 	defer s.mu.Unlock()
-	done := store.Charged{Refused: -1, Used: make([]int64, len(charges))}
+	done := store.Charged{Refused: -1, Used: make([]int64, len(charges)), Amounts: make([]int64, len(charges))}
 	for i, c := range charges {
 		it := s.table.make(id{account, c.Account}, now)
+		used, holders := int64(0), 0
 		if c.Holder != "" {
-			others, holders := it.others(c, now)
-			done.Used[i], done.Holders = others+c.Amount, max(done.Holders, holders)
+			used, holders = it.others(c, now)
 		} else {
-			done.Used[i] = it.meters[c.Meter].Used(c, now) + c.Amount
+			used = it.meters[c.Meter].Used(c, now)
 		}
-		if done.Refused < 0 && c.Limit > 0 && c.Amount > 0 && done.Used[i] > c.Limit {
+		amount, fits := c.Fits(used)
+		done.Used[i], done.Amounts[i], done.Holders = used+amount, amount, max(done.Holders, holders)
+		if done.Refused < 0 && !fits {
 			done.Refused = i
 			if c.Holder == "" {
 				done.Wait = it.meters[c.Meter].Wait(c, now)
@@ -36,8 +38,9 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	if done.Refused >= 0 {
 		return done, nil
 	}
-	for _, c := range charges {
+	for i, c := range charges {
 		it := s.table.make(id{account, c.Account}, now)
+		c.Amount = done.Amounts[i]
 		it.charge(c, now)
 		end := now.Add(2 * c.Window)
 		if it.expires.After(end) {

@@ -16,7 +16,7 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 	}
 	now := time.Now()
 	keys := make([]string, len(charges))
-	args := append(make([]any, 0, 3+6*len(charges)), micros(now), store.MaxHolders, store.MaxTTL.Microseconds())
+	args := append(make([]any, 0, 3+7*len(charges)), micros(now), store.MaxHolders, store.MaxTTL.Microseconds())
 	for i, c := range charges {
 		keys[i] = s.prefix + "a:{accounts}" + c.Account // in a Cluster, all on one server: they are charged together
 		field, calendar := "m:"+c.Meter, "0"
@@ -26,7 +26,7 @@ func (s *Store) Charge(ctx context.Context, charges ...store.Charge) (store.Char
 		if c.Calendar {
 			calendar = "1"
 		}
-		args = append(args, field, c.Holder, c.Amount, max(c.Limit, 0), c.Window.Microseconds(), calendar)
+		args = append(args, field, c.Holder, c.Amount, max(c.Limit, 0), c.Window.Microseconds(), calendar, c.Least)
 	}
 	out, err := s.run(ctx, chargeScript, keys, args...)
 	if err != nil {
@@ -48,15 +48,17 @@ func charged(charges []store.Charge, answer [][]byte, now time.Time) (store.Char
 	if len(n) != 1+3*len(charges) || n[0] < 0 || n[0] > int64(len(charges)) {
 		return store.Charged{}, fmt.Errorf("%w: the answer to charges is malformed", store.ErrUnavailable)
 	}
-	done := store.Charged{Refused: int(n[0]) - 1, Used: make([]int64, len(charges))}
+	done := store.Charged{Refused: int(n[0]) - 1, Used: make([]int64, len(charges)), Amounts: make([]int64, len(charges))}
 	for i, c := range charges {
 		a, b, count := n[1+3*i], n[2+3*i], n[3+3*i]
 		if c.Holder != "" {
-			done.Used[i], done.Holders = a+c.Amount, max(done.Holders, int(b))
+			done.Used[i], done.Amounts[i], done.Holders = a+c.Amount, c.Amount, max(done.Holders, int(b))
 			continue
 		}
 		t := store.Tally{Index: a, Before: b, Now: count}
-		done.Used[i] = t.Used(c, now) + c.Amount
+		used := t.Used(c, now)
+		done.Amounts[i], _ = c.Fits(used)
+		done.Used[i] = used + done.Amounts[i]
 		if i == done.Refused {
 			done.Wait = t.Wait(c, now)
 		}

@@ -8,7 +8,7 @@ import goredis "github.com/redis/go-redis/v9"
 
 // chargeScript: now in µs, fields of an account at most, longest window in µs;
 // then of each key's charge: field, holder or nothing, amount, limit or 0, window
-// in µs, whether it is a calendar's (0 or 1). The field of a meter is
+// in µs, whether it is a calendar's (0 or 1), the least amount that will do or 0. The field of a meter is
 // "INDEX BEFORE NOW", that of a holder "AMOUNT UNTIL". All keys are in one slot.
 // Answers the place of the refused charge or 0, then for each charge three
 // numbers: index, before and now, without the charge; or what the others hold,
@@ -24,7 +24,7 @@ local function numbers(v, pattern)
   if a and math.max(a, b, c or 0) < 2 ^ 53 then return a, b, c end
 end
 for i, key in ipairs(KEYS) do
-  local at = 6 * i - 2
+  local at = 7 * i - 3
   local field, holder, amount, limit = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local window, used = tonumber(ARGV[at + 4]), 0
   if holder ~= '' then
@@ -60,6 +60,8 @@ for i, key in ipairs(KEYS) do
       used = count + math.ceil(before * (1 - math.max(0, (now - was * window) / window)))
     end
     out[3 * i - 2], out[3 * i - 1], out[3 * i] = text(was), text(before), text(count)
+    local room, least = limit - used, tonumber(ARGV[at + 6])
+    if limit > 0 and amount > room and least > 0 and least <= room then amount = room end
     count = math.min(count + amount, 2 ^ 50)
     if count < 0 then before, count = math.max(0, before + count), 0 end
     writes[#writes + 1] = {key, field, text(was) .. ' ' .. text(before) .. ' ' .. text(count), 2 * window}

@@ -74,6 +74,28 @@ func charges(t *testing.T, s store.Store) {
 	}
 }
 
+func leastAmounts(t *testing.T, s store.Store) {
+	c := store.Charge{Account: "a", Meter: "m", Limit: 10, Window: far, Calendar: true}
+	for i, step := range []struct{ amount, least, charged, used int64 }{{6, 1, 6, 6}, {6, 1, 4, 10}, {6, 1, -1, 10}, {-3, 0, -3, 7}, {9, 4, -1, 7}, {9, 3, 3, 10}, {0, 1, 0, 10}} {
+		c.Amount, c.Least = step.amount, step.least
+		used, done := charge(t, s, c)
+		if step.charged == -1 {
+			if used != -1 || done.Wait <= 0 {
+				t.Errorf("step %d: %+v, want a refusal with a wait", i, done)
+			}
+			continue
+		}
+		if used != step.used || len(done.Amounts) != 1 || done.Amounts[0] != step.charged {
+			t.Errorf("step %d: %+v, want %d charged and %d used", i, done, step.charged, step.used)
+		}
+	}
+	// What never fits has no wait, and the least that may fit decides.
+	c.Amount, c.Least = 20, 11
+	if used, done := charge(t, s, c); used != -1 || done.Wait != 0 {
+		t.Errorf("%+v", done)
+	}
+}
+
 // size is the window of tests that wait for its end.
 const size = 400 * time.Millisecond
 

@@ -20,7 +20,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}{
 		{"values", values}, {"many values at once", manyValues}, {"values expire", valuesExpire},
 		{"hostile names and values", hostile}, {"separate names", separateNames},
-		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows}, {"charges are given back", givenBack},
+		{"charges", charges}, {"sliding windows", slidingWindows}, {"calendar windows", calendarWindows}, {"charges are given back", givenBack}, {"least amounts", leastAmounts},
 		{"holders", holders}, {"holders end", holdersEnd}, {"charges are atomic", chargesConcurrent},
 		{"rings", rings}, {"rings expire", ringsExpire}, {"rings are atomic", ringsConcurrent},
 		{"boards", boards}, {"board max", boardMax}, {"board max is atomic", boardMaxConcurrent},
