@@ -120,6 +120,11 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 			choice, resend, strategy = i, false, "move"
 			continue
 		}
+		if st.Refused != nil && x.Mode == ModeAct {
+			x.Did(StrategyKnown)
+			known := *st.Refused
+			return nil, &known
+		}
 		if patience.IsZero() {
 			patience, inLine = now.Add(r.crowdPatience()), now.Add(r.Config.WaitMax)
 		}

@@ -76,6 +76,9 @@ type Status struct {
 	Cooling bool      // a limit is known to last until Until
 	Open    bool      // its breaker is open or half-open: most of what it was asked lately failed
 	Until   time.Time // when to look again
+	// Refused is what the target would say: it said so a moment ago to this credential,
+	// whose quota is used up. It is shared: it must not be changed.
+	Refused *Failure
 }
 
 // Ticket is a place for one attempt at a target, to be given back by Done.
@@ -488,7 +491,9 @@ func (r *run) giveUp(f *Failure) *Failure {
 		f = r.last
 	}
 	ev := r.event(EventRecoveryFailed, f)
-	ev.Strategy = r.x.Attempts[len(r.x.Attempts)-1].Strategy
+	if n := len(r.x.Attempts); n > 0 {
+		ev.Strategy = r.x.Attempts[n-1].Strategy
+	}
 	if r.x.Mode == ModeAct {
 		r.Observer.Observe(ev)
 	}

@@ -9,6 +9,10 @@ import (
 // lasts as long as it lasts, and asking a provider that turns requests away is
 // free. All others count as [Config.Attempts].
 
+// StrategyKnown is the engine's own: the answer of a target that said a moment ago that the
+// quota of this credential is used up.
+const StrategyKnown = "known"
+
 // quickError is up to when a 500 costs nothing: the provider failed before a
 // model worked on the request.
 const quickError = 2 * time.Second

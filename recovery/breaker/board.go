@@ -197,6 +197,11 @@ func (s *Set) Clear(name, item string) {
 	}
 	if item == "" || item == string(recovery.MarkCooldown) {
 		s.board.Remove(BoardCooldowns, name)
+		for t := range s.refusals {
+			if t.String() == name {
+				delete(s.refusals, t)
+			}
+		}
 		for t := range s.keys {
 			if t.String() == name {
 				delete(s.keys, t)

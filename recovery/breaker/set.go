@@ -20,8 +20,9 @@ type Set struct {
 	mu       sync.Mutex
 	targets  map[recovery.Target]*target // by upstream and model
 	keys     map[recovery.Target]*ramp   // with the key; only those that cooled down lately
-	recent   [2]seen                     // the two clients that were seen last
-	barren   series                      // failures in a row, over all targets
+	refusals map[recovery.Target]*refusal
+	recent   [2]seen // the two clients that were seen last
+	barren   series  // failures in a row, over all targets
 	lastFail time.Time
 }
 
@@ -43,7 +44,7 @@ const maxTargets = 4096
 // NewSet returns a set in which every target may be asked.
 func NewSet(cfg Config, board Board, observer recovery.Observer) *Set {
 	return &Set{cfg: cfg, board: board, observer: observer,
-		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*ramp{}}
+		targets: map[recovery.Target]*target{}, keys: map[recovery.Target]*ramp{}, refusals: map[recovery.Target]*refusal{}}
 }
 
 // Reconfigure applies new limits; what was counted stays.
@@ -147,6 +148,9 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 			return st
 		}
 	}
+	if f, until := s.refused(t, now); f != nil {
+		return recovery.Status{Refused: f, Until: until}
+	}
 	if until, ok := s.cooldown(t); ok && until.Before(now.Add(s.cfg.CooldownMax+skew)) {
 		s.cooled(t, until, now)
 		if now.Before(until) {
@@ -211,6 +215,7 @@ func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, for
 	if k, ok := s.keys[t]; ok {
 		k.started++
 	}
+	s.probing(t, now)
 	e.inFlight++
 	e.used = now
 	return ticket, recovery.Status{Ready: true}
@@ -245,6 +250,7 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 	if o.Success || o.Failure != nil {
 		events = s.book(ticket, e, o, counts, now)
 	}
+	s.remember(ticket.Target, o, now)
 	if cools(o.Failure) {
 		if ev, ok := s.cool(ticket.Target, o, now); ok {
 			events = append(events, ev)

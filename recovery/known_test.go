@@ -1,0 +1,77 @@
+package recovery_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// A credential without quota is asked once in half a minute, however often its client asks;
+// another credential, and another model, is not held back by it.
+func TestKnownQuota(t *testing.T) {
+	quota := refuse(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)
+	for name, c := range map[string]struct {
+		script []step
+		client bool // the client's own credential
+		status int
+		asked  string
+	}{
+		"the client's key":    {[]step{quota, quota, quota, ok}, true, 429, "aaaa"},
+		"the gateway's key":   {[]step{quota, quota, quota, ok}, false, 429, "aaaa"},
+		"a limit, not quota":  {[]step{refuse(429, envelope("Rate limit reached"), "Retry-After", "120")}, true, 429, "aaaaaaaaaaaaaaaaaaaa"},
+		"words in a bad call": {[]step{refuse(400, envelope("You exceeded your current quota"))}, true, 400, "aaaaaaaaaaaaaaaaaaaa"},
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": c.script})
+			statuses := map[int]int{}
+			for range 20 { // for 100 s
+				x := exchange(t, plainBody, "a")
+				x.Candidates[0].Client = c.client
+				f, err := g.Run(t.Context(), x, g)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f != nil {
+					statuses[f.Response.Status]++
+				}
+				time.Sleep(5 * time.Second)
+			}
+			if c.asked == "aaaa" { // what the first one after the last refusal found out holds for all
+				if n := len(g.asked()); n < 4 || statuses[429] != 18 {
+					t.Errorf("%s: asked %s, %v", name, g.asked(), statuses)
+				}
+				return
+			}
+			if g.asked() != c.asked && name != "a limit, not quota" || statuses[c.status] != 20 {
+				t.Errorf("%s: asked %s, %v", name, g.asked(), statuses)
+			}
+		})
+	}
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {quota, ok}, "b": {ok}})
+		first := exchange(t, plainBody, "a")
+		first.Candidates[0].Client = true
+		if f, _ := g.Run(t.Context(), first, g); f == nil {
+			t.Fatal("answered")
+		}
+		again := exchange(t, plainBody, "a")
+		if f, _ := g.Run(t.Context(), again, g); f == nil || len(again.Attempts) != 0 || f.Class() != recovery.QuotaExhausted {
+			t.Errorf("%v after %d attempts", f, len(again.Attempts))
+		}
+		other := exchange(t, plainBody, "a")
+		other.Candidates[0].Key = "another"
+		f, err := g.Run(t.Context(), other, g)
+		answered(t, f, err)
+		moved := exchange(t, plainBody, "ab")
+		f, err = g.Run(t.Context(), moved, g)
+		answered(t, f, err)
+		if by, _, _ := moved.Settled(); by.Upstream != "b" {
+			t.Errorf("answered by %v", by)
+		}
+		plain := exchange(t, plainBody, "a")
+		plain.Mode = recovery.ModeOff
+		f, err = g.Run(t.Context(), plain, g)
+		answered(t, f, err) // a plain proxy asks
+	})
+}
