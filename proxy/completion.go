@@ -206,21 +206,26 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
 	r := s.core.final(f, s.x)
 	if s.sink.Committed() {
-		// Too late for a status: an error event, and then no clean end.
-		if s.x.Streaming && s.x.Mode == recovery.ModeAct {
-			s.tell(ctx, r.body)
+		// Too late for a status: an error event, and no clean end without one.
+		if !s.x.Streaming || s.x.Mode != recovery.ModeAct {
+			panic(http.ErrAbortHandler)
 		}
-		panic(http.ErrAbortHandler)
+		s.tell(ctx, r.body)
+		return
 	}
 	ev.Status = r.status
 	s.decorate(r.header, f.Target, nil)
 	_ = s.sink.Whole(r.status, r.header, r.body)
 }
 
-// tell writes an error event into a stream that is about to break.
+// tell ends a stream with an error event, and where clients of its format need that to
+// notice the failure, with a broken connection behind it.
 func (s *sender) tell(ctx context.Context, body []byte) {
-	_ = s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(body, s.sink)})
+	if err := s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
+		return
+	}
 	pause(ctx, beforeBreak)
+	panic(http.ErrAbortHandler)
 }
 
 // beforeBreak is between an error event and the end of the connection: some

@@ -48,9 +48,9 @@ func TestHonestWhenNotRecovered(t *testing.T) {
 			if r.complete() || r.done || r.finish != "" || r.event == "" || r.broken == nil {
 				t.Errorf("want an error event and a broken connection, got %s", r)
 			}
-			want := 3 // two continuations
+			want := 5 // four continuations
 			if name == "diverges" {
-				want = 2 // a model that was asked to go on and began anew is not asked again
+				want = 3 // a model that was asked to go on and began anew is asked for the same once more
 			}
 			if n := len(g.up.Requests(name)); n != want {
 				t.Errorf("%d attempts, want %d", n, want)

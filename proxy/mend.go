@@ -97,7 +97,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 		ev.Rule = codeStopped
 		if s.sink.Committed() { // with 200
 			s.tell(ctx, encode(x.Reply.Text, "rebound_error", "", codeStopped))
-			panic(http.ErrAbortHandler) // an error event, and then no clean end
+			return nil
 		}
 		ev.Status = http.StatusUnprocessableEntity
 		e := reported(ev.Status, codeStopped, "%s", x.Reply.Text)

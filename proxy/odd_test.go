@@ -90,3 +90,42 @@ func TestOddButWhole(t *testing.T) {
 		})
 	}
 }
+
+// TestErrorEnds: a stream that cannot be completed ends with an error event, and with a broken
+// connection behind it only in the format in which some client needs that to notice.
+func TestErrorEnds(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		said := `data: {"id":"a","choices":[{"index":0,"delta":{"content":"{\"a\":"}}]}` + "\n\n"
+		if strings.HasSuffix(r.URL.Path, "/responses") {
+			said = `data: {"type":"response.created","response":{"id":"r","output":[]}}` + "\n\n" +
+				`data: {"type":"response.output_item.added","output_index":0,"item":{"id":"m","type":"message","content":[]}}` + "\n\n" +
+				`data: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"{\"a\":"}` + "\n\n"
+		}
+		_, _ = io.WriteString(w, said)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(up.Close)
+	g := startAt(t, up.URL)
+	for path, c := range map[string]struct {
+		body, event string
+		breaks      bool
+	}{
+		"/v1/chat/completions": {`{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`, `data: {"error":`, true},
+		"/v1/responses":        {`{"model":"m","stream":true,"store":false,"input":"hi"}`, "event: response.failed", false},
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path, strings.NewReader(c.body))
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if (err != nil) != c.breaks || !strings.Contains(string(got), c.event) || strings.Contains(string(got), "[DONE]") || strings.Contains(string(got), "response.completed") {
+			t.Errorf("%s: %v, %s", path, err, got)
+		}
+	}
+}

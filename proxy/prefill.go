@@ -25,18 +25,24 @@ func (s *sender) Prefill(ctx context.Context, c recovery.Candidate) recovery.Pre
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	resp, err := u.Do(ctx, upstream.Request{Method: http.MethodGet, Path: "/models", Query: s.query, Model: c.Model, Key: c.Key, Header: s.header})
-	if err != nil {
-		return recovery.PrefillNone
+	for range 3 { // what cut the answer may cut this, too
+		resp, err := u.Do(ctx, upstream.Request{Method: http.MethodGet, Path: "/models", Query: s.query, Model: c.Model, Key: c.Key, Header: s.header})
+		if err != nil {
+			continue
+		}
+		list, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
+		_ = resp.Body.Close()
+		if err != nil {
+			continue
+		}
+		if transcript.Valid(list, 64) != nil {
+			list = nil
+		}
+		p := upstream.ServerPrefill(resp.Header, list)
+		if resp.StatusCode == http.StatusOK {
+			u.SetServerPrefill(p)
+		}
+		return p
 	}
-	defer resp.Body.Close()
-	list, err := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
-	if err != nil || transcript.Valid(list, 64) != nil {
-		list = nil
-	}
-	p := upstream.ServerPrefill(resp.Header, list)
-	if err == nil && resp.StatusCode == http.StatusOK {
-		u.SetServerPrefill(p)
-	}
-	return p
+	return recovery.PrefillNone
 }

@@ -163,8 +163,18 @@ func TestSampledCut(t *testing.T) {
 				}
 				s.mu.Lock()
 				defer s.mu.Unlock()
+				replayed := false
 				for _, body := range s.asked[model][1:] {
 					list := body.Get("messages").Array()
+					if len(list) == len(s.asked[model][0].Get("messages").Array()) {
+						if replayed = true; completes {
+							t.Error("a replay, which hardly ever matches, is not the last way")
+						}
+						continue
+					}
+					if replayed {
+						t.Error("asked to go on after a replay")
+					}
 					if said := list[len(list)-2].Get("content").Str; !strings.HasPrefix(text, said) || said == "" {
 						t.Errorf("asked to go on from %q", said)
 					}
@@ -174,7 +184,8 @@ func TestSampledCut(t *testing.T) {
 	}
 }
 
-// TestSampledNever: inside JSON a model is not asked to repeat its words.
+// TestSampledNever: inside JSON a model is not asked to repeat its words; all that is left is
+// to ask for the same once more.
 func TestSampledNever(t *testing.T) {
 	written["json"] = `{"a": ["The first of a few values", "the second of them"], "b": "and the last one of them"}`
 	g, s := startSampler(t, "")
@@ -185,8 +196,11 @@ func TestSampledNever(t *testing.T) {
 		if r := g.ask(t.Context(), c.model, true, c.extra); r.complete() || r.event == "" || r.broken == nil {
 			t.Errorf("%s: %s", name, r)
 		}
-		if n := len(s.asked[c.model]); n != 1 {
-			t.Errorf("%s: asked %d times", name, n)
+		first := len(s.asked[c.model][0].Get("messages").Array())
+		for _, body := range s.asked[c.model][1:] {
+			if n := len(body.Get("messages").Array()); n != first {
+				t.Errorf("%s: asked with %d messages, not %d", name, n, first)
+			}
 		}
 	}
 }

@@ -228,6 +228,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		ev := r.event(EventStreamResumed, nil)
 		ev.Target, ev.Strategy, ev.Way = rc.ticket.Target, rc.strategy, res.Way
 		r.Observer.Observe(ev)
+		if res.Way == WayReplay && r.x.Body.Sampled() {
+			r.repeaters.saw(rc.ticket.Target)
+		}
 	}
 	unwatch := r.watchPauses(ctx, rc, a)
 	rest, f := r.handOver(ctx, a, rc.ticket.Target)
@@ -303,10 +306,23 @@ func (r *run) settle(rc *racer, f *Failure) {
 	r.count(f, c)
 	c.LastClass = f.Class()
 	c.refused = c.refused || !f.Edited && f.Scope() == ScopeRequest
-	switch f.Class() {
+	if res := rc.attempt.Resume; res != nil {
+		r.unresumed(res, c, f)
+	}
+	switch class := f.Class(); class {
 	case Auth, QuotaExhausted, Permission:
 		c.Excluded = true
-	case ContextLengthExceeded:
+	case ContextLengthExceeded, ModelNotFound:
+		if res := rc.attempt.Resume; res != nil && !res.Calls {
+			break // what was refused is the form of the continuation
+		}
+		if class == ModelNotFound {
+			for i := range x.Candidates {
+				o := &x.Candidates[i]
+				o.Excluded = o.Excluded || o.Upstream == c.Upstream && o.Model == c.Model
+			}
+			break
+		}
 		// Neither this one with these bytes, nor one that is known to hold no more.
 		limit := max(f.Facts.LimitTokens, c.Window)
 		for i := range x.Candidates {
@@ -316,11 +332,6 @@ func (r *run) settle(rc *racer, f *Failure) {
 			}
 			o.Small = o.Small || o.Target == c.Target || o.Window > 0 && o.Window <= limit
 		}
-	case ModelNotFound:
-		for i := range x.Candidates {
-			o := &x.Candidates[i]
-			o.Excluded = o.Excluded || o.Upstream == c.Upstream && o.Model == c.Model
-		}
 	case Timeout:
 		c.Silent = c.Silent || f.Signal.Phase <= PhaseHeaders
 	case EmptyResponse:
@@ -329,21 +340,25 @@ func (r *run) settle(rc *racer, f *Failure) {
 	if f.Flaw != nil && f.Flaw.Kind == FlawUnsaid {
 		x.empties++
 	}
-	if res := rc.attempt.Resume; res != nil {
-		if f.Signal.Phase == PhaseStatus || f.Signal.Phase == PhaseConnect {
-			x.extra-- // refused, not billed
-		}
-		c.Resumed = true
-		if f.Diverged || f.Scope() == ScopeRequest {
-			c.Useless = append(c.Useless, res.Way)
-		}
-	}
 	c.Silent = c.Silent || f.Stalled
 	if f.Released >= ReleasedText && r.cut == nil && (rc.attempt.Resume == nil || rc.attempt.Resume.Calls) {
 		r.cut = f
 	}
 	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.ours() {
 		r.last = f
+	}
+}
+
+// unresumed books a continuation that failed. A way that did not match, or was refused for
+// another reason than an outage or a limit, is none for this target.
+func (r *run) unresumed(res *Resume, c *Choice, f *Failure) {
+	refused := f.Signal.Phase == PhaseStatus
+	if refused || f.Signal.Phase == PhaseConnect {
+		r.x.extra-- // not billed
+	}
+	c.Resumed = true
+	if f.Diverged || f.Scope() == ScopeRequest || refused && f.Spec != nil && !f.Spec.Counts && !f.Spec.Cools {
+		c.Useless = append(c.Useless, res.Way)
 	}
 }
 

@@ -70,7 +70,7 @@ type Config struct {
 	WaitMax time.Duration `yaml:"wait_max"`
 	// ExtraInput bounds the extra billable work of one request, in units of its
 	// own input: parallel starts, continuations and re-asks, each of which sends it
-	// once more, and summaries, at what they read.
+	// once more, and summaries, at what they read. A stream that was cut has twice as much.
 	ExtraInput int `yaml:"extra_input"`
 	// Reasks is how often a model is asked again for an answer that cannot be
 	// mended, within ExtraInput.
@@ -87,6 +87,10 @@ type Config struct {
 	// failure path.
 	Parallel ParallelConfig `yaml:"parallel"`
 }
+
+// CutInput is ExtraInput of a request whose stream was cut: somebody has the beginning of an
+// answer, and each continuation goes on where the last one stopped.
+func (c *Config) CutInput() int { return 2 * c.ExtraInput }
 
 // maxExtraInput is the most that ExtraInput may be.
 const maxExtraInput = 10

@@ -59,7 +59,7 @@ func TestDelivered(t *testing.T) {
 		{name: "the rest is mended", a: []step{gives(half(false)), ok}, asked: "aa", got: -1, beyond: 10},
 		{name: "the rest cannot be mended", a: []step{gives(half(false)), refusal}, asked: "aa", got: 0, degraded: 1},
 		{name: "the rest is not to be had, and the client has more of another answer", a: []step{gives(half(false)), cut(recovery.ReleasedText, text+" And then")},
-			failed: recovery.ModelOutputInvalid, asked: "aa", got: 1, beyond: 20},
+			failed: recovery.ModelOutputInvalid, asked: "aaaaa", got: 1, beyond: 50},
 		{name: "the rest is not to be had, and the client has a call of another answer", a: []step{gives(half(false)), cut(recovery.ReleasedCall, text)},
 			failed: recovery.ModelOutputInvalid, asked: "aa", got: 1, beyond: 20},
 		{name: "nothing better comes", a: []step{flawedAs(func() *answer { return &answer{} }), refuse(400, envelope("Invalid value"))}, asked: "aa", got: 0,

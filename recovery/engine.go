@@ -157,7 +157,8 @@ type Engine struct {
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
 
-	alarms sync.Pool // of *alarm
+	alarms    sync.Pool // of *alarm
+	repeaters repeaters
 }
 
 // Ways in which an exchange ends without an answer and without a failure.
@@ -283,13 +284,16 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue() {
 		return Action{}, false
 	}
-	plan := f.Spec.Plan
-	if f.Released == ReleasedText && f.Flaw == nil {
+	plan, resumes := f.Spec.Plan, f.Released == ReleasedText && f.Flaw == nil
+	if resumes {
 		// Whatever failed since: the client has the beginning of an answer, and
 		// only its continuation can complete that.
 		plan = []string{"resume"}
 		if x.Mode == ModeAct {
 			r.probe(ctx)
+		}
+		for i := range x.Candidates {
+			x.Candidates[i].Repeats = r.repeaters.know(x.Candidates[i].Target)
 		}
 		x.deadline = time.Now().Add(r.patience())
 	}
@@ -307,7 +311,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	default:
 		return Action{}, false
 	}
-	if r.exhausted() {
+	if r.exhausted(resumes) {
 		return Action{}, false
 	}
 	for st := range r.planned(plan) {

@@ -125,13 +125,13 @@ func TestNotAgain(t *testing.T) {
 		{name: "a window that is known to be larger", a: []step{overflow}, b: []step{ok}, to: "ab", asked: "ab", set: func(g *rig, x *recovery.Exchange) {
 			g.facts.LearnWindow(x.Candidates[1].Target, 32_768, "r1")
 		}},
-		{name: "a continuation that began anew", to: "a", asked: "aa", a: []step{cut(recovery.ReleasedText, text),
+		{name: "a continuation that began anew", to: "a", asked: "aaa", a: []step{cut(recovery.ReleasedText, text),
 			func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 				n, f := behind(text, reset)(g, ctx, a)
 				f.Diverged = true
 				return n, f
 			}}},
-		{name: "a continuation that was refused", to: "a", asked: "aa", a: []step{cut(recovery.ReleasedText, text), behind(text, refuse(400, envelope("Invalid value")))}},
+		{name: "a continuation that was refused", to: "a", asked: "aaa", a: []step{cut(recovery.ReleasedText, text), behind(text, refuse(400, envelope("Invalid value")))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

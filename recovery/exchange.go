@@ -101,6 +101,7 @@ type Choice struct {
 	Small     bool   // its window cannot hold the request as it is now
 	Resumed   bool   // a continuation of it failed
 	Useless   []Way  // to continue an answer here
+	Repeats   bool   // it was seen to give a sampled answer once more, word for word
 	Edits     []Edit // found necessary by this exchange
 	LastClass Class
 

@@ -167,7 +167,7 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := x.Charged(); n > g.Config.Attempts || len(x.Attempts) > 4*g.Config.Attempts {
+	if n := x.Charged() - x.Extra(); n > g.Config.Attempts || len(x.Attempts) > 4*g.Config.Attempts+g.Config.CutInput() {
 		t.Errorf("%d attempts that cost, of %d", n, len(x.Attempts))
 	}
 	if len(x.Attempts) < len(g.attempts) {

@@ -71,7 +71,7 @@ func TestSummariesArePaid(t *testing.T) {
 		{name: "half an input is one", a: []step{overflow, ok}, to: "a", input: 500, budget: 1, asked: "aa", extra: 1, may: []bool{true, true}, finished: true},
 		{name: "less is none", a: []step{overflow, ok}, to: "a", input: 499, budget: 1, asked: "aa", may: []bool{true, true}, finished: true},
 		{name: "several", a: []step{overflow, ok}, to: "a", input: 2600, budget: 1, asked: "aa", extra: 3, may: []bool{true, true}, finished: true},
-		{name: "then no continuation", a: []step{overflow, after}, to: "a", input: 900, budget: 1, asked: "aa", extra: 1, may: []bool{true, true}},
+		{name: "then one continuation", a: []step{overflow, after}, to: "a", input: 900, budget: 1, asked: "aaa", extra: 2, may: []bool{true, true}},
 		{name: "a continuation, with more to spend", a: []step{overflow, after, ok}, to: "a", input: 900, budget: 2, asked: "aaa", extra: 2,
 			may: []bool{true, true}, finished: true},
 		{name: "then no second attempt beside it", a: []step{overflow, late(25*time.Second, ok)}, b: []step{ok}, to: "ab", input: 900, budget: 1, asked: "aa",

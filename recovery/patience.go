@@ -77,10 +77,14 @@ func withoutNumbers(s string) string {
 	return strings.Join(kept, " ")
 }
 
-// exhausted reports whether no further attempt may be made, whatever the failure.
-func (r *run) exhausted() bool {
-	n, most := len(r.x.Attempts), r.Config.Attempts
-	return r.x.Charged() >= most || n > maxFree*(most-1)
+// exhausted reports whether no further attempt may be made, whatever the failure. What
+// continues an answer is bounded by what it costs, see [Config.CutInput].
+func (r *run) exhausted(continues bool) bool {
+	n, charged, most := len(r.x.Attempts), r.x.Charged(), r.Config.Attempts
+	if continues {
+		n, charged = n-r.x.extra, charged-r.x.extra
+	}
+	return charged >= most || n > maxFree*(most-1)
 }
 
 // idleLeft is how much longer failures that cost nothing may be waited out.

@@ -168,7 +168,7 @@ func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Fa
 	case silent.action.Resume != nil: // nothing goes out beside it: the next continuation comes after it
 		silent.cancel(context.DeadlineExceeded)
 		return nil, nil, 0
-	case r.exhausted():
+	case r.exhausted(false):
 		return nil, nil, 0
 	}
 	other, ok := r.elsewhere(silent.choice)

@@ -3,6 +3,8 @@ package recovery
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // Resume continues an answer of which the client already has the beginning.
@@ -102,4 +104,29 @@ func (res *Resume) spared() int {
 // the last bytes of it.
 func (res *Resume) Delivered(repeated int) int {
 	return res.Tokens * max(0, len(res.Sent)-repeated) / max(1, len(res.Sent))
+}
+
+// repeaters are the targets that gave the same sampled answer twice: caches, and test
+// servers. The zero repeaters knows none. Safe for concurrent use.
+type repeaters struct {
+	of sync.Map // Target without its key -> struct{}
+	n  atomic.Int32
+}
+
+// maxRepeaters limits the targets that are remembered: clients name models.
+const maxRepeaters = 1024
+
+func (r *repeaters) saw(t Target) {
+	if t.Key = ""; r.n.Load() >= maxRepeaters {
+		return
+	}
+	if _, known := r.of.LoadOrStore(t, struct{}{}); !known {
+		r.n.Add(1)
+	}
+}
+
+func (r *repeaters) know(t Target) bool {
+	t.Key = ""
+	_, known := r.of.Load(t)
+	return known
 }

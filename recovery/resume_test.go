@@ -1,6 +1,7 @@
 package recovery_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,12 @@ import (
 // or a failed one, and is tried twice.
 func TestResumes(t *testing.T) {
 	gone := cut(recovery.ReleasedText, "Hel")
+	behindHel := func(s step) step { return behind("Hel", s) }
+	other := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		n, f := behindHel(reset)(g, ctx, a)
+		f.Diverged = true
+		return n, f
+	}
 	for _, c := range []struct {
 		name   string
 		a, b   []step
@@ -22,6 +29,7 @@ func TestResumes(t *testing.T) {
 		local  bool
 		failed bool
 		most   time.Duration
+		ways   string // of the continuations
 	}{
 		{name: "stall, then elsewhere", a: []step{stall("Hel", time.Hour)}, b: []step{ok}, to: "ab", asked: "ab", most: 25 * time.Second},
 		{name: "stall, local", a: []step{stall("Hel", time.Hour)}, b: []step{ok}, to: "ab", local: true, asked: "ab", most: 25 * time.Second},
@@ -31,8 +39,14 @@ func TestResumes(t *testing.T) {
 		{name: "stall that goes on, silent elsewhere", a: []step{stall("Hel", 25*time.Second)}, b: []step{hang}, to: "ab", asked: "ab", most: 26 * time.Second},
 		{name: "cut, cut again, then elsewhere", a: []step{gone}, b: []step{ok}, to: "ab", asked: "aab", most: 6 * time.Second},
 		{name: "cut, silence, then elsewhere", a: []step{gone, hang}, b: []step{ok}, to: "ab", asked: "aab", most: 30 * time.Second},
-		{name: "cut, cut again, cut elsewhere", a: []step{gone}, b: []step{gone}, to: "ab", asked: "aab", failed: true, most: 6 * time.Second},
-		{name: "silence for ever", a: []step{gone, hang}, to: "a", asked: "aaa", failed: true, most: 2 * time.Minute},
+		{name: "cut, cut again, cut elsewhere", a: []step{gone}, b: []step{gone}, to: "ab", asked: "aabab", failed: true, most: 6 * time.Second},
+		{name: "four cuts", a: []step{gone, gone, gone, gone, ok}, to: "a", asked: "aaaaa", most: 8 * time.Second},
+		{name: "silence for ever", a: []step{gone, hang}, to: "a", asked: "aaaaa", failed: true, most: 3 * time.Minute},
+		{name: "another answer, then the same once more", a: []step{gone, other, ok}, to: "a", asked: "aaa", ways: "ask replay", most: 6 * time.Second},
+		{name: "another answer, then elsewhere, then the same once more", a: []step{gone, other, ok}, b: []step{other}, to: "ab", asked: "aaba", ways: "ask ask replay",
+			most: 6 * time.Second},
+		{name: "no such model for the question", a: []step{gone, behindHel(refuse(404, envelope("The model does not exist"))), ok}, to: "a", asked: "aaa",
+			ways: "ask replay", most: 6 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -50,6 +64,15 @@ func TestResumes(t *testing.T) {
 				}
 				if took := time.Since(x.Started) - time.Second; took > c.most {
 					t.Errorf("took %v", took)
+				}
+				var ways []string
+				for _, a := range g.attempts {
+					if a.Resume != nil {
+						ways = append(ways, string(a.Resume.Way))
+					}
+				}
+				if got := strings.Join(ways, " "); c.ways != "" && got != c.ways {
+					t.Errorf("continued by %s, want %s", got, c.ways)
 				}
 				if n := g.observer.Count(recovery.EventStreamResumed); n == 0 && !c.failed && !strings.Contains(c.name, "goes on") {
 					t.Errorf("%d events of a continuation", n)
@@ -92,4 +115,18 @@ func TestResumeLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A target that gave a sampled answer once more, word for word, is asked for that first.
+func TestRepeats(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {cut(recovery.ReleasedText, "Hel"), behind("Hel", refuse(400, envelope("Invalid value"))), ok, cut(recovery.ReleasedText, "Hel"), ok}})
+		for range 2 {
+			f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
+			answered(t, f, err)
+		}
+		if n := len(g.attempts); n != 5 || g.attempts[2].Resume.Way != recovery.WayReplay || g.attempts[4].Resume.Way != recovery.WayReplay {
+			t.Errorf("%d attempts", n)
+		}
+	})
 }

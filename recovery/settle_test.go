@@ -137,14 +137,14 @@ func TestContinuations(t *testing.T) {
 	}{
 		{"no connection: free", unreachable, 0, false},
 		{"an error status: free", behind(text, busy), 0, false},
-		{"broken on the way: paid", behind(text, reset), 1, false},
+		{"broken on the way: paid, each time", behind(text, reset), 4, false},
 		{"another answer: paid, and not that way again", diverged, 1, true},
 		{"refused: free, and not that way again", behind(text, refuse(400, envelope("Invalid value"))), 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": {cut(recovery.ReleasedText, text), c.second}})
-				g.Config.Attempts = 2
+				g.Config.Attempts, g.Config.Continue = 2, []recovery.Way{recovery.WayAsk}
 				x := exchange(t, plainBody, "a")
 				f, err := g.run(t, t.Context(), x)
 				if err != nil || f == nil || f.Class() != recovery.StreamCut {

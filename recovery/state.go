@@ -39,7 +39,7 @@ const StrategyListen = "listen"
 // listen takes up an answer that its server goes on with.
 func (r *run) listen(f *Failure) (Action, bool) {
 	x := r.x
-	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted() {
+	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted(false) {
 		return Action{}, false
 	}
 	s := &Situation{Exchange: x, Config: &r.Config, Jitter: rand.Float64}

@@ -47,6 +47,10 @@ func (Chat) Whole(body []byte) (d Delta) {
 	return d
 }
 
+// ErrorEnds is false: langchaingo passes over error events, and takes what came before one
+// for the answer.
+func (Chat) ErrorEnds() bool { return false }
+
 // Ending is the end mark, or an error body as an event.
 func (Chat) Ending(failure []byte, _ *Sink) []byte {
 	if failure == nil {

@@ -41,6 +41,9 @@ type Format interface {
 	unfinish(events []byte) []byte
 	// compose is an answer that the gateway writes, as a stream or whole.
 	compose(c *Composition, streamed bool) []byte
+	// ErrorEnds reports whether all known clients take an error event for a failure, so that
+	// the stream may end behind it as streams do.
+	ErrorEnds() bool
 	// Ending is what ends a stream: after an error, as the body of a response; without
 	// one what has to follow the last event.
 	Ending(failure []byte, s *Sink) []byte

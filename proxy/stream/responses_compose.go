@@ -58,6 +58,10 @@ func head(id, status string, created time.Time, model string) []byte {
 	return appendField(appendField(appendField(b, "created_at", int(created.Unix())), "status", status), "model", model)
 }
 
+// ErrorEnds is true: codex, opencode, Agents, LangChain, the AI SDK and OpenAI's SDKs report
+// one. Behind a broken connection some of them report that in its place.
+func (Responses) ErrorEnds() bool { return true }
+
 // Ending is nothing where nothing went wrong: most servers send no end mark. A failure
 // is told twice: as the end of the response, which agents act on by its code, and as an
 // error, which SDKs raise.

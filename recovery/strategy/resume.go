@@ -9,8 +9,9 @@ import (
 )
 
 // Resume completes an answer whose beginning the client already has, in the
-// first of the configured ways that suits the answer and a target. Where only
-// reasoning was shown, or nothing, resending and moving do the same without it.
+// first of the configured ways that suits the answer and a target. A replay of a
+// sampled answer comes last, except at a target that was seen to repeat itself.
+// Where only reasoning was shown, or nothing, resending and moving do the same without it.
 type Resume struct{}
 
 // Name is the name that plans use.
@@ -19,26 +20,31 @@ func (Resume) Name() string { return "resume" }
 // Propose implements recovery.Strategy.
 func (Resume) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x := s.Exchange
-	if f.Released != recovery.ReleasedText || f.Sent == "" || x.Extra() >= s.Config.ExtraInput {
+	if f.Released != recovery.ReleasedText || f.Sent == "" || x.Extra() >= s.Config.CutInput() {
 		return recovery.Action{}, false
 	}
 	current := s.Current(f)
-	var fresh, tried []int // who stopped, or failed to continue, is asked when nobody else can be
+	var fresh, tried, last []int // who stopped, or failed to continue, is asked when nobody else can be
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
-		switch {
-		case c.Out() || i != current && !s.Health.Check(c.Target).Ready:
+		if c.Out() || i != current && !s.Health.Check(c.Target).Ready {
+			continue
+		}
+		switch last = append(last, i); {
 		case c.Silent || c.Resumed || f.Stalled && i == current:
 			tried = append(tried, i)
 		default:
 			fresh = append(fresh, i)
 		}
 	}
-	for _, list := range [][]int{toEnd(fresh, current, false), toEnd(tried, current, true)} {
+	if f.Stalled {
+		last = toEnd(last, current, true)
+	}
+	for n, list := range [][]int{toEnd(fresh, current, false), toEnd(tried, current, true), last} {
 		for _, way := range s.Config.Continue {
 			for _, i := range list {
 				c := &x.Candidates[i]
-				resume := continued(x, c, f, way)
+				resume := continued(x, c, f, way, n == 2)
 				if resume == nil || slices.Contains(c.Useless, way) {
 					continue
 				}
@@ -67,11 +73,11 @@ func toEnd(list []int, i int, end bool) []int {
 }
 
 // continued is how a candidate is asked for the rest in one way, nil where that
-// does not suit it or the answer.
-func continued(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, way recovery.Way) *recovery.Resume {
+// does not suit it or the answer. last allows what hardly ever matches.
+func continued(x *recovery.Exchange, c *recovery.Choice, f *recovery.Failure, way recovery.Way, last bool) *recovery.Resume {
 	r := &recovery.Resume{Sent: f.Sent, Way: way}
 	if way == recovery.WayReplay {
-		if x.Body.Sampled() || c.Model != f.Target.Model {
+		if c.Model != f.Target.Model || x.Body.Sampled() && !c.Repeats && !last {
 			return nil // it would be another answer
 		}
 		return r

@@ -46,6 +46,7 @@ func window(n int) func(*recovery.Choice) { return func(c *recovery.Choice) { c.
 func silent(c *recovery.Choice)           { c.Silent = true }
 func excluded(c *recovery.Choice)         { c.Excluded = true }
 func resumed(c *recovery.Choice)          { c.Resumed = true }
+func repeats(c *recovery.Choice)          { c.Repeats = true }
 func prefillAuto(c *recovery.Choice)      { c.Prefill = recovery.PrefillAuto }
 func prefills(c *recovery.Choice)         { c.Prefill = recovery.PrefillAssistant }
 func prefillNone(c *recovery.Choice)      { c.Prefill = recovery.PrefillNone }
@@ -396,6 +397,7 @@ func TestResume(t *testing.T) {
 		{name: "a call shown", list: list(choice("a", prefills)), want: -1, f: recovery.Breach{Released: recovery.ReleasedCall}},
 		{name: "text unknown", sent: "-", list: list(choice("a", prefills)), want: -1},
 		{name: "budget", list: list(choice("a", prefills)), want: -1, less: 2},
+		{name: "spent on what was no continuation", list: list(choice("a", prefills)), want: 0, way: prefill, less: 1},
 
 		{name: "sampled", list: list(choice("a"), choice("b")), want: 0, way: ask, wait: true},
 		{name: "temperature 0", body: fixed, list: list(choice("a"), choice("b")), want: 0, way: replay, wait: true},
@@ -403,7 +405,8 @@ func TestResume(t *testing.T) {
 		{name: "prefill", body: fixed, list: list(choice("a", prefills), choice("b", prefills)), want: 0, way: prefill},
 		{name: "prefill elsewhere first", list: list(choice("a"), choice("b", prefillNone), choice("c", prefills)), want: 2, way: prefill},
 		{name: "prefill not known yet", list: list(choice("a", prefillAuto)), want: 0, way: ask, wait: true},
-		{name: "not configured", list: list(choice("a", prefills)), only: []recovery.Way{replay}, want: -1},
+		{name: "not configured", list: list(choice("a", prefills)), only: []recovery.Way{prefill}, want: 0, way: prefill},
+		{name: "a replay as the only way", list: list(choice("a", prefills)), only: []recovery.Way{replay}, want: 0, way: replay, wait: true},
 		{name: "none configured", body: fixed, list: list(choice("a", prefills)), only: []recovery.Way{}, want: -1},
 		{name: "another order", list: list(choice("a", prefills)), only: []recovery.Way{ask, prefill}, want: 0, way: ask, wait: true},
 		{name: "a replay by another model", body: fixed, list: list(choice("a", useless(replay, ask)),
@@ -418,25 +421,29 @@ func TestResume(t *testing.T) {
 		{name: "prefill was refused", list: list(choice("a", prefills, useless(prefill))), want: 0, way: ask, wait: true},
 		{name: "prefill was refused elsewhere", list: list(choice("a", prefills), choice("b", prefills, useless(prefill))), want: 0, way: prefill},
 		{name: "asked in vain", list: list(choice("a", useless(ask)), choice("b")), want: 1, way: ask},
-		{name: "asked in vain everywhere", list: list(choice("a", useless(ask)), choice("b", useless(ask))), want: -1},
+		{name: "asked in vain everywhere", list: list(choice("a", useless(ask)), choice("b", useless(ask))), want: 0, way: replay, wait: true},
+		{name: "asked in vain, and replayed", list: list(choice("a", useless(ask, replay)), choice("b", useless(ask))), want: 1, way: replay},
+		{name: "nothing is left", list: list(choice("a", useless(ask, replay))), want: -1},
+		{name: "a target that repeats itself", list: list(choice("a", repeats)), want: 0, way: replay, wait: true},
+		{name: "a target that repeats itself, and takes a beginning", list: list(choice("a", repeats, prefills)), want: 0, way: prefill},
 		{name: "down", list: list(choice("a"), choice("b", prefills)), down: down{"a": true, "b": true}, want: 0, way: ask, wait: true},
 		{name: "excluded", list: list(choice("a", prefills, excluded), choice("b")), want: 1, way: ask},
 
-		{name: "structured", body: schema, list: list(choice("a", prefills)), want: -1},
+		{name: "structured", body: schema, list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
 		{name: "structured, temperature 0", body: strings.Replace(schema, "{", `{"temperature":0.0,`, 1), list: list(choice("a", prefills)), want: 0,
 			way: replay, wait: true},
-		{name: "looks like JSON", sent: ` {"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
+		{name: "looks like JSON", sent: ` {"a": 1, "beginning": "of something"`, list: list(choice("a")), want: 0, way: replay, wait: true},
 		{name: "looks like JSON, prefill", sent: `{"a": 1, "beginning": "of something"`, list: list(choice("a", prefills)), want: 0, way: prefill},
-		{name: "a list in JSON", sent: `[{"a": 1, "beginning": "of something"`, list: list(choice("a")), want: -1},
+		{name: "a list in JSON", sent: `[{"a": 1, "beginning": "of something"`, list: list(choice("a")), want: 0, way: replay, wait: true},
 		{name: "begins with a brace", sent: "{braces} stand here in the text", list: list(choice("a")), want: 0, way: ask, wait: true},
 		{name: "begins with a link", sent: "[A](http://a) is a page of the web", list: list(choice("a")), want: 0, way: ask, wait: true},
-		{name: "JSON in a block", sent: "Here it is:\n```json\n{\"a\": 1, \"beginning\":", list: list(choice("a")), want: -1},
+		{name: "JSON in a block", sent: "Here it is:\n```json\n{\"a\": 1, \"beginning\":", list: list(choice("a")), want: 0, way: replay, wait: true},
 		{name: "behind JSON in a block", sent: "Here it is:\n```json\n{}\n```\nThis is an object", list: list(choice("a")), want: 0, way: ask, wait: true},
 		{name: "code in a block", sent: "Here it is:\n```go\nfunc main() {\n\tfmt.Println(", list: list(choice("a")), want: 0, way: ask, wait: true},
-		{name: "half a character", sent: "The quick brown \xe6\x97", list: list(choice("a", prefills)), want: -1},
-		{name: "half a character that was replaced", sent: "The quick brown \ufffd", list: list(choice("a", prefills)), want: -1},
+		{name: "half a character", sent: "The quick brown \xe6\x97", list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
+		{name: "half a character that was replaced", sent: "The quick brown \ufffd", list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
 		{name: "half a character, temperature 0", body: fixed, sent: "The quick brown \xe6\x97", list: list(choice("a", prefills)), want: 0, way: replay, wait: true},
-		{name: "nothing but repetition", sent: strings.Repeat("ha ", 1000), list: list(choice("a")), want: -1},
+		{name: "nothing but repetition", sent: strings.Repeat("ha ", 1000), list: list(choice("a")), want: 0, way: replay, wait: true},
 		{name: "short", sent: "Hi", list: list(choice("a")), want: 0, way: ask, wait: true},
 	}
 	for _, c := range cases {
