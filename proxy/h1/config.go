@@ -32,7 +32,7 @@ type Config struct {
 	// TLS is used for https. It is cloned; ServerName is the URL's host unless
 	// set, NextProtos is replaced, and a session cache is added if there is none.
 	TLS *tls.Config
-	// DialContext replaces the TCP dialer, mostly for tests. A connection that
+	// DialContext replaces [NewDialer], mostly for tests. A connection that
 	// is no syscall.Conn cannot be checked before it is used again.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -86,7 +86,7 @@ func (c Config) withDefaults() Config {
 		c.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
 	if c.DialContext == nil {
-		c.DialContext = new(net.Dialer).DialContext
+		c.DialContext = NewDialer(0).DialContext // bounded by its context
 	}
 	return c
 }

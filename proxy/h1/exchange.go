@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -147,12 +148,22 @@ func (x *exchange) explain(err, unsent error) error {
 }
 
 // stale reports whether a failed request may be made again because its
-// connection had been closed by the peer before it was used. A POST that was
-// written whole may have arrived: whether it is paid for twice is not decided here.
+// connection had been closed by the peer before it was used, or the peer had died
+// without a word. A POST that was written whole may have arrived where the connection
+// was closed: whether it is paid for twice is not decided here.
 func (x *exchange) stale(err error) bool {
 	var before *BeforeResponseError
-	return errors.As(err, &before) && (x.up.failure() != nil || idempotent(x.req.Method)) && time.Since(x.sent) < staleWindow && peerClosed(before.Err) &&
-		inMemory(x.req) && ctxErr(x.req.Context()) == nil
+	if !errors.As(err, &before) || !inMemory(x.req) || ctxErr(x.req.Context()) != nil {
+		return false
+	}
+	closed := (x.up.failure() != nil || idempotent(x.req.Method)) && time.Since(x.sent) < staleWindow && peerClosed(before.Err)
+	return closed || x.unheard(before.Err)
+}
+
+// unheard reports whether the peer has acknowledged nothing of the request's end: the connection
+// timed out sooner than a peer is probed that has acknowledged all.
+func (x *exchange) unheard(err error) bool {
+	return errors.Is(err, syscall.ETIMEDOUT) && time.Since(x.sent) < probeIdle
 }
 
 // idempotent methods may be repeated (RFC 9110, section 9.2.2).

@@ -66,11 +66,18 @@ func (p *pool) distrust(key hostKey) {
 		p.noisy = make(map[hostKey]bool)
 	}
 	p.noisy[key] = true
+	p.mu.Unlock()
+	p.drop(key)
+}
+
+// drop closes the idle connections to a host.
+func (p *pool) drop(key hostKey) {
+	p.mu.Lock()
 	idle := p.idle[key]
 	delete(p.idle, key)
 	p.mu.Unlock()
 	for _, c := range idle {
-		c.retire()
+		c.abort() // nobody reads a farewell
 	}
 }
 

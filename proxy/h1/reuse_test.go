@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -74,6 +75,63 @@ func TestStale(t *testing.T) {
 					t.Errorf("%d connections", n)
 				}
 			})
+		}
+	}
+}
+
+// dying is a connection whose peer may die without a word.
+type dying struct {
+	net.Conn
+	dead *atomic.Bool
+}
+
+func (c dying) Read(p []byte) (int, error) {
+	if c.dead.Load() {
+		return 0, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}
+	}
+	return c.Conn.Read(p)
+}
+
+func (c dying) Write(p []byte) (int, error) {
+	if c.dead.Load() {
+		return len(p), nil // it is on its way for ever
+	}
+	return c.Conn.Write(p)
+}
+
+// TestDeadPeer: of a request on a kept connection whose peer has died nothing was received. It is
+// made again on a new one, whatever its method, and no other kept connection is tried.
+func TestDeadPeer(t *testing.T) {
+	for _, body := range []any{"body", make([]byte, 1<<20)} {
+		p := listen(t, always(okAnswer))
+		var dead *atomic.Bool
+		tr := newTransport(t, h1.Config{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return dying{c, dead}, err
+		}})
+		dead = new(atomic.Bool)
+		first, err := tr.RoundTrip(request(t, t.Context(), "GET", p.url, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		get(t, tr, p.url) // a second connection, beside the first
+		if _, err := io.ReadAll(first.Body); err != nil {
+			t.Fatal(err)
+		}
+		if n := tr.IdleConns(); n != 2 {
+			t.Fatalf("%d idle connections", n)
+		}
+		dead.Store(true)
+		dead = new(atomic.Bool) // of connections from now on
+		resp, err := tr.RoundTrip(request(t, t.Context(), "POST", p.url, body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(resp.Body); string(b) != "ok" || err != nil {
+			t.Errorf("%q %v", b, err)
+		}
+		if conns, idle := p.conns.Load(), tr.IdleConns(); conns != 3 || idle != 1 {
+			t.Errorf("%d connections were made, %d are kept", conns, idle)
 		}
 	}
 }

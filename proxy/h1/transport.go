@@ -60,6 +60,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil || !x.stale(err) {
 			return resp, err
 		}
+		if x.unheard(err) {
+			t.pool.drop(key) // what else is kept leads to the same machine
+		}
 		body := io.ReadCloser(nil)
 		if req.GetBody != nil {
 			var again error

@@ -65,6 +65,13 @@ func New(name string, cfg Config) (*Upstream, error) {
 	return up, nil
 }
 
+// The silence on a connection of HTTP/2 after which its peer is asked whether it lives, and how
+// long that may take.
+const (
+	pingIdle    = 15 * time.Second
+	pingTimeout = 10 * time.Second
+)
+
 // newTransport is the lean HTTP/1.1 client, or net/http's for HTTP/2 and where a
 // forward proxy is in between.
 func newTransport(cfg Config) (http.RoundTripper, error) {
@@ -107,12 +114,13 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 	return &http.Transport{
 		Proxy:               proxy,
 		Protocols:           protocols,
-		DialContext:         (&net.Dialer{Timeout: cfg.ConnectTimeout}).DialContext,
+		DialContext:         h1.NewDialer(cfg.ConnectTimeout).DialContext,
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: cfg.ConnectTimeout,
 		MaxIdleConnsPerHost: cfg.MaxIdleConns,
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingIdle, PingTimeout: pingTimeout},
 	}, nil
 }
 

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package h1
+
+import "time"
+
+// limitUnacked does nothing: the system keeps its own bound.
+func limitUnacked(uintptr, time.Duration) {}
