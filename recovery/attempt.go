@@ -346,6 +346,9 @@ func (r *run) settle(rc *racer, f *Failure) {
 	}
 	if f.Signal.Status != 0 && !rc.attempt.Explain && !f.ours() {
 		r.last = f
+		if rc.choice == 0 && f.Scope() != ScopeRequest {
+			r.transient = f
+		}
 	}
 }
 

@@ -61,18 +61,23 @@ const (
 	MendItems      = "schema_items"   // every array of a tool schema says what its items are
 	MendStrict     = "schema_strict"  // tools are not strict
 	MendPlain      = "schema_plain"   // tool schemas with the keywords that every provider takes, and no others
-	MendMedia      = "media"          // text in place of images and other attachments
+	MendMedia      = "media"          // text in place of images and other attachments; Field says how many may stay, the latest
 	MendReasoning  = "reasoning"      // without the reasoning of earlier turns; Field says which of it, empty for all
 	MendItemIDs    = "item_ids"       // without the ids that a server gave to what it wrote
 	MendOwn        = "own_ids"        // without the ids of what the gateway answered itself
+	MendArguments  = "arguments"      // calls whose arguments are no JSON have none
+	MendContent    = "content_field"  // every message has a content, empty where it had none
+	MendAnswered   = "answer_field"   // every message of the model has the field Field, empty where it had none
+	MendOneSystem  = "one_system"     // one system message, at the beginning
+	MendMissing    = "schema_missing" // every tool has a schema of its parameters
 )
 
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
-	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendMedia, MendTextOnly, MendEmpty, MendAlternate, MendField,
-		MendCallIDs, MendSignatures,
-		MendStubTools, MendKeyword, MendItems, MendPlain, MendStrict}
+	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
+		MendField, MendAnswered, MendArguments, MendCallIDs, MendSignatures,
+		MendStubTools, MendMissing, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {
 			return i
@@ -139,7 +144,7 @@ func (e Edit) Known() bool {
 // reasoning a session carries is remembered for the session.
 func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
-		if !slices.Contains(c.passing, ed) && ed.Mend != MendMedia && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
+		if !slices.Contains(c.passing, ed) && (ed.Mend != MendMedia || ed.Field != "") && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
 			out = append(out, ed)
 		}
 	}

@@ -265,6 +265,8 @@ type failures struct {
 	prev *Failure // what the attempt under way answers to; nil for the first
 	cut  *Failure // the first after text was sent
 	last *Failure // the last that an upstream itself gave, other than to an edit of ours
+	// transient is the last of those of the first target that say nothing of the request.
+	transient *Failure
 }
 
 // kept is a complete but flawed answer, and why: the client gets it as it is when the
@@ -493,6 +495,8 @@ func (r *run) giveUp(f *Failure) *Failure {
 		f.Released = max(f.Released, released)
 	case (f.Signal.Status == 0 || r.x.explained || f.ours()) && r.last != nil:
 		f = r.last
+	case f.Scope() == ScopeRequest && r.transient != nil && f.Target != r.transient.Target:
+		f = r.transient // only a fallback dislikes the request: clients repeat what the first target said
 	}
 	ev := r.event(EventRecoveryFailed, f)
 	if n := len(r.x.Attempts); n > 0 {

@@ -104,6 +104,7 @@ func isParam(s string) bool {
 
 // Where texts name more than one field: each group is a name.
 var severalPlaces = [...]*recovery.Pattern{
+	recovery.NewPattern(`(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:parameter|argument|field)\(s\):? '?(` + fieldName + `)`),
 	recovery.NewPattern(`property '(?:body\.)?(` + fieldName + `)'.{0,13}unsupported`),
 	recovery.NewPattern(`(?:cannot (?:specify|set) both|only one of) '?(` + fieldName + `)'? (?:and|or) '?(` + fieldName + `)`),
 	recovery.NewPattern(`(` + fieldName + `)'? and '?(` + fieldName + `)'?.{0,60}?(?:` +

@@ -90,7 +90,7 @@ func (q *quotes) search(request []byte) (found bool) {
 
 func (q *quotes) find(s string) (found bool) {
 	if len(s) < quoteLen {
-		if _, ok := q.values[s]; ok {
+		if _, ok := q.values[s]; ok && !formatWord(s) {
 			q.values[s], found = true, true
 		}
 		return found
@@ -104,6 +104,18 @@ func (q *quotes) find(s string) (found bool) {
 		}
 	})
 	return found
+}
+
+// formatWord reports whether a value is a word of the wire format, which errors use as
+// the request does: it is nobody's quotation.
+func formatWord(s string) bool {
+	switch s {
+	case "system", "developer", "user", "assistant", "tool", "function", "text", "auto", "none", "required", "any", "enabled", "disabled", "low", "medium", "high",
+		"minimal", "max", "xhigh", "object", "string", "array", "number", "integer", "boolean", "null", "message", "reasoning", "image_url", "input_text", "output_text",
+		"json_object", "json_schema":
+		return true
+	}
+	return false
 }
 
 // without returns a text without what it quotes.

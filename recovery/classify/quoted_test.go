@@ -73,6 +73,7 @@ func TestOwnWords(t *testing.T) {
 		{400, `{"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model.","param":"temperature","code":"unsupported_parameter"}}`,
 			"Unsupported parameter: 'temperature' is not supported with this model.", recovery.UnsupportedParameter, false},
 		{400, `{"error":{"message":"Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}}`, "hi", recovery.UnsupportedParameter, false},
+		{400, `{"message":"messages.0.user.name: property 'messages.0.user.name' is unsupported"}`, "hi", recovery.UnsupportedParameter, false},
 		{400, `{"error":{"message":"Unknown role: Unsupported parameter: 'temperature' is not supported with this model."}}`,
 			"Unsupported parameter: 'temperature' is not supported with this model.", recovery.UnsupportedParameter, true},
 	} {

@@ -57,7 +57,7 @@ func Specs() []*recovery.Spec {
 			Meaning: "The target refuses the JSON Schema of a tool."},
 		{Class: recovery.ToolPairing, Scope: request, Status: http.StatusBadRequest, Plan: []string{planReason, planPairs, planExplain},
 			Meaning: "Tool calls and tool results of the history do not match."},
-		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest,
+		{Class: recovery.InvalidJSONBody, Scope: request, Status: http.StatusBadRequest, Plan: []string{planPairs},
 			Meaning: "The target could not parse the request body."},
 		{Class: recovery.InvalidRequest, Scope: request, Status: http.StatusBadRequest, Plan: []string{planReason, planPairs, planMove, planExplain},
 			Meaning: "The target refuses what was asked, for a reason of its own."},

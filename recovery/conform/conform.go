@@ -1,7 +1,9 @@
 package conform
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -39,7 +41,26 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return fill(b, e)
 	case recovery.MendTextOnly:
 		return each(b, "", func(m transcript.Message) bool { return e.FlattenText(m.Index) })
+	case recovery.MendOneSystem:
+		return oneSystem(b, e)
+	case recovery.MendContent:
+		return each(b, "", func(m transcript.Message) bool { return complete(b, e, m) })
+	case recovery.MendAnswered:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
+			if _, ok := m.Field(ed.Field); ok || !recovery.MessageLabel(ed.Field) || b.PairsAnywhere() {
+				return false
+			}
+			e.SetMessageField(m.Index, ed.Field, []byte(`""`))
+			return true
+		})
+	case recovery.MendArguments:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return emptyArguments(e, m) })
+	case recovery.MendMissing:
+		return e.CompleteTools()
 	case recovery.MendMedia:
+		if keep, err := strconv.Atoi(ed.Field); err == nil {
+			return fewerMedia(b, e, keep)
+		}
 		return each(b, "", func(m transcript.Message) bool { return e.DropMedia(m.Index, "this model does not take it") })
 	case recovery.MendField:
 		if ed.Field == "id" && b.PairsAnywhere() {
@@ -101,4 +122,46 @@ func stubTools(b *transcript.Body, e *transcript.Edit) bool {
 		e.OfferTools(names)
 	}
 	return len(names) > 0
+}
+
+// complete gives a message without a content an empty one.
+func complete(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool {
+	if _, ok := m.Content(); ok || b.PairsAnywhere() {
+		return false
+	}
+	e.SetMessageField(m.Index, "content", []byte(`""`))
+	return true
+}
+
+// emptyArguments gives calls whose arguments are no JSON empty ones: the model
+// called so once, and no server can read that.
+func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
+	for _, c := range m.ToolCalls() {
+		if c.Span.End > c.Span.Start && !json.Valid([]byte(c.Text())) {
+			e.Replace(c.Span, transcript.String("{}"))
+			changed = true
+		}
+	}
+	return changed
+}
+
+// fewerMedia puts a text in the place of the attachments of finished turns, oldest first,
+// until keep are left. It does nothing where that cannot be.
+func fewerMedia(b *transcript.Body, e *transcript.Edit, keep int) bool {
+	list := b.Messages()
+	have, last := 0, 0
+	for i, m := range list {
+		have += m.Shape().Media
+		if m.Role == transcript.RoleUser {
+			last = i
+		}
+	}
+	changed := false
+	for i := 0; i < last && have > keep; i++ {
+		if n := list[i].Shape().Media; n > 0 && e.DropMedia(i, "this model takes no more of them") {
+			have -= n
+			changed = true
+		}
+	}
+	return changed && have <= keep
 }

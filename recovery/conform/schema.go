@@ -44,7 +44,7 @@ func plain(keyword string) bool {
 // of properties, which may be anything.
 type rewriter struct {
 	drop    func(keyword string) bool
-	items   bool // arrays without items get some
+	items   bool // arrays without items get some, and what is no schema among named ones goes
 	changed bool
 	left    int // bytes that may still be read
 }
@@ -106,6 +106,10 @@ func (r *rewriter) named(dst []byte, v gjson.Result, depth int) []byte {
 	dst = append(dst, '{')
 	open := len(dst)
 	v.ForEach(func(k, v gjson.Result) bool {
+		if r.items && !v.IsObject() && !v.IsBool() { // no schema, whatever was meant
+			r.changed = true
+			return true
+		}
 		if len(dst) > open {
 			dst = append(dst, ',')
 		}

@@ -89,3 +89,24 @@ func fill(b *transcript.Body, e *transcript.Edit) bool {
 	}
 	return changed
 }
+
+// oneSystem joins the system messages at the beginning into the first, and makes those
+// behind it messages of the user.
+func oneSystem(b *transcript.Body, e *transcript.Edit) bool {
+	list := b.Messages()
+	lead := 0
+	for lead < len(list) && (list[lead].Role == transcript.RoleSystem || list[lead].Role == transcript.RoleDeveloper) {
+		lead++
+	}
+	changed := systemFirst(b, e)
+	if lead < 2 || !settable(b, list[0]) {
+		return changed
+	}
+	said := []string{list[0].Text()}
+	for i := 1; i < lead; i++ {
+		said = append(said, list[i].Text())
+		e.RemoveMessage(i)
+	}
+	e.SetText(0, strings.Join(said, "\n\n"), false)
+	return true
+}

@@ -60,7 +60,11 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		}
 		return ed, true
 	}
-	if field, ok := ofMessage(name); ok {
+	field, ok := ofMessage(name)
+	if _, has := x.Body.Field(name); !has && recovery.MessageLabel(name) {
+		field, ok = name, true // servers leave out whose field it is
+	}
+	if ok {
 		ed := recovery.Edit{Mend: recovery.MendField, Field: field}
 		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}

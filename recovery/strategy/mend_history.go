@@ -41,6 +41,21 @@ var historyMends = []struct {
 		"system role is only",
 	}, recovery.Edit{Mend: recovery.MendSystem}},
 	{[]string{
+		"invalid chat setting", "one system message", "multiple system messages", "system message must be the first", "single system message",
+	}, recovery.Edit{Mend: recovery.MendOneSystem}},
+	{[]string{
+		"reasoning_content` in the thinking mode must be passed back", "reasoning_content must be passed back", "missing reasoning_content", "reasoning_content is missing",
+		"reasoning_content is required", "missing field `reasoning_content`", "missing `reasoning_content`", "`reasoning_content` is missing", "'reasoning_content' is missing",
+		"reasoning_content is missing in assistant", "reasoning content must be passed back",
+	}, recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}},
+	{[]string{
+		"function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
+		"arguments must be in json", "invalid tool call arguments", "arguments must be a json",
+	}, recovery.Edit{Mend: recovery.MendArguments}},
+	{[]string{
+		"missing field `content`", "missing field 'content'", "missing field \"content\"", "'content' is a required property", "content: field required", "missing required field: content",
+	}, recovery.Edit{Mend: recovery.MendContent}},
+	{[]string{
 		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
 		"must have non-empty", "content should not be empty", "empty content",
 	}, recovery.Edit{Mend: recovery.MendEmpty}},

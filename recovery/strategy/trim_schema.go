@@ -37,7 +37,12 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
-	if strings.Contains(lower, "missing items") || strings.Contains(lower, "items: missing") || strings.Contains(lower, "items: field required") {
+	if containsAny(lower, []string{"parameters is empty", "parameters is required", "parameters are required", "'parameters' is a required", "missing parameters"}) {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendMissing}); ok {
+			return a, true
+		}
+	}
+	if strings.Contains(lower, "is not of type 'object', 'boolean'") || strings.Contains(lower, "missing items") || strings.Contains(lower, "items: missing") || strings.Contains(lower, "items: field required") {
 		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendItems}); ok {
 			return a, true
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 )
 
@@ -97,6 +98,37 @@ func (e *Edit) SignCalls(i int, force bool) bool {
 func (e *Edit) OfferTools(names []string) *Edit {
 	r := e.body.format.reader()
 	return e.Set(r.offer(), r.definitions(names))
+}
+
+// CompleteTools gives every function that has no schema of its parameters one that
+// takes none. It reports whether any lacked it.
+func (e *Edit) CompleteTools() bool {
+	r := e.body.format.reader()
+	list, ok := e.body.Field(r.offer())
+	if !ok {
+		return false
+	}
+	out, changed := []byte{'['}, false
+	gjson.ParseBytes(list).ForEach(func(_, tool gjson.Result) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		raw, path := []byte(tool.Raw), "parameters"
+		if tool.Get("function").IsObject() {
+			path = "function.parameters"
+		}
+		if schema := tool.Get(path); tool.Get("type").Str == "function" && (!schema.IsObject() || len(schema.Map()) == 0) {
+			if set, err := sjson.SetRawBytes(bytes.Clone(raw), path, []byte(`{"type":"object","properties":{}}`)); err == nil {
+				raw, changed = set, true
+			}
+		}
+		out = append(out, raw...)
+		return true
+	})
+	if changed {
+		e.Set(r.offer(), append(out, ']'))
+	}
+	return changed
 }
 
 // FlattenText makes the content of message i one string, if it is parts of text

@@ -1,0 +1,51 @@
+package conform_test
+
+import (
+	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// What a target refuses of a history or a tool is mended alone, and only once.
+func TestRefusedForms(t *testing.T) {
+	body := func(rest string) string { return `{"model":"m","messages":[` + rest + `]}` }
+	image := `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:x"}}]}`
+	gone := `{"role":"user","content":[{"type":"text","text":"[image_url removed: this model takes no more of them]"}]}`
+	call := func(arguments string) string {
+		return `{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":` + arguments + `}}]}`
+	}
+	tools := func(list string) string { return `{"model":"m","messages":[],"tools":[` + list + `]}` }
+	for _, c := range []struct {
+		ed       recovery.Edit
+		in, want string
+	}{
+		{recovery.Edit{Mend: recovery.MendOneSystem}, history("s one", "s two", "u hi", "s three"), history("s one\n\ntwo", "u hi", "u three")},
+		{recovery.Edit{Mend: recovery.MendOneSystem}, history("s one", "u hi"), ""},
+		{recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}, body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b"}`),
+			body(`{"role":"user","content":"u"},{"role":"assistant","content":"a","reasoning_content":"r"},{"role":"assistant","content":"b","reasoning_content":""}`)},
+		{recovery.Edit{Mend: recovery.MendAnswered, Field: "tool_calls"}, history("a b"), ""},
+		{recovery.Edit{Mend: recovery.MendContent}, body(`{"role":"assistant","tool_calls":[]},{"role":"user","content":"u"}`),
+			body(`{"role":"assistant","tool_calls":[],"content":""},{"role":"user","content":"u"}`)},
+		{recovery.Edit{Mend: recovery.MendArguments}, body(call(`"{\"a\": tru"`) + "," + call(`"{\"a\":true}"`)), body(call(`"{}"`) + "," + call(`"{\"a\":true}"`))},
+		{recovery.Edit{Mend: recovery.MendMissing}, tools(`{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`),
+			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`)},
+		{recovery.Edit{Mend: recovery.MendItems}, tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"type":"object","any":true}}}}`),
+			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"any":true}}}}`)},
+		{recovery.Edit{Mend: recovery.MendMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
+		{recovery.Edit{Mend: recovery.MendMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
+	} {
+		got, changed := after(t, c.in, c.ed)
+		if c.want == "" {
+			c.want = c.in
+		}
+		if got != c.want {
+			t.Errorf("%v of\n%s\nis\n%s\nwant\n%s", c.ed, c.in, got, c.want)
+		}
+		if again, more := after(t, got, c.ed); changed && more {
+			t.Errorf("%v changes it again: %s", c.ed, again)
+		}
+		if !c.ed.Known() {
+			t.Errorf("%v is none that is remembered", c.ed)
+		}
+	}
+}
