@@ -41,7 +41,10 @@ type sender struct {
 	asItCame http.Header // header with its coding
 }
 
-var _ recovery.Sender = (*sender)(nil)
+var (
+	_ recovery.Sender  = (*sender)(nil)
+	_ recovery.Charger = (*sender)(nil)
+)
 
 // Send makes one attempt and waits until its answer has begun.
 func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
@@ -156,7 +159,7 @@ func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliv
 	if broken != nil {
 		return nil, recovery.PhaseBody, broken
 	}
-	if s.x.Streaming && s.sink.Committed() {
+	if s.x.Streaming && s.sink.Committed() && (a.Life == nil || !a.Life.Lost()) {
 		// The client was kept awake as a stream; a whole answer does not fit into one.
 		whole.Discard()
 		return nil, recovery.PhaseBody, &stream.Broken{Err: stream.ErrEnded}
@@ -346,4 +349,13 @@ func (s *sender) decorate(h http.Header, t recovery.Target, values []string) {
 	if done := s.x.Actions(); len(done) > 0 {
 		set("X-Rebound-Recovery", strings.Join(done, ", "))
 	}
+}
+
+// Charge implements recovery.Charger: what an attempt used that lost its race is its key's to pay.
+func (s *sender) Charge(t recovery.Target, u recovery.Usage) (spent float64) {
+	spent = s.core.spent(u, t.Model, s.x.Model)
+	if s.core.Limiter != nil && u != (recovery.Usage{}) {
+		s.core.Limiter.Owe(s.x.Key, tokens(u), spent)
+	}
+	return spent
 }

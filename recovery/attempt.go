@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -24,14 +23,20 @@ type racer struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc // ends the attempt and, until it was delivered, its answer
 	started  time.Time
-	limit    time.Duration // of its silence before the first token; 0 for none
-	most     time.Duration // of its silence where none may be made beside it
+	limits   Limits // as they were last
 	strategy string
 	parallel bool
-	began    atomic.Bool // the model writes, although nothing of it can be shown yet
+	life     Life
+	silent   bool        // it passed its limit without a sign of life
+	replaced bool        // it was given up for another one
+	arrived  bool        // it has ended, or has begun to answer
+	untie    func() bool // lets it outlive the request; nil where it cannot
 	race     race        // of which it is the first
 	rescued  Answer      // that took over where this one's paused
 }
+
+// probe reports whether it is the attempt with which a breaker finds out whether its target is back.
+func (rc *racer) probe() bool { return rc.ticket.Probe || rc.ticket.Own }
 
 // arrival is how a racer's first phase ended, as Send returned it.
 type arrival struct {
@@ -43,9 +48,9 @@ type arrival struct {
 // attempt makes the attempt that a describes and, when it stays silent too
 // long, a second one beside it. The first to answer wins and becomes r.live.
 //
-// The first attempt runs in this goroutine. Only when a limit passes, race
-// takes the exchange over, in a goroutine of its own, while this one waits in
-// Send and touches nothing.
+// Where nobody else may be asked, the first attempt runs in this goroutine. Only
+// when a limit passes, race takes the exchange over, in a goroutine of its own, while
+// this one waits in Send and touches nothing.
 func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	first, f := r.admit(ctx, a)
 	if f != nil {
@@ -54,6 +59,9 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 	if f := r.start(ctx, first, a); f != nil {
 		r.settle(first, f)
 		return nil, f
+	}
+	if first.untie != nil {
+		return r.apart(ctx, first)
 	}
 	alarm := r.watch(ctx, first)
 	answer, f := r.send(first)
@@ -185,14 +193,19 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	c.Tries++
 	rc.action = a
 	x.Did(rc.strategy)
-	rc.ctx, rc.cancel = context.WithCancelCause(ctx)
+	if r.Losers != nil && len(x.Candidates) > 1 && x.Mode == ModeAct {
+		rc.ctx, rc.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+		rc.untie = context.AfterFunc(ctx, func() { rc.cancel(context.Cause(ctx)) })
+	} else {
+		rc.ctx, rc.cancel = context.WithCancelCause(ctx)
+	}
 	body, edited, err := r.build(c, a)
 	ready := rc.started
 	if edited {
 		ready = time.Now() // that took its time
 	}
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
-		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Began: &rc.began, Cancel: rc.cancel}
+		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Life: &rc.life, Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
 	if err != nil {
 		return r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})
@@ -200,27 +213,36 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	return nil
 }
 
+// probePatience is how long a request waits for the probe of a breaker before another target is asked
+// beside it.
+const probePatience = time.Second
+
 // resumePatience is the first-token limit of a continuation whose target has
 // none. Somebody has the half of an answer and waits.
 const resumePatience = 3 * time.Minute
 
-// silence are the first-token limits of an attempt, 0 for none.
-func (r *run) silence(rc *racer) (limit, most time.Duration) {
+// limit returns how long an attempt may show no first token, by what it has shown so far; 0 is for ever.
+func (r *run) limit(rc *racer) time.Duration {
 	if r.x.Mode != ModeAct {
-		return 0, 0
+		return 0
 	}
 	_, another := r.elsewhere(rc.choice)
-	r.guard("pace", func() { limit, most = r.Pace.Limit(r.x, rc.attempt.Target, rc.started, another) })
-	if rc.attempt.Resume != nil && limit == 0 {
-		return resumePatience, resumePatience
+	r.guard("pace", func() { rc.limits = r.Pace.Limits(r.x, rc.attempt.Target, another) })
+	if rc.attempt.Resume != nil && rc.limits.Silent == 0 {
+		rc.limits = Limits{resumePatience, resumePatience, resumePatience, resumePatience}
 	}
-	return limit, most
+	sign := rc.life.Sign()
+	if another && rc.probe() && rc.attempt.Resume == nil && sign < SignWrites {
+		return probePatience
+	}
+	return rc.limits.After(sign)
 }
 
 // deliver hands an answer to the client. Both results are nil when it was
 // complete; an answer comes back when a paused one was replaced.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
+	r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
 	if r.x.Fitting != nil {
 		r.guard("fitter", func() { r.x.Fitting.Commit(ctx) })
 	}
@@ -295,6 +317,9 @@ func (r *run) settle(rc *racer, f *Failure) {
 		o = Outcome{} // it answered
 	case x.Patience > 0 && errors.Is(f.Err, errDeadline):
 		o = Outcome{} // it was the client that could not wait
+	}
+	if f.Signal.Status != 0 {
+		r.guard("pace", func() { r.Pace.Heard(c.Target) })
 	}
 	r.end(rc, o, f.Class())
 
@@ -428,9 +453,14 @@ func (r *run) asItIs(ctx context.Context) (*Failure, error) {
 func (r *run) end(rc *racer, o Outcome, class Class) (at time.Time) {
 	o.At = time.Now()
 	rc.ticket.Place.Done(rc.ticket, o)
-	rec := &r.x.Attempts[rc.attempt.Number-1]
-	rec.Class, rec.Duration = class, max(o.At.Sub(rc.started), 1)
+	r.close(rc, class, o.At)
 	return o.At
+}
+
+// close closes an attempt's record.
+func (r *run) close(rc *racer, class Class, at time.Time) {
+	rec := &r.x.Attempts[rc.attempt.Number-1]
+	rec.Class, rec.Duration = class, max(at.Sub(rc.started), 1)
 }
 
 // settled reports whether an attempt's end was booked.

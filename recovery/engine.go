@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -29,7 +28,7 @@ type Attempt struct {
 	Plain       bool    // pass whatever comes, as a plain proxy would
 	Explain     bool    // the answer is marked as the gateway's
 	AcceptEmpty bool
-	Began       *atomic.Bool            // to be set once the model writes something that is held back
+	Life        *Life                   // where its signs of life are noted
 	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
 
@@ -41,8 +40,8 @@ type Sender interface {
 	Send(ctx context.Context, a Attempt) (Answer, *Failure)
 }
 
-// Answer is an attempt that has begun to answer. Exactly one of Deliver and
-// Discard is called, once.
+// Answer is an attempt that has begun to answer. Exactly one of Deliver, Discard and
+// Drain is called, once.
 type Answer interface {
 	// Deliver hands the answer to the client. The failure is nil when it was complete;
 	// rest comes with one, and is what the client has not got of an answer that is
@@ -54,6 +53,8 @@ type Answer interface {
 	Paused(ctx context.Context) (p *Pause, again time.Duration)
 	// Discard drops the answer.
 	Discard()
+	// Drain takes the place of both where nobody gets the answer: it is read to its end, for its usage.
+	Drain()
 	// Usage is what the upstream reported, after Deliver; the time is that of
 	// the first meaningful event since the attempt began.
 	Usage() (u Usage, firstToken time.Duration)
@@ -103,6 +104,8 @@ type Outcome struct {
 	Success bool
 	Failure *Failure
 	Client  bool // the client's own credential: its limits are its own
+	Dead    bool // a failure after which nobody has to ask the target again to know that it is down;
+	Several bool // several clients found that out
 }
 
 // Health knows which targets may be asked now. Safe for concurrent use; no I/O.
@@ -127,14 +130,24 @@ type Knowledge interface {
 	Forget(t Target)
 }
 
-// Pace knows how long targets take to their first token. Safe for concurrent use.
+// Pace knows how long targets take to their first token, and which are silent. Safe for concurrent use.
 type Pace interface {
-	// Limit is the silence after which an alternative may start beside an attempt that
-	// starts now; 0 is never. Where none may, it is given up for another target after instead.
-	Limit(x *Exchange, c Candidate, now time.Time, alternative bool) (beside, instead time.Duration)
+	// Limits returns how long an attempt may be silent. alternative says that another target may be asked.
+	Limits(x *Exchange, c Candidate, alternative bool) Limits
+	// Answered notes that an attempt which was sent at this time has got its first token.
+	Answered(x *Exchange, c Candidate, sent time.Time)
+	// Overtaken reports whether one of the same kind, with at least as large an input, that was
+	// sent after this time has.
+	Overtaken(x *Exchange, c Candidate, sent time.Time) bool
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
-	// Allow takes one parallel start out of the budget.
+	// Allow takes one parallel start out of the budget; Return gives it back.
 	Allow(x *Exchange) bool
+	Return()
+	// Silent notes an attempt that has shown nothing for longer than its limit. Silence returns how many did
+	// since the target last answered anything, and whether they were several clients'. Heard ends that.
+	Silent(x *Exchange, t Target)
+	Silence(t Target) (n int, several bool)
+	Heard(t Target)
 }
 
 // Keeper remembers on which target a failed-over session stays. Safe for concurrent use.
@@ -153,6 +166,7 @@ type Engine struct {
 	Pace       Pace
 	Keeper     Keeper
 	Makers     Makers    // nil: nothing is remembered of accounts
+	Losers     *Losers   // nil: attempts that lose are cancelled
 	Conformer  Conformer // nil: no target needs it
 	Observer   Observer
 	Tokens     Counter // nil: tokens are estimated by size
@@ -194,6 +208,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		return nil, ErrNoTarget
 	}
 	defer r.supplant()
+	defer r.letGo(ctx)
 	r.heed()
 	r.known()
 	next := Action{Target: r.firstReady()}
@@ -252,10 +267,13 @@ type run struct {
 	Health Health // of the client's requests
 	x      *Exchange
 	sender Sender
-	first  racer  // memory of the first attempt
-	live   *racer // the attempt that answers
-	doing  Action // what the attempt under way was made for
-	over   bool   // no further attempt may be made
+	first  racer    // memory of the first attempt
+	live   *racer   // the attempt that answers
+	doing  Action   // what the attempt under way was made for
+	over   bool     // no further attempt may be made
+	losers []*racer // that are read on
+
+	replaced bool // an attempt was given up for another one
 	failures
 	kept kept
 }

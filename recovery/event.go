@@ -14,6 +14,7 @@ const (
 	EventDegraded        EventName = "recovery_degraded"      // the request went on without a part of the recovery, or its answer is known to be flawed: cause says which
 	EventStreamResumed   EventName = "stream_resumed"         // an answer that broke off or stalled goes on; way says how: prefill, replay or ask
 	EventTargetCooled    EventName = "target_cooled"          // a key is left alone, till the time in until
+	EventLateAnswer      EventName = "late_answer"            // an attempt that another one overtook was read to its end, unseen: cause is answered, failed, dead (nothing of its target answers) or given up; cost is what it used
 	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answered
 	EventCompressed      EventName = "trajectory_compressed"  // a history was made smaller; cause is known or the refusal's class
 	EventTruncated       EventName = "context_truncated"      // a server read far less than was sent, and did not say so

@@ -184,7 +184,7 @@ func (g *rig) check(t testing.TB, x *recovery.Exchange) {
 			t.Errorf("attempt %d was never ended", a.Number)
 		}
 	}
-	won := 0
+	won := -g.late()["answered"] // nobody got those
 	for i, p := range g.health.places {
 		if len(p.outcomes) != 1 {
 			t.Errorf("place %d, at %s, was given back %d times", i, p.target, len(p.outcomes))
@@ -236,6 +236,14 @@ func refuse(status int, body string, header ...string) step {
 
 func envelope(message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, message)
+}
+
+// shows shows a sign of life, and does what s does.
+func shows(sign recovery.Sign, s step) step {
+	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+		a.Life.Show(sign)
+		return s(g, ctx, a)
+	}
 }
 
 // reset breaks the connection.
@@ -293,7 +301,7 @@ func stall(text string, d time.Duration) step {
 }
 
 func (g *rig) answer(ctx context.Context, a recovery.Attempt, n *answer) (recovery.Answer, *recovery.Failure) {
-	n.ctx, n.a, n.over = ctx, a, make(chan struct{})
+	n.ctx, n.a, n.over, n.made = ctx, a, make(chan struct{}), time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.answers = append(g.answers, n)
@@ -316,6 +324,7 @@ type answer struct {
 
 	whenTaken func() // called when another attempt has taken over
 
+	made                 time.Time     // when it had begun
 	over                 chan struct{} // closed then
 	joined               sync.WaitGroup
 	mu                   sync.Mutex
@@ -334,8 +343,11 @@ func (n *answer) Discard() {
 }
 
 func (n *answer) Usage() (recovery.Usage, time.Duration) {
-	return recovery.Usage{Input: 10, Output: 5}, time.Second
+	return recovery.Usage{Input: 10, Output: 5}, max(n.made.Sub(n.a.Started), time.Millisecond)
 }
+
+// Drain is nobody's delivery.
+func (n *answer) Drain() { n.Discard() }
 
 func (n *answer) Finish() recovery.Finish { return recovery.FinishStop }
 

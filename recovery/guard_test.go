@@ -49,11 +49,11 @@ type breakingPace struct {
 	at string
 }
 
-func (p breakingPace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) (beside, instead time.Duration) {
+func (p breakingPace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bool) recovery.Limits {
 	if p.at == "limit" {
 		panic("no such model")
 	}
-	return p.Pace.Limit(x, c, now, alternative)
+	return p.Pace.Limits(x, c, alternative)
 }
 
 func (p breakingPace) Allow(x *recovery.Exchange) bool {

@@ -301,7 +301,7 @@ func TestHeldIsNotSilent(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		writing := func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
 			time.Sleep(time.Second)
-			a.Began.Store(true)
+			a.Life.Show(recovery.SignWrites)
 			return late(5*time.Minute, ok)(g, ctx, a)
 		}
 		g := newRig(map[string][]step{"a": {writing}, "b": {ok}})

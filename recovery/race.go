@@ -10,26 +10,23 @@ import (
 // alarm has a run's first attempt raced once a limit passes. Most attempts
 // answer long before, and their alarm is used again.
 type alarm struct {
-	timer  *time.Timer
-	run    *run
-	ctx    context.Context
-	first  *racer
-	silent bool // the limit is that of the first token, not the deadline
+	timer *time.Timer
+	run   *run
+	ctx   context.Context
+	first *racer
 }
 
 // watch sets an alarm for an attempt that is about to be sent.
 func (r *run) watch(ctx context.Context, first *racer) *alarm {
 	wake := r.x.deadline.Sub(first.started)
-	first.limit, first.most = r.silence(first)
-	silent := first.limit > 0 && first.limit <= wake
-	if silent {
-		wake = first.limit
+	if limit := r.limit(first); limit > 0 {
+		wake = min(wake, limit)
 	}
 	m, _ := r.alarms.Get().(*alarm)
 	if m == nil {
 		m = &alarm{}
 	}
-	m.run, m.ctx, m.first, m.silent = r, ctx, first, silent
+	m.run, m.ctx, m.first = r, ctx, first
 	if m.timer == nil {
 		m.timer = time.AfterFunc(wake, m.ring)
 	} else {
@@ -54,7 +51,7 @@ func (m *alarm) ring() {
 	c.begin()
 	var got *arrival
 	m.run.guard("race", func() {
-		answer, f := m.run.race(m.ctx, m.first, m.silent, c.arrivals)
+		answer, f := m.run.race(m.ctx, m.first, c.arrivals)
 		got = &arrival{answer: answer, failure: f}
 	})
 	c.result <- got
@@ -67,8 +64,9 @@ type race struct {
 	result   chan *arrival // nil when the race broke: the first attempt is all there is
 }
 
-// maxRacers bounds the attempts beside a first one: each is extra input.
-const maxRacers = 1 + maxExtraInput
+// maxRacers bounds the attempts beside a first one: each is extra input, but for the one that takes the
+// place of another.
+const maxRacers = 2 + maxExtraInput
 
 // begin makes the channels; each of the goroutines calls it first. No sender
 // ever blocks.
@@ -76,16 +74,42 @@ func (c *race) begin() {
 	c.once.Do(func() { c.arrivals, c.result = make(chan arrival, maxRacers), make(chan *arrival, 1) })
 }
 
-// race goes on with an attempt whose first limit has passed: with its
-// first-token limit if silent, else with the deadline.
-func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan arrival) (Answer, *Failure) {
+// apart makes an attempt in a goroutine of its own, so that it can be read on where another one wins.
+func (r *run) apart(ctx context.Context, first *racer) (answer Answer, f *Failure) {
+	c := &first.race
+	c.begin()
+	go r.join(first, nil, c.arrivals)
+	if r.guard("race", func() { answer, f = r.race(ctx, first, c.arrivals) }) {
+		return answer, f
+	}
+	for !first.arrived { // the first attempt is all there is
+		got := <-c.arrivals
+		if got.racer != first {
+			if got.answer != nil {
+				got.answer.Discard()
+			}
+			continue
+		}
+		if got.failure == nil {
+			r.live = first
+			return got.answer, nil
+		}
+		r.failed(ctx, first, got.answer, got.failure)
+		return nil, got.failure
+	}
+	return nil, &Failure{Target: first.ticket.Target, Err: errBroke}
+}
+
+// race goes on with an attempt that is under way until one has answered or all have failed. It looks at
+// them when the newest passes its limit, and at the deadline.
+func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (Answer, *Failure) {
 	racers := []*racer{first}
 	live := 1
-	limit := time.NewTimer(0) // that the newest attempt may stay silent
-	if !silent {
-		limit.Stop()
+	look := time.NewTimer(math.MaxInt64)
+	if limit := r.limit(first); limit > 0 {
+		look.Reset(limit - time.Since(first.started))
 	}
-	defer limit.Stop()
+	defer look.Stop()
 	deadline := time.NewTimer(time.Until(r.x.deadline))
 	defer deadline.Stop()
 	var failed *Failure
@@ -93,32 +117,40 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 		select {
 		case got := <-arrivals:
 			live--
-			if got.failure == nil {
+			got.arrived = true
+			switch {
+			case got.failure == nil:
 				r.live = got.racer
 				r.supersede(racers, got.racer, arrivals, live)
 				return got.answer, nil
+			case got.replaced:
+				if got.answer != nil {
+					got.answer.Discard()
+				}
+				r.end(got.racer, Outcome{}, Timeout)
+				continue
 			}
 			failed = got.failure
 			r.failed(ctx, got.racer, got.answer, failed)
-			if s := failed.Scope(); silent && (s == ScopeTarget || s == ScopeCredential) {
-				limit.Reset(r.Config.BackoffMin) // another may take its place
+			if s := failed.Scope(); s == ScopeTarget || s == ScopeCredential {
+				look.Reset(r.Config.BackoffMin) // another may take its place
 			}
-		case <-limit.C:
+		case <-look.C:
 			var second *racer
 			var f *Failure
 			var again time.Duration
-			r.guard("second attempt", func() { second, f, again = r.beside(ctx, racers) })
+			r.guard("second attempt", func() { second, f, again = r.look(ctx, racers) })
 			if second != nil {
 				racers = append(racers, second)
 				live++
 				go r.join(second, f, arrivals)
 			}
 			if again > 0 {
-				limit.Reset(again)
+				look.Reset(again)
 			}
 		case <-deadline.C:
 			for _, rc := range racers {
-				if !rc.began.Load() { // what is being written is not cut: it is watched for pauses
+				if rc.life.Sign() < SignWrites { // what is being written is not cut: it is watched for pauses
 					rc.cancel(errDeadline)
 				}
 			}
@@ -139,112 +171,162 @@ func (r *run) race(ctx context.Context, first *racer, silent bool, arrivals chan
 	return nil, failed
 }
 
-// beside looks after attempts none of which has answered yet. Where the newest
-// has passed its limit it makes another one ready to be sent or, where none is
-// allowed, gives the newest up for another target. again is when to look next,
-// 0 for never: budgets and targets come back. A failure means that there is
-// nothing to send.
-func (r *run) beside(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
+// look decides about attempts none of which has answered yet. Where the newest has passed its limit it
+// makes another one ready to be sent: beside it or, with evidence that it is lost, in its place. again is
+// when to look next, 0 for never: signs of life, budgets, targets and what others find out come and go.
+// A failure means that there is nothing to send.
+func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Failure, again time.Duration) {
 	if ctx.Err() != nil {
 		return nil, nil, 0 // nobody is left to get an answer
 	}
-	var silent *racer
+	var newest *racer
 	for _, rc := range racers {
-		if rc.began.Load() {
+		switch {
+		case r.settled(rc) || rc.replaced:
+		case rc.life.Sign() == SignWrites:
 			return nil, nil, 0 // one of them answers
+		default:
+			newest = rc
 		}
-		if !r.settled(rc) {
-			silent = rc
-		}
 	}
-	if silent.limit, silent.most = r.silence(silent); silent.limit <= 0 {
-		return nil, nil, 0
-	}
-	waited := time.Since(silent.started)
-	if waited < silent.limit {
-		return nil, nil, silent.limit - waited
-	}
+	limit, waited := r.limit(newest), time.Since(newest.started)
 	switch {
-	case silent.action.Resume != nil: // nothing goes out beside it: the next continuation comes after it
-		silent.cancel(context.DeadlineExceeded)
+	case limit <= 0:
+		return nil, nil, 0
+	case waited < limit:
+		return nil, nil, limit - waited
+	case newest.action.Resume != nil: // nothing goes out beside it: the next continuation comes after it
+		newest.cancel(context.DeadlineExceeded)
 		return nil, nil, 0
 	case r.exhausted(false):
 		return nil, nil, 0
 	}
-	other, ok := r.elsewhere(silent.choice)
-	if second := r.alternative(silent, other, ok, len(racers) == 1); second != nil {
-		f = r.start(ctx, second, silent.action)
-		if second.limit, second.most = r.silence(second); second.limit <= 0 {
-			second.limit, second.most = silent.limit, silent.most
-		}
-		return second, f, second.limit
+	if !newest.silent && newest.life.Sign() == SignNone && waited >= newest.limits.Silent {
+		newest.silent = true
+		r.Pace.Silent(r.x, newest.ticket.Target)
 	}
-	if ok && (waited >= silent.most || r.Health.Check(silent.ticket.Target).Open) {
-		r.x.Candidates[silent.choice].Silent = true
-		silent.cancel(context.DeadlineExceeded)
+	if second = r.alternative(newest, len(racers) == 1); second == nil {
+		return nil, nil, lookEvery
 	}
-	return nil, nil, silent.limit
+	if !second.parallel {
+		newest.replaced = true
+		newest.cancel(errSuperseded)
+	}
+	f = r.start(ctx, second, newest.action)
+	if again = r.limit(second); again <= 0 {
+		second.limits = newest.limits
+		again = newest.limits.Silent
+	}
+	return second, f, again
 }
 
-// join sends a second attempt, unless it has failed already.
-func (r *run) join(second *racer, f *Failure, arrivals chan<- arrival) {
-	got := arrival{second, nil, f}
+// join sends an attempt, unless it has failed already.
+func (r *run) join(rc *racer, f *Failure, arrivals chan<- arrival) {
+	got := arrival{rc, nil, f}
 	if f == nil {
-		got.answer, got.failure = r.send(second)
+		got.answer, got.failure = r.send(rc)
 	}
 	arrivals <- got
 }
 
-// alternative takes a place for a parallel attempt: at another target or, where
-// there is no other, once more at the same one. nil when nothing is to be had
-// or the budget is spent.
-func (r *run) alternative(silent *racer, other int, ok, once bool) *racer {
+// alternative takes a place for an attempt at another target or, where there is no other, once more at the
+// same one. It is parallel while the budget lasts. Without a budget, and once for a request, it takes the
+// place of one that is lost. nil is for nothing.
+func (r *run) alternative(old *racer, once bool) *racer {
 	x := r.x
-	if !ok && !once || x.extra >= r.Config.ExtraInput || !r.Config.Parallel.Enabled {
+	choice, other := r.elsewhere(old.choice)
+	if !other {
+		choice = old.choice
+	}
+	to := x.Candidates[choice].Target
+	if !other && !once || !x.state.MayRace() || !r.Health.Check(to).Ready {
 		return nil
 	}
-	choice := silent.choice
-	if ok {
-		choice = other
-	}
-	if !x.state.MayRace() || !r.Pace.Allow(x) {
+	rc := &racer{choice: choice, strategy: StrategyParallel, parallel: true}
+	free := old.probe() && other // what the breaker does to find out is no request's budget
+	switch {
+	case r.Config.Parallel.Enabled && x.extra < r.Config.ExtraInput && (free || r.Pace.Allow(x)):
+	case !r.replaced && r.lost(old, other):
+		rc.parallel, rc.strategy = false, "resend"
+		if other {
+			rc.strategy = "move"
+		}
+	default:
 		return nil
 	}
-	now := time.Now()
-	ticket, st := r.Health.Begin(x.Candidates[choice].Target, now, false, false)
-	if !st.Ready {
+	rc.started = time.Now()
+	var st Status
+	if rc.ticket, st = r.Health.Begin(to, rc.started, false, false); !st.Ready {
+		if rc.parallel && !free {
+			r.Pace.Return()
+		}
 		return nil
 	}
-	x.extra++
-	x.Candidates[silent.choice].Silent = ok
+	if rc.parallel {
+		x.extra++
+	} else {
+		r.replaced = true
+	}
+	x.Candidates[old.choice].Silent = other
 	ev := r.event(EventRecoveryAttempt, nil)
-	ev.Target, ev.Class, ev.Strategy = silent.ticket.Target, Timeout, StrategyParallel
+	ev.Target, ev.Class, ev.Strategy = old.ticket.Target, Timeout, rc.strategy
 	r.Observer.Observe(ev)
-	return &racer{choice: choice, ticket: ticket, started: now, strategy: StrategyParallel, parallel: true}
+	return rc
 }
 
-// supersede ends the attempts that lost against winner.
+// lost reports whether there is evidence that a silent attempt is lost: its target is known to be down and
+// another may be asked, or one that was sent later was answered long ago.
+func (r *run) lost(rc *racer, other bool) bool {
+	if other && !rc.probe() && r.Health.Check(rc.ticket.Target).Open {
+		return true
+	}
+	after := rc.limits.Lost
+	if s := rc.life.Sign(); s != SignNone {
+		after = max(after, 2*rc.limits.After(s))
+	}
+	return time.Since(rc.started) >= after && r.Pace.Overtaken(r.x, rc.attempt.Target, rc.started)
+}
+
+// supersede ends the attempts that lost against winner. One that was silent beyond its limit is read on
+// where nothing else of its target is. Losing alone is no failure.
 func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
+	var kept *racer
 	for i, rc := range racers {
 		if rc == winner || r.settled(rc) {
 			continue
 		}
-		rc.cancel(errSuperseded)
-		o := Outcome{}
-		if i < len(racers)-1 {
-			// Silent beyond its limit, which is why another was started.
-			o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
+		rc.life.Lose()
+		if winner.parallel && r.proven(rc, winner) {
+			r.guard("pace", r.Pace.Return)
 		}
-		r.end(rc, o, Timeout)
+		if last := i == len(racers)-1; kept == nil && !last && !rc.replaced && rc.untie != nil && r.Losers.keep(rc.place(), rc.cancel) {
+			kept = rc
+			r.losers = append(r.losers, rc)
+			r.close(rc, Timeout, time.Now())
+			continue
+		}
+		rc.cancel(errSuperseded)
+		r.end(rc, Outcome{}, Timeout)
 	}
 	if live > 0 {
-		go func() {
-			for ; live > 0; live-- {
-				if got := <-arrivals; got.answer != nil {
-					got.answer.Discard()
-				}
-			}
-		}()
+		go r.readOn(kept, arrivals, live)
+	}
+}
+
+// proven reports whether a parallel start has proven that the silent attempt was lost: it might have
+// taken its place, which needs no budget.
+func (r *run) proven(rc, winner *racer) bool {
+	same := rc.ticket.Target.Upstream == winner.ticket.Target.Upstream && rc.ticket.Target.Model == winner.ticket.Target.Model
+	return same && rc.life.Sign() == SignNone && winner.started.Sub(rc.started) >= rc.limits.Lost
+}
+
+// letGo lets losers that are read on outlive the request, unless its client left.
+func (r *run) letGo(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	for _, rc := range r.losers {
+		rc.untie()
 	}
 }
 

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/breaker"
-	"github.com/rebound-llm/rebound/store"
 )
 
 // TestSilent: a target that does not answer gets an alternative at its limit,
@@ -111,38 +109,36 @@ func TestSilentAndDown(t *testing.T) {
 	}
 }
 
-// TestGivenUp: where no attempt may be made beside it, a silent one is given up
-// for another target after three times its limit, and its target is not asked
-// again.
+// TestGivenUp: where no attempt may be made beside it, a silent one is given up only where one that was sent
+// later, with as large an input, was answered, and only once. The target is not asked again where there is another.
 func TestGivenUp(t *testing.T) {
 	large := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 82_000) + `"}]}` // 102,500 tokens: a limit of 30 s
 	for _, c := range []struct {
-		name   string
-		body   string
-		a, b   []step
-		to     string
-		set    func(g *rig, x *recovery.Exchange)
-		asked  string
-		took   time.Duration
-		record recovery.Class
+		name     string
+		body     string
+		a, b     []step
+		to       string
+		set      func(g *rig, x *recovery.Exchange)
+		answered string // body of the request that is answered after 40 s, empty for none
+		asked    string
+		took     time.Duration
 	}{
-		{name: "large", body: large, a: []step{hang, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second, record: recovery.Timeout},
-		{name: "large, headers came", body: large, a: []step{silentBody, ok}, b: []step{busy, ok}, to: "ab", asked: "abb", took: 90 * time.Second,
-			record: recovery.StreamCut},
-		{name: "large, in time", body: large, a: []step{late(88*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 88 * time.Second},
-		{name: "large, alone", body: large, a: []step{late(400*time.Second, ok)}, to: "a", asked: "a", took: 400 * time.Second},
-		{name: "large, another comes back", body: large, a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 100 * time.Second, record: recovery.Timeout,
-			set: func(g *rig, x *recovery.Exchange) {
-				g.board.Post(breaker.BoardCooldowns, store.Field{Name: x.Candidates[1].Target.String(), Until: time.Now().Add(100 * time.Second)}, true)
-			}},
-		{name: "large, writing", body: large, a: []step{began(5*time.Second, 300*time.Second)}, b: []step{ok}, to: "ab", asked: "a", took: 300 * time.Second},
-		{name: "no parallel starts", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
+		{name: "large, slow", body: large, a: []step{late(400*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 400 * time.Second},
+		{name: "large, lost", body: large, a: []step{hang}, b: []step{busy, ok}, to: "ab", answered: large, asked: "abb", took: 60 * time.Second},
+		{name: "large, headers came", body: large, a: []step{silentBody, ok}, b: []step{ok}, to: "ab", answered: large, asked: "ab", took: 60 * time.Second},
+		{name: "large, a small one was answered", body: large, a: []step{late(400*time.Second, ok)}, b: []step{ok}, to: "ab", answered: plainBody, asked: "a",
+			took: 400 * time.Second},
+		{name: "large, alone", body: large, a: []step{hang, ok}, to: "a", answered: large, asked: "aa", took: 60 * time.Second},
+		{name: "large, alone, twice", body: large, a: []step{hang, late(400*time.Second, ok)}, to: "a", answered: large, asked: "aa", took: 460 * time.Second},
+		{name: "large, alone, slow", body: large, a: []step{late(400*time.Second, ok)}, to: "a", asked: "a", took: 400 * time.Second},
+		{name: "large, writing", body: large, a: []step{began(5*time.Second, 300*time.Second)}, b: []step{ok}, to: "ab", answered: large, asked: "a", took: 300 * time.Second},
+		{name: "no parallel starts", a: []step{hang}, b: []step{ok}, to: "ab", answered: plainBody, asked: "ab", took: 40 * time.Second,
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.Parallel.Enabled = false }},
-		{name: "no budget", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
+		{name: "no budget", a: []step{hang}, b: []step{ok}, to: "ab", answered: plainBody, asked: "ab", took: 40 * time.Second,
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.ExtraInput = 0 }},
-		{name: "no budget, at a private address", a: []step{hang}, b: []step{ok}, to: "ab", asked: "ab", took: 30 * time.Second, record: recovery.Timeout,
-			set: func(g *rig, x *recovery.Exchange) { g.Config.ExtraInput, x.Candidates[0].Local = 0, true }},
-		{name: "the last attempt", a: []step{late(100*time.Second, ok)}, b: []step{ok}, to: "ab", asked: "a", took: 100 * time.Second,
+		{name: "no budget, signs of life", a: []step{shows(recovery.SignAlive, hang)}, b: []step{ok}, to: "ab", answered: plainBody, asked: "ab", took: 80 * time.Second,
+			set: func(g *rig, _ *recovery.Exchange) { g.Config.ExtraInput = 0 }},
+		{name: "the last attempt", a: []step{late(100*time.Second, ok)}, b: []step{ok}, to: "ab", answered: plainBody, asked: "a", took: 100 * time.Second,
 			set: func(g *rig, _ *recovery.Exchange) { g.Config.Attempts = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,6 +152,10 @@ func TestGivenUp(t *testing.T) {
 				if c.set != nil {
 					c.set(g, x)
 				}
+				if c.answered != "" {
+					other := exchange(t, c.answered, c.to)
+					time.AfterFunc(39900*time.Millisecond, func() { g.Pace.Answered(other, other.Candidates[0].Candidate, time.Now()) })
+				}
 				f, err := g.run(t, t.Context(), x)
 				answered(t, f, err)
 				if got := g.asked(); got != c.asked || slices.Contains(x.Actions(), recovery.StrategyParallel) || x.Extra() != 0 {
@@ -164,8 +164,11 @@ func TestGivenUp(t *testing.T) {
 				if took := time.Since(x.Started) - 2*time.Second; took < c.took || took > c.took+2*time.Second {
 					t.Errorf("took %v, want %v", took, c.took)
 				}
-				if got := x.Attempts[0].Class; got != c.record {
+				if got := x.Attempts[0].Class; (got == recovery.Timeout) != (len(c.asked) > 1) {
 					t.Errorf("the silent one is booked as %q", got)
+				}
+				if o := g.health.places[0].outcomes[0]; o.Failure != nil {
+					t.Errorf("the silent one is held against its target: %v", o.Failure)
 				}
 			})
 		})
@@ -182,7 +185,7 @@ func silentBody(_ *rig, ctx context.Context, a recovery.Attempt) (recovery.Answe
 // complete later.
 func began(after, complete time.Duration) step {
 	return func(g *rig, ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
-		time.AfterFunc(after, func() { a.Began.Store(true) })
+		time.AfterFunc(after, func() { a.Life.Show(recovery.SignWrites) })
 		return late(complete, ok)(g, ctx, a)
 	}
 }
@@ -227,12 +230,15 @@ func TestSilentOneAfterTheOther(t *testing.T) {
 func TestLocal(t *testing.T) {
 	for _, c := range []struct {
 		to, asked string
+		local     bool // the other one, too
 		took      time.Duration
-	}{{"a", "a", 300 * time.Second}, {"ab", "ab", 30 * time.Second}} {
+	}{{"a", "a", false, 300 * time.Second}, {"ab", "ab", false, 30 * time.Second}, {"ab", "ab", true, 10 * time.Second}} {
 		bubble(t, func(t *testing.T) {
 			g := newRig(map[string][]step{"a": {late(300*time.Second, ok)}, "b": {ok}})
 			x := exchange(t, plainBody, c.to)
-			x.Candidates[0].Local = true
+			for i := range x.Candidates {
+				x.Candidates[i].Local = i == 0 || c.local
+			}
 			f, err := g.run(t, t.Context(), x)
 			answered(t, f, err)
 			if took := time.Since(x.Started) - 2*time.Second; g.asked() != c.asked || took < c.took || took > c.took+time.Second {
@@ -242,7 +248,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestLoserSettled: the loser is cancelled at once, and booked once as silent.
+// TestLoserSettled: the loser is cancelled at once, and booked once, as no failure of its target.
 func TestLoserSettled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var cause error
@@ -257,7 +263,7 @@ func TestLoserSettled(t *testing.T) {
 		if cause == nil || errors.Is(cause, context.DeadlineExceeded) {
 			t.Errorf("the loser ended by %v", cause)
 		}
-		if o := g.health.places[0].outcomes[0]; o.Failure == nil || o.Failure.Class() != recovery.Timeout {
+		if o := g.health.places[0].outcomes[0]; o.Failure != nil || o.Success {
 			t.Errorf("the loser is booked as %+v", o)
 		}
 		if r := x.Attempts; r[0].Class != recovery.Timeout || r[1].Class != "" || !r[1].Parallel {

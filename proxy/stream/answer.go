@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -29,7 +28,7 @@ type Options struct {
 	Mender   recovery.Mender         // nil: nothing is held; it keeps nothing of a draft, which may be part of a buffer
 	Request  *transcript.Body        // what the client asked for
 	Ending   *Ending                 // what is known of the target; may be nil
-	Began    *atomic.Bool            // set once the model writes; may be nil
+	Life     *recovery.Life          // where signs of life are noted; may be nil
 	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
 	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
 	Explain  bool                    // the answer gets the gateway's identity
@@ -143,6 +142,7 @@ func (a *Answer) open() *Broken {
 			return broken
 		}
 		a.suspect(d)
+		a.lives(d)
 		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
 			grace = a.grace(grace)
 		}
@@ -166,7 +166,8 @@ func (a *Answer) prepare() {
 	if again {
 		a.begun()
 	}
-	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again; a.rework {
+	lost := o.Life != nil && o.Life.Lost() // then what the client has is another's
+	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.rework {
 		a.follows = o.Format.follow(a)
 	}
 	a.h = newHold(o)
@@ -342,6 +343,18 @@ func (a *Answer) Usage() (recovery.Usage, time.Duration) {
 		return a.usage, 0
 	}
 	return a.usage, a.first.Sub(a.o.Started)
+}
+
+// Drain reads the rest of the answer, for its usage.
+func (a *Answer) Drain() {
+	defer a.Discard()
+	for !a.done && a.read() == nil {
+		d := a.o.Format.Delta(&a.ev, &a.known)
+		if d.HasUsage {
+			a.usage = d.Usage
+		}
+		a.done = d.Kind == KindDone
+	}
 }
 
 // Discard drops the answer.

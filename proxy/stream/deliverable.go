@@ -14,6 +14,8 @@ type Deliverable interface {
 	Tell()
 	Deliver(context.Context) *Broken
 	Discard()
+	// Drain reads an answer that nobody gets to its end.
+	Drain()
 	Usage() (recovery.Usage, time.Duration)
 	// Finish is why the model ended the last choice, as far as it was read.
 	Finish() recovery.Finish
@@ -29,6 +31,15 @@ var (
 	_ Deliverable = (*Unread)(nil)
 	_ Deliverable = (*Composed)(nil)
 )
+
+// Drain implements Deliverable: it was read already.
+func (w *Whole) Drain() { w.Discard() }
+
+// Drain implements Deliverable: nobody reads it.
+func (u *Unread) Drain() { u.Discard() }
+
+// Drain implements Deliverable: there is nothing to read.
+func (n *Composed) Drain() { n.Discard() }
 
 // Finish implements Deliverable.
 func (a *Answer) Finish() recovery.Finish { return a.finish }

@@ -1,6 +1,10 @@
 package stream
 
-import "time"
+import (
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
 
 // asIs makes the answer one that is delivered later, or never: what was held,
 // and the little that follows. p was taken from the queue.
@@ -47,10 +51,21 @@ func (a *Answer) flawed(b *Broken, p Piece) {
 // begins notes what is written while the gate is closed, be it held back.
 func (a *Answer) begins(d *Delta) {
 	a.says = a.says || d.Text != ""
-	if !a.writes && a.o.Began != nil {
-		a.o.Began.Store(true)
+	if !a.writes && a.o.Life != nil {
+		a.o.Life.Show(recovery.SignWrites)
 	}
 	a.writes = true
+}
+
+// lives notes what an event shows of the upstream while the gate is closed.
+func (a *Answer) lives(d *Delta) {
+	switch {
+	case a.o.Life == nil:
+	case d.item.event != eventOther: // a response was created, or an item of it begins
+		a.o.Life.Show(recovery.SignThinks)
+	default:
+		a.o.Life.Show(recovery.SignAlive)
+	}
 }
 
 // begun notes the first event that can be shown, or is held until it can be.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
@@ -281,12 +280,12 @@ func TestHeld(t *testing.T) {
 // TestHeldBegan: only calls: headers come when all is complete, and the engine
 // knows that the model writes.
 func TestHeldBegan(t *testing.T) {
-	var began atomic.Bool
+	var life recovery.Life
 	body := one.role() + one.call()
 	x := newExchange()
-	broken := x.serve(io.MultiReader(strings.NewReader(body), iotest.ErrReader(errors.New("reset"))), mended(t, judging(nil)), func(o *Options) { o.Began = &began })
-	if broken == nil || broken.Empty || broken.Flaw != nil || !began.Load() || x.status != 0 || x.got() != "" {
-		t.Errorf("cut in a call: %+v, began %v, status %d, %q", broken, began.Load(), x.status, x.got())
+	broken := x.serve(io.MultiReader(strings.NewReader(body), iotest.ErrReader(errors.New("reset"))), mended(t, judging(nil)), func(o *Options) { o.Life = &life })
+	if broken == nil || broken.Empty || broken.Flaw != nil || life.Sign() != recovery.SignWrites || x.status != 0 || x.got() != "" {
+		t.Errorf("cut in a call: %+v, began %v, status %d, %q", broken, life.Sign(), x.status, x.got())
 	}
 	x = newExchange(func(c *Config) { c.MaxAnswer = 2000 })
 	if broken := x.serve(strings.NewReader(strings.Repeat(one.calls(`{"index":0,"id":"a","function":{"name":"f","arguments":"x"}}`), 100)), mended(t, judging(nil))); broken == nil || broken.Err != ErrAnswerTooLong || x.got() != "" {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -340,15 +339,15 @@ func TestStallHeld(t *testing.T) {
 					_ = x.sink.Write(Piece{Released: recovery.ReleasedText, Text: "It is a fine day"})
 				}
 				u := play(true, nil, step{0, one.role() + c.event})
-				var began atomic.Bool
+				var life recovery.Life
 				_, broken := Open(respond(u), x.options(func(o *Options) {
-					o.Cancel, o.Began = u.cancel, &began
+					o.Cancel, o.Life = u.cancel, &life
 					if c.more != nil {
 						c.more(o)
 					}
 				}))
-				if broken == nil || !broken.Stalled || !errors.Is(u.cause, ErrStalled) || !began.Load() || x.got() != "" {
-					t.Fatalf("%+v, cancelled with %v, began %v", broken, u.cause, began.Load())
+				if broken == nil || !broken.Stalled || !errors.Is(u.cause, ErrStalled) || life.Sign() != recovery.SignWrites || x.got() != "" {
+					t.Fatalf("%+v, cancelled with %v, began %v", broken, u.cause, life.Sign())
 				}
 				if took := time.Since(begin); !between(took, c.from, c.from+3*time.Second) {
 					t.Errorf("given up after %v", took)

@@ -304,6 +304,9 @@ func (m *metrics) count(ev *recovery.Event) {
 		if ev.Key == "" {
 			m.breakers.closed(ev.Target)
 		}
+	case recovery.EventLateAnswer:
+		addTokens(&m.extra, &ev.Cost)
+		m.keys.plan(ev)
 	case recovery.EventPlanMade:
 		addTokens(&m.extra, &ev.Cost)
 		m.keys.plan(ev)

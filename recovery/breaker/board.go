@@ -102,13 +102,25 @@ func (s *Set) opened(e *target, now time.Time) opening {
 func (s *Set) open(ticket recovery.Ticket, e *target, now time.Time, length time.Duration) recovery.Event {
 	e.good = 0
 	until := now.Add(length)
+	// Past the open period it is half-open; without traffic it closes by itself.
+	stays := until.Add(2 * s.cfg.OpenMax)
+	if e.probes > 0 {
+		stays = now.Add(probed)
+	}
+	s.post(e, opening{true, until, length}, stays)
+	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
+}
+
+// probed is how long a breaker stays half-open for a probe: such a one is waited for until it answers.
+const probed = 5 * time.Minute
+
+// post writes the state of a breaker to the board, where it stays until then.
+func (s *Set) post(e *target, o opening, until time.Time) {
 	s.board.Post(BoardBreakers, store.Field{
 		Name:  e.field,
-		Value: []byte(strconv.FormatInt(until.UnixMilli(), 10) + " " + strconv.FormatInt(length.Milliseconds(), 10)),
-		// Past the open period it is half-open; without traffic it closes by itself.
-		Until: until.Add(2 * s.cfg.OpenMax),
+		Value: []byte(strconv.FormatInt(o.until.UnixMilli(), 10) + " " + strconv.FormatInt(o.length.Milliseconds(), 10)),
+		Until: until,
 	}, false)
-	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
 }
 
 // cools reports whether a failure is a reason not to ask its target for a while:

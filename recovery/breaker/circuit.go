@@ -102,9 +102,13 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 		p.count(now, s.cfg.Window, failed, o.Success)
 	}
 	var events []recovery.Event
-	what, length := e.judge(&s.cfg, s.opened(e, now), ticket.Probe, failed, now)
+	state := s.opened(e, now)
+	what, length := e.judge(&s.cfg, state, ticket.Probe, failed, now)
+	if o.Dead && !state.open {
+		what, length = opens, s.cfg.Open
+	}
 	switch {
-	case what == opens && s.shared(e, ticket.Client, now):
+	case what == opens && (o.Several || s.shared(e, ticket.Client, now)):
 		events = append(events, s.open(ticket, e, now, length))
 	case what == opens && p != nil && !p.open:
 		events = append(events, p.opens(ticket, now, length))

@@ -204,6 +204,9 @@ func (s *Set) begin(t recovery.Target, client string, now time.Time, resend, for
 	if o.open {
 		ticket.Probe = true
 		e.probes++
+		if !now.Before(o.until) {
+			s.post(e, o, now.Add(probed))
+		}
 	}
 	if p != nil && p.open {
 		ticket.Own = true

@@ -52,7 +52,7 @@ func BenchmarkPace(b *testing.B) {
 	b.Run("Limit", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			p.Limit(x, c, time.Now(), false)
+			p.Limits(x, c, false)
 		}
 	})
 	b.Run("Observe", func(b *testing.B) {

@@ -117,7 +117,7 @@ func TestPaceMarks(t *testing.T) {
 		if got := each(p.Marks()); !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
-		if limit, _ := p.Limit(x, candidate("m"), time.Now(), true); limit <= 11*time.Second {
+		if limit := p.Limits(x, candidate("m"), true).Silent; limit <= 11*time.Second {
 			t.Errorf("the limit is %v: the pace does not count", limit)
 		}
 		p.Clear("up/m", "window")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Pace knows how long targets take to their first token, by input size, and
@@ -25,6 +26,8 @@ type Pace struct {
 	window   [2]struct{ requests, started int } // this period and the one before
 	period   int64
 	reasons  map[string]bool // by model: whether its name is among cfg.ReasoningModels
+	answered map[answerKey][]sent
+	silent   map[recovery.Target]*silence // by upstream and model; none of those that answer
 }
 
 var _ recovery.Pace = (*Pace)(nil)
@@ -54,7 +57,8 @@ const (
 
 // NewPace returns a pace that has seen nothing.
 func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
-	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{}}
+	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{},
+		answered: map[answerKey][]sent{}, silent: map[recovery.Target]*silence{}}
 }
 
 // Reconfigure applies new limits; samples stay.
@@ -73,44 +77,75 @@ func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
 	return paceKey{t, int8(bits.Len(uint(x.Body.EstimateTokens()))), true}
 }
 
-// Limit is the silence after which an alternative may start: three times the
-// target's p95 for that input size, at least a bound that grows with the
-// input. An answer that is not streamed shows nothing until it is whole: the bound is
-// then Whole, and the p95 that of whole answers. 0 is never: slow service tiers take
-// their time, and so do local servers with nothing beside them, and at least SameAfter
-// where something is. instead is three times the limit, for local ones that of any other server.
-func (p *Pace) Limit(x *recovery.Exchange, c recovery.Candidate, now time.Time, alternative bool) (beside, instead time.Duration) {
-	if c.Local && !alternative || slowTier(x.Body.ServiceTier()) {
-		return 0, 0
+// Limits implements recovery.Pace. The limit is three times the target's p95 for that input size, at
+// least a bound that grows with the input. An answer that is not streamed shows nothing until it is
+// whole: the bound is then Whole, and the p95 that of whole answers. There is none for slow service
+// tiers, which take their time, nor for local servers with nothing beside them. Where all targets are
+// local, they are as others; before a public one a local server gets SameAfter at least.
+func (p *Pace) Limits(x *recovery.Exchange, c recovery.Candidate, alternative bool) recovery.Limits {
+	if slowTier(x.Body.ServiceTier()) || c.Local && !alternative {
+		return recovery.Limits{}
 	}
+	reasons := p.reasoning(x, c)
 	p.mu.Lock()
-	cfg := p.cfg
-	tokens := x.Body.EstimateTokens()
-	limit := cfg.Min
+	defer p.mu.Unlock()
+	cfg, more := &p.cfg, time.Duration(x.Body.EstimateTokens()/p.cfg.PerTokens)*time.Second
+	least := cfg.Min
 	if !x.Streaming {
-		limit = max(limit, cfg.Whole)
+		least = cfg.Whole
 	}
-	if !alternative {
-		limit = max(limit, cfg.SameAfter)
+	usual := max(least+more, p.usual(key(x, c)))
+	// A second more: what thinks for exactly that long is not doubled.
+	thinks := max(usual, cfg.Reasoning+time.Second+more)
+	silent := usual
+	switch {
+	case x.Streaming && x.Body.Format() == transcript.Responses:
+		// The server says that it begins before the model thinks: until then nothing takes that long.
+		silent = min(silent, max(least+more, cfg.Whole))
+	case reasons:
+		silent = thinks
 	}
-	limit += time.Duration(tokens/cfg.PerTokens) * time.Second
-	if r, ok := p.samples[key(x, c)]; ok && r.n >= enough {
-		limit = max(limit, time.Duration(cfg.Factor*float64(r.p95)))
+	l := recovery.Limits{Lost: 2 * silent}
+	switch {
+	case !alternative:
+		silent = max(silent, cfg.SameAfter+more)
+	case c.Local && !allLocal(x):
+		silent = max(silent, cfg.SameAfter)
 	}
-	reasons := p.named(c.Model)
-	p.mu.Unlock()
-	if reasons || x.Body.Reasoning() || p.facts.Reasons(c.Target) {
-		// A second more: what thinks for exactly that long is not doubled.
-		limit = max(limit, cfg.Reasoning+time.Duration(1+tokens/cfg.PerTokens)*time.Second)
-	}
-	if beside = limit; c.Local {
-		beside = max(limit, cfg.SameAfter)
-	}
-	return beside, max(beside, patience*limit)
+	l.Lost = max(l.Lost, silent)
+	l.Silent, l.Thinks = silent, max(silent, thinks)
+	l.Alive = min(prolonged*silent, max(silent, 2*thinks))
+	return l
 }
 
-// patience is how many limits a silent attempt gets where none may be made beside it.
-const patience = 3
+// prolonged is how many limits an attempt gets that shows signs of life.
+const prolonged = 4
+
+// usual is the limit that follows from what is known of a target: from enough answers on three times their
+// p95, before that twice the median. p.mu is held.
+func (p *Pace) usual(k paceKey) time.Duration {
+	r := p.samples[k]
+	switch {
+	case r == nil:
+		return 0
+	case r.n >= enough:
+		return time.Duration(p.cfg.Factor * float64(r.p95))
+	}
+	return 2 * r.percentile(50)
+}
+
+// allLocal reports whether a model is served by local targets only.
+func allLocal(x *recovery.Exchange) bool {
+	return !slices.ContainsFunc(x.Candidates, func(c recovery.Choice) bool { return !c.Local })
+}
+
+// reasoning reports whether a request is answered by a model that reasons.
+func (p *Pace) reasoning(x *recovery.Exchange, c recovery.Candidate) bool {
+	p.mu.Lock()
+	named := p.named(c.Model)
+	p.mu.Unlock()
+	return named || x.Body.Reasoning() || p.facts.Reasons(c.Target)
+}
 
 // named reports whether a model's name is one of models that reason.
 func (p *Pace) named(model string) bool {
@@ -153,12 +188,7 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	k := key(x, c)
 	r, ok := p.samples[k]
 	if !ok {
-		if len(p.samples) >= maxPaces {
-			for old := range p.samples {
-				delete(p.samples, old)
-				break
-			}
-		}
+		room(p.samples)
 		r = &ring{}
 		p.samples[k] = r
 	}
@@ -167,6 +197,16 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	r.n = min(r.n+1, len(r.d))
 	if r.next%8 == 0 {
 		r.p95 = r.percentile(95)
+	}
+}
+
+// room drops one of a map's entries where there are too many.
+func room[K comparable, V any](m map[K]V) {
+	for old := range m {
+		if len(m) >= maxPaces {
+			delete(m, old)
+		}
+		return
 	}
 }
 
@@ -192,8 +232,7 @@ func (r *ring) percentile(percent int) time.Duration {
 	return slowest[few-1]
 }
 
-// Allow takes one parallel start out of the budget: none for large inputs,
-// and no more than a share of all requests.
+// Allow implements recovery.Pace: no parallel start for large inputs, and no more than a share of all requests.
 func (p *Pace) Allow(x *recovery.Exchange) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,6 +245,18 @@ func (p *Pace) Allow(x *recovery.Exchange) bool {
 	}
 	p.count(time.Now(), 0, 1)
 	return true
+}
+
+// Return implements recovery.Pace.
+func (p *Pace) Return() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.window {
+		if w := &p.window[i]; w.started > 0 {
+			w.started--
+			return
+		}
+	}
 }
 
 func (p *Pace) count(now time.Time, requests, started int) {
@@ -238,7 +289,7 @@ func (p *Pace) Marks() (marks []recovery.Mark) {
 		if k.streamed {
 			form = "streams"
 		}
-		silence := time.Duration(p.cfg.Factor * float64(r.p95))
+		silence := p.usual(k)
 		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
 			Detail:   fmt.Sprintf("95 %% within %v, %s below %d tokens; may be silent for %v at least", round(r.p95), form, 1<<k.size, round(max(silence, p.cfg.Min))),
 			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})

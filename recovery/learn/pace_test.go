@@ -73,7 +73,9 @@ func TestLimit(t *testing.T) {
 				p, _ := newPace(t)
 				to := candidate(c.model)
 				to.Local = c.local
-				if got, _ := p.Limit(exchange(t, c.tokens, c.extra), to, time.Now(), c.alternative); got != c.want {
+				x := exchange(t, c.tokens, c.extra)
+				x.Candidates = []recovery.Choice{{Candidate: to}, {}}
+				if got := p.Limits(x, to, c.alternative).Silent; got != c.want {
 					t.Errorf("%v, want %v", got, c.want)
 				}
 			})
@@ -87,14 +89,14 @@ func TestLimitSawReasoning(t *testing.T) {
 		p, facts := newPace(t)
 		x := exchange(t, 100, "")
 		p.Observe(x, candidate("m"), time.Second, recovery.Usage{Output: 10})
-		if got, _ := p.Limit(x, candidate("m"), time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(x, candidate("m"), true).Silent; got != 10*time.Second {
 			t.Errorf("%v before", got)
 		}
 		p.Observe(x, candidate("m"), 0, recovery.Usage{Output: 10, Reasoning: 5})
-		if got, _ := p.Limit(x, candidate("m"), time.Now(), true); got != 181*time.Second || !facts.Reasons(target) {
+		if got := p.Limits(x, candidate("m"), true).Silent; got != 181*time.Second || !facts.Reasons(target) {
 			t.Errorf("%v after", got)
 		}
-		if got, _ := p.Limit(x, candidate("m2"), time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(x, candidate("m2"), true).Silent; got != 10*time.Second {
 			t.Errorf("%v for another model", got)
 		}
 	})
@@ -105,30 +107,30 @@ func TestLimitP95(t *testing.T) {
 		p, _ := newPace(t)
 		x := exchange(t, 1000, "")
 		c := candidate("m")
-		for range 19 {
+		for i := range 19 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
-		}
-		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
-			t.Errorf("%v with too few samples", got)
+			if got := p.Limits(x, c, true).Silent; got != 16*time.Second {
+				t.Errorf("%v after %d answers, want twice the median", got, i+1)
+			}
 		}
 		for range 5 {
 			p.Observe(x, c, 8*time.Second, recovery.Usage{})
 		}
-		if got, _ := p.Limit(x, c, time.Now(), true); got != 24*time.Second {
+		if got := p.Limits(x, c, true).Silent; got != 24*time.Second {
 			t.Errorf("%v, want three times the p95", got)
 		}
-		if got, _ := p.Limit(x, c, time.Now(), false); got != 30*time.Second {
+		if got := p.Limits(x, c, false).Silent; got != 30*time.Second {
 			t.Errorf("%v with no other target", got)
 		}
 		otherKey := c
 		otherKey.Key = "k2"
-		if got, _ := p.Limit(x, otherKey, time.Now(), true); got != 24*time.Second {
+		if got := p.Limits(x, otherKey, true).Silent; got != 24*time.Second {
 			t.Errorf("%v for another key of the same target", got)
 		}
-		if got, _ := p.Limit(exchange(t, 3000, ""), c, time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(exchange(t, 3000, ""), c, true).Silent; got != 10*time.Second {
 			t.Errorf("%v for another size", got)
 		}
-		if got, _ := p.Limit(&recovery.Exchange{Body: x.Body}, c, time.Now(), true); got != time.Minute {
+		if got := p.Limits(&recovery.Exchange{Body: x.Body}, c, true).Silent; got != time.Minute {
 			t.Errorf("%v for whole answers", got)
 		}
 		// It follows: what was slow once is forgotten. Outliers below 5 % do not count.
@@ -139,7 +141,7 @@ func TestLimitP95(t *testing.T) {
 			}
 			p.Observe(x, c, d, recovery.Usage{})
 		}
-		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(x, c, true).Silent; got != 10*time.Second {
 			t.Errorf("%v after it became fast", got)
 		}
 		// No sample is taken where there was no first token.
@@ -147,7 +149,7 @@ func TestLimitP95(t *testing.T) {
 			p.Observe(x, c, 0, recovery.Usage{})
 			p.Observe(x, c, -time.Second, recovery.Usage{})
 		}
-		if got, _ := p.Limit(x, c, time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(x, c, true).Silent; got != 10*time.Second {
 			t.Errorf("%v after nothing", got)
 		}
 	})
@@ -160,7 +162,7 @@ func TestLimitWhole(t *testing.T) {
 		limit := func(tokens int, extra, model string, alternative bool) time.Duration {
 			x := exchange(t, tokens, extra)
 			x.Streaming = false
-			got, _ := p.Limit(x, candidate(model), time.Now(), alternative)
+			got := p.Limits(x, candidate(model), alternative).Silent
 			return got
 		}
 		for _, c := range []struct {
@@ -185,7 +187,7 @@ func TestLimitWhole(t *testing.T) {
 		if got := limit(3000, "", "m", true); got != 2*time.Minute {
 			t.Errorf("%v, want three times the p95 of whole answers of any size", got)
 		}
-		if got, _ := p.Limit(exchange(t, 100, ""), candidate("m"), time.Now(), true); got != 10*time.Second {
+		if got := p.Limits(exchange(t, 100, ""), candidate("m"), true).Silent; got != 10*time.Second {
 			t.Errorf("%v for a stream", got)
 		}
 	})
@@ -234,7 +236,7 @@ func TestPaceConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for n := range 2000 {
 				c := candidate(fmt.Sprint("invented", i, n))
-				p.Limit(x, c, time.Now(), true)
+				p.Limits(x, c, true)
 				p.Observe(x, c, time.Second, recovery.Usage{})
 				p.Allow(x)
 				if n%500 == 0 {
@@ -255,4 +257,129 @@ func TestValidate(t *testing.T) {
 	if bad.Validate() == nil || (learn.Config{}).Validate() == nil {
 		t.Error("wrong configurations are valid")
 	}
+}
+
+// TestSigns: signs of life prolong the limit; in Responses nothing takes long before the response is created.
+func TestSigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		responses, err := transcript.Parse([]byte(`{"model":"o3","reasoning":{"effort":"high"},"input":"hi"}`), transcript.Responses, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chat := func(extra string) *recovery.Exchange { return exchange(t, 100, extra) }
+		s := time.Second
+		for _, c := range []struct {
+			name        string
+			x           *recovery.Exchange
+			model       string
+			alternative bool
+			want        recovery.Limits
+		}{
+			{"another target", chat(""), "m", true, recovery.Limits{Silent: 10 * s, Alive: 40 * s, Thinks: 181 * s, Lost: 20 * s}},
+			{"alone", chat(""), "m", false, recovery.Limits{Silent: 30 * s, Alive: 120 * s, Thinks: 181 * s, Lost: 30 * s}},
+			{"reasons", chat(""), "o3", true, recovery.Limits{Silent: 181 * s, Alive: 362 * s, Thinks: 181 * s, Lost: 362 * s}},
+			{"reasons, Responses", &recovery.Exchange{Body: responses, Streaming: true}, "o3", true,
+				recovery.Limits{Silent: 10 * s, Alive: 40 * s, Thinks: 181 * s, Lost: 20 * s}},
+			{"reasons, Responses, not streamed", &recovery.Exchange{Body: responses}, "o3", true,
+				recovery.Limits{Silent: 181 * s, Alive: 362 * s, Thinks: 181 * s, Lost: 362 * s}},
+		} {
+			p, _ := newPace(t)
+			if got := p.Limits(c.x, candidate(c.model), c.alternative); got != c.want {
+				t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			}
+		}
+		// What is known of answers that took long holds a response that was never created for a minute at most.
+		p, _ := newPace(t)
+		x := &recovery.Exchange{Body: responses, Streaming: true}
+		p.Observe(x, candidate("o3"), 100*s, recovery.Usage{})
+		if got := p.Limits(x, candidate("o3"), true); got.Silent != time.Minute || got.Thinks != 200*s {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestAllLocal: where a model has local targets only, they are as others; before a public one a local one has 30 s.
+func TestAllLocal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		x, c := exchange(t, 100, ""), candidate("m")
+		c.Local = true
+		other := recovery.Choice{Candidate: candidate("n")}
+		for _, local := range []bool{true, false} {
+			other.Local = local
+			x.Candidates = []recovery.Choice{{Candidate: c}, other}
+			want := map[bool]time.Duration{true: 10 * time.Second, false: 30 * time.Second}[local]
+			if got := p.Limits(x, c, true).Silent; got != want {
+				t.Errorf("all local %v: %v, want %v", local, got, want)
+			}
+		}
+		if got := p.Limits(x, c, false).Silent; got != 0 {
+			t.Errorf("alone: %v", got)
+		}
+	})
+}
+
+// TestOvertaken: that an attempt is lost says one of its kind that was sent later, with at least as large an input.
+func TestOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		c := candidate("m")
+		small, large := exchange(t, 100, ""), exchange(t, 10_000, "")
+		whole := exchange(t, 10_000, "")
+		whole.Streaming = false
+		start := time.Now()
+		at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+		p.Answered(small, c, at(5))
+		p.Answered(large, c, at(3))
+		p.Answered(whole, c, at(9))
+		for _, q := range []struct {
+			x    *recovery.Exchange
+			c    recovery.Candidate
+			sent int
+			want bool
+		}{
+			{small, c, 0, true}, {small, c, 4, true}, {small, c, 5, false}, {large, c, 0, true}, {large, c, 3, false},
+			{exchange(t, 10_500, ""), c, 0, true}, {exchange(t, 12_000, ""), c, 0, false}, {whole, c, 8, true},
+			{exchange(t, 100, `"reasoning_effort":"high",`), c, 0, false}, {small, candidate("n"), 0, false},
+		} {
+			if got := p.Overtaken(q.x, q.c, at(q.sent)); got != q.want {
+				t.Errorf("%d tokens of %s, sent after %d s: %v", q.x.Body.EstimateTokens(), q.c.Model, q.sent, got)
+			}
+		}
+		for i := range 60 { // older ones go
+			p.Answered(exchange(t, 40_000-400*i, ""), c, at(10+i))
+		}
+		if p.Overtaken(exchange(t, 40_000, ""), c, at(5)) || !p.Overtaken(exchange(t, 20_000, ""), c, at(5)) {
+			t.Error("remembers without bound, or nothing")
+		}
+	})
+}
+
+// TestSilence: attempts that show nothing are counted until the target answers anything.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		x, y := exchange(t, 100, ""), exchange(t, 100, "")
+		x.Key, y.Key = "alice", "bob"
+		p.Silent(x, target)
+		p.Silent(x, target)
+		if n, several := p.Silence(target); n != 2 || several {
+			t.Errorf("%d, several %v", n, several)
+		}
+		other := target
+		other.Key = "k2"
+		p.Silent(y, other)
+		if n, several := p.Silence(target); n != 3 || !several {
+			t.Errorf("%d, several %v", n, several)
+		}
+		p.Heard(other)
+		if n, _ := p.Silence(target); n != 0 {
+			t.Errorf("%d after it was heard", n)
+		}
+		p.Silent(x, target)
+		p.Answered(x, candidate("m"), time.Now())
+		if n, _ := p.Silence(candidate("m").Target); n != 0 {
+			t.Errorf("%d after an answer", n)
+		}
+	})
 }

@@ -78,6 +78,7 @@ type App struct {
 	limiter  *quota.Limiter
 	recorder *recording.Recorder
 	pace     *learn.Pace
+	losers   recovery.Losers
 	pins     *route.Pins
 	planner  *plan.Planner
 	webhook  *admin.Webhook
@@ -241,7 +242,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	engine := func(stages []recovery.Stage, strategies []recovery.Strategy) *recovery.Engine {
 		return &recovery.Engine{
 			Config: decisions, Stages: stages, Strategies: strategies, Classifier: a.rules.upstream,
-			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Makers: a.makers,
+			Health: a.health, Knowledge: a.facts, Pace: a.pace, Keeper: a.pins, Makers: a.makers, Losers: &a.losers,
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		}
 	}
@@ -406,6 +407,7 @@ func (a *App) Run(ctx context.Context) error {
 	case err = <-served:
 	case <-ctx.Done():
 		a.hub.Disconnect() // live event streams have no end of their own
+		a.losers.Close()
 		drain := a.current().Proxy.Drain
 		a.log.Info("draining", "at_most", drain.String())
 		bounded, cancel := context.WithTimeout(context.Background(), drain)
@@ -474,6 +476,7 @@ func proxyHost(u upstream.Config) string {
 
 // close releases everything, in the order of dependence.
 func (a *App) close() {
+	a.losers.Close()
 	if a.core != nil {
 		for _, u := range a.core.Upstreams {
 			u.Close()

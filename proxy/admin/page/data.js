@@ -5,7 +5,7 @@
 export const names = [
   'error_recovery_attempt', 'error_recovery_success', 'error_recovery_failed', 'recovery_degraded', 'stream_resumed', 'target_cooled', 'fallback_used',
   'trajectory_compressed', 'context_truncated', 'tool_call_repaired', 'tool_failure_detected', 'guidance_injected', 'loop_detected', 'guidance_outcome', 'guidance_judged',
-  'breaker_opened', 'breaker_closed', 'plan_made', 'plan_approval', 'request_done',
+  'breaker_opened', 'breaker_closed', 'plan_made', 'late_answer', 'plan_approval', 'request_done',
 ];
 
 const maxEvents = 5000;

@@ -1,0 +1,97 @@
+package learn
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// answerKey is a kind of requests to one target.
+type answerKey struct {
+	target   recovery.Target // without its key
+	streamed bool
+	reasons  bool
+}
+
+// sent is when an attempt that got its first token was sent, and its estimated input.
+type sent struct {
+	at     time.Time
+	tokens int
+}
+
+// maxSent limits the attempts that are remembered of one kind.
+const maxSent = 32
+
+// Answered implements recovery.Pace. Of two attempts the later one with the larger input says all that the
+// other does, so that few have to be remembered.
+func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time) {
+	k := answerKey{bare(c.Target), x.Streaming, p.reasoning(x, c)}
+	one := sent{at, x.Body.EstimateTokens()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.silent, k.target)
+	list, ok := p.answered[k]
+	if !ok {
+		room(p.answered)
+	}
+	if slices.ContainsFunc(list, func(o sent) bool { return !o.at.Before(at) && o.tokens >= one.tokens }) {
+		return
+	}
+	list = slices.DeleteFunc(list, func(o sent) bool { return !o.at.After(at) && o.tokens <= one.tokens })
+	if len(list) >= maxSent {
+		list = slices.Delete(list, 0, 1)
+	}
+	p.answered[k] = append(list, one)
+}
+
+// Overtaken implements recovery.Pace. Inputs are estimated, so that one which is smaller by a sixteenth
+// counts as equal.
+func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Time) bool {
+	k := answerKey{bare(c.Target), x.Streaming, p.reasoning(x, c)}
+	tokens := x.Body.EstimateTokens()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.answered[k], func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
+}
+
+// silence is a series of attempts at one target that showed nothing.
+type silence struct {
+	n       int
+	client  string
+	several bool
+}
+
+// Silent implements recovery.Pace.
+func (p *Pace) Silent(x *recovery.Exchange, t recovery.Target) {
+	t = bare(t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.silent[t]
+	if s == nil {
+		room(p.silent)
+		s = &silence{client: x.Client()}
+		p.silent[t] = s
+	}
+	s.n++
+	s.several = s.several || s.client != x.Client()
+}
+
+// Silence implements recovery.Pace.
+func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.silent[bare(t)]; s != nil {
+		return s.n, s.several
+	}
+	return 0, false
+}
+
+// Heard implements recovery.Pace.
+func (p *Pace) Heard(t recovery.Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.silent, bare(t))
+}
+
+func bare(t recovery.Target) recovery.Target { t.Key = ""; return t }

@@ -1,0 +1,190 @@
+package recovery
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Losers reads attempts that lost a race to their end, unseen by the client, to find out whether
+// their targets are slow or dead: one at a time for each target. They outlive the requests that
+// they were made for, and end with Close. The zero value is ready; it is safe for concurrent use.
+type Losers struct {
+	mu     sync.Mutex
+	kept   map[Target]context.CancelCauseFunc // by upstream and model; probes apart from others
+	closed bool
+	group  sync.WaitGroup
+}
+
+const (
+	// maxLosers limits what is read at a time, over all targets: each keeps its request in memory.
+	maxLosers = 32
+	// readLoser limits how long a loser is read after its race.
+	readLoser = 3 * time.Minute
+	// deadAfter is how many attempts, one after the other, have to show nothing before their target
+	// counts as dead.
+	deadAfter = 4
+	// lookEvery is how often attempts that are silent for too long are looked at.
+	lookEvery = time.Second
+)
+
+// place is the place of an attempt: its target's, or that of its target's probe.
+func (rc *racer) place() Target {
+	t := rc.ticket.Target
+	t.Key = ""
+	if rc.probe() {
+		t.Key = "probe"
+	}
+	return t
+}
+
+// keep takes a place for an attempt; false where it is taken.
+func (l *Losers) keep(t Target, cancel context.CancelCauseFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, taken := l.kept[t]; taken || l.closed || len(l.kept) >= maxLosers {
+		return false
+	}
+	if l.kept == nil {
+		l.kept = map[Target]context.CancelCauseFunc{}
+	}
+	l.kept[t] = cancel
+	l.group.Add(1)
+	return true
+}
+
+// release gives a place back.
+func (l *Losers) release(t Target) {
+	l.mu.Lock()
+	delete(l.kept, t)
+	l.mu.Unlock()
+	l.group.Done()
+}
+
+// Close ends all that is read, waits for that, and keeps nothing from then on.
+func (l *Losers) Close() {
+	l.mu.Lock()
+	l.closed = true
+	for _, cancel := range l.kept {
+		cancel(errSuperseded)
+	}
+	l.mu.Unlock()
+	l.group.Wait()
+}
+
+// Charger is a Sender that can charge what an attempt used although its exchange may have ended. It
+// returns what that cost, where prices are known.
+type Charger interface {
+	Charge(t Target, u Usage) (spent float64)
+}
+
+// How a loser ended, as the cause of its event.
+const (
+	lateAnswered = "answered"
+	lateFailed   = "failed"
+	lateDead     = "dead"
+	lateUnknown  = "given up"
+)
+
+// readOn waits for what is left of a race: live attempts, of which kept, which may be nil, is read to
+// its end. It touches nothing of the exchange that changes.
+func (r *run) readOn(kept *racer, arrivals <-chan arrival, live int) {
+	look, over := time.NewTicker(lookEvery), time.NewTimer(readLoser)
+	defer look.Stop()
+	defer over.Stop()
+	dead := false
+	for live > 0 {
+		select {
+		case got := <-arrivals:
+			live--
+			switch {
+			case got.racer == kept:
+				r.found(got, dead, over.C)
+				kept = nil
+			case got.answer != nil:
+				got.answer.Discard()
+			}
+		case <-look.C:
+			if kept != nil && !dead && r.dead(kept) {
+				dead = true
+				kept.cancel(context.DeadlineExceeded)
+			}
+		case <-over.C:
+			if kept != nil {
+				dead = dead || r.dead(kept)
+				kept.cancel(errSuperseded)
+			}
+		}
+	}
+}
+
+// dead reports whether everything says that the target of a silent attempt is dead: it shows nothing for
+// twice its limit, as did others before, and nothing else of the target answered meanwhile.
+func (r *run) dead(rc *racer) bool {
+	if rc.life.Sign() != SignNone || rc.limits.Silent <= 0 || time.Since(rc.started) < min(2*rc.limits.Silent, rc.limits.Silent+readLoser) {
+		return false
+	}
+	n := 0
+	Guard("pace", func() { n, _ = r.Pace.Silence(rc.ticket.Target) }, nil)
+	return n >= deadAfter
+}
+
+// found books what a loser that was read to its end says of its target.
+func (r *run) found(got arrival, dead bool, over <-chan time.Time) {
+	rc := got.racer
+	defer r.Losers.release(rc.place())
+	o, cause := Outcome{}, lateUnknown
+	var used Usage
+	switch {
+	case got.answer != nil:
+		o.Success, cause = true, lateAnswered
+		used = r.late(rc, got.answer, over)
+	case dead:
+		cause = lateDead
+		o.Failure = r.failure(rc, Evidence{Phase: PhaseHeaders, Err: context.DeadlineExceeded})
+		o.Dead = true
+	case rc.ctx.Err() == nil: // else nobody knows how it would have ended
+		cause = lateFailed
+		o.Failure = got.failure
+		if got.failure.Signal.Status == 0 && got.failure.Signal.Phase <= PhaseHeaders && rc.life.Sign() == SignNone {
+			n := 0
+			Guard("pace", func() { n, _ = r.Pace.Silence(rc.ticket.Target) }, nil)
+			o.Dead = n > 0 // nothing else of the target answered since
+		}
+	}
+	if o.Dead {
+		_, o.Several = r.Pace.Silence(rc.ticket.Target)
+	}
+	if o.Dead || o.Failure != nil && o.Failure.Signal.Status != 0 {
+		r.Pace.Heard(rc.ticket.Target) // what comes next is judged anew
+	}
+	rc.cancel(nil)
+	o.At = time.Now()
+	rc.ticket.Place.Done(rc.ticket, o)
+	ev := r.x.Event(EventLateAnswer)
+	ev.Target, ev.Cause, ev.Cost, ev.Duration = rc.ticket.Target, cause, used, o.At.Sub(rc.started)
+	if c, ok := r.sender.(Charger); ok {
+		ev.Spent = c.Charge(rc.ticket.Target, used)
+	}
+	r.Observer.Observe(ev)
+}
+
+// late reads an answer that nobody gets to its end, for what it says of the pace and for what it cost.
+func (r *run) late(rc *racer, answer Answer, over <-chan time.Time) Usage {
+	read := make(chan struct{})
+	go func() {
+		select {
+		case <-over:
+			rc.cancel(errSuperseded)
+		case <-read:
+		}
+	}()
+	Guard("late answer", answer.Drain, nil)
+	close(read)
+	used, first := answer.Usage()
+	Guard("pace", func() {
+		r.Pace.Answered(r.x, rc.attempt.Target, rc.started)
+		r.Pace.Observe(r.x, rc.attempt.Target, first, used)
+	}, nil)
+	return used
+}
