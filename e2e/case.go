@@ -143,17 +143,19 @@ func (p *Pace) script(s string) string {
 }
 
 // The paces. Real is what PRODUCT.md says, but for the budget of parallel
-// starts: here every second request is in need of one. Scaled leaves an answer that is
+// starts: here every second request is in need of one; and answers that are not streamed are
+// overtaken as soon as streams. Scaled leaves an answer that is
 // not late two seconds, since a busy machine alone may take one.
 var (
 	scaledPace = Pace{Name: "scaled", Scaled: true, Config: `
 recovery: {parallel: {max_share: 1, burst: 100000}}
-learn: {first_token: {min: 2s, same_after: 4s, reasoning: 18s}}
+learn: {first_token: {min: 2s, whole: 2s, same_after: 4s, reasoning: 18s}}
 stream: {idle: 2s, idle_pinged: 12s, keepalive_after: 3s, keepalive_every: 1500ms}
 breaker: {window: 2s, open: 500ms, open_max: 1500ms}
 `}
 	realPace = Pace{Name: "real", Config: `
 recovery: {parallel: {max_share: 1, burst: 100000}}
+learn: {first_token: {whole: 10s}}
 `}
 )
 

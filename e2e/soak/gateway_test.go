@@ -37,7 +37,7 @@ models:
   long: {targets: [{upstream: secure, model: long-1}, {upstream: keyed, model: long-2}]}
   fill: {targets: [{upstream: keyed, model: fill-1, window: 30000}]}
   loose: {targets: [{upstream: loose, model: loose-1}, {upstream: keyed, model: loose-2}]}
-learn: {fact_ttl: 1m, first_token: {min: 2s, per_tokens: 1000000, same_after: 3s, reasoning: 4s}}
+learn: {fact_ttl: 1m, first_token: {min: 2s, whole: 2s, per_tokens: 1000000, same_after: 3s, reasoning: 4s}}
 stream: {idle: 1500ms, idle_pinged: 4s}
 recovery: {deadline: 60s, patience: 3s, backoff_min: 50ms, backoff_max: 500ms, rate_limit_wait: 100ms, wait_same: 1s, wait_max: 20s, parallel: {burst: 1000000}}
 breaker: {open: 1s, open_max: 2s, cooldown: 100ms, failures: %d}

@@ -138,7 +138,7 @@ func (f fitted) replay(t *testing.T, list []string, replicas int, whole float64,
 
 // patient is an upstream that is not asked twice because the machine is busy:
 // what that costs is no matter of fitting.
-const patient = "learn: {first_token: {min: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
+const patient = "learn: {first_token: {min: 60s, whole: 60s, per_tokens: 1000000, same_after: 60s, reasoning: 60s}}"
 
 // common is how much of a rewritten request has to come again in the next one:
 // all of it up to its last message, as far as the client's requests agree.

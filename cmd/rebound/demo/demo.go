@@ -41,7 +41,7 @@ upstreams:
 default_upstream: primary
 recovery: {patience: 4s, backoff_min: 50ms, backoff_max: 800ms, rate_limit_wait: 100ms, wait_same: 500ms, wait_max: 6s, deadline: 1m, parallel: {burst: 1000}}
 breaker: {window: 1s, open: 500ms, open_max: 1500ms, cooldown: 100ms}
-learn: {first_token: {min: 100ms, per_tokens: 50000, same_after: 2100ms, reasoning: 18s}}
+learn: {first_token: {min: 100ms, whole: 100ms, per_tokens: 50000, same_after: 2100ms, reasoning: 18s}}
 recording: {key_env: KEY_TAPE}
 strategies: {holdout: 0}
 stream: {idle: 2s, idle_pinged: 12s, keepalive_after: 3s, keepalive_every: 1500ms}
