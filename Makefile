@@ -6,7 +6,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-long race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
+.PHONY: help run build demo test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,9 @@ test: servers ## the quick tests, on real sockets and a real redis-server
 
 test-long: servers ## all tests: also replays of long sessions, hostile growth, simulations and generators
 	$(GO) test -timeout 60m ./...
+
+slow: ## slow, silent and dead upstreams in real time (minutes)
+	REBOUND_TEST_REAL_TIME=1 $(GO) test ./cmd/rebound/app -run InRealTime -count 1 -timeout 20m
 
 race: servers ## the quick tests with the race detector
 	$(GO) test -race -short -timeout 60m ./...

@@ -37,6 +37,7 @@ type MarkKind string
 // The kinds of marks.
 const (
 	MarkBreaker  MarkKind = "breaker"   // it is not asked, but for one probe after Until
+	MarkClient   MarkKind = "client"    // as a breaker, for the requests of one client alone
 	MarkCooldown MarkKind = "cool-down" // its key is not used
 	MarkLearned  MarkKind = "learned"   // what it refuses, and that it reasons in silence
 	MarkWindow   MarkKind = "window"    // how much it takes at once

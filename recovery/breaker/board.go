@@ -173,7 +173,7 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 	for t, e := range s.targets {
 		for client, p := range e.clients {
 			if p.open && now.Before(p.until.Add(2*s.cfg.OpenMax)) {
-				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
+				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkClient, Item: string(recovery.MarkBreaker),
 					Detail: "open for " + p.length.String(), Evidence: "for " + client + " alone", Since: p.until.Add(-p.length), Until: p.until})
 			}
 		}
