@@ -152,8 +152,8 @@ func (s *Server) equip(r *request, core *Core, c echo.Context, who client, w *wi
 func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Failure, err error) error {
 	x, sink := send.x, send.sink
 	sink.Close()
-	ev := x.Event(recovery.EventRequestDone)
-	ev.Time = time.Time{} // below: when it ended
+	ev := x.Event(recovery.EventRequestDone) // the last of them: nothing tells of the exchange after this
+	ev.Time = time.Time{}                    // below: when it ended
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Settled()

@@ -61,6 +61,7 @@ type Event struct {
 	Finish   Finish  // why the model ended the final answer
 	Spent    float64 // what the request cost, where prices are configured, in their currency
 	Client   string
+	Others   bool // of request_done: the request had other events, so this one ends what they began
 	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
 	Compressed *Compression
 	Repairs    []Repair
@@ -78,7 +79,7 @@ type Event struct {
 // happened to it.
 func (e *Event) Uneventful() bool {
 	return e.Name == EventRequestDone && e.Attempt <= 1 && e.Status < 400 &&
-		e.Class == "" && e.Recovery == "" && e.Cause == "" && !e.Observed && e.Cost == (Usage{})
+		e.Class == "" && e.Recovery == "" && e.Cause == "" && !e.Observed && !e.Others && e.Cost == (Usage{})
 }
 
 // Advice is what the model was told about its tools' failure or its own loop.

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -62,6 +63,7 @@ type progress struct {
 	reasks     int              // times that the model was asked again for a flawed answer
 	notes      int              // notes about upstream failures so far
 	explained  bool             // the model was asked to explain a refusal
+	told       atomic.Bool      // an event tells of it
 }
 
 // result is what came of an exchange.
@@ -211,9 +213,14 @@ func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answere
 // Finish is why the model ended the answer that the client got.
 func (x *Exchange) Finish() Finish { return x.finish }
 
-// Event is an event of the exchange: what all of them tell.
+// Event is an event of the exchange: what all of them tell. Only the last one,
+// request_done, says whether there were others; it may be called by several goroutines.
 func (x *Exchange) Event(name EventName) Event {
-	return Event{Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
+	others := x.told.Load()
+	if name != EventRequestDone && !others {
+		x.told.Store(true)
+	}
+	return Event{Others: name == EventRequestDone && others, Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}
 }
 
 // Did notes an action for the response header and the request's event, once.

@@ -27,7 +27,7 @@ const (
 // hold. Requests that were turned away at the door do not: anybody could flush
 // the history with them.
 func kept(ev *recovery.Event) bool {
-	return !ev.Uneventful() && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0)
+	return !ev.Uneventful() && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0 || ev.Others)
 }
 
 // finish is why an answer ended, in the words of the conventions. Whatever is no word

@@ -94,6 +94,9 @@ func TestEveryFieldIsRendered(t *testing.T) {
 	}
 	typ := reflect.TypeFor[recovery.Event]()
 	for i := range typ.NumField() {
+		if typ.Field(i).Name == "Others" {
+			continue // it only says that the event is told
+		}
 		ev := base
 		v := reflect.ValueOf(&ev).Elem().Field(i)
 		switch f := v.Addr().Interface().(type) {

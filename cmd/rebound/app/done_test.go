@@ -1,0 +1,112 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// failing is a history whose newest result is the n-th failure of the same call.
+func failing(n int) string {
+	b := `{"role":"user","content":"Build it."}`
+	for i := range n {
+		b += fmt.Sprintf(`,{"role":"assistant","content":null,"tool_calls":[{"id":"c%[1]d","type":"function","function":{"name":"bash","arguments":"{\"command\":\"make\"}"}}]},{"role":"tool","tool_call_id":"c%[1]d","content":"bash: make: command not found"}`, i)
+	}
+	return b
+}
+
+// Of every request of which anything is told, exactly one request_done is told, whatever
+// the upstream does and however the request ends.
+func TestEveryRequestEnds(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := launch(t, text(up, mapped("moved", "two dead@503", "default spare")+mappedMore("silent", "default quiet@hang", "two spare")+mappedMore("unasked", "two dead@503", "default spare")))
+	scripts := []string{
+		"ok", "429", "429,retry-after-ms=20/ok", "503/ok", "503", "500", "html", "502", "body=empty", "ctx=20", "quota", "unauthorized", "gone", "overloaded/ok", "content-filter",
+		"no-param=temperature", "400", "reset/ok", "reset", "close/ok", "hang", "headers-hang", "half-json", "short", "over", "gzip", "cut=0.5", "fin=0.5", "stall=0.5", "error-event=0.5",
+		"error-event", "malformed=0.3", "noise=0.3", "no-done", "no-finish", "role-only", "empty", "empty-answer", "tool", "tool,args={", "text-tool", "call=merged", "leak", "finish=length", "unknown-step",
+	}
+	const tools = `"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object","properties":{"command":{"type":"string"}}}}}],`
+	var bodies []string
+	for i, s := range scripts {
+		for _, stream := range []bool{false, true} {
+			bodies = append(bodies, fmt.Sprintf(`{"model":"m%d@%s","stream":%v,"temperature":0.3,"messages":[{"role":"user","content":"Say a few words."}]}`, i, s, stream))
+		}
+	}
+	for _, model := range []string{"moved", "silent", "unasked", "unasked", "unasked", "unasked", "unasked", "unasked"} {
+		bodies = append(bodies, chat(model, true, ""))
+	}
+	bodies = append(bodies, `{"model":`, `{"model":"m"}`, `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":7}`)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // then clients leave
+	defer cancel()
+	var all sync.WaitGroup
+	for _, mode := range []string{"act", "observe", "annotate", "off"} { // an agent that fails, gets notes, and is stopped
+		all.Go(func() {
+			for n := 1; n <= 6; n++ {
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+"/v1/chat/completions",
+					strings.NewReader(fmt.Sprintf(`{"model":"agent-%s",%s"messages":[%s]}`, mode, tools, failing(n))))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk-client"}, "X-Rebound-Mode": {mode}}
+				if resp, err := g.client.Do(req); err == nil {
+					_ = read(resp)
+				}
+			}
+		})
+	}
+	all.Wait() // before the faults, which have targets left alone
+	for _, body := range bodies {
+		all.Go(func() { _ = g.ask(ctx, body) })
+	}
+	all.Wait()
+	var history gjson.Result
+	read := func() (open []string) {
+		resp, err := g.client.Get(g.url + "/rebound/events/history?last=1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		history = gjson.GetBytes(body, "events")
+		done := map[string]int{}
+		for _, e := range history.Array() {
+			if id := e.Get("request").Str; id != "" {
+				done[id] += 0
+				if e.Get("event").Str == "request_done" {
+					done[id]++
+				}
+			}
+		}
+		for id, n := range done {
+			if n != 1 {
+				open = append(open, fmt.Sprintf("%s: %d times", id, n))
+			}
+		}
+		return open
+	}
+	var open []string
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		open = read()
+		if done := strings.Count(history.Raw, `"request_done"`); len(open) == 0 && done > 60 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%d requests ended, these did not once: %v", done, open)
+		}
+	}
+	for _, want := range []string{"fallback_used", "loop_detected", "guidance_injected", "guidance_outcome", "breaker_opened", "error_recovery_failed"} {
+		if !strings.Contains(history.Raw, want) {
+			t.Errorf("nothing tells of %s: the test shows less than it should", want)
+		}
+	}
+}
