@@ -242,6 +242,16 @@ func reported(status int, code, format string, args ...any) *Error {
 // statusClientGone is nginx's status for a client that left; it is only logged.
 const statusClientGone = 499
 
+// patienceOf is how long a client says that it waits, 0 where it does not.
+func patienceOf(h http.Header) time.Duration {
+	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
+		if secs, err := strconv.ParseFloat(first(h, name), 64); err == nil && secs > 0 && secs < 86400 {
+			return time.Duration(secs * float64(time.Second))
+		}
+	}
+	return 0
+}
+
 // describe gathers what the gateway needs to know of a request.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
 	req, body := c.Request(), x.Body
@@ -262,13 +272,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		}
 		x.Mode = mode
 	}
-	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} { // Node and Go, Python
-		if v := first(req.Header, name); v != "" && x.Patience == 0 {
-			if secs, err := strconv.ParseFloat(v, 64); err == nil && secs > 0 && secs < 86400 {
-				x.Patience = time.Duration(secs * float64(time.Second))
-			}
-		}
-	}
+	x.Patience = patienceOf(req.Header)
 	if who.passes {
 		x.Credential = k.labels.of(who.credential)
 	}

@@ -24,6 +24,7 @@ type Core struct {
 	Stream     stream.Config
 	Engine     *recovery.Engine
 	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
+	Forward    *recovery.Engine // for forwarded requests that may be sent again
 	Router     Router
 	Upstreams  map[string]*upstream.Upstream
 	endings    stream.Endings

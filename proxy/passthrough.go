@@ -37,7 +37,7 @@ type passage struct {
 
 // passthrough forwards any other path unchanged. JSON bodies with a model
 // follow the model map, everything else goes to the default upstream. It is
-// tried again only where nothing was sent.
+// tried again only where nothing was sent, but for what is repeatable.
 func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	req := c.Request()
 	p := &passage{core: core, who: who, up: upstream.Request{Method: req.Method, Path: below(req.URL.EscapedPath()), Header: req.Header, Narrow: who.restricted()}}
@@ -69,13 +69,17 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	defer s.inFlight.End()
 	p.ev = recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
 	p.started = time.Now()
+	again := up.Reader == nil && repeatable(up.Method, up.Path) && len(targets) > 0
 	if core.Tracer != nil {
 		defer core.Tracer.Trace(p.ev.Request, operation(up.Path), model, p.started, up.Header)()
-		if len(targets) > 0 {
+		if len(targets) > 0 && !again {
 			up.Header = core.traced(up.Header, p.ev.Request, 1, targets[0].Target)
 		}
 	}
 	defer p.report(model)
+	if again {
+		return p.repeat(c, targets, model)
+	}
 	resp, asked, err := core.forward(req.Context(), targets, *up)
 	p.ev.Model, p.ev.Target = asked.Model, asked.Target
 	if err != nil {
@@ -259,7 +263,11 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	return k.readyFirst(k.Router.Candidates(model, credential, 0)), model, raw, nil
+	list := k.Router.Candidates(model, credential, 0)
+	if repeatable(up.Method, up.Path) {
+		return alike(list), model, raw, nil
+	}
+	return k.readyFirst(list), model, raw, nil
 }
 
 // readyFirst moves what may be asked now before the rest.
@@ -313,6 +321,9 @@ func withModel(raw []byte, model string, depth int) []byte {
 // below takes the prefix off that upstreams' base URLs already end with.
 func below(path string) string { return strings.TrimPrefix(path, "/v1") }
 
+// modelListTime bounds how long the upstream's list is waited for.
+const modelListTime = 10 * time.Second
+
 // maxModelList bounds what is read of an upstream's list.
 const maxModelList = 8 << 20
 
@@ -335,11 +346,11 @@ func (s *Server) models(c echo.Context) error {
 	core.scrub(who, header, "")
 	upstream.Forwardable(header, s.via)
 	header["Accept-Encoding"] = []string{"identity"}
-	t := core.readyFirst(core.Router.Candidates("", "", 0))[0]
-	r := upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted(), Key: t.Key}
-	ctx, cancel := context.WithTimeout(req.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(req.Context(), modelListTime)
 	defer cancel()
-	if resp, err := core.Upstreams[core.Fallback].Do(ctx, r); err == nil {
+	asked := &repeated{core: core, up: upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted()},
+		x: &recovery.Exchange{ID: requestID(), Key: who.name, Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now()}}
+	asked.take = func(resp *http.Response, _ recovery.Choice) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
 		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {
@@ -352,7 +363,9 @@ func (s *Server) models(c echo.Context) error {
 				return true
 			})
 		}
+		return nil
 	}
+	_, _ = asked.run(ctx, core.Router.Candidates("", "", 0)) // without an answer the configured names are the list
 	for _, name := range names {
 		if !known[name] && who.may(name) {
 			m, err := json.Marshal(map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"})

@@ -246,6 +246,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			Conformer: conform.Conformer{}, Observer: a.hub, Tokens: counter{},
 		}
 	}
+	forward := engine(nil, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}, strategy.Move{}})
+	forward.Config.Parallel.Enabled = false // nothing that is slow here is worth a second request
 	var recorder *recording.Recorder
 	if cfg.Recording.Enabled() {
 		recorder = a.recorder
@@ -255,7 +257,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Recorder: recorder,
 		Engine: engine([]recovery.Stage{table, seen, a.sessions, a.planner, notes, a.fitter}, strategy.All()),
-		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}),
+		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
 }
 

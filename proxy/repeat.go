@@ -1,0 +1,201 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/rebound-llm/rebound/proxy/stream"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// repeatable reports whether a request may be sent again whatever became of it: it makes
+// nothing that stays, and its answer costs little.
+func repeatable(method, path string) bool {
+	switch {
+	case method == http.MethodPost:
+		return slices.Contains([]string{"/embeddings", "/rerank", "/moderations"}, path)
+	case method == http.MethodGet:
+		return path == "/models" || strings.HasPrefix(path, "/models/")
+	}
+	return false
+}
+
+// alike keeps the targets that serve the same model name as the first: vectors of two
+// models cannot be compared.
+func alike(list []recovery.Choice) []recovery.Choice {
+	return slices.DeleteFunc(list, func(c recovery.Choice) bool { return c.Model != list[0].Model })
+}
+
+// repeated is a forwarded request that is waited for and sent again as a completion is. It
+// implements [recovery.Sender].
+type repeated struct {
+	core *Core
+	up   upstream.Request
+	take func(resp *http.Response, from recovery.Choice) error // passes an answer on
+
+	x       *recovery.Exchange
+	err     error // of take
+	aborted bool  // the answer broke on its way to the client
+}
+
+// run asks until an answer has been taken. The failure is the last, where none came.
+func (r *repeated) run(ctx context.Context, targets []recovery.Choice) (*recovery.Failure, error) {
+	body, err := transcript.Parse([]byte("{}"), transcript.Chat, transcript.Limits{}) // the real one is not read
+	if err != nil {
+		return nil, err
+	}
+	r.x.Body, r.x.Candidates = body, targets
+	return r.core.Forward.Run(ctx, r.x, r)
+}
+
+// Send implements recovery.Sender.
+func (r *repeated) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer, *recovery.Failure) {
+	up, k := r.up, r.core
+	up.Model, up.Key = a.Target.Model, a.Target.Key
+	if up.Body != nil && up.Model != "" {
+		up.Body = withModel(up.Body, up.Model, k.Config.Limits.Nesting)
+	}
+	up.Header = k.traced(up.Header, r.x.ID, a.Number, a.Target.Target)
+	resp, err := k.Upstreams[a.Target.Upstream].Do(ctx, up)
+	switch {
+	case errors.Is(err, upstream.ErrPath):
+		return nil, k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
+	case err != nil:
+		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
+		if upstream.Unsent(err) {
+			ev.Phase = recovery.PhaseConnect
+		}
+		f := k.failed(a, ev)
+		f.Stranger = ev.Phase == recovery.PhaseConnect && !k.Upstreams[a.Target.Upstream].Answered()
+		return nil, f
+	case resp.StatusCode >= 400:
+		return nil, r.refused(a, resp)
+	}
+	return &forwarded{r, a, resp}, nil
+}
+
+// refused reads an answer with an error status.
+func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Failure {
+	k := r.core
+	defer resp.Body.Close()
+	k.returnable(resp)
+	_ = upstream.Decode(resp)
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
+	body = k.secrets.hide(body)
+	k.secrets.hideIn(resp.Header)
+	f := k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
+	f.Response = recovery.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
+	return f
+}
+
+// forwarded is an answer on its way.
+type forwarded struct {
+	r    *repeated
+	a    recovery.Attempt
+	resp *http.Response
+}
+
+// Deliver implements recovery.Answer. What the client has of an answer that breaks, nobody
+// can take back.
+func (n *forwarded) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery.Failure) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			n.r.aborted = true
+			f = n.r.core.failed(n.a, recovery.Evidence{Phase: recovery.PhaseBody, Status: n.resp.StatusCode, Err: io.ErrUnexpectedEOF})
+			f.Released, f.Client = recovery.ReleasedCall, ctx.Err() != nil
+		default:
+			panic(p)
+		}
+	}()
+	n.r.err = n.r.take(n.resp, recovery.Choice{Candidate: n.a.Target})
+	return nil, nil
+}
+
+// Paused implements recovery.Answer.
+func (*forwarded) Paused(context.Context) (*recovery.Pause, time.Duration) { return nil, 0 }
+
+// Discard implements recovery.Answer.
+func (n *forwarded) Discard() { _ = n.resp.Body.Close() }
+
+// Drain implements recovery.Answer. Nobody needs what it used.
+func (n *forwarded) Drain() { n.Discard() }
+
+// Usage implements recovery.Answer. What was used is counted in the bytes that pass.
+func (*forwarded) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, 0 }
+
+// Finish implements recovery.Answer.
+func (*forwarded) Finish() recovery.Finish { return recovery.FinishNone }
+
+// failed classifies the evidence of an attempt of a forwarded request.
+func (k *Core) failed(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
+	ev.Now = time.Now()
+	return &recovery.Failure{Diagnosis: k.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Err: ev.Err}
+}
+
+// repeat forwards a request that may be sent again.
+func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string) error {
+	req, core := c.Request(), p.core
+	x := &recovery.Exchange{ID: p.ev.Request, Model: model, Key: p.who.name, Mode: core.Engine.Config.Mode, Trusted: !p.who.passes,
+		Patience: patienceOf(req.Header), Started: p.started}
+	if p.who.passes {
+		x.Credential = core.labels.of(p.who.credential)
+	}
+	r := &repeated{core: core, up: p.up, x: x}
+	r.take = func(resp *http.Response, from recovery.Choice) error {
+		p.ev.Model, p.ev.Target = from.Model, from.Target
+		return p.deliver(c, resp)
+	}
+	f, err := r.run(req.Context(), targets)
+	p.ev.Mode, p.ev.Attempt, p.ev.Attempts, p.ev.Recovery = x.Mode, max(1, x.Tried()), x.Attempts, strings.Join(x.Actions(), ", ")
+	switch {
+	case r.aborted:
+		panic(http.ErrAbortHandler) // never a clean end after a failure
+	case errors.Is(err, recovery.ErrClientGone):
+		p.ev.Status = statusClientGone
+		return nil
+	case err != nil:
+		return err
+	case f == nil:
+		return r.err
+	}
+	return p.refuse(c, f, x)
+}
+
+// refuse gives the client the last failure: an upstream's own answer as it is, but for what
+// it says about asking again.
+func (p *passage) refuse(c echo.Context, f *recovery.Failure, x *recovery.Exchange) error {
+	core := p.core
+	r := core.final(f, x)
+	own := core.Upstreams[f.Target.Upstream].OwnKeys() && slices.Contains([]int{401, 402, 403}, f.Response.Status)
+	if f.Response.Status >= 400 && !own {
+		said := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
+		for name, v := range f.Response.Header {
+			if name != "Content-Length" && name != "Content-Encoding" {
+				said.header[name] = v
+			}
+		}
+		if x.Mode == recovery.ModeAct {
+			core.advise(said, f, x)
+		}
+		r = said
+	}
+	p.ev.Target, p.ev.Model, p.ev.Class, p.ev.Rule, p.ev.Status = f.Target, f.Target.Model, f.Class(), f.Rule, r.status
+	if f.Err != nil {
+		p.ev.Cause = f.Err.Error()
+	}
+	sink := stream.NewSink(c.Response(), core.Stream)
+	defer sink.Close()
+	_ = sink.Whole(r.status, r.header, r.body) // the client may have left
+	return nil
+}
