@@ -323,8 +323,8 @@ func TestJudgesWhoAnswered(t *testing.T) {
 		status  int
 		code    string
 	}{
-		"own key after a dead one":      {[]string{"dead a", "two b"}, 502, "upstream_credentials"},
-		"client's after a dead own key": {[]string{"lost a", "default b"}, 401, ""},
+		"own key after a dead one":      {[]string{"dead a", "two a"}, 502, "upstream_credentials"},
+		"client's after a dead own key": {[]string{"lost a", "default a"}, 401, ""},
 	} {
 		g := startAt(t, up.url, models(map[string][]string{"m": c.targets}))
 		r := g.post(context.Background(), "/v1/embeddings", `{"model":"m","input":"x"}`, nil)

@@ -40,7 +40,7 @@ upstreams:
   two: {url: "UP/v1", profile: hosted, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B, weight: 0.000001}]}
 learn: {first_token: {min: 500ms, whole: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s}}
 stream: {idle: 400ms, idle_pinged: 2s, keepalive_after: 500ms, keepalive_every: 200ms, max_event: 1MiB, max_answer: 4MiB}
-recovery: {patience: 500ms, backoff_min: 20ms, backoff_max: 100ms, rate_limit_wait: 50ms, wait_same: 500ms, wait_max: 3s, parallel: {burst: 1000}}
+recovery: {patience: 2s, backoff_min: 20ms, backoff_max: 100ms, rate_limit_wait: 50ms, wait_same: 500ms, wait_max: 3s, parallel: {burst: 1000}}
 breaker: {open: 300ms, open_max: 600ms, cooldown: 50ms}
 `
 

@@ -32,7 +32,7 @@ upstreams:
   two: {url: "UP/v1", profile: hosted, keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B, weight: 0.000001}]}
 learn: {first_token: {min: 1s, whole: 1s, per_tokens: 1000000, same_after: 2s, reasoning: 3s}}
 stream: {idle: 500ms, idle_pinged: 2s}
-recovery: {patience: 500ms, backoff_min: 10ms, backoff_max: 100ms, rate_limit_wait: 20ms, wait_same: 200ms, wait_max: 1s, parallel: {burst: 1000}}
+recovery: {patience: 2s, backoff_min: 10ms, backoff_max: 100ms, rate_limit_wait: 20ms, wait_same: 200ms, wait_max: 1s, parallel: {burst: 1000}}
 breaker: {open: 3s, open_max: 3s, cooldown: 50ms}
 strategies: {holdout: 0}
 `
