@@ -24,8 +24,8 @@ func realTime(t *testing.T) {
 	t.Parallel()
 }
 
-// answering is an upstream that answers after a time that it is asked for, streams and whole answers, with its name.
-func answering(t *testing.T, name string, takes func() time.Duration) *httptest.Server {
+// upstreamTaking is an upstream that answers after a time that it is asked for, streams and whole answers, with its name.
+func upstreamTaking(t *testing.T, name string, takes func() time.Duration) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		select {
@@ -62,8 +62,8 @@ func TestShareInRealTime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			realTime(t)
-			primary := answering(t, "primary", func() time.Duration { return c.primary })
-			backup := answering(t, "backup", func() time.Duration { return c.backup })
+			primary := upstreamTaking(t, "primary", func() time.Duration { return c.primary })
+			backup := upstreamTaking(t, "backup", func() time.Duration { return c.backup })
 			g := launch(t, strings.NewReplacer("UP/", primary.URL+"/", "BACKUP/", backup.URL+"/", "PROFILE", "profile: hosted").Replace(strings.Replace(plain, "BACKUP/v1\", passthrough", "BACKUP/v1\", profile: hosted, passthrough", 1))+
 				"  m: {targets: [{upstream: default}, {upstream: backup}]}\n")
 			var mu sync.Mutex
@@ -109,7 +109,7 @@ func TestHangInRealTime(t *testing.T) {
 		t.Run(fmt.Sprint(c.n, c.gap), func(t *testing.T) {
 			realTime(t)
 			var left atomic.Int64
-			up := answering(t, "primary", func() time.Duration {
+			up := upstreamTaking(t, "primary", func() time.Duration {
 				if left.Add(-1) >= 0 {
 					return time.Hour
 				}
