@@ -45,9 +45,10 @@ func Name(values []string) (string, error) {
 	return "", ErrUnknown
 }
 
-// Begins reports whether data of a coding that Name returned can begin with this byte.
-func Begins(name string, first byte) bool {
-	switch name {
+// Begins reports whether data of a coding that Name returned can begin so, which is not
+// empty. Brotli has no mark of its own: it does not begin as JSON and events do.
+func Begins(name string, start []byte) bool {
+	switch first := start[0]; name {
 	case "gzip":
 		return first == 0x1f // RFC 1952
 	case "deflate":
@@ -55,7 +56,12 @@ func Begins(name string, first byte) bool {
 	case "zstd":
 		return first == 0x28 || first&0xf0 == 0x50 // RFC 8878: a frame, or one to be skipped
 	}
-	return true // brotli has no mark
+	for _, plain := range [...]string{`{"`, "data:", "event:"} {
+		if bytes.HasPrefix(start, []byte(plain)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Memory is what a Reader of a coding may take, in bytes.

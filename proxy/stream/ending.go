@@ -121,6 +121,9 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 	}
 	own, known := Event{Raw: frame(data), Data: data, HasData: true}, Known{ID: a.known.ID}
 	p, _, broken = a.through(&own, a.o.Format.Delta(&own, &known))
+	if a.h != nil && broken == nil {
+		a.h.repairs = append(a.h.repairs, recovery.Repair{Rule: RepairFinish})
+	}
 	return p, broken
 }
 
@@ -130,17 +133,33 @@ func (a *Answer) ending() (finish string, ok bool) {
 	case !a.writes && a.first.IsZero(), a.noise:
 		return "", false // it is empty, or what was lost may have been the reason
 	case !a.called:
-		return "stop", true
+		return wireFinish(recovery.FinishStop, false), true
 	case a.h == nil || len(a.h.calls.list) == 0 || a.h.calls.over:
 		return "", false // nobody has put the calls together
 	}
-	for _, c := range a.h.calls.list {
-		if transcript.Valid(c.args, maxDepth) != nil {
-			return "", false
+	reason, ok := a.h.calls.reason()
+	return wireFinish(reason, a.h.calls.legacy), ok
+}
+
+// reason is the finish reason of an answer with these calls, false where one of them is not whole.
+func (s *calls) reason() (recovery.Finish, bool) {
+	for _, c := range s.list {
+		args := c.args // of a stream
+		if args == nil {
+			args = []byte(c.Arguments)
+		}
+		if transcript.Valid(args, maxDepth) != nil {
+			return recovery.FinishNone, false
 		}
 	}
-	return wireFinish(recovery.FinishCalls, a.h.calls.legacy), true
+	if len(s.list) > 0 {
+		return recovery.FinishCalls, true
+	}
+	return recovery.FinishStop, true
 }
+
+// RepairFinish is the rule of a finish reason that was missing.
+const RepairFinish = "finish_reason"
 
 // unfinished is the break of an answer whose end mark came without a finish reason, from a
 // target that gives one. Where its calls are whole it can be delivered as it is.

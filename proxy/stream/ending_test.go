@@ -284,3 +284,45 @@ func TestOnlyAtTheEnd(t *testing.T) {
 		t.Errorf("a response that broke off: %+v", broken)
 	}
 }
+
+// TestWholeWithoutReason: a whole answer gets the finish reason that it lacks, if its calls are
+// whole; strict clients refuse one without.
+func TestWholeWithoutReason(t *testing.T) {
+	call := func(args string) string {
+		return `{"content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":` + fmt.Sprintf("%q", args) + `}}]}`
+	}
+	for _, c := range []struct{ message, was, want string }{
+		{`{"content":"A"}`, `"finish_reason":null`, `"finish_reason":"stop"`},
+		{`{"content":"A"}`, `"finish_reason":""`, `"finish_reason":"stop"`},
+		{`{"content":"A"}`, `"other":1`, `"other":1,"finish_reason":"stop"`},
+		{call("{}"), `"finish_reason":null`, `"finish_reason":"tool_calls"`},
+		{call(`{"a":`), `"finish_reason":null`, `"finish_reason":null`},
+		{`{"content":"A"}`, `"finish_reason":"eos"`, `"finish_reason":"eos"`},
+	} {
+		x := newExchange()
+		body := strings.Replace(wholeOf(c.message, "stop"), `"finish_reason":"stop"`, c.was, 1)
+		if broken := x.whole(body, mended(t, judging(nil))); broken != nil || x.got() != strings.Replace(body, c.was, c.want, 1) {
+			t.Errorf("%+v: %s", broken, x.got())
+		}
+	}
+}
+
+// TestResponseCallTwice: items that are the same call sent again are one item.
+func TestResponseCallTwice(t *testing.T) {
+	made := call{DraftCall: recovery.DraftCall{ID: "c1", Kind: "function", Name: "f", Arguments: "{}"}}
+	var s script
+	c := Composition{ID: "1", Model: "m", Created: epoch}
+	s.say("response.created", "response", c.response("in_progress", nil))
+	var items [][]byte
+	for i := range 2 {
+		item := with(made.itemFor(), "id", fmt.Sprintf("fc_%d", i))
+		s.call(item, i)
+		items = append(items, item)
+	}
+	s.say("response.completed", "response", c.response("completed", items))
+	x := newExchange()
+	x.format = Responses{}
+	if broken := x.serve(strings.NewReader(string(s.out)), mended(t, judging(nil))); broken != nil || strings.Contains(x.got(), "fc_1") || strings.Count(x.got(), `response.output_item.done"`) != 1 {
+		t.Errorf("%+v: %s", broken, x.got())
+	}
+}

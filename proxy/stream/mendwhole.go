@@ -71,7 +71,7 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	}
 	announced := w.o.announced(&draft)
 	flaw := w.ranAway(draft, textOf(d.reasoning))
-	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd
+	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd && d.finish != recovery.FinishNone
 	switch {
 	case fine || !w.o.mends():
 		return nil
@@ -96,10 +96,16 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 		return v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
 		w.repairs = v.Repairs
-	case s.odd:
-		v = recovery.Verdict{Calls: draft.Calls}
-		w.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
 	default:
+		v = recovery.Verdict{Calls: draft.Calls}
+		if s.odd {
+			w.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
+		}
+	}
+	if reason, ok := s.reason(); ok && draft.Finish == recovery.FinishNone && v.Finish == recovery.FinishNone {
+		v.Finish, w.repairs = reason, append(w.repairs, recovery.Repair{Rule: RepairFinish})
+	}
+	if len(w.repairs) == 0 {
 		return nil
 	}
 	w.set(body, w.o.Format.splices(body, s, v))

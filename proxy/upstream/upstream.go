@@ -297,7 +297,7 @@ func Decode(resp *http.Response) error {
 		return nil
 	}
 	body := bufio.NewReader(resp.Body)
-	if start, err := body.Peek(1); err == nil && !coding.Begins(name, start[0]) {
+	if start, _ := body.Peek(len("event:")); len(start) > 0 && !coding.Begins(name, start) {
 		resp.Body = decoded{body, resp.Body}
 		resp.Header.Del("Content-Encoding")
 		return nil
