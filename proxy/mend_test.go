@@ -276,7 +276,7 @@ func TestNeverBetter(t *testing.T) {
 		"worse":          {`tool,args={"town":1}/tool,args={"city":1`, `get_weather({"town":1})`, "tool_calls", 3},
 		"truncated":      {`tool,args={"city":"Pa,finish=length`, `get_weather({"city":"Pa)`, "length", 2},
 		"bad after text": {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text-tool,args={"town":2}`, `get_weather({"town":1})`, "tool_calls", 2},
-		"then no call":   {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text=B`, `get_weather({"town":1})`, "tool_calls", 3},
+		"then no call":   {`text-tool,text=A,bytes=100,chunks=2,args={"town":1}/text=B`, `get_weather({"town":1})`, "tool_calls", 2},
 		"then down":      {`tool,args={"town":1}/reset`, `get_weather({"town":1})`, "tool_calls", -2},
 	} {
 		for _, stream := range []bool{true, false} {

@@ -305,6 +305,9 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		return Action{}, false
 	}
 	plan, resumes := f.Spec.Plan, f.Released == ReleasedText && f.Flaw == nil
+	if resumes && f.Diverged && r.kept.fits(f) {
+		return Action{}, false // the answer was whole, and its calls are not to be had otherwise
+	}
 	if resumes {
 		// Whatever failed since: the client has the beginning of an answer, and
 		// only its continuation can complete that.
