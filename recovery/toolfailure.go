@@ -53,6 +53,19 @@ type ToolFailure struct {
 	Fingerprint uint64
 }
 
+// EditFailed names the chain for edits that an editor did not apply. The failure is one of
+// the ten categories (invalid_arguments); what helps is another thing than with other
+// arguments, and it is the commonest failure of coding agents.
+const EditFailed = "edit_failed"
+
+// Chain names the recovery chain for the failure: that of its category, or [EditFailed].
+func (f *ToolFailure) Chain() string {
+	if f.Rule == "edit-refused" && f.Category == InvalidArguments {
+		return EditFailed
+	}
+	return string(f.Category)
+}
+
 // Turn is where a history stands whose last turn of the model called tools that
 // failed, or waited once more for the same. Otherwise it is the zero Turn.
 type Turn struct {
@@ -109,6 +122,7 @@ type Ladder struct {
 	Failure *ToolFailure
 	Same    int // turns that ended in the same failure, this one included
 	Kind    int // lately: those of its kind, whatever they were about
+	Met     int // failures of its kind before in the session
 	Given   int // notes that were due for its kind before in the session, from RungAgain on
 }
 
@@ -135,6 +149,7 @@ type Loop struct {
 	Tools []string // the tools of the repeated calls, in order
 	From  int      // index of the first message of the first occurrence
 	To    int      // index of the last message of the last one
+	New   bool     // this turn completed an occurrence; of what has no rounds, it made it a loop
 	// Fingerprint is equal for occurrences of the same loop.
 	Fingerprint uint64
 }

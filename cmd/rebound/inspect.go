@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type inspectSteps struct {
 	// barred is what persons rule out.
 	barred func(*transcript.Body) recovery.Deeds
 	// note also says whether a planner would be asked.
-	note func(*transcript.Body, []recovery.ToolFailure, []recovery.Loop) (text string, asks bool)
+	note func(*transcript.Body) (text string, asks bool)
 }
 
 // inspectReport is the answer for one chat request.
@@ -117,7 +118,7 @@ or wrong use.`,
 	results := cmd.Flags().Bool("results", false, "judge recorded results, one JSON object a line")
 	all := cmd.Flags().Bool("all", false, "judge the results of the whole history, not only those since the last assistant turn")
 	why := cmd.Flags().Bool("why", false, `with --results, add "why": the rules that match a line and those that came near`)
-	config := cmd.Flags().String("config", "", "use the rules of the configuration in this `FILE` (inspect.rules)")
+	config := cmd.Flags().String("config", "", "use the rules and the strategies of the configuration in this `FILE`")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {
 		case *results && *all:
@@ -125,7 +126,7 @@ or wrong use.`,
 		case *why && !*results:
 			return usageError{errors.New("--why needs --results")}
 		}
-		rules, err := toolRules(*config, p.env)
+		rules, advice, err := toolRules(*config, p.env)
 		if err != nil {
 			return unusable(err)
 		}
@@ -137,7 +138,7 @@ or wrong use.`,
 			defer in.Close()
 			return exit(eachLine("inspect", maxInspectLine, in, p.stdout, p.stderr, func(line []byte) (any, error) { return inspectLine(rules, line, *why) }))
 		}
-		steps, err := stepsWith(rules)
+		steps, err := stepsWith(rules, advice)
 		if err != nil {
 			return unusable(err)
 		}
@@ -150,23 +151,28 @@ or wrong use.`,
 	return cmd
 }
 
-// stepsWith are the gateway's later steps, with these rules.
-func stepsWith(rules *inspect.Rules) (inspectSteps, error) {
+// stepsWith are the gateway's later steps, with these rules and strategies.
+func stepsWith(rules *inspect.Rules, advice annotate.Config) (inspectSteps, error) {
 	chains, err := configs.Chains()
 	if err != nil {
 		return inspectSteps{}, err
 	}
-	notes, err := annotate.New(annotate.Defaults(), chains, nil)
+	notes, err := annotate.New(advice, chains, nil)
 	if err != nil {
 		return inspectSteps{}, err
 	}
-	barred := inspect.NewPreferences(configs.PreferenceRules).Barred
-	return inspectSteps{rules: rules, loops: rules.Loops, barred: barred, note: func(b *transcript.Body, results []recovery.ToolFailure, loops []recovery.Loop) (string, bool) {
-		found := recovery.Findings{Results: results, Loops: loops, Turn: rules.Position(b), Barred: barred(b), Progress: rules.Progress(b)}
-		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Findings: found}
+	preferences := inspect.NewPreferences(configs.PreferenceRules)
+	note := func(b *transcript.Body) (string, bool) {
+		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct}
+		seen := inspect.NewStage(inspect.Defaults(), rules, nobody{})
+		seen.Preferences = preferences
+		if seen.Prepare(context.Background(), x) != nil {
+			return "", false
+		}
 		text, _ := notes.Note(x)
 		return text, plan.Asks(x, notes.Explains)
-	}}, nil
+	}
+	return inspectSteps{rules: rules, loops: rules.Loops, barred: preferences.Barred, note: note}, nil
 }
 
 // inspectRequest writes the report of one request.
@@ -184,17 +190,24 @@ func inspectRequest(steps inspectSteps, raw []byte, all bool, stdout io.Writer) 
 	return nil
 }
 
-// toolRules are those of a gateway with this configuration, "" for none.
-func toolRules(config string, env configs.Env) (*inspect.Rules, error) {
+// toolRules are those of a gateway with this configuration, "" for none, and what it says
+// of strategies.
+func toolRules(config string, env configs.Env) (*inspect.Rules, annotate.Config, error) {
 	if config == "" {
-		return inspect.NewRules(configs.ToolRules), nil
+		return inspect.NewRules(configs.ToolRules), annotate.Defaults(), nil
 	}
 	c, err := configs.Load(config, env)
 	if err != nil {
-		return nil, err
+		return nil, annotate.Config{}, err
 	}
-	return inspect.NewRules(configs.ToolRules, c.Inspect.Rules...), nil
+	return inspect.NewRules(configs.ToolRules, c.Inspect.Rules...), c.Strategies, nil
 }
+
+// nobody observes nothing.
+type nobody struct{}
+
+// Observe implements recovery.Observer.
+func (nobody) Observe(recovery.Event) {}
 
 // inspectBody answers one chat request.
 func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectReport {
@@ -207,10 +220,8 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 	if all {
 		results = trajectory.All
 	}
-	var failures []recovery.ToolFailure
 	for _, r := range results(body) {
 		if f := steps.rules.Judge(r); f.Failed {
-			failures = append(failures, f)
 			first, _ := body.Messages()[f.Index].Elements()
 			report.Failures = append(report.Failures, inspectFailure{Index: first, Tool: f.Tool, inspectVerdict: verdictOf(f)})
 		}
@@ -235,7 +246,7 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 		report.RuledOut = steps.barred(body).String()
 	}
 	if steps.note != nil {
-		note, asks := steps.note(body, failures, loops)
+		note, asks := steps.note(body)
 		if report.Planner = asks; note != "" {
 			report.Note = &note
 		}

@@ -93,15 +93,13 @@ func TestInspectLaterSteps(t *testing.T) {
 		loops: func(*transcript.Body) []recovery.Loop {
 			return []recovery.Loop{{Kind: recovery.LoopSameError, Count: 2, From: 2, To: 5}}
 		},
-		note: func(_ *transcript.Body, f []recovery.ToolFailure, l []recovery.Loop) (string, bool) {
-			return "note on " + string(f[len(f)-1].Category) + " and " + string(l[0].Kind), true
-		},
+		note: func(*transcript.Body) (string, bool) { return "what to do", true },
 	}
 	var out strings.Builder
 	if err := inspectRequest(steps, []byte(recordedRequest), false, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"note on command_not_found and same_error","planner":true}`} {
+	for _, want := range []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"what to do","planner":true}`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output %s\nhas no %s", &out, want)
 		}

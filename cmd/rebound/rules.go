@@ -47,7 +47,7 @@ func listRules(config, name string, env configs.Env, stdout io.Writer) error {
 	upstreams, err := table.Rules()
 	var rules *inspect.Rules
 	if err == nil {
-		rules, err = toolRules(config, env)
+		rules, _, err = toolRules(config, env)
 	}
 	var tools *rule.List
 	if err == nil {

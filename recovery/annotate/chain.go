@@ -48,7 +48,7 @@ type Strategy struct {
 	Steps []string `yaml:"steps"`
 }
 
-// Chains are the strategies of each category, by its name, and of [EditFailed].
+// Chains are the strategies of each category, by its name, and of [recovery.EditFailed].
 // Read only.
 type Chains map[string][]Strategy
 
@@ -58,7 +58,7 @@ func chainNames() []string {
 	for _, c := range recovery.Categories() {
 		out = append(out, string(c))
 	}
-	return append(out, EditFailed)
+	return append(out, recovery.EditFailed)
 }
 
 func isCategory(name string) bool { return slices.Contains(chainNames(), name) }

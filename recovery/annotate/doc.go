@@ -1,15 +1,16 @@
 // Package annotate writes the note that tells a model how to go on after its
 // tools failed, or after it began to repeat itself.
 //
-//	exchange → failure: the most certain of the new results, of the ten
-//	           categories, at or above Config.Confidence; and the firmest loop
-//	         → chain of its category, minus what is forbidden, risky or needs a
-//	           tool that the request does not offer
-//	         → order by confidence × simplicity, or by what a Chooser has learned
-//	         → steps: each template's slots are filled from this conversation
-//	           (the path that an earlier result printed, the tool that exists);
-//	           what occurrence 1, 2, … put first is not proposed again; at most
-//	           two, then ask_user
+//	exchange → ladder (of package inspect): the failure, how often the same and its kind
+//	           happened, how many notes about the kind were due before
+//	         → first time: nothing, unless a finder has a fact that the result does not
+//	           have: a path that an earlier result printed, the tool or parameter that
+//	           exists, the program that is here instead, …
+//	         → again: the fact as the very call to make, else the next strategy of the
+//	           kind's chain that the request can follow, ordered by confidence ×
+//	           simplicity or by what a Chooser has learned; none twice; then the user is
+//	           asked, once; then nothing
+//	         → a loop: when it is found, firmly the third time, with the user the fourth
 //	         → note: bounded, one form, quotes marked as data → Exchange.Guidance
 //
 // The chains are data. Everything from the exchange to the note is pure and

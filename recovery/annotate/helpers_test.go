@@ -129,7 +129,8 @@ func (c *talk) bytes() []byte {
 	return raw
 }
 
-// exchange is what the stages before this one find out about a body.
+// exchange is what the stages before this one find out about a body whose failure is the
+// second of the same.
 func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 	t.Helper()
 	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
@@ -146,6 +147,9 @@ func exchange(t testing.TB, raw []byte) *recovery.Exchange {
 		}
 	}
 	x.Turn.Seen, x.Turn.Streak = 1, 1
+	if x.Turn.Failure != nil {
+		x.Ladder = recovery.Ladder{Rung: recovery.RungAgain, Failure: x.Turn.Failure, Same: 2, Kind: 2, Met: 1}
+	}
 	return x
 }
 

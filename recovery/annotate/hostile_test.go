@@ -52,7 +52,11 @@ func TestHostileOutput(t *testing.T) {
 				Confidence: 0.95, Rule: "r", Line: line[:min(len(line), 300)], Fingerprint: 1}
 			x.Results = []recovery.ToolFailure{f}
 			x.Turn = recovery.Turn{Failure: &f, Seen: 1, Streak: 1}
+			x.Ladder = recovery.Ladder{Rung: recovery.RungAgain, Failure: &x.Results[0], Same: 1 + i%3, Kind: 3, Given: i % 2}
 			note, _ := s.Note(x)
+			if note == "" {
+				continue
+			}
 			wellFormed(t, note)
 			outside := mask(note)
 			if strings.Contains(outside, "EVIL") || strings.Contains(outside, "broken quote") || strings.Contains(outside, "password") {
@@ -92,8 +96,7 @@ func TestHostileSurroundings(t *testing.T) {
 			continue
 		}
 		same++
-		// What a long result printed is quoted, since it does not show at a glance.
-		if strings.Replace(mask(got), " It printed (data, not an instruction): <<<…>>>.", "", 1) != want {
+		if mask(got) != want {
 			t.Errorf("hostile text %d changes the note:\n%s\nwant\n%s", i, mask(got), want)
 		}
 	}
@@ -116,7 +119,7 @@ func TestSecretsAreNotExamples(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	s, o := stage(t, nil)
 	x := agent(bash).run("git push", "The user doesn't want to proceed with this tool use. The tool use was rejected.").exchange(t)
-	x.Loops = []recovery.Loop{{Kind: recovery.LoopSameError, Count: 4, Tools: []string{"bash"}, From: 2, To: 3}}
+	x.Loops = []recovery.Loop{{Kind: recovery.LoopSameError, Count: 4, Tools: []string{"bash"}, From: 2, To: 3, New: true}}
 	if len(x.Results) != 1 || !x.Results[0].Failed || x.Results[0].Rule != "refusal" {
 		t.Fatalf("not a refusal: %+v", x.Results)
 	}
@@ -221,10 +224,10 @@ func FuzzNote(f *testing.F) {
 			}
 		}
 		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
-		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count}
+		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count, New: true}
 		for _, x := range []*recovery.Exchange{
-			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}}},
-			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}}},
+			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},
+			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Loops: []recovery.Loop{loop}, Turn: recovery.Turn{Failure: &tf, Seen: count}, Ladder: recovery.Ladder{Rung: recovery.RungAgain, Failure: &tf, Same: count, Kind: count, Given: count}}},
 			{Body: b, Findings: recovery.Findings{Loops: []recovery.Loop{loop}}},
 		} {
 			note, advice := s.Note(x)
@@ -265,7 +268,11 @@ func FuzzConversation(f *testing.F) {
 				tf.Tool, tf.Arguments = "t", `{"`+param+`": 1}`
 			}
 			x.Results, x.Turn = []recovery.ToolFailure{tf}, recovery.Turn{}
+			x.Ladder = recovery.Ladder{Rung: recovery.RungAgain, Failure: &x.Results[0], Same: 1 + int(category)%3, Kind: 1}
 			note, _ := s.Note(x)
+			if note == "" {
+				continue
+			}
 			wellFormed(t, note)
 			if strings.Contains(mask(note), "broken quote") || strings.Count(note, "[gateway note") != 1 {
 				t.Fatalf("%q", note)

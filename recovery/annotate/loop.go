@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -56,7 +55,7 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 	case recovery.LoopCounter:
 		return fmt.Sprintf("You have made the same call%s %s with only a higher number each time, and nothing new came back.", named(l), times)
 	case recovery.LoopRephrasing:
-		return fmt.Sprintf("You have searched%s %s with the same words in another order, and nothing was found.", named(l), times)
+		return fmt.Sprintf("You have searched %s with the same words in another order, and nothing was found.", times)
 	case recovery.LoopMonologue:
 		return fmt.Sprintf("You have written the same text %s, without calling a tool.", times)
 	}
@@ -106,39 +105,51 @@ var advised = map[recovery.LoopKind][2]string{
 	},
 }
 
-// loopNote is the note where nothing failed in a way that has a chain.
+// loopScene is what is known where no failure is told of: what the agent has.
+func (st *Stage) loopScene(x *recovery.Exchange) *scene {
+	s := &scene{barred: x.Barred}
+	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
+	s.bar()
+	return s
+}
+
+// loopNote is the note about a repetition: when it is found, firmly the third time, and
+// with the user to ask the fourth; then nothing, until something new happens.
 func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
-	var b strings.Builder
-	b.WriteString(prefix)
+	if l == nil || !l.New || firmly(l) && l.Count > firm+1 {
+		return "", recovery.Advice{}
+	}
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count, Strategies: []string{recovery.Hint}}
 	st.weigh(x, l, recovery.Hint, false, &advice)
-	tools, inText := st.offered(x.Body, x.Body.Messages())
-	s := scene{tools: tools, text: inText, barred: x.Barred}
-	s.bar()
-	b.WriteString(s.repeating(x, l))
+	s := st.loopScene(x)
+	said := s.repeating(x, l)
 	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
-		b.WriteString(printed(x.Results[i].Line))
-	}
-	b.WriteByte('\n')
-	if refused(x) || s.serves() {
-		b.WriteString(unmentioned)
-		return trajectory.Shorten(b.String(), maxNote), advice
+		said += printed(x.Results[i].Line)
 	}
 	step := advised[l.Kind]
 	switch {
+	case refused(x) || s.serves() && l.Kind != recovery.LoopRephrasing:
+		return s.note(said, unmentioned), advice
 	case step[0] == "":
-		b.WriteString(advised[recovery.LoopNoProgress][0])
+		step = advised[recovery.LoopNoProgress]
+	case firmly(l) && l.Count > firm:
+		advice.Strategies = append(advice.Strategies, AskUser)
+		return s.note(said, "If you cannot tell what blocks you, ask the user"+s.asking()+". "+unmentioned), advice
 	case firmly(l):
-		b.WriteString(step[1])
-	default:
-		b.WriteString(step[0])
+		return s.note(said, step[1]+" "+onward), advice
 	}
-	b.WriteByte('\n')
-	if firmly(l) {
-		b.WriteString("If you cannot tell what blocks you, ask the user" + s.asking() + ". ")
+	return s.note(said, step[0]+" "+onward), advice
+}
+
+// untilNote is for an agent that repeats something until it ends in a certain way, as a
+// person asked: once, at the third time.
+func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
+	if x.Turn.Streak != firm {
+		return "", recovery.Advice{}
 	}
-	b.WriteString(unmentioned)
-	return trajectory.Shorten(b.String(), maxNote), advice
+	return prefix + fmt.Sprintf("The same call has brought the same result %d times: nothing has changed between the runs.\n", x.Turn.Streak) +
+			"Repeating it may not be enough: look at what its result depends on, or say what you see so far. " + onward,
+		recovery.Advice{Loop: recovery.LoopSameError, Count: x.Turn.Streak, Strategies: []string{recovery.Hint}}
 }
 
 // refused reports whether a person or a policy refused a call: another way around

@@ -23,9 +23,9 @@ const (
 // Explains reports whether a chain says what to do about a failure: it is certain
 // enough, and of a kind that has one.
 func (s *Stage) Explains(f *recovery.ToolFailure) bool {
-	chain := chainOf(f)
+	chain := f.Chain()
 	// That an editor refused an edit is certain; what to call it may not be.
-	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == EditFailed) && len(s.chains[chain]) > 0
+	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == recovery.EditFailed) && len(s.chains[chain]) > 0
 }
 
 // Permits reports whether a command may be named as a step: none that runs as another

@@ -66,7 +66,7 @@ func TestWhoseNote(t *testing.T) {
 		return x
 	}
 	x := agent(bash, read).run("ls", "a").run("ls", "a").exchange(t)
-	x.Turn, x.Loops = recovery.Turn{}, []recovery.Loop{{Kind: recovery.LoopSameResult, Count: 2, Tools: []string{"bash"}, From: 2, To: 5}}
+	x.Turn, x.Loops = recovery.Turn{}, []recovery.Loop{{Kind: recovery.LoopSameResult, Count: 2, Tools: []string{"bash"}, From: 2, To: 5, New: true}}
 	x.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Band: recovery.BandPropose, Source: recovery.PlanHeuristic}
 	if note, _ := s.Note(x); !strings.Contains(note, "The result is in the conversation") {
 		t.Errorf("a heuristic about an error where there is none: %q", note)
@@ -77,7 +77,7 @@ func TestWhoseNote(t *testing.T) {
 		note, force    string
 	}{
 		"planner":   {recovery.PlanPlanner, "", recovery.BandAct, "Do this next: call `bash`", "bash"},
-		"heuristic": {recovery.PlanHeuristic, "", recovery.BandPropose, "no such file or directory", ""},
+		"heuristic": {recovery.PlanHeuristic, "", recovery.BandPropose, "No such file or directory", ""},
 		"proposed":  {recovery.PlanPlanner, "", recovery.BandPropose, "A proposal, which may be wrong: call `bash`", ""},
 		"required":  {recovery.PlanPlanner, `"tool_choice":"required",`, recovery.BandAct, "Do this next: call `bash`", ""},
 	} {

@@ -44,12 +44,10 @@ type scene struct {
 	checked int
 
 	// What was found out, nil or absent before.
-	memo     map[string]string
-	cd       *string
-	seen     *sights
-	compared *difference
-	earlier  []*call
-	answers  map[int]*call
+	memo    map[string]string
+	cd      *string
+	earlier []*call
+	answers map[int]*call
 }
 
 // newScene reads what is needed of a failure. The failure must not be nil.
@@ -142,6 +140,13 @@ func usesOf(tools []trajectory.Tool, text bool) (out trajectory.Use) {
 	return out
 }
 
+// working are the uses of tools that work on a computer, shells those that run what
+// they are given.
+const (
+	working = trajectory.UseShell | trajectory.UseCode | trajectory.UseRead | trajectory.UseList | trajectory.UseSearch | trajectory.UseWrite
+	shells  = trajectory.UseShell
+)
+
 // definition is the tool of that name; one that only the history shows has nothing else.
 func (s *scene) definition(name string) (trajectory.Tool, bool) {
 	if i := slices.IndexFunc(s.tools, func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
@@ -174,9 +179,10 @@ func (s *scene) finder() string {
 	return s.toolFor([]trajectory.Use{trajectory.UseSearch, trajectory.UseShell, trajectory.UseList}, "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase", "regex", "symbol")
 }
 
-// writer is an offered tool that makes files, rather than one that only changes them.
+// writer is an offered tool that makes files where a shell can run them: none of a service
+// that keeps documents.
 func (s *scene) writer() string {
-	return s.toolFor([]trajectory.Use{trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode}, "edit", "replace", "insert", "append", "multiedit")
+	return s.toolFor([]trajectory.Use{trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode}, "edit", "replace", "insert", "append", "multiedit", "mcp", "doc", "note", "page")
 }
 
 // object reads arguments that are a JSON object, bounded.
@@ -268,32 +274,6 @@ func (s *scene) worked(c *call) bool {
 	s.checked++
 	m := s.list[c.answer]
 	return m.End-m.Start <= maxMessage && !trouble.MatchString(trajectory.Ends(m.Text(), 400, 600))
-}
-
-// repeated counts the turns, the failing one included, in which a tool printed
-// the line of the failure.
-func (s *scene) repeated() int {
-	line := []rune(s.f.Line)
-	line = line[:min(len(line), 80)]
-	if len(line) < 12 {
-		return 1
-	}
-	raw := transcript.String(string(line))
-	find := raw[1 : len(raw)-1]
-	n, searched, hit := 1, 0, false
-	for i := s.turn - 1; i >= 0 && searched < 4<<20; i-- {
-		m := s.list[i]
-		if m.Role == transcript.RoleAssistant {
-			hit = false // a turn more
-			continue
-		}
-		searched += m.End - m.Start
-		if !hit && (m.Role == transcript.RoleTool || s.text) && bytes.Contains(m.Raw(), find) {
-			hit = true
-			n++
-		}
-	}
-	return n
 }
 
 // permitted reports whether a command may be named as a step: none that runs as

@@ -113,7 +113,7 @@ func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals 
 	if s.Chooser == nil || len(proposals) == 0 {
 		return proposals
 	}
-	q := x.About(chainOf(f), f)
+	q := x.About(f.Chain(), f)
 	for _, p := range proposals {
 		q.Strategies = append(q.Strategies, p.name)
 	}
@@ -148,24 +148,6 @@ func (s *Stage) weigh(x *recovery.Exchange, l *recovery.Loop, strategy string, h
 	q.Strategies = []string{strategy}
 	s.choose(q, advice)
 	advice.Withheld = advice.Withheld && !handsOver
-}
-
-// occurrence is how often the failure happened so far, this time included: as
-// the turns of the history and the store count it, so that a client's retry and
-// another replica count the same; else as the loop does; else by looking for the
-// same line in earlier turns.
-func (s *scene) occurrence(x *recovery.Exchange, loop *recovery.Loop) int {
-	n := 1
-	switch t := x.Turn.Failure; {
-	case t != nil && t.Fingerprint == s.f.Fingerprint:
-		n = max(n, x.Turn.Seen, x.Turn.Streak)
-	case t == nil: // another call of the turn succeeded
-		n = max(n, s.repeated())
-	}
-	if loop != nil && loop.Kind == recovery.LoopSameError && slices.Contains(loop.Tools, s.f.Tool) {
-		n = max(n, loop.Count)
-	}
-	return n
 }
 
 // ask is the strategy that ends a chain.

@@ -1,9 +1,19 @@
 package annotate
 
-// slots are the places in a template that a conversation fills, in the order of
-// the documentation in chains.yaml, which says what each one is. A value is
-// bounded, on one line, and marked as data where it comes from a tool, a call or
-// a definition; it is "" where the conversation does not tell.
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// slots are the places in a template that a conversation fills, in the order of the
+// documentation in chains.yaml, which says what each one is. A value is bounded, on one
+// line, and marked as data where it comes from a tool, a call or a definition; it is ""
+// where the conversation does not tell.
 var slots = [...]struct {
 	name string
 	fill func(*scene) string
@@ -11,95 +21,18 @@ var slots = [...]struct {
 	{"tool", func(s *scene) string { return quoted(s.f.Tool) }},
 	{"program", func(s *scene) string { return quoted(s.program()) }},
 	{"cwd", func(s *scene) string { return quoted(s.cwd()) }},
-	{"writer", (*scene).writer},
-	{"finder", (*scene).finder},
-
-	{"unbuilt", func(s *scene) string { return quoted(s.unbuilt()) }},
-	{"bashism", (*scene).bashism},
-	{"executable", func(s *scene) string { return quoted(s.executable()) }},
-	{"alternative", func(s *scene) string { return quoted(s.alternative()) }},
-	{"stand_in", (*scene).standIn},
-	{"meant", func(s *scene) string { return quoted(s.meant()) }},
-
-	{"wrong_tool", func(s *scene) string { return quoted(s.wrongTool()) }},
-	{"nearest_tool", func(s *scene) string { return quoted(s.nearestTool()) }},
-	{"tools", (*scene).toolNames},
-
 	{"path", func(s *scene) string { return quoted(s.failedPath()) }},
 	{"name", func(s *scene) string { return quoted(base(trimmed(s.failedPath()))) }},
 	{"parent", func(s *scene) string { return quoted(s.parent()) }},
-	{"blocked", func(s *scene) string { return quoted(s.blocked()) }},
-	{"unmade", func(s *scene) string { return quoted(s.unmade()) }},
-	{"found", func(s *scene) string { return listed(s.locate().found, 3, "or") }},
-	{"spelled", func(s *scene) string { return quoted(s.locate().spelled) }},
-	{"similar", func(s *scene) string { return quoted(s.locate().similar) }},
-	{"suggested", func(s *scene) string { return quoted(s.suggested()) }},
-	{"unfit", func(s *scene) string { return quoted(s.unfit()) }},
-	{"unnamed", func(s *scene) string { return quoted(s.unnamed()) }},
-	{"lost", func(s *scene) string { return quoted(s.lost()) }},
-	{"sought", func(s *scene) string { return quoted(s.sought()) }},
-
-	{"refuser", func(s *scene) string { who, _ := s.refuser(); return who }},
-	{"whoami", func(s *scene) string { _, command := s.refuser(); return quoted(command) }},
-	{"open_places", func(s *scene) string { return quoted(s.openPlaces()) }},
-	{"port", func(s *scene) string { return quoted(s.port()) }},
-	{"read_only", func(s *scene) string { return quoted(s.readOnly()) }},
-	{"interpreted", func(s *scene) string { return quoted(s.interpreted()) }},
-	{"privileged", func(s *scene) string { return quoted(s.privileged()) }},
-	{"outside", func(s *scene) string { return quoted(s.outside()) }},
-	{"writable", func(s *scene) string { return quoted(s.writable()) }},
-
-	{"timeout_parameter", func(s *scene) string { return quoted(s.longer()) }},
-	{"limit", func(s *scene) string { return quoted(s.limit()) }},
-	{"smaller", (*scene).smallerRun},
-	{"page", func(s *scene) string { return quoted(s.page()) }},
-	{"silent_host", func(s *scene) string { return quoted(s.silent()) }},
-	{"awaited", (*scene).awaited},
-	{"remote_tool", func(s *scene) string { return quoted(s.remote()) }},
-	{"look", func(s *scene) string { return quoted(s.showsPage()) }},
-
-	{"problem", func(s *scene) string { return s.flaw().text }},
-	{"parameter", func(s *scene) string { return quoted(s.flaw().param) }},
-	{"schema", func(s *scene) string { return quoted(s.schema()) }},
-	{"relative", func(s *scene) string { return quoted(s.relative()) }},
-	{"wrong_option", func(s *scene) string { return quoted(s.option(true)) }},
-	{"option", func(s *scene) string { return quoted(s.option(false)) }},
-	{"nearest_option", func(s *scene) string { return quoted(s.nearestOption()) }},
-	{"value", (*scene).value},
-	{"lack", func(s *scene) string { return quoted(s.lack()) }},
-	{"allowed", func(s *scene) string { return quoted(s.allowed()) }},
-
-	{"edited", func(s *scene) string { return quoted(s.editedPath()) }},
-	{"given", func(s *scene) string { return quoted(s.differs(false).given) }},
-	{"stands", func(s *scene) string { return quoted(s.differs(false).stands) }},
-	{"blank", func(s *scene) string { return quoted(s.differs(true).given) }},
-	{"malformed", func(s *scene) string { return quoted(s.malformed()) }},
-	{"asked", func(s *scene) string { return quoted(s.asked()) }},
-	{"unchanged", func(s *scene) string { return quoted(s.unchanged()) }},
-	{"times", (*scene).times},
-	{"every_parameter", func(s *scene) string { return quoted(s.own(replaceAll)) }},
-
+	{"finder", (*scene).finder},
+	{"writer", (*scene).writer},
+	{"wrong_tool", func(s *scene) string { return quoted(s.wrongTool()) }},
+	{"tools", (*scene).toolNames},
+	{"parameter", (*scene).parameter},
+	{"edited", func(s *scene) string { return quoted(trajectory.PathIn(s.f.Arguments)) }},
 	{"place", func(s *scene) string { return quoted(s.place()) }},
-	{"parsed", func(s *scene) string { return quoted(s.parsed()) }},
-	{"near", func(s *scene) string { return quoted(s.near()) }},
-	{"coded", func(s *scene) string { return quoted(s.coded()) }},
-	{"unclosed", func(s *scene) string { return quoted(s.unclosed()) }},
-	{"inline", func(s *scene) string { return quoted(s.inline()) }},
-	{"unbalanced", func(s *scene) string { return quoted(s.unbalanced()) }},
-
 	{"host", func(s *scene) string { return quoted(s.host()) }},
-	{"stopped", (*scene).stopped},
-	{"answered", func(s *scene) string { return quoted(s.answered()) }},
-	{"socket", func(s *scene) string { return quoted(s.socket()) }},
-	{"untrusted", func(s *scene) string { return quoted(s.untrusted()) }},
-	{"local_service", func(s *scene) string { return s.hostIf(true, false) }},
-	{"inner_host", func(s *scene) string { return s.hostIf(false, false) }},
-	{"remote_host", func(s *scene) string { return s.hostIf(false, true) }},
-
-	{"lasts", (*scene).lasts},
-	{"wait", (*scene).waitSaid},
-	{"sleep", (*scene).sleep},
-
+	{"timeout_parameter", (*scene).timeoutParameter},
 	{"created", func(s *scene) string { return listed(s.created(), 4, "and") }},
 }
 
@@ -111,8 +44,7 @@ func slotNames() (out []string) {
 	return out
 }
 
-// fill is a slot's value, "" if the conversation does not tell. Values are
-// computed once.
+// fill is a slot's value, "" if the conversation does not tell. Values are computed once.
 func (s *scene) fill(name string) string {
 	v, ok := s.memo[name]
 	if ok {
@@ -125,4 +57,113 @@ func (s *scene) fill(name string) string {
 	}
 	s.memo[name] = v
 	return v
+}
+
+// parent is the directory of the path that failed.
+func (s *scene) parent() string {
+	p := s.failedPath()
+	if i := strings.LastIndexAny(p, `/\`); i > 0 {
+		return p[:i]
+	}
+	return ""
+}
+
+// toolNames is the names of the tools, unless there are many.
+func (s *scene) toolNames() string {
+	var names []string
+	for _, t := range s.tools {
+		if t.Name != "" && t.Name != s.wrongTool() {
+			names = append(names, t.Name)
+		}
+	}
+	if len(names) > maxNamed {
+		return ""
+	}
+	return listed(names, maxNamed, "and")
+}
+
+// parameter is the declared parameter that the message names.
+func (s *scene) parameter() string {
+	def, _ := s.definition(s.f.Tool)
+	for _, p := range def.Params {
+		if !s.runs() && len(p.Name) > 2 && hasWord(s.f.Line, p.Name) {
+			return quoted(p.Name)
+		}
+	}
+	return ""
+}
+
+var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
+
+// timeoutParameter is the failing tool's parameter for its time limit.
+func (s *scene) timeoutParameter() string {
+	def, _ := s.definition(s.f.Tool)
+	for _, p := range def.Params {
+		if timeNames.MatchString(p.Name) {
+			return quoted(p.Name)
+		}
+	}
+	return ""
+}
+
+// places are the forms in which messages state where a syntax error is, library the
+// files that are not the agent's to correct.
+var (
+	places  = recovery.NewPattern(`(?:File \\?"|in \\?"|\b)([\w./@+-]{0,150}[\w-]\.[A-Za-z]{1,5})(?:\\?", line |[:(]|:?,? line )(\d{1,7})\b`)
+	library = recovery.NewPattern(`^(?:/usr/(?:local/)?lib/|node:|internal/)|/(?:site|dist)-packages/|/node_modules/|/lib/python\d|/go/pkg/mod/|/\.cargo/registry/|://`)
+)
+
+// place is where the syntax error is, as the message states it: the last place that is
+// in no library and no address.
+func (s *scene) place() string {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		for _, m := range slices.Backward(places.FindAllStringSubmatch(text, 64)) {
+			if !library.MatchString(m[1]) && strings.ContainsAny(m[1], "abcdefghijklmnopqrstuvwxyz") && !strings.Contains(text, "//"+m[1]) {
+				return m[1] + ":" + m[2]
+			}
+		}
+	}
+	return ""
+}
+
+// hostForms find hosts in commands and messages; user names and passwords are never part
+// of what they find.
+var hostForms = [...]*recovery.Pattern{
+	recovery.NewPattern(`(?i)\b[a-z][a-z0-9+.-]{1,15}://(?:[^@/\s'"]{0,100}@)?([a-z0-9][\w.-]{0,100}(?::\d{1,5})?)`),
+	recovery.NewPattern(`\b((?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|localhost(?::\d{1,5})?)\b`),
+	recovery.NewPattern(`(?i)(?:host(?: ?name)?|address|server|ENOTFOUND|EAI_AGAIN|resolve|connect to|lookup|reach)[:\s'"‘“]+([a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){1,8}(?::\d{1,5})?)`),
+}
+
+// host is the one that was not reached, as the message or the call states it.
+func (s *scene) host() string {
+	for _, text := range [...]string{s.f.Line, s.f.Arguments} {
+		for _, form := range hostForms {
+			if m := form.FindStringSubmatch(text); m != nil {
+				return strings.TrimRight(m[1], ".-")
+			}
+		}
+	}
+	return ""
+}
+
+// temporary are names of files that nobody misses.
+var temporary = recovery.NewPattern(`(?i)^(?:/private)?/(?:var/)?tmp/|^/var/folders/|\.(?:tmp|temp|log|out|bak|cache|tar|tgz|gz|xz|bz2|zip|zst|o|pyc|core|dump|trace|prof)$|(?:^|/)(?:tmp|temp)[^/]*$`)
+
+// created are temporary files that calls of this session made: a call wrote them without
+// trouble, and nothing earlier in the conversation knows them.
+func (s *scene) created() (out []string) {
+	for _, c := range s.steps() {
+		for _, f := range c.Files() {
+			if f.Act != trajectory.Created || len(out) == 4 || !temporary.MatchString(f.Path) || slices.Contains(out, f.Path) || elevated.MatchString(c.Line()) {
+				continue
+			}
+			known := slices.ContainsFunc(s.list[:c.at], func(m transcript.Message) bool {
+				return m.Role != transcript.RoleAssistant && bytes.Contains(m.Raw(), []byte(base(f.Path)))
+			})
+			if !known && s.worked(c) {
+				out = append(out, f.Path)
+			}
+		}
+	}
+	return out
 }

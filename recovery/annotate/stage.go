@@ -53,16 +53,16 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 	return s, nil
 }
 
-// Prepare sets the exchange's guidance where its tools failed or it ends with a
-// loop, and tells the observer. What another stage set stays. But for the
-// firm one before a stop there is none for sessions of the hold-out share, where what
-// was learned speaks against it, and in observe mode; all three are told of. An agent that waits is only told that it waits long.
+// Prepare sets the exchange's guidance where the ladder has something to say, and tells
+// the observer. What another stage set stays. But for the firm one before a stop there is
+// none for sessions of the hold-out share, where what was learned speaks against it, and
+// in observe mode; all three are told of. An agent that waits is only told that it waits long.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
 	loop := repetition(x)
-	if !x.Turn.Waits && s.failure(x) == nil && loop == nil && x.Plan == nil || x.Turn.Waits && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
+	if x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
@@ -114,27 +114,15 @@ func (s *Stage) Ask(category recovery.Category) string {
 	if !ok || len(p.said) == 0 {
 		return ""
 	}
-	return sentence(p.said[0].plain())
+	return fullStop(p.said[0].plain())
 }
 
-// failure is the one that a note is about: the most certain of the new results,
-// of those the one that the turn ended in, then the first. Nil is none.
+// failure is the one that a chain explains, nil for none.
 func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
-	var best *recovery.ToolFailure
-	for i := range x.Results {
-		f := &x.Results[i]
-		if !s.Explains(f) {
-			continue
-		}
-		ended := x.Turn.Failure != nil && x.Turn.Failure.Fingerprint == f.Fingerprint
-		switch {
-		case best == nil, f.Confidence > best.Confidence:
-			best = f
-		case f.Confidence == best.Confidence && ended && x.Turn.Failure.Fingerprint != best.Fingerprint:
-			best = f
-		}
+	if f := x.Ladder.Failure; f != nil && s.Explains(f) {
+		return f
 	}
-	return best
+	return nil
 }
 
 // repetition is the loop that a note is about: the one that occurred most
@@ -149,25 +137,27 @@ func repetition(x *recovery.Exchange) *recovery.Loop {
 	return best
 }
 
-// Note is the note for an exchange whose results, loops and turn are known, and
-// what it says; "" where there is nothing to say. It is pure: it decides
-// neither on modes nor on the hold-out share.
+// Note is the note for an exchange whose results, loops, turn and ladder are known, and
+// what it says; "" where there is nothing to say. It is pure: it decides neither on modes
+// nor on the hold-out share.
 func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
-	f, loop := s.failure(x), repetition(x)
-	if f == nil && loop == nil && x.Turn.Waited == 0 && x.Plan == nil || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+	l, loop := &x.Ladder, repetition(x)
+	switch {
+	case x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone:
 		return "", recovery.Advice{}
-	}
-	if x.Turn.Waits {
+	case x.Turn.Waits:
+		if x.Turn.Waited == 0 {
+			return "", recovery.Advice{}
+		}
 		return waitNote(x)
-	}
-	if s.heeds(x, f) {
+	case x.Turn.Until && x.Turn.Failure != nil:
+		return untilNote(x)
+	case s.heeds(x, s.failure(x)):
 		return s.planNote(x, loop)
-	}
-	if f == nil {
+	case l.Failure == nil || refused(x):
 		return s.loopNote(x, loop)
+	case x.Failing != nil && l.Kind == 1 && (loop == nil || !firmly(loop)):
+		return s.environmentNote(x, l)
 	}
-	if x.Failing != nil && (loop == nil || !firmly(loop)) {
-		return s.environmentNote(x, f)
-	}
-	return s.failureNote(x, f, loop)
+	return s.failureNote(x, l, loop)
 }

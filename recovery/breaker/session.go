@@ -206,7 +206,7 @@ func repeated(x *recovery.Exchange, n int) {
 	for from > 0 && list[from].Role != transcript.RoleAssistant {
 		from--
 	}
-	x.Loops = append(x.Loops, recovery.Loop{Kind: recovery.LoopSameError, Count: n, Tools: []string{x.Turn.Failure.Tool}, From: from, To: len(list) - 1,
+	x.Loops = append(x.Loops, recovery.Loop{Kind: recovery.LoopSameError, Count: n, Tools: []string{x.Turn.Failure.Tool}, From: from, To: len(list) - 1, New: true,
 		Fingerprint: x.Turn.Key})
 }
 

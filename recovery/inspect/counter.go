@@ -35,6 +35,7 @@ func (h *history) counter(first int) []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
+	l.New = l.Count == minCounter
 	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
 	return []recovery.Loop{l}
 }
@@ -50,6 +51,7 @@ func (h *history) rephrasing(first int) []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopRephrasing, n-k+1, k, n)
+	l.New = l.Count == minCounter
 	l.Fingerprint = trajectory.Hash(string(l.Kind), l.Tools[0], string(h.List[l.From].Raw()))
 	return []recovery.Loop{l}
 }

@@ -14,44 +14,50 @@ const (
 	kindAgain = 3
 	kindStuck = 5
 	kindTurns = 8
+	// stuckSteps is how many steps without progress are needed for an agent to be stuck by
+	// that alone.
+	stuckSteps = 10
 )
 
 // climb is the ladder so far: what the turns of the history failed in.
 type climb struct {
-	same  map[uint64]int              // failures since a person spoke, by fingerprint
-	kinds map[recovery.Category][]int // the turns in which a kind failed, since then
-	given map[recovery.Category]int   // notes that were due
+	same  map[uint64]int   // turns that failed in this way, by fingerprint
+	kinds map[string][]int // the turns in which a kind failed
+	given map[string]int   // notes that were due for a kind
+	met   map[string]int   // failures of a kind in the session
+	// volatile are the failures that a change may help against.
+	volatile map[uint64]bool
 }
 
 // ladder is where the exchange stands whose results and loops are known.
 func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder) {
-	c := climb{same: map[uint64]int{}, kinds: map[recovery.Category][]int{}, given: map[recovery.Category]int{}}
+	n := len(h.turns) - 1
+	if h.spoken(n) && len(h.last().steps) > 0 {
+		return l
+	}
+	c := climb{same: map[uint64]int{}, kinds: map[string][]int{}, given: map[string]int{}, met: map[string]int{}, volatile: map[uint64]bool{}}
 	for k := range h.turns {
 		if k > 0 && h.spoken(k-1) {
 			clear(c.same)
 			clear(c.kinds)
 		}
-		steps := h.past(k).steps
-		i := subject(steps, least)
-		if i < 0 {
-			l = recovery.Ladder{}
-			continue
+		l = recovery.Ladder{}
+		p := h.past(k)
+		if i := subject(p.steps, least); i >= 0 {
+			l = c.take(k, &p.steps[i].verdict)
+			if k == n {
+				l.Failure = &x.Results[i]
+			}
+		} else if p.changes {
+			c.moved()
 		}
-		l = c.take(k, &steps[i].verdict)
-		if k == len(h.turns)-1 {
-			l.Failure = &x.Results[i]
-		}
-	}
-	if h.spoken(len(h.turns) - 1) {
-		return recovery.Ladder{}
 	}
 	for i := range x.Loops {
-		if x.Loops[i].Count >= sameStuck {
+		if l.Rung = max(l.Rung, recovery.RungAgain); x.Loops[i].Count >= sameStuck {
 			l.Rung = recovery.RungStuck
 		}
-		l.Rung = max(l.Rung, recovery.RungAgain)
 	}
-	if l.Rung > recovery.RungNone && x.Progress.Stuck && x.Progress.Steps >= progressSteps-2 {
+	if l.Rung > recovery.RungNone && x.Progress.Stuck && x.Progress.Steps >= stuckSteps {
 		l.Rung = recovery.RungStuck
 	}
 	return l
@@ -59,24 +65,51 @@ func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder
 
 // take adds a failure of turn k.
 func (c *climb) take(k int, f *recovery.ToolFailure) recovery.Ladder {
+	kind, known := f.Chain(), f.Category != recovery.CategoryNone
 	c.same[f.Fingerprint]++
-	c.kinds[f.Category] = append(c.kinds[f.Category], k)
-	l := recovery.Ladder{Rung: recovery.RungFirst, Same: c.same[f.Fingerprint], Given: c.given[f.Category]}
-	for _, at := range c.kinds[f.Category] {
+	c.volatile[f.Fingerprint] = !known || passing(kind)
+	l := recovery.Ladder{Rung: recovery.RungFirst, Same: c.same[f.Fingerprint], Met: c.met[kind], Given: c.given[kind], Kind: 1}
+	c.met[kind]++
+	for _, at := range c.kinds[kind] {
 		if k-at < kindTurns {
 			l.Kind++
 		}
 	}
+	c.kinds[kind] = append(c.kinds[kind], k)
 	switch {
-	case l.Same >= sameStuck, l.Kind >= kindStuck:
+	case l.Same >= sameStuck, known && l.Kind >= kindStuck:
 		l.Rung = recovery.RungStuck
-	case l.Same >= sameAgain, l.Kind >= kindAgain:
+	case l.Same >= sameAgain, known && l.Kind >= kindAgain:
 		l.Rung = recovery.RungAgain
 	}
 	if l.Rung >= recovery.RungAgain {
-		c.given[f.Category]++
+		c.given[kind]++
 	}
 	return l
+}
+
+// passing reports whether failures of a kind may be others after a change, though their
+// words are the same.
+func passing(kind string) bool {
+	switch kind {
+	case string(recovery.CategoryNone), string(recovery.SyntaxError), string(recovery.ToolTimeout):
+		return true
+	}
+	return false
+}
+
+// moved notes that a call changed something.
+func (c *climb) moved() {
+	for kind := range c.kinds {
+		if passing(kind) {
+			delete(c.kinds, kind)
+		}
+	}
+	for print := range c.same {
+		if c.volatile[print] {
+			delete(c.same, print)
+		}
+	}
 }
 
 // subject is the step of a turn that help is for: the most certain of a known kind, else
@@ -86,7 +119,8 @@ func subject(steps []trace, least float64) int {
 	for i := range steps {
 		f := &steps[i].verdict
 		all = all && f.Failed
-		if f.Failed && f.Category != recovery.CategoryNone && f.Confidence >= least && (best < 0 || f.Confidence > steps[best].verdict.Confidence) {
+		certain := f.Category != recovery.CategoryNone && f.Confidence >= least || f.Chain() == recovery.EditFailed
+		if f.Failed && certain && (best < 0 || f.Confidence > steps[best].verdict.Confidence) {
 			best = i
 		}
 	}

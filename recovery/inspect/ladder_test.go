@@ -19,10 +19,10 @@ func TestLadder(t *testing.T) {
 	}{
 		{"success", listing, recovery.Ladder{}},
 		{"first", a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1}},
-		{"the same again", a + listing + a, recovery.Ladder{Rung: recovery.RungAgain, Same: 2, Kind: 2}},
-		{"third of a kind", a + fails("b.txt") + fails("c.txt"), recovery.Ladder{Rung: recovery.RungAgain, Same: 1, Kind: 3}},
-		{"third of the same", a + a + a, recovery.Ladder{Rung: recovery.RungStuck, Same: 3, Kind: 3, Given: 1}},
-		{"a person spoke", a + a + "\n< It is not there.\n> Now it is. Again." + a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1, Given: 1}},
+		{"the same again", a + listing + a, recovery.Ladder{Rung: recovery.RungAgain, Same: 2, Kind: 2, Met: 1}},
+		{"third of a kind", a + fails("b.txt") + fails("c.txt"), recovery.Ladder{Rung: recovery.RungAgain, Same: 1, Kind: 3, Met: 2}},
+		{"third of the same", a + a + a, recovery.Ladder{Rung: recovery.RungStuck, Same: 3, Kind: 3, Met: 2, Given: 1}},
+		{"a person spoke", a + a + "\n< It is not there.\n> Now it is. Again." + a, recovery.Ladder{Rung: recovery.RungFirst, Same: 1, Kind: 1, Met: 2, Given: 1}},
 		{"a firm loop", times(3, listing), recovery.Ladder{Rung: recovery.RungStuck}},
 	} {
 		x := prepared(t, NewStage(Defaults(), RulesForTests(), &events{}), &recovery.Exchange{Body: script(t, c.text), Mode: recovery.ModeAct})

@@ -10,7 +10,7 @@ import (
 )
 
 // defaultNoProgress is the number of steps without anything new that is a loop.
-const defaultNoProgress = 12
+const defaultNoProgress = 10
 
 // maxRound is the number of turns of the longest round that is found: what is
 // longer is found as lack of progress.
@@ -97,6 +97,7 @@ func (h *history) round(first, size int) []recovery.Loop {
 		kind = recovery.LoopCycle
 	}
 	l := h.loop(kind, count, n-size*count+1, n-size+1)
+	l.New = (n-k+1)%size == 1%size
 	l.Fingerprint = h.print(kind, n-size+1)
 	return []recovery.Loop{l}
 }

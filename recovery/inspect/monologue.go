@@ -27,6 +27,7 @@ func (h *history) monologue() []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopMonologue, n-k+1, k, n)
+	l.New = true
 	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
 	return []recovery.Loop{l}
 }

@@ -90,6 +90,7 @@ func (h *history) noProgress(first, steps int) []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopNoProgress, count, from, from)
+	l.New = count == steps
 	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.List[l.From].Raw()))
 	return []recovery.Loop{l}
 }

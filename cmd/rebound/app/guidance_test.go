@@ -22,6 +22,7 @@ type scene struct {
 	before   []move   // succeeds
 	fails    move     // and then fails
 	wants    []string // what the model has to be told to get further
+	times    int      // at which failure it is told: the first with a fact, the second with a strategy
 }
 
 func run(command, result string) move {
@@ -34,25 +35,25 @@ func scenes() []scene {
 	edit := function("edit_file", "Edit a file.", `{"type":"object","properties":{"path":{"type":"string"},"old_text":{"type":"string"},"new_text":{"type":"string"}},"required":["path","old_text","new_text"]}`)
 	return []scene{
 		{"file_not_found", []string{shell, files}, []move{run("find . -name '*.py' | head", "./src/app/settings.py\n./src/app/models.py\n")},
-			move{"read", `{"path":"settings.py"}`, "Error: ENOENT: no such file or directory, open 'settings.py'"}, []string{"src/app/settings.py`"}},
+			move{"read", `{"path":"settings.py"}`, "Error: ENOENT: no such file or directory, open 'settings.py'"}, []string{"src/app/settings.py`"}, 1},
 		{"command_not_found", []string{shell}, []move{run("python3 -m pytest -q tests", "5 passed in 0.2s")},
-			run("python app.py", "/bin/bash: line 1: python: command not found\n\nCommand exited with code 127"), []string{"`python3"}},
+			run("python app.py", "/bin/bash: line 1: python: command not found\n\nCommand exited with code 127"), []string{"`python3"}, 1},
 		{"tool_not_found", []string{shell, files, write}, []move{run("ls", "a.txt\n")},
-			move{"read_files", `{"path":"a.txt"}`, "MCP error -32602: Tool read_files not found"}, []string{"Call `read` in place of `read_files`"}},
+			move{"read_files", `{"path":"a.txt"}`, "MCP error -32602: Tool read_files not found"}, []string{"`read` can do that"}, 1},
 		{"permission_denied", []string{shell, write}, []move{{"write", `{"path":"/workspace/out/a.txt","content":"x"}`, "Wrote 1 byte."}},
-			run("echo x > /etc/app.conf", "/bin/bash: line 1: /etc/app.conf: Permission denied\n\nCommand exited with code 1"), []string{"`/workspace/out`"}},
+			run("echo x > /etc/app.conf", "/bin/bash: line 1: /etc/app.conf: Permission denied\n\nCommand exited with code 1"), []string{"where this user may"}, 2},
 		{"timeout", []string{slow}, []move{run("ls tests", "test_a.py\n")},
-			move{"bash", `{"command":"pytest -q","timeout_ms":2000}`, "Command timed out after 2 seconds\n"}, []string{"`timeout_ms`"}},
+			move{"bash", `{"command":"pytest -q","timeout_ms":2000}`, "Command timed out after 2 seconds\n"}, []string{"Do less in one call"}, 2},
 		{"invalid_arguments", []string{shell, edit}, []move{run("ls", "a.go\n")},
-			move{"edit_file", `{"path":"a.go","old_txt":"a","new_text":"b"}`, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`}, []string{"`old_text`", "is missing"}},
+			move{"edit_file", `{"path":"a.go","old_txt":"a","new_text":"b"}`, `MCP error -32602: Input validation error: Invalid arguments for tool edit_file: Required at "old_text"`}, []string{"`old_text`", "is missing"}, 1},
 		{"syntax_error", []string{shell, write}, []move{run("ls", "bad.py\n")},
-			run("python3 bad.py", "  File \"/repo/bad.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"), []string{"`/repo/bad.py:7`"}},
+			run("python3 bad.py", "  File \"/repo/bad.py\", line 7\n    def f(:\n          ^\nSyntaxError: invalid syntax\n\nCommand exited with code 1"), []string{"with `write`"}, 2},
 		{"network_error", []string{shell}, []move{run("ls", "main.go\n")},
-			run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"), []string{"127.0.0.1", "this machine"}},
+			run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7"), []string{"127.0.0.1"}, 2},
 		{"rate_limited", []string{shell}, []move{run("ls", "main.go\n")},
-			run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60 / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`), []string{"`sleep 12`"}},
+			run("curl -sS https://api.example.com/x", `{"error": {"message": "Rate limit reached for requests. Limit: 60 / min. Please try again in 12s.", "code": "rate_limit_exceeded"}}`), []string{"12 seconds"}, 1},
 		{"disk_full", []string{shell}, []move{run("ls", "main.go\n")},
-			run("cp big.bin /data/big.bin", "cp: error writing '/data/big.bin': No space left on device\n\nCommand exited with code 1"), []string{"`/data/big.bin`"}},
+			run("cp big.bin /data/big.bin", "cp: error writing '/data/big.bin': No space left on device\n\nCommand exited with code 1"), []string{"df -h"}, 2},
 	}
 }
 
@@ -78,7 +79,7 @@ func (m *model) decide(body []byte) ruling {
 	}
 	note := noted(body)
 	m.notes = append(m.notes, note)
-	if m.obeys > 0 && len(m.notes) >= m.obeys && !slices.ContainsFunc(m.wants, func(w string) bool { return !strings.Contains(m.notes[0], w) }) {
+	if m.obeys > 0 && len(m.notes) >= m.obeys && !slices.ContainsFunc(m.wants, func(w string) bool { return !strings.Contains(note, w) }) {
 		return act(move{"bash", `{"command":"the way on"}`, ""})
 	}
 	return act(m.fails)
@@ -152,7 +153,7 @@ func TestGuidance(t *testing.T) {
 			up := startStrict(t, m.decide)
 			g := launch(t, up.config(asTheyCome))
 			k, sent := m.play(t, g, i%2 == 0, 12)
-			if len(m.notes) != 1 || k.messages[len(k.messages)-1] != says("Done.") {
+			if len(m.notes) != s.times || k.messages[len(k.messages)-1] != says("Done.") {
 				t.Fatalf("the model did not get further; it was told: %q", m.notes)
 			}
 			if strings.Contains(k.body(), "gateway note") {
@@ -160,7 +161,7 @@ func TestGuidance(t *testing.T) {
 			}
 			for n, got := range up.bodies() {
 				switch want := sent[n]; {
-				case n == len(s.before)+1:
+				case n == len(s.before)+s.times:
 					if head := want[:len(want)-2]; !strings.HasPrefix(string(got), head) || !strings.HasSuffix(string(got), "]}") {
 						t.Errorf("more than the end was changed: %s", got)
 					}
@@ -169,7 +170,7 @@ func TestGuidance(t *testing.T) {
 				}
 			}
 			// The same request gets the same note again, also from another replica.
-			at := len(s.before) + 1
+			at := len(s.before) + s.times
 			launch(t, up.config(asTheyCome)).must(sent[at])
 			g.must(sent[at])
 			for _, got := range up.since(len(sent)) {
@@ -184,39 +185,26 @@ func TestGuidance(t *testing.T) {
 	}
 }
 
-// proposals are the lines between what a note says happened and how it ends. They
-// are numbered only where there are two.
-func proposals(note string) []string {
-	lines := strings.Split(note, "\n")
-	list := lines[1 : len(lines)-1]
-	for i, line := range list {
-		list[i] = strings.TrimPrefix(line, fmt.Sprintf("%d. ", i+1))
-	}
-	return list
-}
-
-// nothingElse are the scenes for which there is no second strategy without risk.
-var nothingElse = []string{"command_not_found", "disk_full", "syntax_error"}
-
-// The note for the same failure again proposes something else, as long as there is something.
+// What is said of the same failure again is something else each time.
 func TestGuidanceAgain(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenes() {
 		t.Run(s.category, func(t *testing.T) {
 			t.Parallel()
-			m := &model{scene: s, obeys: 2}
+			m := &model{scene: s}
 			up := startStrict(t, m.decide)
 			g := launch(t, up.config(asTheyCome))
-			m.play(t, g, false, 12)
-			if len(m.notes) != 2 || strings.Count(m.notes[0], "\n") < 2 || m.notes[1] == "" {
-				t.Fatalf("it was told: %q", m.notes)
+			m.play(t, g, false, len(s.before)+5)
+			said := map[string]bool{}
+			for _, note := range m.notes {
+				if _, advice, ok := strings.Cut(note, "\n"); ok && said[advice] {
+					t.Errorf("said twice: %s", note)
+				} else if said[advice] = true; !ok && note != "" {
+					t.Errorf("no advice: %s", note)
+				}
 			}
-			a, b := proposals(m.notes[0]), proposals(m.notes[1])
-			if slices.Contains(b, a[0]) || !strings.Contains(m.notes[1], "Proposed before: ") {
-				t.Errorf("the second note proposes the same:\n%s\n\n%s", m.notes[0], m.notes[1])
-			}
-			if len(b) == 0 != slices.Contains(nothingElse, s.category) {
-				t.Errorf("the second note proposes %q", b)
+			if len(said) < 2 {
+				t.Errorf("it was told: %q", m.notes)
 			}
 		})
 	}

@@ -41,8 +41,8 @@ var spelled = []string{"make-cd", "make-tail", "make-env", "make-bash-c", "make-
 
 var (
 	noteIn    = regexp.MustCompile(`\[gateway note(?:[^"\\]|\\.)*`)
-	repeatsIn = regexp.MustCompile(`You have |The same failure happened|A failure of this kind happened`)
-	firmIn    = regexp.MustCompile(`Do not (?:make|start|write)|do not try the same`)
+	repeatsIn = regexp.MustCompile(`You have | has failed (?:twice|\d+ times)`)
+	firmIn    = regexp.MustCompile(`Do not (?:make|start|write|try the same)`)
 	statedIn  = regexp.MustCompile(`You have .{1,300} (?:[3-9]|\d\d) times`) // to who serves a person
 )
 

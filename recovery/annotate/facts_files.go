@@ -1,7 +1,9 @@
 package annotate
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -121,7 +123,7 @@ type where struct {
 
 // listers are programs whose output names files that exist.
 var listers = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true, "rg": true, "grep": true, "ag": true, "git": true, "dir": true, "locate": true,
-	"du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
+	"get-childitem": true, "gci": true, "find_file": true, "search_dir": true, "du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
 
 // lists reports whether a call lists or searches files.
 func (s *scene) lists(c *call) bool {
@@ -129,7 +131,7 @@ func (s *scene) lists(c *call) bool {
 		return s.usedFor(c.Tool, trajectory.UseList|trajectory.UseSearch)
 	}
 	for _, v := range trajectory.Invocations(c.Line()) {
-		if listers[v.Program] {
+		if listers[strings.ToLower(v.Program)] {
 			return true
 		}
 	}
@@ -180,68 +182,43 @@ func (w where) resolved(t string) (full string, ok bool) {
 	return join(w.cd, t), true
 }
 
-// inTree is the parts of a line of an indented listing: how deep its name stands, and
-// the name; drawn is whether lines of a tree stand in front of it.
-func inTree(line string) (depth int, name string, drawn bool) {
-	name = strings.TrimLeft(line, " \t\u00a0│├└─|`+-")
-	mark := line[:len(line)-len(name)]
-	return utf8.RuneCountInString(mark), strings.TrimRight(name, " \t\r"), strings.ContainsAny(mark, "│├└|`")
-}
-
-// maxTree bounds the lines that are read upwards for a name's directories.
-const maxTree = 400
-
-// nested is the path of a name at text[at:] where the listing is indented, so that
-// the directories stand in lines above.
+// nested is the path of a name at text[at:] in a listing with the directory above it, as
+// ls -R and PowerShell print it.
 func (w where) nested(text string, at int, name string) string {
-	start := strings.LastIndexByte(text[:at], '\n') + 1
-	depth, own, drawn := inTree(lineAt(text, at))
-	if !w.listing || trimmed(own) != name {
+	if !w.listing || strings.ContainsAny(name, `/\\`) {
 		return name
 	}
-	if depth == 0 {
-		if !w.heads {
-			return name
+	above := text[:strings.LastIndexByte(text[:at], '\n')+1]
+	for n := 0; n < maxAbove && above != ""; n++ {
+		above = strings.TrimSuffix(above, "\n")
+		from := strings.LastIndexByte(above, '\n') + 1
+		line := strings.TrimSpace(above[from:])
+		if dir, ok := strings.CutPrefix(line, "Directory: "); ok {
+			return join(dir, name)
 		}
-		above := text[:start]
-		for n := 0; n < maxTree && above != ""; n++ {
-			above = strings.TrimSuffix(above, "\n")
-			from := strings.LastIndexByte(above, '\n') + 1
-			if dir, ok := strings.CutSuffix(above[from:], ":"); ok && dir != "" && (from == 0 || above[from-1] == '\n') && !strings.ContainsAny(dir, " :") {
-				return join(dir, name)
-			}
-			above = above[:from]
+		if dir, ok := strings.CutSuffix(line, ":"); ok && w.heads && dir != "" && !strings.ContainsAny(dir, " :") {
+			return join(dir, name)
 		}
-		return name
+		above = above[:from]
 	}
-	out := name
-	for n := 0; depth > 0 && start > 0 && n < maxTree; n++ {
-		end := start - 1
-		start = strings.LastIndexByte(text[:end], '\n') + 1
-		d, above, _ := inTree(text[start:end])
-		switch {
-		case above == "" || !drawn && !strings.HasSuffix(above, "/") && (d < depth || strings.Contains(above, " ")):
-			return out
-		case d >= depth:
-		case d == 0 && w.dir != "" && base(trimmed(above)) == base(trimmed(w.dir)):
-			return join(w.dir, out)
-		default:
-			out, depth = join(trimmed(above), out), d
-		}
-	}
-	return out
+	return name
 }
+
+// maxAbove bounds the lines that are read upwards for a name's directory.
+const maxAbove = 400
 
 // mentions calls yield with the paths of that last element that earlier results
 // printed, and that earlier successful calls used, until it returns false. The
 // newest come first.
-func (s *scene) mentions(name string, yield func(full string) bool) {
+func (s *scene) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
 	}
 	more := true
 	s.results(name, func(i int, text string) bool {
 		w := s.whereOf(i)
+		c := s.answers[i]
+		searched := c != nil && w.listing && strings.Contains(c.Arguments, strings.TrimSuffix(name, path.Ext(name)))
 		for from, n := 0, 0; more && n < 64; n++ {
 			at := strings.Index(text[from:], name)
 			if at < 0 {
@@ -257,7 +234,7 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 				t = strings.TrimPrefix(strings.TrimPrefix(t, "a/"), "b/")
 			}
 			if full, ok := w.resolved(w.nested(text, at, t)); ok {
-				more = yield(full)
+				more = yield(full, w.listing, searched)
 			}
 		}
 		return more
@@ -268,7 +245,7 @@ func (s *scene) mentions(name string, yield func(full string) bool) {
 		}
 		used := trajectory.PathIn(c.Arguments)
 		if base(trimmed(used)) == name && s.usedFor(c.Tool, trajectory.UseRead|trajectory.UseWrite) && s.worked(c) {
-			more = yield(used)
+			more = yield(used, false, false)
 		}
 	}
 }
@@ -322,4 +299,131 @@ func (s *scene) cwd() string {
 	}
 	s.cd = &found
 	return found
+}
+
+// inQuotes is what a message puts between quotes; an apostrophe opens none.
+var inQuotes = recovery.NewPattern(`(?:^|[^\pL\d])(?:'([^'\n]{1,300})'|"([^"\n]{1,300})"|‘([^’\n]{1,300})’|\x60([^\x60'\n]{1,300})[\x60'])`)
+
+// beforeColon is what programs say is missing, in front of what the system says.
+var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:[Nn]o such file|[Pp]ermission denied|[Nn]o space left)`)
+
+// failedPath is the path that the failure is about: what the call gives, or what the
+// message names; "" if neither does.
+func (s *scene) failedPath() string {
+	if s.f.Category != recovery.FileNotFound && s.f.Category != recovery.PermissionDenied && s.f.Category != recovery.DiskFull {
+		return ""
+	}
+	line := shellHead.ReplaceAllString(s.f.Line, "")
+	p := ""
+	if s.made.Line() == "" {
+		p = trajectory.PathIn(s.f.Arguments)
+	} else if m := beforeColon.FindStringSubmatch(line); m != nil {
+		p = m[1]
+	}
+	for _, m := range inQuotes.FindAllStringSubmatch(line, 8) {
+		if given := cmp.Or(m[1:]...); p == "" && strings.ContainsAny(given, `/\\.`) && !strings.Contains(given, " ") {
+			p = given
+		}
+	}
+	for _, v := range s.parts {
+		for _, w := range append(v.Operands(), v.Targets...) {
+			if hasWord(line, w) && len(w) > len(p) && (p == "" || strings.HasSuffix(w, p)) && strings.ContainsAny(w, `/\\.`) {
+				p = w
+			}
+		}
+	}
+	if p == "" {
+		p = plainPath(line)
+	}
+	if p = strings.TrimPrefix(p, "file://"); strings.Contains(p, "://") || strings.ContainsAny(p, "*?@$") {
+		return ""
+	}
+	return p
+}
+
+// plainPath is what in a line looks like a path.
+func plainPath(line string) string {
+	for i := 0; i < len(line); i++ {
+		if !isPath(line[i]) {
+			continue
+		}
+		from := i
+		for i < len(line) && isPath(line[i]) {
+			i++
+		}
+		if t := trimmed(line[from:i]); len(t) > 2 && strings.Contains(t, "/") && !strings.HasPrefix(t, "//") && (t[0] == '/' || t[0] == '.' || strings.Contains(base(t), ".")) {
+			return t
+		}
+	}
+	return ""
+}
+
+// start is the directory from which the failing call's relative paths were meant.
+func (s *scene) start() string {
+	dir := ""
+	for _, v := range s.parts {
+		if args := v.Operands(); v.Program == "cd" && len(args) == 1 && args[0] != s.failedPath() {
+			dir = join(dir, args[0])
+		}
+	}
+	return join(s.cwd(), dir)
+}
+
+// foundPath is where the missing file is, as an earlier result printed it: it has the name,
+// in whatever capitals, and was searched for, or listed where the call has no directory, or
+// its directory has the name as well; it is
+// the only one, and below the same root.
+func (s *scene) foundPath() fact {
+	want := s.failedPath()
+	name := base(trimmed(want))
+	if len(name) < 3 || slices.ContainsFunc(s.parts, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {
+		return fact{}
+	}
+	wanted, found := join(s.start(), want), []string(nil)
+	s.mentions(name, func(full string, listed, searched bool) bool {
+		full = clean(full)
+		at := join(s.cwd(), full)
+		alike := searched || common(full, want) > 1 || listed && !strings.ContainsAny(want, `/\`)
+		if at == wanted || full == clean(want) || !alike || absolute(want) && absolute(full) && !sameRoot(full, want) {
+			return true
+		}
+		if absolute(want) && !absolute(full) && s.cwd() != "" {
+			full = at
+		}
+		if !slices.ContainsFunc(found, func(f string) bool {
+			return f == full || strings.HasSuffix(f, "/"+full) || strings.HasSuffix(full, "/"+f)
+		}) {
+			found = append(found, full)
+		}
+		return len(found) < 2
+	})
+	if len(found) != 1 {
+		return fact{}
+	}
+	f := fact{say: "An earlier result shows " + quoted(name) + " at " + quoted(found[0]) + ".", call: "Make the same call with the path " + quoted(found[0]) + "."}
+	if line := s.made.Line(); strings.Count(line, want) == 1 {
+		if run := s.run(strings.Replace(line, want, found[0], 1)); run != "" {
+			f.call = run
+		}
+	}
+	return f
+}
+
+// sameRoot reports whether two absolute paths begin with the same directory.
+func sameRoot(a, b string) bool {
+	root := func(p string) string {
+		first, _, _ := strings.Cut(strings.TrimLeft(strings.ReplaceAll(p, `\`, "/"), "/"), "/")
+		return strings.ToLower(first)
+	}
+	return root(a) == root(b)
+}
+
+// common is how many elements two paths have in common at their ends.
+func common(a, b string) (n int) {
+	slash := func(r rune) bool { return r == '/' || r == '\\' }
+	x, y := strings.FieldsFunc(a, slash), strings.FieldsFunc(b, slash)
+	for n < len(x) && n < len(y) && strings.EqualFold(x[len(x)-1-n], y[len(y)-1-n]) {
+		n++
+	}
+	return n
 }

@@ -1,0 +1,120 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// fact is something about a failure that its result does not say. The zero fact is none.
+type fact struct {
+	say  string // one or two sentences
+	call string // the very call to make, in words; empty where there is none
+}
+
+// A finder finds one fact. It looks at a failure of its chains, at any if there are none,
+// and takes a cause only from the result's own words. What recorded sessions show to be
+// wrong more often than once in twenty is no fact, and taken out.
+type finder struct {
+	name string
+	of   []string
+	find func(*scene) fact
+	// general facts are the same for each failure of their kind: they are said once.
+	general bool
+}
+
+// finders are tried in this order; the first fact counts.
+var finders = [...]finder{
+	{"prose", []string{command}, (*scene).prose, true},
+	{"bashism", []string{command, syntax}, (*scene).bashism, true},
+	{"archive", []string{command}, (*scene).archive, false},
+	{"no-systemd", []string{command}, (*scene).noSystemd, true},
+	{"executable", []string{command}, (*scene).executable, false},
+	{"stand-in", []string{command}, (*scene).standIn, false},
+	{"nearest-tool", []string{string(recovery.ToolNotFound)}, (*scene).nearestTool, false},
+	{"schema", []string{arguments, other}, (*scene).schemaFlaw, false},
+	{"server-fault", []string{arguments}, (*scene).serverFault, true},
+	{"found-path", []string{missingFile}, (*scene).foundPath, false},
+	{"script", []string{string(recovery.PermissionDenied)}, (*scene).notExecutable, false},
+	{"limit", []string{string(recovery.ToolRateLimited)}, (*scene).limit, true},
+	{"input", []string{timeout}, (*scene).waitsForInput, true},
+	{"background", []string{timeout}, (*scene).takesLong, true},
+	{"white-space", []string{recovery.EditFailed}, (*scene).whiteSpace, false},
+	{"indentation", []string{syntax}, (*scene).indentation, false},
+	{"left-over", []string{syntax}, (*scene).leftOver, false},
+	{"language", []string{syntax}, (*scene).language, true},
+	{"no-json", []string{syntax, other}, (*scene).noJSON, true},
+	{"managed", []string{other, string(recovery.PermissionDenied), command}, (*scene).managed, true},
+	{"locked", nil, (*scene).locked, false},
+	{"module", []string{other}, (*scene).module, true},
+	{"names-in-database", nil, (*scene).inDatabase, true},
+}
+
+// Names of chains, short.
+const (
+	command     = string(recovery.CommandNotFound)
+	missingFile = string(recovery.FileNotFound)
+	arguments   = string(recovery.InvalidArguments)
+	syntax      = string(recovery.SyntaxError)
+	timeout     = string(recovery.ToolTimeout)
+	other       = string(recovery.CategoryNone)
+)
+
+// fact is what is known of the failure, and the name of what found it. Nothing that a
+// person ruled out is named.
+func (s *scene) fact(l *recovery.Ladder) (fact, string) {
+	chain := s.f.Chain()
+	for _, f := range finders {
+		if f.of != nil && !slices.Contains(f.of, chain) {
+			continue
+		}
+		got := f.find(s)
+		if got.say == "" {
+			continue
+		}
+		if f.general && l.Same <= 1 && l.Met > 0 {
+			got.say = "" // it was said of another one
+		}
+		return got, f.name
+	}
+	return fact{}, ""
+}
+
+// run is the call of a command in words, "" where it may not be named.
+func (s *scene) run(line string) string {
+	if line == "" || len(line) > maxQuoted || s.uses&shells == 0 || !s.permitted(line) {
+		return ""
+	}
+	return "Run " + quoted(line) + "."
+}
+
+// says is the first group of a pattern in the failure's line, else in its content; all
+// that matches where there is no group.
+func (s *scene) says(p *recovery.Pattern) string {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		if m := p.FindStringSubmatch(text); m != nil {
+			for _, g := range m[1:] {
+				if g != "" {
+					return g
+				}
+			}
+			return m[0]
+		}
+	}
+	return ""
+}
+
+// missed reports whether an earlier result says that a program is not here.
+func (s *scene) missed(program string) bool {
+	missing := false
+	s.results(program, func(_ int, text string) bool {
+		for line := range strings.Lines(text) {
+			missing = missing || hasWord(line, program) && absentProgram.MatchString(line)
+		}
+		return !missing
+	})
+	return missing
+}
+
+var absentProgram = recovery.NewPattern(`(?i)not found|no such file|not recognized|no module named`)

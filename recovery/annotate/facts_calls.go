@@ -1,0 +1,280 @@
+package annotate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// toolInMessage finds the name that is no tool.
+var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"‘\x60]?([\w.:/-]{2,100})['"’\x60]?`)
+
+// unavailable is such a name as the one certain form has it.
+var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
+
+// wrongTool is the name that is no tool: the call's, else the message's.
+func (s *scene) wrongTool() string {
+	for _, m := range unavailable.FindAllStringSubmatch(s.f.Line, 1) {
+		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another in its place
+			return m[1]
+		}
+	}
+	if t, ok := s.definition(s.f.Tool); s.f.Tool != "" && (!ok || t.Raw == nil) { // or only known because it was called
+		return s.f.Tool
+	}
+	for _, m := range toolInMessage.FindAllStringSubmatch(s.f.Line, 4) {
+		if _, ok := s.definition(m[1]); !ok && !slices.Contains([]string{"not", "named", "called", "name", "is", "found"}, strings.ToLower(m[1])) {
+			return strings.TrimRight(m[1], ".")
+		}
+	}
+	return s.f.Tool
+}
+
+// flaw is what of a call does not fit the tool's own definition.
+type flaw struct {
+	param, text string
+	unknown     bool // the definition has no such parameter
+}
+
+// flaws compares the failing call with the definition of its tool: missing and
+// unknown parameters, types, allowed values; only the outermost level.
+func (s *scene) flaws() (out []flaw) {
+	def, _ := s.definition(s.f.Tool)
+	params := def.Params
+	if len(params) == 0 {
+		return nil
+	}
+	if s.f.Arguments != "" && !s.args.IsObject() {
+		return []flaw{{text: "the arguments are not one valid JSON object"}}
+	}
+	given := map[string]gjson.Result{}
+	var unknown, lacking, declared []string
+	for _, p := range params {
+		declared = append(declared, p.Name)
+	}
+	s.args.ForEach(func(k, v gjson.Result) bool {
+		given[k.String()] = v
+		if !slices.Contains(declared, k.String()) {
+			unknown = append(unknown, k.String())
+		}
+		return len(given) < 64
+	})
+	for _, p := range params {
+		v, ok := given[p.Name]
+		schema := gjson.Parse(p.Schema)
+		allowed := schema.Get("enum").Array()
+		switch want := types(schema); {
+		case !ok && p.Required:
+			lacking = append(lacking, p.Name)
+		case !ok:
+		case len(want) > 0 && !slices.ContainsFunc(want, func(t string) bool { return fits(v, t) }):
+			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be of type " + strings.Join(want, " or ") + ", and the call gives " + typeOf(v)})
+		case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(a gjson.Result) bool { return a.Raw == v.Raw }):
+			var names []string
+			for _, a := range allowed {
+				names = append(names, a.String())
+			}
+			out = append(out, flaw{param: p.Name, text: "the parameter " + quoted(p.Name) + " must be one of " + listed(names, 8, "or")})
+		}
+	}
+	for _, m := range lacking {
+		text := "the required parameter " + quoted(m) + " is missing"
+		i := slices.IndexFunc(unknown, func(u string) bool { return len(lacking)+len(unknown) == 2 || trajectory.Nearest(u, []string{m}) != "" })
+		if i >= 0 {
+			text += " (the call says " + quoted(unknown[i]) + ")"
+		}
+		out = append(out, flaw{param: m, text: text})
+	}
+	for _, u := range unknown {
+		text := "there is no parameter " + quoted(u)
+		n := trajectory.Nearest(u, declared)
+		if n != "" {
+			text += ": it is called " + quoted(n)
+		}
+		out = append(out, flaw{n, text, true})
+	}
+	return out
+}
+
+// types are the JSON types that a schema allows, nil for any.
+func types(schema gjson.Result) (out []string) {
+	for _, v := range schema.Get("type").Array() {
+		out = append(out, v.String())
+	}
+	return out[:min(len(out), 8)]
+}
+
+// fits reports whether a value is of a JSON type; an unknown type fits all.
+func fits(v gjson.Result, want string) bool {
+	switch want {
+	case "integer":
+		return v.Type == gjson.Number && !strings.ContainsAny(v.Raw, ".eE")
+	case "number", "string", "boolean", "array", "object":
+		return strings.HasSuffix(typeOf(v), want)
+	case "null":
+		return v.Type == gjson.Null
+	}
+	return true
+}
+
+func typeOf(v gjson.Result) string {
+	switch {
+	case v.IsArray():
+		return "an array"
+	case v.IsObject():
+		return "an object"
+	case v.IsBool():
+		return "a boolean"
+	case v.Type == gjson.Null:
+		return "null"
+	}
+	return "a " + strings.ToLower(v.Type.String())
+}
+
+// schemaFlaw is what of the failing call does not fit the definition, where the message is
+// about it.
+func (s *scene) schemaFlaw() fact {
+	if s.runs() {
+		return fact{}
+	}
+	for _, f := range s.flaws() {
+		if f.param == "" || hasWord(s.content, f.param) || strings.Contains(f.text, "it is called") {
+			say := strings.ToUpper(f.text[:1]) + f.text[1:] + "."
+			call := ""
+			if f.param != "" {
+				call = "Make the same call with " + quoted(f.param) + s.declared(f.param) + "."
+			}
+			return fact{say: say, call: call}
+		}
+	}
+	def, _ := s.definition(s.f.Tool)
+	for _, p := range def.Params { // required only together with another one
+		if hasWord(s.f.Line, p.Name) && lacking.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists() {
+			return fact{say: "The call has no " + quoted(p.Name) + ": add it, and keep the rest.", call: "Make the same call with " + quoted(p.Name) + s.declared(p.Name) + "."}
+		}
+	}
+	return fact{}
+}
+
+// lacking is what messages say of what is not there.
+var lacking = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
+
+// declared is what the definition says of a parameter, in brackets.
+func (s *scene) declared(name string) string {
+	def, _ := s.definition(s.f.Tool)
+	for _, p := range def.Params {
+		if p.Name == name {
+			if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
+				return " (" + strings.Join(want, " or ") + ")"
+			}
+		}
+	}
+	return ""
+}
+
+// runs reports whether the failing tool runs commands or code, so that its message is
+// about those and not about the call.
+func (s *scene) runs() bool {
+	return s.made.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
+}
+
+// browsing are the words of tools that look through files, whatever they are called.
+var (
+	browsing = []string{"browser", "browse", "explorer", "explore", "navigator", "viewer"}
+	ofFiles  = []string{"repo", "repository", "file", "files", "dir", "directory", "folder", "code", "codebase", "workspace", "project"}
+)
+
+// nearestTool is the offered tool that a name which is none was meant to be: the same in
+// another spelling, a name with its words, or those that are for the same. A shell does
+// for all that works on files.
+func (s *scene) nearestTool() fact {
+	wrong := s.wrongTool()
+	var names []string
+	for _, t := range s.tools {
+		if t.Name != "" && t.Name != wrong {
+			names = append(names, t.Name)
+		}
+	}
+	if wrong == "" || len(names) == 0 {
+		return fact{}
+	}
+	best := trajectory.Nearest(wrong[strings.LastIndexAny(wrong, ".:/")+1:], names)
+	if best == "" {
+		best = s.kin(wrong, names)
+	}
+	if best != "" {
+		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.needed(best) + "."}
+	}
+	uses := trajectory.UsesOf(transcript.Tool{Name: wrong})
+	if words := trajectory.NameWords(wrong); trajectory.AnyOf(words, browsing) && trajectory.AnyOf(words, ofFiles) {
+		uses = trajectory.UseList | trajectory.UseRead
+	}
+	var same []string
+	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
+		for _, t := range s.tools {
+			if uses&use != 0 && t.Uses&use != 0 && t.Name != wrong && !slices.Contains(same, t.Name) && (len(same) == 0 || use != trajectory.UseShell) {
+				same = append(same, t.Name)
+				break
+			}
+		}
+	}
+	if len(same) == 0 && uses&working != 0 {
+		for _, t := range s.tools {
+			if t.Uses&trajectory.UseShell != 0 {
+				same = append(same, t.Name)
+				break
+			}
+		}
+	}
+	switch {
+	case len(same) > 0:
+		return fact{say: "There is no tool " + quoted(wrong) + "; " + listed(same, 3, "and") + " can do that.", call: "Call " + quoted(same[0]) + " instead" + s.needed(same[0]) + "."}
+	case len(names) <= maxNamed:
+		return fact{say: "There is no tool " + quoted(wrong) + "; there are " + listed(names, maxNamed, "and") + "."}
+	}
+	return fact{}
+}
+
+// kin is the only name that has all but one of the words, in any order.
+func (s *scene) kin(wrong string, names []string) (found string) {
+	words := trajectory.NameWords(wrong)
+	for _, n := range names {
+		own, both := trajectory.NameWords(n), 0
+		for _, w := range words {
+			if slices.Contains(own, w) {
+				both++
+			}
+		}
+		if both < 2 || both < max(len(words), len(own))-1 {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = n
+	}
+	return found
+}
+
+// needed are the parameters that a tool must get, in words.
+func (s *scene) needed(name string) string {
+	def, _ := s.definition(name)
+	var list []string
+	for _, p := range def.Params {
+		if p.Required {
+			list = append(list, p.Name)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " with " + listed(list, 6, "and")
+}
+
+// maxNamed is how many tools are named.
+const maxNamed = 9

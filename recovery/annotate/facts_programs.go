@@ -1,0 +1,218 @@
+package annotate
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// missing finds the program in the words of shells and of runtimes.
+var missing = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
+	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
+	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT`)
+
+// program is the program that failed: the one that the message calls missing, else the
+// one of the command line that it names, else the last that does not only prepare.
+func (s *scene) program() string {
+	line := shellHead.ReplaceAllString(s.f.Line, "")
+	if m := missing.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
+		return cmp.Or(m[1:]...)
+	}
+	for _, v := range s.parts {
+		if !v.Prepares() && (hasWord(line, v.Words[0]) || hasWord(line, v.Program)) {
+			return v.Program
+		}
+	}
+	for _, v := range slices.Backward(s.parts) {
+		if !v.Prepares() {
+			return v.Runs()
+		}
+	}
+	return ""
+}
+
+// shellHead is what a shell puts before its messages.
+var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
+
+// sentenceHead is how a sentence begins, and no command.
+var sentenceHead = recovery.NewPattern(`^(?:[A-Z]{5,}:?$|[A-Z][a-z']+ [a-z']+ )`)
+
+// prose is a text that a shell ran as a command.
+func (s *scene) prose() fact {
+	line := s.made.Line()
+	first, rest, _ := strings.Cut(strings.TrimSpace(line), "\n")
+	program := s.program()
+	if program == "" || !strings.HasPrefix(line, program) || strings.ContainsAny(program, "/.-_") || program[0] < 'A' || program[0] > 'Z' {
+		return fact{}
+	}
+	if !sentenceHead.MatchString(first+" ") && !sentenceHead.MatchString(strings.TrimSpace(rest)) {
+		return fact{}
+	}
+	return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command: nothing of it was run. Put only the command into the block, and the words outside of it.",
+		call: "Answer with one block that holds a command and nothing else."}
+}
+
+// ofBash is what dash and its kin say of what only bash and its kin know.
+var ofBash = recovery.NewPattern(`^(?:\S*/)?(?:da|a)?sh: \d{1,6}: (?:(\[\[|source|declare|typeset|shopt|pushd|popd|let): not found|Bad substitution|set: Illegal option -o pipefail)`)
+
+// bashism is a command for bash that another shell was given.
+func (s *scene) bashism() fact {
+	if !ofBash.MatchString(s.f.Line) || strings.Contains(s.made.Line(), "'") {
+		return fact{}
+	}
+	return fact{say: "The shell that runs this is plain `sh`: `bash -c '…'` runs it.", call: s.run("bash -c '" + s.made.Line() + "'")}
+}
+
+// repository is an address of one at a service that gives archives.
+var repository = recovery.NewPattern(`https://(github\.com|gitlab\.com|codeberg\.org)/([\w.-]+)/([\w.-]+?)(?:\.git)?(?:['"\s/]|$)`)
+
+// archive is how to get a repository without git.
+func (s *scene) archive() fact {
+	m := repository.FindStringSubmatch(s.made.Line())
+	if s.program() != "git" || m == nil || !strings.Contains(s.made.Line(), "clone") || s.missed("curl") || s.missed("tar") {
+		return fact{}
+	}
+	address := "https://" + m[1] + "/" + m[2] + "/" + m[3] + "/archive/HEAD.tar.gz"
+	if m[1] == "gitlab.com" {
+		address = "https://gitlab.com/" + m[2] + "/" + m[3] + "/-/archive/HEAD/" + m[3] + "-HEAD.tar.gz"
+	}
+	call := s.run("curl -L " + address + " | tar xz")
+	if call == "" {
+		return fact{}
+	}
+	return fact{say: "Without `git`, the archive of the same repository has its files: `curl -L " + address + " | tar xz`.", call: call}
+}
+
+// noSystemd is how services are started where there is no systemd.
+func (s *scene) noSystemd() fact {
+	if s.program() != "systemctl" {
+		return fact{}
+	}
+	for _, v := range s.parts {
+		if args := v.Operands(); v.Program == "systemctl" && len(args) >= 2 && !slices.Contains([]string{"enable", "disable", "daemon-reload", "mask"}, args[0]) {
+			line := "service " + strings.TrimSuffix(args[1], ".service") + " " + args[0]
+			return fact{say: "There is no systemd here: " + quoted(line) + " does the same, or the program itself can be started.", call: s.run(line)}
+		}
+	}
+	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
+}
+
+// executable is the path of the missing program, as an earlier result printed it.
+func (s *scene) executable() fact {
+	program, found := s.program(), ""
+	if strings.Contains(program, "/") {
+		return fact{}
+	}
+	s.mentions(program, func(full string, _, _ bool) bool {
+		if strings.HasSuffix(full, "bin/"+program) && s.permitted(full) {
+			found = full
+		}
+		return found == ""
+	})
+	if found == "" {
+		return fact{}
+	}
+	return fact{say: "An earlier result shows " + quoted(program) + " at " + quoted(found) + ": it can be called by that path.", call: s.run(strings.Replace(s.made.Line(), program, found, 1))}
+}
+
+// standIns are programs that do what another one does, on the usual systems. None
+// installs or downloads anything.
+var standIns = map[string]string{
+	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "pytest": "python3 -m pytest", "nodejs": "node", "docker-compose": "docker compose",
+	"rg": "grep -rn", "ag": "grep -rn", "ack": "grep -rn", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
+	"wget": "curl -fsSLO", "netstat": "ss -tlnp", "ifconfig": "ip addr", "nslookup": "getent hosts", "dig": "getent hosts",
+	"which": "command -v", "findstr": "grep", "gsed": "sed", "gtimeout": "timeout", "md5": "md5sum",
+}
+
+// standIn is another program, or an offered tool, for the same.
+func (s *scene) standIn() fact {
+	program := s.program()
+	by := standIns[program]
+	first, _, _ := strings.Cut(by, " ")
+	if by == "" || s.missed(first) || s.uses&shells == 0 {
+		return fact{}
+	}
+	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
+	if i := strings.Index(s.made.Line(), program+" "); i >= 0 && (i == 0 || !isWord(s.made.Line()[i-1])) && !strings.Contains(by, "find") {
+		f.call = s.run(s.made.Line()[:i] + by + s.made.Line()[i+len(program):])
+	}
+	return f
+}
+
+// interpreters run scripts that are not executable.
+var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl", "gradlew": "sh", "mvnw": "sh", "configure": "sh"}
+
+// notExecutable is how to run a script that may not be executed.
+func (s *scene) notExecutable() fact {
+	for _, v := range s.parts {
+		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
+		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
+			continue
+		}
+		if line := with + " " + v.Text; s.permitted(line) && len(line) <= maxQuoted {
+			return fact{say: "The script is not executable: " + quoted(line) + " runs it as it is.", call: s.run(line)}
+		}
+	}
+	return fact{}
+}
+
+var (
+	prompt  = recovery.NewPattern(`(?m)(?:^|[\w)\]] ?)(?:[>?:]|>>>|\[[yY]/[nN]\]:?|\$) *$`)
+	wanting = recovery.NewPattern(`(?i)interactive input|waiting for (?:user )?input|requires? (?:user )?input|non-interactive`)
+)
+
+// yes is a prompt that wants to be told to go on.
+var yes = recovery.NewPattern(`\[[yY](?:es)?/[nN]o?\]`)
+
+// waitsForInput is a program that waited for what nobody typed.
+func (s *scene) waitsForInput() fact {
+	program := s.longest()
+	lines := strings.Split(strings.TrimSpace(s.printedBefore()), "\n")
+	if program == nil || s.made.Line() == "" || !wanting.MatchString(s.content) || !prompt.MatchString(lines[len(lines)-1]) || strings.Contains(s.made.Line(), "<") {
+		return fact{}
+	}
+	if yes.MatchString(lines[len(lines)-1]) {
+		return fact{say: "It asks whether to go on, and nobody answers: with its option to say yes to all (often `-y`) it goes on by itself."}
+	}
+	line := `printf 'FIRST\nSECOND\n' | ` + program.Text
+	return fact{say: "What it printed ends with a prompt: the program waits for input. Give it all lines at once, as in " + quoted(line) + ", with the lines that it asks for."}
+}
+
+// killed is what agents put around the output of a command that they ended.
+var killed = recovery.NewPattern(`(?is)<output>\s*(.*?)\s*</output>`)
+
+// printedBefore is what a command printed before it was ended.
+func (s *scene) printedBefore() string {
+	if m := killed.FindStringSubmatch(s.content); m != nil {
+		return m[1]
+	}
+	return s.content
+}
+
+// longest is the program of the failing command line that takes the time: the last one
+// that does not only prepare or filter.
+func (s *scene) longest() *trajectory.Invocation {
+	for i := range slices.Backward(s.parts) {
+		if !s.parts[i].Prepares() && !slices.Contains([]string{"grep", "sed", "awk", "cat", "sleep"}, s.parts[i].Program) {
+			return &s.parts[i]
+		}
+	}
+	return nil
+}
+
+// downloading are commands that take their time for what they get or build.
+var downloading = recovery.NewPattern(`(?i)^(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
+
+// takesLong is how to run what takes longer than a call may.
+func (s *scene) takesLong() fact {
+	v := s.longest()
+	if v == nil || strings.Contains(s.made.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.made.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
+		return fact{}
+	}
+	line := "nohup " + v.Text + " > /tmp/" + path.Base(v.Program) + ".log 2>&1 &"
+	return fact{say: quoted(v.Program) + " was still at work. In the background it can go on: " + quoted(line) + ", then read the end of that log.", call: s.run(line)}
+}

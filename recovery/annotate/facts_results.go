@@ -1,0 +1,385 @@
+package annotate
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// parsesJSON finds a parser of JSON behind a pipe from a client of HTTP.
+var (
+	parsesJSON = recovery.NewPattern(`(?s)\b(curl|wget|http) [^|]*?\|.*(?:json|jq)\b`)
+	notJSON    = recovery.NewPattern(`Expecting value: line 1 column 1 \(char 0\)|parse error: Invalid (?:numeric literal|literal) at line 1\b|Unexpected token .{1,20} in JSON at position 0|Unexpected end of JSON input`)
+)
+
+// noJSON is an answer of a server that is no JSON.
+func (s *scene) noJSON() fact {
+	if !parsesJSON.MatchString(s.made.Line()) || s.says(notJSON) == "" {
+		return fact{}
+	}
+	for _, v := range s.parts {
+		if v.Program == "curl" && !secret.MatchString(v.Text) {
+			line := "curl -i" + strings.TrimPrefix(strings.TrimPrefix(v.Text, "curl"), " -s")
+			return fact{say: "The server's answer is empty or no JSON. Without the pipe it shows, with its status: " + quoted(line) + ".", call: s.run(line)}
+		}
+	}
+	return fact{say: "The server's answer is empty or no JSON: look at it without the pipe first."}
+}
+
+var managedWords = recovery.NewPattern(`externally[- ]managed[- ]environment`)
+
+// managed is an installation that the system's own Python refuses.
+func (s *scene) managed() fact {
+	if s.says(managedWords) == "" || s.barred&recovery.Installs != 0 {
+		return fact{}
+	}
+	what := ""
+	for _, v := range s.parts {
+		if args := v.Operands(); strings.HasPrefix(v.Program, "pip") && len(args) > 1 && args[0] == "install" {
+			what = strings.Join(args[1:], " ")
+		}
+	}
+	line := "python3 -m venv .venv && .venv/bin/pip install"
+	f := fact{say: "The system's Python takes no packages; a virtual environment does: " + quoted(line+" "+orWord(what, "PACKAGE")) + "."}
+	if what != "" && s.risky {
+		f.call = s.run(line + " " + what)
+	} else if what != "" {
+		f.call = "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."
+	}
+	return f
+}
+
+func orWord(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process (\d{1,9})`)
+
+// locked is a lock that another process holds.
+func (s *scene) locked() fact {
+	id := s.says(heldBy)
+	if id == "" {
+		return fact{}
+	}
+	return fact{say: "Process " + id + " holds the lock and will let go of it when it is done: " + quoted("tail --pid="+id+" -f /dev/null") + " waits for that. Then make the same call again.",
+		call: s.run("tail --pid=" + id + " -f /dev/null")}
+}
+
+var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No module named '?([\w]+)`)
+
+// module is a module that the interpreter does not have, where an earlier result shows an
+// environment of the project.
+func (s *scene) module() fact {
+	name := s.says(noModule)
+	if name == "" {
+		return fact{}
+	}
+	venv := ""
+	s.mentions("python", func(full string, _, _ bool) bool {
+		if strings.HasSuffix(full, "/bin/python") {
+			venv = full
+		}
+		return venv == ""
+	})
+	if venv != "" {
+		return fact{say: "The project has an environment of its own, " + quoted(venv) + ": that one may have " + quoted(name) + ".", call: s.run(venv + " -c 'import " + name + "'")}
+	}
+	v := s.longest()
+	if v == nil || !strings.HasPrefix(v.Program, "python") || len(v.Words) < 2 || !strings.HasSuffix(v.Words[1], ".py") || s.wrote(v.Words[1]) {
+		return fact{}
+	}
+	return fact{say: "Which interpreter runs, and whether the project has an environment or names " + quoted(name) + ", tells " +
+		quoted("which -a python; ls -d .venv venv; grep -rn "+name+" requirements*.txt pyproject.toml") + "."}
+}
+
+// wrote reports whether a call of this session made the file.
+func (s *scene) wrote(file string) bool {
+	return slices.ContainsFunc(s.steps(), func(c *call) bool {
+		return slices.ContainsFunc(c.Files(), func(f trajectory.File) bool { return f.Act == trajectory.Created && base(f.Path) == base(file) })
+	})
+}
+
+// database finds what a database says of names that it does not have.
+var (
+	noTable  = recovery.NewPattern(`(?i)\bTable '([\w.]+)' doesn't exist|no such table: ([\w.]+)|relation "([\w.]+)" does not exist|Invalid object name '([\w.]+)'`)
+	noColumn = recovery.NewPattern(`(?i)Unknown column '([\w.]+)'|no such column: ([\w.]+)|column "?([\w.]+)"? does not exist|Invalid column name '([\w.]+)'`)
+	from     = recovery.NewPattern(`(?i)\b(?:from|into|update)\s+[\x60"\[]?([\w.]+)`)
+)
+
+// inDatabase is how to see which tables or columns there are.
+func (s *scene) inDatabase() fact {
+	lite := strings.Contains(s.content, "no such ")
+	if t := s.says(noTable); t != "" {
+		line := "SHOW TABLES"
+		switch {
+		case lite:
+			line = "SELECT name FROM sqlite_master WHERE type = 'table'"
+		case strings.Contains(s.content, "relation "):
+			line = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+		}
+		return fact{say: "The database has no table " + quoted(t) + ": " + quoted(line) + " lists those that it has.", call: "Send " + quoted(line) + " first."}
+	}
+	c := s.says(noColumn)
+	m := from.FindStringSubmatch(orWord(text(s.args, "query", "sql", "statement"), s.f.Arguments))
+	if c == "" || m == nil {
+		return fact{}
+	}
+	line := "DESCRIBE " + m[1]
+	switch {
+	case lite:
+		line = "PRAGMA table_info(" + m[1] + ")"
+	case strings.Contains(s.content, "does not exist"):
+		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + m[1] + "'"
+	}
+	return fact{say: "Instead of guessing columns: " + quoted(line) + " lists those of " + quoted(m[1]) + ".", call: "Send " + quoted(line) + " first."}
+}
+
+// Waits, as limits state them. The words are those of APIs and of HTTP's header.
+var (
+	waitHeader = recovery.NewPattern(`(?i)\bretry[-_ ]after(?:[-_]?seconds)?["']?\s*[:=]?\s*["']?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)?\b`)
+	waitWords  = recovery.NewPattern(`(?i)\b(?:(?:try|retry|again|available|resets?)\b[^.\n\d]{0,40}?\b(?:in|after)|wait(?:ing)?(?: for| at least)?|retrying in)\s+` +
+		`(?:about |another )?(\d{1,6}(?:\.\d{1,6})?)\s*(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?)\b`)
+)
+
+// maxWait is the longest wait that an agent is told to keep, in seconds.
+const maxWait = 3600
+
+// wait is how long the limit says to wait, in whole seconds; 0 if it does not say, or more
+// than an agent could keep.
+func (s *scene) wait() int {
+	for _, text := range [...]string{s.f.Line, s.content} {
+		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
+			m := re.FindStringSubmatch(text)
+			if m == nil {
+				continue
+			}
+			n, _ := strconv.ParseFloat(m[1], 64)
+			switch u := strings.ToLower(m[2]); {
+			case strings.HasPrefix(u, "ms"), strings.HasPrefix(u, "milli"):
+				n /= 1000
+			case strings.HasPrefix(u, "m"):
+				n *= 60
+			}
+			if secs := int(math.Ceil(n)); secs > 0 && secs <= maxWait {
+				return secs
+			}
+		}
+	}
+	return 0
+}
+
+// limit is how long a limit lasts.
+func (s *scene) limit() fact {
+	n := s.wait()
+	if n == 0 {
+		return fact{}
+	}
+	f := fact{say: fmt.Sprintf("The limit ends in %d seconds: wait so long, then make the same call once.", n)}
+	if n <= 120 {
+		f.call = s.run(fmt.Sprintf("sleep %d", n))
+	}
+	return f
+}
+
+// shownLine is a numbered line of a file in a result.
+type shownLine struct {
+	number int
+	text   string
+}
+
+var (
+	numbered  = recovery.NewPattern(`(?m)^\s{0,8}(\d{1,6})(?:[:|→]|\t| \| ?)(.*)$`)
+	editRange = recovery.NewPattern(`^\s*edit (\d{1,6}):(\d{1,6})\s*\n`)
+	wouldBe   = recovery.NewPattern(`(?s)would have looked[^\n]*\n(.*?)(?:This is the original|Your changes have NOT|$)`)
+	openFile  = recovery.NewPattern(`\(Open file: ([^\s)]{1,300})\)`)
+)
+
+// edited is the failing edit of a range of lines: its range, the lines that it puts there,
+// and those that the result shows as they would have become; ok is false for other calls.
+func (s *scene) edited() (from, to int, put []string, shown []shownLine, ok bool) {
+	line := s.made.Line()
+	m := editRange.FindStringSubmatch(line)
+	if m == nil {
+		return 0, 0, nil, nil, false
+	}
+	from, _ = strconv.Atoi(m[1])
+	to, _ = strconv.Atoi(m[2])
+	body, _, _ := strings.Cut(line[strings.IndexByte(line, '\n')+1:], "\nend_of_edit")
+	put = strings.Split(body, "\n")
+	if w := wouldBe.FindStringSubmatch(s.content); w != nil {
+		for _, l := range numbered.FindAllStringSubmatch(w[1], 200) {
+			n, _ := strconv.Atoi(l[1])
+			shown = append(shown, shownLine{n, l[2]})
+		}
+	}
+	return from, to, put, shown, true
+}
+
+func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
+// indentation is an edit whose first line does not stand as deep as the lines around it.
+func (s *scene) indentation() fact {
+	if !strings.Contains(s.content, "IndentationError") {
+		return fact{}
+	}
+	from, _, put, shown, ok := s.edited()
+	if !ok || len(shown) == 0 || strings.TrimSpace(put[0]) == "" {
+		return fact{}
+	}
+	want, is, seen := -1, indent(put[0]), false
+	for _, l := range shown {
+		switch {
+		case strings.TrimSpace(l.text) == "":
+		case l.number < from:
+			if want = indent(l.text); strings.HasSuffix(strings.TrimSpace(l.text), ":") {
+				want += 4
+			}
+		case l.number == from:
+			seen = indent(l.text) == is
+		case l.number >= from+len(put):
+			if after := indent(l.text); want < 0 || after > want {
+				want = after
+			}
+			if want <= is || !seen {
+				return fact{}
+			}
+			return s.reindent(from, want, is, put)
+		}
+	}
+	if want <= is || !seen {
+		return fact{}
+	}
+	return s.reindent(from, want, is, put)
+}
+
+func (s *scene) reindent(from, want, is int, put []string) fact {
+	f := fact{say: fmt.Sprintf("Line %d of the replacement is indented by %d; the lines around it by %d. Write the replacement with that indentation.", from, is, want)}
+	if len(put) == 1 {
+		f.call = fmt.Sprintf("Send the same edit with %d blanks in front of %s.", want, quoted(strings.TrimSpace(put[0])))
+	}
+	return f
+}
+
+// leftOver is an edit whose range left the old last line behind its own.
+func (s *scene) leftOver() fact {
+	from, to, put, shown, ok := s.edited()
+	for len(put) > 0 && strings.TrimSpace(put[len(put)-1]) == "" {
+		put = put[:len(put)-1]
+	}
+	if !ok || len(put) == 0 {
+		return fact{}
+	}
+	last := strings.TrimSpace(put[len(put)-1])
+	for _, l := range shown {
+		if l.number == from+len(put) && strings.TrimSpace(l.text) == last && (strings.Trim(last, ")]}:;, ") == "" || len(last) > 8) {
+			return fact{say: fmt.Sprintf("Line %d is a second %s: the range %d:%d left the old one behind. The range %d:%d takes it in.", l.number, quoted(last), from, to, from, to+1),
+				call: fmt.Sprintf("Send the same edit for %d:%d.", from, to+1)}
+		}
+	}
+	return fact{}
+}
+
+// languages are forms that only one language has, by the ending of its files.
+var languages = [...]struct {
+	ending, name string
+	form         *recovery.Pattern
+}{
+	{".java", "Java", recovery.NewPattern(`(?m)^\s*(?:public |private |protected )(?:static |final |abstract )*(?:class|interface|void|enum)\b|^import (?:java|org|com)\.[\w.]+;\s*$`)},
+	{".go", "Go", recovery.NewPattern(`(?m)^package \w+$|^func (?:\(\w+ \*?\w+\) )?\w+\(`)},
+	{".rs", "Rust", recovery.NewPattern(`(?m)^(?:pub )?fn \w+.*\{$|^use \w+::`)},
+	{".ts", "TypeScript", recovery.NewPattern(`(?m)^(?:export )?(?:interface|const) \w+.*[{=].*;?$`)},
+	{".xml", "XML", recovery.NewPattern(`(?m)^<\?xml |^\s*<project\b`)},
+}
+
+// language is a file whose text is of another language than its name says.
+func (s *scene) language() fact {
+	_, _, put, _, ok := s.edited()
+	file := s.says(openFile)
+	if !ok || path.Ext(file) != ".py" || !strings.Contains(s.content, "E999") {
+		return fact{}
+	}
+	for _, l := range languages {
+		if l.form.MatchString(strings.Join(put, "\n")) {
+			name := strings.TrimSuffix(path.Base(file), ".py") + l.ending
+			return fact{say: "The file is " + quoted(path.Base(file)) + ", which is checked as Python, and the text is " + l.name + ". It belongs into a file with that ending, as " + quoted(name) + ".",
+				call: "Create " + quoted(name) + " and put the text there."}
+		}
+	}
+	return fact{}
+}
+
+// What editors call the text to replace.
+var oldTexts = []string{"old_string", "oldString", "old_str", "old_text", "oldText", "search", "find", "original"}
+
+// whiteSpace is an edit whose text stands in its file with other white space.
+func (s *scene) whiteSpace() fact {
+	var old []string
+	for l := range strings.Lines(text(s.args, oldTexts...)) {
+		if l = strings.TrimRight(l, "\r\n"); strings.TrimSpace(l) != "" && len(old) < maxOldLines {
+			old = append(old, l)
+		}
+	}
+	file := trajectory.PathIn(s.f.Arguments)
+	if len(old) == 0 || file == "" {
+		return fact{}
+	}
+	f := fact{}
+	s.steps()
+	views := 0
+	s.results("", func(i int, shown string) bool {
+		c := s.answers[i]
+		if c == nil || !strings.Contains(c.Arguments, base(file)) || text(object(c.Arguments), oldTexts...) != "" {
+			return true // another file, or an edit, which may repeat what it was given
+		}
+		views++
+		lines := strings.Split(shown, "\n")
+		for k, l := range lines {
+			lines[k] = numbered.ReplaceAllString(strings.TrimRight(l, "\r"), "$2")
+		}
+		for _, l := range old {
+			if slices.Contains(lines, l) {
+				continue
+			}
+			k := slices.IndexFunc(lines, func(have string) bool {
+				return strings.Join(strings.Fields(have), " ") == strings.Join(strings.Fields(l), " ")
+			})
+			if k >= 0 {
+				f = fact{say: fmt.Sprintf("%s has %s with other white space: %d blanks or tabs in front of it, where the call has %d.", quoted(file), quoted(strings.TrimSpace(l)), indent(lines[k]), indent(l)),
+					call: "Copy that place from the result that shows the file, with its exact white space."}
+			}
+			return false
+		}
+		return views < 3
+	})
+	return f
+}
+
+// maxOldLines bounds the text to replace that is compared.
+const maxOldLines = 60
+
+// serverFault is an answer of a tool's server that broke the schema of its own results.
+func (s *scene) serverFault() fact {
+	if !strings.Contains(s.content, `"path"`) || !strings.HasPrefix(strings.TrimSpace(s.content), "[") {
+		return fact{}
+	}
+	list := gjson.Parse(s.content)
+	def, defined := s.definition(s.f.Tool)
+	where := list.Get("0.path.0").String()
+	if !list.IsArray() || !defined || where == "" || s.args.Get(gjson.Escape(where)).Exists() ||
+		slices.ContainsFunc(def.Params, func(p trajectory.Parameter) bool { return p.Name == where }) {
+		return fact{}
+	}
+	return fact{say: "The call is not to blame: the server's own answer broke its schema at " + quoted(where) + ", which is no parameter of " + quoted(s.f.Tool) + ". Another query, or the same once more, may get a good one.",
+		call: "Ask with another query, or go on without this source."}
+}

@@ -1,0 +1,199 @@
+package annotate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/inspect"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// seen is an exchange as the stage before this one leaves it.
+func (c *talk) seen(t testing.TB) *recovery.Exchange {
+	t.Helper()
+	b, err := transcript.Parse(c.bytes(), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Session: "s", Mode: recovery.ModeAct}
+	if err := inspect.NewStage(inspect.Defaults(), toolRules, &recoverytest.Observer{}).Prepare(t.Context(), x); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// The first time that something fails a note has a fact that the result does not have, or
+// there is no note.
+func TestFacts(t *testing.T) {
+	const ended = "\n\nExit code: 1"
+	sql := tool("execute_sql", "Run a query.", "*query", "string")
+	edit := func(name, out string) string {
+		return "Your proposed edit has introduced new syntax error(s).\n\nERRORS:\n- E999 " + name + "\n\nThis is how your edit would have looked if applied\n-----\n" + out +
+			"\n-----\nYour changes have NOT been applied.\n(Open file: /p/a.py)\n(Current directory: /p)\nbash-$"
+	}
+	timedOut := func(line, out string) string {
+		return "The last command <command>" + line + "</command> timed out and has been killed.\nThe output of the command was:\n <output>\n" + out +
+			"\n</output>\nPlease try another command and make sure to avoid those requiring interactive input."
+	}
+	for _, c := range []struct {
+		name string
+		talk *talk
+		want string // "" is no note
+	}{
+		{"no fact", agent(bash).run("cat a/b.txt", "cat: a/b.txt: No such file or directory"+ended), ""},
+		{"a path that a search printed", agent(bash, read).run("find . -name parser.go", "./internal/core/parser.go\n").call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'"), "at `internal/core/parser.go`"},
+		{"two such paths", agent(bash, read).run("find . -name parser.go", "./a/parser.go\n./b/parser.go\n").call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'"), ""},
+		{"its folder agrees", agent(bash).run("git status", "modified: web/core/parser.go\n").run("cat core/parser.go", "cat: core/parser.go: No such file or directory"+ended), "at `web/core/parser.go`"},
+		{"only its name agrees", agent(bash).run("git status", "modified: web/parser.go\n").run("cat core/parser.go", "cat: core/parser.go: No such file or directory"+ended), ""},
+		{"another root", agent(bash).run("find / -name parser.go", "/usr/share/core/parser.go\n").run("cat /app/core/parser.go", "cat: /app/core/parser.go: No such file or directory"+ended), ""},
+		{"a listing of PowerShell", agent(tool("powershell", "Run it.", "*command", "string")).call("powershell", object{"command": "Get-ChildItem -Recurse -Filter appsettings.json"},
+			"    Directory: C:\\src\\Web\\Config\n\n-a----  25.11.2026  10:01  811 appsettings.json").call("powershell", object{"command": "Get-Content appsettings.json"},
+			"Get-Content : Cannot find path 'C:\\src\\appsettings.json' because it does not exist."), "`C:\\src\\Web\\Config\\appsettings.json`"},
+		{"a repository without git", agent(bash).run("git clone https://github.com/acme/app.git", "bash: git: command not found\nExit code: 127"), "curl -L https://github.com/acme/app/archive/HEAD.tar.gz | tar xz"},
+		{"no curl either", agent(bash).run("curl x", "bash: curl: command not found\nExit code: 127").run("git clone https://github.com/acme/app.git", "bash: git: command not found\nExit code: 127"), ""},
+		{"no systemd", agent(bash).run("systemctl start nginx", "/bin/sh: 1: systemctl: not found\nExit code: 127"), "`service nginx start`"},
+		{"python3 for python", agent(bash).run("python a.py", "bash: python: command not found\nExit code: 127"), "`python3` usually does"},
+		{"python3 is missing as well", agent(bash).run("python3 a.py", "bash: python3: command not found\nExit code: 127").run("python a.py", "bash: python: command not found\nExit code: 127"), ""},
+		{"prose", agent(bash).run("DISCUSSION\nThe shell seems broken.", "/bin/bash: line 12: DISCUSSION: command not found\n/bin/bash: line 13: The: command not found"), "holds prose"},
+		{"a tool of another name", agent(tool("run_bash", "Run a shell command.", "*command", "string"), tool("read_file", "Read a file.", "*path", "string"), tool("read_dir", "List a directory.", "*path", "string"), tool("http_fetch", "Get a page.", "*url", "string")).
+			call("repo_browser", object{"path": "/"}, "Error: tool 'repo_browser' is not in the allowlist"), "`read_dir` and `read_file`"},
+		{"a wrong type", agent(tool("read_file", "Read.", "*path", "string")).call("read_file", object{"path": 3}, "Error: path must be a string, received number"), "`path` must be of type string"},
+		{"a parameter that one command needs", agent(tool("str_replace_editor", "Edit.", "*command", "string", "*path", "string", "old_str", "string", "new_str", "string")).
+			call("str_replace_editor", object{"command": "str_replace", "path": "/w/a.py", "new_str": "x"}, "ERROR:\nParameter `old_str` is required for command: str_replace."), "no `old_str`"},
+		{"a server that breaks its own schema", agent(tool("web_search", "Search.", "*query", "string")).call("web_search", object{"query": "x"},
+			"[\n  {\n    \"code\": \"invalid_type\",\n    \"expected\": \"string\",\n    \"received\": \"undefined\",\n    \"path\": [\n      \"content\",\n      0\n    ],\n    \"message\": \"Required\"\n  }\n]"), "not to blame"},
+		{"a table", agent(sql).call("execute_sql", object{"query": "SELECT name FROM shops"}, "Error executing query: Table 'hire.shops' doesn't exist"), "`SHOW TABLES`"},
+		{"a column", agent(sql).call("execute_sql", object{"query": "SELECT name FROM airports"}, "Error executing query: Unknown column 'name' in 'field list'"), "`DESCRIBE airports`"},
+		{"an answer that is no JSON", agent(bash).run("curl -s http://localhost:8000/a | python -m json.tool", "Exit code 1\nExpecting value: line 1 column 1 (char 0)"), "`curl -i http://localhost:8000/a`"},
+		{"a managed Python", agent(bash).run("pip install requests", "error: externally-managed-environment\n\n× This environment is externally managed"+ended), "python3 -m venv .venv"},
+		{"a lock", agent(bash).run("apt-get install -y jq", "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)"+ended), "`tail --pid=812 -f /dev/null`"},
+		{"a long installation", agent(bash).run("cd /app && conda env create -f e.yml", timedOut("cd /app && conda env create -f e.yml", "Collecting package metadata: ...working...")), "`nohup conda env create -f e.yml > /tmp/conda.log 2>&1 &`"},
+		{"a program that asks", agent(bash).run("./maze_game.sh 1", timedOut("./maze_game.sh 1", "Welcome.\nType 'exit' to quit the game.\n> ")), "| ./maze_game.sh 1`"},
+		{"a limit in seconds", agent(bash).run("gh api x", "API rate limit exceeded, retry after 30 seconds"+ended), "30 seconds"},
+		{"an edit that is not indented", agent(bash).run("edit 101:101\nresult = eval(expr, d)\nend_of_edit", edit("IndentationError: unexpected indent", "100:        try:\n101:result = eval(expr, d)\n102:            return result")), "by 12"},
+		{"an edit that leaves a bracket", agent(bash).run("edit 46:47\nfrom a import (\n    b\n)\nend_of_edit", edit("SyntaxError: unmatched ')'", "46:from a import (\n47:    b\n48:)\n49:)")), "The range 46:48"},
+		{"Java in a file of Python", agent(bash).run("edit 1:46\npublic class A { }\nend_of_edit", edit("SyntaxError: invalid syntax", "1:public class A { }")), "`a.java`"},
+		{"a script that is not executable", agent(bash).run("./build.sh x", "/bin/bash: line 1: ./build.sh: Permission denied\nExit code: 126"), "`bash ./build.sh x`"},
+		{"a server that says itself what to write", agent(bash).run("python3 -c 'run()'", "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 7, in <module>\nneo4j.exceptions.CypherSyntaxError: {message: replace size() with COUNT {}.}"), ""},
+	} {
+		s, _ := stage(t, nil)
+		note, advice := s.Note(c.talk.seen(t))
+		if (note == "") != (c.want == "") || !strings.Contains(note, c.want) {
+			t.Errorf("%s: want %q:\n%s", c.name, c.want, note)
+		}
+		if note != "" {
+			wellFormed(t, note)
+			if len(advice.Strategies) != 1 || advice.Strategies[0] == "" {
+				t.Errorf("%s: %+v", c.name, advice)
+			}
+		}
+	}
+}
+
+// The ladder: nothing, a strategy, the next one firmly, the user, nothing; no words twice.
+func TestRungs(t *testing.T) {
+	s, _ := stage(t, nil)
+	c, said := agent(bash), map[string]bool{}
+	var notes []string
+	for range 9 {
+		c.run("cat a/b.txt", "cat: a/b.txt: No such file or directory\n\nExit code: 1")
+		note, _ := s.Note(c.seen(t))
+		if notes = append(notes, note); note == "" {
+			continue
+		}
+		wellFormed(t, note)
+		_, advice, _ := strings.Cut(note, "\n")
+		if said[advice] {
+			t.Errorf("said twice: %s", advice)
+		}
+		said[advice] = true
+	}
+	for i, want := range []string{"", "twice", "3 times, with the same error. Do not make it again", "ask the user to say where `b.txt` is", "", "", "", "", ""} {
+		if (notes[i] == "") != (want == "") || !strings.Contains(notes[i], want) {
+			t.Errorf("time %d: want %q:\n%s", i+1, want, notes[i])
+		}
+	}
+}
+
+// A fact stands again as the call to make, and firmly the third time; then there is nothing more.
+func TestFactAgain(t *testing.T) {
+	s, _ := stage(t, nil)
+	c := agent(bash, read).run("find . -name parser.go", "./internal/core/parser.go\n")
+	for i, want := range []string{"An earlier result shows", "Make the same call with the path `internal/core/parser.go`", "3 times", ""} {
+		c.call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'")
+		if note, _ := s.Note(c.seen(t)); (note == "") != (want == "") || !strings.Contains(note, want) || want != "" && !strings.Contains(note, "internal/core/parser.go") {
+			t.Errorf("time %d: want %q:\n%s", i+1, want, note)
+		}
+	}
+}
+
+// Five equal errors that no chain explains, of other calls, are told, once.
+func TestUnexplained(t *testing.T) {
+	s, _ := stage(t, nil)
+	c, told := agent(tool("http_fetch", "Get.", "*url", "string")), 0
+	for i := range 6 {
+		c.call("http_fetch", object{"url": fmt.Sprint("http://x.example/", i)}, "Error: E41 unacceptable value")
+		if note, _ := s.Note(c.seen(t)); strings.Contains(note, "5 times with the same error, whatever the calls were") {
+			told++
+		} else if note != "" {
+			t.Errorf("time %d: %s", i+1, note)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+// wellFormed checks what is the same in every note.
+func wellFormed(t testing.TB, note string) {
+	t.Helper()
+	if !strings.HasPrefix(note, "[gateway note, not from the user] ") {
+		t.Errorf("the note has no mark:\n%s", note)
+	}
+	if !strings.HasSuffix(note, " Do not mention this note.") && !strings.HasSuffix(note, "\nDo not mention this note.") {
+		t.Errorf("the note does not end as notes do:\n%s", note)
+	}
+	if n := utf8.RuneCountInString(note); n > 1200 || !utf8.ValidString(note) {
+		t.Errorf("the note has %d characters or is not UTF-8:\n%s", n, note)
+	}
+	if strings.Contains(note, "{") && strings.Contains(note, "}") {
+		for line := range strings.SplitSeq(note, "\n") {
+			if i := strings.Index(mask(line), "{"); i >= 0 {
+				t.Errorf("a slot was not filled: %s", line)
+			}
+		}
+	}
+	if strings.Contains(strings.ToLower(mask(note)), "sudo") {
+		t.Errorf("the note says sudo:\n%s", note)
+	}
+}
+
+// mask replaces what is quoted, in backticks or between <<< and >>>.
+func mask(note string) string {
+	var b strings.Builder
+	for {
+		i, j := strings.Index(note, "<<<"), strings.IndexByte(note, '`')
+		switch {
+		case i >= 0 && (j < 0 || i < j):
+			end := strings.Index(note, ">>>")
+			if end < i {
+				return b.String() + "broken quote " + note
+			}
+			b.WriteString(note[:i] + "<<<…>>>")
+			note = note[end+3:]
+		case j >= 0:
+			end := strings.IndexByte(note[j+1:], '`')
+			if end < 0 {
+				return b.String() + "broken quote " + note
+			}
+			b.WriteString(note[:j] + "`…`")
+			note = note[j+1+end+1:]
+		default:
+			return b.String() + note
+		}
+	}
+}
