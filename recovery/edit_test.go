@@ -34,6 +34,7 @@ func TestEdits(t *testing.T) {
 		{recovery.Edit{Role: "system", Rename: "user"}, "takes system as user", false},
 		{recovery.Edit{Role: "user", Rename: "developer"}, "takes user as developer", false},
 		{recovery.Edit{Field: "seed", Drop: true}, "refuses seed", true},
+		{recovery.Edit{Field: "seed", Drop: true, Value: "9"}, "refuses 9 as seed", true},
 		{recovery.Edit{Field: "tools", Drop: true}, "refuses tools", false},
 		{recovery.Edit{Field: "max_tokens", Rename: "max_completion_tokens"}, "takes max_tokens as max_completion_tokens", true},
 		{recovery.Edit{Field: "max_completion_tokens", Rename: "max_tokens"}, "takes max_completion_tokens as max_tokens", true},

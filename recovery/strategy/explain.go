@@ -20,6 +20,9 @@ func (Explain) Name() string { return "explain" }
 func (Explain) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	x, b := s.Exchange, s.Exchange.Body
 	status := f.Signal.Status
+	if unmendable(f) {
+		return recovery.Action{}, false // the explanation would be refused alike
+	}
 	if s.Config.Graceful != recovery.GracefulExplain || x.Explained() || f.Edited || f.Released > recovery.ReleasedNothing ||
 		status < 400 || status >= 500 || b.N() != 1 || b.ResponseFormat() || len(b.Tools()) == 0 || !answered(b) {
 		return recovery.Action{}, false
