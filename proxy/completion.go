@@ -93,6 +93,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if err := core.describe(x, c, who); err != nil {
 		return err
 	}
+	c.Response().Header()[requestHeader] = []string{x.ID}
 	if who.restricted() {
 		if err := core.strict(req, who, w.path, x.Model, raw.bytes); err != nil {
 			return err

@@ -71,9 +71,14 @@ func (e *Error) respond(c echo.Context) error {
 	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
 }
 
-// report makes the event of an error that no other one tells of.
-func (s *Server) report(e *Error) {
-	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: requestID(), Key: e.key, Status: e.Status,
+// report makes the event of an error that no other one tells of, under the id that the
+// request has or gets for it.
+func (s *Server) report(c echo.Context, e *Error) {
+	h := c.Response().Header()
+	if h[requestHeader] == nil {
+		h[requestHeader] = []string{requestID()}
+	}
+	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: first(h, requestHeader), Key: e.key, Status: e.Status,
 		Rule: e.Code, Cause: e.Message})
 }
 
@@ -101,7 +106,7 @@ func (s *Server) onError(err error, c echo.Context) {
 		own = failf(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")
 	}
 	if !own.reported && own.Code != "not_ready" && own.Code != "unknown_path" && own.Code != "method_not_allowed" {
-		s.report(own)
+		s.report(c, own)
 	}
 	_ = own.respond(c) // the client may have left
 }

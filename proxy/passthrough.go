@@ -68,6 +68,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	s.inFlight.Begin()
 	defer s.inFlight.End()
 	p.ev = recovery.Event{Name: recovery.EventRequestDone, Request: requestID(), Key: who.name, Attempt: 1, Mode: recovery.ModeOff}
+	c.Response().Header()[requestHeader] = []string{p.ev.Request}
 	p.started = time.Now()
 	again := up.Reader == nil && repeatable(up.Method, up.Path) && len(targets) > 0
 	if core.Tracer != nil {

@@ -241,6 +241,9 @@ func (s *Server) noWebSocket(c echo.Context) error {
 	return failf(http.StatusUpgradeRequired, "no_websocket", "WebSocket is not served here; use POST.")
 }
 
+// requestHeader tells the client by what id events and the page know its request.
+const requestHeader = "X-Rebound-Request"
+
 // requestID names a request in logs. It is no secret.
 func requestID() string {
 	const prefix = "req_"

@@ -110,3 +110,30 @@ func TestEveryRequestEnds(t *testing.T) {
 		}
 	}
 }
+
+// A client and the operator can speak of the same request: every answer and every error
+// says by what id events know it.
+func TestRequestHeader(t *testing.T) {
+	t.Parallel()
+	g := launch(t, text(upstreamtest.New(upstreamtest.Options{}).Start(t), "log: {requests: true}"))
+	for name, ask := range map[string]func() (*http.Response, error){
+		"answer": func() (*http.Response, error) { return g.open(t.Context(), chat("m", false, "")) },
+		"stream": func() (*http.Response, error) { return g.open(t.Context(), chat("m", true, "")) },
+		"retried": func() (*http.Response, error) {
+			return g.open(t.Context(), chat("m@429,retry-after-ms=20/ok", true, ""))
+		},
+		"error":       func() (*http.Response, error) { return g.open(t.Context(), chat("m@unauthorized", false, "")) },
+		"bad request": func() (*http.Response, error) { return g.open(t.Context(), "{") },
+		"other path":  func() (*http.Response, error) { return g.client.Get(g.url + "/v1/files") },
+	} {
+		resp, err := ask()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = read(resp)
+		id := resp.Header.Get("X-Rebound-Request")
+		eventually(t, 10*time.Second, name+": the log has "+id, func() bool {
+			return len(g.log.lines(t, func(l map[string]any) bool { return l["event"] == "request_done" && l["request"] == id })) == 1
+		})
+	}
+}

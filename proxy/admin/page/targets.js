@@ -98,7 +98,7 @@ export function draw() {
     folded('Windows as lists of models tell', told),
     data.keys?.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
-      { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + ' of ' + count(l.of))) },
+      { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.of && l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + (l.of ? ' of ' + count(l.of) : ', no limit'))) },
     ], data.keys)) : null].filter(Boolean));
 }
 
