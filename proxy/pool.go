@@ -12,13 +12,15 @@ import (
 // request that finds no room is refused, and its client asks again.
 //
 // A gateway key may take its even share, and more only as far as the others have
-// not lately wanted it: who sends as much as it can pushes nobody out. Clients
-// without a gateway key are not told apart.
+// not lately wanted it: who sends as much as it can pushes nobody out. For each key
+// that is away a part of its share is kept free, since answers may last long: who
+// comes later can begin at once. Clients without a gateway key are not told apart.
 type pool struct {
 	// open is the part of the limit, from 0 to 1, up to which everybody may take:
 	// for what some need much of at once, like memory.
 	open  float64
 	taken atomic.Int64
+	keys  atomic.Int64 // gateway keys that there are; 0: nothing is kept for those that are away
 
 	mu    sync.Mutex
 	users map[string]*user // by gateway key: those that have something, or lately wanted it
@@ -88,15 +90,27 @@ func (p *pool) fair(key string, n, limit int64) bool {
 			delete(p.users, name)
 		}
 	}
-	users := int64(len(p.users))
-	even := (limit + users - 1) / users
-	left := limit
+	users, kept := int64(len(p.users)), p.kept(limit)
+	left := limit - min(max(p.keys.Load()-users, 0)*kept, limit/2)
+	if u.taken+n > kept && p.taken.Load()+n > left {
+		return false
+	}
+	even := (left + users - 1) / users
 	for _, other := range p.users {
 		if other != u {
-			left -= min(other.want(now, 0), even)
+			left -= min(max(other.want(now, 0), kept), even)
 		}
 	}
 	return u.taken+n <= max(even, left)
+}
+
+// kept is what stays free for a key that is away, if that is at most half of the limit for all
+// such keys: a quarter of an even share.
+func (p *pool) kept(limit int64) int64 {
+	if keys := p.keys.Load(); keys > 1 {
+		return max(1, limit/keys/4)
+	}
+	return 0
 }
 
 // give gives n back.

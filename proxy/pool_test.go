@@ -52,6 +52,35 @@ func TestPool(t *testing.T) {
 	})
 }
 
+// A key that takes all it can get leaves so much that each key that is away can begin at once,
+// however long its answers last; with more keys than places half of them stay free.
+func TestPoolKeepsRoom(t *testing.T) {
+	for _, c := range []struct{ keys, limit, greedy, late int64 }{{2, 10, 9, 1}, {2, 100, 88, 12}, {4, 100, 82, 6}, {50, 10, 5, 1}, {1, 10, 10, 0}, {2, 1, 1, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			var p pool
+			p.keys.Store(c.keys)
+			fill := func(key string) (n int64) {
+				for p.take(key, 1, c.limit) {
+					n++
+				}
+				return n
+			}
+			if n := fill("greedy"); n != c.greedy {
+				t.Errorf("%d keys, %d places: one key takes %d, want %d", c.keys, c.limit, n, c.greedy)
+			}
+			time.Sleep(time.Hour)
+			for range 3 {
+				if n := fill("late"); n != c.late {
+					t.Errorf("%d keys, %d places: who comes later gets %d, want %d", c.keys, c.limit, n, c.late)
+				}
+				p.give("late", c.late)
+				time.Sleep(time.Second)
+				fill("greedy")
+			}
+		})
+	}
+}
+
 // Of memory, everybody may have what he needs until half of it is taken.
 func TestPoolOpen(t *testing.T) {
 	p := pool{open: 0.5}

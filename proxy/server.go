@@ -170,6 +170,8 @@ func (s *Server) Swap(core *Core) {
 		s.cert.Store(cert)
 	}
 	core.prepare()
+	s.places.keys.Store(int64(len(core.Config.Auth.Keys)))
+	s.memory.keys.Store(int64(len(core.Config.Auth.Keys)))
 	s.core.Store(core)
 }
 
