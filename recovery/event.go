@@ -28,7 +28,7 @@ const (
 	EventApproval        EventName = "plan_approval"          // a plan waits for a person's approval, or need not any more: cause is waiting, approved, refused or expired
 	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till the time in until; with tool and category, a session was stopped
 	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
-	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it, and of every one with log.requests
+	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it or it was slow (log.slow), and of every one with log.requests
 )
 
 // Event is one thing that happened, without any prompt or answer text.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Config says what is logged.
@@ -12,12 +13,17 @@ type Config struct {
 	// Requests logs one line for every request; without it only those in which
 	// something happened.
 	Requests bool `yaml:"requests"`
+	// Slow is from which duration on a request is told of although nothing happened to
+	// it; 0: never.
+	Slow time.Duration `yaml:"slow"`
 	// Queue bounds the events that wait to be written; more are counted and dropped.
 	Queue int `yaml:"queue"`
 }
 
 // Defaults returns the configuration that applies when none is given.
-func Defaults() Config { return Config{Level: "info", Format: "json", Requests: false, Queue: 4096} }
+func Defaults() Config {
+	return Config{Level: "info", Format: "json", Slow: 30 * time.Second, Queue: 4096}
+}
 
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
@@ -29,6 +35,9 @@ func (c Config) Validate() error {
 	}
 	if c.Format != "json" && c.Format != "text" {
 		errs = append(errs, fmt.Errorf("format: %q is neither json nor text", c.Format))
+	}
+	if c.Slow < 0 {
+		errs = append(errs, errors.New("slow: must not be negative; 0 is never"))
 	}
 	if c.Queue < 1 {
 		errs = append(errs, errors.New("queue: must be at least 1"))

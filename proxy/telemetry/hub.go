@@ -29,6 +29,7 @@ type Hub struct {
 	out      *output
 	level    slog.LevelVar
 	requests atomic.Bool
+	slow     atomic.Int64 // see Config.Slow
 	sink     atomic.Pointer[func([]byte)]
 	version  string
 	started  time.Time
@@ -107,11 +108,12 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 func (h *Hub) Logger() *slog.Logger { return h.log }
 
 // Reload applies what of a configuration may change while the process runs:
-// the level, whether all requests are logged, and the values of labels. Series of
+// the level, which requests are logged, and the values of labels. Series of
 // names that are gone are removed. Format and queue stay as they are.
 func (h *Hub) Reload(cfg Config, l Labels) {
 	h.SetLevel(parseLevel(cfg.Level))
 	h.requests.Store(cfg.Requests)
+	h.slow.Store(int64(cfg.Slow))
 	h.metrics.setLabels(l)
 }
 
@@ -174,7 +176,7 @@ func (h *Hub) Observe(ev recovery.Event) {
 			t.observe(r, &traced)
 		}
 	}
-	if ev.Uneventful() && !h.requests.Load() && !h.feed.wantsAll() {
+	if h.plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() {
 		return
 	}
 	e := ev // only what is queued goes to the heap
@@ -229,19 +231,32 @@ func (h *Hub) run() {
 	h.noteDropped()
 }
 
+// plain reports whether ev tells of a request that nothing happened to, and that was not slow.
+func (h *Hub) plain(ev *recovery.Event) bool {
+	slow := time.Duration(h.slow.Load())
+	return ev.Uneventful() && (slow == 0 || ev.Duration < slow)
+}
+
+// kept reports whether ev belongs to the history that the ring and the sink
+// hold. Requests that were turned away at the door do not: anybody could flush
+// the history with them.
+func (h *Hub) kept(ev *recovery.Event) bool {
+	return !h.plain(ev) && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0 || ev.Others)
+}
+
 // deliver renders an event once, for everybody.
 func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 	rec := record(ev)
 	line := r.render(rec)
 	id := h.nextID(ev.Time)
 	data := withID(id, line)
-	history, to := kept(ev), forAll
+	history, to := h.kept(ev), forAll
 	if !history {
 		to = forThose
 	}
 	h.feed.publish(message{id: id, name: rec.Message, data: data}, to)
 
-	if h.level.Level() <= rec.Level && (!ev.Uneventful() || h.requests.Load()) {
+	if h.level.Level() <= rec.Level && (!h.plain(ev) || h.requests.Load()) {
 		if h.lines != nil {
 			_ = h.lines.Handle(context.Background(), rec)
 		} else {

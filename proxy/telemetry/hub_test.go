@@ -341,3 +341,26 @@ func TestDroppedIsSaidSeldom(t *testing.T) {
 		}
 	})
 }
+
+// A healthy request is told of when it was slow, in the log and in the history.
+func TestSlowRequestsAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		slow, took time.Duration
+		told       bool
+	}{
+		"slow":         {30 * time.Second, 40 * time.Second, true},
+		"just so":      {30 * time.Second, 30 * time.Second, true},
+		"quick":        {30 * time.Second, 29 * time.Second, false},
+		"switched off": {0, time.Hour, false},
+	} {
+		var out buffer
+		cfg := Defaults()
+		cfg.Slow = c.slow
+		h := newHub(t, cfg, &out)
+		h.Observe(recovery.Event{Name: recovery.EventRequestDone, Request: "req_1", Attempt: 1, Status: 200, Duration: c.took})
+		closeHub(t, h)
+		if logged, remembered := strings.Contains(out.String(), "req_1"), len(h.feed.lately()) == 1; logged != c.told || remembered != c.told {
+			t.Errorf("%s: logged %v, remembered %v", name, logged, remembered)
+		}
+	}
+}

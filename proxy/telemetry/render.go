@@ -23,13 +23,6 @@ const (
 	maxTries = 20 // attempts of one request that are listed
 )
 
-// kept reports whether ev belongs to the history that the ring and the sink
-// hold. Requests that were turned away at the door do not: anybody could flush
-// the history with them.
-func kept(ev *recovery.Event) bool {
-	return !ev.Uneventful() && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0 || ev.Others)
-}
-
 // finish is why an answer ended, in the words of the conventions. Whatever is no word
 // is not repeated: an upstream may say anything.
 func finish(f recovery.Finish) string {
