@@ -95,6 +95,9 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 				a.core.Engine.Knowledge.Learn(p.Target, refused, a.asked)
 			}
 		}
+		if failure != nil {
+			err = failure
+		}
 		if err == nil || failure == nil || tries == maxForms || !a.simplify(&q, &refused, failure) {
 			return text, used, err
 		}
@@ -111,12 +114,18 @@ func (a *asker) question(p recovery.Prompt) transcript.Question {
 	if p.Form.Schema != nil {
 		q.Limit = cmp.Or(a.limit, a.fields[len(a.fields)-1])
 		q.Temperature, q.Name = &p.Form.Temperature, p.Form.Name
+		if p.Form.Reasoning > 0 && a.core.Reasons != nil && a.core.Reasons(p.Target) {
+			q.Temperature, q.MaxOutput, q.Effort = nil, p.Form.Reasoning, lowestEffort
+		}
 		if !a.core.formless(p.Target) {
 			q.Schema = p.Form.Schema
 		}
 	}
 	return q
 }
+
+// lowestEffort is the least that all models that reason take.
+const lowestEffort = "low"
 
 // simplify takes out of a question what its target refused, as far as the refusal
 // names it, else the least usual part of it. False: nothing is left to take out. What
@@ -137,6 +146,8 @@ func (a *asker) simplify(q *transcript.Question, refused *[]recovery.Edit, f *re
 		if q.Limit = ""; i > 0 {
 			q.Limit = a.fields[i-1]
 		}
+	case q.Effort != "":
+		q.Effort = ""
 	case q.Schema != nil:
 		q.Schema = nil
 	case q.Temperature != nil:

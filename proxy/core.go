@@ -26,6 +26,7 @@ type Core struct {
 	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
 	Forward    *recovery.Engine // for forwarded requests that may be sent again
 	Router     Router
+	Reasons    func(t recovery.Target) bool // whether a target's model reasons before it answers; nil knows of none
 	Upstreams  map[string]*upstream.Upstream
 	endings    stream.Endings
 	Fallback   string // upstream of models that are not mapped, and of all other paths

@@ -69,7 +69,10 @@ type Prompt struct {
 type Form struct {
 	Name        string
 	Schema      []byte  // JSON schema
-	Temperature float64 // of sampling
+	Temperature float64 // of sampling; a model that reasons gets none
+	// Reasoning is the output limit in tokens for a model that reasons, instead of
+	// MaxOutput; it is asked for its lowest effort.
+	Reasoning int
 }
 
 // Spend books an extra call that is made off the client's sight, of about so many

@@ -55,9 +55,27 @@ type Plan struct {
 	Percent    int          `json:"percent,omitempty"` // how far the work is, as the planner sees it
 	Blockers   []string     `json:"blockers,omitempty"`
 	Milestone  string       `json:"milestone,omitempty"` // the next one
+	// Steps are the calls in their order; the first is Tool with Parameters.
+	Steps      []PlanStep     `json:"steps,omitempty"`
+	Iterations int            `json:"estimated_iterations,omitempty"` // calls until it works, as the planner estimates them
+	Fallbacks  []PlanStrategy `json:"fallback_chain,omitempty"`       // what to try if it fails, in order
+	// Forced is set where the model has to call Tool next: see plan.Config.Force.
+	Forced bool `json:"forced,omitempty"`
 }
 
-// Bare is the plan for an event: without what a model wrote, but for the tool's name.
+// PlanStep is one call of a plan.
+type PlanStep struct {
+	Tool       string `json:"tool"`
+	Parameters string `json:"parameters,omitempty"` // a JSON object
+	Expected   string `json:"expected,omitempty"`
+}
+
+// Bare is the plan for an event: without the sentences and arguments that a model wrote.
 func (p *Plan) Bare() *Plan {
-	return &Plan{Strategy: p.Strategy, Tool: p.Tool, Confidence: p.Confidence, Band: p.Band, Source: p.Source, Percent: p.Percent}
+	bare := &Plan{Strategy: p.Strategy, Tool: p.Tool, Confidence: p.Confidence, Band: p.Band, Source: p.Source, Percent: p.Percent,
+		Iterations: p.Iterations, Fallbacks: p.Fallbacks, Forced: p.Forced}
+	for _, s := range p.Steps {
+		bare.Steps = append(bare.Steps, PlanStep{Tool: s.Tool})
+	}
+	return bare
 }

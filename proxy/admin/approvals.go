@@ -23,6 +23,16 @@ type Approval struct {
 	Plan    *recovery.Plan `json:"plan"`
 }
 
+// Plan is a plan that was made lately.
+type Plan struct {
+	Session string         `json:"session"`
+	Key     string         `json:"key,omitempty"` // name of the gateway key
+	Model   string         `json:"model"`
+	Made    time.Time      `json:"made"`
+	Cause   string         `json:"cause,omitempty"` // why the planner's own was of no use
+	Plan    *recovery.Plan `json:"plan"`
+}
+
 // The errors of Approvals.Decide.
 var (
 	ErrNoApproval = errors.New("no such plan waits")
@@ -32,6 +42,7 @@ var (
 // Approvals are plans that wait for a person.
 type Approvals interface {
 	Approvals() []Approval
+	Plans() []Plan // the latest first
 	// Decide says whether a plan may be carried out. The errors are ErrNoApproval and
 	// ErrDecided, or that of a store that does not answer.
 	Decide(id string, approve bool) error
@@ -42,9 +53,13 @@ const maxDecision = 4 << 10
 
 // HandleApprovals adds the approvals' routes to a mux:
 //
+//	GET  /rebound/plans           {"plans": [...]}, the latest that this process made
 //	GET  /rebound/approvals       {"approvals": [...]}, the latest first
 //	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided
 func HandleApprovals(mux *http.ServeMux, a Approvals) {
+	mux.HandleFunc("GET /rebound/plans", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, map[string]any{"plans": append([]Plan{}, a.Plans()...)})
+	})
 	mux.HandleFunc("GET /rebound/approvals", func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, map[string]any{"approvals": append([]Approval{}, a.Approvals()...)})
 	})

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // decisions notes what is decided.
@@ -14,6 +16,10 @@ func (decisions) Approvals() []Approval { return nil }
 func (d decisions) Decide(id string, approve bool) error {
 	d[id] = approve
 	return nil
+}
+
+func (decisions) Plans() []Plan {
+	return []Plan{{Session: "s", Plan: &recovery.Plan{Strategy: recovery.PlanRetry, Iterations: 2}}}
 }
 
 // Only a body that can be read in one way decides.
@@ -45,5 +51,16 @@ func TestDecisions(t *testing.T) {
 		if decided != want.decided || approve != want.approve || (w.Code == http.StatusNoContent) != want.decided {
 			t.Errorf("%q: decided %v, approved %v, status %d", body, decided, approve, w.Code)
 		}
+	}
+}
+
+// The latest plans are listed whole.
+func TestPlansAreListed(t *testing.T) {
+	mux := http.NewServeMux()
+	HandleApprovals(mux, decisions{})
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/rebound/plans", nil))
+	if want := `"strategy":"retry"`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) || !strings.Contains(w.Body.String(), `"estimated_iterations":2`) {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -163,6 +163,16 @@ func details(ev *recovery.Event) (attrs []slog.Attr) {
 			attrs = append(attrs, slog.String("tool", clean(p.Tool, maxName)))
 		}
 		attrs = append(attrs, slog.String("band", string(p.Band)), slog.String("source", p.Source), slog.Float64("confidence", p.Confidence))
+		if len(p.Steps) > 0 || p.Iterations > 0 || len(p.Fallbacks) > 0 {
+			var steps, fallbacks list
+			for _, s := range p.Steps {
+				steps = append(steps, s.Tool)
+			}
+			for _, f := range p.Fallbacks {
+				fallbacks = append(fallbacks, string(f))
+			}
+			attrs = append(attrs, slog.Any("steps", steps), slog.Int("estimated_iterations", p.Iterations), slog.Any("fallback_chain", fallbacks))
+		}
 		if p.Percent > 0 {
 			attrs = append(attrs, slog.Int("percent", p.Percent))
 		}

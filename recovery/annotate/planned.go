@@ -44,11 +44,11 @@ func (s *Stage) heeds(x *recovery.Exchange, f *recovery.ToolFailure) bool {
 	return p != nil && p.Strategy != recovery.PlanHint && (p.Source != recovery.PlanHeuristic || f == nil && x.Turn.Failure != nil)
 }
 
-// forced is the tool that a plan which is carried out calls, where the request leaves
+// forced is the tool that a plan has the model call, where the request leaves
 // it to the model which one that is.
 func (s *Stage) forced(x *recovery.Exchange) string {
 	p := x.Plan
-	if p == nil || !s.heeds(x, s.failure(x)) || x.Mode != recovery.ModeAct || p.Band != recovery.BandAct || !p.Strategy.Calls() {
+	if p == nil || !s.heeds(x, s.failure(x)) || x.Mode != recovery.ModeAct || !p.Forced {
 		return ""
 	}
 	if c := x.Body.ToolChoice(); c.Choice != transcript.ChoiceAuto || c.Allowed != nil {

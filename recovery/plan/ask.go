@@ -14,6 +14,8 @@ import (
 const (
 	temperature = 0.2
 	maxOutput   = 600 // tokens
+	// maxReasoning is the same for a model that reasons before it answers.
+	maxReasoning = 2000
 )
 
 // call is one question to a planner, under way or answered.
@@ -27,7 +29,9 @@ type call struct {
 	tools  []transcript.Tool
 	failed *recovery.ToolFailure // nil for a loop
 	hosts  hosts
-	barred recovery.Deeds // what persons and instructions rule out
+	barred recovery.Deeds          // what persons and instructions rule out
+	target target                  // that is asked
+	said   func(value string) bool // whether a person or the agent's own calls have a value
 	secret []byte
 	began  time.Time
 	acts   bool
@@ -58,20 +62,19 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 		return c, false
 	}
 	detacher, _ := x.Completer.(recovery.Detacher)
-	if busy || st.exhausted() || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
+	if busy || st.exhausted() || s.isSpared(s.targetOf(x, cfg)) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
 		return nil, false
 	}
 	prompt, facts := promptOf(x, t, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
-	prompt.Target = recovery.Target{Upstream: cfg.Upstream, Model: cfg.Model}
-	if own := x.Candidates[0].Target; cfg.Upstream == Same {
-		if prompt.Target = own; cfg.Model != "" {
-			prompt.Target.Model = cfg.Model
-		}
-	}
+	to := s.targetOf(x, cfg)
+	prompt.Target = to.Target
 	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
-	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: facts.tools, failed: facts.failed, hosts: facts.known, barred: x.Barred,
+	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: facts.tools, failed: facts.failed, hosts: facts.known, barred: x.Barred, target: to,
 		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct && x.Mode != recovery.ModeObserve}
-	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Learned: st.Learned, Run: run(x, t.tool), Slot: slot}
+	if cfg.Force {
+		c.said = saidIn(x.Body)
+	}
+	c.next = state{Key: t.key, Tool: t.tool, Asked: st.Asked + 1, Ever: st.Ever + 1, Learned: st.Learned, Ruled: st.Ruled, Run: run(x, t.tool), Slot: slot}
 	completer := detacher.Detach()
 	s.mu.Lock()
 	s.calls[x.Session] = c
@@ -98,10 +101,12 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 			p, err = s.read(text, c, cfg.limits(c.event.Key))
 		}
 	}, func(cause string) { err = errors.New(cause) })
-	if err != nil {
-		p = heuristic(c.next.Asked)
-	}
 	st := c.next
+	if err != nil {
+		st.Ruled++
+		p = heuristic(st.Ruled)
+		s.spare(c.target, err)
+	}
 	st.Plan, st.Until = p, time.Now().Add(planTTL)
 	ev := c.event
 	ev.Time, ev.Target, ev.Duration, ev.Cost, ev.Observed = time.Now(), prompt.Target, time.Since(c.began), used, !c.acts
@@ -110,6 +115,7 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 		cause = err.Error()
 	}
 	s.tell(ev, p, cause)
+	s.list(Made{ev.Session, ev.Key, ev.Model, ev.Time.UTC(), cause, p})
 	s.keep(cfg, c.event, c.secret, c.acts, &st)
 	s.mu.Lock()
 	c.result = &st

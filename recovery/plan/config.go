@@ -30,6 +30,10 @@ type Config struct {
 	// Model is the planner; empty is the request's, with Same only.
 	Model string `yaml:"model"`
 	Mode  Mode   `yaml:"mode"`
+	// Force has the model call the tool of a plan that is carried out (tool_choice), where
+	// rules and planner agree that the call only reads, and all its arguments stand in a
+	// person's words or in the agent's own earlier calls.
+	Force bool `yaml:"force"`
 	// Wait is how long a request waits for a plan, from the third time on.
 	Wait time.Duration `yaml:"wait"`
 	// Timeout bounds one call of the planner.
@@ -68,9 +72,9 @@ type Webhook struct {
 	Secret     string `yaml:"-"` // signs what is sent
 }
 
-// Defaults returns the configuration that applies when none is given: no planner.
+// Defaults returns the configuration that applies when none is given: the request's own target plans.
 func Defaults() Config {
-	return Config{Mode: ModeObserve, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8, Act: 0.8, Propose: 0.5, ApprovalTime: 10 * time.Minute}
+	return Config{Upstream: Same, Mode: ModeAct, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8, Act: 0.8, Propose: 0.5, ApprovalTime: 10 * time.Minute}
 }
 
 // approved reports whether there is somebody to approve plans.

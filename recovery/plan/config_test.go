@@ -11,7 +11,7 @@ import (
 
 // Each mistake is told with its key, and the defaults have none.
 func TestConfig(t *testing.T) {
-	if err := plan.Defaults().Validate(); err != nil || plan.Defaults().Enabled() {
+	if err := plan.Defaults().Validate(); err != nil || !plan.Defaults().Enabled() || plan.Defaults().Force {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*plan.Config){

@@ -143,3 +143,25 @@ func wordsOf(arguments string) (out []string) {
 	})
 	return out
 }
+
+// saidIn knows the values that a person's words and the agent's own calls have, of the
+// newest of them.
+func saidIn(b *transcript.Body) func(value string) bool {
+	var all strings.Builder
+	for i, m := range slices.Backward(b.Messages()) {
+		if m.Role == transcript.RoleTool || m.End-m.Start > maxMessage || m.Role == transcript.RoleUser && trajectory.IsObservation(b, i) {
+			continue
+		}
+		if m.Role == transcript.RoleUser {
+			all.WriteString(m.Text() + "\n")
+		}
+		for _, c := range m.ToolCalls() {
+			all.WriteString(strings.Join(wordsOf(c.Text()), " ") + "\n" + c.Text() + "\n")
+		}
+		if all.Len() > 1<<20 {
+			break
+		}
+	}
+	said := all.String()
+	return func(value string) bool { return strings.Contains(said, value) }
+}

@@ -62,10 +62,9 @@ func (b *brain) asked() int {
 	return len(b.prompts)
 }
 
-// rules explain nothing and permit what is not called evil, nor run as root.
-type rules struct{ explains, heldOut bool }
+// rules permit what is not called evil, nor run as root.
+type rules struct{ heldOut bool }
 
-func (r rules) Explains(*recovery.ToolFailure) bool { return r.explains }
 func (r rules) Permits(command string) bool {
 	return !strings.Contains(command, "evil") && !strings.Contains(command, "run as root")
 }
@@ -142,6 +141,9 @@ func stuck(t testing.TB, session, tool string, n int) *recovery.Exchange {
 	x.Candidates = []recovery.Choice{{Candidate: recovery.Candidate{Target: recovery.Target{Upstream: "up", Model: "m", Key: "k"}}}}
 	x.Results = []recovery.ToolFailure{f}
 	x.Turn = recovery.Turn{Failure: &x.Results[0], Slot: fmt.Sprint(tool, n), Seen: n, Streak: n}
+	if x.Ladder = (recovery.Ladder{Rung: recovery.RungStuck, Failure: &x.Results[0], Same: n}); n < 2 {
+		x.Ladder.Rung = recovery.RungAgain
+	}
 	return x
 }
 
@@ -221,7 +223,7 @@ func TestAskedTwice(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if g.brain.asked() != 2 || used != 2 {
+		if g.brain.asked() != 2 || used != 3 { // then the user is asked, once
 			t.Errorf("asked %d times, used %d", g.brain.asked(), used)
 		}
 		for n := 2; n < 4; n++ { // find stands between
@@ -247,9 +249,9 @@ func TestAskedTwice(t *testing.T) {
 // spend anything on, asks nobody.
 func TestNeverAsked(t *testing.T) {
 	for name, change := range map[string]func(g *rig, x *recovery.Exchange){
-		"once":           func(_ *rig, x *recovery.Exchange) { x.Turn.Seen, x.Turn.Streak = 1, 1 },
-		"a success":      func(_ *rig, x *recovery.Exchange) { x.Turn = recovery.Turn{} },
-		"a chain":        func(g *rig, _ *recovery.Exchange) { g.rules.explains = true },
+		"again":          func(_ *rig, x *recovery.Exchange) { x.Ladder.Rung = recovery.RungAgain },
+		"a success":      func(_ *rig, x *recovery.Exchange) { x.Ladder, x.Turn = recovery.Ladder{}, recovery.Turn{} },
+		"observed":       func(_ *rig, x *recovery.Exchange) { x.Mode = recovery.ModeObserve },
 		"held out":       func(g *rig, _ *recovery.Exchange) { g.rules.heldOut = true },
 		"not accepted":   func(g *rig, _ *recovery.Exchange) { g.accepted = false },
 		"waiting":        func(_ *rig, x *recovery.Exchange) { x.Turn.Waits = true },
@@ -285,15 +287,15 @@ func TestNeverAsked(t *testing.T) {
 	}
 }
 
-// Loops, and agents that do not get on, have it asked also where a chain explains the
-// failure, or some of the turn's calls succeeded.
+// Loops, and agents that do not get on, have it asked also where some of the turn's calls
+// succeeded.
 func TestAskedAnyway(t *testing.T) {
 	for name, change := range map[string]func(x *recovery.Exchange){
 		"a loop": func(x *recovery.Exchange) {
 			x.Loops = []recovery.Loop{{Kind: recovery.LoopSameError, Count: 2, Tools: []string{"get"}, Fingerprint: 9}}
 		},
 		"a loop of successes": func(x *recovery.Exchange) {
-			x.Turn, x.Results = recovery.Turn{}, nil
+			x.Turn, x.Results, x.Ladder.Failure = recovery.Turn{}, nil, nil
 			x.Loops = []recovery.Loop{{Kind: recovery.LoopSameResult, Count: 2, Tools: []string{"get"}, Fingerprint: 9}}
 		},
 		"no progress": func(x *recovery.Exchange) { x.Progress = recovery.Progress{Steps: 4, Stuck: true} },
@@ -303,7 +305,6 @@ func TestAskedAnyway(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := start(t, &brain{text: good}, nil)
-			g.rules.explains = true
 			x := stuck(t, "s", "get", 2)
 			change(x)
 			x.Barred = recovery.DeedsOf("install")

@@ -40,8 +40,6 @@ type Reader interface {
 
 // Rules are those that notes keep to. Safe for concurrent use.
 type Rules interface {
-	// Explains reports whether a chain says what to do about a failure.
-	Explains(f *recovery.ToolFailure) bool
 	// Permits reports whether a command may be proposed: none that runs as another
 	// user, and nothing risky unless that is allowed.
 	Permits(command string) bool
@@ -81,8 +79,10 @@ type Planner struct {
 
 	mu     sync.Mutex
 	closed bool
-	states *store.Cache[string, *state] // by session
-	calls  map[string]*call             // under way, by session
+	states *store.Cache[string, *state]    // by session
+	spared *store.Cache[target, time.Time] // what is not asked until then
+	made   []Made                          // the latest plans, the oldest first
+	calls  map[string]*call                // under way, by session
 }
 
 var _ recovery.Stage = (*Planner)(nil)
@@ -92,7 +92,7 @@ const maxStates = 8 << 20
 
 // New returns a planner without plans.
 func New(cfg Config, p Parts) *Planner {
-	s := &Planner{parts: p, states: store.NewCache[string, *state](maxStates), calls: map[string]*call{}}
+	s := &Planner{parts: p, states: store.NewCache[string, *state](maxStates), spared: store.NewCache[target, time.Time](maxSpared), calls: map[string]*call{}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.cfg.Store(&cfg)
 	return s
@@ -124,21 +124,21 @@ func (s *Planner) behind(f func()) bool {
 // Prepare implements recovery.Stage: where the agent is stuck it sets the
 // exchange's Plan, if there is one, and has one made for the next request, if not.
 func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
-	if x.Turn.Failure == nil && len(x.Loops) == 0 && !x.Progress.Stuck { // nearly all
+	if x.Ladder.Rung < recovery.RungStuck { // nearly all
 		return nil
 	}
 	cfg := s.cfg.Load()
-	if !cfg.Enabled() || x.Mode == recovery.ModeOff || x.Session == "" || len(x.Candidates) == 0 {
+	if !cfg.Enabled() || x.Mode == recovery.ModeOff || x.Mode == recovery.ModeObserve || x.Session == "" || len(x.Candidates) == 0 {
 		return nil
 	}
 	rules := s.parts.Rules()
-	t, stuck := troubleOf(x, rules.Explains)
+	t, stuck := troubleOf(x)
 	if !stuck || rules.HeldOut(x.Session) || !s.parts.Accepted(x) {
 		return nil
 	}
 	slot := slotOf(x)
 	st := s.recall(ctx, x, t, slot)
-	acts := cfg.Mode == ModeAct && x.Mode != recovery.ModeObserve
+	acts := cfg.Mode == ModeAct
 	if x.Reply != nil { // the session is stopped: what was planned may say it better
 		if acts && st.Plan != nil && st.Plan.Message != "" && !x.Reply.Error {
 			x.Reply.Text += "\n\n" + st.Plan.Message
@@ -158,6 +158,9 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	c, fresh := s.ask(x, cfg, t, st, slot)
+	if c == nil && acts {
+		s.instead(x, st, slot)
+	}
 	if c == nil || !acts || t.count < waitsFrom || fresh && st.Asked == 0 {
 		return nil // the next request has it
 	}

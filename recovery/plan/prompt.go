@@ -14,7 +14,7 @@ import (
 
 // Bounds of a prompt, in bytes but where it says runes.
 const (
-	maxPrompt   = 32 << 10
+	maxPrompt   = 16 << 10 // about 4,000 tokens
 	leastPrompt = 8 << 10
 
 	maxGoal    = 1500 // runes
@@ -39,7 +39,11 @@ const system = `You help an AI agent that is stuck. You see its goal, what it di
 {"strategy": "retry" | "alternative-tool" | "parameter-adjustment" | "escalate" | "give-up",
  "reasoning": why, in one or two sentences,
  "action": {"toolName": a tool of the list, "parameters": the complete arguments of the call as an object, "escalationMessage": one specific question for the user},
+ "steps": the calls after that one, each as {"toolName", "parameters", "expectedOutcome"},
+ "readsOnly": whether the call of "action" changes nothing,
  "expectedOutcome": what should come of it, in one sentence,
+ "estimatedIterations": how many calls it takes,
+ "fallbackChain": which of the five strategies to try if it fails, in order,
  "confidence": 0.0 to 1.0, that it works,
  "progress": {"percent": 0 to 100, how far the work is, "blockers": what is in the way, "nextMilestone": what comes next}}
 
@@ -74,7 +78,7 @@ func promptOf(x *recovery.Exchange, t trouble, limit int) (recovery.Prompt, fact
 	w.past(t)
 	w.b.WriteString(tools)
 	return recovery.Prompt{System: fmt.Sprintf(system, w.mark), User: w.b.String(), MaxOutput: maxOutput,
-		Form: recovery.Form{Name: "plan", Schema: []byte(schema), Temperature: temperature}}, f
+		Form: recovery.Form{Name: "plan", Schema: []byte(schema), Temperature: temperature, Reasoning: maxReasoning}}, f
 }
 
 // writer writes a prompt.

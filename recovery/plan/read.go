@@ -20,7 +20,11 @@ const schema = `{"type":"object","required":["strategy","confidence"],"propertie
 	`"strategy":{"type":"string","enum":["retry","alternative-tool","parameter-adjustment","escalate","give-up"]},` +
 	`"reasoning":{"type":["string","null"]},` +
 	`"action":{"type":["object","null"],"properties":{"toolName":{"type":["string","null"]},"parameters":{"type":["object","null"]},"escalationMessage":{"type":["string","null"]}}},` +
+	`"steps":{"type":["array","null"],"items":{"type":"object","properties":{"toolName":{"type":["string","null"]},"parameters":{"type":["object","null"]},"expectedOutcome":{"type":["string","null"]}}}},` +
+	`"readsOnly":{"type":["boolean","null"]},` +
 	`"expectedOutcome":{"type":["string","null"]},` +
+	`"estimatedIterations":{"type":["number","null"]},` +
+	`"fallbackChain":{"type":["array","null"],"items":{"type":"string"}},` +
 	`"confidence":{"type":"number","minimum":0,"maximum":1},` +
 	`"progress":{"type":["object","null"],"properties":{"percent":{"type":["number","null"]},"blockers":{"type":["array","null"],"items":{"type":"string"}},"nextMilestone":{"type":["string","null"]}}}}}`
 
@@ -31,6 +35,8 @@ const (
 	maxQuestion   = 500      // runes of what the user is asked
 	maxParameters = 4 << 10  // bytes
 	maxBlockers   = 4
+	maxPlanSteps  = 5
+	maxIterations = 20
 )
 
 // answer is a planner's, as it says it.
@@ -38,10 +44,13 @@ type answer struct {
 	Strategy  recovery.PlanStrategy `json:"strategy"`
 	Reasoning string                `json:"reasoning"`
 	Action    struct {
-		Tool       string          `json:"toolName"`
-		Parameters json.RawMessage `json:"parameters"`
-		Message    string          `json:"escalationMessage"`
+		step
+		Message string `json:"escalationMessage"`
 	} `json:"action"`
+	Steps      []step   `json:"steps"` // after the action
+	ReadsOnly  bool     `json:"readsOnly"`
+	Iterations float64  `json:"estimatedIterations"`
+	Fallbacks  []string `json:"fallbackChain"`
 	Expected   string   `json:"expectedOutcome"`
 	Confidence *float64 `json:"confidence"`
 	Progress   struct {
@@ -49,6 +58,21 @@ type answer struct {
 		Blockers  []string `json:"blockers"`
 		Milestone string   `json:"nextMilestone"`
 	} `json:"progress"`
+}
+
+// step is one call as a planner names it.
+type step struct {
+	Tool       string          `json:"toolName"`
+	Parameters json.RawMessage `json:"parameters"`
+	Expected   string          `json:"expectedOutcome"`
+}
+
+// object returns the step's parameters, empty for none.
+func (s step) object() string {
+	if raw := string(s.Parameters); raw != "null" && raw != "{}" {
+		return raw
+	}
+	return ""
 }
 
 // read makes a plan of a planner's answer, or says why it is none.
@@ -65,11 +89,9 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 		!slices.Contains(recovery.PlanStrategies(), a.Strategy) {
 		return nil, errUnusable
 	}
-	words := func(text string, n int) string {
-		if text = plain(text, n); !c.named(text) || !hidesNoSecret(text) {
-			return ""
-		}
-		return text
+	words := c.words
+	if a.Strategy.Calls() && a.Action.Tool == "" && len(a.Action.Parameters) == 0 && len(a.Steps) > 0 {
+		a.Action.step, a.Steps = a.Steps[0], a.Steps[1:]
 	}
 	p := &recovery.Plan{Strategy: a.Strategy, Reasoning: words(a.Reasoning, maxText), Message: words(a.Action.Message, maxQuestion), Expected: words(a.Expected, maxText),
 		Confidence: *a.Confidence, Source: recovery.PlanPlanner, Percent: int(min(max(a.Progress.Percent, 0), 100)), Milestone: words(a.Progress.Milestone, maxText)}
@@ -80,11 +102,18 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 	}
 	if p.Strategy.Calls() {
 		p.Tool = a.Action.Tool
-		if raw := a.Action.Parameters; len(raw) > 0 && string(raw) != "null" && string(raw) != "{}" && p.Strategy != recovery.PlanRetry {
-			p.Parameters = string(raw)
+		if p.Strategy != recovery.PlanRetry {
+			p.Parameters = a.Action.object()
 		}
 		if err := s.check(p, c); err != nil {
 			return nil, err
+		}
+		p.Steps = s.steps(p, a.Action.Expected, a.Steps, c, l)
+	}
+	p.Iterations = int(min(max(a.Iterations, 0), maxIterations))
+	for _, name := range a.Fallbacks {
+		if f := recovery.PlanStrategy(name); f != p.Strategy && slices.Contains(recovery.PlanStrategies(), f) && !slices.Contains(p.Fallbacks, f) {
+			p.Fallbacks = append(p.Fallbacks, f)
 		}
 	}
 	if !l.permits(p) {
@@ -94,7 +123,33 @@ func (s *Planner) read(text string, c *call, l Limits) (*recovery.Plan, error) {
 	if t := tool(c.tools, p.Tool); p.Band == recovery.BandAct && p.Parameters != "" && (!looks(t, p.Parameters) || searches(t, p.Parameters)) {
 		p.Band = recovery.BandPropose // what changes something or leaves the machine the agent decides itself: a tool's output may have led the planner
 	}
+	p.Forced = p.Band == recovery.BandAct && a.ReadsOnly && c.said != nil && p.Parameters != "" && only(gjson.Parse(p.Parameters), c.said, 0)
 	return p, nil
+}
+
+// words is a sentence of the planner, empty where it names what no plan may.
+func (c *call) words(text string, n int) string {
+	if text = plain(text, n); !c.named(text) || !hidesNoSecret(text) {
+		return ""
+	}
+	return text
+}
+
+// steps are the calls of a plan: its first, which was checked, and those after it up to
+// one that may not be made.
+func (s *Planner) steps(p *recovery.Plan, expected string, further []step, c *call, l Limits) []recovery.PlanStep {
+	out := []recovery.PlanStep{{Tool: p.Tool, Parameters: p.Parameters, Expected: c.words(expected, maxText)}}
+	for _, st := range further {
+		next := &recovery.Plan{Strategy: recovery.PlanOtherTool, Tool: st.Tool, Parameters: st.object()}
+		if st.Tool == c.next.Tool {
+			next.Strategy = recovery.PlanAdjust
+		}
+		if len(out) == maxPlanSteps || s.check(next, c) != nil || len(l.Tools) > 0 && !l.permits(next) {
+			break
+		}
+		out = append(out, recovery.PlanStep{Tool: next.Tool, Parameters: next.Parameters, Expected: c.words(st.Expected, maxText)})
+	}
+	return out
 }
 
 // The reasons why a plan is not taken.
@@ -205,6 +260,20 @@ func same(a, b string) bool {
 	ra, errA := json.Marshal(x)
 	rb, errB := json.Marshal(y)
 	return errA == nil && errB == nil && string(ra) == string(rb)
+}
+
+// only reports whether all texts and numbers of a value, names of members left out, are
+// said.
+func only(v gjson.Result, said func(value string) bool, depth int) (ok bool) {
+	if !v.IsObject() && !v.IsArray() {
+		return v.Type != gjson.String && v.Type != gjson.Number || said(v.String())
+	}
+	ok = depth < 16
+	v.ForEach(func(_, item gjson.Result) bool {
+		ok = ok && only(item, said, depth+1)
+		return ok
+	})
+	return ok
 }
 
 // walk visits the texts of a value, the names of members as well, and a list of texts

@@ -18,6 +18,7 @@ type state struct {
 	Run      int            `json:"r,omitempty"` // turns of the tool in a row, when it was asked last
 	Slot     string         `json:"s,omitempty"` // the turn for which it was asked last
 	Learned  bool           `json:"l,omitempty"` // a pattern had its turn
+	Ruled    int            `json:"f,omitempty"` // heuristics that stood in for a planner that may not be asked
 	Plan     *recovery.Plan `json:"p,omitempty"`
 	Approval string         `json:"a,omitempty"` // the approval that the plan waits for
 	Used     string         `json:"u,omitempty"` // the turn in which it was carried out
@@ -64,7 +65,7 @@ func (s *Planner) recall(ctx context.Context, x *recovery.Exchange, t trouble, s
 		return st
 	}
 	if n := run(x, t.tool); n > 0 && n <= st.Run && n < maxRun {
-		return &state{Key: t.key, Tool: t.tool, Ever: st.Ever, Learned: st.Learned}
+		return &state{Key: t.key, Tool: t.tool, Ever: st.Ever, Learned: st.Learned, Ruled: st.Ruled}
 	}
 	return st
 }

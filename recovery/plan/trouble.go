@@ -20,8 +20,8 @@ type trouble struct {
 
 // troubleOf is what the exchange's agent is stuck in; false where it is not, where
 // only a person can say how to go on, and where nothing may be said.
-func troubleOf(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool) (t trouble, ok bool) {
-	if x.Turn.Waits || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
+func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
+	if x.Ladder.Rung < recovery.RungStuck || x.Turn.Waits || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
 		return t, false
 	}
 	for i := range x.Loops {
@@ -29,22 +29,19 @@ func troubleOf(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool)
 			t.loop = l
 		}
 	}
-	if f := x.Turn.Failure; f != nil {
-		n := max(x.Turn.Streak, x.Turn.Seen)
-		if t.loop != nil || x.Progress.Stuck || n >= 2 && !explained(f) {
-			t.failure, t.tool, t.count, t.key = f, f.Tool, n, f.Fingerprint
-		}
+	t.failure = x.Turn.Failure
+	if t.failure == nil {
+		t.failure = x.Ladder.Failure
 	}
 	switch {
-	case t.failure == nil && t.loop == nil && !x.Progress.Stuck:
-		return t, false
-	case t.failure == nil && t.loop == nil: // some of the turn's calls failed, and nothing is new
-		t.key, t.count = trajectory.Hash("stuck"), max(2, x.Progress.Steps)
-	case t.failure == nil:
-		t.key = t.loop.Fingerprint
-		if len(t.loop.Tools) > 0 {
+	case t.failure != nil:
+		t.tool, t.count, t.key = t.failure.Tool, max(x.Turn.Streak, x.Turn.Seen, x.Ladder.Same), t.failure.Fingerprint
+	case t.loop != nil:
+		if t.key = t.loop.Fingerprint; len(t.loop.Tools) > 0 {
 			t.tool = t.loop.Tools[0]
 		}
+	default: // nothing is new
+		t.key, t.count = trajectory.Hash("stuck"), max(2, x.Progress.Steps)
 	}
 	if t.loop != nil {
 		t.count = max(t.count, t.loop.Count)
@@ -55,11 +52,10 @@ func troubleOf(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool)
 	return t, x.Side == nil || !x.Side()
 }
 
-// Asks reports whether a planner would be asked about an exchange whose results, loops,
-// turn and progress are known. explained reports whether a chain says what to do about
-// a failure.
-func Asks(x *recovery.Exchange, explained func(*recovery.ToolFailure) bool) bool {
-	_, ok := troubleOf(x, explained)
+// Asks reports whether a planner would be asked about an exchange whose findings are
+// known.
+func Asks(x *recovery.Exchange) bool {
+	_, ok := troubleOf(x)
 	return ok
 }
 

@@ -13,6 +13,8 @@ type Question struct {
 	MaxOutput int
 	// Temperature is that of sampling; nil leaves it to the server.
 	Temperature *float64
+	// Effort is how much a model that reasons may think; empty leaves it to the server.
+	Effort string
 	// Schema is a JSON schema that the answer must follow, called Name; nil for plain text.
 	Schema []byte
 	Name   string
@@ -38,6 +40,9 @@ func appendForm(out []byte, q Question) []byte {
 }
 
 func (chat) ask(out []byte, q Question) []byte {
+	if q.Effort != "" {
+		out = append(append(out, `,"reasoning_effort":`...), String(q.Effort)...)
+	}
 	if q.Schema != nil {
 		out = append(appendForm(append(out, `,"response_format":{"type":"json_schema","json_schema":{`...), q), `}}`...)
 	}

@@ -141,6 +141,9 @@ func (responses) reasoning(b *Body) bool {
 }
 
 func (responses) ask(out []byte, q Question) []byte {
+	if q.Effort != "" {
+		out = append(append(append(out, `,"reasoning":{"effort":`...), String(q.Effort)...), '}')
+	}
 	if q.Schema != nil {
 		out = append(appendForm(append(out, `,"text":{"format":{"type":"json_schema",`...), q), `}}`...)
 	}

@@ -252,7 +252,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	if cfg.Recording.Enabled() {
 		recorder = a.recorder
 	}
-	return &proxy.Core{
+	return &proxy.Core{Reasons: a.pace.Reasons,
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Recorder: recorder,

@@ -55,6 +55,14 @@ func (p approvals) Approvals() (list []admin.Approval) {
 	return list
 }
 
+// Plans implements admin.Approvals.
+func (p approvals) Plans() (list []admin.Plan) {
+	for _, m := range p.Planner.Plans() {
+		list = append(list, admin.Plan(m))
+	}
+	return list
+}
+
 // Decide implements admin.Approvals.
 func (p approvals) Decide(id string, approve bool) error {
 	err := p.Planner.Decide(id, approve)

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// target is a planner as one client asks it: its key is left out, the client is not.
+type target struct {
+	recovery.Target
+	client string
+}
+
+const (
+	// spareTime is for how long a planner is not asked that gave an empty or useless
+	// answer, or refused the question.
+	spareTime = time.Hour
+	// maxSpared bounds how many of those are remembered.
+	maxSpared = 4096
+	// maxListed bounds the plans that are listed.
+	maxListed = 64
+)
+
+// targetOf is the planner that is asked for an exchange.
+func (s *Planner) targetOf(x *recovery.Exchange, cfg *Config) target {
+	t := target{recovery.Target{Upstream: cfg.Upstream, Model: cfg.Model}, x.Client()}
+	if cfg.Upstream == Same {
+		if t.Target = x.Candidates[0].Target; cfg.Model != "" {
+			t.Model = cfg.Model
+		}
+	}
+	return t
+}
+
+// isSpared reports whether a planner was of no use to this client lately.
+func (s *Planner) isSpared(t target) bool {
+	t.Key = ""
+	until, ok := s.spared.Get(t)
+	return ok && time.Now().Before(until)
+}
+
+// spare has a planner left alone that answered with nothing useful, or refused: a rate
+// limit is one. One that is away or slow is asked again.
+func (s *Planner) spare(t target, err error) {
+	var f *recovery.Failure
+	if errors.As(err, &f) && (f.Signal.Status < 400 || f.Signal.Status >= 500) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return
+	}
+	t.Key = ""
+	s.spared.Put(t, time.Now().Add(spareTime), 1)
+}
+
+// instead applies the rule that stands in for a planner that may not be asked again:
+// other parameters first, then the user, then nothing until something new happens.
+func (s *Planner) instead(x *recovery.Exchange, st *state, slot string) {
+	if st.Slot == slot || st.Ruled >= maxAsked || !st.exhausted() && !s.isSpared(s.targetOf(x, s.cfg.Load())) {
+		return
+	}
+	next := *st
+	next.Ruled, next.Slot, next.Run, next.Used = st.Ruled+1, slot, run(x, st.Tool), ""
+	if st.exhausted() {
+		next.Ruled = maxAsked // other parameters were proposed, or a plan was
+	}
+	next.Plan, next.Until = heuristic(next.Ruled), time.Now().Add(planTTL)
+	s.tell(x.Event(recovery.EventPlanMade), next.Plan, "the planner is not asked again")
+	s.apply(x, &next, slot)
+}
+
+// Made is a plan that was made.
+type Made struct {
+	Session string         `json:"session"`
+	Key     string         `json:"key,omitempty"`
+	Model   string         `json:"model"`
+	Made    time.Time      `json:"made"`
+	Cause   string         `json:"cause,omitempty"` // why the planner's own was of no use
+	Plan    *recovery.Plan `json:"plan"`
+}
+
+func (s *Planner) list(m Made) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = append(s.made, m)
+	s.made = slices.Delete(s.made, 0, max(0, len(s.made)-maxListed))
+}
+
+// Plans lists the latest plans that this process made, the latest first.
+func (s *Planner) Plans() []Made {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := slices.Clone(s.made)
+	slices.Reverse(out)
+	return out
+}
