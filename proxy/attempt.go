@@ -328,6 +328,14 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	return nil, 0
 }
 
+// LongestPause implements recovery.Answer.
+func (n *answer) LongestPause() time.Duration {
+	if a, ok := n.Deliverable.(*stream.Answer); ok {
+		return a.LongestPause()
+	}
+	return 0
+}
+
 // gatewayHeaders is how many response headers the gateway has.
 const gatewayHeaders = 4
 

@@ -17,7 +17,7 @@ func (n *answer) options() stream.Options {
 	s, a := n.s, &n.a
 	o := stream.Options{Config: s.core.Stream, Format: s.wire.answers, Sink: s.sink, Resume: a.Resume,
 		Choices: s.x.Body.N(), AcceptEmpty: a.AcceptEmpty, Started: a.Started, Cancel: a.Cancel,
-		Request: s.x.Body, Ending: s.core.endings.Of(a.Target.Upstream, a.Target.Model), Life: a.Life, Explain: a.Explain, ID: s.x.ID}
+		Request: s.x.Body, Ending: s.core.endings.Of(a.Target.Upstream, a.Target.Model), Life: a.Life, Idle: a.Idle, Explain: a.Explain, ID: s.x.ID}
 	if !a.Plain {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
 	}

@@ -128,6 +128,9 @@ func (*forwarded) Paused(context.Context) (*recovery.Pause, time.Duration) { ret
 // Discard implements recovery.Answer.
 func (n *forwarded) Discard() { _ = n.resp.Body.Close() }
 
+// LongestPause implements recovery.Answer: nobody watches its pauses.
+func (*forwarded) LongestPause() time.Duration { return 0 }
+
 // Drain implements recovery.Answer. Nobody needs what it used.
 func (n *forwarded) Drain() { n.Discard() }
 

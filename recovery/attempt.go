@@ -205,7 +205,7 @@ func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 		ready = time.Now() // that took its time
 	}
 	rc.attempt = Attempt{Number: len(x.Attempts) + 1, Started: ready, Target: c.Candidate, Body: body, Edited: edited, Resume: a.Resume,
-		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Life: &rc.life, Cancel: rc.cancel}
+		Explain: a.Explain, Plain: x.Mode != ModeAct, AcceptEmpty: x.AcceptEmpty(), Life: &rc.life, Idle: r.idle(c.Target), Cancel: rc.cancel}
 	x.Attempts = append(x.Attempts, Record{Target: c.Target, Strategy: rc.strategy, Parallel: rc.parallel, Started: rc.started})
 	if err != nil {
 		return r.failure(rc, Evidence{Phase: PhaseConnect, Err: err})
@@ -238,6 +238,14 @@ func (r *run) limit(rc *racer) time.Duration {
 	return rc.limits.After(sign)
 }
 
+// idle returns how long an answer of a target may pause; 0 is unknown.
+func (r *run) idle(t Target) (d time.Duration) {
+	if r.x.Streaming && r.x.Mode == ModeAct {
+		r.guard("pace", func() { d = r.Pace.Idle(t) })
+	}
+	return d
+}
+
 // deliver hands an answer to the client. Both results are nil when it was
 // complete; an answer comes back when a paused one was replaced.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
@@ -263,7 +271,12 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	if f == nil {
 		r.x.ended = r.end(rc, Outcome{Success: true}, "")
 		r.x.answered, r.x.usage, r.x.finish = rc.ticket.Target, usage, a.Finish()
-		r.guard("pace", func() { r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage) })
+		r.guard("pace", func() {
+			r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
+			if pause := a.LongestPause(); pause > 0 {
+				r.Pace.Flowed(rc.ticket.Target, pause)
+			}
+		})
 		return nil, nil
 	}
 	if rest == nil { // else it is booked where that goes

@@ -25,6 +25,7 @@ func (atOnce) Deliver(context.Context) (recovery.Answer, *recovery.Failure) {
 }
 func (atOnce) Paused(context.Context) (*recovery.Pause, time.Duration) { return nil, 0 }
 func (atOnce) Discard()                                                {}
+func (atOnce) LongestPause() time.Duration                             { return 0 }
 func (atOnce) Drain()                                                  {}
 func (atOnce) Usage() (recovery.Usage, time.Duration)                  { return recovery.Usage{Input: 9}, time.Second }
 func (atOnce) Finish() recovery.Finish                                 { return recovery.FinishStop }

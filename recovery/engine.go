@@ -28,6 +28,7 @@ type Attempt struct {
 	Plain       bool    // pass whatever comes, as a plain proxy would
 	Explain     bool    // the answer is marked as the gateway's
 	AcceptEmpty bool
+	Idle        time.Duration           // how long the target's answers pause at most; 0 is unknown
 	Life        *Life                   // where its signs of life are noted
 	Cancel      context.CancelCauseFunc // ends the attempt's context
 }
@@ -51,6 +52,9 @@ type Answer interface {
 	// answer makes, where that is so long that another should be looked for, and when
 	// to ask next; 0 is never.
 	Paused(ctx context.Context) (p *Pause, again time.Duration)
+	// LongestPause is the longest pause that the upstream made while the answer was delivered; 0 of one
+	// that came at once.
+	LongestPause() time.Duration
 	// Discard drops the answer.
 	Discard()
 	// Drain takes the place of both where nobody gets the answer: it is read to its end, for its usage.
@@ -140,6 +144,10 @@ type Pace interface {
 	// sent after this time has.
 	Overtaken(x *Exchange, c Candidate, sent time.Time) bool
 	Observe(x *Exchange, c Candidate, firstToken time.Duration, u Usage)
+	// Flowed notes the longest pause of a complete answer. Idle returns how long an answer may pause before
+	// another is looked for; 0 where too few are known.
+	Flowed(t Target, pause time.Duration)
+	Idle(t Target) time.Duration
 	// Allow takes one parallel start out of the budget; Return gives it back.
 	Allow(x *Exchange) bool
 	Return()

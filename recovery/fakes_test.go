@@ -346,6 +346,9 @@ func (n *answer) Usage() (recovery.Usage, time.Duration) {
 	return recovery.Usage{Input: 10, Output: 5}, max(n.made.Sub(n.a.Started), time.Millisecond)
 }
 
+// LongestPause is that of its script.
+func (n *answer) LongestPause() time.Duration { return n.pause }
+
 // Drain is nobody's delivery.
 func (n *answer) Drain() { n.Discard() }
 

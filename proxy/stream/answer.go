@@ -29,6 +29,7 @@ type Options struct {
 	Request  *transcript.Body        // what the client asked for
 	Ending   *Ending                 // what is known of the target; may be nil
 	Life     *recovery.Life          // where signs of life are noted; may be nil
+	Idle     time.Duration           // how long the target's answers pause at most, where that is known and shorter than Config.Idle
 	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
 	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
 	Explain  bool                    // the answer gets the gateway's identity
@@ -102,6 +103,7 @@ type Answer struct {
 	last    time.Duration // last event with data, later by the time that the client took since; this and those below by the reader's clock
 	reading bool          // more is waited for
 	since   time.Duration // when that began, or ended
+	longest time.Duration // pause so far, without the client's
 	ended   bool          // every choice has ended
 	slow    bool          // what comes next may take long, as the arguments of a call
 	tried   bool          // this pause was told of

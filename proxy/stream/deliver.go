@@ -238,6 +238,7 @@ func (a *Answer) next() error {
 		a.mu.Unlock()
 		return ErrTaken
 	}
+	a.longest = max(a.longest, a.since-a.last)
 	a.last, a.tried = a.since, false
 	rescue, rescued := a.rescue, a.rescued
 	a.rescue, a.rescued = nil, nil

@@ -15,6 +15,9 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 		return nil, 0
 	}
 	c, now := a.o.Config, a.r.now()
+	if a.o.Idle > 0 {
+		c.Idle = min(c.Idle, a.o.Idle)
+	}
 	quiet := now - a.last
 	silent := min(now-a.r.heard(), now-a.since)
 	switch {
@@ -28,6 +31,13 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 		p = a.pause(ctx)
 	}
 	return p, max(min(c.Idle-silent, c.IdlePinged-quiet), c.Idle/8, 10*time.Millisecond)
+}
+
+// LongestPause returns the longest pause of the upstream while the answer was delivered.
+func (a *Answer) LongestPause() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.longest
 }
 
 // pause is a pause of which others are told, nil where nothing could be continued. The

@@ -451,3 +451,23 @@ func TestStallOfTheClient(t *testing.T) {
 		})
 	}
 }
+
+// TestIdleOfTarget: the pauses that a target makes decide how long an answer of it may pause.
+func TestIdleOfTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, begin := newExchange(), time.Now()
+		u := play(true, nil, step{0, one.role() + one.words("It is ")}, step{3 * time.Second, one.words("a fine day")})
+		a, broken := Open(respond(u), x.options(func(o *Options) { o.Cancel, o.Idle = u.cancel, 8*time.Second }))
+		if broken != nil {
+			t.Fatal(broken)
+		}
+		var told time.Duration
+		broken = looked(t.Context(), a, func(_ context.Context, _ string, take func() bool) {
+			told = time.Since(begin)
+			take()
+		})
+		if broken == nil || !broken.Stalled || !between(told, 11*time.Second, 13*time.Second) || a.LongestPause() != 3*time.Second {
+			t.Errorf("%+v, told after %v, the longest pause was %v", broken, told, a.LongestPause())
+		}
+	})
+}

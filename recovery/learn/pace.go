@@ -25,7 +25,8 @@ type Pace struct {
 	samples  map[paceKey]*ring
 	window   [2]struct{ requests, started int } // this period and the one before
 	period   int64
-	reasons  map[string]bool // by model: whether its name is among cfg.ReasoningModels
+	reasons  map[string]bool           // by model: whether its name is among cfg.ReasoningModels
+	pauses   map[recovery.Target]*ring // longest pauses of answers, by upstream and model
 	answered map[answerKey][]sent
 	silent   map[recovery.Target]*silence // by upstream and model; none of those that answer
 }
@@ -58,7 +59,7 @@ const (
 // NewPace returns a pace that has seen nothing.
 func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
 	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{},
-		answered: map[answerKey][]sent{}, silent: map[recovery.Target]*silence{}}
+		pauses: map[recovery.Target]*ring{}, answered: map[answerKey][]sent{}, silent: map[recovery.Target]*silence{}}
 }
 
 // Reconfigure applies new limits; samples stay.
@@ -192,9 +193,7 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 		r = &ring{}
 		p.samples[k] = r
 	}
-	r.d[r.next], r.at = firstToken, time.Now()
-	r.next = (r.next + 1) % len(r.d)
-	r.n = min(r.n+1, len(r.d))
+	r.add(firstToken)
 	if r.next%8 == 0 {
 		r.p95 = r.percentile(95)
 	}
@@ -208,6 +207,40 @@ func room[K comparable, V any](m map[K]V) {
 		}
 		return
 	}
+}
+
+func (r *ring) add(d time.Duration) {
+	r.d[r.next], r.at = d, time.Now()
+	r.next = (r.next + 1) % len(r.d)
+	r.n = min(r.n+1, len(r.d))
+}
+
+// Flowed implements recovery.Pace.
+func (p *Pace) Flowed(t recovery.Target, pause time.Duration) {
+	t = bare(t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.pauses[t]
+	if !ok {
+		room(p.pauses)
+		r = &ring{}
+		p.pauses[t] = r
+	}
+	r.add(pause)
+}
+
+// leastIdle is the shortest pause after which another answer is looked for.
+const leastIdle = 8 * time.Second
+
+// Idle implements recovery.Pace: a few times the longest pause of the answers that are remembered.
+func (p *Pace) Idle(t recovery.Target) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.pauses[bare(t)]
+	if r == nil || r.n < enough {
+		return 0
+	}
+	return max(leastIdle, time.Duration(p.cfg.Factor*float64(slices.Max(r.d[:r.n]))))
 }
 
 // percentile is the time that so many percent of the answers were faster than.
@@ -314,4 +347,5 @@ func (p *Pace) Clear(name, item string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.samples, func(k paceKey, _ *ring) bool { return k.target.String() == name })
+	maps.DeleteFunc(p.pauses, func(t recovery.Target, _ *ring) bool { return t.String() == name })
 }

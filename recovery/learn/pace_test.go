@@ -383,3 +383,34 @@ func TestSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestIdle: an answer may pause for three times the longest pause that the target made lately, and not for less than eight seconds.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newPace(t)
+		for i := range 19 {
+			p.Flowed(target, time.Duration(i)*time.Millisecond)
+		}
+		if got := p.Idle(target); got != 0 {
+			t.Errorf("%v with too few answers", got)
+		}
+		p.Flowed(target, time.Second)
+		if got := p.Idle(target); got != 8*time.Second {
+			t.Errorf("%v where it flows", got)
+		}
+		p.Flowed(target, 4*time.Second)
+		if got := p.Idle(target); got != 12*time.Second {
+			t.Errorf("%v where it paused for 4 s", got)
+		}
+		for range 64 {
+			p.Flowed(target, time.Second)
+		}
+		if got := p.Idle(target); got != 8*time.Second {
+			t.Errorf("%v long after that pause", got)
+		}
+		p.Clear(candidate("m").Target.Upstream+"/m", "")
+		if got := p.Idle(target); got != 0 {
+			t.Errorf("%v after it was cleared", got)
+		}
+	})
+}
