@@ -65,3 +65,14 @@ func TestAnswersAreForeign(t *testing.T) {
 		}
 	}
 }
+
+// A person who types the gateway's address gets the page; a program is told of its mistake.
+func TestRoot(t *testing.T) {
+	g := start(t, "")
+	if status, answer := g.send("GET /", "Accept: text/html,*/*\r\n", ""); status != 302 || !strings.Contains(answer, "Location: /rebound/\r\n") {
+		t.Errorf("a browser: %d %s", status, answer)
+	}
+	if status, answer := g.send("GET /", "Accept: application/json\r\n", ""); status != 404 || code(answer) != "unknown_path" {
+		t.Errorf("a program: %d %s", status, answer)
+	}
+}

@@ -85,6 +85,12 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 	}
 	if h.Admin != nil {
 		s.inside.Any("/rebound/*", echo.WrapHandler(h.Admin), s.watchBody, guard)
+		s.inside.GET("/", func(c echo.Context) error {
+			if !strings.Contains(first(c.Request().Header, "Accept"), "text/html") {
+				return echo.ErrNotFound
+			}
+			return c.Redirect(http.StatusFound, pagePath) // a person in a browser
+		})
 		s.inside.GET("/rebound", func(c echo.Context) error { return c.Redirect(http.StatusFound, pagePath) })
 	}
 	return s

@@ -68,7 +68,7 @@ export function phases(r) {
   const begun = d ? Date.parse(d.time) - (d.duration_ms || 0) : Date.parse(r.begun) - (r.events[0].duration_ms || 0);
   const out = [];
   const decisions = r.events.filter((e) => e.event === 'error_recovery_attempt' && !e.observed);
-  const attempts = d?.attempts || (d ? [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: 0, duration_ms: d.duration_ms }] :
+  const attempts = d?.attempts || (d ? !d.attempt ? [] : [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: 0, duration_ms: d.duration_ms }] :
     decisions.map((e) => ({ target: e.target, upstream_key: e.upstream_key, class: e.class, start_ms: Date.parse(e.time) - begun - (e.duration_ms || 0), duration_ms: e.duration_ms })));
   attempts.forEach((a, i) => {
     const from = a.start_ms || 0;
