@@ -28,16 +28,16 @@ type Board interface {
 
 // cooldown reads the end of a target's cool-down from the board, where it stays until the
 // ramp after it is over.
-func (s *Set) cooldown(t recovery.Target) (until time.Time, ok bool) {
+func (s *Set) cooldown(t recovery.Target) (next ramp, ok bool) {
 	if !s.board.Any(BoardCooldowns) {
-		return time.Time{}, false
+		return ramp{}, false
 	}
 	f, ok := s.board.Lookup(BoardCooldowns, s.names.Of(t))
 	if !ok {
-		return time.Time{}, false
+		return ramp{}, false
 	}
-	_, _, until = coolingOf(f)
-	return until, true
+	_, begin, until := coolingOf(f)
+	return ramp{until: until, step: rampStep(until.Sub(begin))}, true
 }
 
 // coolingOf reads a cool-down's field: its class, and its begin and end, as far as they are
@@ -147,9 +147,9 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 	}
 	until := now.Add(d)
 	s.board.Post(BoardCooldowns, store.Field{
-		Name: s.names.Of(t), Value: fmt.Appendf(nil, "%s %d %d", f.Class(), now.UnixMilli(), until.UnixMilli()), Until: until.Add(rampLength),
+		Name: s.names.Of(t), Value: fmt.Appendf(nil, "%s %d %d", f.Class(), now.UnixMilli(), until.UnixMilli()), Until: until.Add(rampSteps * rampStep(d)),
 	}, true)
-	s.cooled(t, until, now)
+	s.cooled(t, ramp{until: until, step: rampStep(d)}, now)
 	return recovery.Event{Name: recovery.EventTargetCooled, Time: now, Target: t, Class: f.Class(), Until: until, Wait: d}, true
 }
 

@@ -117,7 +117,7 @@ func TestRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board := recoverytest.NewBoard()
 		first := breaker.NewSet(breaker.Defaults(), board, &recoverytest.Observer{})
-		for _, cooldown := range []time.Duration{10 * time.Second, time.Second} { // the next one begins anew
+		for _, cooldown := range []time.Duration{10 * time.Second, 2 * time.Second} { // the next one begins anew
 			once(t, first, target, limited(recovery.RateLimit, cooldown))
 			time.Sleep(cooldown)
 			started := 0

@@ -151,10 +151,10 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 	if f, until := s.refused(t, now); f != nil {
 		return recovery.Status{Refused: f, Until: until}
 	}
-	if until, ok := s.cooldown(t); ok && until.Before(now.Add(s.cfg.CooldownMax+skew)) {
-		s.cooled(t, until, now)
-		if now.Before(until) {
-			return recovery.Status{Cooling: true, Until: until}
+	if next, ok := s.cooldown(t); ok && next.until.Before(now.Add(s.cfg.CooldownMax+skew)) {
+		s.cooled(t, next, now)
+		if now.Before(next.until) {
+			return recovery.Status{Cooling: true, Until: next.until}
 		}
 	}
 	if next, ok := s.ramping(t, now); ok {
