@@ -180,6 +180,7 @@ type Engine struct {
 	Tokens     Counter // nil: tokens are estimated by size
 
 	alarms    sync.Pool // of *alarm
+	common    commonErrors
 	repeaters repeaters
 }
 
@@ -497,6 +498,7 @@ func (r *run) succeeded() {
 	if x.Fitting != nil && x.Mode == ModeAct {
 		r.guard("fitter", func() { x.Fitting.Settle(c, x.usage) })
 	}
+	r.common.answered(c.Target)
 	r.answeredBy(c)
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)

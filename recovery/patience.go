@@ -1,7 +1,9 @@
 package recovery
 
 import (
+	"hash/maphash"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -53,7 +55,7 @@ func (r *run) count(f *Failure, c *Choice) {
 		c.said, c.same = said, 0
 	}
 	c.same++
-	f.Repeated = c.same >= maxSame
+	f.Repeated = !r.common.widespread(c.Target, c.said, x.Body.Raw(), time.Now()) && c.same >= maxSame
 	c.Excluded = c.Excluded || f.Repeated
 }
 
@@ -113,4 +115,57 @@ func (r *run) crowdPatience() time.Duration {
 		return r.idleLeft()
 	}
 	return r.Config.BackoffMax
+}
+
+// commonErrors remembers which targets gave the same 500 to different requests a moment ago,
+// and answered others: they fail now and then, whatever one request is told again and again.
+// Safe for concurrent use.
+type commonErrors struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	last map[Target]commonError // nil until there is one
+}
+
+type commonError struct {
+	said string
+	body uint64 // of the first request that was told so
+	many bool   // others were told the same
+	well bool   // others were answered
+	at   time.Time
+}
+
+const (
+	commonTime = time.Minute
+	maxCommon  = 256
+)
+
+// widespread books that a target said this to a request with that body, and reports
+// whether it says so to others now and then.
+func (e *commonErrors) widespread(t Target, said string, raw []byte, now time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == nil {
+		e.seed, e.last = maphash.MakeSeed(), map[Target]commonError{}
+	}
+	body := maphash.Bytes(e.seed, raw)
+	c, ok := e.last[t]
+	if !ok && len(e.last) >= maxCommon {
+		clear(e.last)
+	}
+	if c.said != said || now.Sub(c.at) > commonTime {
+		c = commonError{said: said, body: body}
+	}
+	c.at, c.many = now, c.many || c.body != body
+	e.last[t] = c
+	return c.many && c.well
+}
+
+// answered books an answer of a target.
+func (e *commonErrors) answered(t Target) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c, ok := e.last[t]; ok && !c.well {
+		c.well = true
+		e.last[t] = c
+	}
 }

@@ -154,3 +154,29 @@ func TestPatienceInLine(t *testing.T) {
 		}
 	})
 }
+
+// A 500 that other requests get now and then is none of this request: it is waited out. The
+// same request once more is no other one, and a target that answers nobody fails soon.
+func TestPatienceOfMany(t *testing.T) {
+	another := `{"model":"m","messages":[{"role":"user","content":"another"}]}`
+	for name, c := range map[string]struct {
+		other    string // body of a request a moment before
+		between  step   // what the target says to a third one
+		answered bool
+	}{
+		"now and then": {another, ok, true},
+		"the same":     {plainBody, ok, false},
+		"for ever":     {another, refuse(400, envelope("Invalid value")), false},
+	} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {busy, busy, busy, c.between, busy, busy, busy, busy, ok}})
+			if f, _ := g.Run(t.Context(), exchange(t, c.other, "a"), g); f == nil || !f.Repeated {
+				t.Errorf("%s: the first one: %v", name, f)
+			}
+			_, _ = g.Run(t.Context(), exchange(t, sampleless, "a"), g)
+			if f, _ := g.Run(t.Context(), exchange(t, plainBody, "a"), g); (f == nil) != c.answered {
+				t.Errorf("%s: %v, asked %s", name, f, g.asked())
+			}
+		})
+	}
+}
