@@ -31,6 +31,16 @@ const (
 	Unknown               Class = "unknown"                 // a failure that no rule recognises
 )
 
+// Retryable reports whether the same request may succeed at another time, or when the
+// model is asked again.
+func (c Class) Retryable() bool {
+	switch c {
+	case RateLimit, Overloaded, ServerError, Timeout, StreamCut, EmptyResponse, ModelOutputInvalid:
+		return true
+	}
+	return false
+}
+
 // Scope says what a failure is about, and so what an attempt elsewhere can change.
 type Scope uint8
 

@@ -545,6 +545,9 @@ func (r *run) event(name EventName, f *Failure) Event {
 	ev.Attempt, ev.Cost = len(x.Attempts), x.spent
 	if f != nil {
 		ev.Target, ev.Class, ev.Rule, ev.Status = f.Target, f.Class(), f.Rule, f.Signal.Status
+		if f.Flaw != nil {
+			ev.Flaw = f.Flaw.Kind
+		}
 		if f.Err != nil {
 			ev.Cause = f.Err.Error()
 		}

@@ -43,6 +43,7 @@ type Event struct {
 	Model    string // as the client named it
 	Attempt  int
 	Class    Class
+	Flaw     FlawKind // of an answer that was asked again; empty for other failures
 	Rule     string
 	Strategy string
 	Way      Way // of stream_resumed: how the answer is continued

@@ -69,10 +69,12 @@ type FlawKind string
 
 // The kinds of flaws.
 const (
-	FlawArguments  FlawKind = "arguments"  // not JSON, or refused by the tool's schema
-	FlawName       FlawKind = "name"       // no such tool
+	FlawArguments  FlawKind = "arguments" // refused by the tool's schema
+	FlawJSON       FlawKind = "bad_json"  // arguments that are not JSON
+	FlawField      FlawKind = "missing_field"
+	FlawName       FlawKind = "unknown_tool"
 	FlawTruncated  FlawKind = "truncated"  // a call that the output limit cut
-	FlawMissing    FlawKind = "missing"    // a call was required and none came
+	FlawMissing    FlawKind = "no_call"    // a call was required and none came
 	FlawContent    FlawKind = "content"    // the content is not what response_format asks for
 	FlawRepetition FlawKind = "repetition" // runaway repetition
 	FlawMark       FlawKind = "mark"       // it imitates the marks of compressed content

@@ -39,7 +39,8 @@ var meanings = [...][2]string{
 	{"wait_ms", "the pause before the next attempt, or what the upstream asked for"}, {"until", "end of a cool-down or of an open breaker"},
 	{"duration_ms", "of the request; in `error_recovery_attempt` of the attempt that failed"}, {"ttfb_ms", "until the first byte of the answer for the client"},
 	{"cause", "a transport's error, or a reason, without secrets, at most 512 bytes"},
-	{"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
+	{"retryable", "of a failed attempt: the same request may succeed at another time, or when the model is asked again"},
+	{"flaw", "of an answer that was asked again: `no_call`, `bad_json`, `unknown_tool`, `missing_field`, `arguments`, `truncated`, `content`, `repetition`, `mark`, `unsaid`"}, {"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
 	{"finish", "why the model ended the answer: `stop`, `length`, `tool_call`, `content_filter`, or another word of the upstream's"},
 	{"spent", "what the request, or the plan, cost, where `prices` are configured"},
 	{"tiers", "of a compression: what was used"}, {"steps_compressed", "messages that were changed"},
@@ -51,7 +52,8 @@ var meanings = [...][2]string{
 	{"stuck", "the last three brought less than 5 percent"}, {"task", "what the agent is at: `exploring` or `changing`"},
 	{"about", "of a note: the category of the failure"}, {"strategies", "what it proposed"}, {"occurrence", "how often the same happened so far"}, {"held_out", "it was withheld, to measure what notes do"},
 	{"withheld", "it was withheld, since notes were learned to be no help there"},
-	{"band", "of a plan: `act`, `propose` or `escalate`"}, {"source", "of a plan: `planner`, or `heuristic` where that was of no use"}, {"percent", "of a plan: how far the work is, as the planner sees it"},
+	{"band", "of a plan: `act`, `propose` or `escalate`"}, {"source", "of a plan: `planner`, or `heuristic` where that was of no use"}, {"steps", "of a plan: the tools of its steps; their arguments and the plan's sentences stand below `/rebound/plans` only"},
+	{"estimated_iterations", "of a plan: how many calls it takes, as the planner estimates"}, {"fallback_chain", "of a plan: the strategies to try if it fails"}, {"percent", "of a plan: how far the work is, as the planner sees it"},
 	{"attempts", "of `request_done` with more than one attempt: `target`, `upstream_key`, `class`, `strategy`, `parallel`, `start_ms` (after the request's arrival) and `duration_ms` of each, at most 20"},
 }
 

@@ -75,6 +75,10 @@ func record(ev *recovery.Event) slog.Record {
 	text("upstream_key", ev.Target.Key)
 	number("attempt", ev.Attempt)
 	text("class", string(ev.Class))
+	if ev.Class != "" && (ev.Name == recovery.EventRecoveryAttempt || ev.Name == recovery.EventRecoveryFailed) {
+		attrs = append(attrs, slog.Bool("retryable", ev.Class.Retryable()))
+	}
+	text("flaw", string(ev.Flaw))
 	text("rule", ev.Rule)
 	text("strategy", ev.Strategy)
 	text("way", string(ev.Way))

@@ -32,6 +32,9 @@ func story() []recovery.Event {
 		of(recovery.EventRecoveryAttempt, func(ev *recovery.Event) {
 			ev.Attempt, ev.Class, ev.Strategy, ev.Mode, ev.Observed = 1, recovery.Timeout, "resend", recovery.ModeObserve, true
 		}),
+		of(recovery.EventRecoveryAttempt, func(ev *recovery.Event) {
+			ev.Attempt, ev.Class, ev.Flaw, ev.Strategy = 1, recovery.ModelOutputInvalid, recovery.FlawField, "reask"
+		}),
 		of(recovery.EventRecoverySuccess, func(ev *recovery.Event) { ev.Attempt, ev.Strategy = 2, "wait" }),
 		of(recovery.EventRecoveryFailed, func(ev *recovery.Event) {
 			ev.Attempt, ev.Class, ev.Status, ev.Cost = 6, recovery.Overloaded, 529, recovery.Usage{Input: 9000, Output: 12, Reasoning: 3, CacheWrite: 1}
@@ -57,7 +60,7 @@ func story() []recovery.Event {
 			ev.Advice = &recovery.Advice{Category: recovery.FileNotFound, Strategies: []string{"verify_path", "ask_user"}, Count: 2, HeldOut: true, Withheld: true}
 		}),
 		of(recovery.EventPlanMade, func(ev *recovery.Event) {
-			ev.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Tool: "read", Confidence: 0.9, Band: recovery.BandAct, Source: recovery.PlanPlanner, Percent: 40, Reasoning: "never shown"}
+			ev.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Steps: []recovery.PlanStep{{Tool: "read", Parameters: `{"never":"shown"}`}}, Iterations: 2, Fallbacks: []recovery.PlanStrategy{recovery.PlanEscalate}, Tool: "read", Confidence: 0.9, Band: recovery.BandAct, Source: recovery.PlanPlanner, Percent: 40, Reasoning: "never shown"}
 			ev.Strategy, ev.Duration, ev.Cost = string(ev.Plan.Strategy), 700*time.Millisecond, recovery.Usage{Input: 2000, Output: 90}
 		}),
 		of(recovery.EventApproval, func(ev *recovery.Event) {

@@ -153,7 +153,7 @@ func TestBrokenCallsInTheText(t *testing.T) {
 	req, m := withKit(t, ""), mender()
 	for text, kind := range map[string]recovery.FlawKind{
 		`<tool_call>{"name": "get_whether_x", "arguments": {}}</tool_call>`:                                                            recovery.FlawName,
-		`<tool_call>{"name": "get_weather", "arguments": {"days": 1}}</tool_call>`:                                                     recovery.FlawArguments,
+		`<tool_call>{"name": "get_weather", "arguments": {"days": 1}}</tool_call>`:                                                     recovery.FlawField,
 		`<tool_call>{"name": "get_weather", "arguments": {"city": "Par`:                                                                recovery.FlawArguments,
 		`<tool_call>{'name': 'bash', 'arguments': {'command': 'ls'}}</tool_call>`:                                                      recovery.FlawArguments,
 		"```json\n{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}\n```":                                                    recovery.FlawArguments,

@@ -30,6 +30,9 @@ func explain(e *jsonschema.ValidationError) string {
 	return trajectory.Shorten(strings.Join(lines, "; "), maxProblem)
 }
 
+// lacks is how a complaint about a required member begins that is not there.
+const lacks = " lacks the required "
+
 func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 	if *budget--; *budget < 0 {
 		return
@@ -40,7 +43,7 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 		*lines = append(*lines, at+" matches none of the allowed forms"+forms(e))
 		return
 	case *kind.Required:
-		*lines = append(*lines, at+" lacks the required "+names(k.Missing))
+		*lines = append(*lines, at+lacks+names(k.Missing))
 	case *kind.Type:
 		*lines = append(*lines, at+" must be "+strings.Join(k.Want, " or ")+", not "+k.Got)
 	case *kind.Enum:

@@ -234,7 +234,13 @@ func (j *job) call(c recovery.DraftCall, last bool) (recovery.DraftCall, []strin
 	if !ok {
 		f := &recovery.Flaw{Kind: recovery.FlawArguments, Tool: tool.Name, Quote: c.Arguments,
 			Problem: "the arguments of " + strconv.Quote(tool.Name) + " cannot be used: " + a.problem}
-		if j.draft.Finish == recovery.FinishLength && last && !complete(c.Arguments) {
+		switch {
+		case !complete(c.Arguments):
+			f.Kind = recovery.FlawJSON
+		case strings.Contains(a.problem, lacks):
+			f.Kind = recovery.FlawField
+		}
+		if j.draft.Finish == recovery.FinishLength && last && f.Kind == recovery.FlawJSON {
 			f.Kind = recovery.FlawTruncated
 			f.Problem = "the output limit cut the call of " + strconv.Quote(tool.Name) + "; make it shorter, or split it into several calls"
 		}

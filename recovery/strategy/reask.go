@@ -41,7 +41,7 @@ func (Reask) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Actio
 	}
 	if f.Released == recovery.ReleasedText {
 		switch f.Flaw.Kind {
-		case recovery.FlawArguments, recovery.FlawName, recovery.FlawMissing:
+		case recovery.FlawArguments, recovery.FlawJSON, recovery.FlawField, recovery.FlawName, recovery.FlawMissing:
 			a.Resume = &recovery.Resume{Sent: f.Sent, Calls: true}
 		default:
 			return recovery.Action{}, false
