@@ -26,7 +26,7 @@ type finder struct {
 
 // finders are tried in this order; the first fact counts.
 var finders = [...]finder{
-	{"prose", []string{command}, (*scene).prose, true},
+	{"prose", []string{command, syntax}, (*scene).prose, true},
 	{"bashism", []string{command, syntax}, (*scene).bashism, true},
 	{"archive", []string{command}, (*scene).archive, false},
 	{"no-systemd", []string{command}, (*scene).noSystemd, true},

@@ -384,6 +384,9 @@ func (s *scene) foundPath() fact {
 		full = clean(full)
 		at := join(s.cwd(), full)
 		alike := searched || common(full, want) > 1 || listed && !strings.ContainsAny(want, `/\`)
+		if strings.Contains(full, `\`) != strings.Contains(want, `\`) || !strings.ContainsAny(full, `/\`) {
+			return true // of another system, or no more than the name
+		}
 		if at == wanted || full == clean(want) || !alike || absolute(want) && absolute(full) && !sameRoot(full, want) {
 			return true
 		}

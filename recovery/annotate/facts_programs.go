@@ -13,7 +13,7 @@ import (
 // missing finds the program in the words of shells and of runtimes.
 var missing = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
-	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT`)
+	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b`)
 
 // program is the program that failed: the one that the message calls missing, else the
 // one of the command line that it names, else the last that does not only prepare.
@@ -45,8 +45,8 @@ var sentenceHead = recovery.NewPattern(`^(?:[A-Z]{5,}:?$|[A-Z][a-z']+ [a-z']+ )`
 func (s *scene) prose() fact {
 	line := s.made.Line()
 	first, rest, _ := strings.Cut(strings.TrimSpace(line), "\n")
-	program := s.program()
-	if program == "" || !strings.HasPrefix(line, program) || strings.ContainsAny(program, "/.-_") || program[0] < 'A' || program[0] > 'Z' {
+	program, _, _ := strings.Cut(strings.TrimSpace(first), " ")
+	if program == "" || strings.ContainsAny(program, "/.-_=(") || program[0] < 'A' || program[0] > 'Z' || s.f.Chain() == command && !hasWord(s.content, program) {
 		return fact{}
 	}
 	if !sentenceHead.MatchString(first+" ") && !sentenceHead.MatchString(strings.TrimSpace(rest)) {

@@ -59,6 +59,8 @@ func TestFacts(t *testing.T) {
 		{"python3 for python", agent(bash).run("python a.py", "bash: python: command not found\nExit code: 127"), "`python3` usually does"},
 		{"python3 is missing as well", agent(bash).run("python3 a.py", "bash: python3: command not found\nExit code: 127").run("python a.py", "bash: python: command not found\nExit code: 127"), ""},
 		{"prose", agent(bash).run("DISCUSSION\nThe shell seems broken.", "/bin/bash: line 12: DISCUSSION: command not found\n/bin/bash: line 13: The: command not found"), "holds prose"},
+		{"prose that does not parse", agent(bash).run("DISCUSSION\nThere's an issue here.", "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"), "holds prose"},
+		{"no more than the name", agent(bash).run("search_dir x", "Found in /r/a:\nparser.go (2 matches)\n").run("cat a/parser.go", "cat: a/parser.go: No such file or directory"+ended), ""},
 		{"a tool of another name", agent(tool("run_bash", "Run a shell command.", "*command", "string"), tool("read_file", "Read a file.", "*path", "string"), tool("read_dir", "List a directory.", "*path", "string"), tool("http_fetch", "Get a page.", "*url", "string")).
 			call("repo_browser", object{"path": "/"}, "Error: tool 'repo_browser' is not in the allowlist"), "`read_dir` and `read_file`"},
 		{"a wrong type", agent(tool("read_file", "Read.", "*path", "string")).call("read_file", object{"path": 3}, "Error: path must be a string, received number"), "`path` must be of type string"},

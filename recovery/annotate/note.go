@@ -58,7 +58,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	}
 	advice.Strategies = nil
 	next, asks := st.next(s, x, l, &advice)
-	if next == "" && !firm {
+	if next == "" && (!firm || loop == nil && len(st.chains[l.Failure.Chain()]) > 0) {
 		return "", advice
 	}
 	switch {
@@ -125,6 +125,8 @@ func (st *Stage) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery
 		return fmt.Sprintf("%s has failed %d times with the same error, whatever the calls were.%s%s", which, l.Same, printed(l.Failure.Line), more)
 	case l.Same == 2:
 		return fmt.Sprintf("%s has failed twice with the same error.%s", which, printed(l.Failure.Line))
+	case l.Kind < 2:
+		return "The last steps brought nothing new."
 	case l.Failure.Category == recovery.CategoryNone:
 		return fmt.Sprintf("%s has failed %d times within a few steps.", which, l.Kind)
 	}
