@@ -11,6 +11,7 @@ import (
 type fact struct {
 	say  string // one or two sentences
 	call string // the very call to make, in words; empty where there is none
+	done bool   // it was said in each of its forms
 }
 
 // A finder finds one fact. It looks at a failure of its chains, at any if there are none,
@@ -73,8 +74,14 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 		if got.say == "" {
 			continue
 		}
-		if f.general && l.Same <= 1 && l.Met > 0 {
-			got.say = "" // it was said of another one
+		if f.general { // it was said of another one
+			if l.Rung < recovery.RungAgain && l.Met > 0 {
+				got.say = ""
+			}
+			if l.Given > 0 {
+				got.call = ""
+			}
+			got.done = l.Given > 1
 		}
 		return got, f.name
 	}

@@ -41,6 +41,8 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	firm := l.Same == firm || l.Same == many && loop == nil || loop != nil && loop.Count == firm
 	advice.Strategies = []string{name}
 	switch {
+	case known.done && (loop == nil || !firm):
+		return "", advice
 	case l.Same <= 1 && loop == nil && known.say != "":
 		return s.note(known.say, onward), advice
 	case l.Same <= 2 && l.Kind >= 2 && l.Given == 0 && known.call != "":
