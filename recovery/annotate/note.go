@@ -60,7 +60,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	}
 	advice.Strategies = nil
 	next, asks := st.next(s, x, l, &advice)
-	if next == "" && (!firm || loop == nil && len(st.chains[l.Failure.Chain()]) > 0) {
+	if next == "" && !firm {
 		return "", advice
 	}
 	switch {
