@@ -174,19 +174,19 @@ func named(body []byte) (ids []string) {
 
 // referred is the ids of an item that stands for a stored one: it says so, or neither has a type nor a speaker.
 func referred(item gjson.Result) (ids []gjson.Result) {
-	refers, other := false, false
+	stands, other := false, false
 	item.ForEach(func(key, v gjson.Result) bool {
 		switch name := key.String(); {
 		case strings.EqualFold(name, "id"):
 			ids = append(ids, v)
 		case strings.EqualFold(name, "type") && v.Type != gjson.Null:
-			refers, other = refers || strings.EqualFold(v.String(), "item_reference"), true
+			stands, other = stands || strings.EqualFold(v.String(), "item_reference"), true
 		case strings.EqualFold(name, "role") && v.Type != gjson.Null:
 			other = true
 		}
 		return true
 	})
-	if !refers && other {
+	if !stands && other {
 		return nil
 	}
 	return ids

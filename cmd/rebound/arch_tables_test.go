@@ -108,6 +108,7 @@ var wireReaders = map[string]string{
 	"recovery/strategy/mend_history.go":    "upstreams' error texts name fields",
 	"recovery/strategy/drop_reasoning.go":  "upstreams' error texts name fields",
 	"proxy/restricted.go":                  "fields by which a request chooses what it goes on from, which some keys may not",
+	"proxy/owners.go":                      "fields by which a request names what was made before, in any letters",
 	"recovery/edit.go":                     "names of refused fields, as data: which of them may be dropped",
 	"recovery/target.go":                   "the value of a setting, which is called as in vLLM's documentation",
 	"recovery/failure.go":                  "the name of a fact, as rebound classify prints it",
