@@ -246,7 +246,7 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 	if !asJSON && !empty {
 		up.Reader, up.Length = s.upload(c, k.Config.Limits.BodyTimeout), req.ContentLength
 	}
-	if k.apart() && !empty && len(parts) > 0 && slices.ContainsFunc(refers, func(name string) bool { return strings.EqualFold(name, parts[0]) }) && !who.opens(parts) {
+	if k.apart() && !empty && len(parts) > 0 && slices.ContainsFunc(referringAt, func(name string) bool { return strings.EqualFold(name, parts[0]) }) && !who.opens(parts) {
 		if !asJSON {
 			return nil, "", raw, failf(http.StatusUnsupportedMediaType, "content_type", "The body must be sent as 'Content-Type: application/json', not compressed.")
 		}

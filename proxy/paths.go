@@ -47,8 +47,8 @@ func owned() []resource {
 // madeAt are the paths whose answers tell the id of something that was made.
 var madeAt = []string{"/files", "/conversations", "/uploads"}
 
-// refers are the first parts of paths at which a body may name what was made before.
-var refers = []string{"responses", "conversations"}
+// referringAt are the first parts of paths at which a body may name what was made before.
+var referringAt = []string{"responses", "conversations"}
 
 // partsOf is the one reading of a path that all rules go by: decoded until nothing is left to
 // decode, without parameters, empty parts and the difference between slashes. Servers differ in

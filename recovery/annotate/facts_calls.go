@@ -154,15 +154,15 @@ func (s *scene) schemaFlaw() fact {
 	}
 	def, _ := s.definition(s.f.Tool)
 	for _, p := range def.Params { // required only together with another one
-		if hasWord(s.f.Line, p.Name) && lacking.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists() {
+		if hasWord(s.f.Line, p.Name) && lackingWords.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists() {
 			return fact{say: "The call has no " + quoted(p.Name) + ": add it, and keep the rest.", call: "Make the same call with " + quoted(p.Name) + s.declared(p.Name) + "."}
 		}
 	}
 	return fact{}
 }
 
-// lacking is what messages say of what is not there.
-var lacking = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
+// lackingWords is what messages say of what is not there.
+var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
 
 // declared is what the definition says of a parameter, in brackets.
 func (s *scene) declared(name string) string {

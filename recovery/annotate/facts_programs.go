@@ -10,8 +10,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// missing finds the program in the words of shells and of runtimes.
-var missing = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
+// missingProgram finds the program in the words of shells and of runtimes.
+var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"’]: No such file|([\w.+/@-]{1,64}): (?:command )?not found\b|` +
 	`(?:command not found|unknown command|unrecognized command|no such command)[:\s]+['"‘\x60]?([\w.+/@-]{1,64})|` +
 	`['"‘\x60]([\w.+/@-]{1,64})['"’\x60]:? (?:is not recognized|executable file not found|command not found)|\bspawn ([\w.+/@-]{1,64}) ENOENT|\bno '([\w.+-]{1,64})' command\b`)
 
@@ -19,7 +19,7 @@ var missing = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64})['"�
 // one of the command line that it names, else the last that does not only prepare.
 func (s *scene) program() string {
 	line := shellHead.ReplaceAllString(s.f.Line, "")
-	if m := missing.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
+	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
 	}
 	for _, v := range s.parts {

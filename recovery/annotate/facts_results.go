@@ -114,7 +114,7 @@ func (s *scene) wrote(file string) bool {
 var (
 	noTable  = recovery.NewPattern(`(?i)\bTable '([\w.]+)' doesn't exist|no such table: ([\w.]+)|relation "([\w.]+)" does not exist|Invalid object name '([\w.]+)'`)
 	noColumn = recovery.NewPattern(`(?i)Unknown column '([\w.]+)'|no such column: ([\w.]+)|column "?([\w.]+)"? does not exist|Invalid column name '([\w.]+)'`)
-	from     = recovery.NewPattern(`(?i)\b(?:from|into|update)\s+[\x60"\[]?([\w.]+)`)
+	source   = recovery.NewPattern(`(?i)\b(?:from|into|update)\s+[\x60"\[]?([\w.]+)`)
 )
 
 // inDatabase is how to see which tables or columns there are.
@@ -131,7 +131,7 @@ func (s *scene) inDatabase() fact {
 		return fact{say: "The database has no table " + quoted(t) + ": " + quoted(line) + " lists those that it has.", call: "Send " + quoted(line) + " first."}
 	}
 	c := s.says(noColumn)
-	m := from.FindStringSubmatch(orWord(text(s.args, "query", "sql", "statement"), s.f.Arguments))
+	m := source.FindStringSubmatch(orWord(text(s.args, "query", "sql", "statement"), s.f.Arguments))
 	if c == "" || m == nil {
 		return fact{}
 	}
