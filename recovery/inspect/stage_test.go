@@ -105,19 +105,19 @@ func TestStageLeavesAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cfg  Config
-		x    recovery.Exchange
+		x    *recovery.Exchange
 	}{
-		{"off", Defaults(), recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeOff}},
-		{"disabled", off, recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}},
-		{"no body", Defaults(), recovery.Exchange{Mode: recovery.ModeAct}},
-		{"a side request", Defaults(), recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct, Side: func() bool { return side }}},
-		{"nothing new: nobody asks whether it is a side request", Defaults(), recovery.Exchange{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct,
+		{"off", Defaults(), &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeOff}},
+		{"disabled", off, &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct}},
+		{"no body", Defaults(), &recovery.Exchange{Mode: recovery.ModeAct}},
+		{"a side request", Defaults(), &recovery.Exchange{Body: script(t, times(2, notFound)), Mode: recovery.ModeAct, Side: func() bool { return side }}},
+		{"nothing new: nobody asks whether it is a side request", Defaults(), &recovery.Exchange{Body: script(t, listing+"\n< done\n> thanks"), Mode: recovery.ModeAct,
 			Side: ask}},
-		{"people who talk", Defaults(), recovery.Exchange{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
+		{"people who talk", Defaults(), &recovery.Exchange{Body: parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "tell me"), said("assistant", "Once upon a time."),
 			said("user", "continue"), said("assistant", "Once upon a time."), said("user", "continue")}, ",")+`]}`)), Mode: recovery.ModeAct}},
 	} {
 		var seen events
-		x := prepared(t, NewStage(c.cfg, RulesForTests(), &seen), &c.x)
+		x := prepared(t, NewStage(c.cfg, RulesForTests(), &seen), c.x)
 		if len(seen) > 0 || x.Results != nil || x.Loops != nil || x.Turn != (recovery.Turn{}) || asked > 0 {
 			t.Errorf("%s: %q, %+v", c.name, seen.told(), x.Turn)
 		}
