@@ -136,8 +136,8 @@ func faults() []fault {
 			history: listing(), call: readMain},
 		{slug: "call-cut", title: "stream cut in a call", targets: alone(callUntil(readMain, 0.6, breaks), calls(readMain)), history: listing(), call: readMain},
 
-		{group: "the agent's own failures", slug: "tool-failed", title: "a command does not exist", targets: alone(ok), history: notFound(),
-			sent: []string{"[gateway note", "uv: command not found"}},
+		{group: "the agent's own failures", slug: "tool-failed", title: "a file is read from the wrong place", targets: alone(ok), history: misplaced(),
+			sent: []string{"[gateway note", "src/app/settings.py"}},
 		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(runMake)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
 			call: runMake, repeats: true},
 

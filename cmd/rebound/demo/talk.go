@@ -76,9 +76,10 @@ func stuck(turns int) string {
 	return strings.Join(list, ",")
 }
 
-// notFound is a session whose last command does not exist on the system.
-func notFound() string {
-	return listing() + "," + one("call_uv", toolRun, `{"command":"uv run pytest"}`, "bash: line 1: uv: command not found\n\nCommand exited with code 127")
+// misplaced is a session that reads a file by its name, although a search printed its path.
+func misplaced() string {
+	return listing() + "," + one("call_grep", toolRun, `{"command":"grep -rn DEBUG ."}`, "src/app/settings.py:12:DEBUG = True") + "," +
+		one("call_read", toolRead, `{"path":"settings.py"}`, "Error: ENOENT: no such file or directory, open 'settings.py'")
 }
 
 // orphaned is a session with a result whose call the client has cut away.
