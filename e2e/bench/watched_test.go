@@ -15,6 +15,12 @@ func TestMeanRatio(t *testing.T) {
 	if mean, low, high := meanRatio([]float64{2, 0.5, 2, 0.5}); math.Abs(mean-1) > 1e-9 || math.Abs(low*high-1) > 1e-9 || math.Abs(high-3.573) > 0.01 {
 		t.Errorf("of ratios and their inverses: %v, %v to %v", mean, low, high) // ln 2 times 2/sqrt 3, over 2, times t = 3.182 is ln 3.57
 	}
+	// Of tables of Student's t.
+	for nu, want := range map[float64]float64{3: 3.1824, 5: 2.5706, 9: 2.2622, 29: 2.0452, 239: 1.9699} {
+		if got := student(nu); math.Abs(got/want-1) > 0.002 {
+			t.Errorf("with %v degrees of freedom the quantile is %v, not %v", nu, got, want)
+		}
+	}
 	// The interval has the true ratio in it in 95 of 100 runs.
 	random := rand.New(rand.NewPCG(1, 2))
 	inside := 0
