@@ -44,15 +44,20 @@ func (g *gateway) admin(method, path, body string) string {
 	return string(answer)
 }
 
-// wedged is the conversation of a session whose call fails, and then what follows it.
+// wedged is the conversation of a session whose call fails twice, so that the model is
+// given a strategy, and then what follows it.
 func wedged(session int, follows ...move) talk {
 	k := talk{model: "m", tools: []string{shell, files}, messages: []string{message("system", "You are an agent."), user(fmt.Sprintf("Task %d.", session))}}
-	for i, m := range append([]move{{"read", fmt.Sprintf(`{"path":"Zq7mark%d.py"}`, session),
-		fmt.Sprintf("Error: ENOENT: no such file or directory, open 'Zq7mark%d.py'", session)}}, follows...) {
+	for i, m := range append([]move{missing(session), missing(session)}, follows...) {
 		id := fmt.Sprintf("c%d_%d", session, i)
 		k = k.with(calls(call(id, m.tool, m.args)), result(id, m.result))
 	}
 	return k
+}
+
+// missing is the call that fails, in each session in the same way.
+func missing(session int) move {
+	return move{"read", fmt.Sprintf(`{"path":"Zq7mark%d.py"}`, session), fmt.Sprintf("Error: ENOENT: no such file or directory, open 'Zq7mark%d.py'", session)}
 }
 
 // resolved is the move after which what a session was stuck at is done.
@@ -71,12 +76,13 @@ func TestReplicasLearn(t *testing.T) {
 		if i%2 == 1 {
 			a, b = b, a
 		}
+		open := a.learned().Open
 		a.must(wedged(i).body())
-		eventually(t, 10*time.Second, "an intervention is open", func() bool { return a.learned().Open > 0 })
+		eventually(t, 10*time.Second, "its intervention is open", func() bool { return a.learned().Open > open })
 		if i < 9 {
 			b.must(wedged(i, resolved(i)).body())
 		} else {
-			b.must(wedged(i, wedgedAgain(i)).body())
+			b.must(wedged(i, missing(i)).body())
 		}
 		eventually(t, 10*time.Second, "its outcome is known to both", func() bool {
 			return a.learned().Observations == i+1 && b.learned().Observations == i+1
@@ -109,13 +115,6 @@ func TestReplicasLearn(t *testing.T) {
 	if n := p.two.learned().Observations; n != 0 {
 		t.Errorf("%d observations after a reset", n)
 	}
-}
-
-// wedgedAgain is the same failure again.
-func wedgedAgain(session int) move {
-	m := move{"read", fmt.Sprintf(`{"path":"Zq7mark%d.py"}`, session), ""}
-	m.result = fmt.Sprintf("Error: ENOENT: no such file or directory, open 'Zq7mark%d.py'", session)
-	return m
 }
 
 // While Redis is lost both replicas go on learning by themselves; once it is back they
