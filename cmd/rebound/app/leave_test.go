@@ -147,7 +147,7 @@ func TestLeaversGiveBackPlaces(t *testing.T) {
 				up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 				config := text(up, mapped("m", "default prim", "default spare")+mappedMore("solo", "default prim"))
 				config = strings.Replace(config, breaker, tt.breaker, 1)
-				g := launch(t, strings.Replace(config, "min: 1s, per_tokens: 1000000, same_after: 2s", "min: 700ms, per_tokens: 1000000, same_after: 700ms", 1))
+				g := launch(t, strings.Replace(config, "min: 1s, whole: 1s, per_tokens: 1000000, same_after: 2s", "min: 700ms, whole: 700ms, per_tokens: 1000000, same_after: 700ms", 1))
 				model := "m"
 				if tt.fail == "" {
 					model = "solo" // with another target, nobody waits for a resend
