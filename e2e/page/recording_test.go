@@ -13,7 +13,7 @@ import (
 func TestBeforeAndAfter(t *testing.T) {
 	g, b := start(t, "recording: {key_env: RECORDING}\nmodels: {alias: {targets: [{upstream: default, model: m}]}}\n"), open(t)
 	history := fmt.Sprintf(`{"role":"user","content":%q}`, "Read it. "+hostile)
-	for i := range 4 {
+	for i := range 2 { // the second gets a note; one thing is said once, so that later ones may get none
 		history += fmt.Sprintf(`,{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"bash","arguments":"{\"command\":\"cat a\"}"}}]},`+
 			`{"role":"tool","tool_call_id":"c%d","content":"cat: a: No such file or directory"}`, i, i)
 	}
