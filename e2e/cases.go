@@ -225,10 +225,11 @@ var silence = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2), took(tenth(30*second), Time{Real: 45 * second, Scaled: 15 * second})},
 	},
 	{
-		Name: "late-fallback", Want: "the first token is late: the fallback is faster",
-		Targets:  withFallback("first={60s}"),
+		Name: "late-fallback", Want: "a role and then nothing: a sign of life prolongs the limit four times, then the fallback is faster",
+		Targets: withFallback("first={100s}"), Format: Chat, // response.created is a sign that a model may reason
+
 		Patience: tenth(40 * second), Straight: []Check{broken},
-		Through: []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), soon)},
+		Through: []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), Time{Real: 60 * second, Scaled: 15 * second})},
 	},
 	{
 		Name: "late", Want: "late, but below the limit of a single target: one attempt, uncut",

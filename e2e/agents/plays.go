@@ -137,10 +137,14 @@ var waits = bounded(func(r *Request) Reply {
 	return done("It took %d looks.", polls)
 })
 
+// planned is how often the model is asked for a plan while its agent is stuck: once, at
+// the third failure. The breaker stops the session before a second plan.
+const planned = 1
+
 // fromZero counts the ids of calls up from zero, as some models do, and fails
 // five times in its first run, twice in its second one.
 func fromZero(r *Request) Reply {
-	const first = 5 // the breaker answers the sixth
+	const first = 5 + planned // the breaker answers the next
 	if last, ok := readsPlan(r); ok {
 		return last
 	}
