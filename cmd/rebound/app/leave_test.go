@@ -25,8 +25,9 @@ var faults = []string{
 
 // Clients leave at any moment: before the answer, within it, while the gateway
 // waits, resends, races or continues. Each time everything upstream ends with
-// them: no goroutine and no request stays behind, and no target is lost to a
-// place that nobody gives back.
+// them: no goroutine and no request stays behind, but for what lost a race whose
+// client was answered and is read on, once for a target and once for its probe;
+// and no target is lost to a place that nobody gives back.
 func TestClientsLeave(t *testing.T) {
 	const requests, atOnce = 300, 24
 	seed := uint64(time.Now().UnixNano())
@@ -79,8 +80,15 @@ func TestClientsLeave(t *testing.T) {
 
 	end := time.Now().Add(10 * time.Second)
 	for {
-		now, active := ours(), up.Stats().Active
-		if len(now) <= len(baseline) && active == 0 {
+		active, now := up.Stats().Active, ours()
+		losers := 0
+		for _, stack := range now {
+			if strings.Contains(stack, ").readOn(") {
+				losers++
+			}
+		}
+		// Beside the goroutine that waits for a loser one reads it, or ends its reading.
+		if len(now) <= len(baseline)+2*losers && int(active) <= losers && losers <= 2 {
 			break
 		}
 		if time.Now().After(end) {
