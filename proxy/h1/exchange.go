@@ -102,11 +102,10 @@ func (x *exchange) readHead() (*http.Response, error) {
 // valid until the body is read; nil for a head that ends early or is larger than the buffer.
 func (x *exchange) peekHead() []byte {
 	for n := 1; n <= x.in.Size(); n = x.in.Buffered() + 1 {
-		b, err := x.in.Peek(n)
-		if err != nil {
+		if _, err := x.in.Peek(n); err != nil {
 			return nil
 		}
-		b, _ = x.in.Peek(x.in.Buffered())
+		b, _ := x.in.Peek(x.in.Buffered())
 		if i := bytes.Index(b, []byte("\n\r\n")); i >= 0 {
 			return b[:i]
 		}
