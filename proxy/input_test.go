@@ -18,7 +18,7 @@ import (
 // TestBadRequests: each gets a clear error in OpenAI's envelope, and nothing
 // goes upstream.
 func TestBadRequests(t *testing.T) {
-	g := start(t, "limits: {body: 64KiB, headers: 16KiB, nesting: 100, messages: 3, calls: 2, tools: 1, values: 1000, body_timeout: 300ms, head_timeout: 300ms}\n")
+	g := start(t, "limits: {body: 64KiB, headers: 16KiB, nesting: 100, messages: 3, calls: 2, tools: 1, values: 1000}\n")
 	cases := []struct {
 		name, body string
 		status     int
@@ -70,8 +70,9 @@ func TestBadRequests(t *testing.T) {
 		t.Errorf("%d requests went upstream", n)
 	}
 
+	slow := start(t, "limits: {body_timeout: 300ms, head_timeout: 300ms}\n")
 	t.Run("slow body", func(t *testing.T) {
-		c := dial(t, g)
+		c := dial(t, slow)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\nContent-Type: application/json\r\n\r\n{\"mo")
 		got := drain(t, c)
 		if !strings.Contains(got, "408") || !strings.Contains(got, "slow_body") {
@@ -84,7 +85,7 @@ func TestBadRequests(t *testing.T) {
 		"slow body of what is refused": "POST /v1/chat/completions HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Type: application/json\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, g)
+			c := dial(t, slow)
 			fmt.Fprint(c, head+"Transfer-Encoding: chunked\r\n\r\n100\r\n{")
 			drain(t, c)
 		})
@@ -97,21 +98,21 @@ func TestBadRequests(t *testing.T) {
 		}
 	})
 	t.Run("slow head", func(t *testing.T) {
-		c := dial(t, g)
+		c := dial(t, slow)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHos")
 		if got := drain(t, c); !strings.Contains(got, " 400 ") {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("no request", func(t *testing.T) {
-		c := dial(t, g)
+		c := dial(t, slow)
 		fmt.Fprint(c, "hello\r\n\r\n")
 		if got := drain(t, c); !strings.Contains(got, " 400 ") {
 			t.Errorf("got %q", got)
 		}
 	})
 	t.Run("body that ends early", func(t *testing.T) {
-		c := dial(t, g)
+		c := dial(t, slow)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"mo")
 		_ = c.(*net.TCPConn).CloseWrite()
 		if got := drain(t, c); !strings.Contains(got, "incomplete_body") {
