@@ -158,7 +158,7 @@ func TestSessionStops(t *testing.T) {
 func TestSessionTextProtocol(t *testing.T) {
 	t.Parallel()
 	up := working(t)
-	g := launch(t, up.config(`planner: {upstream: ""}`)) // only the agent's own requests are counted
+	g := launch(t, up.config())
 	welcome(t, g)
 	k := talk{messages: []string{message("system", "You have a special interface. Your command goes into triple backticks; one command at a time."), user("Build it."),
 		says("Let me look.\n```\nls src\n```"), user("main.py\nhelper.py\n(Current directory: /repo)\nbash-$")}}
