@@ -227,7 +227,6 @@ var silence = []Case{
 	{
 		Name: "late-fallback", Want: "a role and then nothing: a sign of life prolongs the limit four times, then the fallback is faster",
 		Targets: withFallback("first={100s}"), Format: Chat, // response.created is a sign that a model may reason
-
 		Patience: tenth(40 * second), Straight: []Check{broken},
 		Through: []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), Time{Real: 60 * second, Scaled: 15 * second})},
 	},

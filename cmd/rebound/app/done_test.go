@@ -24,7 +24,7 @@ func failing(n int) string {
 	return b
 }
 
-// Of every request of which anything is told, exactly one request_done is told, whatever
+// Every request with any event has exactly one request_done, whatever
 // the upstream does and however the request ends.
 func TestEveryRequestEnds(t *testing.T) {
 	t.Parallel()

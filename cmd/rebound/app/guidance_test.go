@@ -22,7 +22,7 @@ type scene struct {
 	before   []move   // succeeds
 	fails    move     // and then fails
 	wants    []string // what the model has to be told to get further
-	times    int      // at which failure it is told: the first with a fact, the second with a strategy
+	times    int      // the failure that brings the note: the first with a fact, the second with a strategy
 }
 
 func run(command, result string) move {
