@@ -1,6 +1,9 @@
 # Every target works on a fresh machine with Go. `make help` lists them.
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Without grpcnotrace the linker keeps every method of every type, as html/template calls
+# methods by name: the binary has 38 MB instead of 28.
+TAGS     := grpcnotrace
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -15,7 +18,7 @@ run: build ## build and start the gateway: no configuration, no Redis
 	@exec bin/rebound serve
 
 build: ## bin/rebound and bin/mockllm, static
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 demo: build ## faults, straight and through the gateway, side by side; no account needed
 	@bin/rebound demo
@@ -102,7 +105,7 @@ release: ## dist/: archives for six platforms and their checksums
 	@rm -rf dist && mkdir -p dist
 	@set -e; stamp=$$(git log -1 --format=%ct); for p in $(PLATFORMS); do \
 	  os=$${p%/*} arch=$${p#*/} name=rebound_$(VERSION)_$${p%/*}_$${p#*/}; mkdir dist/$$name; \
-	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o dist/$$name/ ./cmd/rebound; \
+	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o dist/$$name/ ./cmd/rebound; \
 	  cp LICENSE README.md CHANGELOG.md configs/default.yaml dist/$$name/; \
 	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$$stamp -cf - $$name | gzip -9n > dist/$$name.tar.gz; \
 	  rm -r dist/$$name; echo $$name; done; cd dist && sha256sum *.tar.gz > checksums.txt

@@ -85,7 +85,6 @@ func (p *program) commands() *cobra.Command {
 	root.Long = `Rebound is an OpenAI-compatible gateway that recovers from upstream failures before
 the client notices them. Without a command it serves, like "rebound serve".`
 	root.Version = buildVersion()
-	root.SetVersionTemplate("rebound {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -115,7 +114,7 @@ the client notices them. Without a command it serves, like "rebound serve".`
 		}
 	}
 	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Args: words(cobra.NoArgs), RunE: func(*cobra.Command, []string) error {
-		_, err := fmt.Fprintln(p.stdout, "rebound", buildVersion())
+		_, err := fmt.Fprintln(p.stdout, "rebound version", buildVersion())
 		return err
 	}})
 	return root

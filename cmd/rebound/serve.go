@@ -52,6 +52,7 @@ Exit code: 0 stopped or drained, 1 it could not start, 2 wrong use.`,
 
 // serve runs the gateway until it is stopped and returns the exit code.
 func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int {
+	collectOften(env)
 	env = override(env, map[string]string{configs.EnvListen: listen, configs.EnvUpstream: upstream})
 	cfg, err := loadConfig(file, env)
 	if err != nil {
@@ -61,7 +62,6 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	// The reader of the log may end before the gateway does (a log shipper is restarted).
 	// Without this the runtime ends the process at the next line (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
-	tuneGC(env)
 	a, err := app.New(cfg, stderr, buildVersion())
 	if err != nil {
 		fmt.Fprintln(stderr, "rebound:", err)
@@ -75,8 +75,11 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 		defer close(watched)
 		a.Watch(ctx, env, hangups(ctx))
 	}()
-	// Not at once: the first request may be there already.
-	time.AfterFunc(200*time.Millisecond, a.Warm)
+	// Warming up waits: the first request may be there already.
+	time.AfterFunc(200*time.Millisecond, func() {
+		a.Warm()
+		tuneGC(env)
+	})
 	err = a.Run(ctx)
 	stop()
 	<-watched

@@ -202,7 +202,7 @@ func findRebound(ctx context.Context, binary, dir string) (string, error) {
 		return "", errNoRebound
 	}
 	binary = filepath.Join(dir, "rebound")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, reboundPackage)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", binary, reboundPackage)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building rebound: %w\n%s", err, out)
