@@ -15,7 +15,7 @@ import (
 // FuzzClassify: any evidence has a diagnosis, twice the same, and facts within reason.
 func FuzzClassify(f *testing.F) {
 	tb := classify.New(configs.UpstreamRules)
-	for _, s := range load(f, "testdata/upstream_errors.jsonl") {
+	for _, s := range load(f, "first") {
 		ev := s.evidence()
 		f.Add(ev.Status, ev.Body, s.Stream, "30", uint8(ev.Phase))
 	}
@@ -85,7 +85,7 @@ func quoteJSON(s string) string {
 func BenchmarkClassify(b *testing.B) {
 	tb := classify.New(configs.UpstreamRules)
 	var evs []recovery.Evidence
-	for _, s := range load(b, "testdata/upstream_errors.jsonl") {
+	for _, s := range load(b, "first") {
 		evs = append(evs, s.evidence())
 	}
 	b.ReportAllocs()

@@ -51,8 +51,8 @@ func TestComplete(t *testing.T) {
 	sampled := map[string]bool{
 		string(recovery.StreamCut): true, string(recovery.EmptyResponse): true,
 	}
-	for _, file := range []string{"testdata/upstream_errors.jsonl", "testdata/more.jsonl"} {
-		for _, s := range load(t, file) {
+	for _, round := range []string{"first", "more"} {
+		for _, s := range load(t, round) {
 			sampled[s.Class] = true
 		}
 	}

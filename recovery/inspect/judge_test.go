@@ -113,7 +113,7 @@ func TestHugeResults(t *testing.T) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, name := range append(blindFiles(), "corpus.jsonl") {
+	for _, name := range append(blindRounds(), "first") {
 		for i, r := range rows(f, name) {
 			if i%3 == 0 && len(r.Content) < 2000 {
 				f.Add(r.Tool, r.Cmd, r.Content)

@@ -10,8 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-var corpora = []string{"corpus.jsonl", "blind.jsonl", "blind2.jsonl", "blind3.jsonl", "round4.jsonl", "round5.jsonl", "round6.jsonl",
-	"round7.jsonl", "round8.jsonl", "round9.jsonl"}
+var corpora = []string{"first", "blind", "blind2", "blind3", "round4", "round5", "round6", "round7", "round8", "round9"}
 
 // padding is text of that many bytes with nothing in it.
 func padding(n int) string {
