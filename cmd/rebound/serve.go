@@ -52,7 +52,6 @@ Exit code: 0 stopped or drained, 1 it could not start, 2 wrong use.`,
 
 // serve runs the gateway until it is stopped and returns the exit code.
 func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int {
-	collectOften(env)
 	env = override(env, map[string]string{configs.EnvListen: listen, configs.EnvUpstream: upstream})
 	cfg, err := loadConfig(file, env)
 	if err != nil {
@@ -77,6 +76,7 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	}()
 	// Warming up waits: the first request may be there already.
 	time.AfterFunc(200*time.Millisecond, func() {
+		collectOften(env)
 		a.Warm()
 		tuneGC(env)
 	})
