@@ -158,7 +158,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	ev.Attempt, ev.Recovery, ev.Attempts = x.Tried(), strings.Join(x.Actions(), ", "), x.Attempts
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
-	ev.Finish = x.Finish()
+	ev.Finish, ev.Fallback = x.Finish(), x.Fallback()
 	defer func() {
 		if ev.Time.IsZero() {
 			ev.Time = time.Now()

@@ -503,7 +503,7 @@ func (r *run) succeeded() {
 	if x.Pin != "" && r.live.choice > 0 {
 		r.Keeper.Keep(x.Pin, c.Target)
 	}
-	if c.Rank > x.Candidates[0].Rank {
+	if x.fallback = c.Rank > x.Candidates[0].Rank; x.fallback {
 		ev := r.event(EventFallbackUsed, nil)
 		ev.Target, ev.Strategy = c.Target, r.live.strategy
 		r.Observer.Observe(ev)

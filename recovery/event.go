@@ -15,7 +15,7 @@ const (
 	EventStreamResumed   EventName = "stream_resumed"         // an answer that broke off or stalled goes on; way says how: prefill, replay or ask
 	EventTargetCooled    EventName = "target_cooled"          // a key is left alone, till the time in until
 	EventLateAnswer      EventName = "late_answer"            // an attempt that another one overtook was read to its end, unseen: cause is answered, failed, dead (nothing of its target answers) or given up; cost is what it used
-	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answered
+	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answers for a model; told when it begins and once a minute, count says how many requests
 	EventCompressed      EventName = "trajectory_compressed"  // a history was made smaller; cause is known or the refusal's class
 	EventTruncated       EventName = "context_truncated"      // a server read far less than was sent, and did not say so
 	EventCallRepaired    EventName = "tool_call_repaired"     // an answer was mended: repairs are steps and tools
@@ -26,7 +26,7 @@ const (
 	EventGuidanceJudged  EventName = "guidance_judged"        // what a note brought within two calls: cause is success, other_way, failure or censored
 	EventPlanMade        EventName = "plan_made"              // a planner was asked, off the client's sight, what an agent that is stuck may do, or what was learned stood in for it (source learned); cause says why its answer was of no use
 	EventApproval        EventName = "plan_approval"          // a plan waits for a person's approval, or need not any more: cause is waiting, approved, refused or expired
-	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till the time in until; with tool and category, a session was stopped
+	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till a probe of it succeeds; until is the time of the first; with tool and category, a session was stopped
 	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
 	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it or it was slow (log.slow), and of every one with log.requests
 )
@@ -42,6 +42,8 @@ type Event struct {
 	Target   Target
 	Model    string // as the client named it
 	Attempt  int
+	Count    int  // of fallback_used: requests
+	Fallback bool // of request_done: a target of a later rank answered
 	Class    Class
 	Flaw     FlawKind // of an answer that was asked again; empty for other failures
 	Rule     string

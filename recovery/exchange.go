@@ -74,6 +74,7 @@ type result struct {
 	finish   Finish    // of the answer
 	spent    Usage     // of attempts that did not become the answer
 	retained bool      // see Retain
+	fallback bool      // a target of a later rank answered
 }
 
 // Findings are what the stages found out before the first attempt.
@@ -210,14 +211,18 @@ func (x *Exchange) current() *transcript.Body {
 // Settled returns where the answer came from, what it used, and what was spent beyond it.
 func (x *Exchange) Settled() (t Target, answer, beyond Usage) { return x.answered, x.usage, x.spent }
 
+// Fallback reports whether a target of a later rank than the first answered.
+func (x *Exchange) Fallback() bool { return x.fallback }
+
 // Finish is why the model ended the answer that the client got.
 func (x *Exchange) Finish() Finish { return x.finish }
 
 // Event is an event of the exchange: what all of them tell. Only the last one,
-// request_done, says whether there were others; it may be called by several goroutines.
+// request_done, says whether there were others; fallback_used is none, since it tells of many requests
+// at once. It may be called by several goroutines.
 func (x *Exchange) Event(name EventName) Event {
 	others := x.told.Load()
-	if name != EventRequestDone && !others {
+	if name != EventRequestDone && name != EventFallbackUsed && !others {
 		x.told.Store(true)
 	}
 	return Event{Others: name == EventRequestDone && others, Name: name, Time: time.Now(), Request: x.ID, Key: x.Key, Session: x.Session, Model: x.Model, Mode: x.Mode, Streamed: x.Streaming}

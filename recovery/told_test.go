@@ -131,7 +131,7 @@ error_recovery_attempt a 3 stream_cut resume unexpected EOF waits cost 30
 stream_resumed a 4 resume ask cost 30
 error_recovery_attempt a 4 stream_cut resume unexpected EOF waits cost 40
 stream_resumed a 5 resume ask cost 40
-breaker_opened a 0
+breaker_opened a 0 stream_cut
 error_recovery_failed a 5 stream_cut resume unexpected EOF cost 50
 asked aaaaa, did [resume], extra 4,  used 0, beyond 50, failed by a of attempt 1 with stream_cut 0, released 2`},
 		{name: "a continuation that is refused costs nothing", a: []step{after, behind(text, busy)}, to: "a", want: `
@@ -139,7 +139,7 @@ error_recovery_attempt a 1 stream_cut resume unexpected EOF waits cost 10
 error_recovery_attempt a 2 server_error resume 500 waits cost 10
 error_recovery_attempt a 3 server_error resume 500 waits cost 10
 error_recovery_attempt a 4 server_error resume 500 waits cost 10
-breaker_opened a 0
+breaker_opened a 0 server_error
 error_recovery_attempt a 5 server_error resume 500 waits cost 10
 error_recovery_failed a 6 stream_cut resume unexpected EOF cost 10
 asked aaaaaa, did [resume], extra 0,  used 0, beyond 10, failed by a of attempt 1 with stream_cut 0, released 2`},

@@ -127,7 +127,7 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 	}
 	seconds := max(is.Get("time").Time().Sub(since).Seconds(), 1)
 	grew := func(path string) float64 { return is.Get(path).Float() - was.Get(path).Float() }
-	answered := grew("requests.ok") + grew("requests.recovered") + grew("requests.failed")
+	answered := grew("requests.ok") + grew("requests.fallback") + grew("requests.recovered") + grew("requests.failed")
 	share := func(n, of float64) string {
 		if of <= 0 {
 			return "-"
@@ -136,8 +136,8 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 	}
 	up := time.Since(now.Get("started").Time()).Round(time.Second)
 	fmt.Fprintf(b, "rebound %q at %q, up %v, %.0f in flight; the last %.0f s:\n\n", now.Get("version").Str, url, up, is.Get("in_flight").Float(), seconds)
-	fmt.Fprintf(b, "requests  %.1f a second   straight %s   recovered %s   failed %s   left %.0f   rejected %.0f\n", answered/seconds,
-		share(grew("requests.ok"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
+	fmt.Fprintf(b, "requests  %.1f a second   straight %s   by fallback %s   recovered %s   failed %s   left %.0f   rejected %.0f\n", answered/seconds,
+		share(grew("requests.ok"), answered), share(grew("requests.fallback"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
 		grew("requests.canceled"), grew("requests.rejected"))
 	bounds, counts := now.Get("ttfb_bounds").Array(), is.Get("ttfb").Array()
 	quantile := func(q float64) string {
@@ -161,20 +161,22 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		grew("extra.input")+grew("extra.output"), grew("compressed.before")-grew("compressed.after"))
 }
 
-// writeUpstreams writes the attempts at each upstream since the start, most first.
+// writeUpstreams writes the attempts at each upstream in the same time as the rates, and why they failed.
 func writeUpstreams(b *bytes.Buffer, now gjson.Result) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "UPSTREAM\tATTEMPTS\tFAILED\tOF WHAT")
 	now.Get("now.attempts").ForEach(func(name, classes gjson.Result) bool {
 		failed, all := map[string]float64{}, 0.0
 		classes.ForEach(func(class, n gjson.Result) bool {
-			all += n.Float()
-			if class.Str != "ok" && class.Str != "canceled" {
-				failed[class.Str] = n.Float()
+			was := now.Get("series.0.attempts." + gjson.Escape(name.Str) + "." + gjson.Escape(class.Str))
+			grew := n.Float() - was.Float()
+			all += grew
+			if class.Str != "ok" && class.Str != "canceled" && grew > 0 {
+				failed[class.Str] = grew
 			}
 			return true
 		})
-		if all == 0 {
+		if all == 0 && name.Str == "other" {
 			return true
 		}
 		most := slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b)) })

@@ -13,6 +13,7 @@ type outcome uint8
 
 const (
 	outcomeOK outcome = iota
+	outcomeFallback
 	outcomeRecovered
 	outcomeFailed
 	outcomeRejected
@@ -20,7 +21,7 @@ const (
 	outcomes
 )
 
-var outcomeNames = [outcomes]string{"ok", "recovered", "failed", "rejected", "canceled"}
+var outcomeNames = [outcomes]string{"ok", "fallback", "recovered", "failed", "rejected", "canceled"}
 
 // statusClasses are the first digits of a status, 0 when nothing was written.
 const statusClasses = 6
@@ -34,7 +35,7 @@ var usual = [...]struct {
 	status  int
 	outcome outcome
 }{
-	{2, outcomeOK}, {2, outcomeRecovered}, {2, outcomeFailed}, {4, outcomeFailed}, {4, outcomeRejected}, {4, outcomeCanceled}, {5, outcomeFailed},
+	{2, outcomeOK}, {2, outcomeFallback}, {2, outcomeRecovered}, {2, outcomeFailed}, {4, outcomeFailed}, {4, outcomeRejected}, {4, outcomeCanceled}, {5, outcomeFailed},
 }
 
 // kinds are the parts of a usage. Input includes CacheRead where the upstream
@@ -113,7 +114,7 @@ func (m *metrics) setLabels(l Labels) {
 			m.recoveries.WithLabelValues(name, result)
 		}
 	}
-	m.breakers.name(known)
+	m.breakers.known.Store(&known)
 	m.keys.name(l.Keys)
 	if old := m.table.Swap(t); old != nil {
 		m.forget(old, t)
@@ -291,18 +292,10 @@ func (m *metrics) count(ev *recovery.Event) {
 	case recovery.EventBreakerOpened:
 		if ev.Failure != nil {
 			m.agent.breakers.WithLabelValues("opened").Inc()
-			return
-		}
-		if ev.Key == "" { // else it is open for one client alone
-			m.breakers.opened(ev.Target, ev.Until)
 		}
 	case recovery.EventBreakerClosed:
 		if ev.Failure != nil {
 			m.agent.breakers.WithLabelValues("closed").Inc()
-			return
-		}
-		if ev.Key == "" {
-			m.breakers.closed(ev.Target)
 		}
 	case recovery.EventLateAnswer:
 		addTokens(&m.extra, &ev.Cost)
@@ -363,6 +356,8 @@ func ended(ev *recovery.Event) outcome {
 	switch {
 	case ev.Status == statusClientGone:
 		return outcomeCanceled
+	case ev.Class == "" && ev.Status < 400 && ev.Recovery == "" && ev.Fallback:
+		return outcomeFallback
 	case ev.Class == "" && ev.Status < 400 && ev.Recovery == "":
 		return outcomeOK
 	case ev.Class == "" && ev.Status < 400:

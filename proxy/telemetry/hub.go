@@ -34,6 +34,7 @@ type Hub struct {
 	version  string
 	started  time.Time
 	samples  samples
+	fallen   fallbacks
 	tail     Tail   // of the log that the sink writes; nil for none
 	replica  string // in the ids of events
 	count    int    // of events that were given an id
@@ -132,6 +133,10 @@ func (h *Hub) SetSink(f func([]byte)) {
 	h.sink.Store(&f)
 }
 
+// SetOpen sets what lists the targets whose breakers are open, for the metric. It is called while the
+// metrics are read and must not block.
+func (h *Hub) SetOpen(open func() []recovery.Target) { h.metrics.breakers.open.Store(&open) }
+
 // Export sends traces and the metrics of the GenAI conventions to a collector, until
 // Close. It is called once, before the first event; without it, or without an
 // endpoint, [Hub.Traces] is false and nothing is kept for it.
@@ -176,7 +181,7 @@ func (h *Hub) Observe(ev recovery.Event) {
 			t.observe(r, &traced)
 		}
 	}
-	if h.plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() {
+	if h.plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() || ev.Name == recovery.EventFallbackUsed && !h.fallen.first(&ev) {
 		return
 	}
 	e := ev // only what is queued goes to the heap
@@ -215,6 +220,9 @@ func (h *Hub) run() {
 		select {
 		case <-tick.C:
 			h.samples.add(h.look())
+			for _, ev := range h.fallen.due(time.Now()) {
+				h.deliver(r, &ev)
+			}
 			continue
 		case ev, open = <-h.queue:
 		}
@@ -226,6 +234,9 @@ func (h *Hub) run() {
 			h.deliver(r, ev)
 			h.noteDropped()
 		}
+	}
+	for _, ev := range h.fallen.due(time.Now().Add(fallbackEvery)) {
+		h.deliver(r, &ev)
 	}
 	h.noteAt = time.Time{}
 	h.noteDropped()

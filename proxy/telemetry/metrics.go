@@ -54,7 +54,8 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 	}
 	m := &metrics{
 		requests: counter("requests_total",
-			"Requests, by what the client got. Outcome: ok, recovered (answered after something was done), failed, rejected (no attempt was made), canceled "+
+			"Requests, by what the client got. Outcome: ok, fallback (answered at once by a target of a later rank: the first is not asked now), "+
+				"recovered (answered after something was done), failed, rejected (no attempt was made), canceled "+
 				"(the client left).",
 			"model", "status_class", "outcome"),
 		duration: histogram("request_duration_seconds",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -98,9 +99,28 @@ func TestDeployed(t *testing.T) {
 			shown[m[1]] = true
 		}
 	}
+	// The documentation lists the alerts, all of them and no others.
+	alerts, err := os.ReadFile("../../deploy/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raised, listed []string
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(alerts), -1) {
+		raised = append(raised, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Rebound\\w+)` \\|").FindAllStringSubmatch(string(page), -1) {
+		listed = append(listed, m[1])
+	}
+	if !slices.Equal(raised, listed) {
+		t.Errorf("the alerts are %v, operations.md lists %v", raised, listed)
+	}
 	// What has no place there is a detail of what has.
 	details := []string{"rebound_build_info", "rebound_answer_repairs_total", "rebound_billed_equivalent_tokens_total", "rebound_compressed_tokens_total",
-		"rebound_context_truncated_total", "rebound_fallback_total", "rebound_guidance_total", "rebound_guidance_outcomes_total", "rebound_loops_total",
+		"rebound_context_truncated_total", "rebound_guidance_total", "rebound_guidance_outcomes_total", "rebound_loops_total",
 		"rebound_key_refused_total", "rebound_key_requests_total", "rebound_key_spent_total", "rebound_key_tokens_total"}
 	for name := range labels {
 		if !shown[name] && !slices.Contains(details, name) {
@@ -297,12 +317,6 @@ func TestLabelsAreBounded(t *testing.T) {
 	if got := ours(); got != n {
 		t.Errorf("%d series became %d", n, got)
 	}
-	for i := range 2 * maxOpen {
-		h.Observe(recovery.Event{Name: recovery.EventBreakerOpened, Target: recovery.Target{Upstream: fmt.Sprint(i)}, Until: time.Now().Add(time.Hour)})
-	}
-	if got := scrape(t, h); !strings.Contains(got, fmt.Sprintf(`rebound_breaker_open{model="other",upstream="other"} %d`, maxOpen)) {
-		t.Error("the open breakers of unknown targets are not bounded")
-	}
 }
 
 func events() []recovery.EventName {
@@ -310,31 +324,54 @@ func events() []recovery.EventName {
 		recovery.EventTargetCooled, recovery.EventFallbackUsed, recovery.EventBreakerOpened, recovery.EventBreakerClosed, recovery.EventRequestDone}
 }
 
-// A breaker that nobody probes again closes without an event.
+// The gauge is what the board says, under names that are configured.
 func TestBreakerGauge(t *testing.T) {
+	h := newHub(t, Defaults(), &buffer{})
+	is := func(model string, n int) {
+		t.Helper()
+		if want := fmt.Sprintf("rebound_breaker_open{model=%q,upstream=\"openai\"} %d\n", model, n); !strings.Contains(scrape(t, h), want) {
+			t.Errorf("want %s", want)
+		}
+	}
+	is("gpt-5", 0)
+	open := []recovery.Target{{Upstream: "openai", Model: "gpt-5"}, {Upstream: "openai", Model: "unknown-1"}, {Upstream: "openai", Model: "unknown-2"}, {Upstream: "gone", Model: "m"}}
+	h.SetOpen(func() []recovery.Target { return open })
+	is("gpt-5", 1)
+	is("gpt-5-mini", 0)
+	is("other", 2)
+	if got := scrape(t, h); !strings.Contains(got, `rebound_breaker_open{model="other",upstream="other"} 1`) {
+		t.Error("an upstream that is gone is not counted as another")
+	}
+	open = nil
+	is("gpt-5", 0)
+}
+
+// An outage with a fallback is told when it begins and once a minute, however many requests there are; each
+// counts in the metric.
+func TestFallbackTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t, Defaults(), &buffer{})
-		is := func(model string, n int) {
-			t.Helper()
-			if want := fmt.Sprintf("rebound_breaker_open{model=%q,upstream=\"openai\"} %d\n", model, n); !strings.Contains(scrape(t, h), want) {
-				t.Errorf("want %s", want)
+		var out buffer
+		h := newHub(t, Defaults(), &out)
+		for range 150 {
+			h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Request: "r", Model: "coder", Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * fallbackEvery)
+		h.Observe(recovery.Event{Name: recovery.EventFallbackUsed, Time: time.Now(), Model: "coder", Target: recovery.Target{Upstream: "azure", Model: "gpt-5"}})
+		if got := scrape(t, h); !strings.Contains(got, `rebound_fallback_total{model="coder",upstream="azure"} 151`) {
+			t.Errorf("not every request is counted:\n%s", got)
+		}
+		closeHub(t, h)
+		sum, lines := 0, strings.Split(strings.TrimSpace(out.String()), "\n")
+		for _, line := range lines {
+			sum += int(gjson.Get(line, "count").Int())
+			if gjson.Get(line, "event").Str != "fallback_used" || gjson.Get(line, "request").Exists() || gjson.Get(line, "target").Str != "azure/gpt-5" {
+				t.Errorf("told: %s", line)
 			}
 		}
-		open := func(model string) {
-			h.Observe(recovery.Event{Name: recovery.EventBreakerOpened, Target: recovery.Target{Upstream: "openai", Model: model, Key: "main"}, Until: time.Now().Add(time.Minute)})
+		if len(lines) != 5 || sum != 151 { // the first, two minutes, the rest, and one anew
+			t.Errorf("%d lines tell of %d requests", len(lines), sum)
 		}
-		is("gpt-5", 0)
-		open("gpt-5")
-		open("gpt-5") // a failed probe opens it again
-		open("unknown-1")
-		open("unknown-2")
-		is("gpt-5", 1)
-		is("gpt-5-mini", 0)
-		is("other", 2)
-		h.Observe(recovery.Event{Name: recovery.EventBreakerClosed, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}})
-		is("gpt-5", 0)
-		time.Sleep(time.Minute)
-		is("other", 0)
 	})
 }
 

@@ -74,6 +74,8 @@ func record(ev *recovery.Event) slog.Record {
 	text("target", place(ev.Target))
 	text("upstream_key", ev.Target.Key)
 	number("attempt", ev.Attempt)
+	number("count", ev.Count)
+	flag("fallback", ev.Fallback)
 	text("class", string(ev.Class))
 	if ev.Class != "" && (ev.Name == recovery.EventRecoveryAttempt || ev.Name == recovery.EventRecoveryFailed) {
 		attrs = append(attrs, slog.Bool("retryable", ev.Class.Retryable()))

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // The boards that replicas share.
 const (
 	BoardCooldowns = "cooldowns" // field: target with key; value: class, begin and end; gone when the ramp after it ends
-	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period and its length
+	BoardBreakers  = "breakers"  // field: target without key; value: end of the open period, its length, first opening, class
 )
 
 // Board is the shared state as this package needs it: reads are local and
@@ -45,7 +46,7 @@ func (s *Set) cooldown(t recovery.Target) (next ramp, ok bool) {
 func coolingOf(f store.Field) (class string, begin, until time.Time) {
 	until = f.Until
 	parts := strings.Fields(string(f.Value))
-	if len(parts) > 0 && len(parts[0]) <= longestClass && strings.Trim(parts[0], "abcdefghijklmnopqrstuvwxyz_") == "" {
+	if len(parts) > 0 && isClass(parts[0]) {
 		class = parts[0]
 	}
 	if len(parts) > 1 {
@@ -71,6 +72,8 @@ type opening struct {
 	open   bool
 	until  time.Time
 	length time.Duration
+	since  time.Time // when it was opened first; failed probes prolong it
+	class  string    // of the failure that opened it; may be empty
 }
 
 // opened reads the breaker's state from the board.
@@ -82,33 +85,60 @@ func (s *Set) opened(e *target, now time.Time) opening {
 	if !ok {
 		return opening{}
 	}
-	a, b, _ := strings.Cut(string(f.Value), " ")
-	ms, err1 := strconv.ParseInt(a, 10, 64)
-	n, err2 := strconv.ParseInt(b, 10, 64)
+	return s.openingOf(f, now)
+}
+
+// openingOf reads the field of a breaker.
+func (s *Set) openingOf(f store.Field, now time.Time) opening {
+	parts := strings.Fields(string(f.Value))
+	if len(parts) < 2 {
+		return opening{}
+	}
+	ms, err1 := strconv.ParseInt(parts[0], 10, 64)
+	n, err2 := strconv.ParseInt(parts[1], 10, 64)
 	if err1 != nil || err2 != nil || n < 0 {
 		return opening{} // not ours: a closed breaker does no harm
 	}
 	until, length := time.UnixMilli(ms), time.Duration(n)*time.Millisecond
+	since, class := until.Add(-length), ""
+	if len(parts) > 2 {
+		if first, err := strconv.ParseInt(parts[2], 10, 64); err == nil && 0 < first && first <= ms {
+			since = time.UnixMilli(first)
+		}
+	}
+	if len(parts) > 3 && isClass(parts[3]) {
+		class = parts[3]
+	}
 	// A clock that is off, or a hostile value, must not close a target for long:
 	// what no replica would have posted is half-open now. To cap it instead would
 	// push its end away with every look.
 	if until.After(now.Add(2 * s.cfg.OpenMax)) {
 		until = now
 	}
-	return opening{true, until, min(length, s.cfg.OpenMax)}
+	return opening{true, until, min(length, s.cfg.OpenMax), since, class}
 }
 
-// open opens a breaker for a while.
-func (s *Set) open(ticket recovery.Ticket, e *target, now time.Time, length time.Duration) recovery.Event {
+// prolonged returns the state of a circuit that a failure opens for a while, or keeps open.
+func (o opening) prolonged(f *recovery.Failure, now time.Time, length time.Duration) opening {
+	next := opening{true, now.Add(length), length, now, ""}
+	if f != nil {
+		next.class = string(f.Class())
+	}
+	if o.open {
+		next.since, next.class = o.since, cmp.Or(o.class, next.class)
+	}
+	return next
+}
+
+// open opens a breaker for a while, or keeps it open.
+func (s *Set) open(e *target, o opening, now time.Time) {
 	e.good = 0
-	until := now.Add(length)
 	// Past the open period it is half-open; without traffic it closes by itself.
-	stays := until.Add(2 * s.cfg.OpenMax)
+	stays := o.until.Add(2 * s.cfg.OpenMax)
 	if e.probes > 0 {
 		stays = now.Add(probed)
 	}
-	s.post(e, opening{true, until, length}, stays)
-	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Until: until}
+	s.post(e, o, stays)
 }
 
 // probed is how long a breaker stays half-open for a probe: such a one is waited for until it answers.
@@ -118,7 +148,7 @@ const probed = 5 * time.Minute
 func (s *Set) post(e *target, o opening, until time.Time) {
 	s.board.Post(BoardBreakers, store.Field{
 		Name:  e.field,
-		Value: []byte(strconv.FormatInt(o.until.UnixMilli(), 10) + " " + strconv.FormatInt(o.length.Milliseconds(), 10)),
+		Value: fmt.Appendf(nil, "%d %d %d %s", o.until.UnixMilli(), o.length.Milliseconds(), o.since.UnixMilli(), o.class),
 		Until: until,
 	}, false)
 }
@@ -164,9 +194,9 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	board.Each(BoardBreakers, func(f store.Field) bool {
-		if o := s.opened(&target{field: f.Name}, now); o.open {
+		if o := s.openingOf(f, now); o.open {
 			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
-				Detail: "open for " + o.length.String(), Since: o.until.Add(-o.length), Until: o.until})
+				Detail: "probed every " + o.length.String(), Evidence: o.class, Since: o.since, Until: o.until})
 		}
 		return true
 	})
@@ -174,7 +204,7 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 		for client, p := range e.clients {
 			if p.open && now.Before(p.until.Add(2*s.cfg.OpenMax)) {
 				marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkClient, Item: string(recovery.MarkBreaker),
-					Detail: "open for " + p.length.String(), Evidence: "for " + client + " alone", Since: p.until.Add(-p.length), Until: p.until})
+					Detail: "probed every " + p.length.String(), Evidence: strings.TrimSpace(p.class + " for " + client + " alone"), Since: p.since, Until: p.until})
 			}
 		}
 	}
@@ -192,6 +222,27 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 
 // longestClass bounds the name of a class, in bytes.
 const longestClass = 40
+
+// isClass reports whether a word on the board may be the name of a class.
+func isClass(word string) bool {
+	return len(word) <= longestClass && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") == ""
+}
+
+// Open lists the targets whose breakers are open or half-open, without their keys. Breakers that are
+// open for one client alone are left out. Safe for concurrent use.
+func (s *Set) Open(board Listed) (open []recovery.Target) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	board.Each(BoardBreakers, func(f store.Field) bool {
+		if s.openingOf(f, now).open {
+			upstream, model, _ := strings.Cut(f.Name, "/")
+			open = append(open, recovery.Target{Upstream: upstream, Model: model})
+		}
+		return true
+	})
+	return open
+}
 
 // Clear lets a target, as a Mark names it, be asked again: its breaker, its cool-down,
 // or both where item is empty. What was counted of it is forgotten with the breaker.

@@ -109,9 +109,13 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 	}
 	switch {
 	case what == opens && (o.Several || s.shared(e, ticket.Client, now)):
-		events = append(events, s.open(ticket, e, now, length))
+		next := state.prolonged(o.Failure, now, length)
+		s.open(e, next, now)
+		if !state.open { // a failed probe is no news
+			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Class: recovery.Class(next.class), Until: next.until})
+		}
 	case what == opens && p != nil && !p.open:
-		events = append(events, p.opens(ticket, now, length))
+		events = append(events, p.opens(ticket, o.Failure, now, length)...)
 	case what == closes:
 		e.forget()
 		s.board.Remove(BoardBreakers, e.field)
@@ -122,7 +126,7 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 	}
 	switch what, length := p.judge(&s.cfg, p.opening, ticket.Own, failed, now); what {
 	case opens:
-		events = append(events, p.opens(ticket, now, length))
+		events = append(events, p.opens(ticket, o.Failure, now, length)...)
 	case closes:
 		p.forget()
 		p.opening = opening{}
@@ -131,10 +135,14 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 	return events
 }
 
-// opens opens the circuit for its client alone.
-func (p *personal) opens(ticket recovery.Ticket, now time.Time, length time.Duration) recovery.Event {
-	p.good, p.opening = 0, opening{true, now.Add(length), length}
-	return recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Key: ticket.Client, Until: p.until}
+// opens opens the circuit for its client alone, or keeps it open, which is no news.
+func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.Time, length time.Duration) []recovery.Event {
+	was := p.open
+	p.good, p.opening = 0, p.prolonged(f, now, length)
+	if was {
+		return nil
+	}
+	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
 }
 
 // own returns the circuit of a client, which may be nil. Without traffic it closes by itself.

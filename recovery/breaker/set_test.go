@@ -99,6 +99,48 @@ func TestOpensAtShare(t *testing.T) {
 	})
 }
 
+// TestOutage: however many probes fail, an outage begins once, says since when and why, and counts as one until it ends.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, board := &recoverytest.Observer{}, recoverytest.NewBoard()
+		s := breaker.NewSet(breaker.Defaults(), board, l)
+		began := time.Now()
+		for range 5 {
+			once(t, s, target, broken)
+		}
+		bare := recovery.Target{Upstream: target.Upstream, Model: target.Model}
+		for time.Since(began) < 3*time.Minute {
+			ticket, st := s.Begin(target, time.Now(), false, false)
+			time.Sleep(10 * time.Second) // the upstream hangs, or the breaker is open
+			if open := s.Open(board); len(open) != 1 || open[0] != bare {
+				t.Fatalf("after %v the open breakers are %v", time.Since(began), open)
+			}
+			if st.Ready {
+				ticket.Place.Done(ticket, broken)
+			}
+		}
+		if n := l.Count(recovery.EventBreakerOpened); n != 1 {
+			t.Errorf("the outage began %d times", n)
+		}
+		m := s.Marks(board)
+		if len(m) != 1 || !m[0].Since.Equal(began) || m[0].Evidence != string(broken.Failure.Class()) {
+			t.Errorf("marks: %+v, began %v", m, began)
+		}
+		for l.Count(recovery.EventBreakerClosed) == 0 {
+			if time.Since(began) > time.Hour {
+				t.Fatal("it does not close")
+			}
+			if ticket, st := s.Begin(target, time.Now(), false, false); st.Ready {
+				ticket.Place.Done(ticket, success)
+			}
+			time.Sleep(time.Second)
+		}
+		if open := s.Open(board); len(open) != 0 {
+			t.Errorf("still open: %v", open)
+		}
+	})
+}
+
 // TestOpensAtStreak: failures in a row open it, however much went well before.
 func TestOpensAtStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -117,6 +117,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.planner = a.newPlanner(cfg)
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
+	a.hub.SetOpen(func() []recovery.Target { return a.health.Open(a.mirror) })
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
 		err = a.listen(cfg)

@@ -117,6 +117,6 @@ export function outcome(r) {
   const d = r.done;
   if (!d) return 'running';
   if (d.status === 499) return 'canceled';
-  if (!d.class && (d.status || 0) < 400) return d.recovery ? 'recovered' : 'ok';
+  if (!d.class && (d.status || 0) < 400) return d.recovery ? 'recovered' : d.fallback ? 'fallback' : 'ok';
   return 'failed';
 }

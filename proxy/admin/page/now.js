@@ -1,6 +1,8 @@
 // Now: what the gateway does, and the requests that needed it.
 import { data, outcome, requests } from './data.js';
-import { bars, brief, chip, clock, count, duration, figure, h, many, panel, rate, share, table, words } from './dom.js';
+import { age, bars, brief, chip, clock, count, duration, figure, h, many, panel, rate, share, table, words } from './dom.js';
+
+export const lists = ['targets', 'sessions'];
 
 const perChart = 90; // points
 let parts = null;
@@ -19,12 +21,14 @@ export function open(main) {
     [1, 5, 15].map((n) => h('option', { value: n, selected: n === minutes }, 'last ' + n + ' min')));
   const tabs = ['', ...Object.keys(outcomeNames)].map((name) => h('button', { type: 'button', value: name, click: () => { wanted = name; draw(); } }));
   longest = perList;
-  parts = { tiles: h('div', { className: 'tiles' }), strategies: h('div'), classes: h('div'), log: h('div'), tabs, pick };
+  parts = { wrong: h('div'), upstreams: h('div'), tiles: h('div', { className: 'tiles' }), strategies: h('div'), classes: h('div'), log: h('div'), tabs, pick };
   parts.rates = h('div', { className: 'chart' });
   parts.first = h('div', { className: 'chart' });
   main.append(
     h('div', { className: 'head' }, h('h1', {}, 'Now'), period),
+    parts.wrong,
     parts.tiles,
+    parts.upstreams,
     h('div', { className: 'two' }, panel('Requests a second', parts.rates), panel('Time to first token, seconds', parts.first)),
     h('div', { className: 'two' }, panel('Saved by', parts.strategies), panel('Failed attempts', parts.classes)),
     h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests that needed help'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
@@ -66,8 +70,8 @@ function tile(name, title, value, note, kind) {
 function drawTiles({ first, last }) {
   const seconds = Math.max(1, (Date.parse(last.time) - Date.parse(first.time)) / 1000);
   const n = (name) => grew(first, last, 'requests', name);
-  const [ok, recovered, failed] = [n('ok'), n('recovered'), n('failed')];
-  const all = ok + recovered + failed;
+  const [ok, fallback, recovered, failed] = [n('ok'), n('fallback'), n('recovered'), n('failed')];
+  const all = ok + fallback + recovered + failed;
   const extra = grew(first, last, 'extra', 'input') + grew(first, last, 'extra', 'output');
   const input = grew(first, last, 'tokens', 'input');
   const seconds50 = quantile(first, last, 0.5);
@@ -78,9 +82,10 @@ function drawTiles({ first, last }) {
     h('div', { className: 'tile ended' },
       h('div', { className: 'three' },
         tile('ok', 'Straight away', share(ok, all), many(ok, 'request'), 'ok'),
+        tile('fallback', 'By fallback', share(fallback, all), many(fallback, 'request'), fallback ? 'fallback' : ''),
         tile('recovered', 'Recovered', share(recovered, all), many(recovered, 'request'), 'recovered'),
-        tile('failed', 'Honest error', share(failed, all), many(failed, 'request'), failed ? 'failed' : '')),
-      h('div', { className: 'stack', role: 'img', 'aria-label': 'How requests ended' }, part('ok', ok), part('recovered', recovered), part('failed', failed))),
+        tile('failed', 'Failed', share(failed, all), many(failed, 'request'), failed ? 'failed' : '')),
+      h('div', { className: 'stack', role: 'img', 'aria-label': 'How requests ended' }, part('ok', ok), part('fallback', fallback), part('recovered', recovered), part('failed', failed))),
     tile('rate', 'Requests / s', rate(all / seconds), [figure('in-flight', count(last.in_flight)), ' in flight now']),
     tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
     tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + brief(input) + ' tokens'),
@@ -115,16 +120,59 @@ function drawCharts({ list }) {
   for (const s of list) {
     if (!points.length || Date.parse(s.time) - Date.parse(points.at(-1).time) >= 1000 * step * 0.95) points.push(s);
   }
-  const x = [], lines = [[], [], []], first = [[], []];
+  const x = [], lines = [[], [], [], []], first = [[], []];
   for (let i = 1; i < points.length; i++) {
     const [a, b] = [points[i - 1], points[i]];
     const seconds = (Date.parse(b.time) - Date.parse(a.time)) / 1000;
     x.push(Date.parse(b.time) / 1000);
-    ['ok', 'recovered', 'failed'].forEach((name, k) => lines[k].push(grew(a, b, 'requests', name) / seconds));
+    ['ok', 'fallback', 'recovered', 'failed'].forEach((name, k) => lines[k].push(grew(a, b, 'requests', name) / seconds));
     [0.5, 0.95].forEach((q, k) => first[k].push(quantile(a, b, q)));
   }
-  plot(parts.rates, [['straight away', 'ok'], ['recovered', 'recovered'], ['honest error', 'failed']], [x, ...lines]);
+  plot(parts.rates, [['straight away', 'ok'], ['by fallback', 'warn'], ['recovered', 'recovered'], ['failed', 'failed']], [x, ...lines]);
   plot(parts.first, [['half', 'ok'], ['95 %', 'warn']], [x, ...first]);
+}
+
+const failures = (classes) => Object.entries(classes).filter(([c, n]) => c !== 'ok' && c !== 'canceled' && n > 0).sort((a, b) => b[1] - a[1]);
+const sum = (classes) => Object.values(classes).reduce((a, b) => a + b, 0);
+
+// attempts are those at each upstream since a sample, by class; configured ones are always there.
+const attempts = (first, last) => Object.entries(last.attempts).filter(([name, c]) => name !== 'other' || sum(c)).sort(([a], [b]) => (a < b ? -1 : 1))
+  .map(([name, classes]) => [name, Object.fromEntries(Object.entries(classes).map(([c, n]) => [c, n - (first.attempts[name]?.[c] || 0)]))]);
+
+const away = () => (data.targets || []).filter((m) => ['breaker', 'cool-down', 'disabled'].includes(m.kind));
+
+const upstreams = [
+  { name: 'Upstream', cell: ([name]) => name, style: 'name strong' },
+  { name: 'Now', cell: ([name]) => { const n = away().filter((m) => m.target.startsWith(name + '/') || m.target === name); return n.length ? n.map((m) => chip('warn', m.kind, m.target)) : chip('ok', 'asked'); }, style: 'tight' },
+  { name: 'Attempts', cell: ([name, c]) => figure('attempts-' + name, count(sum(c))), right: true, style: 'tight' },
+  { name: 'Answered', cell: ([name, c]) => (sum(c) ? h('span', { className: 'range' }, h('span', { className: 'track', 'aria-hidden': 'true' }, h('i', { className: 'ok', style: { width: (100 * ((c.ok || 0) + (c.canceled || 0))) / sum(c) + '%' } })),
+    figure('good-' + name, share((c.ok || 0) + (c.canceled || 0), sum(c)))) : '–'), style: 'wide' },
+  { name: 'Failed, by class', cell: ([, c]) => { const list = failures(c); return list.length ? list.map(([name, n]) => chip('class', words(name) + ' ' + count(n))) : '–'; }, style: 'name' },
+];
+
+// wrong lists what is wrong now: each item says what, since when, and where more is to be seen.
+function wrong() {
+  const list = (data.meta?.trouble || []).map((text) => [text, 'targets']);
+  for (const m of away()) {
+    const since = m.since ? ' for ' + age(Date.now() - Date.parse(m.since)) : '';
+    const what = { breaker: ' has failed' + since, 'cool-down': ' is left alone' + since, disabled: ' is disabled' }[m.kind];
+    list.push([m.target + what + (m.evidence ? ': ' + words(m.evidence) : ''), 'targets']);
+  }
+  const last = data.samples.at(-1);
+  const minute = data.samples.find((s) => Date.parse(s.time) >= Date.parse(last.time) - 60000);
+  for (const [name, c] of attempts(minute, last)) {
+    const bad = failures(c).reduce((n, [, k]) => n + k, 0);
+    if (bad >= 5 && bad > 0.2 * sum(c)) list.push([name + ': ' + share(bad, sum(c)) + ' of the attempts in the last minute failed', 'targets']);
+  }
+  if (data.sessions?.length) list.push([many(data.sessions.length, 'session') + ' stopped', 'sessions']);
+  return list;
+}
+
+function drawUpstreams({ first, last }) {
+  const list = wrong();
+  parts.wrong.replaceChildren(list.length ? h('section', { className: 'panel wrong', role: 'status' }, h('h2', {}, 'Wrong now'),
+    h('ul', {}, list.slice(0, 12).map(([text, view]) => h('li', {}, h('a', { href: '#' + view }, text)))), list.length > 12 ? h('p', { className: 'none' }, count(list.length - 12) + ' more.') : null) : '');
+  parts.upstreams.replaceChildren(panel('Upstreams', table(upstreams, attempts(first, last).map((value) => ({ value })))));
 }
 
 function drawBars({ first, last }) {
@@ -138,7 +186,7 @@ function drawBars({ first, last }) {
   parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.', parts.pick));
 }
 
-export const outcomeNames = { ok: 'answered', running: 'under way', recovered: 'recovered', failed: 'honest error', canceled: 'client left' };
+export const outcomeNames = { ok: 'answered', fallback: 'by fallback', running: 'under way', recovered: 'recovered', failed: 'failed', canceled: 'client left' };
 
 // did is what was done for a request, shortly.
 export function did(r) {
@@ -185,6 +233,7 @@ export function draw() {
   drawLog();
   const s = span();
   if (!s) return;
+  drawUpstreams(s);
   drawTiles(s);
   drawCharts(s);
   drawBars(s);

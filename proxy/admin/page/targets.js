@@ -1,6 +1,6 @@
-// Targets: upstreams, what is kept away from them and why, and what was learned of them.
+// Targets: what is kept away from them and why, and what was learned of them.
 import { ask, data, refresh } from './data.js';
-import { age, chip, clock, count, figure, h, panel, share, table, words } from './dom.js';
+import { age, chip, clock, count, figure, h, panel, table, words } from './dom.js';
 
 export const lists = ['targets', 'keys'];
 
@@ -67,32 +67,17 @@ function folded(title, list) {
     h('summary', { 'data-key': 'fold-' + title }, h('h2', {}, title), ' ', figure('fold-' + title, count(list.length))), open ? marks(list) : null);
 }
 
-const failures = (classes) => Object.entries(classes).filter(([c]) => c !== 'ok' && c !== 'canceled').sort((a, b) => b[1] - a[1]);
-const all = (classes) => Object.values(classes).reduce((a, b) => a + b, 0);
-const good = (classes) => (classes.ok || 0) + (classes.canceled || 0);
-
-const upstreams = [
-  { name: 'Upstream', cell: ([name]) => name, style: 'name strong' },
-  { name: 'Attempts', cell: ([name, classes]) => figure('attempts-' + name, count(all(classes))), right: true, style: 'tight' },
-  { name: 'Answered', cell: ([name, classes]) => h('span', { className: 'range' }, h('span', { className: 'track', 'aria-hidden': 'true' }, h('i', { className: 'ok', style: { width: (100 * good(classes)) / all(classes) + '%' } })),
-    figure('good-' + name, share(good(classes), all(classes)))), style: 'wide' },
-  { name: 'Failed, by class', cell: ([, classes]) => { const list = failures(classes); return list.length ? list.map(([c, n]) => chip('class', words(c) + ' ' + count(n))) : '–'; }, style: 'name' },
-];
-
 export function draw() {
   if (!data.targets) {
     root.replaceChildren(h('p', { className: 'none' }, 'Looking …'));
     return;
   }
-  const now = data.samples.at(-1);
-  const list = Object.entries(now?.attempts || {}).filter(([, classes]) => all(classes)).sort(([a], [b]) => (a < b ? -1 : 1));
   const away = data.targets.filter((m) => m.kind === 'breaker' || m.kind === 'cool-down');
   const told = data.targets.filter((m) => m.item === 'listed window');
   const pace = data.targets.filter((m) => m.kind === 'pace');
   const learned = data.targets.filter((m) => ![away, told, pace].some((l) => l.includes(m)));
   root.replaceChildren(...[
     panel('Kept away', away.length ? marks(away) : h('p', { className: 'none' }, 'Every target may be asked.')),
-    list.length ? panel('Upstreams, since the start', table(upstreams, list.map((value) => ({ value })))) : null,
     panel('Learned from answers and refusals', learned.length ? marks(learned) : h('p', { className: 'none' }, 'Nothing yet: requests go to every target as they came.')),
     folded('Pace: how long the first token takes', pace),
     folded('Windows as lists of models tell', told),
