@@ -15,8 +15,8 @@ const (
 	maxMemory = 4 << 20
 	// sizeOfPast and sizeOfTrace are about what a turn and a step take there, in bytes.
 	sizeOfPast, sizeOfTrace = 160, 200
-	// maxJudged is how many different results before the last turn are judged for one
-	// body that nobody remembers.
+	// maxJudged limits how many results of the last turn are judged, and how many of the
+	// turns before it when the request is not in the memory.
 	maxJudged = 200
 	// maxRead is how many calls of one turn are read for what they do; agents make some
 	// tens at once. Those beyond are told apart by their bytes, and may change something.
@@ -99,12 +99,12 @@ func (h *history) past(k int) *past {
 func (h *history) weigh(k int) (judged bool) {
 	t := h.load(k)
 	if judged = k == len(h.turns)-1 || h.judged+len(t.steps) <= maxJudged; judged {
-		h.judged += len(t.steps)
+		h.judged += min(len(t.steps), maxJudged)
 	}
 	list, seed := make([]trace, len(t.steps)), h.rules.memory.seeds[0]
 	for i := range t.steps {
 		s := &t.steps[i]
-		if s.judged = true; judged {
+		if s.judged = true; judged && i < maxJudged {
 			s.verdict = s.open().verdict(&s.ToolResult)
 		}
 		v := s.verdict

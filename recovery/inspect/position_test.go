@@ -141,4 +141,22 @@ func TestJudgingIsBounded(t *testing.T) {
 	if n := h.judged; n < 20 || n > maxJudged {
 		t.Errorf("%d results were judged", n)
 	}
+	// Nor are all results of a single turn: those beyond the limit are no failures.
+	var one strings.Builder
+	for k := range 300 {
+		fmt.Fprintf(&one, "\n%s bash {\"command\":\"cat f%d\"}", map[bool]string{true: "!", false: "&"}[k == 0], k)
+	}
+	for k := range 300 {
+		fmt.Fprintf(&one, "\n= cat: f%d: No such file or directory", k)
+	}
+	h = readHistory(script(t, one.String()))
+	failed := 0
+	for _, s := range h.past(0).steps {
+		if s.verdict.Failed {
+			failed++
+		}
+	}
+	if failed != maxJudged {
+		t.Errorf("%d of 300 results were judged", failed)
+	}
 }
