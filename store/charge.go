@@ -26,6 +26,9 @@ type Charge struct {
 	// Share is the limit while the store's server is away and each process counts
 	// alone; zero is Limit. Only Shared looks at it.
 	Share int64
+	// Alone is how much of Amount may be charged while the server is away, whatever was charged
+	// before; below zero nothing may. Zero leaves that to Share. Only Shared looks at it.
+	Alone int64
 	// Window is how long an amount counts.
 	Window time.Duration
 	// Calendar makes the window begin anew, with nothing, at whole multiples of

@@ -265,6 +265,13 @@ func (s *Shared) Charge(ctx context.Context, charges ...Charge) (done Charged, e
 	own := slices.Clone(charges)
 	for i := range own {
 		switch c := &own[i]; {
+		case !ok && c.Alone != 0:
+			amount, fits := Charge{Amount: c.Amount, Least: c.Least, Limit: max(c.Alone, 0)}.Fits(0)
+			if c.Alone < 0 || !fits {
+				n := len(charges)
+				return Charged{Refused: i, Used: make([]int64, n), Amounts: make([]int64, n), Alone: true}, nil
+			}
+			c.Amount, c.Limit = amount, 0
 		case ok:
 			c.Amount, c.Limit = done.Amounts[i], 0
 		case c.Share > 0:

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -47,8 +48,10 @@ type account struct {
 	held     int64   // requests of this process
 	replicas int64   // that were last seen to serve it
 	owed     map[string]int64
-	changed  bool      // there is something to tell the store
-	asked    time.Time // when it last was
+	spares   map[string]*spare // by the meter's name
+	needed   map[string]int64  // of the latest request
+	changed  bool              // there is something to tell the store
+	asked    time.Time         // when it last was
 }
 
 // New makes a limiter. Close ends its goroutine; the store is the caller's.
@@ -74,7 +77,7 @@ func (l *Limiter) Reconfigure(cfg Config) {
 		}
 		a := l.accounts[name]
 		if a == nil {
-			a = &account{name: name, replicas: 1, owed: map[string]int64{}}
+			a = &account{name: name, replicas: 1, owed: map[string]int64{}, spares: map[string]*spare{}, needed: map[string]int64{}}
 			l.accounts[name] = a
 		}
 		a.meters = limits.meters()
@@ -148,6 +151,7 @@ type part struct {
 	meter   meter
 	amount  int64
 	least   int64 // that has to fit; zero: amount
+	hold    int64 // what may be charged without the store's server; below zero nothing, zero where no other replica shares the meter
 }
 
 // Admit charges what a request is expected to use, or tells why not. It asks the
@@ -155,6 +159,7 @@ type part struct {
 func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	g := &Grant{limiter: l}
 	var charges []store.Charge
+	now := time.Now()
 	l.mu.Lock()
 	price, priced := l.prices.of(r.Model)
 	for _, a := range l.limiting(r.Key) {
@@ -170,8 +175,17 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 			case money:
 				p.amount, p.least = reserve(micros(float64(r.Input)*price.Input/1e6), micros(float64(r.Output)*price.Output/1e6))
 				if !priced && r.Model != "" {
+					g.release(func(s *spare, p part, _ int) { s.answered(p.hold) })
 					l.mu.Unlock()
 					return nil, &Refusal{Key: a.name, Never: true}
+				}
+			}
+			if s := a.spareOf(m); s != nil {
+				a.needed[m.name] = cmp.Or(p.least, p.amount)
+				if hold, ok := s.hold(a, m, p.amount, p.least, now); ok {
+					p.hold = hold
+				} else {
+					p.hold = -1
 				}
 			}
 			g.parts, charges = append(g.parts, p), append(charges, l.charge(p))
@@ -185,26 +199,68 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	l.mu.Unlock()
 
 	done, err := l.store.Charge(ctx, charges...)
-	if err != nil { // the store is closing: nobody is turned away for that
-		return g, nil
+	for err == nil && !done.Alone && done.Refused >= 0 && charges[done.Refused].Amount == g.parts[done.Refused].amount && g.parts[done.Refused].hold > 0 {
+		charges[done.Refused].Amount, charges[done.Refused].Least = 0, 0 // what the limit leaves is here, reserved ahead
+		done, err = l.store.Charge(ctx, charges...)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, p := range g.parts {
-		if p.account.asked = time.Now(); !done.Alone {
+	if err != nil { // the store is closing: nobody is turned away for that
+		g.release(func(s *spare, p part, _ int) { s.answered(p.hold) })
+		return g, nil
+	}
+	for i := range g.parts {
+		p := &g.parts[i]
+		p.account.asked = now
+		if !done.Alone {
 			p.account.replicas = int64(min(max(done.Holders, 1), store.MaxHolders))
 		}
 	}
+	g.release(func(s *spare, p part, i int) {
+		switch ahead := charges[i].Amount != p.amount; {
+		case !done.Alone && ahead && done.Refused < 0:
+			s.answered(0)
+			s.held -= p.hold
+		case !done.Alone:
+			s.answered(p.hold)
+			s.share = max(0, p.meter.limit-done.Used[i]) / max(p.account.replicas, 1)
+		case done.Refused < 0:
+			s.lost(p.hold, now)
+		default:
+			s.level += p.hold
+			s.lost(p.hold, now)
+		}
+	})
 	if done.Refused < 0 {
 		for i := range g.parts {
-			g.parts[i].amount = done.Amounts[i]
+			if p := &g.parts[i]; charges[i].Amount == p.amount {
+				p.amount = done.Amounts[i]
+			} else {
+				p.amount = p.hold
+			}
 		}
 		return g, nil
 	}
 	g.hold(-1)
 	p := g.parts[done.Refused]
+	if done.Alone && p.hold < 0 { // others may have used all; an even share grows over a minute
+		done.Used[done.Refused] = p.meter.limit + p.amount
+		done.Wait = max(time.Second, min(time.Minute, time.Duration(float64(time.Minute)*float64(cmp.Or(p.least, p.amount))/float64(max(1, p.meter.limit/p.account.replicas)))))
+	}
 	return nil, &Refusal{Key: p.account.name, Meter: p.meter.name, Limit: p.meter.limit, Used: done.Used[done.Refused] - p.amount, Wait: done.Wait,
 		Never: p.meter.unit != held && max(p.least, 1) > p.meter.limit}
+}
+
+// release calls fn for each part that something was set aside for, or would have been; Limiter.mu is held.
+func (g *Grant) release(fn func(s *spare, p part, i int)) {
+	for i := range g.parts {
+		p := &g.parts[i]
+		if s := p.account.spares[p.meter.name]; s != nil && p.hold != 0 {
+			held := *p
+			held.hold = max(p.hold, 0)
+			fn(s, held, i)
+		}
+	}
 }
 
 // hold counts the request at its accounts; Limiter.mu is held.
@@ -220,7 +276,7 @@ func (l *Limiter) charge(p part) store.Charge {
 	a, m := p.account, p.meter
 	c := store.Charge{Account: accountPrefix + a.name, Meter: m.name, Amount: p.amount, Least: p.least, Limit: m.limit, Window: m.window, Calendar: m.calendar,
 		Share: (m.limit + a.replicas - 1) / a.replicas}
-	if m.unit == held {
+	if c.Alone = p.hold; m.unit == held {
 		c.Holder = l.holder
 	}
 	return c
@@ -310,9 +366,13 @@ func (l *Limiter) run() {
 		case told := <-l.ask:
 			l.tell(false)
 			close(told)
+			continue
 		case <-tick.C:
 			l.tell(true)
 		}
+		ctx, cancel := context.WithTimeout(context.Background(), telling)
+		l.reserve(ctx)
+		cancel()
 	}
 }
 

@@ -1,0 +1,125 @@
+package quota
+
+import (
+	"context"
+	"time"
+
+	"github.com/rebound-llm/rebound/store"
+)
+
+// spare is what this process may charge on one meter while the store's server does not answer: what it
+// has reserved there ahead, and then, as long as the server is away, its even share, which grows over a
+// minute. So a limit that several replicas share is exceeded by no more than what a share has grown, also
+// where the server only answers too late. Limiter.mu guards it.
+type spare struct {
+	level int64     // that nobody uses
+	held  int64     // of requests that wait for the server: it is spent where that does not answer
+	asked bool      // a reservation is under way
+	grown time.Time // up to when the share is part of level; zero while the server answers
+	share int64     // what of a calendar's share has not grown
+}
+
+// ahead is how much a replica reserves of a meter: a sixteenth of its even share, or what the latest request
+// needed up to a quarter of it.
+func (a *account) ahead(m meter) int64 {
+	even := m.limit / max(a.replicas, 1)
+	return max(even/16, min(a.needed[m.name], even/4))
+}
+
+// spareOf returns the spare of a meter, nil where no other replica shares it.
+func (a *account) spareOf(m meter) *spare {
+	if a.replicas < 2 || m.unit == held {
+		return nil
+	}
+	s := a.spares[m.name]
+	if s == nil {
+		s = &spare{}
+		a.spares[m.name] = s
+	}
+	return s
+}
+
+// hold sets aside what a request may charge if the server does not answer; false where that is too little.
+func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (int64, bool) {
+	if least == 0 {
+		least = amount
+	}
+	if !s.grown.IsZero() {
+		even := m.limit / a.replicas
+		grown := int64(float64(even) * min(1, now.Sub(s.grown).Minutes()))
+		if m.calendar {
+			grown = min(grown, s.share)
+			s.share -= grown
+		} else {
+			grown = max(0, min(grown, even-s.level))
+		}
+		if grown > 0 || s.level >= even {
+			s.level, s.grown = s.level+grown, now
+		}
+	}
+	if s.level < least {
+		return 0, false
+	}
+	amount = min(amount, s.level)
+	s.level -= amount
+	s.held += amount
+	return amount, true
+}
+
+// answered takes a request's hold back, since the server decided. What had grown is gone then.
+func (s *spare) answered(hold int64) {
+	s.held -= hold
+	if s.grown.IsZero() {
+		s.level += hold
+	} else {
+		s.level, s.grown = 0, time.Time{}
+	}
+}
+
+// lost spends a request's hold, since the server did not answer.
+func (s *spare) lost(hold int64, now time.Time) {
+	s.held -= hold
+	if s.grown.IsZero() {
+		s.grown = now
+	}
+}
+
+// reserve tops up what is reserved ahead, and gives back what accounts that are not in use any more have.
+func (l *Limiter) reserve(ctx context.Context) {
+	type reservation struct {
+		spare *spare
+		c     store.Charge
+	}
+	var list []reservation
+	l.mu.Lock()
+	for _, a := range l.accounts {
+		idle := time.Since(a.asked) >= renewal
+		for _, m := range a.meters {
+			s := a.spareOf(m)
+			if s == nil || s.asked || !s.grown.IsZero() {
+				continue
+			}
+			c := l.charge(part{account: a, meter: m})
+			switch want := a.ahead(m); {
+			case idle:
+				if c.Amount, s.level = -s.level, 0; c.Amount == 0 || !m.calendar { // a minute's fades by itself
+					continue
+				}
+			case want > 0 && s.level+s.held <= want/2:
+				c.Amount, c.Least, c.Alone, s.asked = want-s.level-s.held, 1, -1, true
+			default:
+				continue
+			}
+			list = append(list, reservation{s, c})
+		}
+	}
+	l.mu.Unlock()
+	for _, r := range list {
+		done, err := l.store.Charge(ctx, r.c)
+		l.mu.Lock()
+		if r.spare.asked = false; err == nil && r.c.Amount > 0 && done.Refused < 0 && !done.Alone {
+			r.spare.level += done.Amounts[0]
+		}
+		l.mu.Unlock()
+	}
+}

@@ -1,0 +1,137 @@
+package quota_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/store"
+	"github.com/rebound-llm/rebound/store/memory"
+)
+
+// late is a server that does what it is asked, but answers after a while only.
+type late struct {
+	store.Store
+	mu    sync.Mutex
+	after time.Duration
+	work  sync.WaitGroup
+}
+
+func (l *late) Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error) {
+	l.mu.Lock()
+	after := l.after
+	l.mu.Unlock()
+	if after == 0 {
+		return l.Store.Charge(ctx, charges...)
+	}
+	l.work.Go(func() {
+		time.Sleep(after / 2)
+		_, _ = l.Store.Charge(context.Background(), charges...)
+	})
+	select {
+	case <-time.After(after):
+		return store.Charged{}, context.DeadlineExceeded
+	case <-ctx.Done():
+		return store.Charged{}, ctx.Err()
+	}
+}
+
+func (l *late) Ping(ctx context.Context) error {
+	l.mu.Lock()
+	after := l.after
+	l.mu.Unlock()
+	select {
+	case <-time.After(after):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *late) slow(after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.after = after
+}
+
+// Two replicas share a limit, and their server answers too late from one moment on. Together they let no more
+// pass than the limit and what each has reserved ahead; when the server stays away, their even shares come
+// back within a minute; and what the limit leaves is used up when it answers.
+func TestSlowServer(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits quota.Limits
+		each   quota.Request
+		limit  int // in requests
+	}{
+		"requests": {quota.Limits{RequestsPerMinute: 40}, quota.Request{Key: "a"}, 40},
+		"tokens":   {quota.Limits{TokensPerMinute: 40_000}, quota.Request{Key: "a", Input: 600, Output: 400}, 40},
+		"day":      {quota.Limits{TokensPerDay: 40_000}, quota.Request{Key: "a", Input: 600, Output: 400}, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &late{Store: memory.New(memory.Config{})}
+				var replicas []*quota.Limiter
+				for range 2 {
+					shared := store.NewShared(server, memory.New(memory.Config{}), store.SharedConfig{}, nil)
+					l := quota.New(shared, one(c.limits))
+					defer func() { l.Close(); shared.Close() }()
+					replicas = append(replicas, l)
+				}
+				passed := 0
+				burst := func(n, replicasAsked int) {
+					var all sync.WaitGroup
+					var mu sync.Mutex
+					for i := range n {
+						all.Go(func() {
+							g, refused := replicas[i%replicasAsked].Admit(t.Context(), c.each)
+							if refused != nil {
+								return
+							}
+							g.End(int64(c.each.Input+c.each.Output), 0)
+							mu.Lock()
+							passed++
+							mu.Unlock()
+						})
+					}
+					all.Wait()
+					synctest.Wait()
+				}
+				for range 3 {
+					burst(2, 2) // they hear of one another
+				}
+				burst(24, 1) // of one: the other's share is not used
+				if passed != 30 {
+					t.Fatalf("%d of 30 passed while the server answered", passed)
+				}
+				server.slow(200 * time.Millisecond)
+				for range 10 {
+					burst(20, 2)
+					time.Sleep(20 * time.Millisecond)
+				}
+				if passed > c.limit || passed < 30 {
+					t.Errorf("%d passed, the limit is %d", passed, c.limit)
+				}
+				before := passed
+				time.Sleep(time.Minute)
+				burst(100, 2)
+				if got := passed - before; got < 4 || got > c.limit+2 {
+					t.Errorf("after a minute without the server %d pass", got)
+				}
+				server.slow(0)
+				server.work.Wait()
+				time.Sleep(25 * time.Hour)
+				for range 3 {
+					burst(2, 2)
+				}
+				before = passed
+				burst(100, 2)
+				if got := passed - before; got < c.limit-6-2 || got > c.limit {
+					t.Errorf("with the server again %d pass", got)
+				}
+			})
+		})
+	}
+}
