@@ -230,7 +230,7 @@ func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 		return fail(recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: answer},
 			fmt.Errorf("status %d", resp.StatusCode))
 	}
-	d := a.wire.answers.Whole(answer)
+	d := a.wire.answers.DecodeWhole(answer)
 	if d.Kind != stream.KindText || d.Finishes == 0 || d.Truthful {
 		return "", d.Usage, nil, errors.New("the answer is no complete text")
 	}

@@ -222,7 +222,7 @@ func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.E
 // tell ends a stream with an error event, and where clients of its format need that to
 // notice the failure, with a broken connection behind it.
 func (s *sender) tell(ctx context.Context, body []byte) {
-	if err := s.sink.Write(stream.Piece{Bytes: s.wire.answers.Ending(body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
+	if err := s.sink.Write(stream.Piece{Bytes: stream.End(s.wire.answers, body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
 		return
 	}
 	pause(ctx, beforeBreak)

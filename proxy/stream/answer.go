@@ -82,7 +82,7 @@ type Answer struct {
 	usage   recovery.Usage
 	first   time.Time // first meaningful event
 	rework  bool      // events are rewritten to fit what the client already has
-	follows follower  // that rewrites them
+	follows encoder   // that rewrites them
 	seam    *seam
 	ev      Event // the event read last
 	fed     bool  // it has data, as next has seen
@@ -170,7 +170,7 @@ func (a *Answer) prepare() {
 	}
 	lost := o.Life != nil && o.Life.Lost() // then what the client has is another's
 	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.rework {
-		a.follows = o.Format.follow(a)
+		a.follows = o.Format.encoder(o.Sink)
 	}
 	a.h = newHold(o)
 	if o.Resume != nil && !o.Resume.Calls && !again {
@@ -351,7 +351,7 @@ func (a *Answer) Usage() (recovery.Usage, time.Duration) {
 func (a *Answer) Drain() {
 	defer a.Discard()
 	for !a.done && a.read() == nil {
-		d := a.o.Format.Delta(&a.ev, &a.known)
+		d := a.o.Format.Decode(&a.ev, &a.known)
 		if d.HasUsage {
 			a.usage = d.Usage
 		}

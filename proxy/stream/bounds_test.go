@@ -136,7 +136,7 @@ func TestReadWork(t *testing.T) {
 		ev := Event{Data: []byte(event), HasData: true}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		Chat{}.Delta(&ev, new(Known))
+		Chat{}.Decode(&ev, new(Known))
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}

@@ -71,10 +71,15 @@ type calls struct {
 	legacy bool                   // function_call
 	over   bool                   // more than maxCalls
 	fresh  []byte                 // arguments of the event read last
+	whole  bool                   // they are those of a complete answer, and parts of it
 }
 
 func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	s.fresh = s.fresh[:0]
+	if s.whole {
+		s.complete(d)
+		return len(s.list) > 0
+	}
 	if s.message(gjson.ParseBytes(d.calls), gjson.ParseBytes(d.function)) {
 		return true
 	}
@@ -87,6 +92,57 @@ func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	}
 	s.odd = true // clients read the delta
 	return true
+}
+
+// complete adds the calls of a complete message: each element of its list is one. Of fields
+// that occur twice the first counts.
+func (s *calls) complete(d *Delta) {
+	add := func(c *call, f gjson.Result) {
+		field := "arguments"
+		switch c.Kind {
+		case "":
+			c.Kind = transcript.KindFunction
+		case "custom":
+			field = "input"
+		}
+		if f.IsObject() {
+			v := f.Get(field)
+			c.Name, c.Arguments, c.value = f.Get("name").String(), v.String(), v.IsObject() || v.IsArray()
+		}
+		s.odd = s.odd || c.value
+		s.list = append(s.list, c)
+	}
+	if list := gjson.Parse(seen(d.calls)); list.IsArray() {
+		list.ForEach(func(_, v gjson.Result) bool {
+			c := &call{raw: v.Raw}
+			if s.over = len(s.list) >= maxCalls; s.over {
+				return false
+			}
+			if !v.IsObject() {
+				add(c, gjson.Result{})
+				return true
+			}
+			c.ID, c.Kind = v.Get("id").String(), v.Get("type").String()
+			f := v.Get("function")
+			if custom := v.Get("custom"); !f.Exists() && custom.IsObject() {
+				c.Kind, f = "custom", custom
+			}
+			add(c, f)
+			return true
+		})
+	}
+	if len(s.list) == 0 && isObject(d.function) && !isEmpty(d.function) {
+		s.legacy = true
+		add(&call{}, gjson.Parse(seen(d.function)))
+	}
+}
+
+// keep copies the calls of a complete answer.
+func (s *calls) keep() {
+	for _, c := range s.list {
+		c.raw = strings.Clone(c.raw)
+		c.DraftCall = recovery.DraftCall{ID: strings.Clone(c.ID), Kind: strings.Clone(c.Kind), Name: strings.Clone(c.Name), Arguments: strings.Clone(c.Arguments)}
+	}
 }
 
 // message reads the calls of a delta, or of a message.

@@ -1,12 +1,17 @@
 package stream
 
+import (
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
 // Chat is the format of chat completions.
 type Chat struct{}
 
 var _ Format = Chat{}
 
-// Delta reads one chunk.
-func (Chat) Delta(ev *Event, known *Known) *Delta {
+// Decode reads one chunk.
+func (Chat) Decode(ev *Event, known *Known) *Delta {
 	d := &known.means
 	data, kind := payload(ev)
 	if len(data) == 0 {
@@ -38,8 +43,8 @@ func (Chat) Delta(ev *Event, known *Known) *Delta {
 // chunkFields are the fields that chunks begin with.
 var chunkFields = [...]string{"id", "choices", "object", "created", "model", "provider", "usage", "system_fingerprint", "service_tier"}
 
-// Whole reads a complete answer.
-func (Chat) Whole(body []byte) (d Delta) {
+// DecodeWhole reads a complete answer.
+func (Chat) DecodeWhole(body []byte) (d Delta) {
 	d.read(body, "message", nil)
 	if other := d.numberless(body); other != nil {
 		d.read(other, "message", nil)
@@ -51,10 +56,24 @@ func (Chat) Whole(body []byte) (d Delta) {
 // for the answer.
 func (Chat) ErrorEnds() bool { return false }
 
-// Ending is the end mark, or an error body as an event.
-func (Chat) Ending(failure []byte, _ *Sink) []byte {
-	if failure == nil {
-		return doneEvent
+// neutral is a finish reason of the wire in neutral words.
+func neutral(reason string) recovery.Finish {
+	switch reason {
+	case "tool_calls", "function_call":
+		return recovery.FinishCalls
+	case "content_filter":
+		return recovery.FinishFilter
 	}
-	return append(append([]byte("data: "), oneLine(failure)...), "\n\n"...)
+	return recovery.Finish(reason)
+}
+
+// finishIn is neutral of a finish reason as it stands in an answer.
+func finishIn(raw []byte) recovery.Finish {
+	switch string(raw) { // the usual ones need no memory
+	case `"stop"`:
+		return recovery.FinishStop
+	case `"tool_calls"`:
+		return recovery.FinishCalls
+	}
+	return neutral(transcript.Text(raw))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func delta(data string) Delta {
-	return *Chat{}.Delta(&Event{Data: []byte(data), HasData: true}, new(Known))
+	return *Chat{}.Decode(&Event{Data: []byte(data), HasData: true}, new(Known))
 }
 
 func TestDeltaKind(t *testing.T) {
@@ -107,11 +107,11 @@ func TestDeltaKind(t *testing.T) {
 			}
 		})
 	}
-	if d := *(Chat{}).Delta(&Event{Raw: []byte(": ping\n\n")}, new(Known)); !reflect.DeepEqual(d, Delta{}) {
+	if d := *(Chat{}).Decode(&Event{Raw: []byte(": ping\n\n")}, new(Known)); !reflect.DeepEqual(d, Delta{}) {
 		t.Errorf("a comment: %+v", d)
 	}
 	named := Event{Name: []byte("error"), Data: []byte(`{"message":"x"}`), HasData: true}
-	if d := *(Chat{}).Delta(&named, new(Known)); d.Kind != KindError {
+	if d := *(Chat{}).Decode(&named, new(Known)); d.Kind != KindError {
 		t.Errorf("an event called error: kind %d", d.Kind)
 	}
 }
@@ -178,7 +178,7 @@ func TestUsage(t *testing.T) {
 		`{"prompt_tokens":null,"prompt_tokens_details":null,"completion_tokens_details":null,"cost":0.00012}`: {},
 		`{}`: {},
 	} {
-		for _, d := range []Delta{delta(`{"choices":[],"usage":` + raw + `}`), (Chat{}).Whole([]byte(`{"choices":[],"usage":` + raw + `}`))} {
+		for _, d := range []Delta{delta(`{"choices":[],"usage":` + raw + `}`), (Chat{}).DecodeWhole([]byte(`{"choices":[],"usage":` + raw + `}`))} {
 			if !d.HasUsage || d.Usage != want {
 				t.Errorf("%s: %+v", raw, d)
 			}
@@ -218,61 +218,9 @@ func TestWhole(t *testing.T) {
 		{"a chunk", `{"choices":[{"delta":{"content":"hi"}}]}`, KindNothing, "", 0},
 	}
 	for _, c := range cases {
-		d := Chat{}.Whole([]byte(c.body))
+		d := Chat{}.DecodeWhole([]byte(c.body))
 		if d.Kind != c.want || d.Text != c.text || d.Finishes != c.finishes {
 			t.Errorf("%s: %+v", c.name, d)
-		}
-	}
-}
-
-func TestRewrite(t *testing.T) {
-	id := Identity{ID: `"first"`, Created: "1"}
-	cases := []struct{ name, data, identified, withText string }{
-		{
-			"all else as it was",
-			`{ "id": "second","object":"chat.completion.chunk", "created":2, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "\u0068i", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
-			`{ "id": "first","object":"chat.completion.chunk", "created":1, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "\u0068i", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
-			`{ "id": "first","object":"chat.completion.chunk", "created":1, "x": {"id":"deep","created":3}, "choices":[ {"index":0, "delta":{ "content" : "new \"text\"\n", "role":"assistant"}, "finish_reason":null } ], "z":1e2 }`,
-		},
-		{
-			"order of fields", `{"choices":[{"delta":{"content":"hi"}}],"created":22222,"id":"x"}`,
-			`{"choices":[{"delta":{"content":"hi"}}],"created":1,"id":"first"}`,
-			`{"choices":[{"delta":{"content":"new \"text\"\n"}}],"created":1,"id":"first"}`,
-		},
-		{"no identity", `{"choices":[{"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":""}}]}`, `{"choices":[{"delta":{"content":"new \"text\"\n"}}]}`},
-		{"no text", `{"id":"x","choices":[{"delta":{}}]}`, `{"id":"first","choices":[{"delta":{}}]}`, `{"id":"first","choices":[{"delta":{}}]}`},
-		{"no choices", `{"id":"x","choices":[]}`, `{"id":"first","choices":[]}`, `{"id":"first","choices":[]}`},
-		{"legacy", `{"id":"x","choices":[{"text":"hi","index":0}]}`, `{"id":"first","choices":[{"text":"hi","index":0}]}`, `{"id":"first","choices":[{"text":"new \"text\"\n","index":0}]}`},
-	}
-	for _, c := range cases {
-		data := []byte(c.data)
-		if got := string(identified(data, id)); got != c.identified {
-			t.Errorf("%s: identified\ngot  %s\nwant %s", c.name, got, c.identified)
-		}
-		if got := string(identified(withText(data, "new \"text\"\n"), id)); got != c.withText {
-			t.Errorf("%s: with text\ngot  %s\nwant %s", c.name, got, c.withText)
-		}
-		if got := string(identified(data, Identity{})); got != c.data || string(data) != c.data {
-			t.Errorf("%s: without an identity %s, and the original is now %s", c.name, got, data)
-		}
-	}
-	for data, want := range map[string]string{
-		`{"id":"x","choices":[ {"delta": { "role" : "assistant", "content" : "hi" , "x":[1] } ,"a":1} ]}`: `{"id":"first","choices":[ {"delta": {"content":"hi","x":[1]} ,"a":1} ]}`,
-		`{"choices":[{"delta":{"content":null,"role":"assistant"}}]}`:                                     `{"choices":[{"delta":{"content":null}}]}`,
-		`{"choices":[{"delta":{"role":"assistant"}}]}`:                                                    `{"choices":[{"delta":{}}]}`,
-		`{"choices":[{"delta":{ "content":"hi" }}],"id":"x"}`:                                             `{"choices":[{"delta":{ "content":"hi" }}],"id":"first"}`,
-		`{"choices":[]}`: `{"choices":[]}`,
-	} {
-		if got := string(later([]byte(data), id)); got != want {
-			t.Errorf("later\ngot  %s\nwant %s", got, want)
-		}
-	}
-	for like, want := range map[string]string{
-		`{"id":"x","model":"gpt-x","choices":[]}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"gpt-x","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
-		`{}`: `{"id":"first","object":"chat.completion.chunk","created":1,"model":"","choices":[{"index":0,"delta":{"content":"a\"b"},"finish_reason":null}]}`,
-	} {
-		if got := string(textEvent([]byte(like), `a"b`, id)); got != want {
-			t.Errorf("text event\ngot  %s\nwant %s", got, want)
 		}
 	}
 }
@@ -291,30 +239,32 @@ func FuzzDelta(f *testing.F) {
 	id := Identity{ID: `"first"`, Created: "1"}
 	f.Fuzz(func(t *testing.T, data []byte, text string) {
 		before := string(data)
-		d := *Chat{}.Delta(&Event{Data: data, HasData: true}, new(Known))
-		w := Chat{}.Whole(data)
-		if list, _ := (Chat{}).wholeCalls(&w); len(list) > 0 && w.Kind != KindCall {
-			t.Errorf("%q: kind %d with calls %+v", data, w.Kind, list)
+		d := *Chat{}.Decode(&Event{Data: data, HasData: true}, new(Known))
+		w := Chat{}.DecodeWhole(data)
+		if s := (calls{whole: true}); Chat.calls(Chat{}, data, &w, &s) && w.Kind != KindCall {
+			t.Errorf("%q: kind %d with calls %+v", data, w.Kind, s.list)
 		}
 		if bare := strings.TrimSpace(before); (d.Kind == KindNoise || d.Kind == KindCut) == json.Valid([]byte(bare)) && bare != "" && d.Kind != KindDone && len(data) < 256 {
 			t.Fatalf("%q: kind %d, valid JSON %v", data, d.Kind, json.Valid(data))
 		}
-		outs := [][]byte{identified(data, id), withText(data, text), textEvent(data, text, id), later(data, id)}
-		if string(data) != before {
-			t.Fatalf("%q became %q", before, data)
-		}
-		if !json.Valid(data) {
-			return
-		}
-		for i, out := range outs {
-			if !json.Valid(out) {
-				t.Fatalf("%d: %q became %q", i, data, out)
+		ev := Event{Raw: frame(data), Data: data, HasData: true}
+		for i, e := range []edit{{}, {text: &text}, {before: text}, {usage: &recovery.Usage{Input: 1}}, {recall: true, text: &text}, {recall: true, calls: []*call{{DraftCall: fn("a", "f", text)}}}, {unfinish: true}} {
+			enc := &chatEncoder{id: id, follows: !e.recall && !e.unfinish}
+			out, ok := enc.event(nil, &ev, &d, &e)
+			if string(data) != before || !ok {
+				t.Fatalf("%q became %q", before, data)
 			}
-		}
-		same := delta(string(outs[0]))
-		same.ID, d.ID = Identity{}, Identity{}
-		if !reflect.DeepEqual(same, d) {
-			t.Fatalf("%q means %+v, identified it is %q and means %+v", data, d, outs[0], same)
+			if !json.Valid(data) {
+				return
+			}
+			eachEvent(out, func(ev *Event) {
+				if ev.HasData && !json.Valid(ev.Data) {
+					t.Fatalf("%d: %q became %q", i, data, out)
+				}
+				if same := delta(string(ev.Data)); i == 0 && (same.Kind != d.Kind || same.Text != d.Text || same.Finishes != d.Finishes || same.Usage != d.Usage) {
+					t.Fatalf("%q means %+v, identified it is %q and means %+v", data, d, out, same)
+				}
+			})
 		}
 	})
 }

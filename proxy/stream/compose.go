@@ -61,12 +61,12 @@ func (n *Composed) Deliver(context.Context) *Broken {
 	n.Tell()
 	var err error
 	if n.whole {
-		body := n.o.Format.compose(&n.c, false)
+		body := n.c.encode(n.o.Format, false)
 		n.Header["Content-Length"] = []string{strconv.Itoa(len(body))}
 		err = n.o.Sink.Whole(http.StatusOK, n.Header, body)
 	} else {
 		n.o.Sink.Begin(http.StatusOK, n.Header)
-		err = n.o.Sink.Write(Piece{Bytes: n.o.Format.compose(&n.c, true), Released: recovery.ReleasedCall})
+		err = n.o.Sink.Write(Piece{Bytes: n.c.encode(n.o.Format, true), Released: recovery.ReleasedCall})
 	}
 	if err != nil {
 		return &Broken{Err: err, Client: true}
@@ -102,9 +102,26 @@ func Rejected(body []byte) (text string, ok bool) {
 	return "", false
 }
 
+// encode returns the answer as a stream, or whole.
+func (c *Composition) encode(f Format, streamed bool) []byte {
+	e, enc := edit{recall: true, calls: (&calls{}).match(c.Calls)}, f.encoder(nil)
+	if len(c.Calls) > 0 {
+		e.finish = recovery.FinishCalls
+	}
+	if c.Text != "" || len(c.Calls) == 0 {
+		e.text = &c.Text
+	}
+	blank := enc.blank(c, streamed)
+	if streamed {
+		out, _ := encode(f, blank, &e)
+		return out
+	}
+	return spliced(blank, enc.whole(blank, &e))
+}
+
 // brand gives an event the gateway's identity and leaves all else of it.
 func (a *Answer) brand(ev *Event, d *Delta) []byte {
-	list, id := a.o.Format.brand(ev.Data, a.o.ID)
+	list, id := a.o.Format.encoder(nil).identify(ev.Data, a.o.ID)
 	d.ID.ID = id
 	if len(list) == 0 {
 		return ev.Raw
@@ -113,5 +130,5 @@ func (a *Answer) brand(ev *Event, d *Delta) []byte {
 	if i := bytes.Index(ev.Raw, ev.Data); i >= 0 {
 		return spliced(ev.Raw, []splice{{i, i + len(ev.Data), data}})
 	}
-	return frame(data)
+	return appendFrame(nil, string(ev.Name), data)
 }

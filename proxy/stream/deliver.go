@@ -271,7 +271,7 @@ func (a *Answer) end(err error) *Broken {
 			return a.breaks(broken, Piece{}, piece)
 		}
 		a.Tell()
-		piece.add(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
+		piece.add(Piece{Bytes: End(a.o.Format, nil, nil)})
 		if werr := a.o.Sink.Write(piece); werr != nil {
 			return a.clientGone(werr)
 		}

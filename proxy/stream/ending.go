@@ -78,7 +78,7 @@ func (o *Options) announced(d *recovery.Draft) bool {
 // accept takes an event, with the finish reason before it that is missing where it ends an
 // answer of a target that gives none.
 func (a *Answer) accept(ev *Event) (Piece, *Delta, *Broken) {
-	d := a.o.Format.Delta(ev, &a.known)
+	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 && a.o.Ending != nil {
 		set(&a.o.Ending.reasons)
 	}
@@ -115,12 +115,13 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 	if !ok {
 		return p, nil
 	}
-	data := a.o.Format.finish(a.identity(), a.model(ev), max(1, a.o.Choices), finish)
+	legacy := a.h != nil && a.h.calls.legacy
+	data := a.o.Format.encoder(nil).finish(a.identity(), a.model(ev), max(1, a.o.Choices), finish, legacy)
 	if data == nil {
 		return p, nil
 	}
 	own, known := Event{Raw: frame(data), Data: data, HasData: true}, Known{ID: a.known.ID}
-	p, _, broken = a.through(&own, a.o.Format.Delta(&own, &known))
+	p, _, broken = a.through(&own, a.o.Format.Decode(&own, &known))
 	if a.h != nil && broken == nil {
 		a.h.repairs = append(a.h.repairs, recovery.Repair{Rule: RepairFinish})
 	}
@@ -128,17 +129,16 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 }
 
 // ending is why an answer without a finish reason ended, if what came is whole.
-func (a *Answer) ending() (finish string, ok bool) {
+func (a *Answer) ending() (finish recovery.Finish, ok bool) {
 	switch {
 	case !a.writes && a.first.IsZero(), a.noise:
-		return "", false // it is empty, or what was lost may have been the reason
+		return recovery.FinishNone, false // it is empty, or what was lost may have been the reason
 	case !a.called:
-		return wireFinish(recovery.FinishStop, false), true
+		return recovery.FinishStop, true
 	case a.h == nil || len(a.h.calls.list) == 0 || a.h.calls.over:
-		return "", false // nobody has put the calls together
+		return recovery.FinishNone, false // nobody has put the calls together
 	}
-	reason, ok := a.h.calls.reason()
-	return wireFinish(reason, a.h.calls.legacy), ok
+	return a.h.calls.reason()
 }
 
 // reason is the finish reason of an answer with these calls, false where one of them is not whole.
@@ -173,7 +173,7 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 		return b
 	}
 	a.hold(p)
-	a.hold(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
+	a.hold(Piece{Bytes: End(a.o.Format, nil, nil)})
 	a.done, a.later, a.lax = true, true, true
 	_ = a.resp.Body.Close()
 	b.Odd, b.Flawed = OddEnd, a
@@ -202,27 +202,6 @@ func (a *Answer) model(ev *Event) []byte {
 	}
 	return transcript.String(a.o.Request.Model())
 }
-
-func (Chat) finish(id Identity, model []byte, choices int, reason string) []byte {
-	out := []byte{'{'}
-	if id.ID != "" {
-		out = appendField(out, "id", []byte(id.ID))
-	}
-	out = appendField(out, "object", "chat.completion.chunk")
-	if id.Created != "" {
-		out = appendField(out, "created", []byte(id.Created))
-	}
-	out = appendField(out, "model", model)
-	list := make([][]byte, choices)
-	for i := range list {
-		c := appendField(appendField([]byte{'{'}, "index", i), "delta", []byte("{}"))
-		list[i] = append(appendField(c, "finish_reason", reason), '}')
-	}
-	return append(appendField(out, "choices", listOf(list)), '}')
-}
-
-// A response says itself how it ended.
-func (Responses) finish(Identity, []byte, int, string) []byte { return nil }
 
 // contradicts reports whether a later finish reason does not fit the content of an answer
 // whose end the client has.
@@ -259,21 +238,6 @@ func (a *Answer) repeats(ev *Event, d *Delta) bool {
 	}
 	return true
 }
-
-// unfinish takes the finish reason out of events.
-func (Chat) unfinish(events []byte) (out []byte) {
-	eachEvent(events, func(ev *Event) {
-		if at, ok := valueAt(ev.Data, "choices.0.finish_reason"); ok {
-			at.raw = []byte("null")
-			out = append(out, frame(spliced(ev.Data, []splice{at}))...)
-			return
-		}
-		out = append(out, ev.Raw...)
-	})
-	return out
-}
-
-func (Responses) unfinish(events []byte) []byte { return events }
 
 // breakWords are the marks of finish reasons that say that the answer was broken off:
 // network_error (Z.ai), insufficient_system_resource (DeepSeek), abort (vLLM, SGLang),

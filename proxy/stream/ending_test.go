@@ -222,8 +222,8 @@ func reply(events string, output ...string) string {
 		items[i] = []byte(output[i])
 	}
 	var begin, rest script
-	begin.say("response.created", "response", c.response("in_progress", nil))
-	rest.say("response.completed", "response", c.response("completed", items))
+	begin.say("response.created", "response", c.response("in_progress"))
+	rest.say("response.completed", "response", with(c.response("completed"), "output", listOf(items)))
 	return string(begin.out) + events + string(rest.out)
 }
 
@@ -312,14 +312,14 @@ func TestResponseCallTwice(t *testing.T) {
 	made := call{DraftCall: recovery.DraftCall{ID: "c1", Kind: "function", Name: "f", Arguments: "{}"}}
 	var s script
 	c := Composition{ID: "1", Model: "m", Created: epoch}
-	s.say("response.created", "response", c.response("in_progress", nil))
+	s.say("response.created", "response", c.response("in_progress"))
 	var items [][]byte
 	for i := range 2 {
-		item := with(made.itemFor(), "id", fmt.Sprintf("fc_%d", i))
+		item := with(made.asItem(), "id", fmt.Sprintf("fc_%d", i))
 		s.call(item, i)
 		items = append(items, item)
 	}
-	s.say("response.completed", "response", c.response("completed", items))
+	s.say("response.completed", "response", with(c.response("completed"), "output", listOf(items)))
 	x := newExchange()
 	x.format = Responses{}
 	if broken := x.serve(strings.NewReader(string(s.out)), mended(t, judging(nil))); broken != nil || strings.Contains(x.got(), "fc_1") || strings.Count(x.got(), `response.output_item.done"`) != 1 {

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -15,7 +13,7 @@ func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
 	if a.o.Resume != nil && a.o.Resume.Calls {
 		return a.fitCall(ev, d), nil
 	}
-	var c change
+	var e edit
 	diverged := &Broken{Diverged: true, Err: ErrReplay}
 	if a.seam != nil && !a.seam.done {
 		call := d.Kind == KindCall
@@ -35,7 +33,7 @@ func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
 				if fresh == "" && !call {
 					d.Kind = KindNothing
 				}
-				c.retext, c.text = true, fresh
+				e.text = &fresh
 			}
 		}
 		if (d.Finishes > 0 || d.ends || call) && !a.seam.done {
@@ -44,7 +42,7 @@ func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
 			if other {
 				return Piece{}, diverged
 			}
-			if c.before = rest; rest != "" {
+			if e.before = rest; rest != "" {
 				// Held back to the very end: an event of its own before this one.
 				d.Kind, d.Text = max(d.Kind, KindText), rest
 			}
@@ -52,9 +50,9 @@ func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
 	}
 	if d.HasUsage && a.seam != nil {
 		u := a.counted(d.Usage)
-		c.usage = &u
+		e.usage = &u
 	}
-	raw, ok := a.follows.event(ev, d, c)
+	raw, ok := a.follows.event(nil, ev, d, &e)
 	switch {
 	case !ok:
 		return Piece{}, diverged
@@ -79,7 +77,12 @@ func (a *Answer) counted(u recovery.Usage) recovery.Usage {
 // fitCall is fit for a client that has all of the text: only the calls and the
 // end go on.
 func (a *Answer) fitCall(ev *Event, d *Delta) Piece {
-	raw := a.follows.calls(ev, d)
+	rest := *d
+	if d.Kind == KindText || d.Kind == KindCall && !d.calling() {
+		rest.Kind = KindNothing
+	}
+	raw, _ := a.follows.event(nil, ev, &rest, &edit{only: true, text: new(string)})
+	d.seq = rest.seq
 	if len(raw) == 0 {
 		return Piece{}
 	}
@@ -94,14 +97,3 @@ func (a *Answer) fitCall(ev *Event, d *Delta) Piece {
 // calling reports whether an event has a tool call, among whatever else cannot
 // be repeated.
 func (d *Delta) calling() bool { return !isEmpty(d.calls) || !isEmpty(d.function) || d.item.call }
-
-// frame makes an event of data, which may have come as several lines.
-func frame(data []byte) []byte {
-	out := make([]byte, 0, len(data)+8)
-	for line := range bytes.SplitSeq(data, []byte("\n")) {
-		out = append(out, "data: "...)
-		out = append(out, line...)
-		out = append(out, '\n')
-	}
-	return append(out, '\n')
-}

@@ -16,14 +16,14 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 		if a.read() != nil {
 			break
 		}
-		p, _, broken := a.admit(&a.ev, a.o.Format.Delta(&a.ev, &a.known))
+		p, _, broken := a.admit(&a.ev, a.o.Format.Decode(&a.ev, &a.known))
 		if broken != nil {
 			break
 		}
 		a.hold(p)
 	}
 	if !a.done {
-		a.hold(Piece{Bytes: a.o.Format.Ending(nil, a.o.Sink)})
+		a.hold(Piece{Bytes: End(a.o.Format, nil, nil)})
 	}
 	a.done, a.later = true, true
 	_ = a.resp.Body.Close()

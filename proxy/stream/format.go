@@ -9,62 +9,32 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Format is one wire format of answers. It says what events and answers mean, and
-// writes what the gateway puts in their place; nothing else here knows a field of one.
+// Format is one wire format of answers: a decoder, which says what events and answers mean,
+// and an encoder, which writes what does not go out as it came. Nothing else in this package
+// knows a field of a format.
 type Format interface {
-	// Delta says what one event means. known is what those before it had in common,
-	// of which it is the next, and has the room for the result: it is the caller's
-	// until the next call, and as long as ev is valid.
-	Delta(ev *Event, known *Known) *Delta
-	// Whole says what a complete JSON answer is, but for its identity, as long as
+	// Decode returns the meaning of one event. known is what the events before it had in
+	// common, and has the room for the result: it is the caller's until the next call, and
+	// as long as ev is valid.
+	Decode(ev *Event, known *Known) *Delta
+	// DecodeWhole returns the meaning of a complete JSON answer without its identity, valid as long as
 	// body does not change.
-	Whole(body []byte) Delta
-
-	// calls adds the calls of an event to those before it, and reports whether it has
-	// any, or anything else that waits as they do.
-	calls(data []byte, d *Delta, s *calls) bool
-	// wholeCalls are the calls of a complete answer; odd means that clients read something else.
-	wholeCalls(d *Delta) (list []wholeCall, odd bool)
-	// rewrite puts what w says in the place of calls, text and end in a stretch of a stream.
-	rewrite(events []byte, w *rewriting) []byte
-	// splices are the changes that a verdict makes to a complete answer with these calls.
-	splices(body []byte, s *calls, v recovery.Verdict) []splice
-	// brand is the change that gives an event or an answer the identity of the gateway's
-	// own answer to a request, and that identity.
-	brand(data []byte, request string) (list []splice, id string)
-	// follow returns what writes events for a client that has seen the beginning of another answer.
-	follow(a *Answer) follower
-	// finish is the data of an event that gives all choices of a stream their finish reason; nil
-	// in formats that have another end.
-	finish(id Identity, model []byte, choices int, reason string) []byte
-	// unfinish is events without their finish reason.
-	unfinish(events []byte) []byte
-	// compose is an answer that the gateway writes, as a stream or whole.
-	compose(c *Composition, streamed bool) []byte
+	DecodeWhole(body []byte) Delta
 	// ErrorEnds reports whether all known clients take an error event for a failure, so that
 	// the stream may end behind it as streams do.
 	ErrorEnds() bool
-	// Ending is what ends a stream: after an error, as the body of a response; without
-	// one what has to follow the last event.
-	Ending(failure []byte, s *Sink) []byte
+
+	// calls adds the calls of an event, or of a complete answer, to those before it, and reports
+	// whether it has any, or anything else that waits as they do.
+	calls(data []byte, d *Delta, s *calls) bool
+	// encoder returns an encoder for a client that has the beginning of another answer; or,
+	// if client is nil, for changes of this one.
+	encoder(client *Sink) encoder
 }
 
-// follower writes the events of an answer for a client that has the beginning of another.
-type follower interface {
-	// event is what goes out for an event, empty for nothing; ok is false where the
-	// client has something else in its place.
-	event(ev *Event, d *Delta, c change) (out []byte, ok bool)
-	// calls is event for a client that has all of the text: only calls and the end go on.
-	calls(ev *Event, d *Delta) []byte
-}
-
-// change is what becomes of an event that follows the beginning of another answer.
-type change struct {
-	retext bool // its text is now text
-	text   string
-	before string          // text that comes before it
-	usage  *recovery.Usage // in the place of its own; nil leaves it
-}
+// End returns what ends a stream in a format: after an error, as the body of a response;
+// without one what has to follow the last event.
+func End(f Format, failure []byte, client *Sink) []byte { return f.encoder(client).end(failure) }
 
 // Kind is what an event carries, by how much it commits the answer.
 type Kind uint8

@@ -141,7 +141,7 @@ func (c *client) read() heard {
 		if got.dones > 0 && ev.HasData {
 			got.after++
 		}
-		d := *Chat{}.Delta(&ev, new(Known))
+		d := *Chat{}.Decode(&ev, new(Known))
 		got.text += d.Text
 		got.finishes += d.Finishes
 		if d.Kind == KindReasoning {

@@ -115,10 +115,11 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 		return p, nil // nothing came of it
 	}
 	if a.repeats(ev, d) {
-		p.Bytes, p.Released, d.Kind = h.o.Format.rewrite(p.Bytes, &rewriting{emitted: true}), recovery.ReleasedNothing, KindNothing
+		p.Bytes, _ = encode(h.o.Format, p.Bytes, &edit{recall: true})
+		p.Released, d.Kind = recovery.ReleasedNothing, KindNothing
 	}
 	if a.contradicts(d) {
-		p.Bytes = h.o.Format.unfinish(p.Bytes)
+		p.Bytes, _ = encode(h.o.Format, p.Bytes, &edit{unfinish: true})
 	}
 	if h.judged && h.reasoned && !h.more && d.Finishes > 0 && !h.asked {
 		h.finish = d.finish
@@ -364,29 +365,35 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 	default:
 		return held, len(draft.Calls), nil
 	}
+	out, ok := a.rewritten(held, v)
+	if !ok {
+		h.repairs = nil
+		return held, len(draft.Calls), nil
+	}
 	h.changed = true
-	return a.rewritten(held, v), len(v.Calls), nil
+	return out, len(v.Calls), nil
 }
 
-// rewritten is what is held with what a verdict puts in its place.
-func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece) {
+// rewritten returns what is held with what a verdict puts in its place, if that can be written.
+func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
-	w := rewriting{calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced(), shown: string(h.text[:min(h.shown, len(h.text))])}
-	if !h.only {
-		w.text = v.Text
+	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced(), shown: string(h.text[:min(h.shown, len(h.text))])}
+	if !h.only && v.Text != nil {
+		text := *v.Text
+		e.text = &text
 	}
 	out = held
-	out.Bytes = h.o.Format.rewrite(held.Bytes, &w)
+	if e.text != nil {
+		out.Text = *e.text
+	}
 	switch {
 	case len(v.Calls) > 0:
 		out.Released = recovery.ReleasedCall
 	case out.Released == recovery.ReleasedCall && h.calls.list != nil:
 		out.Released = recovery.ReleasedText
 	}
-	if w.text != nil {
-		out.Text = *w.text
-	}
-	return out
+	out.Bytes, ok = encode(h.o.Format, held.Bytes, &e)
+	return out, ok
 }
 
 // RepairAssembly is the rule of calls that were right, but sent in a way that

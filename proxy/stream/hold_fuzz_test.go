@@ -182,7 +182,7 @@ func fuzzOne(t *testing.T, body string, verdict, how uint8) {
 		if err != nil {
 			t.Fatalf("%v in %q", err, x.got())
 		}
-		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind == KindNoise || d.Kind == KindCut {
+		if d := *(Chat{}).Decode(&ev, new(Known)); d.Kind == KindNoise || d.Kind == KindCut {
 			t.Fatalf("malformed: %q", ev.Raw)
 		}
 	}
@@ -204,7 +204,7 @@ func (m *mender) odd(t *testing.T, body string) bool {
 			c.draft()
 			return c.odd || c.legacy
 		}
-		if d := *(Chat{}).Delta(&ev, new(Known)); d.Kind != KindNoise && d.Kind != KindCut && d.Kind != KindDone {
+		if d := *(Chat{}).Decode(&ev, new(Known)); d.Kind != KindNoise && d.Kind != KindCut && d.Kind != KindDone {
 			Chat{}.calls(ev.Data, &d, &c)
 		}
 	}
@@ -239,7 +239,7 @@ func FuzzMendWhole(f *testing.F) {
 		if time.Since(started) > 5*time.Second {
 			t.Fatal("slow")
 		}
-		d := Chat{}.Whole([]byte(strings.TrimSpace(x.got())))
+		d := Chat{}.DecodeWhole([]byte(strings.TrimSpace(x.got())))
 		if d.Kind == KindNoise || d.Kind == KindCut {
 			t.Fatalf("%q", x.got())
 		}

@@ -1,39 +1,10 @@
 package stream
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rebound-llm/rebound/recovery"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
-
-// splice replaces the bytes from start to end.
-type splice struct {
-	start, end int
-	raw        []byte
-}
-
-// spliced is data with all splices, which do not overlap.
-func spliced(data []byte, list []splice) []byte {
-	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
-	size := len(data)
-	for _, s := range list {
-		size += len(s.raw) - (s.end - s.start)
-	}
-	out, at := make([]byte, 0, size), 0
-	for _, s := range list {
-		if s.start < at {
-			return data // a name occurs twice in an odd way
-		}
-		out = append(append(out, data[at:s.start]...), s.raw...)
-		at = s.end
-	}
-	return append(out, data[at:]...)
-}
 
 // finished judges a complete answer, and mends it in its buffer. A broken
 // answer with a flaw stays deliverable.
@@ -49,7 +20,7 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	}
 	if w.o.Explain { // last: d is of the buffer as it was
 		body, _ = inside(w.buf.Bytes())
-		list, _ := w.o.Format.brand(body, w.o.ID)
+		list, _ := w.o.Format.encoder(nil).identify(body, w.o.ID)
 		w.set(body, list)
 	}
 	return broken
@@ -61,25 +32,24 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
 	}
-	list, odd := w.o.Format.wholeCalls(d)
-	if len(list) > maxCalls {
+	s := calls{whole: true}
+	if w.o.Format.calls(body, d, &s); s.over {
 		return nil
 	}
-	draft := recovery.Draft{Text: d.Text, Calls: make([]recovery.DraftCall, len(list)), Finish: d.finish, Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
-	for i := range list {
-		draft.Calls[i] = list[i].DraftCall
+	draft := recovery.Draft{Text: d.Text, Calls: make([]recovery.DraftCall, len(s.list)), Finish: d.finish, Unsaid: d.reasons && d.Kind <= KindText && strings.TrimSpace(d.Text) == ""}
+	for i, c := range s.list {
+		draft.Calls[i] = c.DraftCall
 	}
 	announced := w.o.announced(&draft)
 	flaw := w.ranAway(draft, textOf(d.reasoning))
-	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !odd && d.finish != recovery.FinishNone
+	fine := flaw == nil && w.o.Mender.Mend(w.o.Request, draft).Judgement == recovery.JudgePass && !s.odd && d.finish != recovery.FinishNone
 	switch {
 	case fine || !w.o.mends():
 		return nil
 	case flaw != nil:
 		return flaw
 	}
-	var s calls
-	s.own(list)
+	s.keep()
 	draft.Text, draft.Calls = strings.Clone(draft.Text), s.drafts()
 	if flaw = w.change(body, &s, draft); flaw != nil && announced {
 		w.o.wasHollow()
@@ -108,7 +78,8 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 	if len(w.repairs) == 0 {
 		return nil
 	}
-	w.set(body, w.o.Format.splices(body, s, v))
+	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, legacy: s.legacy}
+	w.set(body, w.o.Format.encoder(nil).whole(body, &e))
 	return nil
 }
 
@@ -172,80 +143,3 @@ func (w *Whole) Tell() {
 
 // Tell has nothing to report.
 func (u *Unread) Tell() {}
-
-func (Chat) splices(body []byte, s *calls, v recovery.Verdict) (list []splice) {
-	message := gjson.GetBytes(body, "choices.0.message")
-	end := message.Index + len(message.Raw) - 1 // its last brace
-	put := func(object string, at int, bare bool, name string, raw []byte) {
-		old := gjson.GetBytes(body, object+"."+name)
-		if old.Exists() && old.Index > 0 {
-			list = append(list, splice{old.Index, old.Index + len(old.Raw), raw})
-			return
-		}
-		field := append([]byte(`,"`+name+`":`), raw...)
-		if bare {
-			field = field[1:]
-		}
-		list = append(list, splice{at, at, field})
-	}
-	bare := empty(message)
-	if matched := s.match(v.Calls); s.legacy && len(matched) > 0 {
-		put("choices.0.message", end, bare, "function_call", append(matched[0].appendFunction(nil), '}'))
-	} else if raw, changed := s.array(matched); changed {
-		put("choices.0.message", end, bare, "tool_calls", raw)
-		bare = false
-	}
-	if v.Text != nil {
-		put("choices.0.message", end, bare, "content", transcript.String(*v.Text))
-	}
-	if v.Finish != recovery.FinishNone {
-		choice := gjson.GetBytes(body, "choices.0")
-		put("choices.0", choice.Index+len(choice.Raw)-1, false, "finish_reason", transcript.String(wireFinish(v.Finish, s.legacy)))
-	}
-	return list
-}
-
-// array is the list of calls; elements that did not change keep their bytes.
-func (s *calls) array(matched []*call) (raw []byte, changed bool) {
-	changed = len(matched) != len(s.list)
-	raw = []byte{'['}
-	for i, c := range matched {
-		if i > 0 {
-			raw = append(raw, ',')
-		}
-		if c.raw != "" && !c.value {
-			raw = append(raw, c.raw...)
-			continue
-		}
-		changed = true
-		if c.of != nil {
-			raw = append(raw, element(c.of, c)...)
-			continue
-		}
-		raw = append(c.appendFields(append(raw, '{')), '}')
-	}
-	return append(raw, ']'), changed
-}
-
-// element is the bytes of a call with its changed fields exchanged.
-func element(from, c *call) []byte {
-	raw := []byte(from.raw)
-	holder, value := "function", "arguments"
-	if c.Kind == "custom" {
-		holder, value = "custom", "input"
-	}
-	var list []splice
-	for _, f := range [...]struct{ path, old, new string }{
-		{"id", from.ID, c.ID}, {"type", from.Kind, c.Kind}, {holder + ".name", from.Name, c.Name}, {holder + "." + value, from.Arguments, c.Arguments},
-	} {
-		if f.old == f.new && !(from.value && f.path == holder+"."+value) {
-			continue
-		}
-		v := gjson.GetBytes(raw, f.path)
-		if !v.Exists() || v.Index <= 0 {
-			return append(c.appendFields([]byte{'{'}), '}') // another shape
-		}
-		list = append(list, splice{v.Index, v.Index + len(v.Raw), transcript.String(f.new)})
-	}
-	return spliced(raw, list)
-}

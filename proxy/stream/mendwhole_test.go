@@ -95,13 +95,12 @@ func TestWholeCalls(t *testing.T) {
 			`{"function":` + v + `,"custom":{"name":"f","input":"x"}}`, `{"fu\u006ection":{"na\u006de":"f","arguments":` + v + `}}`,
 		} {
 			body := `{"choices":[{"message":{"content":` + v + `,"tool_calls":[` + call + `],"tool_calls":[{"id":"b"}]},"finish_reason":"tool_calls"}]}`
-			d := Chat{}.Whole([]byte(body))
+			d := Chat{}.DecodeWhole([]byte(body))
 			if d.Kind == KindNoise || d.Kind == KindCut {
 				t.Fatal(body)
 			}
-			var got calls
-			list, odd := Chat{}.wholeCalls(&d)
-			got.own(list)
+			got := calls{whole: true}
+			Chat{}.calls([]byte(body), &d, &got)
 			e := gjson.Parse(call)
 			f, kind, arguments := e.Get("function"), get(e, "type"), "arguments"
 			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
@@ -111,7 +110,7 @@ func TestWholeCalls(t *testing.T) {
 				arguments = "input"
 			}
 			want := recovery.DraftCall{ID: get(e, "id"), Kind: cmp.Or(kind, "function"), Name: get(f, "name"), Arguments: get(f, arguments)}
-			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != odd || odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
+			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
 				t.Errorf("%s\ngot  %+v\nwant %+v", body, got.list, want)
 			}
 		}
@@ -217,7 +216,7 @@ func TestCompose(t *testing.T) {
 			if broken := n.Deliver(context.Background()); broken != nil || x.status != 200 || x.header.Get("Content-Type") != "application/json" {
 				t.Fatalf("%+v", broken)
 			}
-			d := Chat{}.Whole([]byte(x.got()))
+			d := Chat{}.DecodeWhole([]byte(x.got()))
 			if d.Text != c.text || d.Finishes != 1 || d.Choices != 1 || gjson.Get(x.got(), "id").Str != "chatcmpl-rebound-req_1" || gjson.Get(x.got(), "created").Raw != "1700000000" || !d.HasUsage ||
 				gjson.Get(x.got(), "choices.0.finish_reason").Str != c.finish || int(gjson.Get(x.got(), "choices.0.message.tool_calls.#").Int()) != len(c.calls) {
 				t.Errorf("%s: %+v\n%s", name, d, x.got())

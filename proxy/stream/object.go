@@ -10,8 +10,8 @@ import (
 // object, which is all there is to know of it.
 type Object struct{ Responses }
 
-// Whole reads a complete answer.
-func (Object) Whole(body []byte) (d Delta) {
+// DecodeWhole reads a complete answer.
+func (Object) DecodeWhole(body []byte) (d Delta) {
 	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
 		return Delta{Kind: KindNoise}
 	}

@@ -55,7 +55,7 @@ var patterned = []struct {
 
 // meaning is a Delta without what only the pattern needs.
 func meaning(data string, known *Known) Delta {
-	d := *Chat{}.Delta(&Event{Data: []byte(data), HasData: true}, known)
+	d := *Chat{}.Decode(&Event{Data: []byte(data), HasData: true}, known)
 	d.texts, d.padding = nil, nil
 	return d
 }
@@ -76,7 +76,7 @@ func TestAnEventOfThePatternMeansWhatItIsReadToMean(t *testing.T) {
 func TestThePatternDoesNotChangeWithTheBufferItWasReadFrom(t *testing.T) {
 	var known Known
 	buf := []byte(plainChunk(`{"content":"first","tool_calls":null}`, ""))
-	Chat{}.Delta(&Event{Data: buf, HasData: true}, &known)
+	Chat{}.Decode(&Event{Data: buf, HasData: true}, &known)
 	for i := range buf {
 		buf[i] = '!'
 	}
@@ -129,7 +129,7 @@ func BenchmarkDelta(b *testing.B) {
 			evs := [2]Event{{Data: []byte(c.events[0]), HasData: true}, {Data: []byte(c.events[1]), HasData: true}}
 			b.ReportAllocs()
 			for i := range b.N {
-				Chat{}.Delta(&evs[i&1], &known)
+				Chat{}.Decode(&evs[i&1], &known)
 			}
 		})
 	}

@@ -42,8 +42,8 @@ const (
 	eventEnd                // the response ends
 )
 
-// Delta reads one event.
-func (Responses) Delta(ev *Event, known *Known) *Delta {
+// Decode reads one event.
+func (Responses) Decode(ev *Event, known *Known) *Delta {
 	d := &known.means
 	data, kind := payload(ev)
 	if *d = (Delta{Kind: kind}); len(data) == 0 {
@@ -329,8 +329,8 @@ func faultOf(response []byte) []byte {
 	return append(append([]byte(`{"error":`), v.Raw...), '}')
 }
 
-// Whole reads a complete response.
-func (Responses) Whole(body []byte) (d Delta) {
+// DecodeWhole reads a complete response.
+func (Responses) DecodeWhole(body []byte) (d Delta) {
 	d.item.index = -1
 	if transcript.Valid(body, maxDepth) != nil {
 		body = lenient(body)
@@ -382,17 +382,4 @@ func (Responses) Whole(body []byte) (d Delta) {
 	})
 	d.apart = texts > 1
 	return d
-}
-
-// draftOf is a call as an item.
-func draftOf(v gjson.Result) recovery.DraftCall {
-	c := recovery.DraftCall{ID: v.Get("call_id").Str, Kind: transcript.KindFunction, Name: transcript.Qualified(v.Get("namespace").Str, v.Get("name").Str)}
-	arguments := v.Get("arguments")
-	if v.Get("type").Str == "custom_tool_call" {
-		c.Kind, arguments = "custom", v.Get("input")
-	}
-	if c.Arguments = arguments.Str; arguments.IsObject() || arguments.IsArray() {
-		c.Arguments = arguments.Raw
-	}
-	return c
 }

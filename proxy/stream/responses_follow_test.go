@@ -14,10 +14,10 @@ func TestManyPiecesOfReasoning(t *testing.T) {
 	}
 	events := event("output_item.added", `"item":{"id":"r","type":"reasoning","summary":[]}`) +
 		strings.Repeat(event("reasoning_summary_text.delta", `"summary_index":0,"delta":"0123456789"`), n)
-	f := &responsesFollower{open: -1, place: map[int]place{}}
+	f, known := &responsesEncoder{open: -1}, new(Known)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	each([]byte(events), f.saw)
+	eachEvent([]byte(events), func(ev *Event) { f.saw(ev, Responses{}.Decode(ev, known)) })
 	runtime.ReadMemStats(&after)
 	if len(f.items) != 1 || len(f.items[0].said[0]) != 10*n {
 		t.Fatalf("%d items", len(f.items))

@@ -13,21 +13,11 @@ import (
 
 // respondedWith is a streamed response with a text, and a call behind it.
 func respondedWith(id, text, args string) string {
-	var s script
-	c := Composition{ID: id, Model: "m", Created: epoch}
-	s.say("response.created", "response", c.response("in_progress", nil))
-	var items [][]byte
-	if text != "" {
-		items = append(items, s.message("msg_"+id, 0, text))
-	}
+	c := Composition{ID: id, Model: "m", Created: epoch, Text: text}
 	if args != "" {
-		made := call{DraftCall: recovery.DraftCall{ID: "call_" + id, Kind: transcript.KindFunction, Name: "ls", Arguments: args}}
-		item := made.itemFor()
-		s.call(item, len(items))
-		items = append(items, item)
+		c.Calls = []recovery.DraftCall{{ID: "call_" + id, Kind: transcript.KindFunction, Name: "ls", Arguments: args}}
 	}
-	s.say("response.completed", "response", c.response("completed", items))
-	return string(s.out)
+	return string(c.encode(Responses{}, true))
 }
 
 // FuzzResponses: whatever an upstream sends, reading it ends, what is passed on is what came
@@ -52,15 +42,17 @@ func FuzzResponses(f *testing.F) {
 			return
 		}
 		_ = x.serve(strings.NewReader(second), func(o *Options) { o.Resume = &recovery.Resume{Sent: x.sink.Sent(), Way: recovery.WayReplay} })
-		each([]byte(x.got()), func(ev *Event, d *Delta) {
+		known := new(Known)
+		eachEvent([]byte(x.got()), func(ev *Event) {
+			d := Responses{}.Decode(ev, known)
 			if ev.HasData && d.Kind != KindDone && !gjson.ValidBytes(ev.Data) && !strings.Contains(first+second, string(ev.Data)) {
 				t.Fatalf("wrote %q", ev.Data)
 			}
 		})
 		for _, r := range []Format{Responses{}, Object{}} {
-			r.Whole([]byte(second))
+			r.DecodeWhole([]byte(second))
 		}
-		Responses{}.Ending([]byte(second), x.sink)
+		End(Responses{}, []byte(second), x.sink)
 	})
 }
 

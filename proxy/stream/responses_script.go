@@ -1,12 +1,9 @@
 package stream
 
 import (
-	"bytes"
 	"strconv"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // script writes events of a response, one after the other, and numbers them.
@@ -27,11 +24,7 @@ func (s *script) put(ev *Event, index int, list ...splice) {
 		list = append(list, at)
 	}
 	s.seq++
-	data := spliced(ev.Data, list)
-	if len(ev.Name) > 0 {
-		s.out = append(append(append(s.out, "event: "...), ev.Name...), '\n')
-	}
-	s.out = append(s.out, frame(data)...)
+	s.out = appendFrame(s.out, string(ev.Name), spliced(ev.Data, list))
 }
 
 // say writes an event of this type with these fields. Strings are made JSON, bytes are.
@@ -42,77 +35,24 @@ func (s *script) say(kind string, fields ...any) {
 	}
 	data = append(appendField(data, "sequence_number", s.seq), '}')
 	s.seq++
-	s.out = append(append(append(append(s.out, "event: "...), kind...), '\n'), frame(data)...)
-}
-
-// appendField appends a field to an object that is not closed yet.
-func appendField(b []byte, name string, value any) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
-	}
-	b = append(transcript.AppendString(b, name), ':')
-	switch v := value.(type) {
-	case string:
-		return transcript.AppendString(b, v)
-	case []byte:
-		return append(b, v...)
-	case int:
-		return strconv.AppendInt(b, int64(v), 10)
-	}
-	return append(b, "null"...)
-}
-
-// valueAt is the place of a value, to be replaced.
-func valueAt(data []byte, path string) (splice, bool) {
-	v := gjson.GetBytes(data, path)
-	return splice{start: v.Index, end: v.Index + len(v.Raw)}, v.Exists() && v.Index > 0
-}
-
-// with is data with the values at some paths replaced; what is not there stays away.
-func with(data []byte, pairs ...any) []byte { return spliced(data, changes(data, pairs...)) }
-
-func changes(data []byte, pairs ...any) (list []splice) {
-	for i := 0; i+1 < len(pairs); i += 2 {
-		at, ok := valueAt(data, pairs[i].(string))
-		if !ok {
-			continue
-		}
-		switch v := pairs[i+1].(type) {
-		case string:
-			at.raw = transcript.String(v)
-		case []byte:
-			at.raw = v
-		case int:
-			at.raw = strconv.AppendInt(nil, int64(v), 10)
-		}
-		list = append(list, at)
-	}
-	return list
+	s.out = appendFrame(s.out, kind, data)
 }
 
 // itemKind is the type of an item, itemID its id.
 func itemKind(raw []byte) string { return gjson.GetBytes(raw, "type").Str }
 func itemID(raw []byte) string   { return gjson.GetBytes(raw, "id").Str }
 
-// joined is a list of items.
-func listOf(items [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
-}
-
-// message is an item with text, as it is when its status is this.
+// message returns an item with text; nil is none yet.
 func message(id, status string, text *string) []byte {
-	b := appendField(appendField([]byte{'{'}, "id", id), "type", "message")
-	b = appendField(appendField(b, "status", status), "role", "assistant")
 	content := []byte("[]")
 	if text != nil {
-		content = append(append([]byte{'['}, textPart(*text)...), ']')
+		content = listOf([][]byte{textPart(*text)})
 	}
-	return append(appendField(b, "content", content), '}')
+	return object("id", id, "type", "message", "status", status, "role", "assistant", "content", content)
 }
 
 func textPart(text string) []byte {
-	b := appendField([]byte(`{"type":"output_text","annotations":[],"logprobs":[]`), "text", text)
-	return append(b, '}')
+	return object("type", "output_text", "annotations", []byte("[]"), "logprobs", []byte("[]"), "text", text)
 }
 
 // message writes the events of an item with text.

@@ -163,10 +163,10 @@ func TestSinkFirstByte(t *testing.T) {
 }
 
 func TestErrorEvent(t *testing.T) {
-	if got := string(Chat{}.Ending([]byte("{\n  \"error\": {\"message\": \"a b\"}\n}"), nil)); got != `data: {"error":{"message":"a b"}}`+"\n\n" {
+	if got := string(End(Chat{}, []byte("{\n  \"error\": {\"message\": \"a b\"}\n}"), nil)); got != `data: {"error":{"message":"a b"}}`+"\n\n" {
 		t.Errorf("%q", got)
 	}
-	got, err := readAll(strings.NewReader(string(Chat{}.Ending([]byte("<html>\n\n"), nil))), 1<<20)
+	got, err := readAll(strings.NewReader(string(End(Chat{}, []byte("<html>\n\n"), nil))), 1<<20)
 	if len(got) != 1 || delta(got[0].data).Kind != KindError || !errors.Is(err, io.EOF) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -240,7 +240,7 @@ func TestReadWhole(t *testing.T) {
 func TestResponseFailsFromTheStart(t *testing.T) {
 	s := NewSink(httptest.NewRecorder(), Defaults())
 	defer s.Close()
-	got := string(Responses{}.Ending([]byte(`{"error":{"message":"busy","code":"slow_down"}}`), s))
+	got := string(End(Responses{}, []byte(`{"error":{"message":"busy","code":"slow_down"}}`), s))
 	at := 0
 	for i, kind := range []string{"response.created", "response.failed", "error"} {
 		next := strings.Index(got[at:], "event: "+kind+"\n")

@@ -49,7 +49,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 		return nil, &Broken{Err: err}
 	}
 	body, _ := inside(w.buf.Bytes())
-	d := o.Format.Whole(body)
+	d := o.Format.DecodeWhole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
 	if o.Items {
 		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {

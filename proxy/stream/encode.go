@@ -1,0 +1,193 @@
+package stream
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// encoder writes the answers of one format for one client. One goroutine uses it.
+type encoder interface {
+	// event appends what goes out in the place of an event: the event with the changes of
+	// e, in the identity and with the numbers of the answer that the client has. ok is
+	// false if the client has something else in its place.
+	event(out []byte, ev *Event, d *Delta, e *edit) (_ []byte, ok bool)
+	// whole returns the changes that e makes to a complete answer.
+	whole(body []byte, e *edit) []splice
+	// blank returns an answer of the gateway's own that says nothing yet.
+	blank(c *Composition, streamed bool) []byte
+	// identify returns the changes that give an event or a complete answer the identity of
+	// the gateway's own answer to a request, and that identity.
+	identify(data []byte, request string) (list []splice, id string)
+	// finish returns the data of an event that gives all choices a finish reason; nil in
+	// formats that end otherwise.
+	finish(id Identity, model []byte, choices int, reason recovery.Finish, legacy bool) []byte
+	// end returns what ends a stream: after an error, as the body of a response; or, without
+	// one, what has to follow the last event.
+	end(failure []byte) []byte
+}
+
+// edit says how events, or a complete answer, differ from what the upstream sent. The zero
+// edit changes nothing.
+type edit struct {
+	before   string          // text in front of the event
+	text     *string         // in the place of the text, once; nil leaves it
+	shown    string          // text that the client has, before the text that is replaced
+	recall   bool            // calls replace the calls
+	calls    []*call         // each at the place of the call that it was made of
+	had      int             // number of calls before
+	finish   recovery.Finish // in the place of a finish reason; FinishNone leaves it
+	unfinish bool            // without the finish reason
+	legacy   bool            // calls are written as function_call
+	only     bool            // the client has all of the text: nothing but calls and the end goes on
+	usage    *recovery.Usage // in the place of the usage; nil leaves it
+}
+
+// said marks the new text as written.
+func (e *edit) said() { e.text = new(string) }
+
+// encode returns a stretch of a stream with the changes of e; ok is false if it cannot be
+// changed so.
+func encode(f Format, events []byte, e *edit) (out []byte, ok bool) {
+	enc, known := f.encoder(nil), new(Known)
+	ok = true
+	eachEvent(events, func(ev *Event) {
+		if ok {
+			out, ok = enc.event(out, ev, f.Decode(ev, known), e)
+		}
+	})
+	return out, ok
+}
+
+// frame returns data as an event. Data with line breaks becomes several lines.
+func frame(data []byte) []byte { return appendFrame(make([]byte, 0, len(data)+8), "", data) }
+
+// appendFrame appends data as an event of this name; "" is none.
+func appendFrame(out []byte, name string, data []byte) []byte {
+	if name != "" {
+		out = append(append(append(out, "event: "...), name...), '\n')
+	}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		out = append(append(append(out, "data: "...), line...), '\n')
+	}
+	return append(out, '\n')
+}
+
+// splice replaces the bytes from start to end.
+type splice struct {
+	start, end int
+	raw        []byte
+}
+
+// spliced returns data with all splices, which do not overlap.
+func spliced(data []byte, list []splice) []byte {
+	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
+	size := len(data)
+	for _, s := range list {
+		size += len(s.raw) - (s.end - s.start)
+	}
+	out, at := make([]byte, 0, size), 0
+	for _, s := range list {
+		if s.start < at {
+			return data // a name occurs twice in an odd way
+		}
+		out = append(append(out, data[at:s.start]...), s.raw...)
+		at = s.end
+	}
+	return append(out, data[at:]...)
+}
+
+// valueAt returns the place of a value.
+func valueAt(data []byte, path string) (splice, bool) {
+	v := gjson.GetBytes(data, path)
+	return splice{start: v.Index, end: v.Index + len(v.Raw)}, v.Exists() && v.Index > 0
+}
+
+// with returns data with the values at some paths replaced; a path that is not there changes nothing.
+func with(data []byte, pairs ...any) []byte { return spliced(data, changes(data, pairs...)) }
+
+// changes returns the splices of with. Strings and numbers become JSON, bytes are JSON.
+func changes(data []byte, pairs ...any) (list []splice) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if at, ok := valueAt(data, pairs[i].(string)); ok {
+			at.raw = appendValue(nil, pairs[i+1])
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+// field returns the splice that sets a field of the object at path ("" is data itself), which it
+// adds at the end of the object, or at its beginning if front is set.
+func field(data []byte, path, name string, value any, front bool) (s splice, ok bool) {
+	at := name
+	object := gjson.ParseBytes(data)
+	if path != "" {
+		at, object = path+"."+name, gjson.GetBytes(data, path)
+	}
+	if s, ok = valueAt(data, at); ok {
+		s.raw = appendValue(nil, value)
+		return s, true
+	}
+	if !object.IsObject() {
+		return s, false
+	}
+	begin := object.Index
+	if path == "" {
+		begin = bytes.IndexByte(data, '{')
+	}
+	pair := appendField([]byte{'{'}, name, value)[1:]
+	comma := !empty(object)
+	if front {
+		if comma {
+			pair = append(pair, ',')
+		}
+		return splice{begin + 1, begin + 1, pair}, true
+	}
+	if comma {
+		pair = append([]byte{','}, pair...)
+	}
+	close := begin + len(object.Raw) - 1
+	return splice{close, close, pair}, true
+}
+
+// appendField appends a field to an object that is not closed yet.
+func appendField(b []byte, name string, value any) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	return appendValue(append(transcript.AppendString(b, name), ':'), value)
+}
+
+// object returns an object with these fields.
+func object(fields ...any) []byte {
+	b := []byte{'{'}
+	for i := 0; i+1 < len(fields); i += 2 {
+		b = appendField(b, fields[i].(string), fields[i+1])
+	}
+	return append(b, '}')
+}
+
+// appendValue appends a string or number as JSON, bytes as they are, and anything else as null.
+func appendValue(b []byte, value any) []byte {
+	switch v := value.(type) {
+	case string:
+		return transcript.AppendString(b, v)
+	case []byte:
+		return append(b, v...)
+	case int:
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	return append(b, "null"...)
+}
+
+// listOf returns a list of values.
+func listOf(items [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
+}

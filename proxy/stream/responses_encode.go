@@ -1,0 +1,602 @@
+package stream
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// responsesEncoder writes the events of a response. It knows the items of the output that
+// the client has: text goes on in the message that it was cut in, an item that is new gets
+// the next index, and the end has them all.
+type responsesEncoder struct {
+	s       script
+	follows bool // the client has the beginning of another answer
+	began   bool // numbering has begun
+	lost    bool // it is not known what the client has, or the output is too large
+
+	id    string // of the response that the client has, as JSON
+	model string
+	items []shown
+	place map[int]place // of this answer's items
+	gone  int           // items that were left out
+
+	open   int    // the message whose text goes on, or changes; -1 for none
+	openID string // "": its events keep theirs
+	stage  stage  // how far it has ended
+	text   []byte // that the client has of it
+	joins  bool   // a message of this answer goes on with that one
+	fresh  bool   // an item of this answer is out, so that none before is open but the message
+	nth    int    // calls that came
+	// Reasoning before a call behind the text: the call's provider demands it back, and
+	// refuses it where nothing follows.
+	reasoned [][]byte
+}
+
+// shown is an item that the client has.
+type shown struct {
+	raw  []byte // as far as it is known; nil for an item that began before the stretch that is changed
+	done bool
+	said [][]byte // text of the parts of reasoning
+	raws bool     // it is the reasoning itself
+}
+
+// place is where an item of this answer goes.
+type place struct {
+	index int
+	gone  bool
+	made  bool // another was written in its place
+}
+
+// maxGap limits how far an index may be from those of the items that are known.
+const maxGap = 1024
+
+func (Responses) encoder(s *Sink) encoder {
+	f := &responsesEncoder{open: -1, place: map[int]place{}}
+	if s == nil {
+		return f
+	}
+	frames, sent, seq, lost := s.shown()
+	f.follows, f.lost, f.text, f.s.seq = true, lost, []byte(sent), seq+1
+	known := new(Known)
+	eachEvent(frames, func(ev *Event) { f.saw(ev, Responses{}.Decode(ev, known)) })
+	if f.open >= 0 && sent == "" && !f.items[f.open].done {
+		f.text = nil // its beginning is out, but no word of it
+	}
+	return f
+}
+
+// saw notes an event that the client has.
+func (f *responsesEncoder) saw(ev *Event, d *Delta) {
+	it := &d.item
+	known := it.index >= 0 && it.index < len(f.items)
+	switch {
+	case it.event == eventCreated:
+		r := gjson.GetBytes(ev.Data, "response")
+		f.id, f.model = strings.Clone(r.Get("id").Raw), strings.Clone(r.Get("model").Str)
+	case it.event == eventAdded:
+		if f.lost = f.lost || it.index != len(f.items); f.lost {
+			return
+		}
+		if itemKind(it.raw) == "message" {
+			f.lost = f.open >= 0 // two messages: which of them the text belongs to, nobody knows
+			f.open, f.openID = it.index, itemID(it.raw)
+		}
+		f.items = append(f.items, shown{raw: []byte(string(it.raw))})
+	case !known:
+	case it.event == eventDone:
+		f.items[it.index].raw, f.items[it.index].done = []byte(string(it.raw)), true
+		if it.index == f.open {
+			f.stage = stageItem
+		}
+	case it.index == f.open && it.event == eventFull:
+		f.stage = max(f.stage, stageText)
+	case it.index == f.open && gjson.GetBytes(ev.Data, "type").Str == "response.content_part.done":
+		f.stage = max(f.stage, stagePart)
+	case d.Kind == KindReasoning:
+		f.items[it.index].think(ev, d)
+	}
+}
+
+// think notes a piece of reasoning.
+func (s *shown) think(ev *Event, d *Delta) {
+	at := gjson.GetBytes(ev.Data, "summary_index")
+	s.raws = !at.Exists()
+	i := min(max(0, int(at.Int())), len(s.said))
+	if i == len(s.said) {
+		s.said = append(s.said, nil)
+	}
+	s.said[i] = append(s.said[i], textOf(d.reasoning)...)
+}
+
+func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []byte, ok bool) {
+	it := &d.item
+	f.s.out, ok = out, true
+	if !f.follows && !f.began && d.Kind != KindDone {
+		f.began, f.s.seq, f.text = ev.HasData, d.seq, []byte(e.shown)
+	}
+	if !ev.HasData || d.Kind == KindDone {
+		return append(out, ev.Raw...), true
+	}
+	if e.only {
+		if it.event == eventAdded && itemKind(it.raw) == "message" {
+			f.place[it.index] = place{gone: true}
+			return out, true
+		}
+		if it.event == eventEnd || it.event == eventAdded {
+			f.complete()
+		}
+	}
+	p, known := f.where(it)
+	if f.lost {
+		return out, false
+	}
+	switch {
+	case f.follows && (it.event == eventCreated || it.event == eventProgress):
+		ok = f.id != "" // else the client has comments only
+	case it.event == eventEnd:
+		if e.before != "" {
+			ok = f.write(e.before, ev)
+		}
+		f.last(ev, e)
+	case it.event == eventAdded:
+		f.added(ev, it, e)
+	case it.index < 0:
+		f.s.put(ev, -1)
+	case !known:
+	case p.gone && it.event == eventDone && f.open >= 0 && itemKind(it.raw) == "reasoning":
+		f.reasoned = append(f.reasoned, []byte(string(it.raw)))
+	case p.gone:
+	case f.edits(p.index, d, e):
+		ok = f.message(ev, d, e)
+	default:
+		f.s.put(ev, p.index)
+		if it.event == eventDone {
+			f.items[p.index].raw, f.items[p.index].done = []byte(string(it.raw)), true
+		}
+	}
+	d.seq = f.s.seq - 1
+	return f.s.out, ok
+}
+
+// where returns the place of an event's item. Items of a stretch that is changed keep theirs
+// if they began before it.
+func (f *responsesEncoder) where(it *item) (p place, known bool) {
+	p, known = f.place[it.index]
+	if f.follows || known || it.index < 0 || it.event == eventAdded {
+		return p, known
+	}
+	p = place{index: it.index}
+	f.place[it.index] = p
+	return p, f.reach(p.index + 1)
+}
+
+// reach makes room for n items; false if they are too many.
+func (f *responsesEncoder) reach(n int) bool {
+	if f.lost = f.lost || n > len(f.items)+maxGap; f.lost {
+		return false
+	}
+	for len(f.items) < n {
+		f.items = append(f.items, shown{})
+	}
+	return true
+}
+
+// edits reports whether an event is of the message whose text goes on or changes.
+func (f *responsesEncoder) edits(index int, d *Delta, e *edit) bool {
+	if !f.follows && f.open < 0 && e.text != nil && (d.Kind == KindText || d.item.event == eventFull && !d.item.call) {
+		f.open = index
+	}
+	return index == f.open
+}
+
+// added gives an item of this answer its place.
+func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
+	kind := itemKind(it.raw)
+	switch {
+	case f.follows && f.open >= 0 && kind == "message" && !f.joins:
+		f.joins, f.place[it.index] = true, place{index: f.open}
+		return
+	case f.follows && f.open >= 0 && kind == "reasoning":
+		f.place[it.index] = place{gone: true}
+		return
+	case !f.follows && !f.reach(it.index-f.gone):
+		return
+	case !f.follows && kind == "message" && e.text != nil && f.open < 0:
+		if e.shown+*e.text == "" {
+			f.leave(it.index)
+			return
+		}
+		f.open, f.openID = len(f.items), itemID(it.raw)
+	case isCall(kind) && e.recall:
+		if c := f.call(e); c == nil || !c.same() {
+			if f.leave(it.index); c != nil {
+				f.put(c.asItem())
+				f.place[it.index], f.gone = place{gone: true, made: true}, f.gone-1
+			}
+			return
+		}
+	}
+	f.close()
+	for _, raw := range f.reasoned {
+		f.s.say("response.output_item.added", "output_index", len(f.items), "item", raw)
+		f.s.say("response.output_item.done", "output_index", len(f.items), "item", raw)
+		f.items = append(f.items, shown{raw: raw, done: true})
+	}
+	f.reasoned = nil
+	f.place[it.index] = place{index: len(f.items)}
+	f.s.put(ev, len(f.items))
+	f.items = append(f.items, shown{raw: []byte(string(it.raw))})
+}
+
+// leave leaves an item out.
+func (f *responsesEncoder) leave(index int) {
+	f.place[index] = place{gone: true}
+	f.gone++
+}
+
+// call returns what becomes of the next call, nil for nothing.
+func (f *responsesEncoder) call(e *edit) *call {
+	f.nth++
+	for _, c := range e.calls {
+		if c.of != nil && c.of.index == f.nth-1 {
+			return c
+		}
+	}
+	return nil
+}
+
+// put writes the events of a call that is complete.
+func (f *responsesEncoder) put(item []byte) {
+	f.s.call(item, len(f.items))
+	f.items = append(f.items, shown{raw: item, done: true})
+}
+
+// write writes text of the message that goes on; false where that has ended.
+func (f *responsesEncoder) write(text string, ev *Event) bool {
+	if text == "" {
+		return true
+	}
+	if f.open < 0 || f.stage > stageOpen {
+		return false
+	}
+	if f.openID == "" {
+		f.openID = strings.Clone(gjson.GetBytes(ev.Data, "item_id").Str)
+	}
+	f.text = append(f.text, text...)
+	f.s.text(f.openID, f.open, text)
+	return true
+}
+
+// message writes an event of the message whose text goes on, or changes.
+func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
+	if !f.write(e.before, ev) {
+		return false
+	}
+	it := &d.item
+	kind := gjson.GetBytes(ev.Data, "type").Str
+	next := stageOpen
+	switch {
+	case it.event == eventPiece && d.texts != nil:
+		text := textOf(d.texts)
+		if e.text != nil {
+			text = *e.text
+			e.said()
+		}
+		return f.write(text, ev)
+	case kind == "response.content_part.added" && f.follows:
+		return true
+	case it.event == eventFull:
+		next = stageText
+	case kind == "response.content_part.done":
+		next = stagePart
+	case it.event == eventDone:
+		next = stageItem
+	default: // an annotation, for one
+		f.s.put(ev, f.open, f.named(ev.Data)...)
+		return true
+	}
+	if next <= f.stage {
+		return true
+	}
+	if !f.follows && e.text != nil { // of a server that sends no pieces
+		f.text = append(f.text, *e.text...)
+		e.said()
+	}
+	f.stage = next
+	text := string(f.text)
+	list := append(f.named(ev.Data), changes(ev.Data, "text", text, "part.text", text, "item.content.0.text", text)...)
+	f.s.put(ev, f.open, list...)
+	if next == stageItem {
+		raw := with(it.raw, "content.0.text", text)
+		if f.openID != "" {
+			raw = with(raw, "id", f.openID)
+		}
+		f.items[f.open].raw, f.items[f.open].done = raw, true
+	}
+	return true
+}
+
+// named returns the changes that make an event one of the message that is open.
+func (f *responsesEncoder) named(data []byte) []splice {
+	if f.openID == "" {
+		return nil
+	}
+	list := changes(data, "item_id", f.openID, "item.id", f.openID)
+	if f.follows {
+		list = append(list, changes(data, "content_index", 0)...)
+	}
+	return list
+}
+
+// complete ends the message, as far as this answer did not.
+func (f *responsesEncoder) complete() {
+	if f.open < 0 || f.stage == stageItem || !f.follows {
+		return
+	}
+	f.items[f.open].raw = f.s.ends(f.openID, f.open, string(f.text), f.stage)
+	f.items[f.open].done, f.stage = true, stageItem
+}
+
+// close ends what the client saw begin, and nobody can complete.
+func (f *responsesEncoder) close() {
+	if f.fresh || !f.follows {
+		return
+	}
+	f.fresh = true
+	for i := range f.items {
+		s := &f.items[i]
+		if s.done || i == f.open {
+			continue
+		}
+		id := itemID(s.raw)
+		summary := [][]byte{}
+		for k := range s.said {
+			text := string(s.said[k])
+			part := object("type", "summary_text", "text", text)
+			if summary = append(summary, part); k+1 == len(s.said) && !s.raws {
+				f.s.say("response.reasoning_summary_text.done", "item_id", id, "output_index", i, "summary_index", k, "text", text)
+				f.s.say("response.reasoning_summary_part.done", "item_id", id, "output_index", i, "summary_index", k, "part", part)
+			}
+		}
+		if s.raw, s.done = with(s.raw, "status", "incomplete"), true; !s.raws && len(summary) > 0 {
+			s.raw = with(s.raw, "summary", listOf(summary))
+		}
+		f.s.say("response.output_item.done", "output_index", i, "item", s.raw)
+	}
+}
+
+// last writes what is left to write, and the end of the response with its output.
+func (f *responsesEncoder) last(ev *Event, e *edit) {
+	f.close()
+	f.complete()
+	var list []splice
+	if f.follows {
+		list = changes(ev.Data, "response.id", []byte(f.id), "response.output", listOf(f.output()))
+	} else {
+		list = f.rest(ev.Data, e)
+	}
+	if u := e.usage; u != nil {
+		list = append(list, changes(ev.Data, "response.usage.input_tokens", u.Input, "response.usage.output_tokens", u.Output, "response.usage.total_tokens", u.Input+u.Output)...)
+	}
+	f.s.put(ev, -1, list...)
+}
+
+// rest writes the new text and calls that no item came for, and returns the change of the
+// output. Calls that stand nowhere but in the output are changed there.
+func (f *responsesEncoder) rest(data []byte, e *edit) []splice {
+	n, output := 0, gjson.GetBytes(data, "response.output").Array()
+	for i, v := range output {
+		p, came := f.place[i]
+		item := []byte(v.Raw)
+		if !came && e.recall && isCall(v.Get("type").Str) {
+			c := f.call(e)
+			if c == nil {
+				continue
+			}
+			if !c.same() {
+				item = c.asItem()
+			}
+		}
+		switch {
+		case p.gone && !p.made:
+			continue
+		case n == len(f.items):
+			f.items = append(f.items, shown{raw: item})
+		case f.items[n].raw == nil:
+			f.items[n].raw = item
+		}
+		n++
+	}
+	if len(output) == 0 && slices.ContainsFunc(f.items, func(s shown) bool { return s.raw == nil }) {
+		return nil // the server sends no output, and not all of it is known
+	}
+	if e.text != nil && *e.text != "" && f.open < 0 {
+		f.items = append(f.items, shown{raw: f.s.message(messageID(gjson.GetBytes(data, "response.id").Str), len(f.items), *e.text), done: true})
+		e.said()
+	}
+	for _, c := range e.calls {
+		if c.of == nil || c.of.raw == "" {
+			f.put(c.asItem())
+		}
+	}
+	return changes(data, "response.output", listOf(f.output()))
+}
+
+// messageID returns the id of a message that the gateway adds to a response.
+func messageID(response string) string {
+	rest := strings.TrimPrefix(strings.TrimPrefix(response, "resp_"), transcript.OwnMark+"_")
+	return "msg_" + transcript.OwnMark + "_" + rest
+}
+
+// output returns the items that the client has.
+func (f *responsesEncoder) output() (items [][]byte) {
+	for i := range f.items {
+		if f.items[i].raw != nil {
+			items = append(items, f.items[i].raw)
+		}
+	}
+	return items
+}
+
+func (*responsesEncoder) whole(body []byte, e *edit) []splice {
+	f := &responsesEncoder{}
+	said := e.text == nil
+	gjson.GetBytes(body, "output").ForEach(func(_, v gjson.Result) bool {
+		item, kind := []byte(v.Raw), v.Get("type").Str
+		switch {
+		case isCall(kind) && e.recall:
+			c := f.call(e)
+			if c == nil {
+				return true
+			}
+			if !c.same() {
+				item = c.asItem()
+			}
+		case kind == "message" && !said && v.Get("content.0.text").Exists():
+			if said = true; *e.text == "" {
+				return true
+			}
+			item = with(item, "content.0.text", *e.text)
+		}
+		f.items = append(f.items, shown{raw: item})
+		return true
+	})
+	if !said && *e.text != "" {
+		f.items = append(f.items, shown{raw: message(messageID(gjson.GetBytes(body, "id").Str), "completed", e.text)})
+	}
+	for _, c := range e.calls {
+		if c.of == nil {
+			f.items = append(f.items, shown{raw: c.asItem()})
+		}
+	}
+	return changes(body, "output", listOf(f.output()))
+}
+
+func (*responsesEncoder) blank(c *Composition, streamed bool) []byte {
+	if !streamed {
+		return c.response("completed")
+	}
+	var s script
+	s.say("response.created", "response", c.response("in_progress"))
+	s.say("response.in_progress", "response", c.response("in_progress"))
+	s.say("response.completed", "response", c.response("completed"))
+	return s.out
+}
+
+// response returns a response without output.
+func (c *Composition) response(status string) []byte {
+	usage := []byte("null")
+	if status == "completed" {
+		usage = []byte(`{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`)
+	}
+	const rest = `,"error":null,"incomplete_details":null,"instructions":null,"max_output_tokens":null,"metadata":{},"parallel_tool_calls":true,` +
+		`"previous_response_id":null,"reasoning":{"effort":null,"summary":null},"store":false,"temperature":null,"text":{"format":{"type":"text"}},` +
+		`"tool_choice":"auto","tools":[],"top_p":null,"truncation":"disabled","user":null,"output":[]`
+	b := beginning(transcript.String("resp_"+transcript.OwnMark+"_"+c.ID), status, c.Created, c.Model)
+	return append(appendField(append(b, rest...), "usage", usage), '}')
+}
+
+// beginning returns the first fields of a response; id is JSON.
+func beginning(id []byte, status string, created time.Time, model string) []byte {
+	b := object("id", id, "object", "response", "created_at", int(created.Unix()), "status", status, "model", model)
+	return b[:len(b)-1]
+}
+
+// identify marks the response and its messages: the ids that clients send back.
+func (*responsesEncoder) identify(data []byte, request string) (list []splice, id string) {
+	raw := transcript.String("resp_" + transcript.OwnMark + "_" + request)
+	list = changes(data, "response.id", raw, "response_id", raw)
+	if gjson.GetBytes(data, "object").Str == "response" {
+		list = append(list, changes(data, "id", raw)...)
+	}
+	paths := []string{"item_id", "item.id"}
+	for _, at := range [...]string{"response.output", "output"} {
+		for i := range gjson.GetBytes(data, at).Array() {
+			paths = append(paths, at+"."+strconv.Itoa(i)+".id")
+		}
+	}
+	for _, path := range paths {
+		if rest, ok := strings.CutPrefix(gjson.GetBytes(data, path).Str, "msg_"); ok && !strings.HasPrefix(rest, transcript.OwnMark) {
+			list = append(list, changes(data, path, "msg_"+transcript.OwnMark+"_"+rest)...)
+		}
+	}
+	return list, string(raw)
+}
+
+// finish is nothing: a response says itself how it ended.
+func (*responsesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
+
+// end is nothing after a complete answer: most servers send no end mark. A failure is
+// written twice: as the end of the response, whose code agents act on, and as an error,
+// which SDKs raise.
+func (f *responsesEncoder) end(failure []byte) []byte {
+	if failure == nil {
+		return nil
+	}
+	failure = oneLine(failure)
+	message, code, param := gjson.GetBytes(failure, "error.message").Str, gjson.GetBytes(failure, "error.code").Str, []byte(gjson.GetBytes(failure, "error.param").Raw)
+	if message == "" {
+		message = string(failure)
+	}
+	if code == "" {
+		code = "server_error"
+	}
+	if len(param) == 0 {
+		param = []byte("null")
+	}
+	id, empty := []byte(f.id), []byte("[]")
+	s := script{seq: f.s.seq}
+	if len(id) == 0 { // SDKs take no other event for the first
+		s.seq, id = 0, transcript.String("resp_"+transcript.OwnMark+"_failed")
+		s.say("response.created", "response", append(appendField(beginning(id, "in_progress", time.Now(), f.model), "output", empty), '}'))
+	}
+	b := appendField(beginning(id, "failed", time.Now(), f.model), "error", object("code", code, "message", message))
+	s.say("response.failed", "response", append(appendField(appendField(b, "output", empty), "usage", nil), '}'))
+	s.say("error", "code", code, "message", message, "param", param)
+	return s.out
+}
+
+// ErrorEnds is true: codex, opencode, Agents, LangChain, the AI SDK and OpenAI's SDKs report
+// one. Behind a broken connection some of them report that in its place.
+func (Responses) ErrorEnds() bool { return true }
+
+// isCall reports whether items of this type are calls that are judged.
+func isCall(kind string) bool { return kind == "function_call" || kind == "custom_tool_call" }
+
+// same reports whether a call of a verdict is what the model sent.
+func (c *call) same() bool { return c.of != nil && c.DraftCall == c.of.DraftCall && !c.of.value }
+
+// asItem returns a call as an item: that which it was made of with other values, or a new one.
+func (c *call) asItem() []byte {
+	field, kind := "arguments", "function_call"
+	if c.Kind == "custom" {
+		field, kind = "input", "custom_tool_call"
+	}
+	if from := c.of; from != nil && from.raw != "" {
+		raw := []byte(from.raw)
+		list := changes(raw, "call_id", c.ID, field, c.Arguments)
+		if c.Name != from.Name {
+			name, space := c.Name, gjson.Get(from.raw, "namespace").Str
+			if rest, ok := strings.CutPrefix(c.Name, space+"."); space != "" && ok {
+				name = rest
+			} else if before, ok := strings.CutSuffix(c.Name, "."+from.Name); ok && space == "" {
+				name = from.Name
+				list = append(list, splice{1, 1, append(appendField([]byte{'{'}, "namespace", before)[1:], ',')})
+			}
+			list = append(list, changes(raw, "name", name)...)
+		}
+		return spliced(raw, list)
+	}
+	id := c.ID
+	if id == "" {
+		id = "call_rebound"
+	}
+	return object("id", "fc_rebound_"+strings.TrimPrefix(id, "call_"), "type", kind, "status", "completed", "call_id", id, "name", c.Name, field, c.Arguments)
+}
