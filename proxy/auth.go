@@ -9,16 +9,19 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // client is who sent a request.
 type client struct {
-	name       string   // of its gateway key, if there is one; the label in logs, metrics and events
-	models     []string // that it may use; empty: all
-	paths      []string // that are open to it beyond what all keys may use
-	credential string   // as it came, for identity
-	key        string   // the gateway key itself
-	passes     bool     // its own credential may go on to upstreams marked passthrough
+	name       string           // of its gateway key, if there is one; the label in logs, metrics and events
+	models     []string         // that it may use; empty: all
+	paths      []string         // that are open to it beyond what all keys may use
+	credential string           // as it came, for identity
+	key        string           // the gateway key itself
+	budget     *recovery.Budget // of each of its sessions; nil is none
+	passes     bool             // its own credential may go on to upstreams marked passthrough
 }
 
 // may reports whether the client may use a model.
@@ -66,7 +69,7 @@ func (s *Server) authenticate(core *Core, r *http.Request) (client, error) {
 func (k *Core) authenticate(r *http.Request) (client, error) {
 	credential := credentialOf(r.Header)
 	if len(k.Config.Auth.Keys) == 0 {
-		return client{credential: credential, passes: true}, nil
+		return client{credential: credential, passes: true, budget: &k.Config.Limits.Session}, nil
 	}
 	for _, name := range [...]string{"Authorization", "Api-Key", "X-Api-Key"} {
 		v := first(r.Header, name)
@@ -78,7 +81,11 @@ func (k *Core) authenticate(r *http.Request) (client, error) {
 		}
 		if i := k.keys.find(v); i >= 0 {
 			key := k.Config.Auth.Keys[i]
-			return client{name: key.Name, models: key.Models, paths: key.Paths, credential: "gateway key " + key.Name + " " + v, key: v}, nil
+			budget := &k.Config.Auth.Keys[i].Limits.Session
+			if !budget.Any() {
+				budget = &k.Config.Limits.Session
+			}
+			return client{budget: budget, name: key.Name, models: key.Models, paths: key.Paths, credential: "gateway key " + key.Name + " " + v, key: v}, nil
 		}
 	}
 	return client{}, &Error{Status: http.StatusUnauthorized, Code: "invalid_gateway_key",

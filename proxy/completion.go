@@ -285,6 +285,9 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 	}
 	id := k.Identifier.Identify(body, who.credential, first(req.Header, "X-Rebound-Session"), hints)
 	x.Session, x.Side = id.Session(), id.Side
+	if who.budget != nil && who.budget.Any() {
+		x.Budget, x.Hint = *who.budget, id.Hint()
+	}
 	x.Secret, x.Trusted = who.credential, !who.passes
 	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -62,13 +63,19 @@ type AdminConfig struct {
 
 // ClientKey is one gateway key. Value is filled by the loader and never printed.
 type ClientKey struct {
-	Name   string       `yaml:"name"`
-	Env    string       `yaml:"env"`
-	File   string       `yaml:"file"`
-	Models []string     `yaml:"models"` // names the key may use; empty: all
-	Paths  []string     `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
-	Limits quota.Limits `yaml:"limits"`
-	Value  string       `yaml:"-"`
+	Name   string    `yaml:"name"`
+	Env    string    `yaml:"env"`
+	File   string    `yaml:"file"`
+	Models []string  `yaml:"models"` // names the key may use; empty: all
+	Paths  []string  `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
+	Limits KeyLimits `yaml:"limits"`
+	Value  string    `yaml:"-"`
+}
+
+// KeyLimits are what a key may use, and what each of its sessions may.
+type KeyLimits struct {
+	quota.Limits `yaml:",inline"`
+	Session      recovery.Budget `yaml:"session"` // in place of limits.session
 }
 
 // String names the key without its value.
@@ -96,6 +103,8 @@ type LimitsConfig struct {
 	WriteStall  time.Duration `yaml:"write_stall"`  // a client that takes no byte for this long is gone
 	// Total is what all clients of all replicas may use together.
 	Total quota.Limits `yaml:"total"`
+	// Session is what each session may use before it is stopped.
+	Session recovery.Budget `yaml:"session"`
 }
 
 // transcript is the limits of what a body holds.
@@ -152,6 +161,10 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("limits.concurrent: must not be negative; 0 is no limit"))
 	}
 	errs = append(errs, under("limits.total", c.Limits.Total.Validate())...)
+	errs = append(errs, under("limits.session", c.Limits.Session.Validate())...)
+	if c.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
+		errs = append(errs, errors.New("limits.session.spending: nothing has a price: add prices"))
+	}
 	if c.Limits.Total.SpendingPerDay > 0 && len(c.Prices) == 0 {
 		errs = append(errs, errors.New("limits.total.spending_per_day: nothing has a price: add prices"))
 	}
@@ -185,7 +198,11 @@ func (c Config) Validate() error {
 				errs = append(errs, fmt.Errorf("auth.keys[%d].paths[%d]: %q must begin with a slash, like /batches", i, n, p))
 			}
 		}
-		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Validate())...)
+		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Limits.Validate())...)
+		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits.session", i), k.Limits.Session.Validate())...)
+		if k.Limits.Session.Spending > 0 && len(c.Prices) == 0 {
+			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.session.spending: nothing has a price: add prices", i))
+		}
 		if k.Limits.SpendingPerDay > 0 && len(c.Prices) == 0 {
 			errs = append(errs, fmt.Errorf("auth.keys[%d].limits.spending_per_day: nothing has a price: add prices", i))
 		}

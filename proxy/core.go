@@ -22,6 +22,7 @@ import (
 type Core struct {
 	Config     Config
 	Stream     stream.Config
+	Budgets    Budgets // nil: nothing is counted for sessions
 	Engine     *recovery.Engine
 	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
 	Forward    *recovery.Engine // for forwarded requests that may be sent again
@@ -87,9 +88,15 @@ type Identifier interface {
 // Identity is a request's conversation.
 type Identity interface {
 	Session() string  // empty on the first request
+	Hint() string     // the client's own name of the conversation, hashed with its credential; empty without one
 	Pin() string      // session and turn; empty without a session
 	Affinity() uint64 // shared by requests with the same beginning
 	Side() bool       // a request of the client's own, for a title or a summary; never without a session
+}
+
+// Budgets count what sessions use. Safe for concurrent use; Spent never blocks.
+type Budgets interface {
+	Spent(x *recovery.Exchange, tokens int64, money float64)
 }
 
 // Tracer follows requests and their attempts, for what watches several services.

@@ -158,9 +158,14 @@ func written(streamed bool, size int64) int {
 
 // settle ends a completion's grant with what it has used.
 func (s *sender) settle(grant *quota.Grant, status int, size int64) {
-	if grant != nil {
-		t, answer, extra := s.used(status, size)
-		grant.End(tokens(answer)+tokens(extra), s.core.spent(answer.Add(extra), t.Model, s.x.Model))
+	if grant == nil && !s.x.Budget.Any() {
+		return
+	}
+	t, answer, extra := s.used(status, size)
+	used, spent := tokens(answer)+tokens(extra), s.core.spent(answer.Add(extra), t.Model, s.x.Model)
+	grant.End(used, spent)
+	if s.core.Budgets != nil {
+		s.core.Budgets.Spent(s.x, used, spent)
 	}
 }
 

@@ -64,6 +64,7 @@ func (nobody) Identify(*transcript.Body, string, string, []string) proxy.Identit
 type first struct{}
 
 func (first) Session() string  { return "s1" }
+func (first) Hint() string     { return "" }
 func (first) Pin() string      { return "" }
 func (first) Affinity() uint64 { return 0 }
 func (first) Side() bool       { return false }

@@ -19,6 +19,8 @@ type Exchange struct {
 	Secret     string // the client's own credential itself, to seal what is stored of the session; never stored or told
 	Session    string // empty on the first request of a conversation
 	Home       Target // where what it goes on from was made: nowhere else, and only with that key; Model is empty
+	Hint       string // the client's own name of the conversation, hashed with its credential; empty without one
+	Budget     Budget // of the session; zero is none
 	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
 	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
 	Stays      bool   // no other account may serve it

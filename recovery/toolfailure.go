@@ -184,4 +184,8 @@ type OpenSession struct {
 	Rule     string    `json:"evidence"`
 	Failures int       `json:"failures"`
 	Since    time.Time `json:"since"`
+	// Budget is what the session might use, where it was stopped for that; Accounts are where its
+	// use is counted.
+	Budget   string   `json:"budget,omitempty"`
+	Accounts []string `json:"accounts,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 func (p *program) sessionsCommand() *cobra.Command {
 	list := p.adminCommand("sessions", "List the sessions that were stopped; let one continue",
 		`Lists the agents' sessions that a running gateway has stopped because their tools
-failed again and again in the same way.`, cobra.NoArgs)
+failed again and again in the same way, or because their budget is used up.`, cobra.NoArgs)
 	asJSON := list.json()
 	reset := p.adminCommand("reset ID", "Let a stopped session continue", `Lets a stopped session continue.`, cobra.ExactArgs(1))
 	cmd := list.do(func([]string) error {
@@ -34,5 +34,9 @@ failed again and again in the same way.`, cobra.NoArgs)
 }
 
 func writeSession(w io.Writer, s recovery.OpenSession) {
+	if s.Budget != "" {
+		fmt.Fprintf(w, "%s\t%s\t-\t%s\tall of %s used\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Category, shown(s.Budget))
+		return
+	}
 	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // Bounds of a webhook.
@@ -25,15 +27,15 @@ const (
 // Hook is where a webhook is sent, and the secret that signs it.
 type Hook struct{ URL, Secret string }
 
-// Webhook tells another server of plans that wait for approval: a POST with the
-// approval as JSON, X-Rebound-Timestamp in Unix seconds, and X-Rebound-Signature,
+// Webhook tells another server of plans that wait for approval, and of sessions that a budget
+// has ended (kind session_stopped): a POST with that as JSON, X-Rebound-Timestamp in Unix seconds, and X-Rebound-Signature,
 // "sha256=" and the HMAC of the timestamp, a full stop and the body in hexadecimal.
 // It never blocks: what cannot be sent is lost, and told. Safe for concurrent use.
 type Webhook struct {
 	hook   atomic.Pointer[Hook]
 	lost   func(cause string)
 	client *http.Client
-	queue  chan Approval
+	queue  chan any
 	ctx    context.Context
 	stop   context.CancelFunc
 	work   sync.WaitGroup
@@ -42,7 +44,7 @@ type Webhook struct {
 // NewWebhook starts a webhook; one without a URL sends nothing. lost is told of what
 // could not be sent, and must not block. Close ends it.
 func NewWebhook(hook Hook, lost func(cause string)) *Webhook {
-	w := &Webhook{lost: lost, queue: make(chan Approval, hookQueue), client: &http.Client{
+	w := &Webhook{lost: lost, queue: make(chan any, hookQueue), client: &http.Client{
 		Timeout: hookTime, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, IdleConnTimeout: hookTime},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // what is signed for one server goes to no other
 	}}
@@ -56,7 +58,19 @@ func NewWebhook(hook Hook, lost func(cause string)) *Webhook {
 func (w *Webhook) Reconfigure(hook Hook) { w.hook.Store(&hook) }
 
 // Tell sends an approval, behind.
-func (w *Webhook) Tell(a Approval) {
+func (w *Webhook) Tell(a Approval) { w.send(a) }
+
+// TellStopped sends a session that its budget has ended, behind.
+func (w *Webhook) TellStopped(o recovery.OpenSession) {
+	o.Accounts = nil
+	w.send(struct {
+		Kind string `json:"kind"`
+		recovery.OpenSession
+	}{"session_stopped", o})
+}
+
+// send sends a message, behind.
+func (w *Webhook) send(a any) {
 	if w.hook.Load().URL == "" {
 		return
 	}
@@ -88,10 +102,10 @@ func (w *Webhook) run() {
 }
 
 // deliver sends an approval; cause says why it could not be.
-func (w *Webhook) deliver(a Approval) (cause string) {
+func (w *Webhook) deliver(a any) (cause string) {
 	body, err := json.Marshal(a)
 	if err != nil {
-		return "the plan cannot be written"
+		return "the message cannot be written"
 	}
 	wait := hookPause
 	for try := 1; ; try++ {

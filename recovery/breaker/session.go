@@ -42,6 +42,7 @@ type Rings interface {
 	Set(ctx context.Context, entries ...store.Entry) error
 	Push(ctx context.Context, key, slot string, value []byte, size int, ttl time.Duration) ([][]byte, error)
 	Delete(ctx context.Context, keys ...string) error
+	Meters
 }
 
 // Listed is a Board whose fields can be listed.
@@ -63,6 +64,9 @@ type Sessions struct {
 	observer recovery.Observer
 	ask      func(recovery.Category) string
 	posting  sync.Mutex // what is told of a session is told once
+
+	// Stopped, if set before the first request, is told of each session that a budget ends. It must not block.
+	Stopped func(recovery.OpenSession)
 }
 
 var _ recovery.Stage = (*Sessions)(nil)
@@ -344,8 +348,8 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 
 // close takes a session that goes on off the board.
 func (s *Sessions) close(x *recovery.Exchange) {
-	if _, known := s.board.Lookup(BoardSessions, x.Session); !known || x.Side != nil && x.Side() {
-		return // a title for a stopped session does not set it going
+	if f, known := s.board.Lookup(BoardSessions, x.Session); !known || budgetOf(f).Budget != "" || x.Side != nil && x.Side() {
+		return // a title for a stopped session does not set it going, and no message gives a budget back
 	}
 	s.posting.Lock()
 	defer s.posting.Unlock()
@@ -369,6 +373,11 @@ func (s *Sessions) tell(name recovery.EventName, x *recovery.Exchange, f *recove
 // count any more. The error is the store's.
 func (s *Sessions) Reset(ctx context.Context, session string) error {
 	cfg := s.cfg.Load()
+	if f, known := s.board.Lookup(BoardSessions, session); known {
+		if err := s.giveBack(ctx, budgetOf(f)); err != nil {
+			return fmt.Errorf("resetting session: %w", err)
+		}
+	}
 	if err := s.rings.Delete(ctx, ringKey(session), waitKey(session)); err != nil {
 		return fmt.Errorf("resetting session: %w", err)
 	}

@@ -382,9 +382,16 @@ func (away) Push(context.Context, string, string, []byte, int, time.Duration) ([
 func (away) Get(context.Context, ...string) ([][]byte, error) { return nil, store.ErrUnavailable }
 func (away) Set(context.Context, ...store.Entry) error        { return store.ErrUnavailable }
 func (away) Delete(context.Context, ...string) error          { return store.ErrUnavailable }
+func (away) Charge(context.Context, ...store.Charge) (store.Charged, error) {
+	return store.Charged{}, store.ErrUnavailable
+}
 
 // hostile is a store with values that are not ours.
 type hostile struct{}
+
+func (hostile) Charge(context.Context, ...store.Charge) (store.Charged, error) {
+	return store.Charged{}, store.ErrUnavailable
+}
 
 func (hostile) Push(_ context.Context, _, _ string, v []byte, _ int, _ time.Duration) ([][]byte, error) {
 	return [][]byte{[]byte("x"), nil, []byte(`{"f":"7"}`), []byte(`[]`), v}, nil

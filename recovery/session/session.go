@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
@@ -270,6 +271,22 @@ func plain(b *transcript.Body, m transcript.Message) (text []byte, ok bool) {
 		return nil, false
 	}
 	return raw[1 : len(raw)-1 : len(raw)-1], true
+}
+
+// HintOf returns the client's own name of the conversation, hashed with its credential: what stays
+// the same when the client replaces its history. It is empty where the client gives none.
+func HintOf(in Input) string {
+	key := in.Body.CacheKey()
+	if len(in.Hints) == 0 && key == "" {
+		return ""
+	}
+	list := append(slices.Clone(in.Hints), key)
+	slices.Sort(list)
+	mac := hmac.New(sha256.New, in.Credential)
+	for _, h := range slices.Compact(list) {
+		_, _ = mac.Write(append([]byte(h), 0)) // a hash takes everything
+	}
+	return "h_" + encoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // hints adds the set of hints.

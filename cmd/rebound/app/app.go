@@ -71,6 +71,7 @@ type App struct {
 
 	health   *breaker.Set
 	sessions *breaker.Sessions
+	budgets  *breaker.Budgets
 	fitter   *fit.Fitter
 	facts    *learn.Facts
 	makers   *learn.Makers
@@ -111,10 +112,12 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
+	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return 2 })
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
 	a.planner = a.newPlanner(cfg)
+	a.sessions.Stopped = func(o recovery.OpenSession) { a.webhook.TellStopped(o) }
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
 	a.hub.SetOpen(func() []recovery.Target { return a.health.Open(a.mirror) })
@@ -256,8 +259,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	return &proxy.Core{Reasons: a.pace.Reasons,
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Recorder: recorder,
-		Engine: engine([]recovery.Stage{table, seen, a.sessions, a.planner, notes, a.fitter}, strategy.All()),
+		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
+		Engine: engine([]recovery.Stage{table, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
 }
@@ -491,6 +494,9 @@ func (a *App) close() {
 		a.planner.Close()
 		a.webhook.Close()
 	}
+	if a.budgets != nil {
+		a.budgets.Close()
+	}
 	if a.fitter != nil {
 		_ = a.fitter.Close(ctx) // what is not written by then is lost, here too:
 	}
@@ -545,6 +551,9 @@ type known struct {
 
 // Session implements proxy.Identity.
 func (k *known) Session() string { return k.session }
+
+// Hint implements proxy.Identity.
+func (k *known) Hint() string { return session.HintOf(k.in) }
 
 // Side implements proxy.Identity. It may be called by several goroutines.
 func (k *known) Side() bool {

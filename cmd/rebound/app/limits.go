@@ -12,7 +12,7 @@ import (
 func limits(cfg *configs.Config) quota.Config {
 	c := quota.Config{Keys: map[string]quota.Limits{}, Total: cfg.Proxy.Limits.Total, Prices: maps.Clone(cfg.Proxy.Prices)}
 	for _, k := range cfg.Proxy.Auth.Keys {
-		c.Keys[k.Name] = k.Limits
+		c.Keys[k.Name] = k.Limits.Limits
 	}
 	for name, m := range cfg.Models {
 		for _, t := range m.Targets {

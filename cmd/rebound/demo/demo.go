@@ -49,6 +49,10 @@ log: {requests: true}
 models:
 `
 
+// budget is what a session may use: one row reaches it. It is taken back before the show, whose rows come
+// again and again.
+const budget = "limits: {session: {requests: 25}}\n"
+
 // nobody is an address at which nothing listens.
 const nobody = "http://127.0.0.1:1"
 
@@ -109,6 +113,13 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 		p.events(rows, started)
 	}
 	if o.Listen != "" {
+		cfg, err := config(s.up.url(), o.Listen, "")
+		if err == nil {
+			err = s.gw.Reload(cfg)
+		}
+		if err != nil {
+			return false, errors.Join(err, s.end())
+		}
 		p.printf("\nFaults go on until you press Ctrl-C: %s/rebound/\n", s.gateway())
 		s.show(ctx)
 		err = s.end()
@@ -133,7 +144,7 @@ func begin(version, listen string) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config(up.url(), listen)
+	cfg, err := config(up.url(), listen, budget)
 	if err != nil {
 		up.close()
 		return nil, fmt.Errorf("the demo's configuration: %w", err)
@@ -239,12 +250,13 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 }
 
 // config is the gateway's configuration for an upstream, to listen at an address or
-// anywhere.
-func config(upstream, listen string) (*configs.Config, error) {
+// anywhere, with limits.
+func config(upstream, listen, limits string) (*configs.Config, error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
 	var b strings.Builder
+	b.WriteString(limits)
 	b.WriteString(strings.NewReplacer("UPSTREAM", upstream, "LISTEN", strconv.Quote(listen)).Replace(configuration))
 	for _, f := range faults() {
 		fmt.Fprintf(&b, "  %q:\n    targets:\n", f.slug)

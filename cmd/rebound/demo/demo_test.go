@@ -71,6 +71,7 @@ var table = map[string]printed{
 	"call-missing":    {"bad call: path is missing", "complete answer, T", "reask", 2},
 	"call-cut":        {"connection broke", "complete answer, T", "resend", 2},
 	"tool-failed":     {"complete answer, T", "complete answer, T", "guidance", 1},
+	"session-budget":  {"the same call once more", "told why, T", "session_stopped", 0},
 	"tool-stuck":      {"the same call once more", "told why, T", "session_stopped", 0},
 	"response-failed": {"error event", "complete answer, T", "resend", 2},
 	"response-cut":    {"connection broke at 65 %", "complete answer, T", "resume", 2},
@@ -278,7 +279,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 	}
-	if cfg, err := config("http://127.0.0.1:2", ""); err != nil || len(cfg.Models) != len(faults()) {
+	if cfg, err := config("http://127.0.0.1:2", "", budget); err != nil || len(cfg.Models) != len(faults()) {
 		t.Error(fmt.Errorf("configuration: %w", err))
 	}
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -140,6 +141,8 @@ func faults() []fault {
 			sent: []string{"[gateway note", "src/app/settings.py"}},
 		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(runMake)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
 			call: runMake, repeats: true},
+		{slug: "session-budget", title: "an agent that does not end", targets: alone(calls(readMain)), history: listing(), earlier: slices.Repeat([]string{listing()}, 25), told: true,
+			call: readMain, repeats: true},
 
 		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone(responseFailed, ok), items: true},
 		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut, ok), items: true},

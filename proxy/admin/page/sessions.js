@@ -84,7 +84,7 @@ const ring = (s) => h('span', { className: 'ring' }, s.failures.slice(-5).map((e
 
 const columns = [
   { name: 'Session', cell: (s) => h('a', { href: '#sessions/' + encodeURIComponent(s.id), 'data-key': s.id }, s.id), style: 'name' },
-  { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', s.stopped.failures + ' times ' + words(s.stopped.category)), ' ',
+  { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', s.stopped.budget ? 'all of ' + s.stopped.budget + ' used' : s.stopped.failures + ' times ' + words(s.stopped.category)), ' ',
     h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Let it go on')] : chip('ok', 'goes on')) },
   { name: 'Model', cell: (s) => (s.models.size ? h('span', { title: [...s.models].join(', ') }, [...s.models].slice(-3).join(', ') + (s.models.size > 3 ? ' and ' + (s.models.size - 3) + ' more' : '')) : '–'), style: 'name' },
   { name: 'Tools failed', cell: (s) => (s.failures.length ? [ring(s), ' ', count(s.failures.length)] : '–'), style: 'tight' },

@@ -1,0 +1,268 @@
+package breaker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// Meters are the meters of a store, which bounds how long it takes.
+type Meters interface {
+	Charge(ctx context.Context, charges ...store.Charge) (store.Charged, error)
+}
+
+// Budgets stop sessions that have used what they may use. What a session has used is counted in the store
+// for all replicas; one that the store does not know has used nothing. Safe for concurrent use.
+type Budgets struct {
+	sessions *Sessions
+	meters   Meters
+	replicas func() int // that share the store: each has an even share while its server is away
+	work     sync.WaitGroup
+}
+
+var _ recovery.Stage = (*Budgets)(nil)
+
+// NewBudgets returns the budgets of sessions. Close waits for what is being counted.
+func NewBudgets(sessions *Sessions, meters Meters, replicas func() int) *Budgets {
+	return &Budgets{sessions: sessions, meters: meters, replicas: replicas}
+}
+
+// Close waits until what requests have used is counted.
+func (b *Budgets) Close() { b.work.Wait() }
+
+const (
+	// BudgetCategory and the rule, which is the limit's name, stand for a failure in events and lists.
+	BudgetCategory recovery.Category = "session_budget"
+	// budgetWindow is how long use counts whole; it fades within as long again.
+	budgetWindow = 7 * 24 * time.Hour
+	// budgetNear is the share of a budget from which on the model is told.
+	budgetNear = 0.8
+	// spentTime bounds how long a request's use may take to be counted.
+	spentTime = 2 * time.Second
+)
+
+// accounts are what a request's use counts for, and the id by which people know the first. A client's own name
+// of the conversation outlives its compaction of the history, which begins another session.
+func accounts(x *recovery.Exchange) (id string, list []string) {
+	add := func(kind, name string) {
+		if name != "" {
+			id = cmp.Or(id, name)
+			list = append(list, "budget:"+kind+":"+name)
+		}
+	}
+	if x.Budget.Per == recovery.PerCredential {
+		add("client", x.Client())
+		return id, list
+	}
+	add("session", x.Session)
+	add("hint", x.Hint)
+	return id, list
+}
+
+func charge(account, meter string, amount, limit int64, replicas int) store.Charge {
+	return store.Charge{Account: account, Meter: meter, Amount: amount, Limit: limit, Share: (limit + int64(replicas) - 1) / int64(max(replicas, 1)), Window: budgetWindow}
+}
+
+// use is how much of one limit is used.
+type use struct {
+	rule       string
+	part       float64 // 1 is all
+	used, most string
+}
+
+// Prepare counts a request and ends the session where its budget is used up. Without a store that
+// answers it does nothing.
+func (b *Budgets) Prepare(ctx context.Context, x *recovery.Exchange) error {
+	id, list := accounts(x)
+	if !x.Budget.Any() || len(list) == 0 || x.Mode == recovery.ModeOff || x.Reply != nil {
+		return nil
+	}
+	most, err := b.used(ctx, x, list)
+	if err != nil {
+		return nil // the store tells of its own trouble
+	}
+	switch {
+	case most.part > 1 || most.part == 1 && most.rule != "requests":
+		b.stop(x, id, list, most)
+	case most.part >= budgetNear:
+		b.sessions.endBudget(id)
+		b.near(x, most)
+	default:
+		b.sessions.endBudget(id)
+	}
+	return nil
+}
+
+// used counts the request and returns the limit of which most is used.
+func (b *Budgets) used(ctx context.Context, x *recovery.Exchange, list []string) (most use, err error) {
+	limit, replicas := x.Budget, max(1, b.replicas())
+	var charges []store.Charge
+	for _, a := range list {
+		charges = append(charges, charge(a, "requests", 1, 0, replicas), charge(a, "tokens", 0, 0, replicas), charge(a, "spending", 0, 0, replicas))
+	}
+	done, err := b.meters.Charge(ctx, charges...)
+	if err != nil {
+		return use{}, err
+	}
+	share := 1.0
+	if done.Alone {
+		share = 1 / float64(replicas)
+	}
+	look := func(rule string, used, of float64, show func(float64) string) {
+		if of > 0 && used/(of*share) > most.part {
+			most = use{rule, used / (of * share), show(used), show(of)}
+		}
+	}
+	plain := func(unit string) func(float64) string {
+		return func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) + unit }
+	}
+	for i := range list {
+		look("requests", float64(done.Used[3*i]), float64(limit.Requests), plain(" requests"))
+		look("tokens", float64(done.Used[3*i+1]), float64(limit.Tokens), plain(" tokens"))
+		look("spending", float64(done.Used[3*i+2])/1e6, limit.Spending, func(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) })
+	}
+	if limit.Duration > 0 {
+		began, err := b.began(ctx, list)
+		if err != nil {
+			return use{}, err
+		}
+		look("duration", time.Since(began).Seconds(), limit.Duration.Seconds()/share, func(s float64) string { return (time.Duration(s) * time.Second).String() })
+	}
+	return most, nil
+}
+
+// began returns when the first request of the accounts was counted.
+func (b *Budgets) began(ctx context.Context, list []string) (time.Time, error) {
+	values, err := b.sessions.rings.Get(ctx, list...)
+	if err != nil {
+		return time.Time{}, err
+	}
+	began := time.Now()
+	var missing []store.Entry
+	for i, raw := range values {
+		if ms, err := strconv.ParseInt(string(raw), 10, 64); err == nil && ms > 0 && ms <= began.UnixMilli() {
+			began = time.UnixMilli(ms)
+		} else if i < len(list) {
+			missing = append(missing, store.Entry{Key: list[i], TTL: 2 * budgetWindow})
+		}
+	}
+	for i := range missing {
+		missing[i].Value = strconv.AppendInt(nil, began.UnixMilli(), 10)
+	}
+	if len(missing) > 0 {
+		err = b.sessions.rings.Set(ctx, missing...)
+	}
+	return began, err
+}
+
+// Spent counts, behind, what a request has used: tokens, and money in the currency of the prices.
+func (b *Budgets) Spent(x *recovery.Exchange, tokens int64, money float64) {
+	_, list := accounts(x)
+	if !x.Budget.Any() || len(list) == 0 || x.Mode == recovery.ModeOff || tokens <= 0 && !(money > 0) {
+		return
+	}
+	var charges []store.Charge
+	for _, a := range list {
+		charges = append(charges, charge(a, "tokens", min(max(tokens, 0), store.MaxAmount), 0, 1),
+			charge(a, "spending", int64(min(math.Ceil(max(money, 0)*1e6-1e-6), store.MaxAmount>>10)), 0, 1))
+	}
+	b.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), spentTime)
+		defer cancel()
+		_, _ = b.meters.Charge(ctx, charges...) // an error is that of a store that closes
+	})
+}
+
+// near has the model told that little is left.
+func (b *Budgets) near(x *recovery.Exchange, u use) {
+	ev := x.Event(recovery.EventGuidance)
+	ev.Advice = &recovery.Advice{Category: BudgetCategory, Strategies: []string{u.rule}, Count: int(100 * u.part)}
+	if ev.Observed = x.Mode == recovery.ModeObserve; !ev.Observed {
+		note := fmt.Sprintf("[gateway note, not from the user] This session has used %s of the %s that it may use; then it ends. Finish what matters most, and tell the user what is left to do.", u.used, u.most)
+		x.Guidance = strings.TrimPrefix(x.Guidance+"\n\n"+note, "\n\n")
+	}
+	b.sessions.observer.Observe(ev)
+}
+
+// stop ends the session as one whose tools fail again and again ends, but until an operator resets it.
+func (b *Budgets) stop(x *recovery.Exchange, id string, list []string, u use) {
+	b.sessions.postBudget(x, id, recovery.OpenSession{Session: id, Category: BudgetCategory, Rule: u.rule, Budget: u.most, Accounts: list})
+	if x.Mode == recovery.ModeObserve {
+		return
+	}
+	what, again := "This session has used "+u.used+", and it may use "+u.most+".", "A new conversation begins with a budget of its own."
+	switch {
+	case x.Budget.Per == recovery.PerCredential:
+		what, again = "The sessions of this key together have used "+u.used+", and they may use "+u.most+".", "Until then no session of this key goes on."
+	case x.Hint != "":
+		again = "A new conversation under another session name begins with a budget of its own; one that your client only made shorter does not."
+	default:
+		again += " So does this one if your client makes it shorter."
+	}
+	text := "I stopped here: " + what + "\n\nThe limit keeps agents that run away from spending without end. What I need from you: look at what was done so far. " +
+		"If this should go on, the operator of this gateway can let it: rebound sessions reset " + id + ". " + again
+	x.Reply = &recovery.Reply{Action: "session_stopped", Text: text, Error: b.sessions.cfg.Load().OnOpen == OnOpenError || x.Body.ResponseFormat() || x.Body.N() > 1}
+	x.Guidance, x.Force = "", ""
+}
+
+// postBudget posts a session for everybody to see, once.
+func (s *Sessions) postBudget(x *recovery.Exchange, id string, o recovery.OpenSession) {
+	s.posting.Lock()
+	defer s.posting.Unlock()
+	if f, known := s.board.Lookup(BoardSessions, id); known && budgetOf(f).Budget != "" {
+		return
+	}
+	o.Since = time.Now().UTC()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return
+	}
+	s.board.Post(BoardSessions, store.Field{Name: id, Value: raw, Until: o.Since.Add(budgetWindow)}, false)
+	s.tell(recovery.EventBreakerOpened, x, &recovery.ToolFailure{Category: o.Category, Rule: o.Rule, Failed: true})
+	if s.Stopped != nil && x.Mode != recovery.ModeObserve {
+		s.Stopped(o)
+	}
+}
+
+// endBudget takes a session off the board that has its budget back, as after a change of the configuration.
+func (s *Sessions) endBudget(id string) {
+	if f, known := s.board.Lookup(BoardSessions, id); known && budgetOf(f).Budget != "" {
+		s.board.Remove(BoardSessions, id)
+	}
+}
+
+// budgetOf reads what a field of the board says of a budget.
+func budgetOf(f store.Field) (o recovery.OpenSession) {
+	_ = json.Unmarshal(f.Value, &o) // what is not ours has no budget
+	return o
+}
+
+// giveBack resets a budget: what was used so far counts no more.
+func (s *Sessions) giveBack(ctx context.Context, o recovery.OpenSession) error {
+	var charges []store.Charge
+	var began []string
+	for _, a := range o.Accounts[:min(len(o.Accounts), 2)] {
+		if strings.HasPrefix(a, "budget:") {
+			began = append(began, a)
+			for _, meter := range [...]string{"requests", "tokens", "spending"} {
+				charges = append(charges, charge(a, meter, -store.MaxAmount, 0, 1))
+			}
+		}
+	}
+	if len(charges) == 0 {
+		return nil
+	}
+	if _, err := s.rings.Charge(ctx, charges...); err != nil {
+		return err
+	}
+	return s.rings.Delete(ctx, began...)
+}
