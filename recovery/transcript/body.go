@@ -52,8 +52,8 @@ type Body struct {
 	called    int // calls in all messages
 	offered   int // elements of the list of tools
 
-	stateOnce    sync.Once
-	state        State
+	settingsOnce sync.Once
+	set          settings
 	messagesOnce sync.Once
 	messages     []Message
 	calls        []atomic.Pointer[[]ToolCall] // of the messages, nil until they are asked for
@@ -107,7 +107,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		return nil, &Error{Code: CodeTooLarge, Message: "the body has 2 GiB or more"}
 	}
 	b := &Body{raw: raw, format: f, limits: lim.checked(), n: 1, fields: make([]field, 0, fewFields)}
-	r := f.reader()
+	layout := f.layout()
 	s := scanner{data: raw, limit: b.limits.Depth}
 	at := s.begin()
 	if at < 0 {
@@ -119,7 +119,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		}
 		return nil, &Error{Code: CodeNotObject, Offset: at, Message: "the body must be a JSON object"}
 	}
-	list, offer, keys := r.list(), r.offer(), r.indexed()
+	list, offer, keys := layout.list, layout.offer, layout.indexed
 	w := s.walk(at, 0)
 	if t.known != nil {
 		t.resume(b, &w, keys)
@@ -152,7 +152,7 @@ func (t *parsing) parse(raw []byte, f Format, lim Limits) (*Body, error) {
 		return nil, &Error{Code: CodeTooMany, Message: "the body has more than " + strconv.Itoa(b.limits.Values) + " JSON values (limits.values)"}
 	}
 	t.values = s.values
-	if err := r.check(b); err != nil {
+	if err := f.reader().check(b); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -194,10 +194,10 @@ func clip(name []byte) string {
 // those that there are already, which belong to others too.
 func (b *Body) indexElements(w walker, keys []indexed) int {
 	s, known := w.s, len(b.elements)
-	grouped := b.format.reader().grouped()
+	layout := b.format.layout()
 	for w.next() {
 		if w.val >= len(s.data) || s.data[w.val] != '{' {
-			return w.noObject(b.format.reader().list())
+			return w.noObject(layout.list)
 		}
 		if len(b.elements) == b.limits.Messages {
 			return s.fail(CodeTooMany, w.val, "the history has more than %d messages (limits.messages)", b.limits.Messages)
@@ -217,7 +217,7 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 					break
 				}
 			}
-			if k == keyCalls && !grouped && m.val < len(s.data) && s.data[m.val] == '[' {
+			if k == keyCalls && !layout.items && m.val < len(s.data) && s.data[m.val] == '[' {
 				m.to(b.countCalls(s.walk(m.val, m.depth), field))
 			} else {
 				m.skip()
@@ -359,7 +359,7 @@ func (b *Body) IncludeUsage() bool { return b.usage }
 // OutputLimit is the limit of output tokens that the client set, and the field
 // that sets it. Where several do, the newer field counts.
 func (b *Body) OutputLimit() (field string, n int, ok bool) {
-	for _, name := range b.format.reader().outputLimits() {
+	for _, name := range b.format.layout().limits {
 		if raw, found := b.Field(name); found && !isNull(raw) {
 			if n, ok := integer(raw); ok {
 				return name, n, true
@@ -375,12 +375,12 @@ func (b *Body) OutputField() string {
 	if field, _, ok := b.OutputLimit(); ok {
 		return field
 	}
-	names := b.format.reader().outputLimits()
+	names := b.format.layout().limits
 	return names[len(names)-1]
 }
 
 // OutputFields are the fields of the format that limit the output, newest first.
-func (f Format) OutputFields() []string { return f.reader().outputLimits() }
+func (f Format) OutputFields() []string { return f.layout().limits }
 
 // ResponseFormat reports whether the request demands structured output.
 func (b *Body) ResponseFormat() bool {
@@ -389,14 +389,14 @@ func (b *Body) ResponseFormat() bool {
 }
 
 // Logprobs reports whether the request asks for log probabilities.
-func (b *Body) Logprobs() bool { return b.format.reader().logprobs(b) }
+func (b *Body) Logprobs() bool { return b.settings().logprobs }
 
 // Audio reports whether the request asks for spoken output.
-func (b *Body) Audio() bool { return b.format.reader().audio(b) }
+func (b *Body) Audio() bool { return b.settings().audio }
 
 // Reasoning reports whether the request asks the model to reason, in any of
 // the ways that providers have for it. False does not mean that it will not.
-func (b *Body) Reasoning() bool { return b.format.reader().reasoning(b) }
+func (b *Body) Reasoning() bool { return b.settings().reasoning }
 
 // ServiceTier is the tier that the request asks for, or "".
 func (b *Body) ServiceTier() string {
@@ -421,8 +421,8 @@ func (b *Body) EstimateTokens() int { return (len(b.raw) + 3) / 4 }
 // the mark of an image part, so a call argument that is an object with such a
 // field would count too.
 func (b *Body) HasImages() bool {
-	f := b.find(b.format.reader().list())
-	return f != nil && bytes.Contains(b.raw[f.val:f.valEnd], []byte(b.format.reader().imageMark()))
+	f := b.find(b.format.layout().list)
+	return f != nil && bytes.Contains(b.raw[f.val:f.valEnd], []byte(b.format.layout().imageMark))
 }
 
 // integer reads an integral JSON number; huge ones become the largest int32.

@@ -11,26 +11,15 @@ type chat struct{}
 
 var _ reader = chat{}
 
-func (chat) indexed() []indexed { return chatFields[:] }
+func (chat) layout() *layout { return &chatLayout }
 
-var chatFields = [...]indexed{
-	{"role", keyRole}, {"content", keyContent}, {"tool_calls", keyCalls}, {"function_call", keyCall}, {"tool_call_id", keyCallID},
+var chatLayout = layout{
+	list: "messages", offer: "tools", prefills: true, imageMark: `"image_url"`,
+	limits: []string{"max_completion_tokens", "max_tokens"},
+	indexed: []indexed{
+		{"role", keyRole}, {"content", keyContent}, {"tool_calls", keyCalls}, {"function_call", keyCall}, {"tool_call_id", keyCallID},
+	},
 }
-
-func (chat) list() string           { return "messages" }
-func (chat) offer() string          { return "tools" }
-func (chat) imageMark() string      { return `"image_url"` }
-func (chat) outputLimits() []string { return []string{"max_completion_tokens", "max_tokens"} }
-
-func (chat) continues(*Body) string         { return "" }
-func (chat) state(*Body) State              { return State{} }
-func (chat) grouped() bool                  { return false }
-func (chat) content(b *Body, i int) []byte  { return b.key(i, keyContent) }
-func (chat) answered(b *Body, i int) []byte { return b.key(i, keyCallID) }
-func (chat) conversation(*Body) string      { return "" }
-func (chat) pairsAnywhere() bool            { return false }
-func (chat) instructions(*Body) []byte      { return nil }
-func (chat) moreTools(*Body) [][]byte       { return nil }
 
 func (chat) check(b *Body) *Error {
 	if err := b.checkModel(); err != nil {
@@ -59,93 +48,128 @@ func (chat) check(b *Body) *Error {
 	return nil
 }
 
-func (chat) speaker(b *Body, i int) string {
+func (chat) entry(b *Body, i int) entry {
 	role := roleOf(b.key(i, keyRole))
 	if role == "function" { // the older way to answer a call
-		return RoleTool
+		role = RoleTool
 	}
-	return role
+	return entry{
+		role: role, content: b.key(i, keyContent), contentField: "content", answers: b.key(i, keyCallID), answersField: "tool_call_id",
+		calls: b.key(i, keyCalls) != nil || b.key(i, keyCall) != nil,
+	}
 }
 
-func (chat) appendText(dst, raw []byte) []byte {
+func (chat) part(raw []byte) (p part) {
 	if isString(raw) {
-		return appendDecoded(dst, raw)
+		return part{kind: partText, wire: []byte("text"), plain: true, texts: [2][]byte{raw}}
 	}
-	from := len(dst)
-	for part := range elementsOf(raw) {
-		if isObject(part) {
-			part, _ = member(part, "text")
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
+		case "type":
+			p.wire = nameOf(v)
+		case "text":
+			p.texts[0] = v
+		case "cache_control":
+			if p.mark = v; isNull(v) {
+				p.mark = nil
+			}
 		}
-		if !isString(part) || len(part) == 2 {
-			continue
-		}
-		if len(dst) > from {
-			dst = append(dst, '\n')
-		}
-		dst = appendDecoded(dst, part)
 	}
-	return dst
+	switch string(p.wire) {
+	case "text":
+		p.kind, p.plain = partText, true
+		return p
+	case "thinking", "redacted_thinking", "reasoning":
+		p.kind = partReasoning
+	case "refusal", "":
+	default:
+		p.kind = partMedia
+	}
+	p.payload, _ = member(raw, string(p.wire)) // a part has it under the name of its type
+	return p
 }
 
-func (chat) appendMedia(dst, raw []byte) []byte {
-	const ends = 256
-	for part := range elementsOf(raw) {
-		// A part has its payload under the name of its type.
-		kind := stringField(part, "type")
-		raw, ok := member(part, kind)
-		if !ok || kind == "text" {
-			continue
-		}
-		dst = append(append(dst, kind...), ' ')
-		dst = appendInt(dst, len(raw))
-		dst = append(dst, raw[:min(ends, len(raw))]...)
-		dst = append(dst, raw[max(0, len(raw)-ends):]...)
-	}
-	return dst
-}
-
-func (chat) note(text string) []byte {
-	return append(append([]byte(`{"role":"user","content":`), String(text)...), '}')
-}
-
-func (chat) appendPart(parts []byte, text string) []byte {
-	out := append([]byte(nil), parts[:len(parts)-1]...)
-	if len(bytes.TrimRight(out, " \t\r\n")) > 1 {
-		out = append(out, ',')
-	}
-	out = append(append(out, `{"type":"text","text":`...), String(text)...)
-	return append(out, '}', ']')
-}
-
-// Reasoning that is passed back, a refusal. Signatures and sealed reasoning are no
-// text: what they stand for is not known here.
-func (chat) asides(b *Body, i int, yield func(raw []byte) bool) bool {
+// Reasoning that is passed back, as DeepSeek, OpenRouter and LiteLLM send it, a refusal,
+// signatures as Gemini puts them on calls, cache marks as Anthropic and OpenRouter have them.
+// Signatures and sealed reasoning are no words: what they stand for is not known here.
+func (chat) asides(b *Body, i int, yield func(aside) bool) bool {
 	for name, v := range fieldsOf(b.element(i)) {
-		if aside := string(name) == "refusal" || bytes.HasPrefix(name, []byte("reasoning")) || bytes.HasPrefix(name, []byte("thinking")); aside &&
-			!isNull(v) && !yield(clipped(v)) {
+		a := aside{raw: v}
+		switch string(name) {
+		case "cache_control":
+			a.mark = true
+		case "refusal":
+			a.words = true
+		case "extra_content", "signature":
+			a.seal = true
+		case "tool_calls":
+			for call := range elementsOf(v) {
+				extra, _ := member(call, "extra_content")
+				signature, _ := member(call, "thought_signature")
+				if filled(extra) || filled(signature) {
+					a = aside{raw: call, seal: true}
+				}
+			}
+		case "reasoning_content", "reasoning_details", "reasoning", "thinking", "thinking_blocks", "reasoning_opaque":
+			a.words, a.seal = true, true
+		default:
+			a.words = bytes.HasPrefix(name, []byte("reasoning")) || bytes.HasPrefix(name, []byte("thinking"))
+		}
+		if (a.words || a.seal || a.mark) && !yield(a) {
 			return false
 		}
 	}
 	return true
 }
 
-func (chat) calling(m Message) bool { return m.key(keyCalls) != nil || m.key(keyCall) != nil }
+func (c chat) message(role, text string, mark []byte) []byte {
+	raw := append(AppendString([]byte(`{"role":`), role), `,"content":`...)
+	if mark == nil {
+		return append(AppendString(raw, text), '}')
+	}
+	return append(append(append(raw, '['), c.textPart(text, mark)...), `]}`...)
+}
 
-func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
+func (chat) textPart(text string, mark []byte) []byte {
+	raw := AppendString([]byte(`{"type":"text","text":`), text)
+	if mark != nil {
+		raw = append(append(raw, `,"cache_control":`...), mark...)
+	}
+	return append(raw, '}')
+}
+
+func (chat) result(c ToolCall, text string) []byte {
+	out := append([]byte(`{"role":"tool","tool_call_id":`), String(c.ID)...)
+	return append(append(append(out, `,"content":`...), String(text)...), '}')
+}
+
+func (chat) tool(name string) []byte {
+	out := AppendString([]byte(`{"type":"function","function":{"name":`), name)
+	return append(out, `,"parameters":{"type":"object","properties":{}}}}`...)
+}
+
+func (chat) choice(t *Tool) []byte {
+	if t == nil {
+		return []byte(`"none"`)
+	}
+	return append(append([]byte(`{"type":"function","function":{"name":`), String(t.Name)...), '}', '}')
+}
+
+func (chat) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
 	var s scanner
-	w, ok := opened(&s, m.key(keyCalls), '[')
+	w, ok := opened(&s, b.key(i, keyCalls), '[')
 	if !ok {
-		if call := m.key(keyCall); isObject(call) {
+		if call := b.key(i, keyCall); isObject(call) {
 			s = scanner{data: call, limit: math.MaxInt, known: true}
 			var f callee // the older way: one call without id
 			f.read(walker{s: &s}, "arguments")
-			calls = append(calls, m.callOf(f, nil))
+			calls = append(calls, b.callOf(f, nil))
 		}
 		return calls
 	}
 	for w.next() {
 		var c ToolCall
-		w.to(m.call(&c, s.walk(w.val, w.depth)))
+		w.to(b.call(&c, s.walk(w.val, w.depth)))
 		calls = append(calls, c)
 	}
 	return calls
@@ -153,7 +177,7 @@ func (chat) appendCalls(calls []ToolCall, m Message) []ToolCall {
 
 // call reads a call, and returns the offset behind it. Where it is of a function,
 // nothing else counts.
-func (m Message) call(c *ToolCall, w walker) int {
+func (b *Body) call(c *ToolCall, w walker) int {
 	var function, custom callee
 	var id []byte
 	for w.next() {
@@ -172,7 +196,7 @@ func (m Message) call(c *ToolCall, w walker) int {
 	if !function.there {
 		function = custom
 	}
-	*c = m.callOf(function, id)
+	*c = b.callOf(function, id)
 	return w.i
 }
 
@@ -207,12 +231,12 @@ const shortTexts = 512
 
 // callOf is the call of f with an id (nil: without). Its texts are one string,
 // unless they are long.
-func (m Message) callOf(f callee, id []byte) (c ToolCall) {
+func (b *Body) callOf(f callee, id []byte) (c ToolCall) {
 	if f.arguments != nil {
-		c.Arguments, c.Span = clipped(f.arguments), m.body.span(f.arguments)
+		c.Arguments, c.Span = clipped(f.arguments), b.span(f.arguments)
 	}
 	if id != nil {
-		c.IDSpan = m.body.span(id)
+		c.IDSpan = b.span(id)
 	}
 	if len(f.name)+len(id)+len(f.arguments) > shortTexts {
 		c.Name, c.ID = text(f.name), text(id)
@@ -226,21 +250,18 @@ func (m Message) callOf(f callee, id []byte) (c ToolCall) {
 	return c
 }
 
-func (chat) logprobs(b *Body) bool {
-	raw, _ := b.Field("logprobs")
-	return isTrue(raw)
+func (c chat) settings(b *Body) (s settings) {
+	logprobs, _ := b.Field("logprobs")
+	modalities, _ := b.Field("modalities")
+	s.logprobs, s.reasoning = isTrue(logprobs), c.reasons(b)
+	s.audio = b.has("audio") || bytes.Contains(modalities, []byte(`"audio"`))
+	s.form, _ = b.Field("response_format")
+	s.contentForm, s.schema = c.contentForm(s.form)
+	return s
 }
 
-func (chat) audio(b *Body) bool {
-	raw, ok := b.Field("audio")
-	if ok && !isNull(raw) {
-		return true
-	}
-	raw, _ = b.Field("modalities")
-	return bytes.Contains(raw, []byte(`"audio"`))
-}
-
-func (chat) reasoning(b *Body) bool {
+// reasons reports whether the request asks for reasoning.
+func (chat) reasons(b *Body) bool {
 	idle := func(effort []byte) bool {
 		switch text(effort) {
 		case "", "none", "minimal":
@@ -313,13 +334,7 @@ func choiceIn(raw []byte) ToolChoice {
 	return c
 }
 
-func (chat) form(b *Body) []byte {
-	raw, _ := b.Field("response_format")
-	return raw
-}
-
-func (c chat) contentForm(b *Body) (ContentForm, []byte) {
-	raw := c.form(b)
+func (chat) contentForm(raw []byte) (ContentForm, []byte) {
 	if !isObject(raw) {
 		return FormText, nil
 	}

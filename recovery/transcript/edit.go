@@ -298,7 +298,7 @@ func (e *Edit) plan() ([]splice, error) {
 		return nil, e.err
 	}
 	b := e.body
-	b.format.reader().settle(e)
+	e.settle()
 	out := slices.Clone(e.splices)
 	for _, raw := range e.inside {
 		out = append(out, splice{e.insideAt.Start, e.insideAt.End, raw})
@@ -318,7 +318,7 @@ func (e *Edit) plan() ([]splice, error) {
 	if len(e.history) == 0 && len(e.tail) == 0 {
 		return out, nil
 	}
-	list := b.find(b.format.reader().list())
+	list := b.find(b.format.layout().list)
 	if list == nil || b.raw[list.val] != '[' && len(b.elements) == 0 {
 		return nil, fmt.Errorf("the body has no history")
 	}
@@ -349,7 +349,7 @@ func (e *Edit) plan() ([]splice, error) {
 
 // planString makes a list of a history that is one string, the message of a user.
 func (e *Edit) planString(out []splice, list *field) []splice {
-	r, h := e.body.format.reader(), e.history[0]
+	h := e.history[0]
 	if h == nil {
 		h = new(elementEdit)
 	}
@@ -362,7 +362,7 @@ func (e *Edit) planString(out []splice, list *field) []splice {
 		said = e.body.raw[list.val:list.valEnd]
 	}
 	if !alone {
-		all := append(slices.Clip(h.before), r.note(text(said)))
+		all := append(slices.Clip(h.before), e.body.note(text(said)))
 		all = append(append(all, h.behind...), e.tail...)
 		said = join([]byte{'['}, all)
 		said[len(said)-1] = ']'

@@ -49,70 +49,116 @@ type indexed struct {
 	key  key
 }
 
-// reader is what is particular to a wire format: all names of its fields are
-// in the files that implement it. Everything it is given was validated.
+// layout is what is fixed in a format.
+type layout struct {
+	list, offer string    // the fields with the history and with the tools
+	indexed     []indexed // the fields of the history's elements that are found while the body is validated
+	items       bool      // a turn of the model takes several elements: its reasoning, its words, each call
+	anywhere    bool      // a result may stand anywhere behind its call
+	prefills    bool      // a last message of the model's is the beginning of its answer
+	limits      []string  // the fields that limit the output, newest first
+	imageMark   string    // what the bytes of a history with images contain
+}
+
+// settings is what the fields beside the history say, in neutral words.
+type settings struct {
+	state        State
+	conversation string // see Body.Conversation
+	continues    string // see Body.Continues
+	instructions []byte // what stands outside the history, nil if nothing does
+	logprobs     bool
+	audio        bool
+	reasoning    bool
+	form, schema []byte // what demands a form of the answer's text, and its schema
+	contentForm  ContentForm
+}
+
+// entry is an element of the history in neutral words. What it refers to is the
+// body's bytes, with the capacity of the whole body.
+type entry struct {
+	role         string // one of the Role constants, or what the wire says
+	content      []byte // what it says, nil if it says nothing
+	contentField string
+	answers      []byte // the id of the call that it answers
+	answersField string
+	calls        bool   // it makes calls
+	reasoning    bool   // it is reasoning, in an element of its own
+	id           []byte // that the server gave it
+	bare         bool   // it is nothing without its id
+	tools        []byte // it adds these to what the request offers
+}
+
+// aside is a field of an element besides its content and its calls.
+type aside struct {
+	raw   []byte
+	words bool // a model reads it: the readable strings in it count
+	seal  bool // it is reasoning or a signature of it, which a provider may want back unchanged
+	mark  bool // it is a cache mark
+}
+
+// part is a part of a content in neutral words.
+type part struct {
+	kind    partKind
+	wire    []byte // its type on the wire, without quotes
+	plain   bool   // its text stands in the field "text", as that of a part which the gateway writes
+	texts   [2][]byte
+	end     string // what is to be read behind the texts
+	payload []byte // what tells media apart from others of its type
+	mark    []byte // a cache mark
+	printed bool   // it is what a command printed
+}
+
+// partKind is what a part is.
+type partKind uint8
+
+const (
+	partOther partKind = iota
+	partText
+	partReasoning
+	partMedia
+)
+
+// reader decodes and encodes the elements and settings of one wire format: all names
+// of its fields are in the files that implement it. What it is given was validated.
+// What can be said in neutral words is written once, in the other files.
 type reader interface {
-	// list names the field with the history, offer the one with the tools, and
-	// indexed the fields of the history's elements that are found while the body is validated.
-	list() string
-	offer() string
-	indexed() []indexed
-	// check reads the fields that the gateway depends on.
-	check(b *Body) *Error
-	state(b *Body) State
-	conversation(b *Body) string
-	continues(b *Body) string
+	layout() *layout
+	check(b *Body) *Error // reads the fields that the gateway depends on
+	settings(b *Body) settings
 
-	// speaker is the neutral role of element i. Where grouped, the elements in a row
-	// that the model spoke are one message.
-	speaker(b *Body, i int) string
-	grouped() bool
-	// content is what element i says, nil if it says nothing; answered is the id of
-	// the call that it answers.
-	content(b *Body, i int) []byte
-	answered(b *Body, i int) []byte
-	// asides calls yield with what element i has besides its content and its calls that a
-	// model reads: values in which the readable strings count.
-	asides(b *Body, i int, yield func(raw []byte) bool) bool
-	// instructions is the text that stands outside the history, nil if there is none.
-	instructions(b *Body) []byte
+	entry(b *Body, i int) entry
+	part(raw []byte) part
+	appendCalls(calls []ToolCall, b *Body, i int) []ToolCall
+	asides(b *Body, i int, yield func(aside) bool) bool // what element i has besides its content and its calls
+	tools(whole, list []byte) []Tool                    // list is a part of whole that was sliced without limiting its capacity
 
-	appendText(dst, content []byte) []byte
-	appendMedia(dst, content []byte) []byte
-	calling(m Message) bool // whether it makes any calls, without reading them
-	appendCalls(calls []ToolCall, m Message) []ToolCall
-	note(text string) []byte                     // a user's message with this text
-	appendPart(parts []byte, text string) []byte // the list of a content's parts with one more
-	moreTools(b *Body) [][]byte                  // lists of tools that stand in the history, none of them empty
-	tools(whole, list []byte) []Tool             // list is a part of whole that was sliced without limiting its capacity
-
-	ask(out []byte, q Question) []byte // out has the model and the limits
-
-	outputLimits() []string // names of the fields that limit the output, newest first
-	imageMark() string      // what the bytes of a history with images contain
-	logprobs(b *Body) bool
-	audio(b *Body) bool
-	reasoning(b *Body) bool
-	contentForm(b *Body) (form ContentForm, schema []byte)
-	form(b *Body) []byte // what says so
-	pairsAnywhere() bool // whether a result may stand anywhere behind its call
-
-	parter
-	mender
+	message(role, text string, mark []byte) []byte // an element that says text
+	textPart(text string, mark []byte) []byte      // a part of a content that somebody but the model wrote
+	result(c ToolCall, text string) []byte         // an element that answers a call, nil if none can
+	tool(name string) []byte                       // a tool that takes any object
+	choice(t *Tool) []byte                         // demands a call of a tool (nil: of none)
+	ask(out []byte, q Question) []byte             // out has the model and the limits
 }
 
-func (f Format) reader() reader {
-	if f == Responses {
-		return responses{}
-	}
-	return chat{}
+var readers = [...]reader{Chat: chat{}, Responses: responses{}}
+
+func (f Format) reader() reader  { return readers[f] }
+func (f Format) layout() *layout { return readers[f].layout() }
+
+// settings reads the fields beside the history once.
+func (b *Body) settings() *settings {
+	b.settingsOnce.Do(func() { b.set = b.format.reader().settings(b) })
+	return &b.set
 }
+
+// entry is element i.
+func (b *Body) entry(i int) entry { return b.format.reader().entry(b, i) }
 
 // ParseAny is Parse for a request of which nothing tells the format but its history's
 // field: that of Chat Completions, unless only another's is there.
 func ParseAny(raw []byte, lim Limits) (*Body, error) {
 	b, err := Parse(raw, Chat, lim)
-	if err != nil || b.find(chat{}.list()) != nil || b.find(responses{}.list()) == nil {
+	if err != nil || b.find(Chat.layout().list) != nil || b.find(Responses.layout().list) == nil {
 		return b, err
 	}
 	return Parse(raw, Responses, lim)

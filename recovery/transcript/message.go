@@ -63,11 +63,10 @@ type Tool struct {
 // Messages is the history, in order. The slice is shared and must not be changed.
 func (b *Body) Messages() []Message {
 	b.messagesOnce.Do(func() {
-		r := b.format.reader()
-		grouped := r.grouped()
+		grouped := b.format.layout().items
 		b.messages = make([]Message, 0, len(b.elements))
 		for i := range b.elements {
-			e, role := &b.elements[i], r.speaker(b, i)
+			e, role := &b.elements[i], b.entry(i).role
 			if last := len(b.messages) - 1; grouped && role == RoleAssistant && last >= 0 && b.messages[last].Role == role {
 				b.messages[last].End = int(e.end)
 				b.messages[last].count++
@@ -86,7 +85,7 @@ func (b *Body) Tools() []Tool {
 	b.toolsOnce.Do(func() {
 		r := b.format.reader()
 		b.tools = r.tools(b.raw, b.topTools())
-		for _, list := range r.moreTools(b) {
+		for _, list := range b.moreTools() {
 			b.tools = append(b.tools, r.tools(b.raw, list)...)
 		}
 	})
@@ -95,13 +94,13 @@ func (b *Body) Tools() []Tool {
 
 // HasTools reports whether the request offers any tools. It costs less than Tools.
 func (b *Body) HasTools() bool {
-	return b.topTools() != nil || len(b.format.reader().moreTools(b)) > 0
+	return b.topTools() != nil || len(b.moreTools()) > 0
 }
 
 // ToolList is the list of the tools as it stands in the body, nil if there are none,
 // or some elsewhere. Agents send the same with each request: see Format.Tools.
 func (b *Body) ToolList() []byte {
-	if len(b.format.reader().moreTools(b)) > 0 {
+	if len(b.moreTools()) > 0 {
 		return nil
 	}
 	return clipped(b.topTools())
@@ -109,11 +108,24 @@ func (b *Body) ToolList() []byte {
 
 // topTools is the list of tools with the capacity of the whole body, nil if it is empty.
 func (b *Body) topTools() []byte {
-	f := b.find(b.format.reader().offer())
+	f := b.find(b.format.layout().offer)
 	if f == nil || emptyList(b.raw[f.val:f.valEnd]) {
 		return nil
 	}
 	return b.raw[f.val:f.valEnd]
+}
+
+// moreTools are the lists of tools that stand in the history, none of them empty.
+func (b *Body) moreTools() (lists [][]byte) {
+	if !b.format.layout().items {
+		return nil
+	}
+	for i := range b.elements {
+		if list := b.entry(i).tools; !emptyList(list) {
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // emptyList reports whether a value is an empty list, or none.
@@ -151,7 +163,7 @@ func (b *Body) System() []byte { return b.AppendSystem(nil) }
 // AppendSystem is System into a buffer.
 func (b *Body) AppendSystem(dst []byte) []byte {
 	from := len(dst)
-	dst = appendText(dst, b.format.reader().instructions(b))
+	dst = appendText(dst, b.settings().instructions)
 	for _, m := range b.Messages() {
 		if m.Role != RoleSystem && m.Role != RoleDeveloper {
 			break
@@ -168,7 +180,7 @@ func (b *Body) AppendSystem(dst []byte) []byte {
 // many, and AppendSystem are read from, where n goes beyond the instructions: those
 // that stand outside the history (nil if none do), and the history.
 func (b *Body) Beginning(n int) (outside, history []byte) {
-	outside = clipped(b.format.reader().instructions(b))
+	outside = clipped(b.settings().instructions)
 	if n == 0 {
 		return outside, nil
 	}
@@ -176,15 +188,15 @@ func (b *Body) Beginning(n int) (outside, history []byte) {
 }
 
 // Outside is the instructions that stand outside the history, "" if there are none.
-func (b *Body) Outside() string { return text(b.format.reader().instructions(b)) }
+func (b *Body) Outside() string { return text(b.settings().instructions) }
 
 // Conversation is the name under which the server keeps the conversation that the request
 // belongs to, "" if it does not.
-func (b *Body) Conversation() string { return b.format.reader().conversation(b) }
+func (b *Body) Conversation() string { return b.settings().conversation }
 
 // PairsAnywhere reports whether a result may stand anywhere behind its call, so that
 // ids alone pair them. Elsewhere results stand right behind the message with the call.
-func (b *Body) PairsAnywhere() bool { return b.format.reader().pairsAnywhere() }
+func (b *Body) PairsAnywhere() bool { return b.format.layout().anywhere }
 
 // UserTurns counts the user's messages. In text protocols these include
 // what tools answered.
@@ -245,9 +257,8 @@ func (m Message) Content() (at Span, ok bool) {
 // Contents calls yield with each content that the message has and that is not null,
 // as it stands in the body: a string, a list of parts, or what the client sent.
 func (m Message) Contents(yield func(raw []byte) bool) {
-	r := m.body.format.reader()
 	for i := m.first; i < m.first+m.count; i++ {
-		if raw := r.content(m.body, int(i)); len(raw) > 0 && !isNull(raw) && !yield(clipped(raw)) {
+		if raw := m.body.entry(int(i)).content; len(raw) > 0 && !isNull(raw) && !yield(clipped(raw)) {
 			return
 		}
 	}
@@ -257,16 +268,16 @@ func (m Message) Contents(yield func(raw []byte) bool) {
 // model reads, such as reasoning: values in which the readable strings count.
 func (m Message) Asides(yield func(raw []byte) bool) {
 	r := m.body.format.reader()
-	for i := m.first; i < m.first+m.count && r.asides(m.body, int(i), yield); i++ {
+	words := func(a aside) bool { return !a.words || isNull(a.raw) || yield(clipped(a.raw)) }
+	for i := m.first; i < m.first+m.count && r.asides(m.body, int(i), words); i++ {
 	}
 }
 
 // content is the message's only content; ok is false if there are several.
 func (m Message) content() (raw []byte, ok bool) {
-	r := m.body.format.reader()
-	raw = r.content(m.body, int(m.first))
+	raw = m.body.entry(int(m.first)).content
 	for i := m.first + 1; i < m.first+m.count; i++ {
-		if more := r.content(m.body, int(i)); len(more) > 0 {
+		if more := m.body.entry(int(i)).content; len(more) > 0 {
 			if len(raw) > 0 {
 				return nil, false
 			}
@@ -289,15 +300,33 @@ func (m Message) Text() string {
 // AppendText is Text into a buffer.
 func (m Message) AppendText(dst []byte) []byte {
 	r, from := m.body.format.reader(), len(dst)
-	for i := m.first; i < m.first+m.count; i++ {
-		raw := r.content(m.body, int(i))
-		if len(raw) == 0 {
-			continue
-		}
+	for raw := range m.Contents {
 		if len(dst) > from {
 			dst = append(dst, '\n')
 		}
-		dst = r.appendText(dst, raw)
+		dst = appendTexts(dst, r, raw)
+	}
+	return dst
+}
+
+// appendTexts appends the texts of a content.
+func appendTexts(dst []byte, r reader, content []byte) []byte {
+	if isString(content) {
+		return appendDecoded(dst, content)
+	}
+	from := len(dst)
+	for raw := range elementsOf(content) {
+		p := r.part(raw)
+		for _, text := range p.texts {
+			if !isString(text) || len(text) == 2 {
+				continue
+			}
+			if len(dst) > from {
+				dst = append(dst, '\n')
+			}
+			dst = appendDecoded(dst, text)
+		}
+		dst = append(dst, p.end...)
 	}
 	return dst
 }
@@ -306,9 +335,19 @@ func (m Message) AppendText(dst []byte) []byte {
 // files, sound): type, size, beginning and end of each, enough to tell them
 // apart and bounded in size. Cache marks on a part do not matter.
 func (m Message) AppendMedia(dst []byte) []byte {
+	const ends = 256
 	r := m.body.format.reader()
-	for i := m.first; i < m.first+m.count; i++ {
-		dst = r.appendMedia(dst, r.content(m.body, int(i)))
+	for content := range m.Contents {
+		for raw := range partsOf(content) {
+			p := r.part(raw)
+			if p.payload == nil {
+				continue
+			}
+			dst = append(append(dst, p.wire...), ' ')
+			dst = appendInt(dst, len(p.payload))
+			dst = append(dst, p.payload[:min(ends, len(p.payload))]...)
+			dst = append(dst, p.payload[max(0, len(p.payload)-ends):]...)
+		}
 	}
 	return dst
 }
@@ -316,15 +355,21 @@ func (m Message) AppendMedia(dst []byte) []byte {
 // ToolCalls is the calls that the message makes, in order. The slice is shared
 // and must not be changed.
 func (m Message) ToolCalls() []ToolCall {
-	r := m.body.format.reader()
-	if !r.calling(m) {
+	calling := false
+	for i := m.first; i < m.first+m.count && !calling; i++ {
+		calling = m.body.entry(int(i)).calls
+	}
+	if !calling {
 		return nil
 	}
 	kept := &m.body.calls[m.Index]
 	if list := kept.Load(); list != nil {
 		return *list
 	}
-	list := r.appendCalls(nil, m)
+	var list []ToolCall
+	for i := m.first; i < m.first+m.count; i++ {
+		list = m.body.format.reader().appendCalls(list, m.body, int(i))
+	}
 	kept.Store(&list) // who reads them at the same time reads the same
 	return list
 }
@@ -335,10 +380,7 @@ func (m Message) ToolCallID() string { return text(m.answered()) }
 // AppendToolCallID is ToolCallID into a buffer.
 func (m Message) AppendToolCallID(dst []byte) []byte { return appendText(dst, m.answered()) }
 
-func (m Message) answered() []byte { return m.body.format.reader().answered(m.body, int(m.first)) }
-
-// key is the value of an indexed field of the first element.
-func (m Message) key(k key) []byte { return m.body.key(int(m.first), k) }
+func (m Message) answered() []byte { return m.body.entry(int(m.first)).answers }
 
 // element is the bytes of an element, with the capacity of the whole body, from
 // which span reads positions.

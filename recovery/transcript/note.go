@@ -40,7 +40,7 @@ func (e *Edit) AppendNote(text string) *Edit {
 				return append(clipped(raw[:len(raw)-1]), in[1:]...)
 			}
 		case len(raw) > 1 && raw[0] == '[':
-			n.bytes = func(text string) []byte { return r.appendPart(raw, text) }
+			n.bytes = func(text string) []byte { return appendPart(raw, r.textPart(text, nil)) }
 		}
 		if n.bytes != nil {
 			n.in = &e.inside
@@ -48,11 +48,23 @@ func (e *Edit) AppendNote(text string) *Edit {
 			return e
 		}
 	}
-	n.bytes, n.in = r.note, &e.tail
+	n.bytes, n.in = e.body.note, &e.tail
 	if end < len(list) {
 		n.in = &e.element(int(list[end].first)).before
 	}
 	n.at = len(*n.in)
-	*n.in = append(*n.in, r.note(text))
+	*n.in = append(*n.in, e.body.note(text))
 	return e
+}
+
+// note is a user's message.
+func (b *Body) note(text string) []byte { return b.format.reader().message(RoleUser, text, nil) }
+
+// appendPart is a list of parts with one more.
+func appendPart(parts, part []byte) []byte {
+	out := append([]byte(nil), parts[:len(parts)-1]...)
+	if !emptyList(parts) {
+		out = append(out, ',')
+	}
+	return append(append(out, part...), ']')
 }

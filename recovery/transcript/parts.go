@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // Shape is what a message consists of besides its role, its text and its calls.
@@ -14,21 +15,41 @@ type Shape struct {
 	Mark      []byte // the last cache mark on the message or its parts, as it stands in the body; nil if there is none
 }
 
-// parter is what a format's reader knows about the parts of a message. What it
-// is given was validated.
-type parter interface {
-	shape(m Message) Shape
-	// setText is the content with another text; see Edit.SetText.
-	setText(content []byte, text string, media bool) ([]byte, error)
-	// contentField and answeredField name the fields of an element that content and answered read.
-	contentField(b *Body, i int) string
-	answeredField(b *Body, i int) string
-	// message is an element of the history that says text.
-	message(role, text string, mark []byte) []byte
-}
-
 // Shape tells what the message consists of.
-func (m Message) Shape() Shape { return m.body.format.reader().shape(m) }
+func (m Message) Shape() (s Shape) {
+	r := m.body.format.reader()
+	for i := m.first; i < m.first+m.count; i++ {
+		e := m.body.entry(int(i))
+		s.Reasoning = s.Reasoning || e.reasoning
+		r.asides(m.body, int(i), func(a aside) bool {
+			s.Reasoning = s.Reasoning || a.seal && filled(a.raw)
+			if a.mark && !isNull(a.raw) {
+				s.Mark = clipped(a.raw)
+			}
+			return true
+		})
+		if isString(e.content) {
+			s.Texts++
+			continue
+		}
+		s.Parts = s.Parts || len(e.content) > 0 && !isNull(e.content)
+		for raw := range partsOf(e.content) {
+			p := r.part(raw)
+			switch p.kind {
+			case partText:
+				s.Texts++
+			case partReasoning:
+				s.Reasoning = true
+			default:
+				s.Media++
+			}
+			if p.mark != nil {
+				s.Mark = clipped(p.mark)
+			}
+		}
+	}
+	return s
+}
 
 // SetText gives message i another text. A content that is a string stays one;
 // of a list of parts the first text part gets the text and keeps its other
@@ -39,9 +60,9 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 	if !ok {
 		return e
 	}
-	r, at := e.body.format.reader(), -1
+	at := -1
 	for n := int(m.first); n < int(m.first+m.count); n++ {
-		if m.count > 1 && len(r.content(e.body, n)) == 0 {
+		if m.count > 1 && len(e.body.entry(n).content) == 0 {
 			continue // no words: a call, or reasoning
 		}
 		if at >= 0 {
@@ -51,10 +72,10 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 		at = n
 	}
 	if at < 0 { // it has none yet: they come at its end
-		e.element(int(m.first+m.count) - 1).after(r.message(m.Role, text, nil))
+		e.element(int(m.first+m.count) - 1).after(e.body.TextMessage(m.Role, text, nil))
 		return e
 	}
-	raw, err := r.setText(r.content(e.body, at), text, media)
+	raw, err := withTexts(e.body.format.reader(), e.body.entry(at).content, text, media)
 	if err != nil {
 		e.fail("message %d: %w", i, err)
 		return e
@@ -69,7 +90,7 @@ func (e *Edit) setContent(n int, raw []byte) {
 		e.element(n).replace(raw)
 		return
 	}
-	e.element(n).set(e.body.format.reader().contentField(e.body, n), raw)
+	e.element(n).set(e.body.entry(n).contentField, raw)
 }
 
 // TextMessage is a message of this body's format for Edit.InsertMessage. role is
@@ -92,101 +113,48 @@ func changedObject(raw []byte, changes ...change) ([]byte, error) {
 	return spliced(raw, emit(nil, slots, n, open, true))
 }
 
-// Chat Completions, with what the providers behind it add: cache marks as
-// Anthropic and OpenRouter have them, reasoning as DeepSeek, OpenRouter and
-// LiteLLM send it, signatures as Gemini puts them on calls.
-var _ parter = chat{}
-
-func (chat) contentField(*Body, int) string  { return "content" }
-func (chat) answeredField(*Body, int) string { return "tool_call_id" }
-
-func (chat) shape(m Message) (s Shape) {
-	element := m.body.element(int(m.first))
-	if mark, ok := member(element, "cache_control"); ok && !isNull(mark) {
-		s.Mark = clipped(mark)
-	}
-	for name, v := range fieldsOf(element) {
-		switch string(name) {
-		case "reasoning_content", "reasoning_details", "reasoning", "thinking", "thinking_blocks", "reasoning_opaque", "signature", "extra_content":
-			s.Reasoning = s.Reasoning || filled(v)
-		}
-	}
-	for call := range elementsOf(m.key(keyCalls)) {
-		extra, _ := member(call, "extra_content")
-		signature, _ := member(call, "thought_signature")
-		s.Reasoning = s.Reasoning || filled(extra) || filled(signature)
-	}
-	content := m.key(keyContent)
-	if isString(content) {
-		s.Texts = 1
-		return s
-	}
-	s.Parts = isList(content)
-	for part := range elementsOf(content) {
-		switch kind := partKind(part); kind {
-		case "text":
-			s.Texts++
-		case "thinking", "redacted_thinking", "reasoning":
-			s.Reasoning = true
-		default:
-			s.Media++
-		}
-		if mark, ok := member(part, "cache_control"); ok && !isNull(mark) {
-			s.Mark = clipped(mark)
-		}
-	}
-	return s
-}
-
-// partKind is the type of a content part; "text" for a bare string.
-func partKind(part []byte) string {
-	if isString(part) {
-		return "text"
-	}
-	return stringField(part, "type")
-}
-
 // filled reports whether a value says anything.
 func filled(raw []byte) bool {
 	return len(raw) > 2 && !isNull(raw)
 }
 
-func (c chat) setText(content []byte, text string, media bool) ([]byte, error) {
-	return setText(content, text, media, func(part []byte) bool { return partKind(part) == "text" }, c.part)
-}
-
-// setText is a content with another text. isText tells the parts that have text,
-// and write makes one.
-func setText(content []byte, text string, media bool, isText func([]byte) bool, write func(text string, mark []byte) []byte) ([]byte, error) {
+// withTexts is a content with another text.
+func withTexts(r reader, content []byte, text string, media bool) ([]byte, error) {
 	if len(content) == 0 || isNull(content) || isString(content) {
 		return String(text), nil
 	}
 	if !isList(content) {
-		return nil, fmt.Errorf("the content is neither a string nor a list")
+		return nil, fmt.Errorf("the content is neither a string nor a list of parts")
 	}
 	var (
 		parts [][]byte
 		at    = -1   // of the text part that stays
 		mark  []byte // of parts that go
+		print []byte // the last part with what a command printed
 	)
-	for part := range elementsOf(content) {
-		switch own, marked := member(part, "cache_control"); {
-		case isText(part) && at < 0:
-			at, parts = len(parts), append(parts, part)
-		case !isText(part) && media:
-			parts = append(parts, part)
-		case marked && !isNull(own):
-			mark = own
+	for raw := range elementsOf(content) {
+		switch p := r.part(raw); {
+		case p.printed:
+			print = raw
+		case p.plain && at < 0:
+			at, parts = len(parts), append(parts, raw)
+		case !p.plain && media:
+			parts = append(parts, raw)
+		case p.mark != nil:
+			mark = p.mark
 		}
 	}
-	if at < 0 {
-		parts = append(parts, write(text, mark))
-	} else if raw, err := withText(parts[at], text, mark); err == nil {
-		parts[at] = raw
-	} else {
-		return nil, err
+	var err error
+	switch {
+	case print != nil: // of what commands printed, and how the last of them ended
+		print, err = changedObject(print, change{kind: changeSet, name: "stdout", raw: String(text)}, change{kind: changeSet, name: "stderr", raw: []byte(`""`)})
+		parts = [][]byte{print}
+	case at < 0:
+		parts = append(parts, r.textPart(text, mark))
+	default:
+		parts[at], err = withText(parts[at], text, mark)
 	}
-	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), nil
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), err
 }
 
 // withText is a part that has text with another, and with a mark (nil: none) if it has none.
@@ -201,19 +169,35 @@ func withText(part []byte, text string, mark []byte) ([]byte, error) {
 	return changedObject(part, changes...)
 }
 
-// part is a text part.
-func (chat) part(text string, mark []byte) []byte {
-	raw := AppendString([]byte(`{"type":"text","text":`), text)
-	if mark != nil {
-		raw = append(append(raw, `,"cache_control":`...), mark...)
+// textOnly is the text of a list of parts as one string, if all of them are text.
+func textOnly(r reader, content []byte) ([]byte, bool) {
+	if !isList(content) {
+		return nil, false
 	}
-	return append(raw, '}')
+	var texts []string
+	for raw := range elementsOf(content) {
+		p := r.part(raw)
+		if !p.plain {
+			return nil, false
+		}
+		texts = append(texts, text(p.texts[0]))
+	}
+	return String(strings.Join(texts, "\n")), true
 }
 
-func (c chat) message(role, text string, mark []byte) []byte {
-	raw := append(AppendString([]byte(`{"role":`), role), `,"content":`...)
-	if mark == nil {
-		return append(AppendString(raw, text), '}')
+// withoutMedia is a list of parts with a text in the place of each that is media.
+func withoutMedia(r reader, content []byte, mark string) ([]byte, bool) {
+	out, changed := []byte{'['}, false
+	for raw := range elementsOf(content) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if p := r.part(raw); p.kind != partMedia {
+			out = append(out, raw...)
+		} else {
+			changed = true
+			out = append(out, r.textPart("["+string(p.wire)+" removed: "+mark+"]", nil)...)
+		}
 	}
-	return append(append(append(raw, '['), c.part(text, mark)...), `]}`...)
+	return append(out, ']'), changed
 }

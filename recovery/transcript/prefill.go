@@ -26,11 +26,10 @@ func (e *Edit) Continue(text, how string) *Edit {
 // Interrupt tells the model that its answer, of which text is the beginning,
 // was interrupted: that answer, and behind it what a user says of it.
 func (e *Edit) Interrupt(text, said string) *Edit {
-	r := e.body.format.reader()
 	if !e.goOn(text, "") {
-		e.AppendMessage(r.message(RoleAssistant, text, nil))
+		e.AppendMessage(e.body.TextMessage(RoleAssistant, text, nil))
 	}
-	return e.AppendMessage(r.note(said))
+	return e.AppendMessage(e.body.note(said))
 }
 
 // Sampled reports whether the same request may be answered in other words: unless
@@ -66,11 +65,11 @@ func (e *Edit) goOn(text, how string) bool {
 
 // appendBeginning is a message of the model that begins with text.
 func (e *Edit) appendBeginning(text, how string) {
-	msg := append([]byte(`{"role":"assistant","content":`), String(text)...)
+	msg := e.body.TextMessage(RoleAssistant, text, nil)
 	if how == "prefix" {
-		msg = append(msg, `,"prefix":true`...)
+		msg = append(msg[:len(msg)-1], `,"prefix":true}`...)
 	}
-	e.AppendMessage(append(msg, '}'))
+	e.AppendMessage(msg)
 }
 
 // Begun is the message that the history ends with, where that is the model's
@@ -87,7 +86,7 @@ func (b *Body) Begun() (m Message, ok bool) {
 
 // Prefills reports whether the format has a way to begin an answer: its last message.
 // Elsewhere that is history like any other.
-func (b *Body) Prefills() bool { return b.format == Chat }
+func (b *Body) Prefills() bool { return b.format.layout().prefills }
 
 // SetInt gives a top-level field an integer.
 func (e *Edit) SetInt(field string, n int) *Edit {
@@ -110,14 +109,14 @@ func (e *Edit) ForceCall(name string) *Edit {
 	if !ok {
 		return e
 	}
-	return e.Set("tool_choice", e.body.format.reader().choice(t))
+	return e.Set("tool_choice", e.body.format.reader().choice(&t))
 }
 
 // ForbidCalls asks for text. The definitions of the tools stay, so that a
 // cached prompt does.
 func (e *Edit) ForbidCalls() *Edit {
-	if _, ok := e.body.Field(e.body.format.reader().offer()); !ok && !e.body.HasTools() {
+	if _, ok := e.body.Field(e.body.format.layout().offer); !ok && !e.body.HasTools() {
 		return e
 	}
-	return e.Set("tool_choice", []byte(`"none"`))
+	return e.Set("tool_choice", e.body.format.reader().choice(nil))
 }

@@ -9,19 +9,15 @@ type responses struct{}
 
 var _ reader = responses{}
 
-var responsesFields = [...]indexed{
-	{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent}, {"id", keyID},
-}
+func (responses) layout() *layout { return &responsesLayout }
 
-func (responses) list() string           { return "input" }
-func (responses) offer() string          { return "tools" }
-func (responses) indexed() []indexed     { return responsesFields[:] }
-func (responses) grouped() bool          { return true }
-func (responses) imageMark() string      { return `"input_image"` }
-func (responses) outputLimits() []string { return []string{"max_output_tokens"} }
-func (responses) logprobs(b *Body) bool  { return b.asksFor("message.output_text.logprobs") }
-func (responses) pairsAnywhere() bool    { return true }
-func (responses) audio(*Body) bool       { return false }
+var responsesLayout = layout{
+	list: "input", offer: "tools", items: true, anywhere: true, imageMark: `"input_image"`,
+	limits: []string{"max_output_tokens"},
+	indexed: []indexed{
+		{"type", keyKind}, {"role", keyRole}, {"content", keyContent}, {"call_id", keyCallID}, {"output", keyContent}, {"id", keyID},
+	},
+}
 
 func (responses) check(b *Body) *Error {
 	b.usage = true // it is part of every answer
@@ -50,37 +46,48 @@ func (b *Body) asksFor(what string) bool {
 	return false
 }
 
-// set reports whether a top-level field is there, and not null.
-func (b *Body) set(name string) bool {
+// has reports whether a top-level field is there, and not null.
+func (b *Body) has(name string) bool {
 	f := b.find(name)
 	return f != nil && !isNull(b.raw[f.val:f.valEnd])
 }
 
-func (r responses) continues(b *Body) string {
-	if raw, _ := b.Field("previous_response_id"); isString(raw) {
-		return text(raw)
+func (r responses) settings(b *Body) (s settings) {
+	conversation, _ := b.Field("conversation")
+	if s.conversation = text(conversation); isObject(conversation) {
+		s.conversation = stringField(conversation, "id")
 	}
-	return r.conversation(b)
+	s.continues = s.conversation
+	if earlier, _ := b.Field("previous_response_id"); isString(earlier) {
+		s.continues = text(earlier)
+	}
+	s.instructions, _ = b.Field("instructions")
+	s.logprobs, s.reasoning, s.state = b.asksFor("message.output_text.logprobs"), r.reasons(b), r.state(b)
+	inner, _ := b.Field("text")
+	s.form, _ = member(inner, "format")
+	s.form = clipped(s.form)
+	s.contentForm, s.schema = r.contentForm(s.form)
+	return s
 }
 
 func (r responses) state(b *Body) (s State) {
 	store, _ := b.Field("store")
 	background, _ := b.Field("background")
 	s.Stored = !isBool(store) || isTrue(store)
-	s.Bound = b.set("prompt")
+	s.Bound = b.has("prompt")
 	s.Job = isTrue(background) && s.Stored
-	s.Single = isTrue(background) || b.set("conversation")
-	if b.set("previous_response_id") || b.set("conversation") {
+	s.Single = isTrue(background) || b.has("conversation")
+	if b.has("previous_response_id") || b.has("conversation") {
 		s.Kind = Chained
 	}
 	for i := range b.elements {
-		switch kindAt(b, i) {
+		switch e := r.entry(b, i); kindAt(b, i) {
 		case "item_reference":
-			if !own(b, i) {
+			if !e.own() {
 				s.Kind = max(s.Kind, Referencing)
 			}
 		case "message", "reasoning", "function_call", "custom_tool_call":
-			s.Tells = s.Tells || s.Stored && isString(b.key(i, keyID)) && r.speaker(b, i) == RoleAssistant && !own(b, i)
+			s.Tells = s.Tells || s.Stored && isString(e.id) && e.role == RoleAssistant && !e.own()
 		case "compaction", "compaction_summary", "context_compaction":
 			s.Bound = true
 		case "compaction_trigger":
@@ -90,30 +97,7 @@ func (r responses) state(b *Body) (s State) {
 	return s
 }
 
-func (responses) conversation(b *Body) string {
-	raw, _ := b.Field("conversation")
-	if isString(raw) {
-		return text(raw)
-	}
-	return stringField(raw, "id")
-}
-
-func (responses) instructions(b *Body) []byte {
-	f := b.find("instructions")
-	if f == nil {
-		return nil
-	}
-	return b.raw[f.val:f.valEnd]
-}
-
-func (responses) form(b *Body) []byte {
-	raw, _ := b.Field("text")
-	form, _ := member(raw, "format")
-	return clipped(form)
-}
-
-func (r responses) contentForm(b *Body) (ContentForm, []byte) {
-	form := r.form(b)
+func (responses) contentForm(form []byte) (ContentForm, []byte) {
 	switch stringField(form, "type") {
 	case "", "text":
 		return FormText, nil
@@ -129,7 +113,8 @@ func (r responses) contentForm(b *Body) (ContentForm, []byte) {
 	return FormOther, nil
 }
 
-func (responses) reasoning(b *Body) bool {
+// reasons reports whether the request asks for reasoning.
+func (responses) reasons(b *Body) bool {
 	raw, _ := b.Field("reasoning")
 	switch stringField(raw, "effort") {
 	case "none", "minimal":
@@ -152,20 +137,6 @@ func (responses) ask(out []byte, q Question) []byte {
 	}
 	out = append(append(out, `,"input":`...), String(q.User)...)
 	return append(out, `,"store":false}`...)
-}
-
-// moreTools are the tools that stand in the history: those that an item adds, and those
-// that a search for tools has found.
-func (responses) moreTools(b *Body) (lists [][]byte) {
-	for i := range b.elements {
-		switch kindAt(b, i) {
-		case "additional_tools", "tool_search_output":
-			if list, ok := member(b.element(i), "tools"); ok && !emptyList(list) {
-				lists = append(lists, list)
-			}
-		}
-	}
-	return lists
 }
 
 // Qualified is the name of a tool in a namespace, "" for none.

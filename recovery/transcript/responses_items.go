@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"bytes"
 	"strings"
 )
 
@@ -70,199 +69,155 @@ func isCall(b *Body, i int) bool {
 	return ok && (c.id != "call_id" || isString(b.key(i, keyCallID)))
 }
 
-func (responses) speaker(b *Body, i int) string {
-	switch kind := kindAt(b, i); kind {
+func (responses) entry(b *Body, i int) entry {
+	kind := kindAt(b, i)
+	e := entry{id: b.key(i, keyID), calls: isCall(b, i)}
+	e.answers, e.answersField = answeredID(b, i)
+	switch kind {
 	case "message":
-		if b.key(i, keyRole) == nil {
-			return RoleUser
+		e.role, e.content, e.contentField = RoleUser, b.key(i, keyContent), "content"
+		if raw := b.key(i, keyRole); raw != nil {
+			e.role = roleOf(raw)
 		}
-		return roleOf(b.key(i, keyRole))
-	case "reasoning", "function_call":
-		return RoleAssistant
+		if b.raw[b.elements[i].start] == '"' { // the whole input is one
+			e.content = b.element(i)
+		}
+		return e
 	case "function_call_output", "mcp_approval_response":
-		return RoleTool
-	case "compaction", "compaction_summary", "context_compaction", "compaction_trigger", "additional_tools", "configuration_update":
-		return RoleOpaque
-	default:
-		if strings.HasSuffix(kind, "_output") && answeredID(b, i) != nil {
-			return RoleTool
-		}
-		if role := roleOf(b.key(i, keyRole)); role != "" && role != RoleAssistant {
-			return RoleOpaque
-		}
-		return RoleAssistant // what the model did, also where that is not known
-	}
-}
-
-func (responses) content(b *Body, i int) []byte {
-	switch kindAt(b, i) {
-	case "message":
-		if b.raw[b.elements[i].start] == '"' {
-			return b.element(i)
-		}
-		return b.key(i, keyContent)
-	case "function_call_output":
-		return b.key(i, keyContent)
+		e.role = RoleTool
 	case "reasoning", "function_call":
-		return nil
+		e.role, e.reasoning = RoleAssistant, kind == "reasoning"
+	case "compaction", "compaction_summary", "context_compaction", "compaction_trigger", "configuration_update":
+		e.role = RoleOpaque
+	case "additional_tools":
+		e.role = RoleOpaque
+		e.tools, _ = member(b.element(i), "tools")
+	default:
+		role := roleOf(b.key(i, keyRole))
+		switch {
+		case strings.HasSuffix(kind, "_output") && e.answers != nil:
+			e.role = RoleTool
+		case role != "" && role != RoleAssistant:
+			e.role = RoleOpaque
+		default:
+			e.role = RoleAssistant // what the model did, also where that is not known
+		}
+		switch kind {
+		case "tool_search_output":
+			e.tools, _ = member(b.element(i), "tools")
+		case "item_reference", "mcp_approval_request", "local_shell_call_output":
+			e.bare = true
+		}
 	}
-	if (responses{}).speaker(b, i) != RoleTool {
-		return nil
+	if e.role == RoleTool {
+		e.content, e.contentField = b.key(i, keyContent), "output"
 	}
-	return b.key(i, keyContent)
+	return e
 }
 
-func (responses) answered(b *Body, i int) []byte {
-	if kindAt(b, i) == "function_call_output" {
-		return b.key(i, keyCallID)
+// answeredID is the id of the call that an item answers, nil if it answers none, and its field.
+func answeredID(b *Body, i int) (id []byte, field string) {
+	kind := kindAt(b, i)
+	if id := b.key(i, keyCallID); isString(id) || kind == "function_call_output" {
+		return id, "call_id"
 	}
-	return answeredID(b, i)
-}
-
-// answeredID is the id of the call that an item answers, nil if it answers none.
-func answeredID(b *Body, i int) []byte {
-	if id := b.key(i, keyCallID); isString(id) {
-		return id
-	}
-	switch kindAt(b, i) {
+	switch kind {
 	case "mcp_approval_response":
 		id, _ := member(b.element(i), "approval_request_id")
-		return id
+		return id, "approval_request_id"
 	case "local_shell_call_output":
-		return b.key(i, keyID)
+		return b.key(i, keyID), "id"
 	}
-	return nil
+	return nil, "id"
 }
 
-func (responses) calling(m Message) bool {
-	if m.Role != RoleAssistant {
-		return false
+func (responses) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
+	if !isCall(b, i) {
+		return calls
 	}
-	for i := m.first; i < m.first+m.count; i++ {
-		if isCall(m.body, int(i)) {
-			return true
+	kind := kindAt(b, i)
+	at := called[kind]
+	var f callee
+	var id, space []byte
+	for name, v := range fieldsOf(b.element(i)) {
+		switch string(name) {
+		case at.id:
+			id = v
+		case at.arguments:
+			f.arguments = v
+		case "name":
+			f.name = v
+		case "namespace":
+			space = v
 		}
 	}
-	return false
-}
-
-func (responses) appendCalls(calls []ToolCall, m Message) []ToolCall {
-	for i := m.first; i < m.first+m.count; i++ {
-		if !isCall(m.body, int(i)) {
-			continue
-		}
-		kind := kindAt(m.body, int(i))
-		at := called[kind]
-		var f callee
-		var id, space []byte
-		for name, v := range fieldsOf(m.body.element(int(i))) {
-			switch string(name) {
-			case at.id:
-				id = v
-			case at.arguments:
-				f.arguments = v
-			case "name":
-				f.name = v
-			case "namespace":
-				space = v
-			}
-		}
-		c := m.callOf(f, id)
-		c.kind = kind
-		if at.name != "" {
-			c.Name = at.name
-		} else if len(space) > 2 {
-			c.Name = Qualified(text(space), c.Name)
-		}
-		calls = append(calls, c)
+	c := b.callOf(f, id)
+	c.kind = kind
+	if at.name != "" {
+		c.Name = at.name
+	} else if len(space) > 2 {
+		c.Name = Qualified(text(space), c.Name)
 	}
+	calls = append(calls, c)
 	return calls
 }
 
-// appendText is the text of a content, or of a result: a string, parts, or, for
-// the results of a shell, what each command printed and how it ended.
-func (responses) appendText(dst, raw []byte) []byte {
+// part reads a part of a message or of a result: text, or what a command of a shell
+// printed and how it ended.
+func (responses) part(raw []byte) (p part) {
 	if isString(raw) {
-		return appendDecoded(dst, raw)
+		return part{kind: partText, wire: []byte("text"), plain: true, texts: [2][]byte{raw}}
 	}
-	from := len(dst)
-	add := func(part []byte) {
-		if isString(part) && len(part) > 2 {
-			if len(dst) > from {
-				dst = append(dst, '\n')
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
+		case "type":
+			p.wire = nameOf(v)
+		case "text", "refusal":
+			p.texts[0] = v
+		case "stdout":
+			p.texts[0], p.printed = v, true
+		case "stderr":
+			p.texts[1] = v
+		case "cache_control":
+			if p.mark = v; isNull(v) {
+				p.mark = nil
 			}
-			dst = appendDecoded(dst, part)
-		}
-	}
-	for part := range elementsOf(raw) {
-		add(part) // where it is a string
-		for name, v := range fieldsOf(part) {
-			switch string(name) {
-			case "text", "refusal", "stdout", "stderr":
-				add(v)
-			case "outcome":
-				if code, ok := member(v, "exit_code"); ok && !isNull(code) && string(code) != "0" {
-					dst = append(append(dst, "\nexit code: "...), code...)
-				} else if stringField(v, "type") == "timeout" {
-					dst = append(dst, "\nthe command timed out"...)
-				}
+		case "outcome":
+			if code, ok := member(v, "exit_code"); ok && !isNull(code) && string(code) != "0" {
+				p.end = "\nexit code: " + string(code)
+			} else if stringField(v, "type") == "timeout" {
+				p.end = "\nthe command timed out"
 			}
 		}
 	}
-	return dst
-}
-
-// appendMedia tells parts apart that are no text: their type, size and ends. The
-// payload stands in fields of the part.
-func (responses) appendMedia(dst, raw []byte) []byte {
-	if isObject(raw) { // a screenshot
-		return appendMark(dst, raw)
-	}
-	for part := range elementsOf(raw) {
-		if !isText(part) {
-			dst = appendMark(dst, part)
+	switch string(p.wire) {
+	case "input_text", "output_text", "text":
+		p.kind, p.plain = partText, true
+	case "refusal", "summary_text", "reasoning_text":
+		p.kind = partText
+	case "":
+		if p.payload = raw; p.printed {
+			p.kind, p.payload = partText, nil
 		}
+	default:
+		p.kind, p.payload = partMedia, raw
 	}
-	return dst
-}
-
-func appendMark(dst, part []byte) []byte {
-	const ends = 256
-	dst = append(append(dst, stringField(part, "type")...), ' ')
-	dst = appendInt(dst, len(part))
-	dst = append(dst, part[:min(ends, len(part))]...)
-	return append(dst, part[max(0, len(part)-ends):]...)
+	return p
 }
 
 // asides are the words of reasoning, and of what ran on the server.
-func (r responses) asides(b *Body, i int, yield func(raw []byte) bool) bool {
-	if kind := kindAt(b, i); kind == "message" || isCall(b, i) || r.speaker(b, i) == RoleTool {
+func (r responses) asides(b *Body, i int, yield func(aside) bool) bool {
+	if e := r.entry(b, i); kindAt(b, i) == "message" || e.calls || e.role == RoleTool {
 		return true
 	}
 	for name, v := range fieldsOf(b.element(i)) {
 		switch string(name) {
 		case "type", "id", "status", "role", "call_id", "encrypted_content", "tools":
 		default:
-			if !yield(clipped(v)) {
+			if !yield(aside{raw: v, words: true}) {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// isText reports whether a part of a content is nothing but text.
-func isText(part []byte) bool {
-	if isString(part) {
-		return true
-	}
-	kind, _ := member(part, "type")
-	switch string(bytes.Trim(kind, `"`)) {
-	case "input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text":
-		return true
-	case "":
-		_, printed := member(part, "stdout")
-		return printed
-	}
-	return false
 }

@@ -30,13 +30,10 @@ func (k StateKind) String() string {
 
 // Continues is the id of what the request goes on from: an earlier answer, or a stored
 // conversation; empty where it has all in itself.
-func (b *Body) Continues() string { return b.format.reader().continues(b) }
+func (b *Body) Continues() string { return b.settings().continues }
 
 // State says what the request leaves to the server.
-func (b *Body) State() State {
-	b.stateOnce.Do(func() { b.state = b.format.reader().state(b) })
-	return b.state
-}
+func (b *Body) State() State { return b.settings().state }
 
 // MayMove reports whether another account can serve the request.
 func (s State) MayMove() bool { return s.Kind == Stateless && !s.Bound }

@@ -169,6 +169,14 @@ func elementsOf(list []byte) iter.Seq[[]byte] {
 	}
 }
 
+// partsOf are the parts of a content, which may be one part.
+func partsOf(content []byte) iter.Seq[[]byte] {
+	if isObject(content) {
+		return func(yield func([]byte) bool) { yield(content) }
+	}
+	return elementsOf(content)
+}
+
 // fieldsOf are the fields of an object, as elementsOf, by their decoded names.
 func fieldsOf(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
@@ -221,6 +229,15 @@ func appendText(dst, raw []byte) []byte {
 // Text is the decoded value of a string that is known to be valid, or "" for
 // any other value.
 func Text(raw []byte) string { return text(raw) }
+
+// nameOf is what stands between the quotes of a string, which is nearly always its text;
+// nil for any other value.
+func nameOf(raw []byte) []byte {
+	if !isString(raw) {
+		return nil
+	}
+	return raw[1 : len(raw)-1]
+}
 
 // stringField is text of a member.
 func stringField(object []byte, name string) string {

@@ -43,12 +43,12 @@ func (b *Body) ToolChoice() ToolChoice {
 // schema is the JSON Schema of FormSchema as it stands in the body; nil where
 // there is none.
 func (b *Body) ContentForm() (form ContentForm, schema []byte) {
-	return b.format.reader().contentForm(b)
+	return b.settings().contentForm, b.settings().schema
 }
 
 // Form is what demands the form of the answer's text, as it stands in the body, nil if
 // nothing does.
-func (b *Body) Form() []byte { return b.format.reader().form(b) }
+func (b *Body) Form() []byte { return b.settings().form }
 
 // ParallelCalls reports whether one answer may have several calls, which is the default.
 func (b *Body) ParallelCalls() bool {
