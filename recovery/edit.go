@@ -1,6 +1,8 @@
 package recovery
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,13 +72,17 @@ const (
 	MendAnswered   = "answer_field"   // every message of the model has the field Field, empty where it had none
 	MendOneSystem  = "one_system"     // one system message, at the beginning
 	MendMissing    = "schema_missing" // every tool has a schema of its parameters
+	MendNested     = "nested_field"   // without the field Field of parts, calls and tools
+	MendNames      = "tool_names"     // names of tools that every provider takes; SafeNames
+	MendThinking   = "thinking_off"   // the model does not think
+	MendNoTools    = "no_tools"       // no options of tools where none are offered
 )
 
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
 	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
-		MendField, MendAnswered, MendArguments, MendCallIDs, MendSignatures,
+		MendField, MendNested, MendAnswered, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
 		MendStubTools, MendMissing, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {
@@ -98,7 +104,8 @@ func Droppable(field string) bool {
 	switch snake(field) {
 	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
-		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking",
+		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking", "thinking_config", "chat_template_kwargs",
+		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "output_config", "effort",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
 		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata":
 		return true
@@ -146,6 +153,46 @@ func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
 		if !slices.Contains(c.passing, ed) && (ed.Mend != MendMedia || ed.Field != "") && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
 			out = append(out, ed)
+		}
+	}
+	return out
+}
+
+// NestedLabel lists the fields of parts, calls and tools that carry no part of what was
+// said or asked for. Only these are taken out where a target refuses them.
+func NestedLabel(field string) bool {
+	switch field {
+	case "cache_control", "strict", "index", "extra_content", "provider_specific_fields", "thought_signature", "annotations", "caller",
+		"defer_loading", "eager_input_streaming", "input_examples", "allowed_callers":
+		return true
+	}
+	return false
+}
+
+// maxToolName is the longest name of a tool that all providers take, in bytes.
+const maxToolName = 64
+
+// SafeNames returns, for the names of a request's tools, names that every provider takes: at
+// most 64 letters, digits, underscores and hyphens behind a letter or an underscore. Names
+// that are so already stay. The result depends on nothing but the list, so that an answer's
+// names lead back.
+func SafeNames(names []string) map[string]string {
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		safe := []byte(name)
+		for i, c := range safe {
+			if c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+				safe[i] = '_'
+			}
+		}
+		if name != "" && (safe[0] == '-' || safe[0] >= '0' && safe[0] <= '9') {
+			safe = append([]byte{'_'}, safe...)
+		}
+		if to := string(safe); len(to) > maxToolName || to != name && slices.Contains(names, to) {
+			sum := sha256.Sum256([]byte(name))
+			out[name] = to[:min(len(to), maxToolName-9)] + "_" + hex.EncodeToString(sum[:4])
+		} else {
+			out[name] = to
 		}
 	}
 	return out

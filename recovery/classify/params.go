@@ -104,7 +104,7 @@ func isParam(s string) bool {
 
 // Where texts name more than one field: each group is a name.
 var severalPlaces = [...]*recovery.Pattern{
-	recovery.NewPattern(`(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:parameter|argument|field)\(s\):? '?(` + fieldName + `)`),
+	recovery.NewPattern(`(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:parameter|argument|field)(?:\(s\)|s):? '?(` + fieldName + `(?:'?(?:, and |, | and )'?` + fieldName + `)*)`),
 	recovery.NewPattern(`property '(?:body\.)?(` + fieldName + `)'.{0,13}unsupported`),
 	recovery.NewPattern(`(?:cannot (?:specify|set) both|only one of) '?(` + fieldName + `)'? (?:and|or) '?(` + fieldName + `)`),
 	recovery.NewPattern(`(` + fieldName + `)'? and '?(` + fieldName + `)'?.{0,60}?(?:` +
@@ -119,7 +119,9 @@ func several(text string) []string {
 	var out []string
 	for _, p := range severalPlaces {
 		for _, m := range p.FindAllStringSubmatch(text, 16) {
-			out = append(out, m[1:]...)
+			for _, names := range m[1:] {
+				out = append(out, strings.FieldsFunc(names, func(c rune) bool { return c == ',' || c == ' ' || c == '\'' })...)
+			}
 		}
 		if len(out) > 0 {
 			return out
@@ -134,9 +136,9 @@ func several(text string) []string {
 var pathType = recovery.NewPattern(`^(?:str|int|float|bool|dict|list|list\[.*|function-.*)$`)
 
 // plainPath takes out of a path the steps that are not in the JSON: the role
-// that names the variant of a message after its index, and a type at the end.
+// that names the variant of a message after its index, the body, and a type at the end.
 func plainPath(path string) string {
-	steps := strings.Split(path, ".")
+	steps := strings.Split(strings.TrimPrefix(path, "body."), ".")
 	message := steps[0] == "messages" || steps[0] == "input"
 	out := steps[:1]
 	for i, s := range steps[1:] {

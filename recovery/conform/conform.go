@@ -57,6 +57,18 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return emptyArguments(e, m) })
 	case recovery.MendMissing:
 		return e.CompleteTools()
+	case recovery.MendNested:
+		return recovery.NestedLabel(ed.Field) && e.LoseNested(ed.Field)
+	case recovery.MendNames:
+		return renameTools(b, e)
+	case recovery.MendNoTools:
+		return e.LoseToolOptions()
+	case recovery.MendThinking:
+		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat {
+			return false
+		}
+		e.Set("enable_thinking", []byte("false"))
+		return true
 	case recovery.MendMedia:
 		if keep, err := strconv.Atoi(ed.Field); err == nil {
 			return fewerMedia(b, e, keep)
@@ -124,9 +136,24 @@ func stubTools(b *transcript.Body, e *transcript.Edit) bool {
 	return len(names) > 0
 }
 
-// complete gives a message without a content an empty one.
+// renameTools gives tools names that every provider takes.
+func renameTools(b *transcript.Body, e *transcript.Edit) bool {
+	var names []string
+	for _, t := range b.Tools() {
+		names = append(names, t.Name)
+	}
+	safe := recovery.SafeNames(names)
+	return e.RenameTools(func(name string) string {
+		if to, ok := safe[name]; ok {
+			return to
+		}
+		return recovery.SafeNames([]string{name})[name] // the history may have called what is not offered now
+	})
+}
+
+// complete gives a message without a content, or with none, an empty one.
 func complete(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool {
-	if _, ok := m.Content(); ok || b.PairsAnywhere() {
+	if at, ok := m.Content(); ok && string(b.Raw()[at.Start:at.End]) != "null" || b.PairsAnywhere() {
 		return false
 	}
 	e.SetMessageField(m.Index, "content", []byte(`""`))

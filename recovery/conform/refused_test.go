@@ -31,6 +31,23 @@ func TestRefusedForms(t *testing.T) {
 			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{}}}},{"type":"function","function":{"name":"b","parameters":{"type":"object"}}}`)},
 		{recovery.Edit{Mend: recovery.MendItems}, tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"type":"object","any":true}}}}`),
 			tools(`{"type":"function","function":{"name":"a","parameters":{"type":"object","properties":{"x":{"type":"string"},"any":true}}}}`)},
+		{recovery.Edit{Mend: recovery.MendContent}, body(`{"role":"assistant","content":null,"tool_calls":[]}`), body(`{"role":"assistant","content":"","tool_calls":[]}`)},
+		{recovery.Edit{Mend: recovery.MendNested, Field: "cache_control"},
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"cache_control":1,"type":"text", "text":"\"cache_control\""}],"cache_control":2}],` +
+				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}},"cache_control":{}}]}`,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"\"cache_control\""}],"cache_control":2}],` +
+				`"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"cache_control":{}}}}}]}`},
+		{recovery.Edit{Mend: recovery.MendNested, Field: "content"}, history("u hi"), ""},
+		{recovery.Edit{Mend: recovery.MendNames},
+			`{"messages":[{"role":"user","name":"fs.read","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"fs.read","arguments":"{\"name\":\"fs.read\"}"}}]},` +
+				`{"role":"tool","tool_call_id":"1","name":"fs.read","content":"x"}],"tools":[{"type":"function","function":{"name":"fs.read"}},{"type":"function","function":{"name":"ok"}}],` +
+				`"tool_choice":{"type":"function","function":{"name":"fs.read"}}}`,
+			`{"messages":[{"role":"user","name":"fs.read","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"fs_read","arguments":"{\"name\":\"fs.read\"}"}}]},` +
+				`{"role":"tool","tool_call_id":"1","name":"fs_read","content":"x"}],"tools":[{"type":"function","function":{"name":"fs_read"}},{"type":"function","function":{"name":"ok"}}],` +
+				`"tool_choice":{"type":"function","function":{"name":"fs_read"}}}`},
+		{recovery.Edit{Mend: recovery.MendThinking}, `{"messages":[]}`, `{"messages":[],"enable_thinking":false}`},
+		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
+		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
 		{recovery.Edit{Mend: recovery.MendMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},
 		{recovery.Edit{Mend: recovery.MendMedia, Field: "3"}, body(image + "," + image + "," + image), ""},
 	} {

@@ -436,3 +436,28 @@ func TestBoundedAnswer(t *testing.T) {
 		t.Errorf("4 calls allocate %d bytes, 40 calls %d", some, many)
 	}
 }
+
+// A name that a target was given for a tool's own leads back to it, also where nothing may
+// be guessed; another near name does not.
+func TestSafeNames(t *testing.T) {
+	long := "mcp__" + strings.Repeat("long_", 14) + "run_command"
+	req := request(t, `,"tools":[{"type":"function","function":{"name":"files.delete","parameters":{"type":"object"}}},
+ {"type":"function","function":{"name":"`+long+`","parameters":{"type":"object"}}},{"type":"function","function":{"name":"9lives"}}]`)
+	safe := recovery.SafeNames([]string{"files.delete", long, "9lives"})
+	m := New(Defaults())
+	for own, name := range safe {
+		if len(name) > 64 || strings.Contains(name, ".") {
+			t.Errorf("%s is no safe name", name)
+		}
+		v := m.Mend(req, call(name, `{}`))
+		if v.Judgement != recovery.JudgeReplace || v.Calls[0].Name != own || len(v.Repairs) != 1 || v.Repairs[0].Rule != ruleNameSafe {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	if v := m.Mend(req, call("files_deleted", `{}`)); v.Judgement == recovery.JudgeReplace {
+		t.Errorf("a guess: %+v", v)
+	}
+	if got := recovery.SafeNames([]string{"a.b", "a_b"}); got["a.b"] == got["a_b"] || got["a_b"] != "a_b" {
+		t.Errorf("two tools got one name: %v", got)
+	}
+}

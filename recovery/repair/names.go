@@ -5,12 +5,14 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // The names of what was mended in a tool's name.
 const (
+	ruleNameSafe      = "name_safe"      // fs_read_file where the target refused the name fs.read_file
 	ruleNamePrefix    = "name_prefix"    // functions.read_file, default_api:read_file, read_file<|channel|>commentary
 	ruleNameNamespace = "name_namespace" // fs.read_file, mcp__fs__read_file
 	ruleNameSpelling  = "name_spelling"  // readFile, Read-File
@@ -143,6 +145,9 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 		}
 		return nil, "", nil
 	}
+	if t := o.safe(name); t != nil {
+		return t, ruleNameSafe, nil
+	}
 	short := bare(name)
 	if t := o.named(short); t != nil && o.allowed(t.Name) {
 		return t, ruleNamePrefix, nil
@@ -177,6 +182,22 @@ func (m *Mender) resolve(o *tools, name string) (t *transcript.Tool, rule string
 		return nil, "", nil
 	}
 	return nil, ruleNameNear, near
+}
+
+// safe finds the tool that a target knows by this name since it refused its own: that is
+// no guess.
+func (o *tools) safe(name string) *transcript.Tool {
+	list := o.list()
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	for own, safe := range recovery.SafeNames(names) {
+		if safe == name && own != name {
+			return o.named(own)
+		}
+	}
+	return nil
 }
 
 // unless withholds a tool about whose calls nothing may be guessed.

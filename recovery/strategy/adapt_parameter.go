@@ -22,6 +22,9 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if f.Facts.Param != "" {
 		names = append([]string{f.Facts.Param}, names...)
 	}
+	if ed, ok := unthinking(s, f); ok {
+		return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true
+	}
 	var edits []recovery.Edit
 	for _, name := range names {
 		e, ok := adapt(s, name, f)
@@ -39,6 +42,31 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	return recovery.Action{Target: i, Edits: edits}, true
 }
 
+// thinkingFields are the fields that ask a model to think, in the spellings of providers.
+var thinkingFields = []string{"thinking", "enable_thinking", "thinking_budget", "thinking_config", "reasoning", "reasoning_effort"}
+
+// unthinking finds the edit where a refusal says that thinking does not go with
+// something else that the client asks for, which then counts more.
+func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Edit, bool) {
+	text := strings.ToLower(f.Signal.Message)
+	if containsAny(text, []string{"enable_thinking must be set to false", "enable_thinking only support stream", "enable_thinking must be false"}) {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendThinking}); ok {
+			return a.Edits[0], true
+		}
+	}
+	if !strings.Contains(text, "thinking") || !containsAny(text, []string{"tool_choice", "tool choice", "budget_tokens", "thinking budget", "thinking_budget"}) {
+		return recovery.Edit{}, false
+	}
+	c := &s.Exchange.Candidates[s.Current(f)]
+	for _, field := range thinkingFields {
+		_, has := s.Exchange.Body.Field(field)
+		if ed := (recovery.Edit{Field: field, Drop: true}); has && !c.Had(func(o recovery.Edit) bool { return o == ed }) {
+			return ed, true
+		}
+	}
+	return recovery.Edit{}, false
+}
+
 // adapt finds the edit for one refused field.
 func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
 	x := s.Exchange
@@ -50,6 +78,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		_, has := x.Body.Field(name)
 		return recovery.Edit{Field: name, Rename: other}, has
 	}
+	if ed := (recovery.Edit{Mend: recovery.MendNoTools}); (name == "parallel_tool_calls" || name == "tool_choice") && !x.Body.HasTools() {
+		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
+	}
 	if role, to, ok := refusedRole(x, name, f); ok {
 		return recovery.Edit{Role: role, Rename: to}, true
 	}
@@ -59,6 +90,16 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 			ed.Value = string(v) // other values may be taken
 		}
 		return ed, true
+	}
+	if field := lastStep(name); recovery.NestedLabel(field) {
+		ed := recovery.Edit{Mend: recovery.MendNested, Field: field}
+		if s.Changes == nil || s.Changes(s.Current(f), ed) {
+			return ed, true
+		}
+	}
+	if field, _, within := strings.Cut(name, "."); within && recovery.Droppable(field) {
+		_, has := x.Body.Field(field)
+		return recovery.Edit{Field: field, Drop: true}, has
 	}
 	field, ok := ofMessage(name)
 	if _, has := x.Body.Field(name); !has && recovery.MessageLabel(name) {
@@ -70,6 +111,9 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 	}
 	return recovery.Edit{}, false
 }
+
+// lastStep is the last name of a path.
+func lastStep(path string) string { return path[strings.LastIndexAny(path, ".]/")+1:] }
 
 // ofMessage is the field of a message that a parameter names, as in
 // messages[2].name, messages.2.reasoning_content or input[3].phase.

@@ -19,7 +19,7 @@ func (DropMedia) Name() string { return "drop_media" }
 // Propose implements recovery.Strategy.
 func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if m := mostImages.FindStringSubmatch(strings.ToLower(f.Signal.Message)); m != nil {
-		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendMedia, Field: m[1]}); ok {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendMedia, Field: m[1] + m[2]}); ok {
 			return a, true
 		}
 	}
@@ -31,4 +31,4 @@ func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.A
 
 // mostImages finds the number of images that a refusal allows, as in "request contains
 // 52 images, exceeding the maximum of 50 allowed per request".
-var mostImages = regexp.MustCompile(`images[^.:]{0,60}?(?:maximum|limit|at most|up to|max|>)(?: of| is)? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]?$)`)
+var mostImages = regexp.MustCompile(`(?:images[^:]{0,60}?(?:: \d+[.,] )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)

@@ -49,25 +49,37 @@ var historyMends = []struct {
 		"reasoning_content is missing in assistant", "reasoning content must be passed back",
 	}, recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}},
 	{[]string{
-		"function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
+		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
 		"arguments must be in json", "invalid tool call arguments", "arguments must be a json",
 	}, recovery.Edit{Mend: recovery.MendArguments}},
 	{[]string{
+		"but got null instead", "expected a string, got null", "content cannot be null", "content must not be null", "none is not an allowed value", "got nonetype",
 		"missing field `content`", "missing field 'content'", "missing field \"content\"", "'content' is a required property", "content: field required", "missing required field: content",
 	}, recovery.Edit{Mend: recovery.MendContent}},
 	{[]string{
 		"non-empty content", "must be non-empty", "cannot be empty", "content is empty", "expected a string, got null", "content is required",
-		"must have non-empty", "content should not be empty", "empty content",
+		"must have non-empty", "content should not be empty", "empty content", "must not be empty", "may not be empty", "at least one parts field",
+		"contents.parts must not be empty", "content field is empty", "without content", "content blocks must be non-empty",
 	}, recovery.Edit{Mend: recovery.MendEmpty}},
 	{[]string{
 		"invalid type: sequence, expected a string", "content must be a string", "content should be a string", "expected a string, got array",
 		"expected a string but got an array", "input should be a valid string",
 	}, recovery.Edit{Mend: recovery.MendTextOnly}},
+	{toolNameRefused, recovery.Edit{Mend: recovery.MendNames}},
 	{nil, recovery.Edit{Mend: recovery.MendPairing}},
+}
+
+// toolNameRefused are the words, in lower case, of refusals of a tool's name.
+var toolNameRefused = []string{
+	"function.name'", "function.name:", "function.name ", ".function.name", "].name': string", "invalid function name", "function name must", "tool name must", "invalid tool name",
+	"toolspec.name", "custom.name:", "function name is invalid", "tool names must", "name of the function",
 }
 
 // Propose implements recovery.Strategy.
 func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
+	if ed, ok := unthinking(s, f); ok {
+		return recovery.Action{Target: s.Current(f), Edits: []recovery.Edit{ed}}, true
+	}
 	text := strings.ToLower(f.Signal.Message)
 	for _, m := range historyMends {
 		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {

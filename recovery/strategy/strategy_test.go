@@ -340,6 +340,8 @@ func TestAdaptParameter(t *testing.T) {
 		switch name {
 		case "model":
 			body = `{"model":"m","messages":[]}`
+		case "tool_choice", "parallel_tool_calls":
+			body = `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f"}}],"` + name + `":1}`
 		case "messages":
 			body = `{"messages":[]}`
 		case "stream":

@@ -47,6 +47,11 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
+	if containsAny(lower, toolNameRefused) {
+		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendNames}); ok {
+			return a, true
+		}
+	}
 	// All that are named go at once: each costs a refusal otherwise.
 	var a recovery.Action
 	found := false

@@ -11,7 +11,7 @@ type chat struct{}
 
 var _ reader = chat{}
 
-func (chat) layout() *layout { return &chatLayout }
+func (chat) layout() layout { return chatLayout }
 
 var chatLayout = layout{
 	list: "messages", offer: "tools", prefills: true, imageMark: `"image_url"`,

@@ -122,7 +122,7 @@ const (
 // of its fields are in the files that implement it. What it is given was validated.
 // What can be said in neutral words is written once, in the other files.
 type reader interface {
-	layout() *layout
+	layout() layout
 	check(b *Body) *Error // reads the fields that the gateway depends on
 	settings(b *Body) settings
 
@@ -142,8 +142,8 @@ type reader interface {
 
 var readers = [...]reader{Chat: chat{}, Responses: responses{}}
 
-func (f Format) reader() reader  { return readers[f] }
-func (f Format) layout() *layout { return readers[f].layout() }
+func (f Format) reader() reader { return readers[f] }
+func (f Format) layout() layout { return readers[f].layout() }
 
 // settings reads the fields beside the history once.
 func (b *Body) settings() *settings {

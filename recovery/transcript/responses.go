@@ -9,7 +9,7 @@ type responses struct{}
 
 var _ reader = responses{}
 
-func (responses) layout() *layout { return &responsesLayout }
+func (responses) layout() layout { return responsesLayout }
 
 var responsesLayout = layout{
 	list: "input", offer: "tools", items: true, anywhere: true, imageMark: `"input_image"`,

@@ -29,6 +29,24 @@ func TestKnownMends(t *testing.T) {
 			}},
 		"systems": {"invalid params, invalid chat setting (2013)", talk{tools: []string{shell}, messages: []string{message("system", "One."), message("system", "Two."), user("Go.")}},
 			func(b gjson.Result) bool { return len(b.Get(`messages.#(role=="system")#`).Array()) == 1 }},
+		"thinking": {"parameter.enable_thinking must be set to false for non-streaming calls", history,
+			func(b gjson.Result) bool { return b.Get("enable_thinking").Raw == "false" }},
+		"thinking and tool choice": {"tool_choice 'required' is incompatible with thinking enabled",
+			talk{tools: []string{shell}, fields: `"tool_choice":"auto","thinking":{"type":"enabled"},`, messages: []string{user("Go.")}},
+			func(b gjson.Result) bool { return !b.Get("thinking").Exists() }},
+		"two parameters": {"Validation: Unsupported parameter(s): top_k, thinking",
+			talk{fields: `"top_k":5,"thinking":{"type":"enabled"},`, messages: []string{user("Go.")}},
+			func(b gjson.Result) bool { return !b.Get("thinking").Exists() && !b.Get("top_k").Exists() }},
+		"marks of parts": {"messages.0.content.0.cache_control: Extra inputs are not permitted",
+			talk{messages: []string{`{"role":"user","content":[{"type":"text","text":"Go.","cache_control":{"type":"ephemeral"}}]}`}},
+			func(b gjson.Result) bool { return !b.Get("messages.0.content.0.cache_control").Exists() }},
+		"null": {"Invalid type for 'messages[2].content': expected a string, but got null instead.", history,
+			func(b gjson.Result) bool { return b.Get("messages.2.content").Type == gjson.String }},
+		"strict": {"Unknown name \"strict\" at 'tools[0].function': Cannot find field.",
+			talk{tools: []string{`{"type":"function","function":{"name":"look","strict":true,"parameters":{"type":"object","properties":{}}}}`}, messages: []string{user("Go.")}},
+			func(b gjson.Result) bool { return !b.Get("tools.0.function.strict").Exists() }},
+		"options without tools": {"Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.",
+			talk{fields: `"parallel_tool_calls":true,`, messages: []string{user("Go.")}}, func(b gjson.Result) bool { return !b.Get("parallel_tool_calls").Exists() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,6 +64,32 @@ func TestKnownMends(t *testing.T) {
 				t.Errorf("the next request: %v", r)
 			}
 		})
+	}
+}
+
+// A tool whose name a target refuses has another one there, and its own for the client.
+func TestRefusedToolNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"files.delete", "mcp__" + strings.Repeat("very_long_", 7) + "run_command"} {
+		for _, streamed := range []bool{false, true} {
+			up := startStrict(t, func(body []byte) ruling {
+				sent := gjson.GetBytes(body, "tools.0.function.name").Str
+				if len(sent) > 64 || strings.Contains(sent, ".") {
+					return ruling{status: 400, body: `{"error":{"message":"Invalid 'tools[0].function.name': string does not match pattern '^[a-zA-Z0-9_-]{1,64}$'.",` +
+						`"type":"invalid_request_error","param":"tools[0].function.name","code":"invalid_value"}}`}
+				}
+				return ruling{calls: []string{call("call_b", sent, `{"path":"a"}`)}}
+			})
+			g := launch(t, up.config(fastRecovery))
+			k := talk{stream: streamed, tools: []string{function(name, "Delete a file or run it.", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
+				messages: []string{user("Go."), calls(call("call_a", name, `{"path":"b"}`)), result("call_a", "done")}}
+			for _, tries := range []string{"2", "1"} {
+				r := g.ask(t.Context(), k.body())
+				if !r.ok() || r.tries() != tries || !strings.Contains(string(r.body), quote(name)) {
+					t.Errorf("%s, streamed %v: %v %s", name, streamed, r, r.body)
+				}
+			}
+		}
 	}
 }
 
