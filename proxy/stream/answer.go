@@ -84,13 +84,14 @@ type Answer struct {
 	rework  bool      // events are rewritten to fit what the client already has
 	follows encoder   // that rewrites them
 	seam    *seam
-	ev      Event // the event read last
-	fed     bool  // it has data, as next has seen
-	h       *hold // nil where nothing is held
-	later   bool  // all of it is held, for a later delivery
-	lax     bool  // its finish reason was missing, from a target that gives one
-	called  bool  // a call came
-	noise   bool  // something came that could not be read
+	late    []byte // an event that goes out with the next one; see Delta
+	ev      Event  // the event read last
+	fed     bool   // it has data, as next has seen
+	h       *hold  // nil where nothing is held
+	later   bool   // all of it is held, for a later delivery
+	lax     bool   // its finish reason was missing, from a target that gives one
+	called  bool   // a call came
+	noise   bool   // something came that could not be read
 
 	finishes int
 	finish   recovery.Finish // of the last that ended
@@ -164,6 +165,9 @@ func (a *Answer) open() *Broken {
 // prepare finds out what has to be done with the answer's events.
 func (a *Answer) prepare() {
 	o := &a.o
+	if p, ok := o.Format.(interface{ Ping() []byte }); ok {
+		o.Sink.KeepAlive(p.Ping())
+	}
 	again := o.Resume != nil && o.Resume.Way == recovery.WayListen // the same answer, from where it broke
 	if again {
 		a.begun()
@@ -292,9 +296,6 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		if a.seam != nil && !a.seam.done {
 			return Piece{}, d, &Broken{Diverged: true, Err: ErrReplay}
 		}
-		if a.rework {
-			return Piece{Bytes: doneEvent}, d, nil
-		}
 		return Piece{Bytes: ev.Raw}, d, nil
 	}
 	if d.Finishes > 0 {
@@ -320,9 +321,21 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 
 // piece says what bytes reveal.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
-	p := Piece{Bytes: raw, ID: d.ID, Seq: d.seq}
+	if d.late {
+		a.late = append(a.late, raw...)
+		return Piece{}
+	}
+	framed := 0 // bytes of it that clients put the answer together by
+	if a.late != nil && d.item.event != eventOther {
+		framed = len(a.late)
+		raw, a.late = append(a.late, raw...), nil
+	}
 	if d.frame {
-		p.Frame = raw[:len(raw):len(raw)]
+		framed = len(raw)
+	}
+	p := Piece{Bytes: raw, ID: d.ID, Seq: d.seq}
+	if framed > 0 {
+		p.Frame = raw[:framed:framed]
 	}
 	switch d.Kind {
 	case KindReasoning:

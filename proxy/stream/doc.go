@@ -23,6 +23,11 @@
 //	a missing finish reason        finish
 //	the end of a broken stream     End
 //
+// Messages (Anthropic's) shows what a format needs: its events are named, its blocks get
+// dense indexes, which are counted on behind what the client has; message.id stays that of
+// the first answer and usage, which is cumulative, counts both; thinking goes out once, as
+// a signature holds for its own block only; pings keep an answer alive (Ping).
+//
 // A new format is a type with the five methods of Format: its decoder in one file, its
 // encoder in another. testdata/streams shows whole streams that go in and come out.
 //

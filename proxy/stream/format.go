@@ -78,6 +78,7 @@ type Delta struct {
 	frame bool   // clients put the answer together by it: what follows it has to fit
 	ends  bool   // no more text follows it
 	apart bool   // its text is not a part of the text before it
+	late  bool   // it goes out with the event behind it: the end of thinking, which clients take for an answer; and the beginning of text, of which nothing may come
 	seq   int    // its number in the stream
 	fault []byte // what a KindError says, nil where that is the event itself
 	item  item   // of a response

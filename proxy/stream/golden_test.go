@@ -45,7 +45,7 @@ func (m *mendScene) verdict(recovery.Draft) recovery.Verdict {
 	return recovery.Verdict{Judgement: recovery.JudgeReplace, Text: m.Text, Calls: m.Calls, Finish: m.Finish, Repairs: []recovery.Repair{{Rule: "r"}}}
 }
 
-var goldenFormats = map[string]Format{"chat": Chat{}, "responses": Responses{}}
+var goldenFormats = map[string]Format{"chat": Chat{}, "responses": Responses{}, "messages": Messages{}}
 
 // play returns all that the client gets.
 func (s *scene) play(t *testing.T, first, then []byte) string {
@@ -147,6 +147,9 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				return
+			}
+			if strings.Contains(name, "untouched") && !bytes.Equal(part["out"].Data, part["first"].Data) {
+				t.Errorf("changed")
 			}
 			if part["out"] == nil || got != string(part["out"].Data) {
 				t.Errorf("got\n%s\nwant\n%s", got, part["out"].Data)

@@ -3,6 +3,7 @@ package stream
 import (
 	"bytes"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -17,6 +18,11 @@ type Known struct {
 	called        bool // a call to be judged began
 	keeps         bool // the ids of its items, in items
 	items         []string
+	// Of a message: the type of the block that is open, its usage so far, and how much of the
+	// input has nothing to do with caches.
+	block block
+	usage recovery.Usage
+	fresh int
 
 	like  pattern
 	means Delta // the event read last

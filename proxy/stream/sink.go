@@ -18,6 +18,7 @@ type Sink struct {
 	rc    http.ResponseController
 	cfg   Config
 	awake http.Header // headers of a response that begins with a comment
+	ping  []byte      // event that keeps an answer alive which has begun; nil: a comment does
 
 	mu        sync.Mutex
 	began     time.Time // what now counts from
@@ -72,9 +73,12 @@ func (s *Sink) tick() {
 	if s.closed || s.err != nil {
 		return
 	}
-	quiet := s.cfg.KeepAliveAfter
+	quiet, every, sign := s.cfg.KeepAliveAfter, s.cfg.KeepAliveEvery, []byte(": keep-alive\n")
+	if s.ping != nil && s.released > recovery.ReleasedNothing {
+		quiet, every, sign = min(quiet, pingEvery), min(every, pingEvery), s.ping
+	}
 	if s.idle {
-		quiet = s.cfg.KeepAliveEvery
+		quiet = every
 	}
 	if d := s.now() - s.last; d < quiet {
 		s.timer.Reset(quiet - d)
@@ -87,9 +91,21 @@ func (s *Sink) tick() {
 		h.Set("Cache-Control", "no-cache")
 		s.commit(http.StatusOK)
 	}
-	s.write([]byte(": keep-alive\n"))
+	s.write(sign)
 	s.idle = true
-	s.timer.Reset(s.cfg.KeepAliveEvery)
+	s.timer.Reset(every)
+}
+
+// pingEvery is how long an answer in a format with pings is silent at most.
+const pingEvery = 10 * time.Second
+
+// KeepAlive sets the event that keeps an answer alive once it has begun.
+func (s *Sink) KeepAlive(ping []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ping = ping; s.timer != nil {
+		s.timer.Reset(min(s.cfg.KeepAliveAfter, pingEvery))
+	}
 }
 
 // Begin sends status and headers, unless they are out. header is not used any more when it returns.

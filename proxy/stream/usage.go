@@ -12,7 +12,7 @@ import (
 const maxUsages = 8
 
 // UsageIn finds the last usage that is reported in the end of an answer of any
-// path, whole or streamed: in the names of completions, or of the Responses API.
+// path, whole or streamed: in the names of completions, of the Responses API, or of the Messages API.
 // In text of models the name's quotes are escaped, so that it is not found.
 func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 	const name = `"usage"`
@@ -35,6 +35,10 @@ func UsageIn(tail []byte) (u recovery.Usage, ok bool) {
 			return most
 		}
 		u.Input = n("prompt_tokens", "input_tokens")
+		if v.Get("prompt_tokens").Raw == "" { // the Messages API counts what it read from a cache, or wrote to it, beside the input
+			u.CacheWrite = n("cache_creation_input_tokens")
+			u.Input += u.CacheWrite + n("cache_read_input_tokens")
+		}
 		u.Output = n("completion_tokens", "output_tokens")
 		u.CacheRead = n("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cache_read_input_tokens")
 		if u.Input+u.Output > 0 {

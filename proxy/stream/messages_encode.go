@@ -1,0 +1,358 @@
+package stream
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// messagesEncoder writes the events of a message. Clients put blocks in a list as they begin,
+// so that indexes are dense: behind what the client has, each block gets the next one.
+// Text goes on in the block that it was cut in. Thinking of a second answer goes out only
+// if the client has none that is signed: a signature holds for the text of its own block.
+type messagesEncoder struct {
+	out     []byte
+	follows bool // the client has the beginning of another answer
+	lost    bool // it is not known what the client has
+
+	id      string        // of the message that the client has, as JSON
+	next    int           // index of the next block
+	open    int           // the block that is open, -1 for none
+	kind    block         // its type
+	thought bool          // the client has thinking that is signed, or text
+	place   map[int]int   // this answer's blocks at the client, -1 for one that is left out
+	kinds   map[int]block // of this answer's blocks
+	nth     int           // calls that came
+	began   bool
+}
+
+func (Messages) encoder(s *Sink) encoder {
+	m := &messagesEncoder{open: -1, place: map[int]int{}, kinds: map[int]block{}}
+	if s == nil {
+		return m
+	}
+	frames, _, _, lost := s.shown()
+	m.follows, m.lost = true, lost
+	known := new(Known)
+	eachEvent(frames, func(ev *Event) { m.saw(ev, Messages{}.Decode(ev, known)) })
+	return m
+}
+
+// saw notes an event that the client has.
+func (m *messagesEncoder) saw(ev *Event, d *Delta) {
+	switch it := &d.item; it.event {
+	case eventCreated:
+		m.id = strings.Clone(gjson.GetBytes(ev.Data, "message.id").Raw)
+	case eventAdded:
+		m.lost = m.lost || it.index != m.next
+		m.open, m.kind, m.next = it.index, blockOf(itemKind(it.raw)), m.next+1
+		m.thought = m.thought || m.kind == blockText || m.kind == blockThinking && d.Kind == KindReasoning
+	case eventPiece:
+		m.thought = m.thought || d.reasons // of pieces, the client's frame has signatures only
+	case eventDone:
+		m.open = -1
+	}
+}
+
+func (m *messagesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []byte, ok bool) {
+	it := &d.item
+	m.out, ok = out, true
+	switch {
+	case m.lost:
+		return out, false
+	case !ev.HasData, d.Kind == KindDone:
+		m.out = append(m.out, ev.Raw...)
+	case it.event == eventCreated:
+		if ok = !m.follows || m.id != ""; !m.follows {
+			m.out = append(m.out, ev.Raw...)
+		}
+	case it.event == eventEnd:
+		m.write(e.before)
+		m.last(ev, e)
+	case it.event == eventAdded:
+		m.begin(ev, it, d, e)
+	case it.index < 0:
+		m.out = append(m.out, ev.Raw...)
+	default:
+		m.inside(ev, d, e)
+	}
+	return m.out, ok
+}
+
+// begin writes the beginning of a block, if the client gets it.
+func (m *messagesEncoder) begin(ev *Event, it *item, d *Delta, e *edit) {
+	kind := blockOf(itemKind(it.raw))
+	m.kinds[it.index] = kind
+	if !m.follows && !m.began {
+		m.next, m.began = it.index, true
+	}
+	switch {
+	case kind == blockText && e.only, kind == blockThinking && m.follows && (e.only || m.thought):
+		m.leave(it.index)
+		return
+	case kind == blockText && (m.follows || e.text != nil):
+		m.place[it.index] = -1 // its text makes it begin
+		if text, ok := m.textOf(d, e); ok {
+			m.write(e.before + text)
+		}
+		return
+	case kind == blockCall && e.recall:
+		if c := nthCall(e.calls, m.nth); c == nil || !c.same() {
+			if m.leave(it.index); c != nil {
+				m.call(c)
+			}
+			m.nth++
+			return
+		}
+		m.nth++
+	}
+	m.write(e.before)
+	m.close()
+	m.place[it.index] = m.next
+	m.put(ev, m.next)
+	m.open, m.kind, m.next = m.next, kind, m.next+1
+}
+
+func (m *messagesEncoder) leave(index int) { m.place[index] = -1 }
+
+// nthCall returns what became of the nth call of an answer, nil if it is left out.
+func nthCall(list []*call, n int) *call {
+	for _, c := range list {
+		if c.of != nil && c.of.index == n {
+			return c
+		}
+	}
+	return nil
+}
+
+// inside writes a piece or the end of a block.
+func (m *messagesEncoder) inside(ev *Event, d *Delta, e *edit) {
+	at, began := m.place[d.item.index]
+	if !began && m.follows {
+		return
+	}
+	if !began { // it began before the stretch that is changed
+		at, m.open = d.item.index, d.item.index
+		m.place[at], m.next, m.began = at, max(m.next, at+1), true
+		if m.kind = blockOther; d.Kind == KindText || d.ends {
+			m.kind = blockText
+		}
+		m.kinds[at] = m.kind
+	}
+	kind := m.kinds[d.item.index]
+	switch text, ok := m.textOf(d, e); {
+	case kind == blockText && ok && !e.only:
+		m.write(e.before + text)
+	case kind == blockText && d.item.event == eventDone && at < 0:
+		if m.write(e.before); m.open >= 0 && m.kind == blockText {
+			m.close()
+		}
+	case at >= 0:
+		m.put(ev, at)
+		if d.item.event == eventDone {
+			m.open = -1
+		}
+	}
+}
+
+// textOf returns the text that goes out for an event with text.
+func (m *messagesEncoder) textOf(d *Delta, e *edit) (text string, ok bool) {
+	if d.texts == nil || !m.follows && e.text == nil {
+		return "", false
+	}
+	if e.text == nil {
+		return textOf(d.texts), true
+	}
+	text = *e.text
+	e.said()
+	return text, true
+}
+
+// write writes text, in a new block unless one of text is open.
+func (m *messagesEncoder) write(text string) {
+	if text == "" {
+		return
+	}
+	if m.open < 0 || m.kind != blockText {
+		m.start(blockText, object("type", "text", "text", ""))
+	}
+	m.say("content_block_delta", "index", m.open, "delta", object("type", "text_delta", "text", text))
+}
+
+// call writes a call that is complete.
+func (m *messagesEncoder) call(c *call) {
+	m.start(blockCall, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", []byte("{}")))
+	m.say("content_block_delta", "index", m.open, "delta", object("type", "input_json_delta", "partial_json", c.Arguments))
+	m.close()
+}
+
+// start begins a block.
+func (m *messagesEncoder) start(kind block, raw []byte) {
+	m.close()
+	m.say("content_block_start", "index", m.next, "content_block", raw)
+	m.open, m.kind, m.next = m.next, kind, m.next+1
+}
+
+// close ends the block that is open.
+func (m *messagesEncoder) close() {
+	if m.open >= 0 {
+		m.say("content_block_stop", "index", m.open)
+		m.open = -1
+	}
+}
+
+// last writes what is left to write, and why the message ended.
+func (m *messagesEncoder) last(ev *Event, e *edit) {
+	if e.text != nil && !e.only {
+		m.write(*e.text)
+		e.said()
+	}
+	for _, c := range e.calls {
+		if c.of == nil {
+			m.call(c)
+		}
+	}
+	m.close()
+	var list []splice
+	if u := e.usage; u != nil {
+		list = changes(ev.Data, "usage.output_tokens", u.Output, "usage.input_tokens", max(0, u.Input-u.CacheRead-u.CacheWrite))
+	}
+	switch {
+	case e.unfinish:
+		list = append(list, changes(ev.Data, "delta.stop_reason", []byte("null"))...)
+	case e.finish != recovery.FinishNone && gjson.GetBytes(ev.Data, "delta.stop_reason").Str != "":
+		list = append(list, changes(ev.Data, "delta.stop_reason", stopReason(e.finish))...)
+	}
+	m.change(ev, list)
+}
+
+// put writes an event with this index.
+func (m *messagesEncoder) put(ev *Event, index int) { m.change(ev, changes(ev.Data, "index", index)) }
+
+func (m *messagesEncoder) change(ev *Event, list []splice) {
+	if data := spliced(ev.Data, list); string(data) != string(ev.Data) {
+		m.out = appendFrame(m.out, string(ev.Name), data)
+		return
+	}
+	m.out = append(m.out, ev.Raw...)
+}
+
+// say writes an event of this type with these fields.
+func (m *messagesEncoder) say(kind string, fields ...any) {
+	m.out = appendFrame(m.out, kind, object(append([]any{"type", kind}, fields...)...))
+}
+
+func (*messagesEncoder) whole(body []byte, e *edit) []splice {
+	var blocks [][]byte
+	n, said := 0, e.text == nil
+	gjson.GetBytes(body, "content").ForEach(func(_, v gjson.Result) bool {
+		raw := []byte(v.Raw)
+		switch blockOf(v.Get("type").Str) {
+		case blockText:
+			if !said {
+				if said = true; *e.text == "" {
+					return true
+				}
+				raw = with(raw, "text", *e.text)
+			}
+		case blockCall:
+			if !e.recall {
+				break
+			}
+			c := nthCall(e.calls, n)
+			if n++; c == nil {
+				return true
+			}
+			if !c.same() {
+				raw = with(raw, "id", c.ID, "name", c.Name, "input", c.input())
+			}
+		}
+		blocks = append(blocks, raw)
+		return true
+	})
+	if !said && *e.text != "" {
+		blocks = append(blocks, object("type", "text", "text", *e.text))
+	}
+	for _, c := range e.calls {
+		if c.of == nil {
+			blocks = append(blocks, object("type", "tool_use", "id", c.ID, "name", c.Name, "input", c.input()))
+		}
+	}
+	list := changes(body, "content", listOf(blocks))
+	if e.finish != recovery.FinishNone {
+		list = append(list, changes(body, "stop_reason", stopReason(e.finish))...)
+	}
+	return list
+}
+
+// input returns a call's arguments as an object.
+func (c *call) input() []byte {
+	if raw := []byte(c.Arguments); isObject(raw) && transcript.Valid(raw, maxDepth) == nil {
+		return raw
+	}
+	return []byte("{}")
+}
+
+func (*messagesEncoder) blank(c *Composition, streamed bool) []byte {
+	usage := `,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,"output_tokens":0}}`
+	message := object("id", "msg_"+transcript.OwnMark+"_"+c.ID, "type", "message", "role", "assistant", "model", c.Model, "content", []byte("[]"))
+	message = message[:len(message)-1]
+	if !streamed {
+		return append(append(message, `,"stop_reason":"end_turn"`...), usage...)
+	}
+	var m messagesEncoder
+	m.say("message_start", "message", append(append(message, `,"stop_reason":null`...), usage...))
+	m.say("message_delta", "delta", []byte(`{"stop_reason":"end_turn","stop_sequence":null}`), "usage", []byte(`{"output_tokens":0}`))
+	return append(m.out, m.end(nil)...)
+}
+
+func (*messagesEncoder) identify(data []byte, request string) (list []splice, id string) {
+	raw := transcript.String("msg_" + transcript.OwnMark + "_" + request)
+	list = changes(data, "message.id", raw)
+	if gjson.GetBytes(data, "type").Str == "message" {
+		list = append(list, changes(data, "id", raw)...)
+	}
+	return list, string(raw)
+}
+
+// finish is nothing: a message that does not say how it ended is broken.
+func (*messagesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
+
+// end is message_stop after a complete answer. A failure is an error event; one that
+// is not the request's fault is called overloaded_error, the only one that Claude Code tries
+// again inside of a stream.
+func (m *messagesEncoder) end(failure []byte) []byte {
+	w := messagesEncoder{}
+	if failure == nil {
+		w.say("message_stop")
+		return w.out
+	}
+	failure = oneLine(failure)
+	kind, message := gjson.GetBytes(failure, "error.type").Str, gjson.GetBytes(failure, "error.message").Str
+	switch kind {
+	case "invalid_request_error", "authentication_error", "permission_error", "billing_error", "not_found_error", "conflict_error", "request_too_large":
+	default:
+		kind = "overloaded_error"
+	}
+	if message == "" {
+		message = string(failure)
+	}
+	w.say("error", "error", object("type", kind, "message", message))
+	return w.out
+}
+
+// stopReason returns a finish reason in this format's words.
+func stopReason(f recovery.Finish) string {
+	switch f {
+	case recovery.FinishCalls:
+		return "tool_use"
+	case recovery.FinishLength:
+		return "max_tokens"
+	case recovery.FinishFilter:
+		return "refusal"
+	}
+	return "end_turn"
+}
