@@ -137,6 +137,70 @@ func (s *calls) complete(d *Delta) {
 	}
 }
 
+// items adds the calls of an answer in which each is an item of its own, which begins, comes in
+// pieces and ends. read returns the call that an item is, nil for none.
+func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
+	it := &d.item
+	s.fresh = s.fresh[:0]
+	add := func(c *call, index int) {
+		if s.over = s.over || len(s.list) >= maxCalls; !s.over {
+			c.item, c.index, c.numbered = index, len(s.list), true
+			s.list, s.odd = append(s.list, c), s.odd || c.value
+		}
+	}
+	if list := it.whole; s.whole || list != nil { // of a complete answer, or in no event before its end
+		if s.whole {
+			list = d.calls
+		}
+		gjson.Parse(seen(list)).ForEach(func(i, v gjson.Result) bool {
+			if c := read(v); c != nil {
+				if add(c, int(i.Int())); !s.whole {
+					c.args = []byte(c.Arguments)
+				}
+			}
+			return !s.over
+		})
+		return len(s.list) > 0
+	}
+	if !it.call || s.over {
+		return it.call
+	}
+	i := slices.IndexFunc(s.list, func(c *call) bool { return c.item == it.index })
+	if it.event == eventAdded || it.event == eventDone && it.raw != nil {
+		c := read(gjson.ParseBytes(it.raw))
+		switch {
+		case c == nil: // there is nothing to judge
+			return true
+		case i < 0:
+			add(c, it.index)
+		default:
+			old := s.list[i]
+			old.DraftCall, old.raw, old.value = c.DraftCall, c.raw, c.value
+			s.odd, c = s.odd || c.value, old
+		}
+		if it.event == eventDone {
+			if len(c.args) == 0 {
+				s.fresh = append(s.fresh, c.Arguments...)
+			}
+			c.args = []byte(c.Arguments)
+		}
+		return true
+	}
+	if i < 0 {
+		return true
+	}
+	switch c := s.list[i]; it.event {
+	case eventPiece:
+		text := textOf(it.piece)
+		s.fresh = append(s.fresh, text...)
+		c.args = append(c.args, text...)
+		c.state.feed(text)
+	case eventFull:
+		c.args = []byte(textOf(it.full))
+	}
+	return true
+}
+
 // keep copies the calls of a complete answer.
 func (s *calls) keep() {
 	for _, c := range s.list {
@@ -357,9 +421,16 @@ func (s *calls) draft() []recovery.DraftCall {
 		if c.Kind == "" {
 			c.Kind = "function"
 		}
-		c.Arguments = string(c.args)
+		c.assembled()
 	}
 	return s.drafts()
+}
+
+// assembled sets the arguments to what came in pieces, if any did.
+func (c *call) assembled() {
+	if len(c.args) > 0 {
+		c.Arguments = string(c.args)
+	}
 }
 
 // drafts are the calls for a judgement, each of them once.

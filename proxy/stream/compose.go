@@ -26,6 +26,7 @@ type Composition struct {
 // Composed is an answer of the gateway's own on its way to the client. Header
 // is the response's and may be added to.
 type Composed struct {
+	unread
 	Header http.Header
 	o      Options
 	c      Composition
@@ -76,6 +77,9 @@ func (n *Composed) Deliver(context.Context) *Broken {
 
 // Discard drops the answer.
 func (n *Composed) Discard() {}
+
+// Drain implements Deliverable: there is nothing to read.
+func (n *Composed) Drain() {}
 
 // Usage is zero: whatever the provider used, it did not say.
 func (n *Composed) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, n.began }

@@ -32,50 +32,34 @@ var (
 	_ Deliverable = (*Composed)(nil)
 )
 
-// Drain implements Deliverable: it was read already.
-func (w *Whole) Drain() { w.Discard() }
+// unread is a Deliverable that nobody has read, or that needs no reading.
+type unread struct{}
 
-// Drain implements Deliverable: nobody reads it.
-func (u *Unread) Drain() { u.Discard() }
-
-// Drain implements Deliverable: there is nothing to read.
-func (n *Composed) Drain() { n.Discard() }
+func (unread) Tell()                   {}
+func (unread) Finish() recovery.Finish { return recovery.FinishNone }
+func (unread) Made() string            { return "" }
+func (unread) Items() []string         { return nil }
 
 // Finish implements Deliverable.
 func (a *Answer) Finish() recovery.Finish { return a.finish }
 
-// Finish implements Deliverable.
-func (w *Whole) Finish() recovery.Finish { return w.finish }
-
-// Finish implements Deliverable: nobody has read it.
-func (u *Unread) Finish() recovery.Finish { return recovery.FinishNone }
-
-// Finish implements Deliverable: no model has ended it.
-func (n *Composed) Finish() recovery.Finish { return recovery.FinishNone }
-
 // Made implements Deliverable.
 func (a *Answer) Made() string { return textOf([]byte(a.known.ID.ID)) }
-
-// Made implements Deliverable.
-func (w *Whole) Made() string { return textOf([]byte(w.id)) }
-
-// Made implements Deliverable: nobody has read it.
-func (u *Unread) Made() string { return "" }
-
-// Made implements Deliverable: no server has made it.
-func (n *Composed) Made() string { return "" }
 
 // Items implements Deliverable.
 func (a *Answer) Items() []string { return a.known.items }
 
+// Finish implements Deliverable.
+func (w *Whole) Finish() recovery.Finish { return w.finish }
+
+// Made implements Deliverable.
+func (w *Whole) Made() string { return textOf([]byte(w.id)) }
+
 // Items implements Deliverable.
 func (w *Whole) Items() []string { return w.items }
 
-// Items implements Deliverable: nobody has read it.
-func (u *Unread) Items() []string { return nil }
-
-// Items implements Deliverable: no server has made it.
-func (n *Composed) Items() []string { return nil }
+// Drain implements Deliverable: it was read already.
+func (w *Whole) Drain() { w.Discard() }
 
 // Tell reports what was mended so far, once.
 func (a *Answer) Tell() {

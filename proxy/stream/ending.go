@@ -145,7 +145,7 @@ func (a *Answer) ending() (finish recovery.Finish, ok bool) {
 func (s *calls) reason() (recovery.Finish, bool) {
 	for _, c := range s.list {
 		args := c.args // of a stream
-		if args == nil {
+		if len(args) == 0 {
 			args = []byte(c.Arguments)
 		}
 		if transcript.Valid(args, maxDepth) != nil {
@@ -227,7 +227,7 @@ func (a *Answer) repeats(ev *Event, d *Delta) bool {
 		return false
 	}
 	for _, c := range s.list {
-		c.Arguments = string(c.args)
+		c.assembled()
 		same := false
 		for _, old := range h.calls.list {
 			same = same || c.repeats(old)

@@ -140,6 +140,3 @@ func (w *Whole) Tell() {
 		w.o.Repaired(list)
 	}
 }
-
-// Tell has nothing to report.
-func (u *Unread) Tell() {}

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"slices"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -303,52 +301,18 @@ func (Messages) ErrorEnds() bool { return true }
 // is reported to give up after three minutes without one.
 func (Messages) Ping() []byte { return []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n") }
 
-func (Messages) calls(_ []byte, d *Delta, s *calls) bool {
-	it := &d.item
-	s.fresh = s.fresh[:0]
-	if s.whole {
-		gjson.Parse(seen(d.calls)).ForEach(func(i, v gjson.Result) bool {
-			if blockOf(v.Get("type").Str) == blockCall && !s.over {
-				s.block(v, int(i.Int()))
-			}
-			return !s.over
-		})
-		return len(s.list) > 0
-	}
-	if !it.call || s.over {
-		return it.call
-	}
-	if it.event == eventAdded {
-		s.block(gjson.ParseBytes(it.raw), it.index)
-		return true
-	}
-	i := slices.IndexFunc(s.list, func(c *call) bool { return c.item == it.index })
-	if i < 0 {
-		return true
-	}
-	switch c := s.list[i]; it.event {
-	case eventPiece:
-		text := textOf(it.piece)
-		s.fresh = append(s.fresh, text...)
-		c.args = append(c.args, text...)
-		c.state.feed(text)
-	case eventDone:
-		if len(c.args) == 0 {
-			c.args = []byte(c.Arguments) // it has none, or came with its beginning
-		}
-	}
-	return true
-}
+func (Messages) calls(_ []byte, d *Delta, s *calls) bool { return s.items(d, blockIsCall) }
 
-// block adds a block that is a call.
-func (s *calls) block(v gjson.Result, index int) {
-	if s.over = len(s.list) >= maxCalls; s.over {
-		return
+// blockIsCall returns a block that is a call, nil for any other. The arguments of one that begins
+// come in pieces, or with it.
+func blockIsCall(v gjson.Result) *call {
+	if blockOf(v.Get("type").Str) != blockCall {
+		return nil
 	}
-	c := &call{item: index, index: len(s.list), numbered: true, raw: v.Raw}
+	c := &call{raw: v.Raw}
 	c.ID, c.Kind, c.Name, c.Arguments = v.Get("id").Str, transcript.KindFunction, v.Get("name").Str, v.Get("input").Raw
-	if c.Arguments == "" {
+	if c.Arguments == "" || c.Arguments == "null" {
 		c.Arguments = "{}"
 	}
-	s.list = append(s.list, c)
+	return c
 }

@@ -383,3 +383,24 @@ func (Responses) DecodeWhole(body []byte) (d Delta) {
 	d.apart = texts > 1
 	return d
 }
+
+func (Responses) calls(_ []byte, d *Delta, s *calls) bool { return s.items(d, itemCall) }
+
+// itemCall returns an item that is a call to be judged, nil for any other.
+func itemCall(v gjson.Result) *call {
+	kind := v.Get("type").Str
+	if !isCall(kind) {
+		return nil
+	}
+	c := &call{raw: v.Raw}
+	c.ID, c.Kind, c.Name = v.Get("call_id").Str, transcript.KindFunction, transcript.Qualified(v.Get("namespace").Str, v.Get("name").Str)
+	arguments := v.Get("arguments")
+	if kind == "custom_tool_call" {
+		c.Kind, arguments = "custom", v.Get("input")
+	}
+	c.value = v.Get("arguments").IsObject()
+	if c.Arguments = arguments.Str; arguments.IsObject() || arguments.IsArray() {
+		c.Arguments = arguments.Raw
+	}
+	return c
+}

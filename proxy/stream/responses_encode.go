@@ -28,7 +28,7 @@ type responsesEncoder struct {
 	gone  int           // items that were left out
 
 	open   int    // the message whose text goes on, or changes; -1 for none
-	openID string // "": its events keep theirs
+	openID string // its id
 	stage  stage  // how far it has ended
 	text   []byte // that the client has of it
 	joins  bool   // a message of this answer goes on with that one
@@ -130,7 +130,7 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 			return out, true
 		}
 		if it.event == eventEnd || it.event == eventAdded {
-			f.complete()
+			f.complete(nil)
 		}
 	}
 	p, known := f.where(it)
@@ -142,7 +142,7 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 		ok = f.id != "" // else the client has comments only
 	case it.event == eventEnd:
 		if e.before != "" {
-			ok = f.write(e.before, ev)
+			ok = f.write(e.before)
 		}
 		f.last(ev, e)
 	case it.event == eventAdded:
@@ -153,7 +153,7 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 	case p.gone && it.event == eventDone && f.open >= 0 && itemKind(it.raw) == "reasoning":
 		f.reasoned = append(f.reasoned, []byte(string(it.raw)))
 	case p.gone:
-	case f.edits(p.index, d, e):
+	case f.edits(p.index, ev, d, e):
 		ok = f.message(ev, d, e)
 	default:
 		f.s.put(ev, p.index)
@@ -189,9 +189,9 @@ func (f *responsesEncoder) reach(n int) bool {
 }
 
 // edits reports whether an event is of the message whose text goes on or changes.
-func (f *responsesEncoder) edits(index int, d *Delta, e *edit) bool {
+func (f *responsesEncoder) edits(index int, ev *Event, d *Delta, e *edit) bool {
 	if !f.follows && f.open < 0 && e.text != nil && (d.Kind == KindText || d.item.event == eventFull && !d.item.call) {
-		f.open = index
+		f.open, f.openID = index, strings.Clone(gjson.GetBytes(ev.Data, "item_id").Str)
 	}
 	return index == f.open
 }
@@ -244,12 +244,7 @@ func (f *responsesEncoder) leave(index int) {
 // call returns what becomes of the next call, nil for nothing.
 func (f *responsesEncoder) call(e *edit) *call {
 	f.nth++
-	for _, c := range e.calls {
-		if c.of != nil && c.of.index == f.nth-1 {
-			return c
-		}
-	}
-	return nil
+	return nthCall(e.calls, f.nth-1)
 }
 
 // put writes the events of a call that is complete.
@@ -259,29 +254,25 @@ func (f *responsesEncoder) put(item []byte) {
 }
 
 // write writes text of the message that goes on; false where that has ended.
-func (f *responsesEncoder) write(text string, ev *Event) bool {
+func (f *responsesEncoder) write(text string) bool {
 	if text == "" {
 		return true
 	}
 	if f.open < 0 || f.stage > stageOpen {
 		return false
 	}
-	if f.openID == "" {
-		f.openID = strings.Clone(gjson.GetBytes(ev.Data, "item_id").Str)
-	}
 	f.text = append(f.text, text...)
 	f.s.text(f.openID, f.open, text)
 	return true
 }
 
-// message writes an event of the message whose text goes on, or changes.
+// message writes an event of the message whose text goes on, or changes. Its end is written
+// anew, with all of its text.
 func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
-	if !f.write(e.before, ev) {
+	if !f.write(e.before) {
 		return false
 	}
 	it := &d.item
-	kind := gjson.GetBytes(ev.Data, "type").Str
-	next := stageOpen
 	switch {
 	case it.event == eventPiece && d.texts != nil:
 		text := textOf(d.texts)
@@ -289,59 +280,42 @@ func (f *responsesEncoder) message(ev *Event, d *Delta, e *edit) bool {
 			text = *e.text
 			e.said()
 		}
-		return f.write(text, ev)
-	case kind == "response.content_part.added" && f.follows:
-		return true
-	case it.event == eventFull:
-		next = stageText
-	case kind == "response.content_part.done":
-		next = stagePart
+		return f.write(text)
 	case it.event == eventDone:
-		next = stageItem
-	default: // an annotation, for one
-		f.s.put(ev, f.open, f.named(ev.Data)...)
-		return true
-	}
-	if next <= f.stage {
-		return true
-	}
-	if !f.follows && e.text != nil { // of a server that sends no pieces
-		f.text = append(f.text, *e.text...)
-		e.said()
-	}
-	f.stage = next
-	text := string(f.text)
-	list := append(f.named(ev.Data), changes(ev.Data, "text", text, "part.text", text, "item.content.0.text", text)...)
-	f.s.put(ev, f.open, list...)
-	if next == stageItem {
-		raw := with(it.raw, "content.0.text", text)
-		if f.openID != "" {
-			raw = with(raw, "id", f.openID)
+		f.unsaid(e)
+		f.complete(it.raw)
+	case it.event == eventOther: // an annotation, for one
+		list := changes(ev.Data, "item_id", f.openID)
+		if f.follows {
+			list = append(list, changes(ev.Data, "content_index", 0)...)
 		}
-		f.items[f.open].raw, f.items[f.open].done = raw, true
+		f.s.put(ev, f.open, list...)
+	case it.event == eventPart && !f.follows && strings.HasSuffix(itemKind(ev.Data), ".added"):
+		f.s.put(ev, f.open)
 	}
 	return true
 }
 
-// named returns the changes that make an event one of the message that is open.
-func (f *responsesEncoder) named(data []byte) []splice {
-	if f.openID == "" {
-		return nil
+// unsaid adds the new text of a message that comes without pieces.
+func (f *responsesEncoder) unsaid(e *edit) {
+	if !f.follows && e.text != nil && f.open >= 0 {
+		f.text = append(f.text, *e.text...)
+		e.said()
 	}
-	list := changes(data, "item_id", f.openID, "item.id", f.openID)
-	if f.follows {
-		list = append(list, changes(data, "content_index", 0)...)
-	}
-	return list
 }
 
-// complete ends the message, as far as this answer did not.
-func (f *responsesEncoder) complete() {
-	if f.open < 0 || f.stage == stageItem || !f.follows {
+// complete ends the message, as far as the client has not seen that: as the item like, or as a new one.
+func (f *responsesEncoder) complete(like []byte) {
+	if f.open < 0 || f.stage == stageItem {
 		return
 	}
-	f.items[f.open].raw = f.s.ends(f.openID, f.open, string(f.text), f.stage)
-	f.items[f.open].done, f.stage = true, stageItem
+	text := string(f.text)
+	item := message(f.openID, "completed", &text)
+	if like != nil {
+		item = with(like, "id", f.openID, "content.0.text", text)
+	}
+	f.s.ends(item, f.open, f.stage)
+	f.items[f.open].raw, f.items[f.open].done, f.stage = item, true, stageItem
 }
 
 // close ends what the client saw begin, and nobody can complete.
@@ -375,7 +349,8 @@ func (f *responsesEncoder) close() {
 // last writes what is left to write, and the end of the response with its output.
 func (f *responsesEncoder) last(ev *Event, e *edit) {
 	f.close()
-	f.complete()
+	f.unsaid(e)
+	f.complete(nil)
 	var list []splice
 	if f.follows {
 		list = changes(ev.Data, "response.id", []byte(f.id), "response.output", listOf(f.output()))

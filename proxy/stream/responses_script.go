@@ -62,7 +62,9 @@ func (s *script) message(id string, index int, text string) (item []byte) {
 	if text != "" {
 		s.text(id, index, text)
 	}
-	return s.ends(id, index, text, 0)
+	item = message(id, "completed", &text)
+	s.ends(item, index, stageOpen)
+	return item
 }
 
 // text writes a piece of text.
@@ -70,19 +72,16 @@ func (s *script) text(id string, index int, text string) {
 	s.say("response.output_text.delta", "item_id", id, "output_index", index, "content_index", 0, "delta", text, "logprobs", []byte("[]"))
 }
 
-// ends writes the end of an item with text, as far as it did not come.
-func (s *script) ends(id string, index int, text string, from stage) (item []byte) {
+// ends writes the end of an item with text, from a stage on.
+func (s *script) ends(item []byte, index int, from stage) {
+	id, part := itemID(item), gjson.GetBytes(item, "content.0")
 	if from < stageText {
-		s.say("response.output_text.done", "item_id", id, "output_index", index, "content_index", 0, "text", text, "logprobs", []byte("[]"))
+		s.say("response.output_text.done", "item_id", id, "output_index", index, "content_index", 0, "text", part.Get("text").Str, "logprobs", []byte("[]"))
 	}
-	if from < stagePart {
-		s.say("response.content_part.done", "item_id", id, "output_index", index, "content_index", 0, "part", textPart(text))
+	if from < stagePart && part.Exists() {
+		s.say("response.content_part.done", "item_id", id, "output_index", index, "content_index", 0, "part", []byte(part.Raw))
 	}
-	item = message(id, "completed", &text)
-	if from < stageItem {
-		s.say("response.output_item.done", "output_index", index, "item", item)
-	}
-	return item
+	s.say("response.output_item.done", "output_index", index, "item", item)
 }
 
 // stage is how far an item with text has ended.

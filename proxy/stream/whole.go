@@ -164,12 +164,13 @@ func (w *Whole) Discard() {
 // Unread is a response that is passed on as it comes, unchecked, as a plain
 // proxy does.
 type Unread struct {
+	unread
 	o    Options
 	resp *http.Response
 }
 
 // Raw takes a response as it is.
-func Raw(resp *http.Response, o Options) *Unread { return &Unread{o, resp} }
+func Raw(resp *http.Response, o Options) *Unread { return &Unread{o: o, resp: resp} }
 
 // Deliver copies the response.
 func (u *Unread) Deliver(context.Context) *Broken {
@@ -180,6 +181,9 @@ func (u *Unread) Deliver(context.Context) *Broken {
 
 // Usage knows nothing: the answer was not read.
 func (u *Unread) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, 0 }
+
+// Drain implements Deliverable: nobody reads it.
+func (u *Unread) Drain() { u.Discard() }
 
 // Discard drops the response.
 func (u *Unread) Discard() {
