@@ -243,7 +243,7 @@ func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Fai
 	f = s.fail(n.a, ev)
 	f.Stalled, f.Diverged, f.Client, f.Flaw, f.Odd = b.Stalled, b.Diverged, b.Client, b.Flaw, b.Odd
 	if b.Event == nil && b.Flaw == nil && !b.Client {
-		f.Job = s.job(n.a, b.Made)
+		f.Job = s.job(n.a, b.AnswerID)
 	}
 	if b.Event != nil {
 		f.Response.Header, f.Response.Body = resp.Header, b.Event
@@ -301,18 +301,18 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 		n.Discard()
 		return n.broken(&stream.Broken{Err: stream.ErrEnded})
 	}
-	n.Tell()
+	n.ReportRepairs()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
-	known := n.Items()
-	claimed := n.claim(ctx, append([]string{n.Made()}, known...)...)
+	known := n.ItemIDs()
+	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
 	claimed()
-	n.claim(ctx, n.Items()[len(known):]...)() // those that came while it was read
+	n.claim(ctx, n.ItemIDs()[len(known):]...)() // those that came while it was read
 	n.ranAway()
 	if b == nil {
 		return nil, nil
 	}
-	b.Made = n.Made()
+	b.AnswerID = n.AnswerID()
 	if b.Err != nil && !b.Stalled && !b.Client && b.Flaw == nil {
 		b.Err = cause(n.ctx, b.Err)
 		b.Stalled = errors.Is(b.Err, stream.ErrStalled)

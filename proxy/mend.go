@@ -21,7 +21,7 @@ func (n *answer) options() stream.Options {
 	if !a.Plain {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
 	}
-	o.Items = s.core.apart()
+	o.ItemIDs = s.core.apart()
 	if !a.Plain && !s.wire.relayed {
 		o.Mender = s.core.Mender
 		o.Repaired, o.Broke = n.repaired, n.broke

@@ -18,38 +18,38 @@ type Options struct {
 	Format      Format
 	Sink        *Sink
 	Resume      *recovery.Resume
-	Choices     int  // that the client asked for
-	AcceptEmpty bool // an empty answer passes
+	Choices     int  // how many choices the client asked for
+	AcceptEmpty bool // an empty answer is an answer
 	// Fault reports whether what an upstream sent in place of an answer is an error; nil never does.
 	Fault   func(body []byte) bool
 	Started time.Time
 	Cancel  context.CancelCauseFunc // ends the attempt's request
 
-	Mender   recovery.Mender         // nil: nothing is held; it keeps nothing of a draft, which may be part of a buffer
+	Mender   recovery.Mender         // judges calls; nil: nothing is held. It must keep no part of a draft
 	Request  *transcript.Body        // what the client asked for
-	Ending   *Ending                 // what is known of the target; may be nil
-	Life     *recovery.Life          // where signs of life are noted; may be nil
-	Idle     time.Duration           // how long the target's answers pause at most, where that is known and shorter than Config.Idle
-	Repaired func([]recovery.Repair) // told of what was mended, by who delivers; may be nil
-	Broke    func(cause string)      // told when the judging of the answer broke; may be nil
+	Ending   *Ending                 // how the target ends its answers; may be nil
+	Life     *recovery.Life          // gets signs of life; may be nil
+	Idle     time.Duration           // longest pause of the target, if it is known and shorter than Config.Idle
+	Repaired func([]recovery.Repair) // gets what was mended, when it is delivered; may be nil
+	Broke    func(cause string)      // gets the cause of a panic while the answer was judged; may be nil
 	Explain  bool                    // the answer gets the gateway's identity
-	ID       string                  // of the request, for that
-	Items    bool                    // the ids of a response's items are kept
+	ID       string                  // id of the request, for Explain
+	ItemIDs  bool                    // keep the ids of a response's items
 }
 
 // Broken is how a response failed to be an answer.
 type Broken struct {
-	Err      error  // transport error or one of this package's; nil with Event
+	Err      error  // transport error, or one of this package's; nil with Event
 	Event    []byte // the data of an error event, or an error object in place of an answer
 	Empty    bool   // it ended properly without any content
 	Diverged bool   // it did not repeat what the client has
 	Stalled  bool   // it stopped without breaking
-	Client   bool   // it was the client's side that failed
-	Made     string // id of the answer that never began, as in Deliverable
+	Client   bool   // the client's side failed
+	AnswerID string // id of the answer that never began, as in Deliverable
 
-	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or runs away
-	Odd    string         // what is odd about an answer that came to its end, in one of this package's words
-	Flawed Deliverable    // the complete one, to be delivered as it is; nil for a runaway
+	Flaw   *recovery.Flaw // what is wrong with an answer that is complete, or repeats itself without end
+	Odd    string         // OddJSON or OddEnd
+	Flawed Deliverable    // the complete answer, which can be delivered as it is; nil for one that repeats itself
 }
 
 // Ways of breaking.
@@ -62,7 +62,7 @@ var (
 	ErrInvalid = errors.New("stream: answer is not valid JSON")
 )
 
-// What is odd about answers that came to their end.
+// Oddities of answers that came to their end.
 const (
 	OddJSON = "not_json"  // the body is whole and begins like JSON, and cannot be read as such
 	OddEnd  = "no_reason" // the end mark came without a finish reason, from a target that gives one
@@ -74,40 +74,41 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	odd     []byte // events before the gate opened that may be an error; see suspect
-	data    bool   // an event with data came
-	held    Piece  // what came before the gate opened, without its text
-	said    []byte // that text
-	known   Known  // that events had in common so far
-	usage   recovery.Usage
-	first   time.Time // first meaningful event
-	rework  bool      // events are rewritten to fit what the client already has
-	follows encoder   // that rewrites them
-	seam    *seam
-	late    []byte // an event that goes out with the next one; see Delta
-	ev      Event  // the event read last
-	fed     bool   // it has data, as next has seen
-	h       *hold  // nil where nothing is held
-	later   bool   // all of it is held, for a later delivery
-	lax     bool   // its finish reason was missing, from a target that gives one
-	called  bool   // a call came
-	noise   bool   // something came that could not be read
+	odd      []byte // events before the gate opened that may be an error; see suspect
+	data     bool   // an event with data came
+	held     Piece  // what came before the gate opened, without its text
+	said     []byte // the text of held
+	known    Known  // what the events had in common so far
+	usage    recovery.Usage
+	first    time.Time // first meaningful event
+	rework   bool      // events are rewritten to fit what the client already has
+	follows  encoder   // rewrites them
+	seam     *seam
+	late     []byte // an event that goes out with the next one; see Delta
+	ev       Event  // the event read last
+	fed      bool   // ev has data, as next has seen
+	h        *hold  // nil where nothing is held
+	deferred bool   // all of it is held for a later delivery
+	noReason bool   // its target gives finish reasons, but this answer has none
+	called   bool   // a call came
+	noise    bool   // something came that could not be read
 
 	finishes int
-	finish   recovery.Finish // of the last that ended
+	finish   recovery.Finish // finish reason of the last choice that ended
 	done     bool            // the end mark was seen
 	opening  bool            // the gate is closed
 	writes   bool            // something meaningful came, shown or not
-	says     bool            // it was text, or text came since
+	says     bool            // text came
 
-	mu      sync.Mutex    // guards what the stall watch shares
-	last    time.Duration // last event with data, later by the time that the client took since; this and those below by the reader's clock
-	reading bool          // more is waited for
-	since   time.Duration // when that began, or ended
-	longest time.Duration // pause so far, without the client's
+	mu sync.Mutex // guards what the stall watch shares
+	// Times are by the reader's clock.
+	last    time.Duration // last event with data, plus the time that the client took since
+	reading bool          // a read waits for the upstream
+	since   time.Duration // when reading last changed
+	longest time.Duration // longest pause of the upstream
 	ended   bool          // every choice has ended
-	slow    bool          // what comes next may take long, as the arguments of a call
-	tried   bool          // this pause was told of
+	slow    bool          // the next event may take long, as the arguments of a call do
+	tried   bool          // this pause was reported
 	taken   bool
 	over    bool               // Deliver has ended
 	rescue  context.CancelFunc // ends the attempt that may take over
@@ -117,9 +118,9 @@ type Answer struct {
 // Open reads until the first meaningful event: the commit gate. Everything
 // before it is held, so that a failure up to here can be retried unseen.
 func Open(resp *http.Response, o Options) (*Answer, *Broken) {
-	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.Items}}
+	a := &Answer{o: o, resp: resp, r: NewReader(resp.Body, o.Config.MaxEvent), opening: true, known: Known{keeps: o.ItemIDs}}
 	if broken := a.open(); broken != nil {
-		broken.Made = a.Made()
+		broken.AnswerID = a.AnswerID()
 		return nil, broken
 	}
 	a.opening = false
@@ -145,7 +146,7 @@ func (a *Answer) open() *Broken {
 			return broken
 		}
 		a.suspect(d)
-		a.lives(d)
+		a.showsLife(d)
 		if (a.o.Config.MidStream == MidStreamBuffer || a.h != nil) && a.ev.HasData {
 			grace = a.grace(grace)
 		}
@@ -162,7 +163,7 @@ func (a *Answer) open() *Broken {
 	}
 }
 
-// prepare finds out what has to be done with the answer's events.
+// prepare decides what is done with the answer's events.
 func (a *Answer) prepare() {
 	o := &a.o
 	if p, ok := o.Format.(interface{ Ping() []byte }); ok {
@@ -170,7 +171,7 @@ func (a *Answer) prepare() {
 	}
 	again := o.Resume != nil && o.Resume.Way == recovery.WayListen // the same answer, from where it broke
 	if again {
-		a.begun()
+		a.meaningful()
 	}
 	lost := o.Life != nil && o.Life.Lost() // then what the client has is another's
 	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.rework {
@@ -182,7 +183,7 @@ func (a *Answer) prepare() {
 	}
 }
 
-// unopened says what the end of the bytes means while the gate is closed.
+// unopened returns how an answer broke whose bytes ended while the gate was closed; nil if it is complete.
 func (a *Answer) unopened(err error) *Broken {
 	if said := a.fault(err); said != nil {
 		return &Broken{Event: said}
@@ -210,8 +211,7 @@ func (a *Answer) gather() (*Delta, *Broken) {
 	return d, nil
 }
 
-// opens reports whether the gate opens with an event, which ends it where that says
-// that the answer is none.
+// opens reports whether the gate opens with an event, or how the answer broke with it.
 func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	meaningful := d.Kind >= KindReasoning && d.Kind <= KindCall
 	ended := d.Kind == KindDone || d.Finishes > 0
@@ -222,7 +222,7 @@ func (a *Answer) opens(d *Delta) (bool, *Broken) {
 	}
 	switch {
 	case meaningful, ended && a.seam != nil && a.seam.done, d.Finishes > 0 && (d.Truthful || a.o.AcceptEmpty):
-		a.begun()
+		a.meaningful()
 	case ended && a.first.IsZero():
 		if d.finish == recovery.FinishCalls {
 			a.o.wasHollow()
@@ -272,7 +272,7 @@ func (a *Answer) hold(p Piece) {
 	a.held.add(p)
 }
 
-// admit decides what of one event goes to the client, and keeps account of it.
+// admit returns what of one event goes to the client, and counts what it says.
 func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	a.called = a.called || d.Kind == KindCall && d.calling()
 	d.Truthful = d.Truthful || a.o.hollow(d)
@@ -303,7 +303,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.finish = d.finish
 	}
 	if a.opening && d.Kind >= KindReasoning && d.Kind <= KindCall {
-		a.begins(d)
+		a.writing(d)
 	}
 	if a.h != nil {
 		a.h.follow(d)
@@ -319,7 +319,7 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	return a.piece(ev.Raw, d), d, nil
 }
 
-// piece says what bytes reveal.
+// piece returns bytes for the client together with what they reveal.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
 	if d.late {
 		a.late = append(a.late, raw...)

@@ -112,7 +112,7 @@ func (s *calls) complete(d *Delta) {
 		s.odd = s.odd || c.value
 		s.list = append(s.list, c)
 	}
-	if list := gjson.Parse(seen(d.calls)); list.IsArray() {
+	if list := gjson.Parse(viewString(d.calls)); list.IsArray() {
 		list.ForEach(func(_, v gjson.Result) bool {
 			c := &call{raw: v.Raw}
 			if s.over = len(s.list) >= maxCalls; s.over {
@@ -133,7 +133,7 @@ func (s *calls) complete(d *Delta) {
 	}
 	if len(s.list) == 0 && isObject(d.function) && !isEmpty(d.function) {
 		s.legacy = true
-		add(&call{}, gjson.Parse(seen(d.function)))
+		add(&call{}, gjson.Parse(viewString(d.function)))
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *calls) items(d *Delta, read func(gjson.Result) *call) bool {
 		if s.whole {
 			list = d.calls
 		}
-		gjson.Parse(seen(list)).ForEach(func(i, v gjson.Result) bool {
+		gjson.Parse(viewString(list)).ForEach(func(i, v gjson.Result) bool {
 			if c := read(v); c != nil {
 				if add(c, int(i.Int())); !s.whole {
 					c.args = []byte(c.Arguments)

@@ -49,8 +49,8 @@ func Compose(req *transcript.Body, c Composition, repairs []recovery.Repair, o O
 	return n
 }
 
-// Tell reports what was mended, once.
-func (n *Composed) Tell() {
+// ReportRepairs reports what was mended, once.
+func (n *Composed) ReportRepairs() {
 	if list := n.tell; len(list) > 0 && n.o.Repaired != nil {
 		n.tell = nil
 		n.o.Repaired(list)
@@ -59,7 +59,7 @@ func (n *Composed) Tell() {
 
 // Deliver sends the answer with one write.
 func (n *Composed) Deliver(context.Context) *Broken {
-	n.Tell()
+	n.ReportRepairs()
 	var err error
 	if n.whole {
 		body := n.c.encode(n.o.Format, false)

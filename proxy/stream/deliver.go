@@ -26,15 +26,15 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	defer a.resp.Body.Close()
 	defer a.delivered()
 	s := a.o.Sink
-	a.Tell()
+	a.ReportRepairs()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
 	a.held.Text, a.said = string(a.said), nil
 	if err := s.Write(a.held); err != nil {
 		return a.clientGone(err)
 	}
 	a.held = Piece{}
-	if a.later {
-		if a.lax && a.o.Ending != nil {
+	if a.deferred {
+		if a.noReason && a.o.Ending != nil {
 			a.o.Ending.reasons.Store(false) // not always
 		}
 		return nil
@@ -80,7 +80,7 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	if broken != nil {
 		return a.breaks(broken, out.take(), piece), true
 	}
-	a.Tell()
+	a.ReportRepairs()
 	if a.first.IsZero() && d.Kind >= KindReasoning {
 		a.first = time.Now()
 	}
@@ -175,7 +175,7 @@ func (b *batch) grow(n int) {
 
 // take empties the batch. What it returns is valid until the next add.
 func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes.take(), Released: b.released, Text: seen(b.said), Frame: b.frame.take(), Seq: b.seq}
+	p := Piece{Bytes: b.bytes.take(), Released: b.released, Text: viewString(b.said), Frame: b.frame.take(), Seq: b.seq}
 	b.said, b.released, b.seq = b.said[:0], 0, 0
 	return p
 }
@@ -270,7 +270,7 @@ func (a *Answer) end(err error) *Broken {
 		if broken != nil {
 			return a.breaks(broken, Piece{}, piece)
 		}
-		a.Tell()
+		a.ReportRepairs()
 		piece.add(Piece{Bytes: End(a.o.Format, nil, nil)})
 		if werr := a.o.Sink.Write(piece); werr != nil {
 			return a.clientGone(werr)

@@ -9,9 +9,9 @@ import (
 
 // Deliverable is an answer as whoever delivers it sees it.
 type Deliverable interface {
-	// Tell reports what was mended so far, once; Deliver does so too. It comes
+	// ReportRepairs reports what was mended so far, once; Deliver does so too. It comes
 	// first where the response's headers depend on it.
-	Tell()
+	ReportRepairs()
 	Deliver(context.Context) *Broken
 	Discard()
 	// Drain reads an answer that nobody gets to its end.
@@ -19,10 +19,10 @@ type Deliverable interface {
 	Usage() (recovery.Usage, time.Duration)
 	// Finish is why the model ended the last choice, as far as it was read.
 	Finish() recovery.Finish
-	// Made is the id of the answer, where the server may have kept it under that.
-	Made() string
-	// Items are the ids of a response's items, of those that were read so far, where Options ask for them.
-	Items() []string
+	// AnswerID is the id of the answer, where the server may have kept it under that.
+	AnswerID() string
+	// ItemIDs are the ids of a response's items, of those that were read so far, where Options ask for them.
+	ItemIDs() []string
 }
 
 var (
@@ -35,34 +35,34 @@ var (
 // unread is a Deliverable that nobody has read, or that needs no reading.
 type unread struct{}
 
-func (unread) Tell()                   {}
+func (unread) ReportRepairs()          {}
 func (unread) Finish() recovery.Finish { return recovery.FinishNone }
-func (unread) Made() string            { return "" }
-func (unread) Items() []string         { return nil }
+func (unread) AnswerID() string        { return "" }
+func (unread) ItemIDs() []string       { return nil }
 
 // Finish implements Deliverable.
 func (a *Answer) Finish() recovery.Finish { return a.finish }
 
-// Made implements Deliverable.
-func (a *Answer) Made() string { return textOf([]byte(a.known.ID.ID)) }
+// AnswerID implements Deliverable.
+func (a *Answer) AnswerID() string { return textOf([]byte(a.known.ID.ID)) }
 
-// Items implements Deliverable.
-func (a *Answer) Items() []string { return a.known.items }
+// ItemIDs implements Deliverable.
+func (a *Answer) ItemIDs() []string { return a.known.items }
 
 // Finish implements Deliverable.
 func (w *Whole) Finish() recovery.Finish { return w.finish }
 
-// Made implements Deliverable.
-func (w *Whole) Made() string { return textOf([]byte(w.id)) }
+// AnswerID implements Deliverable.
+func (w *Whole) AnswerID() string { return textOf([]byte(w.id)) }
 
-// Items implements Deliverable.
-func (w *Whole) Items() []string { return w.items }
+// ItemIDs implements Deliverable.
+func (w *Whole) ItemIDs() []string { return w.items }
 
 // Drain implements Deliverable: it was read already.
 func (w *Whole) Drain() { w.Discard() }
 
-// Tell reports what was mended so far, once.
-func (a *Answer) Tell() {
+// ReportRepairs reports what was mended so far, once.
+func (a *Answer) ReportRepairs() {
 	if a.h == nil || len(a.h.repairs) == 0 || a.o.Repaired == nil {
 		return
 	}

@@ -174,7 +174,7 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 	}
 	a.hold(p)
 	a.hold(Piece{Bytes: End(a.o.Format, nil, nil)})
-	a.done, a.later, a.lax = true, true, true
+	a.done, a.deferred, a.noReason = true, true, true
 	_ = a.resp.Body.Close()
 	b.Odd, b.Flawed = OddEnd, a
 	return b
@@ -207,7 +207,7 @@ func (a *Answer) model(ev *Event) []byte {
 // whose end the client has.
 func (a *Answer) contradicts(d *Delta) bool {
 	h := a.h
-	if !h.judged || !h.what.Calls || d.Finishes == 0 || a.finishes <= d.Finishes {
+	if !h.judged || !h.holds.Calls || d.Finishes == 0 || a.finishes <= d.Finishes {
 		return false
 	}
 	if len(h.calls.list) > 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// asIs makes the answer one that is delivered later, or never: what was held,
+// keepForLater makes the answer one that is delivered later, or never: what was held,
 // and the little that follows. p was taken from the queue.
-func (a *Answer) asIs(b *Broken, p Piece) {
+func (a *Answer) keepForLater(b *Broken, p Piece) {
 	a.hold(p)
 	grace := time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 	defer grace.Stop()
@@ -25,7 +25,7 @@ func (a *Answer) asIs(b *Broken, p Piece) {
 	if !a.done {
 		a.hold(Piece{Bytes: End(a.o.Format, nil, nil)})
 	}
-	a.done, a.later = true, true
+	a.done, a.deferred = true, true
 	_ = a.resp.Body.Close()
 	b.Flawed = a
 }
@@ -44,12 +44,12 @@ func (a *Answer) conclude() *Broken {
 // flawed keeps an answer that is complete but cannot be used.
 func (a *Answer) flawed(b *Broken, p Piece) {
 	if a.h != nil && a.h.asked {
-		a.asIs(b, p)
+		a.keepForLater(b, p)
 	}
 }
 
 // begins notes what is written while the gate is closed, be it held back.
-func (a *Answer) begins(d *Delta) {
+func (a *Answer) writing(d *Delta) {
 	a.says = a.says || d.Text != ""
 	if !a.writes && a.o.Life != nil {
 		a.o.Life.Show(recovery.SignWrites)
@@ -58,7 +58,7 @@ func (a *Answer) begins(d *Delta) {
 }
 
 // lives notes what an event shows of the upstream while the gate is closed.
-func (a *Answer) lives(d *Delta) {
+func (a *Answer) showsLife(d *Delta) {
 	switch {
 	case a.o.Life == nil:
 	case d.item.event != eventOther: // a response was created, or an item of it begins
@@ -69,7 +69,7 @@ func (a *Answer) lives(d *Delta) {
 }
 
 // begun notes the first event that can be shown, or is held until it can be.
-func (a *Answer) begun() {
+func (a *Answer) meaningful() {
 	if a.first.IsZero() {
 		a.first = time.Now()
 	}

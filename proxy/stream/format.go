@@ -51,10 +51,10 @@ const (
 	KindDone                  // the end of the stream
 )
 
-// Delta is the meaning of one event, or of a complete answer.
+// Delta is the meaning of one event, or of a complete answer, in no format's words.
 type Delta struct {
 	Kind     Kind
-	Text     string // decoded text of the first choice that has some, valid as long as what it was read from
+	Text     string // decoded text of the first choice that has some, valid as long as the bytes it was read from
 	Finishes int    // choices that give a finish reason
 	Truthful bool   // the finish reason explains an empty answer (length, content_filter)
 	Choices  int    // number of choices in it
@@ -64,9 +64,9 @@ type Delta struct {
 	ID       Identity
 
 	message []byte          // the delta or message of the last choice, as it stands in the event
-	finish  recovery.Finish // its finish reason
-	texts   []byte          // the string that Text was read from
-	padding []byte          // a string of the event that says nothing
+	finish  recovery.Finish // the last choice's finish reason
+	texts   []byte          // Text as JSON
+	padding []byte          // a string that makes events equally long
 	reasons bool            // it has reasoning
 	faulty  bool            // a choice has an error
 
@@ -75,8 +75,8 @@ type Delta struct {
 	function  []byte // function_call
 	reasoning []byte // text of the reasoning
 
-	frame bool   // clients put the answer together by it: what follows it has to fit
-	ends  bool   // no more text follows it
+	frame bool   // clients build the answer's structure from it: what follows must fit
+	ends  bool   // no more text follows
 	apart bool   // its text is not a part of the text before it
 	late  bool   // it goes out with the event behind it: the end of thinking, which clients take for an answer; and the beginning of text, of which nothing may come
 	seq   int    // its number in the stream
@@ -92,8 +92,8 @@ var doneEvent = []byte("data: [DONE]\n\n")
 // maxDepth bounds the nesting of what upstreams send.
 const maxDepth = 256
 
-// payload is the data of an event without space around it; none for one that says
-// nothing else than its kind.
+// payload returns the data of an event without space around it; none for one that says
+// nothing but its kind.
 func payload(ev *Event) (data []byte, kind Kind) {
 	data = ev.Data
 	if n := len(data); n == 0 || data[0] != '{' || data[n-1] != '}' {
@@ -108,7 +108,7 @@ func payload(ev *Event) (data []byte, kind Kind) {
 	return data, KindNothing
 }
 
-// oneLine is an error body without line breaks, as an event has it.
+// oneLine returns an error body without line breaks.
 func oneLine(body []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, body) != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// hold keeps back what of an answer has to be complete before the client sees
-// it: from the first such event on, all events wait in order. Once the choice
-// has ended the whole is judged, and goes out with one write.
+// hold keeps back what has to be complete before the client sees it, such as calls.
+// From the first such event on all events wait in order. Once the choice has ended they are
+// judged together, and go out with one write.
 type hold struct {
 	o      *Options
 	mender recovery.Mender
 	req    *transcript.Body
-	what   recovery.Hold
+	holds  recovery.Hold
 	watch  recovery.Watch
 	look   recovery.Lookout // nil where no text can be a call
 
@@ -42,31 +42,31 @@ type hold struct {
 	repairs []recovery.Repair
 }
 
-// judges reports whether there is who judges an answer.
+// judges reports whether the answer is judged.
 func (o *Options) judges() bool { return o.Mender != nil && o.Request != nil && o.Choices <= 1 }
 
-// mends reports whether an answer is one that may be changed. It looks into the
-// request, so it is asked where there is something to change.
+// mends reports whether the answer may be changed. It looks into the request, so it is
+// called only if there is something to change.
 func (o *Options) mends() bool { return o.judges() && !o.Request.Logprobs() && !o.Request.Audio() }
 
 // Guard runs a part of the judging of the answer. Where that breaks the result
 // is false, and the answer goes on as it came.
 func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f, o.Broke) }
 
-// newHold is nil where nothing is held and nothing watched.
+// newHold returns nil if nothing is held and nothing watched.
 func newHold(o *Options) *hold {
 	h := &hold{o: o, calls: calls{}}
 	if o.mends() && o.Guard(func() {
-		h.what, h.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
+		h.holds, h.watch, h.look = o.Mender.Holds(o.Request), o.Mender.Watch(o.Request, -1), o.Mender.Lookout(o.Request)
 	}) {
 		h.mender, h.req = o.Mender, o.Request
 		h.calls.known = h.req.HasTool
-		if o.Config.MidStream == MidStreamBuffer && h.what.Calls {
-			h.what.Text = true // nothing is shown before the end
+		if o.Config.MidStream == MidStreamBuffer && h.holds.Calls {
+			h.holds.Text = true // nothing is shown before the end
 		}
 	}
 	if o.Resume != nil {
-		h.what.Calls = h.what.Calls || o.Resume.Calls
+		h.holds.Calls = h.holds.Calls || o.Resume.Calls
 		if h.only = o.Resume.Calls; h.only {
 			h.look = nil
 		} else {
@@ -74,7 +74,7 @@ func newHold(o *Options) *hold {
 		}
 	}
 	h.shown = len(h.text)
-	h.judged = !h.what.Calls && !h.what.Text
+	h.judged = !h.holds.Calls && !h.holds.Text
 	if h.judged && h.mender == nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (h *hold) follow(d *Delta) {
 	}
 }
 
-// feed shows the watch a piece.
+// feed passes a piece of the answer to the repetition watch.
 func (h *hold) feed(p recovery.Part, text string) {
 	if h.watch == nil || text == "" {
 		return
@@ -107,8 +107,8 @@ func (h *hold) feed(p recovery.Part, text string) {
 	}
 }
 
-// screen decides what of an admitted event goes on now. A broken answer with a
-// flaw comes with the piece that was held.
+// screen returns what of an admitted event goes on now. A broken answer with a flaw comes
+// with the piece that was held.
 func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	if len(p.Bytes) == 0 && d.Kind == KindNothing && d.Finishes == 0 {
@@ -144,7 +144,7 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 // a few of an answer do: nothing is held, and nothing in it could change that.
 func (h *hold) flows(d *Delta) bool {
 	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
-		!h.what.Text && !h.holding && !h.ended && !h.leaks()
+		!h.holds.Text && !h.holding && !h.ended && !h.leaks()
 }
 
 // sift is screen for an event that may have to be held, or ends that.
@@ -184,9 +184,9 @@ func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	if broken := a.ranAway(); broken != nil {
 		return Piece{}, broken
 	}
-	if !h.holding && (called || d.Text != "" && h.what.Text || d.Finishes > 0) {
-		h.holding, h.closing = true, !called && !(d.Text != "" && h.what.Text)
-	} else if called || d.Text != "" && h.what.Text {
+	if !h.holding && (called || d.Text != "" && h.holds.Text || d.Finishes > 0) {
+		h.holding, h.closing = true, !called && !(d.Text != "" && h.holds.Text)
+	} else if called || d.Text != "" && h.holds.Text {
 		h.closing = false
 	}
 	if !h.holding {
@@ -206,17 +206,16 @@ func (h *hold) leaks() bool {
 		return false
 	}
 	free := len(h.text)
-	if !h.o.Guard(func() { free = h.look.Free(seen(h.text)) }) {
+	if !h.o.Guard(func() { free = h.look.Free(viewString(h.text)) }) {
 		h.look = nil
 	}
 	return h.shown <= free && free < len(h.text)
 }
 
-// spot decides whether text that came is held. free is what was held only until
-// it was known to be no call.
+// spot starts to hold text that may be a call. free is held text that turned out to be none.
 func (h *hold) spot() (free Piece) {
 	switch {
-	case h.what.Text || len(h.calls.list) > 0 || h.closing && h.holding:
+	case h.holds.Text || len(h.calls.list) > 0 || h.closing && h.holding:
 	case h.leaks():
 		h.holding, h.closing = true, false
 	case h.holding:

@@ -54,7 +54,7 @@ func closed(body []byte) bool {
 		return false
 	}
 	var j openJSON
-	j.feed(seen(body))
+	j.feed(viewString(body))
 	return j.complete()
 }
 

@@ -133,8 +133,8 @@ func (w *Whole) set(body []byte, list []splice) {
 	w.buf.Write(out)
 }
 
-// Tell reports what was mended, once.
-func (w *Whole) Tell() {
+// ReportRepairs reports what was mended, once.
+func (w *Whole) ReportRepairs() {
 	if list := w.repairs; len(list) > 0 && w.o.Repaired != nil {
 		w.repairs = nil
 		w.o.Repaired(list)

@@ -62,27 +62,27 @@ func (Messages) Decode(ev *Event, known *Known) *Delta {
 type messageDelta struct{ kind, text, thinking, signature, partial, reason []byte }
 
 func (m *messageDelta) read(c *transcript.Cursor) {
-	fields, ok := c.Enter()
+	inner, ok := c.Enter()
 	if !ok {
 		return
 	}
-	for fields.Next() {
-		switch string(fields.Name()) {
+	for inner.Next() {
+		switch string(inner.Name()) {
 		case "type":
-			first(&m.kind, &fields)
+			first(&m.kind, &inner)
 		case "text":
-			first(&m.text, &fields)
+			first(&m.text, &inner)
 		case "thinking":
-			first(&m.thinking, &fields)
+			first(&m.thinking, &inner)
 		case "signature":
-			first(&m.signature, &fields)
+			first(&m.signature, &inner)
 		case "partial_json":
-			first(&m.partial, &fields)
+			first(&m.partial, &inner)
 		case "stop_reason":
-			first(&m.reason, &fields)
+			first(&m.reason, &inner)
 		}
 	}
-	c.Leave(fields)
+	c.Leave(inner)
 }
 
 // ofMessage reads an event, named so where it does not say what it is; false if it is no JSON.
@@ -120,7 +120,7 @@ func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 	switch name {
 	case "message_start":
 		it.event, d.frame = eventCreated, true
-		m := gjson.Parse(seen(message))
+		m := gjson.Parse(viewString(message))
 		d.ID.ID = same(known.ID.ID, []byte(m.Get("id").Raw))
 		known.ID = d.ID
 		d.tokens(m.Get("usage"), known)
@@ -137,7 +137,7 @@ func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 		}
 	case "message_delta":
 		it.event, d.frame = eventEnd, true
-		d.tokens(gjson.Parse(seen(usage)), known)
+		d.tokens(gjson.Parse(viewString(usage)), known)
 		d.stops(delta.reason)
 	case "message_stop":
 		d.Kind = KindDone
@@ -159,7 +159,7 @@ func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 
 // begins reads the beginning of a block. What it has already counts as its first piece.
 func (d *Delta) begins(known *Known) {
-	v := gjson.Parse(seen(d.item.raw))
+	v := gjson.Parse(viewString(d.item.raw))
 	switch known.block = blockOf(v.Get("type").Str); known.block {
 	case blockText:
 		if t := v.Get("text"); t.Str == "" {
@@ -256,7 +256,7 @@ func (Messages) DecodeWhole(body []byte) (d Delta) {
 	if transcript.Valid(body, maxDepth) != nil || !isObject(body) {
 		return Delta{Kind: KindNoise}
 	}
-	m := gjson.Parse(seen(body))
+	m := gjson.Parse(viewString(body))
 	content := m.Get("content")
 	d.item.index = -1
 	d.ID.ID = m.Get("id").Raw

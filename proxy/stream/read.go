@@ -212,11 +212,11 @@ func textOf(v []byte) string {
 	if !isString(v) || bytes.IndexByte(v, '\\') >= 0 {
 		return transcript.Text(v)
 	}
-	return seen(v[1 : len(v)-1])
+	return viewString(v[1 : len(v)-1])
 }
 
-// seen is bytes as a text that is valid as long as they are.
-func seen(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }
+// viewString is bytes as a text that is valid as long as they are.
+func viewString(v []byte) string { return unsafe.String(unsafe.SliceData(v), len(v)) }
 
 func isNull(v []byte) bool   { return len(v) > 0 && v[0] == 'n' }
 func isString(v []byte) bool { return len(v) > 0 && v[0] == '"' }

@@ -267,7 +267,7 @@ func textIn(content gjson.Result) (text string) {
 // whole reads a response that has ended, or one that is complete by itself, but for its output.
 func (d *Delta) whole(response []byte) (output gjson.Result) {
 	status, failed := "", false
-	gjson.Parse(seen(response)).ForEach(func(k, v gjson.Result) bool {
+	gjson.Parse(viewString(response)).ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "id":
 			d.ID.ID = same(d.ID.ID, []byte(v.Raw))

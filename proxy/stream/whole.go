@@ -51,7 +51,7 @@ func ReadWhole(resp *http.Response, o Options) (*Whole, *Broken) {
 	body, _ := inside(w.buf.Bytes())
 	d := o.Format.DecodeWhole(body)
 	w.usage, w.id, w.finish = d.Usage, d.ID.ID, d.finish
-	if o.Items {
+	if o.ItemIDs {
 		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
 			w.items = append(w.items, item.Get("id").String())
 			return len(w.items) < maxItems
@@ -117,7 +117,7 @@ func (w *Whole) release() {
 // Deliver sends the answer in one write.
 func (w *Whole) Deliver(context.Context) *Broken {
 	defer w.release()
-	w.Tell()
+	w.ReportRepairs()
 	var digits [20]byte
 	length := strconv.AppendInt(digits[:0], int64(w.buf.Len()), 10)
 	if has := w.resp.Header["Content-Length"]; len(has) != 1 || has[0] != string(length) {
