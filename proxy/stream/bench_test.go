@@ -67,6 +67,7 @@ func BenchmarkEvent(b *testing.B) {
 	}{
 		{"passed", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, nil},
 		{"watched", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, onlooker{}},
+		{"messages", Messages{}, flow{events: []string{msgText(0, " token"), msgText(0, " of some")}, end: msgEnd("end_turn")}, onlooker{}},
 		{"responses", Responses{}, flow{events: deltas, end: ended}, onlooker{}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
