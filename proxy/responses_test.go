@@ -222,9 +222,6 @@ func TestResponsesMended(t *testing.T) {
 			if got := r.calls(); !reflect.DeepEqual(got, c.calls) {
 				t.Errorf("calls %q, want %q\n%s", got, c.calls, r.raw)
 			}
-			if strings.HasPrefix(name, "stalled") && r.comments == 0 {
-				t.Errorf("nothing kept the client awake:\n%s", r.raw)
-			}
 		})
 	}
 }
