@@ -190,6 +190,11 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	case errors.Is(err, recovery.ErrNoTarget):
 		ev.Status = http.StatusNotFound
 		return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
+	case errors.Is(err, recovery.ErrDisabled):
+		ev.Status = http.StatusServiceUnavailable
+		e := reported(ev.Status, "target_disabled", "The operator of this gateway has disabled all targets of the model %s.", printable(x.Model))
+		e.Header = http.Header{"X-Should-Retry": {"false"}}
+		return e
 	case f == nil:
 		ev.Status, ev.Cause = http.StatusInternalServerError, err.Error()
 		return reported(http.StatusInternalServerError, "internal", "An internal error occurred; the gateway's log has the details.")

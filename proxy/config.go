@@ -63,13 +63,14 @@ type AdminConfig struct {
 
 // ClientKey is one gateway key. Value is filled by the loader and never printed.
 type ClientKey struct {
-	Name   string    `yaml:"name"`
-	Env    string    `yaml:"env"`
-	File   string    `yaml:"file"`
-	Models []string  `yaml:"models"` // names the key may use; empty: all
-	Paths  []string  `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
-	Limits KeyLimits `yaml:"limits"`
-	Value  string    `yaml:"-"`
+	Name   string        `yaml:"name"`
+	Env    string        `yaml:"env"`
+	File   string        `yaml:"file"`
+	Models []string      `yaml:"models"` // names the key may use; empty: all
+	Paths  []string      `yaml:"paths"`  // below /v1, with all below them, that the key may use although they show what others have made; "/" is all
+	Limits KeyLimits     `yaml:"limits"`
+	Mode   recovery.Mode `yaml:"mode"` // the most that may be done to its requests; empty leaves that to recovery.mode
+	Value  string        `yaml:"-"`
 }
 
 // KeyLimits are what a key may use, and what each of its sessions may.
@@ -197,6 +198,9 @@ func (c Config) Validate() error {
 			if !strings.HasPrefix(p, "/") {
 				errs = append(errs, fmt.Errorf("auth.keys[%d].paths[%d]: %q must begin with a slash, like /batches", i, n, p))
 			}
+		}
+		if _, ok := recovery.ParseMode(string(k.Mode)); k.Mode != "" && !ok {
+			errs = append(errs, fmt.Errorf("auth.keys[%d].mode: %q is none of act, annotate, observe, off", i, k.Mode))
 		}
 		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits", i), k.Limits.Limits.Validate())...)
 		errs = append(errs, under(fmt.Sprintf("auth.keys[%d].limits.session", i), k.Limits.Session.Validate())...)

@@ -187,6 +187,7 @@ type Engine struct {
 // Ways in which an exchange ends without an answer and without a failure.
 var (
 	ErrNoTarget   = errors.New("no target serves this model")
+	ErrDisabled   = errors.New("an operator has disabled all targets of this model")
 	ErrClientGone = errors.New("the client left")
 	ErrReplied    = errors.New("the gateway answers itself")
 )

@@ -39,6 +39,8 @@ const (
 	MarkBreaker  MarkKind = "breaker"   // it is not asked, but for one probe after Until
 	MarkClient   MarkKind = "client"    // as a breaker, for the requests of one client alone
 	MarkCooldown MarkKind = "cool-down" // its key is not used
+	MarkDisabled MarkKind = "disabled"  // an operator has disabled it
+	MarkSwitched MarkKind = "switched"  // an operator lets less be done to its requests
 	MarkLearned  MarkKind = "learned"   // what it refuses, and that it reasons in silence
 	MarkWindow   MarkKind = "window"    // how much it takes at once
 	MarkPace     MarkKind = "pace"      // how long it takes to its first token

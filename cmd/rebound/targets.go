@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +42,55 @@ if it were new.`, cobra.RangeArgs(1, 2))
 		_, err := fmt.Fprintf(p.stdout, "%s is kept of %s any more\n", what, args[0])
 		return err
 	}))
+	cmd.AddCommand(p.switchCommand("disable"), p.switchCommand("enable"))
 	return cmd
+}
+
+// switchCommand switches an upstream, a target, a model or a key off or down, or back.
+func (p *program) switchCommand(name string) *cobra.Command {
+	on := name == "enable"
+	short, long := "Keep requests away from an upstream or a target, or let less be done to requests", `Has all replicas ask an upstream (NAME) or one model of it (NAME/MODEL) no more, until it
+is enabled: requests go to other targets, those under way end. With --mode less is done to
+requests instead (annotate, observe or off), of an upstream or target, or with --model or
+--key of a model or of a gateway key.`
+	if on {
+		short, long = "Take a disable back", `Takes back what disable has done.`
+	}
+	c := p.adminCommand(name+" [NAME]", short, long, cobra.MaximumNArgs(1))
+	model, key := c.Flags().String("model", "", "a `MODEL` as clients name it"), c.Flags().String("key", "", "the name of a gateway `KEY`")
+	mode := "disabled"
+	if !on {
+		c.Flags().StringVar(&mode, "mode", mode, "the most that may be done: annotate, observe or off; without it an upstream or a target is not asked")
+	}
+	return c.do(func(args []string) error {
+		of, what := "upstream", strings.Join(args, "")
+		switch {
+		case strings.Contains(what, "/"):
+			of = "target"
+		case *model != "":
+			of, what = "model", *model+what
+		case *key != "":
+			of, what = "key", *key+what
+		}
+		if what == "" || (*model != "" || *key != "") && (len(args) > 0 || *model != "" && *key != "") {
+			return usageError{errors.New("give an upstream, a target, --model or --key")}
+		}
+		if on {
+			_, err := c.ask(http.MethodDelete, "/rebound/switches?"+url.Values{"of": {of}, "name": {what}}.Encode(), nil)
+			if err == nil {
+				_, err = fmt.Fprintf(p.stdout, "%s %q is as configured again\n", of, what)
+			}
+			return err
+		}
+		body, err := json.Marshal(map[string]string{"of": of, "name": what, "mode": mode})
+		if err == nil {
+			_, err = c.ask(http.MethodPost, "/rebound/switches", bytes.NewReader(body))
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(p.stdout, "%s %q: %s\n", of, what, mode)
+		}
+		return err
+	})
 }
 
 // marksHead is above the rows of writeMark.

@@ -87,11 +87,16 @@ func overview(gateway adminClient) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	writeRates(&b, gateway.url, parts[0])
+	for _, t := range parts[0].Get("trouble").Array() {
+		fmt.Fprintf(&b, "! %s\n", shown(t.Str))
+	}
 	writeUpstreams(&b, parts[0])
 	var list struct{ Targets []recovery.Mark }
 	_ = json.Unmarshal([]byte(parts[1].Raw), &list) // what is no list is left out
 	all := len(list.Targets)
-	away := slices.DeleteFunc(list.Targets, func(m recovery.Mark) bool { return m.Kind != recovery.MarkBreaker && m.Kind != recovery.MarkCooldown })
+	away := slices.DeleteFunc(list.Targets, func(m recovery.Mark) bool {
+		return !slices.Contains([]recovery.MarkKind{recovery.MarkBreaker, recovery.MarkCooldown, recovery.MarkDisabled, recovery.MarkSwitched}, m.Kind)
+	})
 	if len(away) > 0 {
 		fmt.Fprintln(&b)
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -135,7 +140,7 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		return fmt.Sprintf("%.1f %%", 100*n/of)
 	}
 	up := time.Since(now.Get("started").Time()).Round(time.Second)
-	fmt.Fprintf(b, "rebound %q at %q, up %v, %.0f in flight; the last %.0f s:\n\n", now.Get("version").Str, url, up, is.Get("in_flight").Float(), seconds)
+	fmt.Fprintf(b, "rebound %q at %q, up %v, %d replicas, %.0f in flight here; the last %.0f s:\n\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
 	fmt.Fprintf(b, "requests  %.1f a second   straight %s   by fallback %s   recovered %s   failed %s   left %.0f   rejected %.0f\n", answered/seconds,
 		share(grew("requests.ok"), answered), share(grew("requests.fallback"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
 		grew("requests.canceled"), grew("requests.rejected"))

@@ -33,6 +33,7 @@ type metrics struct {
 	extra      [kinds]prometheus.Counter
 	inFlight   prometheus.Gauge
 	breakers   *breakers
+	condition  atomic.Pointer[func() Condition]
 
 	droppedQueue, droppedSubscriber, droppedLog, droppedSink, droppedOTLP, droppedRecording prometheus.Counter
 
@@ -98,6 +99,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "go_version": runtime.Version()}})
 	info.Set(1)
 	r.MustRegister(m.inFlight, m.breakers, info)
+	m.conditions(r)
 	return m
 }
 

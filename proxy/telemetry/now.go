@@ -127,10 +127,12 @@ func (h *Hub) Now() http.Handler {
 			refuse(w, http.StatusBadRequest, "invalid_series", "series must be a number of samples, from 0 to 180.")
 			return
 		}
+		stands := h.metrics.stands()
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		_ = json.NewEncoder(w).Encode(map[string]any{ // the reader may have left
 			"version": h.version, "replica": h.replica, "started": h.started.UTC(), "ttfb_bounds": ttfbBuckets, "now": h.look(), "series": h.samples.newest(n),
+			"trouble": append([]string{}, stands.Trouble...), "replicas": stands.Replicas,
 		})
 	})
 }

@@ -43,6 +43,11 @@ type Config struct {
 	ClientCert string `yaml:"client_cert"` // PEM files
 	ClientKey  string `yaml:"client_key"`
 
+	// Disabled keeps requests away, but for those that only this upstream can serve. Mode is the most
+	// that may be done to those that go here first; empty leaves that to recovery.mode.
+	Disabled bool          `yaml:"disabled"`
+	Mode     recovery.Mode `yaml:"mode"`
+
 	Prefill recovery.Prefill `yaml:"prefill"`
 	// Profile says whether slow first tokens are normal: auto takes private and
 	// loopback addresses for local.
@@ -79,6 +84,9 @@ func Defaults() Config {
 // Validate reports everything that is wrong, as one joined error; each message begins with the key.
 func (c Config) Validate() error {
 	var errs []error
+	if _, ok := recovery.ParseMode(string(c.Mode)); c.Mode != "" && !ok {
+		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", c.Mode))
+	}
 	if c.URL == "" {
 		errs = append(errs, errors.New("url: is needed, like https://api.openai.com/v1"))
 	} else if u, err := url.Parse(strings.ReplaceAll(c.URL, "{model}", "model")); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {

@@ -16,6 +16,8 @@ type Model struct {
 	// to a later target. Content policy is not among them by default: sending
 	// refused content elsewhere is the operator's decision.
 	FallbackFor []recovery.Class `yaml:"fallback_for"`
+	// Mode is the most that may be done to requests for the model; empty leaves that to recovery.mode.
+	Mode recovery.Mode `yaml:"mode"`
 }
 
 // Target is one place that serves a model.
@@ -35,6 +37,9 @@ func DefaultFallbackFor() []recovery.Class { return []recovery.Class{recovery.Mo
 // begins with the key. Upstream names are checked by the composer.
 func (m Model) Validate() error {
 	var errs []error
+	if _, ok := recovery.ParseMode(string(m.Mode)); m.Mode != "" && !ok {
+		errs = append(errs, fmt.Errorf("mode: %q is none of act, annotate, observe, off", m.Mode))
+	}
 	if len(m.Targets) == 0 {
 		errs = append(errs, errors.New("targets: at least one is needed"))
 	}

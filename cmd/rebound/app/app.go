@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +36,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/session"
 	"github.com/rebound-llm/rebound/recovery/strategy"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 	"github.com/rebound-llm/rebound/store/redis"
@@ -89,7 +86,14 @@ type App struct {
 	notes  atomic.Pointer[annotate.Stage]
 	prices atomic.Pointer[quota.Prices]
 
+	started time.Time
+	quiet   chan struct{} // closed when this replica stops to tell of itself,
+	beaten  chan struct{} // and when it has
+
+	switches atomic.Pointer[route.Switches]
+
 	mu     sync.Mutex
+	state  health
 	config *configs.Config
 	rules  rules
 	core   *proxy.Core
@@ -98,7 +102,7 @@ type App struct {
 // New builds a gateway and opens its listener; it serves once Run is called.
 // Log lines go to out.
 func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
-	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown()}
+	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown(), started: time.Now()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.names(cfg)))
 	a.log = a.hub.Logger()
 	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
@@ -112,7 +116,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
-	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return 2 })
+	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
@@ -129,6 +133,9 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 		a.close()
 		return nil, err
 	}
+	a.hub.SetCondition(a.condition)
+	a.quiet, a.beaten = make(chan struct{}), make(chan struct{})
+	go a.beat()
 	mux := http.NewServeMux()
 	mux.Handle("GET /rebound/events", a.hub.Events())
 	mux.Handle("GET /rebound/events/history", a.hub.History())
@@ -136,6 +143,8 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.HandlePage(mux)
 	admin.Handle(mux, a.sessions)
 	admin.HandleTargets(mux, targets{a})
+	admin.HandleSwitches(mux, switching{a})
+	admin.HandleReplicas(mux, a.replicas)
 	admin.HandleKeys(mux, a.limiter)
 	admin.HandleApprovals(mux, approvals{a.planner})
 	admin.HandleLearned(mux, a.outcomes)
@@ -161,7 +170,7 @@ func (a *App) listen(cfg *configs.Config) (err error) {
 type targets struct{ *App }
 
 func (t targets) Marks() []recovery.Mark {
-	return slices.Concat(t.health.Marks(t.mirror), t.facts.Marks(t.mirror), t.fitter.Marks(), t.pace.Marks())
+	return slices.Concat(t.switches.Load().Marks(), t.health.Marks(t.mirror), t.facts.Marks(t.mirror), t.fitter.Marks(), t.pace.Marks())
 }
 
 func (t targets) Clear(name, item string) {
@@ -173,7 +182,7 @@ func (t targets) Clear(name, item string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals, route.BoardSwitches, boardReplicas}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -216,6 +225,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		routes = append(routes, r)
 	}
 	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, a.pins)
+	switches := fixed(cfg)
+	switches.Board = a.mirror
+	a.switches.Store(switches)
 	chains, err := configs.Chains()
 	if err != nil {
 		return nil, err
@@ -260,8 +272,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
-		Engine: engine([]recovery.Stage{table, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
-		Relay:  engine([]recovery.Stage{table}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
+		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
+		Relay:  engine([]recovery.Stage{table, switches}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
 }
 
@@ -367,11 +379,14 @@ func (a *App) Reload(cfg *configs.Config) error {
 // A bad new configuration is reported and the old one stays. It ends with ctx.
 func (a *App) Watch(ctx context.Context, env configs.Env, hup <-chan struct{}) {
 	report := func(err error) {
+		a.refuse(err)
 		a.log.Error("the new configuration is not used; the old one stays in force", "error", err)
 	}
 	w := configs.Watch(ctx, a.config, env, watchEvery, func(cfg *configs.Config) {
 		if err := a.Reload(cfg); err != nil {
 			report(err)
+		} else {
+			a.refuse(nil)
 		}
 	}, report)
 	for {
@@ -483,6 +498,10 @@ func proxyHost(u upstream.Config) string {
 // close releases everything, in the order of dependence.
 func (a *App) close() {
 	a.losers.Close()
+	if a.quiet != nil {
+		close(a.quiet)
+		<-a.beaten
+	}
 	if a.core != nil {
 		for _, u := range a.core.Upstreams {
 			u.Close()
@@ -525,56 +544,4 @@ type counter struct{}
 func (counter) Count(model, text string) int {
 	enc, _ := tokenizer.ForModel(model)
 	return enc.Count(text)
-}
-
-// identifier adapts package session to the edge.
-type identifier struct{ conversations *session.Known }
-
-func (i identifier) Identify(body *transcript.Body, credential, explicit string, hints []string) proxy.Identity {
-	k := &known{in: session.Input{Body: body, Explicit: explicit, Hints: hints}}
-	k.in.Credential = append(k.key[:0], credential...)
-	k.session = i.conversations.Identify(k.in)
-	return k
-}
-
-// usualKey is up to how many bytes most API keys have.
-const usualKey = 64
-
-// known is what a request is identified by, for what is asked of few requests.
-type known struct {
-	in      session.Input
-	key     [usualKey]byte // room for the credential
-	session string
-	once    sync.Once
-	aside   bool
-}
-
-// Session implements proxy.Identity.
-func (k *known) Session() string { return k.session }
-
-// Hint implements proxy.Identity.
-func (k *known) Hint() string { return session.HintOf(k.in) }
-
-// Side implements proxy.Identity. It may be called by several goroutines.
-func (k *known) Side() bool {
-	if k.session == "" {
-		return false
-	}
-	k.once.Do(func() { k.aside = session.SideOf(k.in.Body) != session.SideNone })
-	return k.aside
-}
-
-// Affinity implements proxy.Identity.
-func (k *known) Affinity() uint64 { return session.Affinity(k.in) }
-
-// Pin implements proxy.Identity.
-func (k *known) Pin() string {
-	if k.session == "" {
-		return ""
-	}
-	turn := session.UserTurnOf(k.in)
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], turn.Last)
-	binary.BigEndian.PutUint64(b[8:], uint64(turn.Messages))
-	return k.session + "/" + hex.EncodeToString(b[:])
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/quota"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/route"
 )
 
 // limits are what keys, and all clients together, may use. A name of the model
@@ -37,3 +39,38 @@ func (a *App) limiting(cfg *configs.Config) *quota.Limiter {
 	}
 	return a.limiter
 }
+
+// fixed is what the configuration switches off or down.
+func fixed(cfg *configs.Config) *route.Switches {
+	w := &route.Switches{}
+	add := func(of, name string, mode recovery.Mode) {
+		if mode != "" && mode != recovery.ModeAct {
+			w.Fixed = append(w.Fixed, recovery.Switch{Of: of, Name: name, Mode: mode})
+		}
+	}
+	for name, u := range cfg.Upstreams {
+		if u.Disabled {
+			add("upstream", name, recovery.ModeDisabled)
+		}
+		add("upstream", name, u.Mode)
+	}
+	for name, m := range cfg.Models {
+		add("model", name, m.Mode)
+	}
+	for _, k := range cfg.Proxy.Auth.Keys {
+		add("key", k.Name, k.Mode)
+	}
+	return w
+}
+
+// switching is what admin changes of the switches in force.
+type switching struct{ *App }
+
+// List implements admin.Switches.
+func (s switching) List() []recovery.Switch { return s.switches.Load().List() }
+
+// Set implements admin.Switches.
+func (s switching) Set(w recovery.Switch) error { return s.switches.Load().Set(w) }
+
+// Clear implements admin.Switches.
+func (s switching) Clear(of, name string) bool { return s.switches.Load().Clear(of, name) }

@@ -2,7 +2,7 @@
 import { ask, data, refresh } from './data.js';
 import { age, chip, clock, count, figure, h, panel, table, words } from './dom.js';
 
-export const lists = ['targets', 'keys'];
+export const lists = ['targets', 'keys', 'replicas'];
 
 const most = 300; // rows of a table
 let root = null;
@@ -14,12 +14,13 @@ export function open(main) {
 }
 
 // about says what it means that a target is kept away.
-const about = { breaker: 'too much failed: one probe at a time', 'cool-down': 'its key is not used' };
+const about = { breaker: 'too much failed: one probe at a time', 'cool-down': 'its key is not used', disabled: 'an operator has disabled it', switched: 'an operator lets less be done' };
 
 async function reset(m, button) {
   if (!confirm('Forget of ' + m.target + ': ' + (m.kind === 'pace' ? 'its pace' : m.item) + '?')) return;
   try {
-    await ask('targets?target=' + encodeURIComponent(m.target) + '&item=' + encodeURIComponent(m.item), 'DELETE');
+    if (m.kind === 'disabled' || m.kind === 'switched') await ask('switches?of=' + m.item + '&name=' + encodeURIComponent(m.target), 'DELETE');
+    else await ask('targets?target=' + encodeURIComponent(m.target) + '&item=' + encodeURIComponent(m.item), 'DELETE');
     await refresh();
   } catch (e) {
     button.title = button.textContent = e.message;
@@ -72,7 +73,7 @@ export function draw() {
     root.replaceChildren(h('p', { className: 'none' }, 'Looking …'));
     return;
   }
-  const away = data.targets.filter((m) => m.kind === 'breaker' || m.kind === 'cool-down');
+  const away = data.targets.filter((m) => ['breaker', 'cool-down', 'disabled', 'switched'].includes(m.kind));
   const told = data.targets.filter((m) => m.item === 'listed window');
   const pace = data.targets.filter((m) => m.kind === 'pace');
   const learned = data.targets.filter((m) => ![away, told, pace].some((l) => l.includes(m)));
@@ -81,6 +82,14 @@ export function draw() {
     panel('Learned from answers and refusals', learned.length ? marks(learned) : h('p', { className: 'none' }, 'Nothing yet: requests go to every target as they came.')),
     folded('Pace: how long the first token takes', pace),
     folded('Windows as lists of models tell', told),
+    data.replicas?.length > 1 || data.replicas?.some((r) => r.refused || !r.store_up) ? panel('Replicas', table([
+      { name: 'Replica', cell: (r) => [r.id, r.self ? ' (this one)' : ''], style: 'name' },
+      { name: 'Address', cell: (r) => r.address, style: 'name' },
+      { name: 'Version', cell: (r) => r.version, style: 'name' },
+      { name: 'Configuration', cell: (r) => [r.config, ' ', r.refused ? chip('failed', 'a newer one is refused', r.refused) : null], style: 'name' },
+      { name: 'Store', cell: (r) => chip(r.store_up ? 'ok' : 'failed', r.store_up ? 'answers' : 'away'), style: 'tight' },
+      { name: 'Up for', cell: (r) => age(Date.now() - Date.parse(r.started)), right: true, style: 'tight' },
+    ], data.replicas)) : null,
     data.keys?.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
       { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.of && l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + (l.of ? ' of ' + count(l.of) : ', no limit'))) },

@@ -1,0 +1,84 @@
+//go:build unix
+
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/store/storetest"
+)
+
+// What an operator disables or turns down at one replica is so at all of them, until it is taken back.
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	p := pair(t, unhurried(t, storetest.Redis(t)), mapped("m", "default prim", "two spare"))
+	answered := func(target string) {
+		t.Helper()
+		eventually(t, 10*time.Second, "replica 2 asks "+target, func() bool { return strings.HasPrefix(p.two.must(chat("m", false, "")).target(), target) })
+	}
+	answered("default/prim")
+	p.one.admin(http.MethodPost, "/rebound/switches", `{"of":"upstream","name":"default","mode":"disabled"}`)
+	answered("two/spare")
+	if marks := gjson.Get(p.two.admin(http.MethodGet, "/rebound/targets", ""), "targets").Raw; !strings.Contains(marks, `"disabled"`) {
+		t.Errorf("what is disabled is not listed: %s", marks)
+	}
+	p.one.admin(http.MethodPost, "/rebound/switches", `{"of":"target","name":"two/spare","mode":"disabled"}`)
+	eventually(t, 10*time.Second, "nothing is left", func() bool {
+		r := p.two.ask(t.Context(), chat("m", false, ""))
+		return r.status == http.StatusServiceUnavailable && gjson.GetBytes(r.body, "error.code").Str == "target_disabled"
+	})
+	p.two.admin(http.MethodDelete, "/rebound/switches?of=target&name=two/spare", "")
+	p.two.admin(http.MethodDelete, "/rebound/switches?of=upstream&name=default", "")
+	answered("default/prim")
+
+	// A model whose requests are not to be recovered: its failure goes to the client as it came, others' do not.
+	p.one.admin(http.MethodPost, "/rebound/switches", `{"of":"model","name":"x@503/ok","mode":"off"}`)
+	eventually(t, 10*time.Second, "replica 2 hears of it", func() bool {
+		return strings.Contains(p.two.admin(http.MethodGet, "/rebound/switches", ""), `"x@503/ok"`)
+	})
+	if r := p.two.ask(t.Context(), chat("x@503/ok", false, "")); r.status != http.StatusServiceUnavailable {
+		t.Errorf("the model's failure is recovered: %v", r)
+	}
+	p.two.must(chat("y@503/ok", false, ""))
+
+	for body, want := range map[string]int{`{"of":"key","name":"a","mode":"disabled"}`: 400, `{"of":"model","name":"m","mode":"act"}`: 400, `[]`: 400, `{"of":"model","name":"m","mode":"off"}`: 204} {
+		if got := p.one.post("/rebound/switches", body); got != want {
+			t.Errorf("%s: %d", body, got)
+		}
+	}
+}
+
+// Modes of the configuration bound what a client asks for.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	p := pair(t, `models: {"m@503/ok": {mode: off, targets: [{upstream: default}]}}`)
+	if r := p.one.ask(t.Context(), chat("m@503/ok", false, "")); r.status != http.StatusServiceUnavailable {
+		t.Errorf("a model with mode off: %v", r)
+	}
+	p.one.must(chat("other@503/ok", false, ""))
+}
+
+// Replicas see one another, with their configurations; one that has lost its store, or refuses a change of its
+// configuration, says so.
+func TestReplicasAreSeen(t *testing.T) {
+	t.Parallel()
+	redis := storetest.StartRedis(t)
+	p := pair(t, shared(t, redis.URL(), 300*time.Millisecond))
+	eventually(t, 20*time.Second, "replicas see one another", func() bool {
+		list := gjson.Get(p.one.admin(http.MethodGet, "/rebound/replicas", ""), "replicas").Array()
+		return len(list) == 2 && list[0].Get("self").Bool() && list[0].Get("config").Str == list[1].Get("config").Str && list[1].Get("store_up").Bool()
+	})
+	if m := p.one.metrics(); !strings.Contains(m, "rebound_store_up 1") || !strings.Contains(m, "rebound_config_reload_success 1") || !strings.Contains(m, "rebound_replicas 2") {
+		t.Error("metrics of a healthy pair are wrong")
+	}
+	redis.Kill()
+	eventually(t, 20*time.Second, "the loss of the store is told", func() bool {
+		p.one.must(chat("m", false, ""))
+		return strings.Contains(p.one.metrics(), "rebound_store_up 0") && strings.Contains(gjson.Get(p.one.admin(http.MethodGet, "/rebound/now", ""), "trouble").Raw, "does not answer since")
+	})
+}

@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+// Switches are what an operator has turned off or down.
+type Switches interface {
+	List() []recovery.Switch
+	Set(s recovery.Switch) error
+	Clear(of, name string) bool
+}
+
+// HandleSwitches adds the switches' routes to a mux:
+//
+//	GET    /rebound/switches                   {"switches": [...]}, those of the configuration included
+//	POST   /rebound/switches                   {"of", "name", "mode"}: switches it for all replicas
+//	DELETE /rebound/switches?of=OF&name=NAME   takes it back; 404 if it is not switched here
+func HandleSwitches(mux *http.ServeMux, s Switches) {
+	mux.HandleFunc("GET /rebound/switches", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, map[string]any{"switches": append([]recovery.Switch{}, s.List()...)})
+	})
+	mux.HandleFunc("POST /rebound/switches", func(w http.ResponseWriter, r *http.Request) {
+		var want recovery.Switch
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10)).Decode(&want)
+		if err == nil {
+			err = want.Check()
+		}
+		if err == nil {
+			err = s.Set(want)
+		}
+		if err != nil {
+			refuse(w, http.StatusBadRequest, "invalid_switch", "That cannot be switched: "+err.Error())
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("DELETE /rebound/switches", func(w http.ResponseWriter, r *http.Request) {
+		of, name := r.URL.Query().Get("of"), r.URL.Query().Get("name")
+		if !s.Clear(of, name) {
+			refuse(w, http.StatusNotFound, "not_switched", "Nobody has switched the "+of+" "+name+" while the gateway runs. GET /rebound/switches lists what is; the configuration's are changed there.")
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
+// Replica is one of the gateways that share a store.
+type Replica struct {
+	ID      string    `json:"id"` // as in the ids of events
+	Self    bool      `json:"self,omitempty"`
+	Address string    `json:"address"` // where clients connect
+	Version string    `json:"version"`
+	Config  string    `json:"config"` // equal where the configurations are, but for secrets
+	Started time.Time `json:"started"`
+	StoreUp bool      `json:"store_up"`
+	Refused string    `json:"refused,omitempty"` // why its latest change of the configuration is not in force
+}
+
+// HandleReplicas adds GET /rebound/replicas, {"replicas": [...]}, to a mux; the one that answers comes first.
+func HandleReplicas(mux *http.ServeMux, list func() []Replica) {
+	mux.HandleFunc("GET /rebound/replicas", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, http.StatusOK, map[string]any{"replicas": list()})
+	})
+}

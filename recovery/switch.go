@@ -1,0 +1,36 @@
+package recovery
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// Switch is what an operator has turned off, or down, of a gateway.
+type Switch struct {
+	Of   string `json:"of"`   // upstream, target, model or key
+	Name string `json:"name"` // of that; a target's is UPSTREAM/MODEL
+	// Mode is the most that may be done to its requests. ModeDisabled, for upstreams and targets, has them
+	// asked no more.
+	Mode  Mode      `json:"mode"`
+	Since time.Time `json:"since,omitzero"` // zero: from the configuration
+}
+
+// ModeDisabled keeps requests away from an upstream or a target.
+const ModeDisabled Mode = "disabled"
+
+// Check reports what no switch can be.
+func (s Switch) Check() error {
+	_, known := ParseMode(string(s.Mode))
+	switch {
+	case !slices.Contains([]string{"upstream", "target", "model", "key"}, s.Of):
+		return errors.New("of: must be upstream, target, model or key")
+	case s.Name == "" || len(s.Name) > 300:
+		return errors.New("name: must have 1 to 300 bytes")
+	case s.Mode == ModeDisabled && s.Of != "upstream" && s.Of != "target":
+		return errors.New("mode: only an upstream or a target can be disabled; of others the mode can be off, observe or annotate")
+	case s.Mode != ModeDisabled && (!known || s.Mode == ModeAct):
+		return errors.New("mode: must be disabled, off, observe or annotate")
+	}
+	return nil
+}
