@@ -73,6 +73,9 @@ type Pause struct {
 	Sent    string          // the text that the client has
 	Take    func() bool     // gives the answer up for another; false where it can go on
 	Over    func()          // to be called once
+	// Refused says that nobody else continues the answer: one that stays wholly silent is
+	// then waited for half a minute only, and two minutes otherwise.
+	Refused func()
 }
 
 // Status says whether a target may be asked now.

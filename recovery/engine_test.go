@@ -193,14 +193,16 @@ func TestDeadline(t *testing.T) {
 
 func TestStall(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		script []step
-		pause  time.Duration
+		name    string
+		script  []step
+		pause   time.Duration
+		refused int
 	}{
-		{"taken over", []step{stall("Hel", time.Hour), ok}, 21 * time.Second},
-		{"goes on by itself", []step{stall("Hel", 25*time.Second), hang}, 25 * time.Second},
-		{"short", []step{stall("Hel", 10*time.Second), hang}, 10 * time.Second},
-		{"no help", []step{stall("Hel", 30*time.Second), refuse(400, envelope("Invalid value"))}, 30 * time.Second},
+		{"taken over", []step{stall("Hel", time.Hour), ok}, 21 * time.Second, 0},
+		{"goes on by itself", []step{stall("Hel", 25*time.Second), hang}, 25 * time.Second, 0},
+		{"short", []step{stall("Hel", 10*time.Second), hang}, 10 * time.Second, 0},
+		{"no help", []step{stall("Hel", 30*time.Second), refuse(400, envelope("Invalid value"))}, 30 * time.Second, 1},
+		{"no capacity", []step{stall("Hel", 40*time.Second), refuse(429, envelope("Rate limit reached, try again in 9m"))}, 40 * time.Second, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -210,6 +212,9 @@ func TestStall(t *testing.T) {
 				answered(t, f, err)
 				if took := time.Since(x.Started) - time.Second; took < c.pause || took > c.pause+time.Second {
 					t.Errorf("took %v", took)
+				}
+				if got := g.answers[0].refused; got != c.refused {
+					t.Errorf("%d continuations were called refused, want %d", got, c.refused)
 				}
 			})
 		})

@@ -334,6 +334,7 @@ type answer struct {
 	returned             time.Time // from Deliver
 	askedLate            bool
 	delivered, discarded int
+	refused              int // that nobody else continues it
 }
 
 func (n *answer) Discard() {
@@ -442,6 +443,11 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	p := &recovery.Pause{Sent: n.sent, Over: n.joined.Done}
 	p.Context, n.goOn = context.WithCancel(ctx)
 	n.joined.Add(1)
+	p.Refused = func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.refused++
+	}
 	p.Take = func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()

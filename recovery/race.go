@@ -361,15 +361,24 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	c := &r.x.Candidates[rc.choice]
 	before := c.Silent
 	c.Silent = true // while it pauses, others come first
+	refused := false
 	for try := 0; try < 2 && f != nil && p.Context.Err() == nil; try++ {
 		next, ok := r.plan(ctx, f)
 		if !ok {
 			break
 		}
 		f = r.replace(ctx, rc, p, next)
+		refused = f != nil
 	}
 	if rc.rescued == nil {
 		r.live, c.Silent = rc, before
+	}
+	if _, other := r.elsewhere(rc.choice); refused && !other && p.Context.Err() == nil {
+		switch f.Class() {
+		case RateLimit, QuotaExhausted, Overloaded: // which says nothing about an answer that has begun
+		default:
+			p.Refused()
+		}
 	}
 }
 

@@ -109,6 +109,7 @@ type Answer struct {
 	ended   bool          // every choice has ended
 	slow    bool          // the next event may take long, as the arguments of a call do
 	tried   bool          // this pause was reported
+	refused bool          // nobody else continues it
 	taken   bool
 	over    bool               // Deliver has ended
 	rescue  context.CancelFunc // ends the attempt that may take over

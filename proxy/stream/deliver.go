@@ -239,7 +239,7 @@ func (a *Answer) next() error {
 		return ErrTaken
 	}
 	a.longest = max(a.longest, a.since-a.last)
-	a.last, a.tried = a.since, false
+	a.last, a.tried, a.refused = a.since, false, false
 	rescue, rescued := a.rescue, a.rescued
 	a.rescue, a.rescued = nil, nil
 	a.mu.Unlock()

@@ -23,7 +23,7 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 	switch {
 	case !a.reading: // it is the client that is waited for
 		return nil, c.Idle
-	case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged:
+	case silent >= c.IdlePinged || quiet >= 5*c.IdlePinged || a.refused && silent >= refusedIdle:
 		a.o.Cancel(ErrStalled)
 		return nil, 0
 	case a.rescue == nil && !a.tried && !a.ended && !a.slow && (silent >= c.Idle || quiet >= c.IdlePinged):
@@ -32,6 +32,9 @@ func (a *Answer) Paused(ctx context.Context) (p *recovery.Pause, again time.Dura
 	}
 	return p, max(min(c.Idle-silent, c.IdlePinged-quiet), c.Idle/8, 10*time.Millisecond)
 }
+
+// refusedIdle is how long an answer may be wholly silent whose continuation was refused.
+const refusedIdle = 30 * time.Second
 
 // LongestPause returns the longest pause of the upstream while the answer was delivered.
 func (a *Answer) LongestPause() time.Duration {
@@ -51,6 +54,11 @@ func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	p.Context, a.rescue = context.WithCancel(ctx)
 	over := make(chan struct{})
 	a.rescued, p.Over = over, func() { close(over) }
+	p.Refused = func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.refused = a.rescued == over
+	}
 	p.Take = func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()

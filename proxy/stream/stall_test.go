@@ -231,6 +231,55 @@ func TestStallSilent(t *testing.T) {
 	})
 }
 
+// An answer whose continuation was refused is waited for half a minute if it is wholly
+// silent; one that shows life, or goes on, is not ended for that.
+func TestStallRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps []step
+		ends  time.Duration // zero: it is complete
+	}{
+		{"silent", nil, 30 * time.Second},
+		{"pings", []step{{25 * time.Second, ping}, {25 * time.Second, ping}, {25 * time.Second, one.text("b") + one.finish("stop") + end}}, 0},
+		{"goes on", []step{{28 * time.Second, one.text("b")}, {60 * time.Second, one.finish("stop") + end}}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, begin := newExchange(), time.Now()
+				u := play(true, nil, append([]step{{0, one.role() + one.text("a ")}}, c.steps...)...)
+				a, broken := Open(respond(u), x.options(func(o *Options) { o.Cancel = u.cancel }))
+				if broken != nil {
+					t.Fatalf("it did not open: %+v", broken)
+				}
+				refused := 0
+				var timer *time.Timer
+				timer = time.AfterFunc(time.Second, func() {
+					p, again := a.Paused(t.Context())
+					if p != nil {
+						if refused++; refused == 1 {
+							p.Refused()
+						}
+						p.Over()
+					}
+					if again > 0 {
+						timer.Reset(again)
+					}
+				})
+				defer timer.Stop()
+				broken = a.Deliver(t.Context())
+				switch took := time.Since(begin); {
+				case c.ends == 0 && broken != nil:
+					t.Errorf("%+v after %v", broken, took)
+				case c.ends > 0 && (broken == nil || !errors.Is(broken.Err, ErrStalled) || !between(took, c.ends, c.ends+3*time.Second)):
+					t.Errorf("%+v after %v", broken, took)
+				case refused == 0:
+					t.Error("no pause was seen")
+				}
+			})
+		})
+	}
+}
+
 // TestStallPinged: pings prolong a pause, but not for ever.
 func TestStallPinged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
