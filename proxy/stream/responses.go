@@ -168,7 +168,12 @@ func (d *Delta) means(kind string, response []byte, known *Known) {
 		it.event = eventEnd
 		d.ID = known.ID
 		if output := d.whole(response); d.Kind == KindNothing && !known.said {
-			d.output(output)
+			if d.output(output) {
+				d.item.call, d.item.whole = true, []byte(output.Raw)
+			}
+			if d.Kind == KindText { // which came in no pieces
+				d.Kind = KindCall
+			}
 		}
 		if known.called && d.finish == recovery.FinishStop {
 			d.finish = recovery.FinishCalls
@@ -234,17 +239,32 @@ func (d *Delta) atOnce(text string, known *Known) {
 	}
 }
 
-// output notes what stands in a response that has ended, and came in no event before.
-func (d *Delta) output(list gjson.Result) {
+// output reads the items of a response that is complete; called is whether one is a call to be judged.
+func (d *Delta) output(list gjson.Result) (called bool) {
+	texts := 0
 	list.ForEach(func(_, v gjson.Result) bool {
 		switch v.Get("type").Str {
 		case "reasoning":
-		case "message":
-			if text := textIn(v.Get("content")); text != "" {
-				d.Kind, d.Text = KindCall, d.Text+text
+			d.reasons = true
+			for _, path := range [...]string{"summary.0.text", "content.0.text"} {
+				if t := v.Get(path); d.reasoning == nil && t.Type == gjson.String && t.Str != "" {
+					d.reasoning = []byte(t.Raw)
+				}
 			}
+		case "message":
+			v.Get("content").ForEach(func(_, part gjson.Result) bool {
+				if t := part.Get("text").Str; t != "" {
+					if texts++; texts > 1 {
+						t = d.Text + t
+					}
+					d.Kind, d.Text = max(d.Kind, KindText), t
+				} else if part.Get("refusal").Str != "" {
+					d.Kind = KindCall
+				}
+				return true
+			})
 		case "function_call", "custom_tool_call":
-			d.Kind, d.item.call, d.item.whole = KindCall, true, []byte(list.Raw)
+			d.Kind, called = KindCall, true
 			if d.finish == recovery.FinishStop {
 				d.finish = recovery.FinishCalls
 			}
@@ -253,6 +273,8 @@ func (d *Delta) output(list gjson.Result) {
 		}
 		return true
 	})
+	d.apart = texts > 1
+	return called
 }
 
 // textIn is all text of a message's content, refusals too.
@@ -350,37 +372,7 @@ func (Responses) DecodeWhole(body []byte) (d Delta) {
 	}
 	d.Choices, d.message = 1, body
 	d.calls = body[output.Index : output.Index+len(output.Raw)]
-	texts := 0
-	output.ForEach(func(_, v gjson.Result) bool {
-		switch v.Get("type").Str {
-		case "reasoning":
-			d.reasons = true
-			for _, path := range [...]string{"summary.0.text", "content.0.text"} {
-				if t := v.Get(path); d.reasoning == nil && t.Type == gjson.String && t.Str != "" {
-					d.reasoning = []byte(t.Raw)
-				}
-			}
-		case "message":
-			v.Get("content").ForEach(func(_, part gjson.Result) bool {
-				if t := part.Get("text"); t.Str != "" {
-					texts++
-					d.Kind, d.Text = max(d.Kind, KindText), t.Str
-				} else if part.Get("refusal").Str != "" {
-					d.Kind = KindCall
-				}
-				return true
-			})
-		case "function_call", "custom_tool_call":
-			d.Kind = KindCall
-			if d.finish == recovery.FinishStop {
-				d.finish = recovery.FinishCalls
-			}
-		default:
-			d.Kind = KindCall
-		}
-		return true
-	})
-	d.apart = texts > 1
+	d.output(output)
 	return d
 }
 
