@@ -94,46 +94,28 @@ func (Chat) calls(data []byte, d *Delta, s *calls) bool {
 	return true
 }
 
-// complete adds the calls of a complete message: each element of its list is one. Of fields
-// that occur twice the first counts.
+// complete adds the calls of a complete message: each element of its list is one.
 func (s *calls) complete(d *Delta) {
-	add := func(c *call, f gjson.Result) {
-		field := "arguments"
-		switch c.Kind {
-		case "":
+	add := func(f fragment, raw string) {
+		c := &call{extra: f.extra, raw: raw}
+		c.ID, c.Kind = f.id, f.kind
+		c.Name, c.Arguments, c.value, c.inner = f.says()
+		if c.Kind == "" {
 			c.Kind = transcript.KindFunction
-		case "custom":
-			field = "input"
 		}
-		if f.IsObject() {
-			v := f.Get(field)
-			c.Name, c.Arguments, c.value = f.Get("name").String(), v.String(), v.IsObject() || v.IsArray()
-		}
-		s.odd = s.odd || c.value
-		s.list = append(s.list, c)
+		s.list, s.odd = append(s.list, c), s.odd || c.value
 	}
 	if list := gjson.Parse(viewString(d.calls)); list.IsArray() {
 		list.ForEach(func(_, v gjson.Result) bool {
-			c := &call{raw: v.Raw}
-			if s.over = len(s.list) >= maxCalls; s.over {
-				return false
+			if s.over = len(s.list) >= maxCalls; !s.over {
+				add(fragmentOf(v), v.Raw)
 			}
-			if !v.IsObject() {
-				add(c, gjson.Result{})
-				return true
-			}
-			c.ID, c.Kind = v.Get("id").String(), v.Get("type").String()
-			f := v.Get("function")
-			if custom := v.Get("custom"); !f.Exists() && custom.IsObject() {
-				c.Kind, f = "custom", custom
-			}
-			add(c, f)
-			return true
+			return !s.over
 		})
 	}
 	if len(s.list) == 0 && isObject(d.function) && !isEmpty(d.function) {
 		s.legacy = true
-		add(&call{}, gjson.Parse(viewString(d.function)))
+		add(fragment{function: gjson.Parse(viewString(d.function))}, "")
 	}
 }
 
@@ -218,13 +200,13 @@ func (s *calls) message(list, f gjson.Result) bool {
 		list.ForEach(func(_, c gjson.Result) bool {
 			if c.IsObject() {
 				found = true
-				s.add(c, before)
+				s.put(fragmentOf(c), before)
 			}
 			return !s.over
 		})
 	case list.IsObject():
 		found, s.odd = true, true
-		s.add(list, before)
+		s.put(fragmentOf(list), before)
 	}
 	if f.IsObject() && !empty(f) {
 		found, s.legacy = true, true
@@ -243,8 +225,11 @@ type fragment struct {
 	raw      string
 }
 
-func (s *calls) add(c gjson.Result, before int) {
+func fragmentOf(c gjson.Result) fragment {
 	f := fragment{raw: c.Raw}
+	if !c.IsObject() {
+		return f
+	}
 	c.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "index":
@@ -267,7 +252,7 @@ func (s *calls) add(c gjson.Result, before int) {
 		}
 		return true
 	})
-	s.put(f, before)
+	return f
 }
 
 // put adds a fragment to its call, or begins one. Calls from before on are of

@@ -291,41 +291,11 @@ func listOfCalls(e *edit) (raw []byte, changed bool) {
 	changed = len(e.calls) != e.had
 	items := make([][]byte, len(e.calls))
 	for i, c := range e.calls {
-		switch {
-		case c.raw != "" && !c.value:
-			items[i] = []byte(c.raw)
-			continue
-		case c.of != nil:
-			items[i] = c.element()
-		default:
-			items[i] = append(c.appendFields([]byte{'{'}), '}')
+		if items[i] = []byte(c.raw); c.raw == "" || c.value {
+			items[i], changed = append(c.appendFields([]byte{'{'}), '}'), true
 		}
-		changed = true
 	}
 	return listOf(items), changed
-}
-
-// element returns the bytes of the call that c was made of with its changed fields exchanged.
-func (c *call) element() []byte {
-	from, raw := c.of, []byte(c.of.raw)
-	holder, value := "function", "arguments"
-	if c.Kind == "custom" {
-		holder, value = "custom", "input"
-	}
-	var list []splice
-	for _, f := range [...]struct{ path, old, new string }{
-		{"id", from.ID, c.ID}, {"type", from.Kind, c.Kind}, {holder + ".name", from.Name, c.Name}, {holder + "." + value, from.Arguments, c.Arguments},
-	} {
-		if f.old == f.new && !(from.value && f.path == holder+"."+value) {
-			continue
-		}
-		at := changes(raw, f.path, f.new)
-		if at == nil {
-			return append(c.appendFields([]byte{'{'}), '}') // another shape
-		}
-		list = append(list, at...)
-	}
-	return spliced(raw, list)
 }
 
 // appendFields appends the fields of a call without its braces.

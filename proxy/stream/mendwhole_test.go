@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +48,7 @@ func TestMendWhole(t *testing.T) {
 		{name: "no calls left", message: bad, finish: "tool_calls", m: replacing(&text, recovery.FinishStop), wantFinish: "stop",
 			want: `{"role":"assistant","content":"So.", "tool_calls": [],"refusal":null}`},
 		{name: "object arguments", message: `{"content":null,"tool_calls":[{"id":"a","function":{"arguments":{"p": 1},"name":"ls"}}]}`, finish: "tool_calls", m: judging(nil),
-			want: `{"content":null,"tool_calls":[{"id":"a","function":{"arguments":"{\"p\": 1}","name":"ls"}}]}`},
+			want: `{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{\"p\": 1}"}}]}`},
 		{name: "no id", message: `{"content":null,"tool_calls":[{"function":{"arguments":"{}","name":"ls"}}]}`, finish: "tool_calls", m: replacing(nil, "", fn("n", "ls", "{}")),
 			want: `{"content":null,"tool_calls":[{"id":"n","type":"function","function":{"name":"ls","arguments":"{}"}}]}`},
 		{name: "old form", message: `{"content":null,"function_call":{"name":"ls","arguments":"{"}}`, finish: "function_call", m: replacing(nil, "", fn("", "ls", "{}")),
@@ -82,35 +81,20 @@ func TestMendWhole(t *testing.T) {
 	}
 }
 
-// TestWholeCalls: calls are read as gjson finds their fields, the first of each name.
+// TestWholeCalls: a call of a complete message is read as one of a stream is, whatever its fields are.
 func TestWholeCalls(t *testing.T) {
-	value := []string{`null`, `3`, `1.50`, `true`, `""`, `"a"`, `"{\"a\":\"\\n\u00e9\"}"`, `{"a":[1]}`, `[ ]`, `{}`}
-	get := func(r gjson.Result, path string) string { return r.Get(path).String() }
-	for _, v := range value {
+	for _, v := range []string{`null`, `3`, `1.50`, `true`, `""`, `"a"`, `"{\"a\":\"\\n\u00e9\"}"`, `{"a":[1]}`, `[ ]`, `{}`} {
 		for _, call := range []string{
-			v, `{}`, `{"id":` + v + `,"id":"later","type":"function","function":{"name":"f","arguments":` + v + `}}`,
-			`{"function":{"name":` + v + `,"arguments":` + v + `,"arguments":"later"}}`, `{"type":` + v + `,"function":` + v + `}`,
-			`{"custom":{"name":"f","input":` + v + `}}`, `{"type":"custom","function":{"name":"f","input":` + v + `,"arguments":"x"}}`,
-			`{"function":` + v + `,"custom":{"name":"f","input":"x"}}`, `{"fu\u006ection":{"na\u006de":"f","arguments":` + v + `}}`,
+			`{"id":"a"}`, `{"id":` + v + `,"id":"later","type":"function","function":{"name":"f","arguments":` + v + `}}`,
+			`{"function":{"name":"f","arguments":` + v + `,"arguments":"later"}}`, `{"id":"a","type":` + v + `,"function":` + v + `}`, `{"custom":{"name":"f","input":` + v + `}}`,
+			`{"id":"a","function":` + v + `,"custom":{"name":"f","input":"x"}}`, `{"fu\u006ection":{"na\u006de":"f","arguments":` + v + `},"x":` + v + `}`,
 		} {
-			body := `{"choices":[{"message":{"content":` + v + `,"tool_calls":[` + call + `],"tool_calls":[{"id":"b"}]},"finish_reason":"tool_calls"}]}`
-			d := Chat{}.DecodeWhole([]byte(body))
-			if d.Kind == KindNoise || d.Kind == KindCut {
-				t.Fatal(body)
-			}
-			got := calls{whole: true}
-			Chat{}.calls([]byte(body), &d, &got)
-			e := gjson.Parse(call)
-			f, kind, arguments := e.Get("function"), get(e, "type"), "arguments"
-			if custom := e.Get("custom"); !f.Exists() && custom.IsObject() {
-				f, kind = custom, "custom"
-			}
-			if kind == "custom" {
-				arguments = "input"
-			}
-			want := recovery.DraftCall{ID: get(e, "id"), Kind: cmp.Or(kind, "function"), Name: get(f, "name"), Arguments: get(f, arguments)}
-			if len(got.list) != 1 || got.list[0].DraftCall != want || got.list[0].raw != call || got.odd != (f.Get(arguments).IsObject() || f.Get(arguments).IsArray()) {
-				t.Errorf("%s\ngot  %+v\nwant %+v", body, got.list, want)
+			d := Chat{}.DecodeWhole([]byte(`{"choices":[{"message":{"tool_calls":[` + call + `]},"finish_reason":"tool_calls"}]}`))
+			whole, streamed := calls{whole: true}, calls{}
+			Chat{}.calls(nil, &d, &whole)
+			Chat{}.calls(nil, Chat{}.Decode(&Event{Data: []byte(`{"choices":[{"delta":{"tool_calls":[` + call + `]}}]}`), HasData: true}, new(Known)), &streamed)
+			if got, want := fmt.Sprint(whole.drafts()), fmt.Sprint(streamed.draft()); got != want || whole.list[0].raw != call {
+				t.Errorf("%s\ngot  %s\nwant %s", call, got, want)
 			}
 		}
 	}
