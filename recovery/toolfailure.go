@@ -92,6 +92,9 @@ type Turn struct {
 	// with nothing else between them; Seen those of the whole history that ended
 	// in a failure of the same Fingerprint.
 	Streak, Seen int
+	// Untold is set where the same has happened three times or more, and the gateway has
+	// not seen an earlier turn of the row at which the model was told firmly.
+	Untold bool
 	// Waited is how long the session has waited for the same, where that is long
 	// enough to say so.
 	Waited time.Duration

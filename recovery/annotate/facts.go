@@ -12,6 +12,8 @@ type fact struct {
 	say  string // one or two sentences
 	call string // the very call to make, in words; empty where there is none
 	done bool   // it was said in each of its forms
+
+	general bool // as the finder's
 }
 
 // A finder finds one fact. It looks at a failure of its chains, at any if there are none,
@@ -27,7 +29,8 @@ type finder struct {
 
 // finders are tried in this order; the first fact counts.
 var finders = [...]finder{
-	{"prose", []string{command, syntax}, (*scene).prose, true},
+	{"prose", []string{command, syntax}, (*scene).prose, false},
+	{"blank", []string{command, missingFile}, (*scene).missingBlank, true},
 	{"bashism", []string{command, syntax}, (*scene).bashism, true},
 	{"archive", []string{command}, (*scene).archive, false},
 	{"no-systemd", []string{command}, (*scene).noSystemd, true},
@@ -42,6 +45,7 @@ var finders = [...]finder{
 	{"input", []string{timeout}, (*scene).waitsForInput, true},
 	{"background", []string{timeout}, (*scene).takesLong, true},
 	{"white-space", []string{recovery.EditFailed}, (*scene).whiteSpace, false},
+	{"left-behind", []string{syntax, other}, (*scene).leftBehind, false},
 	{"indentation", []string{syntax}, (*scene).indentation, false},
 	{"left-over", []string{syntax}, (*scene).leftOver, false},
 	{"language", []string{syntax}, (*scene).language, true},
@@ -74,7 +78,7 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 		if got.say == "" {
 			continue
 		}
-		if f.general { // it was said of another one
+		if got.general = f.general; f.general { // it was said of another one
 			if l.Rung < recovery.RungAgain && l.Met > 0 {
 				got.say = ""
 			}
@@ -90,7 +94,7 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 
 // run is the call of a command in words, "" where it may not be named.
 func (s *scene) run(line string) string {
-	if line == "" || len(line) > maxQuoted || s.uses&shells == 0 || !s.permitted(line) {
+	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses&shells == 0 || !s.permitted(line) {
 		return ""
 	}
 	return "Run " + quoted(line) + "."

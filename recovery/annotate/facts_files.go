@@ -48,7 +48,7 @@ var spaced = recovery.NewPattern(`^(?:\.{1,2}/|/|~/|[A-Za-z]:\\)[^\s:;|<>*?"']*(
 // partial reports whether text[at:end] is only a part of a path that a shell
 // puts together, or that a pattern matches.
 func partial(text string, at, end int) bool {
-	return at < end && text[at] == '/' && at > 0 && strings.IndexByte(")}]$*%", text[at-1]) >= 0 || end < len(text) && strings.IndexByte("*$[{", text[end]) >= 0
+	return at < end && text[at] == '/' && at > 0 && strings.IndexByte(")}]$*%", text[at-1]) >= 0 || at > 0 && text[at-1] == '$' || end < len(text) && strings.IndexByte("*$[{", text[end]) >= 0
 }
 
 func trimmed(t string) string {

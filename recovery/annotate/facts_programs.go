@@ -38,22 +38,36 @@ func (s *scene) program() string {
 // shellHead is what a shell puts before its messages.
 var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
-// sentenceHead is how a sentence begins, and no command.
-var sentenceHead = recovery.NewPattern(`^(?:[A-Z]{5,}:?$|[A-Z][a-z']+ [a-z']+ )`)
-
 // prose is a text that a shell ran as a command.
 func (s *scene) prose() fact {
-	line := s.made.Line()
-	first, rest, _ := strings.Cut(strings.TrimSpace(line), "\n")
-	program, _, _ := strings.Cut(strings.TrimSpace(first), " ")
-	if program == "" || strings.ContainsAny(program, "/.-_=(") || program[0] < 'A' || program[0] > 'Z' || s.f.Chain() == command && !hasWord(s.content, program) {
+	if first := s.made.Prose(); first != "" {
+		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command. Put only the command into the block, and the words outside of it.",
+			call: "Answer with one block that holds a command and nothing else."}
+	}
+	line := strings.TrimSpace(s.made.Line())
+	first, _, _ := strings.Cut(line, "\n")
+	if strings.HasPrefix(line, "[File: ") {
+		return fact{say: "The code block holds what an earlier result printed (" + quoted(first) + "), which is no command: put a command into it."}
+	}
+	for _, l := range languages {
+		if head := l.form.FindString(line); head != "" && strings.HasPrefix(line, strings.TrimSpace(head)) {
+			return fact{say: "The code block holds " + l.name + ", which the shell took for commands: write it into a file with that ending (" + quoted(l.ending) + ")."}
+		}
+	}
+	return fact{}
+}
+
+// glued is a command whose blank before a path is missing.
+var glued = recovery.NewPattern(`^(cd|ls|find|cat|grep|du|tree)(\.{1,2}(?:/\S*)?)$`)
+
+// missingBlank is a program's name with the path that belongs behind it.
+func (s *scene) missingBlank() fact {
+	program := s.program()
+	m := glued.FindStringSubmatch(program)
+	if m == nil {
 		return fact{}
 	}
-	if !sentenceHead.MatchString(first+" ") && !sentenceHead.MatchString(strings.TrimSpace(rest)) {
-		return fact{}
-	}
-	return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command: nothing of it was run. Put only the command into the block, and the words outside of it.",
-		call: "Answer with one block that holds a command and nothing else."}
+	return fact{say: "A blank is missing: " + quoted(m[1]+" "+m[2]) + " in place of " + quoted(program) + ".", call: s.run(strings.Replace(s.made.Line(), program, m[1]+" "+m[2], 1))}
 }
 
 // ofBash is what dash and its kin say of what only bash and its kin know.
@@ -119,8 +133,8 @@ func (s *scene) executable() fact {
 	return fact{say: "An earlier result shows " + quoted(program) + " at " + quoted(found) + ": it can be called by that path.", call: s.run(strings.Replace(s.made.Line(), program, found, 1))}
 }
 
-// standIns are programs that do what another one does, on the usual systems. None
-// installs or downloads anything.
+// standIns are programs that do what another one does. None installs or downloads
+// anything. Those of optional are not on every system.
 var standIns = map[string]string{
 	"python": "python3", "pip": "python3 -m pip", "pip3": "python3 -m pip", "pytest": "python3 -m pytest", "nodejs": "node", "docker-compose": "docker compose",
 	"rg": "grep -rn", "ag": "grep -rn", "ack": "grep -rn", "fd": "find . -name", "bat": "cat", "exa": "ls", "eza": "ls",
@@ -128,12 +142,14 @@ var standIns = map[string]string{
 	"which": "command -v", "findstr": "grep", "gsed": "sed", "gtimeout": "timeout", "md5": "md5sum",
 }
 
+var optional = []string{"curl", "ss", "ip", "docker", "node"}
+
 // standIn is another program, or an offered tool, for the same.
 func (s *scene) standIn() fact {
 	program := s.program()
 	by := standIns[program]
 	first, _, _ := strings.Cut(by, " ")
-	if by == "" || s.missed(first) || s.uses&shells == 0 {
+	if by == "" || s.missed(first) || s.uses&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}
@@ -141,6 +157,13 @@ func (s *scene) standIn() fact {
 		f.call = s.run(s.made.Line()[:i] + by + s.made.Line()[i+len(program):])
 	}
 	return f
+}
+
+// ran reports whether an earlier call ran the program without trouble.
+func (s *scene) ran(program string) bool {
+	return slices.ContainsFunc(s.steps(), func(c *call) bool {
+		return slices.ContainsFunc(trajectory.Invocations(c.Line()), func(v trajectory.Invocation) bool { return v.Program == program }) && s.worked(c)
+	})
 }
 
 // interpreters run scripts that are not executable.
@@ -161,7 +184,7 @@ func (s *scene) notExecutable() fact {
 }
 
 var (
-	prompt  = recovery.NewPattern(`(?m)(?:^|[\w)\]] ?)(?:[>?:]|>>>|\[[yY]/[nN]\]:?|\$) *$`)
+	prompt  = recovery.NewPattern(`(?m)(?:^|[\w)\]?] ?)(?:[>?:]|>>>|\[[yY]/[nN]\]:?|\$) *$`)
 	wanting = recovery.NewPattern(`(?i)interactive input|waiting for (?:user )?input|requires? (?:user )?input|non-interactive`)
 )
 
@@ -205,7 +228,7 @@ func (s *scene) longest() *trajectory.Invocation {
 }
 
 // downloading are commands that take their time for what they get or build.
-var downloading = recovery.NewPattern(`(?i)^(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
+var downloading = recovery.NewPattern(`(?i)^(?:sudo )?(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
 
 // takesLong is how to run what takes longer than a call may.
 func (s *scene) takesLong() fact {
@@ -213,6 +236,14 @@ func (s *scene) takesLong() fact {
 	if v == nil || strings.Contains(s.made.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.made.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
 		return fact{}
 	}
-	line := "nohup " + v.Text + " > /tmp/" + path.Base(v.Program) + ".log 2>&1 &"
-	return fact{say: quoted(v.Program) + " was still at work. In the background it can go on: " + quoted(line) + ", then read the end of that log.", call: s.run(line)}
+	text, elevated := strings.CutPrefix(v.Text, "sudo ")
+	program, _, _ := strings.Cut(text, " ")
+	if strings.HasPrefix(program, "apt") && strings.Contains(text, " install") && !strings.Contains(text, " -y") && !strings.Contains(text, " --yes") {
+		text += " -y" // in the background nobody can say yes
+	}
+	log := " > /tmp/" + path.Base(program) + ".log 2>&1 &"
+	if elevated {
+		return fact{say: quoted(program) + " was still at work. In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
+	}
+	return fact{say: quoted(program) + " was still at work. In the background it can go on: " + quoted("nohup "+text+log) + ", then read the end of that log.", call: s.run("nohup " + text + log)}
 }

@@ -234,7 +234,7 @@ func (s *scene) indentation() fact {
 		return fact{}
 	}
 	from, _, put, shown, ok := s.edited()
-	if !ok || len(shown) == 0 || strings.TrimSpace(put[0]) == "" {
+	if !ok || len(shown) == 0 || strings.TrimSpace(put[0]) == "" || outermost.MatchString(put[0]) {
 		return fact{}
 	}
 	want, is, seen := -1, indent(put[0]), false
@@ -261,6 +261,40 @@ func (s *scene) indentation() fact {
 		return fact{}
 	}
 	return s.reindent(from, want, is, put)
+}
+
+var (
+	undefined = recovery.NewPattern(`F821 undefined name '(\w{1,80})'`)
+	outermost = recovery.NewPattern(`^(?:def |class |@|if __name__)`)
+)
+
+// minWhole is how many lines more than its range an edit has that puts in something whole.
+const minWhole = 6
+
+// leftBehind is an edit that put something whole in the place of a part: what followed the
+// old part stands behind it, and is what the check complains about.
+func (s *scene) leftBehind() fact {
+	from, to, put, shown, ok := s.edited()
+	if !ok {
+		return fact{}
+	}
+	name, whole := undefined.FindStringSubmatch(s.content), strings.Join(put, "\n")
+	if !outermost.MatchString(put[0]) || name == nil && !strings.Contains(s.content, "IndentationError") || name != nil && (hasWord(whole, name[1]) || len(put) < to-from+minWhole) {
+		return fact{}
+	}
+	for _, l := range shown {
+		if l.number < from+len(put) || strings.TrimSpace(l.text) == "" {
+			continue
+		}
+		if name != nil && hasWord(l.text, name[1]) || name == nil && indent(l.text) > 0 {
+			return fact{say: fmt.Sprintf("The range %d:%d is too short: line %d (%s) and what follows belong to what stood there before, and stay behind the new text. Take them into the range.",
+				from, to, l.number, quoted(strings.TrimSpace(l.text)))}
+		}
+		if name == nil {
+			return fact{}
+		}
+	}
+	return fact{}
 }
 
 func (s *scene) reindent(from, want, is int, put []string) fact {
@@ -298,7 +332,7 @@ var languages = [...]struct {
 	{".java", "Java", recovery.NewPattern(`(?m)^\s*(?:public |private |protected )(?:static |final |abstract )*(?:class|interface|void|enum)\b|^import (?:java|org|com)\.[\w.]+;\s*$`)},
 	{".go", "Go", recovery.NewPattern(`(?m)^package \w+$|^func (?:\(\w+ \*?\w+\) )?\w+\(`)},
 	{".rs", "Rust", recovery.NewPattern(`(?m)^(?:pub )?fn \w+.*\{$|^use \w+::`)},
-	{".ts", "TypeScript", recovery.NewPattern(`(?m)^(?:export )?(?:interface|const) \w+.*[{=].*;?$`)},
+	{".ts", "TypeScript", recovery.NewPattern(`(?m)^export (?:default |async |abstract )?(?:interface|const|class|function|type) |^import .* from ['"]`)},
 	{".xml", "XML", recovery.NewPattern(`(?m)^<\?xml |^\s*<project\b`)},
 }
 

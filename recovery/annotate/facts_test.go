@@ -60,6 +60,15 @@ func TestFacts(t *testing.T) {
 		{"python3 is missing as well", agent(bash).run("python3 a.py", "bash: python3: command not found\nExit code: 127").run("python a.py", "bash: python: command not found\nExit code: 127"), ""},
 		{"prose", agent(bash).run("DISCUSSION\nThe shell seems broken.", "/bin/bash: line 12: DISCUSSION: command not found\n/bin/bash: line 13: The: command not found"), "holds prose"},
 		{"prose that does not parse", agent(bash).run("DISCUSSION\nThere's an issue here.", "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"), "holds prose"},
+		{"what an earlier result printed", agent(bash).run("[File: /a/b.py (72 lines total)]\n1:import (", "/bin/bash: line 1: syntax error near unexpected token `('\n/bin/bash: line 1: `[File: /a/b.py (72 lines total)]'"), "an earlier result printed"},
+		{"Java as a command", agent(bash).run("public class A {\n    public B b;\n}", "/bin/bash: line 3: syntax error near unexpected token `}'\n/bin/bash: line 3: `}'"), "holds Java"},
+		{"a blank is missing", agent(bash).run("find. -name pom.xml", "/bin/bash: line 12: find.: command not found\nExit code: 127"), "`find .` in place of `find.`"},
+		{"a stand-in that nobody saw", agent(bash).run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), ""},
+		{"a stand-in that ran", agent(bash).run("curl -s http://localhost/a", "ok").run("wget -O a https://example.com/a", "/bin/sh: 1: wget: not found\nExit code: 127"), "`curl -fsSLO` usually"},
+		{"a variable of a script in place of a directory", agent(bash).run("cat mvnw", "JAVACMD=\"$JAVA_HOME/bin/java\"\n").run("/opt/jdk/bin/java -version", "/bin/bash: line 5: /opt/jdk/bin/java: No such file or directory\nExit code: 127"), ""},
+		{"a range that is too short", agent(bash).run("edit 11:12\ndef f(x):\n    return x\nend_of_edit", edit("IndentationError: unexpected indent", "11:def f(x):\n12:    return x\n13:        elif y:\n14:            pass")), "The range 11:12 is too short: line 13"},
+		{"a long installation that asks", agent(bash).run("apt-get install jq", timedOut("apt-get install jq", "Need to get 4772 kB of archives.\nGet:1 x")), "`nohup apt-get install jq -y > /tmp/apt-get.log 2>&1 &`"},
+		{"an installation that waits for yes", agent(bash).run("apt install jq", timedOut("apt install jq", "Need to get 4772 kB of archives.\nDo you want to continue? [Y/n] ")), "often `-y`"},
 		{"no more than the name", agent(bash).run("search_dir x", "Found in /r/a:\nparser.go (2 matches)\n").run("cat a/parser.go", "cat: a/parser.go: No such file or directory"+ended), ""},
 		{"a tool of another name", agent(tool("run_bash", "Run a shell command.", "*command", "string"), tool("read_file", "Read a file.", "*path", "string"), tool("read_dir", "List a directory.", "*path", "string"), tool("http_fetch", "Get a page.", "*url", "string")).
 			call("repo_browser", object{"path": "/"}, "Error: tool 'repo_browser' is not in the allowlist"), "`read_dir` and `read_file`"},
@@ -128,6 +137,36 @@ func TestFactAgain(t *testing.T) {
 	for i, want := range []string{"An earlier result shows", "Make the same call with the path `internal/core/parser.go`", "3 times", ""} {
 		c.call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'")
 		if note, _ := s.Note(c.seen(t)); (note == "") != (want == "") || !strings.Contains(note, want) || want != "" && !strings.Contains(note, "internal/core/parser.go") {
+			t.Errorf("time %d: want %q:\n%s", i+1, want, note)
+		}
+	}
+}
+
+// A gateway that first sees a session at its fourth failure says the fact, firmly.
+func TestFactLate(t *testing.T) {
+	s, _ := stage(t, nil)
+	c := agent(bash, read).run("find . -name parser.go", "./internal/core/parser.go\n")
+	for range 4 {
+		c.call("read", object{"path": "parser.go"}, "Error: ENOENT: no such file or directory, open 'parser.go'")
+	}
+	x := c.seen(t)
+	x.Turn.Untold = true
+	if note, _ := s.Note(x); !strings.Contains(note, "Do not make it again") || !strings.Contains(note, "internal/core/parser.go") {
+		t.Errorf("the note is\n%s", note)
+	}
+}
+
+// What a shell makes of prose is one failure, whatever its quotes are.
+func TestProse(t *testing.T) {
+	s, _ := stage(t, nil)
+	c := agent(bash)
+	odd := "/bin/bash: line 2: unexpected EOF while looking for matching `''\n/bin/bash: line 4: syntax error: unexpected end of file"
+	for i, want := range []string{"holds prose", "twice", "3 times", "", "5 times"} {
+		line, out := fmt.Sprintf("DISCUSSION\nThe shell of try %d seems broken.", i), "/bin/bash: line 12: DISCUSSION: command not found"
+		if i%2 == 1 {
+			line, out = fmt.Sprintf("DISCUSSION\nIt's the shell's fault, try %d.", i), odd
+		}
+		if note, _ := s.Note(c.run(line, out).seen(t)); (note == "") != (want == "") || !strings.Contains(note, want) {
 			t.Errorf("time %d: want %q:\n%s", i+1, want, note)
 		}
 	}

@@ -7,17 +7,16 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
-	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// firm is the count from which a hint about a loop is firm.
-const firm = 3
+// firmTimes is the count from which a hint about a loop is firm.
+const firmTimes = 3
 
 // firmly reports whether the hint about a loop is firm. It is so only of what is
 // repeated exactly: a call with a higher number each time, or steps that brought
 // nothing so far, may still lead somewhere.
 func firmly(l *recovery.Loop) bool {
-	return l.Count >= firm && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopRephrasing && l.Kind != recovery.LoopNoProgress
+	return l.Count >= firmTimes && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopRephrasing && l.Kind != recovery.LoopNoProgress
 }
 
 // repeating says what is repeated, and from the third time on not to do it again,
@@ -116,7 +115,7 @@ func (st *Stage) loopScene(x *recovery.Exchange) *scene {
 // loopNote is the note about a repetition: when it is found, firmly the third time, and
 // with the user to ask the fourth; then nothing, until something new happens.
 func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
-	if l == nil || !l.New || firmly(l) && l.Count > firm+1 {
+	if l == nil || !l.New || firmly(l) && l.Count > firmTimes+1 && !x.Turn.Untold {
 		return "", recovery.Advice{}
 	}
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count, Strategies: []string{recovery.Hint}}
@@ -127,12 +126,15 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		said += printed(x.Results[i].Line)
 	}
 	step := advised[l.Kind]
+	if call := repeatedCall(x, l); call != "" && len(call) < maxLine && l.Kind == recovery.LoopSameResult {
+		step[0] = "The result is in the conversation: use it, or change " + call + "."
+	}
 	switch {
 	case refused(x) || s.serves() && l.Kind != recovery.LoopRephrasing:
 		return s.note(said, unmentioned), advice
 	case step[0] == "":
 		step = advised[recovery.LoopNoProgress]
-	case firmly(l) && l.Count > firm:
+	case firmly(l) && l.Count > firmTimes && !x.Turn.Untold:
 		advice.Strategies = append(advice.Strategies, AskUser)
 		return s.note(said, "If you cannot tell what blocks you, ask the user"+s.asking()+". "+unmentioned), advice
 	case firmly(l):
@@ -144,7 +146,7 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 // untilNote is for an agent that repeats something until it ends in a certain way, as a
 // person asked: once, at the third time.
 func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
-	if x.Turn.Streak != firm {
+	if x.Turn.Streak != firmTimes {
 		return "", recovery.Advice{}
 	}
 	return prefix + fmt.Sprintf("The same call has brought the same result %d times: nothing has changed between the runs.\n", x.Turn.Streak) +
@@ -191,23 +193,24 @@ func named(l *recovery.Loop) string {
 
 // repeated names the call that is repeated, with its arguments, as data.
 func repeated(x *recovery.Exchange, l *recovery.Loop) string {
-	if len(l.Tools) == 0 {
-		return ""
-	}
 	out := named(l)
-	list := x.Body.Messages()
-	if l.From < 0 || l.From >= len(list) || list[l.From].Role != transcript.RoleAssistant || list[l.From].End-list[l.From].Start > maxMessage {
-		return out
+	if args := repeatedCall(x, l); args != "" {
+		out += " (" + args + ")"
 	}
-	for _, c := range list[l.From].ToolCalls() {
-		if c.Name != l.Tools[0] {
+	return out
+}
+
+// repeatedCall is the arguments of the call that is repeated, as data.
+func repeatedCall(x *recovery.Exchange, l *recovery.Loop) string {
+	for i := range x.Results {
+		made := trajectory.Call{Tool: x.Results[i].Tool, Arguments: x.Results[i].Arguments}
+		if len(l.Tools) == 0 || made.Tool != l.Tools[0] {
 			continue
 		}
-		made := trajectory.Call{Tool: c.Name, Arguments: c.Text()}
-		if args := quoted(cmp.Or(made.Line(), made.Arguments)); args != "" && args != "`{}`" && !secret.MatchString(args) {
-			out += " (" + args + ")"
+		if args := quoted(cmp.Or(made.Line(), made.Arguments)); args != "`{}`" && !secret.MatchString(args) {
+			return args
 		}
 		break
 	}
-	return out
+	return ""
 }

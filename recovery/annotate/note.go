@@ -38,7 +38,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	if loop == nil && known.say+known.call == "" && len(st.chains[l.Failure.Chain()]) == 0 && l.Same != many {
 		return "", advice
 	}
-	firm := l.Same == firm || l.Same == many && loop == nil || loop != nil && loop.Count == firm
+	firm := l.Same == firmTimes || l.Same == many && loop == nil || loopCount(loop) == firmTimes || x.Turn.Untold
 	advice.Strategies = []string{name}
 	switch {
 	case known.done && (loop == nil || !firm):
@@ -53,10 +53,18 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		return s.note(said, known.call+" "+onward), advice
 	case l.Same == 2 && loop != nil && len(st.chains[l.Failure.Chain()]) == 0:
 		return st.loopNote(x, loop)
-	case firm && known.say != "":
+	case x.Turn.Untold && known.say != "" && cmp.Or(loopCount(loop), l.Same) > firmTimes: // the gateway comes late: nothing was said so far
 		return s.note(said, known.say+" "+onward), advice
-	case known.say+known.call != "" && !firm:
-		return "", advice // it was said as a fact, as a call, and firmly
+	case known.say+known.call != "" && firm:
+		if loop != nil {
+			said += printed(l.Failure.Line)
+		}
+		if known.call != "" && !known.general {
+			said += " " + known.call
+		}
+		return s.note(said + " " + unmentioned), advice
+	case known.say+known.call != "":
+		return "", advice
 	}
 	advice.Strategies = nil
 	next, asks := st.next(s, x, l, &advice)
@@ -70,6 +78,13 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		return s.note(said, next+" "+unmentioned), advice
 	}
 	return s.note(said, next+" "+onward), advice
+}
+
+func loopCount(l *recovery.Loop) int {
+	if l == nil {
+		return 0
+	}
+	return l.Count
 }
 
 // note puts a note together.
@@ -118,7 +133,7 @@ func (st *Stage) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery
 	}
 	which := cmp.Or(quoted(l.Failure.Tool), "The command")
 	switch {
-	case l.Same >= firm:
+	case l.Same >= firmTimes:
 		advice.Loop = recovery.LoopSameError
 		more := ""
 		if l.Same >= many {

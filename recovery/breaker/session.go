@@ -186,6 +186,7 @@ func (s *Sessions) failing(ctx context.Context, x *recovery.Exchange, cfg *Confi
 	}
 	same, warned := count(ring, now)
 	x.Turn.Streak, x.Turn.Seen = max(x.Turn.Streak, same), max(x.Turn.Seen, same)
+	x.Turn.Untold = same >= firm && !warned
 	repeated(x, same)
 	if same < cfg.limit(&x.Turn) || !warned && x.Mode != recovery.ModeObserve {
 		return nil, nil

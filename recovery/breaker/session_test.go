@@ -219,6 +219,9 @@ func TestNoStopWithoutAWarning(t *testing.T) {
 		if r := prepare(t, s, x); (r != nil) != (i > 4) {
 			t.Errorf("failure %d: %+v", i+1, r)
 		}
+		if want := i >= 2 && i <= 4; x.Turn.Untold != want {
+			t.Errorf("failure %d: untold %v, want %v", i+1, x.Turn.Untold, want)
+		}
 	}
 	// However few failures are configured, the third is told before the stop.
 	s = newSessions(newStore(t), func(c *breaker.Config) { c.Failures = 2 })

@@ -21,9 +21,20 @@ const (
 // environment is the kinds of failures, the newest first, of which so many occurred
 // within the last turns that the environment seems broken; nil where it does not: a
 // third of the results succeeded, or a person spoke.
-func (h *history) environment(least float64) (kinds []recovery.Category) {
+func (h *history) environment(least float64) []recovery.Category {
+	kinds, first := h.broken(len(h.turns)-1, h.since(brokenTurns), least), h.since(lookBack)
+	for k := len(h.turns) - 2; k >= first && kinds != nil; k-- {
+		if h.broken(k, max(first, k-brokenTurns+1), least) != nil {
+			return nil // it is told once
+		}
+	}
+	return kinds
+}
+
+// broken is the kinds of failures of the turns from first to k.
+func (h *history) broken(k, first int, least float64) (kinds []recovery.Category) {
 	failed, succeeded := 0, 0
-	for k, first := len(h.turns)-1, h.since(brokenTurns); k >= first; k-- {
+	for ; k >= first; k-- {
 		steps := h.past(k).steps
 		for i := range steps {
 			f := &steps[i].verdict

@@ -79,6 +79,11 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	}
 	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
 	f.Line = trajectory.Shorten(strings.TrimSpace(found.line), maxLine)
+	if (f.Category == recovery.CommandNotFound || f.Category == recovery.SyntaxError || f.Category == recovery.ToolTimeout) && v.call.Prose() != "" {
+		// What a shell makes of prose depends on its quotes and brackets: it is one failure.
+		f.Category, f.Fingerprint = recovery.CommandNotFound, fingerprint(r.Tool, recovery.CommandNotFound, "prose")
+		return f
+	}
 	f.Fingerprint = fingerprint(r.Tool, found.category, found.line)
 	return f
 }

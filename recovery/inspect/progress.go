@@ -74,11 +74,12 @@ func (h *history) noProgress(first, steps int) []recovery.Loop {
 	if steps <= 0 || len(h.turns)-first < steps {
 		return nil
 	}
-	known, count, from := newSeen(), 0, first
+	known, count, from, before := newSeen(), 0, first, false
 	for k := first; k < len(h.turns); k++ {
 		switch p := h.past(k); {
 		case len(p.steps) == 0:
 		case known.progress(p.steps):
+			before = before || count >= steps
 			count = 0
 		default:
 			if count++; count == 1 {
@@ -90,7 +91,7 @@ func (h *history) noProgress(first, steps int) []recovery.Loop {
 		return nil
 	}
 	l := h.loop(recovery.LoopNoProgress, count, from, from)
-	l.New = count == steps
+	l.New = count == steps && !before // it is told once
 	l.Fingerprint = trajectory.Hash(string(l.Kind), string(h.List[l.From].Raw()))
 	return []recovery.Loop{l}
 }

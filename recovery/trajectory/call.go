@@ -182,7 +182,7 @@ func (c *Call) Key() string {
 	switch {
 	case t != "" && t[0] == '{' && readable(t):
 		c.key = string(c.appendKey(nil, gjson.Parse(t)))
-	case c.Line() != "":
+	case c.Line() != "" && len(c.Command().Programs) > 0:
 		c.key = c.Command().Key()
 	default:
 		c.key = canonical(t)
