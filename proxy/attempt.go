@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/recording"
@@ -34,6 +35,11 @@ type sender struct {
 	query  string
 	narrow bool    // only known harmless headers and queries go upstream
 	first  *answer // memory for the answer to the first attempt; may be nil
+
+	ids struct { // of the upstreams' own, by attempt; several run at once
+		sync.Mutex
+		list []string
+	}
 
 	recording *recording.Recording // nil: nothing is recorded
 
@@ -119,6 +125,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		f.Job = s.job(a, "")
 		return nil, f
 	}
+	s.named(a.Number, resp.Header)
 	s.core.returnable(resp)
 	if err := upstream.Decode(resp); err != nil {
 		a.Cancel(nil)
@@ -126,6 +133,37 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
 	return resp, nil
+}
+
+// requestIDs are the headers in which upstreams name a request, as their support asks for it.
+var requestIDs = [...]string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Amz-Request-Id", "X-Generation-Id"}
+
+// longestID limits an upstream's id of a request, in bytes.
+const longestID = 128
+
+// named notes how an upstream names an attempt.
+func (s *sender) named(attempt int, h http.Header) {
+	for _, name := range requestIDs {
+		if id := first(h, name); id != "" && len(id) <= longestID {
+			s.ids.Lock()
+			defer s.ids.Unlock()
+			for len(s.ids.list) < attempt {
+				s.ids.list = append(s.ids.list, "")
+			}
+			s.ids.list[attempt-1] = id
+			return
+		}
+	}
+}
+
+// name is how an attempt's upstream names it; empty where nobody knows.
+func (s *sender) name(attempt int) string {
+	s.ids.Lock()
+	defer s.ids.Unlock()
+	if attempt > len(s.ids.list) || attempt < 1 {
+		return ""
+	}
+	return s.ids.list[attempt-1]
 }
 
 // mayFollow reports whether a redirect within the upstream leads to a path that this
@@ -267,7 +305,7 @@ func (s *sender) fault(resp *http.Response, body []byte) bool {
 // fail classifies evidence and adds what the client has of an answer.
 func (s *sender) fail(a recovery.Attempt, ev recovery.Evidence) *recovery.Failure {
 	ev.Now, ev.Request = time.Now(), a.Body
-	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number,
+	return &recovery.Failure{Diagnosis: s.core.Classifier.Classify(ev), Target: a.Target.Target, Attempt: a.Number, Upstream: s.name(a.Number),
 		Breach: recovery.Breach{Released: s.sink.Released(), Sent: s.sink.Sent()}, Err: ev.Err}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -159,6 +160,13 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 	ev.Status, ev.TTFB = c.Response().Status, sink.FirstByte(x.Started)
 	ev.Target, ev.Usage, ev.Cost = x.Settled()
 	ev.Finish, ev.Fallback = x.Finish(), x.Fallback()
+	for i := range x.Attempts {
+		x.Attempts[i].Upstream = send.name(i + 1)
+		ev.Upstream = cmp.Or(x.Attempts[i].Upstream, ev.Upstream)
+	}
+	if len(x.Attempts) > 0 {
+		ev.Prepared = x.Attempts[0].Started.Sub(x.Started)
+	}
 	defer func() {
 		if ev.Time.IsZero() {
 			ev.Time = time.Now()

@@ -548,7 +548,7 @@ func (r *run) event(name EventName, f *Failure) Event {
 	ev := x.Event(name)
 	ev.Attempt, ev.Cost = len(x.Attempts), x.spent
 	if f != nil {
-		ev.Target, ev.Class, ev.Rule, ev.Status = f.Target, f.Class(), f.Rule, f.Signal.Status
+		ev.Target, ev.Class, ev.Rule, ev.Status, ev.Upstream = f.Target, f.Class(), f.Rule, f.Signal.Status, f.Upstream
 		if f.Flaw != nil {
 			ev.Flaw = f.Flaw.Kind
 		}

@@ -54,7 +54,9 @@ type Event struct {
 	Wait     time.Duration // planned wait before the next attempt
 	Until    time.Time     // end of a cool-down or an open breaker
 	Duration time.Duration // of the attempt, or of the request
+	Prepared time.Duration // of request_done: from its arrival to the first attempt
 	TTFB     time.Duration // first byte of the answer for the client
+	Upstream string        // the upstream's own id of the request, of the attempt that failed or answered
 	Recovery string        // what was done, as in X-Rebound-Recovery
 	Mode     Mode
 	Observed bool // recorded only: observe mode kept the action from being taken

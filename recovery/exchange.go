@@ -155,6 +155,7 @@ type Record struct {
 	Parallel bool
 	Started  time.Time
 	Duration time.Duration
+	Upstream string // the upstream's own id of the request; empty where it gave none
 }
 
 // Client is whose request it is, as a name that is no secret: a gateway key, or the client's own

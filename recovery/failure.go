@@ -118,6 +118,7 @@ type Failure struct {
 	Breach
 	Flaw     *Flaw    // what is wrong with an answer that is complete, or runs away
 	Odd      string   // what is odd about an answer that came to its end and cannot be used; empty for a cut, a stall, an error
+	Upstream string   // the upstream's own id of the request
 	Response Response // what the client gets where this is the last failure
 	Err      error
 }

@@ -22,16 +22,17 @@ import (
 )
 
 // eventFilters are the filters of the events, as the gateway calls them.
-var eventFilters = [...]string{"event", "session", "model", "target", "class", "request"}
+var eventFilters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
 // eventsCommand shows what was done about failures.
 func (p *program) eventsCommand() *cobra.Command {
 	c := p.adminCommand("events", "Show what was done about failures, on all replicas",
 		`Shows what a running gateway, and all that share its store, did about failures: the
-last events, and with --follow those that come. Filters may be given more than once.`, cobra.NoArgs)
+last events, and with --follow those that come. Filters may be given more than once;
+--request takes the gateway's id (X-Rebound-Request) or the upstream's, --slower milliseconds.`, cobra.NoArgs)
 	follow := c.Flags().Bool("follow", false, "go on with the events that come")
 	last := c.Flags().Int("last", 20, "begin with the last `N` events")
-	requests := c.Flags().Bool("requests", false, "while following, add requests of that gateway to which nothing happened")
+	requests := c.Flags().Bool("requests", false, "add requests of that gateway to which nothing happened: the last thousand, and while following those that come")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object a line")
 	var filters [len(eventFilters)]*[]string
 	for i, name := range eventFilters {
@@ -51,11 +52,11 @@ last events, and with --follow those that come. Filters may be given more than o
 		for i, name := range eventFilters {
 			query[name] = *filters[i]
 		}
-		if !*follow {
-			return pastEvents(c.adminClient, query, show)
-		}
 		if *requests {
 			query.Set("requests", "1")
+		}
+		if !*follow {
+			return pastEvents(c.adminClient, query, show)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()

@@ -177,7 +177,7 @@ func (h *Hub) written(last eventID) []message {
 type filter map[string][]string
 
 // filters are the fields that a filter may name.
-var filters = [...]string{"event", "session", "model", "target", "class", "request"}
+var filters = [...]string{"event", "session", "model", "target", "class", "request", "key", "status", "slower"}
 
 // readFilter takes the filter out of a query; known is false where a name is
 // neither a filter nor among the others.
@@ -199,8 +199,16 @@ func readFilter(q url.Values, others ...string) (f filter, known bool) {
 // passes reports whether an event, as JSON, is wanted.
 func (f filter) passes(data []byte) bool {
 	for field, values := range f {
-		got := gjson.GetBytes(data, field).Str
+		got := gjson.GetBytes(data, field).String()
 		if !slices.ContainsFunc(values, func(want string) bool {
+			switch {
+			case field == "slower": // than that many milliseconds
+				least, err := strconv.Atoi(want)
+				return err == nil && gjson.GetBytes(data, "duration_ms").Int() >= int64(least)
+			case field == "request" && got != want: // the upstream's own id, too
+				return gjson.GetBytes(data, "upstream_request").Str == want || slices.ContainsFunc(gjson.GetBytes(data, "attempts.#.upstream_request").Array(),
+					func(id gjson.Result) bool { return id.Str == want })
+			}
 			return got == want || field == "target" && strings.HasPrefix(got, want+"/")
 		}) {
 			return false

@@ -35,6 +35,7 @@ type Hub struct {
 	started  time.Time
 	samples  samples
 	fallen   fallbacks
+	latest   latest
 	tail     Tail   // of the log that the sink writes; nil for none
 	replica  string // in the ids of events
 	count    int    // of events that were given an id
@@ -180,6 +181,9 @@ func (h *Hub) Observe(ev recovery.Event) {
 			traced := ev // only then it goes to the heap
 			t.observe(r, &traced)
 		}
+	}
+	if h.plain(&ev) {
+		h.latest.keep(&ev)
 	}
 	if h.plain(&ev) && !h.requests.Load() && !h.feed.wantsAll() || ev.Name == recovery.EventFallbackUsed && !h.fallen.first(&ev) {
 		return

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -28,8 +29,8 @@ const (
 // Comments keep it alive. ?last=N begins with the last N noteworthy events (of
 // at most 1,000), the header Last-Event-ID with those that came after that one;
 // ?requests=1 adds the requests of this replica to which nothing happened. ?event=,
-// session=, model=, target=, class= and request= let only events pass that have one
-// of the values given. A reader that is too slow loses events, and is told with an
+// session=, model=, target=, class=, request= (ours or the upstream's), key= and status= let only events pass that
+// have one of the values given, slower= those that took so many milliseconds. A reader that is too slow loses events, and is told with an
 // event "dropped", data {"dropped":N}. At most 32 readers; the stream ends with the
 // request or with [Hub.Disconnect]. It checks nobody's rights.
 func (h *Hub) Events() http.Handler { return http.HandlerFunc(h.serveEvents) }
@@ -74,15 +75,22 @@ func (h *Hub) serveEvents(w http.ResponseWriter, r *http.Request) {
 
 // History serves what happened, of all replicas that share a log, for
 // GET /rebound/events/history: {"events": [...]}, oldest first. ?last=N, 100 if it
-// is not given, and the filters are those of [Hub.Events].
+// is not given, and the filters are those of [Hub.Events]. ?requests=1 adds the last thousand
+// requests of this replica to which nothing happened.
 func (h *Hub) History() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ask, ok := readAsk(w, r, usualHistory)
+		ask, ok := readAsk(w, r, usualHistory, "requests")
 		if !ok {
 			return
 		}
+		list := h.history(r.Context(), ask, h.feed.lately())
+		if ask.requests {
+			list = append(list, h.latest.messages(h.replica, ask.wanted)...)
+			slices.SortStableFunc(list, func(a, b message) int { return strings.Compare(string(a.id), string(b.id)) })
+			list = list[max(0, len(list)-ask.last):]
+		}
 		events := []json.RawMessage{}
-		for _, m := range h.history(r.Context(), ask, h.feed.lately()) {
+		for _, m := range list {
 			events = append(events, m.data)
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -127,7 +135,7 @@ func readAsk(w http.ResponseWriter, r *http.Request, usual int, others ...string
 	}
 	var known bool
 	if a.wanted, known = readFilter(q, append(others, "last")...); !known {
-		refuse(w, http.StatusBadRequest, "invalid_filter", "Events are filtered by event, session, model, target, class and request.")
+		refuse(w, http.StatusBadRequest, "invalid_filter", "Events are filtered by event, session, model, target, class, request, key, status and slower.")
 		return a, false
 	}
 	if id := r.Header.Get("Last-Event-ID"); isEventID.MatchString(id) {

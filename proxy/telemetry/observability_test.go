@@ -30,14 +30,14 @@ var meanings = [...][2]string{
 	{"request", "id of the request"}, {"session", "of the conversation, as in `X-Rebound-Session`"},
 	{"key", "name of the gateway key"}, {"client", "`gone`: it left before its answer was complete"},
 	{"model", "as the client named it"}, {"target", "upstream/model"}, {"upstream_key", "label of the upstream's key; `client-…` is a hash of a client's own"},
-	{"attempt", "how many attempts so far"}, {"class", "what went wrong"},
+	{"attempt", "how many attempts so far"}, {"count", "of `fallback_used`: requests"}, {"fallback", "of `request_done`: a target of a later rank answered"}, {"class", "what went wrong"},
 	{"rule", "which row of the table said so; of requests that were turned away, the error's code"},
 	{"strategy", "this step"}, {"recovery", "all that was done, as in `X-Rebound-Recovery`"}, {"way", "how an answer is continued: `prefill`, `replay` or `ask`"},
 	{"status", "the upstream's; in `request_done` the client's, 499 if it left"},
 	{"streamed", "the client asked for a stream"}, {"mode", "of the request: `act`, `annotate`, `observe` or `off`"},
 	{"observed", "recorded only: it would have been done"},
 	{"wait_ms", "the pause before the next attempt, or what the upstream asked for"}, {"until", "end of a cool-down or of an open breaker"},
-	{"duration_ms", "of the request; in `error_recovery_attempt` of the attempt that failed"}, {"ttfb_ms", "until the first byte of the answer for the client"},
+	{"duration_ms", "of the request; in `error_recovery_attempt` of the attempt that failed"}, {"prepare_ms", "of `request_done`: from its arrival to the first attempt: what the gateway itself took"}, {"upstream_request", "the upstream's own id of the request, for its support"}, {"ttfb_ms", "until the first byte of the answer for the client"},
 	{"cause", "a transport's error, or a reason, without secrets, at most 512 bytes"},
 	{"retryable", "of a failed attempt: the same request may succeed at another time, or when the model is asked again"},
 	{"flaw", "of an answer that was asked again: `no_call`, `bad_json`, `unknown_tool`, `missing_field`, `arguments`, `truncated`, `content`, `repetition`, `mark`, `unsaid`"}, {"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
@@ -54,7 +54,7 @@ var meanings = [...][2]string{
 	{"withheld", "it was withheld, since notes were learned to be no help there"},
 	{"band", "of a plan: `act`, `propose` or `escalate`"}, {"source", "of a plan: `planner`, or `heuristic` where that was of no use"}, {"steps", "of a plan: the tools of its steps; their arguments and the plan's sentences stand below `/rebound/plans` only"},
 	{"estimated_iterations", "of a plan: how many calls it takes, as the planner estimates"}, {"fallback_chain", "of a plan: the strategies to try if it fails"}, {"percent", "of a plan: how far the work is, as the planner sees it"},
-	{"attempts", "of `request_done` with more than one attempt: `target`, `upstream_key`, `class`, `strategy`, `parallel`, `start_ms` (after the request's arrival) and `duration_ms` of each, at most 20"},
+	{"attempts", "of `request_done` with more than one attempt: `target`, `upstream_key`, `class`, `strategy`, `parallel`, `start_ms` (after the request's arrival) `duration_ms` and `upstream_request` of each, at most 20"},
 }
 
 // TestObservabilityPage: docs/observability.md lists every event, field, metric and

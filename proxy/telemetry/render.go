@@ -92,7 +92,9 @@ func record(ev *recovery.Event) slog.Record {
 		attrs = append(attrs, slog.Time("until", ev.Until.UTC()))
 	}
 	number("duration_ms", millis(ev.Duration))
+	number("prepare_ms", millis(ev.Prepared))
 	number("ttfb_ms", millis(ev.TTFB))
+	text("upstream_request", ev.Upstream)
 	text("recovery", ev.Recovery)
 	text("finish", finish(ev.Finish))
 	text("mode", string(ev.Mode))
@@ -235,11 +237,12 @@ func (t tries) MarshalJSON() ([]byte, error) {
 		Parallel bool   `json:"parallel,omitempty"`
 		Start    int    `json:"start_ms,omitempty"`
 		Duration int    `json:"duration_ms,omitempty"`
+		Upstream string `json:"upstream_request,omitempty"`
 	}
 	list := make([]try, len(t.list))
 	for i, a := range t.list {
 		list[i] = try{clean(place(a.Target), maxName), clean(a.Target.Key, maxName), clean(string(a.Class), maxName),
-			clean(a.Strategy, maxName), a.Parallel, millis(max(0, a.Started.Sub(t.arrival))), millis(a.Duration)}
+			clean(a.Strategy, maxName), a.Parallel, millis(max(0, a.Started.Sub(t.arrival))), millis(a.Duration), clean(a.Upstream, maxName)}
 	}
 	return json.Marshal(list)
 }

@@ -41,7 +41,10 @@ func story() []recovery.Event {
 		}),
 		of(recovery.EventStreamResumed, func(ev *recovery.Event) { ev.Attempt, ev.Class, ev.Streamed = 2, recovery.StreamCut, true }),
 		{Name: recovery.EventTargetCooled, Time: at, Target: target, Class: recovery.RateLimit, Until: at.Add(20 * time.Second), Wait: 20 * time.Second},
-		of(recovery.EventFallbackUsed, func(ev *recovery.Event) { ev.Attempt, ev.Target.Upstream = 2, "azure" }),
+		of(recovery.EventFallbackUsed, func(ev *recovery.Event) { ev.Attempt, ev.Count, ev.Target.Upstream = 2, 1, "azure" }),
+		of(recovery.EventRequestDone, func(ev *recovery.Event) {
+			ev.Attempt, ev.Status, ev.Fallback, ev.Upstream, ev.Prepared, ev.Duration = 1, 200, true, "req_upstream_1", 40*time.Millisecond, time.Second
+		}),
 		{Name: recovery.EventBreakerOpened, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}, Until: at.Add(time.Minute)},
 		{Name: recovery.EventBreakerClosed, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}},
 		recovered(),

@@ -1,5 +1,5 @@
 // Now: what the gateway does, and the requests that needed it.
-import { data, outcome, requests } from './data.js';
+import { data, healthy, outcome, requests } from './data.js';
 import { age, bars, brief, chip, clock, count, duration, figure, h, many, panel, rate, share, table, words } from './dom.js';
 
 export const lists = ['targets', 'sessions'];
@@ -14,7 +14,7 @@ let minutes = 15;
 let shown = [];
 
 export function open(main) {
-  const input = h('input', { type: 'search', placeholder: 'Filter: model, session, class, target …', value: filter, 'aria-label': 'Filter requests',
+  const input = h('input', { type: 'search', placeholder: 'Filter: id, model, session, key, class, target …', value: filter, 'aria-label': 'Filter requests',
     input: (e) => { filter = e.target.value.toLowerCase(); draw(); } });
   const pick = (name) => { input.value = filter = name; wanted = ''; draw(); input.scrollIntoView({ block: 'center' }); };
   const period = h('select', { 'aria-label': 'Period', change: (e) => { minutes = Number(e.target.value); draw(); } },
@@ -31,7 +31,7 @@ export function open(main) {
     parts.upstreams,
     h('div', { className: 'two' }, panel('Requests a second', parts.rates), panel('Time to first token, seconds', parts.first)),
     h('div', { className: 'two' }, panel('Saved by', parts.strategies), panel('Failed attempts', parts.classes)),
-    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests that needed help'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
+    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests'), h('button', { type: 'button', title: 'Adds the last thousand of this replica to which nothing happened', click: () => healthy() }, 'Healthy ones, too'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
 }
 
 // span is the samples of the period, and the first and the last of them.

@@ -1,5 +1,5 @@
 // A request: its phases and attempts in time, and every decision.
-import { ask, data, outcome, requests } from './data.js';
+import { ask, data, healthy, outcome, requests } from './data.js';
 import { show } from './diff.js';
 import { chip, clock, count, duration, figure, h, panel, table, words } from './dom.js';
 import { outcomeNames } from './now.js';
@@ -17,6 +17,7 @@ export function open(main, argument) {
   root = main;
   recorded = null;
   panes = h('section', { className: 'panel', hidden: true });
+  if (!find()) healthy('&request=' + encodeURIComponent(id));
 }
 
 // look asks for the bodies, which are stored a moment after the answer.
@@ -68,8 +69,9 @@ export function phases(r) {
   const begun = d ? Date.parse(d.time) - (d.duration_ms || 0) : Date.parse(r.begun) - (r.events[0].duration_ms || 0);
   const out = [];
   const decisions = r.events.filter((e) => e.event === 'error_recovery_attempt' && !e.observed);
-  const attempts = d?.attempts || (d ? !d.attempt ? [] : [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: 0, duration_ms: d.duration_ms }] :
+  const attempts = d?.attempts || (d ? !d.attempt ? [] : [{ target: d.target, upstream_key: d.upstream_key, class: d.class, start_ms: d.prepare_ms > 1 ? d.prepare_ms : 0, duration_ms: d.duration_ms - (d.prepare_ms > 1 ? d.prepare_ms : 0) }] :
     decisions.map((e) => ({ target: e.target, upstream_key: e.upstream_key, class: e.class, start_ms: Date.parse(e.time) - begun - (e.duration_ms || 0), duration_ms: e.duration_ms })));
+  if (d?.prepare_ms > 1) out.push({ kind: 'wait', label: 'Gateway', text: 'before the first attempt: plan, fit, choose', from: 0, to: d.prepare_ms });
   attempts.forEach((a, i) => {
     const from = a.start_ms || 0;
     const to = from + (a.duration_ms || 0);
@@ -136,6 +138,7 @@ export function draw() {
       fact('answered-by', 'Answered by', d ? d.target || 'the gateway' : '–'),
       fact('used', 'Tokens of the answer', tokens(d?.usage)),
       fact('cost', 'Spent beyond it', tokens(d?.cost)),
+      d?.upstream_request ? fact('upstream-request', 'The upstream’s id', d.upstream_request) : null,
       d?.key ? fact('key', 'Gateway key', d.key) : null,
       d?.spent ? fact('spent', 'Money', d.spent) : null),
     panel('In time', timeline(r)),
