@@ -320,9 +320,12 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	return a.piece(ev.Raw, d), d, nil
 }
 
+// maxLate limits the events that wait for the next one, in bytes, beyond one event.
+const maxLate = 4 << 10
+
 // piece returns bytes for the client together with what they reveal.
 func (a *Answer) piece(raw []byte, d *Delta) Piece {
-	if d.late {
+	if d.late && len(a.late) < maxLate {
 		a.late = append(a.late, raw...)
 		return Piece{}
 	}

@@ -240,3 +240,53 @@ func FuzzMessages(f *testing.F) {
 		End(Messages{}, []byte(second), x.sink)
 	})
 }
+
+// A call that cannot be used: the model is asked again, and the answer stays deliverable as it was.
+func TestMessagesAsk(t *testing.T) {
+	body := msgStart("m1") + msgBlock(0, toolBlock) + msgPiece(0, `{"type":"input_json_delta","partial_json":"{\"p\":"}`) + msgStop(0) + msgEnd("tool_use")
+	x, m := newMessages(), asking(recovery.FlawArguments)
+	_, broken := Open(respond(strings.NewReader(body)), x.options(mended(t, m)))
+	if broken == nil || broken.Flaw == nil || broken.Flawed == nil || x.got() != "" {
+		t.Fatalf("%+v %q", broken, x.got())
+	}
+	if want := (recovery.DraftCall{ID: "toolu_1", Kind: "function", Name: "ls", Arguments: `{"p":`}); len(m.drafts) != 1 || m.drafts[0].Calls[0] != want || m.drafts[0].Finish != recovery.FinishCalls {
+		t.Errorf("judged %+v", m.drafts)
+	}
+	if b := broken.Flawed.Deliver(t.Context()); b != nil || x.got() != body {
+		t.Errorf("%+v\n%s", b, x.got())
+	}
+	whole := `{"id":"m1","type":"message","content":[{"type":"tool_use","id":"toolu_1","name":"ls","input":{"p":1}}],"stop_reason":"tool_use"}`
+	x, m = newMessages(), asking(recovery.FlawName)
+	if broken := x.whole(whole, mended(t, m)); broken == nil || broken.Flawed == nil || m.drafts[0].Calls[0] != fn("toolu_1", "ls", `{"p":1}`) {
+		t.Errorf("%+v %+v", broken, m.drafts)
+	}
+}
+
+// A call without arguments has an empty object, whether a piece said so or none came.
+func TestMessagesNoArguments(t *testing.T) {
+	for _, piece := range []string{"", msgPiece(0, `{"type":"input_json_delta","partial_json":""}`), msgPiece(0, `{"type":"input_json_delta","partial_json":"{}"}`)} {
+		body := msgStart("m1") + msgBlock(0, toolBlock) + piece + msgStop(0) + msgEnd("tool_use")
+		x, m := newMessages(), judging(nil)
+		if broken := x.serve(&chunkedReader{rest: []byte(body)}, mended(t, m)); broken != nil || x.got() != body || m.drafts[0].Calls[0].Arguments != "{}" {
+			t.Errorf("%+v %+v\n%s", broken, m.drafts, x.got())
+		}
+	}
+}
+
+// Blocks that begin without end are passed on, and do not pile up.
+func TestMessagesManyBlocks(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(msgStart("m1"))
+	for i := range 1000 {
+		b.WriteString(msgBlock(i, textBlock))
+	}
+	b.WriteString(msgText(999, "a") + msgEnd("end_turn"))
+	x := newMessages()
+	a, broken := Open(respond(strings.NewReader(b.String())), x.options())
+	if broken != nil || cap(a.late) > 4*maxLate {
+		t.Fatalf("%+v", broken)
+	}
+	if broken = a.Deliver(t.Context()); broken != nil || x.got() != b.String() {
+		t.Errorf("%+v, %d of %d bytes", broken, len(x.got()), b.Len())
+	}
+}

@@ -146,11 +146,11 @@ func readers() (all []reader) {
 		}
 	}, smallText})
 
-	answer := func(streamed bool, req *transcript.Body, body string) {
+	serve := func(format stream.Format, streamed bool, req *transcript.Body, body string) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		cfg := stream.Defaults()
-		o := stream.Options{Config: cfg, Format: stream.Chat{}, Sink: stream.NewSink(httptest.NewRecorder(), cfg), Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel}
+		o := stream.Options{Config: cfg, Format: format, Sink: stream.NewSink(httptest.NewRecorder(), cfg), Mender: mender, Request: req, Choices: 1, Started: time.Now(), Cancel: cancel}
 		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
 		if !streamed {
 			if w, broken := stream.ReadWhole(res, o); broken == nil {
@@ -163,6 +163,7 @@ func readers() (all []reader) {
 			a.Discard()
 		}
 	}
+	answer := func(streamed bool, req *transcript.Body, body string) { serve(stream.Chat{}, streamed, req, body) }
 	const begin, finish = `{"id":"x","choices":[{"index":0,"`, `,"finish_reason":null}]}`
 	for _, at := range []struct{ name, open, close string }{
 		{"text", `{"content":`, `}`}, {"reasoning", `{"reasoning_content":`, `}`},
@@ -192,6 +193,18 @@ func readers() (all []reader) {
 		}
 	}
 	add("stream", texts, func(input string) { answer(true, tools, input) })
+	for name, delta := range map[string][2]string{"text": {`{"type":"text","text":""}`, `"text_delta","text"`}, "arguments": {`{"type":"tool_use","id":"a","name":"bash","input":{}}`, `"input_json_delta","partial_json"`}} {
+		message := func(piece string) {
+			event := func(data string) string { return "data: " + data + "\n\n" }
+			serve(stream.Messages{}, true, tools, event(`{"type":"message_start","message":{"id":"m"}}`)+event(`{"type":"content_block_start","index":0,"content_block":`+delta[0]+`}`)+
+				event(`{"type":"content_block_delta","index":0,"delta":{"type":`+delta[1]+`:`+piece+`}}`)+event(`{"type":"content_block_stop","index":0}`)+
+				event(`{"type":"message_delta","delta":{"stop_reason":"tool_use"}}`)+event(`{"type":"message_stop"}`))
+		}
+		add("messages: "+name, texts, func(input string) { message(string(transcript.String(input))) })
+		add("messages: raw "+name, texts, message)
+	}
+	add("messages", texts, func(input string) { serve(stream.Messages{}, true, tools, input) })
+	add("messages: whole", texts, func(input string) { serve(stream.Messages{}, false, tools, input) })
 	for name, answers := range map[string]func(input string) []string{
 		"stream":  func(input string) []string { return []string{input} },
 		"begun":   func(input string) []string { return []string{input, ""} },
