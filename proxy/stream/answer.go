@@ -74,24 +74,24 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	odd      []byte // events before the gate opened that may be an error; see suspect
-	data     bool   // an event with data came
-	held     Piece  // what came before the gate opened, without its text
-	said     []byte // the text of held
-	known    Known  // what the events had in common so far
-	usage    recovery.Usage
-	first    time.Time // first meaningful event
-	rework   bool      // events are rewritten to fit what the client already has
-	follows  encoder   // rewrites them
-	seam     *seam
-	late     []byte // an event that goes out with the next one; see Delta
-	ev       Event  // the event read last
-	fed      bool   // ev has data, as next has seen
-	h        *hold  // nil where nothing is held
-	deferred bool   // all of it is held for a later delivery
-	noReason bool   // its target gives finish reasons, but this answer has none
-	called   bool   // a call came
-	noise    bool   // something came that could not be read
+	odd       []byte // events before the gate opened that may be an error; see suspect
+	data      bool   // an event with data came
+	held      Piece  // what came before the gate opened, without its text
+	said      []byte // the text of held
+	known     Known  // what the events had in common so far
+	usage     recovery.Usage
+	first     time.Time // first meaningful event
+	continues bool      // the client has the beginning of another answer
+	follows   encoder   // rewrites them
+	seam      *seam
+	late      []byte // an event that goes out with the next one; see Delta
+	ev        Event  // the event read last
+	fed       bool   // ev has data, as next has seen
+	h         *hold  // nil where nothing is held
+	deferred  bool   // all of it is held for a later delivery
+	noReason  bool   // its target gives finish reasons, but this answer has none
+	called    bool   // a call came
+	noise     bool   // something came that could not be read
 
 	finishes int
 	finish   recovery.Finish // finish reason of the last choice that ended
@@ -175,7 +175,7 @@ func (a *Answer) prepare() {
 		a.meaningful()
 	}
 	lost := o.Life != nil && o.Life.Lost() // then what the client has is another's
-	if a.rework = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.rework {
+	if a.continues = o.Sink.Released() > recovery.ReleasedNothing && !again && !lost; a.continues {
 		a.follows = o.Format.encoder(o.Sink)
 	}
 	a.h = newHold(o)
@@ -310,8 +310,8 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 		a.h.follow(d)
 	}
 	switch {
-	case a.rework:
-		piece, broken := a.fit(ev, d)
+	case a.continues:
+		piece, broken := a.continued(ev, d)
 		return piece, d, broken
 	case a.o.Explain && ev.HasData:
 		raw := a.brand(ev, d)

@@ -23,8 +23,8 @@ type Composition struct {
 	Usage   bool // the stream ends with usage, as asked for
 }
 
-// Composed is an answer of the gateway's own on its way to the client. Header
-// is the response's and may be added to.
+// Composed is an answer of the gateway's own on its way to the client. The caller may add
+// to Header.
 type Composed struct {
 	unread
 	Header http.Header
@@ -35,8 +35,8 @@ type Composed struct {
 	tell   []recovery.Repair
 }
 
-// Compose makes an answer in the form that the request asks for. repairs is
-// what made it of a model's own, nil if the gateway wrote it.
+// Compose makes an answer in the form that the request asks for. repairs are the changes
+// that made it from a model's answer, nil if the gateway wrote it.
 func Compose(req *transcript.Body, c Composition, repairs []recovery.Repair, o Options) *Composed {
 	c.Usage = req.IncludeUsage()
 	n := &Composed{Header: http.Header{}, o: o, c: c, whole: !req.Streaming(), tell: repairs, began: max(time.Since(o.Started), 1)}
@@ -84,8 +84,8 @@ func (n *Composed) Drain() {}
 // Usage is zero: whatever the provider used, it did not say.
 func (n *Composed) Usage() (recovery.Usage, time.Duration) { return recovery.Usage{}, n.began }
 
-// Rejected is what a model wrote, out of the error of a provider that refused
-// it: Groq's failed_generation, also where another provider passes it on.
+// Rejected returns what a model wrote from the error of a provider that refused it: Groq's
+// failed_generation, also if another provider passes it on.
 func Rejected(body []byte) (text string, ok bool) {
 	for range 3 {
 		if transcript.Valid(body, maxDepth) != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// endGrace is how long a finished stream may take to send its end mark (and
-	// its usage) before it is ended for it.
+	// endGrace is how long a finished stream may take to send its usage and end mark; then
+	// the gateway ends it.
 	endGrace = 2 * time.Second
 	// drainFor and drainBytes bound what is read after the end mark, so that
 	// the connection can be used again.
@@ -52,8 +52,8 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	return nil
 }
 
-// pass is the loop over events. What waits here for the next one waits on a
-// shallow stack: there may be thousands.
+// pass is the loop over events. Thousands of goroutines may wait in it, so its stack stays
+// shallow.
 func (a *Answer) pass() *Broken {
 	var out batch
 	grace := a.grace(nil)
@@ -113,7 +113,7 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	return nil, false
 }
 
-// batch is what pieces say that go out with one write.
+// batch collects pieces that go out with one write.
 type batch struct {
 	bytes, frame stretch
 	said         []byte
@@ -131,8 +131,7 @@ func (b *batch) add(p Piece) {
 	b.released, b.seq = max(b.released, p.Released), max(b.seq, p.Seq)
 }
 
-// stretch is bytes that are at hand together: while they follow each other in the
-// reader's buffer nothing is copied.
+// stretch collects bytes. While they follow each other in the reader's buffer nothing is copied.
 type stretch struct {
 	bytes []byte
 	own   []byte // memory for those that do not follow each other
@@ -180,8 +179,8 @@ func (b *batch) take() Piece {
 	return p
 }
 
-// breaks ends the loop. Text that was shown in the judgement's eyes has to be
-// out before anything else is said of an answer that is complete.
+// breaks ends the loop. The judgement of a complete answer counts the text of the batch as
+// shown, so that goes out first.
 func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 	if a.h == nil || !a.h.asked {
 		return b
@@ -213,10 +212,9 @@ func stop(t *time.Timer) {
 	}
 }
 
-// next reads an event. The time between two calls is the client's, and no
-// pause of the upstream. An event with data ends whatever tries to take over;
-// the error is ErrTaken where that is too late. What comes together with an event
-// with data ends nothing more.
+// next reads an event. The time between two calls is the client's, and no pause of the
+// upstream. An event with data ends the attempt that tries to take over; if that has taken
+// over, the error is ErrTaken.
 func (a *Answer) next() error {
 	if a.fed && a.r.ahead > 0 {
 		return a.read() // which has data, too
@@ -250,7 +248,7 @@ func (a *Answer) next() error {
 	return err
 }
 
-// end says what the end of the bytes means.
+// end returns how an answer broke whose bytes ended with err; nil if it is complete.
 func (a *Answer) end(err error) *Broken {
 	a.mu.Lock()
 	rescued := a.rescued

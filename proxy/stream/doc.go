@@ -4,7 +4,7 @@
 //	Format     one wire format: a decoder and an encoder (below)
 //	Answer     one attempt's answer: held until it is meaningful (the commit
 //	           gate), then passed on event for event (deliver.go); its pauses (pause.go)
-//	fit.go     an answer for a client that has the beginning of another
+//	continuation.go an answer for a client that has the beginning of another
 //	seam.go    where a continuation meets what the client already has
 //	Whole      an answer that is no stream: read, checked, sent with one write
 //	Sink       the client's side: headers, bytes, flushes, keep-alive comments
@@ -42,8 +42,9 @@
 //	              for a later delivery (flawed.go)
 //
 // Text and reasoning never wait, except for text that may be a call that
-// the server did not recognise, and where the Mender wants to have it whole. What breaks while a call
-// waits leaves nothing of it behind.
+// the server did not recognise, if the Mender wants to have it whole, and for two events of
+// Messages that go out with the next one (Delta.late). What breaks while a call waits leaves
+// nothing of it behind.
 //
 // It makes no request and does not decide what follows a failure.
 package stream

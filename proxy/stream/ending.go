@@ -27,7 +27,7 @@ type Ending struct {
 // maxEndings limits the targets that are remembered: clients name models.
 const maxEndings = 4096
 
-// Of returns what is known of a target.
+// Of returns how a target ends its answers.
 func (e *Endings) Of(upstream, model string) *Ending {
 	key := [2]string{upstream, model}
 	if known, ok := e.of.Load(key); ok {
@@ -49,8 +49,8 @@ func set(b *atomic.Bool) {
 	}
 }
 
-// hollow reports whether an end announces calls where none is, as its target is known to
-// do: that explains an empty answer.
+// hollow reports whether an end announces calls and its target is known to do so without
+// any, which explains an empty answer.
 func (o *Options) hollow(d *Delta) bool {
 	return d.Finishes > 0 && d.finish == recovery.FinishCalls && o.Ending != nil && o.Ending.hollow.Load()
 }
@@ -62,8 +62,8 @@ func (o *Options) wasHollow() {
 	}
 }
 
-// announced reports whether a draft announces calls and has none. Of a target that is known
-// to do so it means nothing.
+// announced reports whether a draft announces calls and has none. If its target is known to
+// do so, it means nothing.
 func (o *Options) announced(d *recovery.Draft) bool {
 	if d.Finish != recovery.FinishCalls || len(d.Calls) > 0 {
 		return false
@@ -75,8 +75,8 @@ func (o *Options) announced(d *recovery.Draft) bool {
 	return true
 }
 
-// accept takes an event, with the finish reason before it that is missing where it ends an
-// answer of a target that gives none.
+// accept takes an event. If it ends an answer of a target that gives no finish reasons, the
+// missing one goes out before it.
 func (a *Answer) accept(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 && a.o.Ending != nil {
@@ -99,7 +99,7 @@ func (a *Answer) accept(ev *Event) (Piece, *Delta, *Broken) {
 	return p, d, broken
 }
 
-// through is an event on its way to the client.
+// through returns what goes out for an event once it is admitted and screened.
 func (a *Answer) through(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	p, d, broken := a.admit(ev, d)
 	if a.h != nil && broken == nil {
@@ -108,7 +108,7 @@ func (a *Answer) through(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	return p, d, broken
 }
 
-// reason is what goes out for the finish reason that is missing before ev, nothing where
+// reason returns what goes out for the finish reason that is missing before ev; nothing if
 // the answer cannot have ended.
 func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 	finish, ok := a.ending()
@@ -128,7 +128,7 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 	return p, broken
 }
 
-// ending is why an answer without a finish reason ended, if what came is whole.
+// ending returns why an answer without a finish reason ended, if what came is whole.
 func (a *Answer) ending() (finish recovery.Finish, ok bool) {
 	switch {
 	case !a.writes && a.first.IsZero(), a.noise:
@@ -141,7 +141,7 @@ func (a *Answer) ending() (finish recovery.Finish, ok bool) {
 	return a.h.calls.reason()
 }
 
-// reason is the finish reason of an answer with these calls, false where one of them is not whole.
+// reason returns the finish reason of an answer with these calls; false if one of them is not whole.
 func (s *calls) reason() (recovery.Finish, bool) {
 	for _, c := range s.list {
 		args := c.args // of a stream
@@ -161,8 +161,8 @@ func (s *calls) reason() (recovery.Finish, bool) {
 // RepairFinish is the rule of a finish reason that was missing.
 const RepairFinish = "finish_reason"
 
-// unfinished is the break of an answer whose end mark came without a finish reason, from a
-// target that gives one. Where its calls are whole it can be delivered as it is.
+// unfinished returns how an answer broke whose end mark came without a finish reason, from a
+// target that gives one. If its calls are whole it can be delivered as it is.
 func (a *Answer) unfinished(ev *Event) *Broken {
 	b := &Broken{Err: ErrEnded}
 	if !a.called {
@@ -180,7 +180,7 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 	return b
 }
 
-// identity is that of the stream so far.
+// identity returns the identity of the stream so far.
 func (a *Answer) identity() Identity {
 	for _, id := range [...]Identity{a.o.Sink.identity(), a.held.ID} {
 		if id.ID != "" {
@@ -190,7 +190,7 @@ func (a *Answer) identity() Identity {
 	return a.known.ID
 }
 
-// model is the model's name as the stream has it, else as the client does.
+// model returns the model's name as the stream has it, else as the request does.
 func (a *Answer) model(ev *Event) []byte {
 	for _, like := range [...][]byte{a.known.like.data, ev.Data} {
 		if v := gjson.GetBytes(like, "model"); v.Exists() {
@@ -244,7 +244,7 @@ func (a *Answer) repeats(ev *Event, d *Delta) bool {
 // error (OpenRouter), and what others call the same.
 var breakWords = [...]string{"error", "abort", "insufficient", "interrupt", "timeout", "timed_out", "cancel", "fail", "unavailable", "overload", "disconnect", "exception"}
 
-// breaks reports whether a finish reason, or a reason to be incomplete, says so.
+// breaks reports whether a finish reason says that the answer was broken off.
 func breaks(reason string) bool {
 	reason = strings.ToLower(reason)
 	for _, w := range breakWords {
@@ -255,8 +255,8 @@ func breaks(reason string) bool {
 	return false
 }
 
-// noReason reports whether a value of finish_reason says nothing; some servers write the
-// words for nothing as a string.
+// noReason reports whether a finish reason says nothing; some servers write null or none
+// as a string.
 func noReason(v []byte) bool {
 	if !isString(v) || isEmpty(v) {
 		return true

@@ -14,8 +14,8 @@ func (o *Options) faulty(body []byte) bool {
 	return o.Fault != nil && len(body) > 0 && o.Fault(body)
 }
 
-// suspect keeps an event that may be an error in an envelope of its own: it has no
-// choice, is none of the format's events, or ends an answer without content.
+// suspect keeps an event that may be an error of another shape: it has no choice, is none of
+// the format's events, or ends an answer without content.
 func (a *Answer) suspect(d *Delta) {
 	ev := &a.ev
 	a.data = a.data || ev.HasData
@@ -32,8 +32,8 @@ func (a *Answer) suspect(d *Delta) {
 	}
 }
 
-// fault is the error that came in place of an answer that ended with err; nil for
-// none. Bytes that are no event count where nothing else came.
+// fault returns the error that came in place of an answer that ended with err, nil for
+// none. Bytes that are no event count if nothing else came.
 func (a *Answer) fault(err error) []byte {
 	if !a.first.IsZero() || a.seam != nil || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil

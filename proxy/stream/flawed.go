@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// keepForLater makes the answer one that is delivered later, or never: what was held,
-// and the little that follows. p was taken from the queue.
+// keepForLater keeps a complete but flawed answer for possible delivery later: p, which was
+// held, and the little that follows.
 func (a *Answer) keepForLater(b *Broken, p Piece) {
 	a.hold(p)
 	grace := time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
@@ -48,7 +48,7 @@ func (a *Answer) flawed(b *Broken, p Piece) {
 	}
 }
 
-// begins notes what is written while the gate is closed, be it held back.
+// writing notes content that comes while the gate is closed, even if it is held back.
 func (a *Answer) writing(d *Delta) {
 	a.says = a.says || d.Text != ""
 	if !a.writes && a.o.Life != nil {
@@ -57,7 +57,7 @@ func (a *Answer) writing(d *Delta) {
 	a.writes = true
 }
 
-// lives notes what an event shows of the upstream while the gate is closed.
+// showsLife notes the sign of life that an event is while the gate is closed.
 func (a *Answer) showsLife(d *Delta) {
 	switch {
 	case a.o.Life == nil:
@@ -68,7 +68,7 @@ func (a *Answer) showsLife(d *Delta) {
 	}
 }
 
-// begun notes the first event that can be shown, or is held until it can be.
+// meaningful notes the time of the first event with content.
 func (a *Answer) meaningful() {
 	if a.first.IsZero() {
 		a.first = time.Now()
@@ -88,11 +88,11 @@ func (a *Answer) composing() bool {
 	return !last.state.began || last.state.complete()
 }
 
-// patience watches an answer of which nothing can be shown yet for pauses. The
-// returned function ends the watch. There is nothing to rescue: the attempt
-// ends, and another one begins unseen. Servers that send a call's name and then
-// nothing until its arguments are complete have all of IdlePinged for them, as
-// has what only reasoned so far; arguments that stop in their middle have Idle, as text.
+// patience watches an answer of which nothing was shown yet for pauses. The returned function
+// ends the watch. Such an answer needs no continuation: the attempt ends, and another one
+// begins unseen. Some servers send a call's name and then nothing until its arguments are
+// complete; they have IdlePinged, as have answers that only reasoned so far. Arguments that
+// stop in their middle have Idle, as text.
 func (a *Answer) patience() (stop func()) {
 	c := a.o.Config
 	var timer *time.Timer
@@ -121,7 +121,7 @@ func (a *Answer) patience() (stop func()) {
 	}
 }
 
-// noted is an event with data while patience watches.
+// noted notes an event with data for patience.
 func (a *Answer) noted() {
 	a.mu.Lock()
 	a.last, a.slow = a.r.now(), a.composing() || !a.says && !a.calling()

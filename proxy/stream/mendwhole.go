@@ -26,8 +26,8 @@ func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
 	return broken
 }
 
-// mend judges the answer's one choice: as it stands in the buffer, since nothing is
-// wrong with most. A flaw is what is wrong with it that cannot be mended.
+// mend judges the answer's one choice as it stands in the buffer, since most are right, and
+// mends it. It returns a flaw that cannot be mended.
 func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	if !isObject(d.message) || int64(len(body)) > w.o.Config.MaxAnswer {
 		return nil
@@ -57,8 +57,8 @@ func (w *Whole) mend(body []byte, d *Delta) *recovery.Flaw {
 	return flaw
 }
 
-// change has an answer judged that is not right as it stands, and changes it in the
-// buffer. Nothing of the draft is part of that: what becomes of it is kept for longer.
+// change judges an answer that is not right as it stands, and changes it in the buffer. The
+// draft is a copy, since repairs and flaws outlive the buffer.
 func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Flaw {
 	v := w.o.Mender.Mend(w.o.Request, draft)
 	switch {
@@ -83,10 +83,10 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 	return nil
 }
 
-// watched is how many bytes of an answer are shown to the watch in one piece.
+// watched is the size of the pieces that the watch gets, in bytes.
 const watched = 4 << 10
 
-// ranAway has the answer watched as if it had come as a stream.
+// ranAway watches the answer as if it had come as a stream.
 func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 	size := len(reasoning) + len(d.Text)
 	for _, c := range d.Calls {

@@ -43,8 +43,8 @@ func (a *Answer) LongestPause() time.Duration {
 	return a.longest
 }
 
-// pause is a pause of which others are told, nil where nothing could be continued. The
-// lock is held.
+// pause returns a pause that the engine may act on, nil if nothing could be continued.
+// The lock is held.
 func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	sent := a.o.Sink.Sent()
 	if a.o.Sink.Released() != recovery.ReleasedText || sent == "" {
@@ -72,8 +72,8 @@ func (a *Answer) pause(ctx context.Context) *recovery.Pause {
 	return p
 }
 
-// delivered ends what looks for another answer: whoever has delivered this one is the
-// exchange's only owner afterwards.
+// delivered ends the search for another answer, so that the caller of Deliver owns the
+// exchange alone.
 func (a *Answer) delivered() {
 	a.mu.Lock()
 	a.over = true

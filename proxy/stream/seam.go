@@ -44,8 +44,8 @@ func newSeam(r *recovery.Resume) *seam {
 	return s
 }
 
-// feed takes more text of the continuation. decided is false while it cannot
-// be told yet what is new; diverged means that this is another answer.
+// feed takes more text of the continuation. decided is false while it is
+// open what is new; diverged means that this is another answer.
 func (s *seam) feed(text string) (fresh string, decided, diverged bool) {
 	if s.done {
 		return text, true, false

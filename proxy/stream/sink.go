@@ -55,8 +55,8 @@ func (s *Sink) KeepAwake(h http.Header) {
 	s.timer = time.AfterFunc(s.cfg.KeepAliveAfter, s.tick)
 }
 
-// now is the time since it was first asked for: with every write, and it costs
-// half of time.Now. The lock is held.
+// now returns the time since its first call. It runs with every write and costs half of
+// time.Now. The lock is held.
 func (s *Sink) now() time.Duration {
 	if s.began.IsZero() {
 		s.began = time.Now()
@@ -103,9 +103,10 @@ const pingEvery = 10 * time.Second
 func (s *Sink) KeepAlive(ping []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ping = ping; s.timer != nil {
+	if s.ping == nil && s.timer != nil {
 		s.timer.Reset(min(s.cfg.KeepAliveAfter, pingEvery))
 	}
+	s.ping = ping
 }
 
 // Begin sends status and headers, unless they are out. header is not used any more when it returns.
@@ -208,7 +209,7 @@ func (s *Sink) Committed() bool {
 	return s.committed
 }
 
-// Released says what of an answer is out.
+// Released returns what kind of content the client has.
 func (s *Sink) Released() recovery.Released {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,14 +236,14 @@ func (s *Sink) Close() {
 	}
 }
 
-// Last is the number of the last event that the client has; false where it has none.
+// Last returns the number of the last event that the client has; false if it has none.
 func (s *Sink) Last() (int, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seq, s.frame.Len() > 0
 }
 
-// shown is what the client has of a response; lost where that is not known.
+// shown returns what the client has of an answer; lost means that this is not known.
 func (s *Sink) shown() (frame []byte, sent string, seq int, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

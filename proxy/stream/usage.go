@@ -8,7 +8,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// maxUsages is how many reports are looked at: each is read to its end.
+// maxUsages limits how many reports are read, each to its end.
 const maxUsages = 8
 
 // UsageIn finds the last usage that is reported in the end of an answer of any

@@ -28,7 +28,7 @@ type Whole struct {
 	finish recovery.Finish
 	first  time.Time
 
-	repairs []recovery.Repair // not told yet
+	repairs []recovery.Repair // not reported yet
 }
 
 // bodies are buffers for complete answers.

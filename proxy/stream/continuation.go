@@ -4,14 +4,14 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// fit rewrites an event for a client that already has the beginning of an
-// answer: one identity, no second role, no second reasoning, only new text.
-func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
+// continued writes an event for a client that has the beginning of another answer: one
+// identity, no second role, only new text.
+func (a *Answer) continued(ev *Event, d *Delta) (Piece, *Broken) {
 	if !ev.HasData {
 		return Piece{Bytes: ev.Raw}, nil // a comment
 	}
 	if a.o.Resume != nil && a.o.Resume.Calls {
-		return a.fitCall(ev, d), nil
+		return a.continuedCalls(ev, d), nil
 	}
 	var e edit
 	diverged := &Broken{Diverged: true, Err: ErrReplay}
@@ -63,8 +63,8 @@ func (a *Answer) fit(ev *Event, d *Delta) (Piece, *Broken) {
 	return a.piece(raw, d), nil
 }
 
-// counted is the usage of a continuation as if the answer had come in one piece:
-// what the client had before is none of the prompt, it belongs to the answer.
+// counted returns the usage of a continuation as if the answer had come in one piece: what
+// the client had before belongs to the answer, and not to the prompt.
 func (a *Answer) counted(u recovery.Usage) recovery.Usage {
 	if a.seam == nil || a.o.Resume.Tokens == 0 {
 		return u
@@ -74,9 +74,9 @@ func (a *Answer) counted(u recovery.Usage) recovery.Usage {
 	return u
 }
 
-// fitCall is fit for a client that has all of the text: only the calls and the
-// end go on.
-func (a *Answer) fitCall(ev *Event, d *Delta) Piece {
+// continuedCalls is continued for a client that has all of the text: only calls and the end
+// go on.
+func (a *Answer) continuedCalls(ev *Event, d *Delta) Piece {
 	rest := *d
 	if d.Kind == KindText || d.Kind == KindCall && !d.calling() {
 		rest.Kind = KindNothing
