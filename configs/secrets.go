@@ -96,6 +96,9 @@ func (r *reader) secrets(c *Config, env Env) {
 		key := childKey("upstreams", name)
 		for i := range u.Keys {
 			k := &u.Keys[i]
+			if len(k.Command) > 0 && k.Env == "" && k.File == "" {
+				continue // it is printed when it is needed
+			}
 			k.Value = r.secret(fmt.Sprintf("%s.keys[%d]", key, i), "env", "file", k.Env, &k.File, env)
 		}
 		r.certificates(key, &u.CAFile, &u.ClientCert, &u.ClientKey)

@@ -114,6 +114,10 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		a.Cancel(nil)
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusNotFound, Body: impossibleModel(a.Target.Model)})
 	}
+	if refused := (*upstream.CredentialError)(nil); errors.As(err, &refused) {
+		a.Cancel(nil)
+		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: http.StatusUnauthorized, Body: noCredential(), Err: err})
+	}
 	if err != nil {
 		ev := recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, err)}
 		a.Cancel(nil)
@@ -133,6 +137,11 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 		return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Header: resp.Header, Err: err})
 	}
 	return resp, nil
+}
+
+// noCredential is what an upstream would say without the key that could not be had.
+func noCredential() []byte {
+	return encode("The gateway's key for this provider could not be obtained.", "invalid_request_error", "", "invalid_api_key")
 }
 
 // requestIDs are the headers in which upstreams name a request, as their support asks for it.
@@ -251,8 +260,8 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
 	defer t.Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
-	body = s.core.secrets.hide(body)
-	s.core.secrets.hideIn(resp.Header)
+	body = s.core.hidden.Load().hide(body)
+	s.core.hidden.Load().hideIn(resp.Header)
 	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
 	}
@@ -265,7 +274,7 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 // that is complete but flawed into an answer.
 func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Failure) {
 	s, phase, resp := n.s, n.phase, n.resp
-	b.Event = s.core.secrets.hide(b.Event)
+	b.Event = s.core.hidden.Load().hide(b.Event)
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
 	case b.Event != nil && b.Err == nil:

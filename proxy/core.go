@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/quota"
@@ -50,8 +51,8 @@ type Core struct {
 	labels  labels
 	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a schema for their answer
 	keys    keyring
-	secrets *secrets
-	guarded bool // it adds a credential of its own and asks clients for none
+	hidden  atomic.Pointer[secrets] // what no client may read; renewed when a key is
+	guarded bool                    // it adds a credential of its own and asks clients for none
 }
 
 // maxPlain bounds how many targets are known to refuse a schema for their answer.
@@ -61,15 +62,23 @@ const maxPlain = 256
 func (k *Core) prepare() {
 	k.plain = store.NewCache[recovery.Target, struct{}](maxPlain)
 	k.keys = newKeyring(k.Config.Auth.Keys)
+	for _, u := range k.Upstreams {
+		k.guarded = k.guarded || u.Spends() && len(k.keys) == 0
+		u.OnSecret(k.hide)
+	}
+	k.hide()
+}
+
+// hide renews what no client may read.
+func (k *Core) hide() {
 	known := []string{k.Config.Auth.AdminToken}
 	for _, key := range k.Config.Auth.Keys {
 		known = append(known, key.Value)
 	}
 	for _, u := range k.Upstreams {
 		known = append(known, u.Secrets()...)
-		k.guarded = k.guarded || u.Spends() && len(k.keys) == 0
 	}
-	k.secrets = newSecrets(known)
+	k.hidden.Store(newSecrets(known))
 }
 
 // Router knows the model map.

@@ -62,7 +62,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	}
 	up.Query = core.scrub(who, up.Header, req.URL.RawQuery)
 	upstream.Forwardable(up.Header, s.via) // with its Accept-Encoding: the answer is not read here
-	if who.restricted() || core.secrets != nil || p.grant != nil || slices.Contains(madeAt, p.place) {
+	if who.restricted() || core.hidden.Load() != nil || p.grant != nil || slices.Contains(madeAt, p.place) {
 		up.Header["Accept-Encoding"] = []string{"identity"} // but for ids, secrets and usage in it
 	}
 	s.inFlight.Begin()
@@ -200,13 +200,13 @@ func operation(path string) string {
 // hideErrors takes the gateway's secrets out of an error, whole or in a stream.
 func (k *Core) hideErrors(resp *http.Response) {
 	switch {
-	case k.secrets == nil:
+	case k.hidden.Load() == nil:
 	case resp.StatusCode < 300:
 		k.hideEvents(resp)
 	default:
 		_ = upstream.Decode(resp) // it was not asked to encode anything
-		k.secrets.hideIn(resp.Header)
-		resp.Body = k.secrets.from(resp.Body)
+		k.hidden.Load().hideIn(resp.Header)
+		resp.Body = k.hidden.Load().from(resp.Body)
 		resp.Header.Del("Content-Length") // it may become another
 	}
 }
@@ -214,8 +214,8 @@ func (k *Core) hideErrors(resp *http.Response) {
 // hideEvents takes the gateway's secrets out of a stream, which may have errors
 // in it, where it is passed on as it comes.
 func (k *Core) hideEvents(resp *http.Response) {
-	if k.secrets != nil && strings.HasPrefix(first(resp.Header, "Content-Type"), "text/event-stream") {
-		resp.Body = k.secrets.from(resp.Body)
+	if k.hidden.Load() != nil && strings.HasPrefix(first(resp.Header, "Content-Type"), "text/event-stream") {
+		resp.Body = k.hidden.Load().from(resp.Body)
 		resp.Header.Del("Content-Length")
 	}
 }

@@ -63,11 +63,15 @@ type Config struct {
 // Key is one credential of an upstream. The configuration names where it
 // comes from; Value is filled by the loader and never printed.
 type Key struct {
-	Name   string  `yaml:"name"`
-	Env    string  `yaml:"env"`
-	File   string  `yaml:"file"`
-	Weight float64 `yaml:"weight"`
-	Value  string  `yaml:"-"`
+	Name string `yaml:"name"`
+	Env  string `yaml:"env"`
+	File string `yaml:"file"`
+	// Command prints the key: a program and its arguments, run without a shell when the key is first
+	// needed, when the upstream answers 401, and before TTL has passed (0: never for that).
+	Command []string      `yaml:"command"`
+	TTL     time.Duration `yaml:"ttl"`
+	Weight  float64       `yaml:"weight"`
+	Value   string        `yaml:"-"`
 }
 
 // String names the key without its value.
@@ -137,8 +141,11 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("keys[%d].name: %q is used twice", i, k.Name))
 		}
 		names[k.Name] = true
-		if (k.Env == "") == (k.File == "") {
-			errs = append(errs, fmt.Errorf("keys[%d]: needs either env or file", i))
+		if n := len(k.Command); n > 0 && (k.Env != "" || k.File != "") || n == 0 && (k.Env == "") == (k.File == "") {
+			errs = append(errs, fmt.Errorf("keys[%d]: needs one of env, file and command", i))
+		}
+		if len(k.Command) > 0 && k.Command[0] == "" || k.TTL < 0 || k.TTL > 0 && len(k.Command) == 0 {
+			errs = append(errs, fmt.Errorf("keys[%d].command: must begin with a program, and ttl be the lifetime of what it prints", i))
 		}
 		if k.Weight < 0 {
 			errs = append(errs, fmt.Errorf("keys[%d].weight: must not be negative", i))

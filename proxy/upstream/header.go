@@ -19,7 +19,9 @@ func (u *Upstream) header(r Request) http.Header {
 	}
 	maps.Copy(h, u.extra)
 	if value, ok := u.keys[r.Key]; ok {
-		h[u.auth] = value
+		if h[u.auth] = value; r.printed != "" {
+			h[u.auth] = []string{u.credential(r.printed)}
+		}
 	}
 	return h
 }

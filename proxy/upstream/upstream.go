@@ -32,6 +32,7 @@ type Upstream struct {
 	forward   []string            // clients' headers that go, too; read only
 	auth      string              // name of the credential's header
 	keys      map[string][]string // its values, by label; read only
+	commands  map[string]*command // those of keys that are printed, by label; read only
 	prefill   atomic.Value        // recovery.Prefill, once the server was looked at
 	answered  atomic.Bool         // see Answered
 }
@@ -55,14 +56,21 @@ func New(name string, cfg Config) (*Upstream, error) {
 		up.extra.Set(k, v)
 	}
 	up.keys = make(map[string][]string, len(cfg.Keys))
+	up.commands = map[string]*command{}
 	for _, k := range cfg.Keys {
-		value := k.Value
-		if up.auth == "Authorization" {
-			value = "Bearer " + value
+		if up.keys[k.Name] = []string{up.credential(k.Value)}; len(k.Command) > 0 {
+			up.commands[k.Name] = &command{name: k.Name, args: k.Command, ttl: k.TTL}
 		}
-		up.keys[k.Name] = []string{value}
 	}
 	return up, nil
+}
+
+// credential is a key as the credential's header has it.
+func (u *Upstream) credential(key string) string {
+	if u.auth == "Authorization" {
+		return "Bearer " + key
+	}
+	return key
 }
 
 // The silence on a connection of HTTP/2 after which its peer is asked whether it lives, and how
@@ -127,13 +135,23 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }
 
-// Secrets are its own keys: what no client may read.
+// Secrets are its own keys: what no client may read. OnSecret is told when there are others.
 func (u *Upstream) Secrets() []string {
 	list := make([]string, len(u.cfg.Keys))
 	for i, k := range u.cfg.Keys {
-		list[i] = k.Value
+		if list[i] = k.Value; u.commands[k.Name] != nil {
+			list[i] = u.commands[k.Name].printed()
+		}
 	}
 	return list
+}
+
+// OnSecret sets what is called, in any goroutine, when a command has printed a key. It is set before
+// the first request.
+func (u *Upstream) OnSecret(changed func()) {
+	for _, c := range u.commands {
+		c.changed = changed
+	}
 }
 
 // Spends reports whether the gateway proves to it who it is, so that whoever
@@ -198,18 +216,36 @@ type Request struct {
 	// Follow says to which paths below the base one redirect is followed, of a request
 	// with a Body; nil follows none.
 	Follow func(path string) bool
+
+	printed string // the key that its command printed
 }
 
 // Do makes the request. The response's body must be closed. Errors before
-// anything was sent satisfy Unsent, or are ErrPath.
+// anything was sent satisfy Unsent, or are ErrPath or a *CredentialError. A key that is printed by a
+// command is asked for once more where it is refused.
 func (u *Upstream) Do(ctx context.Context, r Request) (*http.Response, error) {
 	at, err := u.url(r)
 	if err != nil {
 		return nil, err
 	}
+	c := u.commands[r.Key]
+	if c != nil {
+		if r.printed, err = c.key(ctx, ""); err != nil {
+			return nil, err
+		}
+	}
 	resp, err := u.once(ctx, r, at)
 	if err != nil {
 		return nil, err
+	}
+	if c != nil && resp.StatusCode == http.StatusUnauthorized && r.Reader == nil {
+		if other, err := c.key(ctx, r.printed); err == nil && other != r.printed {
+			_ = resp.Body.Close()
+			r.printed = other
+			if resp, err = u.once(ctx, r, at); err != nil {
+				return nil, err
+			}
+		}
 	}
 	u.answered.Store(true)
 	if to := u.follow(r, at, resp); to != nil {

@@ -1,0 +1,31 @@
+//go:build unix
+
+package app_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// A key whose command fails is one that is refused: another target answers, and the event says why.
+func TestKeyCommandFails(t *testing.T) {
+	t.Parallel()
+	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	g := launch(t, strings.Replace(text(up, mapped("m", "cloud prim", "default spare")), "upstreams:",
+		"upstreams:\n  cloud: {url: \""+up.URL()+"/v1\", profile: hosted, keys: [{name: main, command: [/bin/sh, -c, \"echo no account >&2; exit 3\"], ttl: 1h}]}", 1))
+	if r := g.must(chat("m", false, "")); !strings.HasPrefix(r.target(), "default/spare") {
+		t.Errorf("answered by %s", r.target())
+	}
+	eventually(t, 10*time.Second, "the failure is told", func() bool {
+		return len(g.log.lines(t, func(l map[string]any) bool {
+			cause, _ := l["cause"].(string)
+			return l["event"] == "error_recovery_attempt" && l["class"] == "auth" && strings.Contains(cause, "no account")
+		})) == 1
+	})
+	if n := len(up.Requests("prim")); n != 0 {
+		t.Errorf("the upstream was asked %d times without a key", n)
+	}
+}
