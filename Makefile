@@ -9,7 +9,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
+.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ llama: ## llama-server's own tests of both formats, straight and through the gat
 	$(GO) run ./e2e/llama
 
 FOR ?= 30m
+attack: servers ## every attack of docs/security.md: the tests named there, in full (as root, with Chromium and redis-sentinel)
+	$(GO) test -timeout 60m -run "^($$(grep -o '`Test[A-Za-z0-9]*`' docs/security.md | tr -d '`' | sort -u | paste -sd'|'))\$$" ./...
+
 soak: servers ## many clients, every fault and every store for half an hour (FOR=2m, BEFORE=PROGRAM); renews docs/reliability.md
 	$(GO) test ./e2e/soak -run '^TestSoak$$' -count 1 -timeout 0 -v -args -for $(FOR) -report $(CURDIR)/docs/reliability.md $(if $(BEFORE),-before $(BEFORE))
 
