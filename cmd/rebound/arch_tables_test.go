@@ -89,6 +89,7 @@ var wireWords = []string{
 	"messages", "tool_calls", "tool_call_id", "choices", "delta", "finish_reason", "max_tokens", "max_completion_tokens",
 	"max_output_tokens", "stream_options", "include_usage", "response_format", "reasoning_content", "tool_choice",
 	"parallel_tool_calls", "prompt_tokens", "completion_tokens", "continue_final_message",
+	"content_block", "partial_json", "stop_reason", "tool_use_id", "cache_creation_input_tokens",
 	"function_call_output", "custom_tool_call", "input_text", "output_text", "input_image", "encrypted_content", "item_reference",
 	"previous_response_id", "compaction", "instructions", "output_index", "item_id", "summary_text", "incomplete_details", "input_tokens_details",
 }

@@ -96,7 +96,9 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	rest, speaks := c.rest(delta, said, e)
 	switch {
 	case called && len(e.calls) > 0:
-		c.pending(data, nil, e, !said, false)
+		if !said {
+			c.text(data, e)
+		}
 		c.call(data, rest, e)
 		rest = nil
 	case called || said:
@@ -111,7 +113,8 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	if !ends {
 		return true
 	}
-	c.pending(data, nil, e, true, true)
+	c.text(data, e)
+	c.call(data, nil, e)
 	end := []byte(reason.Raw)
 	switch {
 	case e.unfinish:
@@ -130,14 +133,11 @@ func (c *chatEncoder) edited(ev *Event, e *edit) bool {
 	return true
 }
 
-// pending writes the new text and calls that have no chunk to come in the place of.
-func (c *chatEncoder) pending(like, rest []byte, e *edit, text, calls bool) {
-	if text && e.text != nil {
+// text writes the new text, if no chunk had it.
+func (c *chatEncoder) text(like []byte, e *edit) {
+	if e.text != nil {
 		c.say(like, *e.text)
 		e.said()
-	}
-	if calls {
-		c.call(like, rest, e)
 	}
 }
 
