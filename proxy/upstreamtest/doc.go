@@ -9,7 +9,7 @@
 //
 // It serves POST /v1/chat/completions (also without /v1, and as
 // /openai/deployments/{model}/chat/completions), POST /v1/responses with all that
-// belongs to it, POST /v1/embeddings and GET /v1/models. Its own endpoints are GET /healthz, GET /mock/requests?model=
+// belongs to it, POST /v1/messages and /v1/messages/count_tokens, POST /v1/embeddings and GET /v1/models. Its own endpoints are GET /healthz, GET /mock/requests?model=
 // (the latest records), GET /mock/stats, POST /mock/reset, and POST /mock/script
 // with {"model":"plain-name","steps":"429/ok"} for names that a client cannot
 // send.
@@ -31,6 +31,13 @@
 // cancelled, deleted, referred to and continued, by its account; such a request
 // takes a step of the script of the response's model. One with background is queued,
 // or, streamed, can be taken up again with starting_after.
+//
+// # Messages
+//
+// The same scripts make messages of Anthropic's API: the finish reason becomes the stop
+// reason, reasoning a thinking block whose signature is bound to the credential, a call a
+// tool_use block. Errors have Anthropic's envelope and types. What knows no equivalent (n,
+// logprobs, null-content and call=) changes nothing.
 //
 // # Scripts
 //

@@ -54,8 +54,11 @@ var (
 )
 
 func (x *exchange) format() format {
-	if x.q.responses {
+	switch {
+	case x.q.responses:
 		return responsesFormat
+	case x.q.anthropic:
+		return messagesFormat
 	}
 	return chatFormat
 }
@@ -183,6 +186,9 @@ func (x *exchange) refuse() (bool, error) {
 }
 
 func (x *exchange) sendError(e *apiError) error {
+	if x.q.anthropic {
+		e = e.ofMessages(x.st)
+	}
 	x.w.Header()["Content-Type"] = typeJSON
 	return x.sendAll(e.status, e.appendTo(nil, x.q.n))
 }

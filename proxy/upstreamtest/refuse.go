@@ -38,8 +38,11 @@ func contextLimit(limit int) refusal {
 	}
 }
 
-// contextError is in OpenAI's words, which name no number for /v1/responses.
+// contextError is in the words of OpenAI, which name no number for /v1/responses, or of Anthropic.
 func contextError(q *request, limit, tokens int) *apiError {
+	if q.anthropic {
+		return &apiError{status: http.StatusBadRequest, message: fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, limit), typ: "invalid_request_error"}
+	}
 	if q.responses {
 		return wrong("context_length_exceeded", "input", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}

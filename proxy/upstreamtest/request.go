@@ -25,6 +25,8 @@ type request struct {
 	lastRole                string
 	prefix                  string // text of a last assistant message
 
+	anthropic bool // of /v1/messages
+
 	// Of /v1/responses only.
 	responses, background, stored bool
 	of                            string // the response that the path names
@@ -59,13 +61,16 @@ func readBody(r *http.Request, limit int64) (string, error) {
 	return string(b), nil
 }
 
-// credentialOf returns the bearer token, or the key of Azure's header.
+// credentialOf returns the bearer token, or the key of Anthropic's or Azure's header.
 func credentialOf(h http.Header) string {
 	if a := h.Get("Authorization"); a != "" {
 		if scheme, token, ok := strings.Cut(a, " "); ok && strings.EqualFold(scheme, "Bearer") {
 			return token
 		}
 		return a
+	}
+	if key := h.Get("X-Api-Key"); key != "" {
+		return key
 	}
 	return h.Get("Api-Key")
 }
@@ -92,7 +97,7 @@ func (q *request) inspect(strict bool) error {
 			q.usage = v.Get("include_usage").Bool()
 		case "messages", "input":
 			q.messages = v.Raw
-		case "instructions":
+		case "instructions", "system":
 			q.instructions = v.Raw
 		case "background":
 			q.background = v.Bool()

@@ -246,6 +246,10 @@ func (s *Server) route(r *http.Request, endpoint string, q *request) (plain func
 		q.responses = true
 		return s.routeResponses(r, rest, q)
 	}
+	if rest, ok := strings.CutPrefix(endpoint, "/messages"); ok && (rest == "" || rest == "/count_tokens") {
+		q.anthropic = true
+		return routeMessages(r, rest, q)
+	}
 	switch endpoint {
 	case "/chat/completions":
 	case "/embeddings":
