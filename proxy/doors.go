@@ -33,7 +33,7 @@ func (s *Server) doors(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if slices.ContainsFunc(r.Header["Via"], func(v string) bool { return strings.Contains(v, s.via) }) {
 			return &Error{Status: http.StatusLoopDetected, Code: "gateway_loop", Header: http.Header{"X-Should-Retry": {"false"}},
-				Message: "This request came back to the gateway that had sent it: the url of an upstream leads to the gateway itself, at once or through another " +
+				Message: "This request returned to the gateway that sent it: an upstream's url points to the gateway itself, at once or through another " +
 					"proxy. Correct that url."}
 		}
 		foreign(r, c.Response().Header())
@@ -76,12 +76,12 @@ func (k *Core) browser(c echo.Context) (answered bool, err error) {
 		return false, nil
 	}
 	if host := hostOf(r.Host); !loopbackName(host) && host != k.listenHost() && !slices.Contains(k.Config.Hosts, host) {
-		return false, failf(http.StatusForbidden, "foreign_host", "The gateway is not known as %s. Add that name to 'hosts' in the configuration if it is "+
+		return false, failf(http.StatusForbidden, "foreign_host", "Unknown host name %s. Add it to 'hosts' in the configuration if it is "+
 			"meant.", printable(host))
 	}
 	if !ownPage(r) {
 		return false, failf(http.StatusForbidden, "cross_site", "Requests from pages of other sites are refused, since they would use the gateway's own "+
-			"credential. Add the page's origin to 'cors.origins' in the configuration if it is meant.")
+			"credential. Add the page's origin to 'cors.origins' in the configuration if it is intended.")
 	}
 	if r.ContentLength == 0 {
 		return false, nil

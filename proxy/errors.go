@@ -222,23 +222,22 @@ func (k *Core) advise(r reply, f *recovery.Failure, x *recovery.Exchange) {
 
 // misconfigured is the error for an upstream that cannot work as it is configured.
 func misconfigured(f *recovery.Failure) []byte {
-	what := "could not be spoken to over TLS, or expects it. The operator has to check its URL (http or https), its port and its certificate."
+	what := "TLS handshake with upstream %q failed. Check http or https, port and certificate."
 	if f.Response.Status >= 300 && f.Response.Status < 400 {
-		what = "answers with a redirect, which the gateway does not follow. The operator has to check its URL."
+		what = "Upstream %q redirects to another place, which the gateway does not follow. Check its URL."
 	}
-	return encode(fmt.Sprintf("The upstream %q %s", f.Target.Upstream, what), "rebound_error", "", "upstream_misconfigured")
+	return encode(fmt.Sprintf(what, f.Target.Upstream), "rebound_error", "", "upstream_misconfigured")
 }
 
 // upstreamCredentials is the error for a refusal of the gateway's own key.
 func upstreamCredentials(upstream string) *Error {
-	return reported(http.StatusBadGateway, "upstream_credentials", "The upstream %q refused the gateway's own credential. The operator has to look at "+
-		"that key.", upstream)
+	return reported(http.StatusBadGateway, "upstream_credentials", "Upstream %q refused the gateway's own credential. The operator has to check that key.", upstream)
 }
 
 // impossibleModel is the error, as an upstream would give it, for a model that
 // cannot be part of a path.
 func impossibleModel(model string) []byte {
-	return encode(fmt.Sprintf("The model %s cannot be part of the path that the upstream has for models.",
+	return encode(fmt.Sprintf("The model %s cannot be part of the upstream's URL path.",
 		printable(model)), "invalid_request_error", "model", "model_not_found")
 }
 
@@ -288,22 +287,22 @@ func (k *Core) unreachable(f *recovery.Failure) string {
 	}
 	what := fmt.Sprintf("could not be reached at %s: %s (connection error)", up.Address(), upstream.Reason(f.Err))
 	if f.Stranger {
-		what += ". It never answered since the gateway started: the operator has to check its URL, or to start it"
+		what += ". It has not answered since the gateway started: check its URL, or start it"
 	}
 	return what
 }
 
 // outlook says what was tried, and whether trying again can help.
 func outlook(f *recovery.Failure, x *recovery.Exchange) string {
-	tried := "It was asked once"
+	tried := "Tried once"
 	if n := x.Tried(); n > 1 {
-		tried = fmt.Sprintf("It was asked %d times in %s", n, time.Since(x.Started).Round(time.Second))
+		tried = fmt.Sprintf("Tried %d times in %s", n, time.Since(x.Started).Round(time.Second))
 	}
 	switch {
 	case f.Repeated:
-		return tried + ", and said the same each time; trying again does not help."
+		return tried + "; the error was the same each time, so retrying does not help."
 	case hopeless(f):
-		return tried + "; trying again does not help."
+		return tried + "; retrying does not help."
 	}
 	return tried + "; try again later."
 }

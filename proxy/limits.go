@@ -66,20 +66,20 @@ func (k *Core) admit(ctx context.Context, who client, model string, raw []byte, 
 
 // beyond explains a refusal by a limit.
 func beyond(r *quota.Refusal, model string) *Error {
-	whose, scope := "All clients of this gateway together have", "total_"
+	whose, scope := "all clients of this gateway together", "total_"
 	if r.Key != "" {
-		whose, scope = fmt.Sprintf("The gateway key %q has", r.Key), "key_"
+		whose, scope = fmt.Sprintf("the gateway key %q", r.Key), "key_"
 	}
 	if r.Meter == "" {
-		return failf(http.StatusForbidden, "model_without_price", "What may be spent is limited, and the model %s has no price. Add it to 'prices' in the "+
+		return failf(http.StatusForbidden, "model_without_price", "Spending is limited, and the model %s has no price. Add it to 'prices' in the "+
 			"configuration.", printable(model))
 	}
 	limit := strings.ReplaceAll(r.Meter, "_", " ")
 	wait := max(r.Wait, time.Second)
-	e := failf(http.StatusTooManyRequests, scope+r.Meter, "%s reached the limit of %s. Try again in %s.", whose, limit, wait.Round(time.Second))
+	e := failf(http.StatusTooManyRequests, scope+r.Meter, "The limit of %s for %s is reached. Try again in %s.", limit, whose, wait.Round(time.Second))
 	if r.Meter != "concurrent" && r.Used < r.Limit {
-		e.Message = fmt.Sprintf("%s too little left of the limit of %s for this request: what has ended and what requests under way may use leaves %s of %s. Try again in %s.",
-			whose, limit, r.Shown(r.Limit-r.Used), r.Shown(r.Limit), wait.Round(time.Second))
+		e.Message = fmt.Sprintf("The limit of %s for %s leaves %s of %s, which is too little for this request. Try again in %s.",
+			limit, whose, r.Shown(r.Limit-r.Used), r.Shown(r.Limit), wait.Round(time.Second))
 	}
 	if r.Never {
 		e.Message = fmt.Sprintf("This request alone is larger than the limit of %s, which is %s. Send less.", limit, r.Shown(r.Limit))

@@ -132,7 +132,7 @@ func (k *Core) ownsAll(ctx context.Context, who client, body []byte) error {
 	owner := k.owner(who)
 	for i, at := range k.Owners.Of(ctx, ids...) {
 		if at.Owner != owner {
-			return failf(http.StatusBadRequest, "previous_response_not_found", "Nothing with the id %s was made with this gateway key. Send the whole conversation instead.",
+			return failf(http.StatusBadRequest, "previous_response_not_found", "No object with the id %s belongs to this gateway key. Send the whole conversation instead.",
 				printable(ids[i]))
 		}
 	}
@@ -212,7 +212,7 @@ func (k *Core) keeper(c echo.Context, who client, up *upstream.Request, parts []
 	at, known, foreign := k.home(c.Request().Context(), who, id)
 	switch {
 	case foreign && !who.opens(parts):
-		return nil, failf(http.StatusNotFound, "not_found", "Nothing with the id %s was made with this credential.", printable(id))
+		return nil, failf(http.StatusNotFound, "not_found", "No object with the id %s belongs to this credential.", printable(id))
 	case !known:
 		return nil, nil
 	}

@@ -116,5 +116,5 @@ func (k *Core) permits(who client, r *http.Request, parts []string) error {
 		first += "/" + strings.ToLower(parts[1])
 	}
 	return failf(http.StatusForbidden, "path_not_allowed", "The gateway key %q may not use %s %s: what is stored or managed there belongs to all keys together. "+
-		"If it is meant, add 'paths: [%s]' to the key under 'auth.keys' in the configuration.", who.name, r.Method, printable(r.URL.Path), strings.Trim(printable(first), `"`))
+		"If it is intended, add 'paths: [%s]' to the key under 'auth.keys' in the configuration.", who.name, r.Method, printable(r.URL.Path), strings.Trim(printable(first), `"`))
 }

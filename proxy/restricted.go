@@ -80,7 +80,7 @@ func (k *Core) onlyModel(ctx context.Context, who client, body []byte) (model st
 		case v.Type == gjson.Null && !strings.EqualFold(name, "model"):
 		case strings.EqualFold(name, "previous_response_id"):
 			if v.Type != gjson.String || !k.owns(ctx, who, v.Str) {
-				err = failf(http.StatusForbidden, "path_not_allowed", "This gateway key may go on with its own responses only.")
+				err = failf(http.StatusForbidden, "path_not_allowed", "This gateway key may continue only its own responses.")
 			}
 		case choosesModel(name, v):
 			err = failf(http.StatusForbidden, "field_not_allowed", "This gateway key is restricted to models: the model must be named once, as \"model\", and "+

@@ -40,7 +40,7 @@ func TestNeverAnswered(t *testing.T) {
 			})
 			r := g.ask(t.Context(), "m", false, "")
 			message := gjson.GetBytes(r.body, "error.message").Str
-			if r.status < 500 || dials.Load() != 2 || !strings.Contains(message, "http://typo.invalid: "+c.reason) || !strings.Contains(message, "never answered") {
+			if r.status < 500 || dials.Load() != 2 || !strings.Contains(message, "http://typo.invalid: "+c.reason) || !strings.Contains(message, "not answered since the gateway started") {
 				t.Errorf("%d dials, status %d: %s", dials.Load(), r.status, r.body)
 			}
 			if hopeless := r.header.Get("X-Should-Retry") == "false"; hopeless != c.hopeless || hopeless == (r.header.Get("Retry-After") != "") {

@@ -8,27 +8,27 @@ type EventName string
 // The events of the failure path. What stands behind each is its line in
 // docs/observability.md.
 const (
-	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows; with observed, would have followed
+	EventRecoveryAttempt EventName = "error_recovery_attempt" // an attempt failed and another follows (with observed: would have followed)
 	EventRecoverySuccess EventName = "error_recovery_success" // a request with a failed attempt was answered
 	EventRecoveryFailed  EventName = "error_recovery_failed"  // nothing is left to try; the client got an error
-	EventDegraded        EventName = "recovery_degraded"      // the request went on without a part of the recovery, or its answer is known to be flawed: cause says which
-	EventStreamResumed   EventName = "stream_resumed"         // an answer that broke off or stalled goes on; way says how: prefill, replay or ask
-	EventTargetCooled    EventName = "target_cooled"          // a key is left alone, till the time in until
-	EventLateAnswer      EventName = "late_answer"            // an attempt that another one overtook was read to its end, unseen: cause is answered, failed, dead (nothing of its target answers) or given up; cost is what it used
-	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answers for a model; told when it begins and once a minute, count says how many requests
-	EventCompressed      EventName = "trajectory_compressed"  // a history was made smaller; cause is known or the refusal's class
-	EventTruncated       EventName = "context_truncated"      // a server read far less than was sent, and did not say so
-	EventCallRepaired    EventName = "tool_call_repaired"     // an answer was mended: repairs are steps and tools
-	EventToolFailure     EventName = "tool_failure_detected"  // a tool's newest result is a failure
-	EventGuidance        EventName = "guidance_injected"      // the model got a note; with observed or held_out, would have got one
+	EventDegraded        EventName = "recovery_degraded"      // a part of the recovery was left out, or a flawed answer was delivered; cause says which
+	EventStreamResumed   EventName = "stream_resumed"         // a broken or stalled answer is continued; way is prefill, replay or ask
+	EventTargetCooled    EventName = "target_cooled"          // a key is not used until the time in until
+	EventLateAnswer      EventName = "late_answer"            // an attempt that lost to another was read to its end; cause is answered, failed, dead or given up; cost is what it used
+	EventFallbackUsed    EventName = "fallback_used"          // a target of a later rank answers for a model; sent when that begins and once a minute, with count requests
+	EventCompressed      EventName = "trajectory_compressed"  // a history was shortened; cause is known, or the class of the refusal
+	EventTruncated       EventName = "context_truncated"      // a server silently read far less than was sent
+	EventCallRepaired    EventName = "tool_call_repaired"     // an answer was repaired; repairs names steps and tools
+	EventToolFailure     EventName = "tool_failure_detected"  // the latest result of a tool is a failure
+	EventGuidance        EventName = "guidance_injected"      // the model got a note (with observed or held_out: would have got one)
 	EventLoop            EventName = "loop_detected"          // the history ends with a repetition
-	EventGuidanceOutcome EventName = "guidance_outcome"       // what the turn after a failure brought: cause is recovered, other or repeated
-	EventGuidanceJudged  EventName = "guidance_judged"        // what a note brought within two calls: cause is success, other_way, failure or censored
-	EventPlanMade        EventName = "plan_made"              // a planner was asked, off the client's sight, what an agent that is stuck may do, or what was learned stood in for it (source learned); cause says why its answer was of no use
-	EventApproval        EventName = "plan_approval"          // a plan waits for a person's approval, or need not any more: cause is waiting, approved, refused or expired
-	EventBreakerOpened   EventName = "breaker_opened"         // a target is left alone, till a probe of it succeeds; until is the time of the first; with tool and category, a session was stopped
-	EventBreakerClosed   EventName = "breaker_closed"         // a target is back; with tool and category, a session goes on
-	EventRequestDone     EventName = "request_done"           // a request ended; told where something happened to it or it was slow (log.slow), and of every one with log.requests
+	EventGuidanceOutcome EventName = "guidance_outcome"       // the next turn after a failure; cause is recovered, other or repeated
+	EventGuidanceJudged  EventName = "guidance_judged"        // the result of a note within two calls; cause is success, other_way, failure or censored
+	EventPlanMade        EventName = "plan_made"              // a planner was asked in the background, or learned knowledge replaced it (source learned); cause says why a plan was useless
+	EventApproval        EventName = "plan_approval"          // approval of a plan was requested, or decided; cause is waiting, approved, refused or expired
+	EventBreakerOpened   EventName = "breaker_opened"         // a target is not used until a probe succeeds; until is the time of the first probe. With tool and category: a session was stopped
+	EventBreakerClosed   EventName = "breaker_closed"         // a target is used again. With tool and category: a session continues
+	EventRequestDone     EventName = "request_done"           // a request finished. Logged only if something happened or it was slow (log.slow), or always with log.requests
 )
 
 // Event is one thing that happened, without any prompt or answer text.

@@ -22,9 +22,9 @@ suggested to the agent.`, cobra.NoArgs)
 	asJSON := list.json()
 	cmd := list.do(func([]string) error {
 		return list.show("/rebound/approvals", *asJSON, listTable("approvals", "no plan waits for approval",
-			"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tSURE\tWHY", writeApproval))
+			"ID\tSTATE\tFOR\tSESSION\tPLAN\tTOOL\tPARAMETERS\tCONFIDENCE\tWHY", writeApproval))
 	})
-	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List the plans", Long: "Lists the plans, like the command without a word.", Args: words(cobra.NoArgs), RunE: cmd.RunE})
+	cmd.AddCommand(&cobra.Command{Use: "list", Short: "List the plans", Long: "Lists the plans, same as without a subcommand.", Args: words(cobra.NoArgs), RunE: cmd.RunE})
 	for verb, short := range map[string]string{"approve": "Approve a plan", "refuse": "Refuse a plan"} {
 		decide := p.adminCommand(verb+" ID", short, short+".", cobra.ExactArgs(1))
 		cmd.AddCommand(decide.do(func(args []string) error {

@@ -54,12 +54,12 @@ type classifyFinding struct {
 	Line    string `json:"line,omitempty"`
 }
 
-// classifyCommand says of recorded error answers what the gateway would take them for.
+// classifyCommand classifies recorded error answers as the gateway would.
 func (p *program) classifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classify [FILE|-]",
-		Short: "Say what recorded error answers mean, one JSON object a line",
-		Long: `Says what the gateway would take recorded error answers for. Reads JSON
+		Short: "Classify recorded error answers, one JSON object per line",
+		Long: `Classifies recorded error answers as the gateway would. Reads JSON
 lines {"id", "status", "headers", "body" (JSON or string), "stream"} and writes
 JSON lines {"id", "class", "facts", "plan", "rule"}. No file, or -, is standard
 input.
@@ -68,7 +68,7 @@ Exit code: 0 done, 1 some lines were not usable, 2 no such file, nothing usable,
 or wrong use.`,
 		Args: words(cobra.MaximumNArgs(1)),
 	}
-	why := cmd.Flags().Bool("why", false, `add "why": the rules that match, the first of which decides, and those that came near, each with what was found and what kept it out`)
+	why := cmd.Flags().Bool("why", false, `add "why": rules that match (the first decides) and rules that came close, with what was found and what was missing`)
 	config := cmd.Flags().String("config", "", "use the rules of the configuration in this `FILE` (classify.rules)")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		table, err := ruleTable(*config, p.env)

@@ -12,11 +12,11 @@ import (
 	"github.com/rebound-llm/rebound/cmd/rebound/demo"
 )
 
-// demoCommand shows faults, straight and through the gateway, side by side.
+// demoCommand shows faults without and with the gateway, side by side.
 func (p *program) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show faults, straight and through the gateway, side by side",
+		Short: "Show faults without and with the gateway, side by side",
 		Long: `Starts a scripted faulty upstream and the gateway, runs a small agent through every
 fault, straight and through the gateway, and prints what happened. It needs no key
 and no network.
@@ -24,7 +24,7 @@ and no network.
 Exit code: 0 every row through the gateway is as promised, 1 one is not, 2 wrong use.`,
 		Args: words(cobra.NoArgs),
 	}
-	page := cmd.Flags().Bool("page", false, "go on with faults after the table, to be watched on the gateway's page, until Ctrl-C")
+	page := cmd.Flags().Bool("page", false, "keep producing faults after the table, to watch on the page, until Ctrl-C")
 	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, with --page (which it implies); 127.0.0.1:8080 if it is not given")
 	verbose := cmd.Flags().BoolP("verbose", "v", false, "also print the gateway's events for each fault")
 	cmd.RunE = func(*cobra.Command, []string) error { return runDemo(*page, *verbose, *listen, p.stdout) }

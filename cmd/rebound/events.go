@@ -30,7 +30,7 @@ func (p *program) eventsCommand() *cobra.Command {
 		`Shows what a running gateway, and all that share its store, did about failures: the
 last events, and with --follow those that come. Filters may be given more than once;
 --request takes the gateway's id (X-Rebound-Request) or the upstream's, --slower milliseconds.`, cobra.NoArgs)
-	follow := c.Flags().Bool("follow", false, "go on with the events that come")
+	follow := c.Flags().Bool("follow", false, "follow new events")
 	last := c.Flags().Int("last", 20, "begin with the last `N` events")
 	requests := c.Flags().Bool("requests", false, "add requests of that gateway to which nothing happened: the last thousand, and while following those that come")
 	asJSON := c.Flags().Bool("json", false, "print one JSON object a line")

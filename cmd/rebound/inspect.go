@@ -101,8 +101,8 @@ type inspectResult struct {
 func (p *program) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [FILE|-]",
-		Short: "Say what a request's tools answered, and what the model would be told",
-		Long: `Says what the gateway would see in a chat or Responses request: the session, which
+		Short: "Show failed tools of a request and the note for the model",
+		Long: `Shows what the gateway sees in a chat or Responses request: the session, which
 of the new tool results are failures and of which kind, loops, whether the agent
 makes progress, what persons ruled out, and the note that it would add. No file, or
 -, is standard input.
@@ -117,7 +117,7 @@ or wrong use.`,
 	}
 	results := cmd.Flags().Bool("results", false, "judge recorded results, one JSON object a line")
 	all := cmd.Flags().Bool("all", false, "judge the results of the whole history, not only those since the last assistant turn")
-	why := cmd.Flags().Bool("why", false, `with --results, add "why": the rules that match a line and those that came near`)
+	why := cmd.Flags().Bool("why", false, `with --results, add "why": rules that match a line and rules that came close`)
 	config := cmd.Flags().String("config", "", "use the rules and the strategies of the configuration in this `FILE`")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		switch {

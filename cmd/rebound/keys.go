@@ -20,8 +20,8 @@ clients together use.`, cobra.NoArgs)
 	asJSON := c.json()
 	table := listTable("keys", "no limits are configured", "KEY\tLIMIT\tUSED\tOF", writeAccount)
 	cmd := c.do(func([]string) error { return c.show("/rebound/keys", *asJSON, table) })
-	reset := p.adminCommand("reset KEY", "Give back what a key has used",
-		`Gives back what a gateway key has used of its limits, at all replicas; with "" what
+	reset := p.adminCommand("reset KEY", "Clear what a key has used",
+		`Clears what a gateway key has used of its limits, at all replicas; with "" what
 all clients together have used.`, cobra.ExactArgs(1))
 	cmd.AddCommand(reset.do(func(args []string) error {
 		if _, err := reset.ask(http.MethodDelete, "/rebound/keys/"+url.PathEscape(args[0]), nil); err != nil {

@@ -25,14 +25,14 @@ in) and model, and what follows from it.`
 	named := p.adminCommand("report", "Show which notes helped", about, cobra.NoArgs)
 	export := p.adminCommand("export", "Write the observations as JSON lines", "Writes the observations as JSON lines.", cobra.NoArgs)
 	add := p.adminCommand("import FILE", "Add the observations of a file", "Adds the observations of a file; - is standard input.", cobra.ExactArgs(1))
-	reset := p.adminCommand("reset", "Forget all, at all replicas", "Forgets all that was learned of notes, at all replicas.", cobra.NoArgs)
+	reset := p.adminCommand("reset", "Delete everything learned, at all replicas", "Deletes everything that was learned about notes, at all replicas.", cobra.NoArgs)
 	cmd.AddCommand(report(named, named.json()),
 		export.do(func([]string) error { return export.show(corpus, true, nil) }),
 		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
 		reset.do(func([]string) error {
 			_, err := reset.ask(http.MethodDelete, "/rebound/learn", nil)
 			if err == nil {
-				fmt.Fprintln(p.stdout, "what was learned of notes is forgotten")
+				fmt.Fprintln(p.stdout, "everything learned about notes was deleted")
 			}
 			return err
 		}))
@@ -93,7 +93,7 @@ func learnTable(w io.Writer, answer []byte) error {
 var decisions = map[string]string{
 	"chain":   "the chain's order, too little is known",
 	"learned": "the order is learned",
-	"observe": "no notes: they are no help here",
+	"observe": "no notes: they do not help here",
 }
 
 // whose says whose outcomes were counted.

@@ -20,7 +20,7 @@ type unheard struct{}
 
 func (unheard) Observe(recovery.Event) {}
 
-// What one gateway learned is shown, exported, imported and forgotten.
+// What one gateway learned is shown, exported, imported and deleted.
 func TestLearnCommand(t *testing.T) {
 	kept := memory.New(memory.Defaults())
 	defer kept.Close()
@@ -55,7 +55,7 @@ func TestLearnCommand(t *testing.T) {
 		{"", []string{"report"}, 0, `timeout, model "m": the order is learned`},
 		{"", []string{"report", "--json"}, 0, `"strategy":"background","observations":20`},
 		{"", []string{"export"}, 0, corpus.String()},
-		{"", []string{"reset"}, 0, "forgotten"},
+		{"", []string{"reset"}, 0, "deleted"},
 		{"", []string{"export"}, 0, ""},
 		{"", []string{"import", file + ".none"}, 2, "no such file"},
 		{strings.Repeat("x", 9<<20), []string{"import", "-"}, 1, ""}, // 413, where the connection is not cut before

@@ -18,7 +18,7 @@ import (
 func (p *program) rulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules [NAME]",
-		Short: "List the rules that decide, or print one with its examples",
+		Short: "List classification rules, or print one with its examples",
 		Long: `Lists the rules that recognise errors of upstreams, then those that recognise
 failures in tools' results, in the order in which they are tried: the first one that
 matches decides. With a name, prints that rule whole. Broken connections and cut

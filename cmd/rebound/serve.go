@@ -32,8 +32,8 @@ REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL win over the file, flags over both.
 Exit code: 0 stopped or drained, 1 it could not start, 2 wrong use.`,
 	}
 	file := cmd.Flags().String("config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
-	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; wins over the environment and the file")
-	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; wins over the environment and the file")
+	listen := cmd.Flags().String("listen", "", "`ADDRESS` to listen on, like 127.0.0.1:8081; overrides the environment and the file")
+	upstream := cmd.Flags().String("upstream", "", "base `URL` of the default upstream, like https://api.openai.com/v1; overrides the environment and the file")
 	reference := cmd.Flags().Bool("print-defaults", false, "print the built-in configuration, which is the reference, and exit")
 	chains := cmd.Flags().Bool("print-chains", false, "print the recovery chains, with what they are made of, and exit")
 	cmd.RunE = func(*cobra.Command, []string) error {

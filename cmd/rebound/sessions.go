@@ -27,7 +27,7 @@ failed again and again in the same way, or because their budget is used up.`, co
 		if _, err := reset.ask(http.MethodDelete, "/rebound/sessions/"+url.PathEscape(args[0]), nil); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stdout, "session %s may go on\n", args[0])
+		_, err := fmt.Fprintf(p.stdout, "session %s continues\n", args[0])
 		return err
 	}))
 	return cmd

@@ -44,7 +44,7 @@ func TestSessionsCommand(t *testing.T) {
 		t.Errorf("json: %d %s", code, out)
 	}
 	token = "good"
-	if code, out, errs := run("reset", "s_a"); code != 0 || !strings.Contains(out, "may go on") {
+	if code, out, errs := run("reset", "s_a"); code != 0 || !strings.Contains(out, "continues") {
 		t.Errorf("reset: %d %s %s", code, out, errs)
 	}
 	if got := asked[len(asked)-1]; got != "DELETE /rebound/sessions/s_a Bearer good" {

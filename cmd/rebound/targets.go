@@ -32,14 +32,14 @@ pace, are each replica's own.`, cobra.NoArgs)
 		`Forgets one item, or all that is known about a target, so that it is asked again as
 if it were new.`, cobra.RangeArgs(1, 2))
 	cmd.AddCommand(reset.do(func(args []string) error {
-		query, what := url.Values{"target": args[:1]}, "nothing"
+		query, what := url.Values{"target": args[:1]}, "everything"
 		if len(args) == 2 {
-			query["item"], what = args[1:], fmt.Sprintf("no %q", args[1])
+			query["item"], what = args[1:], args[1]
 		}
 		if _, err := reset.ask(http.MethodDelete, "/rebound/targets?"+query.Encode(), nil); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(p.stdout, "%s is kept of %s any more\n", what, args[0])
+		_, err := fmt.Fprintf(p.stdout, "forgot %s about %s\n", what, args[0])
 		return err
 	}))
 	cmd.AddCommand(p.switchCommand("disable"), p.switchCommand("enable"))

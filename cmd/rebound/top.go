@@ -107,7 +107,7 @@ func overview(gateway adminClient) ([]byte, error) {
 		_ = w.Flush()
 	}
 	if n := all - len(away); n > 0 {
-		fmt.Fprintf(&b, "\n%d limits and habits of targets are known: rebound targets\n", n)
+		fmt.Fprintf(&b, "\n%d facts about targets are known: rebound targets\n", n)
 	}
 	if n := parts[2].Get("sessions.#").Int(); n > 0 {
 		fmt.Fprintf(&b, "\n%d stopped sessions: rebound sessions\n", n)
@@ -141,7 +141,7 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 	}
 	up := time.Since(now.Get("started").Time()).Round(time.Second)
 	fmt.Fprintf(b, "rebound %q at %q, up %v, %d replicas, %.0f in flight here; the last %.0f s:\n\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
-	fmt.Fprintf(b, "requests  %.1f a second   straight %s   by fallback %s   recovered %s   failed %s   left %.0f   rejected %.0f\n", answered/seconds,
+	fmt.Fprintf(b, "requests  %.1f a second   unchanged %s   by fallback %s   recovered %s   failed %s   canceled %.0f   rejected %.0f\n", answered/seconds,
 		share(grew("requests.ok"), answered), share(grew("requests.fallback"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
 		grew("requests.canceled"), grew("requests.rejected"))
 	bounds, counts := now.Get("ttfb_bounds").Array(), is.Get("ttfb").Array()
@@ -160,16 +160,16 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		}
 		return "-"
 	}
-	fmt.Fprintf(b, "first token  half %s, 95 %% %s   cache read %s of input\n", quantile(.5), quantile(.95),
+	fmt.Fprintf(b, "first token  median %s, 95 %% %s   cache read %s of input\n", quantile(.5), quantile(.95),
 		share(grew("tokens.cache_read"), grew("tokens.input")))
-	fmt.Fprintf(b, "tokens  input %.0f, output %.0f   spent by recovery %.0f   left out by fitting %.0f\n\n", grew("tokens.input"), grew("tokens.output"),
+	fmt.Fprintf(b, "tokens  input %.0f, output %.0f   extra %.0f   removed by fitting %.0f\n\n", grew("tokens.input"), grew("tokens.output"),
 		grew("extra.input")+grew("extra.output"), grew("compressed.before")-grew("compressed.after"))
 }
 
 // writeUpstreams writes the attempts at each upstream in the same time as the rates, and why they failed.
 func writeUpstreams(b *bytes.Buffer, now gjson.Result) {
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "UPSTREAM\tATTEMPTS\tFAILED\tOF WHAT")
+	fmt.Fprintln(w, "UPSTREAM\tATTEMPTS\tFAILED\tCLASSES")
 	now.Get("now.attempts").ForEach(func(name, classes gjson.Result) bool {
 		failed, all := map[string]float64{}, 0.0
 		classes.ForEach(func(class, n gjson.Result) bool {

@@ -77,7 +77,7 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 		case err != nil && !errors.Is(err, ErrNoApproval):
 			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "Nothing was decided: "+err.Error())
 		case err != nil:
-			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval, or not any more. GET /rebound/approvals lists those that do.")
+			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval. GET /rebound/approvals lists those that do.")
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}

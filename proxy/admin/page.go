@@ -30,7 +30,7 @@ func HandlePage(mux *http.ServeMux) {
 	mux.HandleFunc("GET /rebound/{file}", func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("file")
 		if _, err := fs.Stat(page, name); err != nil || strings.HasSuffix(name, ".html") {
-			refuse(w, http.StatusNotFound, "unknown_path", "There is nothing here. The page is at /rebound/.")
+			refuse(w, http.StatusNotFound, "unknown_path", "Not found. The page is at /rebound/.")
 			return
 		}
 		guardPage(w.Header())
