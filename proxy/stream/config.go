@@ -13,6 +13,7 @@ import (
 type Config struct {
 	// KeepAliveAfter is how long a streaming client waits without a byte before
 	// it gets status 200 and a comment line; KeepAliveEvery repeats it. Zero turns it off.
+	// A message that has begun gets ping events instead, after 10 s at most.
 	KeepAliveAfter time.Duration `yaml:"keepalive_after"`
 	KeepAliveEvery time.Duration `yaml:"keepalive_every"`
 	// Idle is how long a stream may pause after its first content before a

@@ -49,8 +49,8 @@ func (o *Options) judges() bool { return o.Mender != nil && o.Request != nil && 
 // called only if there is something to change.
 func (o *Options) mends() bool { return o.judges() && !o.Request.Logprobs() && !o.Request.Audio() }
 
-// Guard runs a part of the judging of the answer. Where that breaks the result
-// is false, and the answer goes on as it came.
+// Guard runs a part of the judgement. If that panics the result is false, and the answer
+// goes on as it came.
 func (o *Options) Guard(f func()) (ok bool) { return recovery.Guard("mender", f, o.Broke) }
 
 // newHold returns nil if nothing is held and nothing watched.
@@ -81,7 +81,7 @@ func newHold(o *Options) *hold {
 	return h
 }
 
-// follow notes what came, whether it is passed on or not.
+// follow notes an event, whether it is passed on or not.
 func (h *hold) follow(d *Delta) {
 	switch d.Kind {
 	case KindNothing:
@@ -140,14 +140,14 @@ func (a *Answer) screen(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	return p, nil
 }
 
-// flows reports whether an event is one of text that goes on at once, as all but
-// a few of an answer do: nothing is held, and nothing in it could change that.
+// flows reports whether an event has text that goes on at once, as most do: nothing is
+// held, and nothing in the event could change that.
 func (h *hold) flows(d *Delta) bool {
 	return d.Kind == KindText && d.Text != "" && d.Finishes == 0 && !d.Several &&
 		!h.holds.Text && !h.holding && !h.ended && !h.leaks()
 }
 
-// sift is screen for an event that may have to be held, or ends that.
+// sift is screen for an event that may have to be held, or ends the holding.
 func (a *Answer) sift(ev *Event, p Piece, d *Delta) (Piece, *Broken) {
 	h := a.h
 	var free Piece // what goes on before this event

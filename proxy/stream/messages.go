@@ -58,7 +58,7 @@ func (Messages) Decode(ev *Event, known *Known) *Delta {
 	return d
 }
 
-// fields of an event's delta, as JSON.
+// messageDelta has the fields of an event's delta, as JSON.
 type messageDelta struct{ kind, text, thinking, signature, partial, reason []byte }
 
 func (m *messageDelta) read(c *transcript.Cursor) {
@@ -85,7 +85,7 @@ func (m *messageDelta) read(c *transcript.Cursor) {
 	c.Leave(inner)
 }
 
-// ofMessage reads an event, named so where it does not say what it is; false if it is no JSON.
+// ofMessage reads an event. name counts if the data has no type; false means no JSON.
 func (d *Delta) ofMessage(data []byte, name string, known *Known) bool {
 	*d = Delta{Choices: 1, item: item{index: -1}}
 	var doc transcript.Document

@@ -206,7 +206,7 @@ func first(v *[]byte, c *transcript.Cursor) {
 
 // The following look at valid JSON values, or at nothing.
 
-// textOf is a string's text, "" of anything else. Where nothing in it is escaped it
+// textOf returns a string's text, "" of anything else. If nothing in it is escaped it
 // is part of v, and valid as long as that is.
 func textOf(v []byte) string {
 	if !isString(v) || bytes.IndexByte(v, '\\') >= 0 {

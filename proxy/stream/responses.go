@@ -68,7 +68,7 @@ func (Responses) Decode(ev *Event, known *Known) *Delta {
 // eventFields are the fields that events begin with.
 var eventFields = [...]string{"type", "sequence_number", "response", "item", "item_id", "output_index", "content_index", "summary_index", "delta", "part", "text", "event_id"}
 
-// event reads an event, named so where it does not say what it is; false if it is no JSON.
+// event reads an event. name counts if the data has no type; false means no JSON.
 func (d *Delta) event(data []byte, name string, known *Known) bool {
 	d.item.index = -1
 	var doc transcript.Document
@@ -342,7 +342,7 @@ func endedBy(reason string) recovery.Finish {
 	return recovery.Finish(strings.Clone(reason))
 }
 
-// faultOf is the error of a failed response as the body of an error; nil where it has none.
+// faultOf returns the error of a failed response as the body of an error, nil for none.
 func faultOf(response []byte) []byte {
 	v := gjson.GetBytes(response, "error")
 	if empty(v) {

@@ -253,7 +253,7 @@ func (f *responsesEncoder) put(item []byte) {
 	f.items = append(f.items, shown{raw: item, done: true})
 }
 
-// write writes text of the message that goes on; false where that has ended.
+// write writes text of the message that goes on; false if that has ended.
 func (f *responsesEncoder) write(text string) bool {
 	if text == "" {
 		return true

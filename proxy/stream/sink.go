@@ -188,7 +188,7 @@ func (s *Sink) Whole(status int, header http.Header, body []byte) error {
 	return s.err
 }
 
-// Sent is the text that the client has, empty where it cannot be continued.
+// Sent returns the text that the client has, empty if it cannot be continued.
 func (s *Sink) Sent() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
