@@ -94,7 +94,7 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 
 // run is the call of a command in words, "" where it may not be named.
 func (s *scene) run(line string) string {
-	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses&shells == 0 || !s.permitted(line) {
+	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses()&shells == 0 || !s.permitted(line) {
 		return ""
 	}
 	return "Run " + quoted(line) + "."

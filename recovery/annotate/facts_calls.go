@@ -195,7 +195,7 @@ var (
 func (s *scene) nearestTool() fact {
 	wrong := s.wrongTool()
 	var names []string
-	for _, t := range s.tools {
+	for _, t := range s.tools() {
 		if t.Name != "" && t.Name != wrong {
 			names = append(names, t.Name)
 		}
@@ -216,7 +216,7 @@ func (s *scene) nearestTool() fact {
 	}
 	var same []string
 	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
-		for _, t := range s.tools {
+		for _, t := range s.tools() {
 			if uses&use != 0 && t.Uses&use != 0 && t.Name != wrong && !slices.Contains(same, t.Name) && (len(same) == 0 || use != trajectory.UseShell) {
 				same = append(same, t.Name)
 				break
@@ -224,7 +224,7 @@ func (s *scene) nearestTool() fact {
 		}
 	}
 	if len(same) == 0 && uses&working != 0 {
-		for _, t := range s.tools {
+		for _, t := range s.tools() {
 			if t.Uses&trajectory.UseShell != 0 {
 				same = append(same, t.Name)
 				break

@@ -42,7 +42,7 @@ var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval
 func (s *scene) prose() fact {
 	if first := s.made.Prose(); first != "" {
 		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command. Put only the command into the block, and the words outside of it.",
-			call: "Answer with one block that holds a command and nothing else."}
+			call: "The block holds prose: answer with one that holds a command and nothing else."}
 	}
 	line := strings.TrimSpace(s.made.Line())
 	first, _, _ := strings.Cut(line, "\n")
@@ -149,7 +149,7 @@ func (s *scene) standIn() fact {
 	program := s.program()
 	by := standIns[program]
 	first, _, _ := strings.Cut(by, " ")
-	if by == "" || s.missed(first) || s.uses&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
+	if by == "" || s.missed(first) || s.uses()&shells == 0 || hasWord(s.content, first) || slices.Contains(optional, first) && !s.ran(first) {
 		return fact{}
 	}
 	f := fact{say: quoted(by) + " usually does what " + quoted(program) + " does."}

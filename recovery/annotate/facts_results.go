@@ -68,6 +68,9 @@ var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process 
 
 // locked is a lock that another process holds.
 func (s *scene) locked() fact {
+	if !strings.Contains(s.content, "process ") {
+		return fact{}
+	}
 	id := s.says(heldBy)
 	if id == "" {
 		return fact{}
@@ -119,6 +122,9 @@ var (
 
 // inDatabase is how to see which tables or columns there are.
 func (s *scene) inDatabase() fact {
+	if !slices.ContainsFunc([]string{"exist", "o such ", "nknown column", "nvalid object", "nvalid column"}, func(w string) bool { return strings.Contains(s.content, w) }) {
+		return fact{}
+	}
 	lite := strings.Contains(s.content, "no such ")
 	if t := s.says(noTable); t != "" {
 		line := "SHOW TABLES"

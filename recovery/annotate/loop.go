@@ -106,10 +106,7 @@ var advised = map[recovery.LoopKind][2]string{
 
 // loopScene is what is known where no failure is told of: what the agent has.
 func (st *Stage) loopScene(x *recovery.Exchange) *scene {
-	s := &scene{barred: x.Barred}
-	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
-	s.bar()
-	return s
+	return &scene{stage: st, barred: x.Barred, body: x.Body, list: x.Body.Messages()}
 }
 
 // loopNote is the note about a repetition: when it is found, firmly the third time, and
@@ -164,7 +161,7 @@ func refused(x *recovery.Exchange) bool {
 // serves a person, under rules that it knows and we do not, and a note only states
 // the repetition.
 func (s *scene) serves() bool {
-	return len(s.tools) > 0 && !s.text && usesOf(s.tools, false)&(working&^trajectory.UseSearch) == 0
+	return len(s.tools()) > 0 && !s.text && usesOf(s.tools(), false)&(working&^trajectory.UseSearch) == 0
 }
 
 // waitNote is for an agent that has waited long.

@@ -96,7 +96,7 @@ func (s *scene) note(parts ...string) string {
 // words, or who to ask where none is left; "" where that was done, too.
 func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice *recovery.Advice) (text string, asks bool) {
 	var proposals []proposal
-	for _, p := range st.ordered(l.Failure.Chain(), s.uses) {
+	for _, p := range st.ordered(l.Failure.Chain(), s.uses()) {
 		if said := p.say(s.fill); said != "" && p.deeds()&x.Barred == 0 {
 			proposals = append(proposals, proposal{p.Name, said})
 		}
@@ -216,7 +216,7 @@ func (st *Stage) environmentNote(x *recovery.Exchange, l *recovery.Ladder) (stri
 		kinds = append(kinds, meanings[string(c)])
 	}
 	look := "Look once at what they may have in common: the working directory, the user, the room on the disk, the network."
-	if s.uses&shells != 0 {
+	if s.uses()&shells != 0 {
 		look = "Look once at what they may have in common, for example with `pwd; id; df -h .; ls -la`."
 	}
 	return s.note("Several different things failed within a few steps: "+strings.Join(kinds, "; ")+". The environment itself may be broken.",

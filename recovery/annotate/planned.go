@@ -63,9 +63,7 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
 	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
 	st.weigh(x, l, string(p.Strategy), handsOver, &advice)
-	s := scene{barred: x.Barred}
-	s.tools, s.text = st.offered(x.Body, x.Body.Messages())
-	s.bar()
+	s := st.loopScene(x)
 	var b strings.Builder
 	b.WriteString(prefix)
 	failed := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed })

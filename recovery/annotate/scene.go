@@ -34,9 +34,6 @@ type scene struct {
 	parts   []trajectory.Invocation // programs of its command line
 	args    gjson.Result            // its arguments, if they are a JSON object
 	content string
-	tools   []trajectory.Tool // that the request offers, or the history shows
-	uses    trajectory.Use    // of all of them
-	text    bool              // a text protocol: calls stand in the assistant's text
 	risky   bool
 	barred  recovery.Deeds // that a person or the instructions rule out
 	turn    int            // index of the failing turn's first message
@@ -44,6 +41,11 @@ type scene struct {
 	checked int
 
 	// What was found out, nil or absent before.
+	stage   *Stage
+	known   []trajectory.Tool // that the request offers, or the history shows
+	can     trajectory.Use    // of all of them
+	text    bool              // a text protocol: calls stand in the assistant's text
+	asked   bool              // known, can and text are there
 	memo    map[string]string
 	cd      *string
 	earlier []*call
@@ -53,12 +55,9 @@ type scene struct {
 // newScene reads what is needed of a failure. The failure must not be nil.
 func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene {
 	b := x.Body
-	s := &scene{barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
+	s := &scene{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
 	t, _ := trajectory.TurnBefore(s.list, min(max(f.Index, 0), len(s.list)))
 	s.turn = t.Start
-	s.tools, s.text = st.offered(b, s.list)
-	s.bar()
-	s.uses = usesOf(s.tools, s.text)
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {
 		s.content = trajectory.Ends(output(s.list[f.Index].Text()), maxContent/2, maxContent/2)
 	}
@@ -66,6 +65,23 @@ func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene 
 	s.parts = trajectory.Invocations(s.made.Line())
 	s.args = object(f.Arguments)
 	return s
+}
+
+// tools are those that the model may call, without what a person rules out.
+func (s *scene) tools() []trajectory.Tool {
+	if !s.asked && s.stage != nil {
+		s.asked = true
+		s.known, s.text = s.stage.offered(s.body, s.list)
+		s.bar()
+		s.can = usesOf(s.known, s.text)
+	}
+	return s.known
+}
+
+// uses are those of all tools.
+func (s *scene) uses() trajectory.Use {
+	s.tools()
+	return s.can
 }
 
 // offered is the tools that the model may call: those that the request offers,
@@ -121,9 +137,9 @@ func onlyNamed(name string) trajectory.Tool {
 // bar takes from the tools what a person rules out.
 func (s *scene) bar() {
 	for deed, uses := range map[recovery.Deeds]trajectory.Use{recovery.Runs: trajectory.UseShell | trajectory.UseCode, recovery.Reaches: trajectory.UseFetch, recovery.Writes: trajectory.UseWrite} {
-		for i := range s.tools {
+		for i := range s.known {
 			if s.barred&deed != 0 {
-				s.tools[i].Uses &^= uses
+				s.known[i].Uses &^= uses
 			}
 		}
 		s.text = s.text && s.barred&recovery.Runs == 0
@@ -149,8 +165,8 @@ const (
 
 // definition is the tool of that name; one that only the history shows has nothing else.
 func (s *scene) definition(name string) (trajectory.Tool, bool) {
-	if i := slices.IndexFunc(s.tools, func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
-		return s.tools[i], true
+	if i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
+		return s.tools()[i], true
 	}
 	return onlyNamed(name), false
 }
@@ -165,7 +181,7 @@ func (s *scene) usedFor(name string, uses trajectory.Use) bool {
 // whose names have one of the words.
 func (s *scene) toolFor(uses []trajectory.Use, but ...string) string {
 	for _, u := range uses {
-		for _, t := range s.tools {
+		for _, t := range s.tools() {
 			if t.Name != "" && t.Uses&u != 0 && !trajectory.AnyOf(trajectory.NameWords(t.Name), but) {
 				return quoted(t.Name)
 			}
@@ -240,6 +256,7 @@ func (s *scene) steps() []*call {
 		return s.earlier
 	}
 	s.answers = map[int]*call{}
+	s.tools() // says whether calls stand in the text
 	h, read := trajectory.NewHistory(s.body), 0
 	t, ok := trajectory.TurnBefore(s.list, s.turn)
 	for ; ok && len(s.earlier) < maxCalls && read < maxDecoded; t, ok = trajectory.TurnBefore(s.list, t.Start) {
