@@ -38,6 +38,11 @@ func TestSecurityNamesTests(t *testing.T) {
 		}
 	}
 	lines, named := 0, regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
+	for _, test := range named.FindAllStringSubmatch(document(t, "designs.md"), -1) {
+		if !known[test[1]] {
+			t.Errorf("designs.md: there is no %s", test[1])
+		}
+	}
 	for line := range strings.Lines(document(t, "security.md")) {
 		tests := named.FindAllStringSubmatch(line, -1)
 		for _, test := range tests {
