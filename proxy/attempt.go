@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -350,6 +351,13 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 	}
 	n.ReportRepairs()
 	n.s.decorate(n.resp.Header, n.a.Target.Target, n.values[:0])
+	if _, whole := n.Deliverable.(*stream.Whole); whole && !n.s.x.Streaming && len(n.s.core.Config.Prices) > 0 {
+		u, _ := n.Usage()
+		_, _, beyond := n.s.x.Settled()
+		if cost := n.s.core.spent(u.Add(beyond), n.a.Target.Model, n.s.x.Model); cost > 0 {
+			n.resp.Header[costHeader] = []string{shownCost(cost)}
+		}
+	}
 	known := n.ItemIDs()
 	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
@@ -381,6 +389,14 @@ func (n *answer) LongestPause() time.Duration {
 		return a.LongestPause()
 	}
 	return 0
+}
+
+// costHeader says what a request has cost, with all its attempts, in the currency of the prices. Of a stream it is a trailer.
+const costHeader = "X-Rebound-Cost"
+
+// shownCost is an amount of money as a header has it: to a millionth.
+func shownCost(v float64) string {
+	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
 }
 
 // gatewayHeaders is how many response headers the gateway has.

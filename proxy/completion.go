@@ -171,7 +171,10 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		if ev.Time.IsZero() {
 			ev.Time = time.Now()
 		}
-		ev.Spent = core.spent(ev.Usage.Add(ev.Cost), ev.Target.Model, x.Model)
+		ev.Spent, ev.Extra = core.spent(ev.Usage.Add(ev.Cost), ev.Target.Model, x.Model), core.spent(ev.Cost, ev.Target.Model, x.Model)
+		if x.Streaming && ev.Spent > 0 {
+			c.Response().Header()[http.TrailerPrefix+costHeader] = []string{shownCost(ev.Spent)}
+		}
 		ev.Duration = ev.Time.Sub(x.Started)
 		core.Observer.Observe(ev)
 		if send.recording != nil && !ev.Uneventful() {

@@ -64,6 +64,7 @@ type Event struct {
 	Cost     Usage   // spent beyond the final answer
 	Usage    Usage   // of the final answer, as reported
 	Finish   Finish  // why the model ended the final answer
+	Extra    float64 // of request_done: the part of Spent that Cost is
 	Spent    float64 // what the request cost, where prices are configured, in their currency
 	Client   string
 	Others   bool // of request_done: the request had other events, so this one ends what they began

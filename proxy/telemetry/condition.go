@@ -13,6 +13,12 @@ type Condition struct {
 // SetCondition sets what tells how the gateway stands, for the metrics and [Hub.Now]. It must not block.
 func (h *Hub) SetCondition(look func() Condition) { h.metrics.condition.Store(&look) }
 
+// SetSpend sets what is told of all that recovery uses beyond answers, by model and gateway key as metrics call
+// them. It must not block.
+func (h *Hub) SetSpend(spend func(model, key string, tokens int, money float64)) {
+	h.metrics.spend.Store(&spend)
+}
+
 // Replica is this process's name in the ids of events.
 func (h *Hub) Replica() string { return h.replica }
 

@@ -299,9 +299,11 @@ func (m *metrics) count(ev *recovery.Event) {
 		}
 	case recovery.EventLateAnswer:
 		addTokens(&m.extra, &ev.Cost)
+		m.cost(ev, ev.Spent)
 		m.keys.plan(ev)
 	case recovery.EventPlanMade:
 		addTokens(&m.extra, &ev.Cost)
+		m.cost(ev, ev.Spent)
 		m.keys.plan(ev)
 		m.agent.count(ev)
 	default:
@@ -346,8 +348,28 @@ func (m *metrics) done(t *table, ev *recovery.Event) {
 	}
 	addTokens(&u.tokens, &ev.Usage)
 	addTokens(&m.extra, &ev.Cost)
+	m.cost(ev, ev.Extra)
 	if n := ev.Usage.Billed() + ev.Cost.Billed(); n > 0 {
 		u.billed.Add(min(n, saneTokens))
+	}
+}
+
+// cost counts what recovery has used beyond an answer.
+func (m *metrics) cost(ev *recovery.Event, money float64) {
+	tokens := ev.Cost.Input + ev.Cost.Output
+	if tokens <= 0 && !(money > 0) {
+		return
+	}
+	model, key := m.label(ev.Model), labelNone
+	if (*m.keys.series.Load())[ev.Key] != nil {
+		key = ev.Key
+	}
+	money = min(max(money, 0), saneTokens)
+	if money > 0 {
+		m.recovery.WithLabelValues(model, key).Add(money)
+	}
+	if spend := m.spend.Load(); spend != nil {
+		(*spend)(model, key, min(max(tokens, 0), saneTokens), money)
 	}
 }
 

@@ -28,6 +28,8 @@ type metrics struct {
 	fallbacks  *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	billed     *prometheus.CounterVec
+	recovery   *prometheus.CounterVec
+	spend      atomic.Pointer[func(model, key string, tokens int, money float64)]
 	keys       *keys
 	agent      *agent
 	extra      [kinds]prometheus.Counter
@@ -74,6 +76,7 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		tokens:    counter("tokens_total", "Tokens of delivered answers, as upstreams reported them.", "kind", "upstream"),
 		billed: counter("billed_equivalent_tokens_total",
 			"Input tokens of all attempts in units of uncached input: input + 1.25 x cache write + 0.1 x cache read.", "upstream"),
+		recovery: counter("recovery_spent_total", "Money spent on recovery, beyond the answers, in the currency of the configured prices.", "model", "key"),
 		keys:     newKeys(counter),
 		agent:    newAgent(counter),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "rebound", Name: "in_flight", Help: "Requests under way."}),

@@ -121,7 +121,7 @@ func TestDeployed(t *testing.T) {
 	// What has no place there is a detail of what has.
 	details := []string{"rebound_build_info", "rebound_replicas", "rebound_answer_repairs_total", "rebound_billed_equivalent_tokens_total", "rebound_compressed_tokens_total",
 		"rebound_context_truncated_total", "rebound_guidance_total", "rebound_guidance_outcomes_total", "rebound_loops_total",
-		"rebound_key_refused_total", "rebound_key_requests_total", "rebound_key_spent_total", "rebound_key_tokens_total"}
+		"rebound_key_refused_total", "rebound_key_requests_total", "rebound_key_tokens_total"}
 	for name := range labels {
 		if !shown[name] && !slices.Contains(details, name) {
 			t.Errorf("neither the dashboard nor an alert asks for %s", name)

@@ -42,7 +42,7 @@ var meanings = [...][2]string{
 	{"retryable", "of a failed attempt: the same request may succeed at another time, or when the model is asked again"},
 	{"flaw", "of an answer that was asked again: `no_call`, `bad_json`, `unknown_tool`, `missing_field`, `arguments`, `truncated`, `content`, `repetition`, `mark`, `unsaid`"}, {"usage", "tokens of the answer as reported: `input`, `output`, `cache_read`, `cache_write`, `reasoning`"}, {"cost", "tokens beyond it, the same parts"},
 	{"finish", "why the model ended the answer: `stop`, `length`, `tool_call`, `content_filter`, or another word of the upstream's"},
-	{"spent", "what the request, or the plan, cost, where `prices` are configured"},
+	{"recovery_spent", "the part of `spent` that is beyond the answer"}, {"spent", "what the request, or the plan, cost, where `prices` are configured"},
 	{"tiers", "of a compression: what was used"}, {"steps_compressed", "messages that were changed"},
 	{"original_tokens", "before it"}, {"compressed_tokens", "after it"}, {"original_size", "bytes before it"}, {"compressed_size", "bytes after it"},
 	{"repairs", "of an answer: step and tool"},

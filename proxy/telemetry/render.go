@@ -116,6 +116,9 @@ func record(ev *recovery.Event) slog.Record {
 			attrs = append(attrs, slog.Group(u.key, parts...))
 		}
 	}
+	if ev.Extra != 0 {
+		attrs = append(attrs, slog.Float64("recovery_spent", ev.Extra))
+	}
 	if ev.Spent != 0 {
 		attrs = append(attrs, slog.Float64("spent", ev.Spent))
 	}

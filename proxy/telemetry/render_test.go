@@ -43,6 +43,7 @@ func story() []recovery.Event {
 		{Name: recovery.EventTargetCooled, Time: at, Target: target, Class: recovery.RateLimit, Until: at.Add(20 * time.Second), Wait: 20 * time.Second},
 		of(recovery.EventFallbackUsed, func(ev *recovery.Event) { ev.Attempt, ev.Count, ev.Target.Upstream = 2, 1, "azure" }),
 		of(recovery.EventRequestDone, func(ev *recovery.Event) {
+			ev.Extra, ev.Spent = 0.25, 1.5
 			ev.Attempt, ev.Status, ev.Fallback, ev.Upstream, ev.Prepared, ev.Duration = 1, 200, true, "req_upstream_1", 40*time.Millisecond, time.Second
 		}),
 		{Name: recovery.EventBreakerOpened, Time: at, Target: recovery.Target{Upstream: "openai", Model: "gpt-5"}, Until: at.Add(time.Minute)},

@@ -92,8 +92,11 @@ type App struct {
 
 	switches atomic.Pointer[route.Switches]
 
-	mu     sync.Mutex
-	state  health
+	mu    sync.Mutex
+	state health
+
+	spending spending
+
 	config *configs.Config
 	rules  rules
 	core   *proxy.Core
@@ -134,6 +137,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 		return nil, err
 	}
 	a.hub.SetCondition(a.condition)
+	a.hub.SetSpend(a.spending.add)
 	a.quiet, a.beaten = make(chan struct{}), make(chan struct{})
 	go a.beat()
 	mux := http.NewServeMux()
@@ -145,6 +149,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.HandleTargets(mux, targets{a})
 	admin.HandleSwitches(mux, switching{a})
 	admin.HandleReplicas(mux, a.replicas)
+	admin.HandleSpent(mux, a.spent)
 	admin.HandleKeys(mux, a.limiter)
 	admin.HandleApprovals(mux, approvals{a.planner})
 	admin.HandleLearned(mux, a.outcomes)
@@ -182,7 +187,7 @@ func (t targets) Clear(name, item string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals, route.BoardSwitches, boardReplicas}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)

@@ -50,9 +50,11 @@ func (a *App) beat() {
 		if raw, err := json.Marshal(me); err == nil {
 			a.mirror.Post(boardReplicas, store.Field{Name: me.ID, Value: raw, Until: time.Now().Add(replicaGone)}, false)
 		}
+		a.spending.post(a.mirror, me.ID)
 		select {
 		case <-tick.C:
 		case <-a.quiet:
+			a.spending.post(a.mirror, me.ID)
 			return
 		}
 	}

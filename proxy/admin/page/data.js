@@ -13,7 +13,7 @@ const every = 2000;
 const maxSamples = 450; // of a quarter of an hour
 
 // What a view has not asked for yet is null.
-export const data = { events: [], samples: [], meta: null, sessions: null, targets: null, keys: null, replicas: null, approvals: [], online: false, dropped: 0 };
+export const data = { events: [], samples: [], meta: null, sessions: null, targets: null, keys: null, replicas: null, spent: null, approvals: [], online: false, dropped: 0 };
 
 const known = new Set();
 const listeners = new Set();

@@ -2,7 +2,7 @@
 import { ask, data, refresh } from './data.js';
 import { age, chip, clock, count, figure, h, panel, table, words } from './dom.js';
 
-export const lists = ['targets', 'keys', 'replicas'];
+export const lists = ['targets', 'keys', 'replicas', 'spent'];
 
 const most = 300; // rows of a table
 let root = null;
@@ -90,6 +90,12 @@ export function draw() {
       { name: 'Store', cell: (r) => chip(r.store_up ? 'ok' : 'failed', r.store_up ? 'answers' : 'away'), style: 'tight' },
       { name: 'Up for', cell: (r) => age(Date.now() - Date.parse(r.started)), right: true, style: 'tight' },
     ], data.replicas)) : null,
+    data.spent?.length ? panel('What recovery cost, by day (UTC)', table([
+      { name: 'Day', cell: (s) => s.day, style: 'tight' },
+      { name: 'Of', cell: (s) => [chip('class', s.of), ' ', s.name], style: 'name' },
+      { name: 'Tokens', cell: (s) => count(s.tokens), right: true },
+      { name: 'Money', cell: (s) => (s.money ? s.money.toFixed(4) : '–'), right: true },
+    ], data.spent.flatMap((d) => [['model', d.models], ['key', d.keys]].flatMap(([of, list]) => Object.entries(list).map(([name, n]) => ({ day: d.day, of, name, ...n })).sort((a, b) => b.tokens - a.tokens))))) : null,
     data.keys?.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
       { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.of && l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + (l.of ? ' of ' + count(l.of) : ', no limit'))) },

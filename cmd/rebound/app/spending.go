@@ -1,0 +1,88 @@
+package app
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/store"
+)
+
+// boardSpent is the board of what recovery has cost: field is a day and a replica, value a day's sums of that
+// replica. A day is kept until the end of the next.
+const boardSpent = "spent"
+
+// maxSpent limits the models, and the keys, that a day's sums tell apart.
+const maxSpent = 60
+
+// spending sums up what recovery has cost here today, UTC. Safe for concurrent use.
+type spending struct {
+	mu      sync.Mutex
+	day     admin.SpentDay
+	changed bool
+}
+
+func today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
+
+// add books what an event has cost beyond an answer.
+func (s *spending) add(model, key string, tokens int, money float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if day := today(time.Now()); s.day.Day != day {
+		s.day = admin.SpentDay{Day: day, Models: map[string]admin.Spent{}, Keys: map[string]admin.Spent{}}
+	}
+	for i, sums := range [...]map[string]admin.Spent{s.day.Models, s.day.Keys} {
+		name := [...]string{model, key}[i]
+		if _, known := sums[name]; !known && len(sums) >= maxSpent {
+			name = "other"
+		}
+		sums[name] = sums[name].Add(admin.Spent{Tokens: float64(tokens), Money: money})
+	}
+	s.changed = true
+}
+
+// post tells the other replicas of this one's sums, if they have changed.
+func (s *spending) post(board *store.Mirror, replica string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.changed {
+		return
+	}
+	s.changed = false
+	if raw, err := json.Marshal(s.day); err == nil && len(raw) <= store.MaxField {
+		day, _ := time.Parse(time.DateOnly, s.day.Day) // as it was formatted
+		board.Post(boardSpent, store.Field{Name: s.day.Day + " " + replica, Value: raw, Until: day.Add(48 * time.Hour)}, false)
+	}
+}
+
+// spent sums up all replicas' days, the latest first.
+func (a *App) spent() []admin.SpentDay {
+	a.spending.post(a.mirror, a.hub.Replica())
+	days := map[string]admin.SpentDay{}
+	a.mirror.Each(boardSpent, func(f store.Field) bool {
+		var d admin.SpentDay
+		if json.Unmarshal(f.Value, &d) != nil || len(f.Name) < len(time.DateOnly) || d.Day != f.Name[:len(time.DateOnly)] {
+			return true // not ours
+		}
+		sum, ok := days[d.Day]
+		if !ok {
+			sum = admin.SpentDay{Day: d.Day, Models: map[string]admin.Spent{}, Keys: map[string]admin.Spent{}}
+			days[d.Day] = sum
+		}
+		for name, n := range d.Models {
+			sum.Models[name] = sum.Models[name].Add(n)
+		}
+		for name, n := range d.Keys {
+			sum.Keys[name] = sum.Keys[name].Add(n)
+		}
+		return true
+	})
+	list := []admin.SpentDay{}
+	for _, day := range slices.Backward(slices.Sorted(maps.Keys(days))) {
+		list = append(list, days[day])
+	}
+	return list
+}
