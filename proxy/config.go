@@ -19,6 +19,8 @@ import (
 // Config is the edge: where it listens, who may speak to it and how much.
 type Config struct {
 	Listen string `yaml:"listen"`
+	// Prefix is what the path of every request begins with; others get 404. Only programs set it.
+	Prefix string `yaml:"-"`
 	// Drain bounds how long a stop waits for answers under way.
 	Drain time.Duration `yaml:"drain"`
 	TLS   TLSConfig     `yaml:"tls"`

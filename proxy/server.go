@@ -56,6 +56,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		guesses: tries{free: freeGuesses}}
 	s.Swap(core)
 	e := s.newEcho(core.Config.Limits)
+	e.Pre(behind(core.Config.Prefix))
 	s.echo, s.inside = e, e
 	if core.Config.Admin.Listen != "" {
 		s.inside = s.newEcho(core.Config.Limits)
@@ -106,6 +107,24 @@ func (s *Server) newEcho(lim LimitsConfig) *echo.Echo {
 	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
 	configure(e.Server, lim)
 	return e
+}
+
+// behind takes the prefix off the path of every request. Without it nothing is found.
+func behind(prefix string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if prefix == "" {
+			return next
+		}
+		return func(c echo.Context) error {
+			u := c.Request().URL
+			rest, ok := strings.CutPrefix(u.Path, prefix)
+			if !ok || rest == "" || rest[0] != '/' {
+				return failf(http.StatusNotFound, "unknown_path", "Not found.")
+			}
+			u.Path, u.RawPath = rest, strings.TrimPrefix(u.RawPath, prefix)
+			return next(c)
+		}
+	}
 }
 
 // configure sets what net/http's server keeps for as long as it runs: a reload

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
+)
+
+// runCommand starts a gateway for one program.
+func (p *program) runCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short: "Start a gateway for one program, and end it with the program",
+		Long: `Starts a gateway on a free port of this machine, and the program with its base URL
+pointed there. Nothing is written to the program's configuration, its credential
+passes through, and only the program knows the address. The provider is the one
+that the environment names (OPENAI_BASE_URL), else OpenAI. --list shows the
+programs that need more than the environment.
+
+Exit code: the program's own, 127 it cannot be found, 2 wrong use or a login that
+cannot be served.`,
+		Args: cobra.ArbitraryArgs,
+	}
+	var o runOptions
+	cmd.Flags().SetInterspersed(false) // what follows the program belongs to it
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration `FILE` (YAML); without one the built-in defaults apply")
+	cmd.Flags().StringVar(&o.upstream, "upstream", "", "base `URL` of the provider; overrides the environment")
+	cmd.Flags().StringVar(&o.log, "log", "", "append the gateway's log to this `FILE`; without one there is none")
+	cmd.Flags().BoolVar(&o.page, "page", false, "print the address of the gateway's page")
+	cmd.Flags().BoolVar(&o.quiet, "quiet", false, "do not print what was recovered")
+	list := cmd.Flags().Bool("list", false, "list the known programs and how each is pointed at the gateway")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case *list:
+			return listPrograms(p.stdout)
+		case len(args) == 0:
+			return usageError{errors.New("which program? Write it behind --, as in: rebound run -- codex")}
+		}
+		return p.runProgram(o, args)
+	}
+	return cmd
+}
+
+// runOptions are the flags of the command.
+type runOptions struct {
+	config, upstream, log string
+	page, quiet           bool
+}
+
+// runProgram runs a program behind a gateway of its own until the program ends.
+func (p *program) runProgram(o runOptions, args []string) error {
+	path, err := exec.LookPath(args[0])
+	if err != nil {
+		return exitError{code: 127, err: fmt.Errorf("%s: %w", args[0], errors.Unwrap(err))}
+	}
+	how := pointing(path)
+	if how.refuses != nil {
+		if why := how.refuses(p.env); why != "" {
+			return unusable(errors.New(why))
+		}
+	}
+	token := rand.Text()
+	done := &tally{}
+	gateway, err := p.privateGateway(o, token, done)
+	if err != nil {
+		return exitError{code: 1, err: err}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- gateway.Run(ctx) }()
+	defer func() {
+		stop()
+		<-served
+		if text := done.String(); text != "" && !o.quiet {
+			fmt.Fprintln(p.stderr, "rebound:", text)
+		}
+	}()
+	if o.page {
+		fmt.Fprintf(p.stderr, "rebound: the page is at http://%s/%s/rebound/\n", gateway.Addr(), token)
+	}
+	base := fmt.Sprintf("http://%s/%s/v1", gateway.Addr(), token)
+	arguments, extra := how.point(args[1:], base, p.env)
+	child := exec.Command(path, arguments...)
+	child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
+	child.Env = os.Environ()
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		child.Env = append(child.Env, name+"="+extra[name])
+	}
+	return exit(attend(child))
+}
+
+// privateGateway is a gateway that only who knows the token can use.
+func (p *program) privateGateway(o runOptions, token string, done *tally) (*app.App, error) {
+	upstream := o.upstream
+	for _, name := range [...]string{"OPENAI_BASE_URL", "OPENAI_API_BASE"} {
+		if v, ok := p.env(name); ok && upstream == "" {
+			upstream = v
+		}
+	}
+	cfg, err := loadConfig(o.config, override(p.env, map[string]string{configs.EnvListen: "127.0.0.1:0", configs.EnvUpstream: upstream}))
+	if err != nil {
+		return nil, errors.New(describe(err))
+	}
+	cfg.Proxy.Prefix, cfg.Proxy.Drain = "/"+token, time.Second // who would read the answers has ended
+	if o.log != "" {
+		f, err := os.OpenFile(o.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		done.log = f // it is closed with the process
+	}
+	return app.New(cfg, done, buildVersion())
+}
+
+// attend runs the program to its end, passes signals on to it, and returns its exit code.
+func attend(child *exec.Cmd) int {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	terminal := false
+	if f, ok := child.Stdin.(*os.File); ok {
+		info, err := f.Stat()
+		terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	defer signal.Stop(signals)
+	if err := child.Start(); err != nil {
+		fmt.Fprintln(child.Stderr, "rebound run:", err)
+		return 126
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGINT || !terminal { // a terminal sends that to the program, too
+				_ = child.Process.Signal(s)
+			}
+		case <-ended:
+			status, ok := child.ProcessState.Sys().(syscall.WaitStatus)
+			if ok && status.Signaled() {
+				return 128 + int(status.Signal())
+			}
+			return child.ProcessState.ExitCode()
+		}
+	}
+}
+
+// tally reads the gateway's log and counts what was recovered.
+type tally struct {
+	mu    sync.Mutex
+	log   io.Writer // nil: it is not kept
+	rest  []byte    // a line that is not complete
+	count map[string]int
+}
+
+// recovered are the events that count, with what they mean of one and of several.
+var recovered = []struct{ event, strategy, one, several string }{
+	{"stream_resumed", "", "cut stream continued", "cut streams continued"},
+	{"error_recovery_attempt", "wait", "rate limit waited for", "rate limits waited for"},
+	{"error_recovery_attempt", "resend", "failed request sent again", "failed requests sent again"},
+	{"error_recovery_attempt", "move", "request moved to another target", "requests moved to another target"},
+	{"trajectory_compressed", "", "history shortened", "histories shortened"},
+	{"tool_call_repaired", "", "answer repaired", "answers repaired"},
+	{"guidance_injected", "", "note about a failing tool", "notes about failing tools"},
+	{"error_recovery_failed", "", "request failed all the same", "requests failed all the same"},
+}
+
+// Write implements io.Writer for lines of JSON.
+func (t *tally) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rest = append(t.rest, b...)
+	for {
+		line, rest, whole := bytes.Cut(t.rest, []byte("\n"))
+		if !whole {
+			break
+		}
+		t.rest = rest
+		var ev struct {
+			Event    string `json:"event"`
+			Strategy string `json:"strategy"`
+		}
+		if json.Unmarshal(line, &ev) != nil {
+			continue
+		}
+		for _, r := range recovered {
+			if r.event == ev.Event && (r.strategy == "" || r.strategy == ev.Strategy) {
+				if t.count == nil {
+					t.count = map[string]int{}
+				}
+				t.count[r.one]++
+			}
+		}
+	}
+	if t.log != nil {
+		_, _ = t.log.Write(b)
+	}
+	return len(b), nil
+}
+
+// String says what was recovered, "" if nothing was.
+func (t *tally) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []string
+	for _, r := range recovered {
+		switch n := t.count[r.one]; {
+		case n == 1:
+			list = append(list, "1 "+r.one)
+		case n > 1:
+			list = append(list, fmt.Sprintf("%d %s", n, r.several))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// listPrograms prints the known programs.
+func listPrograms(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROGRAM\tPOINTED BY")
+	for _, p := range programs {
+		fmt.Fprintf(w, "%s\t%s\n", p.name, p.by)
+	}
+	return w.Flush()
+}
