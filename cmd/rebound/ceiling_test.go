@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages, tests left out. A commit that needs more says why
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
-	"proxy/stream": 6900,
+	"proxy/stream": 6840,
 }
 
 func TestCeilings(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,19 +15,26 @@ import (
 
 // flow is an upstream whose events come one by one.
 type flow struct {
+	rest   string // of the event that is read
 	events []string
 	end    string
 	left   int
 }
 
-func (f *flow) Read(b []byte) (int, error) {
-	switch f.left--; {
-	case f.left > 0:
-		return copy(b, f.events[f.left%len(f.events)]), nil
-	case f.left == 0:
-		return copy(b, f.end), nil
+func (f *flow) Read(b []byte) (n int, _ error) {
+	if f.rest == "" {
+		switch f.left--; {
+		case f.left > 0:
+			f.rest = f.events[f.left%len(f.events)]
+		case f.left == 0:
+			f.rest = f.end
+		default:
+			return 0, io.EOF
+		}
 	}
-	return 0, io.EOF
+	n = copy(b, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
 }
 
 func (*flow) Close() error { return nil }
@@ -68,6 +76,8 @@ func BenchmarkEvent(b *testing.B) {
 		{"passed", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, nil},
 		{"watched", Chat{}, flow{events: chunks, end: one.finish("stop") + end}, onlooker{}},
 		{"messages", Messages{}, flow{events: []string{msgText(0, " token"), msgText(0, " of some")}, end: msgEnd("end_turn")}, onlooker{}},
+		{"batched", Chat{}, flow{events: []string{strings.Repeat(one.text(" token"), 16)}, end: one.finish("stop") + end}, onlooker{}},
+		{"batched responses", Responses{}, flow{events: []string{strings.Repeat(fmt.Sprintf(delta, 114), 16)}, end: ended}, onlooker{}},
 		{"responses", Responses{}, flow{events: deltas, end: ended}, onlooker{}},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"cmp"
+
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -25,6 +27,7 @@ func (Chat) Decode(ev *Event, known *Known) *Delta {
 			d.read(other, "delta", &known.ID)
 		}
 		if d.ID.ID != "" {
+			d.ID.Created = cmp.Or(d.ID.Created, known.ID.Created)
 			known.ID = d.ID
 		}
 		if known.like.filled = false; other == nil {

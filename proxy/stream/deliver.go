@@ -86,18 +86,18 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	}
 	if !a.done && a.r.Ready() {
 		// More is at hand: one write and one flush for all of it.
-		out.grow(len(piece.Bytes) + a.r.Buffered())
+		out.bytes = slices.Grow(out.bytes, len(piece.Bytes)+a.r.Buffered())
 		out.add(piece)
 		return nil, false
 	}
 	if a.done && !a.complete(io.EOF) {
 		// The end mark without a finish reason: not an end.
-		if len(out.bytes.bytes) > 0 {
+		if len(out.bytes) > 0 {
 			_ = s.Write(out.take())
 		}
 		return &Broken{Err: ErrEnded}, true
 	}
-	if len(out.bytes.bytes) > 0 {
+	if len(out.bytes) > 0 {
 		out.add(piece)
 		piece = out.take()
 	}
@@ -115,67 +115,20 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 
 // batch collects pieces that go out with one write.
 type batch struct {
-	bytes, frame stretch
-	said         []byte
-	released     recovery.Released
-	seq          int
+	bytes, frame, text []byte
+	released           recovery.Released
+	seq                int
 }
 
 func (b *batch) add(p Piece) {
-	b.bytes.add(p.Bytes)
-	if len(p.Frame) == len(p.Bytes) {
-		p.Frame = p.Bytes // the same, and what it follows can be told
-	}
-	b.frame.add(p.Frame)
-	b.said = append(b.said, p.Text...)
+	b.bytes, b.frame, b.text = append(b.bytes, p.Bytes...), append(b.frame, p.Frame...), append(b.text, p.Text...)
 	b.released, b.seq = max(b.released, p.Released), max(b.seq, p.Seq)
-}
-
-// stretch collects bytes. While they follow each other in the reader's buffer nothing is copied.
-type stretch struct {
-	bytes []byte
-	own   []byte // memory for those that do not follow each other
-	owned bool   // bytes are in it
-}
-
-func (s *stretch) add(b []byte) {
-	switch n := len(s.bytes); {
-	case n == 0:
-		s.bytes = b
-	case follows(s.bytes, b):
-		s.bytes = s.bytes[:n+len(b)]
-	case len(b) > 0:
-		if !s.owned {
-			s.own, s.owned = append(s.own[:0], s.bytes...), true
-		}
-		s.own = append(s.own, b...)
-		s.bytes = s.own
-	}
-}
-
-// take empties it. What it returns is valid until the next add.
-func (s *stretch) take() []byte {
-	b := s.bytes
-	*s = stretch{own: s.own}
-	return b
-}
-
-// follows reports whether b begins where a ends, in the same memory.
-func follows(a, b []byte) bool {
-	return len(b) > 0 && cap(a)-len(a) == cap(b) && &a[:len(a)+1][len(a)] == &b[0]
-}
-
-// grow makes room for the text of a batch of n bytes.
-func (b *batch) grow(n int) {
-	if len(b.bytes.bytes) == 0 {
-		b.said = slices.Grow(b.said, n/8)
-	}
 }
 
 // take empties the batch. What it returns is valid until the next add.
 func (b *batch) take() Piece {
-	p := Piece{Bytes: b.bytes.take(), Released: b.released, Text: viewString(b.said), Frame: b.frame.take(), Seq: b.seq}
-	b.said, b.released, b.seq = b.said[:0], 0, 0
+	p := Piece{Bytes: b.bytes, Released: b.released, Text: viewString(b.text), Frame: b.frame, Seq: b.seq}
+	*b = batch{bytes: b.bytes[:0], frame: b.frame[:0], text: b.text[:0]}
 	return p
 }
 

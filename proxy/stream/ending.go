@@ -116,7 +116,7 @@ func (a *Answer) reason(ev *Event) (p Piece, broken *Broken) {
 		return p, nil
 	}
 	legacy := a.h != nil && a.h.calls.legacy
-	data := a.o.Format.encoder(nil).finish(a.identity(), a.model(ev), max(1, a.o.Choices), finish, legacy)
+	data := a.o.Format.encoder(nil).finish(a.known.ID, a.model(ev), max(1, a.o.Choices), finish, legacy)
 	if data == nil {
 		return p, nil
 	}
@@ -178,16 +178,6 @@ func (a *Answer) unfinished(ev *Event) *Broken {
 	_ = a.resp.Body.Close()
 	b.Odd, b.Flawed = OddEnd, a
 	return b
-}
-
-// identity returns the identity of the stream so far.
-func (a *Answer) identity() Identity {
-	for _, id := range [...]Identity{a.o.Sink.identity(), a.held.ID} {
-		if id.ID != "" {
-			return id
-		}
-	}
-	return a.known.ID
 }
 
 // model returns the model's name as the stream has it, else as the request does.
