@@ -144,11 +144,7 @@ func (a *Answer) ending() (finish recovery.Finish, ok bool) {
 // reason returns the finish reason of an answer with these calls; false if one of them is not whole.
 func (s *calls) reason() (recovery.Finish, bool) {
 	for _, c := range s.list {
-		args := c.args // of a stream
-		if len(args) == 0 {
-			args = []byte(c.Arguments)
-		}
-		if transcript.Valid(args, maxDepth) != nil {
+		if c.assembled(); transcript.Valid([]byte(c.Arguments), maxDepth) != nil {
 			return recovery.FinishNone, false
 		}
 	}
