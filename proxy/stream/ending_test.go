@@ -306,23 +306,3 @@ func TestWholeWithoutReason(t *testing.T) {
 		}
 	}
 }
-
-// TestResponseCallTwice: items that are the same call sent again are one item.
-func TestResponseCallTwice(t *testing.T) {
-	made := call{DraftCall: recovery.DraftCall{ID: "c1", Kind: "function", Name: "f", Arguments: "{}"}}
-	var s script
-	c := Composition{ID: "1", Model: "m", Created: epoch}
-	s.say("response.created", "response", c.response("in_progress"))
-	var items [][]byte
-	for i := range 2 {
-		item := with(made.asItem(), "id", fmt.Sprintf("fc_%d", i))
-		s.call(item, i)
-		items = append(items, item)
-	}
-	s.say("response.completed", "response", with(c.response("completed"), "output", listOf(items)))
-	x := newExchange()
-	x.format = Responses{}
-	if broken := x.serve(strings.NewReader(string(s.out)), mended(t, judging(nil))); broken != nil || strings.Contains(x.got(), "fc_1") || strings.Count(x.got(), `response.output_item.done"`) != 1 {
-		t.Errorf("%+v: %s", broken, x.got())
-	}
-}
