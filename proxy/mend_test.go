@@ -75,13 +75,13 @@ func startMending(t *testing.T, more string, stages ...recovery.Stage) (*gateway
 	return startJudging(t, repair.New(repair.Defaults()), more, stages...)
 }
 
-// startJudging is startMending with another judge. No attempt starts beside another one, and no pause is a stall:
+// startJudging is startMending with another judge. No attempt starts beside another one, and short pauses are no stall:
 // on a busy machine that would be chance.
 func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recovery.Stage) (*gateway, *events) {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	env := map[string]string{"KEY_A": "sk-key-aaaaaaaaaaaa", "KEY_B": "sk-key-bbbbbbbbbbbb"}
-	text := strings.NewReplacer("UP/", up.URL()+"/", "parallel: {burst: 1000}", "parallel: {enabled: false}", "idle: 400ms, idle_pinged: 2s", "idle: 10s, idle_pinged: 20s").Replace(scaled + more)
+	text := strings.NewReplacer("UP/", up.URL()+"/", "parallel: {burst: 1000}", "parallel: {enabled: false}", "idle: 400ms, idle_pinged: 2s", "idle: 2s, idle_pinged: 4s").Replace(scaled + more)
 	cfg, err := configs.Parse("test.yaml", []byte(text), func(k string) (string, bool) { v, ok := env[k]; return v, ok })
 	if err != nil {
 		t.Fatal(err)
