@@ -38,5 +38,9 @@ func writeSession(w io.Writer, s recovery.OpenSession) {
 		fmt.Fprintf(w, "%s\t%s\t-\t%s\tall of %s used\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Category, shown(s.Budget))
 		return
 	}
-	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, s.Category, s.Failures)
+	why := string(s.Category)
+	if s.Category == recovery.CategoryNone { // it failed, and only the rule says how that is known
+		why = "unclassified, " + shown(s.Rule)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%q\t%s\t%d\n", s.Session, s.Since.UTC().Format(time.RFC3339), s.Tool, why, s.Failures)
 }

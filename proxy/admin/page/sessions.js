@@ -82,10 +82,17 @@ function approvals() {
 // ring is the last five failures of the agent's tools, the oldest first.
 const ring = (s) => h('span', { className: 'ring' }, s.failures.slice(-5).map((e) => h('i', { title: words(e.category || 'failure') + ', ' + (e.tool || '') + ', ' + clock(e.time) })));
 
+// reason is what a session was stopped for.
+function reason(o) {
+  if (o.budget) return 'stopped after all of ' + o.budget + ' was used; a higher limits.session prevents it';
+  const what = o.category === 'none' ? 'failures of no known kind (' + o.evidence + ')' : words(o.category);
+  return 'stopped after ' + o.failures + ' identical failures of ' + (o.tool || 'a tool') + ': ' + what + '; breaker.failures: 0 prevents it';
+}
+
 const columns = [
   { name: 'Session', cell: (s) => h('a', { href: '#sessions/' + encodeURIComponent(s.id), 'data-key': s.id }, s.id), style: 'name' },
-  { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', s.stopped.budget ? 'all of ' + s.stopped.budget + ' used' : s.stopped.failures + ' times ' + words(s.stopped.category)), ' ',
-    h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Let it go on')] : chip('ok', 'goes on')) },
+  { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', reason(s.stopped)), ' ',
+    h('span', { className: 'none' }, reason(s.stopped)), ' ', h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Let it go on')] : chip('ok', 'goes on')) },
   { name: 'Model', cell: (s) => (s.models.size ? h('span', { title: [...s.models].join(', ') }, [...s.models].slice(-3).join(', ') + (s.models.size > 3 ? ' and ' + (s.models.size - 3) + ' more' : '')) : '–'), style: 'name' },
   { name: 'Tools failed', cell: (s) => (s.failures.length ? [ring(s), ' ', count(s.failures.length)] : '–'), style: 'tight' },
   { name: 'Notes', cell: (s) => (s.notes ? count(s.notes) : '–'), right: true },
