@@ -53,9 +53,11 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		return s.note(said, known.call+" "+onward), advice
 	case l.Same == 2 && loop != nil && len(st.chains[l.Failure.Chain()]) == 0:
 		return st.loopNote(x, loop)
-	case firm && known.say != "" && (!known.general || x.Turn.Untold && cmp.Or(loopCount(loop), l.Same) > firmTimes): // or the gateway comes late
+	case firm && known.say != "" && x.Turn.Untold && cmp.Or(loopCount(loop), l.Same) > firmTimes: // the gateway comes late
 		return s.note(said, known.say+" "+onward), advice
-	case firm && known.say+known.call != "" && loop != nil:
+	case firm && known.say != "" && !known.general && l.Given < firmTimes:
+		return s.note(said, known.say+" "+onward), advice
+	case firm && known.say+known.call != "" && loop != nil && l.Given < firmTimes:
 		return s.note(said+printed(l.Failure.Line), advised[recovery.LoopSameError][1]+" "+onward), advice
 	case firm && known.say+known.call != "":
 		return s.note(said + " " + unmentioned), advice
