@@ -358,6 +358,12 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 			n.resp.Header[costHeader] = []string{shownCost(cost)}
 		}
 	}
+	if by := n.s.fallback(n.a.Target.Target); by != "" {
+		n.resp.Header[fallbackHeader] = []string{by}
+		if _, whole := n.Deliverable.(*stream.Whole); !whole {
+			n.s.sink.Greeting = ": a fallback answers: " + by + "\n"
+		}
+	}
 	known := n.ItemIDs()
 	claimed := n.claim(ctx, append([]string{n.AnswerID()}, known...)...)
 	b := n.Deliverable.Deliver(ctx)
@@ -397,6 +403,22 @@ const costHeader = "X-Rebound-Cost"
 // shownCost is an amount of money as a header has it: to a millionth.
 func shownCost(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
+}
+
+// fallbackHeader names the target that answers in place of the first.
+const fallbackHeader = "X-Rebound-Fallback"
+
+// fallback names t where it is of a later rank than the first and clients are to know that; else it is empty.
+func (s *sender) fallback(t recovery.Target) string {
+	list := s.x.Candidates
+	if !s.core.Config.Fallback.Visible || len(list) < 2 {
+		return ""
+	}
+	i := slices.IndexFunc(list, func(c recovery.Choice) bool { return c.Target == t })
+	if i < 0 || list[i].Rank <= list[0].Rank {
+		return ""
+	}
+	return strings.NewReplacer("\n", " ", "\r", " ").Replace(t.Upstream + "/" + t.Model)
 }
 
 // gatewayHeaders is how many response headers the gateway has.

@@ -33,6 +33,15 @@ type Config struct {
 	Limits LimitsConfig `yaml:"limits"`
 	// Prices are what tokens cost, by models' names.
 	Prices quota.Prices `yaml:"prices"`
+	// Fallback says what clients learn of an answer by a target of a later rank.
+	Fallback FallbackConfig `yaml:"fallback"`
+}
+
+// FallbackConfig makes fallbacks visible to clients.
+type FallbackConfig struct {
+	// Visible adds the header X-Rebound-Fallback and, to a stream, a comment; nothing of it gets into a
+	// client's history.
+	Visible bool `yaml:"visible"`
 }
 
 // TLSConfig is the certificate that clients see. Without one the edge speaks

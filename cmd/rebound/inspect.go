@@ -46,6 +46,7 @@ type inspectReport struct {
 	Progress *inspectProgress `json:"progress,omitempty"`
 	RuledOut string           `json:"ruled_out,omitempty"`
 	Note     *string          `json:"note"`
+	NoNote   string           `json:"no_note,omitempty"` // why there is none, where the history alone does not say
 	Planner  bool             `json:"planner,omitempty"` // one would be asked, if there were one
 }
 
@@ -247,9 +248,14 @@ func inspectBody(steps inspectSteps, body *transcript.Body, all bool) inspectRep
 	}
 	if steps.note != nil {
 		note, asks := steps.note(body)
-		if report.Planner = asks; note != "" {
+		aside := session.SideOf(body) != session.SideNone
+		switch {
+		case aside && len(report.Failures)+len(report.Loops) > 0:
+			report.NoNote = "the request offers no tools, or is the client's own (a title, a summary): the gateway tells its model nothing"
+		case note != "":
 			report.Note = &note
 		}
+		report.Planner = asks && !aside
 	}
 	return report
 }

@@ -96,12 +96,21 @@ func TestInspectLaterSteps(t *testing.T) {
 		note: func(*transcript.Body) (string, bool) { return "what to do", true },
 	}
 	var out strings.Builder
-	if err := inspectRequest(steps, []byte(recordedRequest), false, &out); err != nil {
+	offering := strings.Replace(recordedRequest, "{", `{"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object"}}}],`, 1)
+	if err := inspectRequest(steps, []byte(offering), false, &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"loops":[{"kind":"same_error","count":2,"tools":[],"from":2,"to":5}]`, `"note":"what to do","planner":true}`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("output %s\nhas no %s", &out, want)
 		}
+	}
+}
+
+// A request that offers no tools is told nothing by the gateway, and the command says so.
+func TestInspectWithoutTools(t *testing.T) {
+	out, _, code := runWith(noEnv, stuckRequest, "inspect")
+	if code != 0 || !strings.Contains(out, `"note":null,"no_note":"the request offers no tools`) || strings.Contains(out, `"planner":true`) {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }

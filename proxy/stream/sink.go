@@ -14,6 +14,8 @@ import (
 // here, one after the other. Keep-alive comments come from a timer of its own,
 // between events. Safe for concurrent use.
 type Sink struct {
+	Greeting string // a comment, which is one line, to begin a stream with; set before the answer begins
+
 	w     http.ResponseWriter
 	rc    http.ResponseController
 	cfg   Config
@@ -122,6 +124,9 @@ func (s *Sink) begin(status int, header http.Header) {
 	}
 	maps.Copy(s.w.Header(), header)
 	s.commit(status)
+	if s.Greeting != "" {
+		s.write([]byte(s.Greeting))
+	}
 }
 
 func (s *Sink) commit(status int) {
