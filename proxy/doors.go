@@ -97,7 +97,7 @@ func (k *Core) browser(c echo.Context) (answered bool, err error) {
 // completes reports whether a path takes a request for a model as JSON.
 func completes(path string) bool {
 	path = strings.TrimRight(path, "/")
-	return strings.HasSuffix(path, "/completions") || strings.HasSuffix(path, "/responses")
+	return strings.HasSuffix(path, "/completions") || strings.HasSuffix(path, "/responses") || strings.HasSuffix(path, "/messages")
 }
 
 // mediaType is the type of a request's body, empty if it is none, two, or of

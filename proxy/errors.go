@@ -62,13 +62,23 @@ func encode(message, kind, param, code string) []byte {
 	return b
 }
 
-// respond sends an error of the gateway's own.
+// respond sends an error of the gateway's own, in the envelope that the path's clients read.
 func (e *Error) respond(c echo.Context) error {
 	h := c.Response().Header()
 	for k, v := range e.Header {
 		h[k] = v
 	}
-	return c.Blob(e.Status, echo.MIMEApplicationJSON, encode(e.Message, "rebound_error", "", e.Code))
+	body := encode(e.Message, "rebound_error", "", e.Code)
+	if speaksMessages(c.Request().URL.Path) {
+		request := first(h, requestHeader)
+		if m, err := messagesBody(e, request); err == nil {
+			body = m
+		}
+		if request != "" {
+			h["Request-Id"] = []string{request}
+		}
+	}
+	return c.Blob(e.Status, echo.MIMEApplicationJSON, body)
 }
 
 // report makes the event of an error that no other one tells of, under the id that the
@@ -95,8 +105,12 @@ func (s *Server) onError(err error, c echo.Context) {
 	case *echo.HTTPError:
 		switch e.Code {
 		case http.StatusNotFound:
-			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT/v1.",
-				c.Request().Method, printable(c.Request().URL.Path))
+			base := "/v1"
+			if speaksMessages(c.Request().URL.Path) {
+				base = "" // its clients add /v1
+			}
+			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT%s.",
+				c.Request().Method, printable(c.Request().URL.Path), base)
 		case http.StatusMethodNotAllowed:
 			own = failf(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not allowed here.", c.Request().Method)
 		default:
