@@ -13,6 +13,17 @@ import (
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
 	"proxy/stream": 6840,
+
+	"recovery/annotate":   3490,
+	"recovery/classify":   3100,
+	"recovery/fit":        4260,
+	"recovery/inspect":    4850,
+	"recovery/learn":      2220,
+	"recovery/plan":       1940,
+	"recovery/repair":     4970,
+	"recovery/rule":       1310,
+	"recovery/trajectory": 3180,
+	"recovery/transcript": 4650,
 }
 
 func TestCeilings(t *testing.T) {
