@@ -152,6 +152,7 @@ type part struct {
 	amount  int64
 	least   int64 // that has to fit; zero: amount
 	hold    int64 // what may be charged without the store's server; below zero nothing, zero where no other replica shares the meter
+	free    int64 // of hold, what is not reserved there
 }
 
 // Admit charges what a request is expected to use, or tells why not. It asks the
@@ -175,15 +176,15 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 			case money:
 				p.amount, p.least = reserve(micros(float64(r.Input)*price.Input/1e6), micros(float64(r.Output)*price.Output/1e6))
 				if !priced && r.Model != "" {
-					g.release(func(s *spare, p part, _ int) { s.answered(p.hold) })
+					g.release(func(s *spare, p part, _ int) { s.answered(p.hold, p.free) })
 					l.mu.Unlock()
 					return nil, &Refusal{Key: a.name, Never: true}
 				}
 			}
 			if s := a.spareOf(m); s != nil {
 				a.needed[m.name] = cmp.Or(p.least, p.amount)
-				if hold, ok := s.hold(a, m, p.amount, p.least, now); ok {
-					p.hold = hold
+				if hold, unreserved, ok := s.hold(a, m, p.amount, p.least, now); ok {
+					p.hold, p.free = hold, unreserved
 				} else {
 					p.hold = -1
 				}
@@ -199,14 +200,14 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	l.mu.Unlock()
 
 	done, err := l.store.Charge(ctx, charges...)
-	for err == nil && !done.Alone && done.Refused >= 0 && charges[done.Refused].Amount == g.parts[done.Refused].amount && g.parts[done.Refused].hold > 0 {
+	for err == nil && !done.Alone && done.Refused >= 0 && charges[done.Refused].Amount == g.parts[done.Refused].amount && g.parts[done.Refused].hold > 0 && g.parts[done.Refused].free == 0 {
 		charges[done.Refused].Amount, charges[done.Refused].Least = 0, 0 // what the limit leaves is here, reserved ahead
 		done, err = l.store.Charge(ctx, charges...)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil { // the store is closing: nobody is turned away for that
-		g.release(func(s *spare, p part, _ int) { s.answered(p.hold) })
+		g.release(func(s *spare, p part, _ int) { s.answered(p.hold, p.free) })
 		return g, nil
 	}
 	for i := range g.parts {
@@ -219,11 +220,11 @@ func (l *Limiter) Admit(ctx context.Context, r Request) (*Grant, *Refusal) {
 	g.release(func(s *spare, p part, i int) {
 		switch ahead := charges[i].Amount != p.amount; {
 		case !done.Alone && ahead && done.Refused < 0:
-			s.answered(0)
+			s.answered(0, 0)
 			s.held -= p.hold
 		case !done.Alone:
-			s.answered(p.hold)
-			s.share = max(0, p.meter.limit-done.Used[i]) / max(p.account.replicas, 1)
+			s.answered(p.hold, p.free)
+			s.heard(max(0, p.meter.limit-done.Used[i])/max(p.account.replicas, 1), p.account.needed[p.meter.name], now)
 		case done.Refused < 0:
 			s.lost(p.hold, now)
 		default:

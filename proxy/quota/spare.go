@@ -17,6 +17,23 @@ type spare struct {
 	asked bool      // a reservation is under way
 	grown time.Time // up to when the share is part of level; zero while the server answers
 	share int64     // what of a calendar's share has not grown
+	slack int64     // what may be used of a large limit that was far from used up when the server last answered
+	told  time.Time // when that was
+}
+
+// A limit is large if its even share of what is left takes many such requests. An eighth of it may then be used
+// at once where the server stops answering within moments: others can have used little of it since.
+const (
+	manyRequests = 64
+	slackShare   = 8
+	fresh        = 3 * time.Second
+)
+
+// heard notes what the server has said that the limit leaves for this process.
+func (s *spare) heard(share, needed int64, now time.Time) {
+	if s.share, s.slack, s.told = share, 0, now; needed*manyRequests <= share {
+		s.slack = share / slackShare
+	}
 }
 
 // ahead is how much a replica reserves of a meter: a sixteenth of its even share, or what the latest request
@@ -39,12 +56,18 @@ func (a *account) spareOf(m meter) *spare {
 	return s
 }
 
-// hold sets aside what a request may charge if the server does not answer; false where that is too little.
-func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (int64, bool) {
+// hold sets aside what a request may charge if the server does not answer, and how much of it is not reserved
+// there. It is false where that is too little.
+func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (hold, unreserved int64, ok bool) {
 	if least == 0 {
 		least = amount
 	}
-	if !s.grown.IsZero() {
+	if s.grown.IsZero() {
+		if lacks := amount - s.level; lacks > 0 && lacks <= s.slack && now.Sub(s.told) <= fresh {
+			unreserved = lacks
+			s.level, s.slack = s.level+lacks, s.slack-lacks
+		}
+	} else {
 		even := m.limit / a.replicas
 		grown := int64(float64(even) * min(1, now.Sub(s.grown).Minutes()))
 		if m.calendar {
@@ -58,19 +81,19 @@ func (s *spare) hold(a *account, m meter, amount, least int64, now time.Time) (i
 		}
 	}
 	if s.level < least {
-		return 0, false
+		return 0, 0, false
 	}
 	amount = min(amount, s.level)
 	s.level -= amount
 	s.held += amount
-	return amount, true
+	return amount, unreserved, true
 }
 
 // answered takes a request's hold back, since the server decided. What had grown is gone then.
-func (s *spare) answered(hold int64) {
+func (s *spare) answered(hold, unreserved int64) {
 	s.held -= hold
 	if s.grown.IsZero() {
-		s.level += hold
+		s.level += hold - unreserved
 	} else {
 		s.level, s.grown = 0, time.Time{}
 	}
@@ -80,7 +103,9 @@ func (s *spare) answered(hold int64) {
 func (s *spare) lost(hold int64, now time.Time) {
 	s.held -= hold
 	if s.grown.IsZero() {
-		s.grown = now
+		if s.grown = now; now.Sub(s.told) <= fresh {
+			s.level, s.slack = s.level+s.slack, 0
+		}
 	}
 }
 

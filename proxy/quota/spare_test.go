@@ -135,3 +135,39 @@ func TestSlowServer(t *testing.T) {
 		})
 	}
 }
+
+// Of a large limit that is far from used up nobody is turned away in the moments in which
+// the server stops answering, and no more than an eighth of it passes without its word.
+func TestSlowServerOfLargeLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &late{Store: memory.New(memory.Config{})}
+		var replicas []*quota.Limiter
+		for range 2 {
+			shared := store.NewShared(server, memory.New(memory.Config{}), store.SharedConfig{}, nil)
+			l := quota.New(shared, one(quota.Limits{RequestsPerMinute: 16_000}))
+			defer func() { l.Close(); shared.Close() }()
+			replicas = append(replicas, l)
+		}
+		ask := func(n int) (passed int) {
+			for i := range n {
+				if g, refused := replicas[i%2].Admit(t.Context(), quota.Request{Key: "a"}); refused == nil {
+					g.End(0, 0)
+					passed++
+				}
+			}
+			synctest.Wait()
+			return passed
+		}
+		for range 3 {
+			ask(2)
+		}
+		server.slow(200 * time.Millisecond)
+		if got := ask(4); got != 4 {
+			t.Errorf("%d of the first 4 passed", got)
+		}
+		start := time.Now()
+		if got := ask(16_000); got < 1_800 || time.Since(start) < 10*time.Second && got > 16_000/8+16_000/16+16_000/6+100 {
+			t.Errorf("%d of 16,000 passed in %v", got, time.Since(start))
+		}
+	})
+}
