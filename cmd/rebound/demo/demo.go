@@ -122,9 +122,9 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 		}
 		p.printf("\nFaults go on until you press Ctrl-C: %s/rebound/\n", s.gateway())
 		s.show(ctx)
-		err = s.end()
+		return kept, errors.Join(p.err, s.end())
 	}
-	return kept, errors.Join(p.err, err)
+	return kept, p.err
 }
 
 // scene is a running upstream and the gateway before it.
