@@ -74,7 +74,7 @@ const (
 	MendMissing    = "schema_missing" // every tool has a schema of its parameters
 	MendNested     = "nested_field"   // without the field Field of parts, calls and tools
 	MendNames      = "tool_names"     // names of tools that every provider takes; SafeNames
-	MendThinking   = "thinking_off"   // the model does not think
+	MendThinking   = "thinking_off"   // the model does not think where the answer is not streamed
 	MendNoTools    = "no_tools"       // no options of tools where none are offered
 )
 
@@ -105,7 +105,7 @@ func Droppable(field string) bool {
 	case "temperature", "top_p", "top_k", "min_p", "top_a", "typical_p",
 		"frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
 		"reasoning_effort", "reasoning", "verbosity", "thinking", "thinking_budget", "enable_thinking", "thinking_config", "chat_template_kwargs",
-		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "output_config", "effort",
+		"include_reasoning", "reasoning_format", "reasoning_split", "reasoning_summary", "preserve_thinking", "effort",
 		"stream_options", "store", "metadata", "user", "safety_identifier",
 		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "prediction", "include", "client_metadata":
 		return true

@@ -443,7 +443,7 @@ func (r *run) take(a Action, f *Failure) {
 	if len(a.Edits) > 0 {
 		c.Edits = append(c.Edits, a.Edits...)
 		c.latest = a.Edits
-		if f.Quoted {
+		if f.Quoted || a.Once {
 			c.passing = append(c.passing, a.Edits...)
 		}
 	}

@@ -119,7 +119,7 @@ type Choice struct {
 	doubted bool   // which was refused
 	useless []Edit // edits that did not help
 	latest  []Edit // of the last action
-	passing []Edit // that answer to words of the request itself: for this exchange only
+	passing []Edit // that answer to the request itself, not to what the target takes: for this exchange only
 	message string // the refusal that they answered
 }
 

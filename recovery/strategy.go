@@ -18,6 +18,7 @@ type Action struct {
 	Stated   bool          // the upstream said how long to wait
 	Resend   bool          // a blind resend of the same bytes to the same target
 	Edits    []Edit        // for that candidate, from now on
+	Once     bool          // Edits answer to how this request combines its fields: nothing is learned of the target
 	Plain    bool          // edits are left out: the target refused what they made
 	Resume   *Resume
 	Fit      bool   // the history is made smaller first; where it cannot be, the next strategy is asked

@@ -107,7 +107,7 @@ func TestInspectLaterSteps(t *testing.T) {
 	}
 }
 
-// A request that offers no tools is told nothing by the gateway, and the command says so.
+// A request without tools gets no note, and the command says so.
 func TestInspectWithoutTools(t *testing.T) {
 	out, _, code := runWith(noEnv, stuckRequest, "inspect")
 	if code != 0 || !strings.Contains(out, `"note":null,"no_note":"the request offers no tools`) || strings.Contains(out, `"planner":true`) {

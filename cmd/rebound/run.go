@@ -197,8 +197,11 @@ func (t *tally) Write(b []byte) (int, error) {
 		var ev struct {
 			Event    string `json:"event"`
 			Strategy string `json:"strategy"`
+			Observed bool   `json:"observed"`
+			HeldOut  bool   `json:"held_out"`
+			Withheld bool   `json:"withheld"`
 		}
-		if json.Unmarshal(line, &ev) != nil {
+		if json.Unmarshal(line, &ev) != nil || ev.Observed || ev.HeldOut || ev.Withheld {
 			continue
 		}
 		for _, r := range recovered {

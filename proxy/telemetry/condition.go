@@ -13,7 +13,7 @@ type Condition struct {
 // SetCondition sets what tells how the gateway stands, for the metrics and [Hub.Now]. It must not block.
 func (h *Hub) SetCondition(look func() Condition) { h.metrics.condition.Store(&look) }
 
-// SetSpend sets what is told of all that recovery uses beyond answers, by model and gateway key as metrics call
+// SetSpend sets the function that receives all that recovery uses beyond answers, by model and gateway key as metrics call
 // them. It must not block.
 func (h *Hub) SetSpend(spend func(model, key string, tokens int, money float64)) {
 	h.metrics.spend.Store(&spend)

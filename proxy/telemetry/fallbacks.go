@@ -13,9 +13,9 @@ const fallbackEvery = time.Minute
 // maxFallbacks limits the pairs of a model and a target that are counted at once.
 const maxFallbacks = 1024
 
-// fallbacks gathers the events of requests that a target of a later rank answered: the first is told
-// at once, those that follow once a minute, with their number. An outage would fill the history
-// with them otherwise. Safe for concurrent use.
+// fallbacks gathers the events of requests that a target of a later rank answered: the first is written
+// at once, those that follow once a minute, with their number. Without it an outage would fill the
+// history with them. Safe for concurrent use.
 type fallbacks struct {
 	mu   sync.Mutex
 	told map[fallback]*tally
@@ -27,11 +27,11 @@ type fallback struct {
 }
 
 type tally struct {
-	at    time.Time // when it was last told
+	at    time.Time // when it was last written
 	count int       // since then
 }
 
-// first makes ev one that is told now, or counts it for later.
+// first makes ev the event to write now, or counts it for later.
 func (f *fallbacks) first(ev *recovery.Event) bool {
 	pair := fallback{ev.Model, ev.Target}
 	f.mu.Lock()
@@ -65,7 +65,7 @@ func (f *fallbacks) due(now time.Time) (events []recovery.Event) {
 	return events
 }
 
-// event is of no request: it tells of all that were answered so.
+// event belongs to no request: it stands for all that were answered so.
 func (p fallback) event(at time.Time, n int) recovery.Event {
 	return recovery.Event{Name: recovery.EventFallbackUsed, Time: at, Model: p.model, Target: p.target, Count: n}
 }

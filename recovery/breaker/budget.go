@@ -44,7 +44,7 @@ const (
 	BudgetCategory recovery.Category = "session_budget"
 	// budgetWindow is how long use counts whole; it fades within as long again.
 	budgetWindow = 7 * 24 * time.Hour
-	// budgetNear is the share of a budget from which on the model is told.
+	// budgetNear is the share of a budget from which on the model gets a note.
 	budgetNear = 0.8
 	// spentTime bounds how long a request's use may take to be counted.
 	spentTime = 2 * time.Second

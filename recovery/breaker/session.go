@@ -65,7 +65,7 @@ type Sessions struct {
 	ask      func(recovery.Category) string
 	posting  sync.Mutex // what is told of a session is told once
 
-	// Stopped, if set before the first request, is told of each session that a budget ends. It must not block.
+	// Stopped, if set before the first request, receives each session that a budget ends. It must not block.
 	Stopped func(recovery.OpenSession)
 }
 

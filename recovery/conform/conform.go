@@ -64,7 +64,7 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	case recovery.MendNoTools:
 		return e.LoseToolOptions()
 	case recovery.MendThinking:
-		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat {
+		if v, ok := b.Field("enable_thinking"); ok && string(v) == "false" || b.Format() != transcript.Chat || b.Streaming() {
 			return false
 		}
 		e.Set("enable_thinking", []byte("false"))

@@ -46,6 +46,7 @@ func TestRefusedForms(t *testing.T) {
 				`{"role":"tool","tool_call_id":"1","name":"fs_read","content":"x"}],"tools":[{"type":"function","function":{"name":"fs_read"}},{"type":"function","function":{"name":"ok"}}],` +
 				`"tool_choice":{"type":"function","function":{"name":"fs_read"}}}`},
 		{recovery.Edit{Mend: recovery.MendThinking}, `{"messages":[]}`, `{"messages":[],"enable_thinking":false}`},
+		{recovery.Edit{Mend: recovery.MendThinking}, `{"messages":[],"stream":true}`, ""},
 		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"auto","parallel_tool_calls":true}`, `{"messages":[]}`},
 		{recovery.Edit{Mend: recovery.MendNoTools}, `{"messages":[],"tool_choice":"required","tools":[]}`, ""},
 		{recovery.Edit{Mend: recovery.MendMedia, Field: "2"}, body(image + "," + image + "," + image), body(gone + "," + image + "," + image)},

@@ -23,7 +23,7 @@ type Board interface {
 	Remove(board, field string)
 }
 
-// Switches are the stage that heeds what an operator has switched, in the configuration and while the gateways
+// Switches are the stage that applies what an operator has switched, in the configuration and while the gateways
 // run. A request that only one upstream can serve, since it keeps the conversation, goes there although
 // that is disabled. The zero value switches nothing. Safe for concurrent use.
 type Switches struct {

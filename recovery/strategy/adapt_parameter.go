@@ -22,8 +22,8 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 	if f.Facts.Param != "" {
 		names = append([]string{f.Facts.Param}, names...)
 	}
-	if ed, ok := unthinking(s, f); ok {
-		return recovery.Action{Target: i, Edits: []recovery.Edit{ed}}, true
+	if a, ok := unthinking(s, f); ok {
+		return a, true
 	}
 	var edits []recovery.Edit
 	for _, name := range names {
@@ -46,25 +46,25 @@ func (AdaptParameter) Propose(s *recovery.Situation, f *recovery.Failure) (recov
 var thinkingFields = []string{"thinking", "enable_thinking", "thinking_budget", "thinking_config", "reasoning", "reasoning_effort"}
 
 // unthinking finds the edit where a refusal says that thinking does not go with
-// something else that the client asks for, which then counts more.
-func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Edit, bool) {
+// something else that the client asks for, which then counts more. Other requests may think.
+func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	text := strings.ToLower(f.Signal.Message)
 	if containsAny(text, []string{"enable_thinking must be set to false", "enable_thinking only support stream", "enable_thinking must be false"}) {
 		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendThinking}); ok {
-			return a.Edits[0], true
+			return a, true
 		}
 	}
 	if !strings.Contains(text, "thinking") || !containsAny(text, []string{"tool_choice", "tool choice", "budget_tokens", "thinking budget", "thinking_budget"}) {
-		return recovery.Edit{}, false
+		return recovery.Action{}, false
 	}
 	c := &s.Exchange.Candidates[s.Current(f)]
 	for _, field := range thinkingFields {
 		_, has := s.Exchange.Body.Field(field)
 		if ed := (recovery.Edit{Field: field, Drop: true}); has && !c.Had(func(o recovery.Edit) bool { return o == ed }) {
-			return ed, true
+			return recovery.Action{Target: s.Current(f), Edits: []recovery.Edit{ed}, Once: true}, true
 		}
 	}
-	return recovery.Edit{}, false
+	return recovery.Action{}, false
 }
 
 // adapt finds the edit for one refused field.
@@ -91,15 +91,16 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		}
 		return ed, true
 	}
-	if field := lastStep(name); recovery.NestedLabel(field) {
+	if field := lastStep(name); recovery.NestedLabel(field) && (field == name || inHistoryOrTools(name)) {
 		ed := recovery.Edit{Mend: recovery.MendNested, Field: field}
 		if s.Changes == nil || s.Changes(s.Current(f), ed) {
 			return ed, true
 		}
 	}
 	if field, _, within := strings.Cut(name, "."); within && recovery.Droppable(field) {
-		_, has := x.Body.Field(field)
-		return recovery.Edit{Field: field, Drop: true}, has
+		v, has := x.Body.Field(field)
+		// It is a part of this value that is refused: another value may be taken.
+		return recovery.Edit{Field: field, Drop: true, Value: string(v)}, has && len(v) <= recovery.MaxValue
 	}
 	field, ok := ofMessage(name)
 	if _, has := x.Body.Field(name); !has && recovery.MessageLabel(name) {
@@ -110,6 +111,12 @@ func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Ed
 		return ed, s.Changes == nil || s.Changes(s.Current(f), ed)
 	}
 	return recovery.Edit{}, false
+}
+
+// inHistoryOrTools reports whether a path leads into what requests say or offer, rather than into their options.
+func inHistoryOrTools(path string) bool {
+	first := path[:min(len(path), strings.IndexAny(path+".", ".[/"))]
+	return first == "messages" || first == "input" || first == "tools" || first == "system"
 }
 
 // lastStep is the last name of a path.

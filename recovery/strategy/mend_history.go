@@ -77,8 +77,8 @@ var toolNameRefused = []string{
 
 // Propose implements recovery.Strategy.
 func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
-	if ed, ok := unthinking(s, f); ok {
-		return recovery.Action{Target: s.Current(f), Edits: []recovery.Edit{ed}}, true
+	if a, ok := unthinking(s, f); ok {
+		return a, true
 	}
 	text := strings.ToLower(f.Signal.Message)
 	for _, m := range historyMends {

@@ -87,8 +87,8 @@ type App struct {
 	prices atomic.Pointer[quota.Prices]
 
 	started time.Time
-	quiet   chan struct{} // closed when this replica stops to tell of itself,
-	beaten  chan struct{} // and when it has
+	quiet   chan struct{} // closed to stop the reports about this replica,
+	beaten  chan struct{} // closed when the last one is written
 
 	switches atomic.Pointer[route.Switches]
 

@@ -43,8 +43,8 @@ func (g *gateway) hinted(body, name, credential string) reply {
 	return read(resp)
 }
 
-// A session that runs away over two replicas is told near the end, ends at its budget, also after it made its
-// history shorter, and goes on once it is reset; another session is not touched.
+// A runaway session over two replicas gets a note near its budget and ends at it, even after its client shortened
+// the history. A reset lets it continue. Another session is not affected.
 func TestSessionBudget(t *testing.T) {
 	t.Parallel()
 	for _, streamed := range []bool{false, true} {
@@ -58,7 +58,7 @@ func TestSessionBudget(t *testing.T) {
 				bodies := up.bodies()
 				told := strings.Contains(string(bodies[len(bodies)-1]), "of the 10 requests that it may use")
 				if want := i >= 7; told != want {
-					t.Errorf("request %d: the model is told of its budget: %v", i+1, told)
+					t.Errorf("request %d: the note about the budget is there: %v", i+1, told)
 				}
 			}
 			for i := range 4 { // both replicas, and with the history cut to what a client's own summary leaves
@@ -76,7 +76,7 @@ func TestSessionBudget(t *testing.T) {
 				t.Fatalf("stopped sessions: %v", stopped)
 			}
 			if n := told(t, "breaker_opened", list...); n < 1 || n > 2*len(stopped) {
-				t.Errorf("the stop is told %d times", n)
+				t.Errorf("the stop is reported %d times", n)
 			}
 			for _, s := range stopped {
 				list[1].admin(http.MethodDelete, "/rebound/sessions/"+s.Get("session").Str, "")

@@ -19,7 +19,7 @@ func TestKeyCommandFails(t *testing.T) {
 	if r := g.must(chat("m", false, "")); !strings.HasPrefix(r.target(), "default/spare") {
 		t.Errorf("answered by %s", r.target())
 	}
-	eventually(t, 10*time.Second, "the failure is told", func() bool {
+	eventually(t, 10*time.Second, "the failure is reported", func() bool {
 		return len(g.log.lines(t, func(l map[string]any) bool {
 			cause, _ := l["cause"].(string)
 			return l["event"] == "error_recovery_attempt" && l["class"] == "auth" && strings.Contains(cause, "no account")

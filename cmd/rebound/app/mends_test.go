@@ -31,9 +31,6 @@ func TestKnownMends(t *testing.T) {
 			func(b gjson.Result) bool { return len(b.Get(`messages.#(role=="system")#`).Array()) == 1 }},
 		"thinking": {"parameter.enable_thinking must be set to false for non-streaming calls", history,
 			func(b gjson.Result) bool { return b.Get("enable_thinking").Raw == "false" }},
-		"thinking and tool choice": {"tool_choice 'required' is incompatible with thinking enabled",
-			talk{tools: []string{shell}, fields: `"tool_choice":"auto","thinking":{"type":"enabled"},`, messages: []string{user("Go.")}},
-			func(b gjson.Result) bool { return !b.Get("thinking").Exists() }},
 		"two parameters": {"Validation: Unsupported parameter(s): top_k, thinking",
 			talk{fields: `"top_k":5,"thinking":{"type":"enabled"},`, messages: []string{user("Go.")}},
 			func(b gjson.Result) bool { return !b.Get("thinking").Exists() && !b.Get("top_k").Exists() }},
@@ -64,6 +61,42 @@ func TestKnownMends(t *testing.T) {
 				t.Errorf("the next request: %v", r)
 			}
 		})
+	}
+}
+
+// What was refused for how one request combines its fields stays in others: thinking
+// beside a demanded call, or without a stream.
+func TestPassingMends(t *testing.T) {
+	t.Parallel()
+	up := startStrict(t, func(body []byte) ruling {
+		b := gjson.ParseBytes(body)
+		refused := func(message string) ruling {
+			return ruling{status: 400, body: `{"error":{"message":` + quote(message) + `,"type":"invalid_request_error"}}`}
+		}
+		switch {
+		case b.Get("thinking").Exists() && b.Get("tool_choice").Exists():
+			return refused("tool_choice 'required' is incompatible with thinking enabled")
+		case !b.Get("stream").Bool() && b.Get("enable_thinking").Bool():
+			return refused("parameter.enable_thinking must be set to false for non-streaming calls")
+		}
+		return well(body)
+	})
+	g := launch(t, up.config(fastRecovery))
+	for _, c := range []struct {
+		k           talk
+		tries, want string
+	}{
+		{talk{tools: []string{shell}, fields: `"tool_choice":"auto","thinking":{"type":"enabled"},`, messages: []string{user("Go.")}}, "2", ""},
+		{talk{tools: []string{shell}, fields: `"thinking":{"type":"enabled"},`, messages: []string{user("Go.")}}, "1", "thinking"},
+		{talk{fields: `"enable_thinking":true,`, messages: []string{user("Go.")}}, "2", ""},
+		{talk{fields: `"enable_thinking":true,`, messages: []string{user("Again.")}}, "1", ""},
+		{talk{fields: `"enable_thinking":true,`, stream: true, messages: []string{user("Go.")}}, "1", "enable_thinking"},
+	} {
+		r := g.ask(t.Context(), c.k.body())
+		last := gjson.ParseBytes(up.bodies()[len(up.bodies())-1])
+		if !r.ok() || r.tries() != c.tries || c.want != "" && !last.Get(c.want).Bool() && !last.Get(c.want).IsObject() {
+			t.Errorf("%s: %v; the upstream got %s", c.k.body(), r, last.Raw)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func (a *App) replicas() []admin.Replica {
 	return list
 }
 
-// condition is what the metrics and the page tell of this replica.
+// condition returns the state of this replica for the metrics and the page.
 func (a *App) condition() telemetry.Condition {
 	list := a.replicas()
 	a.mu.Lock()

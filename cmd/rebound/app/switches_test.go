@@ -77,7 +77,7 @@ func TestReplicasAreSeen(t *testing.T) {
 		t.Error("metrics of a healthy pair are wrong")
 	}
 	redis.Kill()
-	eventually(t, 20*time.Second, "the loss of the store is told", func() bool {
+	eventually(t, 20*time.Second, "the loss of the store is reported", func() bool {
 		p.one.must(chat("m", false, ""))
 		return strings.Contains(p.one.metrics(), "rebound_store_up 0") && strings.Contains(gjson.Get(p.one.admin(http.MethodGet, "/rebound/now", ""), "trouble").Raw, "does not answer since")
 	})

@@ -1,0 +1,20 @@
+package main
+
+import "testing"
+
+// The summary counts what was done, not what would have been, however the log is written.
+func TestTally(t *testing.T) {
+	var n tally
+	for _, piece := range []string{
+		`{"event":"stream_resumed"}` + "\n" + `{"event":"stream_`, `resumed"}` + "\n" + "no JSON\n",
+		`{"event":"error_recovery_attempt","strategy":"wait"}` + "\n" + `{"event":"error_recovery_attempt","strategy":"resend","observed":true}` + "\n",
+		`{"event":"guidance_injected","held_out":true}` + "\n" + `{"event":"guidance_injected","withheld":true}` + "\n" + `{"msg":"listening"}` + "\n",
+	} {
+		if _, err := n.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := n.String(), "2 cut streams continued, 1 rate limit waited for"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
