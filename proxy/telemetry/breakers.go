@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -11,24 +9,23 @@ import (
 // breakers counts the open breakers when it is asked, as all replicas that share a store know them.
 // A breaker counts until it closes, also while its probe is out. Safe for concurrent use.
 type breakers struct {
-	desc  *prometheus.Desc
-	known atomic.Pointer[map[recovery.Target]bool] // from configuration; always shown
-	open  atomic.Pointer[func() []recovery.Target]
+	*metrics
+	desc *prometheus.Desc
 }
 
-var _ prometheus.Collector = (*breakers)(nil)
+var _ prometheus.Collector = breakers{}
 
-func newBreakers() *breakers {
-	return &breakers{desc: prometheus.NewDesc("rebound_breaker_open",
+func newBreakers(m *metrics) breakers {
+	return breakers{m, prometheus.NewDesc("rebound_breaker_open",
 		"Breakers that are open or half-open: most of what their target was asked failed, and no probe has succeeded since.", []string{"upstream", "model"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
-func (b *breakers) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc }
+func (b breakers) Describe(ch chan<- *prometheus.Desc) { ch <- b.desc }
 
 // Collect implements prometheus.Collector.
-func (b *breakers) Collect(ch chan<- prometheus.Metric) {
-	known, open := *b.known.Load(), map[recovery.Target]int{}
+func (b breakers) Collect(ch chan<- prometheus.Metric) {
+	known, open := b.names.Load().targets, map[recovery.Target]int{}
 	for t := range known {
 		open[t] = 0
 	}

@@ -1,41 +1,30 @@
 package telemetry
 
 import (
-	"maps"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// outcome is how a request ended for its client.
-type outcome uint8
-
+// How a request ended for its client.
 const (
-	outcomeOK outcome = iota
-	outcomeFallback
-	outcomeRecovered
-	outcomeFailed
-	outcomeRejected
-	outcomeCanceled
-	outcomes
+	outcomeOK        = labelOK
+	outcomeFallback  = "fallback"
+	outcomeRecovered = "recovered"
+	outcomeFailed    = "failed"
+	outcomeRejected  = "rejected"
+	outcomeCanceled  = labelGone
 )
 
-var outcomeNames = [outcomes]string{"ok", "fallback", "recovered", "failed", "rejected", "canceled"}
+var outcomes = []string{outcomeOK, outcomeFallback, outcomeRecovered, outcomeFailed, outcomeRejected, outcomeCanceled}
 
-// statusClasses are the first digits of a status, 0 when nothing was written.
-const statusClasses = 6
+// statusNames are by the first digit of a status, 0 when nothing was written.
+var statusNames = [...]string{labelNone, "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-var statusNames = [statusClasses]string{labelNone, "1xx", "2xx", "3xx", "4xx", "5xx"}
-
-// usual are the combinations that occur in every deployment. Their series
-// exist from the start, so that the first failure is an increase and not a new
-// series, which rate() does not see.
-var usual = [...]struct {
-	status  int
-	outcome outcome
-}{
-	{2, outcomeOK}, {2, outcomeFallback}, {2, outcomeRecovered}, {2, outcomeFailed}, {4, outcomeFailed}, {4, outcomeRejected}, {4, outcomeCanceled}, {5, outcomeFailed},
+// usual are the combinations that occur in every deployment: they are shown from the start.
+var usual = [...][2]string{
+	{"2xx", outcomeOK}, {"2xx", outcomeFallback}, {"2xx", outcomeRecovered}, {"2xx", outcomeFailed},
+	{"4xx", outcomeFailed}, {"4xx", outcomeRejected}, {"4xx", outcomeCanceled}, {"5xx", outcomeFailed},
 }
 
 // kinds are the parts of a usage. Input includes CacheRead where the upstream
@@ -48,325 +37,191 @@ func byKind(u *recovery.Usage) [kinds]int {
 	return [kinds]int{u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Reasoning}
 }
 
+// each calls f for every part that is used.
+func each(u *recovery.Usage, f func(kind string, tokens float64)) {
+	for k, tokens := range byKind(u) {
+		if tokens > 0 {
+			f(kindNames[k], float64(min(tokens, saneTokens)))
+		}
+	}
+}
+
 // saneTokens bounds what one report may add: numbers come from upstreams, and
 // a counter that was once absurd stays so.
 const saneTokens = 1 << 30
 
-func addTokens(to *[kinds]prometheus.Counter, u *recovery.Usage) {
-	for k, n := range byKind(u) {
-		if n > 0 { // a counter panics on less
-			to[k].Add(float64(min(n, saneTokens)))
-		}
-	}
-}
-
-// table holds the series that exist for a set of names. It is immutable.
-type table struct {
-	models     map[string]*modelSeries
-	upstreams  map[string]*upstreamSeries
-	strategies map[string]bool
-	other      *modelSeries
-	elsewhere  *upstreamSeries
-}
-
-type modelSeries struct {
-	label    string
-	requests [statusClasses][outcomes]prometheus.Counter // nil: made when it occurs
-	duration prometheus.Observer
-	ttfb     prometheus.Observer
-}
-
-type upstreamSeries struct {
-	label    string
-	ok, gone prometheus.Counter
-	failed   map[recovery.Class]prometheus.Counter
-	odd      prometheus.Counter // a class without a row
-	tokens   [kinds]prometheus.Counter
-	billed   prometheus.Counter
-	keys     map[string]bool
-}
-
-// setLabels makes the series for l and removes those of names that are gone.
-func (m *metrics) setLabels(l Labels) {
-	m.naming.Lock()
-	defer m.naming.Unlock()
-	t := &table{models: map[string]*modelSeries{}, upstreams: map[string]*upstreamSeries{}, strategies: map[string]bool{}}
-	known := map[recovery.Target]bool{}
-	t.other = m.model(labelOther)
-	t.elsewhere = m.upstream(labelOther, nil, l.Specs)
-	for name, targets := range l.Models {
-		t.models[name] = m.model(name)
-		for i, target := range targets {
-			target.Key = ""
-			known[target] = true
-			if i > 0 {
-				m.fallbacks.WithLabelValues(name, target.Upstream)
-			}
-		}
-	}
-	for name, keys := range l.Upstreams {
-		t.upstreams[name] = m.upstream(name, keys, l.Specs)
-		known[recovery.Target{Upstream: name, Model: labelOther}] = true
-	}
-	for _, name := range l.strategies() {
-		t.strategies[name] = true
-		for _, result := range [...]string{"attempted", "success", "failed"} {
-			m.recoveries.WithLabelValues(name, result)
-		}
-	}
-	m.breakers.known.Store(&known)
-	m.keys.name(l.Keys)
-	if old := m.table.Swap(t); old != nil {
-		m.forget(old, t)
-	}
-}
-
-func (m *metrics) model(label string) *modelSeries {
-	s := &modelSeries{label: label, duration: m.duration.WithLabelValues(label), ttfb: m.ttfb.WithLabelValues(label)}
-	for _, u := range usual {
-		s.requests[u.status][u.outcome] = m.requests.WithLabelValues(label, statusNames[u.status], outcomeNames[u.outcome])
-	}
-	return s
-}
-
-func (m *metrics) upstream(label string, keys []string, specs []*recovery.Spec) *upstreamSeries {
-	s := &upstreamSeries{
-		label: label, failed: map[recovery.Class]prometheus.Counter{}, keys: map[string]bool{},
-		ok: m.attempts.WithLabelValues(label, labelOK), gone: m.attempts.WithLabelValues(label, labelGone),
-		odd: m.attempts.WithLabelValues(label, labelOther), billed: m.billed.WithLabelValues(label),
-	}
-	for _, spec := range specs {
-		s.failed[spec.Class] = m.attempts.WithLabelValues(label, string(spec.Class))
-	}
-	for k, kind := range kindNames {
-		s.tokens[k] = m.tokens.WithLabelValues(kind, label)
-	}
-	for _, k := range keys {
-		s.keys[k] = true
-	}
-	shown := maps.Clone(s.keys)
-	shown[labelClient] = len(keys) == 0
-	for k, show := range shown {
-		for _, spec := range specs {
-			if show && spec.Cools {
-				m.cooldowns.WithLabelValues(label, k, string(spec.Class))
-			}
-		}
-	}
-	return s
-}
-
-// forget removes the series of names that a reload took out.
-func (m *metrics) forget(old, now *table) {
-	for name := range old.models {
-		if now.models[name] == nil && name != labelOther {
-			l := prometheus.Labels{"model": name}
-			m.requests.DeletePartialMatch(l)
-			m.duration.DeletePartialMatch(l)
-			m.ttfb.DeletePartialMatch(l)
-			m.fallbacks.DeletePartialMatch(l)
-		}
-	}
-	for name := range old.upstreams {
-		if now.upstreams[name] == nil && name != labelOther {
-			l := prometheus.Labels{"upstream": name}
-			m.attempts.DeletePartialMatch(l)
-			m.tokens.DeletePartialMatch(l)
-			m.billed.DeletePartialMatch(l)
-			m.cooldowns.DeletePartialMatch(l)
-			m.fallbacks.DeletePartialMatch(l)
-		}
-	}
-}
-
-// maxMet bounds how many models get a label without being configured, and
-// maxModelName the length of their names in bytes.
-const (
-	maxMet       = 20
-	maxModelName = 100
-)
-
-// seriesOf finds the series of a model.
-func (m *metrics) seriesOf(t *table, name string) *modelSeries {
-	if s := t.models[name]; s != nil {
-		return s
-	}
-	if s := (*m.met.Load())[name]; s != nil {
-		return s
-	}
-	return t.other
-}
-
-// label is the model's, one of a bounded set.
-func (m *metrics) label(model string) string { return m.seriesOf(m.table.Load(), model).label }
-
-// meet gives a model that answered a label of its own, while there are few.
-// Upstreams have answered for these names: a client cannot make them up.
-func (m *metrics) meet(name string) {
-	if len(*m.met.Load()) >= maxMet || name == labelOther || len(name) > maxModelName || !word(name) {
-		return
-	}
-	m.naming.Lock()
-	defer m.naming.Unlock()
-	met := maps.Clone(*m.met.Load())
-	if met[name] == nil && len(met) < maxMet {
-		met[name] = m.model(name)
-		m.met.Store(&met)
-	}
-}
-
-// word reports whether a name is one word of visible ASCII characters.
-func word(name string) bool {
-	for i := range len(name) {
-		if name[i] <= ' ' || name[i] > '~' {
-			return false
-		}
-	}
-	return name != ""
-}
-
-func (t *table) upstream(name string) *upstreamSeries {
-	if s := t.upstreams[name]; s != nil {
-		return s
-	}
-	return t.elsewhere
-}
-
-func (t *table) strategy(name string) string {
-	switch {
-	case name == "":
-		return labelNone
-	case t.strategies[name]:
-		return name
-	}
-	return labelOther
-}
-
-// attempt counts one attempt.
-func (s *upstreamSeries) attempt(c recovery.Class, gone bool) {
-	switch {
-	case c != "":
-		if n := s.failed[c]; n != nil {
-			n.Inc()
-		} else {
-			s.odd.Inc()
-		}
-	case gone:
-		s.gone.Inc()
-	default:
-		s.ok.Inc()
-	}
-}
+func sane(n int) float64 { return float64(min(max(n, 0), saneTokens)) }
 
 // count updates the metrics that ev is about.
 func (m *metrics) count(ev *recovery.Event) {
-	t := m.table.Load()
+	n := m.names.Load()
 	switch ev.Name {
 	case recovery.EventRequestDone:
-		m.done(t, ev)
+		m.done(n, ev)
 	case recovery.EventRecoveryAttempt:
-		result := "attempted"
-		if ev.Observed {
-			result = "observed"
-		}
-		m.recoveries.WithLabelValues(t.strategy(ev.Strategy), result).Inc()
-	case recovery.EventRecoverySuccess:
-		m.recoveries.WithLabelValues(t.strategy(ev.Strategy), "success").Inc()
-	case recovery.EventRecoveryFailed:
-		m.recoveries.WithLabelValues(t.strategy(ev.Strategy), "failed").Inc()
+		m.recoveries.add(1, n.strategy(ev.Strategy), observed(ev, "attempted"))
+	case recovery.EventRecoverySuccess, recovery.EventRecoveryFailed:
+		m.recoveries.add(1, n.strategy(ev.Strategy), strings.TrimPrefix(string(ev.Name), "error_recovery_"))
 	case recovery.EventFallbackUsed:
-		m.fallbacks.WithLabelValues(m.seriesOf(t, ev.Model).label, t.upstream(ev.Target.Upstream).label).Inc()
+		m.fallbacks.add(1, m.label(ev.Model), n.upstream(ev.Target.Upstream))
 	case recovery.EventTargetCooled:
-		u := t.upstream(ev.Target.Upstream)
-		key, class := ev.Target.Key, string(ev.Class)
-		switch {
-		case key == "":
-			key = labelNone
-		case !u.keys[key]:
-			key = labelClient
-		}
-		if u.failed[ev.Class] == nil {
-			class = labelOther
-		}
-		m.cooldowns.WithLabelValues(u.label, key, class).Inc()
-	case recovery.EventBreakerOpened:
+		m.cooldowns.add(1, n.upstream(ev.Target.Upstream), n.upstreamKey(ev.Target), n.class(ev.Class))
+	case recovery.EventBreakerOpened, recovery.EventBreakerClosed:
 		if ev.Failure != nil {
-			m.agent.breakers.WithLabelValues("opened").Inc()
-		}
-	case recovery.EventBreakerClosed:
-		if ev.Failure != nil {
-			m.agent.breakers.WithLabelValues("closed").Inc()
+			m.sessions.add(1, strings.TrimPrefix(string(ev.Name), "breaker_"))
 		}
 	case recovery.EventLateAnswer:
-		addTokens(&m.extra, &ev.Cost)
-		m.cost(ev, ev.Spent)
-		m.keys.plan(ev)
+		m.aside(n, ev)
 	case recovery.EventPlanMade:
-		addTokens(&m.extra, &ev.Cost)
-		m.cost(ev, ev.Spent)
-		m.keys.plan(ev)
-		m.agent.count(ev)
-	default:
-		m.agent.count(ev)
+		m.aside(n, ev)
+		if p := ev.Plan; p != nil {
+			m.plans.add(1, string(p.Strategy), string(p.Band), p.Source)
+		}
+	case recovery.EventApproval:
+		m.approvals.add(1, ev.Cause)
+	case recovery.EventCompressed:
+		switch c := ev.Compressed; {
+		case c == nil:
+		case ev.Observed:
+			m.compressions.add(1, "observed")
+		default:
+			reason := "known"
+			if ev.Cause == string(recovery.ContextLengthExceeded) {
+				reason = "overflow"
+			}
+			m.compressions.add(1, reason)
+			m.compressed.add(sane(c.Before), "before")
+			m.compressed.add(sane(c.After), "after")
+		}
+	case recovery.EventTruncated:
+		m.truncated.add(1)
+	case recovery.EventCallRepaired:
+		for _, r := range ev.Repairs {
+			m.repairs.add(1, clean(r.Rule, maxName))
+		}
+	case recovery.EventToolFailure:
+		if ev.Failure != nil {
+			m.failures.add(1, string(ev.Failure.Category))
+		}
+	case recovery.EventLoop:
+		if ev.Loop != nil {
+			m.loops.add(1, string(ev.Loop.Kind))
+		}
+	case recovery.EventGuidance:
+		if ev.Advice != nil {
+			m.guidance.add(1, about(ev.Advice), result(ev))
+		}
+	case recovery.EventGuidanceOutcome:
+		if ev.Advice != nil && ev.Mode != recovery.ModeObserve { // no model got a note there
+			arm := "guided"
+			if ev.Advice.HeldOut {
+				arm = "held_out"
+			}
+			m.outcomes.add(1, arm, ev.Cause)
+		}
+	case recovery.EventGuidanceJudged:
+		arm := "none"
+		if ev.Strategy != "" {
+			arm = "note"
+		}
+		m.judged.add(1, arm, ev.Cause)
 	}
 }
 
+func about(a *recovery.Advice) string {
+	if a.Category != "" {
+		return string(a.Category)
+	}
+	return "loop_" + string(a.Loop)
+}
+
+func result(ev *recovery.Event) string {
+	switch {
+	case ev.Advice.HeldOut:
+		return "held_out"
+	case ev.Advice.Withheld:
+		return "withheld"
+	}
+	return observed(ev, "injected")
+}
+
+// observed is done, unless it would only have been done.
+func observed(ev *recovery.Event, done string) string {
+	if ev.Observed {
+		return "observed"
+	}
+	return done
+}
+
 // done counts one request: this is the path of every healthy request.
-func (m *metrics) done(t *table, ev *recovery.Event) {
+func (m *metrics) done(n *names, ev *recovery.Event) {
 	out, status := ended(ev), 0
 	if ev.Status >= 100 && ev.Status < 600 {
 		status = ev.Status / 100
 	}
-	s := m.seriesOf(t, ev.Model)
-	if s == t.other && out <= outcomeRecovered && ev.Attempt > 0 {
+	if ev.Class == "" && ev.Status < 400 && ev.Attempt > 0 && m.label(ev.Model) == labelOther {
 		m.meet(ev.Model)
-		s = m.seriesOf(t, ev.Model)
 	}
-	if c := s.requests[status][out]; c != nil {
-		c.Inc()
-	} else {
-		m.requests.WithLabelValues(s.label, statusNames[status], outcomeNames[out]).Inc()
-	}
-	m.keys.count(ev, out)
+	model, upstream := m.label(ev.Model), n.upstream(ev.Target.Upstream)
+	m.requests.add(1, model, statusNames[status], out)
 	if out != outcomeRejected {
-		s.duration.Observe(ev.Duration.Seconds())
+		m.duration.add(ev.Duration.Seconds(), model)
 	}
 	if ev.Streamed && ev.TTFB > 0 {
-		s.ttfb.Observe(ev.TTFB.Seconds())
+		m.ttfb.add(ev.TTFB.Seconds(), model)
 	}
-	u := t.upstream(ev.Target.Upstream)
-	if len(ev.Attempts) > 0 {
-		for i := range ev.Attempts {
-			a, by := &ev.Attempts[i], u
-			if a.Target.Upstream != ev.Target.Upstream {
-				by = t.upstream(a.Target.Upstream)
-			}
-			by.attempt(a.Class, out == outcomeCanceled)
+	for i := range ev.Attempts {
+		a := &ev.Attempts[i]
+		m.attempts.add(1, n.upstream(a.Target.Upstream), n.attempt(a.Class, out))
+	}
+	if len(ev.Attempts) == 0 && ev.Attempt > 0 {
+		m.attempts.add(1, upstream, n.attempt(ev.Class, out))
+	}
+	each(&ev.Usage, func(kind string, tokens float64) { m.tokens.add(tokens, kind, upstream) })
+	if billed := ev.Usage.Billed() + ev.Cost.Billed(); billed > 0 {
+		m.billed.add(min(billed, saneTokens), upstream)
+	}
+	m.beyond(n, ev, ev.Extra)
+	if n.keys[ev.Key] {
+		m.keyRequests.add(1, ev.Key, out)
+		if out == outcomeRejected && (strings.HasPrefix(ev.Rule, "key_") || strings.HasPrefix(ev.Rule, "total_") || strings.HasPrefix(ev.Rule, "no_")) {
+			m.keyRefused.add(1, ev.Key, ev.Rule) // the gateway's own codes: few
 		}
-	} else if ev.Attempt > 0 {
-		u.attempt(ev.Class, out == outcomeCanceled)
-	}
-	addTokens(&u.tokens, &ev.Usage)
-	addTokens(&m.extra, &ev.Cost)
-	m.cost(ev, ev.Extra)
-	if n := ev.Usage.Billed() + ev.Cost.Billed(); n > 0 {
-		u.billed.Add(min(n, saneTokens))
+		used := ev.Usage.Add(ev.Cost)
+		m.pay(ev, &used)
 	}
 }
 
-// cost counts what recovery has used beyond an answer.
-func (m *metrics) cost(ev *recovery.Event, money float64) {
+// aside counts what was used beside a request's answer.
+func (m *metrics) aside(n *names, ev *recovery.Event) {
+	m.beyond(n, ev, ev.Spent)
+	if n.keys[ev.Key] {
+		m.pay(ev, &ev.Cost)
+	}
+}
+
+// pay counts what a gateway key used.
+func (m *metrics) pay(ev *recovery.Event, used *recovery.Usage) {
+	each(used, func(kind string, tokens float64) { m.keyTokens.add(tokens, ev.Key, kind) })
+	if ev.Spent > 0 {
+		m.keySpent.add(min(ev.Spent, saneTokens), ev.Key)
+	}
+}
+
+// beyond counts what recovery has used beyond an answer.
+func (m *metrics) beyond(n *names, ev *recovery.Event, money float64) {
+	each(&ev.Cost, func(kind string, tokens float64) { m.extra.add(tokens, kind) })
 	tokens := ev.Cost.Input + ev.Cost.Output
 	if tokens <= 0 && !(money > 0) {
 		return
 	}
 	model, key := m.label(ev.Model), labelNone
-	if (*m.keys.series.Load())[ev.Key] != nil {
+	if n.keys[ev.Key] {
 		key = ev.Key
 	}
 	money = min(max(money, 0), saneTokens)
 	if money > 0 {
-		m.recovery.WithLabelValues(model, key).Add(money)
+		m.recovery.add(money, model, key)
 	}
 	if spend := m.spend.Load(); spend != nil {
 		(*spend)(model, key, min(max(tokens, 0), saneTokens), money)
@@ -374,7 +229,7 @@ func (m *metrics) cost(ev *recovery.Event, money float64) {
 }
 
 // ended says how a request ended for its client.
-func ended(ev *recovery.Event) outcome {
+func ended(ev *recovery.Event) string {
 	switch {
 	case ev.Status == statusClientGone:
 		return outcomeCanceled

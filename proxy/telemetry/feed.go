@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Bounds of the live stream.
@@ -32,7 +30,7 @@ type message struct {
 // feed hands messages to subscribers and remembers the last ones. Safe for
 // concurrent use.
 type feed struct {
-	dropped prometheus.Counter
+	dropped func(n int)
 	all     atomic.Int32 // subscribers that want plain requests, too
 	done    chan struct{}
 
@@ -67,7 +65,7 @@ type subscriber struct {
 	lost      int              // since the last message that it got; guarded by feed.mu
 }
 
-func newFeed(dropped prometheus.Counter) *feed {
+func newFeed(dropped func(n int)) *feed {
 	return &feed{dropped: dropped, done: make(chan struct{}), subs: map[*subscriber]struct{}{}}
 }
 
@@ -95,7 +93,7 @@ func (f *feed) publish(m message, to scope) {
 			s.lost = 0
 		default:
 			s.lost++
-			f.dropped.Inc()
+			f.dropped(1)
 		}
 	}
 }

@@ -92,9 +92,9 @@ func New(cfg Config, out io.Writer, opts ...Option) *Hub {
 		queue: make(chan *recovery.Event, max(cfg.Queue, 1)), done: make(chan struct{}),
 		version: o.version, started: time.Now(), replica: fmt.Sprintf("%08x", rand.Uint32()),
 	}
-	h.out = &output{w: out, dropped: h.metrics.droppedLog}
-	h.feed = newFeed(h.metrics.droppedSubscriber)
-	h.recordings.dropped, h.recordings.says = h.metrics.droppedRecording, "a request was not recorded"
+	h.out = &output{w: out, dropped: h.metrics.drop("log")}
+	h.feed = newFeed(h.metrics.drop("subscriber"))
+	h.recordings.dropped, h.recordings.says = h.metrics.drop("recording"), "a request was not recorded"
 	h.log = slog.New(handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: ownKeys}))
 	if cfg.Format == "text" {
 		h.lines = handler(cfg.Format, h.out, &slog.HandlerOptions{Level: &h.level, ReplaceAttr: eventKeys})
@@ -136,14 +136,14 @@ func (h *Hub) SetSink(f func([]byte)) {
 
 // SetOpen sets what lists the targets whose breakers are open, for the metric. It is called while the
 // metrics are read and must not block.
-func (h *Hub) SetOpen(open func() []recovery.Target) { h.metrics.breakers.open.Store(&open) }
+func (h *Hub) SetOpen(open func() []recovery.Target) { h.metrics.open.Store(&open) }
 
 // Export sends traces and the metrics of the GenAI conventions to a collector, until
 // Close. It is called once, before the first event; without it, or without an
 // endpoint, [Hub.Traces] is false and nothing is kept for it.
 func (h *Hub) Export(ctx context.Context, cfg OTLP) (err error) {
 	if cfg.Endpoint != "" {
-		h.tracing, err = cfg.open(ctx, h.version, h.metrics.droppedOTLP, h.log)
+		h.tracing, err = cfg.open(ctx, h.version, h.metrics, h.log)
 	}
 	return err
 }
@@ -155,10 +155,10 @@ func (h *Hub) LoseRecording(why error) { h.recordings.lose(1, why) }
 func (h *Hub) Traces() bool { return h.tracing != nil }
 
 // Begin counts a request as under way, until End.
-func (h *Hub) Begin() { h.metrics.inFlight.Inc() }
+func (h *Hub) Begin() { h.metrics.inFlight.Add(1) }
 
 // End counts a request as no longer under way.
-func (h *Hub) End() { h.metrics.inFlight.Dec() }
+func (h *Hub) End() { h.metrics.inFlight.Add(-1) }
 
 // Handler serves the metrics.
 func (h *Hub) Handler() http.Handler {
@@ -210,7 +210,7 @@ func (h *Hub) Observe(ev recovery.Event) {
 // lose counts an event that was not written.
 func (h *Hub) lose() {
 	h.lost.Add(1)
-	h.metrics.droppedQueue.Inc()
+	h.metrics.dropped.add(1, "queue")
 }
 
 // run writes what is queued until the queue is closed and empty.
@@ -287,7 +287,7 @@ func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
 func (h *Hub) drain(sink func([]byte), data []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.metrics.droppedSink.Inc()
+			h.metrics.dropped.add(1, "sink")
 			h.log.Error("the event sink panicked", "panic", fmt.Sprint(p))
 		}
 	}()

@@ -101,7 +101,7 @@ func TestEvents(t *testing.T) {
 // The history has no gap and no repetition where it meets the present, and
 // begins with the oldest once the ring is full.
 func TestRing(t *testing.T) {
-	f := newFeed(newHub(t, Defaults(), io.Discard).metrics.droppedSubscriber)
+	f := newFeed(newHub(t, Defaults(), io.Discard).metrics.drop("subscriber"))
 	for i := range 2500 {
 		f.publish(message{name: fmt.Sprint(i)}, forAll)
 	}

@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // A sample of the counters is kept every sampleEvery, so that who looks after
@@ -57,62 +54,30 @@ func (s *samples) newest(n int) []json.RawMessage {
 
 // look takes a sample.
 func (h *Hub) look() json.RawMessage {
-	s := sample{Time: time.Now().UTC(), Requests: map[string]float64{}, Attempts: map[string]map[string]float64{}, Strategies: map[string]float64{}, Tokens: map[string]float64{},
-		Extra: map[string]float64{}, Compressed: map[string]float64{}, Dropped: map[string]float64{}, TTFB: make([]float64, len(ttfbBuckets)+1)}
-	families, _ := h.registry.Gather() // what can be had of them
-	for _, f := range families {
-		name, _ := strings.CutPrefix(f.GetName(), "rebound_")
-		for _, m := range f.GetMetric() {
-			s.add(name, m)
+	m := h.metrics
+	s := sample{Time: time.Now().UTC(), InFlight: float64(m.inFlight.Load()), Requests: m.requests.sums("outcome"), Attempts: map[string]map[string]float64{},
+		Strategies: map[string]float64{}, Tokens: m.tokens.sums("kind"), Extra: m.extra.sums("kind"), Compressed: m.compressed.sums("when"),
+		Dropped: m.dropped.sums("where"), TTFB: make([]float64, len(ttfbBuckets)+1)}
+	m.attempts.each(func(l [maxLabels]string, n *series) {
+		if s.Attempts[l[0]] == nil {
+			s.Attempts[l[0]] = map[string]float64{}
 		}
-	}
+		if n.sum > 0 {
+			s.Attempts[l[0]][l[1]] = n.sum
+		}
+	})
+	m.recoveries.each(func(l [maxLabels]string, n *series) {
+		if l[1] == "success" && n.sum > 0 {
+			s.Strategies[l[0]] = n.sum
+		}
+	})
+	m.ttfb.each(func(_ [maxLabels]string, n *series) {
+		for i, upTo := range n.cumulative() {
+			s.TTFB[i] += float64(upTo)
+		}
+	})
 	b, _ := json.Marshal(s) // numbers and names always can be
 	return b
-}
-
-// add adds one series.
-func (s *sample) add(metric string, m *dto.Metric) {
-	labels := map[string]string{}
-	for _, l := range m.GetLabel() {
-		labels[l.GetName()] = l.GetValue()
-	}
-	count := func(to map[string]float64, label string) {
-		if n := m.GetCounter().GetValue(); n > 0 {
-			to[label] += n
-		}
-	}
-	switch metric {
-	case "in_flight":
-		s.InFlight = m.GetGauge().GetValue()
-	case "requests_total":
-		count(s.Requests, labels["outcome"])
-	case "attempts_total":
-		by := s.Attempts[labels["upstream"]]
-		if by == nil {
-			by = map[string]float64{}
-			s.Attempts[labels["upstream"]] = by
-		}
-		count(by, labels["class"])
-	case "recoveries_total":
-		if labels["result"] == "success" {
-			count(s.Strategies, labels["strategy"])
-		}
-	case "tokens_total":
-		count(s.Tokens, labels["kind"])
-	case "extra_tokens_total":
-		count(s.Extra, labels["kind"])
-	case "compressed_tokens_total":
-		count(s.Compressed, labels["when"])
-	case "events_dropped_total":
-		count(s.Dropped, labels["where"])
-	case "ttfb_seconds":
-		for i, b := range m.GetHistogram().GetBucket() {
-			if i < len(ttfbBuckets) {
-				s.TTFB[i] += float64(b.GetCumulativeCount())
-			}
-		}
-		s.TTFB[len(ttfbBuckets)] += float64(m.GetHistogram().GetSampleCount())
-	}
 }
 
 // Now serves where this replica's counters stand, for GET /rebound/now. ?series=N

@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/tidwall/gjson"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -127,7 +126,7 @@ func TestAbandonedTrace(t *testing.T) {
 	seen := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(seen))
 	h := newHub(t, Defaults(), &buffer{})
-	h.tracing = newTracing(provider.Tracer("test"), newHistograms(metricdata.CumulativeTemporality), 1, provider.Shutdown)
+	h.tracing = newTracing(provider.Tracer("test"), h.metrics, 1, provider.Shutdown)
 	end := h.Trace("r", genChat, "m", time.Now(), http.Header{})
 	h.TraceAttempt("r", 1, recovery.Target{Model: "m"})
 	end()
@@ -144,7 +143,7 @@ func traceStory(t *testing.T) (request, attempt string) {
 	seen := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(seen))
 	h := newHub(t, Defaults(), &buffer{})
-	h.tracing = newTracing(provider.Tracer("test"), newHistograms(metricdata.CumulativeTemporality), 1, provider.Shutdown)
+	h.tracing = newTracing(provider.Tracer("test"), h.metrics, 1, provider.Shutdown)
 	failed := recovered()
 	failed.Class, failed.Status, failed.Cause, failed.Rule, failed.Spent, failed.Key, failed.Client = recovery.Timeout, 504, "x", "r", 1, "k", "gone"
 	failed.Usage.CacheWrite, failed.Usage.Reasoning = 1, 1
@@ -223,7 +222,7 @@ func TestNoEndpoint(t *testing.T) {
 func TestUntracedTakesNothing(t *testing.T) {
 	h := newHub(t, Defaults(), &buffer{})
 	provider := sdktrace.NewTracerProvider()
-	h.tracing = newTracing(provider.Tracer("test"), newHistograms(metricdata.CumulativeTemporality), 0, provider.Shutdown)
+	h.tracing = newTracing(provider.Tracer("test"), h.metrics, 0, provider.Shutdown)
 	header := http.Header{"Content-Type": {"application/json"}}
 	ev := healthy()
 	alone := func() { h.Observe(ev) }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
@@ -65,7 +64,7 @@ const (
 )
 
 // open connects to the collector, which need not be there.
-func (c OTLP) open(ctx context.Context, version string, dropped prometheus.Counter, log *slog.Logger) (*tracing, error) {
+func (c OTLP) open(ctx context.Context, version string, counted *metrics, log *slog.Logger) (*tracing, error) {
 	spans, metrics, err := c.exporters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
@@ -77,15 +76,14 @@ func (c OTLP) open(ctx context.Context, version string, dropped prometheus.Count
 	if err != nil {
 		return nil, fmt.Errorf("otlp: %w", err)
 	}
-	told := &outlet{dropped: dropped, log: log, says: collectorLost}
+	told := &outlet{dropped: counted.drop("otlp"), log: log, says: collectorLost}
 	toCollector := sdktrace.NewBatchSpanProcessor(spanOutlet{spans, told}, sdktrace.WithMaxQueueSize(spanQueue), sdktrace.WithMaxExportBatchSize(spanBatch),
 		sdktrace.WithExportTimeout(exportTime))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(bounded{toCollector, told}),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
-	measured := newHistograms(metrics.Temporality(metric.InstrumentKindHistogram))
 	meters := metric.NewMeterProvider(metric.WithResource(about), metric.WithReader(metric.NewPeriodicReader(metricOutlet{metrics, told},
-		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime), metric.WithProducer(measured))))
-	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), measured, c.Sample, func(ctx context.Context) error {
+		metric.WithInterval(metricsEvery), metric.WithTimeout(exportTime), metric.WithProducer(collector{counted, metrics.Temporality(metric.InstrumentKindHistogram)}))))
+	return newTracing(traces.Tracer("rebound", trace.WithInstrumentationVersion(version)), counted, c.Sample, func(ctx context.Context) error {
 		return errors.Join(traces.Shutdown(ctx), meters.Shutdown(ctx))
 	}), nil
 }
@@ -116,7 +114,7 @@ const collectorLost = "the OpenTelemetry collector did not take what was sent"
 
 // outlet counts what does not reach its place, and says so now and then.
 type outlet struct {
-	dropped prometheus.Counter
+	dropped func(n int)
 	log     *slog.Logger
 	says    string
 	waiting atomic.Int64 // spans
@@ -124,7 +122,7 @@ type outlet struct {
 }
 
 func (o *outlet) lose(n int, why error) {
-	o.dropped.Add(float64(n))
+	o.dropped(n)
 	now, last := time.Now().Unix(), o.said.Load()
 	if now-last >= int64(time.Minute/time.Second) && o.said.CompareAndSwap(last, now) {
 		o.log.Warn(o.says, "lost", n, "error", why)

@@ -25,7 +25,7 @@ type tracing struct {
 	sample   float64 // share of the requests that begin a trace
 	close    func(context.Context) error
 	requests sync.Map // of *traced, by the request's id, while it is under way; none for a chat that is not traced
-	measured *histograms
+	measured *metrics
 }
 
 // traced is a request under way.
@@ -38,7 +38,7 @@ type traced struct {
 	attempts map[int]trace.Span
 }
 
-func newTracing(t trace.Tracer, measured *histograms, sample float64, close func(context.Context) error) *tracing {
+func newTracing(t trace.Tracer, measured *metrics, sample float64, close func(context.Context) error) *tracing {
 	return &tracing{tracer: t, measured: measured, sample: sample, close: close}
 }
 
@@ -194,16 +194,16 @@ func (t *tracing) measure(r *traced, ev *recovery.Event, label string) {
 	if r != nil {
 		operation = r.operation
 	}
-	t.measured.record(series{genDuration, operation, label, errorType, string(ev.Class)}, ev.Duration.Seconds())
+	t.measured.genDuration.add(ev.Duration.Seconds(), operation, label, string(ev.Class))
 	if ev.Streamed && ev.TTFB > 0 {
-		t.measured.record(series{metric: genFirst, operation: operation, model: label}, ev.TTFB.Seconds())
+		t.measured.genFirst.add(ev.TTFB.Seconds(), operation, label)
 	}
 	used := ev.Usage.Add(ev.Cost) // what is billed
 	if used.Input > 0 {
-		t.measured.record(series{genTokens, operation, label, genTokenType, "input"}, float64(min(used.Input, saneTokens)))
+		t.measured.genTokens.add(sane(used.Input), operation, label, "input")
 	}
 	if used.Output > 0 {
-		t.measured.record(series{genTokens, operation, label, genTokenType, "output"}, float64(min(used.Output, saneTokens)))
+		t.measured.genTokens.add(sane(used.Output), operation, label, "output")
 	}
 }
 

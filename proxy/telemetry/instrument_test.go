@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -17,7 +18,7 @@ import (
 // What is collected is what the SDK's own histogram makes of the same values.
 func TestHistograms(t *testing.T) {
 	for _, temporality := range []metricdata.Temporality{metricdata.CumulativeTemporality, metricdata.DeltaTemporality} {
-		mine := newHistograms(temporality)
+		mine := collector{newMetrics(prometheus.NewRegistry(), ""), temporality}
 		own := metric.NewManualReader(metric.WithTemporalitySelector(func(metric.InstrumentKind) metricdata.Temporality { return temporality }))
 		collected := metric.NewManualReader(metric.WithProducer(mine))
 		providers := map[metric.Reader]*metric.MeterProvider{}
@@ -37,7 +38,7 @@ func TestHistograms(t *testing.T) {
 					v = genDurationBuckets[random.IntN(len(genDurationBuckets))]
 				}
 				oracle.Record(context.Background(), v, api.WithAttributes(attribute.String(genOperation, genChat), attribute.String(genProvider, genOpenAI), attribute.String(genRequestModel, "m"), attribute.String(errorType, "timeout")))
-				mine.record(series{genDuration, genChat, "m", errorType, "timeout"}, v)
+				mine.genDuration.add(v, genChat, "m", "timeout")
 			}
 			want, got := points(t, own), points(t, collected)
 			if len(want) != 1 || len(got) != 1 {
