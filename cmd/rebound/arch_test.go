@@ -162,6 +162,7 @@ func TestImports(t *testing.T) {
 func TestImportRules(t *testing.T) {
 	rules := map[bool]string{
 		true: `
+cmd/rebound/demo/x.go demo: ./proxy/upstreamtest
 recovery/x.go recovery: ./recovery/transcript
 recovery/fit/x.go fit: ./recovery/fit/count github.com/tidwall/gjson
 recovery/fit/count/x.go count: ./tokenizer github.com/tidwall/gjson
@@ -192,7 +193,6 @@ proxy/h1/x.go h1: ./recovery
 configs/x.go configs: ./cmd/rebound/app
 cmd/rebound/x.go main: ./e2e
 cmd/rebound/app/x.go app: ./proxy/upstreamtest go.uber.org/goleak
-cmd/rebound/demo/x.go demo: ./proxy/upstreamtest
 utils/x.go utils: ./store`,
 	}
 	for allowed, list := range rules {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // The credentials of the demo. They open nothing.
@@ -52,6 +53,9 @@ models:
 // budget is what a session may use: one row reaches it. It is taken back before the show, whose rows come
 // again and again.
 const budget = "limits: {session: {requests: 25}}\n"
+
+// answerSize is the size of the upstream's texts, in bytes.
+const answerSize = 600
 
 // nobody is an address at which nothing listens.
 const nobody = "http://127.0.0.1:1"
@@ -113,7 +117,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 		p.events(rows, started)
 	}
 	if o.Listen != "" {
-		cfg, err := config(s.up.url(), o.Listen, "")
+		cfg, err := config(s.up.URL(), o.Listen, "")
 		if err == nil {
 			err = s.gw.Reload(cfg)
 		}
@@ -129,7 +133,7 @@ func Run(ctx context.Context, out io.Writer, o Options) (bool, error) {
 
 // scene is a running upstream and the gateway before it.
 type scene struct {
-	up      *upstream
+	up      *upstreamtest.Running
 	gw      *app.App
 	log     *eventLog
 	stop    context.CancelFunc
@@ -140,18 +144,21 @@ func (s *scene) gateway() string { return "http://" + s.gw.Addr().String() }
 
 // begin starts upstream and gateway.
 func begin(version, listen string) (*scene, error) {
-	up, err := serveFaults(faults())
+	up, err := upstreamtest.New(upstreamtest.Options{Gap: 10 * time.Millisecond, Bytes: answerSize}).Listen("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config(up.url(), listen, budget)
-	if err != nil {
-		up.close()
+	for _, f := range faults() {
+		err = errors.Join(err, f.script(up))
+	}
+	cfg, bad := config(up.URL(), listen, budget)
+	if err = errors.Join(err, bad); err != nil {
+		up.Close()
 		return nil, fmt.Errorf("the demo's configuration: %w", err)
 	}
 	s := &scene{up: up, log: &eventLog{}, stopped: make(chan error, 1)}
 	if s.gw, err = app.New(cfg, s.log, version); err != nil {
-		up.close()
+		up.Close()
 		return nil, fmt.Errorf("starting the gateway: %w", err)
 	}
 	running, stop := context.WithCancel(context.Background())
@@ -162,7 +169,7 @@ func begin(version, listen string) (*scene, error) {
 
 // end stops both; then every event is written.
 func (s *scene) end() error {
-	defer s.up.close()
+	defer s.up.Close()
 	s.stop()
 	if err := <-s.stopped; err != nil {
 		return fmt.Errorf("stopping the gateway: %w", err)
@@ -176,7 +183,7 @@ const eventsSettle = 500 * time.Millisecond
 // play asks every question twice, all at the same time. Afterwards it ends the scene,
 // where it is told to or something failed.
 func (s *scene) play(ctx context.Context, last bool) ([]row, error) {
-	rows := askAll(ctx, s.up.url(), s.gateway())
+	rows := askAll(ctx, s.up.URL(), s.gateway())
 	if !last && pause(ctx, eventsSettle) {
 		return s.judge(rows), nil
 	}
@@ -194,12 +201,9 @@ func (s *scene) judge(rows []row) []row {
 	for i := range rows {
 		r := &rows[i]
 		r.events = s.log.of(r.fault)
-		sent := s.up.requests(r.fault.answers())
-		if len(sent) > 0 {
-			r.missent = r.fault.unlike(sent[len(sent)-1])
-		}
-		for _, body := range sent {
-			r.prefilled = r.prefilled || gjson.Get(body, "messages.@reverse.0.role").Str == "assistant"
+		for _, sent := range s.up.Requests(r.fault.answers()) {
+			r.missent = r.fault.unlike(sent.Body)
+			r.prefilled = r.prefilled || gjson.Get(sent.Body, "messages.@reverse.0.role").Str == "assistant"
 		}
 	}
 	return rows

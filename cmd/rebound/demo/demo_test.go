@@ -177,8 +177,8 @@ func TestRunStops(t *testing.T) {
 // TestBrokenPromises: an answer that is not whole, an extra request, and an honest
 // row without an error are all told.
 func TestBrokenPromises(t *testing.T) {
-	plain, honest := &fault{title: "plain", targets: alone(ok)}, &fault{title: "honest", targets: alone(ok), honest: true}
-	spoken := &fault{title: "spoken", targets: alone(ok), told: true}
+	plain, honest := &fault{title: "plain", targets: alone(well)}, &fault{title: "honest", targets: alone(well), honest: true}
+	spoken := &fault{title: "spoken", targets: alone(well), told: true}
 	for name, c := range map[string]struct {
 		row  row
 		kept bool

@@ -1,4 +1,4 @@
-// Package demo is "rebound demo": it starts a scripted faulty upstream and the
+// Package demo is "rebound demo": it starts the scripted upstream (package upstreamtest) and the
 // gateway in this process, on the loopback, lets a small agent meet every fault
 // twice, straight and through the gateway, and prints both side by side.
 //
@@ -10,7 +10,6 @@
 //
 //	demo.go     starts everything, asks, gathers
 //	faults.go   the rows, and the requests of each
-//	upstream.go the provider that goes wrong
 //	talk.go     conversations and tools
 //	agent.go    the agent; calls.go what it makes of tool calls
 //	events.go   what the gateway says it did

@@ -1,11 +1,13 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
 // Upstreams of the demo's configuration.
@@ -20,8 +22,8 @@ const (
 // target is one place that serves the fault's model.
 type target struct {
 	on     string
-	steps  []step
-	window int // tokens; 0 is unknown
+	script string // of the upstream, one step a request; see package upstreamtest
+	window int    // tokens; 0 is unknown
 }
 
 // fault is one row: what goes wrong, and what was promised for it.
@@ -51,101 +53,106 @@ type fault struct {
 	// times already, so that once more is no answer.
 	call    toolCall
 	repeats bool
-	// variant is the text of the first answer; see textOf.
+	// variant is the text of the first answer; see upstreamtest.TextOf.
 	variant string
 }
 
-func alone(steps ...step) []target { return on(onPrimary, steps...) }
+func alone(script string) []target { return on(onPrimary, script) }
 
-func on(upstream string, steps ...step) []target { return []target{{on: upstream, steps: steps}} }
+func on(upstream, script string) []target { return []target{{on: upstream, script: script}} }
 
 // backed adds a second model that is well.
-func backed(t target) []target { return []target{t, {on: onBackup, steps: []step{ok}}} }
+func backed(t target) []target { return []target{t, {on: onBackup, script: well}} }
 
-func withBackup(s step) []target { return backed(target{on: onPrimary, steps: []step{s}}) }
+func withBackup(script string) []target { return backed(target{on: onPrimary, script: script}) }
+
+const (
+	well  = "usage-always"
+	cut   = "cut=0.66"
+	small = "ctx=8192"
+)
+
+// calls is a step that calls a tool.
+func calls(c toolCall) string { return "tool=" + c.name + ",args=" + url.QueryEscape(c.args) }
+
+// refuses is a step that refuses a request in these words.
+func refuses(message string) string {
+	return "400,type=invalid_request_error,msg=" + url.QueryEscape(message)
+}
+
+// leaked is a call as it stands in a text whose server did not recognise it.
+func leaked(c toolCall) string {
+	return "leak=" + url.QueryEscape(`<tool_call>{"name":"`+c.name+`","arguments":`+c.args+`}</tool_call>`)
+}
 
 // faults are the rows in the order in which they are printed. The slugs look
 // like no model that reasons.
 func faults() []fault {
-	// Errors in the words of real servers.
-	limited := fails(429, "requests", "rate_limit_exceeded", "Rate limit reached on requests per min (RPM): Limit 60, Used 60, Requested 1.", "Retry-After: 1")
-	broken := fails(500, "server_error", "", "The server had an error while processing your request. Sorry about that!")
-	overloaded := fails(503, "service_unavailable", "", "The engine is currently overloaded, please try again later.")
-	unauthorized := fails(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: sk-demo*****.")
-	spent := fails(429, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
-	gone := fails(404, "invalid_request_error", "model_not_found", "The model does not exist or you do not have access to it.")
-	noMaxTokens := fails(400, "invalid_request_error", "unsupported_parameter",
-		"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.")
-	noTemperature := fails(400, "invalid_request_error", "unsupported_value",
-		"Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.")
-	tooMuch := fails(400, "invalid_request_error", "invalid_value",
-		"max_tokens is too large: 32000. This model supports at most 4096 completion tokens, whereas you provided 32000.")
-	cut := until(0.66, breaks)
 	return []fault{
-		{slug: "healthy", title: "none", targets: alone(ok)},
+		{slug: "healthy", title: "none", targets: alone(well)},
 
-		{group: "limits and outages", slug: "limited", title: "429, Retry-After: 1", targets: alone(limited, ok)},
-		{slug: "limited-long", title: "429, Retry-After: 1, 4 times", targets: alone(limited, limited, limited, limited, ok)},
-		{slug: "failed-once", title: "500", targets: alone(broken, ok)},
-		{slug: "burst", title: "503, 4 times", targets: alone(overloaded, overloaded, overloaded, overloaded, ok)},
-		{slug: "down", title: "503 for ever; fallback", targets: withBackup(overloaded)},
-		{slug: "page", title: "502 with HTML page, 3 times", targets: alone(page, page, page, ok)},
-		{slug: "reset", title: "connection reset, 3 times", targets: alone(reset, reset, reset, ok)},
+		{group: "limits and outages", slug: "limited", title: "429, Retry-After: 1", targets: alone("429,retry-after=1/" + well)},
+		{slug: "limited-long", title: "429, Retry-After: 1, 4 times", targets: alone("429,retry-after=1x4/" + well)},
+		{slug: "failed-once", title: "500", targets: alone("500/" + well)},
+		{slug: "burst", title: "503, 4 times", targets: alone("503x4/" + well)},
+		{slug: "down", title: "503 for ever; fallback", targets: withBackup("503")},
+		{slug: "page", title: "502 with HTML page, 3 times", targets: alone("htmlx3/" + well)},
+		{slug: "reset", title: "connection reset, 3 times", targets: alone("resetx3/" + well)},
 		{slug: "refused", title: "connection refused; fallback", targets: backed(target{on: onRefuses})},
 
-		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup(hangs)},
-		{slug: "silent-alone", title: "no answer, the next is well", targets: alone(hangs, ok)},
-		{slug: "headers-only", title: "only headers; fallback", targets: withBackup(onlyHeaders)},
-		{slug: "late", title: "late first token; fallback", targets: withBackup(late)},
+		{group: "silence", slug: "silent", title: "no answer; fallback", targets: withBackup("hang")},
+		{slug: "silent-alone", title: "no answer, the next is well", targets: alone("hang/" + well)},
+		{slug: "headers-only", title: "only headers; fallback", targets: withBackup("headers-hang")},
+		{slug: "late", title: "late first token; fallback", targets: withBackup("first=6s")},
 
-		{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone(cut, ok)},
-		{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, cut, continues)},
-		{slug: "stalled", title: "stream stalls half-way", targets: alone(until(0.5, hangs), ok)},
-		{slug: "clean-end", title: "ends without finish_reason", targets: alone(until(0.66, endsCleanly), ok)},
-		{slug: "error-event", title: "error event half-way", targets: alone(until(0.5, errorEvent), ok)},
-		{slug: "malformed", title: "one malformed event", targets: alone(until(0.3, malformedEvent), ok)},
-		{slug: "no-done", title: "no [DONE]", targets: alone(withoutDone)},
-		{slug: "empty", title: "empty 200", targets: alone(nothing, ok)},
-		{slug: "role-only", title: "role chunk and nothing else", targets: alone(onlyRole, ok)},
-		{slug: "half-json", title: "half a JSON body", targets: alone(halfJSON, ok), whole: true},
-		{slug: "diverges", title: "cut, then another answer", targets: alone(variantUntil("A", 0.66, breaks), says("B")), honest: true, variant: "A"},
+		{group: "broken answers", slug: "cut", title: "stream cut at two thirds", targets: alone(cut + "/" + well)},
+		{slug: "prefill", title: "the same; server can continue", targets: on(onPrefills, cut+"/prefill=overlap,"+well)},
+		{slug: "stalled", title: "stream stalls half-way", targets: alone("stall=0.5/" + well)},
+		{slug: "clean-end", title: "ends without finish_reason", targets: alone("fin=0.66/" + well)},
+		{slug: "error-event", title: "error event half-way", targets: alone("error-event=0.5/" + well)},
+		{slug: "malformed", title: "one malformed event", targets: alone("malformed=0.3/" + well)},
+		{slug: "no-done", title: "no [DONE]", targets: alone("no-done")},
+		{slug: "empty", title: "empty 200", targets: alone("empty/" + well)},
+		{slug: "role-only", title: "role chunk and nothing else", targets: alone("role-only/" + well)},
+		{slug: "half-json", title: "half a JSON body", targets: alone("half-json/" + well), whole: true},
+		{slug: "diverges", title: "cut, then another answer", targets: alone("text=A," + cut + "/text=B"), honest: true, variant: "A"},
 
-		{group: "credentials and models", slug: "key-refused", title: "key 1 of 2 unauthorised", targets: on(onTwoKeys, unless(otherKey, unauthorized))},
-		{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, unless(otherKey, spent))},
-		{slug: "gone", title: "model withdrawn; fallback", targets: withBackup(gone)},
+		{group: "credentials and models", slug: "key-refused", title: "key 1 of 2 unauthorised", targets: on(onTwoKeys, "only-key="+keyOne+",unauthorized")},
+		{slug: "key-spent", title: "key 1 of 2 out of quota", targets: on(onTwoKeys, "only-key="+keyOne+",quota")},
+		{slug: "gone", title: "model withdrawn; fallback", targets: withBackup("gone")},
 
-		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone(unless(without("max_tokens"), noMaxTokens)),
+		{group: "refused requests", slug: "max-tokens", title: "max_tokens refused", targets: alone("no-param=max_tokens"),
 			extra: `"max_tokens":800,`},
-		{slug: "temperature", title: "temperature refused", targets: alone(unless(without("temperature"), noTemperature)), extra: `"temperature":0.2,`},
-		{slug: "output-limit", title: "max_tokens above the limit", targets: alone(unless(modest, tooMuch)), extra: `"max_tokens":32000,`},
+		{slug: "temperature", title: "temperature refused", targets: alone("no-param=temperature"), extra: `"temperature":0.2,`},
+		{slug: "output-limit", title: "max_tokens above the limit", targets: alone("max-out=4096"), extra: `"max_tokens":32000,`},
 		{slug: "overflow", title: "context overflow; fallback", prompt: 48_000, targets: []target{
-			{on: onPrimary, steps: []step{unless(fits, overflow)}}, {on: onBackup, steps: []step{ok}, window: 128_000}}},
+			{on: onPrimary, script: small}, {on: onBackup, script: well, window: 128_000}}},
 
-		{group: "conversations", slug: "overflow-fit", title: "context overflow, no fallback", targets: alone(unless(fits, overflow)), history: longRead(6),
+		{group: "conversations", slug: "overflow-fit", title: "context overflow, no fallback", targets: alone(small), history: longRead(6),
 			sent: []string{"src/part0.go", "src/part5.go", "in.advance(838)"}},
-		{slug: "orphan", title: "tool result without its call", targets: alone(refuses(refusedOrphan), ok), history: orphaned(),
+		{slug: "orphan", title: "tool result without its call", targets: alone(refuses(refusedOrphan) + "/" + well), history: orphaned(),
 			sent: []string{"!call_gone", "call_ls"}},
-		{slug: "schema", title: "tool schema refused", targets: alone(refuses(refusedSchema), ok), history: listing(),
+		{slug: "schema", title: "tool schema refused", targets: alone(refuses(refusedSchema) + "/" + well), history: listing(),
 			sent: []string{"!$schema", toolRun}},
-		{slug: "refused-request", title: "refused, and nothing helps", targets: alone(refuses(refusedRequest), ok), history: listing(), told: true},
+		{slug: "refused-request", title: "refused, and nothing helps", targets: alone(refuses(refusedRequest) + "/" + well), history: listing(), told: true},
 
 		{group: "tool calls", slug: "call-json", title: "arguments are not JSON",
 			targets: alone(calls(toolCall{toolRead, `{'path': 'src/main.go', 'limit': '20',}`})), history: listing(), call: readMain},
 		{slug: "call-name", title: "called by another name", targets: alone(calls(toolCall{"ReadFile", readMain.args})), history: listing(), call: readMain},
-		{slug: "call-text", title: "call leaks into the text", targets: alone(leaked), history: listing(), call: readMain},
-		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolCall{toolRead, `{"limit":20}`}), calls(readMain)),
+		{slug: "call-text", title: "call leaks into the text", targets: alone(leaked(readMain)), history: listing(), call: readMain},
+		{slug: "call-missing", title: "required argument is missing", targets: alone(calls(toolCall{toolRead, `{"limit":20}`}) + "/" + calls(readMain)),
 			history: listing(), call: readMain},
-		{slug: "call-cut", title: "stream cut in a call", targets: alone(callUntil(readMain, 0.6, breaks), calls(readMain)), history: listing(), call: readMain},
+		{slug: "call-cut", title: "stream cut in a call", targets: alone(calls(readMain) + ",cut=0.6/" + calls(readMain)), history: listing(), call: readMain},
 
-		{group: "the agent's own failures", slug: "tool-failed", title: "a file is read from the wrong place", targets: alone(ok), history: misplaced(),
+		{group: "the agent's own failures", slug: "tool-failed", title: "a file is read from the wrong place", targets: alone(well), history: misplaced(),
 			sent: []string{"[gateway note", "src/app/settings.py"}},
 		{slug: "tool-stuck", title: "the same failure 5 times", targets: alone(calls(runMake)), history: stuck(5), earlier: []string{stuck(3), stuck(4)}, told: true,
 			call: runMake, repeats: true},
 		{slug: "session-budget", title: "an agent that does not end", targets: alone(calls(readMain)), history: listing(), earlier: slices.Repeat([]string{listing()}, 25), told: true,
 			call: readMain, repeats: true},
 
-		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone(responseFailed, ok), items: true},
-		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut, ok), items: true},
+		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone("error-event/" + well), items: true},
+		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut + "/" + well), items: true},
 	}
 }
 
@@ -161,33 +168,6 @@ const (
 	refusedSchema  = "Invalid JSON payload received. Unknown name \"$schema\" at 'tools[0].function_declarations[0].parameters': Cannot find field."
 	refusedRequest = "The request was rejected because it violates a constraint of this deployment."
 )
-
-// refuses is a request error in these words.
-func refuses(message string) step { return fails(400, "invalid_request_error", "", message) }
-
-// overflow states the tokens of the request, four bytes each.
-func overflow(x *exchange) {
-	fails(400, "invalid_request_error", "context_length_exceeded",
-		fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
-			"Please reduce the length of the messages.", smallWindow, len(x.body)/4))(x)
-}
-
-const smallWindow = 8192
-
-// What a request may have so that the errors above do not come.
-
-func fits(x *exchange) bool     { return len(x.body)/4 <= smallWindow }
-func otherKey(x *exchange) bool { return x.r.Header.Get("Authorization") != "Bearer "+keyOne }
-func modest(x *exchange) bool   { return gjson.Get(x.body, "max_tokens").Int() <= 4096 }
-
-func without(field string) func(x *exchange) bool {
-	return func(x *exchange) bool { return !gjson.Get(x.body, field).Exists() }
-}
-
-// leaked is a call as it stands in a text whose server did not recognise it.
-func leaked(x *exchange) {
-	x.answer(`<tool_call>{"name":"`+toolRead+`","arguments":`+readMain.args+`}</tool_call>`, 1, nil)
-}
 
 // straightModel is the model that the agent asks the upstream for.
 func (f *fault) straightModel() string { return "straight-" + f.slug }
@@ -205,7 +185,16 @@ func (f *fault) answers() string {
 func (f *fault) before(i int) string { return fmt.Sprintf("%s-before-%d", f.slug, i) }
 
 // text is the whole answer of a model to this fault's question.
-func (f *fault) text(model string) string { return textOf(model, f.variant) }
+func (f *fault) text(model string) string { return upstreamtest.TextOf(model, f.variant, answerSize) }
+
+// script gives the upstream the fault's scripts, from their beginning.
+func (f *fault) script(up *upstreamtest.Running) error {
+	err := up.Script(f.straightModel(), f.targets[0].script)
+	for k, t := range f.targets {
+		err = errors.Join(err, up.Script(f.targetModel(k), t.script))
+	}
+	return err
+}
 
 // path is where the agent sends it.
 func (f *fault) path() string {

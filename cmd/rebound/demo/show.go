@@ -24,13 +24,14 @@ func (s *scene) show(ctx context.Context) {
 	go func() {
 		defer close(well)
 		for pause(ctx, spread(betweenWell)) {
-			s.up.forget(&list[0])
 			a.ask(ctx, &list[0], list[0].slug, list[0].text(list[0].answers()))
 		}
 	}()
 	for pause(ctx, spread(betweenFaults)) {
 		f := &list[1+rand.IntN(len(list)-1)]
-		s.up.forget(f)
+		if f.script(s.up) != nil {
+			return // it was valid before
+		}
 		for i := range f.earlier {
 			a.ask(ctx, f, f.before(i), f.text(f.before(i)))
 		}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -84,3 +85,9 @@ func misplaced() string {
 
 // orphaned is a session with a result whose call the client has cut away.
 func orphaned() string { return result("call_gone", "Makefile") + "," + listing() }
+
+// quote is a JSON string.
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string always can be
+	return string(b)
+}
