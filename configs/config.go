@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -34,12 +35,16 @@ import (
 const (
 	defaultName = "default"
 	openAI      = "https://api.openai.com/v1"
+
+	anthropicName = "anthropic"
+	anthropic     = "https://api.anthropic.com"
 )
 
 // The environment variables that win over the file.
 const (
 	EnvListen     = "REBOUND_LISTEN"
 	EnvUpstream   = "OPENAI_UPSTREAM_URL"
+	EnvAnthropic  = "ANTHROPIC_UPSTREAM_URL"
 	EnvRedis      = "REBOUND_REDIS_URL"
 	EnvAdminToken = "REBOUND_ADMIN_TOKEN"
 	EnvLogLevel   = "REBOUND_LOG_LEVEL"
@@ -97,9 +102,11 @@ type Env = func(name string) (value string, ok bool)
 func Defaults() Config {
 	u := upstream.Defaults()
 	u.URL, u.Passthrough = openAI, true
+	m := upstream.Defaults()
+	m.URL, m.Format, m.Passthrough = anthropic, upstream.FormatAnthropic, true
 	return Config{
 		Proxy:           proxy.Defaults(),
-		Upstreams:       map[string]upstream.Config{defaultName: u},
+		Upstreams:       map[string]upstream.Config{defaultName: u, anthropicName: m},
 		DefaultUpstream: defaultName,
 		Recovery:        recovery.Defaults(),
 		Breaker:         breaker.Defaults(),
@@ -254,6 +261,20 @@ func (r *reader) chooseDefault(c *Config) {
 	}
 }
 
+// DefaultOf is the upstream of models that are not under models, for requests in the Messages API
+// or in OpenAI's formats: the default one, or of the other format the first by name; "" if there is none.
+func (c *Config) DefaultOf(messages bool) string {
+	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && u.Messages() == messages {
+		return c.DefaultUpstream
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if c.Upstreams[name].Messages() == messages {
+			return name
+		}
+	}
+	return ""
+}
+
 // applyEnv lets the environment win.
 func (r *reader) applyEnv(c *Config, env Env) {
 	set := func(name, key string, to *string) bool {
@@ -275,6 +296,17 @@ func (r *reader) applyEnv(c *Config, env Env) {
 	}
 	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && set(EnvUpstream, childKey("upstreams", c.DefaultUpstream)+".url", &u.URL) {
 		c.Upstreams[c.DefaultUpstream] = u
+		if !r.has("upstreams") { // who names one names all
+			delete(c.Upstreams, anthropicName)
+		}
+	}
+	name := cmp.Or(c.DefaultOf(true), anthropicName)
+	u, ok := c.Upstreams[name]
+	if !ok {
+		u = Defaults().Upstreams[anthropicName]
+	}
+	if (!ok || u.Messages()) && set(EnvAnthropic, childKey("upstreams", name)+".url", &u.URL) {
+		c.Upstreams[name] = u
 	}
 	var token string
 	if set(EnvAdminToken, "auth.admin_env", &token) {
@@ -284,10 +316,12 @@ func (r *reader) applyEnv(c *Config, env Env) {
 
 // fill completes what depends on more than one key.
 func (r *reader) fill(c *Config) {
-	if u, ok := c.Upstreams[c.DefaultUpstream]; ok && len(u.Keys) == 0 && !r.failed(childKey("upstreams", c.DefaultUpstream)+".keys") &&
-		!r.has(childKey("upstreams", c.DefaultUpstream)+".passthrough") {
-		u.Passthrough = true
-		c.Upstreams[c.DefaultUpstream] = u
+	for _, name := range [...]string{c.DefaultUpstream, c.DefaultOf(true)} {
+		at := childKey("upstreams", name)
+		if u, ok := c.Upstreams[name]; ok && len(u.Keys) == 0 && !r.failed(at+".keys") && !r.has(at+".passthrough") {
+			u.Passthrough = true
+			c.Upstreams[name] = u
+		}
 	}
 	for name, m := range c.Models {
 		if m.FallbackFor == nil {

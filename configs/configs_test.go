@@ -81,8 +81,10 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 
 	u := upstream.Defaults()
 	u.URL, u.Passthrough = openAI, true
+	a := upstream.Defaults()
+	a.URL, a.Format, a.Passthrough = anthropic, upstream.FormatAnthropic, true
 	same(t, *c, Config{
-		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u}, DefaultUpstream: "default",
+		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u, "anthropic": a}, DefaultUpstream: "default",
 		Recovery: recovery.Defaults(), Breaker: breaker.Defaults(), Learn: learn.Defaults(), Stream: stream.Defaults(),
 		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Planner: plan.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
 		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(), Recording: recording.Defaults(),
@@ -171,7 +173,7 @@ func TestReferenceOptionalSettingsAreValid(t *testing.T) {
 
 // everything has every variable.
 func everything(name string) (string, bool) {
-	if strings.HasPrefix(name, "REBOUND_") || strings.HasPrefix(name, "OPENAI_UP") || strings.HasPrefix(name, "OTEL_") {
+	if strings.HasPrefix(name, "REBOUND_") || strings.HasSuffix(name, "_UPSTREAM_URL") || strings.HasPrefix(name, "OTEL_") {
 		return "", false
 	}
 	return "value-of-" + name, true
@@ -224,7 +226,7 @@ func TestUpstreamDefaults(t *testing.T) {
 			func(u map[string]upstream.Config) bool { return !u["default"].Passthrough }},
 		{"the only upstream is the default one", "upstreams: {a: {url: http://a}}", nil, "a",
 			func(u map[string]upstream.Config) bool {
-				return len(u) == 1 && u["a"].Passthrough && u["a"].AuthHeader == "Authorization"
+				return len(u) == 1 && u["a"].Passthrough && u["a"].Credential() == "Authorization"
 			}},
 		{"other upstreams do not get the client's credential", "{upstreams: {a: {url: http://a}, b: {url: http://b}}, default_upstream: b}", nil, "b",
 			func(u map[string]upstream.Config) bool {
@@ -233,6 +235,21 @@ func TestUpstreamDefaults(t *testing.T) {
 		{"the variable is the default upstream's", "{upstreams: {a: {url: http://a}, b: {url: http://b}}, default_upstream: b}",
 			[]string{"OPENAI_UPSTREAM_URL=http://c"}, "b",
 			func(u map[string]upstream.Config) bool { return u["a"].URL == "http://a" && u["b"].URL == "http://c" }},
+		{"without any, Anthropic serves its format", "", nil, "default",
+			func(u map[string]upstream.Config) bool {
+				a := u["anthropic"]
+				return len(u) == 2 && a.URL == anthropic && a.Passthrough && a.Messages() && a.Credential() == "x-api-key"
+			}},
+		{"who names an upstream names all", "", []string{"OPENAI_UPSTREAM_URL=http://c"}, "default",
+			func(u map[string]upstream.Config) bool { return len(u) == 1 && u["default"].URL == "http://c" }},
+		{"another one of Anthropic's format", "", []string{"OPENAI_UPSTREAM_URL=http://c", "ANTHROPIC_UPSTREAM_URL=http://d"}, "default",
+			func(u map[string]upstream.Config) bool {
+				return len(u) == 2 && u["anthropic"].URL == "http://d" && u["anthropic"].Messages() && u["anthropic"].Passthrough
+			}},
+		{"the variable is the file's upstream of that format", "{upstreams: {a: {url: http://a}, b: {url: http://b, format: anthropic}}, default_upstream: a}",
+			[]string{"ANTHROPIC_UPSTREAM_URL=http://d"}, "a", func(u map[string]upstream.Config) bool {
+				return len(u) == 2 && u["b"].URL == "http://d" && u["b"].Passthrough && u["a"].URL == "http://a"
+			}},
 		{"an empty variable is none", "", []string{"OPENAI_UPSTREAM_URL="}, "default",
 			func(u map[string]upstream.Config) bool { return u["default"].URL == openAI }},
 	}

@@ -206,7 +206,7 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 	for i, h := range u.ForwardHeaders {
 		at := fmt.Sprintf("%s.forward_headers[%d]", key, i)
 		switch lower := strings.ToLower(h); {
-		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.AuthHeader):
+		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.Credential()):
 			r.report(at, "%s carries a client's credential, which goes to no other host: use passthrough for the upstream that it belongs to", h)
 		case slices.Contains(hopHeaders, lower) || !headerName.MatchString(h):
 			r.report(at, "%s is not the name of a header that can be forwarded", quote(h))
@@ -218,7 +218,7 @@ func (r *reader) checkUpstream(c *Config, name string, u upstream.Config) {
 	for _, h := range slices.Sorted(maps.Keys(u.Headers)) {
 		at := childKey(key+".headers", h)
 		switch lower := strings.ToLower(h); {
-		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.AuthHeader):
+		case slices.Contains(secretHeaders, lower) || lower == strings.ToLower(u.Credential()):
 			r.report(at, "secrets never stand in this file: use keys with env or file, and auth_header: %s", h)
 		case slices.Contains(hopHeaders, lower):
 			r.report(at, "is set by the gateway: remove it")

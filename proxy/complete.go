@@ -72,6 +72,11 @@ func (a *asker) Complete(ctx context.Context, p recovery.Prompt) (text string, u
 	if p.Target.Key == "" {
 		p.Target.Key = u.AnyKey()
 	}
+	if u.Messages() != a.wire.messages() { // the model that is asked may speak another format than the client
+		other := *a
+		other.wire = familyWire(u.Messages())
+		other.limit, other.fields, a = "", other.wire.requests.OutputFields(), &other
+	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	if a.detached {

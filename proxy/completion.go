@@ -36,6 +36,13 @@ func responsesWire() *wire {
 	return &wire{"/responses", transcript.Responses, stream.Responses{}, false}
 }
 
+func messagesWire() *wire {
+	return &wire{"/messages", transcript.Messages, stream.Messages{}, false}
+}
+
+// messages reports whether it is the Messages API.
+func (w *wire) messages() bool { return w.requests == transcript.Messages }
+
 // relayWire is of requests with which the client makes its history, or counts it: nothing
 // of them may change.
 func relayWire(path string) *wire {
@@ -200,7 +207,7 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 		return send.replied(c.Request().Context(), &ev)
 	case errors.Is(err, recovery.ErrNoTarget):
 		ev.Status = http.StatusNotFound
-		return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s. Add it to 'models' in the configuration.", printable(x.Model))
+		return core.unserved(send.wire, x.Model)
 	case errors.Is(err, recovery.ErrDisabled):
 		ev.Status = http.StatusServiceUnavailable
 		e := reported(ev.Status, "target_disabled", "The operator of this gateway has disabled all targets of the model %s.", printable(x.Model))
@@ -222,6 +229,9 @@ func (s *Server) finish(c echo.Context, core *Core, send *sender, f *recovery.Fa
 // stream has begun.
 func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.Event) {
 	r := s.core.final(f, s.x)
+	if s.wire.messages() {
+		s.core.asMessages(&r, f, s.x, s.sink.Committed())
+	}
 	if s.sink.Committed() {
 		// Too late for a status: an error event, and no clean end without one.
 		if !s.x.Streaming || s.x.Mode != recovery.ModeAct {
@@ -305,7 +315,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		x.Budget, x.Hint = *who.budget, id.Hint()
 	}
 	x.Secret, x.Trusted = who.credential, !who.passes
-	if k.Router.Chooses(x.Model) { // the rest is only for a choice among several
+	if k.Router.Chooses(x.Model, body.Format() == transcript.Messages) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}
 	return nil

@@ -21,20 +21,22 @@ import (
 // Core is everything that a reload replaces: built anew, then swapped in with
 // one pointer. It is immutable but for what it remembers.
 type Core struct {
-	Config     Config
-	Stream     stream.Config
-	Budgets    Budgets // nil: nothing is counted for sessions
-	Engine     *recovery.Engine
-	Relay      *recovery.Engine // for requests that are tried again as they are, and nothing else
-	Forward    *recovery.Engine // for forwarded requests that may be sent again
-	Router     Router
-	Reasons    func(t recovery.Target) bool // whether a target's model reasons before it answers; nil knows of none
-	Upstreams  map[string]*upstream.Upstream
-	endings    stream.Endings
-	Fallback   string // upstream of models that are not mapped, and of all other paths
-	Identifier Identifier
-	Classifier recovery.Classifier
-	Observer   recovery.Observer
+	Config    Config
+	Stream    stream.Config
+	Budgets   Budgets // nil: nothing is counted for sessions
+	Engine    *recovery.Engine
+	Relay     *recovery.Engine // for requests that are tried again as they are, and nothing else
+	Forward   *recovery.Engine // for forwarded requests that may be sent again
+	Router    Router
+	Reasons   func(t recovery.Target) bool // whether a target's model reasons before it answers; nil knows of none
+	Upstreams map[string]*upstream.Upstream
+	endings   stream.Endings
+	// The upstreams of models that are not mapped, and of all other paths: for clients of
+	// OpenAI's formats, and of the Messages API. Empty: there is none.
+	Fallback, Messages string
+	Identifier         Identifier
+	Classifier         recovery.Classifier
+	Observer           recovery.Observer
 	// Accepted is told of exchanges whose credential an upstream accepted, and
 	// when; may be nil.
 	Accepted func(*recovery.Exchange, time.Time)
@@ -43,7 +45,9 @@ type Core struct {
 
 	Tracer Tracer // nil: nobody follows requests
 
-	Owners  Owners         // nil: keys that are restricted to models own nothing
+	Owners  Owners                                        // nil: keys that are restricted to models own nothing
+	Measure func(body *transcript.Body, model string) int // about how many tokens a request has; nil: nobody knows
+
 	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited
 
 	Recorder *recording.Recorder // nil: nothing is recorded
@@ -83,10 +87,11 @@ func (k *Core) hide() {
 
 // Router knows the model map.
 type Router interface {
-	Candidates(model, credential string, affinity uint64) []recovery.Choice
+	// Candidates are those that speak the Messages API, or those that do not.
+	Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice
 	Names() []string
-	// Chooses reports whether a model has more than one target.
-	Chooses(model string) bool
+	// Chooses reports whether a model has more than one target of these.
+	Chooses(model string, messages bool) bool
 }
 
 // Identifier knows which conversation a request belongs to.
@@ -138,7 +143,7 @@ type InFlight interface {
 }
 
 // sessionHints are the headers in which clients name their conversation.
-var sessionHints = [...]string{"Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity"}
+var sessionHints = [...]string{"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity"}
 
 // credentialOf is the client's own credential as it came.
 func credentialOf(h http.Header) string {

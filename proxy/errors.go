@@ -69,11 +69,9 @@ func (e *Error) respond(c echo.Context) error {
 		h[k] = v
 	}
 	body := encode(e.Message, "rebound_error", "", e.Code)
-	if speaksMessages(c.Request().URL.Path) {
+	if speaksMessages(c.Request()) {
 		request := first(h, requestHeader)
-		if m, err := messagesBody(e, request); err == nil {
-			body = m
-		}
+		body = messagesEnvelope(messagesErrorType(e.Status), e.Message, e.Code, request)
 		if request != "" {
 			h["Request-Id"] = []string{request}
 		}
@@ -106,7 +104,7 @@ func (s *Server) onError(err error, c echo.Context) {
 		switch e.Code {
 		case http.StatusNotFound:
 			base := "/v1"
-			if speaksMessages(c.Request().URL.Path) {
+			if speaksMessages(c.Request()) {
 				base = "" // its clients add /v1
 			}
 			own = failf(http.StatusNotFound, "unknown_path", "Rebound serves no %s %s. Point the client's base URL at http://HOST:PORT%s.",

@@ -100,7 +100,7 @@ func startJudging(t *testing.T, m recovery.Mender, more string, stages ...recove
 	board := store.NewMirror(memory.New(memory.Defaults()), []string{breaker.BoardBreakers, breaker.BoardCooldowns, learn.BoardFacts}, 0)
 	facts := learn.NewFacts(board, cfg.Learn.FactTTL)
 	pins := &route.Pins{}
-	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, pins)
+	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, "", pins)
 	classifier := classify.New(configs.UpstreamRules)
 	core := &proxy.Core{Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
 		Identifier: nobody{}, Classifier: classifier, Observer: seen, Mender: m,

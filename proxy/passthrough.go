@@ -25,14 +25,16 @@ const connectTries = 3
 
 // passage is a request that is forwarded unchanged, until its answer has ended.
 type passage struct {
-	core    *Core
-	who     client
-	up      upstream.Request
-	place   string // its path as rules read it
-	ev      recovery.Event
-	grant   *quota.Grant
-	started time.Time
-	answer  *metered // where what was used is counted
+	core  *Core
+	who   client
+	up    upstream.Request
+	place string // its path as rules read it
+
+	messages bool // its client speaks the Messages API
+	ev       recovery.Event
+	grant    *quota.Grant
+	started  time.Time
+	answer   *metered // where what was used is counted
 }
 
 // passthrough forwards any other path unchanged. JSON bodies with a model
@@ -47,7 +49,8 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	if err := core.permits(who, req, parts); err != nil {
 		return err
 	}
-	targets, model, raw, err := s.aim(core, c, who, up, parts)
+	p.messages = speaksMessages(req)
+	targets, model, raw, err := s.aim(core, c, who, up, parts, p.messages)
 	if raw != nil {
 		defer raw.end(false)
 	}
@@ -222,7 +225,7 @@ func (k *Core) hideEvents(resp *http.Response) {
 
 // aim finds the targets of a request by the model in its body, that, and the body
 // itself: a buffer where it was read, even with an error.
-func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, parts []string) (_ []recovery.Choice, model string, raw *buffer, err error) {
+func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, parts []string, messages bool) (_ []recovery.Choice, model string, raw *buffer, err error) {
 	req := c.Request()
 	empty := req.Body == nil || req.ContentLength == 0
 	asJSON := !empty && strings.Contains(req.Header.Get("Content-Type"), "json") && req.Header.Get("Content-Encoding") == ""
@@ -264,7 +267,10 @@ func (s *Server) aim(k *Core, c echo.Context, who client, up *upstream.Request, 
 	if who.passes {
 		credential = k.labels.of(who.credential)
 	}
-	list := k.Router.Candidates(model, credential, 0)
+	list := k.Router.Candidates(model, messages, credential, 0)
+	if len(list) == 0 {
+		return nil, model, raw, k.unserved(familyWire(messages), model)
+	}
 	if repeatable(up.Method, up.Path) {
 		return alike(list), model, raw, nil
 	}
@@ -337,7 +343,8 @@ func (s *Server) models(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	names := core.Router.Names()
+	messages := speaksMessages(req)
+	names := slices.DeleteFunc(core.Router.Names(), func(name string) bool { return len(core.Router.Candidates(name, messages, "", 0)) == 0 })
 	if len(names) == 0 && len(who.models) == 0 {
 		return s.pass(c)
 	}
@@ -355,7 +362,7 @@ func (s *Server) models(c echo.Context) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
 		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {
-			core.noteWindows(core.Fallback, raw)
+			core.noteWindows(core.listed(messages), raw)
 			gjson.GetBytes(raw, "data").ForEach(func(_, m gjson.Result) bool {
 				if id := m.Get("id").Str; who.may(id) {
 					known[id] = true
@@ -366,15 +373,28 @@ func (s *Server) models(c echo.Context) error {
 		}
 		return nil
 	}
-	_, _ = asked.run(ctx, core.Router.Candidates("", "", 0)) // without an answer the configured names are the list
+	if targets := core.Router.Candidates("", messages, "", 0); len(targets) > 0 {
+		_, _ = asked.run(ctx, targets) // without an answer the configured names are the list
+	}
 	for _, name := range names {
 		if !known[name] && who.may(name) {
-			m, err := json.Marshal(map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"})
+			m, err := json.Marshal(modelEntry(name, messages))
 			if err != nil {
 				return err
 			}
 			list = append(list, m)
 		}
 	}
+	if messages {
+		return c.JSON(http.StatusOK, map[string]any{"data": list, "has_more": false})
+	}
 	return c.JSON(http.StatusOK, map[string]any{"object": "list", "data": list})
+}
+
+// modelEntry is a configured model as lists name it.
+func modelEntry(name string, messages bool) map[string]any {
+	if messages {
+		return map[string]any{"type": "model", "id": name, "display_name": name, "created_at": time.Unix(0, 0).UTC().Format(time.RFC3339)}
+	}
+	return map[string]any{"id": name, "object": "model", "created": 0, "owned_by": "rebound"}
 }

@@ -22,7 +22,7 @@ import (
 func repeatable(method, path string) bool {
 	switch {
 	case method == http.MethodPost:
-		return slices.Contains([]string{"/embeddings", "/rerank", "/moderations"}, path)
+		return slices.Contains([]string{"/embeddings", "/rerank", "/moderations", "/messages/count_tokens"}, path)
 	case method == http.MethodGet:
 		return path == "/models" || strings.HasPrefix(path, "/models/")
 	}
@@ -181,6 +181,10 @@ func (p *passage) refuse(c echo.Context, f *recovery.Failure, x *recovery.Exchan
 	core := p.core
 	r := core.final(f, x)
 	own := core.Upstreams[f.Target.Upstream].OwnKeys() && slices.Contains([]int{401, 402, 403}, f.Response.Status)
+	p.ev.Target, p.ev.Model = f.Target, f.Target.Model
+	if p.counted(c, f) {
+		return nil
+	}
 	if f.Response.Status >= 400 && !own {
 		said := reply{status: f.Response.Status, header: http.Header{}, body: f.Response.Body}
 		for name, v := range f.Response.Header {

@@ -56,7 +56,7 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		guesses: tries{free: freeGuesses}}
 	s.Swap(core)
 	e := s.newEcho(core.Config.Limits)
-	e.Pre(behind(core.Config.Prefix))
+	e.Pre(behind(core.Config.Prefix), withoutPrefix)
 	s.echo, s.inside = e, e
 	if core.Config.Admin.Listen != "" {
 		s.inside = s.newEcho(core.Config.Limits)
@@ -71,6 +71,8 @@ func NewServer(core *Core, inFlight InFlight, log *slog.Logger, h Handlers) *Ser
 		e.POST(path+"/compact", s.completion(relayWire("/responses/compact")))
 		e.POST(path+"/input_tokens", s.completion(relayWire("/responses/input_tokens")))
 	}
+	e.POST("/v1/messages", s.completion(messagesWire()))
+	e.HEAD("/api/hello", func(c echo.Context) error { return c.NoContent(http.StatusOK) }) // Claude Code asks whether anybody is there
 	e.GET("/models", s.models)
 	e.GET("/responses", s.noWebSocket)
 	v1 := e.Group("/v1")

@@ -39,7 +39,7 @@ func BenchmarkRun(b *testing.B) {
 	facts := learn.NewFacts(m, time.Hour)
 	e := &recovery.Engine{
 		Config: recovery.Defaults(), Strategies: strategy.All(), Classifier: table, Knowledge: facts, Keeper: &route.Pins{}, Observer: atOnce{},
-		Stages: []recovery.Stage{route.New([]route.Upstream{{Name: "default", Passthrough: true}}, nil, "default", &route.Pins{})},
+		Stages: []recovery.Stage{route.New([]route.Upstream{{Name: "default", Passthrough: true}}, nil, "default", "", &route.Pins{})},
 		Health: breaker.NewSet(breaker.Defaults(), m, atOnce{}),
 		Pace:   learn.NewPace(learn.Defaults().FirstToken, recovery.Defaults().Parallel, facts),
 	}

@@ -78,6 +78,9 @@ const (
 	MendNoTools    = "no_tools"       // no options of tools where none are offered
 )
 
+// ReasoningFinished is the argument of MendReasoning that spares the turn under way.
+const ReasoningFinished = "finished"
+
 // mendRank orders mends: a history is made whole before its turns are looked
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {

@@ -322,8 +322,8 @@ func (*messagesEncoder) identify(data []byte, request string) (list []splice, id
 func (*messagesEncoder) finish(Identity, []byte, int, recovery.Finish, bool) []byte { return nil }
 
 // end is message_stop after a complete answer. A failure is an error event; one that
-// is not the request's fault is called overloaded_error, the only one that Claude Code tries
-// again inside of a stream.
+// has no type of the format is called overloaded_error, the only one that Claude Code tries again
+// inside of a stream; api_error is final.
 func (m *messagesEncoder) end(failure []byte) []byte {
 	w := messagesEncoder{}
 	if failure == nil {
@@ -333,7 +333,7 @@ func (m *messagesEncoder) end(failure []byte) []byte {
 	failure = oneLine(failure)
 	kind, message := gjson.GetBytes(failure, "error.type").Str, gjson.GetBytes(failure, "error.message").Str
 	switch kind {
-	case "invalid_request_error", "authentication_error", "permission_error", "billing_error", "not_found_error", "conflict_error", "request_too_large":
+	case "invalid_request_error", "authentication_error", "permission_error", "billing_error", "not_found_error", "conflict_error", "request_too_large", "api_error":
 	default:
 		kind = "overloaded_error"
 	}

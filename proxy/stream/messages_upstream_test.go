@@ -62,7 +62,7 @@ func TestMessagesUpstream(t *testing.T) {
 			for n := 1; ; n++ {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, up.URL()+"/v1/messages", strings.NewReader(`{"model":"m@`+script+`","max_tokens":99,"stream":true,"messages":[]}`))
+				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, up.URL()+"/v1/messages", strings.NewReader(`{"model":"m@`+script+`","max_tokens":99,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`))
 				res, err := http.DefaultClient.Do(r)
 				if err != nil {
 					t.Fatal(err)

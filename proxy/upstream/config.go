@@ -17,11 +17,16 @@ import (
 // Config is one upstream: where it is, how it is spoken to and which
 // credentials it gets.
 type Config struct {
-	// URL is the base that ends before "/chat/completions". "{model}" in it is
-	// replaced by the target's model, as Azure's deployments need.
+	// Format is what it speaks: openai (Chat Completions, Responses and what belongs to
+	// them) or anthropic (the Messages API). Empty is openai.
+	Format string `yaml:"format"`
+	// URL is the base that ends before "/chat/completions"; of the Messages API before
+	// "/v1/messages" or "/messages". "{model}" in it is replaced by the target's model, as
+	// Azure's deployments need.
 	URL string `yaml:"url"`
 	// AuthHeader carries the credential: "Authorization" sends "Bearer KEY",
-	// any other header the bare key (Azure: api-key).
+	// any other header the bare key (Azure: api-key). Empty is Authorization, or for the
+	// Messages API x-api-key.
 	AuthHeader string `yaml:"auth_header"`
 	// Passthrough sends the client's own credential. Without it and without
 	// keys, none is sent (local servers).
@@ -80,7 +85,7 @@ func (k Key) String() string { return k.Name }
 // Defaults returns what an upstream has unless it says otherwise.
 func Defaults() Config {
 	return Config{
-		AuthHeader: "Authorization", Prefill: recovery.PrefillAuto, Profile: "auto",
+		Format: FormatOpenAI, Prefill: recovery.PrefillAuto, Profile: "auto",
 		ConnectTimeout: 10 * time.Second, MaxIdleConns: 1024,
 	}
 }
@@ -103,7 +108,10 @@ func (c Config) Validate() error {
 	} else if !SafePath(u.EscapedPath() + "/") {
 		errs = append(errs, errors.New("url: must not contain . or .. as a part of its path"))
 	}
-	if c.AuthHeader == "" || http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
+	if c.Format != "" && c.Format != FormatOpenAI && c.Format != FormatAnthropic {
+		errs = append(errs, fmt.Errorf("format: %q is none of %s, %s", c.Format, FormatOpenAI, FormatAnthropic))
+	}
+	if http.CanonicalHeaderKey(c.AuthHeader) == "Host" {
 		errs = append(errs, errors.New("auth_header: must be a header name"))
 	}
 	if c.Passthrough && len(c.Keys) > 0 {
@@ -152,6 +160,35 @@ func (c Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// The formats that upstreams speak.
+const (
+	FormatOpenAI    = "openai"
+	FormatAnthropic = "anthropic"
+)
+
+// Messages reports whether it speaks the Messages API.
+func (c Config) Messages() bool { return c.Format == FormatAnthropic }
+
+// Credential is the header with the credential.
+func (c Config) Credential() string {
+	switch {
+	case c.AuthHeader != "":
+		return c.AuthHeader
+	case c.Messages():
+		return "x-api-key"
+	}
+	return "Authorization"
+}
+
+// base is the URL that paths like /chat/completions and /messages stand below.
+func (c Config) base() string {
+	base := strings.TrimRight(c.URL, "/")
+	if c.Messages() && !strings.HasSuffix(base, "/v1") {
+		base += "/v1" // as clients of the Messages API add it
+	}
+	return base
 }
 
 // Local is what the profile comes to: auto takes loopback and private addresses,
@@ -206,7 +243,7 @@ func (c Config) private() bool {
 }
 
 // endpoints are what people copy into a base URL from a provider's page.
-var endpoints = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/models"}
+var endpoints = []string{"/chat/completions", "/completions", "/responses", "/embeddings", "/models", "/messages"}
 
 // Hint says what is probably meant by a URL that is valid and yet seldom right;
 // empty if nothing looks wrong.
@@ -222,7 +259,7 @@ func (c Config) Hint() string {
 			return fmt.Sprintf("%s names an endpoint, and the gateway adds the endpoint itself: probably %s is meant", c.URL, u)
 		}
 	}
-	if path == "" && u.Hostname() != "api.deepseek.com" { // which serves both
+	if path == "" && !c.Messages() && u.Hostname() != "api.deepseek.com" { // which serves both
 		u.Path = "/v1"
 		return fmt.Sprintf("%s has no path: probably %s is meant", c.URL, u)
 	}

@@ -17,6 +17,9 @@ func (u *Upstream) header(r Request) http.Header {
 			h[k] = v
 		}
 	}
+	if u.cfg.Messages() && h[versionHeader] == nil {
+		h[versionHeader] = []string{"2023-06-01"} // without one the request is refused
+	}
 	maps.Copy(h, u.extra)
 	if value, ok := u.keys[r.Key]; ok {
 		if h[u.auth] = value; r.printed != "" {
@@ -26,15 +29,18 @@ func (u *Upstream) header(r Request) http.Header {
 	return h
 }
 
+// versionHeader is demanded by servers of the Messages API.
+const versionHeader = "Anthropic-Version"
+
 // harmless reports whether a client's header may go to a host that the client
 // did not choose. Whatever is not known here may be a credential.
 func harmless(canonical string) bool {
 	switch canonical {
 	case "Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Encoding", "Content-Type", "Range", "User-Agent", "Via",
 		"Idempotency-Key", "X-Request-Id", "X-Client-Request-Id", "Traceparent", "Tracestate", // names of one request
-		"Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", // names of a conversation, for caches
+		"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id", "X-Session-Affinity", // names of a conversation, for caches
 		"Openai-Beta", "Anthropic-Beta", "Anthropic-Version", // versions
-		"Http-Referer", "X-Title", "Originator": // what program it is
+		"Http-Referer", "X-Title", "Originator", "X-App": // what program it is
 		return true
 	}
 	return strings.HasPrefix(canonical, "X-Stainless-")

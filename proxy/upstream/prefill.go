@@ -26,6 +26,7 @@ var prefillHosts = []struct {
 	{"api.deepseek.com", "/beta", recovery.PrefillPrefix},
 	{"api.deepseek.com", "/", recovery.PrefillNone},
 	{"api.openai.com", "/", recovery.PrefillNone},
+	{"api.anthropic.com", "/", recovery.PrefillNone}, // its newest models refuse it
 }
 
 // Prefills is what prefill: auto comes to by the host; PrefillAuto where it takes

@@ -39,7 +39,7 @@ type Upstream struct {
 
 // New prepares an upstream. It opens no connection.
 func New(name string, cfg Config) (*Upstream, error) {
-	u, err := url.Parse(strings.TrimRight(strings.ReplaceAll(cfg.URL, "{model}", modelMark), "/"))
+	u, err := url.Parse(strings.ReplaceAll(cfg.base(), "{model}", modelMark))
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
@@ -47,7 +47,7 @@ func New(name string, cfg Config) (*Upstream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", name, err)
 	}
-	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.AuthHeader)}
+	up := &Upstream{cfg: cfg, base: u, transport: t, auth: http.CanonicalHeaderKey(cfg.Credential())}
 	for _, name := range cfg.ForwardHeaders {
 		up.forward = append(up.forward, http.CanonicalHeaderKey(name))
 	}
@@ -131,6 +131,9 @@ func newTransport(cfg Config) (http.RoundTripper, error) {
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: pingIdle, PingTimeout: pingTimeout},
 	}, nil
 }
+
+// Messages reports whether it speaks the Messages API.
+func (u *Upstream) Messages() bool { return u.cfg.Messages() }
 
 // OwnKeys reports whether it gets a credential of the gateway's.
 func (u *Upstream) OwnKeys() bool { return len(u.cfg.Keys) > 0 }

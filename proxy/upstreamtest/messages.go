@@ -21,7 +21,7 @@ func routeMessages(r *http.Request, rest string, q *request) (plain func() []byt
 	case rest == "/count_tokens":
 		return func() []byte { return []byte(`{"input_tokens":` + strconv.Itoa(q.promptTokens()) + `}`) }, nil
 	}
-	return nil, nil
+	return nil, messagesRefused(q.body)
 }
 
 // messageBlock is a block of a message.

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -22,6 +21,9 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 	case recovery.MendPairing:
 		return pair(b, e)
 	case recovery.MendReasoning:
+		if ed.Field == recovery.ReasoningFinished {
+			return e.LoseFinishedReasoning()
+		}
 		return e.LoseReasoning(indexes(ed.Field))
 	case recovery.MendOwn:
 		return e.LoseOwn()
@@ -164,10 +166,7 @@ func complete(b *transcript.Body, e *transcript.Edit, m transcript.Message) bool
 // called so once, and no server can read that.
 func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
 	for _, c := range m.ToolCalls() {
-		if c.Span.End > c.Span.Start && !json.Valid([]byte(c.Text())) {
-			e.Replace(c.Span, transcript.String("{}"))
-			changed = true
-		}
+		changed = e.MendArguments(c) || changed
 	}
 	return changed
 }

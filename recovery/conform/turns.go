@@ -72,6 +72,10 @@ func fill(b *transcript.Body, e *transcript.Edit) bool {
 	changed := false
 	list := b.Messages()
 	for i, m := range list {
+		if e.LoseEmptyTexts(i) {
+			changed = true
+			continue
+		}
 		if m.Text() != "" || m.Shape().Media > 0 || !settable(b, m) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Upstream is what routing needs to know of an upstream.
@@ -20,6 +21,7 @@ type Upstream struct {
 	Passthrough bool
 	Prefill     recovery.Prefill
 	Local       bool
+	Messages    bool // it speaks Anthropic's Messages API; others speak OpenAI's formats
 }
 
 // Key is the label and weight of one credential.
@@ -33,15 +35,20 @@ type Key struct {
 type Table struct {
 	upstreams map[string]Upstream
 	models    map[string]Model
-	fallback  string // upstream of models that are not mapped
-	unmapped  Model  // what they are served by
+	unmapped  [2]Model // what serves models that are not mapped, by whether that is asked in the Messages API
 	pins      *Pins
 }
 
-// New builds a table. Every upstream that a model names must exist; configs checks that.
-func New(upstreams []Upstream, models map[string]Model, fallback string, pins *Pins) *Table {
-	t := &Table{upstreams: map[string]Upstream{}, models: models, fallback: fallback, pins: pins,
-		unmapped: Model{Targets: []Target{{Upstream: fallback}}}}
+// New builds a table. Every upstream that a model names must exist; configs checks that. openAI
+// and messages are the upstreams of models that are not mapped, for requests in the formats that
+// they speak; an empty one serves none.
+func New(upstreams []Upstream, models map[string]Model, openAI, messages string, pins *Pins) *Table {
+	t := &Table{upstreams: map[string]Upstream{}, models: models, pins: pins}
+	for i, name := range [...]string{openAI, messages} {
+		if name != "" {
+			t.unmapped[i].Targets = []Target{{Upstream: name}}
+		}
+	}
 	for _, u := range upstreams {
 		t.upstreams[u.Name] = u
 	}
@@ -53,18 +60,33 @@ var _ recovery.Stage = (*Table)(nil)
 // Names returns the configured model names, sorted.
 func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.models)) }
 
-// Chooses reports whether a model has more than one target.
-func (t *Table) Chooses(model string) bool {
-	m, ok := t.models[model]
-	if !ok {
-		return len(t.upstreams[t.fallback].Keys) > 1
+// Chooses reports whether a model has more than one target for requests in the Messages API, or
+// for others.
+func (t *Table) Chooses(model string, messages bool) bool {
+	n := 0
+	for _, entry := range t.serving(model, messages).Targets {
+		if u := t.upstreams[entry.Upstream]; u.Messages == messages {
+			n += max(1, len(u.Keys))
+		}
 	}
-	return len(m.Targets) > 1 || len(t.upstreams[m.Targets[0].Upstream].Keys) > 1
+	return n > 1
+}
+
+// serving is what serves a model.
+func (t *Table) serving(model string, messages bool) Model {
+	if m, ok := t.models[model]; ok {
+		return m
+	}
+	if messages {
+		return t.unmapped[1]
+	}
+	return t.unmapped[0]
 }
 
 // Prepare sets the exchange's candidates.
 func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
-	x.Candidates = t.candidates(x.Candidates[:0], x.Model, x.Credential, x.Affinity)
+	messages := x.Body != nil && x.Body.Format() == transcript.Messages
+	x.Candidates = t.candidates(x.Candidates[:0], x.Model, messages, x.Credential, x.Affinity)
 	if x.Pin == "" || len(x.Candidates) < 2 {
 		return nil
 	}
@@ -79,25 +101,30 @@ func (t *Table) Prepare(_ context.Context, x *recovery.Exchange) error {
 	return nil
 }
 
-// Candidates returns the targets for a model name, best first. credential
-// labels the client's own; affinity is what requests of one conversation share.
-func (t *Table) Candidates(model, credential string, affinity uint64) []recovery.Choice {
-	return t.candidates(nil, model, credential, affinity)
+// Candidates returns the targets for a model name that speak the Messages API, or that do
+// not, best first. credential labels the client's own; affinity is what requests of one
+// conversation share.
+func (t *Table) Candidates(model string, messages bool, credential string, affinity uint64) []recovery.Choice {
+	return t.candidates(nil, model, messages, credential, affinity)
 }
 
 // candidates is Candidates in the memory of an empty list, where that is enough.
-func (t *Table) candidates(list []recovery.Choice, model, credential string, affinity uint64) []recovery.Choice {
-	m, ok := t.models[model]
-	if !ok {
-		m = t.unmapped
-	}
+func (t *Table) candidates(list []recovery.Choice, model string, messages bool, credential string, affinity uint64) []recovery.Choice {
+	m := t.serving(model, messages)
 	n := 0
 	for _, entry := range m.Targets {
 		n += max(1, len(t.upstreams[entry.Upstream].Keys))
 	}
 	list = slices.Grow(list, n)
+	first := -1
 	for i, entry := range m.Targets {
-		list = t.expand(list, i, entry, m, model, credential)
+		if t.upstreams[entry.Upstream].Messages != messages {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		list = t.expand(list, i-first, entry, m, model, credential)
 	}
 	if len(list) > 1 {
 		return arranged(list, affinity)

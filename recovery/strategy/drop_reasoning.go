@@ -19,12 +19,19 @@ func (DropReasoning) Name() string { return "drop_reasoning" }
 var reasoningRefusals = []string{
 	"encrypted content", "encrypted_content", "not issued to this caller", "items are not persisted", "without its required following item",
 	"without its required 'reasoning' item", "reasoning item",
+	// of the Messages API: a signature of another provider, blocks that a client changed or left out
+	"`signature` in `thinking`", "thinking.signature", "redacted_thinking` blocks in the latest", "expected `thinking`",
 }
 
 // Propose implements recovery.Strategy.
 func (DropReasoning) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bool) {
 	if !containsAny(strings.ToLower(f.Signal.Message+" "+f.Signal.Code), reasoningRefusals) {
 		return recovery.Action{}, false
+	}
+	// What finished turns thought is not missed; without what it thinks just now the model
+	// cannot go on thinking.
+	if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendReasoning, Field: recovery.ReasoningFinished}); ok {
+		return a, true
 	}
 	return mended(s, f, recovery.Edit{Mend: recovery.MendReasoning})
 }

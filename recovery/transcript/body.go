@@ -44,6 +44,7 @@ type Body struct {
 	names    map[string]int // of all fields, once there are more than fewFields
 	escaped  bool           // a field's name has escapes
 	elements []element
+	splits   []split // of the messages of which several elements were made
 
 	model     string
 	streaming bool
@@ -71,7 +72,9 @@ type field struct{ key, keyEnd, val, valEnd int32 }
 type element struct {
 	start, end int32
 	keys       [keyCount]struct{ start, end int32 } // empty where there is no such field
-	kind       uint8                                // in usualKinds
+	kind       uint8                                // what it is, as its format counts; in usualKinds
+	wire       int32                                // its place in the list
+	split      int32                                // which of the splits it is a part of, counted from 1; 0: it is whole
 }
 
 // checked is the limits with their defaults.
@@ -164,7 +167,7 @@ func (t *parsing) resume(b *Body, w *walker, keys []indexed) {
 		b.add(f)
 	}
 	list := t.known.fields[len(t.known.fields)-1]
-	b.elements, b.called, b.offered, w.s.values = t.known.elements, t.known.called, t.known.offered, t.known.values
+	b.elements, b.splits, b.called, b.offered, w.s.values = t.known.elements, t.known.splits, t.known.called, t.known.offered, t.known.values
 	w.began, w.key, w.keyEnd, w.val = true, int(list.key), int(list.keyEnd), int(list.val)
 	elements := w.s.walk(w.val, w.depth)
 	elements.began, elements.i = true, t.known.end
@@ -195,6 +198,10 @@ func clip(name []byte) string {
 func (b *Body) indexElements(w walker, keys []indexed) int {
 	s, known := w.s, len(b.elements)
 	layout := b.format.layout()
+	place := int32(0)
+	if known > 0 {
+		place = b.elements[known-1].wire + 1
+	}
 	for w.next() {
 		if w.val >= len(s.data) || s.data[w.val] != '{' {
 			return w.noObject(layout.list)
@@ -206,7 +213,8 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 			more := min(roomForTurn+n-known, b.limits.Messages-n)
 			b.elements = append(make([]element, 0, n+more), b.elements...)
 		}
-		b.elements = append(b.elements, element{start: int32(w.val)})
+		b.elements = append(b.elements, element{start: int32(w.val), wire: place})
+		place++
 		e := &b.elements[len(b.elements)-1]
 		m := s.walk(w.val, w.depth)
 		for m.next() {
@@ -233,6 +241,9 @@ func (b *Body) indexElements(w walker, keys []indexed) int {
 			return -1
 		}
 		e.end = int32(w.valEnd)
+		if layout.blocks && !b.indexBlocks(s) {
+			return -1
+		}
 	}
 	if s.err != nil {
 		return -1

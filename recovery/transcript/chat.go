@@ -308,6 +308,12 @@ func choiceIn(raw []byte) ToolChoice {
 		return ToolChoice{}
 	}
 	kind := stringField(raw, "type")
+	switch kind {
+	case "none":
+		return ToolChoice{Choice: ChoiceNone}
+	case "any":
+		return ToolChoice{Choice: ChoiceRequired}
+	}
 	inner := raw
 	if v, _ := member(raw, kind); isObject(v) {
 		inner = v // {"type":"function","function":{"name":…}}, {"type":"allowed_tools","allowed_tools":{…}}

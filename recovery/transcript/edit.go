@@ -330,6 +330,9 @@ func (e *Edit) plan() ([]splice, error) {
 	if b.raw[list.val] != '[' {
 		return e.planString(out, list), nil
 	}
+	if b.format.layout().blocks {
+		return e.planBlocks(out, list)
+	}
 	slots := make([]slot, len(b.elements), len(b.elements)+len(e.tail))
 	for i, m := range b.elements {
 		at, end := int(m.start), int(m.end)

@@ -7,14 +7,12 @@ type Format uint8
 const (
 	Chat      Format = iota // Chat Completions
 	Responses               // the Responses API
+	Messages                // Anthropic's Messages API
 )
 
 // String names the format.
 func (f Format) String() string {
-	if f == Responses {
-		return "responses"
-	}
-	return "chat"
+	return [...]string{"chat", "responses", "messages"}[f]
 }
 
 // The roles of messages, in neutral words. Readers map their format's items
@@ -54,6 +52,7 @@ type layout struct {
 	list, offer string    // the fields with the history and with the tools
 	indexed     []indexed // the fields of the history's elements that are found while the body is validated
 	items       bool      // a turn of the model takes several elements: its reasoning, its words, each call
+	blocks      bool      // results of calls are blocks of a message of the user
 	anywhere    bool      // a result may stand anywhere behind its call
 	prefills    bool      // a last message of the model's is the beginning of its answer
 	limits      []string  // the fields that limit the output, newest first
@@ -65,7 +64,7 @@ type settings struct {
 	state        State
 	conversation string // see Body.Conversation
 	continues    string // see Body.Continues
-	instructions []byte // what stands outside the history, nil if nothing does
+	instructions []byte // what stands outside the history, a string or a list of texts; nil if nothing does
 	logprobs     bool
 	audio        bool
 	reasoning    bool
@@ -116,6 +115,7 @@ const (
 	partText
 	partReasoning
 	partMedia
+	partKept // what is none of these, and stays whatever becomes of the rest
 )
 
 // reader decodes and encodes the elements and settings of one wire format: all names
@@ -140,7 +140,7 @@ type reader interface {
 	ask(out []byte, q Question) []byte             // out has the model and the limits
 }
 
-var readers = [...]reader{Chat: chat{}, Responses: responses{}}
+var readers = [...]reader{Chat: chat{}, Responses: responses{}, Messages: messages{}}
 
 func (f Format) reader() reader { return readers[f] }
 func (f Format) layout() layout { return readers[f].layout() }

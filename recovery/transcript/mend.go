@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -45,6 +47,9 @@ func (b *Body) items(yield func(i int, e entry) bool) {
 // SealedReasoning is how many elements of the history are reasoning, which only the
 // account can read that was given it; ok is false where the format has no such elements.
 func (b *Body) SealedReasoning() (n int, ok bool) {
+	if b.format.layout().blocks {
+		return b.thoughts(), true
+	}
 	for _, e := range b.items {
 		if e.reasoning {
 			n++
@@ -57,6 +62,9 @@ func (b *Body) SealedReasoning() (n int, ok bool) {
 // of its own, and what ties others to it: of the n-th, counted from 0, if lose says so
 // (nil: of all). It reports whether there was any.
 func (e *Edit) LoseReasoning(lose func(n int) bool) (changed bool) {
+	if e.body.format.layout().blocks {
+		return e.loseThoughts(func(n int, _ bool) bool { return lose == nil || lose(n) })
+	}
 	n := 0
 	if lose == nil {
 		changed = e.LoseIDs() // by which what it led to asks for it
@@ -150,6 +158,9 @@ func (e *Edit) settle() {
 
 // SetRoleOf gives message i another role.
 func (e *Edit) SetRoleOf(i int, role string) *Edit {
+	if m, ok := e.at(i); ok && e.body.elements[m.first].split > 0 {
+		return e // a block is what its message is
+	}
 	return e.SetMessageField(i, "role", String(role))
 }
 
@@ -173,7 +184,7 @@ func (e *Edit) SignCalls(i int, force bool) bool {
 func (e *Edit) OfferTools(names []string) *Edit {
 	list := []byte{'[', ']'}
 	for _, name := range names {
-		list = appendPart(list, e.body.format.reader().tool(name))
+		list = withPart(list, e.body.format.reader().tool(name))
 	}
 	return e.Set(e.body.format.layout().offer, list)
 }
@@ -256,4 +267,57 @@ func signed(element []byte, force bool) ([]byte, bool) {
 	}
 	whole, err := changedObject(element, change{kind: changeSet, name: "tool_calls", raw: append(out, ']')})
 	return whole, err == nil
+}
+
+// LoseEmptyTexts takes parts of text that say nothing out of the contents of message i, where
+// something else is left. It reports whether there was any.
+func (e *Edit) LoseEmptyTexts(i int) (changed bool) {
+	r := e.body.format.reader()
+	m, ok := e.at(i)
+	empty := func(raw []byte) bool {
+		p := r.part(raw)
+		return p.plain && isString(p.texts[0]) && len(strings.TrimSpace(text(p.texts[0]))) == 0
+	}
+	for n := int(m.first); ok && n < int(m.first+m.count); n++ {
+		content := e.body.entry(n).content
+		if e.body.bare(n) {
+			if empty(content) {
+				e.element(n).remove()
+				changed = true
+			}
+			continue
+		}
+		var left [][]byte
+		all := 0
+		for raw := range elementsOf(content) {
+			if all++; !empty(raw) {
+				left = append(left, raw)
+			}
+		}
+		if len(left) > 0 && len(left) < all {
+			e.setContent(n, append(append([]byte{'['}, bytes.Join(left, []byte{','})...), ']'))
+			changed = true
+		}
+	}
+	return changed
+}
+
+// MendArguments gives a call arguments that say nothing where its own are not what the format
+// demands: JSON, or an object. It reports whether they were not.
+func (e *Edit) MendArguments(c ToolCall) bool {
+	if c.Span.End == c.Span.Start {
+		return false
+	}
+	if e.body.format.layout().blocks {
+		if isObject(c.Arguments) {
+			return false
+		}
+		e.Replace(c.Span, []byte("{}"))
+		return true
+	}
+	if json.Valid([]byte(c.Text())) {
+		return false
+	}
+	e.Replace(c.Span, String("{}"))
+	return true
 }

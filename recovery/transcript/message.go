@@ -67,7 +67,8 @@ func (b *Body) Messages() []Message {
 		b.messages = make([]Message, 0, len(b.elements))
 		for i := range b.elements {
 			e, role := &b.elements[i], b.entry(i).role
-			if last := len(b.messages) - 1; grouped && role == RoleAssistant && last >= 0 && b.messages[last].Role == role {
+			last := len(b.messages) - 1
+			if last >= 0 && b.messages[last].Role == role && (grouped && role == RoleAssistant || i > 0 && b.beside(i)) {
 				b.messages[last].End = int(e.end)
 				b.messages[last].count++
 				continue
@@ -77,6 +78,16 @@ func (b *Body) Messages() []Message {
 		b.calls = make([]atomic.Pointer[[]ToolCall], len(b.messages))
 	})
 	return b.messages
+}
+
+// bare reports whether element n is a block that stands for what a user says: it is its own content.
+func (b *Body) bare(n int) bool {
+	return b.elements[n].split > 0 && b.elements[n].kind != blockResult
+}
+
+// beside reports whether element i and the one before it are blocks of one message, and no results.
+func (b *Body) beside(i int) bool {
+	return b.bare(i) && b.elements[i].split == b.elements[i-1].split
 }
 
 // Tools is what the request offers the model, in order. The slice is shared
@@ -163,7 +174,7 @@ func (b *Body) System() []byte { return b.AppendSystem(nil) }
 // AppendSystem is System into a buffer.
 func (b *Body) AppendSystem(dst []byte) []byte {
 	from := len(dst)
-	dst = appendText(dst, b.settings().instructions)
+	dst = b.appendInstructions(dst)
 	for _, m := range b.Messages() {
 		if m.Role != RoleSystem && m.Role != RoleDeveloper {
 			break
@@ -188,7 +199,12 @@ func (b *Body) Beginning(n int) (outside, history []byte) {
 }
 
 // Outside is the instructions that stand outside the history, "" if there are none.
-func (b *Body) Outside() string { return text(b.settings().instructions) }
+func (b *Body) Outside() string {
+	if raw := b.settings().instructions; !isList(raw) {
+		return text(raw)
+	}
+	return string(b.appendInstructions(nil))
+}
 
 // Conversation is the name under which the server keeps the conversation that the request
 // belongs to, "" if it does not.
@@ -222,7 +238,9 @@ func (b *Body) LastUser() (m Message, ok bool) {
 }
 
 // Elements are the positions of the message's first and last element in the list on the wire.
-func (m Message) Elements() (first, last int) { return int(m.first), int(m.first + m.count - 1) }
+func (m Message) Elements() (first, last int) {
+	return int(m.body.elements[m.first].wire), int(m.body.elements[m.first+m.count-1].wire)
+}
 
 // Raw is the message's bytes. Several elements have commas between them.
 func (m Message) Raw() []byte { return m.body.raw[m.Start:m.End:m.End] }
@@ -238,7 +256,7 @@ func (m Message) Field(name string) (raw []byte, ok bool) {
 
 // Name is the name that the message gives its speaker, or a result its tool; "" if none.
 func (m Message) Name() string {
-	if m.count > 1 {
+	if m.count > 1 || m.body.elements[m.first].split > 0 {
 		return ""
 	}
 	return stringField(m.Raw(), "name")
@@ -300,11 +318,16 @@ func (m Message) Text() string {
 // AppendText is Text into a buffer.
 func (m Message) AppendText(dst []byte) []byte {
 	r, from := m.body.format.reader(), len(dst)
+	bare := m.body.bare(int(m.first))
 	for raw := range m.Contents {
 		if len(dst) > from {
 			dst = append(dst, '\n')
 		}
-		dst = appendTexts(dst, r, raw)
+		if bare {
+			dst = appendPart(dst, len(dst), r.part(raw))
+		} else {
+			dst = appendTexts(dst, r, raw)
+		}
 	}
 	return dst
 }
@@ -316,19 +339,23 @@ func appendTexts(dst []byte, r reader, content []byte) []byte {
 	}
 	from := len(dst)
 	for raw := range elementsOf(content) {
-		p := r.part(raw)
-		for _, text := range p.texts {
-			if !isString(text) || len(text) == 2 {
-				continue
-			}
-			if len(dst) > from {
-				dst = append(dst, '\n')
-			}
-			dst = appendDecoded(dst, text)
-		}
-		dst = append(dst, p.end...)
+		dst = appendPart(dst, from, r.part(raw))
 	}
 	return dst
+}
+
+// appendPart appends the texts of one part behind others, which begin at from.
+func appendPart(dst []byte, from int, p part) []byte {
+	for _, text := range p.texts {
+		if !isString(text) || len(text) == 2 {
+			continue
+		}
+		if len(dst) > from {
+			dst = append(dst, '\n')
+		}
+		dst = appendDecoded(dst, text)
+	}
+	return append(dst, p.end...)
 }
 
 // AppendMedia appends marks of what the content has besides text (images,

@@ -40,7 +40,7 @@ func (e *Edit) AppendNote(text string) *Edit {
 				return append(clipped(raw[:len(raw)-1]), in[1:]...)
 			}
 		case len(raw) > 1 && raw[0] == '[':
-			n.bytes = func(text string) []byte { return appendPart(raw, r.textPart(text, nil)) }
+			n.bytes = func(text string) []byte { return withPart(raw, r.textPart(text, nil)) }
 		}
 		if n.bytes != nil {
 			n.in = &e.inside
@@ -60,8 +60,8 @@ func (e *Edit) AppendNote(text string) *Edit {
 // note is a user's message.
 func (b *Body) note(text string) []byte { return b.format.reader().message(RoleUser, text, nil) }
 
-// appendPart is a list of parts with one more.
-func appendPart(parts, part []byte) []byte {
+// withPart is a list of parts with one more.
+func withPart(parts, part []byte) []byte {
 	out := append([]byte(nil), parts[:len(parts)-1]...)
 	if !emptyList(parts) {
 		out = append(out, ',')

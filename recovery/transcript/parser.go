@@ -49,6 +49,7 @@ type beginning struct {
 	values   int     // up to end
 	fields   []field // before the history, and the history's own
 	elements []element
+	splits   []split
 	end      int
 
 	rest       []field // behind the history, their offsets counted from its end
@@ -80,7 +81,7 @@ func (p *Parser) Parse(raw []byte, f Format, lim Limits) (*Body, error) {
 	if err != nil || len(b.elements) == 0 || known != nil && len(b.elements) == len(known.elements) && t.same {
 		return b, err
 	}
-	next := &beginning{format: f, limits: b.limits, key: key, end: int(b.elements[len(b.elements)-1].end), elements: slices.Clip(b.elements), called: b.called, offered: b.offered}
+	next := &beginning{format: f, limits: b.limits, key: key, end: b.behindElements(), elements: slices.Clip(b.elements), splits: slices.Clip(b.splits), called: b.called, offered: b.offered}
 	next.values, next.restValues = t.inList, t.values-t.inList
 	next.sum, next.last = begun.upTo(p, raw, next.end), binary.LittleEndian.Uint64(raw[next.end-8:])
 	next.restLength = len(raw) - t.behindList
@@ -187,7 +188,7 @@ func (p *Parser) forget(e *list.Element) {
 
 // weight is about what a beginning takes, in bytes.
 func (k *beginning) weight() int {
-	return 512 + 60*len(k.elements) + 16*(len(k.fields)+len(k.rest))
+	return 512 + 64*len(k.elements) + 20*len(k.splits) + 16*(len(k.fields)+len(k.rest))
 }
 
 // split copies the fields up to the one at list, and those from behind on with

@@ -40,6 +40,7 @@ func (m Message) Shape() (s Shape) {
 				s.Texts++
 			case partReasoning:
 				s.Reasoning = true
+			case partKept:
 			default:
 				s.Media++
 			}
@@ -58,6 +59,10 @@ func (m Message) Shape() (s Shape) {
 func (e *Edit) SetText(i int, text string, media bool) *Edit {
 	m, ok := e.at(i)
 	if !ok {
+		return e
+	}
+	if e.body.bare(int(m.first)) {
+		e.setBlockText(m, text, media)
 		return e
 	}
 	at := -1
@@ -84,9 +89,32 @@ func (e *Edit) SetText(i int, text string, media bool) *Edit {
 	return e
 }
 
+// setBlockText is SetText for a message that is some of the blocks of another.
+func (e *Edit) setBlockText(m Message, text string, media bool) {
+	r, at := e.body.format.reader(), -1
+	for n := int(m.first); n < int(m.first+m.count); n++ {
+		switch p := r.part(e.body.element(n)); {
+		case p.kind == partKept, p.kind == partReasoning, media && !p.plain:
+		case p.plain && at < 0:
+			at = n
+			raw, err := withText(e.body.element(n), text, nil)
+			if err != nil {
+				e.fail("message %d: %w", m.Index, err)
+				return
+			}
+			e.element(n).replace(raw)
+		default:
+			e.element(n).remove()
+		}
+	}
+	if at < 0 {
+		e.element(int(m.first + m.count - 1)).after(r.textPart(text, nil))
+	}
+}
+
 // setContent gives an element another content.
 func (e *Edit) setContent(n int, raw []byte) {
-	if e.body.raw[e.body.elements[n].start] != '{' { // nothing but a content
+	if e.body.bare(n) || e.body.raw[e.body.elements[n].start] != '{' { // nothing but a content
 		e.element(n).replace(raw)
 		return
 	}
@@ -134,6 +162,8 @@ func withTexts(r reader, content []byte, text string, media bool) ([]byte, error
 	)
 	for raw := range elementsOf(content) {
 		switch p := r.part(raw); {
+		case p.kind == partKept, p.kind == partReasoning:
+			parts = append(parts, raw)
 		case p.printed:
 			print = raw
 		case p.plain && at < 0:

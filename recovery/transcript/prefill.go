@@ -106,7 +106,7 @@ func (b *Body) HasRole(role string) bool {
 // ForceCall asks for a call of one function, if the request offers it.
 func (e *Edit) ForceCall(name string) *Edit {
 	t, ok := e.body.tool(name)
-	if !ok {
+	if !ok || e.body.format.layout().blocks && e.body.Reasoning() { // who thinks cannot be forced there
 		return e
 	}
 	return e.Set("tool_choice", e.body.format.reader().choice(&t))

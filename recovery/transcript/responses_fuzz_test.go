@@ -28,6 +28,8 @@ var edits = map[string]func(e *transcript.Edit, i int){
 	"ids":       func(e *transcript.Edit, _ int) { e.LoseIDs() },
 	"own":       func(e *transcript.Edit, _ int) { e.LoseOwn() },
 	"forbid":    func(e *transcript.Edit, _ int) { e.ForbidCalls() },
+	"finished":  func(e *transcript.Edit, _ int) { e.LoseFinishedReasoning() },
+	"empty":     func(e *transcript.Edit, i int) { e.LoseEmptyTexts(i) },
 	"answer":    func(e *transcript.Edit, i int) { e.SetResultID(i, "other") },
 }
 

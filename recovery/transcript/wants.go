@@ -53,7 +53,9 @@ func (b *Body) Form() []byte { return b.settings().form }
 // ParallelCalls reports whether one answer may have several calls, which is the default.
 func (b *Body) ParallelCalls() bool {
 	raw, ok := b.Field("parallel_tool_calls")
-	return !ok || !isBool(raw) || isTrue(raw)
+	choice, _ := b.Field("tool_choice")
+	alone, _ := member(choice, "disable_parallel_tool_use")
+	return (!ok || !isBool(raw) || isTrue(raw)) && !isTrue(alone)
 }
 
 // Callable reports whether the tool takes a JSON object that the client reads:

@@ -36,6 +36,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/route"
 	"github.com/rebound-llm/rebound/recovery/session"
 	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 	"github.com/rebound-llm/rebound/store/memory"
 	"github.com/rebound-llm/rebound/store/redis"
@@ -70,6 +71,7 @@ type App struct {
 	sessions *breaker.Sessions
 	budgets  *breaker.Budgets
 	fitter   *fit.Fitter
+	meter    *count.Meter
 	facts    *learn.Facts
 	makers   *learn.Makers
 	outcomes *learn.Outcomes
@@ -120,6 +122,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
+	a.meter = count.NewMeter()
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
@@ -223,13 +226,13 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 			u.Succeed(a.core.Upstreams[name])
 		}
 		ups[name] = u
-		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local()}
+		r := route.Upstream{Name: name, Passthrough: c.Passthrough, Prefill: c.Prefills(), Local: u.Local(), Messages: u.Messages()}
 		for _, k := range c.Keys {
 			r.Keys = append(r.Keys, route.Key{Name: k.Name, Weight: k.Weight})
 		}
 		routes = append(routes, r)
 	}
-	table := route.New(routes, cfg.Models, cfg.DefaultUpstream, a.pins)
+	table := route.New(routes, cfg.Models, cfg.DefaultOf(false), cfg.DefaultOf(true), a.pins)
 	switches := fixed(cfg)
 	switches.Board = a.mirror
 	a.switches.Store(switches)
@@ -274,7 +277,7 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 		recorder = a.recorder
 	}
 	return &proxy.Core{Reasons: a.pace.Reasons,
-		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultUpstream,
+		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true), Measure: func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
 		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
@@ -290,7 +293,7 @@ func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{
-		Meter: count.NewMeter(),
+		Meter: a.meter,
 		Store: shared, StoreTime: within, Windows: a.facts,
 		Secret: func(x *recovery.Exchange) []byte { return []byte(x.Secret) },
 		Truncated: func(request, session string, t recovery.Target, counted, reported int) {

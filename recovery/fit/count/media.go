@@ -15,6 +15,9 @@ func (s *scale) part(part gjson.Result, depth int) weight {
 		return weight{text: s.Count(part.Str), exact: s.Exact}
 	}
 	kind, p := payload(part)
+	if part.Get("type").Str == "tool_use" {
+		return w // counted as a call
+	}
 	switch kind {
 	case partText:
 		w.text = s.Count(part.Get("text").String())

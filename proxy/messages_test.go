@@ -14,6 +14,7 @@ import (
 func TestMessagesErrors(t *testing.T) {
 	g := start(t, "\nauth: {keys: [{name: all, env: KEY_A}]}\n")
 	dead := startAt(t, "http://127.0.0.1:1")
+	other := startYAML(t, "{listen: 127.0.0.1:0, upstreams: {default: {url: http://127.0.0.1:1/v1}}}")
 	for _, c := range []struct {
 		name, path, body string
 		g                *gateway
@@ -22,9 +23,11 @@ func TestMessagesErrors(t *testing.T) {
 	}{
 		{"no key", "/v1/messages?beta=true", `{}`, g, 401, "authentication_error", "invalid_gateway_key"},
 		{"no key, counting", "/v1/messages/count_tokens", `{}`, g, 401, "authentication_error", "invalid_gateway_key"},
-		{"below a prefix", "/team/v1/messages", `{}`, g, 404, "not_found_error", "unknown_path"},
+		{"below a prefix", "/team/v1/messages", `{}`, g, 401, "authentication_error", "invalid_gateway_key"},
+		{"nothing there", "/team/v1/messages/batches", `{}`, g, 404, "not_found_error", "unknown_path"},
 		{"an impossible model", "/v1/messages", `{"model":"` + strings.Repeat("m", 1025) + `"}`, dead, 400, "invalid_request_error", "invalid_model"},
-		{"nobody there", "/v1/messages", `{"model":"m"}`, dead, 502, "api_error", "upstream_unreachable"},
+		{"nobody there", "/v1/messages", `{"model":"m"}`, dead, 502, "api_error", "server_error"},
+		{"no upstream", "/v1/messages", `{"model":"m"}`, other, 404, "not_found_error", "no_upstream"},
 		{"messages of a thread", "/v1/threads/thread_1/messages", `{}`, g, 401, "", "invalid_gateway_key"},
 	} {
 		r := c.g.post(context.Background(), c.path, c.body, http.Header{"X-Api-Key": {"sk-stranger"}})

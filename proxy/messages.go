@@ -1,0 +1,151 @@
+package proxy
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// speaksMessages reports whether a client speaks Anthropic's Messages API: by the path, or by
+// the header that its servers demand on all of theirs. Threads of OpenAI's Assistants have
+// messages, too, at another place.
+func speaksMessages(r *http.Request) bool {
+	return strings.Contains(strings.TrimRight(r.URL.Path, "/")+"/", "/v1/messages/") || first(r.Header, "Anthropic-Version") != ""
+}
+
+// familyWire is the format in which a forwarded request is answered.
+func familyWire(messages bool) *wire {
+	if messages {
+		return messagesWire()
+	}
+	return chatWire()
+}
+
+// withoutPrefix takes off what base URLs of clients of the Messages API may have before /v1.
+func withoutPrefix(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		u := c.Request().URL
+		for _, path := range [...]string{"/v1/messages", "/v1/messages/count_tokens"} {
+			if u.RawPath == "" && strings.HasSuffix(u.Path, path) {
+				u.Path = path
+			}
+		}
+		return next(c)
+	}
+}
+
+// unserved is what a client gets for a model that no upstream of its format serves.
+func (k *Core) unserved(w *wire, model string) *Error {
+	if w.messages() && k.Messages == "" {
+		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks the Messages API. Set ANTHROPIC_UPSTREAM_URL, or add one with 'format: anthropic' under "+
+			"'upstreams' in the configuration.")
+	}
+	if !w.messages() && k.Fallback == "" {
+		return reported(http.StatusNotFound, "no_upstream", "No upstream speaks OpenAI's formats: all have 'format: anthropic' under 'upstreams' in the configuration.")
+	}
+	return reported(http.StatusNotFound, "model_not_found", "No upstream serves the model %s in this format. Add it to 'models' in the configuration.", printable(model))
+}
+
+// listed is the upstream whose list of models a client gets.
+func (k *Core) listed(messages bool) string {
+	if messages {
+		return k.Messages
+	}
+	return k.Fallback
+}
+
+// counted answers a request for the number of its tokens where the upstream cannot: false where
+// that has another reason than that it does not know how.
+func (p *passage) counted(c echo.Context, f *recovery.Failure) bool {
+	if p.place != "/messages/count_tokens" || p.core.Measure == nil || strings.Contains(strings.ToLower(string(f.Response.Body)), "model") {
+		return false
+	}
+	switch f.Response.Status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+	default:
+		return false
+	}
+	body, err := transcript.Parse(p.up.Body, transcript.Messages, p.core.Config.Limits.transcript())
+	if err != nil {
+		return false
+	}
+	c.Response().Header()["X-Rebound-Counted"] = []string{"estimated"}
+	p.ev.Status = http.StatusOK
+	return c.JSON(http.StatusOK, map[string]int{"input_tokens": p.core.Measure(body, f.Target.Model)}) == nil
+}
+
+// asMessages puts a last failure into Anthropic's envelope, unless it came in that. An error that
+// ends a stream has the type that clients try again, unless trying again cannot help.
+func (k *Core) asMessages(r *reply, f *recovery.Failure, x *recovery.Exchange, begun bool) {
+	if gjson.GetBytes(r.body, "type").Str != "error" || !gjson.GetBytes(r.body, "error.type").Exists() || begun {
+		kind := messagesErrorType(r.status)
+		if begun && !hopeless(f) {
+			kind = "overloaded_error"
+		}
+		said, _ := errorMessage(r.body)
+		if said == "" {
+			said = bound(string(r.body))
+		}
+		r.body = messagesEnvelope(kind, said, gjson.GetBytes(r.body, "error.code").String(), x.ID)
+	}
+	if first(r.header, "Request-Id") == "" {
+		r.header["Request-Id"] = []string{x.ID}
+	}
+}
+
+// messagesError is Anthropic's error object, with the gateway's code beside the type.
+// https://docs.anthropic.com/en/api/errors
+type messagesError struct {
+	Type  string `json:"type"`
+	Error struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+		Code    string `json:"code,omitempty"`
+	} `json:"error"`
+	RequestID string `json:"request_id,omitempty"`
+}
+
+// messagesEnvelope is an error as a client of the Messages API reads it.
+func messagesEnvelope(kind, message, code, request string) []byte {
+	m := messagesError{Type: "error", RequestID: request}
+	m.Error.Type, m.Error.Message, m.Error.Code = kind, message, code
+	raw, err := json.Marshal(m)
+	if err != nil { // strings always marshal
+		return []byte(`{"type":"error","error":{"type":"api_error","message":"internal error"}}`)
+	}
+	return raw
+}
+
+// messagesErrorType is the type that Anthropic's servers give with a status.
+func messagesErrorType(status int) string {
+	switch status {
+	case http.StatusUnauthorized:
+		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
+	case http.StatusForbidden:
+		return "permission_error"
+	case http.StatusNotFound:
+		return "not_found_error"
+	case http.StatusConflict:
+		return "conflict_error"
+	case http.StatusRequestEntityTooLarge:
+		return "request_too_large"
+	case http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case http.StatusServiceUnavailable:
+		return "overloaded_error"
+	case http.StatusGatewayTimeout:
+		return "timeout_error"
+	}
+	if status < 500 {
+		return "invalid_request_error"
+	}
+	return "api_error"
+}

@@ -1,0 +1,246 @@
+package transcript
+
+import (
+	"bytes"
+	"strings"
+)
+
+// messages reads Anthropic's Messages API: https://docs.anthropic.com/en/api/messages
+// A message of the user may have the results of calls in it, each a block of its
+// content: every block of such a message is an element of its own.
+type messages struct{}
+
+var _ reader = messages{}
+
+func (messages) layout() layout { return messagesLayout }
+
+var messagesLayout = layout{
+	list: "messages", offer: "tools", blocks: true, prefills: true, imageMark: `"image"`,
+	limits:  []string{"max_tokens"},
+	indexed: []indexed{{"role", keyRole}, {"content", keyContent}},
+}
+
+// What an element is, in element.kind.
+const (
+	wholeMessage  uint8 = iota
+	wholeCalling        // a message with calls in it
+	blockResult         // a result of a call
+	blockReminder       // a text that the client adds for this turn
+	blockOther
+)
+
+func (messages) check(b *Body) *Error {
+	b.usage = true // it is part of every answer
+	if err := b.checkModel(); err != nil {
+		return err
+	}
+	if f := b.find("messages"); f != nil && b.raw[f.val] != '[' && b.raw[f.val] != 'n' {
+		return b.wrong(f, "an array")
+	}
+	return b.checkStream()
+}
+
+func (messages) entry(b *Body, i int) entry {
+	switch kind := b.elements[i].kind; kind {
+	case blockResult:
+		return entry{role: RoleTool, content: b.key(i, keyContent), contentField: "content", answers: b.key(i, keyCallID), answersField: "tool_use_id"}
+	case blockReminder:
+		return entry{role: RoleSystem, content: b.element(i)}
+	case blockOther:
+		return entry{role: RoleUser, content: b.element(i)}
+	default:
+		return entry{role: roleOf(b.key(i, keyRole)), content: b.key(i, keyContent), contentField: "content", calls: kind == wholeCalling}
+	}
+}
+
+// Blocks that are not known stay what they are.
+func (messages) part(raw []byte) (p part) {
+	p.kind = partKept
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
+		case "type":
+			p.wire = nameOf(v)
+		case "text":
+			p.texts[0] = v
+		case "cache_control":
+			if p.mark = v; isNull(v) {
+				p.mark = nil
+			}
+		}
+	}
+	switch string(p.wire) {
+	case "text":
+		p.kind, p.plain = partText, true
+		return p
+	case "thinking", "redacted_thinking":
+		p.kind, p.payload = partReasoning, raw
+	case "image", "document", "search_result":
+		p.kind, p.payload = partMedia, raw
+	}
+	p.texts[0] = nil
+	return p
+}
+
+func (messages) asides(b *Body, i int, yield func(aside) bool) bool {
+	if b.elements[i].kind != blockResult {
+		return true
+	}
+	mark, ok := member(b.element(i), "cache_control")
+	return !ok || yield(aside{raw: mark, mark: true})
+}
+
+func (messages) appendCalls(calls []ToolCall, b *Body, i int) []ToolCall {
+	if b.elements[i].kind != wholeCalling {
+		return calls
+	}
+	for block := range elementsOf(b.key(i, keyContent)) {
+		var f callee
+		var id, kind []byte
+		for name, v := range fieldsOf(block) {
+			switch string(name) {
+			case "type":
+				kind = v
+			case "id":
+				id = v
+			case "name":
+				f.name = v
+			case "input":
+				f.arguments = v
+			}
+		}
+		if string(nameOf(kind)) == "tool_use" {
+			calls = append(calls, b.callOf(f, id))
+		}
+	}
+	return calls
+}
+
+// serverTools begin the types of tools whose calls the provider itself answers.
+var serverTools = [...]string{"web_search", "web_fetch", "code_execution", "tool_search", "mcp"}
+
+func (messages) tools(whole, list []byte) (tools []Tool) {
+	for raw := range elementsOf(list) {
+		var d definition
+		t := Tool{Type: KindFunction, Raw: clipped(raw)}
+		for name, v := range fieldsOf(raw) {
+			switch string(name) {
+			case "type":
+				if kind := text(v); kind != "" && kind != "custom" {
+					t.Type = kind
+				}
+			case "input_schema":
+				d.parameters = v
+			case "parameters":
+			default:
+				d.take(name, v)
+			}
+		}
+		for _, begin := range serverTools {
+			t.Own = t.Own || t.Type != KindFunction && strings.HasPrefix(t.Type, begin)
+		}
+		d.tell(&t, whole)
+		tools = append(tools, t)
+	}
+	return tools
+}
+
+func (messages) settings(b *Body) (s settings) {
+	s.instructions, _ = b.Field("system")
+	thinking, _ := b.Field("thinking")
+	switch stringField(thinking, "type") {
+	case "enabled", "adaptive":
+		s.reasoning = true
+	}
+	output, _ := b.Field("output_config")
+	s.form, _ = member(output, "format")
+	if s.form == nil {
+		s.form, _ = b.Field("output_format")
+	}
+	s.form = clipped(s.form)
+	s.contentForm, s.schema = (responses{}).contentForm(s.form)
+	return s
+}
+
+func (m messages) message(role, text string, mark []byte) []byte {
+	raw := append(AppendString([]byte(`{"role":`), role), `,"content":[`...)
+	return append(append(raw, m.textPart(text, mark)...), `]}`...)
+}
+
+func (messages) textPart(text string, mark []byte) []byte { return chat{}.textPart(text, mark) }
+
+func (messages) result(c ToolCall, text string) []byte {
+	raw := AppendString([]byte(`{"type":"tool_result","tool_use_id":`), c.ID)
+	return append(AppendString(append(raw, `,"content":`...), text), '}')
+}
+
+func (messages) tool(name string) []byte {
+	return append(AppendString([]byte(`{"name":`), name), `,"input_schema":{"type":"object","properties":{}}}`...)
+}
+
+func (messages) choice(t *Tool) []byte {
+	if t == nil {
+		return []byte(`{"type":"none"}`)
+	}
+	return append(AppendString([]byte(`{"type":"tool","name":`), t.Name), '}')
+}
+
+// defaultOutput is asked for where a question names no limit, as the format demands one.
+const defaultOutput = 4096
+
+func (messages) ask(out []byte, q Question) []byte {
+	if q.Limit == "" || q.MaxOutput <= 0 {
+		out = appendInt(append(out, `,"max_tokens":`...), defaultOutput)
+	}
+	var config []byte
+	if q.Effort != "" {
+		config = AppendString([]byte(`"effort":`), q.Effort)
+	}
+	if q.Schema != nil {
+		if config != nil {
+			config = append(config, ',')
+		}
+		config = append(append(append(config, `"format":{"type":"json_schema","schema":`...), q.Schema...), '}')
+	}
+	if config != nil {
+		out = append(append(append(out, `,"output_config":{`...), config...), '}')
+	}
+	if q.System != "" {
+		out = AppendString(append(out, `,"system":`...), q.System)
+	}
+	out = AppendString(append(out, `,"messages":[{"role":"user","content":`...), q.User)
+	return append(out, `}]}`...)
+}
+
+// billing begins an instruction that tells the provider of the client's version: it is
+// another with each request, and no words for the model.
+const billing = "x-anthropic-billing-header"
+
+// appendInstructions appends the text of instructions that stand outside the history, one
+// string or several blocks.
+func (b *Body) appendInstructions(dst []byte) []byte {
+	raw := b.settings().instructions
+	if !isList(raw) {
+		return appendText(dst, raw)
+	}
+	from := len(dst)
+	for block := range elementsOf(raw) {
+		at := len(dst)
+		if at > from {
+			dst = append(dst, '\n')
+		}
+		before := len(dst)
+		if dst = appendPart(dst, before, b.format.reader().part(block)); len(dst) == before || bytes.HasPrefix(dst[before:], []byte(billing)) {
+			dst = dst[:at]
+		}
+	}
+	return dst
+}
+
+// Failed reports whether the client itself says of a result that its call failed.
+func (m Message) Failed() bool {
+	if m.body.elements[m.first].kind != blockResult || !m.body.format.layout().blocks {
+		return false
+	}
+	raw, _ := m.Field("is_error")
+	return isTrue(raw)
+}

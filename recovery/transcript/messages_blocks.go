@@ -1,0 +1,302 @@
+package transcript
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// split is a message of the user whose blocks are elements of their own.
+type split struct {
+	start, end   int32 // where it stands
+	list         int32 // where the list of its blocks begins
+	first, count int32 // its elements
+}
+
+// indexBlocks looks into the message that was indexed last: it counts its calls, and where
+// it has results, makes each of its blocks an element in its place.
+func (b *Body) indexBlocks(s *scanner) bool {
+	at := len(b.elements) - 1
+	message, content := b.elements[at], b.key(at, keyContent)
+	if !isList(content) {
+		return true
+	}
+	switch role := roleOf(b.key(at, keyRole)); {
+	case role == RoleAssistant && bytes.Contains(content, []byte("tool_use")):
+		for block := range elementsOf(content) {
+			if blockType(block) != "tool_use" {
+				continue
+			}
+			b.elements[at].kind = wholeCalling
+			if b.called++; b.called > b.limits.Calls {
+				s.fail(CodeTooMany, int(message.start), "the messages make more than %d tool calls (limits.calls)", b.limits.Calls)
+				return false
+			}
+		}
+	case role == RoleUser && bytes.Contains(content, []byte("tool_result")):
+		blocks, some := make([]element, 0, 8), false
+		for block := range elementsOf(content) {
+			one := b.block(block)
+			one.wire, one.split = message.wire, int32(len(b.splits)+1)
+			blocks, some = append(blocks, one), some || one.kind == blockResult
+		}
+		if !some {
+			return true
+		}
+		if at+len(blocks) > b.limits.Messages {
+			s.fail(CodeTooMany, int(message.start), "the history has more than %d messages (limits.messages)", b.limits.Messages)
+			return false
+		}
+		b.splits = append(b.splits, split{message.start, message.end, int32(b.span(content).Start), int32(at), int32(len(blocks))})
+		b.elements = append(b.elements[:at], blocks...)
+	}
+	return true
+}
+
+// block is the element of a block.
+func (b *Body) block(raw []byte) (e element) {
+	at := b.span(raw)
+	e.start, e.end, e.kind = int32(at.Start), int32(at.End), blockOther
+	var said []byte
+	for name, v := range fieldsOf(raw) {
+		key := keyCount
+		switch string(name) {
+		case "type":
+			if string(nameOf(v)) == "tool_result" {
+				e.kind = blockResult
+			}
+		case "tool_use_id":
+			key = keyCallID
+		case "content":
+			key = keyContent
+		case "text":
+			said = v
+		}
+		if key < keyCount {
+			at := b.span(v)
+			e.keys[key].start, e.keys[key].end = int32(at.Start), int32(at.End)
+		}
+	}
+	if e.kind == blockOther && reminds(said) {
+		e.kind = blockReminder
+	}
+	return e
+}
+
+// reminds reports whether a text is a reminder of the client's.
+func reminds(text []byte) bool {
+	if !isString(text) {
+		return false
+	}
+	head := bytes.TrimLeft(appendDecoded(nil, append(clipped(text[:min(len(text)-1, 64)]), '"')), " \t\r\n")
+	return bytes.HasPrefix(head, []byte("<system-reminder"))
+}
+
+func blockType(block []byte) string {
+	kind, _ := member(block, "type")
+	return string(nameOf(kind))
+}
+
+// behindElements is where the last message of the history ends.
+func (b *Body) behindElements() int {
+	last := b.elements[len(b.elements)-1]
+	if last.split > 0 {
+		return int(b.splits[last.split-1].end)
+	}
+	return int(last.end)
+}
+
+// planBlocks is the part of plan that is about a history of which some messages are split.
+func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
+	b, tail := e.body, e.tail
+	var slots []slot
+	for i := 0; i < len(b.elements); {
+		first := i
+		m := b.elements[i]
+		if m.split == 0 {
+			s := slot{key: int(m.start), keyEnd: int(m.start), val: int(m.start), valEnd: int(m.end)}
+			if h := e.history[i]; h != nil {
+				whole := *h
+				whole.before, whole.behind = wrapped(h.before), wrapped(h.behind)
+				if h.whole != nil {
+					whole.whole = wrapped([][]byte{h.whole})[0]
+				}
+				var err error
+				if out, err = whole.plan(out, &s, b.raw); err != nil {
+					return nil, fmt.Errorf("message %d: %w", first, err)
+				}
+			}
+			slots = append(slots, s)
+			i++
+			continue
+		}
+		at := b.splits[m.split-1]
+		var inside [][]byte // of what is appended
+		if i += int(at.count); i == len(b.elements) {
+			inside, tail = leading(tail)
+		}
+		s := slot{key: int(at.start), keyEnd: int(at.start), val: int(at.start), valEnd: int(at.end)}
+		var err error
+		if out, err = e.planSplit(out, at, &s, inside); err != nil {
+			return nil, fmt.Errorf("message %d: %w", first, err)
+		}
+		slots = append(slots, s)
+	}
+	n := len(slots)
+	for _, raw := range wrapped(tail) {
+		slots = append(slots, slot{added: true, raw: raw})
+	}
+	return emit(out, slots, n, int(list.val)+1, false), nil
+}
+
+// planSplit plans the changes to one message that is split, of which outer is the slot.
+func (e *Edit) planSplit(out []splice, at split, outer *slot, appended [][]byte) ([]splice, error) {
+	b := e.body
+	slots := make([]slot, at.count)
+	left := len(appended)
+	for k := range slots {
+		n := int(at.first) + k
+		m, s := b.elements[n], &slots[k]
+		*s = slot{key: int(m.start), keyEnd: int(m.start), val: int(m.start), valEnd: int(m.end)}
+		var one elementEdit
+		if h := e.history[n]; h != nil {
+			one = *h
+		}
+		if k == 0 { // the words of others stand before the whole message
+			var ahead [][]byte
+			ahead, one.before = trailing(one.before)
+			outer.before = join(nil, wrapped(ahead))
+		}
+		if k == len(slots)-1 {
+			var rest [][]byte
+			one.behind, rest = leading(one.behind)
+			for _, raw := range wrapped(rest) {
+				outer.behind = append(append(outer.behind, ','), raw...)
+			}
+			one.behind = append(one.behind, appended...)
+		}
+		var err error
+		if one.before, err = blocks(one.before); err != nil {
+			return nil, err
+		}
+		if one.behind, err = blocks(one.behind); err != nil {
+			return nil, err
+		}
+		if one.whole != nil {
+			list, err := blocks([][]byte{one.whole})
+			if err != nil || len(list) == 0 {
+				return nil, fmt.Errorf("a block cannot become a message: %w", err)
+			}
+			one.whole, one.behind = list[0], append(list[1:], one.behind...)
+		}
+		if !one.removed || len(one.before)+len(one.behind) > 0 {
+			left++
+		}
+		if one.removed && len(one.before) == 0 && len(one.behind) > 0 { // what stands behind takes the place
+			one.removed, one.whole, one.behind, one.fields = false, one.behind[0], one.behind[1:], nil
+		}
+		if out, err = one.plan(out, s, b.raw); err != nil {
+			return nil, err
+		}
+	}
+	if left > 0 {
+		return emit(out, slots, len(slots), int(at.list)+1, false), nil
+	}
+	outer.deleted = true
+	if outer.before != nil { // takes the place
+		outer.raw, outer.deleted, outer.before = outer.before[:len(outer.before)-1], false, nil
+	}
+	return out, nil
+}
+
+// isBlock reports whether a value is a block rather than a message.
+func isBlock(raw []byte) bool {
+	if !isObject(raw) {
+		return false
+	}
+	_, message := member(raw, "role")
+	return !message
+}
+
+// userBlocks are the blocks of a message of the user, of a content, or of one block; ok is false
+// for a message of others.
+func userBlocks(raw []byte) (list [][]byte, ok bool) {
+	if isBlock(raw) {
+		return [][]byte{raw}, true
+	}
+	content := raw
+	if isObject(raw) {
+		role, _ := member(raw, "role")
+		if content, _ = member(raw, "content"); roleOf(role) != RoleUser {
+			return nil, false
+		}
+	}
+	switch {
+	case isString(content) && len(content) > 2:
+		return [][]byte{append(append([]byte(`{"type":"text","text":`), content...), '}')}, true
+	case isList(content):
+		for block := range elementsOf(content) {
+			list = append(list, clipped(block))
+		}
+	}
+	return list, true
+}
+
+// blocks are the blocks of messages of the user.
+func blocks(raws [][]byte) (list [][]byte, err error) {
+	for _, raw := range raws {
+		some, ok := userBlocks(raw)
+		if !ok {
+			return nil, fmt.Errorf("a message of another role cannot stand among results")
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+// leading divides a list behind the messages of the user that it begins with; trailing before
+// those that it ends with.
+func leading(raws [][]byte) (users, rest [][]byte) {
+	for n, raw := range raws {
+		if _, ok := userBlocks(raw); !ok {
+			return raws[:n:n], raws[n:]
+		}
+	}
+	return raws[:len(raws):len(raws)], nil
+}
+
+func trailing(raws [][]byte) (rest, users [][]byte) {
+	n := len(raws)
+	for n > 0 {
+		if _, ok := userBlocks(raws[n-1]); !ok {
+			break
+		}
+		n--
+	}
+	return raws[:n:n], raws[n:]
+}
+
+// wrapped puts blocks that stand by themselves into a message of the user, with what the user
+// says right behind them: results come first.
+func wrapped(raws [][]byte) (list [][]byte) {
+	var open [][]byte
+	shut := func() {
+		if len(open) > 0 {
+			raw := append([]byte(`{"role":"user","content":[`), bytes.Join(open, []byte{','})...)
+			list, open = append(list, append(raw, `]}`...)), nil
+		}
+	}
+	for _, raw := range raws {
+		if isBlock(raw) {
+			open = append(open, raw)
+			continue
+		}
+		if some, ok := userBlocks(raw); ok && len(open) > 0 {
+			open = append(open, some...)
+			continue
+		}
+		shut()
+		list = append(list, raw)
+	}
+	shut()
+	return list
+}

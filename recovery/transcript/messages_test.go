@@ -1,0 +1,319 @@
+package transcript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// session is a request as a coding agent sends it: thinking, two calls at once, a result that
+// failed, a reminder behind results, cache marks, a block that is not known.
+const session = `{"model":"claude","max_tokens":1000, "stream":true,"thinking":{"type":"enabled","budget_tokens":500},
+"system":[{"type":"text","text":"x-anthropic-billing-header: cc_version=1"},{"type":"text","text":"You code.","cache_control":{"type":"ephemeral"}}],
+"messages":[
+ {"role":"user","content":[{"type":"text","text":"<system-reminder>Today</system-reminder>"},{"type":"text","text":"Fix it."}]},
+ {"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":"abc=="},{"type":"text","text":"I look."},
+   {"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"ls"}},{"type":"tool_use","id":"toolu_2","name":"Read","input":{}}]},
+ {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","is_error":true,"content":"no such\nfile"} ,
+   {"type":"tool_result","tool_use_id":"toolu_2","content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","data":"AA"}}],"cache_control":{"type":"ephemeral"}},
+   {"type":"text","text":"<system-reminder>Be quick</system-reminder>"}, {"type":"new_block","x":[1]} ]},
+ {"role":"assistant","content":[{"type":"redacted_thinking","data":"zz"},{"type":"tool_use","id":"toolu_3","name":"Bash","input":{"command":"cat a"}}]},
+ {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_3"}]}
+],"tools":[{"name":"Bash","input_schema":{"type":"object"}},{"name":"Read","description":"reads","input_schema":{"type":"object"}},{"type":"web_search_20250305","name":"web_search"}],
+"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`
+
+func messagesBody(t *testing.T, raw string) *transcript.Body {
+	t.Helper()
+	b, err := transcript.Parse([]byte(raw), transcript.Messages, transcript.Limits{})
+	if err != nil {
+		t.Fatalf("%s: %v", raw, err)
+	}
+	return b
+}
+
+func TestMessagesRead(t *testing.T) {
+	b := messagesBody(t, session)
+	var got []string
+	for _, m := range b.Messages() {
+		s := m.Shape()
+		from, to := m.Elements()
+		line := fmt.Sprintf("%s %d-%d %q id=%s media=%d failed=%v", m.Role, from, to, m.Text(), m.ToolCallID(), s.Media, m.Failed())
+		if s.Reasoning {
+			line += " thinks"
+		}
+		if s.Mark != nil {
+			line += " marked"
+		}
+		for _, c := range m.ToolCalls() {
+			line += fmt.Sprintf(" %s(%s)#%s", c.Name, c.Text(), c.ID)
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		`user 0-0 "<system-reminder>Today</system-reminder>\nFix it." id= media=0 failed=false`,
+		`assistant 1-1 "I look." id= media=0 failed=false thinks Bash({"command":"ls"})#toolu_1 Read({})#toolu_2`,
+		`tool 2-2 "no such\nfile" id=toolu_1 media=0 failed=true`,
+		`tool 2-2 "a" id=toolu_2 media=1 failed=false marked`,
+		`system 2-2 "<system-reminder>Be quick</system-reminder>" id= media=0 failed=false`,
+		`user 2-2 "" id= media=0 failed=false`,
+		`assistant 3-3 "" id= media=0 failed=false thinks Bash({"command":"cat a"})#toolu_3`,
+		`tool 4-4 "" id=toolu_3 media=0 failed=false`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if s := string(b.System()); s != "You code." || b.Outside() != s {
+		t.Errorf("the instructions are %q", s)
+	}
+	if b.ParallelCalls() || !b.Reasoning() || !b.Streaming() || b.Model() != "claude" || b.ToolChoice().Choice != transcript.ChoiceAuto {
+		t.Error("the settings are read wrongly")
+	}
+	tools := b.Tools()
+	if len(tools) != 3 || !tools[0].Callable() || string(tools[1].Parameters) != `{"type":"object"}` || tools[2].Callable() || !tools[2].Own {
+		t.Errorf("the tools are %+v", tools)
+	}
+	for choice, want := range map[string]transcript.ToolChoice{
+		`{"type":"any"}`: {Choice: transcript.ChoiceRequired}, `{"type":"none"}`: {Choice: transcript.ChoiceNone},
+		`{"type":"tool","name":"Bash"}`: {Choice: transcript.ChoiceNamed, Name: "Bash"},
+	} {
+		if got := messagesBody(t, `{"tool_choice":`+choice+`}`).ToolChoice(); got.Choice != want.Choice || got.Name != want.Name {
+			t.Errorf("%s is read as %+v", choice, got)
+		}
+	}
+}
+
+// What an edit changes, and that all else stays byte for byte.
+func TestMessagesEdit(t *testing.T) {
+	reminder := `{"type":"text","text":"<system-reminder>Be quick</system-reminder>"}`
+	for _, c := range []struct {
+		name, old, new string // what stands in the place of what
+		edit           func(b *transcript.Body, e *transcript.Edit)
+	}{
+		{"nothing", "", "", func(*transcript.Body, *transcript.Edit) {}},
+		{"a note stands behind the results", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note"}]}`, func(_ *transcript.Body, e *transcript.Edit) { e.AppendNote("note") }},
+		{"two notes are one", `"toolu_3"}]}`, `"toolu_3"},{"type":"text","text":"note\n\nmore"}]}`, func(_ *transcript.Body, e *transcript.Edit) { e.AppendNote("note").AppendNote("more") }},
+		{"a result says something else", `"content":"no such\nfile"`, `"content":"gone"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(2, "gone", false) }},
+		{"a result without a content gets one", `"tool_use_id":"toolu_3"`, `"tool_use_id":"toolu_3","content":"ok"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(7, "ok", false) }},
+		{"a result loses its image", `[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","data":"AA"}}]`, `[{"type":"text","text":"b"}]`,
+			func(_ *transcript.Body, e *transcript.Edit) { e.SetText(3, "b", false) }},
+		{"a reminder goes", ",\n   " + reminder, ``, func(_ *transcript.Body, e *transcript.Edit) { e.RemoveMessage(4) }},
+		{"a reminder has other words", `"<system-reminder>Be quick</system-reminder>"`, `"soon"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(4, "soon", false) }},
+		{"words stand beside an unknown block", `{"type":"new_block","x":[1]}`, `{"type":"new_block","x":[1]},{"type":"text","text":"x"}`,
+			func(_ *transcript.Body, e *transcript.Edit) { e.SetText(5, "x", false) }},
+		{"the model's words change, not its thinking and calls", "\"I look.\"},\n   ", `"Hm"},`, func(_ *transcript.Body, e *transcript.Edit) { e.SetText(1, "Hm", false) }},
+		{"a result is added to others", ` {"role":"assistant","content":[{"type":"redacted`, ` {"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"none"}]},{"role":"assistant","content":[{"type":"redacted`,
+			func(b *transcript.Body, e *transcript.Edit) {
+				e.InsertMessage(6, b.ResultMessage(transcript.ToolCall{ID: "x"}, "none"))
+			}},
+		{"a result is put before another", `{"type":"tool_result","tool_use_id":"toolu_1","is`, `{"type":"tool_result","tool_use_id":"x","content":"none"},{"type":"tool_result","tool_use_id":"toolu_1","is`,
+			func(b *transcript.Body, e *transcript.Edit) {
+				e.InsertMessage(2, b.ResultMessage(transcript.ToolCall{ID: "x"}, "none"))
+			}},
+		{"a result answers another call", `"tool_use_id":"toolu_1"`, `"tool_use_id":"y"`, func(_ *transcript.Body, e *transcript.Edit) { e.SetResultID(2, "y") }},
+		{"results and what is said behind them are appended", `"toolu_3"}]}`, `"toolu_3"},{"type":"tool_result","tool_use_id":"x","content":"none"},{"type":"text","text":"so"}]}`,
+			func(b *transcript.Body, e *transcript.Edit) {
+				e.AppendMessage(b.ResultMessage(transcript.ToolCall{ID: "x"}, "none")).AppendMessage(b.TextMessage(transcript.RoleUser, "so", nil))
+			}},
+		{"an answer is appended", `"toolu_3"}]}`, `"toolu_3"}]},{"role":"assistant","content":[{"type":"text","text":"so"}]}`,
+			func(b *transcript.Body, e *transcript.Edit) { e.Continue("so", "assistant") }},
+		{"the roles of blocks stay", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.SetRole(transcript.RoleSystem, transcript.RoleUser) }},
+		{"calls are forbidden", `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, `"tool_choice":{"type":"none"}`, func(_ *transcript.Body, e *transcript.Edit) { e.ForbidCalls() }},
+		{"who thinks is not forced to call", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.ForceCall("Bash") }},
+		{"thinking of finished turns goes", "", "", func(_ *transcript.Body, e *transcript.Edit) { e.LoseFinishedReasoning() }},
+	} {
+		b := messagesBody(t, session)
+		e := b.Edit()
+		c.edit(b, e)
+		after, err := e.Apply()
+		if want := strings.Replace(session, c.old, c.new, 1); err != nil || string(after) != want {
+			t.Errorf("%s: %v\n%s", c.name, err, after)
+		}
+	}
+}
+
+func TestMessagesWholeTurnGoes(t *testing.T) {
+	b := messagesBody(t, session)
+	e := b.Edit()
+	for i := 1; i < 6; i++ {
+		e.RemoveMessage(i)
+	}
+	e.InsertMessage(6, b.TextMessage(transcript.RoleUser, "summary", []byte(`{"type":"ephemeral"}`)))
+	after, err := e.Apply()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roles []string
+	for _, m := range messagesBody(t, string(after)).Messages() {
+		roles = append(roles, m.Role+":"+m.Text())
+	}
+	if got := strings.Join(roles, "|"); got != "user:<system-reminder>Today</system-reminder>\nFix it.|user:summary|assistant:|tool:" {
+		t.Error(got)
+	}
+	if problem := upstreamtest.MessagesProblem(string(after)); problem != "" {
+		t.Error(problem)
+	}
+}
+
+// Thinking that is lost of the turn under way takes thinking along, and what asks for it.
+func TestMessagesThinking(t *testing.T) {
+	managed := strings.Replace(session, `"tool_choice"`, `"context_management":{"edits":[{"type":"clear_thinking_20251015","keep":"all"}]},"tool_choice"`, 1)
+	b := messagesBody(t, managed)
+	if n, ok := b.SealedReasoning(); n != 2 || !ok {
+		t.Error(n, ok)
+	}
+	e := b.Edit()
+	if !e.LoseReasoning(nil) {
+		t.Error("nothing was lost")
+	}
+	after, err := e.Apply()
+	if err != nil || bytes.Contains(after, []byte(`signature`)) || bytes.Contains(after, []byte(`redacted`)) || !bytes.Contains(after, []byte(`"thinking":{"type":"disabled"}`)) ||
+		bytes.Contains(after, []byte("context_management")) || upstreamtest.MessagesProblem(string(after)) != "" {
+		t.Errorf("%v %s", err, after)
+	}
+	finished := strings.Replace(session, "\n],\"tools\"", `,{"role":"assistant","content":"Done."},{"role":"user","content":"More."}],"tools"`, 1)
+	b = messagesBody(t, finished)
+	e = b.Edit()
+	e.LoseFinishedReasoning()
+	after, err = e.Apply()
+	if err != nil || bytes.Contains(after, []byte(`signature`)) || !bytes.Contains(after, []byte(`"thinking":{"type":"enabled"`)) || upstreamtest.MessagesProblem(string(after)) != "" {
+		t.Errorf("%v %s", err, after)
+	}
+}
+
+// Whatever is taken out or added, an upstream takes the rest.
+func TestMessagesTaken(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		raw := longSession(r)
+		if problem := upstreamtest.MessagesProblem(raw); problem != "" {
+			t.Fatal(problem, raw)
+		}
+		b := messagesBody(t, raw)
+		e, list, did := b.Edit(), b.Messages(), ""
+		for i := 0; i < len(list); i++ {
+			if list[i].Role != transcript.RoleAssistant || r.IntN(3) > 0 || i < 2 {
+				continue
+			}
+			did += fmt.Sprint(" -", i)
+			e.RemoveMessage(i)
+			for ; i+1 < len(list) && list[i+1].Role == transcript.RoleTool; i++ {
+				e.RemoveMessage(i + 1)
+			}
+			if i+1 < len(list) && r.IntN(2) == 0 && list[i+1].Role != transcript.RoleSystem {
+				e.InsertMessage(i+1, b.TextMessage(transcript.RoleUser, "in short", nil))
+			}
+		}
+		for i, m := range list {
+			if m.Role == transcript.RoleTool && r.IntN(4) == 0 {
+				e.SetText(i, "short", false)
+			}
+		}
+		if r.IntN(2) == 0 {
+			e.AppendNote("note")
+			did += " note"
+		}
+		after, err := e.Apply()
+		if err != nil {
+			if strings.Contains(err.Error(), "another role") {
+				continue
+			}
+			t.Errorf("%d:%s: %v\n%s", seed, did, err, raw)
+		} else if problem := upstreamtest.MessagesProblem(string(after)); problem != "" {
+			t.Errorf("%d:%s: %s\n%s\n%s", seed, did, problem, raw, after)
+		}
+	}
+}
+
+// longSession is a session of some turns, as chance has it.
+func longSession(r *rand.Rand) string {
+	messages := []string{`{"role":"user","content":"Task"}`}
+	id := 0
+	for range 2 + r.IntN(6) {
+		blocks := []string{`{"type":"text","text":"I look."}`}
+		var results []string
+		for range 1 + r.IntN(3) {
+			id++
+			blocks = append(blocks, fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"Bash","input":{"command":"x%d"}}`, id, id))
+			results = append(results, fmt.Sprintf(`{"type":"tool_result","tool_use_id":"toolu_%d","content":"long result %d"}`, id, id))
+		}
+		if r.IntN(3) == 0 {
+			results = append(results, `{"type":"text","text":"<system-reminder>now</system-reminder>"}`)
+		}
+		messages = append(messages, `{"role":"assistant","content":[`+strings.Join(blocks, ",")+`]}`, `{"role":"user","content":[`+strings.Join(results, ", ")+`]}`)
+		if r.IntN(4) == 0 {
+			messages = append(messages, `{"role":"assistant","content":"Done."}`, `{"role":"user","content":[{"type":"text","text":"Next"}]}`)
+		}
+	}
+	return `{"model":"m","max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]}`
+}
+
+// A Parser that knows how a session began reads what follows as one without.
+func TestMessagesParser(t *testing.T) {
+	p := transcript.NewParser()
+	head := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"` + strings.Repeat("x", 9000) + `"}`
+	for i := range 5 {
+		head += fmt.Sprintf(`,{"role":"assistant","content":[{"type":"tool_use","id":"t%d","name":"a","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"x"},{"type":"text","text":"y"}]}`, i, i)
+		raw := []byte(head + `],"stream":true}`)
+		one, err1 := p.Parse(raw, transcript.Messages, transcript.Limits{})
+		two, err2 := transcript.Parse(raw, transcript.Messages, transcript.Limits{})
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		if fmt.Sprint(shapes(one)) != fmt.Sprint(shapes(two)) {
+			t.Errorf("%v, want %v", shapes(one), shapes(two))
+		}
+		a, err1 := one.Edit().AppendNote("n").Apply()
+		b, err2 := two.Edit().AppendNote("n").Apply()
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%v %v\n%s\n%s", err1, err2, a, b)
+		}
+	}
+}
+
+// FuzzMessages reads whatever parses, and makes each edit of it: the result parses, or the edit
+// says that it is impossible; the body itself never changes.
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(session))
+	for _, content := range []string{`"x"`, `[]`, `null`, `[7]`, `[{"type":"tool_result"}]`, `[{"type":"text"},{"type":"tool_result","tool_use_id":7,"content":[7]}]`, `{"type":"text"}`,
+		`[{"type":"tool_use"},{"type":"thinking"}]`, `[{"type":"tool_result","content":"a"},{"type":"tool_result","content":null},{"type":"text","text":"b"}]`} {
+		f.Add([]byte(`{"messages":[{"role":"user","content":` + content + `},{"role":"assistant","content":` + content + `},{"role":"user","content":` + content + `}]}`))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		b, err := transcript.Parse(raw, transcript.Messages, transcript.Limits{})
+		if err != nil {
+			return
+		}
+		before := bytes.Clone(raw)
+		list := b.Messages()
+		for i, m := range list {
+			if at, ok := m.Content(); m.Index != i || ok && (at.Start < m.Start || at.End > m.End) {
+				t.Fatalf("message %d: index %d, content at %v", i, m.Index, at)
+			}
+			for _, c := range m.ToolCalls() {
+				if len(c.Arguments) > 0 && string(raw[c.Span.Start:c.Span.End]) != string(c.Arguments) {
+					t.Fatalf("message %d: call at %v", i, c.Span)
+				}
+			}
+			_, _, _, _, _, _ = m.Text(), m.AppendMedia(nil), m.ToolCallID(), m.Shape(), m.Name(), m.Failed()
+		}
+		_, _, _, _ = b.State(), b.System(), b.Tools(), b.ToolChoice()
+		for name, edit := range edits {
+			for i := range min(len(list), 20) {
+				e := b.Edit()
+				edit(e, i)
+				if after, err := e.Apply(); err == nil && !json.Valid(after) {
+					t.Fatalf("%s of %d makes %s", name, i, after)
+				}
+			}
+		}
+		if !bytes.Equal(raw, before) {
+			t.Fatal("the body has changed")
+		}
+	})
+}
