@@ -42,6 +42,20 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// What is wrong with the text and what is wrong with its values is reported together.
+func TestEverythingAtOnce(t *testing.T) {
+	_, err := Parse("a.yaml", []byte("listen: !!str x\nlog: *nowhere\nlimits: {body: 1M}\nstream:\n  ilde: 1s\nmodels: [a]\ndrain: {}\n"), nil)
+	want := `a.yaml:1:9: has the tag !!str: tags are not used here, remove it
+a.yaml:2:6: refers to *nowhere, but no &nowhere stands before it
+a.yaml:3:16: limits.body: "1M" could mean two sizes: write MiB (1024) or MB (1000)
+a.yaml:5:3: stream.ilde: unknown key: did you mean idle?
+a.yaml:6:9: models: must be a map of name: value, not a list
+a.yaml:7:8: drain: must be a single value (like 30s), not a map`
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v", err)
+	}
+}
+
 // The plain rendering is for logs: one line for each problem.
 func TestErrorsAreOneLineEach(t *testing.T) {
 	_, err := Parse("a.yaml", []byte("listne: x\nlog: {level: 1s}\n"), nil)
@@ -70,9 +84,13 @@ func TestBombs(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&indented, "%sk:\n", strings.Repeat(" ", i))
 	}
+	var rules strings.Builder
+	fmt.Fprintf(&rules, "classify:\n  rules:\n    - &r {name: a, any: [%s]}\n", strings.TrimSuffix(strings.Repeat("x, ", 5000), ", "))
+	rules.WriteString(strings.Repeat("    - *r\n", 5000))
 	const n = 1 << 18
 	for name, text := range map[string]string{
-		"laughs": laughs.String(), "merges": merges.String(), "keys": keys.String(), "indented": indented.String(),
+		"laughs": laughs.String(), "merges": merges.String(), "rules": rules.String(), "models": "models:\n  " + strings.ReplaceAll(merges.String(), "\n", "\n  "),
+		"keys": keys.String(), "indented": indented.String(),
 		"brackets": strings.Repeat("[", n), "braces": strings.Repeat("{", n), "dashes": strings.Repeat("- ", n/2),
 		"questions": strings.Repeat("? ", n/2), "colons": strings.Repeat("a: ", n/3), "flow colons": "{" + strings.Repeat("a: ", n/3),
 		"anchors": strings.Repeat("&a ", n/3), "tags": strings.Repeat("!a ", n/3), "documents": strings.Repeat("---\n", n/4),

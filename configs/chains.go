@@ -3,6 +3,7 @@ package configs
 import (
 	_ "embed"
 	"fmt"
+	"reflect"
 
 	"github.com/rebound-llm/rebound/recovery/annotate"
 )
@@ -18,8 +19,7 @@ func ChainsReference() string { return chains }
 // the program, and a test does that. The error is an [Errors].
 func Chains() (annotate.Chains, error) {
 	var c annotate.Chains
-	r, _ := readInto(&c, "chains.yaml", []byte(chains))
-	if len(r.problems) > 0 {
+	if r := newReader("chains.yaml"); !r.readInto(reflect.ValueOf(&c).Elem(), []byte(chains)) || len(r.problems) > 0 {
 		return nil, sortProblems(r.problems)
 	}
 	return c, nil
@@ -30,8 +30,8 @@ func Chains() (annotate.Chains, error) {
 // parts. The error is an [Errors]; nothing panics, whatever the text.
 func ParseChains(name string, data []byte) (annotate.Chains, error) {
 	var c annotate.Chains
-	r, isYAML := readInto(&c, name, data)
-	if isYAML {
+	r := newReader(name)
+	if r.readInto(reflect.ValueOf(&c).Elem(), data) {
 		r.reportAll("", c.Validate())
 	}
 	if len(r.problems) > 0 {

@@ -111,15 +111,11 @@ func TestBadChainFiles(t *testing.T) {
 // place in the operator's file, all at once.
 func TestOperatorsChains(t *testing.T) {
 	check := func(text string) error {
-		n, _, err := parseText([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &reader{name: "my.yaml", lines: strings.Split(text, "\n"), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
+		r := newReader("my.yaml")
 		v := struct {
 			Strategies annotate.Config `yaml:"strategies"`
 		}{annotate.Defaults()}
-		r.decode(n, reflect.ValueOf(&v).Elem(), "")
+		r.readInto(reflect.ValueOf(&v).Elem(), []byte(text))
 		r.validateValue(reflect.ValueOf(v), "")
 		r.checkChains("strategies", v.Strategies)
 		if len(r.problems) == 0 {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -212,18 +211,10 @@ func read(name string, data []byte, env Env, secretless bool) (*Config, []source
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	r := &reader{name: name, secretless: secretless, dir: filepath.Dir(name), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
-	c := Defaults()
-	if name != "" {
-		r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
-		n, at, err := parseText(data)
-		if err != nil {
-			r.reportAt(at, false, "", "%s", err)
-			return nil, nil, sortProblems(r.problems)
-		}
-		if n != nil {
-			r.decode(n, reflect.ValueOf(&c).Elem(), "")
-		}
+	r, c := newReader(name), Defaults()
+	r.secretless = secretless
+	if name != "" && !r.readInto(reflect.ValueOf(&c).Elem(), data) {
+		return nil, nil, sortProblems(r.problems)
 	}
 	r.chooseDefault(&c)
 	r.applyEnv(&c, env)

@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"flag"
+	"github.com/goccy/go-yaml/ast"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -119,25 +120,26 @@ func uncommented(t *testing.T) string {
 
 func TestReferenceHasEveryKey(t *testing.T) {
 	text := optional.ReplaceAllString(Reference(), "$1$2")
-	n, _, err := parseText([]byte(text))
+	r := newReader("default.yaml")
+	n, _, err := r.parseText([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	have := map[string]bool{}
-	var walk func(n *node, key string, v reflect.Type)
-	walk = func(n *node, key string, v reflect.Type) {
+	var walk func(n ast.Node, key string, v reflect.Type)
+	walk = func(n ast.Node, key string, v reflect.Type) {
 		have[key] = true
 		switch {
 		case v.Kind() == reflect.Slice:
-			for _, item := range n.items {
+			for _, item := range n.(*ast.SequenceNode).Values {
 				walk(item, key+"[]", v.Elem())
 			}
 		case v.Kind() == reflect.Map:
-			for _, p := range n.pairs {
+			for _, p := range r.pairs(n) {
 				walk(p.value, key+".NAME", v.Elem())
 			}
 		case v.Kind() == reflect.Struct:
-			for _, p := range n.pairs {
+			for _, p := range r.pairs(n) {
 				for _, f := range fields(v) {
 					if f.name == p.key {
 						walk(p.value, joinKey(key, p.key), f.typ)

@@ -2,12 +2,15 @@ package configs
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery/route"
@@ -29,7 +32,29 @@ type reader struct {
 	fromEnv  map[string]string // keys that the environment overrode, and the variable
 	sources  []source          // other files that were read
 
+	anchors map[string]ast.Node
+	aliased map[*ast.AliasNode]ast.Node // what they stand for; nil if nothing does
+	visits  int                         // nodes read so far, see afford
+
 	secretless bool // secrets and certificates that are not on this machine are no problem
+}
+
+func newReader(name string) *reader {
+	return &reader{name: name, dir: filepath.Dir(name), places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{},
+		anchors: map[string]ast.Node{}, aliased: map[*ast.AliasNode]ast.Node{}}
+}
+
+// readInto decodes a text into v, which holds the defaults. False means that the text is no YAML.
+func (r *reader) readInto(v reflect.Value, data []byte) bool {
+	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
+	n, at, err := r.parseText(data)
+	switch {
+	case err != nil:
+		r.reportAt(at, false, "", "%s", err)
+	case n != nil:
+		r.decode(n, v, "")
+	}
+	return err == nil
 }
 
 // report adds a problem at a key, or at the nearest of its parents that the file has.
@@ -45,9 +70,13 @@ func (r *reader) report(key, format string, args ...any) {
 }
 
 // refuse reports that a value cannot be read.
-func (r *reader) refuse(n *node, key, format string, args ...any) {
+func (r *reader) refuse(n ast.Node, key, format string, args ...any) {
 	r.broken[key] = true
-	r.reportAt(n.at, false, key, format, args...)
+	at := nodePlace(n)
+	if at == (place{}) {
+		at = r.find(key)
+	}
+	r.reportAt(at, false, key, format, args...)
 }
 
 func (r *reader) reportAt(at place, unknown bool, key, format string, args ...any) {
@@ -168,31 +197,35 @@ func elementDefaults(t reflect.Type) reflect.Value {
 }
 
 // decode reads a node into v, which holds the default.
-func (r *reader) decode(n *node, v reflect.Value, key string) {
-	if n.kind == null {
-		switch v.Kind() {
-		case reflect.Struct, reflect.Map, reflect.Slice:
-			return // a heading whose lines are all comments
-		}
-		r.refuse(n, key, "has no value: give one, or remove the line to keep the default")
-		return
-	}
+func (r *reader) decode(n ast.Node, v reflect.Value, key string) {
+	n, is := r.follow(n)
+	want := scalar
 	switch v.Kind() {
-	case reflect.Struct:
-		r.decodeStruct(n, v, key)
-	case reflect.Map:
-		r.decodeMap(n, v, key)
-	case reflect.Slice:
-		r.decodeList(n, v, key)
 	case reflect.Pointer:
 		p := reflect.New(v.Type().Elem())
 		r.decode(n, p.Elem(), key)
 		v.Set(p)
+		return
+	case reflect.Struct, reflect.Map:
+		want = mapping
+	case reflect.Slice:
+		want = sequence
+	}
+	switch {
+	case is == refused || !r.afford(n):
+		r.broken[key] = true
+	case is == null && want == scalar:
+		r.refuse(n, key, "has no value: give one, or remove the line to keep the default")
+	case is == null: // a heading whose lines are all comments
+	case is != want:
+		r.refuse(n, key, "must be a %s, not a %s", example(v.Type()), is)
+	case v.Kind() == reflect.Struct:
+		r.decodeStruct(n, v, key)
+	case want == mapping:
+		r.decodeMap(n, v, key)
+	case want == sequence:
+		r.decodeList(n.(*ast.SequenceNode), v, key)
 	default:
-		if n.kind != scalar {
-			r.refuse(n, key, "must be a single value (%s), not a %s", example(v.Type(), key), n.kind)
-			return
-		}
 		if err := setScalar(n, v, slices.Contains(sizeKeys, key)); err != nil {
 			r.refuse(n, key, "%s", err)
 		}
@@ -204,13 +237,9 @@ func (k kind) String() string {
 	return [...]string{"nothing", "single value", "map", "list"}[k]
 }
 
-func (r *reader) decodeStruct(n *node, v reflect.Value, key string) {
+func (r *reader) decodeStruct(n ast.Node, v reflect.Value, key string) {
 	known := fields(v.Type())
-	if n.kind != mapping {
-		r.refuse(n, key, "must be a map with some of %s, not a %s", names(known), n.kind)
-		return
-	}
-	for _, p := range n.pairs {
+	for _, p := range r.pairs(n) {
 		path := childKey(key, p.key)
 		i := slices.IndexFunc(known, func(f field) bool { return f.name == p.key })
 		if i < 0 {
@@ -223,13 +252,9 @@ func (r *reader) decodeStruct(n *node, v reflect.Value, key string) {
 	}
 }
 
-func (r *reader) decodeMap(n *node, v reflect.Value, key string) {
-	if n.kind != mapping {
-		r.refuse(n, key, "must be a map of name: value, not a %s", n.kind)
-		return
-	}
+func (r *reader) decodeMap(n ast.Node, v reflect.Value, key string) {
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, p := range n.pairs {
+	for _, p := range r.pairs(n) {
 		path := childKey(key, p.key)
 		if !r.enter(p, path) {
 			continue
@@ -243,17 +268,14 @@ func (r *reader) decodeMap(n *node, v reflect.Value, key string) {
 	}
 }
 
-func (r *reader) decodeList(n *node, v reflect.Value, key string) {
-	if n.kind != sequence {
-		r.refuse(n, key, "must be a list, as in [a, b] or with a line that begins with - for each entry, not a %s", n.kind)
-		return
-	}
-	out := reflect.MakeSlice(v.Type(), 0, len(n.items))
-	for i, item := range n.items {
+func (r *reader) decodeList(n *ast.SequenceNode, v reflect.Value, key string) {
+	out := reflect.MakeSlice(v.Type(), 0, len(n.Values))
+	for i, item := range n.Values {
 		path := key + "[" + strconv.Itoa(i) + "]"
-		r.places[path] = item.at
+		item, is := r.follow(item)
+		r.places[path] = nodePlace(item)
 		entry := elementDefaults(v.Type().Elem())
-		if item.kind == null {
+		if is == null {
 			r.refuse(item, path, "is an empty entry: give it a value or remove its dash")
 		} else {
 			r.decode(item, entry, path)
@@ -269,11 +291,10 @@ func (r *reader) enter(p pair, path string) bool {
 		r.reportAt(p.at, false, path, "is given twice, first in line %d: remove one", p.dup)
 		return false
 	}
-	at := p.at
-	if p.value.kind == scalar {
-		at = p.value.at
+	r.places[path] = p.at
+	if n, is := r.follow(p.value); is == scalar {
+		r.places[path] = nodePlace(n)
 	}
-	r.places[path] = at
 	return true
 }
 

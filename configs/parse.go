@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -31,33 +32,23 @@ const (
 	scalar
 	mapping
 	sequence
+	refused // it was reported while the text was parsed
 )
 
 // place is a position in the file, from 1.
 type place struct{ line, column int }
 
-// node is a piece of YAML without the ways in which it can be written:
-// anchors, aliases, merges and styles are gone.
-type node struct {
-	kind   kind
-	at     place
-	text   string // of a scalar, unquoted
-	quoted bool   // a quoted scalar is text even if it looks like a number
-	pairs  []pair
-	items  []*node
-	size   int // nodes in it, aliases counted as often as they occur
-}
-
 // pair is one entry of a mapping.
 type pair struct {
 	key   string
 	at    place
-	value *node
+	value ast.Node
 	dup   int // line of an earlier entry with this key, 0 when there is none
 }
 
-// parseText reads one document. The node is nil for an empty one.
-func parseText(data []byte) (n *node, at place, err error) {
+// parseText reads one document; the node is nil for an empty one. An error means that it cannot be read at all; what else is
+// wrong with it as YAML is reported.
+func (r *reader) parseText(data []byte) (n ast.Node, at place, err error) {
 	if len(data) > maxBytes {
 		return nil, place{}, fmt.Errorf("is larger than 1MiB, which no configuration is: check that this is the right file")
 	}
@@ -88,7 +79,6 @@ func parseText(data []byte) (n *node, at place, err error) {
 		}
 		return nil, place{}, errors.New("is not valid YAML: check indentation, quotes and brackets")
 	}
-	b := builder{anchors: map[string]*node{}}
 	for _, doc := range file.Docs {
 		if doc == nil || doc.Body == nil || doc.Body.Type() == ast.CommentType {
 			continue
@@ -99,10 +89,10 @@ func parseText(data []byte) (n *node, at place, err error) {
 		if n != nil {
 			return nil, nodePlace(doc.Body), errors.New("is a second document: everything belongs into one, remove the ---")
 		}
-		n = b.build(doc.Body)
-		if b.err != nil {
-			return nil, b.at, b.err
-		}
+		n = doc.Body
+	}
+	if n != nil {
+		ast.Walk(r, n)
 	}
 	return n, place{}, nil
 }
@@ -179,136 +169,108 @@ func nodePlace(n ast.Node) place {
 	return tokenPlace(n.GetToken())
 }
 
-// builder turns the parser's tree into nodes. The first error stops it.
-type builder struct {
-	anchors map[string]*node
-	total   int
-	at      place
-	err     error
-}
-
-func (b *builder) fail(at place, format string, args ...any) *node {
-	if b.err == nil {
-		b.at, b.err = at, fmt.Errorf(format, args...)
-	}
-	return &node{at: at, size: 1}
-}
-
-// count adds to the nodes that the whole would have with its aliases written out.
-func (b *builder) count(n int, at place) bool {
-	b.total += n
-	if b.total > maxNodes {
-		b.fail(at, "has too many values once its aliases are put in place: write them out, or use fewer")
-	}
-	return b.err == nil
-}
-
-func (b *builder) build(in ast.Node) *node {
-	if in == nil {
-		return &node{size: 1}
-	}
-	at := nodePlace(in)
-	if b.err != nil || !b.count(1, at) {
-		return &node{at: at, size: 1}
-	}
-	switch in := in.(type) {
-	case *ast.NullNode:
-		return &node{at: at, size: 1}
-	case *ast.StringNode:
-		t := in.Token.Type
-		return &node{kind: scalar, at: at, text: in.Value, quoted: t == token.SingleQuoteType || t == token.DoubleQuoteType, size: 1}
-	case *ast.LiteralNode:
-		if in.Value == nil {
-			return &node{kind: scalar, at: at, quoted: true, size: 1}
-		}
-		return &node{kind: scalar, at: at, text: in.Value.Value, quoted: true, size: 1}
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return &node{kind: scalar, at: at, text: in.GetToken().Value, size: 1}
-	case *ast.MappingNode:
-		return b.mapping(at, in.Values)
-	case *ast.MappingValueNode:
-		return b.mapping(at, []*ast.MappingValueNode{in})
-	case *ast.SequenceNode:
-		out := &node{kind: sequence, at: at, size: 1}
-		for _, v := range in.Values {
-			item := b.build(v)
-			out.items = append(out.items, item)
-			out.size += item.size
-		}
-		return out
+// Visit implements ast.Visitor: it finds what aliases stand for, and reports what is not used here. An anchor counts from its
+// end on, so no alias is inside of what it stands for.
+func (r *reader) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
 	case *ast.AnchorNode:
-		out := b.build(in.Value)
-		if in.Name != nil {
-			b.anchors[in.Name.GetToken().Value] = out
+		ast.Walk(r, n.Value)
+		if n.Name != nil {
+			r.anchors[n.Name.GetToken().Value] = n.Value
 		}
-		return out
 	case *ast.AliasNode:
-		name := in.Value.GetToken().Value
-		out, ok := b.anchors[name]
-		if !ok {
-			return b.fail(at, "refers to *%s, but no &%s stands before it", name, name)
+		name := n.Value.GetToken().Value
+		if r.aliased[n] = r.anchors[name]; r.aliased[n] == nil {
+			r.reportAt(nodePlace(n), false, "", "refers to *%s, but no &%s stands before it", name, name)
 		}
-		b.count(out.size, at)
-		return out
 	case *ast.TagNode:
-		return b.fail(at, "has the tag %s: tags are not used here, remove it", in.Start.Value)
+		r.reportAt(nodePlace(n), false, "", "has the tag %s: tags are not used here, remove it", n.Start.Value)
+	default:
+		return r
 	}
-	return b.fail(at, "is a kind of YAML that is not used here (%s)", strings.ToLower(in.Type().String()))
+	return nil
 }
 
-func (b *builder) mapping(at place, values []*ast.MappingValueNode) *node {
-	out := &node{kind: mapping, at: at, size: 1}
+// follow goes through anchors and aliases to what they stand for, and says what that is.
+func (r *reader) follow(n ast.Node) (ast.Node, kind) {
+	switch in := n.(type) {
+	case nil, *ast.NullNode:
+		return n, null
+	case *ast.AnchorNode:
+		return r.follow(in.Value)
+	case *ast.AliasNode:
+		if to := r.aliased[in]; to != nil {
+			return r.follow(to)
+		}
+	case *ast.TagNode: // a scalar, too
+	case ast.MapNode:
+		return n, mapping
+	case ast.ArrayNode:
+		return n, sequence
+	case ast.ScalarNode:
+		return n, scalar
+	}
+	return n, refused
+}
+
+// text is what a scalar says, as it is written.
+func text(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		if n.Value == nil {
+			return ""
+		}
+		return n.Value.Value
+	}
+	return n.GetToken().Value
+}
+
+// afford counts a node, so that aliases cannot make a small file large. The first one too many is reported.
+func (r *reader) afford(n ast.Node) bool {
+	if r.visits++; r.visits == maxNodes+1 {
+		r.reportAt(nodePlace(n), false, "", "has too many values once its aliases are put in place: write them out, or use fewer")
+	}
+	return r.visits <= maxNodes
+}
+
+// pairs lists the entries of a map, and then those of the maps that are merged into it and that it does not have itself.
+func (r *reader) pairs(n ast.Node) (list []pair) {
 	own := map[string]int{}
-	var merged []*node
-	for _, v := range values {
-		if v == nil || v.Key == nil {
-			continue
-		}
-		keyAt := tokenPlace(v.Key.GetToken())
-		value := b.build(v.Value)
-		if b.err != nil {
-			return out
-		}
-		out.size += value.size
-		if value.at == (place{}) {
-			value.at = keyAt
-		}
-		if v.Key.IsMergeKey() {
-			if value.kind == sequence {
-				merged = append(merged, value.items...)
-			} else {
-				merged = append(merged, value)
-			}
-			continue
-		}
-		var key string
-		switch k := v.Key.(type) {
-		case *ast.StringNode:
-			key = k.Value
-		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.NanNode, *ast.InfinityNode:
-			key = k.GetToken().Value
+	var merged []ast.Node
+	for it := n.(ast.MapNode).MapRange(); it.Next() && r.afford(n); {
+		at := tokenPlace(it.Key().GetToken())
+		name, isName := it.Key().(ast.ScalarNode)
+		switch {
+		case it.Key().IsMergeKey():
+			merged = append(merged, it.Value())
+		case !isName:
+			r.reportAt(at, false, "", "has a key that is not a name")
 		default:
-			return b.fail(keyAt, "has a key that is not a name")
-		}
-		out.pairs = append(out.pairs, pair{key: key, at: keyAt, value: value, dup: own[key]})
-		if own[key] == 0 {
-			own[key] = keyAt.line
+			key := text(name)
+			list = append(list, pair{key: key, at: at, value: it.Value(), dup: own[key]})
+			if own[key] == 0 {
+				own[key] = at.line
+			}
 		}
 	}
-	for _, m := range merged {
-		if m.kind != mapping {
-			return b.fail(m.at, "is merged with <<, but is not a map")
-		}
-		for _, p := range m.pairs {
-			if own[p.key] == 0 && p.dup == 0 {
-				own[p.key] = max(p.at.line, 1)
-				out.pairs = append(out.pairs, p)
-				out.size += p.value.size
-				if !b.count(p.value.size, at) {
-					return out
+	for len(merged) > 0 {
+		from, is := r.follow(merged[0])
+		merged = merged[1:]
+		switch is {
+		case sequence:
+			merged = append(slices.Clone(from.(*ast.SequenceNode).Values), merged...)
+		case mapping:
+			for _, p := range r.pairs(from) {
+				if own[p.key] == 0 && p.dup == 0 && r.afford(from) {
+					own[p.key] = p.at.line
+					list = append(list, p)
 				}
 			}
+		case scalar:
+			r.reportAt(nodePlace(from), false, "", "is merged with <<, but is not a map")
 		}
 	}
-	return out
+	return list
 }

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"io/fs"
 	"reflect"
-	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/inspect"
@@ -39,7 +38,7 @@ func readRules(folder string) (rule.Set, error) {
 			return rule.Set{}, err
 		}
 		var set rule.Set
-		if r, _ := readInto(&set, name, data); len(r.problems) > 0 {
+		if r := newReader(name); !r.readInto(reflect.ValueOf(&set).Elem(), data) || len(r.problems) > 0 {
 			return rule.Set{}, sortProblems(r.problems)
 		}
 		sets = append(sets, set)
@@ -56,20 +55,4 @@ func (r *reader) checkRules(c *Config) {
 	if own := c.Inspect.Rules; len(own) > 0 && !r.failed("inspect") {
 		r.reportAll("inspect", inspect.NewRules(ToolRules, own...).Check(len(own)))
 	}
-}
-
-// readInto decodes a text that is part of the program, or complete in itself, as
-// strictly as a configuration. The reader has the problems.
-func readInto(to any, name string, data []byte) (r *reader, isYAML bool) {
-	r = &reader{name: name, places: map[string]place{}, broken: map[string]bool{}, fromEnv: map[string]string{}}
-	r.lines = strings.Split(strings.TrimPrefix(string(data), "\ufeff"), "\n")
-	n, at, err := parseText(data)
-	if err != nil {
-		r.reportAt(at, false, "", "%s", err)
-		return r, false
-	}
-	if n != nil {
-		r.decode(n, reflect.ValueOf(to).Elem(), "")
-	}
-	return r, true
 }

@@ -10,61 +10,65 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
-// example is a value of the type, for messages.
-func example(t reflect.Type, key string) string {
+// example says what a value of the type looks like, for messages.
+func example(t reflect.Type) string {
 	switch {
 	case t == durationType:
-		return "like 30s"
+		return "single value (like 30s)"
 	case t.Kind() == reflect.Bool:
-		return "true or false"
+		return "single value (true or false)"
 	case t.Kind() == reflect.String:
-		return "text"
+		return "single value (text)"
+	case t.Kind() == reflect.Struct:
+		return "map with some of " + names(fields(t))
+	case t.Kind() == reflect.Map:
+		return "map of name: value"
+	case t.Kind() == reflect.Slice:
+		return "list, as in [a, b] or with a line that begins with - for each entry"
 	}
-	return "a number"
+	return "single value (a number)"
 }
 
 // setScalar reads the text of a scalar into v; size lets integers be bytes with a unit.
-func setScalar(n *node, v reflect.Value, size bool) error {
+func setScalar(n ast.Node, v reflect.Value, size bool) error {
+	s := text(n)
 	switch {
 	case v.Type() == durationType:
-		d, err := parseDuration(n.text)
+		d, err := parseDuration(s)
 		if err == nil {
 			v.SetInt(int64(d))
 		}
 		return err
 	case v.Kind() == reflect.String:
-		v.SetString(n.text)
+		v.SetString(s)
 		return nil
 	case v.Kind() == reflect.Bool:
-		switch {
-		case n.quoted:
-		case n.text == "true" || n.text == "True" || n.text == "TRUE":
-			v.SetBool(true)
-			return nil
-		case n.text == "false" || n.text == "False" || n.text == "FALSE":
-			v.SetBool(false)
+		if b, ok := n.(*ast.BoolNode); ok {
+			v.SetBool(b.Value)
 			return nil
 		}
-		return fmt.Errorf("must be true or false, without quotes, not %s", quote(n.text))
+		return fmt.Errorf("must be true or false, without quotes, not %s", quote(s))
 	case v.CanInt():
 		var i int64
 		var err error
 		if size {
-			i, err = parseSize(n.text)
+			i, err = parseSize(s)
 		} else {
-			i, err = parseInt(n.text)
+			i, err = parseInt(s)
 		}
 		if err == nil && v.OverflowInt(i) {
-			err = fmt.Errorf("%s is too large", quote(n.text))
+			err = fmt.Errorf("%s is too large", quote(s))
 		}
 		if err == nil {
 			v.SetInt(i)
 		}
 		return err
 	case v.CanFloat():
-		f, err := parseFloat(n.text)
+		f, err := parseFloat(s)
 		if err == nil {
 			v.SetFloat(f)
 		}
