@@ -34,6 +34,7 @@ type ToolResult struct {
 	Tool      string // name of the tool, empty when unknown
 	Arguments string // of the call, as the tool got them; empty when unknown
 	Content   string // decoded text
+	Failed    bool   // its client says so, beside the content
 }
 
 // ToolFailure is what a result says of its call. With Failed unset it is a

@@ -150,7 +150,7 @@ func (s *step) content() string {
 func (s *step) open() *view {
 	content, v := s.content(), &s.history.view
 	v.rules, v.hits = s.history.rules, &s.history.hits
-	v.open(&s.made, content)
+	v.open(&s.made, content, s.Failed)
 	s.said, s.opened = essence{text: strings.TrimSpace(v.text), media: string(s.history.List[s.Index].AppendMedia(nil))}, true
 	if n := len(content); n > headWindow+tailWindow {
 		s.said.middle = content[headWindow : n-tailWindow]

@@ -178,3 +178,18 @@ func TestStructureBehindPipes(t *testing.T) {
 		}
 	}
 }
+
+// A client that says beside a result that its call failed is believed where the result itself says nothing.
+func TestErrorFlag(t *testing.T) {
+	for content, want := range map[string]bool{
+		"ENOENT: no such file or directory, open '/a'": true, "The user doesn't want to proceed.": true, "fatal: not a git repository": true, "": true, `{"exit_code":0,"output":"ok"}`: false,
+	} {
+		f := Judge(recovery.ToolResult{Tool: "Bash", Arguments: `{"command":"make"}`, Content: content, Failed: true})
+		if f.Failed != want {
+			t.Errorf("%q: failed %v by %s", content, f.Failed, f.Rule)
+		}
+	}
+	if f := Judge(recovery.ToolResult{Tool: "Bash", Arguments: `{"command":"make"}`, Content: "all good"}); f.Failed {
+		t.Errorf("without the flag it failed by %s", f.Rule)
+	}
+}

@@ -52,13 +52,13 @@ type view struct {
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
 func (l *lists) open(r recovery.ToolResult) *view {
 	v := &view{rules: l, hits: new(rule.Hits)}
-	v.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content)
+	v.open(&trajectory.Call{Tool: r.Tool, Arguments: r.Arguments}, r.Content, r.Failed)
 	return v
 }
 
 // open is lists.open of what a call was answered with. Of what the view was before,
 // only the rules and the room for lines and hits stay.
-func (v *view) open(call *trajectory.Call, content string) {
+func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	l := v.rules
 	*v.hits = (*v.hits)[:0]
 	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, room: v.room, hits: v.hits}
@@ -79,6 +79,9 @@ func (v *view) open(call *trajectory.Call, content string) {
 			break
 		}
 		text = inner
+	}
+	if flagged && v.outcome == unknown {
+		v.set(failed, "error-flag")
 	}
 	v.structured = v.structured && len(text) > 1 && (text[0] == '{' || text[0] == '[')
 	v.text = trajectory.WithoutEscapes(trajectory.Ends(text, headWindow, tailWindow))

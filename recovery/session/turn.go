@@ -59,6 +59,7 @@ var (
 	askTitles    = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
 	askSummaries = []string{
 		"your task is to create a detailed summary of", "provide a detailed prompt for continuing our conversation", "you are performing a context checkpoint compaction",
+		"critical: respond with text only. do not call any tools",
 		"first, reason in your scratchpad. then, generate the <state_snapshot>", "summarize the conversation above", "summarize our conversation so far",
 	}
 )

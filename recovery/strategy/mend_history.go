@@ -50,7 +50,7 @@ var historyMends = []struct {
 	}, recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}},
 	{[]string{
 		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
-		"arguments must be in json", "invalid tool call arguments", "arguments must be a json",
+		"arguments must be in json", "invalid tool call arguments", "arguments must be a json", "tool_use.input: input should be a valid dictionary",
 	}, recovery.Edit{Mend: recovery.MendArguments}},
 	{[]string{
 		"but got null instead", "expected a string, got null", "content cannot be null", "content must not be null", "none is not an allowed value", "got nonetype",

@@ -153,9 +153,9 @@ func (h *History) answer(m transcript.Message, calls []MadeCall) recovery.ToolRe
 	id := m.AppendToolCallID(room[:0])
 	if i := h.pairing.Answer(id); i >= 0 {
 		c := &calls[i]
-		return recovery.ToolResult{Index: m.Index, Caller: c.At, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text()}
+		return recovery.ToolResult{Index: m.Index, Caller: c.At, CallID: c.ID[:len(id)], Tool: c.Name, Arguments: c.Text(), Failed: m.Failed()}
 	}
-	return recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id), Tool: m.Name()}
+	return recovery.ToolResult{Index: m.Index, Caller: -1, CallID: string(id), Tool: m.Name(), Failed: m.Failed()}
 }
 
 // Pairing finds the calls of a turn that its results answer. Each answer takes

@@ -415,9 +415,13 @@ func (b *Body) ServiceTier() string {
 	return text(raw)
 }
 
-// CacheKey is the key under which the client wants its prompt cached, or "".
-// Some clients put their session id there.
+// CacheKey is the key under which the client wants its prompt cached, or, in the Messages
+// API, whom it names as its user; or "". Some clients put their session id there.
 func (b *Body) CacheKey() string {
+	if b.format == Messages {
+		metadata, _ := b.Field("metadata")
+		return stringField(metadata, "user_id")
+	}
 	raw, _ := b.Field("prompt_cache_key")
 	return text(raw)
 }

@@ -1,5 +1,7 @@
 package transcript
 
+import "bytes"
+
 // Format is the wire format of a body.
 type Format uint8
 
@@ -154,15 +156,22 @@ func (b *Body) settings() *settings {
 // entry is element i.
 func (b *Body) entry(i int) entry { return b.format.reader().entry(b, i) }
 
-// ParseAny is Parse for a request of which nothing tells the format but its history's
-// field: that of Chat Completions, unless only another's is there.
+// ParseAny is Parse for a request of which nothing tells the format but what is in it: Chat
+// Completions, unless only another format's history is there, or what only the Messages API has.
 func ParseAny(raw []byte, lim Limits) (*Body, error) {
 	b, err := Parse(raw, Chat, lim)
-	if err != nil || b.find(Chat.layout().list) != nil || b.find(Responses.layout().list) == nil {
-		return b, err
+	switch {
+	case err != nil:
+	case b.find(Chat.layout().list) == nil && b.find(Responses.layout().list) != nil:
+		return Parse(raw, Responses, lim)
+	case b.find("system") != nil, b.find("anthropic_version") != nil, mentions(raw, "tool_use"), mentions(raw, "tool_result"), mentions(raw, "input_schema"):
+		return Parse(raw, Messages, lim)
 	}
-	return Parse(raw, Responses, lim)
+	return b, err
 }
+
+// mentions reports whether a word stands in a body as a string of its own.
+func mentions(raw []byte, word string) bool { return bytes.Contains(raw, []byte(`"`+word+`"`)) }
 
 // modelField is the field with the model in every format.
 const modelField = "model"

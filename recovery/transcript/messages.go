@@ -73,7 +73,7 @@ func (messages) part(raw []byte) (p part) {
 		p.kind, p.plain = partText, true
 		return p
 	case "thinking", "redacted_thinking":
-		p.kind, p.payload = partReasoning, raw
+		p.kind = partReasoning
 	case "image", "document", "search_result":
 		p.kind, p.payload = partMedia, raw
 	}

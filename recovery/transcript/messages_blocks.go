@@ -109,6 +109,7 @@ func (b *Body) behindElements() int {
 func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
 	b, tail := e.body, e.tail
 	var slots []slot
+	placed := 0 // of what is inserted before element i, how much stands in the message before it
 	for i := 0; i < len(b.elements); {
 		first := i
 		m := b.elements[i]
@@ -116,7 +117,7 @@ func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
 			s := slot{key: int(m.start), keyEnd: int(m.start), val: int(m.start), valEnd: int(m.end)}
 			if h := e.history[i]; h != nil {
 				whole := *h
-				whole.before, whole.behind = wrapped(h.before), wrapped(h.behind)
+				whole.before, whole.behind = wrapped(h.before[placed:]), wrapped(h.behind)
 				if h.whole != nil {
 					whole.whole = wrapped([][]byte{h.whole})[0]
 				}
@@ -126,13 +127,18 @@ func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
 				}
 			}
 			slots = append(slots, s)
-			i++
+			i, placed = i+1, 0
 			continue
 		}
 		at := b.splits[m.split-1]
 		var inside [][]byte // of what is appended
 		if i += int(at.count); i == len(b.elements) {
 			inside, tail = leading(tail)
+		} else if h := e.history[i]; h != nil && b.elements[i].split == 0 && b.elements[i-1].kind == blockResult { // results go to the others
+			for placed < len(h.before) && isBlock(h.before[placed]) {
+				placed++
+			}
+			inside = h.before[:placed:placed]
 		}
 		s := slot{key: int(at.start), keyEnd: int(at.start), val: int(at.start), valEnd: int(at.end)}
 		var err error

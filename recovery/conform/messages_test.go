@@ -1,0 +1,83 @@
+package conform_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Histories that an upstream of the Messages API refuses, by what it says. The mend for that
+// refusal makes it take them.
+func TestMessages(t *testing.T) {
+	user := func(blocks ...string) string {
+		return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}`
+	}
+	model := func(blocks ...string) string {
+		return `{"role":"assistant","content":[` + strings.Join(blocks, ",") + `]}`
+	}
+	call := func(id string) string {
+		return `{"type":"tool_use","id":"` + id + `","name":"ls","input":{"path":"a"}}`
+	}
+	result := func(id string) string {
+		return `{"type":"tool_result","tool_use_id":"` + id + `","content":"of ` + id + `"}`
+	}
+	text := func(s string) string { return `{"type":"text","text":"` + s + `"}` }
+	task := user(text("Do it."))
+	pairing := recovery.Edit{Mend: recovery.MendPairing}
+	for name, tt := range map[string]struct {
+		messages []string
+		refusal  string
+		edit     recovery.Edit
+		want     string // in what is sent
+	}{
+		"a call without result":         {[]string{task, model(call("a")), user(text("Go on."))}, "without `tool_result`", pairing, `"tool_use_id":"a","content":"[no result`},
+		"one of two without result":     {[]string{task, model(call("a"), call("b")), user(result("a")), model(text("x")), task}, "without `tool_result`", pairing, result("a") + `,{"type":"tool_result","tool_use_id":"b"`},
+		"one of two, a reminder behind": {[]string{task, model(call("a"), call("b")), user(result("b"), text("<system-reminder>x"))}, "without `tool_result`", pairing, `"tool_use_id":"a","content":"[no result`},
+		"a result behind words":         {[]string{task, model(call("a")), user(text("Well."), result("a"))}, "immediately after", pairing, text("Well.")},
+		"a result without call":         {[]string{task, model(text("x")), user(result("a"), text("Go on."))}, "unexpected `tool_use_id`", pairing, text("Go on.")},
+		"a result that came late":       {[]string{task, model(call("a")), task, model(text("x")), user(result("a"), text("Go on."))}, "without `tool_result`", pairing, `of a`},
+		"two results of a call":         {[]string{task, model(call("a")), user(result("a"), result("a"))}, "single result", pairing, "of a"},
+		"an empty text":                 {[]string{task, model(text(""), call("a")), user(result("a"), text(""))}, "must be non-empty", recovery.Edit{Mend: recovery.MendEmpty}, model(call("a"))},
+		"nothing but an empty text":     {[]string{task, model(text("")), task}, "must be non-empty", recovery.Edit{Mend: recovery.MendEmpty}, "[empty]"},
+		"ids of another provider":       {[]string{task, model(call("call:1")), user(result("call:1"))}, "should match pattern", recovery.Edit{Mend: recovery.MendCallIDs}, `of call:1`},
+		"arguments that are no object":  {[]string{task, model(strings.Replace(call("a"), `{"path":"a"}`, `"{\"path\":"`, 1)), user(result("a"))}, "valid dictionary", recovery.Edit{Mend: recovery.MendArguments}, `"input":{}`},
+	} {
+		request := func(messages []string) string {
+			return `{"model":"m","max_tokens":9,"messages":[` + strings.Join(messages, ",") + `]}`
+		}
+		raw := request(tt.messages)
+		if problem := upstreamtest.MessagesProblem(raw); !strings.Contains(problem, tt.refusal) {
+			t.Errorf("%s: the upstream says %q", name, problem)
+		}
+		b, err := transcript.Parse([]byte(raw), transcript.Messages, transcript.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := b.Edit()
+		if !(conform.Conformer{}).Conform(b, e, tt.edit) {
+			t.Errorf("%s: nothing changes", name)
+		}
+		after, err := e.Apply()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if problem := upstreamtest.MessagesProblem(string(after)); problem != "" || !strings.Contains(string(after), tt.want) {
+			t.Errorf("%s: %s\n%s", name, problem, after)
+		}
+	}
+	healthy := `{"model":"m","max_tokens":9,"messages":[` + strings.Join([]string{task, model(text("x"), call("a"), call("b")), user(result("b"), result("a"), text("<system-reminder>x"))}, ",") + `]}`
+	b, err := transcript.Parse([]byte(healthy), transcript.Messages, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mend := range []string{recovery.MendPairing, recovery.MendEmpty, recovery.MendArguments, recovery.MendReasoning, recovery.MendOwn, recovery.MendItemIDs, recovery.MendMedia} {
+		e := b.Edit()
+		if (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend}) || e.Changed() {
+			t.Errorf("%s changes what is well formed", mend)
+		}
+	}
+}
