@@ -50,10 +50,5 @@ func runDemo(page, verbose bool, listen string, stdout io.Writer) error {
 // wantsColour reports whether w is a terminal whose user did not ask for plain
 // text (see no-color.org).
 func wantsColour(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

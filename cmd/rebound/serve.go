@@ -24,7 +24,8 @@ func (p *program) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Args: words(cobra.NoArgs),
 		Long: `Starts the gateway: without a file at http://127.0.0.1:8080/v1, in front of
-https://api.openai.com/v1. Its configuration reference: --print-defaults.
+https://api.openai.com/v1. Its configuration reference: --print-defaults. Its log
+is JSON; on a terminal it is lines for people.
 
 Environment: REBOUND_LISTEN, OPENAI_UPSTREAM_URL, REBOUND_REDIS_URL,
 REBOUND_ADMIN_TOKEN and REBOUND_LOG_LEVEL win over the file, flags over both.
@@ -61,10 +62,17 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	// The reader of the log may end before the gateway does (a log shipper is restarted).
 	// Without this the runtime ends the process at the next line (package os/signal, SIGPIPE).
 	signal.Ignore(syscall.SIGPIPE)
-	a, err := app.New(cfg, stderr, buildVersion())
+	log, read := stderr, isTerminal(stderr) && cfg.Log.Format == "json"
+	if read {
+		log = people{stderr}
+	}
+	a, err := app.New(cfg, log, buildVersion())
 	if err != nil {
 		fmt.Fprintln(stderr, "rebound:", err)
 		return 1
+	}
+	if read {
+		greet(stderr, cfg, a)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -186,12 +194,8 @@ func ownURL(env configs.Env) (string, error) {
 	if !ok || listen == "" {
 		listen = "127.0.0.1:8080"
 	}
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(listen); err != nil {
 		return "", err
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return "http://" + net.JoinHostPort(host, port), nil
+	return "http://" + reachable(listen), nil
 }
