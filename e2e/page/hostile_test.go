@@ -62,7 +62,7 @@ func TestHostileNames(t *testing.T) {
 		_ = eval[any](b, fmt.Sprintf("location.hash = %q", v))
 		b.await("hostile text in "+v, "document.getElementById('view').textContent.includes('<img src=x')")
 		if strings.HasPrefix(v, "request/") {
-			b.await("what was changed of it", "document.querySelector('main .part') || document.body.textContent.includes('own bytes went to')")
+			b.await("what was changed of it", "document.querySelector('main .part') || document.body.textContent.includes('bytes went to')")
 		}
 		if v == "targets" {
 			_ = eval[any](b, "document.querySelectorAll('summary').forEach((s) => s.click())")

@@ -217,7 +217,7 @@ func TestFollowARequest(t *testing.T) {
 	b.await("the failure", "document.querySelector('.rows .chip.running')")
 	b.do(chromedp.KeyEvent("j"), chromedp.KeyEvent("\r"))
 	b.await("the request under way", "location.hash.startsWith('#request/') && document.querySelector('.head .chip.running')")
-	if got := eval[string](b, "document.querySelector('.timeline').textContent"); !strings.Contains(got, "Attempt 1") || !strings.Contains(got, "Wait that was asked for") {
+	if got := eval[string](b, "document.querySelector('.timeline').textContent"); !strings.Contains(got, "Attempt 1") || !strings.Contains(got, "Wait requested by the upstream") {
 		t.Errorf("under way it shows %q", got)
 	}
 	<-answered
@@ -291,7 +291,7 @@ func TestResets(t *testing.T) {
 	if eval[int](b, "document.querySelectorAll('.ring i').length") != 5 {
 		t.Errorf("of %v", g.told("events/history?event=tool_failure_detected"))
 	}
-	_ = eval[any](b, "[...document.querySelectorAll('button')].find((x) => x.textContent === 'Let it go on').click()")
+	_ = eval[any](b, "[...document.querySelectorAll('button')].find((x) => x.textContent === 'Resume').click()")
 	b.await("that it goes on", "document.querySelector('main .chip.ok')")
 	if n := len(g.told("sessions").Get("sessions").Array()); n != 0 {
 		t.Errorf("%d sessions are stopped still", n)
@@ -299,7 +299,7 @@ func TestResets(t *testing.T) {
 	b.do(chromedp.KeyEvent("3"))
 	b.await("the cool-down", "document.querySelector('.chip.warn')?.textContent === 'cool-down'")
 	_ = eval[any](b, "window.confirm = () => true; [...document.querySelectorAll('button')].find((x) => x.textContent === 'Reset').click()")
-	b.await("that it is forgotten", "document.body.textContent.includes('Every target may be asked')")
+	b.await("that it is forgotten", "document.body.textContent.includes('All targets are available')")
 	if n := len(g.told("targets").Get("targets").Array()); n != 0 {
 		t.Errorf("%d marks are kept still", n)
 	}

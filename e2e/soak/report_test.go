@@ -19,12 +19,12 @@ func (v verdict) String() string {
 	return [...]string{"right", "honest errors", "left by the client", "lost", "corrupted", "crossed"}[v]
 }
 
-// maxExamples bounds the failures that are told in full.
+// maxExamples limits the failures that are reported in full.
 const maxExamples = 12
 
-// tally counts what clients got. It is safe for concurrent use.
+// tally counts the outcomes of clients' requests. It is safe for concurrent use.
 type tally struct {
-	waited atomic.Int64 // turns that nobody could take
+	waited atomic.Int64 // turns that no client was free to take
 
 	mu       sync.Mutex
 	faults   map[string]*[verdicts]int
@@ -75,14 +75,14 @@ func (t *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// holding is what a gateway holds: the medians of the second and the last quarter of the time.
+// holding is one resource of a gateway: its medians in the second and the last quarter of the run.
 type holding struct {
 	gateway, what string
 	second, last  float64
-	slack         float64 // what may come and go
+	slack         float64 // allowed fluctuation
 }
 
-// flat says that there was no growth but what comes and goes.
+// flat reports whether the resource grew no more than it fluctuates.
 func (h holding) flat() bool { return h.last <= 1.1*h.second+h.slack }
 
 func resources(gates []*gateway, samples [][]sample) (out []holding) {
@@ -121,9 +121,9 @@ func (s *soak) report(took time.Duration, holds []holding, over *overload, faile
 	redis, _ := exec.Command("redis-server", "--version").Output()
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p("# Reliability\n\n`make soak` writes this page. %d clients talk to five gateways for %v, while upstreams do everything wrong that the\n", *clients, duration)
-	p("scripted upstream knows, and stores and gateways are killed, paused, moved and replaced. Each client has a nonce that its prompts, tools and\n")
-	p("answers carry, so that an answer of another client, or a part of one, is seen at both ends.\n\n")
+	p("# Reliability\n\n`make soak` writes this page. %d clients send requests to five gateways for %v, while the scripted upstreams produce every fault they\n", *clients, duration)
+	p("know, and stores and gateways are killed, paused, moved and replaced. Each client puts a nonce into its prompts, tools and expected\n")
+	p("answers, so that both ends detect an answer, or part of one, that belongs to another client.\n\n")
 	p("    go test ./e2e/soak -run TestSoak -timeout 0 -args -for %v -rate %v -seed %d%s\n\n", duration, *rate, *seed, map[bool]string{true: " -before PROGRAM"}[*before != ""])
 	p("Version %s, %s, %d cores, %s. The run took %v.\n\n", s.version, runtime.Version(), runtime.NumCPU(), strings.Join(strings.Fields(string(redis))[:3], " "), took.Round(time.Second))
 	p("**The run %s.**\n\n", map[bool]string{true: "failed", false: "passed"}[failed])
@@ -136,23 +136,23 @@ func (s *soak) report(took time.Duration, holds []holding, over *overload, faile
 	for v := range verdicts {
 		p("| %d ", s.tally.total(v))
 	}
-	p("|\n\n%d of them took more than one attempt. %d requests reached an upstream with something of another client. *Lost* is neither the whole right answer nor an\n", s.tally.again, s.up.mixed.Load())
-	p("honest error where the script allows one; *corrupted* is an answer that is not exactly what the script says.\n\n")
-	p("## What the gateways hold\n\nMedians of the second and of the last quarter of the time; the heap is what lived after the last collection.\n")
+	p("|\n\n%d of them took more than one attempt. %d requests reached an upstream with content of another client. A *lost* request got neither the complete right answer nor an\n", s.tally.again, s.up.mixed.Load())
+	p("honest error where the script allows one. A *corrupted* answer differs from what the script says.\n\n")
+	p("## Memory and descriptors\n\nMedians of the second and the last quarter of the run. The live heap is measured after a garbage collection.\n")
 	if took >= watched {
-		p("What is kept up to a bound was filled before: in each gateway 48 MiB of messages that were read, 65,536 counts of tokens, 10,000 events.\n")
+		p("Bounded caches were full before the measurement: 48 MiB of parsed messages, 65,536 token counts and 10,000 events in each gateway.\n")
 	}
 	p("\n")
 	p("| gateway | | second quarter | last quarter |\n|---|---|---|---|\n")
 	for _, h := range holds {
 		p("| %s | %s | %.0f | %.0f%s |\n", h.gateway, h.what, h.second, h.last, map[bool]string{true: ", grows"}[took >= watched && !h.flat()])
 	}
-	p("\n## What happened\n\n| | times |\n|---|---|\n")
+	p("\n## Disturbances\n\n| | times |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.tally.events)) {
 		p("| %s | %d |\n", name, s.tally.events[name])
 	}
 	if *before != "" {
-		p("\nThe gateway that is replaced runs the version before and this one in turn, at one Redis with another gateway of this version.\n")
+		p("\nThe gateway that is replaced alternates between the previous version and this one; it shares a Redis with a gateway of this version.\n")
 	}
 	over.report(p)
 	p("\n## Faults\n\n| fault | %s |\n|---%s|\n", strings.Join(names(), " | "), strings.Repeat("|---", int(verdicts)))

@@ -156,7 +156,7 @@ export function show(before, after) {
   const same = names.filter((k) => JSON.stringify(before[k]) === JSON.stringify(after[k]));
   const out = names.filter((k) => !same.includes(k)).map((k) => h('section', { className: 'part' }, h('h3', {}, k),
     isList(before[k]) && isList(after[k]) ? list(before[k], after[k]) : text(before[k], after[k])));
-  if (!out.length) out.push(h('p', { className: 'none' }, 'Nothing is different but how it is written.'));
+  if (!out.length) out.push(h('p', { className: 'none' }, 'Only the formatting differs.'));
   if (same.length) out.push(h('p', { className: 'none' }, 'As it was: ' + same.join(', ')));
   return h('div', {}, out);
 }

@@ -41,11 +41,11 @@ function cell(c) {
   const without = c.arms.find((a) => !a.strategy)?.rate;
   return h('section', { className: 'panel' },
     h('div', { className: 'head' }, h('h2', { className: 'name' }, words(c.chain) + (c.model ? ', ' + c.model : '')), chip(kind, text, title),
-      h('span', { className: 'note' }, 'a note changes its success by ', figure('net-' + c.chain, signed(c.net), { className: 'strong' }), ' points (', signed(c.net_interval[0]), ' to ', signed(c.net_interval[1]), ')')),
+      h('span', { className: 'note' }, 'a note changes the success rate by ', figure('net-' + c.chain, signed(c.net), { className: 'strong' }), ' points (', signed(c.net_interval[0]), ' to ', signed(c.net_interval[1]), ')')),
     table([
       { name: 'Proposed first', cell: (a) => (a.strategy ? words(a.strategy) : 'no note'), style: 'name' },
       { name: 'Seen', cell: (a) => figure('seen-' + c.chain + '-' + a.strategy, count(a.observations)), right: true, style: 'tight' },
-      { name: 'Success, as believed', cell: (a) => range(a.rate, a.interval, a.strategy ? without : undefined) },
+      { name: 'Estimated success', cell: (a) => range(a.rate, a.interval, a.strategy ? without : undefined) },
     ], c.arms, { className: 'arms' }));
 }
 
@@ -57,11 +57,11 @@ function show() {
   }
   const fact = (name, title, value) => h('div', {}, h('dt', {}, title), h('dd', {}, figure(name, value)));
   root.replaceChildren(
-    h('dl', { className: 'facts' }, fact('mode', 'Mode', report.mode), fact('observations', 'Outcomes known', count(report.observations)), fact('open', 'Not known yet', count(report.open)),
-      fact('refused', 'Entries refused', count(report.refused)), fact('lost', 'Not followed', count(report.lost))),
-    ...(report.cells.length ? report.cells.map(cell) : [h('section', { className: 'panel' }, h('p', { className: 'none' }, report.mode === 'off' ? 'Nothing is learned: learn.outcomes is off.' : 'No outcome of a note is known yet.'))]),
-    report.patterns.length ? panel('Known best for what a tool says', table([
-      { name: 'What it says', cell: (p) => p.template, style: 'name' },
+    h('dl', { className: 'facts' }, fact('mode', 'Mode', report.mode), fact('observations', 'Known outcomes', count(report.observations)), fact('open', 'Open outcomes', count(report.open)),
+      fact('refused', 'Rejected entries', count(report.refused)), fact('lost', 'Lost outcomes', count(report.lost))),
+    ...(report.cells.length ? report.cells.map(cell) : [h('section', { className: 'panel' }, h('p', { className: 'none' }, report.mode === 'off' ? 'Learning is off: learn.outcomes.' : 'No outcome of a note is known yet.'))]),
+    report.patterns.length ? panel('Best strategy by tool message', table([
+      { name: 'Message', cell: (p) => p.template, style: 'name' },
       { name: 'Chain', cell: (p) => words(p.chain) },
       { name: 'Best', cell: (p) => words(p.strategy) },
       { name: 'Seen', cell: (p) => count(p.observations), right: true },

@@ -30,8 +30,8 @@ export function open(main) {
     parts.tiles,
     parts.upstreams,
     h('div', { className: 'two' }, panel('Requests a second', parts.rates), panel('Time to first token, seconds', parts.first)),
-    h('div', { className: 'two' }, panel('Saved by', parts.strategies), panel('Failed attempts', parts.classes)),
-    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests'), h('button', { type: 'button', title: 'Adds the last thousand of this replica to which nothing happened', click: () => healthy() }, 'Healthy ones, too'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
+    h('div', { className: 'two' }, panel('Recovered by', parts.strategies), panel('Failed attempts', parts.classes)),
+    h('section', { className: 'panel' }, h('div', { className: 'head' }, h('h2', {}, 'Requests'), h('button', { type: 'button', title: 'Adds this replica’s last 1,000 requests without problems', click: () => healthy() }, 'Add healthy ones'), h('div', { className: 'tabs', role: 'group', 'aria-label': 'Outcome' }, tabs), input), parts.log));
 }
 
 // span is the samples of the period, and the first and the last of them.
@@ -81,16 +81,16 @@ function drawTiles({ first, last }) {
   parts.tiles.replaceChildren(
     h('div', { className: 'tile ended' },
       h('div', { className: 'three' },
-        tile('ok', 'Straight away', share(ok, all), many(ok, 'request'), 'ok'),
-        tile('fallback', 'By fallback', share(fallback, all), many(fallback, 'request'), fallback ? 'fallback' : ''),
+        tile('ok', 'Unchanged', share(ok, all), many(ok, 'request'), 'ok'),
+        tile('fallback', 'Fallback', share(fallback, all), many(fallback, 'request'), fallback ? 'fallback' : ''),
         tile('recovered', 'Recovered', share(recovered, all), many(recovered, 'request'), 'recovered'),
         tile('failed', 'Failed', share(failed, all), many(failed, 'request'), failed ? 'failed' : '')),
       h('div', { className: 'stack', role: 'img', 'aria-label': 'How requests ended' }, part('ok', ok), part('fallback', fallback), part('recovered', recovered), part('failed', failed))),
     tile('rate', 'Requests / s', rate(all / seconds), [figure('in-flight', count(last.in_flight)), ' in flight now']),
     tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
     tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + brief(input) + ' tokens'),
-    tile('extra', 'Recovery spent', count(extra), 'tokens'),
-    tile('left-out', 'Fitting left out', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
+    tile('extra', 'Extra tokens', count(extra), 'for recovery'),
+    tile('left-out', 'Removed by fitting', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
 }
 
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(); }
@@ -170,13 +170,13 @@ function wrong() {
 
 function drawUpstreams({ first, last }) {
   const list = wrong();
-  parts.wrong.replaceChildren(list.length ? h('section', { className: 'panel wrong', role: 'status' }, h('h2', {}, 'Wrong now'),
+  parts.wrong.replaceChildren(list.length ? h('section', { className: 'panel wrong', role: 'status' }, h('h2', {}, 'Problems now'),
     h('ul', {}, list.slice(0, 12).map(([text, view]) => h('li', {}, h('a', { href: '#' + view }, text)))), list.length > 12 ? h('p', { className: 'none' }, count(list.length - 12) + ' more.') : null) : '');
   parts.upstreams.replaceChildren(panel('Upstreams', table(upstreams, attempts(first, last).map((value) => ({ value })))));
 }
 
 function drawBars({ first, last }) {
-  parts.strategies.replaceChildren(bars(Object.keys(last.strategies).map((k) => [k, grew(first, last, 'strategies', k)]), 'recovered', 'Nothing had to be saved.', parts.pick));
+  parts.strategies.replaceChildren(bars(Object.keys(last.strategies).map((k) => [k, grew(first, last, 'strategies', k)]), 'recovered', 'No request needed recovery.', parts.pick));
   const classes = {};
   for (const [upstream, list] of Object.entries(last.attempts)) {
     for (const [c, n] of Object.entries(list)) {
@@ -186,7 +186,7 @@ function drawBars({ first, last }) {
   parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.', parts.pick));
 }
 
-export const outcomeNames = { ok: 'answered', fallback: 'by fallback', running: 'under way', recovered: 'recovered', failed: 'failed', canceled: 'client left' };
+export const outcomeNames = { ok: 'unchanged', fallback: 'fallback', running: 'running', recovered: 'recovered', failed: 'failed', canceled: 'client left' };
 
 // did is what was done for a request, shortly.
 export function did(r) {
@@ -221,7 +221,7 @@ function drawLog() {
   const listed = wanted ? kinds[wanted] || [] : matching;
   shown = listed.slice(0, longest);
   if (!shown.length) {
-    parts.log.replaceChildren(h('p', { className: 'none' }, all.length ? 'No request matches.' : 'No request has needed help yet. Healthy ones are counted above and not listed.'));
+    parts.log.replaceChildren(h('p', { className: 'none' }, all.length ? 'No request matches.' : 'No request has needed recovery yet. Requests without problems are counted above and not listed.'));
     return;
   }
   parts.log.replaceChildren(table(columns, shown.map((r) => ({ value: r, props: {

@@ -42,7 +42,7 @@ async function forget(path, question, button) {
   }
 }
 
-const unseen = (b) => h('p', { className: 'none' }, 'It was larger than what is recorded: ' + count(b.too_large) + ' bytes.');
+const unseen = (b) => h('p', { className: 'none' }, 'Too large to record: ' + count(b.too_large) + ' bytes.');
 
 function drawPanes() {
   panes.hidden = false;
@@ -53,10 +53,10 @@ function drawPanes() {
   }
   const a = recorded.attempts[chosen];
   panes.replaceChildren(h('div', { className: 'head' }, title, recorded.attempts.map((one, i) => h('button', { type: 'button', className: 'attempt', 'aria-pressed': String(i === chosen), 'data-key': 'attempt-' + one.attempt,
-    title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', as it came' : ''))),
+    title: one.target, click: () => { chosen = i; drawPanes(); } }, 'Attempt ' + one.attempt + (one.same ? ', unchanged' : ''))),
     h('button', { type: 'button', 'data-key': 'forget', click: (e) => forget('/' + encodeURIComponent(id), 'Delete the recording of this request?', e.target) }, 'Delete'),
     recorded.session ? h('button', { type: 'button', 'data-key': 'forget-session', click: (e) => forget('?session=' + encodeURIComponent(recorded.session), 'Delete all recordings of this session?', e.target) }, 'Delete its session’s') : null),
-  !a ? h('p', { className: 'none' }, 'Nothing went upstream.') : a.same ? h('p', { className: 'none' }, 'The client’s own bytes went to ' + a.target + '.') :
+  !a ? h('p', { className: 'none' }, 'Nothing was sent upstream.') : a.same ? h('p', { className: 'none' }, 'The client’s bytes went to ' + a.target + ' unchanged.') :
     recorded.client.too_large || a.too_large ? unseen(recorded.client.too_large ? recorded.client : a) : show(recorded.client.body, a.body));
 }
 
@@ -77,7 +77,7 @@ export function phases(r) {
     const to = from + (a.duration_ms || 0);
     out.push({ kind: a.class ? 'failed' : 'ok', label: 'Attempt ' + (i + 1), text: a.target, key: a.upstream_key, class: a.class, from, to, parallel: a.parallel, strategy: a.strategy });
     const e = decisions[i];
-    if (e?.wait_ms && a.class) out.push({ kind: 'wait', label: 'Wait', text: e.strategy === 'wait' ? 'that was asked for' : 'before ' + words(e.strategy), from: to, to: to + e.wait_ms });
+    if (e?.wait_ms && a.class) out.push({ kind: 'wait', label: 'Wait', text: e.strategy === 'wait' ? 'requested by the upstream' : 'before ' + words(e.strategy), from: to, to: to + e.wait_ms });
   });
   const end = d ? d.duration_ms || 0 : Math.max(...out.map((p) => p.to), 1);
   return { list: out, end: Math.max(end, ...out.map((p) => p.to), 1), begun };
@@ -110,7 +110,7 @@ const tokens = (u) => (u ? count((u.input || 0) + (u.output || 0)) : '0');
 export function draw() {
   const r = find();
   if (!r) {
-    if (drawn !== 0) root.replaceChildren(h('a', { href: '#now' }, '← Now'), h('p', { className: 'none' }, 'Nothing is known of this request (any more).'));
+    if (drawn !== 0) root.replaceChildren(h('a', { href: '#now' }, '← Now'), h('p', { className: 'none' }, 'No data for this request. Rebound keeps only the latest events and, on each replica, the last 1,000 requests without problems.'));
     drawn = 0;
     return;
   }
@@ -132,16 +132,16 @@ export function draw() {
       fact('took', 'Took', d ? duration(d.duration_ms) : 'under way'),
       fact('first-byte', 'First byte', d?.ttfb_ms ? duration(d.ttfb_ms) : '–'),
       fact('attempts', 'Attempts', d?.attempt ?? r.events.at(-1).attempt ?? '–'),
-      fact('status', 'The client got', d ? (d.status === 499 ? 'nothing: it left' : String(d.status ?? '–')) : '–'),
+      fact('status', 'Client’s status', d ? (d.status === 499 ? 'none: the client left' : String(d.status ?? '–')) : '–'),
       fact('done', 'Done', d?.recovery || '–'),
-      fact('finish', 'The model ended', d?.finish ? words(d.finish) : '–'),
+      fact('finish', 'Finish reason', d?.finish ? words(d.finish) : '–'),
       fact('answered-by', 'Answered by', d ? d.target || 'the gateway' : '–'),
       fact('used', 'Tokens of the answer', tokens(d?.usage)),
-      fact('cost', 'Spent beyond it', tokens(d?.cost)),
-      d?.upstream_request ? fact('upstream-request', 'The upstream’s id', d.upstream_request) : null,
+      fact('cost', 'Extra tokens', tokens(d?.cost)),
+      d?.upstream_request ? fact('upstream-request', 'Upstream’s request id', d.upstream_request) : null,
       d?.key ? fact('key', 'Gateway key', d.key) : null,
       d?.spent ? fact('spent', 'Money', d.spent) : null),
-    panel('In time', timeline(r)),
+    panel('Timeline', timeline(r)),
     panel('What happened', table([
       { name: 'After', cell: (e) => duration(Math.max(0, Date.parse(e.time) - phases(r).begun)), right: true, style: 'tight' },
       { name: 'Event', cell: (e) => chip(e.level === 'WARN' ? 'warn' : 'event', words(e.event)) },

@@ -67,13 +67,13 @@ async function decide(id, approve, button) {
 function approvals() {
   const list = data.approvals.filter((a) => !only || a.session === only);
   if (!list.length) return null;
-  return panel('Plans for agents that are stuck', table([
+  return panel('Plans for stuck agents', table([
     { name: 'Made', cell: (a) => clock(a.made) },
     { name: 'State', cell: (a) => (a.state === 'waiting' ? [h('button', { type: 'button', 'data-key': 'approve-' + a.id, click: (e) => decide(a.id, true, e.target) }, 'Approve'), ' ',
       h('button', { type: 'button', 'data-key': 'refuse-' + a.id, click: (e) => decide(a.id, false, e.target) }, 'Refuse')] : chip(a.state === 'approved' ? 'ok' : 'failed', a.state)), style: 'tight' },
     { name: 'Plan', cell: (a) => [h('b', {}, words(a.plan.strategy)), a.plan.tool ? [' ', chip('class', a.plan.tool)] : null, a.plan.parameters ? h('pre', { className: 'plan' }, a.plan.parameters) : null,
       a.plan.message ? h('p', { className: 'plan' }, a.plan.message) : null, a.plan.reasoning ? h('p', { className: 'none' }, a.plan.reasoning) : null], style: 'name' },
-    { name: 'Sure', cell: (a) => share(a.plan.confidence, 1), right: true, style: 'tight' },
+    { name: 'Confidence', cell: (a) => share(a.plan.confidence, 1), right: true, style: 'tight' },
     { name: 'Session', cell: (a) => h('a', { href: '#sessions/' + encodeURIComponent(a.session), 'data-key': 'plan-' + a.id }, a.session), style: 'name' },
     { name: 'Until', cell: (a) => clock(a.until), right: true },
   ], [...list].sort((a, b) => (b.state === 'waiting') - (a.state === 'waiting'))));
@@ -84,28 +84,28 @@ const ring = (s) => h('span', { className: 'ring' }, s.failures.slice(-5).map((e
 
 // reason is what a session was stopped for.
 function reason(o) {
-  if (o.budget) return 'stopped after all of ' + o.budget + ' was used; a higher limits.session prevents it';
-  const what = o.category === 'none' ? 'failures of no known kind (' + o.evidence + ')' : words(o.category);
-  return 'stopped after ' + o.failures + ' identical failures of ' + (o.tool || 'a tool') + ': ' + what + '; breaker.failures: 0 prevents it';
+  if (o.budget) return 'stopped at its limit of ' + o.budget + '; raise limits.session to prevent it';
+  const what = o.category === 'none' ? 'failures of an unknown kind (' + o.evidence + ')' : words(o.category);
+  return 'stopped after ' + o.failures + ' identical failures of ' + (o.tool || 'a tool') + ': ' + what + '; breaker.failures: 0 turns this off';
 }
 
 const columns = [
   { name: 'Session', cell: (s) => h('a', { href: '#sessions/' + encodeURIComponent(s.id), 'data-key': s.id }, s.id), style: 'name' },
   { name: 'State', cell: (s) => (s.stopped ? [chip('failed', 'stopped', reason(s.stopped)), ' ',
-    h('span', { className: 'none' }, reason(s.stopped)), ' ', h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Let it go on')] : chip('ok', 'goes on')) },
+    h('span', { className: 'none' }, reason(s.stopped)), ' ', h('button', { type: 'button', 'data-key': 'resume-' + s.id, click: (e) => resume(s.id, e.target) }, 'Resume')] : chip('ok', 'running')) },
   { name: 'Model', cell: (s) => (s.models.size ? h('span', { title: [...s.models].join(', ') }, [...s.models].slice(-3).join(', ') + (s.models.size > 3 ? ' and ' + (s.models.size - 3) + ' more' : '')) : '–'), style: 'name' },
   { name: 'Tools failed', cell: (s) => (s.failures.length ? [ring(s), ' ', count(s.failures.length)] : '–'), style: 'tight' },
   { name: 'Notes', cell: (s) => (s.notes ? count(s.notes) : '–'), right: true },
   { name: 'After a failure', cell: (s) => Object.entries(s.outcomes).map(([k, n]) => chip(k === 'recovered' ? 'ok' : k === 'repeated' ? 'warn' : 'class', words(k) + ' ' + n)) },
   { name: 'Loops', cell: (s) => (s.loops.length ? count(s.loops.length) : '–'), right: true },
-  { name: 'Fitted', cell: (s) => (s.fits.length ? count(s.fits.at(-1).original_tokens) + ' → ' + count(s.fits.at(-1).compressed_tokens) : '–'), style: 'tight' },
+  { name: 'Shortened', cell: (s) => (s.fits.length ? count(s.fits.at(-1).original_tokens) + ' → ' + count(s.fits.at(-1).compressed_tokens) : '–'), style: 'tight' },
   { name: 'Cache', cell: (s) => share(s.cached, s.input), right: true, style: 'tight' },
   { name: 'Last', cell: (s) => clock(s.last), right: true, style: 'tight' },
 ];
 
 function detail(s) {
   return [
-    panel('Histories made smaller', s.fits.length ? table([
+    panel('Shortened histories', s.fits.length ? table([
       { name: 'Time', cell: (e) => clock(e.time) },
       { name: 'Why', cell: (e) => words(e.cause || '') },
       { name: 'By', cell: (e) => (e.tiers || []).map((t) => chip('class', words(t))) },
@@ -127,8 +127,8 @@ export function draw() {
   shown = sessions();
   const plans = approvals() || '';
   if (!shown.length) {
-    root.replaceChildren(plans, h('section', { className: 'panel' }, h('p', { className: 'none' }, only ? 'Nothing is known of this session (any more).' :
-      'Nothing has happened in a session yet: no tool failed, nothing was repeated, no history was made smaller.')));
+    root.replaceChildren(plans, h('section', { className: 'panel' }, h('p', { className: 'none' }, only ? 'No data for this session. Rebound keeps only the latest events.' :
+      'No session has had a failed tool, a repetition or a shortened history yet.')));
     return;
   }
   root.replaceChildren(plans, h('section', { className: 'panel' }, figure('sessions', shown.length, { hidden: true }), table(columns, shown)), ...(only ? detail(shown[0]) : []));

@@ -14,10 +14,10 @@ export function open(main) {
 }
 
 // about says what it means that a target is kept away.
-const about = { breaker: 'too much failed: one probe at a time', 'cool-down': 'its key is not used', disabled: 'an operator has disabled it', switched: 'an operator lets less be done' };
+const about = { breaker: 'too many failures: one probe at a time', 'cool-down': 'its key is not used', disabled: 'disabled by an operator', switched: 'restricted by an operator' };
 
 async function reset(m, button) {
-  if (!confirm('Forget of ' + m.target + ': ' + (m.kind === 'pace' ? 'its pace' : m.item) + '?')) return;
+  if (!confirm('Forget for ' + m.target + ': ' + (m.kind === 'pace' ? 'its pace' : m.item) + '?')) return;
   try {
     if (m.kind === 'disabled' || m.kind === 'switched') await ask('switches?of=' + m.item + '&name=' + encodeURIComponent(m.target), 'DELETE');
     else await ask('targets?target=' + encodeURIComponent(m.target) + '&item=' + encodeURIComponent(m.item), 'DELETE');
@@ -78,27 +78,27 @@ export function draw() {
   const pace = data.targets.filter((m) => m.kind === 'pace');
   const learned = data.targets.filter((m) => ![away, told, pace].some((l) => l.includes(m)));
   root.replaceChildren(...[
-    panel('Kept away', away.length ? marks(away) : h('p', { className: 'none' }, 'Every target may be asked.')),
-    panel('Learned from answers and refusals', learned.length ? marks(learned) : h('p', { className: 'none' }, 'Nothing yet: requests go to every target as they came.')),
+    panel('Not used now', away.length ? marks(away) : h('p', { className: 'none' }, 'All targets are available.')),
+    panel('Learned from answers and refusals', learned.length ? marks(learned) : h('p', { className: 'none' }, 'Nothing yet: all requests are sent unchanged.')),
     folded('Pace: how long the first token takes', pace),
-    folded('Windows as lists of models tell', told),
+    folded('Windows from lists of models', told),
     data.replicas?.length > 1 || data.replicas?.some((r) => r.refused || !r.store_up) ? panel('Replicas', table([
       { name: 'Replica', cell: (r) => [r.id, r.self ? ' (this one)' : ''], style: 'name' },
       { name: 'Address', cell: (r) => r.address, style: 'name' },
       { name: 'Version', cell: (r) => r.version, style: 'name' },
-      { name: 'Configuration', cell: (r) => [r.config, ' ', r.refused ? chip('failed', 'a newer one is refused', r.refused) : null], style: 'name' },
+      { name: 'Configuration', cell: (r) => [r.config, ' ', r.refused ? chip('failed', 'a newer one was rejected', r.refused) : null], style: 'name' },
       { name: 'Store', cell: (r) => chip(r.store_up ? 'ok' : 'failed', r.store_up ? 'answers' : 'away'), style: 'tight' },
       { name: 'Up for', cell: (r) => age(Date.now() - Date.parse(r.started)), right: true, style: 'tight' },
     ], data.replicas)) : null,
     data.spent?.length ? panel('What recovery cost, by day (UTC)', table([
       { name: 'Day', cell: (s) => s.day, style: 'tight' },
-      { name: 'Of', cell: (s) => [chip('class', s.of), ' ', s.name], style: 'name' },
+      { name: 'For', cell: (s) => [chip('class', s.of), ' ', s.name], style: 'name' },
       { name: 'Tokens', cell: (s) => count(s.tokens), right: true },
       { name: 'Money', cell: (s) => (s.money ? s.money.toFixed(4) : '–'), right: true },
     ], data.spent.flatMap((d) => [['model', d.models], ['key', d.keys]].flatMap(([of, list]) => Object.entries(list).map(([name, n]) => ({ day: d.day, of, name, ...n })).sort((a, b) => b.tokens - a.tokens))))) : null,
     data.keys?.length ? panel('Gateway keys', table([
       { name: 'Key', cell: (k) => k.key || 'all clients', style: 'name' },
-      { name: 'Used of its limits', cell: (k) => k.limits.map((l) => chip(l.of && l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + (l.of ? ' of ' + count(l.of) : ', no limit'))) },
+      { name: 'Limits used', cell: (k) => k.limits.map((l) => chip(l.of && l.used >= l.of ? 'warn' : 'class', words(l.limit) + ' ' + count(l.used) + (l.of ? ' of ' + count(l.of) : ', no limit'))) },
     ], data.keys)) : null].filter(Boolean));
 }
 
