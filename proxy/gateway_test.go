@@ -33,6 +33,7 @@ drain: 1s
 upstreams:
   default: {url: "UP/v1", passthrough: true, profile: hosted}
   messages: {url: "UP/", format: anthropic, passthrough: true, profile: hosted}
+  spare: {url: "UP/", format: anthropic, passthrough: true, profile: hosted}
   backup: {url: "UP/v1", passthrough: true, profile: hosted}
   prefills: {url: "UP/v1", passthrough: true, profile: hosted, prefill: assistant}
   dead: {url: "http://127.0.0.1:1/v1", passthrough: true, profile: hosted}

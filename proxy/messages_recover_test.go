@@ -354,6 +354,28 @@ func TestMessagesSignatures(t *testing.T) {
 	}
 }
 
+// Where a session moves to another account, that gets the thinking of the turn under way, which it
+// may read, and not that of finished turns, which nobody misses.
+func TestMessagesThinkingMoves(t *testing.T) {
+	t.Parallel()
+	r := &recorded{}
+	r.answer = func(body string) (int, string) {
+		if gjson.Get(body, "model").Str == "one" {
+			return 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
+		}
+		return 200, said
+	}
+	g := upstreamOf(t, r, models(map[string][]string{"m": {"messages one", "spare two"}}))
+	m := g.say("/v1/messages", `{"model":"m","max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5},"messages":[{"role":"user","content":"A"},{"role":"assistant","content":[
+		{"type":"thinking","thinking":"Hm","signature":"finished"},{"type":"text","text":"B"}]},{"role":"user","content":"C"},{"role":"assistant","content":[{"type":"thinking","thinking":"Hm","signature":"open"},
+		{"type":"tool_use","id":"toolu_1","name":"ls","input":{"path":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"x"}]}],`+strings.TrimSuffix(oneTool, ",")+`}`, nil)
+	sent := r.sent()
+	last := sent[len(sent)-1]
+	if m.text != "Done." || gjson.Get(last, "model").Str != "two" || strings.Contains(last, `"finished"`) || !strings.Contains(last, `"open"`) || !strings.Contains(sent[0], `"finished"`) {
+		t.Errorf("%s\n%s", m.raw, last)
+	}
+}
+
 func mustJSON(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -41,6 +41,7 @@ type Event struct {
 	Session  string
 	Target   Target
 	Model    string // as the client named it
+	Format   string // of request_done, what it speaks: chat, responses or messages; empty for what is forwarded
 	Attempt  int
 	Count    int  // of fallback_used: requests
 	Fallback bool // of request_done: a target of a later rank answered

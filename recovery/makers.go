@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // Made says that an account made the reasoning of a session from an element on, counted
@@ -53,6 +55,9 @@ func (r *run) makers() {
 	for i := range x.Candidates {
 		c := &x.Candidates[i]
 		if ed, some := foreign(x.made, c.Target, x.sealed); some {
+			if x.Body.Format() == transcript.Messages {
+				ed.Field = ReasoningFinished // of the turn under way the provider may yet read what it is sent
+			}
 			c.Edits = append(c.Edits, ed)
 		}
 	}

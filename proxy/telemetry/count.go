@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -163,7 +164,7 @@ func (m *metrics) done(n *names, ev *recovery.Event) {
 		m.meet(ev.Model)
 	}
 	model, upstream := m.label(ev.Model), n.upstream(ev.Target.Upstream)
-	m.requests.add(1, model, statusNames[status], out)
+	m.requests.add(1, model, cmp.Or(ev.Format, labelOther), statusNames[status], out)
 	if out != outcomeRejected {
 		m.duration.add(ev.Duration.Seconds(), model)
 	}

@@ -203,7 +203,7 @@ func TestNothingIsLostUncounted(t *testing.T) {
 	if err != nil || written+dropped != writers*each {
 		t.Errorf("%d written and %d dropped of %d", written, dropped, writers*each)
 	}
-	if !strings.Contains(scrape(t, h), fmt.Sprintf(`rebound_requests_total{model="coder",outcome="recovered",status_class="2xx"} %d`, writers*each)) {
+	if !strings.Contains(scrape(t, h), fmt.Sprintf(`rebound_requests_total{format="other",model="coder",outcome="recovered",status_class="2xx"} %d`, writers*each)) {
 		t.Error("a dropped line must still be counted as a request")
 	}
 }

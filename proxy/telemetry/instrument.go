@@ -11,7 +11,7 @@ import (
 )
 
 // maxLabels limits the labels of an instrument.
-const maxLabels = 3
+const maxLabels = 4
 
 // instrument is one metric with all its series. It records for both libraries, because their own instruments
 // look at the labels of each measurement again: that was half of what being watched costs a request. Safe for

@@ -55,8 +55,8 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 		requests: counter("requests_total",
 			"Requests, by what the client got. Outcome: ok, fallback (answered at once by a target of a later rank: the first is not asked now), "+
 				"recovered (answered after something was done), failed, rejected (no attempt was made), canceled "+
-				"(the client left).",
-			"model", "status_class", "outcome"),
+				"(the client left). Format: chat, responses, messages, or other for what is forwarded.",
+			"model", "format", "status_class", "outcome"),
 		duration: histogram("request_duration_seconds",
 			"Time from a request's arrival to the end of its answer. Rejected requests are left out.", durationBuckets, "model"),
 		ttfb: histogram("ttfb_seconds",

@@ -148,7 +148,7 @@ func TestCount(t *testing.T) {
 		want []string // lines of the exposition that were 0 or absent before
 	}{
 		{"healthy", healthy(), []string{
-			`rebound_requests_total{model="coder",outcome="ok",status_class="2xx"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="ok",status_class="2xx"} 1`,
 			`rebound_request_duration_seconds_count{model="coder"} 1`,
 			`rebound_request_duration_seconds_bucket{model="coder",le="5"} 1`,
 			`rebound_ttfb_seconds_bucket{model="coder",le="0.5"} 1`,
@@ -157,7 +157,7 @@ func TestCount(t *testing.T) {
 			`rebound_tokens_total{kind="cache_read",upstream="openai"} 1024`,
 		}},
 		{"recovered", recovered(), []string{
-			`rebound_requests_total{model="coder",outcome="recovered",status_class="2xx"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="recovered",status_class="2xx"} 1`,
 			`rebound_attempts_total{class="timeout",upstream="openai"} 1`,
 			`rebound_attempts_total{class="ok",upstream="azure"} 1`,
 			`rebound_extra_tokens_total{kind="input"} 1200`,
@@ -166,29 +166,29 @@ func TestCount(t *testing.T) {
 		{"failed", done(func(ev *recovery.Event) {
 			ev.Status, ev.Class, ev.Attempts[0].Class = 504, recovery.Timeout, recovery.Timeout
 		}), []string{
-			`rebound_requests_total{model="coder",outcome="failed",status_class="5xx"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="failed",status_class="5xx"} 1`,
 			`rebound_attempts_total{class="timeout",upstream="openai"} 1`,
 		}},
 		{"cut after 200", done(func(ev *recovery.Event) { ev.Class = recovery.StreamCut }), []string{
-			`rebound_requests_total{model="coder",outcome="failed",status_class="2xx"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="failed",status_class="2xx"} 1`,
 		}},
 		{"without a list of attempts", done(func(ev *recovery.Event) { ev.Attempts = nil }), []string{
 			`rebound_attempts_total{class="ok",upstream="openai"} 1`,
 		}},
 		{"client left", done(func(ev *recovery.Event) { ev.Status = 499 }), []string{
-			`rebound_requests_total{model="coder",outcome="canceled",status_class="4xx"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="canceled",status_class="4xx"} 1`,
 			`rebound_attempts_total{class="canceled",upstream="openai"} 1`,
 		}},
 		{"rejected", done(func(ev *recovery.Event) {
 			ev.Status, ev.Attempt, ev.Attempts, ev.Model = 404, 0, nil, "nonsense"
 		}), []string{
-			`rebound_requests_total{model="other",outcome="rejected",status_class="4xx"} 1`,
+			`rebound_requests_total{format="other",model="other",outcome="rejected",status_class="4xx"} 1`,
 		}},
 		{"not streamed", done(func(ev *recovery.Event) { ev.Streamed = false }), []string{
 			`rebound_ttfb_seconds_count{model="coder"} 0`,
 		}},
 		{"no status", done(func(ev *recovery.Event) { ev.Status, ev.Class = 0, "nonsense" }), []string{
-			`rebound_requests_total{model="coder",outcome="failed",status_class="none"} 1`,
+			`rebound_requests_total{format="other",model="coder",outcome="failed",status_class="none"} 1`,
 		}},
 		{"unknown class and upstream", done(func(ev *recovery.Event) {
 			ev.Attempts = []recovery.Record{{Target: recovery.Target{Upstream: "x"}, Class: "y"}}
@@ -282,7 +282,7 @@ func TestModelsThatAnswerHaveLabels(t *testing.T) {
 	}
 	got := scrape(t, h)
 	for i := range maxMet + 5 {
-		series := fmt.Sprintf(`rebound_requests_total{model="m%d",outcome="ok",status_class="2xx"} 2`, i)
+		series := fmt.Sprintf(`rebound_requests_total{format="other",model="m%d",outcome="ok",status_class="2xx"} 2`, i)
 		if strings.Contains(got, series) != (i < maxMet) {
 			t.Errorf("model %d has a label of its own: %t", i, i >= maxMet)
 		}
@@ -392,7 +392,7 @@ func TestReloadRemovesSeries(t *testing.T) {
 		t.Error("a counter that stays lost its count")
 	}
 	h.Observe(healthy())
-	if !strings.Contains(scrape(t, h), `rebound_requests_total{model="coder",outcome="ok",status_class="2xx"} 1`) {
+	if !strings.Contains(scrape(t, h), `rebound_requests_total{format="other",model="coder",outcome="ok",status_class="2xx"} 1`) {
 		t.Error("a model that is gone does not begin anew as one that nobody configured")
 	}
 }

@@ -85,6 +85,7 @@ func record(ev *recovery.Event) slog.Record {
 	text("strategy", ev.Strategy)
 	text("way", string(ev.Way))
 	number("status", ev.Status)
+	text("format", ev.Format)
 	flag("streamed", ev.Streamed)
 	number("wait_ms", millis(ev.Wait))
 	attrs = append(attrs, details(ev)...)
