@@ -81,6 +81,9 @@ func TestStreamForms(t *testing.T) {
 		{"split=1,bytes=40,chunks=3", func(s told) bool { return s.text == TextOf("svc", "", 40) && s.done }},
 		{"one-write,gap=1h", func(s told) bool { return s.text == text && s.done }},
 		{"usage-always", func(s told) bool { return s.usage.Exists() }},
+		{"usage-always,cached=0.5", func(s told) bool {
+			return s.usage.Get("prompt_tokens").Int() > 1 && s.usage.Get("prompt_tokens_details.cached_tokens").Int() == (s.usage.Get("prompt_tokens").Int()+1)/2
+		}},
 		{"chunks=50,bytes=4000", func(s told) bool { return s.contentChunks == 50 && s.text == TextOf("svc", "", 4000) }},
 		{"big=3000000", func(s told) bool { return len(s.text) == 3_000_000 }},
 		{"text=A", func(s told) bool { return s.text == TextOf("svc", "A", 600) }},

@@ -128,6 +128,7 @@
 //	split=1            pieces of that many bytes, each sent by itself
 //	one-write          everything at once
 //	usage-always       the usage chunk also if nobody asked for it
+//	cached=0.6         in chat, this share of the prompt was cached, says the usage
 //
 // # Content
 //

@@ -88,8 +88,8 @@ type step struct {
 	bytes  int
 	hasLen bool
 
-	cut, fin, stall, errorEvent, malformed, noise share
-	stallFor                                      time.Duration
+	cut, fin, stall, errorEvent, malformed, noise, cached share
+	stallFor                                              time.Duration
 
 	noDone, noFinish, roleOnly, empty, emptyAnswer bool
 	nullContent, crlf, oneWrite, usageAlways, gzip bool
@@ -277,6 +277,7 @@ var directives = map[string]directive{
 	"gzip":         flag(func(st *step) { st.gzip = true }),
 	"split":        number(1, maxContent, func(st *step, n int) { st.split = n }),
 	"one-write":    flag(func(st *step) { st.oneWrite = true }),
+	"cached":       place(valueNeeded, func(st *step) *share { return &st.cached }),
 	"usage-always": flag(func(st *step) { st.usageAlways = true }),
 
 	"text":      escaped(func(st *step, v string) { st.text = v }),

@@ -68,6 +68,7 @@ type content struct {
 	tool      string        // name of the called tool; empty: none
 	args      string
 	finish    string
+	cached    share // of the prompt
 	choices   int
 }
 
@@ -82,7 +83,7 @@ func (c *content) completionTokens() (total, reasoning int) {
 
 func (x *exchange) content() content {
 	st, q := x.st, x.q
-	c := content{finish: "stop", choices: q.choices}
+	c := content{finish: "stop", choices: q.choices, cached: st.cached}
 	if st.choices > 0 {
 		c.choices = st.choices
 	}
@@ -293,7 +294,9 @@ func (b *reply) appendUsage(prompt int, c *content) {
 	b.buf = strconv.AppendInt(b.buf, int64(total), 10)
 	b.buf = append(b.buf, `,"total_tokens":`...)
 	b.buf = strconv.AppendInt(b.buf, int64(prompt+total), 10)
-	b.buf = append(b.buf, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":`...)
+	b.buf = append(b.buf, `,"prompt_tokens_details":{"cached_tokens":`...)
+	b.buf = strconv.AppendInt(b.buf, int64(c.cached.of(prompt)), 10)
+	b.buf = append(b.buf, `,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":`...)
 	b.buf = strconv.AppendInt(b.buf, int64(reasoning), 10)
 	b.buf = append(b.buf, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 }

@@ -67,7 +67,7 @@ func backed(t target) []target { return []target{t, {on: onBackup, script: well}
 func withBackup(script string) []target { return backed(target{on: onPrimary, script: script}) }
 
 const (
-	well  = "usage-always"
+	well  = "usage-always,cached=0.6"
 	cut   = "cut=0.66"
 	small = "ctx=8192"
 )

@@ -90,7 +90,7 @@ function drawTiles({ first, last }) {
     tile('first-token', 'First token', seconds1(seconds50), '95 %: ' + seconds1(seconds95)),
     tile('cache', 'Prompt cache', share(grew(first, last, 'tokens', 'cache_read'), input), 'of ' + brief(input) + ' tokens'),
     tile('extra', 'Extra tokens', count(extra), 'for recovery'),
-    tile('left-out', 'Removed by fitting', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'tokens'));
+    tile('left-out', 'Removed tokens', count(grew(first, last, 'compressed', 'before') - grew(first, last, 'compressed', 'after')), 'by fitting'));
 }
 
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim(); }
@@ -155,7 +155,7 @@ function wrong() {
   const list = (data.meta?.trouble || []).map((text) => [text, 'targets']);
   for (const m of away()) {
     const since = m.since ? ' for ' + age(Date.now() - Date.parse(m.since)) : '';
-    const what = { breaker: ' has failed' + since, 'cool-down': ' is left alone' + since, disabled: ' is disabled' }[m.kind];
+    const what = { breaker: ' has failed' + since, 'cool-down': ' is not used' + since, disabled: ' is disabled' }[m.kind];
     list.push([m.target + what + (m.evidence ? ': ' + words(m.evidence) : ''), 'targets']);
   }
   const last = data.samples.at(-1);
