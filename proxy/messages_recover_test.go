@@ -433,12 +433,21 @@ func TestMessagesTooLong(t *testing.T) {
 // and after the fifth an answer that ends the client's turn.
 func TestMessagesFailures(t *testing.T) {
 	t.Parallel()
+	for _, reminder := range [...]string{"", `,{"type":"text","text":"<system-reminder>The list of tasks is empty.</system-reminder>"}`} {
+		failures(t, reminder)
+	}
+}
+
+// failures fails again and again, with a reminder behind each result.
+func failures(t *testing.T, reminder string) {
+	t.Helper()
+	own := 1 + strings.Count(reminder, "text\":")
 	r := &recorded{}
 	g := upstreamOf(t, r, "planner: {upstream: \"\"}\nstrategies: {holdout: 0}\n")
 	var last message
 	for n := 1; n <= 6; n++ {
 		before := len(r.sent())
-		last = g.say("/v1/messages", `{"model":"m","max_tokens":1000,`+oneTool+`"messages":[`+tooled(n, 0, true)+`]}`, http.Header{"X-Claude-Code-Session-Id": {"s1"}})
+		last = g.say("/v1/messages", `{"model":"m","max_tokens":1000,`+oneTool+`"messages":[`+strings.ReplaceAll(tooled(n, 0, true), `"is_error":true}`, `"is_error":true}`+reminder)+`]}`, http.Header{"X-Claude-Code-Session-Id": {"s1"}})
 		sent := r.sent()
 		if len(sent) == before {
 			break
@@ -449,11 +458,11 @@ func TestMessagesFailures(t *testing.T) {
 		}
 		blocks := gjson.Get(body, "messages.@reverse.0.content").Array()
 		for i, m := range gjson.Get(body, "messages").Array()[:2*n] {
-			if m.Get("role").Str == "user" && i > 0 && len(m.Get("content").Array()) != 1 {
+			if m.Get("role").Str == "user" && i > 0 && len(m.Get("content").Array()) != own && i < 2*n {
 				t.Errorf("turn %d: a note stays in the history: %s", n, m.Raw)
 			}
 		}
-		if noted := len(blocks) == 2 && blocks[0].Get("type").Str == "tool_result"; (n == 2 || n == 3) && !noted {
+		if noted := len(blocks) == own+1 && blocks[0].Get("type").Str == "tool_result"; (n == 2 || n == 3) && !noted {
 			t.Errorf("turn %d: no note behind the results: %s", n, gjson.Get(body, "messages.@reverse.0.content").Raw)
 		}
 	}
@@ -514,5 +523,42 @@ func TestMessagesKeptAwake(t *testing.T) {
 	defer up.Close()
 	if m := startAt(t, up.URL).say("/v1/messages", askedOf("m", true, oneTool), nil); m.wrong != "" || m.pings == 0 || len(m.calls) != 1 || m.text != "I write." {
 		t.Errorf("%s, %d pings\n%s", m.wrong, m.pings, m.raw)
+	}
+}
+
+// A request that has too many bytes, or too many images, loses old images first.
+func TestMessagesTooLarge(t *testing.T) {
+	t.Parallel()
+	picture := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + strings.Repeat("iVBORw0K", 4000) + `"}}`
+	var history strings.Builder
+	history.WriteString(`{"role":"user","content":"Look at the pages."}`)
+	for i := range 12 {
+		fmt.Fprintf(&history, `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_%d","name":"ls","input":{"path":"p%d"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":[{"type":"text","text":"page %d"},%s]}]}`,
+			i, i, i, i, picture)
+	}
+	body := `{"model":"m","max_tokens":1000,` + oneTool + `"messages":[` + history.String() + `]}`
+	page := "<html>\r\n<head><title>413 Request Entity Too Large</title></head>\r\n<body>\r\n<center><h1>413 Request Entity Too Large</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n</html>\r\n"
+	for name, refuse := range map[string]func(body string) (int, string){
+		"bytes": func(body string) (int, string) { return 413 * min(1, len(body)/200_000), page },
+		"images": func(body string) (int, string) {
+			return 400 * min(1, strings.Count(body, `"image"`)/6), `{"type":"error","error":{"type":"invalid_request_error","message":"messages.24.content: too many images and documents: 12 > 5"}}`
+		},
+	} {
+		r := &recorded{}
+		r.answer = func(body string) (int, string) {
+			if problem := upstreamtest.MessagesProblem(body); problem != "" {
+				return 400, `{"type":"error","error":{"type":"invalid_request_error","message":` + string(mustJSON(problem)) + `}}`
+			}
+			if status, answer := refuse(body); status > 0 {
+				return status, answer
+			}
+			return 200, said
+		}
+		m := upstreamOf(t, r, "").say("/v1/messages", body, nil)
+		sent := r.sent()
+		last := sent[len(sent)-1]
+		if m.text != "Done." || !strings.Contains(last, "page 0") || !strings.Contains(last, "Look at the pages.") {
+			t.Errorf("%s: %d %s, %d bytes and %d images after %d attempts", name, m.status, m.raw[:min(len(m.raw), 600)], len(last), strings.Count(last, `"image"`), len(sent))
+		}
 	}
 }

@@ -171,19 +171,25 @@ func emptyArguments(e *transcript.Edit, m transcript.Message) (changed bool) {
 	return changed
 }
 
-// fewerMedia puts a text in the place of the attachments of finished turns, oldest first,
-// until keep are left. It does nothing where that cannot be.
+// fewerMedia puts a text in the place of the attachments of finished turns, and of results that the
+// model has gone on from, oldest first, until keep are left. It does nothing where that cannot be.
 func fewerMedia(b *transcript.Body, e *transcript.Edit, keep int) bool {
 	list := b.Messages()
-	have, last := 0, 0
+	have, last, answered := 0, 0, 0
 	for i, m := range list {
 		have += m.Shape().Media
-		if m.Role == transcript.RoleUser {
+		switch m.Role {
+		case transcript.RoleUser:
 			last = i
+		case transcript.RoleAssistant:
+			answered = i
 		}
 	}
 	changed := false
-	for i := 0; i < last && have > keep; i++ {
+	for i := 0; i < max(last, answered) && have > keep; i++ {
+		if i >= last && list[i].Role != transcript.RoleTool {
+			continue
+		}
 		if n := list[i].Shape().Media; n > 0 && e.DropMedia(i, "this model takes no more of them") {
 			have -= n
 			changed = true

@@ -30,5 +30,5 @@ func (DropMedia) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.A
 }
 
 // mostImages finds the number of images that a refusal allows, as in "request contains
-// 52 images, exceeding the maximum of 50 allowed per request".
-var mostImages = regexp.MustCompile(`(?:images[^:]{0,60}?(?:: \d+[.,] )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)
+// 52 images, exceeding the maximum of 50 allowed per request" or "too many images and documents: 52 + 0 > 50".
+var mostImages = regexp.MustCompile(`(?:images[^:]{0,60}?(?:: \d+(?: \+ \d+)?[.,]? )?(?:maximum|limit|at most|up to|max|>)(?: allowed| of| is)*:? (\d{1,3})(?: (?:allowed|images|per|are)|[.)]*$)|at most (\d{1,3}) images?)`)
