@@ -15,7 +15,7 @@ type Side string
 const (
 	SideNone    Side = ""
 	SideTitle   Side = "title"   // a name, topic or tags for the conversation
-	SideSummary Side = "summary" // the client's own compaction
+	SideSummary Side = "summary" // the client's own compaction, or what it shows of the conversation
 	SideProbe   Side = "probe"   // is the endpoint there
 	SideOther   Side = "other"   // goes over a history of tool calls without offering tools
 )
@@ -49,18 +49,20 @@ func UserTurnOf(in Input) UserTurn {
 // counts only if it begins with one, for a person may well ask for a title.
 var (
 	titles = []string{
-		"title generator", "generate a title", "generate a short title", "generate a concise", "create a short title", "write a short title",
+		"title generator", "generate a title", "generate a short title", "generate a concise", "create a short title", "write a short title", "a succinct title",
 		"reply with a title", "conversation title", "chat title", "thread title", "new conversation topic", "generate 1-3 broad tags", "relevant follow-up questions",
 	}
 	summaries = []string{
 		"summarizing conversations", "summarizes internal chat history", "summarize the conversation", "summarizes conversations", "summary of the conversation",
 		"context summarization assistant", "context checkpoint compaction", "context extraction assistant", "anchored context summarization", "conversation summarizer",
 	}
-	askTitles    = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
-	askSummaries = []string{
+	askTitles = []string{"generate a title for this conversation", "generate a title for the following", "### task:\ngenerate a concise", "### task:\nsuggest", "### task:\ngenerate 1-3"}
+	askBeside = []string{
 		"your task is to create a detailed summary of", "provide a detailed prompt for continuing our conversation", "you are performing a context checkpoint compaction",
 		"critical: respond with text only. do not call any tools",
 		"first, reason in your scratchpad. then, generate the <state_snapshot>", "summarize the conversation above", "summarize our conversation so far",
+		"critical: respond with text only. do not call any tools.", "the user stepped away and is coming back. recap",
+		"generate a short kebab-case name", "[suggestion mode: suggest what the user might",
 	}
 )
 
@@ -74,8 +76,8 @@ func SideOf(b *transcript.Body) Side {
 	if m, ok := b.LastUser(); ok {
 		user = lowerHead(m, userHead)
 	}
-	if begins(user, askSummaries) {
-		return SideSummary // some clients keep their tools in it
+	if begins(user, askBeside) {
+		return SideSummary // with the conversation's tools, so that its cached prompt is met
 	}
 	if offers {
 		return SideNone
