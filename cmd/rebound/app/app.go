@@ -85,6 +85,8 @@ type App struct {
 
 	conversations *session.Known
 
+	allowed int64 // bytes that the process may use, 0: nothing limits it
+
 	notes  atomic.Pointer[annotate.Stage]
 	prices atomic.Pointer[quota.Prices]
 
@@ -110,6 +112,11 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a := &App{version: version, config: cfg, pins: &route.Pins{}, conversations: session.NewKnown(), started: time.Now()}
 	a.hub = telemetry.New(cfg.Log, out, telemetry.WithVersion(version), telemetry.WithLabels(a.names(cfg)))
 	a.log = a.hub.Logger()
+	a.allowed = allowedMemory()
+	keepWithin(a.allowed)
+	if lim := within(cfg.Proxy.Limits, a.allowed); lim != cfg.Proxy.Limits {
+		a.log.Info("the memory of this process is limited: so are request bodies", "allowed", a.allowed, "limits.memory", lim.Memory, "limits.body", lim.Body)
+	}
 	if err := a.hub.Export(context.Background(), cfg.OTLP); err != nil {
 		return nil, errors.Join(err, a.hub.Close(context.Background()))
 	}
@@ -276,8 +283,10 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	if cfg.Recording.Enabled() {
 		recorder = a.recorder
 	}
+	edge := cfg.Proxy
+	edge.Limits = within(edge.Limits, a.allowed)
 	return &proxy.Core{Reasons: a.pace.Reasons,
-		Config: cfg.Proxy, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true), Measure: func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
+		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true), Measure: func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
 		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
