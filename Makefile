@@ -7,9 +7,10 @@ TAGS     := grpcnotrace
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release docker clean
+.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release publish docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -102,16 +103,12 @@ bench-docs: ## measure and renew the figures of docs/performance.md
 learn-docs: ## simulate what learning brings and renew the figures of docs/learning.md
 	$(GO) run ./e2e/learning -md docs/learning.md
 
-# The same commit gives the same bytes, on any Linux machine with this version of Go.
-PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-release: ## dist/: archives for six platforms and their checksums
-	@rm -rf dist && mkdir -p dist
-	@set -e; stamp=$$(git log -1 --format=%ct); for p in $(PLATFORMS); do \
-	  os=$${p%/*} arch=$${p#*/} name=rebound_$(VERSION)_$${p%/*}_$${p#*/}; mkdir dist/$$name; \
-	  CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o dist/$$name/ ./cmd/rebound; \
-	  cp LICENSE README.md CHANGELOG.md configs/default.yaml dist/$$name/; \
-	  tar -C dist --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime=@$$stamp -cf - $$name | gzip -9n > dist/$$name.tar.gz; \
-	  rm -r dist/$$name; echo $$name; done; cd dist && sha256sum *.tar.gz > checksums.txt
+# What a release has is in .goreleaser.yaml.
+release: ## dist/: archives and packages of this commit, with checksums; nothing is signed or published
+	$(GO) run $(GORELEASER) release --clean --snapshot --skip=sign,sbom,docker
+
+publish: ## a release of the tag at this commit (with syft, cosign, docker and the tokens of .github/workflows/release.yml)
+	$(GO) run $(GORELEASER) release --clean $(if $(NOTES),--release-notes $(NOTES))
 
 docker: ## the container image
 	docker build --build-arg VERSION=$(VERSION) -t rebound:$(VERSION) .
