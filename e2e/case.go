@@ -29,7 +29,7 @@ type Case struct {
 	Only   Mode     // streamed or not; empty is both
 	Pace   string   // scaled or real; empty is both
 	Client []string // empty is all
-	Format Format   // empty is both
+	Format []Format // empty is all
 
 	// Patience is how long the straight client waits before it gives up;
 	// default patience.
@@ -86,12 +86,16 @@ type Format string
 const (
 	Chat      Format = "chat"
 	Responses Format = "responses"
+	Messages  Format = "messages"
 )
 
 // formatOf is what a client speaks.
 func formatOf(client string) Format {
-	if client == streamHelper || strings.HasSuffix(client, "-responses") {
+	switch {
+	case client == streamHelper || strings.HasSuffix(client, "-responses"):
 		return Responses
+	case client == plainMessages || strings.Contains(client, "anthropic"):
+		return Messages
 	}
 	return Chat
 }
@@ -261,11 +265,11 @@ func expand(cases []Case, pace *Pace, clients []string, modes []Mode, count int)
 			continue
 		}
 		for _, client := range clients {
-			if len(c.Client) > 0 && !slices.Contains(c.Client, client) || c.Format != "" && c.Format != formatOf(client) {
+			if len(c.Client) > 0 && !slices.Contains(c.Client, client) || len(c.Format) > 0 && !slices.Contains(c.Format, formatOf(client)) {
 				continue
 			}
 			for _, mode := range modes {
-				if c.Only != "" && c.Only != mode || client == streamHelper && mode != Streamed {
+				if c.Only != "" && c.Only != mode || slices.Contains(streamHelpers, client) && mode != Streamed {
 					continue
 				}
 				for n := range count {

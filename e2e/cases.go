@@ -23,7 +23,7 @@ func atDefaults(cases []Case) (list []Case) {
 		}
 		stored := c
 		stored.Name, stored.Want = c.Name+"-stored", "the same of an answer that the upstream stores, so that later requests may name it: an error"
-		stored.Format, stored.Only = Responses, Streamed
+		stored.Format, stored.Only = []Format{Responses}, Streamed
 		stored.Through = []Check{fails(0), attempts(0, 1, 1)}
 		c.Ask.Unstored = true
 		list = append(list, c, stored)
@@ -226,7 +226,7 @@ var silence = []Case{
 	},
 	{
 		Name: "late-fallback", Want: "a role and then nothing: a sign of life prolongs the limit four times, then the fallback is faster",
-		Targets: withFallback("first={100s}"), Format: Chat, // response.created is a sign that a model may reason
+		Targets: withFallback("first={100s}"), Format: []Format{Chat}, // response.created and message_start are signs that a model may reason
 		Patience: tenth(40 * second), Straight: []Check{broken},
 		Through: []Check{whole(1), asked(0, 1, 1), asked(1, 1, 1), took(tenth(10*second), Time{Real: 60 * second, Scaled: 15 * second})},
 	},
@@ -340,18 +340,18 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 1, 1)},
 	},
 	{
-		Name: "no-done", Want: "a complete stream without [DONE] ends promptly", Format: Chat,
+		Name: "no-done", Want: "a complete stream without [DONE], or message_stop, ends promptly", Format: []Format{Chat, Messages},
 		Targets: one("no-done"), Only: Streamed,
 		Through: []Check{whole(0), asked(0, 1, 1), took(Time{}, promptly)},
 	},
 	{
-		Name: "no-finish", Want: "a target that gives no finish_reason: it is added", Format: Chat,
+		Name: "no-finish", Want: "a target that gives no finish_reason: it is added", Format: []Format{Chat},
 		Targets: one("no-finish"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 1, 1)},
 	},
 	{
-		Name: "no-terminal-event", Want: "a response without its last event is a failure: replayed", Format: Responses, AfterText: true,
+		Name: "no-terminal-event", Want: "a response without its last event, or a message without a stop_reason, is a failure: replayed", Format: []Format{Responses, Messages}, AfterText: true,
 		Targets: one("no-finish/ok"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
@@ -417,56 +417,62 @@ var streams = []Case{
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "flat-error", Want: "an error event of its own before everything else: asked again", Format: Responses,
+		Name: "flat-error", Want: "an error event of its own before everything else: asked again", Format: []Format{Responses},
 		Targets:  one("error-event=0,flat/ok"),
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "flat-error-middle", Want: "the same in the middle: continued", Format: Responses, AfterText: true,
+		Name: "flat-error-middle", Want: "the same in the middle: continued", Format: []Format{Responses}, AfterText: true,
 		Targets:  one("error-event=0.5,flat/ok"),
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "cut-early", Want: "cut before any text: asked again", Format: Responses,
+		Name: "cut-early", Want: "cut before any text: asked again", Format: []Format{Responses, Messages},
 		Targets: one("cut=0/ok"), Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "prefill-refused", Want: "the target refuses the declared prefill: an answer that begins alike goes on", Format: Chat,
+		Name: "cut-thinking", Want: "cut within the thinking, of which nothing was shown: asked again", Format: []Format{Messages},
+		Targets: one("reason=1,cut=0.1/reason=1"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "prefill-refused", Want: "the target refuses the declared prefill: an answer that begins alike goes on", Format: []Format{Chat, Messages},
 		Targets: []Target{{Script: "cut=0.5/prefill=refuse", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 3)},
 	},
 	{
-		Name: "prefill-refused-fallback", Want: "the fallback refuses prefill: its plain answer goes on where the cut was", Format: Chat,
+		Name: "prefill-refused-fallback", Want: "the fallback refuses prefill: its plain answer goes on where the cut was", Format: []Format{Chat, Messages},
 		Targets:  []Target{{Script: "cut=0.5/503"}, {On: "backup", Script: "prefill=refuse", Prefill: "assistant", Same: true}},
 		Only:     Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0)},
 	},
 	{
-		Name: "prefill", Want: "continued by prefill", Format: Chat,
+		Name: "prefill", Want: "continued by prefill", Format: []Format{Chat, Messages},
 		Targets: []Target{{Script: "cut=0.5/prefill=ok", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "prefill-overlap", Want: "continued by prefill that repeats some words: the seam is clean", Format: Chat,
+		Name: "prefill-overlap", Want: "continued by prefill that repeats some words: the seam is clean", Format: []Format{Chat, Messages},
 		Targets: []Target{{Script: "cut=0.5/prefill=overlap", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
-		Name: "prefill-ignored", Want: "the model starts over in spite of the prefill: nothing is told twice", Format: Chat,
+		Name: "prefill-ignored", Want: "the model starts over in spite of the prefill: nothing is told twice", Format: []Format{Chat, Messages},
 		Targets: []Target{{Script: "cut=0.5/prefill=ignore", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{honest(0)},
 	},
 	{
-		Name: "prefill-diverges", Want: "the model would tell another text, prefill is declared: continued", Format: Chat,
+		Name: "prefill-diverges", Want: "the model would tell another text, prefill is declared: continued", Format: []Format{Chat, Messages},
 		Targets: []Target{{Script: "cut=0.5/text=B", Prefill: "assistant"}}, Only: Streamed,
 		Straight: []Check{broken},
 		Through:  []Check{text(halfThenElsewhere), asked(0, 2, 2)},

@@ -76,7 +76,7 @@ var requests = []Case{
 		Through:  []Check{fails(400, "content_filter", "filtered"), asked(0, 1, 1), asked(1, 0, 0)},
 	},
 	{
-		Name: "max-tokens", Want: "max_tokens is not supported: renamed once, then right the first time", Format: Chat,
+		Name: "max-tokens", Want: "max_tokens is not supported: renamed once, then right the first time", Format: []Format{Chat},
 		Targets: one("no-param=max_tokens"), Ask: Ask{MaxTokens: 100}, Times: 2,
 		Straight: []Check{except(renames, fails(400))},
 		Through: []Check{
@@ -85,7 +85,7 @@ var requests = []Case{
 		},
 	},
 	{
-		Name: "max-completion-tokens", Want: "the other way round, for servers that know only max_tokens", Format: Chat,
+		Name: "max-completion-tokens", Want: "the other way round, for servers that know only max_tokens", Format: []Format{Chat},
 		Targets: one("no-param=max_completion_tokens"), Ask: Ask{MaxCompletionTokens: 100}, Times: 2,
 		Straight: []Check{fails(400)},
 		Through: []Check{
@@ -101,7 +101,7 @@ var requests = []Case{
 	},
 	{
 		Name: "output-limit", Want: "more output asked for than there can be: clamped once, then right the first time",
-		Targets: one("max-out=4096"), Ask: Ask{MaxTokens: 100_000}, Times: 2,
+		Targets: one("max-out=4096"), Ask: Ask{MaxTokens: 20_000}, Times: 2,
 		Straight: []Check{fails(400)},
 		Through: []Check{
 			eachWhole(0), asked(0, 3, 3), lastAsked(0, 1),
@@ -111,20 +111,20 @@ var requests = []Case{
 	{
 		Name: "context-larger", Want: "too long: not sent there twice, the target with the larger window answers",
 		Targets: []Target{{Script: "ctx=8192"}, {On: "backup", Script: "ok", Window: 200_000}}, Ask: Ask{Filler: 60_000},
-		Straight: []Check{fails(400, "context_length_exceeded", "maximum context length")},
+		Straight: []Check{fails(400, "context_length_exceeded", "maximum context length", "prompt is too long")},
 		Through:  []Check{whole(1), notTwice, asked(1, 1, 1)},
 	},
 	{
 		Name: "context-smaller", Want: "a fallback with a smaller window is not asked",
 		Targets: []Target{{Script: "ctx=8192"}, {On: "backup", Script: "ok", Window: 4096}}, Ask: Ask{Filler: 60_000},
 		Straight: []Check{fails(400)},
-		Through:  []Check{fails(400, "context_length_exceeded", "maximum context length"), notTwice, asked(1, 0, 0)},
+		Through:  []Check{fails(400, "context_length_exceeded", "maximum context length", "prompt is too long"), notTwice, asked(1, 0, 0)},
 	},
 	{
 		Name: "context", Want: "nothing larger: the upstream's own context_length_exceeded",
 		Targets: one("ctx=8192"), Ask: Ask{Filler: 60_000},
-		Straight: []Check{fails(400, "context_length_exceeded", "maximum context length")},
-		Through:  []Check{fails(400, "context_length_exceeded", "maximum context length"), notTwice},
+		Straight: []Check{fails(400, "context_length_exceeded", "maximum context length", "prompt is too long")},
+		Through:  []Check{fails(400, "context_length_exceeded", "maximum context length", "prompt is too long"), notTwice},
 	},
 }
 
@@ -149,7 +149,7 @@ var healthy = []Case{
 		Through:  []Check{whole(0), asStraight, asked(0, 1, 1)},
 	},
 	{
-		Name: "healthy-done", Want: "[DONE] at the end, as some servers send it in this format, too: neither added nor removed", Format: Responses,
+		Name: "healthy-done", Want: "[DONE] at the end, as some servers send it in this format, too: neither added nor removed", Format: []Format{Responses},
 		Targets:  one("done"),
 		Straight: []Check{whole(0)},
 		Through:  []Check{whole(0), asStraight, asked(0, 1, 1)},

@@ -232,14 +232,15 @@ func took(least, most Time) Check {
 
 // wellFormed: a stream that looks complete is one, to the letter: one id, one
 // finish_reason, [DONE]; of /v1/responses one id, one end, every item as it was
-// announced. Only the plain clients see it.
+// announced; of /v1/messages one message with block after block, and errors that its
+// clients know. Only the plain clients see it.
 func wellFormed(r *Run, l *Leg) error {
 	a := l.last()
+	if len(a.Wrong) > 0 && (a.OK || formatOf(r.Client) == Messages) {
+		return fmt.Errorf("the answer breaks the rules: %s", strings.Join(a.Wrong, "; "))
+	}
 	if r.Mode != Streamed || a.Header == nil || !a.OK {
 		return nil
-	}
-	if len(a.Wrong) > 0 {
-		return fmt.Errorf("the events break the rules: %s", strings.Join(a.Wrong, "; "))
 	}
 	if len(a.IDs) != 1 || a.Finishes != 1 || a.Done != r.done() {
 		return fmt.Errorf("the stream is not well formed: ids %q, %d times finish_reason, [DONE] %v", a.IDs, a.Finishes, a.Done)
@@ -247,9 +248,10 @@ func wellFormed(r *Run, l *Leg) error {
 	return nil
 }
 
-// done reports whether [DONE] belongs at the end: where the first target sends it.
+// done reports whether [DONE], or message_stop, belongs at the end: of responses where
+// the first target sends it.
 func (r *Run) done() bool {
-	return formatOf(r.Client) == Chat || len(r.Case.Targets) > 0 && r.Case.Targets[0].Script == "done"
+	return formatOf(r.Client) != Responses || len(r.Case.Targets) > 0 && r.Case.Targets[0].Script == "done"
 }
 
 // streamsOn: the first token came as much before the end.

@@ -76,11 +76,11 @@ type Answer struct {
 
 	// What only the plain client sees.
 	Header   map[string]string `json:"-"`
-	Comments []int64           `json:"-"` // when SSE comments arrived, in milliseconds
-	IDs      []string          `json:"-"` // different ids of a stream's chunks
+	Comments []int64           `json:"-"` // when SSE comments and pings arrived, in milliseconds
+	IDs      []string          `json:"-"` // different ids of a stream's chunks, or started messages
 	Finishes int               `json:"-"` // chunks with a finish_reason
-	Done     bool              `json:"-"` // [DONE] came
-	Wrong    []string          `json:"-"` // what breaks the rules of a stream of /v1/responses
+	Done     bool              `json:"-"` // [DONE] or message_stop came
+	Wrong    []string          `json:"-"` // what breaks the rules of /v1/responses and /v1/messages
 }
 
 // ToolCall is one call of a function by the model.

@@ -65,7 +65,7 @@ func reasons(model string) bool {
 // fail is worth nothing.
 func TestFaultsAreSeen(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	b := &Bench{Upstream: up, Clients: map[string]Client{plain: newPlainClient(plain), plainResponses: newPlainClient(plainResponses)}}
+	b := &Bench{Upstream: up, Clients: map[string]Client{plain: newPlainClient(plain), plainResponses: newPlainClient(plainResponses), plainMessages: newPlainClient(plainMessages)}}
 	for name, tt := range map[string]struct {
 		script  string
 		mode    Mode
@@ -90,7 +90,7 @@ func TestFaultsAreSeen(t *testing.T) {
 		"stall":           {"stall=0.5", Streamed, "silent 0 s"},
 		"headers, silent": {"headers-hang", Whole, "silent 0 s"},
 	} {
-		for _, client := range []string{plain, plainResponses} {
+		for _, client := range []string{plain, plainResponses, plainMessages} {
 			t.Run(name+", "+client, func(t *testing.T) {
 				t.Parallel()
 				c := Case{Name: strings.ReplaceAll(name, " ", "-"), Targets: one(tt.script), Patience: fixed(300 * time.Millisecond)}
@@ -140,7 +140,7 @@ func TestWrongEvents(t *testing.T) {
 	} {
 		a := Answer{FirstTokenMS: -1, Header: map[string]string{}}
 		read := a.responsesReader(time.Now())
-		if err := a.readStream(bytes.NewReader(bytes.Join(tt.events, nil)), time.Now(), read); err != nil {
+		if err := a.readStream(bytes.NewReader(bytes.Join(tt.events, nil)), time.Now(), Responses, read); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		a.OK = true

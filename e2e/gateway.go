@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,24 +36,28 @@ func buildGateway(t tree) (string, error) {
 func configure(listen, upstream string, pace *Pace, runs []*Run, extra []model) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: %s\nlog: {level: info}\nstrategies: {holdout: 0}%supstreams:\n", listen, pace.Config)
-	fmt.Fprintf(&b, "  default: {url: %q, passthrough: true, profile: hosted}\n", upstream)
-	fmt.Fprintf(&b, "  backup: {url: %q, passthrough: true, profile: hosted}\n", upstream)
-	fmt.Fprintf(&b, "  closed: {url: %q, passthrough: true, profile: hosted}\n", closedPort)
+	for _, f := range []Format{Chat, Messages} {
+		for _, name := range []string{"default", "backup", "closed"} {
+			url := upstream
+			if name == "closed" {
+				url = closedPort
+			}
+			fmt.Fprintf(&b, "  %s: {%s, passthrough: true, profile: hosted}\n", on(name, f), served(url, f))
+		}
+	}
 	models := extra
 	for _, r := range runs {
 		m := model{name: r.key()}
 		for i := range r.Case.Targets {
 			t := &r.Case.Targets[i]
-			on := t.On
-			switch {
-			case i == 0 && r.Case.Keys:
-				on = "own-" + r.key()
-				fmt.Fprintf(&b, "  %q: {url: %q, profile: hosted, keys: [{name: a, env: E2E_KEY_A, weight: 1000}, {name: b, env: E2E_KEY_B, weight: 0.001}]}\n", on,
-					upstream)
-			case on == "":
-				on = "default"
+			format := formatOf(r.Client)
+			at := on(cmp.Or(t.On, "default"), format)
+			if i == 0 && r.Case.Keys {
+				at = "own-" + r.key()
+				fmt.Fprintf(&b, "  %q: {%s, profile: hosted, keys: [{name: a, env: E2E_KEY_A, weight: 1000}, {name: b, env: E2E_KEY_B, weight: 0.001}]}\n", at,
+					served(upstream, format))
 			}
-			m.targets = append(m.targets, modelTarget{on, r.target(i), t.Window, t.Prefill})
+			m.targets = append(m.targets, modelTarget{at, r.target(i), t.Window, t.Prefill})
 		}
 		models = append(models, m)
 	}
@@ -71,6 +76,23 @@ func configure(listen, upstream string, pace *Pace, runs []*Run, extra []model) 
 		}
 	}
 	return b.String()
+}
+
+// on names the upstream of a format: one of /v1/messages serves nothing else.
+func on(name string, f Format) string {
+	if f == Messages {
+		return "messages-" + name
+	}
+	return name
+}
+
+// served is an upstream's address in the words of a format, whose clients add /v1 themselves
+// or do not.
+func served(url string, f Format) string {
+	if f == Messages {
+		return fmt.Sprintf("format: anthropic, url: %q", strings.TrimSuffix(url, "/v1"))
+	}
+	return fmt.Sprintf("url: %q", url)
 }
 
 // model is one entry of the configuration's models.

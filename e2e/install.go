@@ -16,8 +16,8 @@ import (
 	"github.com/rebound-llm/rebound/e2e/agents"
 )
 
-// plain is the client that is no library; plainResponses speaks /v1/responses.
-const plain, plainResponses = "plain", "plain-responses"
+// plain is the client that is no library; the other two speak /v1/responses and /v1/messages.
+const plain, plainResponses, plainMessages = "plain", "plain-responses", "plain-messages"
 
 // library is a client library and how its driver is started, once installed.
 type library struct {
@@ -25,8 +25,10 @@ type library struct {
 	command func(t tree) []string
 }
 
-// streamHelper is a way to ask that knows streams only.
-const streamHelper = "node-stream"
+// streamHelper and messageHelper are ways to ask that know streams only.
+const streamHelper, messageHelper = "node-stream", "anthropic-stream"
+
+var streamHelpers = []string{streamHelper, messageHelper}
 
 // libraries are the clients, in the order of the tables.
 var libraries = []library{
@@ -39,6 +41,13 @@ var libraries = []library{
 	{streamHelper, func(t tree) []string { return []string{"node", t.cached("node", "responses.mjs"), "stream"} }},
 	{"python-responses", func(t tree) []string { return []string{t.python(), t.client("python", "responses_driver.py")} }},
 	{"vercel-responses", func(t tree) []string { return []string{"node", t.cached("node", "vercel.mjs"), "responses"} }},
+	{"anthropic-node", func(t tree) []string { return []string{"node", t.cached("node", "messages.mjs")} }},
+	{messageHelper, func(t tree) []string { return []string{"node", t.cached("node", "messages.mjs"), "stream"} }},
+	{"anthropic-python", func(t tree) []string { return []string{t.python(), t.client("python", "messages_driver.py")} }},
+	{"vercel-anthropic", func(t tree) []string { return []string{"node", t.cached("node", "vercel.mjs"), "anthropic"} }},
+	{"langchain-anthropic", func(t tree) []string {
+		return []string{t.python(), t.client("python", "langchain_driver.py"), "anthropic"}
+	}},
 }
 
 // clientNames are all clients, the plain ones last.
@@ -47,7 +56,7 @@ func clientNames() []string {
 	for _, l := range libraries {
 		names = append(names, l.name)
 	}
-	return append(names, plain, plainResponses)
+	return append(names, plain, plainResponses, plainMessages)
 }
 
 // tree is where things are: the checkout and the cache.
@@ -191,8 +200,9 @@ func install(t tree, names map[string]bool) error {
 		do     func(tree) error
 	}{
 		{names["openai-go"], installGo},
-		{anyOf("openai-python", "langchain", "python-responses"), func(t tree) error { return installPython(t, "python") }},
-		{anyOf("openai-node", "vercel", "node-responses", streamHelper, "vercel-responses"), func(t tree) error { return installNode(t, "node") }},
+		{anyOf("openai-python", "langchain", "python-responses", "anthropic-python", "langchain-anthropic"), func(t tree) error { return installPython(t, "python") }},
+		{anyOf("openai-node", "vercel", "node-responses", streamHelper, "vercel-responses", "anthropic-node", messageHelper, "vercel-anthropic"),
+			func(t tree) error { return installNode(t, "node") }},
 		{anyOf(agents.LoopPython, agents.OpenAIAgents, agents.LangGraph, agents.PydanticAI, agents.LoopPythonResponses, agents.OpenAIAgentsResponses),
 			func(t tree) error { return installPython(t, "agents-python") }},
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
@@ -216,7 +226,7 @@ func install(t tree, names map[string]bool) error {
 // startClients starts the drivers of the named clients.
 func startClients(t tree, names map[string]bool) (map[string]Client, error) {
 	clients := map[string]Client{}
-	for _, name := range []string{plain, plainResponses} {
+	for _, name := range []string{plain, plainResponses, plainMessages} {
 		if names[name] {
 			clients[name] = newPlainClient(name)
 		}

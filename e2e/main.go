@@ -65,7 +65,7 @@ func parseFlags() (*options, error) {
 	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway) or all")
 	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
 	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+
-		" (default: all; for the real pace openai-python,plain,python-responses,plain-responses)")
+		" (default: all; for the real pace openai-python,plain,python-responses,plain-responses,anthropic-python,plain-messages)")
 	mode := flag.String("mode", "", "stream or whole; empty is both")
 	leg := flag.String("leg", "both", "straight (at the upstream, without the gateway), through (the gateway) or both")
 	plainProxy := flag.Bool("plain-proxy", false, "switch recovery off for the agents: most of their scenarios must fail then")
@@ -79,7 +79,7 @@ func parseFlags() (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", flag.Arg(0))
 	}
 
-	o := &options{clients: clientNames(), agents: agents.Clients(), realClient: []string{"openai-python", plain, "python-responses", plainResponses},
+	o := &options{clients: clientNames(), agents: agents.Clients(), realClient: []string{"openai-python", plain, "python-responses", plainResponses, "anthropic-python", plainMessages},
 		modes: []Mode{Streamed, Whole}, leg: *leg, count: *count, binary: *binary, out: *out, plainProxy: *plainProxy}
 	if *client != "" {
 		o.clients, o.agents = nil, nil

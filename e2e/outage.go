@@ -19,7 +19,8 @@ type Outage struct {
 
 	before, away, after time.Duration
 	// settle is how long the breaker may take to notice, back how soon traffic
-	// must be on the primary again, probes how often it may be asked in between.
+	// must be on the primary again, probes how often it may be asked in between:
+	// twice as often where there are upstreams for two formats.
 	settle, back time.Duration
 	probes       int
 
@@ -48,10 +49,23 @@ func newOutage(pace *Pace, clients []string) *Outage {
 		o.before, o.away, o.after = 3*time.Second, 12*time.Second, 10*time.Second
 		o.settle, o.back, o.probes = 3*time.Second, 6*time.Second, 15
 	}
+	if n := messagesAmong(clients); n > 0 && n < len(clients) {
+		o.probes *= 2
+	}
 	return o
 }
 
 const outageName = "steady-outage"
+
+// messagesAmong counts the clients of /v1/messages.
+func messagesAmong(clients []string) (n int) {
+	for _, c := range clients {
+		if formatOf(c) == Messages {
+			n++
+		}
+	}
+	return n
+}
 
 // target and fallback are as the upstream knows them. leg keeps the counts apart.
 func (o *Outage) target(leg string) string {
@@ -62,7 +76,11 @@ func (o *Outage) fallback() string { return outageName + ".fallback@ok" }
 
 // model is the gateway's entry for it.
 func (o *Outage) model() model {
-	return model{outageName, []modelTarget{{"default", o.target("through"), 0, ""}, {"backup", o.fallback(), 0, ""}}}
+	m := model{name: outageName}
+	for _, f := range []Format{Chat, Messages} {
+		m.targets = append(m.targets, modelTarget{on("default", f), o.target("through"), 0, ""}, modelTarget{on("backup", f), o.fallback(), 0, ""})
+	}
+	return m
 }
 
 // run sends the traffic on both ways at once.

@@ -17,12 +17,12 @@ import (
 // plainClient is HTTP without a library and without retries. It sees what the
 // libraries hide: headers, comments, and how a stream ends.
 type plainClient struct {
-	http      *http.Client
-	responses bool
+	http   *http.Client
+	format Format
 }
 
 func newPlainClient(name string) Client {
-	return &plainClient{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}, name == plainResponses}
+	return &plainClient{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}, formatOf(name)}
 }
 
 func (p *plainClient) Close() error {
@@ -117,8 +117,11 @@ func (a *Answer) failed(data []byte) error {
 
 func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer) error {
 	path, write, read := "/chat/completions", Call.body, a.reader(begun)
-	if p.responses {
+	switch p.format {
+	case Responses:
 		path, write, read = "/responses", Call.responsesBody, a.responsesReader(begun)
+	case Messages:
+		path, write, read = "/messages", Call.messagesBody, a.messagesReader(begun)
 	}
 	body, err := write(c)
 	if err != nil {
@@ -129,7 +132,12 @@ func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+c.APIKey)
+	if p.format == Messages {
+		req.Header.Set("X-Api-Key", c.APIKey)
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	} else {
+		req.Header.Set("Authorization", "Bearer "+c.APIKey)
+	}
 	res, err := p.http.Do(req)
 	if err != nil {
 		return err
@@ -140,24 +148,31 @@ func (p *plainClient) do(ctx context.Context, c Call, begun time.Time, a *Answer
 		a.Header[k] = res.Header.Get(k)
 	}
 	if res.StatusCode == http.StatusOK && c.Stream {
-		return a.readStream(res.Body, begun, read)
+		return a.readStream(res.Body, begun, p.format, read)
 	}
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		return err
 	}
+	if p.format == Messages && res.StatusCode != http.StatusOK {
+		a.judgeError(data)
+	}
 	if err := a.failed(data); err != nil {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %d without OpenAI's envelope: %.200q", res.StatusCode, data)
+		return fmt.Errorf("status %d without an envelope: %.200q", res.StatusCode, data)
 	}
-	return read(data)
+	return read("", data)
 }
 
+// reader adds an answer, or one event of it, to what is there already. Only events of
+// /v1/messages have to have a name.
+type reader func(name string, data []byte) error
+
 // reader adds a completion, or one event of it, to the answer.
-func (a *Answer) reader(begun time.Time) func(data []byte) error {
-	return func(data []byte) error { return a.take(data, begun) }
+func (a *Answer) reader(begun time.Time) reader {
+	return func(_ string, data []byte) error { return a.take(data, begun) }
 }
 
 // chunk is a completion or one event of a streamed one.
@@ -230,8 +245,8 @@ func (a *Answer) take(data []byte, begun time.Time) error {
 
 // readStream reads events until [DONE] or the end, as most libraries do: an end
 // without [DONE] is no error by itself.
-func (a *Answer) readStream(body io.Reader, begun time.Time, read func(data []byte) error) error {
-	r := bufio.NewReader(body)
+func (a *Answer) readStream(body io.Reader, begun time.Time, format Format, read reader) error {
+	r, name := bufio.NewReader(body), ""
 	for {
 		line, err := r.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
@@ -244,19 +259,25 @@ func (a *Answer) readStream(body io.Reader, begun time.Time, read func(data []by
 		if strings.HasPrefix(line, ":") {
 			a.Comments = append(a.Comments, time.Since(begun).Milliseconds())
 		}
+		if v, ok := strings.CutPrefix(line, "event:"); ok || line == "" {
+			name = strings.TrimSpace(v)
+		}
 		data, ok := strings.CutPrefix(line, "data:")
 		if !ok {
 			continue
 		}
 		data = strings.TrimSpace(data)
-		if data == "[DONE]" {
+		if data == "[DONE]" && format != Messages {
 			a.Done = true
 			return nil
 		}
 		if err := a.failed([]byte(data)); err != nil {
+			if format == Messages {
+				a.judgeError([]byte(data))
+			}
 			return err
 		}
-		if err := read([]byte(data)); err != nil {
+		if err := read(name, []byte(data)); err != nil {
 			return err
 		}
 	}

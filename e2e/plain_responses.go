@@ -91,9 +91,9 @@ type watch struct {
 }
 
 // responsesReader adds a response, or one event of it, to the answer.
-func (a *Answer) responsesReader(begun time.Time) func(data []byte) error {
+func (a *Answer) responsesReader(begun time.Time) reader {
 	w := &watch{a: a, begun: begun, last: -1, open: map[int]item{}, done: map[int]json.RawMessage{}}
-	return func(data []byte) error {
+	return func(_ string, data []byte) error {
 		var e responseEvent
 		if err := json.Unmarshal(data, &e); err != nil {
 			return fmt.Errorf("%w: %.100q", err, data)

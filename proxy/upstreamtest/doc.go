@@ -116,7 +116,8 @@
 //	flat               for responses: the error event is of the type error, else
 //	                   response.failed; else: the error's body, not a failed response
 //	malformed=0.3      a chunk there that is cut in its JSON; else: the body is not JSON
-//	noise=0.3          an event there that is neither JSON nor any part of a chunk
+//	noise=0.3          an event there that is neither JSON nor any part of a chunk;
+//	                   in messages both have the name of an event with text
 //	no-done            without [DONE]
 //	done               for responses: with [DONE], which otherwise they do not have
 //	no-finish          without finish_reason

@@ -37,8 +37,9 @@ type format struct {
 	// fail adds the event of an error, failed is the body of a 200 that is one.
 	fail   func(x *exchange, b *reply)
 	failed func(x *exchange) []byte
-	// opening is the data of an event with text, up to the text.
-	opening string
+	// opening is the data of an event with text, up to the text; event is its name, if
+	// clients need one.
+	opening, event string
 }
 
 var (

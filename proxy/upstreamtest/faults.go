@@ -45,6 +45,9 @@ func (x *exchange) disturb(b *reply) {
 		if s.set {
 			edits = append(edits, edit{b.place(s), func(at int) {
 				from := len(b.buf)
+				if name := x.format().event; name != "" {
+					b.put("event: ", name, "\n")
+				}
 				b.put(`data: `, data)
 				b.add(from, 0)
 				ev := b.events[len(b.events)-1]

@@ -10,6 +10,7 @@ import (
 var messagesFormat = format{
 	stream: (*exchange).streamMessage, whole: (*exchange).wholeMessage, fail: failMessage,
 	failed:  func(x *exchange) []byte { return x.messageError().appendTo(nil, x.q.n) },
+	event:   "content_block_delta",
 	opening: `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`,
 }
 

@@ -1,5 +1,7 @@
 // Drives the Vercel AI SDK with default settings: with @ai-sdk/openai-compatible,
-// or, with the argument responses, @ai-sdk/openai, which speaks that by default.
+// or, with the argument responses, @ai-sdk/openai, which speaks that by default, or,
+// with the argument anthropic, @ai-sdk/anthropic.
+import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, RetryError, generateText, jsonSchema, streamText, tool } from 'ai';
@@ -8,12 +10,15 @@ import { counted, serve, settings } from './driver.mjs';
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 const responses = process.argv[2] === 'responses';
+const anthropic = process.argv[2] === 'anthropic';
 
 function options(call) {
   const { spec, signal } = call;
   const where = { baseURL: spec.base_url, apiKey: spec.api_key, fetch: counted(call) };
   const provider = responses
     ? createOpenAI(where)
+    : anthropic
+    ? createAnthropic(where)
     : createOpenAICompatible({ name: 'upstream', includeUsage: spec.include_usage ?? false, ...where });
   // The SDK wants the system prompt by itself.
   const system = spec.messages.filter((m) => m.role === 'system').map((m) => m.content).join('\n');
@@ -69,9 +74,10 @@ serve(run, (error) => {
   const api = APICallError.isInstance(last) ? last : {};
   let code = '';
   try {
-    code = JSON.parse(api.responseBody).error.code ?? '';
+    const { code: own, type } = JSON.parse(api.responseBody).error;
+    code = own ?? (anthropic ? type : '');
   } catch {
-    // no body, or not OpenAI's envelope
+    // no body, or no envelope
   }
   const cause = error?.cause ? ` (${error.cause}, ${error.cause.cause ?? ''})` : '';
   return {

@@ -38,6 +38,13 @@ def function_tools(spec):
     return [{"type": "function", "function": t} for t in spec.get("tools") or []]
 
 
+def code(error):
+    """What Anthropic's SDK has of the error: its envelope."""
+    body = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, dict) else None
+    return inner and (inner.get("code") or inner.get("type")) or ""
+
+
 async def answer(spec, run):
     """Runs one call until it ends, is cancelled or has taken too long."""
     call = Call(spec)
@@ -57,7 +64,7 @@ async def answer(spec, run):
         out["error"] = str(error) or repr(error)
         out["error_type"] = type(error).__name__
         out["status"] = getattr(error, "status_code", None) or 0
-        out["code"] = str(getattr(error, "code", None) or "")
+        out["code"] = str(getattr(error, "code", None) or code(error))
     print(json.dumps(out), flush=True)
 
 

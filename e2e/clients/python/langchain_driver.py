@@ -1,9 +1,16 @@
-"""Drives ChatOpenAI of langchain-openai with its default settings."""
+"""Drives ChatOpenAI of langchain-openai with its default settings, or, with the argument
+anthropic, ChatAnthropic of langchain-anthropic.
+"""
 
 import json
+import sys
 
 import driver
+from messages_driver import reason
+from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI
+
+anthropic = sys.argv[1:] == ["anthropic"]
 
 
 async def run(call):
@@ -11,14 +18,17 @@ async def run(call):
     options = driver.settings(spec)
     if spec.get("timeout_ms"):
         options["timeout"] = spec["timeout_ms"] / 1000
-    model = ChatOpenAI(model=spec["model"], base_url=spec["base_url"], api_key=spec["api_key"], **options)
+    if anthropic:  # adds /v1 itself
+        model = ChatAnthropic(model=spec["model"], base_url=spec["base_url"].removesuffix("/v1"), api_key=spec["api_key"], **options)
+    else:
+        model = ChatOpenAI(model=spec["model"], base_url=spec["base_url"], api_key=spec["api_key"], **options)
     if spec.get("tools"):
         model = model.bind_tools(driver.function_tools(spec))
     messages = [(m["role"], m["content"]) for m in spec["messages"]]
     if not spec["stream"]:
         finish(await model.ainvoke(messages), call)
         return
-    usage = {"stream_usage": True} if spec.get("include_usage") else {}
+    usage = {"stream_usage": True} if spec.get("include_usage") and not anthropic else {}
     message = None
     async for chunk in model.astream(messages, **usage):
         if chunk.text or chunk.tool_call_chunks:
@@ -32,8 +42,8 @@ async def run(call):
 def finish(message, call):
     out, meta = call.answer, message.response_metadata
     out["text"] = message.text
-    out["finish_reason"] = meta.get("finish_reason") or ""
-    out["model"] = meta.get("model_name") or ""
+    out["finish_reason"] = meta.get("finish_reason") or reason(meta.get("stop_reason"))
+    out["model"] = meta.get("model_name") or meta.get("model") or ""
     out["tool_calls"] = [
         {"id": t["id"], "name": t["name"], "arguments": json.dumps(t["args"], separators=(",", ":"), ensure_ascii=False)}
         for t in message.tool_calls
