@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -33,8 +34,8 @@ func (p *program) runCommand() *cobra.Command {
 		Long: `Starts a gateway on a free port of this machine, and the program with its base URL
 pointed there. Nothing is written to the program's configuration, its credential
 passes through, and only the program knows the address. The provider is the one
-that the environment names (OPENAI_BASE_URL), else OpenAI. --list shows the
-programs that need more than the environment.
+that the environment names (OPENAI_BASE_URL, ANTHROPIC_BASE_URL), else OpenAI and
+Anthropic. --list shows how each program is pointed.
 
 Exit code: the program's own, 127 it cannot be found, 2 wrong use or a login that
 cannot be served.`,
@@ -80,7 +81,7 @@ func (p *program) runProgram(o runOptions, args []string) error {
 	}
 	token := rand.Text()
 	done := &tally{}
-	gateway, err := p.privateGateway(o, token, done)
+	gateway, err := p.privateGateway(o, how, token, done)
 	if err != nil {
 		return exitError{code: 1, err: err}
 	}
@@ -109,14 +110,8 @@ func (p *program) runProgram(o runOptions, args []string) error {
 }
 
 // privateGateway is a gateway that only who knows the token can use.
-func (p *program) privateGateway(o runOptions, token string, done *tally) (*app.App, error) {
-	upstream := o.upstream
-	for _, name := range [...]string{"OPENAI_BASE_URL", "OPENAI_API_BASE"} {
-		if v, ok := p.env(name); ok && upstream == "" {
-			upstream = v
-		}
-	}
-	cfg, err := loadConfig(o.config, override(p.env, map[string]string{configs.EnvListen: "127.0.0.1:0", configs.EnvUpstream: upstream}))
+func (p *program) privateGateway(o runOptions, how pointed, token string, done *tally) (*app.App, error) {
+	cfg, err := loadConfig(o.config, override(p.env, p.providers(o, how)))
 	if err != nil {
 		return nil, errors.New(describe(err))
 	}
@@ -129,6 +124,29 @@ func (p *program) privateGateway(o runOptions, token string, done *tally) (*app.
 		done.log = f // it is closed with the process
 	}
 	return app.New(cfg, done, buildVersion())
+}
+
+// providers are the gateway's own variables for where a program's requests go.
+func (p *program) providers(o runOptions, how pointed) map[string]string {
+	value := func(names ...string) string {
+		for _, name := range names {
+			if v, _ := p.env(name); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	given := map[string]string{configs.EnvListen: "127.0.0.1:0", configs.EnvUpstream: value("OPENAI_BASE_URL", "OPENAI_API_BASE"), configs.EnvAnthropic: value(anthropicBase)}
+	if how.upstream == configs.EnvAnthropic {
+		given[how.upstream] = cmp.Or(claudeProvider(p.env), given[how.upstream])
+	}
+	if o.upstream != "" {
+		given[cmp.Or(how.upstream, configs.EnvUpstream)] = o.upstream
+	}
+	if o.config == "" { // a program may speak both formats, whichever provider is named
+		given[configs.EnvAnthropic] = cmp.Or(given[configs.EnvAnthropic], value(configs.EnvAnthropic), configs.Defaults().Upstreams["anthropic"].URL)
+	}
+	return given
 }
 
 // attend runs the program to its end, passes signals on to it, and returns its exit code.

@@ -18,6 +18,8 @@ type pointed struct {
 	point func(args []string, base string, env configs.Env) ([]string, map[string]string)
 	// refuses says why the program's login cannot be served, "" if it can; nil always can.
 	refuses func(env configs.Env) string
+	// upstream is the variable of the gateway that names the program's provider; "" is [configs.EnvUpstream].
+	upstream string
 }
 
 // programs are the known ones; the last row is for all others.
@@ -25,29 +27,39 @@ var programs = []pointed{
 	{"codex", `-c openai_base_url="URL" before its own arguments`, func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		quoted, _ := json.Marshal(base) // TOML's basic strings are JSON's here
 		return append([]string{"-c", "openai_base_url=" + string(quoted)}, args...), nil
-	}, codexLogin},
-	{"opencode", "OPENCODE_CONFIG_CONTENT (provider.openai.options.baseURL) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
+	}, codexLogin, ""},
+	{"claude", "ANTHROPIC_BASE_URL, and --settings where its own settings name another", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
+		args, extra := byEnvironment(anthropicBase)(args, base, env)
+		if claudeProvider(env) != "" { // it wins over the environment, and an argument over both
+			settings, _ := json.Marshal(map[string]any{"env": extra}) // strings always marshal
+			args = append([]string{"--settings", string(settings)}, args...)
+		}
+		return args, extra
+	}, claudeCloud, configs.EnvAnthropic},
+	{"opencode", "OPENCODE_CONFIG_CONTENT (baseURL of the providers openai and anthropic) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		content := map[string]any{}
 		if own, ok := env("OPENCODE_CONFIG_CONTENT"); ok && json.Unmarshal([]byte(own), &content) != nil {
 			content = map[string]any{} // opencode would refuse it
 		}
-		at := content
-		for _, key := range [...]string{"provider", "openai", "options"} {
-			in, ok := at[key].(map[string]any)
-			if !ok {
-				in = map[string]any{}
-				at[key] = in
+		for _, provider := range [...]string{"openai", "anthropic"} {
+			at := content
+			for _, key := range [...]string{"provider", provider, "options"} {
+				in, ok := at[key].(map[string]any)
+				if !ok {
+					in = map[string]any{}
+					at[key] = in
+				}
+				at = in
 			}
-			at = in
+			at["baseURL"] = base
 		}
-		at["baseURL"] = base
 		text, _ := json.Marshal(content) // it was JSON
 		return args, map[string]string{"OPENCODE_CONFIG_CONTENT": string(text), "OPENAI_BASE_URL": base}
-	}, nil},
-	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil},
-	{"aider", "OPENAI_API_BASE", byEnvironment("OPENAI_API_BASE"), nil},
-	{"qwen", "OPENAI_BASE_URL", byEnvironment("OPENAI_BASE_URL"), nil},
-	{"any other", "OPENAI_BASE_URL and OPENAI_API_BASE", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE"), nil},
+	}, nil, ""},
+	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil, ""},
+	{"aider", "OPENAI_API_BASE", byEnvironment("OPENAI_API_BASE"), nil, ""},
+	{"qwen", "OPENAI_BASE_URL", byEnvironment("OPENAI_BASE_URL"), nil, ""},
+	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, ""},
 }
 
 // pointing returns the row of a program's file.
@@ -61,12 +73,17 @@ func pointing(path string) pointed {
 	return programs[len(programs)-1]
 }
 
+// anthropicBase is the variable of clients of the Messages API, which add /v1 themselves.
+const anthropicBase = "ANTHROPIC_BASE_URL"
+
 // byEnvironment points by the environment alone.
 func byEnvironment(names ...string) func([]string, string, configs.Env) ([]string, map[string]string) {
 	return func(args []string, base string, _ configs.Env) ([]string, map[string]string) {
 		extra := map[string]string{}
 		for _, name := range names {
-			extra[name] = base
+			if extra[name] = base; name == anthropicBase {
+				extra[name] = strings.TrimSuffix(base, "/v1")
+			}
 		}
 		return args, extra
 	}
@@ -91,4 +108,32 @@ func codexLogin(env configs.Env) string {
 		return ""
 	}
 	return "codex is logged in with a subscription, which only its own back end serves; set OPENAI_API_KEY to use an API key"
+}
+
+// claudeProvider is the provider that Claude Code's own settings name, "" if they name none. They
+// win over the environment: https://docs.claude.com/en/docs/claude-code/settings.
+func claudeProvider(env configs.Env) string {
+	home, ok := env("CLAUDE_CONFIG_DIR")
+	if !ok {
+		user, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		home = filepath.Join(user, ".claude")
+	}
+	raw, err := os.ReadFile(filepath.Join(home, "settings.json"))
+	if err != nil {
+		return ""
+	}
+	return gjson.GetBytes(raw, "env."+anthropicBase).Str
+}
+
+// claudeCloud recognises a provider that Claude Code asks in that provider's own format.
+func claudeCloud(env configs.Env) string {
+	for _, name := range [...]string{"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"} {
+		if v, _ := env(name); v != "" && v != "0" && v != "false" {
+			return name + " is set: claude then speaks that cloud's own API, which the gateway does not serve; unset it"
+		}
+	}
+	return ""
 }
