@@ -512,6 +512,9 @@ func proxyHost(u upstream.Config) string {
 	return "none"
 }
 
+// lastSpans bounds how long a collector may take for the last spans, with a new connection if it must.
+const lastSpans = 3 * time.Second
+
 // close releases everything, in the order of dependence.
 func (a *App) close() {
 	a.losers.Close()
@@ -539,7 +542,9 @@ func (a *App) close() {
 	if a.outcomes != nil {
 		a.outcomes.Close()
 	}
-	_ = a.hub.Close(ctx)
+	told, cancel := context.WithTimeout(context.Background(), lastSpans)
+	defer cancel()
+	_ = a.hub.Close(told)
 	if a.limiter != nil {
 		a.limiter.Close()
 	}
