@@ -47,8 +47,8 @@ servers:
 	@command -v redis-server >/dev/null || test -n "$$REBOUND_TEST_REDIS" || \
 	  { echo "redis-server is needed: install it, or set REBOUND_TEST_REDIS=redis://HOST:PORT" >&2; exit 1; }
 
-# Client libraries of each format and three agents, through the gateway.
-E2E_CLIENTS := openai-node,openai-python,vercel,node-stream,python-responses,vercel-responses,anthropic-node,anthropic-python,plain-messages,loop-python,loop-node-responses,codex
+# Client libraries of each format and four agents, through the gateway.
+E2E_CLIENTS := openai-node,openai-python,vercel,node-stream,python-responses,vercel-responses,anthropic-node,anthropic-python,plain-messages,loop-python,loop-node-responses,vercel-agent-anthropic,codex
 e2e: ## a short list of real clients through every fault (Node and Python are needed)
 	$(GO) run ./e2e -pace scaled -leg through -client $(E2E_CLIENTS)
 

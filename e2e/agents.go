@@ -86,6 +86,9 @@ var agentLibraries = []library{
 	{agents.VercelResponses, func(t tree) []string {
 		return []string{"node", t.cached("agents-node", "vercel_agent.mjs"), "responses"}
 	}},
+	{agents.VercelAnthropic, func(t tree) []string {
+		return []string{"node", t.cached("agents-node", "vercel_agent.mjs"), "anthropic"}
+	}},
 }
 
 // startAgents starts the drivers of the named clients.
@@ -105,7 +108,8 @@ func startAgents(t tree, names []string) (map[string]agentClient, error) {
 	if err != nil {
 		return clients, err
 	}
-	clients[agents.Pi], clients[agents.Codex], clients[agents.Opencode] = newPi(t, node), newCodex(t, node), newOpencode(t)
+	clients[agents.Pi], clients[agents.Codex] = newPi(t, node), newCodex(t, node)
+	clients[agents.Opencode], clients[agents.OpencodeAnthropic] = newOpencode(t, "openai"), newOpencode(t, "anthropic")
 	return clients, nil
 }
 
@@ -175,7 +179,8 @@ func (o *options) runAgents(binary string, report io.Writer) (passed, failed int
 		}
 		// Scripted models that never heed a note teach that notes are no help; what one
 		// scenario taught must not decide what the next one is told.
-		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\nlog: {requests: true}\nstrategies: {holdout: 0}\nlearn: {outcomes: observe}\n", listen, b.model.URL())
+		config := fmt.Sprintf("listen: %s\nupstreams:\n  default: {url: %q, passthrough: true, profile: hosted}\n  messages: {%s, passthrough: true, profile: hosted}\n"+
+			"log: {requests: true}\nstrategies: {holdout: 0}\nlearn: {outcomes: observe}\n", listen, b.model.URL(), served(b.model.URL(), Messages))
 		if o.plainProxy {
 			config += "recovery: {mode: off}\n"
 		}

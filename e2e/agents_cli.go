@@ -136,13 +136,13 @@ func readCodexSession(home string, _ []byte, o *agents.Outcome) error {
 	})
 }
 
-// newOpencode is opencode run, with its provider for OpenAI.
-func newOpencode(t tree) *cli {
+// newOpencode is opencode run, with its provider for OpenAI or Anthropic.
+func newOpencode(t tree, provider string) *cli {
 	return &cli{
 		program: []string{t.cached("agents-cli", "node_modules", "opencode-ai", "bin", "opencode.exe")}, // on every system
 		files: func(task *agents.Task) map[string]string {
 			settings := map[string]any{
-				"provider": map[string]any{"openai": map[string]any{
+				"provider": map[string]any{provider: map[string]any{
 					"options": map[string]any{"baseURL": task.BaseURL, "apiKey": task.APIKey},
 					"models":  map[string]any{task.Model: map[string]any{"name": "model"}},
 				}},
@@ -152,7 +152,7 @@ func newOpencode(t tree) *cli {
 			return map[string]string{".config/opencode/opencode.json": string(raw)}
 		},
 		args: func(task *agents.Task, prompt string, first bool) []string {
-			args := []string{"run", "--format", "json", "--title", "task", "--pure", "-m", "openai/" + task.Model}
+			args := []string{"run", "--format", "json", "--title", "task", "--pure", "-m", provider + "/" + task.Model}
 			if !first {
 				args = append(args, "--continue")
 			}

@@ -206,9 +206,9 @@ func install(t tree, names map[string]bool) error {
 		{anyOf(agents.LoopPython, agents.OpenAIAgents, agents.LangGraph, agents.PydanticAI, agents.LoopPythonResponses, agents.OpenAIAgentsResponses),
 			func(t tree) error { return installPython(t, "agents-python") }},
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
-		{anyOf(agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses),
+		{anyOf(agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses, agents.VercelAnthropic),
 			func(t tree) error { return installNode(t, "agents-node") }},
-		{anyOf(agents.Codex, agents.Opencode), func(t tree) error { return installNode(t, "agents-cli") }},
+		{anyOf(agents.Codex, agents.Opencode, agents.OpencodeAnthropic), func(t tree) error { return installNode(t, "agents-cli") }},
 	} {
 		if work.needed {
 			todo.Go(func() { errs[i] = work.do(t) })

@@ -53,6 +53,7 @@ func NewModel() (*Model, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", m.answer)
 	mux.HandleFunc("POST /v1/responses", m.answer)
+	mux.HandleFunc("POST /v1/messages", m.answer)
 	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = m.server.Serve(l) }()
 	return m, nil
@@ -90,6 +91,12 @@ func (m *Model) parse(r *http.Request, raw []byte) (q *Request, status int, body
 		if q, err = ParseResponses(raw, m.ledger.Input(account, string(raw))); err == nil {
 			q.Stored = upstreamtest.Stored(string(raw))
 		}
+	} else if strings.HasSuffix(r.URL.Path, "/messages") {
+		if problem := upstreamtest.MessagesProblem(string(raw)); problem != "" {
+			refusal := marshal(object{"type": "error", "error": object{"type": "invalid_request_error", "message": problem}})
+			return &Request{Raw: raw, Model: modelOf(raw), Blocks: true}, http.StatusBadRequest, refusal
+		}
+		q, err = ParseMessages(raw)
 	} else {
 		q, err = ParseRequest(raw)
 	}
@@ -120,7 +127,7 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	rec.Reply.Calls = slices.Clone(rec.Reply.Calls)
 	rec.Status = max(rec.Reply.Status, http.StatusOK)
-	a := m.render(r.Header.Get("Authorization"), q, &rec.Reply)
+	a := m.render(r.Header.Get("Authorization")+r.Header.Get("X-Api-Key"), q, &rec.Reply)
 	rec.Sent = bytes.Join(a.pieces, nil)
 	m.mu.Lock()
 	m.records[q.Model] = append(m.records[q.Model], rec)
@@ -134,6 +141,11 @@ func (m *Model) answer(w http.ResponseWriter, r *http.Request) {
 // render writes a reply in the format of its request.
 func (m *Model) render(account string, q *Request, r *Reply) answer {
 	q.name(r)
+	if q.Blocks && r.Status != 0 {
+		r.Error = inAnthropicsWords(r.Status, r.Error)
+	} else if q.Blocks {
+		return q.renderMessage(account, r)
+	}
 	if !q.Responses || r.Status != 0 {
 		return q.render(r)
 	}

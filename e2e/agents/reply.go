@@ -203,6 +203,9 @@ func pieces(s string, n int) (out []string) {
 
 // overflow refuses a request in OpenAI's words, which for a response have no numbers.
 func overflow(r *Request) Reply {
+	if r.Blocks {
+		return tooLong(r)
+	}
 	if r.Responses {
 		return Reply{Status: http.StatusBadRequest, Error: string(marshal(object{"error": object{
 			"message": "Your input exceeds the context window of this model. Please adjust your input and try again.",

@@ -35,6 +35,7 @@ type Request struct {
 	Raw      []byte
 
 	Responses bool // the format is that of /v1/responses
+	Blocks    bool // the format is that of /v1/messages
 	Stored    bool // the answer is stored, so that it can be referred to
 	Sealed    bool // encrypted reasoning is asked for
 }

@@ -30,6 +30,9 @@ type Exchange struct {
 // responses reports whether the format is that of /v1/responses.
 func (x *Exchange) responses() bool { return strings.HasSuffix(x.Path, "/responses") }
 
+// messages reports whether the format is that of /v1/messages.
+func (x *Exchange) messages() bool { return strings.HasSuffix(x.Path, "/messages") }
+
 // Read is how much of an answer was there at a time.
 type Read struct {
 	At  time.Time

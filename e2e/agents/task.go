@@ -64,6 +64,10 @@ const (
 	VercelResponses       = "vercel-agent-responses"
 	Codex                 = "codex"    // the command-line agent; always streams
 	Opencode              = "opencode" // another one; always streams
+
+	// They speak /v1/messages.
+	VercelAnthropic   = "vercel-agent-anthropic"
+	OpencodeAnthropic = "opencode-anthropic"
 )
 
 // fewOf are the scenarios for opencode, which takes many seconds for each prompt.
@@ -71,11 +75,12 @@ var fewOf = []string{
 	"healthy", "no-python", "args-cut", "name-unknown", "cut-call", "cut-after-text", "empty-turn", "rough-road", "overflow",
 }
 
-// likes are the clients of the table that speak /v1/responses, with those of chat
+// likes are the clients of the table that speak another format, with those of chat
 // completions whose expectations are theirs.
 var likes = map[string]string{
 	LoopPythonResponses: LoopPython, LoopNodeResponses: LoopNode, OpenAIAgentsResponses: OpenAIAgents, AgentsNode: OpenAIAgents,
 	VercelResponses: Vercel, Codex: Pi, Opencode: Pi,
+	VercelAnthropic: Vercel, OpencodeAnthropic: Pi,
 }
 
 // Like is the client whose expectations hold for this one, too.
@@ -86,15 +91,16 @@ func Like(client string) string {
 	return client
 }
 
-// OnlyStreams reports whether a client has no other way to ask.
-func OnlyStreams(client string) bool { return Like(client) == Pi }
+// OnlyStreams reports whether a client has no other way to ask, or the model none to
+// answer: a call whose input is no JSON can only be streamed in /v1/messages.
+func OnlyStreams(client string) bool { return Like(client) == Pi || client == VercelAnthropic }
 
 // Clients are all clients, in the order of the tables.
 func Clients() []string {
 	return []string{
 		LoopPython, LoopNode, OpenAIAgents, LangGraph, PydanticAI, Vercel,
 		LoopPythonResponses, LoopNodeResponses, OpenAIAgentsResponses, AgentsNode, VercelResponses,
-		Pi, Codex, Opencode,
+		VercelAnthropic, Pi, Codex, Opencode, OpencodeAnthropic,
 	}
 }
 
@@ -137,7 +143,7 @@ type Check func(e *Evidence) error
 
 // For reports whether a client does the task.
 func (s *Scenario) For(client string) bool {
-	return (len(s.Clients) == 0 || slices.Contains(s.Clients, Like(client))) && (client != Opencode || slices.Contains(fewOf, s.Name))
+	return (len(s.Clients) == 0 || slices.Contains(s.Clients, Like(client))) && (client != Opencode && client != OpencodeAnthropic || slices.Contains(fewOf, s.Name))
 }
 
 // Ended reports whether the task was done: no error, and the right last word.

@@ -1,5 +1,7 @@
 // The Vercel AI SDK: generateText and streamText with tools, which loop by themselves.
-// With the argument responses it uses @ai-sdk/openai, which speaks that by default.
+// With the argument responses it uses @ai-sdk/openai, which speaks that by default, with
+// anthropic @ai-sdk/anthropic.
+import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from 'ai';
@@ -9,7 +11,12 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 
 serve(async (spec, work, out, signal) => {
   const where = { baseURL: spec.base_url, apiKey: spec.api_key };
-  const provider = process.argv[2] === 'responses' ? createOpenAI(where) : createOpenAICompatible({ name: 'upstream', includeUsage: true, ...where });
+  const providers = {
+    responses: () => createOpenAI(where),
+    anthropic: () => createAnthropic(where),
+    undefined: () => createOpenAICompatible({ name: 'upstream', includeUsage: true, ...where }),
+  };
+  const provider = providers[process.argv[2]]();
   const tools = Object.fromEntries(
     described.map(([name, description, parameters]) => [name, tool({ description, inputSchema: jsonSchema(parameters), execute: work[name] })]),
   );
