@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +79,11 @@ const judgeClient = "judge"
 // judgesAtOnce bounds how many cases run side by side: each is two programs.
 const judgesAtOnce = 4
 
+// judged reports whether a client is one whose gateway is judged: the plain ones, one a format.
+func judged(client string) bool {
+	return client == plain || client == plainResponses || client == plainMessages
+}
+
 // runJudge runs all judgements and returns how many held.
 func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed int) {
 	type row struct {
@@ -91,8 +95,8 @@ func (o *options) runJudge(binary string, report *bytes.Buffer) (passed, failed 
 	var names []string
 	for _, j := range o.judgements {
 		for _, m := range o.modes {
-			for _, c := range []string{plain, plainResponses} {
-				if (j.Modes == nil || j.Modes[0] == m) && slices.Contains(o.clients, c) {
+			for _, c := range o.clients {
+				if (j.Modes == nil || j.Modes[0] == m) && judged(c) {
 					rows, names = append(rows, row{j, m, c}), append(names, j.Name)
 				}
 			}
@@ -147,7 +151,7 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if err != nil {
 		return "", "", err
 	}
-	g, err := startGateway(o.tree, binary, name, listen, fmt.Sprintf("listen: %s\nupstreams: {default: {url: %q}}\n", listen, upstream+"/v1"))
+	g, err := startGateway(o.tree, binary, name, listen, fmt.Sprintf("listen: %s\nupstreams: {default: {url: %q}, messages: {url: %q, format: anthropic}}\n", listen, upstream+"/v1", upstream+"/anthropic"))
 	if err != nil {
 		return "", "", err
 	}
@@ -196,8 +200,9 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 }
 
 // askedAgain reports whether the judge's journal has the retry of a stream that it gave
-// a malformed chunk. For its verdict a retry begins after the failed attempt has ended,
-// and it may read the new request before it notices that the old connection is gone.
+// a malformed chunk. For its verdict a retry is the next request of any kind, and begins after
+// the failed attempt has ended: it may read the new one before it notices that the old connection
+// is gone, and a look at the list of models may come between.
 func askedAgain(upstream string) (bool, error) {
 	said, err := ask(http.MethodGet, upstream+"/_llmock/requests", nil)
 	if err != nil {
@@ -213,20 +218,27 @@ func askedAgain(upstream string) (bool, error) {
 		return false, err
 	}
 	r := list.Requests
-	return len(r) == 2 && strings.HasPrefix(r[0].Fault, "stream:malformed") && !r[0].Completed &&
-		r[1].Fault == "" && r[1].Completed && r[0].Fingerprint == r[1].Fingerprint, nil
+	return len(r) > 1 && strings.HasPrefix(r[0].Fault, "stream:malformed") && r[len(r)-1].Fault == "" && r[len(r)-1].Completed &&
+		r[0].Fingerprint == r[len(r)-1].Fingerprint, nil
 }
 
-// moreOpening is how many events of /v1/responses come before the text beyond those
-// of a chat completion.
-const moreOpening = 3
+// moreOpening is how many events come before the text beyond those of a chat completion.
+func moreOpening(f Format) int {
+	switch f {
+	case Responses:
+		return 3
+	case Messages:
+		return 2
+	}
+	return 0
+}
 
 // behaviours are the script for a format: a fault after some text stays after it.
 func (j *judgement) behaviours(f Format) (out []map[string]any) {
 	for _, b := range j.Script {
 		b = maps.Clone(b)
-		if n, ok := b["after_chunks"].(int); ok && n > 0 && f == Responses {
-			b["after_chunks"] = n + moreOpening
+		if n, ok := b["after_chunks"].(int); ok && n > 0 {
+			b["after_chunks"] = n + moreOpening(f)
 		}
 		out = append(out, b)
 	}

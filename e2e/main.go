@@ -135,7 +135,7 @@ func parseFlags() (*options, error) {
 		}
 	}
 	for _, j := range judgements {
-		if asked("judge") && (slices.Contains(o.clients, plain) || slices.Contains(o.clients, plainResponses)) && o.leg != "straight" && pattern.MatchString(j.Name) {
+		if asked("judge") && slices.ContainsFunc(o.clients, judged) && o.leg != "straight" && pattern.MatchString(j.Name) {
 			o.judgements = append(o.judgements, j)
 		}
 	}

@@ -34,7 +34,7 @@ func (c Call) messagesBody() ([]byte, error) {
 	if tools != nil {
 		m["tools"] = tools
 	}
-	if c.Temperature > 0 {
+	if c.Temperature > 0 || c.Seed > 0 { // there is no seed: this is how not to sample
 		m["temperature"] = c.Temperature
 	}
 	return json.Marshal(m)

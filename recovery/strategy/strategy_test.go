@@ -161,6 +161,24 @@ func TestResend(t *testing.T) {
 	}
 }
 
+// A server that is out of order and says "in a second" each time is asked less and less often, in
+// time that counts as patience.
+func TestWaitUntrue(t *testing.T) {
+	for _, c := range []struct {
+		class  recovery.Class
+		waited int
+		stated bool
+	}{{recovery.Overloaded, 1, true}, {recovery.Overloaded, 2, false}, {recovery.Overloaded, 6, false}, {recovery.RateLimit, 6, true}} {
+		list := []recovery.Choice{choice("a", waited(c.waited))}
+		f := failure(c.class, list[0])
+		f.Signal.HasRetryAfter, f.Signal.RetryAfter = true, time.Second
+		a, ok := strategy.Wait{}.Propose(situation(t, "", 0, nil, list...), f)
+		if !ok || a.Stated != c.stated || (a.Wait > time.Second) == c.stated {
+			t.Errorf("%s after %d waits: %+v, %v", c.class, c.waited, a, ok)
+		}
+	}
+}
+
 func TestWait(t *testing.T) {
 	const none = -1
 	cases := []struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Wait waits as long as the upstream asks, whatever its status; after a rate
-// limit without a hint, for a time that doubles. While another target may be
+// Wait waits as long as the upstream asks, whatever its status, and longer where that was not
+// enough; after a rate limit without a hint, for a time that doubles. While another target may be
 // asked it waits once, and not long. Where all targets ask to wait, the one
 // that is ready first is asked.
 type Wait struct{}
@@ -21,7 +21,13 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	c := &s.Exchange.Candidates[i]
 	wait := f.Signal.RetryAfter
 	stated := wait > 0
-	if !stated {
+	switch {
+	case stated && f.Class() != recovery.RateLimit && c.Waits >= maxBroken:
+		// What it said did not hold, again and again: from here on as if it said nothing.
+		if own := min(s.Config.BackoffMin<<min(c.Waits, 16), s.Config.BackoffMax); own > wait {
+			wait, stated = own, false
+		}
+	case !stated:
 		if f.Class() != recovery.RateLimit {
 			return recovery.Action{}, false
 		}
@@ -48,6 +54,9 @@ func (Wait) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.Action
 	wait += time.Duration(s.Jitter() * float64(min(wait/10, time.Second)))
 	return recovery.Action{Target: i, Wait: wait, Stated: stated}, true
 }
+
+// maxBroken is how often a server that is out of order may name a time at which it still is.
+const maxBroken = 2
 
 // soonest is the candidate whose cool-down ends first, if that is before the
 // current one's wait is over.
