@@ -279,10 +279,23 @@ func patienceOf(h http.Header) time.Duration {
 	return 0
 }
 
+// mode is what may be done to a request: what its client says, else the configuration.
+func (k *Core) mode(h http.Header) (recovery.Mode, error) {
+	v := first(h, "X-Rebound-Mode")
+	if v == "" {
+		return k.Engine.Config.Mode, nil
+	}
+	mode, ok := recovery.ParseMode(v)
+	if !ok {
+		return "", failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
+	}
+	return mode, nil
+}
+
 // describe gathers what the gateway needs to know of a request.
 func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error {
 	req, body := c.Request(), x.Body
-	x.ID, x.Key, x.Model, x.Mode, x.Streaming = requestID(), who.name, body.Model(), k.Engine.Config.Mode, body.Streaming()
+	x.ID, x.Key, x.Model, x.Streaming = requestID(), who.name, body.Model(), body.Streaming()
 	if deployment := c.Param("deployment"); deployment != "" && x.Model == "" {
 		x.Model = deployment // Azure names the model in the path
 	}
@@ -292,12 +305,9 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 	if !who.may(x.Model) {
 		return notAllowed(x.Model)
 	}
-	if v := first(req.Header, "X-Rebound-Mode"); v != "" {
-		mode, ok := recovery.ParseMode(v)
-		if !ok {
-			return failf(http.StatusBadRequest, "invalid_mode", "X-Rebound-Mode must be one of act, annotate, observe, off.")
-		}
-		x.Mode = mode
+	var err error
+	if x.Mode, err = k.mode(req.Header); err != nil {
+		return err
 	}
 	x.Patience = patienceOf(req.Header)
 	if who.passes {

@@ -31,6 +31,7 @@ type passage struct {
 	place string // its path as rules read it
 
 	messages bool // its client speaks the Messages API
+	mode     recovery.Mode
 	ev       recovery.Event
 	grant    *quota.Grant
 	started  time.Time
@@ -50,6 +51,11 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 		return err
 	}
 	p.messages = speaksMessages(req)
+	mode, err := core.mode(req.Header)
+	if err != nil {
+		return err
+	}
+	p.mode = mode
 	targets, model, raw, err := s.aim(core, c, who, up, parts, p.messages)
 	if raw != nil {
 		defer raw.end(false)

@@ -50,6 +50,18 @@ func (u *failing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"data":[{"id":"of-upstream"}], "odd":  1}`)
 }
 
+// A client that wants nothing done to a request gets its first answer.
+func TestRepeatedOff(t *testing.T) {
+	up := newFailing(t)
+	g := startYAML(t, strings.ReplaceAll(scaled, "UP/", up.URL+"/"))
+	for mode, want := range map[string]int{"off": 503, "observe": 503, "act": 200, "soon": 400} {
+		up.set(503)
+		if r := g.post(t.Context(), "/v1/embeddings", `{"model":"m","input":"x"}`, http.Header{"X-Rebound-Mode": {mode}}); r.status != want {
+			t.Errorf("%s: %d %s", mode, r.status, r.body)
+		}
+	}
+}
+
 // Embeddings, rerank, moderations and lists of models are waited for and sent again, and
 // all of them pass as they are; what else is forwarded is not sent again.
 func TestRepeated(t *testing.T) {
