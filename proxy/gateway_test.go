@@ -61,11 +61,17 @@ func startScaled(t *testing.T, more string) *gateway {
 func start(t *testing.T, more string) *gateway {
 	t.Helper()
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
-	calm := strings.NewReplacer("keepalive_after: 500ms", "keepalive_after: 1m", "min: 500ms, whole: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s",
-		"min: 1m, whole: 1m, per_tokens: 1000000, same_after: 1m, reasoning: 1m", "idle: 400ms", "idle: 20s", "idle_pinged: 2s", "idle_pinged: 20s").Replace(scaled)
-	g := startYAML(t, strings.ReplaceAll(calm+more, "UP/", up.URL()+"/"))
+	g := startCalm(t, up.URL(), more)
 	g.up = up
 	return g
+}
+
+// startCalm is start with another upstream.
+func startCalm(t *testing.T, url, more string) *gateway {
+	t.Helper()
+	calm := strings.NewReplacer("keepalive_after: 500ms", "keepalive_after: 1m", "min: 500ms, whole: 500ms, per_tokens: 1000000, same_after: 1s, reasoning: 3s",
+		"min: 1m, whole: 1m, per_tokens: 1000000, same_after: 1m, reasoning: 1m", "idle: 400ms", "idle: 20s", "idle_pinged: 2s", "idle_pinged: 20s").Replace(scaled)
+	return startYAML(t, strings.ReplaceAll(calm+more, "UP/", url+"/"))
 }
 
 // startAt is startScaled with another upstream.
