@@ -22,7 +22,7 @@ func (p *program) compressCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compress --limit N [FILE|-]",
 		Short: "Make a request fit a context window",
-		Long: `Makes a request, of chat completions or the Responses API, fit a context window, as
+		Long: `Makes a request of any format fit a context window, as
 the gateway does after an overflow, but without a summariser: where shortening does
 not suffice, a digest of quotations replaces the oldest turns. Writes the new
 request to standard output and a report to standard error: {"tokens_before",

@@ -103,7 +103,7 @@ func (p *program) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect [FILE|-]",
 		Short: "Show failed tools of a request and the note for the model",
-		Long: `Shows what the gateway sees in a chat or Responses request: the session, which
+		Long: `Shows what the gateway sees in a request of any format: the session, which
 of the new tool results are failures and of which kind, loops, whether the agent
 makes progress, what persons ruled out, and the note that it would add. No file, or
 -, is standard input.

@@ -30,7 +30,7 @@ func (p *program) tokensCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokens [FILE|-]",
 		Short: "Count the tokens of a request or a text",
-		Long: `Counts the tokens of a chat or Responses request, or with --text of any text, as
+		Long: `Counts the tokens of a request of any format, or with --text of any text, as
 the gateway does. Writes {"tokens", "exact", "encoding"}. No file, or -, is standard
 input.
 

@@ -317,3 +317,16 @@ func FuzzMessages(f *testing.F) {
 		}
 	})
 }
+
+// Where nothing tells the format, what is in a body does.
+func TestParseAny(t *testing.T) {
+	for raw, want := range map[string]transcript.Format{
+		session: transcript.Messages, `{"messages":[]}`: transcript.Chat, `{"input":"x"}`: transcript.Responses, `{}`: transcript.Chat, `{"system":"x","messages":[]}`: transcript.Messages,
+		`{"messages":[{"role":"user","content":"what is tool_use?"}]}`: transcript.Chat, `{"messages":[{"role":"tool","tool_call_id":"a","content":"x"}],"tools":[{"type":"function","function":{"name":"a"}}]}`: transcript.Chat,
+	} {
+		b, err := transcript.ParseAny([]byte(raw), transcript.Limits{})
+		if err != nil || b.Format() != want {
+			t.Errorf("%.60s: %v %v", raw, b.Format(), err)
+		}
+	}
+}
