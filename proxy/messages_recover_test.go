@@ -492,6 +492,26 @@ func TestMessagesCount(t *testing.T) {
 	}
 }
 
+// A call of a tool that the client adds in the course of a conversation is no mistake.
+func TestMessagesAddedTools(t *testing.T) {
+	t.Parallel()
+	g := start(t, "")
+	for name, more := range map[string]string{
+		"deferred": strings.Replace(oneTool, `[`, `[{"name":"DeferredToolPlaceholder","input_schema":{"type":"object"}},`, 1),
+		"added":    oneTool + `"system":[{"type":"text","text":"x"}],`,
+		"unknown":  oneTool,
+	} {
+		body := askedOf(name+`@tool=fetch,args={"url":"a"}/ok`, true, more)
+		if name == "added" {
+			body = strings.Replace(body, `"messages":[`, `"messages":[{"role":"user","content":"Hi."},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"fetch"}}]},`, 1)
+		}
+		m := g.say("/v1/messages", body, nil)
+		if called := len(m.calls) == 1 && m.calls[0] == `fetch{"url":"a"}`; m.wrong != "" || called != (name != "unknown") {
+			t.Errorf("%s: %s, calls %q\n%s", name, m.wrong, m.calls, m.raw)
+		}
+	}
+}
+
 // While nothing comes, the client gets comments, and within an answer pings.
 func TestMessagesKeptAwake(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (m *Mender) offered(req *transcript.Body) tools {
 // reading twenty tools takes as long as all else that is done for it.
 func (o *tools) list() []transcript.Tool {
 	if o.read == nil && o.some {
-		if raw := o.req.ToolList(); len(raw) <= maxKit {
+		if raw := o.req.ToolList(); raw != nil && len(raw) <= maxKit {
 			o.read = o.mender.kits.of(raw, o.req.Format().Tools)
 		} else {
 			o.read = o.req.Tools()

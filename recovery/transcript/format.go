@@ -70,6 +70,7 @@ type settings struct {
 	logprobs     bool
 	audio        bool
 	reasoning    bool
+	adds         bool   // tools may be called that stand in no list
 	form, schema []byte // what demands a form of the answer's text, and its schema
 	contentForm  ContentForm
 }

@@ -128,6 +128,9 @@ func (b *Body) topTools() []byte {
 
 // moreTools are the lists of tools that stand in the history, none of them empty.
 func (b *Body) moreTools() (lists [][]byte) {
+	if b.settings().adds {
+		return [][]byte{[]byte(`[{"type":"tool_addition"}]`)} // whatever their names are
+	}
 	if !b.format.layout().items {
 		return nil
 	}

@@ -151,6 +151,9 @@ func (messages) settings(b *Body) (s settings) {
 	case "enabled", "adaptive":
 		s.reasoning = true
 	}
+	history, _ := b.Field("messages")
+	offer, _ := b.Field("tools")
+	s.adds = mentions(history, "tool_addition") || mentions(offer, deferred)
 	output, _ := b.Field("output_config")
 	s.form, _ = member(output, "format")
 	if s.form == nil {
@@ -210,6 +213,9 @@ func (messages) ask(out []byte, q Question) []byte {
 	out = AppendString(append(out, `,"messages":[{"role":"user","content":`...), q.User)
 	return append(out, `}]}`...)
 }
+
+// deferred is a tool that Claude Code lists for those that it adds in the course of a conversation.
+const deferred = "DeferredToolPlaceholder"
 
 // billing begins an instruction that tells the provider of the client's version: it is
 // another with each request, and no words for the model.
