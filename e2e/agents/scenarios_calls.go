@@ -148,6 +148,7 @@ func brokenStreams() []Scenario {
 	ended[LangGraph] = []Check{ranPart}
 	ended[LoopPythonResponses] = []Check{fails("without its last event")}
 	ended[VercelResponses] = []Check{degraded(saidCode, readPlan)} // and no error
+	ended[VercelAnthropic] = ended[VercelResponses]
 	all := []Scenario{
 		plain("cut-call", "a stream that breaks inside a call is asked again", breaksOff("", 1, false)),
 		afterText(plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter))),
