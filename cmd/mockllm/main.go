@@ -16,6 +16,8 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
@@ -46,6 +48,7 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&opts.KeepRequests, "keep", 1000, "requests that /mock/requests remembers; -1 for none")
 	fs.Int64Var(&opts.MaxBody, "max-body", 64<<20, "largest request body in bytes")
 	fs.BoolVar(&opts.Lenient, "lenient", false, "accept request bodies that are not valid JSON; saves a little time")
+	fs.StringVar(&opts.As, "as", "", "imitate a known server: "+strings.Join(upstreamtest.Disguises(), ", "))
 	fs.Usage = func() {
 		fmt.Fprint(fs.Output(), "An OpenAI-compatible upstream whose answers, good and bad, are scripted by the model's name.\n\n")
 		fs.PrintDefaults()
@@ -56,6 +59,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if fs.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if opts.As != "" && !slices.Contains(upstreamtest.Disguises(), opts.As) {
+		return fmt.Errorf("-as: %q is none of %s", opts.As, strings.Join(upstreamtest.Disguises(), ", "))
 	}
 	s := upstreamtest.New(opts)
 	if *script != "" {

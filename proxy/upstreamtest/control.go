@@ -1,6 +1,7 @@
 package upstreamtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,11 @@ import (
 
 // control answers the mock's own endpoints; false: the path is none of them.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
+	if d := disguises[s.opts.As]; r.URL.Path == "/props" && d.owner == "llamacpp" {
+		w.Header()["Server"] = []string{d.server}
+		writeJSON(w, map[string]any{"default_generation_settings": map[string]int{"n_ctx": d.window}})
+		return true
+	}
 	if r.URL.Path != "/healthz" && !strings.HasPrefix(r.URL.Path, "/mock/") {
 		return false
 	}
@@ -57,13 +63,19 @@ func writeJSON(w http.ResponseWriter, v any) {
 
 func (s *Server) models() []byte {
 	b := []byte(`{"object":"list","data":[`)
+	d := disguises[s.opts.As]
+	owner := cmp.Or(d.owner, "mock")
 	for i, m := range s.opts.Models {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"id":`...)
 		b = appendString(b, m)
-		b = append(b, `,"object":"model","created":1715367049,"owned_by":"mock"}`...)
+		b = append(b, `,"object":"model","created":1715367049,"owned_by":"`+owner+`"`...)
+		if d.listed != "" {
+			b = append(b, `,"`+d.listed+`":`+strconv.Itoa(d.window)...)
+		}
+		b = append(b, '}')
 	}
 	return append(b, `]}`...)
 }

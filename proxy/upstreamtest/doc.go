@@ -20,6 +20,13 @@
 // fail. The items of a response it does check, as its real counterpart (Ledger): a
 // credential is an account.
 //
+// # Disguises
+//
+// Options.As makes it resemble a known server (Disguises) in chat completions of models
+// without a script: how it lists models and tells their window, what it refuses and in
+// which words, how it continues a given beginning, whether it cuts long prompts silently.
+// A disguised model repeats a code word that it has read, if it is asked for it.
+//
 // # Responses
 //
 // The same scripts make responses: the finish reason becomes the status, reasoning

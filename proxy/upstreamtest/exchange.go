@@ -91,6 +91,9 @@ func (x *exchange) run(plain func() []byte) error {
 	for _, kv := range st.header {
 		h[kv[0]] = append(h[kv[0]], kv[1])
 	}
+	if server := disguises[x.s.opts.As].server; server != "" {
+		h["Server"] = []string{server}
+	}
 	h["X-Request-Id"] = []string{"req_mock_" + strconv.FormatInt(x.q.n, 10)}
 	if done, err := x.refuse(); done {
 		return err

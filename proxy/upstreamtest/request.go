@@ -26,6 +26,7 @@ type request struct {
 	prefix                  string // text of a last assistant message
 
 	anthropic bool // of /v1/messages
+	reads     int  // how many tokens of the prompt are read at most; 0: all
 
 	// Of /v1/responses only.
 	responses, background, stored bool
@@ -151,7 +152,11 @@ func (q *request) field(name string) gjson.Result {
 // promptTokens is the mock's estimate: a token is four bytes of the messages
 // and the tools.
 func (q *request) promptTokens() int {
-	return (len(q.messages)+len(q.instructions)+len(q.tools))/4 + q.thread
+	n := (len(q.messages)+len(q.instructions)+len(q.tools))/4 + q.thread
+	if q.reads > 0 {
+		n = min(n, q.reads)
+	}
+	return n
 }
 
 // offered is a tool of a request.

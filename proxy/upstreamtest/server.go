@@ -35,6 +35,9 @@ type Options struct {
 	// completion is answered, where the name that came says too little: targets of a
 	// gateway have names of their own. Default: as it came.
 	Rename func(model, credential, body string) string
+	// As names a known server whose model list, refusals and answers this one imitates for
+	// models without a script: one of Disguises. Default: OpenAI's.
+	As string
 	// TLS, with a certificate, makes Listen and Start speak TLS.
 	TLS *tls.Config
 }
@@ -211,6 +214,16 @@ func (s *Server) pick(x *exchange) *apiError {
 			status: http.StatusBadRequest, message: "mock script: " + err.Error(),
 			typ: "invalid_request_error", param: "model", code: "mock_bad_script",
 		}
+	}
+	if d, ok := disguises[s.opts.As]; ok && st == okStep && q.of == "" && !q.responses && !q.anthropic {
+		if d.silent {
+			q.reads = d.window
+		}
+		made, err := parseStep(d.script(q))
+		if err != nil {
+			return &apiError{status: http.StatusInternalServerError, message: "mock disguise: " + err.Error(), typ: "server_error"}
+		}
+		st = &made
 	}
 	x.st = st
 	x.t = tune(q.model, tuning{latency: s.opts.Latency, gap: s.opts.Gap, chunks: s.opts.Chunks, bytes: s.opts.Bytes})

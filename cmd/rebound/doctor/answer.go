@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
+)
+
+const (
+	// maxAnswer limits what is read of one answer, in bytes. Lists of models are the largest.
+	maxAnswer = 8 << 20
+	// enough is after how many pieces of text an answer that may be endless is left.
+	enough = 40
+)
+
+// call is a tool call that a model made.
+type call struct{ id, name, args string }
+
+// answer is what came of a request.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte        // where it is no stream
+	skew   time.Duration // of the server's clock against this one, if dated
+	dated  bool
+
+	text, finish   string
+	reasoned       bool
+	calls          []call
+	merged         bool          // several calls have one index
+	prompt, output int           // tokens, as reported
+	pieces         int           // of text, in a stream
+	first, took    time.Duration // to the first piece, and to the end
+	ended          bool          // the stream came to its end
+
+	failure *recovery.Diagnosis // nil where it answered
+	spent   bool                // not sent: the requests are spent
+}
+
+// class is the class of the failure, "" without one.
+func (a *answer) class() recovery.Class {
+	if a.failure == nil {
+		return ""
+	}
+	return a.failure.Spec.Class
+}
+
+// read reads a stream up to its end, to a limit of bytes, or to enough pieces.
+func (a *answer) read(body io.Reader, messages bool, started time.Time, limit int) (failed []byte, err error) {
+	lines := bufio.NewScanner(io.LimitReader(body, maxAnswer))
+	lines.Buffer(nil, maxAnswer)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(bytes.TrimRight(lines.Bytes(), "\r"), []byte("data:"))
+		if data = bytes.TrimSpace(data); !ok || len(data) == 0 {
+			continue
+		}
+		if string(data) == "[DONE]" {
+			a.ended = true
+			break
+		}
+		event := gjson.ParseBytes(bytes.Clone(data))
+		if event.Get("error").IsObject() {
+			return []byte(event.Raw), nil
+		}
+		before := len(a.text)
+		if messages {
+			a.message(event)
+		} else {
+			a.completion(event)
+		}
+		if len(a.text) > before {
+			if a.pieces++; a.pieces == 1 {
+				a.first = time.Since(started)
+			}
+			if limit > 0 && a.pieces >= limit {
+				a.ended = true
+				break
+			}
+		}
+	}
+	a.ended = a.ended || a.finish != ""
+	a.took = time.Since(started)
+	return nil, lines.Err()
+}
+
+// completion reads a chat completion, or a chunk of one.
+func (a *answer) completion(e gjson.Result) {
+	choice := e.Get("choices.0")
+	said := choice.Get("delta")
+	if !said.IsObject() {
+		said = choice.Get("message")
+	}
+	a.text += said.Get("content").String()
+	a.reasoned = a.reasoned || said.Get("reasoning_content").String() != "" || said.Get("reasoning").String() != ""
+	said.Get("tool_calls").ForEach(func(_, c gjson.Result) bool {
+		id := c.Get("id").Str
+		if last := len(a.calls) - 1; last < 0 || id != "" && id != a.calls[last].id {
+			a.merged = a.merged || last >= 0 && c.Get("index").Exists() && c.Get("index").Int() == int64(last)
+			a.calls = append(a.calls, call{id: id})
+		}
+		at := &a.calls[len(a.calls)-1]
+		if name := c.Get("function.name").Str; at.name == "" {
+			at.name = name
+		}
+		at.args += c.Get("function.arguments").String()
+		return true
+	})
+	if f := choice.Get("finish_reason").Str; f != "" {
+		a.finish = f
+	}
+	if u := e.Get("usage"); u.IsObject() {
+		a.prompt, a.output = int(u.Get("prompt_tokens").Int()), int(u.Get("completion_tokens").Int())
+	}
+}
+
+// message reads a message of the Messages API, or an event of one.
+func (a *answer) message(e gjson.Result) {
+	usage := func(u gjson.Result) {
+		if n := u.Get("input_tokens").Int() + u.Get("cache_read_input_tokens").Int() + u.Get("cache_creation_input_tokens").Int(); n > 0 {
+			a.prompt = int(n)
+		}
+		if n := u.Get("output_tokens").Int(); n > 0 {
+			a.output = int(n)
+		}
+	}
+	block := func(b gjson.Result) {
+		switch b.Get("type").Str {
+		case "text":
+			a.text += b.Get("text").Str
+		case "thinking", "redacted_thinking":
+			a.reasoned = true
+		case "tool_use":
+			a.calls = append(a.calls, call{id: b.Get("id").Str, name: b.Get("name").Str})
+			if in := b.Get("input"); in.IsObject() && in.Raw != "{}" {
+				a.calls[len(a.calls)-1].args = in.Raw
+			}
+		}
+	}
+	switch e.Get("type").Str {
+	case "message":
+		e.Get("content").ForEach(func(_, b gjson.Result) bool { block(b); return true })
+		a.finish = e.Get("stop_reason").Str
+		usage(e.Get("usage"))
+	case "message_start":
+		usage(e.Get("message.usage"))
+	case "content_block_start":
+		block(e.Get("content_block"))
+	case "content_block_delta":
+		a.text += e.Get("delta.text").Str
+		if n := len(a.calls); n > 0 {
+			a.calls[n-1].args += e.Get("delta.partial_json").Str
+		}
+	case "message_delta":
+		if f := e.Get("delta.stop_reason").Str; f != "" {
+			a.finish = f
+		}
+		usage(e.Get("usage"))
+	case "message_stop":
+		a.ended = true
+	}
+}
+
+// usable reports whether a call has a name and arguments with a city.
+func (c call) usable() bool {
+	return c.name == toolName && gjson.Valid(c.args) && strings.TrimSpace(gjson.Get(c.args, "city").Str) != ""
+}

@@ -1,0 +1,241 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rebound-llm/rebound/configs"
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/route"
+	"github.com/rebound-llm/rebound/store/redis"
+)
+
+// Options are what a run needs.
+type Options struct {
+	Config *configs.Config
+	// Model is the one to ask for, as clients name it. Empty: the configured ones, and
+	// for upstreams that no model names the first that they list.
+	Model string
+	// Env has the credentials of a client (OPENAI_API_KEY, ANTHROPIC_API_KEY), for upstreams
+	// that pass them on.
+	Env configs.Env
+	// Timeout bounds one request; zero is a minute.
+	Timeout time.Duration
+	// Window sends long prompts, too, where Ask answers their price with true.
+	Window bool
+	Ask    func(question string) bool
+}
+
+// run is one run of the doctor.
+type run struct {
+	Options
+	table *classify.Table
+	nonce string // ends the name under which requests are sent
+}
+
+// Run looks at the targets, one after the other, and at what concerns the gateway itself.
+// What is wrong is in the report; there is no other error. It takes as long as the targets
+// do, and ends soon after ctx.
+func Run(ctx context.Context, o Options) *Report {
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	if o.Ask == nil {
+		o.Ask = func(string) bool { return false }
+	}
+	v := &run{Options: o, table: classify.New(configs.UpstreamRules, o.Config.Classify.Rules...), nonce: rand.Text()}
+	r := &Report{File: o.Config.Path(), Gateway: []Finding{}, Targets: []*Target{}}
+	var probes []*probe
+	for _, c := range v.choose() {
+		p, err := v.prepare(c)
+		if err != nil {
+			r.Gateway = append(r.Gateway, Finding{Problem, "upstream " + c.Upstream, oneLine(err.Error())})
+			continue
+		}
+		r.Targets = append(r.Targets, p.report)
+		probes = append(probes, p)
+		p.examine(ctx)
+		if p.answers {
+			p.recoveries()
+		}
+		p.up.Close()
+	}
+	for _, w := range o.Config.Warnings() {
+		r.Gateway = append(r.Gateway, Finding{Note, "configuration", w})
+	}
+	r.Gateway = append(r.Gateway, v.redis(ctx)...)
+	r.Config = fittingConfig(o.Config, probes)
+	return r
+}
+
+// choice is a target to look at.
+type choice struct {
+	route.Target
+	name string // of the model, as clients call it; "" if no model is configured for it
+	key  string // label
+}
+
+// choose picks the targets: those of the models, else of the upstreams, once for each key.
+func (v *run) choose() (list []choice) {
+	c := v.Config
+	add := func(name string, t route.Target) {
+		keys := []string{""}
+		if u := c.Upstreams[t.Upstream]; len(u.Keys) > 0 {
+			keys = nil
+			for _, k := range u.Keys {
+				keys = append(keys, k.Name)
+			}
+		}
+		for _, k := range keys {
+			list = append(list, choice{Target: t, name: name, key: k})
+		}
+	}
+	models := slices.Sorted(maps.Keys(c.Models))
+	if _, mapped := c.Models[v.Model]; mapped {
+		models = []string{v.Model}
+	} else if v.Model != "" {
+		messages := strings.HasPrefix(v.Model, "claude") && c.DefaultOf(true) != ""
+		add("", route.Target{Upstream: cmp.Or(c.DefaultOf(messages), c.DefaultUpstream), Model: v.Model})
+		return list
+	}
+	used := map[string]bool{}
+	for _, name := range models {
+		for _, t := range c.Models[name].Targets {
+			t.Model = cmp.Or(t.Model, name)
+			if used[t.Upstream] = true; !slices.ContainsFunc(list, func(o choice) bool { return o.Upstream == t.Upstream && o.Model == t.Model }) {
+				add(name, t)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
+		if v.Model == "" && !used[name] && !c.Upstreams[name].Disabled {
+			add("", route.Target{Upstream: name})
+		}
+	}
+	return list
+}
+
+// prepare makes the probe of a target.
+func (v *run) prepare(c choice) (*probe, error) {
+	cfg := v.Config.Upstreams[c.Upstream]
+	if p := recovery.Prefill(c.Prefill); p != "" && p != recovery.PrefillAuto {
+		cfg.Prefill = p
+	}
+	up, err := upstream.New(c.Upstream, cfg)
+	if err != nil {
+		return nil, err
+	}
+	t := recovery.Target{Upstream: c.Upstream, Model: c.Model}
+	if len(cfg.Keys) > 0 {
+		t.Key = c.key
+	}
+	p := &probe{run: v, cfg: cfg, up: up, target: t, name: c.name, window: c.Window, header: http.Header{}}
+	p.report = &Target{Target: strings.TrimSuffix(t.String(), "/"), URL: cfg.URL, Findings: []Finding{}}
+	if cfg.Passthrough && len(v.Config.Proxy.Auth.Keys) == 0 {
+		p.useClientCredential()
+	}
+	return p, nil
+}
+
+// useClientCredential sends the credential of a client.
+func (p *probe) useClientCredential() {
+	variable := "OPENAI_API_KEY"
+	if p.cfg.Messages() {
+		variable = "ANTHROPIC_API_KEY"
+	}
+	value := ""
+	if p.Env != nil {
+		value, _ = p.Env(variable)
+	}
+	switch name := p.cfg.Credential(); {
+	case value == "" && p.up.Local():
+	case value == "":
+		p.noCredential = variable
+	case http.CanonicalHeaderKey(name) == "Authorization":
+		p.secret = value
+		p.header.Set(name, "Bearer "+value)
+	default:
+		p.secret = value
+		p.header.Set(name, value)
+	}
+}
+
+// listenForLoop listens at an address, if nobody does, and answers whoever comes with an error. The function
+// that it returns closes it and reports whether a request came that is ours.
+func listenForLoop(addr string, ours func(*http.Request) bool) func() bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return func() bool { return false } // the gateway itself runs there, and recognises its own requests
+	}
+	var came atomic.Bool
+	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ours(r) {
+			came.Store(true)
+		}
+		w.WriteHeader(http.StatusLoopDetected)
+		_, _ = io.WriteString(w, `{"error":{"message":"rebound doctor looks for loops at this address"}}`)
+	})}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	return func() bool {
+		_ = s.Close()
+		<-done
+		return came.Load()
+	}
+}
+
+// redis looks at the store.
+func (v *run) redis(ctx context.Context) (out []Finding) {
+	cfg := v.Config.Store.Redis
+	if !cfg.Enabled() {
+		return nil
+	}
+	say := func(s Status, format string, args ...any) {
+		out = append(out, Finding{s, "redis", fmt.Sprintf(format, args...)})
+	}
+	own := cfg
+	own.Timeout = 5 * time.Second
+	s, err := redis.Open(own)
+	if err != nil {
+		say(Problem, "%s", oneLine(err.Error()))
+		return out
+	}
+	defer s.Close()
+	// The first use opens the connection.
+	if err := s.Ping(ctx); err != nil {
+		say(Problem, "%s does not take a write: %s; the gateway goes on from its memory, and replicas share nothing", cfg, oneLine(err.Error()))
+		return out
+	}
+	started := time.Now()
+	err = s.Ping(ctx)
+	took := time.Since(started)
+	server, _ := s.Server(ctx)
+	switch {
+	case err != nil:
+		say(Problem, "%s answers at times: %s", cfg, oneLine(err.Error()))
+	case took > cfg.Timeout:
+		say(Problem, "%s takes a write after %v, and store.redis.timeout is %v: the gateway would go on from its memory", cfg, took.Round(time.Millisecond), cfg.Timeout)
+	default:
+		say(OK, "%s takes a write after %v", cmp.Or(server.Version, cfg.String()), took.Round(10*time.Microsecond))
+	}
+	if skew := time.Until(server.Time).Abs(); !server.Time.IsZero() && skew > 2*time.Second {
+		say(Problem, "its clock and this machine's differ by %v: cool-downs of replicas begin and end wrongly", skew.Round(time.Second))
+	}
+	switch {
+	case server.Policy == "":
+		say(Unknown, "its eviction policy is not to be read")
+	case server.Policy == "noeviction" && server.Limited:
+		say(Note, "maxmemory-policy is noeviction: once its memory is full nothing is shared any more; volatile-lru suits")
+	}
+	return out
+}

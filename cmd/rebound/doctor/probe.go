@@ -1,0 +1,290 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/proxy/upstream"
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/strategy"
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+const (
+	// maxRequests is how many requests a target gets, those of --window aside.
+	maxRequests = 10
+	// maxQuoted limits what is quoted of a server, in bytes.
+	maxQuoted = 240
+)
+
+// probe is the examination of one target. One goroutine owns it.
+type probe struct {
+	*run
+	report *Target
+	cfg    upstream.Config
+	up     *upstream.Upstream
+	target recovery.Target
+	name   string      // of its model as clients call it, where that is configured
+	window int         // as configured, 0 without
+	header http.Header // with the credential of a client, where those are passed on
+	secret string      // that credential
+	extra  int         // requests beyond maxRequests that the user agreed to
+
+	noCredential string // the variable that would have the client's credential, where it is needed
+
+	edits   []recovery.Edit // that it needs, as the gateway would find out
+	without []string        // fields that it refuses and the gateway does not take out
+
+	// What was found out.
+	list     []byte // its models
+	server   http.Header
+	answers  bool // it answers a question
+	streams  bool
+	reasons  bool
+	recalled bool             // it repeated the code word
+	begun    *answer          // a stream that may be continued
+	asked    map[string]any   // and its question
+	prefill  recovery.Prefill // the way that works; "" was not seen
+	told     int              // its window, in tokens
+	source   string           // who told it
+	cuts     int              // how much it reads of a longer prompt, without a word
+}
+
+// say adds a finding.
+func (p *probe) say(s Status, check, format string, args ...any) {
+	p.report.Findings = append(p.report.Findings, Finding{s, check, p.redact(fmt.Sprintf(format, args...))})
+}
+
+// redact takes out of a text the credentials that were used.
+func (p *probe) redact(text string) string {
+	for _, s := range append(p.up.Secrets(), p.secret) {
+		if s != "" {
+			text = strings.ReplaceAll(text, s, "[redacted]")
+		}
+	}
+	return text
+}
+
+// oneLine makes a server's words fit for a line on a terminal.
+func oneLine(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
+	if len(text) > maxQuoted {
+		cut := maxQuoted
+		for !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	return text
+}
+
+// reason says what a failed request came to.
+func (a *answer) reason() string {
+	switch {
+	case a.spent:
+		return fmt.Sprintf("not asked: the %d requests are spent", maxRequests)
+	case a.failure == nil:
+		return ""
+	case a.failure.Signal.Err != nil:
+		if reason := upstream.Reason(a.failure.Signal.Err); reason != "the connection failed" {
+			return reason
+		}
+		return oneLine(a.failure.Signal.Err.Error())
+	}
+	text := oneLine(a.failure.Signal.Message)
+	if text == "" {
+		text = "no reason is given"
+	}
+	return fmt.Sprintf("%d %s: %s", a.status, a.failure.Spec.Class, text)
+}
+
+// format is the format of its requests.
+func (p *probe) format() transcript.Format {
+	if p.cfg.Messages() {
+		return transcript.Messages
+	}
+	return transcript.Chat
+}
+
+// question is a request in the target's format.
+func (p *probe) question(system, user string, limit int, more map[string]any) map[string]any {
+	turn := map[string]any{"role": "user", "content": user}
+	q := map[string]any{"model": p.target.Model, "max_tokens": limit, "messages": []any{turn}}
+	switch {
+	case system == "":
+	case p.cfg.Messages():
+		q["system"] = system
+	default:
+		q["messages"] = []any{map[string]any{"role": "developer", "content": system}, turn}
+	}
+	maps.Copy(q, more)
+	return q
+}
+
+// body is a question as it is sent: with the edits that the target needs, and, where text is
+// given, as the request for the rest of an answer that begins with it.
+func (p *probe) body(q map[string]any, begun string, how recovery.Prefill) ([]byte, error) {
+	q = maps.Clone(q)
+	for _, name := range p.without {
+		delete(q, name)
+	}
+	raw, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	b, err := transcript.Parse(raw, p.format(), transcript.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if begun != "" {
+		if raw, err = b.Edit().Continue(begun, string(how)).Apply(); err != nil {
+			return nil, err
+		}
+		if b, err = transcript.Parse(raw, p.format(), transcript.Limits{}); err != nil {
+			return nil, err
+		}
+	}
+	e := recovery.Engine{Conformer: conform.Conformer{}}
+	return e.Edited(b, p.edits)
+}
+
+// ask sends a question. Parameters that the target refuses are taken out or renamed as the
+// gateway would do it, and the question is asked again.
+func (p *probe) ask(ctx context.Context, q map[string]any) *answer {
+	for {
+		body, err := p.body(q, "", "")
+		if err != nil {
+			return p.failed(&answer{}, recovery.Evidence{Err: err})
+		}
+		a := p.post(ctx, body, 0)
+		if a.class() != recovery.UnsupportedParameter || !p.adapt(body, a) {
+			return a
+		}
+	}
+}
+
+// adapt learns from a refused parameter; false where that does not help.
+func (p *probe) adapt(body []byte, a *answer) bool {
+	b, err := transcript.Parse(body, p.format(), transcript.Limits{})
+	if err != nil {
+		return false
+	}
+	x := &recovery.Exchange{Body: b, Candidates: []recovery.Choice{{Candidate: recovery.Candidate{Target: p.target}, Edits: p.edits}}}
+	act, ok := strategy.AdaptParameter{}.Propose(&recovery.Situation{Exchange: x}, &recovery.Failure{Diagnosis: *a.failure, Target: p.target})
+	if ok {
+		p.edits = append(p.edits, act.Edits...)
+		return len(act.Edits) > 0
+	}
+	names := append(slices.Clone(a.failure.Facts.Params), a.failure.Facts.Param)
+	n := len(p.without)
+	for _, name := range names {
+		if _, has := b.Field(name); has && name != "model" && name != "messages" && !slices.Contains(p.without, name) {
+			p.without = append(p.without, name)
+		}
+	}
+	return len(p.without) > n
+}
+
+// post sends a completion's request and reads its answer, at most limit pieces of it if that is not 0.
+func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
+	path := "/chat/completions"
+	if p.cfg.Messages() {
+		path = "/messages"
+	}
+	return p.send(ctx, p.up, http.MethodPost, path, body, limit)
+}
+
+// get asks for a resource below the base of the URL.
+func (p *probe) get(ctx context.Context, up *upstream.Upstream, path string) *answer {
+	return p.send(ctx, up, http.MethodGet, path, nil, 0)
+}
+
+// send makes one request, unless the target has had all that it gets.
+func (p *probe) send(ctx context.Context, up *upstream.Upstream, method, path string, body []byte, limit int) *answer {
+	a := &answer{}
+	if p.report.Requests >= maxRequests+p.extra {
+		a.spent = true
+		return a
+	}
+	p.report.Requests++
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	header := p.header.Clone()
+	header.Set("User-Agent", "rebound-doctor/"+p.nonce)
+	header.Set("Accept", "application/json, text/event-stream")
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	started := time.Now()
+	resp, err := up.Do(ctx, upstream.Request{Method: method, Path: path, Model: p.target.Model, Key: p.target.Key, Header: header, Body: body})
+	if err == nil {
+		defer resp.Body.Close()
+		err = upstream.Decode(resp)
+	}
+	if err != nil {
+		phase := recovery.PhaseHeaders
+		if upstream.Unsent(err) {
+			phase = recovery.PhaseConnect
+		}
+		return p.failed(a, recovery.Evidence{Phase: phase, Err: err})
+	}
+	a.status, a.header = resp.StatusCode, resp.Header
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		a.dated, a.skew = true, at.Sub(started.Add(time.Since(started)/2))
+	}
+	ev := recovery.Evidence{Phase: recovery.PhaseStatus, Status: a.status, Header: resp.Header, Request: body}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && a.status < 300 {
+		ev.Stream, ev.Phase = true, recovery.PhaseStream
+		ev.Body, ev.Err = a.read(resp.Body, p.cfg.Messages(), started, limit)
+		if p.count(a); ev.Body != nil || ev.Err != nil || !a.ended {
+			return p.failed(a, ev)
+		}
+		return a
+	}
+	a.body, ev.Err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	a.took, ev.Body = time.Since(started), a.body
+	root := gjson.ParseBytes(bytes.TrimSpace(a.body))
+	if a.status >= 300 || ev.Err != nil || root.Get("error").IsObject() || body != nil && !gjson.ValidBytes(a.body) {
+		return p.failed(a, ev)
+	}
+	if body == nil {
+		return a
+	}
+	if a.ended = true; p.cfg.Messages() {
+		a.message(root)
+	} else {
+		a.completion(root)
+	}
+	p.count(a)
+	return a
+}
+
+func (p *probe) count(a *answer) { p.report.Tokens += a.prompt + a.output }
+
+// failed classifies what went wrong, as the gateway would.
+func (p *probe) failed(a *answer, ev recovery.Evidence) *answer {
+	ev.Now = time.Now()
+	d := p.table.Classify(ev)
+	if d.Signal.Err == nil && d.Signal.Message == "" {
+		d.Signal.Err = ev.Err
+	}
+	if d.Signal.Err == nil && d.Signal.Message == "" && ev.Stream {
+		d.Signal.Err = errors.New("the stream ended before its end")
+	}
+	a.failure = &d
+	return a
+}

@@ -1,0 +1,161 @@
+package doctor
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Status is how a finding is meant.
+type Status string
+
+// The kinds of findings.
+const (
+	OK      Status = "ok"
+	Note    Status = "note"    // worth knowing; users are served
+	Problem Status = "problem" // users would get failures
+	Unknown Status = "unknown" // it could not be seen
+)
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Status Status `json:"status"`
+	Check  string `json:"check"`
+	Said   string `json:"said"`
+}
+
+// Recovery is what becomes of one kind of failure.
+type Recovery struct {
+	Failure   string `json:"failure"`
+	Recovered bool   `json:"recovered"`
+	How       string `json:"how"`
+}
+
+// Target is what was found out about one target.
+type Target struct {
+	Target   string     `json:"target"` // upstream/model, with the key's label if there is one
+	URL      string     `json:"url"`
+	Requests int        `json:"requests"`
+	Tokens   int        `json:"tokens"` // as the target reports them
+	Findings []Finding  `json:"findings"`
+	Recovery []Recovery `json:"recovery,omitempty"` // empty where the target did not answer
+}
+
+// Report is the result of a run. It holds no secret.
+type Report struct {
+	Gateway []Finding `json:"gateway"`
+	Targets []*Target `json:"targets"`
+	// Config is YAML with the settings that fit and are not set; "" if there are none.
+	Config string `json:"config"`
+	File   string `json:"file,omitempty"` // the configuration's file, if there is one
+}
+
+// Count is how many findings have a status.
+func (r *Report) Count(s Status) (n int) {
+	for _, list := range append([][]Finding{r.Gateway}, findings(r.Targets)...) {
+		for _, f := range list {
+			if f.Status == s {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func findings(targets []*Target) (out [][]Finding) {
+	for _, t := range targets {
+		out = append(out, t.Findings)
+	}
+	return out
+}
+
+// JSON writes the report for programs.
+func (r *Report) JSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) error {
+	var b strings.Builder
+	for _, t := range r.Targets {
+		fmt.Fprintf(&b, "%s at %s: %s", t.Target, t.URL, plural(t.Requests, "request"))
+		if t.Tokens > 0 {
+			fmt.Fprintf(&b, ", %s tokens", number(t.Tokens))
+		}
+		b.WriteString("\n")
+		table(&b, t.Findings)
+		for _, recovered := range [...]bool{true, false} {
+			title := map[bool]string{true: "  What is recovered:\n", false: "  What is not:\n"}[recovered]
+			w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+			for _, o := range t.Recovery {
+				if o.Recovered == recovered {
+					fmt.Fprintf(w, "%s    %s\t%s\n", title, o.Failure, o.How)
+					title = ""
+				}
+			}
+			_ = w.Flush()
+		}
+		b.WriteString("\n")
+	}
+	if len(r.Gateway) > 0 {
+		b.WriteString("The gateway\n")
+		table(&b, r.Gateway)
+		b.WriteString("\n")
+	}
+	if r.Config != "" {
+		where := "in a file for --config"
+		if r.File != "" {
+			where = "in " + r.File + ", beside what is there"
+		}
+		fmt.Fprintf(&b, "The configuration that fits, %s:\n\n%s\n", where, r.Config)
+	}
+	b.WriteString(r.summary() + "\n")
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// summary is the last line.
+func (r *Report) summary() string {
+	var parts []string
+	if n := r.Count(Problem); n > 0 {
+		parts = append(parts, plural(n, "problem"))
+	}
+	if n := r.Count(Unknown); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d could not be seen", n))
+	}
+	if r.Config == "" && len(parts) == 0 {
+		return "All is well, and the configuration fits."
+	}
+	return cmp.Or(strings.Join(parts, ", "), "All is well") + "."
+}
+
+// table prints findings in columns.
+func table(b *strings.Builder, list []Finding) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, f := range list {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", f.Status, f.Check, f.Said)
+	}
+	_ = w.Flush()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// number writes a number with commas between thousands.
+func number(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,43 @@
+package upstream
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// windowFields are the names that servers have for a model's context window:
+// OpenRouter and Together, vLLM and SGLang, Groq, LM Studio, Mistral.
+var windowFields = [...]string{"context_length", "max_model_len", "context_window", "max_context_length", "loaded_context_length", "max_context_window"}
+
+// Windows that may be true, in tokens.
+const (
+	leastWindow = 1 << 10
+	mostWindow  = 20 << 20
+)
+
+// ListedModels are the models of a list, with the context window in tokens that it
+// tells of each: 0 for most servers. A list that is no JSON has none.
+func ListedModels(list []byte) iter.Seq2[string, int] {
+	return func(yield func(id string, window int) bool) {
+		if transcript.Valid(list, 64) != nil {
+			return
+		}
+		gjson.GetBytes(list, "data").ForEach(func(_, m gjson.Result) bool {
+			id, window := strings.Clone(m.Get("id").Str), 0 // it is kept, the list is not
+			if id == "" {
+				return true
+			}
+			for _, name := range windowFields {
+				if n := m.Get(name); n.Type == gjson.Number && n.Num >= leastWindow && n.Num <= mostWindow {
+					window = int(n.Num)
+					break
+				}
+			}
+			return yield(id, window)
+		})
+	}
+}
