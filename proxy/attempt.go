@@ -446,6 +446,9 @@ func (s *sender) decorate(h http.Header, t recovery.Target, values []string) {
 
 // Charge implements recovery.Charger: what an attempt used that lost its race is its key's to pay.
 func (s *sender) Charge(t recovery.Target, u recovery.Usage) (spent float64) {
+	if most := s.mostUsed(u, 0); u.Input > most.Input || u.Output > most.Output {
+		u = recovery.Usage{Input: estimate(s.x.Body.Raw())}
+	}
 	spent = s.core.spent(u, t.Model, s.x.Model)
 	if s.core.Limiter != nil && u != (recovery.Usage{}) {
 		s.core.Limiter.Owe(s.x.Key, tokens(u), spent)

@@ -236,6 +236,9 @@ func (a *asker) call(ctx context.Context, u *upstream.Upstream, t recovery.Targe
 			fmt.Errorf("status %d", resp.StatusCode))
 	}
 	d := a.wire.answers.DecodeWhole(answer)
+	if d.Usage.Input > len(body)+maxUnseen || d.Usage.Output > len(answer)+maxUnseen {
+		d.Usage = recovery.Usage{Input: estimate(body), Output: estimate(answer)}
+	}
 	if d.Kind != stream.KindText || d.Finishes == 0 || d.Truthful {
 		return "", d.Usage, nil, errors.New("the answer is no complete text")
 	}

@@ -84,6 +84,46 @@ func TestDetachedCompletion(t *testing.T) {
 	}
 }
 
+// What extra calls and losers of a race report is bounded as answers' reports are.
+func TestExtraUsageIsBounded(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"choices":[{"index":0,"message":{"role":"assistant","content":"{}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900000,"completion_tokens":40}}`)
+	}))
+	defer up.Close()
+	c := upstream.Defaults()
+	c.URL, c.Passthrough = up.URL, true
+	s := completing(t, &ready{}, map[string]upstream.Config{"a": c})
+	raw := []byte(`{"model":"m","messages":[]}`)
+	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := &meters{used: map[string]int64{}}
+	s.core.Limiter = quota.New(shared, quota.Config{Keys: map[string]quota.Limits{"k": {TokensPerDay: 1 << 40}}})
+	defer s.core.Limiter.Close()
+	s.x.Body, s.x.Key = body, "k"
+	if _, used, err := s.Complete(t.Context(), recovery.Prompt{System: "s", User: "u", MaxOutput: 600, Target: recovery.Target{Upstream: "a", Model: "p"}}); err != nil || used.Input == 0 || used.Input > 100 {
+		t.Errorf("used %+v, %v", used, err)
+	}
+	charged := func(u recovery.Usage) int64 {
+		s.Charge(recovery.Target{Upstream: "a", Model: "p"}, u)
+		if _, err := s.core.Limiter.Now(t.Context()); err != nil { // it has told the store then
+			t.Fatal(err)
+		}
+		shared.mu.Lock()
+		defer shared.mu.Unlock()
+		n := shared.used["tokens_per_day"]
+		delete(shared.used, "tokens_per_day")
+		return n
+	}
+	if n := charged(recovery.Usage{Input: 200_000, Output: 100_000}); n != 300_000 {
+		t.Errorf("%d of a usage that can be", n)
+	}
+	if n := charged(recovery.Usage{Input: 900_000, Output: 900_000}); n != int64(len(raw)+3)/4 {
+		t.Errorf("%d of one that cannot be", n)
+	}
+}
+
 // statuses classifies by nothing but the status.
 type statuses struct{}
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,14 +120,17 @@ func estimate(raw []byte) int {
 // answer whose usage the upstream did not report is estimated by its size.
 func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra recovery.Usage) {
 	t, answer, extra = s.x.Settled()
-	raw, most := s.x.Body.Raw(), maxReported
+	raw := s.x.Body.Raw()
+	most := s.mostUsed(answer, size)
 	if _, n, ok := s.x.Body.OutputLimit(); ok {
-		most = 2*min(n, maxReported)*max(s.x.Body.N(), 1) + 1000 // servers count in their own ways
+		most.Output = min(most.Output, 2*min(n, maxReported)*max(s.x.Body.N(), 1)+1000) // servers count in their own ways
 	}
-	if !plausible(answer, raw, most) {
+	if answer.Input > most.Input || answer.Output > most.Output {
 		answer = recovery.Usage{}
 	}
-	if tried := max(s.x.Tried(), 1); !plausible(extra, raw, tried*maxReported) {
+	tried := max(s.x.Tried(), 1)
+	most = s.mostUsed(extra, 0)
+	if n := tried + 2; extra.Input > n*most.Input || extra.Output > n*most.Output { // two: a summariser and a planner
 		extra = recovery.Usage{Input: tried * estimate(raw)}
 	}
 	if answer == (recovery.Usage{}) && status < 300 && s.x.Tried() > 0 && size > 0 {
@@ -139,10 +143,28 @@ func (s *sender) used(status int, size int64) (t recovery.Target, answer, extra 
 // context windows end far below.
 const maxReported = 4 << 20
 
-// plausible reports whether a request can have used what an upstream reports. What cannot be is
-// no report: it would take a key's limits for as long as they last.
-func plausible(u recovery.Usage, raw []byte, most int) bool {
-	return u.Input <= max(maxReported, len(raw)) && u.Output <= most
+// maxUnseen is more than any request uses of what stands neither in its body nor in its answer, in
+// tokens: a server's own instructions, pages that it searches, reasoning that it keeps to itself.
+const maxUnseen = 256 << 10
+
+// mostUsed is the most that one attempt at the request can use whose answer has so many bytes: a
+// token has at least one. A report beyond it is none: it would take a key's limits for as long as they last.
+func (s *sender) mostUsed(reported recovery.Usage, size int64) recovery.Usage {
+	b := s.x.Body
+	most := recovery.Usage{Input: len(b.Raw()) + maxUnseen, Output: max(b.N(), 1)*maxUnseen + int(size)}
+	if reported.Input > most.Input && !selfContained(b) {
+		most.Input = max(most.Input, maxReported)
+	}
+	return most
+}
+
+// selfContained reports whether the body itself has all that the model reads, as text: no media,
+// nothing under an id, and no tool whose calls the provider answers.
+func selfContained(b *transcript.Body) bool {
+	state := b.State()
+	return state.Kind == transcript.Stateless && !state.Bound &&
+		!slices.ContainsFunc(b.Tools(), func(t transcript.Tool) bool { return t.Parameters == nil }) &&
+		!slices.ContainsFunc(b.Messages(), func(m transcript.Message) bool { return m.Shape().Media > 0 })
 }
 
 // eventSize is about how many bytes a streamed answer takes for each of its tokens.
@@ -198,13 +220,13 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// used is what a forwarded request has used, if it was answered: as reported, or
-// about as much as was read and written.
-func (m *metered) used(raw []byte) recovery.Usage {
+// used is what a forwarded request has used, if it was answered: as reported, with no more than most
+// tokens of input, or about as much as was read and written.
+func (m *metered) used(raw []byte, most int) recovery.Usage {
 	if m.resp.StatusCode >= 300 {
 		return recovery.Usage{}
 	}
-	if u, ok := stream.UsageIn(m.tail); ok && plausible(u, raw, maxReported) {
+	if u, ok := stream.UsageIn(m.tail); ok && u.Input <= most && int64(u.Output) <= m.size+maxUnseen {
 		return u
 	}
 	u := recovery.Usage{Input: estimate(raw)}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -392,6 +393,57 @@ func TestAbsurdUsage(t *testing.T) {
 		}
 		if status, answer := g.send("DELETE /rebound/keys/a", "", ""); status != 204 || g.use("a", "tokens_per_day") != 0 {
 			t.Errorf("a reset: %d %s, then %v used", status, answer, g.use("a", "tokens_per_day"))
+		}
+	}
+}
+
+// As much counts as a request can have used: of the input its bytes and what servers add, unless it names more
+// than it has in itself; of the answer what came and what the model may have kept to itself.
+func TestUsageIsBounded(t *testing.T) {
+	t.Parallel()
+	const (
+		said     = `"messages":[{"role":"user","content":"x"}]`
+		image    = `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`
+		function = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],` + said
+		search   = `"tools":[{"type":"web_search"}],` + said
+	)
+	var usage atomic.Value
+	up := record(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, strings.TrimSuffix(answered, "}")+`,"usage":`+usage.Load().(string)+`}`)
+	})
+	g := startAt(t, up.url, "auth: {keys: [{name: a, env: KEY_A, limits: {tokens_per_day: 1000000000}}]}\n")
+	for _, c := range []struct {
+		name, body    string
+		input, output int
+		believed      bool
+	}{
+		{"a server's own instructions", said, 100_000, 1, true},
+		{"more than text can have", said, 300_000, 1, false},
+		{"more, with a tool of the client's", function, 300_000, 1, false},
+		{"more, with a search by the provider", search, 300_000, 1, true},
+		{"more, with an image", image, 300_000, 1, true},
+		{"more than any window", image, 5_000_000, 1, false},
+		{"unseen reasoning", said, 1, 200_000, true},
+		{"more than any model writes", said, 1, 300_000, false},
+		{"the same of two answers", `"n":2,` + said, 1, 300_000, true},
+		{"beyond max_tokens", `"max_tokens":100,` + said, 1, 2000, false},
+		{"of embeddings", `"input":"x"`, 200_000, 1, true},
+		{"more of embeddings", `"input":"x"`, 300_000, 1, false},
+	} {
+		path := "/v1/chat/completions"
+		if strings.HasPrefix(c.body, `"input"`) {
+			path = "/v1/embeddings"
+		}
+		usage.Store(fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d}`, c.input, c.output))
+		before := g.use("a", "tokens_per_day")
+		if status, answer := g.send("POST "+path, jsonType+keyA, `{"model":"m",`+c.body+`}`); status != 200 {
+			t.Errorf("%s: %d %s", c.name, status, answer)
+		}
+		await(t, "the request is settled", func() bool { return g.use("a", "concurrent") == 0 })
+		used := g.use("a", "tokens_per_day") - before
+		if c.believed && used != float64(c.input+c.output) || !c.believed && used > 1000 || used == 0 {
+			t.Errorf("%s: %v tokens were counted of a reported %d", c.name, used, c.input+c.output)
 		}
 	}
 }

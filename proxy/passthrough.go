@@ -101,7 +101,11 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 // report tells of the request and what it spent, once it has ended.
 func (p *passage) report(model string) {
 	if p.answer != nil {
-		p.ev.Usage = p.answer.used(p.up.Body)
+		most := len(p.up.Body) + maxUnseen
+		if p.up.Path != "/completions" && !repeatable(p.up.Method, p.up.Path) { // others may name more than they have in themselves
+			most = max(most, maxReported)
+		}
+		p.ev.Usage = p.answer.used(p.up.Body, most)
 	}
 	p.ev.Spent = p.core.spent(p.ev.Usage, p.ev.Target.Model, model)
 	p.grant.End(tokens(p.ev.Usage), p.ev.Spent)
