@@ -203,8 +203,13 @@ const (
 	summaryMax   = 3000
 )
 
-// digestMin is the least that a digest has, in tokens.
-const digestMin = 300
+// digestMin is the least that a digest has, in tokens. Where instructions and what is
+// protected leave the target no room, it has digestShare of the budget: what it tells is
+// all that remains.
+const (
+	digestMin   = 300
+	digestShare = 32
+)
 
 // replaceOldest puts one text in the place of the old turns: what the summariser
 // says of them, if there is one, and what the program quotes, as much as the
@@ -215,7 +220,7 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	if len(c.removed) < 2 || saved < 2*digestMin {
 		return
 	}
-	room := max(digestMin, min(p.goal.target-(k.total-saved), saved*9/10))
+	room := max(digestMin, min(max(p.goal.budget/digestShare, p.goal.target-(k.total-saved)), saved*9/10))
 	d, words := k.digest(ctx, c.removed), ""
 	if p.summarizer != nil {
 		words, _ = p.summarizer.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
