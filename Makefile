@@ -59,7 +59,7 @@ collector: ## the demo's traces through a real OpenTelemetry Collector, which it
 	$(GO) build -C e2e/traces/collector -o $(CURDIR)/bin/otelcol .
 	REBOUND_TEST_COLLECTOR=$(CURDIR)/bin/otelcol $(GO) test ./e2e/traces -count 1 -v
 
-llama: ## llama-server's own tests of both formats, straight and through the gateway (CMake; builds it for ten minutes, once)
+llama: ## llama-server's own tests of all formats, straight and through the gateway (CMake; builds it for ten minutes, once)
 	$(GO) run ./e2e/llama
 
 FOR ?= 30m

@@ -110,6 +110,9 @@ func startAgents(t tree, names []string) (map[string]agentClient, error) {
 	}
 	clients[agents.Pi], clients[agents.Codex] = newPi(t, node), newCodex(t, node)
 	clients[agents.Opencode], clients[agents.OpencodeAnthropic] = newOpencode(t, "openai"), newOpencode(t, "anthropic")
+	if program, err := exec.LookPath("claude"); err == nil {
+		clients[agents.ClaudeCode] = newClaude(program)
+	}
 	return clients, nil
 }
 

@@ -200,3 +200,69 @@ func readOpencode(_ string, printed []byte, o *agents.Outcome) error {
 		}
 	})
 }
+
+// newClaude is claude -p, told of the gateway as its users do: by its environment.
+func newClaude(program string) *cli {
+	return &cli{
+		program: []string{program},
+		files:   func(*agents.Task) map[string]string { return nil },
+		args: func(t *agents.Task, prompt string, first bool) []string {
+			args := []string{"-p", "--model", t.Model, "--output-format", "stream-json", "--verbose", "--allowedTools", "Bash,Read"}
+			if !first {
+				args = append(args, "--continue")
+			}
+			return append(args, "--", prompt)
+		},
+		env: func(t *agents.Task, _ string) []string {
+			return []string{"ANTHROPIC_BASE_URL=" + strings.TrimSuffix(t.BaseURL, "/v1"), "ANTHROPIC_API_KEY=" + t.APIKey, "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+		},
+		read: readClaude,
+	}
+}
+
+// claudeEntry is a line that Claude Code prints.
+type claudeEntry struct {
+	Type    string
+	Result  string
+	IsError bool `json:"is_error"`
+	Message struct {
+		Content json.RawMessage
+	}
+}
+
+// readClaude reads what Claude Code printed: calls whose result is no refusal of the
+// call itself, and its last word to each prompt.
+func readClaude(_ string, printed []byte, o *agents.Outcome) error {
+	o.History = string(printed)
+	calls := map[string]agents.Call{}
+	return eachLine(printed, func(e *claudeEntry) {
+		var blocks []struct {
+			Type, ID, Name string
+			Input          struct {
+				Command  string
+				FilePath string `json:"file_path"`
+			}
+			Answers string          `json:"tool_use_id"`
+			Content json.RawMessage `json:"content"`
+		}
+		_ = json.Unmarshal(e.Message.Content, &blocks) // of a text there are none
+		for _, b := range blocks {
+			switch {
+			case b.Type == "tool_use" && b.Name == "Read":
+				calls[b.ID] = agents.DidRead(b.Input.FilePath)
+			case b.Type == "tool_use" && b.Name == "Bash":
+				calls[b.ID] = agents.DidRun(b.Input.Command)
+			case b.Type == "tool_result" && !bytes.Contains(b.Content, []byte("InputValidationError")):
+				if c, known := calls[b.Answers]; known {
+					o.Executed = append(o.Executed, c)
+				}
+			}
+		}
+		switch {
+		case e.Type == "result" && e.IsError:
+			o.OK, o.ErrorType, o.Error = false, "error", e.Result
+		case e.Type == "result":
+			o.Texts = append(o.Texts, e.Result)
+		}
+	})
+}

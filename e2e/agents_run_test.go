@@ -14,7 +14,7 @@ func TestAgentTable(t *testing.T) {
 	for _, l := range agentLibraries {
 		have = append(have, l.name)
 	}
-	if have = append(have, agents.Pi, agents.Codex, agents.Opencode, agents.OpencodeAnthropic); !slices.Equal(have, agents.Clients()) {
+	if have = append(have, agents.Pi, agents.Codex, agents.Opencode, agents.OpencodeAnthropic, agents.ClaudeCode); !slices.Equal(have, agents.Clients()) {
 		t.Errorf("clients that can be started: %v, clients of the table: %v", have, agents.Clients())
 	}
 	for _, c := range agents.Clients() {

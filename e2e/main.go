@@ -18,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -94,6 +95,13 @@ func parseFlags() (*options, error) {
 			}
 		}
 		o.realClient = o.clients
+	}
+	if _, err := exec.LookPath("claude"); err != nil && slices.Contains(o.agents, agents.ClaudeCode) {
+		if *client != "" {
+			return nil, fmt.Errorf("client %s: %w", agents.ClaudeCode, err)
+		}
+		fmt.Println("without Claude Code, which is not installed")
+		o.agents = slices.DeleteFunc(o.agents, func(c string) bool { return c == agents.ClaudeCode })
 	}
 	switch *pace {
 	case "scaled":

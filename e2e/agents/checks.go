@@ -320,11 +320,11 @@ func refused(low, high int) Check {
 }
 
 // outgrew: what the client sent at last is at least so many windows long; codex
-// shortens long outputs by itself.
+// shortens long outputs by itself, and the window of Claude Code is twice as large.
 func outgrew(windows int) Check {
 	return func(e *Evidence) error {
 		windows := windows
-		if e.Client == Codex {
+		if e.Client == Codex || e.Client == ClaudeCode {
 			windows = min(windows, 2)
 		}
 		if len(e.Sent) == 0 {
@@ -340,7 +340,7 @@ func outgrew(windows int) Check {
 // neverOver: at the end the model takes what, as the client sent it, it would not.
 func neverOver(e *Evidence) error {
 	m := e.Model[len(e.Model)-1]
-	if m.Status != http.StatusOK || m.Request.Tokens() > window || !bytes.Contains(m.Request.Raw, []byte(compressedMark)) {
+	if m.Status != http.StatusOK || m.Request.Tokens() > m.Request.window() || !bytes.Contains(m.Request.Raw, []byte(compressedMark)) {
 		return fmt.Errorf("the last request has %d tokens and status %d", m.Request.Tokens(), m.Status)
 	}
 	return nil

@@ -162,6 +162,6 @@ func inAnthropicsWords(status int, body string) string {
 // tooLong refuses a request in Anthropic's words.
 func tooLong(r *Request) Reply {
 	return Reply{Status: http.StatusBadRequest, Error: string(marshal(object{"type": "error", "error": object{
-		"type": "invalid_request_error", "message": fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.Tokens(), window),
+		"type": "invalid_request_error", "message": fmt.Sprintf("prompt is too long: %d tokens > %d maximum", r.Tokens(), r.window()),
 	}}))}
 }

@@ -74,6 +74,15 @@ func readPrompt(n int) string {
 	return fmt.Sprintf("Read the files of parts, one after another, up to part-%02d.txt and tell me all keys.", n)
 }
 
+// window is the model's context for the client that asks: the instructions and tools of
+// Claude Code alone are larger than half of the others' window.
+func (r *Request) window() int {
+	if r.offers("Read") {
+		return 2 * window
+	}
+	return window
+}
+
 // limited is a play of a model with a context window. Whoever asks without tools
 // gets the keys, which is no summary as it is asked for.
 func limited(p Play) Play {
@@ -81,7 +90,7 @@ func limited(p Play) Play {
 		switch {
 		case r.N > 3*parts:
 			return done(gaveUp)
-		case r.Tokens() > window:
+		case r.Tokens() > r.window():
 			return overflow(r)
 		case len(r.Tools) == 0:
 			return done("## Keys so far\n%s", strings.Join(r.keys(), "\n"))

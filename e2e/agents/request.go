@@ -232,6 +232,8 @@ func (r *Request) read(path string) Call {
 		return Call{Name: "read", Arguments: arguments("filePath", path)}
 	case r.offers("read"):
 		return Call{Name: "read", Arguments: arguments("path", path)}
+	case r.offers("Read"): // Claude Code
+		return Call{Name: "Read", Arguments: arguments("file_path", path)}
 	case r.offers("exec_command"): // codex
 		return r.run(readMark + path)
 	}
@@ -243,6 +245,8 @@ func (r *Request) run(command string) Call {
 	switch {
 	case r.offers("exec_command"):
 		return Call{Name: "exec_command", Arguments: arguments("cmd", command)}
+	case r.offers("Bash"):
+		return Call{Name: "Bash", Arguments: arguments("command", command)}
 	case r.offers("bash"):
 		return Call{Name: "bash", Arguments: arguments("command", command)}
 	}
@@ -262,7 +266,7 @@ func DidRun(command string) Call {
 
 // offersReading reports whether the request is one of the agent's own.
 func (r *Request) offersReading() bool {
-	return r.offers("read_file") || r.offers("read") || r.offers("exec_command")
+	return r.offers("read_file") || r.offers("read") || r.offers("Read") || r.offers("exec_command")
 }
 
 func arguments(key, value string) string {

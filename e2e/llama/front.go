@@ -35,8 +35,9 @@ func front(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	start := func(name string, args ...string) {
+	start := func(env []string, name string, args ...string) {
 		c := exec.CommandContext(ctx, name, args...)
+		c.Env = append(os.Environ(), env...)
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if err := c.Start(); err != nil {
 			cancel(err)
@@ -44,7 +45,7 @@ func front(ctx context.Context) error {
 		}
 		go func() { cancel(fmt.Errorf("%s ended: %w", name, c.Wait())) }()
 	}
-	start(os.Getenv(envServer), append(args, "--model", os.Getenv(envModel), "--port", port)...)
+	start(nil, os.Getenv(envServer), append(args, "--model", os.Getenv(envModel), "--port", port)...)
 	server := proxyTo("127.0.0.1:" + port)
 	completions := server
 	if gateway := os.Getenv(envGateway); gateway != "" {
@@ -52,7 +53,7 @@ func front(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		start(gateway, "serve", "-listen", "127.0.0.1:"+at, "-upstream", "http://127.0.0.1:"+port+"/v1")
+		start([]string{"ANTHROPIC_UPSTREAM_URL=http://127.0.0.1:" + port}, gateway, "serve", "--listen", "127.0.0.1:"+at, "--upstream", "http://127.0.0.1:"+port+"/v1")
 		completions = proxyTo("127.0.0.1:" + at)
 		if err := ready(ctx, "http://127.0.0.1:"+at+"/readyz"); err != nil {
 			return err

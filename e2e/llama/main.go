@@ -1,5 +1,5 @@
-// Command llama runs the tests that llama-server has of its own for chat completions
-// and responses twice: straight, and through the gateway. It demands the same verdict
+// Command llama runs the tests that llama-server has of its own for chat completions,
+// responses and messages twice: straight, and through the gateway. It demands the same verdict
 // on each.
 //
 //	go run ./e2e/llama          builds llama-server first: ten minutes and more, once
@@ -26,7 +26,7 @@ import (
 )
 
 // suites are the files of tests that are run.
-var suites = []string{"unit/test_compat_oai_responses.py", "unit/test_chat_completion.py"}
+var suites = []string{"unit/test_compat_oai_responses.py", "unit/test_compat_anthropic.py", "unit/test_chat_completion.py"}
 
 func main() {
 	log.SetFlags(0)
