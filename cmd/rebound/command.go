@@ -103,7 +103,8 @@ the client notices them. Without a command it serves, like "rebound serve".`
 	root.AddGroup(&cobra.Group{ID: "gateway", Title: "The gateway:"}, &cobra.Group{ID: "ask", Title: "Ask a running gateway:"},
 		&cobra.Group{ID: "offline", Title: "Offline tools:"})
 	for group, list := range map[string][]*cobra.Command{
-		"gateway": {serve, p.runCommand(), p.checkCommand(), p.doctorCommand(), p.demoCommand(), p.healthcheckCommand()},
+		"gateway": {serve, p.runCommand(), p.checkCommand(), p.doctorCommand(), p.demoCommand(), p.crashtestCommand(),
+			p.healthcheckCommand()},
 		"ask": {p.topCommand(), p.eventsCommand(), p.sessionsCommand(), p.targetsCommand(), p.keysCommand(), p.approvalsCommand(),
 			p.learnCommand()},
 		"offline": {p.classifyCommand(), p.rulesCommand(), p.inspectCommand(), p.compressCommand(), p.tokensCommand()},

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,12 +26,10 @@ const (
 	firstWait = 500 * time.Millisecond
 	// longestHint is the longest Retry-After that SDKs obey.
 	longestHint = time.Minute
-	// patience is how long the agent waits for an answer in all. SDKs wait ten
-	// minutes; so long would nobody watch a demo.
-	patience = 8 * time.Second
 
 	maxEvent = 1 << 20
 	maxBody  = 16 << 20
+	maxShown = 300 // bytes of an error's body
 )
 
 // verdict is what the agent's user has in the end.
@@ -53,6 +53,7 @@ func (v verdict) looksComplete() bool { return v == truncated || v == empty || v
 type outcome struct {
 	verdict  verdict
 	problem  string // of failed and unusable: what the agent would report
+	body     string // the beginning of an answer with an error status
 	percent  int    // of the text that had arrived when it went wrong
 	requests int
 	done     bool // [DONE] came
@@ -64,11 +65,17 @@ type agent struct {
 	client *http.Client
 	url    string // ends in /v1
 	key    string
+	header http.Header // beside the usual ones
+	// patience is how long the agent waits for an answer, its own retries included.
+	patience time.Duration
+	// own is what the ids of answers begin with that the gateway writes, or has the
+	// model write, in place of an error; "" if answers are judged by their text alone.
+	own string
 }
 
-// ask sends a question and judges the answer by the text that is right.
-func (a *agent) ask(ctx context.Context, f *fault, model, want string) outcome {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// ask sends a question and judges the answer by the texts that are right.
+func (a *agent) ask(ctx context.Context, f *fault, model string, right ...string) outcome {
+	ctx, cancel := context.WithTimeout(ctx, a.patience)
 	defer cancel()
 	started := time.Now()
 	var o outcome
@@ -87,31 +94,28 @@ func (a *agent) ask(ctx context.Context, f *fault, model, want string) outcome {
 			break
 		}
 	}
-	o.took, o.done = time.Since(started), r.done
+	o.took, o.done, o.body = time.Since(started), r.done, r.body
 	switch {
-	case r.err == nil && strings.HasPrefix(r.id, ownAnswer) && r.text != "" && len(r.calls) == 0:
+	case r.err == nil && a.own != "" && strings.HasPrefix(r.id, a.own) && r.text != "" && len(r.calls) == 0:
 		o.verdict = told
 	case r.err == nil && f.call.name != "":
 		o.judgeCalls(r, f.call, f.repeats)
 	default:
-		o.judge(r.text, want, r.err)
+		o.judge(r.text, right, r.err)
 	}
 	return o
 }
 
-// ownAnswer is what the ids of answers begin with that the gateway writes, or has
-// the model write, in place of an error.
-const ownAnswer = "chatcmpl-rebound-"
-
-// judge compares what the agent has with the text that is right.
-func (o *outcome) judge(text, want string, err error) {
+// judge compares what the agent has with the texts that are right, which have one size.
+func (o *outcome) judge(text string, right []string, err error) {
+	want := right[0]
 	o.percent = (100*len(text) + len(want)/2) / len(want)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		o.verdict = hung
 	case err != nil:
 		o.verdict, o.problem = failed, explain(err)
-	case text == want:
+	case slices.Contains(right, text):
 		o.verdict = complete
 	case text == "":
 		o.verdict = empty
@@ -143,7 +147,8 @@ type reply struct {
 	id    string
 	text  string
 	calls []toolCall
-	done  bool // [DONE] came
+	done  bool   // [DONE] came
+	body  string // the beginning of an answer with an error status
 	err   error
 	again bool          // SDKs would repeat the request
 	hint  time.Duration // how long the server asks them to wait; 0 if it does not say
@@ -155,6 +160,7 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 	if err != nil {
 		return reply{err: err}
 	}
+	maps.Copy(req.Header, a.header)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+a.key)
 	req.Header.Set("X-Stainless-Retry-Count", strconv.Itoa(retry))
@@ -165,8 +171,8 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode != http.StatusOK:
-		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) // so that the connection is kept
-		return reply{err: statusError(resp.StatusCode), again: repeatable(resp), hint: retryAfter(resp.Header)}
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody)) // to its end, so that the connection is kept
+		return reply{err: statusError(resp.StatusCode), body: string(body[:min(len(body), maxShown)]), again: repeatable(resp), hint: retryAfter(resp.Header)}
 	case f.whole:
 		return readWhole(resp.Body)
 	case f.items:
@@ -269,15 +275,9 @@ func explain(err error) string {
 	return "connection failed"
 }
 
-// String describes the outcome in a few words.
+// String describes the outcome in a few words, with its time and requests where they tell something.
 func (o outcome) String() string {
-	at, after, took := "", "", fmt.Sprintf("%.1f s", o.took.Seconds())
-	if o.took < 100*time.Millisecond {
-		took = fmt.Sprintf("%d ms", o.took.Milliseconds())
-	}
-	if o.percent > 0 {
-		at = fmt.Sprintf(" at %d %%", o.percent)
-	}
+	after, took := "", seconds(o.took)
 	if o.requests > 1 {
 		after = fmt.Sprintf(", %d requests", o.requests)
 	}
@@ -287,6 +287,26 @@ func (o outcome) String() string {
 			return "complete, " + took + after
 		}
 		return "complete answer, " + took
+	case told:
+		return "told why, " + took
+	case hung:
+		return fmt.Sprintf("%s, gave up after %.0f s", o.got(), o.took.Seconds())
+	case failed:
+		return o.got() + after
+	default:
+		return o.got()
+	}
+}
+
+// got says what the agent got.
+func (o outcome) got() string {
+	at := ""
+	if o.percent > 0 {
+		at = fmt.Sprintf(" at %d %%", o.percent)
+	}
+	switch o.verdict {
+	case complete:
+		return "complete"
 	case truncated:
 		return "TRUNCATED, looks complete"
 	case empty:
@@ -294,14 +314,22 @@ func (o outcome) String() string {
 	case wrong:
 		return "WRONG TEXT, looks complete"
 	case told:
-		return "told why, " + took
+		return "told why"
 	case unusable:
 		return o.problem
 	case hung:
-		return fmt.Sprintf("hung%s, gave up after %.0f s", at, o.took.Seconds())
+		return "hung" + at
 	default:
-		return o.problem + at + after
+		return o.problem + at
 	}
+}
+
+// seconds writes a time, in ms where it is short.
+func seconds(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
 }
 
 // pause waits for d; false if ctx ends before.

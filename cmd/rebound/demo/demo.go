@@ -57,6 +57,12 @@ const budget = "limits: {session: {requests: 25}}\n"
 // answerSize is the size of the upstream's texts, in bytes.
 const answerSize = 600
 
+// patience is the agent's. SDKs wait ten minutes; nobody would watch a demo for so long.
+const patience = 8 * time.Second
+
+// ownAnswer is what the ids of Rebound's own answers begin with.
+const ownAnswer = "chatcmpl-rebound-"
+
 // nobody is an address at which nothing listens.
 const nobody = "http://127.0.0.1:1"
 
@@ -232,17 +238,17 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 		f, r := &list[i], &rows[i]
 		r.fault = f
 		all.Go(func() {
-			a := agent{client: client, url: upstream + "/v1", key: keyAgent}
+			a := demoAgent(client, upstream)
 			switch f.targets[0].on {
 			case onRefuses:
 				a.url = nobody + "/v1"
 			case onTwoKeys:
 				a.key = keyOne
 			}
-			r.straight = a.ask(ctx, f, f.straightModel(), f.text("straight-"+f.slug))
+			r.straight = a.ask(ctx, f, f.straightModel(), f.text(f.straightModel()))
 		})
 		all.Go(func() {
-			a := agent{client: client, url: gateway + "/v1", key: keyAgent}
+			a := demoAgent(client, gateway)
 			for i := range f.earlier {
 				a.ask(ctx, f, f.before(i), f.text(f.before(i)))
 			}
@@ -251,6 +257,11 @@ func askAll(ctx context.Context, upstream, gateway string) []row {
 	}
 	all.Wait()
 	return rows
+}
+
+// demoAgent is the demo's agent, pointed at an address.
+func demoAgent(client *http.Client, address string) agent {
+	return agent{client: client, url: address + "/v1", key: keyAgent, patience: patience, own: ownAnswer}
 }
 
 // config is the gateway's configuration for an upstream, to listen at an address or

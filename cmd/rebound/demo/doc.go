@@ -15,6 +15,13 @@
 //	events.go   what the gateway says it did
 //	table.go    what the user reads
 //
+// The agent and the faults that need one upstream are also "rebound crashtest": there the
+// gateway is any, and outside.
+//
+//	crash.go       waits for the gateway, asks
+//	crash_rows.go  which faults, and what is right
+//	crash_card.go  what is counted and printed
+//
 // It is not a benchmark and not a test of the gateway: it shows, on real sockets,
 // what a user would see. It needs no network, no key and no configuration.
 package demo

@@ -18,7 +18,7 @@ const (
 func (s *scene) show(ctx context.Context) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 8}
 	defer transport.CloseIdleConnections()
-	a := agent{client: &http.Client{Transport: transport}, url: s.gateway() + "/v1", key: keyAgent}
+	a := demoAgent(&http.Client{Transport: transport}, s.gateway())
 	list := faults()
 	well := make(chan struct{})
 	go func() {

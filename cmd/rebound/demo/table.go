@@ -67,12 +67,18 @@ func (r *row) cells() []cell {
 	return []cell{{"  " + r.fault.title, ""}, straight, through, {what, ""}, {strconv.Itoa(attempts), ""}}
 }
 
-// table prints the rows, aligned, under the headlines of their groups.
+// table prints the rows under the headlines of their groups.
 func (p *printer) table(rows []row) {
 	lines := [][]cell{{{"FAULT", bold}, {"STRAIGHT", bold}, {"THROUGH REBOUND", bold}, {"WHAT REBOUND DID", bold}, {"TRIES", bold}}}
 	for i := range rows {
 		lines = append(lines, rows[i].cells())
 	}
+	p.align(lines, func(i int) string { return rows[i].fault.group })
+}
+
+// align prints lines, of which the first is the head, with their columns aligned. Above
+// the i-th of the others stands its headline, if it has one.
+func (p *printer) align(lines [][]cell, headline func(i int) string) {
 	width := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, c := range line {
@@ -80,8 +86,8 @@ func (p *printer) table(rows []row) {
 		}
 	}
 	for n, line := range lines {
-		if n > 0 && rows[n-1].fault.group != "" {
-			p.printf("%s\n", p.paint(bold, rows[n-1].fault.group))
+		if n > 0 && headline(n-1) != "" {
+			p.printf("%s\n", p.paint(bold, headline(n-1)))
 		}
 		var b strings.Builder
 		for i, c := range line {
@@ -147,26 +153,28 @@ func (p *printer) summary(rows []row, took time.Duration) bool {
 			missed = append(missed, r.fault.title)
 		}
 	}
-	side := func(name string, t tally, errors, colour string) {
-		counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, len(rows), t.failed, errors,
-			t.looks, t.hung)
-		if t.unusable > 0 {
-			counts += fmt.Sprintf(", %d bad calls", t.unusable)
-		}
-		if t.told > 0 {
-			counts += fmt.Sprintf(", %d told", t.told)
-		}
-		p.printf("%s\n", p.paint(colour, counts))
-	}
-	side("Straight:", straight, "errors", "")
+	p.side("Straight:", straight, len(rows), "errors", "")
 	if len(missed) == 0 {
-		side("Through Rebound:", through, plural(through.failed, "honest error"), green)
+		p.side("Through Rebound:", through, len(rows), plural(through.failed, "honest error"), green)
 		p.printf("Every row is as promised. %.1f s.\n", took.Seconds())
 		return true
 	}
-	side("Through Rebound:", through, plural(through.failed, "error"), red)
+	p.side("Through Rebound:", through, len(rows), plural(through.failed, "error"), red)
 	p.printf("%s\n", p.paint(red, fmt.Sprintf("Not as promised (!!): %s. %.1f s.", strings.Join(missed, "; "), took.Seconds())))
 	return false
+}
+
+// side prints how the questions of one side ended.
+func (p *printer) side(name string, t tally, of int, errors, colour string) {
+	counts := fmt.Sprintf("%-16s %2d of %d complete, %d %s, %d incomplete but looking complete, %d hung", name, t.complete, of, t.failed, errors,
+		t.looks, t.hung)
+	if t.unusable > 0 {
+		counts += fmt.Sprintf(", %d bad calls", t.unusable)
+	}
+	if t.told > 0 {
+		counts += fmt.Sprintf(", %d told", t.told)
+	}
+	p.printf("%s\n", p.paint(colour, counts))
 }
 
 func plural(n int, noun string) string {

@@ -1,0 +1,137 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+)
+
+// Card is what came of a crash test. Its JSON is what "rebound crashtest --json" prints.
+type Card struct {
+	Gateway string    `json:"gateway"`
+	Version string    `json:"rebound"` // of the program that tested
+	Time    time.Time `json:"time"`    // when the first fault began
+	Timeout float64   `json:"timeout_s"`
+	Faults  []Result  `json:"faults"`
+	// Complete counts the whole answers.
+	Complete struct {
+		Straight int `json:"straight"`
+		Gateway  int `json:"gateway"`
+	} `json:"complete"`
+
+	rows []crashRow
+}
+
+// Result is one line of a card.
+type Result struct {
+	Fault string `json:"fault"` // its model's name is this behind "crash-"
+	Title string `json:"title"`
+	Right string `json:"right"` // what is right
+	// Straight is what the client gets of the upstream itself.
+	Straight Side `json:"straight"`
+	Gateway  Side `json:"gateway"`
+}
+
+// Side is what the client got on one of the two ways, and what it took.
+type Side struct {
+	// Got is complete, truncated, empty, wrong_text, error, hung or bad_call.
+	Got     string  `json:"got"`
+	Text    string  `json:"text"` // the same for people
+	Client  int     `json:"client_requests"`
+	Asked   int     `json:"upstream_requests"`
+	Paid    int     `json:"paid_requests"` // those that the upstream answered with 200
+	Seconds float64 `json:"seconds"`
+}
+
+// word is the verdict's name in JSON.
+func (v verdict) word() string {
+	switch v {
+	case complete:
+		return "complete"
+	case truncated:
+		return "truncated"
+	case empty:
+		return "empty"
+	case wrong:
+		return "wrong_text"
+	case hung:
+		return "hung"
+	case unusable:
+		return "bad_call"
+	default:
+		return "error"
+	}
+}
+
+// card writes down what happened since it began.
+func (c *crash) card(began time.Time) *Card {
+	card := &Card{Gateway: c.Gateway, Version: c.Version, Time: began.UTC().Truncate(time.Second), Timeout: c.Timeout.Seconds(), rows: c.rows}
+	for i := range c.rows {
+		r := &c.rows[i]
+		card.Faults = append(card.Faults, Result{Fault: r.fault.slug, Title: r.fault.title, Right: r.right,
+			Straight: c.side(r.straight, r.fault.straightModel()), Gateway: c.side(r.through, r.model())})
+		if r.straight.verdict == complete {
+			card.Complete.Straight++
+		}
+		if r.through.verdict == complete {
+			card.Complete.Gateway++
+		}
+	}
+	return card
+}
+
+// side counts what an outcome took of the upstream.
+func (c *crash) side(o outcome, model string) Side {
+	s := Side{Got: o.verdict.word(), Text: o.got(), Client: o.requests, Seconds: float64(o.took.Milliseconds()) / 1000}
+	for _, r := range c.up.Requests(model) {
+		s.Asked++
+		if r.Status == 200 {
+			s.Paid++
+		}
+	}
+	return s
+}
+
+// Print writes the card for people.
+func (c *Card) Print(out io.Writer, colour bool) error {
+	p := &printer{out: out, colour: colour}
+	lines := [][]cell{{{"FAULT", bold}, {"WITHOUT GATEWAY", bold}, {"THROUGH THE GATEWAY", bold}, {"CLIENT", bold}, {"ASKED", bold}, {"PAID", bold}, {"TIME", bold}}}
+	var straight, through tally
+	for i, r := range c.Faults {
+		was := &c.rows[i]
+		straight.add(was.straight.verdict)
+		through.add(was.through.verdict)
+		title := "  " + r.Title
+		if r.Right == rightError {
+			title += " *"
+		}
+		lines = append(lines, []cell{{title, ""}, {r.Straight.Text, was.straight.colour()}, {r.Gateway.Text, was.through.colour()},
+			{strconv.Itoa(r.Gateway.Client), ""}, {strconv.Itoa(r.Gateway.Asked), ""}, {strconv.Itoa(r.Gateway.Paid), ""}, {seconds(was.through.took), ""}})
+	}
+	p.align(lines, func(i int) string { return c.rows[i].group })
+	p.printf("\n")
+	for _, l := range [...]string{
+		"*        nothing can make one whole answer of this: an error is right.",
+		"client   requests of the client: 1 and up to 2 retries, as the usual SDKs do, also without a gateway.",
+		"asked    requests that reached the upstream; paid: those of them that it answered with 200.",
+		fmt.Sprintf("hung     neither answer nor error within %.0f s.", c.Timeout),
+	} {
+		p.printf("%s\n", p.paint(dim, l))
+	}
+	p.printf("\n")
+	p.side("Without gateway:", straight, len(c.Faults), plural(straight.failed, "error"), "")
+	p.side("Through it:", through, len(c.Faults), plural(through.failed, "error"), "")
+	return p.err
+}
+
+// colour is green for the whole answer, yellow for what the client can see is none, else red.
+func (o outcome) colour() string {
+	switch {
+	case o.verdict == complete:
+		return green
+	case o.verdict == failed || o.verdict == unusable:
+		return yellow
+	}
+	return red
+}

@@ -1,0 +1,267 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+)
+
+// cards is what a client gets without a gateway, through a bare proxy and through Rebound.
+// Rebound's time limits are those of the demo.
+var cards = map[string]struct{ straight, proxy, rebound string }{
+	"healthy":      {"complete", "complete", "complete"},
+	"limited":      {"complete", "complete", "complete"},
+	"limited-long": {"error 429", "error 429", "complete"},
+	"failed-once":  {"complete", "complete", "complete"},
+	"burst":        {"error 503", "error 503", "complete"},
+	"down":         {"error 503", "error 503", "error event"},
+	"page":         {"error 502", "error 502", "complete"},
+	"reset":        {"connection reset", "error 502", "complete"},
+	"gone":         {"error 404", "error 404", "error 404"},
+	"silent-alone": {"hung", "hung", "complete"},
+	"headers-only": {"hung", "hung", "complete"},
+	"late":         {"complete", "complete", "complete"},
+	"cut":          {"connection broke at 65 %", "connection broke at 65 %", "complete"},
+	"stalled":      {"hung at 50 %", "hung at 50 %", "complete"},
+	"clean-end":    {"TRUNCATED, looks complete", "TRUNCATED, looks complete", "complete"},
+	"error-event":  {"error event at 50 %", "error event at 50 %", "complete"},
+	"malformed":    {"event is not JSON at 30 %", "event is not JSON at 30 %", "complete"},
+	"no-done":      {"complete", "complete", "complete"},
+	"empty":        {"EMPTY, looks complete", "EMPTY, looks complete", "complete"},
+	"role-only":    {"EMPTY, looks complete", "EMPTY, looks complete", "complete"},
+	"half-json":    {"body is not JSON", "body is not JSON", "complete"},
+	"diverges":     {"connection broke at 65 %", "connection broke at 65 %", "error event at 65 %"},
+	"max-tokens":   {"error 400", "error 400", "complete"},
+	"temperature":  {"error 400", "error 400", "complete"},
+	"output-limit": {"error 400", "error 400", "complete"},
+	"overflow-fit": {"error 400", "error 400", "complete"},
+	"call-json":    {"bad call: not JSON", "bad call: not JSON", "complete"},
+	"call-name":    {"bad call: no such tool", "bad call: no such tool", "complete"},
+	"call-text":    {"call shown as text", "call shown as text", "complete"},
+	"call-missing": {"bad call: path is missing", "bad call: path is missing", "complete"},
+	"call-cut":     {"connection broke", "connection broke", "complete"},
+}
+
+// crashOptions are for a gateway of a test, whose upstream listens there.
+func crashOptions(gateway, listen string) CrashOptions {
+	return CrashOptions{Gateway: gateway + "/v1", Listen: listen, Timeout: patience, Wait: 10 * time.Second, Parallel: 100, Progress: io.Discard}
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	addr, err := upstreamtest.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+// plainProxy is a gateway that passes on requests and nothing else, changed by edit.
+func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string {
+	t.Helper()
+	u, err := url.Parse("http://" + upstream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Transport: transport, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(u)
+		if edit != nil {
+			edit(r.Out)
+		}
+	}}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(transport.CloseIdleConnections)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// reboundGateway is Rebound with the demo's time limits.
+func reboundGateway(t *testing.T, upstream string) string {
+	t.Helper()
+	cfg, err := config("http://"+upstream, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gw, err := app.New(cfg, io.Discard, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stopped := make(chan error, 1)
+	go func() { stopped <- gw.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + gw.Addr().String()
+}
+
+// TestCrash: the card tells gateways apart, and Rebound gives its clients what is right.
+func TestCrash(t *testing.T) {
+	for name, start := range map[string]func(upstream string) string{
+		"proxy":   func(upstream string) string { return plainProxy(t, upstream, nil) },
+		"rebound": func(upstream string) string { return reboundGateway(t, upstream) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listen := freeAddr(t)
+			card, err := Crash(t.Context(), crashOptions(start(listen), listen))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(card.Faults) != len(cards) {
+				t.Errorf("%d faults, %d are known", len(card.Faults), len(cards))
+			}
+			complete := 0
+			for _, r := range card.Faults {
+				want := cards[r.Fault].proxy
+				if name == "rebound" {
+					want = cards[r.Fault].rebound
+				}
+				if want == "complete" {
+					complete++
+				}
+				if r.Gateway.Text != want || r.Straight.Text != cards[r.Fault].straight {
+					t.Errorf("%s: straight %q, want %q; through the gateway %q, want %q", r.Title, r.Straight.Text, cards[r.Fault].straight, r.Gateway.Text, want)
+				}
+				if (r.Right == rightComplete) != (r.Straight.Got == "complete") {
+					t.Errorf("%s: %q is right, and without a gateway it is %q", r.Title, r.Right, r.Straight.Got)
+				}
+				switch g := r.Gateway; {
+				case name == "proxy" && g.Asked != g.Client:
+					t.Errorf("%s: %d requests of the client, %d upstream: a bare proxy adds none", r.Title, g.Client, g.Asked)
+				case g.Paid > g.Asked || g.Got == "complete" && g.Paid == 0:
+					t.Errorf("%s: %d of %d requests are paid", r.Title, g.Paid, g.Asked)
+				case name == "rebound" && g.Client > 1 && r.Right != rightError:
+					t.Errorf("%s: the client had to ask %d times", r.Title, g.Client)
+				}
+			}
+			if card.Complete.Gateway != complete {
+				t.Errorf("%d complete, want %d", card.Complete.Gateway, complete)
+			}
+			shown(t, card)
+		})
+	}
+}
+
+// shown looks at what is printed of a card.
+func shown(t *testing.T, card *Card) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := card.Print(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line); n > 125 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, r := range card.Faults {
+		if !strings.Contains(out.String(), "\n  "+r.Title+" ") {
+			t.Errorf("no row %q", r.Title)
+		}
+	}
+	encoded, err := json.Marshal(card)
+	var again Card
+	if err != nil || json.Unmarshal(encoded, &again) != nil || len(again.Faults) != len(card.Faults) || again.Faults[1] != card.Faults[1] {
+		t.Errorf("as JSON: %s, %v", encoded, err)
+	}
+}
+
+// TestCrashWiring: a gateway that is not pointed at the upstream is told apart from a bad one.
+func TestCrashWiring(t *testing.T) {
+	rename := func(name func(string) string) func(*http.Request) {
+		return func(r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var q struct{ Model string }
+			_ = json.Unmarshal(body, &q)
+			body = bytes.Replace(body, []byte(quote(q.Model)), []byte(quote(name(q.Model))), 1)
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		}
+	}
+	other := upstreamtest.New(upstreamtest.Options{}).Start(t)
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) }))
+	t.Cleanup(refuses.Close)
+	fixed := func(url string) func(string) string { return func(string) string { return url } }
+	for name, c := range map[string]struct {
+		gateway func(upstream string) string
+		prefix  string
+		want    string // "" works
+	}{
+		"well": {func(up string) string { return plainProxy(t, up, nil) }, "", ""},
+		"prefix": {func(up string) string {
+			return plainProxy(t, up, rename(func(s string) string { return strings.TrimPrefix(s, "openai/") }))
+		}, "openai/", ""},
+		"prefix kept": {func(up string) string { return plainProxy(t, up, nil) }, "openai/", "leave out --prefix openai/"},
+		"renamed":     {func(up string) string { return plainProxy(t, up, rename(func(string) string { return "gpt-4o" })) }, "", `asks the upstream for the model "gpt-4o" instead of "crash-well"`},
+		"path": {func(up string) string {
+			return plainProxy(t, up, func(r *http.Request) { r.URL.Path = "/v1" + r.URL.Path })
+		}, "", "for the path /v1/v1/chat/completions"},
+		"other":   {fixed(other.URL()), "", "the gateway's upstream is another"},
+		"refused": {fixed(refuses.URL), "", `no request arrived at the scripted upstream; the client got: error 401 "who are you\n"`},
+		"nobody":  {fixed(nobody), "", "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listen := freeAddr(t)
+			o := crashOptions(c.gateway(listen), listen)
+			o.Prefix, o.Wait = c.prefix, 0
+			began := make(chan struct{}, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			o.Progress = writerFunc(func(p []byte) (int, error) {
+				if strings.Contains(string(p), "The gateway reaches it.") {
+					began <- struct{}{}
+					cancel() // the faults are TestCrash's
+				}
+				return len(p), nil
+			})
+			_, err := Crash(ctx, o)
+			switch {
+			case err == nil:
+				t.Error("it ended")
+			case c.want == "" && len(began) == 0, c.want != "" && !strings.Contains(err.Error(), c.want):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestCrashPage: docs/crashtest.md has a line for every fault, with what is right.
+func TestCrashPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/crashtest.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, " | "); len(cells) == 4 {
+			right[strings.TrimPrefix(cells[0], "| ")] = cells[2]
+		}
+	}
+	for _, r := range crashRows() {
+		if got := right[r.fault.title]; got != r.right {
+			t.Errorf("%s: the page says %q, the card %q", r.fault.title, got, r.right)
+		}
+	}
+}
