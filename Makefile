@@ -10,7 +10,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs servers vuln release publish docker clean
+.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama lab collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs recording servers vuln release publish docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ collector: ## the demo's traces through a real OpenTelemetry Collector, which it
 llama: ## llama-server's own tests of all formats, straight and through the gateway (CMake; builds it for ten minutes, once)
 	$(GO) run ./e2e/llama
 
+lab: ## a real model, straight and through the gateway (MODEL=FILE.gguf, LLAMA=PROGRAM; without it llama-server is built)
+	$(GO) run ./e2e/llama -lab $(abspath $(MODEL)) $(if $(LLAMA),-server $(abspath $(LLAMA)))
+
 FOR ?= 30m
 attack: servers ## every attack of docs/security.md: the tests named there, in full (as root, with Chromium and redis-sentinel)
 	$(GO) test -timeout 60m -run "^($$(grep -o '`Test[A-Za-z0-9]*`' docs/security.md | tr -d '`' | sort -u | paste -sd'|'))\$$" ./...
@@ -102,6 +105,9 @@ bench-docs: ## measure and renew the figures of docs/performance.md
 
 learn-docs: ## simulate what learning brings and renew the figures of docs/learning.md
 	$(GO) run ./e2e/learning -md docs/learning.md
+
+recording: ## docs/recording.svg: an answer that breaks, straight and through the gateway
+	$(GO) run ./e2e/recording
 
 # What a release has is in .goreleaser.yaml.
 release: ## dist/: archives and packages of this commit, with checksums; nothing is signed or published

@@ -4,6 +4,7 @@
 //
 //	go run ./e2e/llama          builds llama-server first: ten minutes and more, once
 //	go run ./e2e/llama -k NAME  only tests with such a name
+//	go run ./e2e/llama -lab FILE.gguf  asks a real model instead; see lab.go
 //
 // Server and tests come from the source package llama_cpp_python, the model has
 // random weights, so that tests which expect certain words fail both ways.
@@ -37,27 +38,44 @@ func main() {
 		err = front(ctx) // the tests have started it as their server
 	} else {
 		only := flag.String("k", "", "run only tests with such a `NAME`, as pytest's -k")
+		model := flag.String("lab", "", "ask the model of this `FILE` (GGUF), straight and through the gateway, and print a table")
+		server := flag.String("server", "", "llama-server's `PROGRAM` for -lab (default: the one built here)")
+		count := flag.Int("n", 40, "how often -lab asks each thing")
 		flag.Parse()
-		err = compare(ctx, *only)
+		err = run(ctx, *only, *model, *server, *count)
 	}
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// compare runs the tests both ways.
-func compare(ctx context.Context, only string) error {
+// run installs what is needed, and runs the lab or the server's tests.
+func run(ctx context.Context, only, model, server string, count int) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	t := tree{clients: filepath.Join(root, "e2e", "clients", "llama"), at: filepath.Join(root, "e2e", ".cache", "llama")}
-	if err := t.install(ctx); err != nil {
+	if server == "" {
+		if err := t.install(ctx); err != nil {
+			return err
+		}
+		server = t.server()
+	}
+	if err := os.MkdirAll(t.at, 0o755); err != nil {
 		return err
 	}
 	if err := t.command(ctx, root, "go", "build", "-o", t.gateway(), "./cmd/rebound"); err != nil {
 		return err
 	}
+	if model != "" {
+		return lab(ctx, t.gateway(), server, model, count, os.Stdout)
+	}
+	return t.compare(ctx, only)
+}
+
+// compare runs the tests both ways.
+func (t tree) compare(ctx context.Context, only string) error {
 	straight, err := t.tests(ctx, only, "")
 	if err != nil {
 		return err
