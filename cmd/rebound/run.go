@@ -187,6 +187,7 @@ type tally struct {
 	log   io.Writer // nil: it is not kept
 	rest  []byte    // a line that is not complete
 	count map[string]int
+	saved int // tokens of shortened histories that were not sent
 }
 
 // recovered are the events that count, with what they mean of one and of several.
@@ -218,10 +219,13 @@ func (t *tally) Write(b []byte) (int, error) {
 			Observed bool   `json:"observed"`
 			HeldOut  bool   `json:"held_out"`
 			Withheld bool   `json:"withheld"`
+			Before   int    `json:"original_tokens"`
+			After    int    `json:"compressed_tokens"`
 		}
 		if json.Unmarshal(line, &ev) != nil || ev.Observed || ev.HeldOut || ev.Withheld {
 			continue
 		}
+		t.saved += max(0, ev.Before-ev.After)
 		for _, r := range recovered {
 			if r.event == ev.Event && (r.strategy == "" || r.strategy == ev.Strategy) {
 				if t.count == nil {
@@ -249,6 +253,9 @@ func (t *tally) String() string {
 		case n > 1:
 			list = append(list, fmt.Sprintf("%d %s", n, r.several))
 		}
+	}
+	if t.saved >= 1000 {
+		list = append(list, fmt.Sprintf("about %d,000 tokens not sent", t.saved/1000))
 	}
 	return strings.Join(list, ", ")
 }
