@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,18 @@ func (p *program) runProgram(o runOptions, args []string) error {
 	}
 	base := fmt.Sprintf("http://%s/%s/v1", gateway.Addr(), token)
 	arguments, extra := how.point(args[1:], base, p.env)
+	if how.extension != "" {
+		dir, err := os.MkdirTemp("", "rebound-run-")
+		if err != nil {
+			return exitError{code: 1, err: err}
+		}
+		defer os.RemoveAll(dir)
+		file := filepath.Join(dir, "rebound.ts")
+		if err := os.WriteFile(file, []byte(how.extension), 0o600); err != nil {
+			return exitError{code: 1, err: err}
+		}
+		arguments = append([]string{"-e", file}, arguments...)
+	}
 	child := exec.Command(path, arguments...)
 	child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
 	child.Env = os.Environ()

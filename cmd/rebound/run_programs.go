@@ -20,6 +20,8 @@ type pointed struct {
 	refuses func(env configs.Env) string
 	// upstream is the variable of the gateway that names the program's provider; "" is [configs.EnvUpstream].
 	upstream string
+	// extension is the text of a file that the program is given by -e, "" for none.
+	extension string
 }
 
 // programs are the known ones; the last row is for all others.
@@ -27,7 +29,7 @@ var programs = []pointed{
 	{"codex", `-c openai_base_url="URL" before its own arguments`, func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		quoted, _ := json.Marshal(base) // TOML's basic strings are JSON's here
 		return append([]string{"-c", "openai_base_url=" + string(quoted)}, args...), nil
-	}, codexLogin, ""},
+	}, codexLogin, "", ""},
 	{"claude", "ANTHROPIC_BASE_URL, and --settings where its own settings name another", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		args, extra := byEnvironment(anthropicBase)(args, base, env)
 		if claudeProvider(env) != "" { // it wins over the environment, and an argument over both
@@ -35,7 +37,7 @@ var programs = []pointed{
 			args = append([]string{"--settings", string(settings)}, args...)
 		}
 		return args, extra
-	}, claudeCloud, configs.EnvAnthropic},
+	}, claudeCloud, configs.EnvAnthropic, ""},
 	{"opencode", "OPENCODE_CONFIG_CONTENT (baseURL of the providers openai and anthropic) and OPENAI_BASE_URL", func(args []string, base string, env configs.Env) ([]string, map[string]string) {
 		content := map[string]any{}
 		if own, ok := env("OPENCODE_CONFIG_CONTENT"); ok && json.Unmarshal([]byte(own), &content) != nil {
@@ -55,12 +57,20 @@ var programs = []pointed{
 		}
 		text, _ := json.Marshal(content) // it was JSON
 		return args, map[string]string{"OPENCODE_CONFIG_CONTENT": string(text), "OPENAI_BASE_URL": base}
-	}, nil, ""},
-	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil, ""},
-	{"aider", "OPENAI_API_BASE", byEnvironment("OPENAI_API_BASE"), nil, ""},
-	{"qwen", "OPENAI_BASE_URL", byEnvironment("OPENAI_BASE_URL"), nil, ""},
-	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, ""},
+	}, nil, "", ""},
+	{"copilot", "COPILOT_PROVIDER_BASE_URL", byEnvironment("COPILOT_PROVIDER_BASE_URL"), nil, "", ""},
+	{"aider", "OPENAI_API_BASE", byEnvironment("OPENAI_API_BASE"), nil, "", ""},
+	{"pi", "-e FILE, an extension that sets baseUrl of the providers openai and anthropic", byEnvironment("OPENAI_BASE_URL", anthropicBase), nil, "", piExtension},
+	{"qwen", "OPENAI_BASE_URL", byEnvironment("OPENAI_BASE_URL"), nil, "", ""},
+	{"any other", "OPENAI_BASE_URL, OPENAI_API_BASE and ANTHROPIC_BASE_URL", byEnvironment("OPENAI_BASE_URL", "OPENAI_API_BASE", anthropicBase), nil, "", ""},
 }
+
+// piExtension points pi, which reads base URLs from no variable by itself.
+const piExtension = `export default function (pi) {
+  pi.registerProvider("openai", { baseUrl: process.env.OPENAI_BASE_URL });
+  pi.registerProvider("anthropic", { baseUrl: process.env.ANTHROPIC_BASE_URL });
+}
+`
 
 // pointing returns the row of a program's file.
 func pointing(path string) pointed {
