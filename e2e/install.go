@@ -194,7 +194,7 @@ func install(t tree, names map[string]bool) error {
 		return slices.ContainsFunc(clients, func(c string) bool { return names[c] })
 	}
 	var todo sync.WaitGroup
-	errs := make([]error, 7)
+	errs := make([]error, 8)
 	for i, work := range []struct {
 		needed bool
 		do     func(tree) error
@@ -206,9 +206,10 @@ func install(t tree, names map[string]bool) error {
 		{anyOf(agents.LoopPython, agents.OpenAIAgents, agents.LangGraph, agents.PydanticAI, agents.LoopPythonResponses, agents.OpenAIAgentsResponses),
 			func(t tree) error { return installPython(t, "agents-python") }},
 		{names[judgeClient], func(t tree) error { return installPython(t, judgeClient) }},
-		{anyOf(agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses, agents.VercelAnthropic),
+		{names["run-cli"], func(t tree) error { return installNode(t, "run-cli") }},
+		{anyOf("agents-node", agents.LoopNode, agents.Vercel, agents.Pi, agents.LoopNodeResponses, agents.AgentsNode, agents.VercelResponses, agents.VercelAnthropic),
 			func(t tree) error { return installNode(t, "agents-node") }},
-		{anyOf(agents.Codex, agents.Opencode, agents.OpencodeAnthropic), func(t tree) error { return installNode(t, "agents-cli") }},
+		{anyOf("agents-cli", agents.Codex, agents.Opencode, agents.OpencodeAnthropic), func(t tree) error { return installNode(t, "agents-cli") }},
 	} {
 		if work.needed {
 			todo.Go(func() { errs[i] = work.do(t) })

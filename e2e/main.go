@@ -37,6 +37,7 @@ type options struct {
 	scenarios  []agents.Scenario
 	judgements []judgement
 	agents     []string // clients of the second part
+	programs   []runProgram
 	plainProxy bool
 	clients    []string // of the scaled pace
 	realClient []string
@@ -63,7 +64,7 @@ func main() {
 
 func parseFlags() (*options, error) {
 	pace := flag.String("pace", "both", "scaled (time limits ten times shorter, all clients), real (the defaults, one client) or both")
-	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway) or all")
+	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway), run (agents behind `rebound run`) or all")
 	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
 	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+
 		" (default: all; for the real pace openai-python,plain,python-responses,plain-responses,anthropic-python,plain-messages)")
@@ -90,6 +91,7 @@ func parseFlags() (*options, error) {
 				o.clients = append(o.clients, c)
 			case slices.Contains(agents.Clients(), c):
 				o.agents = append(o.agents, c)
+			case slices.ContainsFunc(runPrograms, func(p runProgram) bool { return p.name == c }): // of the part run alone
 			default:
 				return nil, fmt.Errorf("no client is called %q: %s, %s", c, strings.Join(clientNames(), ", "), strings.Join(agents.Clients(), ", "))
 			}
@@ -127,8 +129,8 @@ func parseFlags() (*options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-case: %w", err)
 	}
-	if !slices.Contains([]string{"faults", "agents", "judge", "all"}, *part) {
-		return nil, fmt.Errorf("-part %q is none of faults, agents, judge, all", *part)
+	if !slices.Contains([]string{"faults", "agents", "judge", "run", "all"}, *part) {
+		return nil, fmt.Errorf("-part %q is none of faults, agents, judge, run, all", *part)
 	}
 	asked := func(name string) bool { return *part == name || *part == "all" }
 	for _, c := range table {
@@ -147,9 +149,14 @@ func parseFlags() (*options, error) {
 			o.judgements = append(o.judgements, j)
 		}
 	}
+	for _, p := range runPrograms { // all of them, or those that the part is asked for
+		if asked("run") && o.leg != "straight" && pattern.MatchString(p.name) && (*client == "" || *part == "run" && slices.Contains(strings.Split(*client, ","), p.name)) {
+			o.programs = append(o.programs, p)
+		}
+	}
 	if len(o.cases) == 0 && !o.outage {
 		o.paces = nil
-		if len(o.scenarios) == 0 && len(o.judgements) == 0 {
+		if len(o.scenarios) == 0 && len(o.judgements) == 0 && len(o.programs) == 0 {
 			return nil, fmt.Errorf("no case and no scenario matches %q for these clients", *match)
 		}
 	}
@@ -183,6 +190,9 @@ func run(o *options) (failed int, err error) {
 		names[c] = len(o.scenarios) > 0
 	}
 	names[judgeClient] = len(o.judgements) > 0
+	for _, p := range o.programs {
+		names[p.folder] = true
+	}
 	if err := install(o.tree, names); err != nil {
 		return 0, err
 	}
@@ -224,6 +234,10 @@ func run(o *options) (failed int, err error) {
 	}
 	if len(o.judgements) > 0 {
 		p, f := o.runJudge(binary, &report)
+		passed, failed = passed+p, failed+f
+	}
+	if len(o.programs) > 0 {
+		p, f := o.runAllPrograms(binary)
 		passed, failed = passed+p, failed+f
 	}
 	fmt.Fprintf(&report, "%d passed, %d failed\n", passed, failed)
