@@ -17,8 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
@@ -202,28 +200,44 @@ func cutAnswer(temperature float64) func(context.Context, string, int) (bool, er
 		lines := bufio.NewScanner(res.Body)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			data, _ := strings.CutPrefix(lines.Text(), "data: ")
-			if gjson.Get(data, "error").Exists() {
+			var chunk struct {
+				Error   json.RawMessage
+				Choices []struct {
+					Finish string `json:"finish_reason"`
+				}
+			}
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); !ok || json.Unmarshal([]byte(data), &chunk) != nil { // a comment, an empty line, [DONE]
+				continue
+			}
+			if chunk.Error != nil {
 				return false, nil
 			}
-			finished = finished || gjson.Get(data, "choices.0.finish_reason").Str != ""
+			finished = finished || len(chunk.Choices) > 0 && chunk.Choices[0].Finish != ""
 		}
 		return finished && lines.Err() == nil, ctx.Err()
 	}
 }
 
+// message is what a model answers.
+type message struct {
+	Content string
+	Calls   []struct {
+		Function struct{ Name, Arguments string }
+	} `json:"tool_calls"`
+}
+
 // whole asks for an answer that is not streamed; it is empty where there is none.
-func whole(ctx context.Context, base string, body object) (message gjson.Result, err error) {
+func whole(ctx context.Context, base string, body object) (message, error) {
 	res, err := post(ctx, base, body)
 	if err != nil {
-		return message, err
+		return message{}, err
 	}
 	defer res.Body.Close()
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return message, err
+	var answer struct{ Choices []struct{ Message message } }
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || len(answer.Choices) == 0 {
+		return message{}, err
 	}
-	return gjson.GetBytes(raw, "choices.0.message"), nil
+	return answer.Choices[0].Message, nil
 }
 
 // longTalk asks at the end of a conversation that is twice as large as the window.
@@ -234,7 +248,7 @@ func longTalk(ctx context.Context, base string, i int) (bool, error) {
 			object{"role": "assistant", "content": fmt.Sprintf("Noted: station %d.", n)})
 	}
 	m, err := whole(ctx, base, object{"model": "m", "temperature": 0, "max_tokens": 60, "messages": append(messages, user(questions[i]))})
-	return m.Get("content").Str != "", err
+	return m.Content != "", err
 }
 
 // labTools are those of the tasks.
@@ -260,7 +274,7 @@ func (t labTask) begin() []object {
 }
 
 // act asks for the next step of a task.
-func act(ctx context.Context, base string, messages []object) (gjson.Result, error) {
+func act(ctx context.Context, base string, messages []object) (message, error) {
 	return whole(ctx, base, object{"model": "m", "temperature": 0, "max_tokens": 120, "messages": messages, "tools": labTools})
 }
 
@@ -268,9 +282,15 @@ func act(ctx context.Context, base string, messages []object) (gjson.Result, err
 // the argument that it needs.
 func firstCall(ctx context.Context, base string, i int) (bool, error) {
 	m, err := act(ctx, base, taskOf(i).begin())
-	call := m.Get("tool_calls.0.function")
-	needed := map[string]string{"search": "query", "read_file": "path"}[call.Get("name").Str]
-	return needed != "" && gjson.Get(call.Get("arguments").Str, needed).Str != "", err
+	if err != nil || len(m.Calls) == 0 {
+		return false, err
+	}
+	call := m.Calls[0].Function
+	var arguments struct{ Query, Path string }
+	if json.Unmarshal([]byte(call.Arguments), &arguments) != nil {
+		return false, nil
+	}
+	return call.Name == "search" && arguments.Query != "" || call.Name == "read_file" && arguments.Path != "", nil
 }
 
 // afterFailures is a task in which a search has shown the path, and the file was then
@@ -290,7 +310,10 @@ func afterFailures(times int) func(context.Context, string, int) (bool, error) {
 			messages = append(messages, call(id, "read_file", "path", t.file), result(id, fmt.Sprintf("ENOENT: no such file or directory, open '%s'", t.file)))
 		}
 		m, err := act(ctx, base, messages)
-		said := m.Get("tool_calls").Raw + m.Get("content").Str // some write their calls into the text
+		said := m.Content // some write their calls into the text
+		for _, c := range m.Calls {
+			said += c.Function.Name + c.Function.Arguments
+		}
 		return strings.Contains(said, "read_file") && strings.Contains(said, t.path), err
 	}
 }

@@ -7,6 +7,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"html"
 	"log"
@@ -18,8 +19,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
@@ -140,8 +139,16 @@ func ask(base string) (pieces []piece, err error) {
 			ended = "complete"
 			continue
 		}
-		if text := gjson.Get(data, "choices.0.delta.content").Str; text != "" {
-			pieces = append(pieces, piece{time.Since(began), text})
+		var chunk struct {
+			Choices []struct{ Delta struct{ Content string } }
+		}
+		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
+			return nil, err
+		}
+		for _, c := range chunk.Choices {
+			if c.Delta.Content != "" {
+				pieces = append(pieces, piece{time.Since(began), c.Delta.Content})
+			}
 		}
 	}
 	return append(pieces, piece{time.Since(began), ended}), nil
