@@ -12,6 +12,21 @@ type listed map[string]int
 
 func (l listed) ListWindow(t recovery.Target, tokens int) { l[t.Model] = tokens }
 
+// A window is read under each server's name for it; one that cannot be true is none.
+func TestListedWindows(t *testing.T) {
+	for model, want := range map[string]int{
+		`"context_length":131072`: 131072, `"max_model_len":8192`: 8192, `"meta":{"n_ctx":2048,"n_ctx_train":8192}`: 2048, `"owned_by":"x"`: 0, `"context_length":12`: 0,
+		`"context_length":"8192"`: 0,
+	} {
+		windows := listed{}
+		k := &Core{Windows: windows}
+		k.noteWindows("u", []byte(`{"data":[{"id":"a",`+model+`}]}`))
+		if windows["a"] != want {
+			t.Errorf("%s: %d, want %d", model, windows["a"], want)
+		}
+	}
+}
+
 // TestListsAreNotKept: what is remembered of a list of models is its names and their windows,
 // and no name that no model has.
 func TestListsAreNotKept(t *testing.T) {

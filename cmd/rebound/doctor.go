@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
@@ -53,9 +51,10 @@ configuration.`,
 			o.Model = args[0]
 		}
 		o.Ask = func(question string) bool { return *yes || p.agree(question) }
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-		defer stop()
-		r := doctor.Run(ctx, o)
+		if isTerminal(p.stderr) {
+			o.Progress = func(target string) { fmt.Fprintf(p.stderr, "asking %s ...\n", target) }
+		}
+		r := doctor.Run(cmd.Context(), o)
 		show := r.Print
 		if *asJSON {
 			show = r.JSON

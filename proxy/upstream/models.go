@@ -10,8 +10,8 @@ import (
 )
 
 // windowFields are the names that servers have for a model's context window:
-// OpenRouter and Together, vLLM and SGLang, Groq, LM Studio, Mistral.
-var windowFields = [...]string{"context_length", "max_model_len", "context_window", "max_context_length", "loaded_context_length", "max_context_window"}
+// OpenRouter and Together, vLLM and SGLang, Groq, LM Studio, Mistral, llama.cpp (of one slot).
+var windowFields = [...]string{"context_length", "max_model_len", "context_window", "max_context_length", "loaded_context_length", "max_context_window", "meta.n_ctx"}
 
 // Windows that may be true, in tokens.
 const (

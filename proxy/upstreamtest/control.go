@@ -14,11 +14,6 @@ import (
 
 // control answers the mock's own endpoints; false: the path is none of them.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
-	if d := disguises[s.opts.As]; r.URL.Path == "/props" && d.owner == "llamacpp" {
-		w.Header()["Server"] = []string{d.server}
-		writeJSON(w, map[string]any{"default_generation_settings": map[string]int{"n_ctx": d.window}})
-		return true
-	}
 	if r.URL.Path != "/healthz" && !strings.HasPrefix(r.URL.Path, "/mock/") {
 		return false
 	}
@@ -73,7 +68,7 @@ func (s *Server) models() []byte {
 		b = appendString(b, m)
 		b = append(b, `,"object":"model","created":1715367049,"owned_by":"`+owner+`"`...)
 		if d.listed != "" {
-			b = append(b, `,"`+d.listed+`":`+strconv.Itoa(d.window)...)
+			b = append(b, ","+strings.Replace(d.listed, "N", strconv.Itoa(d.window), 1)...)
 		}
 		b = append(b, '}')
 	}

@@ -13,7 +13,7 @@ import (
 type disguise struct {
 	server string // its Server header
 	owner  string // of the models that it lists
-	listed string // the field of the list that tells the window; "" tells none
+	listed string // the field of its list that tells the window, N; "" tells none
 	window int    // in tokens
 	silent bool   // what is longer than the window is cut at its beginning, without a word
 	// script is the step that answers a request.
@@ -23,11 +23,14 @@ type disguise struct {
 // disguises are the servers that Options.As names.
 var disguises = map[string]disguise{
 	// https://github.com/ggml-org/llama.cpp/tree/master/tools/server
-	"llama.cpp": {server: "llama.cpp", owner: "llamacpp", window: 4096, script: func(q *request) string {
+	"llama.cpp": {server: "llama.cpp", owner: "llamacpp", listed: `"meta":{"n_ctx":N,"n_ctx_train":8192}`, window: 4096, script: func(q *request) string {
+		if q.prefix != "" && !q.field("continue_final_message").Bool() {
+			return "prefill=echo"
+		}
 		return "ctx=4096," + called(q)
 	}},
 	// https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html, started without a parser for tool calls
-	"vllm": {server: "uvicorn", owner: "vllm", listed: "max_model_len", window: 8192, script: func(q *request) string {
+	"vllm": {server: "uvicorn", owner: "vllm", listed: `"max_model_len":N`, window: 8192, script: func(q *request) string {
 		const tools = `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`
 		switch n := outputLimit(q); {
 		case q.tools != "":
@@ -45,7 +48,7 @@ var disguises = map[string]disguise{
 		return guarded(q, "no-param=max_tokens,no-param=temperature,no-param=top_p,no-param=stop,max-out=100000,prefill=ignore,"+called(q))
 	}},
 	// https://openrouter.ai/docs/api-reference/overview
-	"openrouter": {server: "cloudflare", owner: "openrouter", listed: "context_length", window: 131072, script: func(q *request) string {
+	"openrouter": {server: "cloudflare", owner: "openrouter", listed: `"context_length":N`, window: 131072, script: func(q *request) string {
 		if n := outputLimit(q); n > 131072 {
 			return guarded(q, refusing("invalid_request_error", fmt.Sprintf("This endpoint's maximum context length is 131072 tokens. However, you requested about %d tokens (%d of text input, %d in the output). "+
 				"Please reduce the length of either one, or use the context-compression plugin to compress your prompt automatically.", n+q.promptTokens(), q.promptTokens(), n)))

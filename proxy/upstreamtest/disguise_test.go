@@ -24,8 +24,8 @@ func TestDisguises(t *testing.T) {
 		status         int
 		has            string
 	}{
-		{"llama.cpp", `"owned_by":"llamacpp"`, begun, 200, upstreamtest.PrefillElsewhere[:20]},
-		{"llama.cpp", `"owned_by":"llamacpp"`, long, 400, "maximum context length is 4096"},
+		{"llama.cpp", `"owned_by":"llamacpp"`, begun, 200, "Well" + upstreamtest.PrefillElsewhere[:20]},
+		{"llama.cpp", `"n_ctx":4096`, long, 400, "maximum context length is 4096"},
 		{"vllm", `"max_model_len":8192`, tools, 400, "--enable-auto-tool-choice"},
 		{"vllm", `"owned_by":"vllm"`, huge, 400, "maximum context length is 8192"},
 		{"azure", `"owned_by":"mock"`, limited, 400, "Use 'max_completion_tokens' instead"},

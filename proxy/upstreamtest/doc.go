@@ -160,6 +160,7 @@
 //	prefill=ok         a last assistant message is continued: by the rest of the
 //	                   text that it begins, else by PrefillElsewhere (the default)
 //	prefill=overlap    the same after its last four words again
+//	prefill=echo       the first piece begins with what was given, as llama.cpp's does
 //	prefill=ignore     from the beginning
 //	prefill=refuse     400 in Anthropic's words
 //

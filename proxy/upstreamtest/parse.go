@@ -47,6 +47,7 @@ type prefillMode int
 const (
 	prefillContinue prefillMode = iota
 	prefillOverlap
+	prefillEcho
 	prefillIgnore
 )
 
@@ -465,6 +466,8 @@ func setPrefill(st *step, v string) error {
 	switch v {
 	case "ok":
 		st.prefill = prefillContinue
+	case "echo":
+		st.prefill = prefillEcho
 	case "overlap":
 		st.prefill = prefillOverlap
 	case "ignore":
@@ -472,7 +475,7 @@ func setPrefill(st *step, v string) error {
 	case "refuse":
 		st.refuse(prefillRefused)
 	default:
-		return fmt.Errorf("%q is not ok, refuse, overlap or ignore", v)
+		return fmt.Errorf("%q is not ok, refuse, overlap, echo or ignore", v)
 	}
 	return nil
 }

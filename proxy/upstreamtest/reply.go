@@ -98,6 +98,9 @@ func (x *exchange) content() content {
 			n := max(1, min(x.t.chunks, len(rest)*x.t.chunks/max(1, len(ans.text))))
 			c.pieces, c.text = pieces(rest, n), len(rest)
 		}
+		if st.prefill == prefillEcho && q.prefix != "" && len(c.pieces) > 0 {
+			c.pieces[0], c.text = escape(q.prefix)+c.pieces[0], c.text+len(q.prefix)
+		}
 	}
 	if st.tool {
 		c.tool, c.args, c.finish = st.toolName, ToolArguments, "tool_calls"

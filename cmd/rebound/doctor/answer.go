@@ -32,6 +32,7 @@ type answer struct {
 	dated  bool
 
 	text, finish   string
+	opening        string // the first piece of a streamed text
 	reasoned       bool
 	calls          []call
 	merged         bool          // several calls have one index
@@ -77,7 +78,7 @@ func (a *answer) read(body io.Reader, messages bool, started time.Time, limit in
 		}
 		if len(a.text) > before {
 			if a.pieces++; a.pieces == 1 {
-				a.first = time.Since(started)
+				a.first, a.opening = time.Since(started), a.text
 			}
 			if limit > 0 && a.pieces >= limit {
 				a.ended = true

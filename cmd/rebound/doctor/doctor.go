@@ -26,13 +26,15 @@ import (
 type Options struct {
 	Config *configs.Config
 	// Model is the one to ask for, as clients name it. Empty: the configured ones, and
-	// for upstreams that no model names the first that they list.
+	// for upstreams that no model names the first that they list. Disabled upstreams are left out.
 	Model string
 	// Env has the credentials of a client (OPENAI_API_KEY, ANTHROPIC_API_KEY), for upstreams
 	// that pass them on.
 	Env configs.Env
 	// Timeout bounds one request; zero is a minute.
 	Timeout time.Duration
+	// Progress is told the name of each target before it is asked; nil is nobody.
+	Progress func(target string)
 	// Window sends long prompts, too, where Ask answers their price with true.
 	Window bool
 	Ask    func(question string) bool
@@ -53,6 +55,9 @@ func Run(ctx context.Context, o Options) *Report {
 	if o.Ask == nil {
 		o.Ask = func(string) bool { return false }
 	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
 	v := &run{Options: o, table: classify.New(configs.UpstreamRules, o.Config.Classify.Rules...), nonce: rand.Text()}
 	r := &Report{File: o.Config.Path(), Gateway: []Finding{}, Targets: []*Target{}}
 	var probes []*probe
@@ -64,6 +69,7 @@ func Run(ctx context.Context, o Options) *Report {
 		}
 		r.Targets = append(r.Targets, p.report)
 		probes = append(probes, p)
+		o.Progress(p.report.Target)
 		p.examine(ctx)
 		if p.answers {
 			p.recoveries()
@@ -112,7 +118,7 @@ func (v *run) choose() (list []choice) {
 	for _, name := range models {
 		for _, t := range c.Models[name].Targets {
 			t.Model = cmp.Or(t.Model, name)
-			if used[t.Upstream] = true; !slices.ContainsFunc(list, func(o choice) bool { return o.Upstream == t.Upstream && o.Model == t.Model }) {
+			if used[t.Upstream] = true; !c.Upstreams[t.Upstream].Disabled && !slices.ContainsFunc(list, func(o choice) bool { return o.Upstream == t.Upstream && o.Model == t.Model }) {
 				add(name, t)
 			}
 		}

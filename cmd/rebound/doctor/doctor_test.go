@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -129,7 +130,7 @@ func TestDisguises(t *testing.T) {
 	}{
 		{as: "llama.cpp", path: "/v1", want: []finding{
 			{doctor.OK, "models", "2 models listed, gpt-4o among them"}, {doctor.OK, "credential", "accepted"},
-			{doctor.OK, "prefill", "(assistant); prefill: auto finds that out"}, {doctor.OK, "window", "4,096 tokens, says its /props"},
+			{doctor.OK, "prefill", "(assistant); prefill: auto finds that out"}, {doctor.OK, "window", "4,096 tokens, says its list of models"},
 		}, cut: "continued by prefill", prefill: recovery.PrefillAuto, window: 4096},
 		{as: "vllm", path: "/v1", want: []finding{
 			{doctor.Problem, "tools", "--enable-auto-tool-choice"}, {doctor.OK, "prefill", "(continue_final_message)"},
@@ -286,7 +287,7 @@ func TestMessages(t *testing.T) {
 }
 
 // What breaks or never ends is a finding, in bounded time and memory.
-func TestHostile(t *testing.T) {
+func TestHostileTarget(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{}).Start(t)
 	for script, check := range map[string]string{
 		"reset": "answer", "status-junk": "answer", "hang": "answer", "bomb": "answer", "endless-line": "answer", "half-json": "answer", "body=[]": "answer",
@@ -318,12 +319,12 @@ func TestTenRequests(t *testing.T) {
 }
 
 // Requests that come back to the gateway's own address, through a proxy, are a loop.
-func TestLoop(t *testing.T) {
-	var own *url.URL
-	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(own) }})
+func TestLoopThroughAProxy(t *testing.T) {
+	var own atomic.Pointer[url.URL]
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(own.Load()) }})
 	defer proxy.Close()
 	cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}", proxy.URL+"/v1"))
-	own, _ = url.Parse("http://" + cfg.Listen())
+	own.Store(&url.URL{Scheme: "http", Host: cfg.Listen()})
 	r := examine(t, doctor.Options{Config: cfg, Model: "m"})
 	finds(t, r.Targets[0].Findings, doctor.Problem, "loop", cfg.Listen())
 	if r.Targets[0].Requests != 1 {
@@ -391,7 +392,9 @@ func TestSettings(t *testing.T) {
 		{"stream: {continue: [replay]}", "cut stream", "temperature 0 or a seed", true},
 		{"fit: {enabled: false}", "history too long", "fit.enabled is false", false},
 		{"models: {m: {mode: off, targets: [{upstream: default}]}}", "every failure", "the mode is off", false},
-		{"models: {m: {targets: [{upstream: default}, {upstream: default, model: n}]}}", "rate limit, outage", "1 other target", true},
+		{"models: {m: {targets: [{upstream: default}, {upstream: default, model: n}]}}", "outage", "1 other target", true},
+		{"recovery: {attempts: 1}", "cut before text", "recovery.attempts is 1", false},
+		{"breaker: {failures: 0}", "failing tools, loops", "the model gets notes", true},
 	} {
 		cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}\n%s", up.URL()+"/v1", c.text))
 		recovers(t, examine(t, doctor.Options{Config: cfg, Model: "m"}).Targets[0], c.recovered, c.failure, c.how)

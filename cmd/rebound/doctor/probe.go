@@ -205,22 +205,23 @@ func (p *probe) post(ctx context.Context, body []byte, limit int) *answer {
 	if p.cfg.Messages() {
 		path = "/messages"
 	}
-	return p.send(ctx, p.up, http.MethodPost, path, body, limit)
+	return p.send(ctx, http.MethodPost, path, body, limit)
 }
 
 // get asks for a resource below the base of the URL.
-func (p *probe) get(ctx context.Context, up *upstream.Upstream, path string) *answer {
-	return p.send(ctx, up, http.MethodGet, path, nil, 0)
+func (p *probe) get(ctx context.Context, path string) *answer {
+	return p.send(ctx, http.MethodGet, path, nil, 0)
 }
 
 // send makes one request, unless the target has had all that it gets.
-func (p *probe) send(ctx context.Context, up *upstream.Upstream, method, path string, body []byte, limit int) *answer {
+func (p *probe) send(ctx context.Context, method, path string, body []byte, limit int) *answer {
 	a := &answer{}
 	if p.report.Requests >= maxRequests+p.extra {
 		a.spent = true
 		return a
 	}
 	p.report.Requests++
+	p.up.Close() // a kept connection that the server closes just now would be taken for a failure
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	header := p.header.Clone()
@@ -230,7 +231,7 @@ func (p *probe) send(ctx context.Context, up *upstream.Upstream, method, path st
 		header.Set("Content-Type", "application/json")
 	}
 	started := time.Now()
-	resp, err := up.Do(ctx, upstream.Request{Method: method, Path: path, Model: p.target.Model, Key: p.target.Key, Header: header, Body: body})
+	resp, err := p.up.Do(ctx, upstream.Request{Method: method, Path: path, Model: p.target.Model, Key: p.target.Key, Header: header, Body: body})
 	if err == nil {
 		defer resp.Body.Close()
 		err = upstream.Decode(resp)

@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
@@ -24,12 +22,13 @@ const (
 	weather  = "What is the weather in Paris and in Rome? Call the tool for both cities at once."
 	toolName = "get_weather"
 
-	fewTokens = 100         // the output limit of the questions
-	hugeLimit = 100_000_000 // an output limit that no model has
+	fewTokens  = 100         // the output limit of the questions,
+	forThought = 400         // and where the model was seen to reason
+	hugeLimit  = 100_000_000 // an output limit that no model has
 )
 
 // notChat are parts of the names of models that do not answer questions.
-var notChat = []string{"embed", "tts", "whisper", "dall-e", "moderation", "audio", "realtime", "image", "rerank", "transcri", "babbage", "davinci", "instruct", "sora"}
+var notChat = []string{"embed", "tts", "whisper", "dall-e", "moderation", "audio", "realtime", "image", "rerank", "transcri", "babbage", "davinci", "turbo-instruct", "sora"}
 
 // examine asks the questions, in order. What answers nothing is not asked further.
 func (p *probe) examine(ctx context.Context) {
@@ -50,7 +49,7 @@ func (p *probe) examine(ctx context.Context) {
 // models asks for the list of models, and whether anybody is there. False ends the probe.
 func (p *probe) models(ctx context.Context) bool {
 	end := p.listen()
-	a := p.get(ctx, p.up, "/models")
+	a := p.get(ctx, "/models")
 	if looped := end(); looped || a.failure != nil && (a.failure.Signal.Code == "gateway_loop" || strings.Contains(string(a.body), `"gateway_loop"`)) {
 		p.say(Problem, "loop", "requests come back to the gateway's own address, %s: every request would fail; correct the upstream's url", p.Config.Listen())
 		return false
@@ -94,9 +93,6 @@ func (p *probe) models(ctx context.Context) bool {
 		p.say(Unknown, "credential", "clients bring their own, and %s is not set here: only the address was looked at", p.noCredential)
 		return false
 	}
-	if p.told == 0 && strings.HasPrefix(p.server.Get("Server"), "llama.cpp") {
-		p.props(ctx)
-	}
 	return true
 }
 
@@ -111,22 +107,6 @@ func (p *probe) listed() (ids []string, window int) {
 		}
 	}
 	return ids, window
-}
-
-// props asks a llama.cpp server for its window: its list tells that of the model's training.
-// https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
-func (p *probe) props(ctx context.Context) {
-	cfg := p.cfg
-	cfg.URL = strings.TrimSuffix(strings.TrimRight(cfg.URL, "/"), "/v1")
-	up, err := upstream.New(p.target.Upstream, cfg)
-	if err != nil {
-		return
-	}
-	defer up.Close()
-	a := p.get(ctx, up, "/props")
-	if n := int(gjson.GetBytes(a.body, "default_generation_settings.n_ctx").Int()); a.failure == nil && n > 0 {
-		p.told, p.source = n, "its /props"
-	}
 }
 
 // plain asks a question with the parameters that agents usually send. False ends the probe.
@@ -174,6 +154,14 @@ func (p *probe) plain(ctx context.Context) bool {
 	p.parameters()
 	p.usage(q, a)
 	return true
+}
+
+// output is the output limit of a question.
+func (p *probe) output() int {
+	if p.reasons {
+		return forThought
+	}
+	return fewTokens
 }
 
 // parameters says which were refused.
@@ -226,7 +214,7 @@ func (p *probe) stream(ctx context.Context) {
 	if !p.cfg.Messages() {
 		more["stream_options"] = map[string]any{"include_usage": true}
 	}
-	q := p.question("", numbers, fewTokens, more)
+	q := p.question("", numbers, p.output(), more)
 	a := p.ask(ctx, q)
 	switch {
 	case a.spent:
@@ -267,7 +255,7 @@ func (p *probe) tools(ctx context.Context) {
 		more["parallel_tool_calls"] = true
 	}
 	refused := len(p.without)
-	a := p.ask(ctx, p.question("", weather, fewTokens, more))
+	a := p.ask(ctx, p.question("", weather, p.output(), more))
 	if len(p.without) > refused {
 		p.say(Note, "tools", "refused, and the gateway does not leave it out: %s", strings.Join(p.without[refused:], ", "))
 	}
@@ -284,7 +272,7 @@ func (p *probe) tools(ctx context.Context) {
 	case len(a.calls) == 0 && strings.Contains(a.text, toolName):
 		p.say(Note, "tools", "the call stands in the text: the gateway makes a call of it where it knows the dialect; does the server parse tool calls?")
 	case len(a.calls) == 0 && (a.finish == "length" || a.finish == "max_tokens"):
-		p.say(Unknown, "tools", "no call within %d tokens", fewTokens)
+		p.say(Unknown, "tools", "no call within %d tokens", p.output())
 	case len(a.calls) == 0:
 		p.say(Note, "tools", "the model answered in words instead of a call")
 	case broken:
@@ -330,7 +318,7 @@ func (p *probe) continuation(ctx context.Context) {
 			p.say(Unknown, "prefill", "%s", a.reason())
 			return
 		}
-		if last = verdict(a, p.begun.text, rest); last != "" && !(last == otherWords && way == known) {
+		if last = verdict(a, given, rest); last != "" && !(last == otherWords && way == known) {
 			continue
 		}
 		p.prefill = way
@@ -364,22 +352,24 @@ func (p *probe) ways(known recovery.Prefill) []recovery.Prefill {
 	return all
 }
 
-// verdict says why an answer does not go on from the beginning of a text to its rest, "" if it does.
-func verdict(a *answer, whole, rest string) string {
-	const enough = 12 // characters that are no coincidence
-	got, rest, whole := strings.TrimSpace(a.text), strings.TrimSpace(rest), strings.TrimSpace(whole)
-	same := func(want string) bool {
-		n := min(enough, len(want), len(got))
-		return n >= min(enough, len(want)) && strings.EqualFold(got[:n], want[:n])
+// verdict says why an answer does not go on from a given beginning to the rest of a text, "" if it does.
+// Some servers (llama.cpp) send the beginning along in the first piece; the gateway takes it out.
+func verdict(a *answer, given, rest string) string {
+	const sure = 12 // bytes that are no coincidence
+	got := strings.TrimSpace(a.text)
+	begins := func(want string) bool {
+		want = strings.TrimSpace(want)
+		n := min(sure, len(want))
+		return len(got) >= n && strings.EqualFold(got[:n], want[:n])
 	}
 	switch {
 	case a.failure != nil:
 		return a.reason()
 	case got == "":
 		return "it answers with nothing"
-	case same(rest):
+	case begins(rest), strings.HasPrefix(a.opening, given) && a.pieces > 1:
 		return ""
-	case same(whole):
+	case begins(given):
 		return "it begins anew"
 	}
 	return otherWords
@@ -422,6 +412,7 @@ func (p *probe) limits(ctx context.Context) {
 // clock compares the server's clock with this one.
 func (p *probe) clock(a *answer) {
 	switch skew := a.skew.Abs().Round(time.Second); {
+	case !a.dated && p.up.Local(): // llama.cpp's server; what names no time needs no clock
 	case !a.dated:
 		p.say(Unknown, "clock", "the answer has no date")
 	case skew > time.Minute:

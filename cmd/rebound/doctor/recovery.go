@@ -26,11 +26,16 @@ func (p *probe) recoveries() {
 		add(false, "every failure", "the mode is %s: failures pass as they are", mode)
 		return
 	}
-	others := p.others()
+	others := max(0, len(c.Models[p.name].Targets)-1)
+	keys := max(0, len(p.cfg.Keys)-1)
 	if p.streams {
 		ok, how := p.afterCut()
 		add(ok, "cut stream", "%s", how)
-		add(true, "cut before text", "the request is sent again, and the client sees nothing of it")
+		if c.Recovery.Attempts > 1 {
+			add(true, "cut before text", "the request is sent again, and the client sees nothing of it")
+		} else {
+			add(false, "cut before text", "recovery.attempts is 1: the client gets the error")
+		}
 		add(false, "cut after a call", "a stream that breaks after a tool call was passed on ends with an error")
 	}
 	switch n := p.window; {
@@ -45,20 +50,26 @@ func (p *probe) recoveries() {
 	default:
 		add(true, "history too long", "it is shortened and sent again after the first refusal, which teaches the window")
 	}
-	if others > 0 {
-		add(true, "rate limit, outage", "up to %s is waited, then %s is asked", span(c.Recovery.WaitSame), plural(others, "other target"))
+	if others+keys > 0 {
+		add(true, "rate limit", "waits of up to %s are waited out, then another target or key is asked", span(c.Recovery.WaitSame))
 	} else {
 		add(true, "rate limit", "waits of up to %s are waited out; there is no other target", span(c.Recovery.WaitMax))
-		add(true, "outage", "the request is sent again for up to %s; a longer outage reaches the client: there is no other target", span(c.Recovery.Patience))
-	}
-	if others+len(p.cfg.Keys) < 2 {
 		add(false, "bad credential, quota", "there is neither another key nor another target")
+	}
+	if others > 0 {
+		add(true, "outage", "the request moves to %s", plural(others, "other target"))
+	} else {
+		add(true, "outage", "the request is sent again for up to %s; a longer outage reaches the client: there is no other target", span(c.Recovery.Patience))
 	}
 	if c.Repair.Enabled {
 		add(true, "broken tool call", "it is mended, or the model is asked again, up to %s", plural(c.Recovery.Reasks, "time"))
 	}
-	if c.Inspect.Enabled {
-		add(true, "failing tools, loops", "the model gets notes; after %s it is stopped", plural(c.Breaker.Failures, "identical failure"))
+	switch n := c.Breaker.Failures; {
+	case !c.Inspect.Enabled:
+	case n > 0:
+		add(true, "failing tools, loops", "the model gets notes; after %s it is stopped", plural(n, "identical failure"))
+	default:
+		add(true, "failing tools, loops", "the model gets notes")
 	}
 	if len(p.edits) > 0 {
 		add(true, "refused parameters", "they are left out or renamed, for %s after each refusal", span(c.Learn.FactTTL))
@@ -88,11 +99,6 @@ func (p *probe) mode() recovery.Mode {
 		}
 	}
 	return m
-}
-
-// others is how many other targets the model has.
-func (p *probe) others() int {
-	return max(0, len(p.Config.Models[p.name].Targets)-1)
 }
 
 // afterCut says what becomes of a stream that breaks after text was passed on.
@@ -195,6 +201,9 @@ func render(c *configs.Config, prefills map[string]recovery.Prefill, windows map
 			}
 			if window > 0 {
 				fmt.Fprintf(&b, "        window: %d\n", window)
+			}
+			if t.Prefill != "" {
+				fmt.Fprintf(&b, "        prefill: %s\n", cmp.Or(string(prefills[t.Upstream]), t.Prefill))
 			}
 		}
 	}

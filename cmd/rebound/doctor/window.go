@@ -12,7 +12,7 @@ const (
 	// mostTokens is the largest prompt that --window sends, in tokens.
 	mostTokens = 200_000
 	// share of what a window is said to be that is sent, in percent.
-	windowShare = 85
+	windowShare = 75
 )
 
 // windowSizes are the prompts for a target that tells no window: about twice what servers at home
@@ -82,7 +82,7 @@ func (p *probe) price(sizes []int) string {
 
 // long is a conversation of about so many tokens, whose first words are asked for at its end.
 func (p *probe) long(size int) map[string]any {
-	const perLine, lines = 16, 60 // tokens of a line, lines of a turn
+	const perLine, lines = 18, 60 // tokens of a line, lines of a turn
 	turn := func(role, text string) map[string]any { return map[string]any{"role": role, "content": text} }
 	var list []any
 	var b strings.Builder
