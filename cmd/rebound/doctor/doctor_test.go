@@ -204,6 +204,40 @@ func TestConfigurationThatFitsIsEnough(t *testing.T) {
 	recovers(t, second.Targets[0], true, "history too long", "131,072 tokens before it is sent")
 }
 
+// Several targets: a window that is too large is corrected, the file's routes stay, and no model is bound to
+// one upstream that two have.
+func TestSeveralTargets(t *testing.T) {
+	near := upstreamtest.New(upstreamtest.Options{As: "llama.cpp"}).Start(t)
+	far := upstreamtest.New(upstreamtest.Options{As: "openrouter"}).Start(t)
+	cfg := parse(t, fmt.Sprintf(`upstreams:
+  near: {url: %q}
+  far: {url: %q, keys: [{name: one, env: KEY}]}
+  claude: {format: anthropic, url: %q}
+default_upstream: near
+models:
+  coder: {targets: [{upstream: near, model: gpt-4o}, {upstream: far, model: gpt-4o-mini, window: 200000, prefill: none}]}
+`, near.URL()+"/v1", far.URL()+"/v1", near.URL()))
+	r := examine(t, doctor.Options{Config: cfg})
+	var names []string
+	for _, target := range r.Targets {
+		names = append(names, target.Target)
+	}
+	if want := []string{"near/gpt-4o", "far/gpt-4o-mini#one", "claude/gpt-4o"}; !slices.Equal(names, want) {
+		t.Errorf("targets: %v, want %v", names, want)
+	}
+	finds(t, r.Targets[1].Findings, doctor.Note, "window", "200,000 tokens are configured")
+	fits, err := configs.Parse("fits.yaml", []byte(r.Config), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fits.Models["coder"].Targets; len(got) != 2 || got[0].Window != 4096 || got[1].Window != 131072 || got[1].Prefill != "assistant" || got[1].Model != "gpt-4o-mini" {
+		t.Errorf("%+v", got)
+	}
+	if len(fits.Models) != 1 || fits.DefaultUpstream != "near" {
+		t.Errorf("models and default upstream in\n%s", r.Config)
+	}
+}
+
 // A prompt that is cut in silence is seen only by --window, which asks before.
 func TestSilentTruncation(t *testing.T) {
 	up := upstreamtest.New(upstreamtest.Options{As: "silent"}).Start(t)

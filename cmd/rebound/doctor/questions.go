@@ -48,9 +48,9 @@ func (p *probe) examine(ctx context.Context) {
 
 // models asks for the list of models, and whether anybody is there. False ends the probe.
 func (p *probe) models(ctx context.Context) bool {
-	end := p.listen()
+	cameBack := listenForLoop(p.Config.Listen(), func(r *http.Request) bool { return strings.HasSuffix(r.UserAgent(), p.nonce) })
 	a := p.get(ctx, "/models")
-	if looped := end(); looped || a.failure != nil && (a.failure.Signal.Code == "gateway_loop" || strings.Contains(string(a.body), `"gateway_loop"`)) {
+	if looped := cameBack(); looped || a.failure != nil && (a.failure.Signal.Code == "gateway_loop" || strings.Contains(string(a.body), `"gateway_loop"`)) {
 		p.say(Problem, "loop", "requests come back to the gateway's own address, %s: every request would fail; correct the upstream's url", p.Config.Listen())
 		return false
 	}
@@ -403,7 +403,7 @@ func (p *probe) limits(ctx context.Context) {
 	case p.told == 0 && p.window > 0:
 		p.say(OK, "window", "%s tokens are configured; the target tells none", number(p.window))
 	case p.told > 0 && p.window > p.told:
-		p.say(Problem, "window", "%s tokens are configured, and %s tells %s: longer prompts fail once", number(p.window), p.source, number(p.told))
+		p.say(Note, "window", "%s tokens are configured, and %s tells %s: longer prompts are refused before they are shortened", number(p.window), p.source, number(p.told))
 	case p.told > 0:
 		p.say(OK, "window", "%s tokens, says %s", number(p.told), p.source)
 	}
@@ -420,10 +420,4 @@ func (p *probe) clock(a *answer) {
 	default:
 		p.say(OK, "clock", "within %v of the server's", max(skew, time.Second))
 	}
-}
-
-// listen opens the gateway's own address, if nobody has it, and returns a function that closes it
-// and reports whether a request of this run has come round.
-func (p *probe) listen() func() bool {
-	return listenForLoop(p.Config.Listen(), func(r *http.Request) bool { return strings.HasSuffix(r.UserAgent(), p.nonce) })
 }

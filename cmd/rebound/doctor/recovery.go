@@ -43,7 +43,7 @@ func (p *probe) recoveries() {
 		add(false, "history too long", "fit.enabled is false: the client gets the refusal")
 	case p.cuts > 0 && (n == 0 || n > p.cuts):
 		add(false, "history too long", "the target cuts in silence: set window to %d, and the history is shortened instead", p.cuts)
-	case n > 0:
+	case n > 0 && (p.told == 0 || n <= p.told):
 		add(true, "history too long", "it is shortened to %s tokens before it is sent", number(n))
 	case p.told > 0:
 		add(true, "history too long", "it is shortened and sent again after the first refusal; with the window below, before it is sent")
@@ -138,7 +138,7 @@ func fittingConfig(c *configs.Config, probes []*probe) string {
 			prefills[p.target.Upstream] = p.prefill
 		}
 		best := cmp.Or(p.cuts, p.told)
-		if !p.answers || best == 0 || p.window > 0 && p.window <= best {
+		if !p.answers || best == 0 || p.window > 0 && p.window <= best || p.name == "" && p.ambiguous(probes) {
 			continue
 		}
 		windows[recovery.Target{Upstream: p.target.Upstream, Model: p.target.Model}] = best
@@ -152,6 +152,15 @@ func fittingConfig(c *configs.Config, probes []*probe) string {
 		return ""
 	}
 	return render(c, prefills, windows, named)
+}
+
+// ambiguous reports whether a model that is not configured may not be bound to the target: requests
+// for it do not go there, or another upstream has one of that name.
+func (p *probe) ambiguous(probes []*probe) bool {
+	_, taken := p.Config.Models[p.target.Model]
+	return taken || p.target.Upstream != p.Config.DefaultOf(p.cfg.Messages()) || slices.ContainsFunc(probes, func(o *probe) bool {
+		return o.target.Model == p.target.Model && o.target.Upstream != p.target.Upstream
+	})
 }
 
 // render writes a configuration that can be loaded by itself. Who names upstreams names all, so

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -55,21 +56,16 @@ type Report struct {
 
 // Count is how many findings have a status.
 func (r *Report) Count(s Status) (n int) {
-	for _, list := range append([][]Finding{r.Gateway}, findings(r.Targets)...) {
-		for _, f := range list {
-			if f.Status == s {
-				n++
-			}
+	all := r.Gateway
+	for _, t := range r.Targets {
+		all = slices.Concat(all, t.Findings)
+	}
+	for _, f := range all {
+		if f.Status == s {
+			n++
 		}
 	}
 	return n
-}
-
-func findings(targets []*Target) (out [][]Finding) {
-	for _, t := range targets {
-		out = append(out, t.Findings)
-	}
-	return out
 }
 
 // JSON writes the report for programs.
