@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ Exit code: 0 the faults ran, whatever came of them, 1 they could not run, 2 wron
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9009", "`ADDRESS` of the scripted upstream")
+	flags.StringVar(&o.Format, "format", "chat", "the `API` in which the client asks: chat, responses or messages")
 	flags.DurationVar(&o.Timeout, "timeout", 90*time.Second, "how long the client waits for an answer, its own retries included")
 	flags.DurationVar(&o.Wait, "wait", time.Minute, "how long the gateway may take to reach the upstream at first")
 	flags.IntVar(&o.Parallel, "parallel", 1, "how many faults run at the same time; above 1 they may disturb each other")
@@ -51,6 +53,9 @@ Exit code: 0 the faults ran, whatever came of them, 1 they could not run, 2 wron
 		}
 		if o.Header, err = headersOf(*headers); err != nil {
 			return usageError{err}
+		}
+		if formats := demo.CrashFormats(); !slices.Contains(formats, o.Format) {
+			return usageError{fmt.Errorf("--format is one of %s, not %q", strings.Join(formats, ", "), o.Format)}
 		}
 		if o.Timeout <= 0 || o.Parallel < 1 {
 			return usageError{errors.New("--timeout and --parallel must be above 0")}

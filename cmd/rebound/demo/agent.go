@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,13 +154,18 @@ type reply struct {
 
 // try makes one request. What fails once an answer has begun is not repeated.
 func (a *agent) try(ctx context.Context, f *fault, model string, retry int) reply {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+f.path(), strings.NewReader(f.question(model)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url+f.wire.path(), strings.NewReader(f.question(model)))
 	if err != nil {
 		return reply{err: err}
 	}
 	maps.Copy(req.Header, a.header)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+a.key)
+	if f.wire == messages {
+		req.Header.Set("X-Api-Key", a.key)
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	} else {
+		req.Header.Set("Authorization", "Bearer "+a.key)
+	}
 	req.Header.Set("X-Stainless-Retry-Count", strconv.Itoa(retry))
 	resp, err := a.client.Do(req)
 	if err != nil {
@@ -175,10 +178,8 @@ func (a *agent) try(ctx context.Context, f *fault, model string, retry int) repl
 		return reply{err: statusError(resp.StatusCode), body: string(body[:min(len(body), maxShown)]), again: repeatable(resp), hint: retryAfter(resp.Header)}
 	case f.whole:
 		return readWhole(resp.Body)
-	case f.items:
-		return readResponse(resp.Body)
 	default:
-		return readStream(resp.Body)
+		return f.wire.read(resp.Body)
 	}
 }
 
@@ -222,40 +223,6 @@ func readWhole(body io.Reader) reply {
 	}
 	return reply{id: gjson.GetBytes(data, "id").Str, text: gjson.GetBytes(data, "choices.0.message.content").Str,
 		calls: add(nil, gjson.GetBytes(data, "choices.0.message.tool_calls"))}
-}
-
-// readStream reads a stream as most SDKs do: what ends without an error is a
-// complete answer, with finish_reason and [DONE] or without.
-func readStream(body io.Reader) reply {
-	var r reply
-	var text strings.Builder
-	end := func(done bool, err error) reply {
-		r.text, r.done, r.err = text.String(), done, err
-		return r
-	}
-	s := bufio.NewScanner(body)
-	s.Buffer(nil, maxEvent)
-	for s.Scan() {
-		data, ok := bytes.CutPrefix(s.Bytes(), []byte("data:"))
-		if !ok {
-			continue
-		}
-		data = bytes.TrimSpace(data)
-		switch {
-		case string(data) == "[DONE]":
-			return end(true, nil)
-		case !json.Valid(data):
-			return end(false, errBadEvent)
-		case gjson.GetBytes(data, "error").Exists():
-			return end(false, errEvent)
-		}
-		if r.id == "" {
-			r.id = gjson.GetBytes(data, "id").Str
-		}
-		text.WriteString(gjson.GetBytes(data, "choices.0.delta.content").Str)
-		r.calls = add(r.calls, gjson.GetBytes(data, "choices.0.delta.tool_calls"))
-	}
-	return end(false, s.Err())
 }
 
 // explain names an error as a user would.

@@ -18,6 +18,8 @@ import (
 type CrashOptions struct {
 	// Gateway is the base URL that clients of the gateway use, which ends in /v1.
 	Gateway string
+	// Format is the API in which the client asks: one of [CrashFormats].
+	Format string
 	// Listen is the address of the scripted upstream: the gateway's only one.
 	Listen string
 	// Key is the credential for the gateway.
@@ -37,6 +39,9 @@ type CrashOptions struct {
 	// Progress gets what happens meanwhile, for people.
 	Progress io.Writer
 }
+
+// CrashFormats are the APIs in which the client of a crash test can ask.
+func CrashFormats() []string { return []string{string(chat), string(responses), string(messages)} }
 
 // crashKey is the credential for the upstream itself.
 const crashKey = "sk-crashtest"
@@ -71,7 +76,7 @@ func Crash(ctx context.Context, o CrashOptions) (*Card, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
-	c := &crash{CrashOptions: o, up: up, rows: crashRows(),
+	c := &crash{CrashOptions: o, up: up, rows: crashRows(wire(o.Format)),
 		straight: agent{client: client, url: up.URL() + "/v1", key: crashKey, patience: o.Timeout},
 		gateway:  agent{client: client, url: o.Gateway, key: o.Key, header: o.Header, patience: o.Timeout},
 	}

@@ -10,6 +10,7 @@ import (
 // Card is what came of a crash test. Its JSON is what "rebound crashtest --json" prints.
 type Card struct {
 	Gateway string    `json:"gateway"`
+	Format  string    `json:"format"`
 	Version string    `json:"rebound"` // of the program that tested
 	Time    time.Time `json:"time"`    // when the first fault began
 	Timeout float64   `json:"timeout_s"`
@@ -66,7 +67,7 @@ func (v verdict) word() string {
 
 // card writes down what happened since it began.
 func (c *crash) card(began time.Time) *Card {
-	card := &Card{Gateway: c.Gateway, Version: c.Version, Time: began.UTC().Truncate(time.Second), Timeout: c.Timeout.Seconds(), rows: c.rows}
+	card := &Card{Gateway: c.Gateway, Format: c.Format, Version: c.Version, Time: began.UTC().Truncate(time.Second), Timeout: c.Timeout.Seconds(), rows: c.rows}
 	for i := range c.rows {
 		r := &c.rows[i]
 		card.Faults = append(card.Faults, Result{Fault: r.fault.slug, Title: r.fault.title, Right: r.right,

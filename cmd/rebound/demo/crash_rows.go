@@ -26,7 +26,8 @@ type crashRow struct {
 // crashRows are the demo's faults that need nothing of a gateway but one upstream. Where the
 // demo has a fallback, a title and a script say what the fault is without one. Left out are
 // refusals that the upstream takes back without looking: any second try would count as a mend.
-func crashRows() []crashRow {
+// In formats other than Chat Completions the agent streams and has no tools.
+func crashRows(w wire) []crashRow {
 	demo := map[string]fault{}
 	for _, f := range faults() {
 		demo[f.slug] = f
@@ -73,6 +74,9 @@ func crashRows() []crashRow {
 		f := demo[r.slug]
 		if r.script != "" {
 			f.title, f.targets = r.title, alone(r.script)
+		}
+		if f.wire = w; w.elsewhere() && (f.whole || f.extra != "" || f.history != "" || r.slug == "no-done") {
+			continue
 		}
 		rows = append(rows, crashRow{group: r.group, fault: f, right: r.right})
 	}

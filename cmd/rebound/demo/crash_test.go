@@ -12,11 +12,13 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
+	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 )
 
@@ -59,7 +61,7 @@ var cards = map[string]struct{ straight, proxy, rebound string }{
 // crashOptions are for a gateway of a test, whose upstream listens there. The client waits
 // longer than the demo's: a busy machine is slow, and only what hangs takes all of it.
 func crashOptions(gateway, listen string) CrashOptions {
-	return CrashOptions{Gateway: gateway + "/v1", Listen: listen, Timeout: 15 * time.Second, Wait: 10 * time.Second, Parallel: 10, Progress: io.Discard}
+	return CrashOptions{Gateway: gateway + "/v1", Format: "chat", Listen: listen, Timeout: 15 * time.Second, Wait: 10 * time.Second, Parallel: 6, Progress: io.Discard}
 }
 
 func freeAddr(t *testing.T) string {
@@ -91,10 +93,14 @@ func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string 
 	return s.URL
 }
 
-// reboundGateway is Rebound with the demo's time limits.
+// reboundGateway is Rebound with an upstream of each kind. Of the demo's time limits, those
+// that a busy machine reaches are longer.
 func reboundGateway(t *testing.T, upstream string) string {
 	t.Helper()
-	cfg, err := config("http://"+upstream, "", "")
+	text := strings.Replace(configuration, "upstreams:\n", "upstreams:\n  messages: {url: UPSTREAM, passthrough: true, profile: hosted, format: anthropic}\n", 1)
+	text = strings.NewReplacer("UPSTREAM", "http://"+upstream, "LISTEN", `"127.0.0.1:0"`, "patience: 4s", "patience: 7s",
+		"keepalive_after: 3s", "keepalive_after: 5s", "100ms, whole: 100ms", "1s, whole: 1s").Replace(text)
+	cfg, err := configs.Parse("crashtest.yaml", []byte(text), func(name string) (string, bool) { return keyTape, strings.HasPrefix(name, "KEY_") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,19 +122,36 @@ func reboundGateway(t *testing.T, upstream string) string {
 
 // TestCrash: the card tells gateways apart, and Rebound gives its clients what is right.
 func TestCrash(t *testing.T) {
-	for name, start := range map[string]func(upstream string) string{
-		"proxy":   func(upstream string) string { return plainProxy(t, upstream, nil) },
-		"rebound": func(upstream string) string { return reboundGateway(t, upstream) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			listen := freeAddr(t)
-			card, err := Crash(t.Context(), crashOptions(start(listen), listen))
-			if err != nil {
-				t.Fatal(err)
+	runs := []struct {
+		gateway, format string
+		faults          int
+		card            *Card
+		err             error
+	}{{gateway: "proxy", format: "chat", faults: len(cards)}, {gateway: "rebound", format: "chat", faults: len(cards)},
+		{gateway: "rebound", format: "responses", faults: 20}, {gateway: "rebound", format: "messages", faults: 20}}
+	var all sync.WaitGroup
+	for i := range runs { // at once: they wait most of the time
+		r := &runs[i]
+		listen := freeAddr(t)
+		var gateway string
+		if r.gateway == "proxy" {
+			gateway = plainProxy(t, listen, nil)
+		} else {
+			gateway = reboundGateway(t, listen)
+		}
+		o := crashOptions(gateway, listen)
+		o.Format = r.format
+		all.Go(func() { r.card, r.err = Crash(t.Context(), o) })
+	}
+	all.Wait()
+	for _, c := range runs {
+		name, card := c.gateway, c.card
+		t.Run(name+"/"+c.format, func(t *testing.T) {
+			if c.err != nil {
+				t.Fatal(c.err)
 			}
-			if len(card.Faults) != len(cards) {
-				t.Errorf("%d faults, %d are known", len(card.Faults), len(cards))
+			if len(card.Faults) != c.faults {
+				t.Errorf("%d faults, %d are known", len(card.Faults), c.faults)
 			}
 			complete := 0
 			for _, r := range card.Faults {
@@ -260,7 +283,7 @@ func TestCrashPage(t *testing.T) {
 			right[strings.TrimPrefix(cells[0], "| ")] = cells[2]
 		}
 	}
-	for _, r := range crashRows() {
+	for _, r := range crashRows(chat) {
 		if got := right[r.fault.title]; got != r.right {
 			t.Errorf("%s: the page says %q, the card %q", r.fault.title, got, r.right)
 		}

@@ -233,7 +233,7 @@ func TestReadStream(t *testing.T) {
 		"after the end":  {"data: [DONE]\n\n" + a, "", true, nil},
 		"usage and role": {`data: {"choices":[{"delta":{"role":"assistant"}}]}` + "\n\n" + b + `data: {"choices":[],"usage":{}}` + "\n\n", "two", false, nil},
 	} {
-		r := readStream(strings.NewReader(c.body))
+		r := chat.read(strings.NewReader(c.body))
 		if r.text != c.text || r.done != c.done || !errors.Is(r.err, c.err) {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -288,7 +288,7 @@ func TestFaults(t *testing.T) {
 func TestCalls(t *testing.T) {
 	const event = `data: {"id":"x","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"read_file","arguments":"{\"path\":"}}]}}]}` + "\n\n" +
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"src/main.go\", \"limit\":20}"}}]}}]}` + "\n\n"
-	right := readStream(strings.NewReader(event + "data: [DONE]\n\n"))
+	right := chat.read(strings.NewReader(event + "data: [DONE]\n\n"))
 	if len(right.calls) != 1 || right.id != "x" {
 		t.Fatalf("read %+v", right)
 	}

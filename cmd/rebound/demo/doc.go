@@ -11,7 +11,7 @@
 //	demo.go     starts everything, asks, gathers
 //	faults.go   the rows, and the requests of each
 //	talk.go     conversations and tools
-//	agent.go    the agent; calls.go what it makes of tool calls
+//	agent.go    the agent; wires.go how it reads streams; calls.go what it makes of tool calls
 //	events.go   what the gateway says it did
 //	table.go    what the user reads
 //

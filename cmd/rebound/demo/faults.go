@@ -33,7 +33,7 @@ type fault struct {
 	title   string
 	targets []target // the first one is what the agent meets straight
 	whole   bool     // not streamed
-	items   bool     // over the Responses API, with nothing stored
+	wire    wire     // the API in which the agent asks
 	extra   string   // more fields of the request, each followed by a comma
 	prompt  int      // bytes of the question beyond the usual
 	// honest says that nothing can save this one: what is promised is an error.
@@ -151,8 +151,8 @@ func faults() []fault {
 		{slug: "session-budget", title: "an agent that does not end", targets: alone(calls(readMain)), history: listing(), earlier: slices.Repeat([]string{listing()}, 25), told: true,
 			call: readMain, repeats: true},
 
-		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone("error-event/" + well), items: true},
-		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut + "/" + well), items: true},
+		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone("error-event/" + well), wire: responses},
+		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut + "/" + well), wire: responses},
 	}
 }
 
@@ -196,14 +196,6 @@ func (f *fault) script(up *upstreamtest.Running) error {
 	return err
 }
 
-// path is where the agent sends it.
-func (f *fault) path() string {
-	if f.items {
-		return "/responses"
-	}
-	return "/chat/completions"
-}
-
 // question is the request that the agent sends.
 func (f *fault) question(model string) string {
 	ask := "Why does the build fail?" + strings.Repeat(" And why?", f.prompt/len(" And why?"))
@@ -216,8 +208,8 @@ func (f *fault) question(model string) string {
 			history = "," + before
 		}
 	}
-	if f.items {
-		return fmt.Sprintf(`{"model":%s,"stream":true,"store":false,"input":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}]}`, quote(model), ask)
+	if f.wire.elsewhere() {
+		return f.wire.ask(model, ask)
 	}
 	return fmt.Sprintf(`{"model":%s,"stream":%v,%s%s"messages":[{"role":"system","content":"You are a coding agent."},{"role":"user","content":%q}%s]}`,
 		quote(model), !f.whole, tools, f.extra, ask, history)
