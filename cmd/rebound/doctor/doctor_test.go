@@ -329,7 +329,7 @@ func TestHostileTarget(t *testing.T) {
 	} {
 		t.Run(script, func(t *testing.T) {
 			cfg := parse(t, fmt.Sprintf("upstreams: {default: {url: %q}}", up.URL()+"/v1"))
-			r := examine(t, doctor.Options{Config: cfg, Model: "h@" + script, Timeout: 2 * time.Second})
+			r := examine(t, doctor.Options{Config: cfg, Model: "h@" + script, Timeout: 5 * time.Second})
 			list := r.Targets[0].Findings
 			if !slices.ContainsFunc(list, func(f doctor.Finding) bool {
 				return f.Check == check && (f.Status == doctor.Problem || f.Status == doctor.Unknown)
