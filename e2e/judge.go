@@ -140,13 +140,6 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if !j.Tools {
 		script = append(script, fault("reply", "text", told, "times", nil))
 	}
-	body, err := json.Marshal(map[string]any{"behaviors": script})
-	if err != nil {
-		return "", "", err
-	}
-	if _, err := ask(http.MethodPost, upstream+"/_llmock/scenario", body); err != nil {
-		return "", "", err
-	}
 	listen, err := upstreamtest.FreeAddr()
 	if err != nil {
 		return "", "", err
@@ -164,8 +157,27 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if stored := false; formatOf(client) == Responses {
 		c.Store = &stored
 	}
-	a, err := newPlainClient(client).Do(c)
-	err = errors.Join(err, g.Stop())
+	// The gateway reads its rules at the first failure, which takes half a second where much runs
+	// beside it, and the verdict would take that for a part of the first wait: it has failed once before.
+	first := c
+	first.Messages = []Message{{Role: "user", Content: "Hello."}}
+	var a Answer
+	for _, play := range []struct {
+		script []map[string]any
+		call   *Call
+	}{{[]map[string]any{fault("fail", "status", 500)}, &first}, {script, &c}} {
+		_, err = ask(http.MethodPost, upstream+"/_llmock/reset", nil)
+		if err == nil {
+			err = post(upstream+"/_llmock/scenario", map[string]any{"behaviors": play.script})
+		}
+		if err == nil {
+			a, err = newPlainClient(client).Do(*play.call)
+		}
+		if err != nil {
+			return "", "", errors.Join(err, g.Stop())
+		}
+	}
+	err = g.Stop()
 	if err != nil {
 		return "", "", err
 	}
@@ -197,6 +209,15 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 		err = errors.Join(err, errors.New("the judge was never asked"))
 	}
 	return got, verdict, err
+}
+
+// post sends a body as JSON to the judge's own interface.
+func post(url string, body any) error {
+	raw, err := json.Marshal(body)
+	if err == nil {
+		_, err = ask(http.MethodPost, url, raw)
+	}
+	return err
 }
 
 // askedAgain reports whether the judge's journal has the retry of a stream that it gave
