@@ -237,6 +237,7 @@ func TestResponsesCutText(t *testing.T) {
 	}{
 		"told again":             {"cut=0.5/ok", `"temperature":0,"input":[{"role":"user","content":"Hi."},{"type":"message","id":"msg_a","role":"assistant","content":"Yes?"},{"role":"user","content":"Hello."}],`, true},
 		"told without ids":       {"cut=0.5/ok", `"temperature":0,"input":[{"role":"user","content":"Hi."},{"role":"assistant","content":"Yes?"},{"role":"user","content":"Hello."}],`, false},
+		"a call told again":      {"cut=0.5/ok", `"temperature":0,"tools":[` + shell + `],"input":[{"role":"user","content":"Hi."},{"type":"function_call","call_id":"c1","name":"list_files","arguments":"{\"path\":\"a\"}"},{"type":"function_call_output","call_id":"c1","output":"b"}],`, true},
 		"named":                  {"cut=0.5/ok", `"temperature":0,"previous_response_id":"BEFORE",`, false},
 		"replayed":               {"cut=0.5/ok", `"store":false,"temperature":0,`, true},
 		"replayed with a call":   {"text-tool,cut=0.5,args={\"path\":\"a\"}/text-tool,args={\"path\":\"a\"}", `"store":false,"temperature":0,"tools":[` + shell + `],`, true},
@@ -262,6 +263,9 @@ func TestResponsesCutText(t *testing.T) {
 			}
 			if !c.complete && (r.failed == "" || r.broken != nil || strings.Contains(r.raw, "response.completed") || r.problem != "") {
 				t.Errorf("%v\n%s", r, r.raw)
+			}
+			if name == "kept by the server" && !strings.Contains(r.failed, "With store: false") {
+				t.Errorf("it does not say what would help: %s", r.failed)
 			}
 		})
 	}

@@ -86,8 +86,10 @@ func (r responses) state(b *Body) (s State) {
 			if !e.own() {
 				s.Kind = max(s.Kind, Referencing)
 			}
-		case "message", "reasoning", "function_call", "custom_tool_call":
+		case "message", "reasoning":
 			s.Tells = s.Tells || s.Stored && isString(e.id) && e.role == RoleAssistant && !e.own()
+		case "function_call", "custom_tool_call": // some clients leave the id out of a call that they tell again
+			s.Tells = s.Tells || s.Stored && !e.own()
 		case "compaction", "compaction_summary", "context_compaction":
 			s.Bound = true
 		case "compaction_trigger":

@@ -152,7 +152,8 @@ func TestResponsesState(t *testing.T) {
 		`{"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x"}]}`:      {Stored: true, Tells: true},
 		`{"input":[{"role":"assistant","id":"msg_1","content":"x"}]}`:               {Stored: true, Tells: true},
 		`{"input":[{"role":"assistant","id":"msg_1","content":"x"}],"store":false}`: {},
-		`{"input":[{"role":"assistant","content":"x"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`: {Stored: true},
+		`{"input":[{"role":"assistant","content":"x"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}`: {Stored: true, Tells: true},
+		`{"input":[{"role":"user","content":"x"},{"role":"assistant","content":"x"},{"role":"user","content":"x"}]}`:        {Stored: true},
 		`{"input":[{"role":"user","id":"msg_1","content":"x"},{"role":"assistant","id":"msg_rebound_1","content":"x"}]}`:    {Stored: true},
 		`{"input":[{"type":"item_reference","id":"x"}],"previous_response_id":"resp_1"}`:                                    {Kind: Chained, Stored: true},
 	} {
