@@ -97,9 +97,8 @@ func plainProxy(t *testing.T, upstream string, edit func(*http.Request)) string 
 // that a busy machine reaches are longer.
 func reboundGateway(t *testing.T, upstream string) string {
 	t.Helper()
-	text := strings.Replace(configuration, "upstreams:\n", "upstreams:\n  messages: {url: UPSTREAM, passthrough: true, profile: hosted, format: anthropic}\n", 1)
-	text = strings.NewReplacer("UPSTREAM", "http://"+upstream, "LISTEN", `"127.0.0.1:0"`, "patience: 4s", "patience: 7s",
-		"keepalive_after: 3s", "keepalive_after: 5s", "100ms, whole: 100ms", "1s, whole: 1s").Replace(text)
+	text := strings.NewReplacer("UPSTREAM", "http://"+upstream, "LISTEN", `"127.0.0.1:0"`, "patience: 4s", "patience: 7s",
+		"keepalive_after: 3s", "keepalive_after: 5s", "100ms, whole: 100ms", "1s, whole: 1s").Replace(configuration)
 	cfg, err := configs.Parse("crashtest.yaml", []byte(text), func(name string) (string, bool) { return keyTape, strings.HasPrefix(name, "KEY_") })
 	if err != nil {
 		t.Fatal(err)

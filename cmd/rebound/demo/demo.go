@@ -39,6 +39,7 @@ upstreams:
   prefills: {url: "UPSTREAM/v1", passthrough: true, profile: hosted, prefill: assistant}
   refuses: {url: "` + nobody + `/v1", passthrough: true, profile: hosted}
   two-keys: {url: "UPSTREAM/v1", profile: hosted, keys: [{name: one, env: KEY_ONE}, {name: two, env: KEY_TWO, weight: 0.000001}]}
+  messages: {url: "UPSTREAM", format: anthropic, passthrough: true, profile: hosted}
 default_upstream: primary
 recovery: {patience: 4s, backoff_min: 50ms, backoff_max: 800ms, rate_limit_wait: 100ms, wait_same: 500ms, wait_max: 6s, deadline: 1m, parallel: {burst: 1000}}
 breaker: {window: 1s, open: 500ms, open_max: 1500ms, cooldown: 100ms}

@@ -17,6 +17,7 @@ const (
 	onPrefills = "prefills" // declares that it continues a given beginning
 	onRefuses  = "refuses"  // nobody listens
 	onTwoKeys  = "two-keys"
+	onMessages = "messages" // speaks Anthropic's format
 )
 
 // target is one place that serves the fault's model.
@@ -153,6 +154,10 @@ func faults() []fault {
 
 		{group: "the Responses API", slug: "response-failed", title: "response.failed at the start", targets: alone("error-event/" + well), wire: responses},
 		{slug: "response-cut", title: "response cut at two thirds", targets: alone(cut + "/" + well), wire: responses},
+
+		{group: "the Messages API", slug: "message-overloaded", title: "529 overloaded, 3 times", targets: on(onMessages, "overloadedx3/"+well), wire: messages},
+		{slug: "message-error", title: "error event at the start", targets: on(onMessages, "error-event,type=overloaded_error/"+well), wire: messages},
+		{slug: "message-cut", title: "message cut at two thirds", targets: on(onMessages, cut+"/"+well), wire: messages},
 	}
 }
 
