@@ -38,6 +38,9 @@ func (p *Pattern) FindString(s string) string { return p.compiled().FindString(s
 // FindStringSubmatch is the leftmost match with its groups.
 func (p *Pattern) FindStringSubmatch(s string) []string { return p.compiled().FindStringSubmatch(s) }
 
+// SubexpNames are the names of the groups, "" for those without one and for the whole.
+func (p *Pattern) SubexpNames() []string { return p.compiled().SubexpNames() }
+
 // FindAllString is the first n matches, all if n is negative.
 func (p *Pattern) FindAllString(s string, n int) []string { return p.compiled().FindAllString(s, n) }
 

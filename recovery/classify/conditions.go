@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,22 +38,15 @@ func outgrown(v *view) bool {
 // the text.
 func outgrownOutput(v *view) bool { return isOutputName(v.Param) && outgrown(v) }
 
-// What OpenAI writes of a rate: "Limit 30000, Requested 61337".
-var (
-	limitNumber     = recovery.NewPattern(`limit[: ]*([0-9][0-9,]*)`)
-	requestedNumber = recovery.NewPattern(`requested[: ]*([0-9][0-9,]*)`)
-)
-
 // oversizedForWindow reports that one request asks for more tokens than a
 // whole window allows.
 func oversizedForWindow(v *view) bool {
-	limit, requested := limitNumber.FindStringSubmatch(v.text), requestedNumber.FindStringSubmatch(v.text)
-	if limit == nil || requested == nil {
+	var s stated
+	s.read(v.text, recovery.RateLimit)
+	if s.facts.LimitTokens == 0 || s.facts.RequestedTokens == 0 {
 		return says(v.text, "request too large", "must be reduced")
 	}
-	l, _ := strconv.Atoi(strings.ReplaceAll(limit[1], ",", ""))
-	r, _ := strconv.Atoi(strings.ReplaceAll(requested[1], ",", ""))
-	return r > l
+	return s.facts.RequestedTokens > s.facts.LimitTokens
 }
 
 var negativeNumber = recovery.NewPattern(`(?:value of|got|given:?|received:?|passed|provided:?) -[0-9]|\(-[0-9]`)

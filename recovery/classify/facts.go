@@ -2,6 +2,7 @@ package classify
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -29,21 +30,74 @@ func (s *stated) set(fact *int, n int) {
 	}
 }
 
+// each calls do with the JSON name of each fact and a pointer to it.
+func (s *stated) each(do func(name string, fact any)) {
+	facts := reflect.ValueOf(&s.facts).Elem()
+	for i := range facts.NumField() {
+		name, _, _ := strings.Cut(facts.Type().Field(i).Tag.Get("json"), ",")
+		do(name, facts.Field(i).Addr().Interface())
+	}
+}
+
 // named returns the facts by their JSON names.
 func (s *stated) named() map[string]any {
 	out := make(map[string]any)
-	facts := reflect.ValueOf(&s.facts).Elem()
-	for i := range facts.NumField() {
-		field := facts.Field(i)
-		name, _, _ := strings.Cut(facts.Type().Field(i).Tag.Get("json"), ",")
-		if name == "-" {
+	s.each(func(name string, fact any) {
+		n, isNumber := fact.(*int)
+		if v := reflect.ValueOf(fact).Elem(); name != "-" && (!v.IsZero() || isNumber && s.zeros[n]) {
+			out[name] = v.Interface()
+		}
+	})
+	return out
+}
+
+// sentences are those in which every number has its place. A named group is the
+// fact of that name, # stands for a number; what is stated first holds.
+var sentences = map[recovery.Class][]*recovery.Pattern{
+	recovery.ContextLengthExceeded: {
+		sentence(`max_.*must be at least [01], got -(?P<overflow_tokens>#)`), // what was left is negative
+		sentence(`(?:^|[^-] )(?P<input_tokens>#) \+ (?P<max_output_tokens>#) > (?P<limit_tokens>#)`),
+	},
+	recovery.RateLimit: {
+		sentence(`(?:^|[ (:/])(?P<limit_requests>#) ?(?:(?:requests?|(?:api )?calls) ?(?:per|for|/|a )|api calls|rpm)`),
+		sentence(`(?:^|[ (:/])(?P<limit_tokens>#) ?(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`),
+		sentence(`token[^0-9¦]{0,32}(?P<used_tokens>#) ?/ ?(?P<limit_tokens>#)`),
+		sentence(`(?:token|tp[md])[^0-9¦]{0,32}current: (?P<used_tokens>#), limit: (?P<limit_tokens>#)`),
+		sentence(`(?:requests per [a-z]+|request rate|rp[md])[^0-9¦]{0,24}(?:limit[:=]? ?|: )(?P<limit_requests>#)`),
+		// One text may name limits of requests and of tokens: the nearest subject before the number decides.
+		sentence(`.*(?:(?:requests|request rate|rp[md])[^¦]*?limit[:=]? ?(?P<limit_requests>#)|(?:token|tp[md])[^¦]*?limit[:=]? ?(?P<limit_tokens>#)` +
+			`(?: / [a-z]+| tokens)?(?:[,.]? (?:used|current)[:= ]+(?P<used_tokens>#))?(?:[,.]? requested[:= ]+(?P<requested_tokens>#))?)`),
+	},
+	recovery.QuotaExhausted: {
+		sentence(`requested up to (?P<requested_output>#)`),
+		sentence(`max_tokens.*can only afford (?P<affordable_output>#)`),
+		sentence(`^[^_]*can only afford (?P<affordable_tokens>#)`),
+		sentence(`(?:max[a-z_]*|(?:completion|output) tokens) limit exceeded: (?P<requested_output>#) > (?P<affordable_output>#)`),
+		sentence(`prompt tokens limit exceeded: (?P<requested_tokens>#) > (?P<affordable_tokens>#)`),
+	},
+}
+
+func sentence(expr string) *recovery.Pattern {
+	return recovery.NewPattern(strings.ReplaceAll(expr, "#", `[0-9]+(?:[,_][0-9]{3})*(?:\.[0-9]+)?(?:k\b)?`))
+}
+
+// read takes the facts of a class's sentences. It reports whether there is one.
+func (s *stated) read(text string, class recovery.Class) (found bool) {
+	for _, p := range sentences[class] {
+		m := p.FindStringSubmatch(text)
+		if m == nil {
 			continue
 		}
-		if n, ok := field.Addr().Interface().(*int); !field.IsZero() || ok && s.zeros[n] {
-			out[name] = field.Interface()
-		}
+		found = true
+		s.each(func(name string, fact any) {
+			if i := slices.Index(p.SubexpNames(), name); i > 0 {
+				if n, end, ok := readNumber(m[i]); ok && end == len(m[i]) {
+					s.set(fact.(*int), n)
+				}
+			}
+		})
 	}
-	return out
+	return found
 }
 
 // gather reads the facts of a view whose class is known: the same number means
@@ -55,7 +109,7 @@ func gather(v *view, class recovery.Class) *stated {
 	for i := range numbers {
 		n := &numbers[i]
 		switch {
-		case n.unit == "bytes":
+		case n.unit == "bytes", class == recovery.PayloadTooLarge && n.unit == "" && n.value >= 1000:
 			s.set(n.sized(&f.LimitBytes, &f.RequestedBytes), n.value)
 		case n.unit == "chars":
 			s.set(n.sized(&f.LimitChars, &f.RequestedChars), n.value)
@@ -71,22 +125,10 @@ func gather(v *view, class recovery.Class) *stated {
 	case recovery.MaxOutputExceeded:
 		outputFacts(numbers, s)
 	case recovery.RateLimit:
-		rateFacts(v, numbers, s)
+		s.read(v.text, class)
 	case recovery.QuotaExhausted:
-		quotaFacts(v, numbers, s)
-	case recovery.PayloadTooLarge:
-		for _, n := range numbers {
-			switch {
-			case n.unit != "" || n.value < 1000:
-			case strings.HasPrefix(n.after, " vs"):
-				s.set(&f.RequestedBytes, n.value)
-			case strings.HasSuffix(n.lead, "vs. "):
-				s.set(&f.LimitBytes, n.value)
-			case says(tail(n.before, 24), "actual", "got", "received", "was "):
-				s.set(&f.RequestedBytes, n.value)
-			case says(n.before, "less than or equal to", "maximum", "limit", "larger than max"):
-				s.set(&f.LimitBytes, n.value)
-			}
+		if s.read(v.text, class); f.AffordableOutput > 0 {
+			f.Param = firstKnown(v.text, outputNames)
 		}
 	}
 	if class == recovery.RateLimit || class == recovery.QuotaExhausted {
@@ -106,28 +148,14 @@ func gather(v *view, class recovery.Class) *stated {
 // sizeFacts reads an overflow of the window.
 func sizeFacts(v *view, numbers []number, s *stated) {
 	f := &s.facts
-	// "max_tokens must be at least 1, got -7584": what was left is negative.
-	if _, left, ok := strings.Cut(v.text, "must be at least 1, got -"); ok && strings.Contains(v.text, "max_") {
-		if n, _, ok := readNumber(left); ok && n > 0 {
-			s.set(&f.OverflowTokens, n)
-			return
-		}
+	if s.read(v.text, recovery.ContextLengthExceeded) {
+		return
 	}
 	if v.counts.window > 0 {
 		s.set(&f.LimitTokens, v.counts.window)
 	}
 	if v.counts.prompt > 0 {
 		s.set(&f.RequestedTokens, v.counts.prompt)
-	}
-	// "188240 + 21333 > 200000": input, output, window.
-	for i := 0; i+2 < len(numbers); i++ {
-		a, b, c := &numbers[i], &numbers[i+1], &numbers[i+2]
-		if a.after == " + " && b.after == " > " && !strings.HasSuffix(a.before, "- ") {
-			s.set(&f.InputTokens, a.value)
-			s.set(&f.MaxOutputTokens, b.value)
-			s.set(&f.LimitTokens, c.value)
-			return
-		}
 	}
 	parted := says(v.text, " of tool input", " in the functions")
 	for i := range numbers {
@@ -170,11 +198,9 @@ var (
 		`'inputs'|(?:prompt|input) \+)`)
 	ofOutput = recovery.NewPattern(`^(?:(?:tokens )?(?:in|for|of)(?: the)? (?:completion|output)|(?:output|completion|new) tokens|` +
 		`max_(?:new_|completion_)?tokens|max generation|completion\))`)
-	ofPart    = recovery.NewPattern(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
-	beyond    = recovery.NewPattern(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
-	outdoes   = recovery.NewPattern(`^(?:(?:estimated )?tokens )?(?:exceed(?:s| the|ed (?:the|this|max(?:imum)?|model)) |is (?:greater|larger|longer) than |> )`)
-	ofRequest = recovery.NewPattern(`^(?:(?:requests?|api calls|calls) ?(?:per|for|/|a )|api calls|rpm)`)
-	ofRate    = recovery.NewPattern(`^(?:(?:(?:input|output|prompt|completion) )?tokens(?: per|/| a )|tpm)`)
+	ofPart  = recovery.NewPattern(`^(?:of (?:text|tool) input|in the (?:messages|functions))`)
+	beyond  = recovery.NewPattern(`^(?:>|is (?:not less|too large|greater|larger|above)|(?:which )?exceeds|is |must)`)
+	outdoes = recovery.NewPattern(`^(?:(?:estimated )?tokens )?(?:exceed(?:s| the|ed (?:the|this|max(?:imum)?|model)) |is (?:greater|larger|longer) than |> )`)
 
 	amount = recovery.NewPattern(`request|total|resulted in|will take|contains|got|given|received|provided|prefill|current length|token count|prompt (?:is )?too long|` +
 		`you sent|n_prompt_tokens|n_keep|keep the first|required|ha[vs]e?|used|with |input|prompt|length|messages|your |sequence|tokens:|` +
@@ -226,90 +252,4 @@ func outputFacts(numbers []number, s *stated) {
 			s.set(&f.RequestedOutput, n.value)
 		}
 	}
-}
-
-// rateFacts reads the size of a rate window.
-func rateFacts(v *view, numbers []number, s *stated) {
-	f := &s.facts
-	tokens := says(v.text, "token", "tpm", "tpd")
-	requests := says(v.text, "requests per", "(rpm)", "(rpd)", "requests", "request rate")
-	for i := range numbers {
-		n := &numbers[i]
-		if n.unit != "" || n.isWait() {
-			continue
-		}
-		// The nearest subject before the number decides: one text may name
-		// limits of requests and of tokens.
-		said := strings.ReplaceAll(v.text[:n.at], "requested", "")
-		ofTokens := lastOf(said, "token", "tpm", "tpd") > lastOf(said, "requests per", "_requests", "request rate", "rpm", "rpd", "requests")
-		switch {
-		case n.after == " / " && ofTokens:
-			s.set(&f.UsedTokens, n.value)
-		case strings.HasSuffix(n.lead, " / ") && ofTokens:
-			s.set(&f.LimitTokens, n.value)
-		case n.ahead(ofRequest):
-			s.set(&f.LimitRequests, n.value)
-		case n.ahead(ofRate):
-			s.set(&f.LimitTokens, n.value)
-		case strings.HasSuffix(n.before, ": ") && says(tail(n.before, 36), "rpm", "rpd", "requests per") && !says(tail(n.before, 12), "current", "used",
-			"remaining"):
-			s.set(&f.LimitRequests, n.value)
-		case says(tail(n.before, 12), "limit", "limit:"):
-			if ofTokens {
-				s.set(&f.LimitTokens, n.value)
-			} else if requests || tokens {
-				s.set(&f.LimitRequests, n.value)
-			}
-		case says(tail(n.before, 12), "used", "current") && ofTokens:
-			s.set(&f.UsedTokens, n.value)
-		case says(tail(n.before, 14), "requested") && ofTokens:
-			s.set(&f.RequestedTokens, n.value)
-		}
-	}
-}
-
-// quotaFacts reads what an account could still pay for.
-func quotaFacts(v *view, numbers []number, s *stated) {
-	f := &s.facts
-	param, ofOutput := limitedOutput(v.text)
-	for i := range numbers {
-		n := &numbers[i]
-		switch {
-		case n.unit != "":
-		case says(tail(n.before, 24), "can only afford", "afford"):
-			if says(v.text, "max_tokens", "fewer max") {
-				s.set(&f.AffordableOutput, n.value)
-				if n.value > 0 {
-					s.facts.Param = firstKnown(v.text, outputNames)
-				}
-			} else {
-				s.set(&f.AffordableTokens, n.value)
-			}
-		case says(tail(n.before, 24), "requested up to"):
-			s.set(&f.RequestedOutput, n.value)
-		case ofOutput && strings.HasPrefix(n.after, " > "):
-			s.set(&f.RequestedOutput, n.value)
-		case ofOutput && strings.HasSuffix(n.before, " > "):
-			s.set(&f.AffordableOutput, n.value)
-			s.facts.Param = param
-		case says(n.before, "prompt tokens limit exceeded") && strings.HasPrefix(n.after, " >"):
-			s.set(&f.RequestedTokens, n.value)
-		case says(n.before, "> ") && says(v.text, "prompt tokens limit exceeded"):
-			s.set(&f.AffordableTokens, n.value)
-		}
-	}
-}
-
-// limitedOutput reports that the text is about an output limit that is more
-// than an account may ask for, as in OpenRouter's "max_tokens limit exceeded:
-// 100000 > 9577", and the parameter that it names.
-func limitedOutput(text string) (param string, ok bool) {
-	head, _, found := strings.Cut(text, " limit exceeded: ")
-	if !found {
-		return "", false
-	}
-	if name := lastName(head); isOutputName(name) {
-		return name, true
-	}
-	return "", strings.HasSuffix(head, "completion tokens") || strings.HasSuffix(head, "output tokens")
 }

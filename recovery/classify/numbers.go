@@ -46,7 +46,7 @@ func (n *number) limits() bool {
 		"token maximum", "output token maximum", "output token limit") && !n.follows("maximum context length is") {
 		return true
 	}
-	if strings.HasSuffix(near, "> ") || strings.HasSuffix(near, ">= ") || n.inRange() {
+	if strings.HasSuffix(near, "> ") || strings.HasSuffix(near, ">= ") || strings.HasSuffix(near, "vs. ") || n.inRange() {
 		return true
 	}
 	// The nearest word decides: "limit of", "is longer than the context length (".
@@ -73,11 +73,6 @@ func (n *number) lowEnd() bool { return rangeOpens.MatchString(n.lead) }
 // inRange reports whether the number is the upper end of such a range.
 func (n *number) inRange() bool { return rangeGoes.MatchString(n.lead) }
 
-// isWait reports whether the number belongs to a duration.
-func (n *number) isWait() bool {
-	return n.follows("second", "minute", "hour", "day", "sec", "min", "ms", "s.", "s ", "m ", "秒", "分钟", "小时")
-}
-
 func lastOf(s string, words ...string) int {
 	best := -1
 	for _, w := range words {
@@ -94,9 +89,9 @@ func (n *number) sized(limit, amount *int) *int {
 	switch {
 	case says(tail(n.before, 20), "requestsize", "request size"):
 		return amount
-	case n.follows("bytes >", "byte >", "characters >", "chars >", "b >"):
+	case n.follows("bytes >", "byte >", "characters >", "chars >", "b >", "vs"):
 		return amount
-	case strings.HasSuffix(near, "> "), n.limits():
+	case n.limits():
 		return limit
 	case says(near, "got", "length", "has", "is", "was", "of", "actual", "received", "size", "contains", "exceeded"):
 		return amount

@@ -162,12 +162,6 @@ func firstName(s string) string {
 	return strings.TrimRight(s[:nameLen(s)], ".'")
 }
 
-// lastName is the name that a text ends with.
-func lastName(s string) string {
-	s = strings.TrimRight(s, " '")
-	return s[strings.LastIndexFunc(s, func(r rune) bool { return r >= 0x80 || !nameByte(byte(r)) })+1:]
-}
-
 func nameLen(s string) int {
 	n := 0
 	for n < len(s) && nameByte(s[n]) {
