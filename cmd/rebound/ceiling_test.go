@@ -15,7 +15,7 @@ var ceilings = map[string]int{
 	"proxy/stream": 6840,
 
 	"recovery/annotate":   3490,
-	"recovery/classify":   3015,
+	"recovery/classify":   2960,
 	"recovery/fit":        4260,
 	"recovery/inspect":    4850,
 	"recovery/learn":      2220,

@@ -49,12 +49,6 @@ func oversizedForWindow(v *view) bool {
 	return s.facts.RequestedTokens > s.facts.LimitTokens
 }
 
-var negativeNumber = recovery.NewPattern(`(?:value of|got|given:?|received:?|passed|provided:?) -[0-9]|\(-[0-9]`)
-
-// negativeOutput reports that the output limit that a text refuses is below
-// zero: nothing is exceeded, and no smaller one helps.
-func negativeOutput(v *view) bool { return negativeNumber.MatchString(v.text) }
-
 // refersToTool reports that the structure points at the definition of a tool.
 func refersToTool(v *view) bool {
 	path := v.Param
@@ -93,7 +87,7 @@ func toolPath(text string) string {
 // stand close together.
 func refusesKnown(v *view) bool {
 	text := v.text
-	if _, rest, ok := strings.Cut(text, "not support "); ok && strings.Contains(firstName(rest), "_") || limitedField(text) != "" {
+	if unsupportedField.MatchString(text) || limitedField(text) != "" {
 		return true
 	}
 	name := firstKnown(text, knownNames)
@@ -107,7 +101,10 @@ func refusesKnown(v *view) bool {
 		"restricted to", "not one of the allowed", "不支持")
 }
 
-var limited = recovery.NewPattern(`(` + fieldName + `)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
+var (
+	unsupportedField = recovery.NewPattern(`not support [ ']*[a-z0-9.$\[\]-]*_`)
+	limited          = recovery.NewPattern(`(` + fieldName + `)'? (?:is only (?:supported|available|allowed|valid)|parameter is restricted to) `)
+)
 
 // limitedField returns the field of which a text says that it is only for
 // some: "previous_response_id is only supported on …".
@@ -117,9 +114,3 @@ func limitedField(text string) string {
 	}
 	return ""
 }
-
-var unsupportedModel = recovery.NewPattern(`model '*[a-z0-9_.$/:@\[\]-]{2,}'* (?:is )?not supported`)
-
-// modelNamed reports that what a text calls unsupported is a model, by name:
-// "model 'command-r' is not supported by the generate API".
-func modelNamed(v *view) bool { return unsupportedModel.MatchString(v.text) }

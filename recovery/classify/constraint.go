@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -18,20 +19,16 @@ type breach struct {
 // 'toolConfig.tools.1.member.toolSpec.name' failed to satisfy constraint: Member
 // must have length less than or equal to 64".
 var (
-	pointerBreach = recovery.NewPattern(`#/([a-z0-9_.$/\[\]-]+): ([^#¦]{0,160})`)
-	memberBreach  = recovery.NewPattern(` at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: ([^¦]{0,160})`)
-	memberEcho    = recovery.NewPattern(`value '.*?' at '`)
+	schemaBreach = recovery.NewPattern(`(?:#/([a-z0-9_.$/\[\]-]+): | at '([a-z0-9_.$\[\]-]+)' failed to satisfy constraint: )([^#¦]{0,160})`)
+	memberEcho   = recovery.NewPattern(`value '.*?' at '`)
 )
 
-// breaches reads what schema checks of the two kinds say, at most 8 of each.
+// breaches reads what schema checks of the two kinds say, at most 16.
 func breaches(text string) []breach {
 	var out []breach
-	for _, m := range pointerBreach.FindAllStringSubmatch(text, 8) {
-		out = append(out, breach{strings.ReplaceAll(m[1], "/", "."), m[2]})
-	}
-	for _, m := range memberBreach.FindAllStringSubmatch(text, 8) {
-		says, _, _ := strings.Cut(m[2], "value '")
-		out = append(out, breach{m[1], says})
+	for _, m := range schemaBreach.FindAllStringSubmatch(text, 16) {
+		says, _, _ := strings.Cut(m[3], "; value '")
+		out = append(out, breach{strings.ReplaceAll(m[1], "/", ".") + m[2], says})
 	}
 	return out
 }
@@ -56,11 +53,6 @@ func (b breach) field() string {
 	return ""
 }
 
-// above reports that a bound from above is what was broken.
-func (b breach) above() bool {
-	return says(b.says, "is not less ", "less than or equal to", "less or equal to", "must be at most", "maximum")
-}
-
 // ofContent reports that the path leads to what the conversation says, or to
 // the body as a whole, so that a bound of its length is one of the request's size.
 func (b breach) ofContent() bool {
@@ -72,23 +64,15 @@ func (b breach) ofContent() bool {
 }
 
 // outputBreached reports that a schema check found the requested output too large.
-func outputBreached(v *view) bool {
-	for _, b := range breaches(v.text) {
-		if b.above() && isOutputName(b.field()) {
-			return true
-		}
-	}
-	return false
+func (v *view) outputBreached() bool {
+	return slices.ContainsFunc(breaches(v.text), func(b breach) bool {
+		return isOutputName(b.field()) && says(b.says, "is not less ", "less than or equal to", "less or equal to", "must be at most", "maximum")
+	})
 }
 
 // fieldBreached reports that a schema check named a field that holds no content.
-func fieldBreached(v *view) bool {
-	for _, b := range breaches(v.text) {
-		if !b.ofContent() {
-			return true
-		}
-	}
-	return false
+func (v *view) fieldBreached() bool {
+	return slices.ContainsFunc(breaches(v.text), func(b breach) bool { return !b.ofContent() })
 }
 
 // breachedPath is the path of the first breach that concerns the class.

@@ -69,6 +69,7 @@ var whose = []told{
 		recovery.QuotaExhausted, map[string]any{"requested_output": 64000, "affordable_output": 1200}},
 	{400, "max_tokens limit exceeded: 100000 > 8192", recovery.MaxOutputExceeded, map[string]any{"requested_output": 100000, "max_output_limit": 8192}},
 	{429, "Too many requests: the request queue is full", recovery.Overloaded, nil},
+	{400, "#/max_tokens: value '9000' is not less or equal to 4096", recovery.MaxOutputExceeded, map[string]any{"param": "max_tokens"}},
 	{429, "Rate limit exceeded: 6/5 requests per second for this endpoint", recovery.RateLimit, map[string]any{"limit_requests": 5}},
 	{429, "RPM limit 15 reached; TPM limit 250000 not reached", recovery.RateLimit, map[string]any{"limit_requests": 15, "limit_tokens": 250000}},
 	{429, "Rate limit on input tokens per minute (TPM): Limit 10k, Used 9k, Requested 2k", recovery.RateLimit,

@@ -175,11 +175,9 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			s.set(&f.RequestedTokens, n.value)
 		case i+1 < len(numbers) && n.ahead(outdoes), n.after == "/":
 			s.set(n.usedAs(f), n.value)
-		case strings.HasSuffix(n.lead, "/"):
-			s.set(&f.LimitTokens, n.value)
 		case says(n.before, "used") && says(v.text, "limit"):
 			s.set(&f.UsedTokens, n.value)
-		case n.limits():
+		case n.limits(), strings.HasSuffix(n.lead, "/"):
 			s.set(&f.LimitTokens, n.value)
 		case says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
 			s.set(&f.MaxOutputTokens, n.value)
@@ -230,7 +228,6 @@ func outputFacts(numbers []number, s *stated) {
 		}
 		near := tail(n.before, 56)
 		switch {
-		case strings.HasPrefix(n.after, " (inclusive)") && n.value <= 1:
 		case strings.HasPrefix(n.after, " (exclusive)"):
 			s.set(&f.MaxOutputLimit, n.value-1)
 		case n.value <= 1, n.lowEnd():
@@ -245,8 +242,8 @@ func outputFacts(numbers []number, s *stated) {
 			s.set(&f.RequestedOutput, n.value)
 		case n.ahead(beyond):
 			s.set(&f.RequestedOutput, n.value)
-		case n.limits(), says(near, "<=", "less than", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "lower than", "up to",
-			"than ", "supports", "range", "maximum", "max ", "> ", "limit", "不能大于", "超过", "应在", "最大"):
+		case n.limits(), says(near, "<=", "equal to", "at most", "between", "[", "not exceed", "cannot exceed", "up to", "than ", "supports", "range", "maximum", "max ", "> ",
+			"limit", "不能大于", "超过", "应在", "最大"):
 			s.set(&f.MaxOutputLimit, n.value)
 		case says(near, "max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens", "max_new_tokens"):
 			s.set(&f.RequestedOutput, n.value)

@@ -79,8 +79,3 @@ func alone(text, name string) int {
 		}
 	}
 }
-
-// isWord reports a byte that names and numbers are made of, in folded text.
-func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_'
-}

@@ -156,24 +156,6 @@ func plainPath(path string) string {
 	return strings.Join(out, ".")
 }
 
-// firstName is the name that a text begins with, quoted or not.
-func firstName(s string) string {
-	s = strings.TrimLeft(s, " '")
-	return strings.TrimRight(s[:nameLen(s)], ".'")
-}
-
-func nameLen(s string) int {
-	n := 0
-	for n < len(s) && nameByte(s[n]) {
-		n++
-	}
-	return n
-}
-
-func nameByte(c byte) bool {
-	return isWord(c) || c == '.' || c == '[' || c == ']' || c == '-' || c == '$'
-}
-
 // sure tells how much a place says about what stands there.
 type sure uint8
 
@@ -200,8 +182,7 @@ var places = [...]struct {
 	{fieldLooks, recovery.NewPattern(mentioned + apart + `(?:body\.)?(` + fieldName + `)`)},
 	{fieldThere, recovery.NewPattern(`supports? (?:the |parameter |this parameter: )'?(` + fieldName + `)'? (?:parameter|field)`)},
 	{fieldThere, recovery.NewPattern(`support parameter '?(` + fieldName + `)[ .]*$`)},
-	{fieldLooks, recovery.NewPattern(`not support '?(` + fieldName + `)`)},
-	{fieldLooks, recovery.NewPattern(`doesn't support '?(` + fieldName + `)`)},
+	{fieldLooks, recovery.NewPattern(`(?:not|doesn't) support '?(` + fieldName + `)`)},
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? parameter `)},
 	{fieldLooks, recovery.NewPattern(` must have '?(` + fieldName + `)`)},
 	{fieldLooks, recovery.NewPattern(`(` + fieldName + `)'? value of `)},

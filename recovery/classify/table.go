@@ -37,16 +37,14 @@ var facts = [...]struct {
 	name  string
 	holds func(*view) bool
 }{
-	{"ends-soon", (*view).endsSoon},      // the answer promises an end within twelve hours
-	{"oversized", oversizedForWindow},    // one request asks for more tokens than a window allows
-	{"outgrown", outgrown},               // an amount of tokens and a smaller limit are stated
-	{"output-too-large", outputBreached}, // a schema check found the requested output too large
-	{"outgrown-output", outgrownOutput},  // so they are, and the field is the output limit
-	{"negative-output", negativeOutput},  // the requested output is below zero
-	{"field-refused", fieldBreached},     // a schema check names a field that holds no content
-	{"tool-path", refersToTool},          // the structure points at the definition of a tool
-	{"parameter-refused", refusesKnown},  // a known field stands close to a refusal
-	{"model-named", modelNamed},          // what is called unsupported is a model, by name
+	{"ends-soon", (*view).endsSoon},              // the answer promises an end within twelve hours
+	{"oversized", oversizedForWindow},            // one request asks for more tokens than a window allows
+	{"outgrown", outgrown},                       // an amount of tokens and a smaller limit are stated
+	{"output-too-large", (*view).outputBreached}, // a schema check found the requested output too large
+	{"outgrown-output", outgrownOutput},          // so they are, and the field is the output limit
+	{"field-refused", (*view).fieldBreached},     // a schema check names a field that holds no content
+	{"tool-path", refersToTool},                  // the structure points at the definition of a tool
+	{"parameter-refused", refusesKnown},          // a known field stands close to a refusal
 	{"empty", func(v *view) bool { return v.empty }},
 	{"says-nothing", func(v *view) bool { return v.bare }}, // the body only repeats the status
 	{"page", func(v *view) bool { return v.html }},
