@@ -244,17 +244,23 @@ func TestSoak(t *testing.T) {
 func (s *soak) listen(t *testing.T, dir string) string {
 	options := upstreamtest.Options{KeepRequests: -1, Rename: s.up.rename, Bytes: 300}
 	up, other := upstreamtest.New(options).Start(t), upstreamtest.New(options).Start(t)
-	certified := httptest.NewUnstartedServer(nil)
-	certified.StartTLS()
-	certified.Close()
-	options.TLS = &tls.Config{Certificates: certified.TLS.Certificates}
+	var ca string
+	options.TLS, ca = certified(t, dir)
 	secure := upstreamtest.New(options).Start(t)
-	ca := filepath.Join(dir, "ca.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certified.Certificate().Raw})
+	return strings.NewReplacer("UP/", up.URL()+"/", "LOOSE/", other.URL()+"/", "TLS/", secure.URL()+"/", "CA", ca).Replace(settings)
+}
+
+// certified returns the settings of a server that speaks TLS, and the file of who vouches for it.
+func certified(t *testing.T, dir string) (c *tls.Config, ca string) {
+	up := httptest.NewUnstartedServer(nil)
+	up.StartTLS()
+	up.Close()
+	ca = filepath.Join(dir, "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: up.Certificate().Raw})
 	if err := os.WriteFile(ca, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("UP/", up.URL()+"/", "LOOSE/", other.URL()+"/", "TLS/", secure.URL()+"/", "CA", ca).Replace(settings)
+	return &tls.Config{Certificates: up.TLS.Certificates}, ca
 }
 
 func legOf(legs []*leg, g *gateway) *leg {
