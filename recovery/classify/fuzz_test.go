@@ -20,11 +20,12 @@ func FuzzClassify(f *testing.F) {
 		f.Add(ev.Status, ev.Body, s.Stream, "30", uint8(ev.Phase))
 	}
 	f.Add(429, []byte(`{"error":"`+strings.Repeat(`\"`, 200)), false, "Wed, 21 Oct 2026 07:28:00 GMT", uint8(3))
+	f.Add(374, []byte("0"), false, "0", uint8(2)) // unknown under a status that is no failure has a plan of its own
 	f.Fuzz(func(t *testing.T, status int, body []byte, stream bool, retry string, phase uint8) {
 		ev := recovery.Evidence{Phase: recovery.Phase(phase % 5), Status: status, Body: body, Stream: stream, Now: noon, Header: http.Header{"Retry-After": {retry}, "X-Ratelimit-Reset": {retry}}}
 		before := bytes.Clone(body)
 		d := tb.Classify(ev)
-		if d.Spec == nil || d.Rule == "" || tb.Spec(d.Spec.Class) != d.Spec {
+		if d.Spec == nil || d.Rule == "" || tb.Spec(d.Spec.Class).Class != d.Spec.Class {
 			t.Fatalf("no diagnosis: %+v", d)
 		}
 		if d.Signal.RetryAfter < 0 || d.Facts.LimitTokens < 0 || d.Facts.RequestedTokens < 0 {
