@@ -220,13 +220,15 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	if len(c.removed) < 2 || saved < 2*digestMin {
 		return
 	}
-	room := max(digestMin, min(max(p.goal.budget/digestShare, p.goal.target-(k.total-saved)), saved*9/10))
+	rest := k.total - saved
+	room := max(p.goal.target-rest, min(p.goal.budget/digestShare, p.goal.limit-rest))
+	room = max(digestMin, min(room, saved*9/10))
 	d, words := k.digest(ctx, c.removed), ""
 	if p.summarizer != nil {
 		words, _ = p.summarizer.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
 	}
 	text, used := k.told(c.removed, words, d, room)
-	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > k.total-saved {
+	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > rest {
 		if fewer, _ := p.oldest(k, prot, end); len(fewer.removed) > 1 {
 			c = fewer
 			text, _ = k.told(c.removed, words, k.digest(ctx, c.removed), used)
