@@ -48,6 +48,16 @@ func TestKnownQuota(t *testing.T) {
 			}
 		})
 	}
+	// An answer that breaks has shown that the quota is there again: it may be asked for once more.
+	bubble(t, func(t *testing.T) {
+		g := newRig(map[string][]step{"a": {quota, empty, ok}})
+		if f, _ := g.Run(t.Context(), exchange(t, plainBody, "a"), g); f == nil {
+			t.Fatal("answered")
+		}
+		time.Sleep(31 * time.Second)
+		f, err := g.Run(t.Context(), exchange(t, plainBody, "a"), g)
+		answered(t, f, err)
+	})
 	bubble(t, func(t *testing.T) {
 		g := newRig(map[string][]step{"a": {quota, ok}, "b": {ok}})
 		first := exchange(t, plainBody, "a")

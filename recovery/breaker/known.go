@@ -24,7 +24,7 @@ const (
 // status that a client's words cannot bring about counts. The set's lock is held.
 func (s *Set) remember(t recovery.Target, o recovery.Outcome, now time.Time) {
 	f := o.Failure
-	if o.Success {
+	if o.Success || f != nil && f.Signal.Phase >= recovery.PhaseBody { // it was served, however badly
 		delete(s.refusals, t)
 	}
 	if f == nil || f.Class() != recovery.QuotaExhausted || t.Key == "" || len(f.Response.Body) > maxRefusal {
