@@ -285,7 +285,7 @@ log: {level: error, format: text}
 		})
 	}
 	_, err := Parse("x.yaml", []byte("listen: 127.0.0.1:1"), environment("REBOUND_LISTEN=nonsense", "REBOUND_LOG_LEVEL=loud"))
-	want := "listen: \"nonsense\" is not host:port (set by REBOUND_LISTEN)\nlog.level: \"loud\" is none of debug, info, warn, error (set by REBOUND_LOG_LEVEL)"
+	want := "listen: \"nonsense\" is not host:port, like 127.0.0.1:8080 (set by REBOUND_LISTEN)\nlog.level: \"loud\" is none of debug, info, warn, error (set by REBOUND_LOG_LEVEL)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

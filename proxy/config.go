@@ -142,7 +142,7 @@ func Defaults() Config {
 func (c Config) Validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("listen: %q is not host:port", c.Listen))
+		errs = append(errs, fmt.Errorf("listen: %q is not host:port, like 127.0.0.1:8080", c.Listen))
 	}
 	switch _, port, err := net.SplitHostPort(c.Admin.Listen); {
 	case c.Admin.Listen == "":

@@ -145,6 +145,9 @@ func (c adminClient) open(ctx context.Context, method, path string, body io.Read
 	var answer struct {
 		Error struct{ Message string } `json:"error"`
 	}
-	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // without a message the status has to do
+	_ = json.NewDecoder(io.LimitReader(resp.Body, maxAdminAnswer)).Decode(&answer) // without a message it is another server
+	if answer.Error.Message == "" {
+		return nil, fmt.Errorf("that is no gateway: %s answers %s", c.url, resp.Status)
+	}
 	return nil, fmt.Errorf("%s %s", resp.Status, answer.Error.Message)
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -56,7 +57,13 @@ func serve(file, listen, upstream string, env configs.Env, stderr io.Writer) int
 	env = override(env, map[string]string{configs.EnvListen: listen, configs.EnvUpstream: upstream})
 	cfg, err := loadConfig(file, env)
 	if err != nil {
-		fmt.Fprintln(stderr, describe(err))
+		why := describe(err)
+		for flag, from := range map[string][2]string{"--listen": {configs.EnvListen, listen}, "--upstream": {configs.EnvUpstream, upstream}} {
+			if from[1] != "" { // it is in the variable's place
+				why = strings.ReplaceAll(why, "(set by "+from[0]+")", "(set by "+flag+")")
+			}
+		}
+		fmt.Fprintln(stderr, why)
 		return 1
 	}
 	// The reader of the log may end before the gateway does (a log shipper is restarted).

@@ -76,6 +76,11 @@ func TestSessionsCommand(t *testing.T) {
 	if code, out, _ := run("-h"); code != 0 || !strings.Contains(out, "rebound sessions [command]") {
 		t.Errorf("help: %d %s", code, out)
 	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	if code, _, errs := run("--url", other.URL); code != 1 || !strings.Contains(errs, "that is no gateway: "+other.URL+" answers 404") {
+		t.Errorf("another server: %d %s", code, errs)
+	}
 	gateway.Close()
 	if code, _, errs := run(); code != 1 || !strings.Contains(errs, "no gateway answers") {
 		t.Errorf("closed: %d %s", code, errs)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rebound-llm/rebound/configs"
@@ -170,7 +171,9 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 
 // listen opens the addresses of a configuration.
 func (a *App) listen(cfg *configs.Config) (err error) {
-	if a.listener, err = net.Listen("tcp", cfg.Listen()); err != nil {
+	if a.listener, err = net.Listen("tcp", cfg.Listen()); errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listening: another program has %s: end it, or choose another address (listen, --listen, %s)", cfg.Listen(), configs.EnvListen)
+	} else if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
 	if at := cfg.Proxy.Admin.Listen; at != "" {
