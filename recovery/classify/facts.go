@@ -138,9 +138,7 @@ func gather(v *view, class recovery.Class) *stated {
 			s.set(&f.LimitRequests, n)
 		}
 	}
-	if v.HasRetryAfter {
-		s.facts.RetryAfterS = v.RetryAfter.Seconds()
-	}
+	f.RetryAfterS = v.RetryAfter.Seconds()
 	parameters(v, class, &s.facts)
 	return s
 }
