@@ -71,7 +71,8 @@ var sentences = map[recovery.Class][]*recovery.Pattern{
 	recovery.QuotaExhausted: {
 		sentence(`requested up to (?P<requested_output>#)`),
 		sentence(`max_tokens.*can only afford (?P<affordable_output>#)`),
-		sentence(`^[^_]*can only afford (?P<affordable_tokens>#)`),
+		sentence(`can only afford (?P<affordable_output>#).*max_tokens`),
+		sentence(`^[^_]*can only afford (?P<affordable_tokens>#)[^_]*$`),
 		sentence(`(?:max[a-z_]*|(?:completion|output) tokens) limit exceeded: (?P<requested_output>#) > (?P<affordable_output>#)`),
 		sentence(`prompt tokens limit exceeded: (?P<requested_tokens>#) > (?P<affordable_tokens>#)`),
 	},
