@@ -206,6 +206,15 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, e
 }
 
+// goOn lets an answer begin while the body is still being sent. Else net/http reads
+// up to 256 KB of it, which the upstream would never see, and then closes it. It is
+// not for refusals, after which nobody reads on.
+func (u *upload) goOn() {
+	if !u.whole.Load() {
+		_ = u.conn.EnableFullDuplex()
+	}
+}
+
 // failure is why the body could not be read, nil if that is not why the request
 // failed. net/http ends the request's context for a failed read, too, before the
 // reader learns of it.

@@ -160,6 +160,9 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		p.answer = &metered{ReadCloser: resp.Body, resp: resp}
 		resp.Body = p.answer
 	}
+	if body, ok := p.up.Reader.(*upload); ok && resp.StatusCode < 300 {
+		body.goOn()
+	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()
 	defer resp.Body.Close()

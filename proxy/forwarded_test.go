@@ -1,0 +1,73 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// TestAnswersDuringUploads: an upstream may answer a forwarded upload before it has
+// read all of it. The answer comes whole, and so does the upload, if it is wanted.
+func TestAnswersDuringUploads(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, _ := io.CopyN(io.Discard, r.Body, 10)
+		switch r.URL.Path {
+		case "/v1/audio/refused":
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			fmt.Fprint(w, "too large")
+			return
+		case "/v1/audio/meanwhile":
+			rc := http.NewResponseController(w)
+			_ = rc.EnableFullDuplex()
+			fmt.Fprint(w, "begun, ")
+			_ = rc.Flush()
+		}
+		rest, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, first+rest, " bytes ", err)
+	}))
+	t.Cleanup(up.Close)
+	g := startCalm(t, up.URL, "")
+	for _, size := range []int{1 << 10, 100 << 10, 3 << 20} {
+		for _, chunked := range []bool{false, true} {
+			for path, want := range map[string]string{
+				"refused":   "413 too large",
+				"meanwhile": fmt.Sprintf("200 begun, %d bytes <nil>", size),
+				"whole":     fmt.Sprintf("200 %d bytes <nil>", size),
+			} {
+				t.Run(fmt.Sprintf("%s %d chunked=%v", path, size, chunked), func(t *testing.T) {
+					var all sync.WaitGroup
+					for range 20 {
+						all.Go(func() {
+							var body io.Reader = bytes.NewReader(make([]byte, size))
+							if chunked {
+								body = io.MultiReader(body)
+							}
+							if got := posted(g.url+"/v1/audio/"+path, body); got != want {
+								t.Errorf("got %q, want %q", got, want)
+							}
+						})
+					}
+					all.Wait()
+				})
+			}
+		}
+	}
+}
+
+// posted is the status and the body of the answer to an upload, or what went wrong.
+func posted(url string, body io.Reader) string {
+	resp, err := http.Post(url, "multipart/form-data; boundary=x", body)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Sprintf("%d %s and %v", resp.StatusCode, text, err)
+	}
+	return fmt.Sprintf("%d %s", resp.StatusCode, text)
+}
