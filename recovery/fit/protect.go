@@ -2,6 +2,7 @@ package fit
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -78,7 +79,8 @@ func (p *protection) markRecent(v *history, share int) {
 }
 
 // markUsers protects a person's words, the newest first, up to the share; the
-// newest always and besides.
+// newest always and besides. A short answer says nothing without what was asked, which
+// is kept with it.
 func (p *protection) markUsers(v *history, share int) {
 	sum, newest := 0, true
 	for i := len(v.items) - 1; i >= v.lead; i-- {
@@ -95,6 +97,21 @@ func (p *protection) markUsers(v *history, share int) {
 		}
 		p.of[i] |= protectUser
 	}
+	for i := len(v.items) - 1; i > v.lead; i-- { // with what is left of the share
+		if p.of[i]&protectUser != 0 && brief(v.items[i].text) && v.items[i-1].asks() && sum+p.tokens[i-1] <= share {
+			sum += p.tokens[i-1]
+			p.of[i-1] |= protectUser
+		}
+	}
+}
+
+// brief reports whether a person's words are an answer that only the question explains,
+// such as "yes", "3" or "the second one".
+func brief(text string) bool { return len(text) < 60 && len(strings.Fields(text)) <= 4 }
+
+// asks reports whether the model asks a person something.
+func (it *item) asks() bool {
+	return it.Role == transcript.RoleAssistant && len(it.calls) == 0 && strings.ContainsAny(it.text, "?？")
 }
 
 // markErrors protects the last error of each thing that was tried and has not

@@ -20,6 +20,11 @@ func TestProtected(t *testing.T) {
 	s.say("assistant", "I see.")
 	s.say("user", "Go on.")
 	s.say("assistant", "Yes.")
+	s.say("user", "Go on.")
+	s.say("assistant", "Which database? A: SQLite. B: PostgreSQL.")
+	question := s.n - 1
+	s.say("user", "B")
+	s.say("assistant", "It is set up.")
 	s.say("system", "A reminder.")
 	reminder := s.n - 1
 	old := s.call("bash", `{"command":"ls"}`, lines(20, "x"))
@@ -31,7 +36,8 @@ func TestProtected(t *testing.T) {
 	p := protect(v, k.tokens, 4000, 0.25)
 	for i, want := range map[int]protected{
 		0: protectLead | protectSystem, 1: protectLead, bad: protectError, bad - 1: protectError, mended: 0,
-		asked: protectUser, thought: protectReasoning, pasted: 0, reminder: protectSystem, old: 0, len(v.items) - 1: protectRecent,
+		asked: protectUser, thought: protectReasoning, pasted: 0, reminder: protectSystem, old: 0,
+		question - 1: protectUser, question - 2: 0, question: protectUser, question + 1: protectUser, len(v.items) - 1: protectRecent,
 	} {
 		if p.of[i] != want {
 			t.Errorf("message %d: %b, want %b: %.80s", i, p.of[i], want, v.items[i].Raw())
