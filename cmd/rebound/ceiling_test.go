@@ -14,9 +14,9 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 6840,
 
-	"recovery/annotate":   3490,
+	"recovery/annotate":   3505,
 	"recovery/classify":   2960,
-	"recovery/fit":        4260,
+	"recovery/fit":        4280,
 	"recovery/inspect":    4850,
 	"recovery/learn":      2220,
 	"recovery/plan":       1940,

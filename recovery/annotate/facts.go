@@ -9,7 +9,7 @@ import (
 
 // fact is something about a failure that its result does not say. The zero fact is none.
 type fact struct {
-	say  string // one or two sentences
+	say  string // what is known, in one or two sentences
 	call string // the very call to make, in words; empty where there is none
 	done bool   // it was said in each of its forms
 
@@ -92,12 +92,25 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 	return fact{}, ""
 }
 
+// told is what a note has of the fact at its first time, and where it is firm: what is
+// known and what to do, since small models do not conclude the one from the other.
+func (f fact) told() string { return strings.TrimSpace(f.say + " " + f.call) }
+
 // run is the call of a command in words, "" where it may not be named.
 func (s *scene) run(line string) string {
 	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses()&shells == 0 || !s.permitted(line) {
 		return ""
 	}
 	return "Run " + quoted(line) + "."
+}
+
+// commanded is a fact with a command: the call to make, or a part of what is said where it
+// may not be named so.
+func (s *scene) commanded(say, line, otherwise string) fact {
+	if call := s.run(line); call != "" {
+		return fact{say: say + ".", call: call}
+	}
+	return fact{say: say + ": " + otherwise + "."}
 }
 
 // says is the first group of a pattern in the failure's line, else in its content; all

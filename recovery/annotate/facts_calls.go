@@ -155,7 +155,7 @@ func (s *scene) schemaFlaw() fact {
 	def, _ := s.definition(s.f.Tool)
 	for _, p := range def.Params { // required only together with another one
 		if hasWord(s.f.Line, p.Name) && lackingWords.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists() {
-			return fact{say: "The call has no " + quoted(p.Name) + ": add it, and keep the rest.", call: "Make the same call with " + quoted(p.Name) + s.declared(p.Name) + "."}
+			return fact{say: "The call has no " + quoted(p.Name) + ".", call: "Make the same call with " + quoted(p.Name) + s.declared(p.Name) + "."}
 		}
 	}
 	return fact{}

@@ -41,8 +41,8 @@ var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval
 // prose is a text that a shell ran as a command.
 func (s *scene) prose() fact {
 	if first := s.made.Prose(); first != "" {
-		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command. Put only the command into the block, and the words outside of it.",
-			call: "The block holds prose: answer with one that holds a command and nothing else."}
+		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command.",
+			call: "Put only the command into the block, and the words outside of it."}
 	}
 	line := strings.TrimSpace(s.made.Line())
 	first, _, _ := strings.Cut(line, "\n")
@@ -78,7 +78,7 @@ func (s *scene) bashism() fact {
 	if !ofBash.MatchString(s.f.Line) || strings.Contains(s.made.Line(), "'") {
 		return fact{}
 	}
-	return fact{say: "The shell that runs this is plain `sh`: `bash -c '…'` runs it.", call: s.run("bash -c '" + s.made.Line() + "'")}
+	return s.commanded("The shell that runs this is plain `sh`", "bash -c '"+s.made.Line()+"'", "`bash -c '…'` runs it")
 }
 
 // repository is an address of one at a service that gives archives.
@@ -98,7 +98,7 @@ func (s *scene) archive() fact {
 	if call == "" {
 		return fact{}
 	}
-	return fact{say: "Without `git`, the archive of the same repository has its files: `curl -L " + address + " | tar xz`.", call: call}
+	return fact{say: "Without `git`, the archive of the same repository has its files.", call: call}
 }
 
 // noSystemd is how services are started where there is no systemd.
@@ -109,7 +109,7 @@ func (s *scene) noSystemd() fact {
 	for _, v := range s.parts {
 		if args := v.Operands(); v.Program == "systemctl" && len(args) >= 2 && !slices.Contains([]string{"enable", "disable", "daemon-reload", "mask"}, args[0]) {
 			line := "service " + strings.TrimSuffix(args[1], ".service") + " " + args[0]
-			return fact{say: "There is no systemd here: " + quoted(line) + " does the same, or the program itself can be started.", call: s.run(line)}
+			return s.commanded("There is no systemd here", line, quoted(line)+" does the same, or the program itself can be started")
 		}
 	}
 	return fact{say: "There is no systemd here: `service NAME start` starts a service, or the program itself can be started."}
@@ -177,7 +177,7 @@ func (s *scene) notExecutable() fact {
 			continue
 		}
 		if line := with + " " + v.Text; s.permitted(line) && len(line) <= maxQuoted {
-			return fact{say: "The script is not executable: " + quoted(line) + " runs it as it is.", call: s.run(line)}
+			return s.commanded("The script is not executable", line, quoted(line)+" runs it as it is")
 		}
 	}
 	return fact{}
@@ -245,5 +245,5 @@ func (s *scene) takesLong() fact {
 	if elevated {
 		return fact{say: quoted(program) + " was still at work. In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
 	}
-	return fact{say: quoted(program) + " was still at work. In the background it can go on: " + quoted("nohup "+text+log) + ", then read the end of that log.", call: s.run("nohup " + text + log)}
+	return s.commanded(quoted(program)+" was still at work. In the background it can go on, and the end of its log shows how far it is", "nohup "+text+log, quoted("nohup "+text+log))
 }

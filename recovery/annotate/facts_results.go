@@ -28,7 +28,7 @@ func (s *scene) noJSON() fact {
 	for _, v := range s.parts {
 		if v.Program == "curl" && !secret.MatchString(v.Text) {
 			line := "curl -i" + strings.TrimPrefix(strings.TrimPrefix(v.Text, "curl"), " -s")
-			return fact{say: "The server's answer is empty or no JSON. Without the pipe it shows, with its status: " + quoted(line) + ".", call: s.run(line)}
+			return s.commanded("The server's answer is empty or no JSON. Without the pipe it shows, with its status", line, quoted(line))
 		}
 	}
 	return fact{say: "The server's answer is empty or no JSON: look at it without the pipe first."}
@@ -48,13 +48,15 @@ func (s *scene) managed() fact {
 		}
 	}
 	line := "python3 -m venv .venv && .venv/bin/pip install"
-	f := fact{say: "The system's Python takes no packages; a virtual environment does: " + quoted(line+" "+orWord(what, "PACKAGE")) + "."}
-	if what != "" && s.risky {
-		f.call = s.run(line + " " + what)
-	} else if what != "" {
-		f.call = "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."
+	const say = "The system's Python takes no packages; a virtual environment does"
+	if what != "" && !s.risky {
+		return fact{say: say + ".", call: "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."}
 	}
-	return f
+	line += " " + orWord(what, "PACKAGE")
+	if what == "" {
+		return fact{say: say + ": " + quoted(line) + "."}
+	}
+	return s.commanded(say, line, quoted(line))
 }
 
 func orWord(s, otherwise string) string {
@@ -75,8 +77,8 @@ func (s *scene) locked() fact {
 	if id == "" {
 		return fact{}
 	}
-	return fact{say: "Process " + id + " holds the lock and will let go of it when it is done: " + quoted("tail --pid="+id+" -f /dev/null") + " waits for that. Then make the same call again.",
-		call: s.run("tail --pid=" + id + " -f /dev/null")}
+	wait := "tail --pid=" + id + " -f /dev/null"
+	return s.commanded("Process "+id+" holds the lock and lets go of it when it is done. Wait for that, then make the same call again", wait, quoted(wait)+" waits")
 }
 
 var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No module named '?([\w]+)`)
@@ -134,7 +136,7 @@ func (s *scene) inDatabase() fact {
 		case strings.Contains(s.content, "relation "):
 			line = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
 		}
-		return fact{say: "The database has no table " + quoted(t) + ": " + quoted(line) + " lists those that it has.", call: "Send " + quoted(line) + " first."}
+		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
 	c := s.says(noColumn)
 	m := source.FindStringSubmatch(orWord(text(s.args, "query", "sql", "statement"), s.f.Arguments))
@@ -148,7 +150,7 @@ func (s *scene) inDatabase() fact {
 	case strings.Contains(s.content, "does not exist"):
 		line = "SELECT column_name FROM information_schema.columns WHERE table_name = '" + m[1] + "'"
 	}
-	return fact{say: "Instead of guessing columns: " + quoted(line) + " lists those of " + quoted(m[1]) + ".", call: "Send " + quoted(line) + " first."}
+	return fact{say: "The columns of " + quoted(m[1]) + " need not be guessed.", call: "Send " + quoted(line) + " first, which lists them."}
 }
 
 // Waits, as limits state them. The words are those of APIs and of HTTP's header.
@@ -304,9 +306,11 @@ func (s *scene) leftBehind() fact {
 }
 
 func (s *scene) reindent(from, want, is int, put []string) fact {
-	f := fact{say: fmt.Sprintf("Line %d of the replacement is indented by %d; the lines around it by %d. Write the replacement with that indentation.", from, is, want)}
+	f := fact{say: fmt.Sprintf("Line %d of the replacement is indented by %d; the lines around it by %d.", from, is, want)}
 	if len(put) == 1 {
 		f.call = fmt.Sprintf("Send the same edit with %d blanks in front of %s.", want, quoted(strings.TrimSpace(put[0])))
+	} else {
+		f.say += " Write the replacement with that indentation."
 	}
 	return f
 }
@@ -323,7 +327,7 @@ func (s *scene) leftOver() fact {
 	last := strings.TrimSpace(put[len(put)-1])
 	for _, l := range shown {
 		if l.number == from+len(put) && strings.TrimSpace(l.text) == last && (strings.Trim(last, ")]}:;, ") == "" || len(last) > 8) {
-			return fact{say: fmt.Sprintf("Line %d is a second %s: the range %d:%d left the old one behind. The range %d:%d takes it in.", l.number, quoted(last), from, to, from, to+1),
+			return fact{say: fmt.Sprintf("Line %d is a second %s: the range %d:%d left the old one behind.", l.number, quoted(last), from, to),
 				call: fmt.Sprintf("Send the same edit for %d:%d.", from, to+1)}
 		}
 	}
@@ -352,7 +356,7 @@ func (s *scene) language() fact {
 	for _, l := range languages {
 		if l.form.MatchString(strings.Join(put, "\n")) {
 			name := strings.TrimSuffix(path.Base(file), ".py") + l.ending
-			return fact{say: "The file is " + quoted(path.Base(file)) + ", which is checked as Python, and the text is " + l.name + ". It belongs into a file with that ending, as " + quoted(name) + ".",
+			return fact{say: "The file is " + quoted(path.Base(file)) + ", which is checked as Python, and the text is " + l.name + ", which belongs into a file with its own ending.",
 				call: "Create " + quoted(name) + " and put the text there."}
 		}
 	}
@@ -420,6 +424,6 @@ func (s *scene) serverFault() fact {
 		slices.ContainsFunc(def.Params, func(p trajectory.Parameter) bool { return p.Name == where }) {
 		return fact{}
 	}
-	return fact{say: "The call is not to blame: the server's own answer broke its schema at " + quoted(where) + ", which is no parameter of " + quoted(s.f.Tool) + ". Another query, or the same once more, may get a good one.",
-		call: "Ask with another query, or go on without this source."}
+	return fact{say: "The call is not to blame: the server's own answer broke its schema at " + quoted(where) + ", which is no parameter of " + quoted(s.f.Tool) + ".",
+		call: "Ask with another query, or with the same once more; else go on without this source."}
 }
