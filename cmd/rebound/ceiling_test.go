@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages, tests left out. A commit that needs more says why
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
-	"proxy/stream": 6840,
+	"proxy/stream": 6930,
 
 	"recovery/annotate":   3505,
 	"recovery/classify":   2960,

@@ -85,6 +85,7 @@ type Answer struct {
 	follows   encoder   // rewrites them
 	seam      *seam
 	late      []byte // an event that goes out with the next one; see Delta
+	bill      *Event // a chunk of usage that may be the end; see accept
 	ev        Event  // the event read last
 	fed       bool   // ev has data, as next has seen
 	h         *hold  // nil where nothing is held
@@ -186,6 +187,14 @@ func (a *Answer) prepare() {
 
 // unopened returns how an answer broke whose bytes ended while the gate was closed; nil if it is complete.
 func (a *Answer) unopened(err error) *Broken {
+	if a.bill != nil {
+		p, broken := a.pay(true)
+		if broken != nil {
+			a.flawed(broken, p)
+			return broken
+		}
+		a.hold(p)
+	}
 	if said := a.fault(err); said != nil {
 		return &Broken{Event: said}
 	}

@@ -273,6 +273,9 @@ func (*chatEncoder) whole(body []byte, e *edit) (list []splice) {
 		put(message, "function_call", append(e.calls[0].appendFunction(nil), '}'))
 	} else if changed {
 		put(message, "tool_calls", raw)
+		if e.modern {
+			put(message, "function_call", nil)
+		}
 	}
 	if e.text != nil {
 		put(message, "content", *e.text)

@@ -150,7 +150,7 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 // grace gives a finished stream its time to end, anew with each call.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	switch {
-	case !a.finished():
+	case !a.finished() && a.bill == nil:
 	case t == nil:
 		return time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 	default:
@@ -212,12 +212,20 @@ func (a *Answer) end(err error) *Broken {
 	a.mu.Lock()
 	taken := a.taken
 	a.mu.Unlock()
-	switch {
-	case taken:
+	if taken {
 		return &Broken{Err: ErrTaken, Stalled: true}
+	}
+	var last Piece
+	if a.bill != nil {
+		var broken *Broken
+		if last, broken = a.pay(true); broken != nil {
+			return a.breaks(broken, Piece{}, last)
+		}
+	}
+	switch {
 	case a.complete(err):
 		// Complete, whatever became of the end mark.
-		piece, broken := a.settled(Piece{})
+		piece, broken := a.settled(last)
 		if broken != nil {
 			return a.breaks(broken, Piece{}, piece)
 		}

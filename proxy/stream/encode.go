@@ -45,6 +45,7 @@ type edit struct {
 	finish   recovery.Finish // in the place of a finish reason; FinishNone leaves it
 	unfinish bool            // without the finish reason
 	legacy   bool            // calls are written as function_call
+	modern   bool            // calls that came so are written as others
 	only     bool            // the client has all of the text: nothing but calls and the end goes on
 	usage    *recovery.Usage // in the place of the usage; nil leaves it
 }
@@ -191,3 +192,15 @@ func appendValue(b []byte, value any) []byte {
 func listOf(items [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
+
+// modernize has calls that came as function_call written as tool_calls for a client that
+// offers tools: it reads no other.
+func (e *edit) modernize(req *transcript.Body) {
+	if !e.legacy || len(e.calls) == 0 || !offersTools(req) {
+		return
+	}
+	e.legacy, e.modern = false, true
+	e.finish = cmp.Or(e.finish, recovery.FinishCalls)
+}
+
+func offersTools(req *transcript.Body) bool { return req != nil && len(req.Tools()) > 0 }

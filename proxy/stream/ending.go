@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"cmp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,27 +78,61 @@ func (o *Options) announced(d *recovery.Draft) bool {
 }
 
 // accept takes an event. If it ends an answer of a target that gives no finish reasons, the
-// missing one goes out before it.
-func (a *Answer) accept(ev *Event) (Piece, *Delta, *Broken) {
+// missing one goes out before it. So does it before a chunk with nothing but usage if the
+// answer ends with that; some servers send such chunks all the time, so it waits for what
+// comes next.
+func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
+	if a.bill != nil && ev.HasData {
+		_, kind := payload(ev)
+		if p, broken = a.pay(kind == KindDone); broken != nil && broken.Flaw == nil {
+			return p, &Delta{}, broken
+		}
+	}
+	rest, d, other := a.step(ev)
+	p.join(rest)
+	return p, d, cmp.Or(broken, other)
+}
+
+// step takes an event behind what waited.
+func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	d := a.o.Format.Decode(ev, &a.known)
 	if d.Finishes > 0 && a.o.Ending != nil {
 		set(&a.o.Ending.reasons)
 	}
-	if a.finishes > 0 || d.Kind != KindDone && !(d.HasUsage && d.Choices == 0) {
-		return a.through(ev, d)
-	}
-	if d.Kind == KindDone && a.o.Ending != nil && a.o.Ending.reasons.Load() {
-		return a.through(ev, d)
-	}
-	p, broken := a.reason(ev)
-	if broken == nil || broken.Flaw != nil {
-		rest, _, other := a.through(ev, d)
-		p.join(rest)
-		if broken == nil {
-			broken = other
+	switch {
+	case a.finishes > 0:
+	case d.HasUsage && d.Choices == 0 && d.Finishes == 0:
+		if _, ends := a.ending(); ends {
+			a.bill = &Event{Raw: bytes.Clone(ev.Raw), Data: bytes.Clone(ev.Data), HasData: true}
+			return Piece{}, &Delta{}, nil
 		}
+	case d.Kind == KindDone && (a.o.Ending == nil || !a.o.Ending.reasons.Load()):
+		return a.reasoned(ev)
 	}
-	return p, d, broken
+	return a.through(ev, d)
+}
+
+// pay returns what goes out for the chunk of usage that waits; ends says that it was the
+// end of the answer.
+func (a *Answer) pay(ends bool) (p Piece, broken *Broken) {
+	bill := a.bill
+	a.bill = nil
+	if ends {
+		p, _, broken = a.reasoned(bill)
+		return p, broken
+	}
+	p, _, broken = a.through(bill, a.o.Format.Decode(bill, &a.known))
+	return p, broken
+}
+
+// reasoned returns what goes out for an event and the finish reason that is missing before it.
+func (a *Answer) reasoned(ev *Event) (p Piece, d *Delta, broken *Broken) {
+	if p, broken = a.reason(ev); broken != nil && broken.Flaw == nil {
+		return p, &Delta{}, broken
+	}
+	rest, d, other := a.through(ev, a.o.Format.Decode(ev, &a.known))
+	p.join(rest)
+	return p, d, cmp.Or(broken, other)
 }
 
 // through returns what goes out for an event once it is admitted and screened.

@@ -358,7 +358,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 		return held, 0, v.Flaw
 	case v.Judgement == recovery.JudgeReplace:
 		h.repairs = v.Repairs
-	case len(draft.Calls) > 0 && !h.calls.over && (h.calls.odd || h.misplaced()):
+	case len(draft.Calls) > 0 && !h.calls.over && (h.calls.odd || h.calls.legacy && offersTools(h.req)):
 		v = recovery.Verdict{Judgement: recovery.JudgeReplace, Calls: draft.Calls}
 		h.repairs = []recovery.Repair{{Rule: RepairAssembly, Tool: draft.Calls[0].Name}}
 	default:
@@ -376,7 +376,8 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 // rewritten returns what is held with what a verdict puts in its place, if that can be written.
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
-	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy && !h.misplaced(), shown: string(h.text[:min(h.shown, len(h.text))])}
+	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy, shown: string(h.text[:min(h.shown, len(h.text))])}
+	e.modernize(h.req)
 	if !h.only && v.Text != nil {
 		text := *v.Text
 		e.text = &text
@@ -398,12 +399,6 @@ func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) 
 // RepairAssembly is the rule of calls that were right, but sent in a way that
 // clients misunderstand.
 const RepairAssembly = "call_assembly"
-
-// misplaced reports whether the calls came in the old form, which a client
-// that offers tools does not read.
-func (h *hold) misplaced() bool {
-	return h.calls.legacy && h.req != nil && len(h.req.Tools()) > 0
-}
 
 // ranAway ends an answer that repeats itself, where the client has no text of it.
 func (a *Answer) ranAway() *Broken {

@@ -230,7 +230,7 @@ func TestOtherForms(t *testing.T) {
 	if broken := x.serve(strings.NewReader(legacy), mended(t, m)); broken != nil {
 		t.Fatalf("%+v", broken)
 	}
-	if _, list, _ := merged(t, x.got()); len(list) != 1 || list[0].Name != "ls" || list[0].Arguments != "{}" {
+	if _, list, finish := merged(t, x.got()); len(list) != 1 || list[0].Name != "ls" || list[0].Arguments != "{}" || finish != "tool_calls" {
 		t.Errorf("the old form for a client with tools: %s", x.got())
 	}
 	old := request(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"functions":[{"name":"ls"}]}`)

@@ -33,6 +33,7 @@ func TestMendWhole(t *testing.T) {
 		m                     *mender
 		want, wantFinish      string // empty: unchanged
 		draft                 string
+		old                   bool // its client offers functions, and no tools
 	}{
 		{name: "pass", message: bad, finish: "tool_calls", m: judging(nil), draft: fmt.Sprint([]recovery.DraftCall{fn("a", "ls", "{'p':1}"), fn("b", "f", "{}")})},
 		{name: "arguments", message: bad, finish: "stop", m: replacing(nil, recovery.FinishCalls, fn("a", "ls", `{"p":1}`), fn("b", "f", "{}")), wantFinish: "tool_calls",
@@ -51,8 +52,10 @@ func TestMendWhole(t *testing.T) {
 			want: `{"content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{\"p\": 1}"}}]}`},
 		{name: "no id", message: `{"content":null,"tool_calls":[{"function":{"arguments":"{}","name":"ls"}}]}`, finish: "tool_calls", m: replacing(nil, "", fn("n", "ls", "{}")),
 			want: `{"content":null,"tool_calls":[{"id":"n","type":"function","function":{"name":"ls","arguments":"{}"}}]}`},
-		{name: "old form", message: `{"content":null,"function_call":{"name":"ls","arguments":"{"}}`, finish: "function_call", m: replacing(nil, "", fn("", "ls", "{}")),
+		{name: "old form", message: `{"content":null,"function_call":{"name":"ls","arguments":"{"}}`, finish: "function_call", m: replacing(nil, "", fn("n", "ls", "{}")), old: true,
 			want: `{"content":null,"function_call":{"name":"ls","arguments":"{}"}}`},
+		{name: "old form for a client with tools", message: `{"content":null,"function_call":{"name":"ls","arguments":"{}"}}`, finish: "function_call", m: replacing(nil, "", fn("n", "ls", "{}")),
+			wantFinish: "tool_calls", want: `{"content":null,"function_call":null,"tool_calls":[{"id":"n","type":"function","function":{"name":"ls","arguments":"{}"}}]}`},
 		{name: "custom", message: `{"content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"sh","input":"ls"}}]}`, finish: "tool_calls",
 			m: replacing(nil, "", recovery.DraftCall{ID: "a", Kind: "custom", Name: "sh", Arguments: "ls -l"}), want: `{"content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"sh","input":"ls -l"}}]}`},
 	}
@@ -61,7 +64,12 @@ func TestMendWhole(t *testing.T) {
 			x := newExchange()
 			told := 0
 			body := wholeOf(c.message, c.finish)
-			if broken := x.whole(body, mended(t, c.m), func(o *Options) { o.Repaired = func([]recovery.Repair) { told++ } }); broken != nil {
+			if broken := x.whole(body, mended(t, c.m), func(o *Options) {
+				o.Repaired = func([]recovery.Repair) { told++ }
+				if c.old {
+					o.Request = request(t, `{"model":"m","messages":[{"role":"user","content":"x"}],"functions":[{"name":"ls"}]}`)
+				}
+			}); broken != nil {
 				t.Fatalf("%+v", broken)
 			}
 			want := body

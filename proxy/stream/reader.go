@@ -170,7 +170,9 @@ func (r *Reader) plain(n int) Event {
 // lines returns the next event, whatever its lines are.
 func (r *Reader) lines() (Event, error) {
 	var ev Event
-	data := 0 // data lines so far
+	data := 0      // data lines so far
+	var end int    // of the last of them
+	var own []byte // the name before it
 	pos := r.from
 	searched := 0 // bytes of the current line that hold no line end
 	for {
@@ -195,7 +197,7 @@ func (r *Reader) lines() (Event, error) {
 				return Event{}, err
 			}
 			if moved { // the slices so far point into bytes that moved: once more
-				ev, data, pos, searched = Event{}, 0, r.from+r.mark, 0
+				ev, data, end, own, pos, searched = Event{}, 0, 0, nil, r.from+r.mark, 0
 			}
 			continue
 		}
@@ -209,7 +211,11 @@ func (r *Reader) lines() (Event, error) {
 		field, value := cutField(line)
 		switch string(field) {
 		case "data":
+			if data > 0 && parted(ev.Data, value) {
+				return r.blankless(ev.Data, own, end), nil
+			}
 			ev.HasData = true
+			end, own = pos, ev.Name
 			switch data++; data {
 			case 1:
 				ev.Data = value
@@ -224,6 +230,20 @@ func (r *Reader) lines() (Event, error) {
 			ev.Name = value
 		}
 	}
+}
+
+// parted reports whether two lines of data are those of two events, since no JSON has the
+// one behind the other: some servers leave the blank line between events out, and some
+// clients read line by line.
+func parted(data, next []byte) bool {
+	return bytes.HasSuffix(data, []byte("}")) && (bytes.HasPrefix(next, []byte("{")) || string(next) == "[DONE]")
+}
+
+// blankless returns the event that ends there without a blank line, and with one.
+func (r *Reader) blankless(data, name []byte, end int) Event {
+	ev := Event{Raw: append(bytes.Clone(r.buf[r.from:end]), '\n'), Name: name, Data: data, HasData: true}
+	r.from, r.mark = end, 0
+	return ev
 }
 
 // fill reads more, and says whether the unread bytes moved for that.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -336,6 +337,33 @@ func TestReaderIsLinear(t *testing.T) {
 		}
 		if !errors.Is(err, io.EOF) || n != len(in) {
 			t.Errorf("%s: %d of %d bytes, %v", name, n, len(in), err)
+		}
+	}
+}
+
+// Events without a blank line between them are events, and get one.
+func TestBlankless(t *testing.T) {
+	for in, want := range map[string][]string{
+		"data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n\n":                                {"data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n", "data: [DONE]\n\n"},
+		"event: x\ndata: {\"a\":1}\nevent: y\ndata: {\"a\":2}\n\n":                          {"event: x\ndata: {\"a\":1}\n\n", "event: y\ndata: {\"a\":2}\n\n"},
+		"data: {\"a\":1}\r\ndata: {\"a\":2}\r\n\r\n":                                        {"data: {\"a\":1}\r\n\n", "data: {\"a\":2}\r\n\r\n"},
+		"data: {\"a\":\ndata: {\"b\":1}}\n\n":                                               {"data: {\"a\":\ndata: {\"b\":1}}\n\n"},
+		"data: {\"a\":{}\ndata: }\n\ndata: x}\ndata: y\n\n":                                 {"data: {\"a\":{}\ndata: }\n\n", "data: x}\ndata: y\n\n"},
+		": one\ndata: {\"a\":1}\n: two\ndata: {\"a\":2}\n\n":                                {": one\ndata: {\"a\":1}\n\n", ": two\ndata: {\"a\":2}\n\n"},
+		"data: {\"a\":1}\ndata: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n": {"data: {\"a\":1}\n\n", "data: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n"},
+	} {
+		for _, src := range []io.Reader{strings.NewReader(in), iotest.OneByteReader(strings.NewReader(in))} {
+			r, got := NewReader(src, 1<<20), []string(nil)
+			for {
+				ev, err := r.Next()
+				if err != nil {
+					break
+				}
+				got = append(got, string(ev.Raw))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q: %q", in, got)
+			}
 		}
 	}
 }
