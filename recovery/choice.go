@@ -3,6 +3,7 @@ package recovery
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"time"
 )
 
 // Question is what a note has to decide: which of the strategies that this
@@ -37,13 +38,13 @@ func LearnedLoops() []LoopKind {
 
 // About is the question of a note about a failure.
 func (x *Exchange) About(chain string, f *ToolFailure) Question {
-	return Question{Session: x.Session, Model: x.Model, Key: x.learner(), Task: x.Progress.Task, Chain: chain, Tool: f.Tool,
+	return Question{Session: x.Session, Model: x.Model, Key: x.Learner(), Task: x.Progress.Task, Chain: chain, Tool: f.Tool,
 		Line: f.Line, Fingerprint: f.Fingerprint, At: f.Index}
 }
 
-// learner names who is learned from. A credential of the client's own is named by a hash
+// Learner names who is learned from, empty for nobody. A credential of the client's own is named by a hash
 // that cannot be turned back: such credentials are random and long.
-func (x *Exchange) learner() string {
+func (x *Exchange) Learner() string {
 	if x.Key != "" || x.Secret == "" {
 		return x.Key
 	}
@@ -104,6 +105,14 @@ type Learned struct {
 	Lost         int              `json:"lost"`         // that could not be followed: too many at once
 	Cells        []LearnedCell    `json:"cells"`
 	Patterns     []LearnedPattern `json:"patterns"`
+	Wishes       []Wish           `json:"wishes,omitempty"` // where strategies.remember is on
+}
+
+// Wish is what the persons of a client ruled out in earlier sessions.
+type Wish struct {
+	Key      string    `json:"key"`       // a gateway key's name, or a hash of the client's credential
+	RuledOut []string  `json:"ruled_out"` // names of deeds
+	Until    time.Time `json:"until"`
 }
 
 // LearnedCell is what is known of one chain and model.

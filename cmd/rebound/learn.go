@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +27,7 @@ in) and model, and what follows from it.`
 	named := p.adminCommand("report", "Show which notes helped", about, cobra.NoArgs)
 	export := p.adminCommand("export", "Write the observations as JSON lines", "Writes the observations as JSON lines.", cobra.NoArgs)
 	add := p.adminCommand("import FILE", "Add the observations of a file", "Adds the observations of a file; - is standard input.", cobra.ExactArgs(1))
-	reset := p.adminCommand("reset", "Delete everything learned, at all replicas", "Deletes everything that was learned about notes, at all replicas.", cobra.NoArgs)
+	reset := p.adminCommand("reset", "Delete everything learned, at all replicas", "Deletes everything that was learned about notes, and what persons ruled out, at all replicas.", cobra.NoArgs)
 	cmd.AddCommand(report(named, named.json()),
 		export.do(func([]string) error { return export.show(corpus, true, nil) }),
 		add.do(func(args []string) error { return p.importOutcomes(add, corpus, args) }),
@@ -62,6 +64,9 @@ func learnTable(w io.Writer, answer []byte) error {
 	var l recovery.Learned
 	if err := json.Unmarshal(answer, &l); err != nil {
 		return err
+	}
+	for _, known := range l.Wishes {
+		fmt.Fprintf(w, "ruled out by a person%s, until %s: %s\n", whose(known.Key), known.Until.Format(time.DateOnly), strings.Join(known.RuledOut, ", "))
 	}
 	if l.Mode == "off" {
 		fmt.Fprintln(w, "nothing is learned (learn.outcomes: off)")

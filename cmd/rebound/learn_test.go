@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -31,6 +32,11 @@ func TestLearnCommand(t *testing.T) {
 	admin.HandleLearned(mux, o)
 	gateway := httptest.NewServer(mux)
 	defer gateway.Close()
+	table := &strings.Builder{}
+	known, err := json.Marshal(recovery.Learned{Mode: "off", Wishes: []recovery.Wish{{Key: "alice", RuledOut: []string{"install", "network"}, Until: time.Date(2026, 12, 27, 0, 0, 0, 0, time.UTC)}}})
+	if err != nil || learnTable(table, known) != nil || !strings.Contains(table.String(), "ruled out by a person, key alice, until 2026-12-27: install, network\n") {
+		t.Errorf("%s, %v", table, err)
+	}
 	run := func(stdin string, args ...string) (int, string, string) {
 		out, errs, code := runWith(noEnv, stdin, append(append([]string{"learn"}, args...), "--url", gateway.URL)...)
 		return code, out, errs

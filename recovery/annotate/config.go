@@ -19,6 +19,8 @@ type Config struct {
 	Risky bool `yaml:"risky"`
 	// Forbid names strategies that are never proposed.
 	Forbid []string `yaml:"forbid"`
+	// Remember has what persons rule out hold in later sessions of their credential, for 30 days.
+	Remember bool `yaml:"remember"`
 	// Chains changes chains, by category; see [Chains.With].
 	Chains map[string][]Strategy `yaml:"chains"`
 }

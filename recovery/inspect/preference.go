@@ -72,23 +72,36 @@ func (p *Preferences) Warm() { _, _ = p.get() }
 // back. Its time is linear, and bounded: of instructions the first 96 KiB are read, of
 // a person's messages the last 128 KiB, of each the first 16.
 func (p *Preferences) Barred(b *transcript.Body) recovery.Deeds {
-	return p.barred(new(lists).readHistory(b))
+	all, _ := p.barred(new(lists).readHistory(b))
+	return all
 }
 
-func (p *Preferences) barred(h *history) (out recovery.Deeds) {
+// barred also says what of it persons said themselves: no instructions, and no message that a
+// program wrote for them.
+func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	l, err := p.get()
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	out = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
+	all = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
 	left := maxAllWords
 	persons := h.findPersons()
 	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
 		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
-		out |= l.recall(text)
+		deeds := l.recall(text)
+		if all |= deeds; !written(text) {
+			said |= deeds
+		}
 		left -= len(text)
 	}
-	return out
+	return all, said
+}
+
+// written reports whether a user's message is a program's: one that stands between tags, or
+// begins as a file of instructions does.
+func written(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "<") || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "[")
 }
 
 func clip[T string | []byte](text T, n int) T { return text[:min(len(text), n)] }

@@ -53,10 +53,18 @@ type Stage struct {
 	HeldOut func(session string) bool
 	// Preferences finds what persons rule out; nil finds nothing. Set it before the first Prepare.
 	Preferences *Preferences
+	// Wishes keep what persons rule out for later sessions; nil keeps nothing. Set it before the first Prepare.
+	Wishes Wishes
 	// Outcomes are told what followed failures; nil is nobody. Set it before the first Prepare.
 	Outcomes Outcomes
 
 	histories sync.Pool // of *history, for one request after the other
+}
+
+// Wishes keep what the persons of a client rule out. Safe for concurrent use, no I/O.
+type Wishes interface {
+	// Add keeps what was said in an exchange, and returns what is known of its client.
+	Add(x *recovery.Exchange, said recovery.Deeds) (known recovery.Deeds)
 }
 
 var _ recovery.Stage = (*Stage)(nil)
@@ -117,6 +125,8 @@ func (s *Stage) acted(x *recovery.Exchange, h *history) {
 	if failing || loops != nil {
 		s.look(x, h)
 		x.Ladder = h.ladder(x, s.cfg.MinConfidence)
+	} else if s.Wishes != nil && !side(x) {
+		s.heed(x, h)
 	}
 	if failing {
 		x.Failing = h.environment(s.cfg.MinConfidence)
@@ -141,8 +151,17 @@ func (s *Stage) acted(x *recovery.Exchange, h *history) {
 // on, and what is ruled out.
 func (s *Stage) look(x *recovery.Exchange, h *history) {
 	x.Progress = h.getsOn()
-	if s.Preferences != nil {
-		x.Barred = s.Preferences.barred(h)
+	s.heed(x, h)
+}
+
+// heed finds out what persons rule out, here and where that is remembered in earlier sessions.
+func (s *Stage) heed(x *recovery.Exchange, h *history) {
+	if s.Preferences == nil {
+		return
+	}
+	var said recovery.Deeds
+	if x.Barred, said = s.Preferences.barred(h); s.Wishes != nil {
+		x.Barred |= s.Wishes.Add(x, said)
 	}
 }
 

@@ -119,14 +119,14 @@ func (o *Outcomes) read(ctx context.Context) {
 	}
 }
 
-// errOff is of what cannot be done while nothing is learned.
-var errOff = errors.New("learning is off (learn.outcomes)")
+// ErrOff is of what cannot be done while nothing is learned.
+var ErrOff = errors.New("learning is off (learn.outcomes)")
 
 // do has the goroutine do something, after it read the log. What that is given ends when
 // the caller's ctx does: nobody keeps the goroutine busy who has left.
 func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
 	if o.cfg.Load().mode == OutcomesOff {
-		return out, errOff
+		return out, ErrOff
 	}
 	type answer struct {
 		out T

@@ -76,6 +76,7 @@ type App struct {
 	facts    *learn.Facts
 	makers   *learn.Makers
 	outcomes *learn.Outcomes
+	wishes   *learn.Wishes
 	limiter  *quota.Limiter
 	recorder *recording.Recorder
 	pace     *learn.Pace
@@ -127,6 +128,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.health = breaker.NewSet(breakers(cfg), a.mirror, a.hub)
 	a.facts = learn.NewFacts(a.mirror, cfg.Learn.FactTTL)
 	a.makers = learn.NewMakers(a.mirror, cfg.Learn.FactTTL)
+	a.wishes = learn.NewWishes(a.mirror, cfg.Strategies.Remember)
 	a.pace = learn.NewPace(cfg.Learn.FirstToken, cfg.Recovery.Parallel, a.facts)
 	a.sessions = breaker.NewSessions(cfg.Breaker, a.store, a.mirror, a.hub, a.ask)
 	a.budgets = breaker.NewBudgets(a.sessions, a.store, func() int { return len(a.replicas()) })
@@ -163,7 +165,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.HandleSpent(mux, a.spent)
 	admin.HandleKeys(mux, a.limiter)
 	admin.HandleApprovals(mux, approvals{a.planner})
-	admin.HandleLearned(mux, a.outcomes)
+	admin.HandleLearned(mux, learned{a.outcomes, a.wishes})
 	admin.HandleRecordings(mux, a.recorder)
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})
 	return a, nil
@@ -200,7 +202,7 @@ func (t targets) Clear(name, item string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, learn.BoardWishes, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -263,6 +265,9 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	a.learnFrom(cfg.Learn.Outcomes, notes)
 	seen := inspect.NewStage(cfg.Inspect, a.rules.tools, a.hub)
 	seen.HeldOut, seen.Preferences, seen.Outcomes = notes.HeldOut, a.rules.preferences, a.outcomes
+	if cfg.Strategies.Remember {
+		seen.Wishes = wishes{a}
+	}
 	decisions := cfg.Recovery
 	decisions.Continue = cfg.Stream.Continue
 	var mender recovery.Mender
@@ -381,6 +386,7 @@ func (a *App) Reload(cfg *configs.Config) error {
 	a.webhook.Reconfigure(hook(cfg))
 	a.limiter.Reconfigure(limits(cfg))
 	a.recorder.Reconfigure(cfg.Recording)
+	a.wishes.Reconfigure(cfg.Strategies.Remember)
 	a.facts.Reconfigure(cfg.Learn.FactTTL)
 	a.makers.Reconfigure(cfg.Learn.FactTTL)
 	a.pace.Reconfigure(cfg.Learn.FirstToken, cfg.Recovery.Parallel)

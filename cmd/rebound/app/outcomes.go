@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"sync"
 
 	"github.com/rebound-llm/rebound/configs"
@@ -38,4 +40,39 @@ type told struct{ *App }
 func (t told) Observe(ev recovery.Event) {
 	t.hub.Observe(ev)
 	t.outcomes.Observe(ev)
+}
+
+// wishes keep what persons rule out, of credentials that an upstream has accepted.
+type wishes struct{ *App }
+
+// Add implements inspect.Wishes.
+func (w wishes) Add(x *recovery.Exchange, said recovery.Deeds) recovery.Deeds {
+	client := x.Learner()
+	if w.sessions.Accepted(x) {
+		w.wishes.Keep(client, said)
+	}
+	return w.wishes.Of(client)
+}
+
+// learned is what admin shows of all that is remembered of clients.
+type learned struct {
+	*learn.Outcomes
+	wishes *learn.Wishes
+}
+
+// Report implements admin.Learning.
+func (l learned) Report(ctx context.Context) (recovery.Learned, error) {
+	out, err := l.Outcomes.Report(ctx)
+	out.Wishes = l.wishes.List()
+	return out, err
+}
+
+// Reset implements admin.Learning.
+func (l learned) Reset(ctx context.Context) error {
+	l.wishes.Clear()
+	err := l.Outcomes.Reset(ctx)
+	if errors.Is(err, learn.ErrOff) && l.wishes.On() {
+		return nil
+	}
+	return err
 }

@@ -1,0 +1,118 @@
+//go:build unix
+
+package app_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// unreached is the conversation of a session in which a host is not reached twice, which
+// brings the strategy that tries it once more.
+func unreached(task string) talk {
+	k := talk{tools: []string{shell}, messages: []string{message("system", "You are an agent."), user(task)}}
+	fails := run("curl -sS http://127.0.0.1:9/", "curl: (7) Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server\n\nCommand exited with code 7")
+	for _, id := range []string{"c1", "c2"} {
+		k = k.with(calls(call(id, fails.tool, fails.args)), result(id, fails.result))
+	}
+	return k
+}
+
+// What a person rules out in one session holds in the next ones of the same credential,
+// where that is set, until it is forgotten. What a tool printed, the instructions and a
+// refused credential say is not remembered.
+func TestRemember(t *testing.T) {
+	t.Parallel()
+	const once = "once more"
+	up := startStrict(t, func([]byte) ruling { return ruling{text: "Done."} })
+	works := func(system, person, printed string) talk {
+		k := talk{tools: []string{shell}, messages: []string{message("system", system), user(person)}}
+		return k.with(calls(call("c1", "bash", `{"command":"ls"}`)), result("c1", printed))
+	}
+	const rule = "Never use the network."
+	plain := "You are an agent."
+	for name, c := range map[string]struct {
+		settings string
+		first    talk
+		secret   string // of the first session
+		gone     bool   // the strategy, in the second
+	}{
+		"remembered":        {"strategies: {remember: true}", works(plain, "List it. "+rule, "a.txt"), "sk-client", true},
+		"off":               {"strategies: {remember: false}", works(plain, "List it. "+rule, "a.txt"), "sk-client", false},
+		"another's":         {"strategies: {remember: true}", works(plain, "List it. "+rule, "a.txt"), "sk-other", false},
+		"a tool said it":    {"strategies: {remember: true}", works(plain, "List it.", rule), "sk-client", false},
+		"an instruction":    {"strategies: {remember: true}", works(rule, "List it.", "a.txt"), "sk-client", false},
+		"a program said it": {"strategies: {remember: true}", works(plain, "<rules>"+rule+"</rules>", "a.txt"), "sk-client", false},
+		"nothing is learnt": {"strategies: {remember: true}", works(plain, "List it. "+rule, "a.txt"), "sk-client", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := up.config(asTheyCome, c.settings)
+			if name == "nothing is learnt" {
+				config = strings.Replace(config, "learn: {", `learn: {outcomes: "off", `, 1)
+			}
+			g := launch(t, config)
+			ask := func(secret, body string) {
+				t.Helper()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Content-Type", "application/json")
+				req.Header.Set("Authorization", "Bearer "+secret)
+				resp, err := g.client.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r := read(resp); !r.ok() {
+					t.Fatal(r)
+				}
+			}
+			next := func(task string) string {
+				t.Helper()
+				ask("sk-client", unreached(task).body())
+				seen := up.bodies()
+				note := noted(seen[len(seen)-1])
+				if note == "" {
+					t.Fatal("no note")
+				}
+				return note
+			}
+			ask(c.secret, c.first.body()) // its credential is not known yet
+			ask(c.secret, c.first.body())
+			if note := next("Get it."); strings.Contains(note, once) == c.gone {
+				t.Errorf("the next session was told: %s", note)
+			}
+			report := g.admin("GET", "/rebound/learn", "")
+			if kept := strings.Contains(report, `"ruled_out":["network"]`); kept != (c.gone || c.secret != "sk-client") || strings.Contains(report, "sk-") {
+				t.Errorf("the report says %s", report)
+			}
+			if !c.gone {
+				return
+			}
+			g.admin("DELETE", "/rebound/learn", "")
+			if note := next("Get it again."); !strings.Contains(note, once) {
+				t.Errorf("after a reset it was told: %s", note)
+			}
+		})
+	}
+}
+
+// A credential that no upstream has accepted leaves nothing behind.
+func TestRememberNobody(t *testing.T) {
+	t.Parallel()
+	up := startStrict(t, func([]byte) ruling {
+		return ruling{status: 401, body: `{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}`}
+	})
+	g := launch(t, up.config("strategies: {remember: true}"))
+	k := talk{tools: []string{shell}, messages: []string{user("List it. Never use the network.")}}
+	k = k.with(calls(call("c1", "bash", `{"command":"ls"}`)), result("c1", "a.txt"))
+	for range 3 {
+		if r := g.ask(t.Context(), k.body()); r.status != 401 {
+			t.Fatal(r)
+		}
+	}
+	if report := g.admin("GET", "/rebound/learn", ""); strings.Contains(report, "ruled_out") {
+		t.Errorf("the report says %s", report)
+	}
+}
