@@ -13,6 +13,7 @@ const (
 	oddEvents = `data: {"id":"a","choices":[{"index":0,"delta":{"role":"assistant","content":"It prints hello."},"finish_reason":null}]}` + "\n\n" +
 		`data: {"id":"a","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n" + "data: [DONE]\n\n"
 	oddAnswer   = `{"id":"a","choices":[{"index":0,"message":{"role":"assistant","content":"It prints hello."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}`
+	oddMessage  = `{"id":"m","type":"message","role":"assistant","model":"m","content":[],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}`
 	oddResponse = `{"id":"r","object":"response","status":"completed","output":[{"id":"m","type":"message","role":"assistant","content":[{"type":"output_text","text":"hello"}]}],"score":NaN}`
 )
 
@@ -60,12 +61,21 @@ func TestOddButWhole(t *testing.T) {
 		{name: "no number in events", label: "text/event-stream", body: strings.ReplaceAll(oddEvents, `"index":0`, `"index":0,"score":-Infinity`), stream: true},
 		{name: "no number in a response", path: "/v1/responses", label: "application/json", body: oddResponse},
 		{name: "no JSON", label: "application/json", body: strings.Replace(oddAnswer, `"}],`, `"},],`, 1), asked: 2},
+		{name: "usage in between", label: "text/event-stream", body: strings.Replace(oddEvents, "\n\n", "\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n", 1), stream: true},
+		{name: "no text", label: "application/json", body: strings.Replace(oddAnswer, "It prints hello.", "", 1), asked: 2},
+		{name: "no output", path: "/v1/responses", label: "application/json", body: `{"id":"r","object":"response","status":"completed","output":[]}`, asked: 2},
+		{name: "no content", path: "/v1/messages", label: "application/json", body: oddMessage, asked: 2},
+		{name: "nothing but thoughts", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "[]", `[{"type":"thinking","thinking":"So.","signature":"s"}]`, 1), asked: 2},
+		{name: "content that is no list", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "[]", `"Hello."`, 1), asked: 2},
+		{name: "refused without a word", path: "/v1/messages", label: "application/json", body: strings.Replace(oddMessage, "end_turn", "refusal", 1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now.Store(&c)
 			asked.Store(0)
 			path, body := "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
-			if c.path != "" {
+			if c.path == "/v1/messages" {
+				path, body = c.path, `{"model":"claude-m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
+			} else if c.path != "" {
 				path, body = c.path, `{"model":"m","store":false,"input":"hi"}`
 			}
 			if c.stream {

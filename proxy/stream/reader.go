@@ -37,6 +37,7 @@ type Reader struct {
 	start    bool // nothing was read yet
 	rush     bool // more came at once than the buffer takes
 	returns  bool // an event ended in CR: an LF may be far
+	parts    bool // an event ended without a blank line: so may the last one
 	ahead    int  // length of the next event, if Ready found it out by line; else 0
 	mark     int  // length of the byte order mark that the unread bytes begin with
 	made     time.Time
@@ -187,7 +188,10 @@ func (r *Reader) lines() (Event, error) {
 		if n == 0 {
 			searched = max(0, r.to-pos-1)
 			if r.err != nil {
-				if r.to > r.from && errors.Is(r.err, io.EOF) {
+				switch eof := errors.Is(r.err, io.EOF); {
+				case eof && r.parts && data > 0 && pos == r.to:
+					return r.blankless(ev.Data, ev.Name, pos), nil
+				case eof && r.to > r.from:
 					return Event{}, io.ErrUnexpectedEOF
 				}
 				return Event{}, r.err
@@ -242,7 +246,7 @@ func parted(data, next []byte) bool {
 // blankless returns the event that ends there without a blank line, and with one.
 func (r *Reader) blankless(data, name []byte, end int) Event {
 	ev := Event{Raw: append(bytes.Clone(r.buf[r.from:end]), '\n'), Name: name, Data: data, HasData: true}
-	r.from, r.mark = end, 0
+	r.from, r.mark, r.parts = end, 0, true
 	return ev
 }
 

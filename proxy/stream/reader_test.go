@@ -349,6 +349,8 @@ func TestBlankless(t *testing.T) {
 		"data: {\"a\":1}\r\ndata: {\"a\":2}\r\n\r\n":                                        {"data: {\"a\":1}\r\n\n", "data: {\"a\":2}\r\n\r\n"},
 		"data: {\"a\":\ndata: {\"b\":1}}\n\n":                                               {"data: {\"a\":\ndata: {\"b\":1}}\n\n"},
 		"data: {\"a\":{}\ndata: }\n\ndata: x}\ndata: y\n\n":                                 {"data: {\"a\":{}\ndata: }\n\n", "data: x}\ndata: y\n\n"},
+		"data: {\"a\":1}\ndata: {\"a\":2}\n":                                                {"data: {\"a\":1}\n\n", "data: {\"a\":2}\n\n"},
+		"data: {\"a\":1}\n\ndata: {\"a\":2}\n":                                              {"data: {\"a\":1}\n\n"},
 		": one\ndata: {\"a\":1}\n: two\ndata: {\"a\":2}\n\n":                                {": one\ndata: {\"a\":1}\n\n", ": two\ndata: {\"a\":2}\n\n"},
 		"data: {\"a\":1}\ndata: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n": {"data: {\"a\":1}\n\n", "data: {\"a\":\"" + strings.Repeat("x", 3*firstBuffer) + "\"}\n\n"},
 	} {

@@ -14,6 +14,10 @@ func (v *view) label(key, s string) {
 	case "object", "type":
 		v.fault = v.fault || s == "error"
 		v.shell = v.shell || strings.HasPrefix(s, "chat.completion") || strings.HasPrefix(s, "response")
+	case "role": // of a message that is the answer as a whole
+		if s == "assistant" {
+			v.shell, v.answer = true, true
+		}
 	}
 }
 
