@@ -17,7 +17,7 @@ var ceilings = map[string]int{
 	"recovery/annotate":   3505,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
-	"recovery/inspect":    4880,
+	"recovery/inspect":    4560,
 	"recovery/learn":      2325,
 	"recovery/plan":       1940,
 	"recovery/repair":     4970,
