@@ -6,6 +6,7 @@
 //	         local state while the server is away, and back by itself
 //	Mirror   a local copy of boards for reads on the request's path, written behind
 //	Cache    values in the process, up to a size of all of them
+//	Vault    values for who knows a secret, in the process and encrypted in a store
 //
 // A gateway with a server reads and writes Mirror(Shared(redis, memory)); one
 // without reads and writes Mirror(memory). The Mirror is for boards and logs;

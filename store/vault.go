@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+)
+
+// Vault keeps values for those who know a secret: in the process and, where it has a
+// store, there too, encrypted with a key from the secret. Under another secret nobody finds
+// them. What is in the process is bounded; those that were not used for longest go first.
+// Safe for concurrent use.
+type Vault struct {
+	values Values // nil: in the process only
+	within time.Duration
+	alone  bool
+	held   *Cache[vaultName, vaulted]
+}
+
+// Values is a store as a vault needs it.
+type Values interface {
+	Get(ctx context.Context, keys ...string) ([][]byte, error)
+	Set(ctx context.Context, entries ...Entry) error
+	Delete(ctx context.Context, keys ...string) error
+}
+
+// vaultName is the hash of a secret and of the key under which it has a value.
+type vaultName [sha256.Size]byte
+
+type vaulted struct {
+	value []byte
+	until time.Time
+}
+
+const (
+	vaultPurpose = "rebound vault v1"
+	// vaultOverhead is what a value takes in the process besides its bytes, about.
+	vaultOverhead = 256
+	// sealOverhead is what a value gets longer by being encrypted.
+	sealOverhead = 64
+)
+
+// NewVault makes a vault that keeps at most so many bytes in the process and waits for the store no
+// longer than within. values is nil for none; alone says that no other process has to find a value.
+func NewVault(values Values, within time.Duration, limit int, alone bool) *Vault {
+	return &Vault{values: values, within: within, alone: alone, held: NewCache[vaultName, vaulted](limit)}
+}
+
+// Holds reports whether a value of so many bytes would be found by whoever looks for it later,
+// in whichever process.
+func (v *Vault) Holds(secret string, size int) bool {
+	if v.alone {
+		return size+vaultOverhead <= v.held.max/4
+	}
+	return v.values != nil && secret != "" && size+sealOverhead <= MaxValue
+}
+
+// Put keeps values, each for its lifetime, in the place of those before. It waits for the store.
+func (v *Vault) Put(ctx context.Context, secret string, list ...Entry) {
+	var sealed []Entry
+	for _, e := range list {
+		name := vaultNameOf(secret, e.Key)
+		v.held.Put(name, vaulted{e.Value, time.Now().Add(e.TTL)}, len(e.Value)+vaultOverhead)
+		if !v.shares(secret) || len(e.Value)+sealOverhead > MaxValue {
+			continue
+		}
+		aead, err := Cipher([]byte(secret), vaultPurpose)
+		if err != nil {
+			return
+		}
+		sealed = append(sealed, Entry{Key: name.key(), Value: aead.Seal(nil, nil, e.Value, name[:]), TTL: e.TTL})
+	}
+	if len(sealed) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, v.within)
+		defer cancel()
+		_ = v.values.Set(ctx, sealed...) // a store that is away has said so itself; the process remembers
+	}
+}
+
+// Get returns the values of keys in order; nil where there is none.
+func (v *Vault) Get(ctx context.Context, secret string, keys ...string) [][]byte {
+	out := make([][]byte, len(keys))
+	var names []vaultName
+	var missing []string
+	var at []int
+	for i, key := range keys {
+		name := vaultNameOf(secret, key)
+		if h, ok := v.held.Get(name); ok {
+			if time.Now().Before(h.until) {
+				out[i] = h.value
+				continue
+			}
+			v.held.Delete(name)
+		}
+		names, missing, at = append(names, name), append(missing, name.key()), append(at, i)
+	}
+	if len(missing) == 0 || len(missing) > MaxKeys || !v.shares(secret) {
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, v.within)
+	defer cancel()
+	values, err := v.values.Get(ctx, missing...)
+	if err != nil || len(values) != len(missing) {
+		return out
+	}
+	aead, err := Cipher([]byte(secret), vaultPurpose)
+	if err != nil {
+		return out
+	}
+	for i, box := range values {
+		if len(box) == 0 {
+			continue
+		}
+		if plain, err := aead.Open([]byte{}, nil, box, names[i][:]); err == nil { // else it is not ours
+			out[at[i]] = plain
+		}
+	}
+	return out
+}
+
+// Delete forgets values.
+func (v *Vault) Delete(ctx context.Context, secret string, keys ...string) {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		name := vaultNameOf(secret, key)
+		v.held.Delete(name)
+		names[i] = name.key()
+	}
+	if len(names) > 0 && v.shares(secret) {
+		ctx, cancel := context.WithTimeout(ctx, v.within)
+		defer cancel()
+		_ = v.values.Delete(ctx, names...) // else it ends with its lifetime
+	}
+}
+
+// shares reports whether the values of a secret are in the store: what no secret protects is not.
+func (v *Vault) shares(secret string) bool { return v.values != nil && secret != "" }
+
+func vaultNameOf(secret, key string) (name vaultName) {
+	h := sha256.New()
+	h.Write([]byte(vaultPurpose))
+	for _, s := range [...]string{secret, key} {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	h.Sum(name[:0])
+	return name
+}
+
+func (n vaultName) key() string { return "vault/" + hex.EncodeToString(n[:]) }
