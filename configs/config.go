@@ -83,7 +83,16 @@ type Config struct {
 // StoreConfig says where state lives. Without a Redis URL it is memory.
 type StoreConfig struct {
 	Redis redis.Config `yaml:"redis"`
+	// Content says what of conversations may be in Redis: see ContentSealed and ContentOff.
+	Content string `yaml:"content"`
 }
+
+const (
+	// ContentSealed lets in what is needed later, encrypted with a key from the client's credential.
+	ContentSealed = "sealed"
+	// ContentOff lets nothing in.
+	ContentOff = "off"
+)
 
 // origin is what a Config was made of, for the watcher.
 type origin struct {
@@ -117,7 +126,7 @@ func Defaults() Config {
 		Fit:             fit.Defaults(),
 		Repair:          repair.Defaults(),
 		Stream:          stream.Defaults(),
-		Store:           StoreConfig{Redis: redis.Defaults()},
+		Store:           StoreConfig{Redis: redis.Defaults(), Content: ContentSealed},
 		Log:             telemetry.Defaults(),
 		OTLP:            telemetry.OTLPDefaults(),
 		Recording:       recording.Defaults(),

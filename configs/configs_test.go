@@ -88,7 +88,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 		Proxy: proxy.Defaults(), Upstreams: map[string]upstream.Config{"default": u, "anthropic": a}, DefaultUpstream: "default",
 		Recovery: recovery.Defaults(), Breaker: breaker.Defaults(), Learn: learn.Defaults(), Stream: stream.Defaults(),
 		Inspect: inspect.Defaults(), Strategies: annotate.Defaults(), Planner: plan.Defaults(), Fit: fit.Defaults(), Repair: repair.Defaults(),
-		Store: StoreConfig{Redis: redis.Defaults()}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(), Recording: recording.Defaults(),
+		Store: StoreConfig{Redis: redis.Defaults(), Content: ContentSealed}, Log: telemetry.Defaults(), OTLP: telemetry.OTLPDefaults(), Recording: recording.Defaults(),
 	})
 
 	d, err := Default(environment())

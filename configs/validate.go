@@ -27,6 +27,9 @@ func (r *reader) validate(c *Config) {
 	r.checkRules(c)
 	r.checkSummarizer(c)
 	r.checkPlanner(c)
+	if at := c.Store.Content; at != ContentSealed && at != ContentOff {
+		r.report("store.content", "must be %s or %s", ContentSealed, ContentOff)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstreams)) {
 		r.checkUpstream(c, name, c.Upstreams[name])
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
@@ -12,9 +13,8 @@ import (
 var table = atDefaults(slices.Concat(rateLimits, serverErrors, silence, streams, credentials, requests, healthy))
 
 // atDefaults says what clients of responses get as they ask by themselves, so that the
-// upstream stores its answers: where text was shown before the fault an error, since
-// nobody knows by what id they will name it. What is promised then is for those that
-// say store: false.
+// upstream would store its answers, if it did not lose those that it could not deliver: the
+// same as those that say store: false.
 func atDefaults(cases []Case) (list []Case) {
 	for _, c := range cases {
 		if !c.AfterText {
@@ -22,9 +22,10 @@ func atDefaults(cases []Case) (list []Case) {
 			continue
 		}
 		stored := c
-		stored.Name, stored.Want = c.Name+"-stored", "the same of an answer that the upstream stores, so that later requests may name it: an error"
+		stored.Name, stored.Want = c.Name+"-stored", "the same of an answer that later requests may name"
 		stored.Format, stored.Only = []Format{Responses}, Streamed
-		stored.Through = []Check{fails(0), attempts(0, 1, 1)}
+		stored.Targets = slices.Clone(c.Targets)
+		stored.Targets[0].Script = strings.ReplaceAll(c.Targets[0].Script, "/", ",unkept/") + ",unkept"
 		c.Ask.Unstored = true
 		list = append(list, c, stored)
 	}
@@ -286,6 +287,24 @@ var streams = []Case{
 		Targets:  one("cut=0.3/cut=0.66/ok"),
 		Straight: []Check{streamed(broken)},
 		Through:  []Check{whole(0), asked(0, 3, 3)},
+	},
+	{
+		Name: "cut-four-times", Want: "cut four times: continued each time", AfterText: true,
+		Targets: one("cut=0.2/cut=0.4/cut=0.6/cut=0.8/ok"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 5, 5)},
+	},
+	{
+		Name: "cut-kept", Want: "cut, and the upstream has kept the response: its rest, whatever the model would say now", Format: []Format{Responses},
+		Targets: one("cut=0.5/text=B"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
+	},
+	{
+		Name: "stall-kept", Want: "the same of one that stops in the middle", Format: []Format{Responses},
+		Targets: one("stall=0.5:{300s}/text=B"), Only: Streamed,
+		Straight: []Check{broken},
+		Through:  []Check{whole(0), asked(0, 2, 2)},
 	},
 	{
 		Name: "cut-for-ever", Want: "every continuation is cut: an error, never a part that looks complete", AfterText: true,

@@ -60,7 +60,11 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 		n = &answer{}
 	}
 	n.s, n.a, n.ctx = s, a, ctx
-	resp, f := s.ask(ctx, a)
+	ask := s.ask
+	if a.Resume != nil && a.Resume.Way == recovery.WayFetch {
+		ask = s.fetch
+	}
+	resp, f := ask(ctx, a)
 	if f != nil {
 		return nil, f
 	}
@@ -102,7 +106,10 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	}
 	method, path, query := http.MethodPost, s.wire.path, s.query
 	if a.Resume != nil && a.Resume.Job != nil {
-		method, path, query, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), listening(query, a.Resume.Job), nil
+		method, path, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), nil
+		if !a.Resume.Job.Stored {
+			query = listening(query, a.Resume.Job)
+		}
 	}
 	if s.recording != nil && body != nil {
 		s.recording.Attempt(a.Number, a.Target.Upstream+"/"+a.Target.Model, a.Body, unedited(a.Body, s.x.Body.Raw()))
@@ -227,12 +234,16 @@ func listening(query string, j *recovery.Job) string {
 	return query
 }
 
-// job is what the server goes on with although this attempt failed; nil for nothing.
+// job is what the server goes on with although this attempt failed, or may have kept; nil for nothing.
 func (s *sender) job(a recovery.Attempt, id string) *recovery.Job {
+	state := s.x.Body.State()
+	if state.Stored && !state.Job && a.Resume == nil && strings.HasPrefix(id, "resp_") && s.x.Streaming {
+		return &recovery.Job{ID: id, Stored: true}
+	}
 	if a.Resume != nil && a.Resume.Job != nil {
 		id = a.Resume.Job.ID
 	}
-	if id == "" || !s.x.Streaming || !s.x.Body.State().Job {
+	if id == "" || !s.x.Streaming || !state.Job {
 		return nil
 	}
 	last, some := s.sink.Last()
@@ -383,10 +394,15 @@ func (n *answer) Deliver(ctx context.Context) (rest recovery.Answer, f *recovery
 
 // Paused implements recovery.Answer. Only an answer that is read as it comes can pause.
 func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
-	if a, ok := n.Deliverable.(*stream.Answer); ok {
-		return a.Paused(ctx)
+	a, ok := n.Deliverable.(*stream.Answer)
+	if !ok {
+		return nil, 0
 	}
-	return nil, 0
+	p, again := a.Paused(ctx)
+	if p != nil {
+		p.Job = n.s.job(n.a, a.AnswerID())
+	}
+	return p, again
 }
 
 // LongestPause implements recovery.Answer.

@@ -91,6 +91,15 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if perr != nil {
 		return badBody(perr)
 	}
+	if body, err = core.writtenOut(req, who, body); err != nil {
+		return err
+	}
+	if !unedited(body.Raw(), raw.bytes) {
+		raw.encoded = nil // it is not what goes on any more
+		if err := raw.share.take(int64(len(body.Raw()))); err != nil {
+			return err
+		}
+	}
 	if err := raw.share.atLeast(int64(body.Parts()) * partMemory); err != nil {
 		return err
 	}
@@ -110,7 +119,7 @@ func (s *Server) complete(c echo.Context, core *Core, who client, w *wire) error
 	if err := core.aimed(req.Context(), x, who, w); err != nil {
 		return err
 	}
-	grant, err := core.admit(req.Context(), who, x.Model, raw.bytes, body)
+	grant, err := core.admit(req.Context(), who, x.Model, body.Raw(), body)
 	if err != nil {
 		return err
 	}
@@ -325,6 +334,7 @@ func (k *Core) describe(x *recovery.Exchange, c echo.Context, who client) error 
 		x.Budget, x.Hint = *who.budget, id.Hint()
 	}
 	x.Secret, x.Trusted = who.credential, !who.passes
+	x.Keeps = k.keeps(x)
 	if k.Router.Chooses(x.Model, body.Format() == transcript.Messages) { // the rest is only for a choice among several
 		x.Affinity, x.Pin = id.Affinity(), id.Pin()
 	}

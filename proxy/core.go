@@ -46,6 +46,8 @@ type Core struct {
 	Tracer Tracer // nil: nobody follows requests
 
 	Owners  Owners                                        // nil: keys that are restricted to models own nothing
+	Vault   *store.Vault                                  // keeps what was shown of answers that no server has; nil: nothing is kept
+	Keeping time.Duration                                 // for so long
 	Measure func(body *transcript.Body, model string) int // about how many tokens a request has; nil: nobody knows
 
 	Limiter *quota.Limiter // nil: neither keys nor all clients together are limited

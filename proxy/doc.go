@@ -11,6 +11,7 @@
 //	attempt.go mend.go        one attempt, as the engine asks for it: upstream/ and stream/
 //	complete.go prefill.go    calls of the gateway's own
 //	windows.go owners.go      what lists of models tell; who had a response made, and where
+//	stored.go                 stored responses that broke off: fetched, or kept and written out later
 //	passthrough.go            every other path
 //	errors.go                 what a client reads when nothing helped
 //

@@ -311,9 +311,9 @@ func outlook(f *recovery.Failure, x *recovery.Exchange) string {
 		tried = fmt.Sprintf("Tried %d times in %s", n, time.Since(x.Started).Round(time.Second))
 	}
 	switch state := x.Body.State(); {
-	case f.Released == recovery.ReleasedText && state.Stored && !state.MayContinue():
+	case f.Released == recovery.ReleasedText && state.Stored && !state.MayContinue(x.Keeps):
 		return tried + "; the answer is stored at the provider under an id that the client may name later, so no other attempt can go on with it. " +
-			"With store: false, or where the client sends its whole history, it is continued."
+			"With store: false and the whole history in the request it is continued."
 	case f.Repeated:
 		return tried + "; the error was the same each time, so retrying does not help."
 	case hopeless(f):

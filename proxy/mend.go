@@ -22,6 +22,9 @@ func (n *answer) options() stream.Options {
 		o.Fault = func(body []byte) bool { return s.fault(n.resp, body) }
 	}
 	o.ItemIDs = s.core.apart()
+	if s.x.Keeps && (a.Resume == nil || a.Resume.Way != recovery.WayFetch) {
+		o.Joined = func(id string, output []byte) { s.keep(n.ctx, id, output) }
+	}
 	if !a.Plain && !s.wire.relayed {
 		o.Mender = s.core.Mender
 		o.Repaired, o.Broke = n.repaired, n.broke

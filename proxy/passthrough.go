@@ -50,6 +50,7 @@ func (s *Server) passthrough(c echo.Context, core *Core, who client) error {
 	if err := core.permits(who, req, parts); err != nil {
 		return err
 	}
+	core.forget(req.Context(), who, req.Method, parts)
 	p.messages = speaksMessages(req)
 	mode, err := core.mode(req.Header)
 	if err != nil {

@@ -190,8 +190,9 @@ func (r *run) elsewhere(i int) (int, bool) {
 func (r *run) start(ctx context.Context, rc *racer, a Action) *Failure {
 	x := r.x
 	c := &x.Candidates[rc.choice]
-	c.Tries++
-	rc.action = a
+	if rc.action = a; !a.Resume.fetches() {
+		c.Tries++
+	}
 	x.Did(rc.strategy)
 	if r.Losers != nil && len(x.Candidates) > 1 && x.Mode == ModeAct {
 		rc.ctx, rc.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -250,7 +251,10 @@ func (r *run) idle(t Target) (d time.Duration) {
 // complete; an answer comes back when a paused one was replaced.
 func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	rc := r.live
-	r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
+	asked := !rc.action.Resume.fetches() // of a model
+	if asked {
+		r.guard("pace", func() { r.Pace.Answered(r.x, rc.attempt.Target, rc.started) })
+	}
 	if r.x.Fitting != nil {
 		r.guard("fitter", func() { r.x.Fitting.Commit(ctx) })
 	}
@@ -271,6 +275,9 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 	if f == nil {
 		r.x.ended = r.end(rc, Outcome{Success: true}, "")
 		r.x.answered, r.x.usage, r.x.finish = rc.ticket.Target, usage, a.Finish()
+		if !asked {
+			return nil, nil
+		}
 		r.guard("pace", func() {
 			r.Pace.Observe(r.x, rc.attempt.Target, firstToken, usage)
 			if pause := a.LongestPause(); pause > 0 {
@@ -324,6 +331,11 @@ func (r *run) settle(rc *racer, f *Failure) {
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
 	rc.cancel(nil)
+	if rc.action.Resume.fetches() { // which says nothing of how the target answers
+		x.free++
+		r.end(rc, Outcome{}, f.Class())
+		return
+	}
 	o := Outcome{Failure: f, Client: c.Client}
 	switch {
 	case f.Odd != "":

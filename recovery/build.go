@@ -32,7 +32,7 @@ func (r *run) edit(c *Choice, a Action) (body []byte, edited bool, err error) {
 	if !x.plain && x.Mode == ModeAct {
 		learned = r.Knowledge.Edits(c.Target)
 	}
-	if a.Resume != nil && (a.Resume.Calls || a.Resume.Way == WayReplay || a.Resume.Way == WayListen) {
+	if a.Resume != nil && (a.Resume.Calls || a.Resume.Way == WayReplay || a.Resume.Way == WayListen || a.Resume.fetches()) {
 		a.Resume = nil // the same request again
 	}
 	if c.Model == b.Model() && len(learned)+len(c.Edits) == 0 && guidance+a.Note+a.Tool == "" && a.Output == 0 && a.Resume == nil {

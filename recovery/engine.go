@@ -71,6 +71,7 @@ type Answer interface {
 type Pause struct {
 	Context context.Context // ends when the answer could go on by itself
 	Sent    string          // the text that the client has
+	Job     *Job            // as in Breach
 	Take    func() bool     // gives the answer up for another; false where it can go on
 	Over    func()          // to be called once
 	// Refused says that nobody else continues the answer: one that stays wholly silent is
@@ -314,7 +315,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		r.take(a, f)
 		return a, true
 	}
-	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue() {
+	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue(x.Keeps) {
 		return Action{}, false
 	}
 	plan, resumes := f.Spec.Plan, f.Released == ReleasedText && f.Flaw == nil
@@ -457,7 +458,7 @@ func (r *run) take(a Action, f *Failure) {
 	if f.Free && !a.Stated {
 		x.idle += a.Wait
 	}
-	if a.Resume != nil && a.Resume != r.doing.Resume || a.Resume == nil && a.Reask && f.Flaw != nil {
+	if a.Resume != nil && a.Resume != r.doing.Resume && !a.Resume.fetches() || a.Resume == nil && a.Reask && f.Flaw != nil {
 		x.extra++
 	}
 	r.doing = a

@@ -24,6 +24,7 @@ type Exchange struct {
 	Affinity   uint64 // equal for requests that share a prompt prefix; 0 is none
 	Pin        string // session and turn: a failover is kept while it lasts; empty without a session
 	Stays      bool   // no other account may serve it
+	Keeps      bool   // what the ids of its answer stand for can be kept, for clients to name them to a server that never had it
 	Mode       Mode
 	Streaming  bool
 	Trusted    bool          // it pays with the gateway's credentials, or with none of its own
@@ -52,6 +53,7 @@ type Exchange struct {
 type progress struct {
 	config     *Config          // of the engine that runs it
 	state      transcript.State // what of the request is on a server
+	fetched    bool             // its server was asked for the answer that it was to keep
 	made       []Made           // who made the reasoning that the request carries; nil where its format has none
 	sealed     int              // elements of that
 	deadline   time.Time        // for the first byte

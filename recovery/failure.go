@@ -130,7 +130,7 @@ type Breach struct {
 	Stalled  bool   // the stream stopped instead of breaking
 	Diverged bool   // a replay did not repeat what the client has
 	Client   bool   // it was the client that could not be written to
-	Job      *Job   // the server goes on with it; nil where nobody does
+	Job      *Job   // the server goes on with it, or may have kept it; nil where nobody does
 }
 
 // Job is an answer that its server works on, whoever listens.
@@ -138,6 +138,7 @@ type Job struct {
 	ID      string
 	Last    int  // number of the last event that the client has
 	Nothing bool // it has none
+	Stored  bool // the server may have kept the whole answer, and has no events of it
 }
 
 // Response is an upstream's own answer to a request that it refused; Status is 0

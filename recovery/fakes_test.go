@@ -335,6 +335,7 @@ type answer struct {
 	askedLate            bool
 	delivered, discarded int
 	refused              int // that nobody else continues it
+	job                  *recovery.Job
 }
 
 func (n *answer) Discard() {
@@ -357,7 +358,7 @@ func (n *answer) Finish() recovery.Finish { return recovery.FinishStop }
 
 func (n *answer) broken(err error) *recovery.Failure {
 	f := fail(n.a, recovery.Evidence{Phase: recovery.PhaseStream, Err: err})
-	f.Released, f.Sent = n.released, n.sent
+	f.Released, f.Sent, f.Job = n.released, n.sent, n.job
 	return f
 }
 
@@ -440,7 +441,7 @@ func (n *answer) Paused(ctx context.Context) (*recovery.Pause, time.Duration) {
 	case time.Since(n.begun) < idle:
 		return nil, idle - time.Since(n.begun)
 	}
-	p := &recovery.Pause{Sent: n.sent, Over: n.joined.Done}
+	p := &recovery.Pause{Sent: n.sent, Job: n.job, Over: n.joined.Done}
 	p.Context, n.goOn = context.WithCancel(ctx)
 	n.joined.Add(1)
 	p.Refused = func() {

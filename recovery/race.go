@@ -354,10 +354,11 @@ func (r *run) watchPauses(ctx context.Context, rc *racer, a Answer) (stop func()
 	return t.Stop
 }
 
-// rescue asks for a continuation while the answer of rc pauses: once more, where that fails.
+// rescue asks for a continuation while the answer of rc pauses: once more, where that fails. Whether
+// its server has kept the answer does not count.
 func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 	f := r.failure(rc, Evidence{Phase: PhaseStream, Err: context.DeadlineExceeded})
-	f.Released, f.Sent, f.Stalled = ReleasedText, p.Sent, true
+	f.Released, f.Sent, f.Stalled, f.Job = ReleasedText, p.Sent, true, p.Job
 	c := &r.x.Candidates[rc.choice]
 	before := c.Silent
 	c.Silent = true // while it pauses, others come first
@@ -368,7 +369,10 @@ func (r *run) rescue(ctx context.Context, rc *racer, p *Pause) {
 			break
 		}
 		f = r.replace(ctx, rc, p, next)
-		refused = f != nil
+		if refused = f != nil; next.Resume.fetches() { // a server that still works on it has refused nothing
+			try--
+			refused = refused && f.Class() != Timeout
+		}
 	}
 	if rc.rescued == nil {
 		r.live, c.Silent = rc, before

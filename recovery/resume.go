@@ -13,7 +13,7 @@ type Resume struct {
 	Way   Way    // how the rest is asked for; empty with Calls
 	Calls bool   // the client has all of the text: only the calls of the new answer are wanted
 
-	// Of WayListen: what is listened to again.
+	// Of WayListen and WayFetch: what is listened to again, or asked for.
 	Job *Job
 
 	// Of WayAsk: what the model is told, how many bytes of Sent's end that tells
@@ -34,6 +34,7 @@ const (
 	WayPrefill Way = "prefill" // Sent is given as the beginning of the answer, which the server goes on from
 	WayReplay  Way = "replay"  // the same request again: it must repeat all of Sent
 	WayListen  Way = "listen"  // the server has gone on with it, and is asked for what is missing
+	WayFetch   Way = "fetch"   // the server is asked for the whole answer, which it was to keep
 	WayAsk     Way = "ask"     // the model is asked to repeat the last words of Sent and go on
 )
 
@@ -66,10 +67,13 @@ type Counter interface {
 	Count(model, text string) int
 }
 
+// fetches reports whether nothing is asked of a model, nor of its target as such.
+func (res *Resume) fetches() bool { return res != nil && res.Way == WayFetch }
+
 // measure counts what a continuation has in its prompt.
 func (r *run) measure(a Action) {
 	res := a.Resume
-	if res == nil || res.Calls || res.Tokens > 0 {
+	if res == nil || res.Calls || res.Tokens > 0 || res.fetches() {
 		return
 	}
 	model := r.x.Candidates[a.Target].Model

@@ -3,6 +3,7 @@ package recovery
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // What a request leaves to the memory of a server limits what may be done with it
@@ -36,14 +37,24 @@ func (r *run) heed() {
 // connection broke, and has every event of it.
 const StrategyListen = "listen"
 
-// listen takes up an answer that its server goes on with.
+// StrategyFetch is the engine's own: a server was to keep the answer, and is asked once whether it did.
+const StrategyFetch = "fetch"
+
+// listen takes up an answer that its server goes on with, or fetches the rest of one that it may have kept.
 func (r *run) listen(f *Failure) (Action, bool) {
 	x := r.x
-	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted(false) {
+	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted(f.Job.Stored) {
 		return Action{}, false
 	}
 	s := &Situation{Exchange: x, Config: &r.Config, Jitter: rand.Float64}
 	i := s.Current(f)
+	if f.Job.Stored {
+		if x.fetched || f.Released != ReleasedText || f.Sent == "" || len(r.Config.Continue) == 0 {
+			return Action{}, false
+		}
+		x.fetched, x.deadline = true, time.Now().Add(r.patience())
+		return Action{Strategy: StrategyFetch, Target: i, Resume: &Resume{Way: WayFetch, Sent: f.Sent, Job: f.Job}}, true
+	}
 	return Action{Strategy: StrategyListen, Target: i, Wait: s.Backoff(x.Candidates[i].Tries - 1), Resume: &Resume{Way: WayListen, Sent: f.Sent, Job: f.Job}}, true
 }
 

@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages, tests left out. A commit that needs more says why
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
-	"proxy/stream": 6930,
+	"proxy/stream": 7000,
 
 	"recovery/annotate":   3505,
 	"recovery/classify":   2965,
@@ -23,7 +23,7 @@ var ceilings = map[string]int{
 	"recovery/repair":     4970,
 	"recovery/rule":       1310,
 	"recovery/trajectory": 3180,
-	"recovery/transcript": 5500,
+	"recovery/transcript": 5600,
 }
 
 func TestCeilings(t *testing.T) {

@@ -35,6 +35,8 @@ type Options struct {
 	Explain  bool                    // the answer gets the gateway's identity
 	ID       string                  // id of the request, for Explain
 	ItemIDs  bool                    // keep the ids of a response's items
+	// Joined gets the id and the items of a response that several attempts have written, before its end is; may be nil.
+	Joined func(id string, output []byte)
 }
 
 // Broken is how a response failed to be an answer.

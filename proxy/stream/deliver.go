@@ -29,7 +29,7 @@ func (a *Answer) Deliver(context.Context) *Broken {
 	a.ReportRepairs()
 	s.Begin(a.resp.StatusCode, a.resp.Header)
 	a.held.Text, a.said = string(a.said), nil
-	if err := s.Write(a.held); err != nil {
+	if err := a.write(a.held); err != nil {
 		return a.clientGone(err)
 	}
 	a.held = Piece{}
@@ -75,7 +75,6 @@ func (a *Answer) pass() *Broken {
 // one passes an event on, now or together with those that are at hand. over
 // means that it was the last, though it may not be the end mark.
 func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
-	s := a.o.Sink
 	piece, d, broken := a.accept(ev)
 	if broken != nil {
 		return a.breaks(broken, out.take(), piece), true
@@ -93,7 +92,7 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	if a.done && !a.complete(io.EOF) {
 		// The end mark without a finish reason: not an end.
 		if len(out.bytes) > 0 {
-			_ = s.Write(out.take())
+			_ = a.write(out.take())
 		}
 		return &Broken{Err: ErrEnded}, true
 	}
@@ -104,7 +103,7 @@ func (a *Answer) one(ev *Event, out *batch) (broken *Broken, over bool) {
 	if len(piece.Bytes) == 0 {
 		return nil, false
 	}
-	if err := s.Write(piece); err != nil {
+	if err := a.write(piece); err != nil {
 		if a.done {
 			return nil, true // it hung up on the last bytes: it has them or does not want them
 		}
@@ -139,7 +138,7 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 		return b
 	}
 	if len(batch.Bytes) > 0 {
-		if err := a.o.Sink.Write(batch); err != nil {
+		if err := a.write(batch); err != nil {
 			return a.clientGone(err)
 		}
 	}
@@ -231,7 +230,7 @@ func (a *Answer) end(err error) *Broken {
 		}
 		a.ReportRepairs()
 		piece.add(Piece{Bytes: End(a.o.Format, nil, nil)})
-		if werr := a.o.Sink.Write(piece); werr != nil {
+		if werr := a.write(piece); werr != nil {
 			return a.clientGone(werr)
 		}
 		a.done = true

@@ -150,7 +150,7 @@ func (f *responsesEncoder) event(out []byte, ev *Event, d *Delta, e *edit) (_ []
 	case it.index < 0:
 		f.s.put(ev, -1)
 	case !known:
-	case p.gone && it.event == eventDone && f.open >= 0 && itemKind(it.raw) == "reasoning":
+	case p.gone && it.event == eventDone && f.open >= 0 && itemKind(it.raw) == "reasoning" && !f.has(itemID(it.raw)):
 		f.reasoned = append(f.reasoned, []byte(string(it.raw)))
 	case p.gone:
 	case f.edits(p.index, ev, d, e):
@@ -203,7 +203,7 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 	case f.follows && f.open >= 0 && kind == "message" && !f.joins:
 		f.joins, f.place[it.index] = true, place{index: f.open}
 		return
-	case f.follows && f.open >= 0 && kind == "reasoning":
+	case f.follows && (f.open >= 0 && kind == "reasoning" || kind != "message" && f.has(itemID(it.raw))):
 		f.place[it.index] = place{gone: true}
 		return
 	case !f.follows && !f.reach(it.index-f.gone):
@@ -233,6 +233,11 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 	f.place[it.index] = place{index: len(f.items)}
 	f.s.put(ev, len(f.items))
 	f.items = append(f.items, shown{raw: []byte(string(it.raw))})
+}
+
+// has reports whether the client has an item of this id.
+func (f *responsesEncoder) has(id string) bool {
+	return id != "" && slices.ContainsFunc(f.items, func(s shown) bool { return itemID(s.raw) == id })
 }
 
 // leave leaves an item out.

@@ -37,6 +37,9 @@ const (
 
 func newSeam(r *recovery.Resume) *seam {
 	s := &seam{sent: r.Sent, way: r.Way, least: max(r.Least, minTail)}
+	if s.way == recovery.WayFetch { // the same answer, from its beginning
+		s.way = recovery.WayReplay
+	}
 	if s.way == recovery.WayAsk {
 		s.sent = strings.TrimLeft(s.sent, blanks)
 		s.least = min(s.least, len(s.sent))

@@ -128,6 +128,7 @@
 //	no-done            without [DONE]
 //	done               for responses: with [DONE], which otherwise they do not have
 //	no-finish          without finish_reason
+//	unkept             for responses: nothing is stored of it
 //	role-only          the role chunk and [DONE]; else: choices is empty
 //	empty              only [DONE]; else: no body
 //	empty-answer       finish_reason without content

@@ -92,10 +92,10 @@ type step struct {
 	cut, fin, stall, errorEvent, malformed, noise, cached share
 	stallFor                                              time.Duration
 
-	noDone, noFinish, roleOnly, empty, emptyAnswer bool
-	nullContent, crlf, oneWrite, usageAlways, gzip bool
-	done, flat                                     bool
-	split                                          int
+	noDone, noFinish, unkept, roleOnly, empty, emptyAnswer bool
+	nullContent, crlf, oneWrite, usageAlways, gzip         bool
+	done, flat                                             bool
+	split                                                  int
 
 	text           string
 	tool, textTool bool
@@ -270,6 +270,7 @@ var directives = map[string]directive{
 	"done":         flag(func(st *step) { st.done = true }),
 	"no-done":      flag(func(st *step) { st.noDone = true }),
 	"no-finish":    flag(func(st *step) { st.noFinish = true }),
+	"unkept":       flag(func(st *step) { st.unkept = true }),
 	"role-only":    flag(func(st *step) { st.roleOnly = true }),
 	"empty":        flag(func(st *step) { st.empty = true }),
 	"empty-answer": flag(func(st *step) { st.emptyAnswer = true }),

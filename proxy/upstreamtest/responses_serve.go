@@ -141,6 +141,9 @@ func (x *exchange) response(c *content) *Response {
 
 // keep remembers the answer, as a real upstream does whatever comes of sending it.
 func (x *exchange) keep(r *Response, events *reply) {
+	if x.st.unkept {
+		return
+	}
 	q := x.q
 	k := &kept{account: q.credential, model: q.model, whole: r.Whole(), tokens: r.In + r.Out}
 	if q.stored {

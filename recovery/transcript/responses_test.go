@@ -85,7 +85,7 @@ func TestResponsesRead(t *testing.T) {
 		!b.ResponseFormat() || !b.Reasoning() || !b.Streaming() || b.CacheKey() != "k" || field != "max_output_tokens" || limit != 900 || b.N() != 1 || b.Model() != "gpt-5" {
 		t.Errorf("options: %+v %v %s %s %d", c, form, schema, field, limit)
 	}
-	if s := b.State(); s != (State{}) || !s.MayMove() || !s.MayContinue() {
+	if s := b.State(); s != (State{}) || !s.MayMove() || !s.MayContinue(false) {
 		t.Errorf("state %+v", s)
 	}
 }

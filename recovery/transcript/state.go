@@ -50,9 +50,10 @@ func (s State) MayNote() bool { return s.Kind != Chained && !s.Closed }
 
 // MayContinue reports whether an answer that broke off may be continued by another:
 // not where the client may name it later by an id that the server never heard of,
-// instead of telling what it was.
-func (s State) MayContinue() bool {
-	return s.Kind == Stateless && (!s.Stored || s.Tells) && !s.Closed
+// instead of telling what it was. kept says that somebody else knows then what it was.
+func (s State) MayContinue(kept bool) bool {
+	told := s.Kind == Stateless && (!s.Stored || s.Tells)
+	return !s.Closed && (told || kept && s.Stored && !s.Single)
 }
 
 // MayRace reports whether two attempts may be under way at once.

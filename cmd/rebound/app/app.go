@@ -66,6 +66,7 @@ type App struct {
 
 	store  store.Store
 	shared *store.Shared // nil without Redis
+	vault  *store.Vault
 	mirror *store.Mirror
 
 	health   *breaker.Set
@@ -135,6 +136,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.meter = count.NewMeter()
 	a.fitter = a.newFitter(cfg.Fit, cfg.Store.Redis.Timeout)
 	a.limiter = quota.New(a.store, limits(cfg))
+	a.vault = a.newVault(cfg.Store.Redis.Timeout)
 	a.recorder = recording.New(cfg.Recording, a.store, a.hub.LoseRecording)
 	a.planner = a.newPlanner(cfg)
 	a.sessions.Stopped = func(o recovery.OpenSession) { a.webhook.TellStopped(o) }
@@ -296,17 +298,34 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	return &proxy.Core{Reasons: a.pace.Reasons,
 		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true), Measure: func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
-		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
+		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
 		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
 		Relay:  engine([]recovery.Stage{table, switches}, []recovery.Strategy{strategy.Resend{}, strategy.Wait{}}), Forward: forward,
 	}, nil
+}
+
+// sharesContent reports whether what was made of conversations may be in a store that others share.
+func (a *App) sharesContent() bool {
+	return a.shared != nil && a.config.Store.Content != configs.ContentOff
+}
+
+// maxVault bounds what is kept of answers in the process, in bytes.
+const maxVault = 32 << 20
+
+// newVault makes what keeps parts of answers for the clients that got them.
+func (a *App) newVault(within time.Duration) *store.Vault {
+	var values store.Values
+	if a.sharesContent() {
+		values = a.shared
+	}
+	return store.NewVault(values, within, maxVault, a.shared == nil)
 }
 
 // newFitter makes the part that fits requests to context windows. It lives as
 // long as the gateway: sessions' edits are in it.
 func (a *App) newFitter(cfg fit.Config, within time.Duration) *fit.Fitter {
 	var shared fit.Values // without a server there is nobody to share with
-	if a.shared != nil {
+	if a.sharesContent() {
 		shared = a.shared
 	}
 	return fit.New(cfg, fit.Parts{

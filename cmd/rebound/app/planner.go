@@ -21,7 +21,7 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
 		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
 		Waiting: func(p plan.Approval) { a.webhook.Tell(admin.Approval(p)) }}
-	if a.shared != nil {
+	if a.sharesContent() {
 		parts.Store = a.shared
 	}
 	return plan.New(cfg.Planner, parts)

@@ -1,0 +1,61 @@
+package stream
+
+import (
+	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
+)
+
+// Replay returns the events of a complete response that its server has kept, as if it came once
+// more from its beginning; none of one that did not come to its end. underway says that the server
+// still works on it.
+func (Responses) Replay(body []byte) (events []byte, underway bool) {
+	if transcript.Valid(body, maxDepth) != nil {
+		return nil, false
+	}
+	if status := gjson.GetBytes(body, "status").Str; status != "completed" {
+		return nil, status == "queued" || status == "in_progress"
+	}
+	var s script
+	s.say("response.created", "response", with(body, "status", "in_progress", "output", []byte("[]")))
+	for i, v := range gjson.GetBytes(body, "output").Array() {
+		s.item([]byte(v.Raw), i)
+	}
+	s.say("response.completed", "response", body)
+	return s.out, false
+}
+
+// item writes the events of an item that is complete.
+func (s *script) item(item []byte, index int) {
+	parts := gjson.GetBytes(item, "content").Array()
+	switch kind := itemKind(item); {
+	case isCall(kind):
+		s.call(item, index)
+	case kind == "message" && len(parts) == 1 && parts[0].Get("text").Type == gjson.String:
+		id, text := itemID(item), parts[0].Get("text").Str
+		s.say("response.output_item.added", "output_index", index, "item", with(item, "status", "in_progress", "content", []byte("[]")))
+		s.say("response.content_part.added", "item_id", id, "output_index", index, "content_index", 0, "part", textPart(""))
+		s.text(id, index, text)
+		s.ends(item, index, stageOpen)
+	default:
+		s.say("response.output_item.added", "output_index", index, "item", item)
+		s.say("response.output_item.done", "output_index", index, "item", item)
+	}
+}
+
+// write writes a piece to the client. Before the end of a response of which another attempt
+// wrote the beginning, that is told: no server has it as the client does.
+func (a *Answer) write(p Piece) error {
+	if a.o.Joined != nil && a.continues && a.finished() {
+		known := new(Known)
+		eachEvent(p.Bytes, func(ev *Event) {
+			if d := a.o.Format.Decode(ev, known); d.item.event == eventEnd && a.o.Joined != nil {
+				response := gjson.GetBytes(ev.Data, "response")
+				joined := a.o.Joined
+				a.o.Joined = nil
+				a.o.Guard(func() { joined(response.Get("id").Str, []byte(response.Get("output").Raw)) })
+			}
+		})
+	}
+	return a.o.Sink.Write(p)
+}
