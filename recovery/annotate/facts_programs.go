@@ -245,5 +245,5 @@ func (s *scene) takesLong() fact {
 	if elevated {
 		return fact{say: quoted(program) + " was still at work. In the background it can go on: end the same command with " + quoted(log) + ", then read the end of that log."}
 	}
-	return s.commanded(quoted(program)+" was still at work. In the background it can go on, and the end of its log shows how far it is", "nohup "+text+log, quoted("nohup "+text+log))
+	return s.commanded(quoted(program)+" was still at work. It can go on in the background, with a log whose end tells how far it is", "nohup "+text+log, quoted("nohup "+text+log))
 }

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
@@ -52,18 +53,11 @@ func (s *scene) managed() fact {
 	if what != "" && !s.risky {
 		return fact{say: say + ".", call: "Make a virtual environment (`python3 -m venv .venv`) and use its `pip`."}
 	}
-	line += " " + orWord(what, "PACKAGE")
+	line += " " + cmp.Or(what, "PACKAGE")
 	if what == "" {
 		return fact{say: say + ": " + quoted(line) + "."}
 	}
 	return s.commanded(say, line, quoted(line))
-}
-
-func orWord(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process (\d{1,9})`)
@@ -139,7 +133,7 @@ func (s *scene) inDatabase() fact {
 		return fact{say: "The database has no table " + quoted(t) + ".", call: "Send " + quoted(line) + " first, which lists those that it has."}
 	}
 	c := s.says(noColumn)
-	m := source.FindStringSubmatch(orWord(text(s.args, "query", "sql", "statement"), s.f.Arguments))
+	m := source.FindStringSubmatch(cmp.Or(text(s.args, "query", "sql", "statement"), s.f.Arguments))
 	if c == "" || m == nil {
 		return fact{}
 	}

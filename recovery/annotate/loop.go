@@ -42,6 +42,9 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 	case recovery.LoopSameResult:
 		return fmt.Sprintf("You have made the same call%s %s, with the same result.", repeated(x, l), times)
 	case recovery.LoopAlternation:
+		if len(l.Tools) == 1 {
+			tools = "two calls of " + tools
+		}
 		if tools != "" {
 			tools = " between " + tools
 		}

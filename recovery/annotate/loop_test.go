@@ -150,3 +150,13 @@ func TestLoopOfServing(t *testing.T) {
 		t.Errorf("the note is\n%s", text)
 	}
 }
+
+// Two calls of one tool that alternate are named as such.
+func TestBackAndForthOfOneTool(t *testing.T) {
+	s, _ := stage(t, nil)
+	x := agent(bash).run("ls", "a").run("cat a", "b").exchange(t)
+	x.Loops = []recovery.Loop{{Kind: recovery.LoopAlternation, Count: 2, Tools: []string{"bash"}, From: 2, To: 5, New: true}}
+	if err := s.Prepare(t.Context(), x); err != nil || !strings.Contains(x.Guidance, "back and forth between two calls of `bash` twice") {
+		t.Errorf("%v: %s", err, x.Guidance)
+	}
+}
