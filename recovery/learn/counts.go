@@ -85,8 +85,8 @@ func Fold(priors Priors, list []Observation, now time.Time) *Counts {
 // levels lists the counters of an outcome from the finest to the coarsest: the message's
 // pattern, the kind of task, the model, and all models.
 func levels(k counterKey) (out []counterKey) {
-	coarse := counterKey{owner: k.owner, chain: k.chain, strategy: k.strategy, model: k.model}
-	if k.template != "" {
+	coarse := k
+	if coarse.task, coarse.template = "", ""; k.template != "" {
 		fine := coarse
 		fine.template = k.template
 		out = append(out, fine)
@@ -96,8 +96,7 @@ func levels(k counterKey) (out []counterKey) {
 		fine.task = k.task
 		out = append(out, fine)
 	}
-	out = append(out, coarse)
-	if coarse.model != "" {
+	if out = append(out, coarse); k.model != "" {
 		coarse.model = ""
 		out = append(out, coarse)
 	}
@@ -128,17 +127,21 @@ func (t *counter) known() bool {
 	return t != nil && t.n >= least && (t.keys == nil || len(t.keys) >= minKeys)
 }
 
-// of returns the finest known counter of a strategy, of the question's own key first;
-// without any it returns an empty one.
-func (c *Counts) of(q recovery.Question, template, strategy string) counter {
+// of returns the finest known counter of a strategy, of the question's own key first, and
+// whose it is; without any it returns an empty one. One that says nothing of the question's
+// own model, or of the message where no chain explains it, only counts where any does.
+func (c *Counts) of(q recovery.Question, template, strategy string, any bool) (t counter, owner string) {
 	for _, owner := range []string{q.Key, everybody} {
 		for _, k := range levels(counterKey{owner, q.Chain, strategy, q.Model, string(q.Task), template}) {
+			if !any && (k.model != q.Model || k.chain == recovery.Unexplained && k.template == "") {
+				break
+			}
 			if t := c.counters[k]; t.known() {
-				return *t
+				return *t, owner
 			}
 		}
 	}
-	return counter{}
+	return counter{}, ""
 }
 
 // estimate is a rate of success with its 95 % interval.
@@ -169,14 +172,15 @@ func (c *Counts) Choose(q recovery.Question, template string) recovery.Preferenc
 	out := recovery.Preference{Strategies: q.Strategies, Template: template}
 	seen, est := 0, map[string]estimate{}
 	for _, s := range q.Strategies {
-		t := c.of(q, template, s)
+		t, _ := c.of(q, template, s, true)
 		seen, est[s] = seen+t.n, c.estimate(q.Chain, s, t)
 	}
 	if seen == 0 {
 		return out
 	}
 	out.Strategies = slices.SortedStableFunc(slices.Values(q.Strategies), func(x, y string) int { return cmp.Compare(est[y].hopeful(), est[x].hopeful()) })
-	out.Withhold = c.withholds(q, out.Strategies[0], est[out.Strategies[0]], c.of(q, template, none))
+	silent, _ := c.of(q, template, none, true)
+	out.Withhold = c.withholds(q, out.Strategies[0], est[out.Strategies[0]], silent)
 	return out
 }
 
@@ -202,36 +206,21 @@ func (c *Counts) withholds(q recovery.Question, strategy string, best estimate, 
 // outcomes with this kind of trouble and model. A failure that no chain explains has to
 // have a message with public words, of which the outcomes are: others may be any failure.
 func (c *Counts) Known(q recovery.Question, template string) (best recovery.LearnedPattern, ok bool) {
-	if q.Chain == recovery.Unexplained && (template == "" || template == wild) || template == wild {
+	if template == wild || template == "" && q.Chain == recovery.Unexplained {
 		return best, false
 	}
 	for _, s := range q.Strategies {
-		for _, owner := range []string{q.Key, everybody} {
-			t, found := c.ofModel(counterKey{owner, q.Chain, s, q.Model, string(q.Task), template})
-			if !found {
-				continue
-			}
-			if e := c.estimate(q.Chain, s, t); !ok || e.low > best.Lower {
-				best, ok = recovery.LearnedPattern{Key: owner, Chain: q.Chain, Template: template, Model: q.Model, Strategy: s, Observations: t.n, Rate: e.rate, Lower: e.low}, true
-			}
-			break
+		t, owner := c.of(q, template, s, false)
+		if p := c.pattern(counterKey{owner: owner, chain: q.Chain, strategy: s, model: q.Model, template: template}, t); t.n > 0 && (!ok || p.Lower > best.Lower) {
+			best, ok = p, true
 		}
 	}
 	return best, ok
 }
 
-// ofModel is the finest known counter of a model, of the template alone where the chain
-// explains nothing.
-func (c *Counts) ofModel(k counterKey) (counter, bool) {
-	for _, level := range levels(k) {
-		if level.model != k.model || k.chain == recovery.Unexplained && level.template == "" {
-			break
-		}
-		if t := c.counters[level]; t.known() {
-			return *t, true
-		}
-	}
-	return counter{}, false
+func (c *Counts) pattern(k counterKey, t counter) recovery.LearnedPattern {
+	e := c.estimate(k.chain, k.strategy, t)
+	return recovery.LearnedPattern{Key: k.owner, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low}
 }
 
 // seed is a hash of names.

@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -51,7 +50,7 @@ func (k *known) add(o Observation) bool {
 }
 
 // read takes over what the log has. It reports whether anything changed.
-func (k *known) read(entries [][]byte, r rules, now time.Time) (changed bool) {
+func (k *known) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
 	if n := len(entries); n == 0 || n == k.entries && bytes.Equal(entries[n-1], k.last) {
 		return false
 	}
@@ -101,8 +100,8 @@ func (k *known) missing(entries [][]byte, now time.Time) (out []Observation) {
 
 // read reads the log.
 func (o *Outcomes) read(ctx context.Context) {
-	cfg := o.cfg.Load()
-	if cfg.mode == OutcomesOff {
+	r := o.rules.Load()
+	if r.mode == OutcomesOff {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
@@ -111,7 +110,7 @@ func (o *Outcomes) read(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	if o.known.read(entries, rules{cfg.priors, o.parts.Vocabulary}, time.Now()) {
+	if o.known.read(entries, r, time.Now()) {
 		o.changed = true
 	}
 	for _, ob := range o.known.missing(entries, time.Now()) {
@@ -125,7 +124,7 @@ var ErrOff = errors.New("learning is off (learn.outcomes)")
 // do has the goroutine do something, after it read the log. What that is given ends when
 // the caller's ctx does: nobody keeps the goroutine busy who has left.
 func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) (T, error)) (out T, err error) {
-	if o.cfg.Load().mode == OutcomesOff {
+	if o.rules.Load().mode == OutcomesOff {
 		return out, ErrOff
 	}
 	type answer struct {
@@ -133,7 +132,7 @@ func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) 
 		err error
 	}
 	result := make(chan answer, 1)
-	t := task{do: func(own context.Context) {
+	work := func(own context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
@@ -150,9 +149,9 @@ func do[T any](ctx context.Context, o *Outcomes, what func(ctx context.Context) 
 			o.fold() // who waits for this goes on from it
 		}
 		result <- a
-	}}
+	}
 	select {
-	case o.queue <- t:
+	case o.queue <- work:
 	case <-ctx.Done():
 		return out, ctx.Err()
 	case <-o.done:
@@ -185,21 +184,25 @@ func (o *Outcomes) Export(ctx context.Context, w io.Writer) error {
 // maxImport bounds what is imported at once, in lines; further ones are refused.
 const maxImport = logSize
 
-// Import adds the observations that r has, one JSON object a line, and tells how many
-// it took and how many it refused. What is known already is neither.
+// Import adds the observations that r has, which the caller bounds, one JSON object a line,
+// and tells how many it took and how many it refused. What is known already is neither.
 func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int, err error) {
-	lines, refused, err := importable(r)
+	raw, err := io.ReadAll(r)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, fmt.Errorf("reading observations: %w", err)
 	}
-	got, err := do(ctx, o, func(own context.Context) (got struct{ added, refused int }, err error) {
-		check := rules{o.cfg.Load().priors, o.parts.Vocabulary}
-		for _, line := range lines {
+	type result struct{ added, refused int }
+	got, err := do(ctx, o, func(own context.Context) (got result, err error) {
+		check, lines := o.rules.Load(), 0
+		for line := range bytes.Lines(raw) {
 			if own.Err() != nil {
 				return got, own.Err()
 			}
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				continue
+			}
 			ob, err := check.read(line, time.Now())
-			if err != nil {
+			if lines++; err != nil || lines > maxImport {
 				got.refused++
 				continue
 			}
@@ -213,31 +216,7 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 		}
 		return got, nil
 	})
-	return got.added, refused + got.refused, err
-}
-
-// importable is the lines of a corpus, and how many of them are too long or too many.
-func importable(r io.Reader) (lines [][]byte, refused int, err error) {
-	in := bufio.NewReaderSize(r, maxObservation+2)
-	for {
-		line, err := in.ReadSlice('\n')
-		long := errors.Is(err, bufio.ErrBufferFull)
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = in.ReadSlice('\n')
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, 0, fmt.Errorf("reading line %d: %w", len(lines)+refused+1, err)
-		}
-		switch line = bytes.TrimSpace(line); {
-		case long || len(lines) >= maxImport && len(line) > 0:
-			refused++
-		case len(line) > 0:
-			lines = append(lines, bytes.Clone(line))
-		}
-		if err != nil {
-			return lines, refused, nil
-		}
-	}
+	return got.added, got.refused, err
 }
 
 // Reset forgets all observations, in all replicas as soon as they read the log.

@@ -63,15 +63,16 @@ func value(outcome string) (v float64, counts bool) {
 // anything is known. Read only.
 type Priors = map[string]map[string]float64
 
-// rules are what an observation must obey.
+// rules are what is learned, and what an observation must obey.
 type rules struct {
+	mode       string
 	priors     Priors
 	vocabulary func() Vocabulary
 }
 
 // read decodes an entry. What is malformed, too large, from the future, or names what
 // does not exist is refused: whoever wrote it, it teaches nothing.
-func (r rules) read(raw []byte, now time.Time) (o Observation, err error) {
+func (r *rules) read(raw []byte, now time.Time) (o Observation, err error) {
 	if len(raw) > maxObservation {
 		return o, fmt.Errorf("longer than %d bytes", maxObservation)
 	}
@@ -90,7 +91,7 @@ func (o *Observation) line() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
-func (r rules) check(o *Observation, now time.Time) error {
+func (r *rules) check(o *Observation, now time.Time) error {
 	at := time.Unix(o.Time, 0)
 	_, counts := value(o.Outcome)
 	_, known := r.priors[o.Chain][o.Strategy]

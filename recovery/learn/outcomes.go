@@ -32,9 +32,8 @@ const (
 	late = 30 * time.Minute
 	// storeTime bounds an operation of the store, which is never one of a request.
 	storeTime = 2 * time.Second
-	// foldEvery is how many times as long as it took the counts stay before they are
-	// made anew: whatever comes in, that takes 2 % of a core.
-	foldEvery = 50
+	// foldEvery is how long counts stay, whatever comes in: making them takes milliseconds.
+	foldEvery = time.Second
 	maxQueue  = 1024
 	maxOpen   = 4096
 	maxOrders = 4096
@@ -66,11 +65,11 @@ type Parts struct {
 // goroutine, which loses what comes too fast. Safe for concurrent use.
 type Outcomes struct {
 	parts  Parts
-	cfg    atomic.Pointer[settings]
+	rules  atomic.Pointer[rules]
 	counts atomic.Pointer[Counts]
 	orders *store.Cache[decided, recovery.Preference]
 
-	queue  chan task
+	queue  chan func(ctx context.Context) // for the goroutine
 	lost   atomic.Int64
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -82,20 +81,7 @@ type Outcomes struct {
 	known   known
 	open    map[string]*intervention // by id
 	changed bool                     // known is newer than counts
-	folded  time.Time                // when the counts were made,
-	took    time.Duration            // and how long that took
-}
-
-type settings struct {
-	mode   string
-	priors Priors
-}
-
-// task is something for the goroutine: one of the three.
-type task struct {
-	opened *intervention
-	after  *recovery.After
-	do     func(ctx context.Context)
+	folded  time.Time                // when the counts were made
 }
 
 // decided is what a choice is kept by: it stays for as long as the failure does.
@@ -110,16 +96,19 @@ type intervention struct {
 	Session     string      `json:"s"` // as requests have it
 	Fingerprint uint64      `json:"f"`
 	Some        bool        `json:"some,omitempty"` // something succeeded after it
-	opened      time.Time
-	cause       recovery.Event // for the event that tells of the outcome
+	// For the event that tells of the outcome.
+	Model             string            `json:"m"`
+	Category          recovery.Category `json:"c"`
+	HeldOut, Withheld bool
+	opened            time.Time
 }
 
 // NewOutcomes returns outcomes that begin to learn. Call Close.
 func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Outcomes{parts: parts, orders: store.NewCache[decided, recovery.Preference](maxOrders), queue: make(chan task, maxQueue),
+	o := &Outcomes{parts: parts, orders: store.NewCache[decided, recovery.Preference](maxOrders), queue: make(chan func(context.Context), maxQueue),
 		cancel: cancel, done: make(chan struct{}), sessions: map[string]int{}, open: map[string]*intervention{}}
-	o.cfg.Store(&settings{mode, priors})
+	o.rules.Store(&rules{mode, priors, parts.Vocabulary})
 	o.counts.Store(Fold(priors, nil, time.Now()))
 	go o.run(ctx)
 	return o
@@ -127,8 +116,8 @@ func NewOutcomes(mode string, priors Priors, parts Parts) *Outcomes {
 
 // Reconfigure sets what a reload may change.
 func (o *Outcomes) Reconfigure(mode string, priors Priors) {
-	o.cfg.Store(&settings{mode, priors})
-	o.enqueue(task{do: func(context.Context) { o.changed = true }})
+	o.rules.Store(&rules{mode, priors, o.parts.Vocabulary})
+	o.enqueue(func(context.Context) { o.changed = true })
 }
 
 // Close ends the goroutine. Interventions that are open are lost, but for those that
@@ -141,7 +130,7 @@ func (o *Outcomes) Close() {
 // Choose orders the strategies of a note. The same failure of a session keeps the
 // order that it was given first.
 func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
-	mode := o.cfg.Load().mode
+	mode := o.rules.Load().mode
 	if mode == OutcomesOff || q.Session == "" {
 		return recovery.Preference{Strategies: q.Strategies}
 	}
@@ -162,7 +151,7 @@ func (o *Outcomes) Choose(q recovery.Question) recovery.Preference {
 // an agent that only talks or waits, or about a broken environment.
 func (o *Outcomes) Observe(ev recovery.Event) {
 	a := ev.Advice
-	if ev.Name != recovery.EventGuidance || a == nil || a.Chain == "" || ev.Observed || ev.Session == "" || o.cfg.Load().mode == OutcomesOff {
+	if ev.Name != recovery.EventGuidance || a == nil || a.Chain == "" || ev.Observed || ev.Session == "" || o.rules.Load().mode == OutcomesOff {
 		return
 	}
 	strategy := none
@@ -179,12 +168,10 @@ func (o *Outcomes) Observe(ev recovery.Event) {
 	if !plain(key, maxModel) || key == everybody {
 		key = hashOf("key", key)
 	}
-	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(),
-		cause: recovery.Event{Name: recovery.EventGuidanceJudged, Session: ev.Session, Model: ev.Model, Strategy: strategy,
-			Advice: &recovery.Advice{Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld}},
+	iv := &intervention{Session: ev.Session, Fingerprint: a.Fingerprint, opened: time.Now(), Model: ev.Model, Category: a.Category, HeldOut: a.HeldOut, Withheld: a.Withheld,
 		Observation: Observation{V: version, ID: idOf(ev.Session, a.Fingerprint, a.At), Session: hashOf("session", ev.Session),
 			Chain: a.Chain, Key: key, Template: a.Template, Task: string(a.Task), Model: model, Strategy: strategy}}
-	o.enqueue(task{opened: iv})
+	o.enqueue(func(ctx context.Context) { o.begin(ctx, iv) })
 }
 
 // idOf names an intervention, in every replica the same.
@@ -203,14 +190,14 @@ func (o *Outcomes) Open(session string) bool {
 
 // After takes what followed a failure. It never blocks.
 func (o *Outcomes) After(a recovery.After) {
-	if o.cfg.Load().mode != OutcomesOff {
-		o.enqueue(task{after: &a})
+	if o.rules.Load().mode != OutcomesOff {
+		o.enqueue(func(ctx context.Context) { o.judge(ctx, &a) })
 	}
 }
 
-func (o *Outcomes) enqueue(t task) {
+func (o *Outcomes) enqueue(do func(ctx context.Context)) {
 	select {
-	case o.queue <- t:
+	case o.queue <- do:
 	default:
 		o.lost.Add(1)
 	}
@@ -218,7 +205,7 @@ func (o *Outcomes) enqueue(t task) {
 
 func (o *Outcomes) run(ctx context.Context) {
 	defer close(o.done)
-	if o.cfg.Load().mode != OutcomesOff {
+	if o.rules.Load().mode != OutcomesOff {
 		o.parts.Vocabulary() // takes a while: no request has to wait for it
 	}
 	timer, later := time.NewTimer(0), time.NewTimer(0)
@@ -228,15 +215,8 @@ func (o *Outcomes) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case t := <-o.queue:
-			switch {
-			case t.opened != nil:
-				o.begin(ctx, t.opened)
-			case t.after != nil:
-				o.judge(ctx, t.after)
-			default:
-				t.do(ctx)
-			}
+		case do := <-o.queue:
+			do(ctx)
 		case <-timer.C:
 			o.read(ctx)
 			o.closeLate(ctx)
@@ -244,7 +224,7 @@ func (o *Outcomes) run(ctx context.Context) {
 		case <-later.C:
 		}
 		if o.changed && len(o.queue) == 0 {
-			if wait := foldEvery*o.took - time.Since(o.folded); wait > 0 {
+			if wait := foldEvery - time.Since(o.folded); wait > 0 {
 				later.Reset(wait)
 			} else {
 				o.fold()
@@ -255,11 +235,8 @@ func (o *Outcomes) run(ctx context.Context) {
 
 // fold counts what is known.
 func (o *Outcomes) fold() {
-	began := time.Now()
-	o.changed = false
-	o.counts.Store(Fold(o.cfg.Load().priors, o.known.list, began))
-	o.folded = time.Now()
-	o.took = o.folded.Sub(began)
+	o.changed, o.folded = false, time.Now()
+	o.counts.Store(Fold(o.rules.Load().priors, o.known.list, o.folded))
 }
 
 // begin keeps an intervention until it is judged.
@@ -276,6 +253,7 @@ func (o *Outcomes) begin(ctx context.Context, iv *intervention) {
 	o.share(ctx, iv)
 }
 
+// keep waits for what follows an intervention.
 func (o *Outcomes) keep(iv *intervention) {
 	o.open[iv.Observation.ID] = iv
 	o.mu.Lock()
@@ -297,14 +275,6 @@ func (o *Outcomes) share(ctx context.Context, iv *intervention) {
 	_ = o.parts.Values.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * late})
 }
 
-// find is the intervention with an id, also one that another replica began.
-func (o *Outcomes) find(ctx context.Context, id string) *intervention {
-	if iv := o.open[id]; iv != nil || o.known.ids[id] {
-		return iv
-	}
-	return o.shared(ctx, id)
-}
-
 // shared is the intervention with an id as replicas share it, nil if there is none.
 func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
 	if o.parts.Values == nil {
@@ -314,17 +284,19 @@ func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
 	defer cancel()
 	got, err := o.parts.Values.Get(ctx, keyOpen+id)
 	iv := &intervention{opened: time.Now()}
-	if err != nil || len(got) != 1 || len(got[0]) == 0 || len(got[0]) > 2*maxObservation || json.Unmarshal(got[0], iv) != nil || iv.Observation.ID != id {
+	if err != nil || len(got) != 1 || len(got[0]) > 2*maxObservation || json.Unmarshal(got[0], iv) != nil || iv.Observation.ID != id {
 		return nil
 	}
-	iv.cause = recovery.Event{Name: recovery.EventGuidanceJudged, Session: iv.Session, Model: iv.Observation.Model, Strategy: iv.Observation.Strategy,
-		Advice: &recovery.Advice{Category: recovery.Category(iv.Observation.Chain), HeldOut: iv.Observation.Strategy == none}}
 	return iv
 }
 
 // judge closes an intervention if what followed decides.
 func (o *Outcomes) judge(ctx context.Context, a *recovery.After) {
-	iv := o.find(ctx, idOf(a.Session, a.Fingerprint, a.At))
+	id := idOf(a.Session, a.Fingerprint, a.At)
+	iv := o.open[id]
+	if iv == nil && !o.known.ids[id] {
+		iv = o.shared(ctx, id) // another replica may have begun it
+	}
 	if iv == nil || iv.Session != a.Session {
 		return
 	}
@@ -403,9 +375,7 @@ func (o *Outcomes) forget(iv *intervention) {
 func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome string) {
 	o.forget(iv)
 	iv.Observation.Outcome, iv.Observation.Time = outcome, time.Now().Unix()
-	cfg := o.cfg.Load()
-	r := rules{cfg.priors, o.parts.Vocabulary}
-	if r.check(&iv.Observation, time.Now()) != nil || !o.known.add(iv.Observation) {
+	if o.rules.Load().check(&iv.Observation, time.Now()) != nil || !o.known.add(iv.Observation) {
 		return // what another wrote, a strategy that is gone, or judged already
 	}
 	o.changed = true
@@ -417,7 +387,6 @@ func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome strin
 	if o.parts.Values != nil {
 		_ = o.parts.Values.Delete(ctx, keyOpen+iv.Observation.ID)
 	}
-	ev := iv.cause
-	ev.Time, ev.Cause = time.Now(), outcome
-	o.parts.Observer.Observe(ev)
+	o.parts.Observer.Observe(recovery.Event{Name: recovery.EventGuidanceJudged, Time: time.Now(), Cause: outcome, Session: iv.Session, Model: iv.Model,
+		Strategy: iv.Observation.Strategy, Advice: &recovery.Advice{Category: iv.Category, HeldOut: iv.HeldOut, Withheld: iv.Withheld}})
 }

@@ -70,8 +70,7 @@ func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfi
 }
 
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
-	t := c.Target
-	t.Key = ""
+	t := bare(c.Target)
 	if !x.Streaming {
 		return paceKey{target: t} // how long a whole answer takes, its output says
 	}
@@ -142,10 +141,16 @@ func allLocal(x *recovery.Exchange) bool {
 
 // reasoning reports whether a request is answered by a model that reasons.
 func (p *Pace) reasoning(x *recovery.Exchange, c recovery.Candidate) bool {
+	return x.Body.Reasoning() || p.Reasons(c.Target)
+}
+
+// Reasons reports whether a target's model reasons before it answers: its name says so, or
+// one of its answers did.
+func (p *Pace) Reasons(t recovery.Target) bool {
 	p.mu.Lock()
-	named := p.named(c.Model)
+	named := p.named(t.Model)
 	p.mu.Unlock()
-	return named || x.Body.Reasoning() || p.facts.Reasons(c.Target)
+	return named || p.facts.Reasons(t)
 }
 
 // named reports whether a model's name is one of models that reason.

@@ -11,7 +11,7 @@ import (
 // Known is the strategy that stands in for a planner, if one is known to help: whether
 // that is enough the caller decides by its lower bound.
 func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
-	if o.cfg.Load().mode != OutcomesAct || q.Session == "" {
+	if o.rules.Load().mode != OutcomesAct || q.Session == "" {
 		return recovery.LearnedPattern{}, false
 	}
 	return o.counts.Load().Known(q, o.parts.Vocabulary().Template(q.Line))
@@ -19,7 +19,7 @@ func (o *Outcomes) Known(q recovery.Question) (recovery.LearnedPattern, bool) {
 
 // Report says what is known, after reading what other replicas know.
 func (o *Outcomes) Report(ctx context.Context) (recovery.Learned, error) {
-	off := recovery.Learned{Mode: o.cfg.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
+	off := recovery.Learned{Mode: o.rules.Load().mode, Cells: []recovery.LearnedCell{}, Patterns: []recovery.LearnedPattern{}}
 	if off.Mode == OutcomesOff {
 		return off, nil
 	}
@@ -36,8 +36,7 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 	for k, t := range c.counters {
 		switch shared := k.owner == everybody; {
 		case k.template != "" && t.known() && k.strategy != none:
-			e := c.estimate(k.chain, k.strategy, *t)
-			patterns = append(patterns, recovery.LearnedPattern{Key: k.owner, Chain: k.chain, Template: k.template, Model: k.model, Strategy: k.strategy, Observations: t.n, Rate: e.rate, Lower: e.low})
+			patterns = append(patterns, c.pattern(k, *t))
 		case k.template == "" && k.task == "" && k.model != "" && (!shared || t.known()):
 			whole[counterKey{owner: k.owner, chain: k.chain, model: k.model}] = true
 		}
@@ -60,22 +59,30 @@ func (c *Counts) report() (cells []recovery.LearnedCell, patterns []recovery.Lea
 // cell says what is known of the strategies of one owner, chain and model, at all tasks.
 func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 	out := recovery.LearnedCell{Key: k.owner, Chain: k.chain, Model: k.model, Decision: "chain", Censored: c.censored[k]}
-	q := recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}
+	arm := func(strategy string) (recovery.LearnedArm, counter) {
+		k.strategy = strategy
+		var t counter
+		if known := c.counters[k]; known != nil {
+			t = *known
+		}
+		e := c.estimate(k.chain, strategy, t)
+		return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}, t
+	}
 	for s := range c.priors[k.chain] {
-		if e := c.arm(k, s); e.Observations > 0 {
-			out.Arms, q.Strategies = append(out.Arms, e), append(q.Strategies, s)
+		a, t := arm(s)
+		if t.n == 0 {
+			continue
+		}
+		out.Arms = append(out.Arms, a)
+		if t, _ := c.of(recovery.Question{Key: k.owner, Chain: k.chain, Model: k.model}, "", s, true); t.n > 0 {
+			out.Decision = "learned"
 		}
 	}
 	slices.SortFunc(out.Arms, func(x, y recovery.LearnedArm) int {
 		return cmp.Or(cmp.Compare(y.Rate, x.Rate), cmp.Compare(x.Strategy, y.Strategy))
 	})
-	without := c.arm(k, none)
-	for _, s := range q.Strategies {
-		if c.of(q, "", s).n > 0 {
-			out.Decision = "learned"
-		}
-	}
-	if out.Decision == "learned" && c.known(k, none) && out.Arms[0].CI[1] < without.CI[0] {
+	without, silent := arm(none)
+	if out.Decision == "learned" && silent.known() && out.Arms[0].CI[1] < without.CI[0] {
 		out.Decision = "observe"
 	}
 	if len(out.Arms) > 0 {
@@ -84,19 +91,4 @@ func (c *Counts) cell(k counterKey) recovery.LearnedCell {
 	}
 	out.Arms = append(out.Arms, without)
 	return out
-}
-
-func (c *Counts) known(k counterKey, strategy string) bool {
-	k.strategy = strategy
-	return c.counters[k].known()
-}
-
-func (c *Counts) arm(k counterKey, strategy string) recovery.LearnedArm {
-	k.strategy = strategy
-	var t counter
-	if known := c.counters[k]; known != nil {
-		t = *known
-	}
-	e := c.estimate(k.chain, strategy, t)
-	return recovery.LearnedArm{Strategy: strategy, Observations: t.n, Rate: e.rate, CI: [2]float64{e.low, e.high}}
 }
