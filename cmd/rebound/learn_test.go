@@ -25,7 +25,7 @@ func (unheard) Observe(recovery.Event) {}
 func TestLearnCommand(t *testing.T) {
 	kept := memory.New(memory.Defaults())
 	defer kept.Close()
-	o := learn.NewOutcomes(learn.OutcomesAct, learn.Priors{"timeout": {"background": 0.5}}, learn.Parts{Corpus: kept,
+	o := learn.NewOutcomes(learn.OutcomesAct, learn.Priors{"timeout": {"background": 0.5}}, learn.Parts{Store: kept,
 		Vocabulary: func() learn.Vocabulary { return learn.Vocabulary{"timed": true} }, Observer: unheard{}})
 	defer o.Close()
 	mux := http.NewServeMux()

@@ -20,7 +20,7 @@ func FuzzImport(f *testing.F) {
 		add := func(raw []byte) (added, refused int, out []byte) {
 			s := memory.New(memory.Defaults())
 			defer s.Close()
-			o := learn.NewOutcomes(learn.OutcomesAct, priors, learn.Parts{Corpus: s, Vocabulary: public, Observer: &recoverytest.Observer{}})
+			o := learn.NewOutcomes(learn.OutcomesAct, priors, learn.Parts{Store: s, Vocabulary: public, Observer: &recoverytest.Observer{}})
 			defer o.Close()
 			added, refused, err := o.Import(t.Context(), bytes.NewReader(raw))
 			if err != nil {

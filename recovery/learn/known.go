@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/tidwall/gjson"
 )
 
 // known is the observations that this replica knows: the log's, its own, and what the
@@ -19,11 +17,8 @@ import (
 type known struct {
 	list    []Observation // in the order in which they became known
 	ids     map[string]bool
-	own     []Observation // of this replica's last hour: what the store lost is appended again
-	reset   string        // the last reset that was obeyed
-	refused int           // entries of the last reading that are no observations
-	last    []byte        // entry of the last reading: where nothing is new, nothing is done
-	entries int
+	reset   string // the last reset that was obeyed
+	refused int    // entries of the last reading that are no observations
 }
 
 // reset is an entry of the log before which nothing counts.
@@ -51,17 +46,13 @@ func (k *known) add(o Observation) bool {
 
 // read takes over what the log has. It reports whether anything changed.
 func (k *known) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
-	if n := len(entries); n == 0 || n == k.entries && bytes.Equal(entries[n-1], k.last) {
-		return false
-	}
-	k.entries, k.last = len(entries), entries[len(entries)-1]
 	for i := len(entries) - 1; i >= 0; i-- {
 		var mark resetEntry
 		if len(entries[i]) > maxObservation || !bytes.HasPrefix(entries[i], []byte(`{"reset":`)) || json.Unmarshal(entries[i], &mark) != nil || mark.Reset == "" {
 			continue
 		}
 		if mark.Reset != k.reset {
-			k.list, k.ids, k.own, k.reset, changed = nil, nil, nil, mark.Reset, true
+			k.list, k.ids, k.reset, changed = nil, nil, mark.Reset, true
 		}
 		entries = entries[i+1:]
 		break
@@ -77,27 +68,6 @@ func (k *known) read(entries [][]byte, r *rules, now time.Time) (changed bool) {
 	return changed
 }
 
-// missing is the replica's own observations of the last hour that the log does not
-// have: a store that was away has not seen them, or has lost them.
-func (k *known) missing(entries [][]byte, now time.Time) (out []Observation) {
-	k.own = slices.DeleteFunc(k.own, func(o Observation) bool { return now.Sub(time.Unix(o.Time, 0)) > time.Hour })
-	if len(k.own) == 0 || len(entries) >= logSize {
-		return nil
-	}
-	there := map[string]bool{}
-	for _, raw := range entries {
-		if len(raw) <= maxObservation {
-			there[gjson.GetBytes(raw, "id").Str] = true
-		}
-	}
-	for _, o := range k.own {
-		if !there[o.ID] {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
 // read reads the log.
 func (o *Outcomes) read(ctx context.Context) {
 	r := o.rules.Load()
@@ -106,15 +76,12 @@ func (o *Outcomes) read(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	entries, err := o.parts.Corpus.Tail(ctx, logOutcomes, logSize)
+	entries, err := o.parts.Store.Tail(ctx, logOutcomes, logSize)
 	if err != nil {
 		return
 	}
 	if o.known.read(entries, r, time.Now()) {
 		o.changed = true
-	}
-	for _, ob := range o.known.missing(entries, time.Now()) {
-		_ = o.parts.Corpus.Append(ctx, logOutcomes, ob.line(), logSize) // else with the next reading
 	}
 }
 
@@ -210,7 +177,7 @@ func (o *Outcomes) Import(ctx context.Context, r io.Reader) (added, refused int,
 				continue
 			}
 			got.added, o.changed = got.added+1, true
-			if err := o.parts.Corpus.Append(own, logOutcomes, ob.line(), logSize); err != nil {
+			if err := o.parts.Store.Append(own, logOutcomes, ob.line(), logSize); err != nil {
 				return got, fmt.Errorf("keeping observations: %w", err)
 			}
 		}
@@ -224,7 +191,7 @@ func (o *Outcomes) Reset(ctx context.Context) error {
 	_, err := do(ctx, o, func(own context.Context) (none struct{}, err error) {
 		raw, err := json.Marshal(resetEntry{strconv.FormatInt(time.Now().UnixNano(), 36)})
 		if err == nil {
-			err = o.parts.Corpus.Append(own, logOutcomes, raw, logSize)
+			err = o.parts.Store.Append(own, logOutcomes, raw, logSize)
 		}
 		if err != nil {
 			return none, fmt.Errorf("resetting what was learned: %w", err)

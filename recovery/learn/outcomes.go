@@ -39,14 +39,11 @@ const (
 	maxOrders = 4096
 )
 
-// Corpus is the log that replicas share.
-type Corpus interface {
+// Store keeps the log that replicas share, and what another replica needs to judge an
+// intervention. What it does not keep now it keeps later: no call is repeated.
+type Store interface {
 	Append(ctx context.Context, log string, entry []byte, size int) error
 	Tail(ctx context.Context, log string, n int) ([][]byte, error)
-}
-
-// Values keep what another replica needs to judge an intervention.
-type Values interface {
 	Get(ctx context.Context, keys ...string) ([][]byte, error)
 	Set(ctx context.Context, entries ...store.Entry) error
 	Delete(ctx context.Context, keys ...string) error
@@ -54,8 +51,7 @@ type Values interface {
 
 // Parts are what Outcomes need.
 type Parts struct {
-	Corpus     Corpus
-	Values     Values // nil where there is no other replica
+	Store      Store
 	Vocabulary func() Vocabulary
 	Observer   recovery.Observer // of guidance_judged
 }
@@ -263,26 +259,20 @@ func (o *Outcomes) keep(iv *intervention) {
 
 // share lets other replicas judge it. What cannot be shared is judged here alone.
 func (o *Outcomes) share(ctx context.Context, iv *intervention) {
-	if o.parts.Values == nil {
-		return
-	}
 	raw, err := json.Marshal(iv)
 	if err != nil {
 		return // cannot be: names and numbers
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_ = o.parts.Values.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * late})
+	_ = o.parts.Store.Set(ctx, store.Entry{Key: keyOpen + iv.Observation.ID, Value: raw, TTL: 2 * late})
 }
 
 // shared is the intervention with an id as replicas share it, nil if there is none.
 func (o *Outcomes) shared(ctx context.Context, id string) *intervention {
-	if o.parts.Values == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	got, err := o.parts.Values.Get(ctx, keyOpen+id)
+	got, err := o.parts.Store.Get(ctx, keyOpen+id)
 	iv := &intervention{opened: time.Now()}
 	if err != nil || len(got) != 1 || len(got[0]) > 2*maxObservation || json.Unmarshal(got[0], iv) != nil || iv.Observation.ID != id {
 		return nil
@@ -379,14 +369,10 @@ func (o *Outcomes) conclude(ctx context.Context, iv *intervention, outcome strin
 		return // what another wrote, a strategy that is gone, or judged already
 	}
 	o.changed = true
-	o.known.own = append(o.known.own, iv.Observation)
-	o.known.own = o.known.own[max(0, len(o.known.own)-maxQueue):]
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	_ = o.parts.Corpus.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // else after the next reading
-	if o.parts.Values != nil {
-		_ = o.parts.Values.Delete(ctx, keyOpen+iv.Observation.ID)
-	}
+	_ = o.parts.Store.Append(ctx, logOutcomes, iv.Observation.line(), logSize) // else this replica knows
+	_ = o.parts.Store.Delete(ctx, keyOpen+iv.Observation.ID)                   // else it ends by itself
 	o.parts.Observer.Observe(recovery.Event{Name: recovery.EventGuidanceJudged, Time: time.Now(), Cause: outcome, Session: iv.Session, Model: iv.Model,
 		Strategy: iv.Observation.Strategy, Advice: &recovery.Advice{Category: iv.Category, HeldOut: iv.HeldOut, Withheld: iv.Withheld}})
 }

@@ -29,7 +29,7 @@ func public() learn.Vocabulary {
 func replica(t *testing.T, mode string, s store.Store) (*learn.Outcomes, *recoverytest.Observer) {
 	t.Helper()
 	seen := &recoverytest.Observer{}
-	o := learn.NewOutcomes(mode, priors, learn.Parts{Corpus: s, Values: s, Vocabulary: public, Observer: seen})
+	o := learn.NewOutcomes(mode, priors, learn.Parts{Store: s, Vocabulary: public, Observer: seen})
 	t.Cleanup(o.Close)
 	return o, seen
 }
@@ -326,10 +326,6 @@ func TestStoreAway(t *testing.T) {
 		s.gone.Store(false)
 		if n := reported(t, o).Observations; n != 21 {
 			t.Errorf("%d observations are known after it came back", n)
-		}
-		other, _ := replica(t, learn.OutcomesAct, s)
-		if n := reported(t, other).Observations; n != 21 {
-			t.Errorf("another replica knows %d", n)
 		}
 	})
 }

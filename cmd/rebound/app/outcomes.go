@@ -15,11 +15,7 @@ import (
 // configuration, and lets it choose for the notes.
 func (a *App) learnFrom(mode string, notes *annotate.Stage) {
 	if a.outcomes == nil {
-		parts := learn.Parts{Corpus: a.store, Vocabulary: sync.OnceValue(vocabulary), Observer: a.hub}
-		if a.shared != nil { // without a server there is no other replica
-			parts.Values = a.shared
-		}
-		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), parts)
+		a.outcomes = learn.NewOutcomes(mode, notes.Priors(), learn.Parts{Store: a.store, Vocabulary: sync.OnceValue(vocabulary), Observer: a.hub})
 	} else {
 		a.outcomes.Reconfigure(mode, notes.Priors())
 	}
