@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
@@ -62,15 +63,21 @@ func (s *Planner) ask(x *recovery.Exchange, cfg *Config, t trouble, st *state, s
 		return c, false
 	}
 	detacher, _ := x.Completer.(recovery.Detacher)
-	if busy || st.exhausted() || s.isSpared(s.targetOf(x, cfg)) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
+	to := s.targetOf(x, cfg)
+	if busy || st.exhausted() || s.isSpared(to) || st.Asked > 0 && st.Slot == slot || detacher == nil || !x.MayComplete() {
 		return nil, false
 	}
-	prompt, facts := promptOf(x, t, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
-	to := s.targetOf(x, cfg)
+	tools := offered(x.Body)
+	prompt := promptOf(x, t, tools, min(maxPrompt, max(leastPrompt, x.Spendable()*len(x.Body.Raw()))))
 	prompt.Target = to.Target
 	x.Spend((len(prompt.System) + len(prompt.User) + 3) / 4)
-	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: facts.tools, failed: facts.failed, hosts: facts.known, barred: x.Barred, target: to,
-		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct && x.Mode != recovery.ModeObserve}
+	c = &call{done: make(chan struct{}), event: x.Event(recovery.EventPlanMade), tools: tools, hosts: hostsIn(x.Body), barred: x.Barred, target: to,
+		secret: []byte(x.Secret), began: time.Now(), acts: cfg.Mode == ModeAct}
+	if t.failure != nil {
+		own := *t.failure
+		own.Tool, own.Arguments, own.Line = strings.Clone(own.Tool), strings.Clone(own.Arguments), strings.Clone(own.Line)
+		c.failed = &own
+	}
 	if cfg.Force {
 		c.said = saidIn(x.Body)
 	}

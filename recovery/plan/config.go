@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -139,13 +140,8 @@ func (l Limits) check(key string, least float64) (errs []error) {
 
 // limits are those of a gateway key.
 func (c Config) limits(key string) Limits {
-	out, own := Limits{c.Act, c.Propose, c.Strategies, c.Tools}, c.Keys[key]
-	if own.Act > 0 {
-		out.Act = own.Act
-	}
-	if own.Propose > 0 {
-		out.Propose = own.Propose
-	}
+	own := c.Keys[key]
+	out := Limits{cmp.Or(own.Act, c.Act), cmp.Or(own.Propose, c.Propose), c.Strategies, c.Tools}
 	if len(own.Strategies) > 0 {
 		out.Strategies = own.Strategies
 	}

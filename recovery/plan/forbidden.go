@@ -86,14 +86,8 @@ func online(t transcript.Tool) bool {
 }
 
 // searches reports whether a call puts words of the planner's own into a search beyond the machine.
-func searches(t transcript.Tool, parameters string) (found bool) {
-	if !online(t) {
-		return false
-	}
-	list := trajectory.Parameters(t)
-	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
-		found = v.Type == gjson.String && slices.ContainsFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str && p.Holds&trajectory.HoldsPattern != 0 })
-		return !found
+func searches(t transcript.Tool, parameters string) bool {
+	return online(t) && !everyParameter(t, parameters, func(p trajectory.Parameter, _ bool, v gjson.Result) bool {
+		return v.Type != gjson.String || p.Holds&trajectory.HoldsPattern == 0
 	})
-	return found
 }

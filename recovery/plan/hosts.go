@@ -94,19 +94,15 @@ func (c *call) named(text string) bool {
 // goesWhere reports whether the parameters that are addresses, as far as the tool
 // declares that, are complete ones: without a scheme a host looks like a path.
 func (c *call) goesWhere(t transcript.Tool, parameters string) bool {
-	ok := true
-	list := trajectory.Parameters(t)
-	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
-		i := slices.IndexFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str })
-		if i >= 0 && list[i].Holds&trajectory.HoldsURL != 0 && list[i].Holds&trajectory.HoldsPath == 0 && v.Type == gjson.String && v.Str != "" {
-			// Browsers take these out before they read an address.
-			clean := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(v.Str))
-			at := urls.FindAllStringSubmatchIndex(clean, 1)
-			ok = len(at) > 0 && at[0][0] == 0 && c.named(clean)
+	return everyParameter(t, parameters, func(p trajectory.Parameter, _ bool, v gjson.Result) bool {
+		if p.Holds&trajectory.HoldsURL == 0 || p.Holds&trajectory.HoldsPath != 0 || v.Type != gjson.String || v.Str == "" {
+			return true
 		}
-		return ok
+		// Browsers take these out before they read an address.
+		clean := strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.TrimSpace(v.Str))
+		at := urls.FindAllStringSubmatchIndex(clean, 1)
+		return len(at) > 0 && at[0][0] == 0 && c.named(clean)
 	})
-	return ok
 }
 
 // reaches reports whether a command that goes to the network has no word but those of the

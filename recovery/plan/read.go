@@ -241,14 +241,25 @@ func tool(list []transcript.Tool, name string) transcript.Tool {
 	return transcript.Tool{}
 }
 
-// declared reports whether a tool that declares its parameters declares all of these.
-func declared(t transcript.Tool, parameters string) bool {
+// everyParameter reports whether all parameters of a call are as one has to be, which is told
+// what the tool declares of it, if it does.
+func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.Parameter, declared bool, v gjson.Result) bool) bool {
 	list, ok := trajectory.Parameters(t), true
-	gjson.Parse(parameters).ForEach(func(k, _ gjson.Result) bool {
-		ok = len(list) == 0 || slices.ContainsFunc(list, func(p trajectory.Parameter) bool { return p.Name == k.String() })
+	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
+		i := slices.IndexFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str })
+		if i < 0 {
+			ok = as(trajectory.Parameter{}, false, v)
+		} else {
+			ok = as(list[i], true, v)
+		}
 		return ok
 	})
 	return ok
+}
+
+// declared reports whether a tool that declares its parameters declares all of these.
+func declared(t transcript.Tool, parameters string) bool {
+	return len(trajectory.Parameters(t)) == 0 || everyParameter(t, parameters, func(_ trajectory.Parameter, declared bool, _ gjson.Result) bool { return declared })
 }
 
 // same reports whether two objects are the same but for space and order.
