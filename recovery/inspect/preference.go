@@ -89,19 +89,37 @@ func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
 		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
 		deeds := l.recall(text)
-		if all |= deeds; !written(text) {
-			said |= deeds
+		if all |= deeds; deeds != 0 {
+			said |= l.recall(spoken(text))
 		}
 		left -= len(text)
 	}
 	return all, said
 }
 
-// written reports whether a user's message is a program's: one that stands between tags, or
-// begins as a file of instructions does.
-func written(text string) bool {
-	text = strings.TrimSpace(text)
-	return strings.HasPrefix(text, "<") || strings.HasPrefix(text, "#") || strings.HasPrefix(text, "[")
+// spoken is a user's message without what programs put into it: what stands between tags, from
+// the beginning of a line, and files of instructions.
+func spoken(text string) string {
+	var own strings.Builder
+	closing := ""
+	for line := range strings.Lines(text) {
+		if closing == "" && len(line) > 1 && line[0] == '<' && (line[1]|0x20 >= 'a' && line[1]|0x20 <= 'z') {
+			closing = "</" + line[1:1+strings.IndexAny(line[1:]+">", " />\n")] + ">"
+		}
+		if closing != "" {
+			_, rest, ended := strings.Cut(line, closing)
+			if !ended {
+				continue
+			}
+			line, closing = rest, ""
+		}
+		own.WriteString(line)
+	}
+	text = strings.TrimSpace(own.String())
+	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "[") {
+		return ""
+	}
+	return text
 }
 
 func clip[T string | []byte](text T, n int) T { return text[:min(len(text), n)] }

@@ -44,6 +44,8 @@ func TestRemember(t *testing.T) {
 		"a tool said it":    {"strategies: {remember: true}", works(plain, "List it.", rule), "sk-client", false},
 		"an instruction":    {"strategies: {remember: true}", works(rule, "List it.", "a.txt"), "sk-client", false},
 		"a program said it": {"strategies: {remember: true}", works(plain, "<rules>"+rule+"</rules>", "a.txt"), "sk-client", false},
+		"beside a program":  {"strategies: {remember: true}", works(plain, "<note kind=\"a\">\nNever install anything.\n</note>\nList it. "+rule+"\n<note>Never use sudo.</note>", "a.txt"), "sk-client", true},
+		"a file said it":    {"strategies: {remember: true}", works(plain, "# AGENTS.md\n"+rule, "a.txt"), "sk-client", false},
 		"nothing is learnt": {"strategies: {remember: true}", works(plain, "List it. "+rule, "a.txt"), "sk-client", true},
 	} {
 		t.Run(name, func(t *testing.T) {
