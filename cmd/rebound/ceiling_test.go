@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7000,
 
-	"recovery/annotate":   3505,
+	"recovery/annotate":   3510,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4580,

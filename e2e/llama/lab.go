@@ -46,6 +46,7 @@ func trials(n int) []trial {
 		{"a task that needs a tool", "a call that can be run", n, false, firstCall},
 		{"a file read by its name, whose path a search has shown", "the next call has the path", n, false, afterFailures(1)},
 		{"the same a second time", "the next call has the path", n, false, afterFailures(2)},
+		{"the same a third time", "the next call has the path", n, false, afterFailures(3)},
 	}
 }
 

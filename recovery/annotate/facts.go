@@ -92,9 +92,18 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 	return fact{}, ""
 }
 
-// told is what a note has of the fact at its first time, and where it is firm: what is
-// known and what to do, since small models do not conclude the one from the other.
+// told is what a note has of the fact at its first time: what is known and what to do, since
+// small models do not conclude the one from the other.
 func (f fact) told() string { return strings.TrimSpace(f.say + " " + f.call) }
+
+// firmly is what a firm note has of the fact: the call alone, as a small model repeats the
+// wrong name where it is quoted once more.
+func (f fact) firmly() string {
+	if f.call == "" {
+		return f.say
+	}
+	return "Do this next: " + strings.ToLower(f.call[:1]) + f.call[1:]
+}
 
 // run is the call of a command in words, "" where it may not be named.
 func (s *scene) run(line string) string {
