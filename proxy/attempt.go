@@ -100,7 +100,7 @@ func (s *sender) Send(ctx context.Context, a recovery.Attempt) (recovery.Answer,
 // ask sends the request of an attempt and waits for the head of its response, whose
 // body is then read without its coding.
 func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *recovery.Failure) {
-	header, body := s.header, a.Body
+	header, body := s.header, s.thoughtful(ctx, a)
 	if s.encoded != nil && unedited(body, s.x.Body.Raw()) {
 		header, body = s.asItCame, s.encoded
 	}

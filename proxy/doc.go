@@ -12,6 +12,7 @@
 //	complete.go prefill.go    calls of the gateway's own
 //	windows.go owners.go      what lists of models tell; who had a response made, and where
 //	stored.go                 stored responses that broke off: fetched, or kept and written out later
+//	thoughts.go               reasoning that a provider demands back and clients do not send
 //	passthrough.go            every other path
 //	errors.go                 what a client reads when nothing helped
 //

@@ -25,6 +25,9 @@ func (n *answer) options() stream.Options {
 	if s.x.Keeps && (a.Resume == nil || a.Resume.Way != recovery.WayFetch) {
 		o.Joined = func(id string, output []byte) { s.keep(n.ctx, id, output) }
 	}
+	if s.keepsThoughts(a) {
+		o.Thought = func(text string, c recovery.DraftCall) { s.keepThought(n.ctx, text, c) }
+	}
 	if !a.Plain && !s.wire.relayed {
 		o.Mender = s.core.Mender
 		o.Repaired, o.Broke = n.repaired, n.broke

@@ -70,12 +70,21 @@ const (
 	MendArguments  = "arguments"      // calls whose arguments are no JSON have none
 	MendContent    = "content_field"  // every message has a content, empty where it had none
 	MendAnswered   = "answer_field"   // every message of the model has the field Field, empty where it had none
+	MendThought    = "thought"        // every message of the model has reasoning, blank where it had none: see ThoughtField
 	MendOneSystem  = "one_system"     // one system message, at the beginning
 	MendMissing    = "schema_missing" // every tool has a schema of its parameters
 	MendNested     = "nested_field"   // without the field Field of parts, calls and tools
 	MendNames      = "tool_names"     // names of tools that every provider takes; SafeNames
 	MendThinking   = "thinking_off"   // the model does not think where the answer is not streamed
 	MendNoTools    = "no_tools"       // no options of tools where none are offered
+)
+
+// What MendThought gives messages without reasoning, where an empty one is refused, as it then stands in them.
+// The edge puts what is kept of it there.
+const (
+	ThoughtField   = "reasoning_content"
+	ThoughtBlank   = `" "`
+	ThoughtMissing = `"reasoning_content":" "`
 )
 
 // ReasoningFinished is the argument of MendReasoning that spares the turn under way.
@@ -85,7 +94,7 @@ const ReasoningFinished = "finished"
 // at, and its ids are changed last. Unknown ones come at the end.
 func mendRank(mend string) int {
 	order := [...]string{MendOwn, MendReasoning, MendItemIDs, MendPairing, MendSystem, MendOneSystem, MendMedia, MendTextOnly, MendEmpty, MendContent, MendAlternate,
-		MendField, MendNested, MendAnswered, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
+		MendField, MendNested, MendAnswered, MendThought, MendArguments, MendNames, MendThinking, MendNoTools, MendCallIDs, MendSignatures,
 		MendStubTools, MendMissing, MendKeyword, MendItems, MendPlain, MendStrict}
 	for i, m := range order {
 		if m == mend {

@@ -12,7 +12,7 @@ import (
 // ceilings limits the lines of packages, tests left out. A commit that needs more says why
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
-	"proxy/stream": 7000,
+	"proxy/stream": 7040,
 
 	"recovery/annotate":   3510,
 	"recovery/classify":   2965,

@@ -35,6 +35,8 @@ type Options struct {
 	Explain  bool                    // the answer gets the gateway's identity
 	ID       string                  // id of the request, for Explain
 	ItemIDs  bool                    // keep the ids of a response's items
+	// Thought gets the reasoning of an answer with calls, and the first of them, before its end is delivered; may be nil.
+	Thought func(text string, first recovery.DraftCall)
 	// Joined gets the id and the items of a response that several attempts have written, before its end is; may be nil.
 	Joined func(id string, output []byte)
 }
@@ -94,6 +96,7 @@ type Answer struct {
 	deferred  bool   // all of it is held for a later delivery
 	noReason  bool   // its target gives finish reasons, but this answer has none
 	called    bool   // a call came
+	thought   []byte // reasoning so far, for Options.Thought
 	noise     bool   // something came that could not be read
 
 	finishes int
@@ -290,6 +293,9 @@ func (a *Answer) admit(ev *Event, d *Delta) (Piece, *Delta, *Broken) {
 	d.Truthful = d.Truthful || a.o.hollow(d)
 	if d.HasUsage {
 		a.usage = a.counted(d.Usage)
+	}
+	if a.o.Thought != nil && d.reasoning != nil && len(a.thought) <= maxThought {
+		a.thought = append(a.thought, textOf(d.reasoning)...)
 	}
 	switch d.Kind {
 	case KindNoise:

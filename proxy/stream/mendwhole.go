@@ -9,6 +9,11 @@ import (
 // finished judges a complete answer, and mends it in its buffer. A broken
 // answer with a flaw stays deliverable.
 func (w *Whole) finished(body []byte, d *Delta) (broken *Broken) {
+	if w.o.Thought != nil {
+		if s := (calls{whole: true}); w.o.Format.calls(body, d, &s) && len(s.list) > 0 {
+			w.o.think(textOf(d.reasoning), s.list[0].DraftCall)
+		}
+	}
 	if w.o.judges() && d.Choices == 1 && !d.Several {
 		var flaw *recovery.Flaw
 		if !w.o.Guard(func() { flaw = w.mend(body, d) }) {

@@ -3,6 +3,7 @@ package stream
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -43,9 +44,25 @@ func (s *script) item(item []byte, index int) {
 	}
 }
 
+// maxThought bounds the reasoning that is kept of an answer, in bytes.
+const maxThought = 128 << 10
+
+// think tells the reasoning that led to a call, if all of it came.
+func (o *Options) think(text string, c recovery.DraftCall) {
+	tell := o.Thought
+	if o.Thought = nil; tell != nil && text != "" && len(text) <= maxThought {
+		o.Guard(func() { tell(text, c) })
+	}
+}
+
 // write writes a piece to the client. Before the end of a response of which another attempt
-// wrote the beginning, that is told: no server has it as the client does.
+// wrote the beginning, that is told: no server has it as the client does. So is reasoning before
+// the end of what it led to.
 func (a *Answer) write(p Piece) error {
+	if a.finished() && a.calling() {
+		a.h.calls.list[0].assembled()
+		a.o.think(string(a.thought), a.h.calls.list[0].DraftCall)
+	}
 	if a.o.Joined != nil && a.continues && a.finished() {
 		known := new(Known)
 		eachEvent(p.Bytes, func(ev *Event) {

@@ -55,6 +55,14 @@ func (Conformer) Conform(b *transcript.Body, e *transcript.Edit, ed recovery.Edi
 			e.SetMessageField(m.Index, ed.Field, []byte(`""`))
 			return true
 		})
+	case recovery.MendThought:
+		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool {
+			if raw, ok := m.Field(recovery.ThoughtField); ok && string(raw) != `""` && string(raw) != "null" || b.PairsAnywhere() {
+				return false
+			}
+			e.SetMessageField(m.Index, recovery.ThoughtField, []byte(recovery.ThoughtBlank))
+			return true
+		})
 	case recovery.MendArguments:
 		return each(b, transcript.RoleAssistant, func(m transcript.Message) bool { return emptyArguments(e, m) })
 	case recovery.MendMissing:

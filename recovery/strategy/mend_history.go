@@ -43,11 +43,8 @@ var historyMends = []struct {
 	{[]string{
 		"invalid chat setting", "one system message", "multiple system messages", "system message must be the first", "single system message",
 	}, recovery.Edit{Mend: recovery.MendOneSystem}},
-	{[]string{
-		"reasoning_content` in the thinking mode must be passed back", "reasoning_content must be passed back", "missing reasoning_content", "reasoning_content is missing",
-		"reasoning_content is required", "missing field `reasoning_content`", "missing `reasoning_content`", "`reasoning_content` is missing", "'reasoning_content' is missing",
-		"reasoning_content is missing in assistant", "reasoning content must be passed back",
-	}, recovery.Edit{Mend: recovery.MendAnswered, Field: "reasoning_content"}},
+	{reasoningDemanded, recovery.Edit{Mend: recovery.MendAnswered, Field: recovery.ThoughtField}},
+	{reasoningDemanded, recovery.Edit{Mend: recovery.MendThought}}, // what was empty is refused in the same words
 	{[]string{
 		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
 		"arguments must be in json", "invalid tool call arguments", "arguments must be a json", "tool_use.input: input should be a valid dictionary",
@@ -69,6 +66,14 @@ var historyMends = []struct {
 	{nil, recovery.Edit{Mend: recovery.MendPairing}},
 }
 
+// reasoningDemanded are the words, in lower case, of refusals of a history without reasoning.
+var reasoningDemanded = []string{
+	"reasoning_content` in the thinking mode must be passed back", "reasoning_content in the thinking mode must be passed back", "reasoning_content must be passed back",
+	"missing reasoning_content", "reasoning_content is missing", "reasoning_content is required", "missing field `reasoning_content`", "missing `reasoning_content`",
+	"`reasoning_content` is missing", "'reasoning_content' is missing", "reasoning_content is missing in assistant", "reasoning content must be passed back",
+	"reasoning content in the thinking mode must be passed back",
+}
+
 // toolNameRefused are the words, in lower case, of refusals of a tool's name.
 var toolNameRefused = []string{
 	"function.name'", "function.name:", "function.name ", ".function.name", "].name': string", "invalid function name", "function name must", "tool name must", "invalid tool name",
@@ -80,7 +85,7 @@ func (MendHistory) Propose(s *recovery.Situation, f *recovery.Failure) (recovery
 	if a, ok := unthinking(s, f); ok {
 		return a, true
 	}
-	text := strings.ToLower(f.Signal.Message)
+	text := strings.ToLower(f.Signal.Message + " " + f.Signal.Param) // some say there what is wrong
 	for _, m := range historyMends {
 		if m.words == nil && f.Class() != recovery.ToolPairing || m.words != nil && !containsAny(text, m.words) {
 			continue
