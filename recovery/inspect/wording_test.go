@@ -136,7 +136,6 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"Write", "", "Claude requested permissions to write to /srv/app/ci.yml, but you haven't granted it yet."},
 		{"execute_command", "", "[execute_command for 'rm -rf build'] Result:\nThe user denied this operation."},
 		{"python_repl", "", `NameError("name 'total' is not defined")`},
-		{"run_shell_command", "", `{"run_shell_command_response": {"error": "x.startsWith is not a function"}}`},
 	} {
 		if f := judge(a.tool, command(a.command), a.content); !f.Failed || f.Category != recovery.CategoryNone && f.Confidence >= Threshold {
 			t.Errorf("%q: %v %s %.2f %s %q", a.content, f.Failed, f.Category, f.Confidence, f.Rule, f.Line)

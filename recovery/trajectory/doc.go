@@ -7,10 +7,10 @@
 //	         answer; in text protocols the user message after an action
 //	Call   → Kind, Line, Command: decided once, when somebody asks
 //	line   → Command: parsed as a shell does, bounded in size and depth
-//	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
-//	         the model's own words on its call
+//	Call   → Key: equal for the same call, without limits of time and the model's own
+//	         words on it
 //	tool   → Ability: what an agent can do with it and what its parameters hold, by
-//	         names, schemas and what calls gave it
+//	         names and schemas
 //	Call   → Deeds: what it does that a person may have ruled out
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: how far one is from another

@@ -11,7 +11,6 @@ const (
 	SameError   = "same_error"
 	SameResult  = "same_result"
 	Alternation = "alternation"
-	Monologue   = "monologue"
 	NoProgress  = "no_progress"
 	Cycle       = "cycle"
 	Counter     = "counter"
