@@ -19,7 +19,7 @@ var ceilings = map[string]int{
 	"recovery/fit":        4280,
 	"recovery/inspect":    4320,
 	"recovery/learn":      2170,
-	"recovery/plan":       1927,
+	"recovery/plan":       1914,
 	"recovery/repair":     4970,
 	"recovery/rule":       1310,
 	"recovery/trajectory": 2810,

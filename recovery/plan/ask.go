@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -36,10 +35,6 @@ type call struct {
 	secret []byte
 	began  time.Time
 	acts   bool
-
-	// Under the planner's lock: for how many turns it was late, and the last of these.
-	late     int
-	lateSlot string
 }
 
 // The reasons why a planner was of no use, as causes of events.
@@ -139,21 +134,6 @@ func (s *Planner) keep(cfg *Config, ev recovery.Event, secret []byte, acts bool,
 		st.Until = st.Until.Add(cfg.ApprovalTime)
 	}
 	s.remember(ev.Session, secret, st)
-}
-
-// late is what goes in place of a plan that is not there in time. The call goes on: an
-// agent that is faster than its planner is told to try something else once, and then to ask.
-func (s *Planner) late(x *recovery.Exchange, cfg *Config, c *call, slot string) *state {
-	s.mu.Lock()
-	if c.lateSlot != slot {
-		c.late, c.lateSlot = c.late+1, slot
-	}
-	p := heuristic(max(c.next.Asked, c.late))
-	s.mu.Unlock()
-	ev := x.Event(recovery.EventPlanMade)
-	ev.Duration = cfg.Wait
-	s.tell(ev, p, fmt.Sprintf("%s: %s", errLate, cfg.Wait))
-	return &state{Plan: p, Used: slotOf(x), Until: time.Now().Add(time.Minute)}
 }
 
 // heuristic is the plan where the planner is of no use: other parameters the first

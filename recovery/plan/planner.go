@@ -164,14 +164,12 @@ func (s *Planner) Prepare(ctx context.Context, x *recovery.Exchange) error {
 	if c == nil || !acts || t.count < waitsFrom || fresh && st.Asked == 0 {
 		return nil // the next request has it
 	}
-	next := s.await(ctx, c, cfg.Wait)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if next == nil {
-		next = s.late(x, cfg, c, slot)
-	}
-	if next.usable(slot) {
+	switch next := s.await(ctx, c, cfg.Wait); {
+	case ctx.Err() != nil:
+	case next == nil: // the call goes on, for the next request
+		asked := c.next
+		s.rule(x, &asked, max(asked.Asked, st.Ruled+1), slot, errLate.Error()+": "+cfg.Wait.String(), cfg.Wait)
+	case next.usable(slot):
 		s.apply(x, next, slot)
 	}
 	return nil

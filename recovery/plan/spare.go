@@ -60,13 +60,22 @@ func (s *Planner) instead(x *recovery.Exchange, st *state, slot string) {
 	if st.Slot == slot || st.Ruled >= maxAsked || !st.exhausted() && !s.isSpared(s.targetOf(x, s.cfg.Load())) {
 		return
 	}
-	next := *st
-	next.Ruled, next.Slot, next.Run, next.Used = st.Ruled+1, slot, run(x, st.Tool), ""
+	n := st.Ruled + 1
 	if st.exhausted() {
-		next.Ruled = maxAsked // other parameters were proposed, or a plan was
+		n = maxAsked // other parameters were proposed, or a plan was
 	}
-	next.Plan, next.Until = heuristic(next.Ruled), time.Now().Add(planTTL)
-	s.tell(x.Event(recovery.EventPlanMade), next.Plan, "the planner is not asked again")
+	s.rule(x, st, n, slot, "the planner is not asked again", 0)
+}
+
+// rule has the n-th rule in a trouble stand in for a planner that is late after so long, or
+// is not asked: an agent is told to try something else once, and then to ask.
+func (s *Planner) rule(x *recovery.Exchange, st *state, n int, slot, cause string, took time.Duration) {
+	next := *st
+	next.Ruled, next.Slot, next.Run, next.Used = n, slot, run(x, st.Tool), ""
+	next.Plan, next.Until = heuristic(n), time.Now().Add(planTTL)
+	ev := x.Event(recovery.EventPlanMade)
+	ev.Duration = took
+	s.tell(ev, next.Plan, cause)
 	s.apply(x, &next, slot)
 }
 
