@@ -21,7 +21,7 @@ var ceilings = map[string]int{
 	"recovery/learn":      2170,
 	"recovery/plan":       1914,
 	"recovery/repair":     4970,
-	"recovery/rule":       1310,
+	"recovery/rule":       1220,
 	"recovery/trajectory": 2810,
 	"recovery/transcript": 5600,
 }
