@@ -118,26 +118,6 @@ func wholeOrHonest(end []string, run ...Call) Check {
 	}
 }
 
-// stores are the clients whose answers the upstream stores, as their defaults are:
-// after text was shown there is no second attempt, since the client will name the
-// first one's items.
-var stores = []string{OpenAIAgentsResponses, AgentsNode, VercelResponses}
-
-// unlessStored are the checks of a fault after text, but for streams of those clients:
-// the task is done, or there is an error and nothing ran but the calls of the task.
-func unlessStored(s *Scenario, checks []Check) Check {
-	return func(e *Evidence) error {
-		if e.Mode == Streamed {
-			return wholeOrHonest(s.End, s.AfterText...)(e)
-		}
-		var errs []error
-		for _, c := range checks {
-			errs = append(errs, c(e))
-		}
-		return errors.Join(errs...)
-	}
-}
-
 // steady: a rewritten history begins as the one before, but for so many times.
 // Otherwise the provider's cache of the prompt is lost each time. Requests of
 // /v1/messages always reserve room for the answer, which the history cannot have.

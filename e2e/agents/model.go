@@ -150,7 +150,9 @@ func (m *Model) render(account string, q *Request, r *Reply) answer {
 		return q.render(r)
 	}
 	out := q.response(account, r)
-	m.ledger.Keep(account, string(q.Raw), out)
+	if r.Cut == 0 { // else it is lost with its connection
+		m.ledger.Keep(account, string(q.Raw), out)
+	}
 	return q.renderResponse(out, r)
 }
 

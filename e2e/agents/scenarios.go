@@ -88,7 +88,7 @@ func tasks() []Scenario {
 		{
 			Name: "rough-road", Want: "a task goes through although every other answer has a fault, each time another one",
 			Files: stoneFiles(), Prompts: []string{"Read the stones of the road one after another and tell me the last mark."},
-			Play: roughRoad, End: []string{"The last mark is s2511."}, AfterText: readStones(),
+			Play: roughRoad, End: []string{"The last mark is s2511."},
 			Through: []Check{executed(readStones()...), sent(stones+1, stones+1), asked(2*stones-3, 2*stones+4)},
 		},
 		{

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // bad is a scenario about a call that is wrong at first.
@@ -109,11 +108,7 @@ func badCalls() (out []Scenario) {
 		{name: "leaked", want: "a call that stands in the text becomes one", reply: leaks, through: []Check{noLeak}},
 		{name: "leaked-after-text", want: "the same after other text", reply: after(chatter+"\n", leaks), through: []Check{noLeak, saidOnce(chatter)}},
 	} {
-		s := b.scenario()
-		if strings.HasSuffix(b.name, "-after-text") {
-			s = afterText(s)
-		}
-		out = append(out, s)
+		out = append(out, b.scenario())
 	}
 	return out
 }
@@ -123,12 +118,6 @@ const chatter = "I will have a look at the plan of the launch now, because the c
 
 // always is more often than anybody asks.
 const always = 1 << 20
-
-// afterText says that the fault comes after text.
-func afterText(s Scenario) Scenario {
-	s.AfterText = []Call{readPlan}
-	return s
-}
 
 // brokenStreams are scenarios about streams that break inside a call.
 func brokenStreams() []Scenario {
@@ -151,9 +140,9 @@ func brokenStreams() []Scenario {
 	ended[VercelAnthropic] = ended[VercelResponses]
 	all := []Scenario{
 		plain("cut-call", "a stream that breaks inside a call is asked again", breaksOff("", 1, false)),
-		afterText(plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter))),
+		plain("cut-after-text", "also after text, which is not said twice", breaksOff(chatter, 1, false), saidOnce(chatter)),
 		plain("end-call", "a stream that just ends inside a call is asked again", breaksOff("", 1, true)),
-		afterText(plain("end-after-text", "also after text", breaksOff(chatter, 1, true), saidOnce(chatter))),
+		plain("end-after-text", "also after text", breaksOff(chatter, 1, true), saidOnce(chatter)),
 	}
 	for i, straight := range []map[string][]Check{broken, broken, ended, ended} {
 		all[i].StraightOf = straight

@@ -123,8 +123,6 @@ type Scenario struct {
 	// End is what the agent's last word must have, through the gateway; none:
 	// how it ends is for the checks.
 	End []string
-	// AfterText are the calls of a task whose fault comes after text was shown; see stores.
-	AfterText []Call
 
 	// Straight is what is certain without the gateway; StraightOf adds what is
 	// certain of one client and those Like it. Nothing certain: the outcome is only recorded.
@@ -157,12 +155,6 @@ func (s *Scenario) For(client string) bool {
 // Ended reports whether the task was done: no error, and the right last word.
 func (s *Scenario) Ended(e *Evidence) error { return says(s.End...)(e) }
 
-// EndsHonestly reports whether a client may get an error through the gateway where,
-// straight, it took half an answer for a whole one: see stores.
-func (s *Scenario) EndsHonestly(client string) bool {
-	return s.AfterText != nil && slices.Contains(stores, client)
-}
-
 // Checks are those of a leg.
 func (s *Scenario) Checks(client string, through bool) []Check {
 	if !through {
@@ -175,9 +167,6 @@ func (s *Scenario) Checks(client string, through bool) []Check {
 	all := slices.Clone(s.Through)
 	if len(s.End) > 0 {
 		all = append([]Check{s.Ended}, all...)
-	}
-	if s.EndsHonestly(client) {
-		all = []Check{unlessStored(s, all)}
 	}
 	return append(all, Always()...)
 }

@@ -33,18 +33,16 @@ func (b *Body) Turn(output []byte) (t Turn, elements map[string][]byte) {
 	return t, elements
 }
 
-// Referred returns what the request only names of what a server keeps: the answer that it goes on
-// from, empty for none, and at most so many of the elements, the latest.
+// Referred returns what of the request only a server knows: the answer that it goes on from, empty
+// for none, and at most so many of the elements, the latest: those that it names, and reasoning.
 func (b *Body) Referred(most int) (previous string, ids []string) {
 	if b.format != Responses {
 		return "", nil
 	}
 	raw, _ := b.Field("previous_response_id")
 	for i := len(b.elements) - 1; i >= 0 && len(ids) < most; i-- {
-		if kindAt(b, i) == "item_reference" {
-			if id := text(b.key(i, keyID)); id != "" {
-				ids = append(ids, id)
-			}
+		if id := text(b.key(i, keyID)); id != "" && (kindAt(b, i) == "item_reference" || b.unsealed(i)) {
+			ids = append(ids, id)
 		}
 	}
 	return text(raw), ids
@@ -67,15 +65,34 @@ func (e *Edit) WriteOut(previous *Turn, elements map[string][]byte) *Edit {
 	return e.Set("input", arrayOf(list))
 }
 
-// told lists the elements of the history. Those that stand for one of elements are that one, or nothing.
+// unsealed reports whether an element is reasoning that only its server has.
+func (b *Body) unsealed(i int) bool {
+	if kindAt(b, i) != "reasoning" {
+		return false
+	}
+	sealed, _ := member(b.element(i), "encrypted_content")
+	return len(text(sealed)) == 0
+}
+
+// told lists the elements of the history. Those that stand for one of elements are that one, or nothing;
+// what reasoning led to that is gone has no id.
 func (b *Body) told(elements map[string][]byte) (list [][]byte) {
+	lost := false
 	for i := range b.elements {
-		raw := b.element(i)
-		if raw[0] == '"' { // the whole history is one message
+		raw, kind := b.element(i), kindAt(b, i)
+		whole, known := elements[text(b.key(i, keyID))]
+		switch {
+		case raw[0] == '"': // the whole history is one message
 			raw = append(append([]byte(`{"role":"user","content":`), raw...), '}')
-		} else if kindAt(b, i) == "item_reference" {
-			if whole, known := elements[text(b.key(i, keyID))]; known {
-				raw = whole
+		case known && kind == "item_reference":
+			raw = whole
+		case known && b.unsealed(i):
+			raw, lost = nil, true
+		case lost && b.entry(i).role != RoleAssistant:
+			lost = false
+		case lost:
+			if again := retold(raw); again != nil {
+				raw = again
 			}
 		}
 		if len(raw) > 0 {

@@ -35,6 +35,12 @@ func TestWriteOut(t *testing.T) {
 			`{"previous_response_id":"resp_0","input":[{"role":"user","content":"Hi"},` + said + `,` + call + `,{"role":"user","content":"And?"}]}`},
 		"items by their ids": {`{"input":"Hi"}`, `{"input":[{"role":"user","content":"Hi"},{"type":"item_reference","id":"rs_1"},{"id":"msg_1"},{"type":"item_reference","id":"fc_1"},{"type":"item_reference","id":"msg_9"},{"type":"function_call","id":"fc_1","call_id":"c2"}]}`,
 			`{"input":[{"role":"user","content":"Hi"},` + said + `,` + call + `,{"type":"item_reference","id":"msg_9"},{"type":"function_call","id":"fc_1","call_id":"c2"}]}`},
+		"told in full": {`{"input":"Hi"}`, `{"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_0","summary":[]},{"type":"message","id":"msg_0","role":"assistant","content":"a"},{"role":"user","content":"Hi"},` +
+			`{"type":"reasoning","id":"rs_1","summary":[]},{"type":"message","id":"msg_1","role":"assistant","content":"b"},{"type":"function_call","id":"fc_1","call_id":"c1"},{"type":"function_call_output","call_id":"c1","output":"o"},{"type":"message","id":"msg_2","role":"assistant","content":"c"}]}`,
+			`{"input":[{"role":"user","content":"Hi"},{"type":"reasoning","id":"rs_0","summary":[]},{"type":"message","id":"msg_0","role":"assistant","content":"a"},{"role":"user","content":"Hi"},` +
+				`{"type":"message","role":"assistant","content":"b"},{"type":"function_call","call_id":"c1"},{"type":"function_call_output","call_id":"c1","output":"o"},{"type":"message","id":"msg_2","role":"assistant","content":"c"}]}`},
+		"told sealed": {`{"input":"Hi"}`, `{"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x"},{"type":"message","id":"msg_1","role":"assistant","content":"b"}]}`,
+			`{"input":[{"type":"reasoning","id":"rs_1","encrypted_content":"x"},{"type":"message","id":"msg_1","role":"assistant","content":"b"}]}`},
 	} {
 		turn, items := parsed(t, c.first).Turn(output)
 		then := parsed(t, c.then)
