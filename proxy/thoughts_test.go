@@ -19,7 +19,6 @@ import (
 type demanding struct {
 	mu      sync.Mutex
 	refusal string
-	thought string              // that the calls of the next request have
 	thinks  map[string][]string // by credential: what the calls of each request had
 	asked   map[string]int
 }
