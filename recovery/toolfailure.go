@@ -141,6 +141,7 @@ const (
 	LoopCycle       LoopKind = "cycle"       // A-B-C-A-B-C, or four calls
 	LoopCounter     LoopKind = "counter"     // the same call with a higher number each time, and nothing new
 	LoopRephrasing  LoopKind = "rephrasing"  // a search that finds nothing, with the same words in another order
+	LoopMonologue   LoopKind = "monologue"   // the same text again, without a call
 	LoopNoProgress  LoopKind = "no_progress" // many steps without anything new
 	LoopWaiting     LoopKind = "waiting"     // no loop: a long wait, of which the model is told
 )

@@ -231,8 +231,8 @@ func TestCount(t *testing.T) {
 			[]string{`rebound_answer_repairs_total{rule="fence"} 1`}},
 		{"tool failure", event(recovery.EventToolFailure, func(ev *recovery.Event) { ev.Failure = &recovery.ToolFailure{Category: recovery.DiskFull} }),
 			[]string{`rebound_tool_failures_total{category="disk_full"} 1`}},
-		{"loop", event(recovery.EventLoop, func(ev *recovery.Event) { ev.Loop = &recovery.Loop{Kind: recovery.LoopCounter} }),
-			[]string{`rebound_loops_total{kind="counter"} 1`}},
+		{"loop", event(recovery.EventLoop, func(ev *recovery.Event) { ev.Loop = &recovery.Loop{Kind: recovery.LoopMonologue} }),
+			[]string{`rebound_loops_total{kind="monologue"} 1`}},
 		{"guidance", event(recovery.EventGuidance, func(ev *recovery.Event) { ev.Advice = &recovery.Advice{Category: recovery.DiskFull} }),
 			[]string{`rebound_guidance_total{about="disk_full",result="injected"} 1`}},
 		{"guidance held out", event(recovery.EventGuidance, func(ev *recovery.Event) {

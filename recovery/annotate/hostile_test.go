@@ -223,7 +223,7 @@ func FuzzNote(f *testing.F) {
 				break
 			}
 		}
-		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopNoProgress, "new"}
+		kinds := []recovery.LoopKind{recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopAlternation, recovery.LoopCycle, recovery.LoopCounter, recovery.LoopMonologue, recovery.LoopNoProgress, "new"}
 		loop := recovery.Loop{Kind: kinds[int(category)%len(kinds)], Count: count, Tools: []string{tf.Tool, line}, From: count, To: count, New: true}
 		for _, x := range []*recovery.Exchange{
 			{Body: b, Findings: recovery.Findings{Results: []recovery.ToolFailure{tf}, Ladder: recovery.Ladder{Rung: recovery.RungFirst, Failure: &tf, Same: 1, Kind: 1}}},

@@ -58,6 +58,8 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 		return fmt.Sprintf("You have made the same call%s %s with only a higher number each time, and nothing new came back.", named(l), times)
 	case recovery.LoopRephrasing:
 		return fmt.Sprintf("You have searched %s with the same words in another order, and nothing was found.", times)
+	case recovery.LoopMonologue:
+		return fmt.Sprintf("You have written the same text %s, without calling a tool.", times)
 	}
 	return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
 }
@@ -68,6 +70,7 @@ var forbidden = map[recovery.LoopKind]string{
 	recovery.LoopSameResult:  "Do not make it again as it is.",
 	recovery.LoopAlternation: "Do not start another round.",
 	recovery.LoopCycle:       "Do not start another round.",
+	recovery.LoopMonologue:   "Do not write it again.",
 }
 
 // advised says what to do about a loop, by kind; the second is the firm one, of
@@ -94,6 +97,10 @@ var advised = map[recovery.LoopKind][2]string{
 	},
 	recovery.LoopRephrasing: {
 		"Search with other words (another name, a broader term, another source), or say what is known and that it was not found.",
+	},
+	recovery.LoopMonologue: {
+		"If there is something to do, make the call now; if all is done, give the final answer.",
+		"Make the call that you announce, now; or, if all is done, give the final answer.",
 	},
 	recovery.LoopNoProgress: {
 		"Say what is known and what is missing, then make the one call that gets what is missing.",

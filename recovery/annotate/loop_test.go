@@ -33,6 +33,8 @@ func TestLoopNotes(t *testing.T) {
 		{recovery.LoopCounter, 4, []string{"same call of `read` 4 times " +
 			"with only a higher number each time, and nothing new came back.", "look in another way"}, []string{"Do not count on", "ask the user", "main.go"}},
 		{recovery.LoopCounter, 9, []string{"same call of `read` 9 times", "look in another way"}, []string{"Do not count on", "ask the user"}},
+		{recovery.LoopMonologue, 2, []string{"same text twice, without calling a tool"}, nil},
+		{recovery.LoopMonologue, 3, []string{"same text 3 times, without calling a tool", "Make the call"}, nil},
 		{recovery.LoopNoProgress, 12, []string{"brought nothing new"}, []string{"ask the user"}},
 		{recovery.LoopNoProgress, 12, []string{"The last 12 steps brought nothing new"}, nil},
 		{"a_new_kind", 2, []string{"brought nothing new"}, nil},

@@ -19,8 +19,8 @@ const (
 	maxReceipt = 160
 )
 
-// counter is the same call with nothing but a higher number each time that fails in the
-// same way.
+// counter is the same call with nothing but a higher number each time, where what
+// comes back says the same or nothing: pages behind the last one, ids that are not there.
 func (h *history) counter(first int) []recovery.Loop {
 	n := len(h.turns) - 1
 	k := n
@@ -30,10 +30,10 @@ func (h *history) counter(first int) []recovery.Loop {
 	if n-k+1 < minCounter {
 		return nil
 	}
-	if h.patient(n) {
+	s := &h.turns[n].steps[0]
+	if h.patient(n) && !s.made.Idles() {
 		return nil
 	}
-	s := &h.turns[n].steps[0]
 	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
 	l.New = l.Count == minCounter
 	l.Fingerprint = trajectory.Hash(string(l.Kind), s.Tool, unnumbered(s.made.Canonical()))
@@ -63,7 +63,7 @@ func (h *history) rephrases(j, k int) bool {
 	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool || !a[0].made.Reads() && !a[0].looksUp() {
 		return false
 	}
-	if !h.past(j).steps[0].nothing || !h.past(k).steps[0].nothing {
+	if !h.past(j).steps[0].nothing && !a[0].barren() || !h.past(k).steps[0].nothing && !b[0].barren() {
 		return false
 	}
 	x, y := tokens(a[0].Arguments), tokens(b[0].Arguments)
@@ -83,15 +83,44 @@ func (s *step) looksUp() bool {
 	return slices.ContainsFunc(trajectory.NameWords(s.Tool), func(w string) bool { return w == "search" || w == "find" || w == "query" || w == "lookup" })
 }
 
-// counts reports whether turn k is the one call of turn j, with a higher number and the
-// same failure of a known kind.
+// counts reports whether turn k is the one call of turn j, with a higher number
+// and an outcome that is no other.
 func (h *history) counts(j, k int) bool {
 	a, b := h.load(j).steps, h.load(k).steps
 	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool {
 		return false
 	}
-	f := b[0].judge()
-	return f.Category != recovery.CategoryNone && a[0].judge().Fingerprint == f.Fingerprint && grows(a[0].made.Canonical(), b[0].made.Canonical())
+	g, ok := h.rules.growthOf(a[0].made.Canonical(), b[0].made.Canonical())
+	return ok && b[0].addsNothing(&a[0], &g)
+}
+
+// addsNothing reports whether the second of two calls, between which something
+// grew, brought no more than the first: the same failure of a known kind, a text
+// that says that there is nothing, or, where the number says which part or how
+// much of one thing is read, the same text.
+func (s *step) addsNothing(first *step, g *growth) bool {
+	f, e := first.judge(), s.judge()
+	if f.Failed != e.Failed || f.Category != e.Category {
+		return false
+	}
+	if f.Category != recovery.CategoryNone {
+		return g.explains(f.Line, e.Line)
+	}
+	x, y := first.essence(), s.essence()
+	if s.barren() || f.Failed && g.part() || s.vain(g) {
+		return x.media == y.media && g.explains(x.text, y.text)
+	}
+	return *x == *y && s.tells(g)
+}
+
+// tells reports whether the result of a call for a part of something, or for some
+// of it, is what was asked for and not only a receipt.
+func (s *step) tells(g *growth) bool {
+	size := len(s.essence().text)
+	if s.made.Reads() {
+		return g.part() && (size == 0 || size >= maxGesture)
+	}
+	return g.pages() && size > maxReceipt
 }
 
 // barren reports whether the result says in words that there is nothing.
@@ -100,5 +129,31 @@ func (s *step) barren() bool {
 	if len(text) > maxPlain {
 		return false
 	}
-	return s.history.rules.says(text, barren)
+	said := s.history.rules.submatch(text, barren)
+	return said != nil && !s.history.rules.troubled(said[0])
+}
+
+// vain reports whether the call got an empty value of what it reads, or lets only time pass.
+func (s *step) vain(g *growth) bool {
+	text := s.essence().text
+	if s.made.Idles() {
+		return true
+	}
+	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.troubled(text) {
+		return false
+	}
+	// A thing that is read by its number may have an empty list among else.
+	thing := text[0] == '{' && strings.Count(text, ":") > 1
+	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && !thing)
+}
+
+// troubled reports whether a text names something that is good not to find.
+func (l *lists) troubled(text string) bool {
+	text = strings.ToLower(text)
+	for w := range l.words["troubles"] {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
 }

@@ -56,6 +56,7 @@ func TestCycles(t *testing.T) {
 		{"a network failure, twice", times(2, refused+a+c), "cycle 2 [fetch a c]"},
 		{"a network failure, three times", times(3, refused+a+c), "cycle 3 [fetch a c]"},
 		{"gestures", times(4, "\n! browser_press_key {\"key\":\"Tab\"}\n= ok"+a+c), ""},
+		{"a rule of a business", times(3, booking+a+c), "cycle 3 [book a c]"},
 		{"the same calls in one turn", "! a {}\n& c {}\n& a {}\n& c {}\n= one\n= three\n= one\n= three", ""},
 		{"an answer in each round", times(2, a+b+"\n< All is well."), ""},
 	} {
@@ -92,30 +93,45 @@ func TestCyclesAreReadAnyHow(t *testing.T) {
 func TestCounters(t *testing.T) {
 	items := strings.Repeat("item ", 60)
 	for _, tc := range []struct{ name, text, want string }{
-		{"longer limits", rise(30, 30, 4, `bash {"command":"timeout # make"}`, `Error: Command timed out after # seconds\n\nCommand exited with code 124`), "counter 4 [bash]"},
+		{"empty pages", rise(17, 1, 4, `orders {"page":#}`, `{"items":[],"page":#}`), "counter 4 [orders]"},
 		{"three empty pages", rise(17, 1, 3, `orders {"page":#}`, "[]"), ""},
+		{"more of them", rise(17, 1, 7, `orders {"q":"x","page":#}`, "No results found."), "counter 7 [orders]"},
+		{"pages behind full ones", rise(1, 1, 3, `orders {"page":#}`, "order # of many") + rise(4, 1, 4, `orders {"page":#}`, "[]"), "counter 4 [orders]"},
+		{"the last page for each", rise(3, 1, 4, `list_orders {"page":#}`, items), "counter 4 [list_orders]"},
 		{"pages that differ", rise(3, 1, 6, `list_orders {"page":#}`, items+"#x"), ""},
 		{"the same page", times(4, rise(3, 1, 1, `list_orders {"page":#}`, "[]")), "same_result 4 [list_orders]"},
 		{"pages in falling order", rise(9, -1, 5, `list_orders {"page":#}`, "[]"), ""},
 		{"pages of two lists", times(2, rise(3, 1, 1, `orders {"of":"a","page":#}`, "[]")+rise(4, 1, 1, `orders {"of":"b","page":#}`, "[]")), "alternation 2 [orders]"},
 		{"a number and a word", rise(3, 1, 2, `orders {"of":"a","page":#}`, "[]") + rise(5, 1, 2, `orders {"of":"b","page":#}`, "[]"), ""},
+		{"sleeps", rise(5, 1, 4, `bash {"command":"sleep #"}`, "(no output)"), "counter 4 [bash]"},
 		{"a tool that waits", rise(5, 1, 6, `wait {"seconds":#}`, ""), ""},
 		{"sleeps before a look", rise(5, 5, 5, `bash {"command":"sleep # && gh run view 7"}`, "in_progress"), ""},
 		{"looks between sleeps", times(1, rise(5, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(6, 1, 1, `bash {"command":"sleep #"}`,
 			"")+polled+rise(7, 1, 1, `bash {"command":"sleep #"}`, "")+polled+rise(8, 1, 1, `bash {"command":"sleep #"}`, "")), ""},
+		{"behind the end of a file", rise(2001, 60, 4, `read {"path":"a.go","offset":#}`, "Error: Offset # is beyond end of file (1900 lines total)"), "counter 4 [read]"},
+		{"a range behind the end", "! bash {\"command\":\"sed -n '61,120p' a\"}\n=\n! bash {\"command\":\"sed -n '121,180p' a\"}\n=\n! bash " +
+			"{\"command\":\"sed -n '181,240p' a\"}\n=\n! bash {\"command\":\"sed -n '241,300p' a\"}\n=", "counter 4 [bash]"},
+		{"ids that are not there", rise(96, 1, 4, `get_user {"id":#}`, "Error: user # not found"), "counter 4 [get_user]"},
 		{"names that are not there", rise(96, 1, 4, `get_user {"id":"u#"}`, "Error: user u# not found"), ""},
+		{"files that are not there", rise(6, 1, 4, `bash {"command":"cat logs/#.txt"}`, `cat: logs/#.txt: No such file or directory\n\nCommand exited with code 1`), "counter 4 [bash]"},
 		{"the same answer about others", rise(6, 1, 6, `get_order {"id":#}`, `{"state":"done","notes":[]}`), ""},
 		{"what only tells its number", rise(6, 1, 6, `bash {"command":"sed -n #p numbers"}`, "#"), ""},
 		{"writes", rise(6, 1, 6, `create_user {"n":#}`, `{"ok":true,"errors":[]}`), ""},
 		{"no trouble on each page", rise(6, 1, 6, `lint {"page":#}`, `{"page":#,"errors":[]}`), ""},
 		{"no trouble on each page, in words", rise(6, 1, 6, `lint {"page":#}`, `No issues found.`), ""},
+		{"nothing, in words", rise(6, 1, 4, `lookup {"seats":#}`, `No direct flights found.`), "counter 4 [lookup]"},
+		{"nothing, as a value", rise(6, 1, 4, `get_user {"id":#}`, `null`), "counter 4 [get_user]"},
 		{"a value that is a word", rise(6, 1, 6, `get_discount {"id":#}`, `none`), ""},
+		{"empty lists of things", rise(6, 1, 4, `get_orders {"user":#}`, `{"orders":[]}`), "counter 4 [get_orders]"},
 		{"deleted pages", rise(6, 1, 6, `delete_page {"page":#}`, `{"deleted":true,"left":[]}`), ""},
 		{"seeds", rise(6, 1, 6, `bash {"command":"./fuzz --seed #"}`, `no crash`), ""},
 		{"tests by number", rise(6, 1, 5, `bash {"command":"./check #"}`, `FAILED\n1 failed, 3 passed\n\nCommand exited with code 1`), ""},
 		{"days", rise(11, 1, 6, `search_flights {"date":"2025-01-#"}`, "[]"), ""},
 		{"since a time", rise(1735689600, 30, 6, `search_events {"start":#}`, "[]"), ""},
 		{"a poll that counts", rise(1, 1, 6, `check_job {"page":#}`, `{"status":"running","items":[]}`), ""},
+		{"longer limits", rise(30, 30, 4, `bash {"command":"timeout # make"}`, `Error: Command timed out after # seconds\n\nCommand exited with code 124`), "counter 4 [bash]"},
+		{"a rule of a business", rise(5, 1, 5, `book {"max":#}`, "Error: payment does not add up"), "counter 5 [book]"},
+		{"the same failure where there is a shell", listing + "\n! bash {\"command\":\"make\"}\n= ok" + rise(5, 1, 5, `book {"max":#}`, "Error: payment does not add up"), "counter 5 [book]"},
 		{"pages of two tools", rise(3, 2, 1, `a {"page":#}`, "[]") + rise(4, 2, 1, `b {"page":#}`, "[]") + rise(5, 2, 1, `a {"page":#}`, "[]") + rise(6, 2, 1, `b {"page":#}`, "[]"), ""},
 		{"a wait with longer limits", rise(30, 30, 5, `bash {"command":"kubectl wait --for=condition=ready pod/x --timeout=#s"}`,
 			`error: timed out waiting for the condition on pods/x\n\nCommand exited with code 1`), ""},
@@ -125,6 +141,29 @@ func TestCounters(t *testing.T) {
 	} {
 		if got := found(Loops(script(t, tc.text))); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want string
+	}{
+		{`{"page":9,}`, `{"page":10,}`, "[page] [1]"}, {`{"maxCount":"5",}`, `{"maxCount":"15",}`, "[max count] [10]"}, {"sleep 0.5", "sleep 1.5", "[sleep] [1]"},
+		{`{"start":1,"end":60,}`, `{"start":61,"end":120,}`, "[start] [60 60]"}, {`{"id":1e+06,}`, `{"id":1.000001e+06,}`, "[id] [1]"}, {"ping 10.0.0.9",
+			"ping 10.0.0.10", ""}, {"pip install a==1.1.0", "pip install a==1.2.0", ""},
+		{"tail -5 a", "tail -9 a", "[tail] [4]"}, {"get ORD-7", "get ORD-8", "[ord] [1]"},
+		{"a 1", "a 1", ""}, {"a 2", "a 1", ""}, {"a 1 b", "a 2 c", ""}, {"a 1", "a 2 3", ""}, {"p13", "p14", ""}, {"10:30", "10:31", ""}, {"2025-01-02", "2025-01-03", ""},
+		{"10:30", "11:30", ""}, {"2025-01-02", "2026-01-02", ""},
+		{"at 1735689600123", "at 1735689660123", ""}, {"1 2 3", "2 3 4", ""}, {"at 1735689600", "at 1735689660", ""}, {"1 5", "2 4", ""},
+	} {
+		got := ""
+		if g, ok := testLists().growthOf(c.a, c.b); ok {
+			got = fmt.Sprint(wordsBefore(g.before), " ", g.by)
+		}
+		if got != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.a, c.b, got, c.want)
 		}
 	}
 }

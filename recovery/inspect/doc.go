@@ -25,7 +25,7 @@
 //	history    → turns, steps, persons' messages; past: what each turn came to, which is
 //	             remembered from one request to the next
 //	position   → where it stands, for the session's ring
-//	loops      → rounds of the same turns, counters, and no progress
+//	loops      → rounds of the same turns, counters, no progress, or a monologue
 //	outcomes   → what followed the failures before
 //
 // and, only where something is wrong: progress (does the agent get on), preferences (what

@@ -1,23 +1,59 @@
 package inspect
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
+// growth is what grew from one call to the next.
+type growth struct {
+	rules  *lists
+	before string // what stands before the first number
+	by     []float64
+}
+
 // maxGrowing is the number of numbers that may grow: a range has two.
 const maxGrowing = 2
 
-// grows reports whether two arguments differ in higher numbers only. A number in a name
-// is none, nor is a day or a time: that passes by itself.
-func grows(a, b string) bool {
-	grown := 0
+// growthOf compares two arguments that differ in higher numbers only. A number in
+// a name is none, nor is a day or a time: that passes by itself.
+func (l *lists) growthOf(a, b string) (g growth, ok bool) {
+	g.rules = l
 	same := trajectory.CompareNumbers(a, b, func(i int, x, y string) bool {
-		grown++
-		return value(y) > value(x) && grown <= maxGrowing && (i == 0 || !letter(a[i-1])) && !dotted(a, i, i+len(x)) && !dated(a, i, i+len(x))
+		d := value(y) - value(x)
+		if !(d > 0) || len(g.by) == maxGrowing || i > 0 && letter(a[i-1]) || dotted(a, i, i+len(x)) || dated(a, i, i+len(x)) || epoch(value(x)) {
+			return false
+		}
+		if g.by == nil {
+			g.before = a[:i]
+		}
+		g.by = append(g.by, d)
+		return true
 	})
-	return same && grown > 0
+	return g, same && g.by != nil
+}
+
+// explains reports whether two texts differ in nothing but what says nothing and numbers
+// that grew as those of the calls did.
+func (g *growth) explains(a, b string) bool {
+	return trajectory.CompareNumbers(trajectory.Steady(a, true), trajectory.Steady(b, true), func(_ int, x, y string) bool { return slices.Contains(g.by, value(y)-value(x)) })
+}
+
+// pages reports whether the number is one that lists and files are read with.
+func (g *growth) pages() bool {
+	return g.named("pages")
+}
+
+// part reports whether the number says which part or how much is asked for.
+func (g *growth) part() bool {
+	return g.pages() || g.named("parts")
+}
+
+// named reports whether the first number is called by one of the words.
+func (g *growth) named(list string) bool {
+	return slices.ContainsFunc(wordsBefore(g.before), func(w string) bool { return g.rules.words[list][w] })
 }
 
 // value is what a numeral means.
@@ -40,6 +76,22 @@ func dated(s string, from, to int) bool {
 // address of the network: another one is another thing.
 func dotted(s string, from, to int) bool {
 	return from > 1 && s[from-1] == '.' && digit(s[from-2]) || to+1 < len(s) && s[to] == '.' && digit(s[to+1])
+}
+
+// epoch reports whether the number may be a time in seconds or milliseconds since 1970.
+func epoch(v float64) bool { return v >= 1e9 && v < 2e9 || v >= 1e12 && v < 2e12 }
+
+// wordsBefore are the words of the last name in s: "page" before `,"page":`.
+func wordsBefore(s string) []string {
+	end := len(s)
+	for end > 0 && !letter(s[end-1]) {
+		end--
+	}
+	from := end
+	for from > 0 && (letter(s[from-1]) || s[from-1] == '_' || s[from-1] == '-') {
+		from--
+	}
+	return trajectory.NameWords(s[from:end])
 }
 
 // unnumbered is a text with its numbers taken out.

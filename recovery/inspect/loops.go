@@ -22,7 +22,8 @@ const maxParallel = 32
 // Loops is the repetitions that the history ends with: the same call with the
 // same error or result in turns directly after each other, two to four turns
 // that come round again without any change, a call in which nothing but a number
-// grows and that brings nothing, and, where none of these is found, many steps without anything new. It is nil without any.
+// grows and that brings nothing, the same text without a call, and, where none of
+// these is found, many steps without anything new. It is nil without any.
 //
 // A turn counts once, whatever it repeats in itself. A new message of a person
 // ends what came before it. What waits, or whose result changes, is polling.
@@ -34,7 +35,7 @@ func (r *Rules) Loops(b *transcript.Body) []recovery.Loop {
 
 func (h *history) loops(noProgress int) []recovery.Loop {
 	list := h.repetitions(noProgress)
-	if len(list) > 0 {
+	if len(list) > 0 && list[0].Kind != recovery.LoopMonologue {
 		if times, _ := h.asked(); times >= list[0].Count {
 			return nil // a person asked for it
 		}
@@ -43,7 +44,14 @@ func (h *history) loops(noProgress int) []recovery.Loop {
 }
 
 func (h *history) repetitions(noProgress int) []recovery.Loop {
-	if t := h.last(); t == nil || len(t.steps) == 0 || h.spoken(len(h.turns)-1) {
+	t := h.last()
+	if t == nil {
+		return nil
+	}
+	if len(t.steps) == 0 {
+		return h.monologue()
+	}
+	if h.spoken(len(h.turns) - 1) {
 		return nil
 	}
 	first := h.since(lookBack)

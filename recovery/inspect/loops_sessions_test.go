@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/inspect"
 	"github.com/rebound-llm/rebound/recovery/inspect/looptest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -150,7 +151,8 @@ func TestLoopBounds(t *testing.T) {
 			t.Fatalf("%s: %d loops", c.Name, len(loops))
 		}
 		l, list := loops[0], b.Messages()
-		if l.Count < 2 || l.From < 1 || l.To <= l.From || l.To >= len(list) || list[l.From].Role != transcript.RoleAssistant || l.Fingerprint == 0 || len(l.Tools) == 0 {
+		if l.Count < 2 || l.From < 1 || l.To <= l.From || l.To >= len(list) || list[l.From].Role != transcript.RoleAssistant || l.Fingerprint == 0 ||
+			(len(l.Tools) == 0) != (l.Kind == recovery.LoopMonologue) {
 			t.Errorf("%s: %+v in a history of %d", c.Name, l, len(list))
 		}
 		next := inspect.Loops(parse(t, c.Bodies[c.Until]))

@@ -82,6 +82,8 @@ const (
 	settled
 	barren
 	complaint
+	toGoOn
+	prompted
 	askedTimes
 	askedUntil
 
@@ -98,7 +100,7 @@ const (
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
 	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
-	"complaint", "asked_times", "asked_until"}
+	"complaint", "go_on", "prompted", "asked_times", "asked_until"}
 
 // groupOf is the group of a rule, with which it competes.
 func groupOf(r *rule.Rule) class {

@@ -76,10 +76,11 @@ func NewStage(cfg Config, rules *Rules, observer recovery.Observer) *Stage {
 
 // Prepare sets the exchange's Results, Loops and Turn, and tells of failures,
 // loops, and what followed the previous turn's failure. It does nothing without
-// new results, and leaves side requests alone: whether a request is one is only asked
-// where something is wrong. It never returns an error.
+// new results, but for an agent that only talks, and leaves side requests alone:
+// whether a request is one is only asked where something is wrong. It never
+// returns an error.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
-	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !news(x.Body) {
+	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !s.news(x.Body) {
 		return nil
 	}
 	l, _ := s.rules.get()
@@ -92,8 +93,17 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		s.histories.Put(h)
 	}()
 	h.begin(x.Body, l)
-	if t := h.last(); t != nil && len(t.steps) > 0 {
+	switch t := h.last(); {
+	case t == nil:
+	case len(t.steps) > 0:
 		s.acted(x, h)
+	default:
+		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
+			x.Loops = loops
+			s.look(x, h)
+			x.Ladder = h.ladder(x, s.cfg.MinConfidence)
+			s.tellLoops(x)
+		}
 	}
 	return nil
 }

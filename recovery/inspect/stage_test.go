@@ -59,6 +59,7 @@ func TestStage(t *testing.T) {
 			[]string{"tool_failure_detected file_not_found", "guidance_outcome command_not_found other false"}},
 		{"a person helped", notFound + "\n> use grep" + listing, 1, nil},
 		{"a failure of no kind is not guided", booking + listing, 1, nil},
+		{"only talk", times(2, "\n< I will read the code.\n> continue"), 0, []string{"loop_detected monologue 2"}},
 	} {
 		var seen events
 		x := prepared(t, NewStage(Defaults(), RulesForTests(), &seen), &recovery.Exchange{ID: "r", Body: script(t, c.text), Mode: recovery.ModeObserve, Session: "s", Model: "m"})
@@ -119,6 +120,28 @@ func TestStageLeavesAlone(t *testing.T) {
 		x := prepared(t, NewStage(c.cfg, RulesForTests(), &seen), c.x)
 		if len(seen) > 0 || x.Results != nil || x.Loops != nil || x.Turn != (recovery.Turn{}) || asked > 0 {
 			t.Errorf("%s: %q, %+v", c.name, seen.told(), x.Turn)
+		}
+	}
+}
+
+// An agent that only talks is told from a person who says to go on, also where no tools are offered.
+func TestMonologueOfAgents(t *testing.T) {
+	again := func(nudge string, first ...string) []byte {
+		list := append(first, said("assistant", "I will now read the code of the parser."), said("user", nudge), said("assistant", "I will now read the code of the parser."), said("user", nudge))
+		return []byte(`{"messages":[` + strings.Join(list, ",") + `]}`)
+	}
+	for name, c := range map[string]struct {
+		raw  []byte
+		want int
+	}{
+		"a person":           {again("continue", said("user", "Tell me.")), 0},
+		"code blocks":        {again("continue", said("system", "Give exactly one command in a code block."), said("user", "Go.")), 1},
+		"results before":     {again("continue", said("user", "Go."), called(1, "ls", "{}"), answered(1, "a b")), 1},
+		"a client's message": {again("No tool was used in the answer. Use a tool, or say that you are done.", said("user", "Go.")), 1},
+	} {
+		x := prepared(t, NewStage(Defaults(), RulesForTests(), quiet{}), &recovery.Exchange{Body: parsed(t, c.raw), Mode: recovery.ModeAct})
+		if len(x.Loops) != c.want {
+			t.Errorf("%s: %+v", name, x.Loops)
 		}
 	}
 }
@@ -189,17 +212,17 @@ func TestObservable(t *testing.T) {
 		if len(trajectory.Results(b)) != 1 {
 			t.Fatalf("%q makes no calls of code blocks", instruction)
 		}
-		if !news(b) {
+		if !(&Stage{rules: RulesForTests()}).news(b) {
 			t.Errorf("%q: missed", instruction)
 		}
 	}
 	for _, action := range []string{"<function=ls></function>", "<command>ls</command>", "<tool_call>{\"name\":\"ls\"}</tool_call>", "Action: ls[.]", "<read_file>a</read_file>", "```\nls\n```"} {
 		b := parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "x"), said("assistant", action), said("user", "Observation: a b")}, ",")+`]}`))
-		if len(trajectory.Results(b)) != 1 || !news(b) {
+		if len(trajectory.Results(b)) != 1 || !(&Stage{rules: RulesForTests()}).news(b) {
 			t.Errorf("%q: %d results, missed", action, len(trajectory.Results(b)))
 		}
 	}
-	if news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"),
+	if (&Stage{rules: RulesForTests()}).news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"),
 		said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
 		t.Error("a conversation about code is taken for an agent's")
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// Bounds of the arguments that are read as JSON, in bytes and in depth.
+// Bounds of the arguments that are read as JSON, in bytes and in depth, and of
+// those that are searched for words.
 const (
 	maxCanonical  = 256 << 10
 	canonicalDeep = 64
+	maxSearched   = 4 << 10
 )
 
 // Call is a call of a tool. What is said of it is found out once, when somebody
@@ -89,11 +91,21 @@ func (c *Call) Pauses() bool {
 	if traitsOf(NameWords(c.Tool))&pauseWord != 0 {
 		return true
 	}
+	if c.Kind() == Editor || len(c.Arguments) > maxSearched {
+		return false
+	}
 	if c.Line() != "" {
-		return c.Command().Pauses
+		return mayPause(c.line) && c.Command().Pauses
 	}
 	t := strings.TrimSpace(c.Arguments)
-	return c.Kind() != Reader && t != "" && t[0] == '{' && readable(t) && slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && pausing(m.key) })
+	switch {
+	case c.Kind() == Code:
+		low := strings.ToLower(t)
+		return strings.Contains(low, "sleep(") || strings.Contains(low, "settimeout(")
+	case c.Kind() == Reader || t == "" || t[0] != '{' || !readable(t):
+		return false
+	}
+	return slices.ContainsFunc(members(gjson.Parse(t)), func(m member) bool { return m.value.Type == gjson.Number && m.value.Num > 0 && pausing(m.key) })
 }
 
 // Awaits reports whether the call pauses and then only looks, or looks whether a
@@ -102,8 +114,21 @@ func (c *Call) Awaits() bool {
 	if c.Line() == "" {
 		return c.Pauses()
 	}
+	if !mayPause(c.line) {
+		return false
+	}
 	m := c.Command()
 	return m.Looks && (m.Pauses || slices.ContainsFunc(m.Programs, isRequest) && healthy(c.line))
+}
+
+// mayPause reports cheaply whether a command line may wait for something.
+func mayPause(line string) bool {
+	for _, w := range []string{"sleep", "Sleep", "wait", "Wait", "watch", "rollout", "--follow", "curl", "wget", "http"} {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
 }
 
 func isRequest(program string) bool {
@@ -121,6 +146,23 @@ func healthy(line string) bool {
 	return false
 }
 
+// Idles reports whether the call only sleeps in a shell: it looks at nothing.
+func (c *Call) Idles() bool {
+	if c.Line() == "" || c.Kind() != Shell {
+		return false
+	}
+	list := c.Command().Programs
+	slept := false
+	for _, p := range list {
+		if pauses[p] && silent[p] {
+			slept = true
+		} else if !silent[p] {
+			return false
+		}
+	}
+	return slept
+}
+
 // commentary are the names of arguments with the model's own words on its call,
 // and of what a person or a sandbox is told about it.
 var commentary = map[string]bool{
@@ -130,26 +172,49 @@ var commentary = map[string]bool{
 }
 
 // Key is what the call does, in a form in which calls that are the same have
-// equal bytes: names in order, numbers in one spelling, without commentary and limits of time.
+// equal bytes: names in order, numbers in one spelling, without what says nothing.
 func (c *Call) Key() string {
 	if c.keyed {
 		return c.key
 	}
 	c.keyed = true
 	t := strings.TrimSpace(c.Arguments)
-	if t == "" || t[0] != '{' || !readable(t) {
+	switch {
+	case t != "" && t[0] == '{' && readable(t):
+		c.key = string(c.appendKey(nil, gjson.Parse(t)))
+	case c.Line() != "" && len(c.Command().Programs) > 0:
+		c.key = c.Command().Key()
+	default:
 		c.key = canonical(t)
-		return c.key
 	}
-	all := members(gjson.Parse(t))
-	list := slices.DeleteFunc(slices.Clone(all), func(m member) bool {
-		return commentary[strings.ToLower(m.key)] || m.value.Type == gjson.Number && pausing(m.key)
-	})
-	if len(list) == 0 {
-		list = all // all that it says
-	}
-	c.key = string(appendMembers(make([]byte, 0, len(t)), list))
 	return c.key
+}
+
+// appendKey is the key of arguments that are an object.
+func (c *Call) appendKey(dst []byte, v gjson.Result) []byte {
+	list, left := members(v), 0
+	for _, m := range list {
+		if !commentary[strings.ToLower(m.key)] {
+			left++
+		}
+	}
+	for _, m := range list {
+		low := strings.ToLower(m.key)
+		if left > 0 && commentary[low] {
+			continue
+		}
+		dst = append(transcript.AppendString(dst, m.key), ':')
+		switch {
+		case commandNames[low] && c.Line() != "":
+			dst = append(dst, c.Command().Key()...)
+		case m.value.Type == gjson.Number && (counts(m.key) || pausing(m.key)):
+			dst = append(dst, '#')
+		default:
+			dst = appendCanonical(dst, m.value)
+		}
+		dst = append(dst, ',')
+	}
+	return dst
 }
 
 // pausing reports whether a number of this name says how long to wait.
@@ -205,18 +270,15 @@ func members(v gjson.Result) (list []member) {
 	return out
 }
 
-func appendMembers(dst []byte, list []member) []byte {
-	for _, m := range list {
-		dst = append(transcript.AppendString(dst, m.key), ':')
-		dst = append(appendCanonical(dst, m.value), ',')
-	}
-	return dst
-}
-
 func appendCanonical(dst []byte, v gjson.Result) []byte {
 	switch {
 	case v.IsObject():
-		return append(appendMembers(append(dst, '{'), members(v)), '}')
+		dst = append(dst, '{')
+		for _, m := range members(v) {
+			dst = append(transcript.AppendString(dst, m.key), ':')
+			dst = append(appendCanonical(dst, m.value), ',')
+		}
+		return append(dst, '}')
 	case v.IsArray():
 		dst = append(dst, '[')
 		v.ForEach(func(_, value gjson.Result) bool {

@@ -25,20 +25,27 @@ type Command struct {
 	Edits    bool     // it writes to a file, or may
 
 	filters uint32 // bits of the programs that read another's output
+
+	line string
+	file *syntax.File // until the key is there
 }
 
-// ParseCommand reads a command line. What no shell would parse runs the program that
-// is its first word, and neither pauses nor looks.
+// ParseCommand reads a command line. What no shell would parse has its own text
+// as its key, runs the program that is its first word, and neither pauses nor looks.
 func ParseCommand(line string) Command {
 	line = strings.TrimSpace(line)
 	return readCommand(line, parsed(line))
 }
 
 func readCommand(line string, file *syntax.File) (c Command) {
+	c = Command{line: line, Edits: true}
 	if file == nil {
-		first, _, _ := strings.Cut(line, " ")
-		return Command{Edits: true, Programs: []string{programName(first)}}
+		if first, _, _ := strings.Cut(line, " "); first != "" {
+			c.Programs = []string{programName(first)}
+		}
+		return c
 	}
+	c.Edits = false
 	var behind []*syntax.Stmt // a pipe
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -60,14 +67,34 @@ func readCommand(line string, file *syntax.File) (c Command) {
 		return true
 	})
 	c.Looks = len(c.Programs) > 0 && !c.Edits && !slices.ContainsFunc(c.Programs, func(p string) bool { return !looks[p] && !pauses[p] })
+	c.file = file
 	return c
 }
 
 // Filters reports whether program i of Programs reads what another prints.
 func (c *Command) Filters(i int) bool { return c.filters>>i&1 != 0 }
 
-// parsers are kept for the next line: each has room for its text.
-var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+// Key is what the command does, in a form that is equal for the same without
+// pauses, comments, echoes, and numbers of jobs and attempts.
+func (c *Command) Key() string {
+	if c.file != nil {
+		c.file.Stmts = pruned(c.file.Stmts)
+		var b strings.Builder
+		p := printers.Get().(*syntax.Printer)
+		if p.Print(&b, c.file) == nil {
+			c.line = strings.TrimSpace(b.String())
+		}
+		printers.Put(p)
+		c.file = nil
+	}
+	return c.line
+}
+
+// parsers and printers are kept for the next line: each has room for its text.
+var (
+	parsers  = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+	printers = sync.Pool{New: func() any { return syntax.NewPrinter(syntax.SingleLine(true)) }}
+)
 
 // parsed is a command line as a shell reads it, nil if it cannot, or within no bounds.
 func parsed(line string) *syntax.File {
@@ -156,8 +183,13 @@ func writes(r *syntax.Redirect) bool {
 	return false
 }
 
-// call notes what a simple command runs.
+// call notes what a simple command runs, and takes the numbers out of it that say nothing.
 func (c *Command) call(n *syntax.CallExpr, filters bool) {
+	for _, a := range n.Assigns {
+		if a.Name != nil && a.Value != nil && counts(a.Name.Value) {
+			a.Value.Parts = []syntax.WordPart{&syntax.Lit{Value: "#"}}
+		}
+	}
 	words := n.Args
 	for len(words) > 0 && slices.Contains(wrappers, name(words[0])) {
 		for words = words[1:]; len(words) > 0 && (strings.HasPrefix(words[0].Lit(), "-") || number(words[0].Lit()) || strings.Contains(words[0].Lit(), "=")); words = words[1:] {
@@ -168,8 +200,21 @@ func (c *Command) call(n *syntax.CallExpr, filters bool) {
 		return
 	}
 	program := name(words[0])
-	for _, w := range words[1:] {
-		c.Pauses = c.Pauses || waitFlags[w.Lit()]
+	for i, w := range words[1:] {
+		lit := w.Lit()
+		flag, value, set := strings.Cut(lit, "=")
+		switch {
+		case pauses[program] && number(lit), set && counts(flag) && number(value), strings.HasPrefix(lit, "-j") && number(lit[2:]),
+			number(lit) && i > 0 && (words[i].Lit() == "-j" || strings.HasPrefix(words[i].Lit(), "-") && counts(words[i].Lit())):
+			if set {
+				flag += "="
+			} else if flag = ""; strings.HasPrefix(lit, "-j") {
+				flag = "-j"
+			}
+			w.Parts = []syntax.WordPart{&syntax.Lit{Value: flag + "#"}}
+		case waitFlags[flag]:
+			c.Pauses = true
+		}
 	}
 	if verb := verbOf(program, words[1:]); verb != "" {
 		program += " " + verb
@@ -209,8 +254,11 @@ func verbOf(program string, words []*syntax.Word) string {
 		case lit != "" && lit[0] != '-':
 			if verb := strings.ToLower(lit); verb != "compose" && verb != "run" && verb != "pr" && verb != "rollout" || i+1 == len(words) {
 				return verb
+			} else if next := words[i+1].Lit(); next != "" && next[0] != '-' {
+				return verb + " " + strings.ToLower(next)
+			} else {
+				return verb
 			}
-			return strings.TrimSpace(strings.ToLower(lit + " " + words[i+1].Lit()))
 		}
 	}
 	return ""
@@ -239,15 +287,69 @@ func edits(program string, words []*syntax.Word) bool {
 	return program == "tee"
 }
 
+// pruned is statements without those that say nothing.
+func pruned(list []*syntax.Stmt) (out []*syntax.Stmt) {
+	for _, s := range list {
+		if s = prune(s); s != nil {
+			out = append(out, s)
+		}
+	}
+	if out == nil {
+		return list // all that it does
+	}
+	return out
+}
+
+// prune is a statement without the parts of its chain that say nothing, nil where
+// nothing is left.
+func prune(s *syntax.Stmt) *syntax.Stmt {
+	switch cmd := s.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if cmd.Op != syntax.AndStmt && cmd.Op != syntax.OrStmt {
+			return s
+		}
+		x, y := prune(cmd.X), prune(cmd.Y)
+		switch {
+		case x == nil:
+			return y
+		case y == nil:
+			return x
+		}
+		cmd.X, cmd.Y = x, y
+	case *syntax.CallExpr:
+		if len(cmd.Args) > 0 && len(s.Redirs) == 0 && silent[name(cmd.Args[0])] {
+			return nil
+		}
+	}
+	return s
+}
+
 // number reports whether a word is a number, perhaps of seconds.
 func number(s string) bool {
 	s = strings.TrimRight(s, "smh")
 	return s != "" && strings.Trim(s, "0123456789.") == ""
 }
 
+// counts reports whether a number of this name says nothing of what is done: how
+// many do it at a time, or for the how-manieth time it is tried.
+func counts(name string) bool {
+	for _, w := range NameWords(name) {
+		switch w {
+		case "jobs", "workers", "threads", "parallel", "parallelism", "attempt", "attempts", "try", "tries", "retry", "retries":
+			return true
+		}
+	}
+	return false
+}
+
 var (
 	// wrappers run what follows them.
 	wrappers = []string{"sudo", "time", "command", "nohup", "exec", "env", "nice", "timeout", "stdbuf", "doas"}
+	// silent programs do nothing that another call could depend on.
+	silent = map[string]bool{
+		"sleep": true, "usleep": true, "echo": true, "printf": true, "true": true, ":": true, "date": true, "clear": true, "wait": true,
+		"start-sleep": true,
+	}
 	// pauses let time pass, or wait for something.
 	pauses = map[string]bool{
 		"sleep": true, "usleep": true, "wait": true, "start-sleep": true, "wait-process": true, "kubectl wait": true, "kubectl rollout status": true,

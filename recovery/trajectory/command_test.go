@@ -35,8 +35,8 @@ func FuzzPlain(f *testing.F) {
 		}
 		got, want := ParseCommand(line), readCommand(line, file)
 		if !slices.Equal(got.Programs, want.Programs) || got.Pauses != want.Pauses || got.Looks != want.Looks || got.Edits != want.Edits ||
-			got.Compound != want.Compound || got.filters != want.filters {
-			t.Errorf("%q: %+v; want %+v", line, got, want)
+			got.Compound != want.Compound || got.filters != want.filters || got.Key() != want.Key() {
+			t.Errorf("%q: %+v, key %q; want %+v, key %q", line, got, got.Key(), want, want.Key())
 		}
 	})
 }

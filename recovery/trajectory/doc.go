@@ -7,8 +7,8 @@
 //	         answer; in text protocols the user message after an action
 //	Call   → Kind, Line, Command: decided once, when somebody asks
 //	line   → Command: parsed as a shell does, bounded in size and depth
-//	Call   → Key: equal for the same call, without limits of time and the model's own
-//	         words on it
+//	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
+//	         the model's own words on its call
 //	tool   → Ability: what an agent can do with it and what its parameters hold, by
 //	         names and schemas
 //	Call   → Deeds: what it does that a person may have ruled out

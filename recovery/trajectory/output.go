@@ -152,7 +152,9 @@ func duration(word, rest string) bool {
 		if !unit(u[:i]) {
 			return false
 		}
-		_, u = amount(u[i:])
+		if n, u = amount(u[i:]); n == "" && u != "" {
+			return false
+		}
 	}
 	return true
 }
@@ -167,6 +169,9 @@ func fleeting(word, before string, line int, text string, from, to int) bool {
 	n, rest := amount(word)
 	if rest != "" {
 		return false
+	}
+	if from > 1 && text[from-2:from] == ": " && ended(text[to:]) {
+		return true // bash: line 1: 4711 Segmentation fault
 	}
 	if to < len(text) && text[to] == ':' && shellHead(text[:from]) {
 		return true // bash: line 13128: cd: …
@@ -195,6 +200,17 @@ func shellHead(text string) bool {
 	switch name {
 	case "sh", "bash", "zsh", "dash", "ksh", "ash", "fish", "(eval)":
 		return ok
+	}
+	return false
+}
+
+// ended reports whether a text begins with what a shell says of a program's end, behind its number.
+func ended(text string) bool {
+	text = strings.TrimLeft(text, " ")
+	for _, end := range []string{"Segmentation fault", "Killed", "Aborted", "Terminated", "Bus error", "Floating point exception", "Illegal instruction", "Trace/breakpoint trap"} {
+		if strings.HasPrefix(text, end) {
+			return true
+		}
 	}
 	return false
 }

@@ -11,32 +11,36 @@ func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		line, programs string
 		pauses, looks  bool
+		key            string
 	}{
-		{"make -j4", "make", false, false},
-		{"ATTEMPT=3 ./deploy.sh", "deploy.sh", false, false},
-		{"npm test # attempt 3", "npm", false, false},
-		{"echo 'try 3'; cmake --build .", "echo,cmake", false, false},
-		{"sleep 5 && make", "sleep,make", true, false},
-		{"sleep 5", "sleep", true, true},
-		{"cd /repo && make", "make", false, false},
-		{"sleep 10; kubectl wait --for=condition=ready pod/x", "sleep,kubectl wait", true, true},
-		{"kubectl -n prod rollout status deploy/x", "kubectl rollout status", true, true},
-		{"curl -sf localhost/health", "curl", false, true},
-		{"curl -X POST localhost/x", "curl", false, false},
-		{"until curl -sf localhost; do sleep 3; done", "curl,sleep", true, true},
-		{"sudo timeout 30 git -C /x status", "git status", false, true},
-		{"sed -i s/a/b/ f && sed -n 3p f", "sed,sed", false, false},
-		{"grep x f > out", "grep", false, false},
-		{"grep x f 2>/dev/null | head -3", "grep,head", false, true},
-		{"/usr/bin/CAT f", "cat", false, true},
-		{"echo $(rm x)", "echo,rm", false, false},
-		{"echo 'unclosed", "echo", false, false},
-		{strings.Repeat("$(", 100), strings.Repeat("$(", 100), false, false},
-		{strings.Repeat("`", 100), strings.Repeat("`", 100), false, false},
+		{"make -j4", "make", false, false, "make -j#"},
+		{"make -j 8 all", "make", false, false, "make -j # all"},
+		{"cargo test --jobs=3", "cargo", false, false, "cargo test --jobs=#"},
+		{"ATTEMPT=3 ./deploy.sh", "deploy.sh", false, false, "ATTEMPT=# ./deploy.sh"},
+		{"PORT=3 ./deploy.sh", "deploy.sh", false, false, "PORT=3 ./deploy.sh"},
+		{"npm test # attempt 3", "npm", false, false, "npm test"},
+		{"echo 'try 3'; cmake --build .", "echo,cmake", false, false, "cmake --build ."},
+		{"sleep 5 && make", "sleep,make", true, false, "make"},
+		{"sleep 5", "sleep", true, true, "sleep #"},
+		{"cd /repo && make", "make", false, false, "cd /repo && make"},
+		{"sleep 10; kubectl wait --for=condition=ready pod/x", "sleep,kubectl wait", true, true, "kubectl wait --for=condition=ready pod/x"},
+		{"kubectl -n prod rollout status deploy/x", "kubectl rollout status", true, true, "kubectl -n prod rollout status deploy/x"},
+		{"curl -sf localhost/health", "curl", false, true, "curl -sf localhost/health"},
+		{"curl -X POST localhost/x", "curl", false, false, "curl -X POST localhost/x"},
+		{"until curl -sf localhost; do sleep 3; done", "curl,sleep", true, true, "until curl -sf localhost; do sleep #; done"},
+		{"sudo timeout 30 git -C /x status", "git status", false, true, "sudo timeout 30 git -C /x status"},
+		{"sed -i s/a/b/ f && sed -n 3p f", "sed,sed", false, false, "sed -i s/a/b/ f && sed -n 3p f"},
+		{"grep x f > out", "grep", false, false, "grep x f >out"},
+		{"grep x f 2>/dev/null | head -3", "grep,head", false, true, "grep x f 2>/dev/null | head -3"},
+		{"/usr/bin/CAT f", "cat", false, true, "/usr/bin/CAT f"},
+		{"echo $(rm x)", "echo,rm", false, false, "echo $(rm x)"},
+		{"echo 'unclosed", "echo", false, false, "echo 'unclosed"},
+		{strings.Repeat("$(", 100), strings.Repeat("$(", 100), false, false, strings.Repeat("$(", 100)},
+		{strings.Repeat("`", 100), strings.Repeat("`", 100), false, false, strings.Repeat("`", 100)},
 	} {
 		got := trajectory.ParseCommand(c.line)
-		if p := strings.Join(got.Programs, ","); p != c.programs || got.Pauses != c.pauses || got.Looks != c.looks {
-			t.Errorf("%s: runs %s, pauses %v, looks %v", c.line, p, got.Pauses, got.Looks)
+		if p := strings.Join(got.Programs, ","); p != c.programs || got.Pauses != c.pauses || got.Looks != c.looks || got.Key() != c.key {
+			t.Errorf("%s: runs %s, pauses %v, looks %v, key %q", c.line, p, got.Pauses, got.Looks, got.Key())
 		}
 	}
 }
@@ -46,17 +50,20 @@ func TestSame(t *testing.T) {
 		tool, a, b string
 		same       bool
 	}{
+		{"bash", `{"command":"make -j1"}`, `{"command":"make -j5"}`, true},
+		{"bash", `{"command":"make -j1","description":"Build it"}`, `{"description":"Try again","command":"make -j2"}`, true},
 		{"bash", `{"command":"make a1"}`, `{"command":"make a2"}`, false},
 		{"bash", `{"command":"sed -i s/a/b/ src/m1.rs && cargo build"}`, `{"command":"sed -i s/a/b/ src/m2.rs && cargo build"}`, false},
 		{"bash", `{"command":"pytest tests/test_1.py"}`, `{"command":"pytest tests/test_2.py"}`, false},
 		{"bash", `{"command":"make","workdir":"/a"}`, `{"command":"make","workdir":"/b"}`, false},
-		{"shell", `{"command":["bash","-lc","make"],"timeout_ms":1000}`, `{"command":["bash","-lc","make"],"timeout_ms":2000}`, true},
+		{"shell", `{"command":["bash","-lc","make -j1"],"timeout_ms":1000}`, `{"command":["bash","-lc","make -j2"],"timeout_ms":2000}`, true},
+		{"shell", "make -j1", "sleep 4; make -j7", true},
+		{"deploy", `{"name":"x","attempt":1}`, `{"attempt":2,"name":"x"}`, true},
 		{"deploy", `{"name":"x","id":1}`, `{"name":"x","id":2}`, false},
 		{"a", `{"x":1,"y":[true,{"k":"v"}]}`, `{ "y" : [true,{"k":"\u0076"}], "x":1.0 }`, true},
 		{"a", `{"x":[1,2]}`, `{"x":[2,1]}`, false},
 		{"think", `{"thought":"a"}`, `{"thought":"b"}`, false},
 		{"edit", `{"explanation":"a","path":"p"}`, `{"explanation":"b","path":"p"}`, true},
-		{"bash", `{"command":"make -j5","description":"Build it"}`, `{"description":"Try again","command":"make -j5"}`, true},
 	} {
 		a, b := &trajectory.Call{Tool: c.tool, Arguments: c.a}, &trajectory.Call{Tool: c.tool, Arguments: c.b}
 		if (a.Key() == b.Key()) != c.same {

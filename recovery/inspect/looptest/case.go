@@ -11,6 +11,7 @@ const (
 	SameError   = "same_error"
 	SameResult  = "same_result"
 	Alternation = "alternation"
+	Monologue   = "monologue"
 	NoProgress  = "no_progress"
 	Cycle       = "cycle"
 	Counter     = "counter"

@@ -8,6 +8,7 @@ var planted = []scenario{
 	{"same_result", SameResult, "the same call gives the same result, with nothing done in between", anyForm, (*session).sameResult, ""},
 	{"alternation", Alternation, "two calls take turns, each with the same outcome as before", anyForm, (*session).alternation, ""},
 	{"same_error_again", SameError, "the same call fails in the same way; only times, ids and temporary names differ", anyForm, (*session).sameError, ""},
+	{"monologue", Monologue, "the same text without a call; the user only says to go on", anyForm, (*session).monologue, ""},
 	{"flip_flop", Alternation, "an edit and its reverse take turns", anyForm, (*session).flipFlop, ""},
 	{"no_progress", NoProgress, "many different calls that find nothing or what is already known", anyForm, (*session).noProgress, ""},
 }
@@ -130,6 +131,24 @@ func (s *session) flipFlop() {
 	back.a, back.b = there.b, there.a
 	done := s.updated(there.path)
 	s.repeat(constant(there, done), constant(back, done))
+}
+
+func (s *session) monologue() {
+	text := s.pick("I will now analyze the ", "Let me continue with the implementation of the ", "The next step is to look into the ") + s.ident() +
+		s.pick(" module and fix the remaining issues.", " function. I have a clear picture of what has to change and will proceed.",
+			" code step by step. First I will read it, then I will change it, and finally I will run the tests.")
+	nudge := s.pick("continue", "Please continue.", "go on",
+		"Your answer contained no tool call. Use a tool, or say that you are done.",
+		"[auto] No action was found in the last answer. Please continue with the task.")
+	exact := s.chance(0.5)
+	for i := range s.between(3, 6) {
+		said := text
+		if !exact && i > 0 {
+			said = s.pick("Okay. ", "Sure, ", "", "Understood. ") + text + s.pick("", " ", "..", " Let me proceed.")
+		}
+		s.talk(said, nudge)
+		s.occurrence(i + 1)
+	}
 }
 
 // noProgress has one seed step of each kind, whose results come back later in

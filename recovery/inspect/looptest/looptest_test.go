@@ -122,7 +122,7 @@ type outcome struct{ call, result string }
 var command = regexp.MustCompile("(?s)(?:```(?:bash)?|<command>)\n(.*)\n(?:```|</command>)$")
 
 // outcomes reads a history as a detector would.
-func outcomes(t *testing.T, body []byte) (out []outcome) {
+func outcomes(t *testing.T, body []byte) (out []outcome, said []string) {
 	t.Helper()
 	_, list := read1(t, body)
 	for i, m := range list {
@@ -133,6 +133,9 @@ func outcomes(t *testing.T, body []byte) (out []outcome) {
 			out = append(out, outcome{found[1], list[i+1].text()})
 			continue
 		}
+		if m.ToolCalls == nil {
+			said = append(said, m.text())
+		}
 		for j, call := range m.ToolCalls {
 			var args map[string]any
 			if err := json.Unmarshal([]byte(call.Function.Arguments), &args); err != nil {
@@ -142,7 +145,7 @@ func outcomes(t *testing.T, body []byte) (out []outcome) {
 			out = append(out, outcome{call.Function.Name + string(canonical), list[i+1+j].text()})
 		}
 	}
-	return out
+	return out, said
 }
 
 var volatile = regexp.MustCompile(`/tmp/[^/ ]+|0x\w+|req_\w+|0xc000\w+|[\d:._TZ+-]+`)
@@ -194,7 +197,7 @@ func TestLabelsOfLoops(t *testing.T) {
 			t.Fatalf("%s: From %d, By %d, Until %d of %d", c.Name, c.From, c.By, c.Until, len(c.Bodies))
 		}
 		for want, at := range map[int]int{2: c.From, 3: c.By} {
-			done := outcomes(t, c.Bodies[at])
+			done, said := outcomes(t, c.Bodies[at])
 			got := want
 			switch c.Kind {
 			case SameError, SameResult:
@@ -214,6 +217,12 @@ func TestLabelsOfLoops(t *testing.T) {
 			case Counter:
 				if got = rising(done) - 1; alike(done, 1) > 1 {
 					t.Errorf("%s: it does not count", c.Name)
+				}
+			case Monologue:
+				for k := range want {
+					if core := strings.Fields(said[len(said)-1])[3:12]; !strings.Contains(said[len(said)-1-k], strings.Join(core[:4], " ")) {
+						t.Errorf("%s: %q is not repeated", c.Name, core)
+					}
 				}
 			case NoProgress:
 				calls := map[string]bool{}
@@ -252,7 +261,7 @@ func TestHealthyCasesDoNotRepeat(t *testing.T) {
 		if name == "poll_sleep" || strings.Contains(name, "parallel") {
 			continue
 		}
-		done := outcomes(t, c.Bodies[len(c.Bodies)-1])
+		done, _ := outcomes(t, c.Bodies[len(c.Bodies)-1])
 		seen := map[outcome]bool{}
 		for k, o := range done {
 			if seen[o] && slices.Contains(changing, name) {

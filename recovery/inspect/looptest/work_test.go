@@ -48,7 +48,7 @@ var idle = regexp.MustCompile(`"(?:description|security_risk|timeout_ms|yield_ti
 func TestLabelsOfWork(t *testing.T) {
 	for i := range 400 {
 		w := WorkAt(Repeats, 5, i)
-		done := outcomes(t, w.Bodies[len(w.Bodies)-1])
+		done, _ := outcomes(t, w.Bodies[len(w.Bodies)-1])
 		done = done[len(done)-len(w.Seen):]
 		for _, o := range done[1:] {
 			if a, b := idle.ReplaceAllString(done[0].result, ""), idle.ReplaceAllString(o.result, ""); a != b {
@@ -56,7 +56,7 @@ func TestLabelsOfWork(t *testing.T) {
 			}
 		}
 		w = WorkAt(Progress, 5, i)
-		done = outcomes(t, w.Bodies[len(w.Bodies)-1])
+		done, _ = outcomes(t, w.Bodies[len(w.Bodies)-1])
 		for k := 1; k < len(done); k++ {
 			if done[k].stable() == done[k-1].stable() && done[k] == done[k-1] {
 				t.Errorf("%s: %v twice", w.Name, done[k])

@@ -1,7 +1,8 @@
 package looptest
 
-// repeating are situations in which nothing moves.
+// repeating are situations in which nothing moves: what differs says nothing.
 var repeating = []situation{
+	{"make with another number of jobs", `make -j{i} !2> cc -c {path}\n{path}:12:5: error: unknown type name 'foo'\nmake: *** [Makefile:3: main.o] Error 1`},
 	{"a tool with one line of error", `
 		@get_weather city=Nowhere !> Error: city not found: Nowhere
 		or
@@ -33,11 +34,20 @@ var repeating = []situation{
 	{"the same edit that does not match", `@same {path} !> Error: String to replace not found in file.`},
 	{"a database that is not there", `
 		psql -h localhost -c 'select 1' !2> {STAMP} [{PID}] psql: error: connection to server at "localhost" (127.0.0.1), port 5432 failed: Connection refused`},
+	{"a pause that does not help", `sleep {i} && make !2> main.c:12:5: error: unknown type name 'foo'\nmake: *** [Makefile:3: main.o] Error 1`},
+	{"a tool that counts its attempts", `@deploy_service name={noun} attempt={i} !> Error: quota of instances is used up`},
+	{"a comment that counts", `npm run build # attempt {i} !2> > app@1.0.0 build\n> tsc\n\nsrc/app.ts(3,7): error TS2304: Cannot find name 'foo'.`},
+	{"an echo that counts", `
+		echo 'try {i}'; cmake --build build !2> try {i}\n[ 10%] Building CXX object app.o\napp.cpp:3:1: error: 'foo' does not name a type
+		| gmake: *** [Makefile:91: all] Error 2`},
 	{"a file that is not there", `@read {path} !> Error: File does not exist.`},
 	{"a script without a module", `
 		cd /repo && python3 app.py !> Traceback (most recent call last):\n  File "/repo/app.py", line 1, in <module>\n    import requests
 		| ModuleNotFoundError: No module named 'requests'`},
 	{"a linter with the same findings", `ruff check . !> src/app.py:3:1: F401 [*] 'os' imported but unused\nFound 1 error.\n[*] 1 fixable with the '--fix' option.`},
+	{"a worker count that changes", `
+		cargo test --jobs {i} !101> error[E0433]: failed to resolve: use of undeclared crate or module 'serde'\n --> src/lib.rs:1:5
+		| error: could not compile 'app' (lib test) due to 1 previous error`},
 	{"the same result again", settled},
 	{"the same listing again", `@list . => {names}`},
 }

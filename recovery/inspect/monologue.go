@@ -1,0 +1,110 @@
+package inspect
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/trajectory"
+)
+
+// maxMonologue bounds the part of a text that is compared, in bytes.
+const maxMonologue = 8 << 10
+
+// monologue is the same text again and again, with nothing from the other side
+// but to go on.
+func (h *history) monologue() []recovery.Loop {
+	n := len(h.turns) - 1
+	if h.talks(n) == "" || !h.nudged(n) {
+		return nil
+	}
+	said := pairsOf(h.talks(n))
+	k := n
+	for k > 0 && h.nudged(k-1) && len(h.load(k-1).steps) == 0 && alike(pairsOf(h.talks(k-1)), said) {
+		k--
+	}
+	if k == n {
+		return nil
+	}
+	l := h.loop(recovery.LoopMonologue, n-k+1, k, n)
+	l.New = true
+	l.Fingerprint = trajectory.Hash(string(l.Kind), strings.ToLower(strings.Join(strings.Fields(h.talks(k)), " ")))
+	return []recovery.Loop{l}
+}
+
+// talks is the text of a turn without calls, "" of any other.
+func (h *history) talks(k int) string {
+	t := &h.turns[k]
+	var b []byte
+	for _, m := range h.List[t.Start:t.Answered] {
+		if len(m.ToolCalls()) > 0 {
+			return ""
+		}
+		b = m.AppendText(b)
+	}
+	return strings.TrimSpace(string(b[:min(len(b), maxMonologue)]))
+}
+
+// prompts reports whether a message may say to go on.
+func (l *lists) prompts(text string) bool { return l.says(text, toGoOn) || l.says(text, prompted) }
+
+// maxNudge bounds a message that may say to go on, in bytes.
+const maxNudge = 4 << 10
+
+// nudged reports whether what follows turn k, if anything, only says to go on: in
+// short words, or in a longer message that repeats the one before.
+func (h *history) nudged(k int) bool {
+	list, t := h.findPersons(), &h.turns[k]
+	for n := range list {
+		p := &list[n]
+		if p.index < t.Answered || p.index >= t.End {
+			continue
+		}
+		text := h.List[p.index].Text()
+		if len(text) > maxNudge || strings.HasSuffix(strings.TrimSpace(text), "?") {
+			return false
+		}
+		if h.rules.says(text, toGoOn) {
+			continue
+		}
+		twin := n > 0 && h.words(&list[n-1]) == h.words(p) || n+1 < len(list) && h.words(&list[n+1]) == h.words(p)
+		if !twin || !h.rules.says(text, prompted) {
+			return false
+		}
+	}
+	return true
+}
+
+// pairsOf is the pairs of adjacent words of a text, and each single word of a
+// very short one.
+func pairsOf(text string) map[uint64]int {
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	set := make(map[uint64]int, len(words))
+	add := func(s string) { set[trajectory.Hash(s)]++ }
+	if len(words) < 4 {
+		for _, w := range words {
+			add(w)
+		}
+		return set
+	}
+	for i := range len(words) - 1 {
+		add(words[i] + " " + words[i+1])
+	}
+	return set
+}
+
+// alike reports whether two texts are nearly the same: nine tenths of the pairs
+// of the shorter one are in the other, which is at most half as long again, or
+// a few words longer.
+func alike(a, b map[uint64]int) bool {
+	na, nb, both := 0, 0, 0
+	for w, n := range a {
+		na += n
+		both += min(n, b[w])
+	}
+	for _, n := range b {
+		nb += n
+	}
+	small, large := min(na, nb), max(na, nb)
+	return small > 0 && large <= small+max(6, small/2) && 10*both >= 9*small
+}
