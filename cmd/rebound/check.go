@@ -23,19 +23,21 @@ func (p *program) checkCommand() *cobra.Command {
 		Long: `Reads a configuration as the gateway would, with the variables and files that it
 names, and reports everything that is wrong with it. Nothing is started.
 
-Exit code: 0 good, 1 problems found, 2 no such file or wrong use.`,
+Exit code: 0 good, 1 problems found (with --strict: or warnings), 2 no such file or
+wrong use.`,
 		Args: words(cobra.ExactArgs(1)),
 	}
 	verbose := cmd.Flags().BoolP("verbose", "v", false, "print the whole configuration that results, without secrets")
 	noSecrets := cmd.Flags().Bool("no-secrets", false, "accept secrets and certificates that are missing, for machines that do not have them")
+	strict := cmd.Flags().Bool("strict", false, "take warnings for problems")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		return exit(check(args[0], *verbose, *noSecrets, p.env, p.stdout, p.stderr))
+		return exit(check(args[0], *verbose, *noSecrets, *strict, p.env, p.stdout, p.stderr))
 	}
 	return cmd
 }
 
 // check reports what is wrong with a configuration and returns the exit code.
-func check(file string, verbose, noSecrets bool, env configs.Env, stdout, stderr io.Writer) int {
+func check(file string, verbose, noSecrets, strict bool, env configs.Env, stdout, stderr io.Writer) int {
 	read := configs.Load
 	if noSecrets {
 		read = configs.Check
@@ -57,11 +59,15 @@ func check(file string, verbose, noSecrets bool, env configs.Env, stdout, stderr
 	}
 	fmt.Fprintf(stdout, "ok: %s\n", file)
 	summarize(stdout, c)
-	for _, w := range c.Warnings() {
+	warnings := c.Warnings()
+	for _, w := range warnings {
 		fmt.Fprintf(stdout, "  warning: %s\n", w)
 	}
 	if verbose {
 		fmt.Fprintf(stdout, "\n%s", c.Redacted())
+	}
+	if strict && len(warnings) > 0 {
+		return 1
 	}
 	return 0
 }

@@ -27,6 +27,7 @@ models:
 `)
 	bad := file("bad.yaml", "listne: x\nlog: {level: loud}\n")
 	plain := file("empty.yaml", "")
+	doubtful := file("doubtful.yaml", "upstreams: {default: {url: \"https://api.openai.com/v1/chat/completions\"}}\n")
 	env := func(name string) (string, bool) {
 		v, ok := map[string]string{"ALICE": "topsecret1", "ADMIN": "topsecret2", "MAIN": "topsecret3"}[name]
 		return v, ok
@@ -51,6 +52,9 @@ models:
 		{"verbose after the file", []string{good, "-v"}, 0, "env: MAIN", ""},
 		{"defaults", []string{plain}, 0, "(hosted; prefill none; the client's credential; default)", ""},
 		{"bad", []string{bad}, 1, "", bad + ":1:1: listne: unknown key: did you mean listen?\n    1 | listne: …\n      | ^\n" + bad + ":2:14: log.level: \"loud\" is none of debug, info, warn, error\n    2 | log: {level: loud}\n      |              ^\n\n2 problems in " + bad + "\n"},
+		{"a warning", []string{doubtful}, 0, "warning: upstreams.default.url", ""},
+		{"a warning that counts", []string{"--strict", doubtful}, 1, "warning: upstreams.default.url", ""},
+		{"nothing that counts", []string{"--strict", good}, 0, summary, ""},
 		{"no such file", []string{filepath.Join(dir, "none.yaml")}, 2, "", "no such file"},
 		{"a folder", []string{dir}, 2, "", "reading configuration"},
 		{"no argument", nil, 2, "", "accepts 1 arg"},
