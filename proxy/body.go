@@ -206,10 +206,10 @@ func (u *upload) Read(b []byte) (int, error) {
 	return n, e
 }
 
-// goOn lets an answer begin while the body is still being sent. Else net/http reads
+// allowDuplex lets an answer begin while the body is still being sent. Else net/http reads
 // up to 256 KB of it, which the upstream would never see, and then closes it. It is
 // not for refusals, after which nobody reads on.
-func (u *upload) goOn() {
+func (u *upload) allowDuplex() {
 	if !u.whole.Load() {
 		_ = u.conn.EnableFullDuplex()
 	}

@@ -162,7 +162,7 @@ func (p *passage) deliver(c echo.Context, resp *http.Response) error {
 		resp.Body = p.answer
 	}
 	if body, ok := p.up.Reader.(*upload); ok && resp.StatusCode < 300 {
-		body.goOn()
+		body.allowDuplex()
 	}
 	sink := stream.NewSink(c.Response(), core.Stream)
 	defer sink.Close()

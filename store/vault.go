@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Vault keeps values for those who know a secret: in the process and, where it has a
-// store, there too, encrypted with a key from the secret. Under another secret nobody finds
-// them. What is in the process is bounded; those that were not used for longest go first.
-// Safe for concurrent use.
+// Vault keeps values under a secret, and gives them only to callers who know it. They are in
+// the process and, if the vault has a store, there as well, encrypted with a key derived from
+// the secret. Memory in the process is bounded; the least recently used values go first. Safe
+// for concurrent use.
 type Vault struct {
 	values Values // nil: in the process only
 	within time.Duration

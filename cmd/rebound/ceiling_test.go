@@ -17,12 +17,12 @@ var ceilings = map[string]int{
 	"recovery/annotate":   3510,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
-	"recovery/inspect":    4580,
-	"recovery/learn":      2170,
+	"recovery/inspect":    4900,
+	"recovery/learn":      2200,
 	"recovery/plan":       1914,
 	"recovery/repair":     4970,
-	"recovery/rule":       1220,
-	"recovery/trajectory": 2990,
+	"recovery/rule":       1310,
+	"recovery/trajectory": 3180,
 	"recovery/transcript": 5620,
 }
 

@@ -78,26 +78,26 @@ type Answer struct {
 	resp *http.Response
 	r    *Reader
 
-	odd       []byte // events before the gate opened that may be an error; see suspect
-	data      bool   // an event with data came
-	held      Piece  // what came before the gate opened, without its text
-	said      []byte // the text of held
-	known     Known  // what the events had in common so far
-	usage     recovery.Usage
-	first     time.Time // first meaningful event
-	continues bool      // the client has the beginning of another answer
-	follows   encoder   // rewrites them
-	seam      *seam
-	late      []byte // an event that goes out with the next one; see Delta
-	bill      *Event // a chunk of usage that may be the end; see accept
-	ev        Event  // the event read last
-	fed       bool   // ev has data, as next has seen
-	h         *hold  // nil where nothing is held
-	deferred  bool   // all of it is held for a later delivery
-	noReason  bool   // its target gives finish reasons, but this answer has none
-	called    bool   // a call came
-	thought   []byte // reasoning so far, for Options.Thought
-	noise     bool   // something came that could not be read
+	odd          []byte // events before the gate opened that may be an error; see suspect
+	data         bool   // an event with data came
+	held         Piece  // what came before the gate opened, without its text
+	said         []byte // the text of held
+	known        Known  // what the events had in common so far
+	usage        recovery.Usage
+	first        time.Time // first meaningful event
+	continues    bool      // the client has the beginning of another answer
+	follows      encoder   // rewrites them
+	seam         *seam
+	late         []byte // an event that goes out with the next one; see Delta
+	pendingUsage *Event // a chunk of usage that may be the end; see accept
+	ev           Event  // the event read last
+	fed          bool   // ev has data, as next has seen
+	h            *hold  // nil where nothing is held
+	deferred     bool   // all of it is held for a later delivery
+	noReason     bool   // its target gives finish reasons, but this answer has none
+	called       bool   // a call came
+	thought      []byte // reasoning so far, for Options.Thought
+	noise        bool   // something came that could not be read
 
 	finishes int
 	finish   recovery.Finish // finish reason of the last choice that ended
@@ -192,8 +192,8 @@ func (a *Answer) prepare() {
 
 // unopened returns how an answer broke whose bytes ended while the gate was closed; nil if it is complete.
 func (a *Answer) unopened(err error) *Broken {
-	if a.bill != nil {
-		p, broken := a.pay(true)
+	if a.pendingUsage != nil {
+		p, broken := a.releaseUsage(true)
 		if broken != nil {
 			a.flawed(broken, p)
 			return broken

@@ -149,7 +149,7 @@ func (a *Answer) breaks(b *Broken, batch, held Piece) *Broken {
 // grace gives a finished stream its time to end, anew with each call.
 func (a *Answer) grace(t *time.Timer) *time.Timer {
 	switch {
-	case !a.finished() && a.bill == nil:
+	case !a.finished() && a.pendingUsage == nil:
 	case t == nil:
 		return time.AfterFunc(endGrace, func() { a.o.Cancel(ErrEnded) })
 	default:
@@ -215,9 +215,9 @@ func (a *Answer) end(err error) *Broken {
 		return &Broken{Err: ErrTaken, Stalled: true}
 	}
 	var last Piece
-	if a.bill != nil {
+	if a.pendingUsage != nil {
 		var broken *Broken
-		if last, broken = a.pay(true); broken != nil {
+		if last, broken = a.releaseUsage(true); broken != nil {
 			return a.breaks(broken, Piece{}, last)
 		}
 	}

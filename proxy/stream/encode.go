@@ -193,9 +193,9 @@ func listOf(items [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
 
-// modernize has calls that came as function_call written as tool_calls for a client that
+// asToolCalls has calls that came as function_call written as tool_calls for a client that
 // offers tools: it reads no other.
-func (e *edit) modernize(req *transcript.Body) {
+func (e *edit) asToolCalls(req *transcript.Body) {
 	if !e.legacy || len(e.calls) == 0 || !offersTools(req) {
 		return
 	}

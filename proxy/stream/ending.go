@@ -82,9 +82,9 @@ func (o *Options) announced(d *recovery.Draft) bool {
 // answer ends with that; some servers send such chunks all the time, so it waits for what
 // comes next.
 func (a *Answer) accept(ev *Event) (p Piece, d *Delta, broken *Broken) {
-	if a.bill != nil && ev.HasData {
+	if a.pendingUsage != nil && ev.HasData {
 		_, kind := payload(ev)
-		if p, broken = a.pay(kind == KindDone); broken != nil && broken.Flaw == nil {
+		if p, broken = a.releaseUsage(kind == KindDone); broken != nil && broken.Flaw == nil {
 			return p, &Delta{}, broken
 		}
 	}
@@ -103,30 +103,30 @@ func (a *Answer) step(ev *Event) (Piece, *Delta, *Broken) {
 	case a.finishes > 0:
 	case d.HasUsage && d.Choices == 0 && d.Finishes == 0:
 		if _, ends := a.ending(); ends {
-			a.bill = &Event{Raw: bytes.Clone(ev.Raw), Data: bytes.Clone(ev.Data), HasData: true}
+			a.pendingUsage = &Event{Raw: bytes.Clone(ev.Raw), Data: bytes.Clone(ev.Data), HasData: true}
 			return Piece{}, &Delta{}, nil
 		}
 	case d.Kind == KindDone && (a.o.Ending == nil || !a.o.Ending.reasons.Load()):
-		return a.reasoned(ev)
+		return a.withReason(ev)
 	}
 	return a.through(ev, d)
 }
 
-// pay returns what goes out for the chunk of usage that waits; ends says that it was the
+// releaseUsage returns what goes out for the chunk of usage that waits; ends says that it was the
 // end of the answer.
-func (a *Answer) pay(ends bool) (p Piece, broken *Broken) {
-	bill := a.bill
-	a.bill = nil
+func (a *Answer) releaseUsage(ends bool) (p Piece, broken *Broken) {
+	pending := a.pendingUsage
+	a.pendingUsage = nil
 	if ends {
-		p, _, broken = a.reasoned(bill)
+		p, _, broken = a.withReason(pending)
 		return p, broken
 	}
-	p, _, broken = a.through(bill, a.o.Format.Decode(bill, &a.known))
+	p, _, broken = a.through(pending, a.o.Format.Decode(pending, &a.known))
 	return p, broken
 }
 
-// reasoned returns what goes out for an event and the finish reason that is missing before it.
-func (a *Answer) reasoned(ev *Event) (p Piece, d *Delta, broken *Broken) {
+// withReason returns what goes out for an event and the finish reason that is missing before it.
+func (a *Answer) withReason(ev *Event) (p Piece, d *Delta, broken *Broken) {
 	if p, broken = a.reason(ev); broken != nil && broken.Flaw == nil {
 		return p, &Delta{}, broken
 	}

@@ -377,7 +377,7 @@ func (a *Answer) mended(held Piece) (out Piece, calls int, flaw *recovery.Flaw) 
 func (a *Answer) rewritten(held Piece, v recovery.Verdict) (out Piece, ok bool) {
 	h := a.h
 	e := edit{recall: true, calls: h.calls.match(v.Calls), finish: v.Finish, legacy: h.calls.legacy, shown: string(h.text[:min(h.shown, len(h.text))])}
-	e.modernize(h.req)
+	e.asToolCalls(h.req)
 	if !h.only && v.Text != nil {
 		text := *v.Text
 		e.text = &text

@@ -84,7 +84,7 @@ func (w *Whole) change(body []byte, s *calls, draft recovery.Draft) *recovery.Fl
 		return nil
 	}
 	e := edit{text: v.Text, recall: true, calls: s.match(v.Calls), had: len(s.list), finish: v.Finish, legacy: s.legacy}
-	e.modernize(w.o.Request)
+	e.asToolCalls(w.o.Request)
 	w.set(body, w.o.Format.encoder(nil).whole(body, &e))
 	return nil
 }

@@ -92,13 +92,13 @@ func (s *scene) fact(l *recovery.Ladder) (fact, string) {
 	return fact{}, ""
 }
 
-// told is what a note has of the fact at its first time: what is known and what to do, since
+// first is what a note has of the fact at its first time: what is known and what to do, since
 // small models do not conclude the one from the other.
-func (f fact) told() string { return strings.TrimSpace(f.say + " " + f.call) }
+func (f fact) first() string { return strings.TrimSpace(f.say + " " + f.call) }
 
-// firmly is what a firm note has of the fact: the call alone, as a small model repeats the
+// firm is what a firm note has of the fact: the call alone, as a small model repeats the
 // wrong name where it is quoted once more.
-func (f fact) firmly() string {
+func (f fact) firm() string {
 	if f.call == "" {
 		return f.say
 	}

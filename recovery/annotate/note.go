@@ -44,7 +44,7 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	case known.done && (loop == nil || !firm):
 		return "", advice
 	case l.Same <= 1 && loop == nil && known.say != "":
-		return s.note(known.told(), onward), advice
+		return s.note(known.first(), onward), advice
 	case l.Same <= 2 && l.Kind >= 2 && l.Given == 0 && known.call != "":
 		return s.note(said, known.call+" "+onward), advice
 	case l.Rung < recovery.RungAgain:
@@ -54,9 +54,9 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	case l.Same == 2 && loop != nil && len(st.chains[l.Failure.Chain()]) == 0:
 		return st.loopNote(x, loop)
 	case firm && known.say != "" && x.Turn.Untold && cmp.Or(loopCount(loop), l.Same) > firmTimes: // the gateway comes late
-		return s.note(said, known.firmly()+" "+onward), advice
+		return s.note(said, known.firm()+" "+onward), advice
 	case firm && known.say != "" && !known.general && l.Given < firmTimes:
-		return s.note(said, known.firmly()+" "+onward), advice
+		return s.note(said, known.firm()+" "+onward), advice
 	case firm && known.say+known.call != "" && loop != nil && l.Given < firmTimes:
 		return s.note(said+printed(l.Failure.Line), advised[recovery.LoopSameError][1]+" "+onward), advice
 	case firm && known.say+known.call != "":

@@ -88,6 +88,7 @@ func (s *scene) uses() trajectory.Use {
 // or, where a history with calls comes without definitions, those that it
 // called. text reports a text protocol: no tools, and a shell behind the text.
 func (st *Stage) offered(b *transcript.Body, list []transcript.Message) (tools []trajectory.Tool, text bool) {
+	defer func() { trajectory.Observe(tools, list) }()
 	if defined := b.Tools(); len(defined) > 0 {
 		allowed := b.ToolChoice().Allowed
 		for i, a := range st.abilities(b) {

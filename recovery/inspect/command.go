@@ -16,12 +16,21 @@ func (v *view) onlyReads() bool {
 
 // prints reports whether the command prints what it reads: a program of it that
 // does, other than behind a pipe, where it filters what the one before it says, or
-// a loop, whatever that runs.
-func (v *view) prints() bool {
+// a loop, whatever that runs. Programs in but are no such.
+func (v *view) prints(but []string) bool {
 	c := v.call.Command()
 	for i, p := range c.Programs {
-		first, _, _ := strings.Cut(p, " ")
-		if !c.Filters(i) && (v.rules.words["readers"][first] || v.rules.words["runners"][first] || v.rules.words["runners"][p]) {
+		if c.Filters(i) {
+			continue
+		}
+		first, verb, _ := strings.Cut(p, " ")
+		verb, _, _ = strings.Cut(verb, " ")
+		for _, name := range []string{p, first, first + " " + verb} {
+			if (v.rules.words["readers"][name] || v.rules.words["runners"][name]) && !slices.Contains(but, name) {
+				return true
+			}
+		}
+		if strings.HasSuffix(p, " logs") {
 			return true
 		}
 	}
@@ -58,10 +67,13 @@ func (v *view) runsProgram(f finding) finding {
 	return f
 }
 
-// runs reports whether the call's command runs a program of that name, by one that
-// runs another, or in code that it is given.
+// runs reports whether the call's command runs a program of that name: itself, by
+// one that runs another, or in code that it is given.
 func (v *view) runs(name string) bool {
 	for _, i := range trajectory.Invocations(v.call.Line()) {
+		if i.Words[0] == name || i.Runs() == name {
+			return true
+		}
 		for n, w := range i.Words[1:] {
 			code, _, is := strings.Cut(w, name)
 			caller := strings.TrimRight(code, "\"'([{ ")

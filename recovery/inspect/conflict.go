@@ -53,16 +53,22 @@ func outranked(a, b recovery.Category) bool {
 // line at. It returns the better rule with its line, and whether the category is sure.
 func (v *view) settle(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule, guesses bool, line int, sure bool) {
 	text := v.lines[at].text
-	if better := v.onLine(best, guessed, text); better != best {
+	if better, sure := v.onLine(best, guessed, text); !sure {
+		return best, guessed, at, false
+	} else if better != best {
 		best, guessed = better, better.Sure == guess
 	}
 	vague := category(best) == recovery.FileNotFound && reasonless.MatchString(text) && !reason.MatchString(text)
-	for i := at + 1; i < end; i++ {
+	for i := range end {
+		if i == at || i < at && !guessed {
+			continue
+		}
 		r, guesses := v.evidence(i, end, guessed || vague)
 		switch {
 		case r == nil || r.Class == best.Class || category(r) == recovery.CategoryNone:
-		case vague && category(r) == recovery.PermissionDenied:
+		case vague && i > at && category(r) == recovery.PermissionDenied:
 			return r, guesses, i, true
+		case guesses && !guessed:
 		case !outranked(category(best), category(r)):
 			return best, guessed, at, false
 		}
@@ -72,26 +78,32 @@ func (v *view) settle(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule,
 
 // onLine weighs the other rules that match the line of a rule. The rules' order
 // decided between forms; a wording decides nothing against a form.
-func (v *view) onLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule) {
+func (v *view) onLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule, sure bool) {
 	hits := v.rules.Scan(nil, short(text))
 	s := rule.Subject{Raw: short(text)}
 	for n := -1; ; {
 		if n = v.rules.Next(v.rules.of[categories], hits, &s, n); n < 0 {
-			return best
+			return best, true
 		}
 		r, a, b := v.rules.Rule(n), category(v.rules.Rule(n)), category(best)
 		switch {
 		case a == b || a == recovery.CategoryNone || b == recovery.CategoryNone:
 		case a == recovery.SyntaxError && b == recovery.InvalidArguments && !guessed:
 		case prefers(a, b, text) && (r.Sure != guess || guessed):
-			return r
+			return r, true
+		case guessed && !prefers(b, a, text):
+			return best, false
 		}
 	}
 }
 
-// told is the finding of a rule on a line that decides alone, with such a confidence.
+// told is the finding of a rule on a line that decides alone, with such a confidence
+// if nothing on the line speaks for another category.
 func (v *view) told(r *rule.Rule, text string, confidence float64) finding {
-	better := v.onLine(r, r.Sure == guess, text)
+	better, sure := v.onLine(r, r.Sure == guess, text)
+	if !sure {
+		confidence = doubtful
+	}
 	return finding{true, category(better), confidence, better.Name, text}
 }
 
@@ -100,10 +112,11 @@ var (
 	// and dot, a program's as much as a file's.
 	missingName = recovery.NewPattern(`(?:(?:\[Errno 2\] |FileNotFound\w*: |^)No such file or directory: |` +
 		`Errno::ENOENT\b.*No such file or directory - |os error 2\): )['"]?[\w+-]+['"]?$|No such file or directory - [\w+-]+ \(Errno::ENOENT\)$`)
+	fileVerb = recovery.NewPattern(`(?i)\b(?:open|read|write|stat|listdir|scandir|chdir|unlink|remove|rmdir|rename|load|rb_sysopen|rb_file|dir_\w+)\b`)
 )
 
 // programOrFile reports that a missing name in an exception without its frames may
 // be a program that was to be run.
 func programOrFile(line, frames string) bool {
-	return missingName.MatchString(line) && !strings.Contains(frames, `  File "`)
+	return missingName.MatchString(line) && !strings.Contains(frames, `  File "`) && !fileVerb.MatchString(line)
 }

@@ -18,6 +18,7 @@ func TestKnownRelationsDecide(t *testing.T) {
 		{recovery.CommandNotFound, wrapped(1, "hooks: failed to spawn 'pandoc': No such file or directory (os error 2)")},
 		{recovery.PermissionDenied, wrapped(1, "Could not open file for loading the key from /srv/a.key\n80:error:8000000D:system "+
 			"library:BIO_new_file:Permission denied:bss_file.c:67:calling fopen(/srv/a.key, rb)")},
+		{recovery.PermissionDenied, wrapped(1, "requests.exceptions.ConnectionError: ('Connection aborted.', PermissionError(13, 'Permission denied'))")},
 		{recovery.DiskFull, wrapped(1, "W: Failed to fetch http://a.example.com/x  Error writing to file - write (28: No space left on device)")},
 		{recovery.ToolRateLimited, wrapped(1, "gh: API rate limit exceeded for user ID 1. (HTTP 403)")},
 	} {
@@ -31,6 +32,7 @@ func TestKnownRelationsDecide(t *testing.T) {
 func TestConflictsStayBelowTheThreshold(t *testing.T) {
 	for _, content := range []string{
 		wrapped(1, "chdir build: no such file or directory\nError: connect ECONNREFUSED 127.0.0.1:80\nbuild ended"),
+		wrapped(1, "connection lost, then a parse error in the answer"),
 		wrapped(0, "FileNotFoundError: [Errno 2] No such file or directory: 'ogr2ogr'"),
 		wrapped(1, "a.rb:3:in `run': No such file or directory - ogr2ogr (Errno::ENOENT)"),
 	} {
@@ -80,7 +82,7 @@ func TestNothingButErrors(t *testing.T) {
 	}
 	for _, output := range []string{
 		"port free: ECONNREFUSED", "No space left on device", "[(401, 'Unauthorized')]", line + "\ndone", "warning: " + line + ", retrying",
-		"Error: connect ECONNREFUSED 127.0.0.1:5432\nSyntaxError: Unexpected token",
+		"Error: connect ECONNREFUSED 127.0.0.1:5432\nSyntaxError: Unexpected token", line + "\n" + line + "\n" + line + "\n" + line,
 	} {
 		if f := judge("bash", `{"command":"./check"}`, wrapped(0, output)); f.Failed {
 			t.Errorf("%q: %+v", output, f)

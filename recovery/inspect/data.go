@@ -8,9 +8,11 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// fewLines is up to how many lines an error has that names the file it is about, and
-// up to which one a hint begins.
-const fewLines = 3
+// fewLines is up to how many lines a reading tool's own error has.
+const fewLines = 6
+
+// hintLines is how many lines at the beginning may be hints.
+const hintLines = 3
 
 // judgeData looks for a reading tool's own error: the result is short and begins with it.
 func (v *view) judgeData() finding {
@@ -22,6 +24,9 @@ func (v *view) judgeData() finding {
 			return finding{true, recovery.InvalidArguments, worded, "schema-problems", firstLine(v.text)}
 		}
 		return finding{rule: "json-data"}
+	}
+	if v.outcome == succeeded && v.kind == trajectory.Reader || strings.HasPrefix(v.text, "[ERROR]") && consoleList.MatchString(v.text) {
+		return finding{rule: "data"}
 	}
 	first, last := v.lines[0].text, len(v.lines)-1
 	for _, i := range []int{0, last} {
@@ -43,23 +48,23 @@ func (v *view) judgeData() finding {
 	if v.kind == trajectory.Reader && last > 0 && v.is(0, logged) {
 		return finding{rule: "data"}
 	}
-	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) &&
+	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
 		(len(v.lines) <= 2 || v.is(0, callError)) {
 		return v.told(r, first, likely)
 	}
-	if strictly != nil && len(v.lines) <= fewLines && v.namesFile(first) {
+	if strictly != nil && len(v.lines) <= fewLines/2 && v.namesFile(first) {
 		return v.told(strictly, first, likely)
 	}
 	own := v.is(0, readerError)
 	if v.kind != trajectory.Reader || strictly == nil && !own {
 		return finding{rule: "data"}
 	}
-	for i := 1; i < min(len(v.lines), fewLines); i++ {
+	for i := 1; i < min(len(v.lines), hintLines); i++ {
 		if v.is(i, hint) { // what a reading tool proposes below its refusal
 			v.lines = v.lines[:i]
 		}
 	}
-	if v.is(0, numbered) {
+	if len(v.lines) > fewLines || len(v.text) > 1500 || v.is(0, numbered) {
 		return finding{rule: "data"}
 	}
 	if r := strictly; r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r) {
@@ -82,7 +87,7 @@ func notGit(program string) bool { return !strings.HasPrefix(program, "git ") }
 // namesFile reports whether a line names a file that the call is about: an error that does
 // is the call's own, and no file's content.
 func (v *view) namesFile(line string) bool {
-	return slices.ContainsFunc(v.call.Files(), func(f trajectory.File) bool { return strings.Contains(line, f.Path) })
+	return slices.ContainsFunc(v.call.Files(), func(f trajectory.File) bool { return len(f.Path) > 3 && strings.Contains(line, f.Path) })
 }
 
 var (
@@ -102,12 +107,22 @@ var limitPage = recovery.NewPattern(`(?is)^(?:<!doctype html[^>]{0,200}>\s*)?<ht
 // tooManyRequests finds that page where one was asked for and it is all there is,
 // whatever the exit code: a client that is not told otherwise prints it like any other.
 func (v *view) tooManyRequests(tool string) finding {
-	text := strings.TrimSpace(v.text)
-	if len(text) > maxPage || !strings.HasPrefix(text, "<") || !limitPage.MatchString(text) {
+	if len(v.text) > maxPage || v.text == "" || !strings.Contains(v.text[:min(len(v.text), 100)], "<") {
 		return finding{}
 	}
-	fetches := v.kind == trajectory.Reader && slices.ContainsFunc(trajectory.NameWords(tool), func(w string) bool { return v.rules.words["fetchers"][w] })
-	if !fetches && (v.kind != trajectory.Shell || v.onlyReads()) {
+	switch v.kind {
+	case trajectory.Shell:
+		if p := v.call.Command().Programs; p != nil && !slices.Contains(p, "curl") && !slices.Contains(p, "wget") && !slices.Contains(p, "http") {
+			return finding{}
+		}
+	case trajectory.Reader:
+		if !slices.ContainsFunc(trajectory.NameWords(tool), func(w string) bool { return v.rules.words["fetchers"][w] }) {
+			return finding{}
+		}
+	default:
+		return finding{}
+	}
+	if !limitPage.MatchString(strings.TrimSpace(v.text)) {
 		return finding{}
 	}
 	return finding{true, recovery.ToolRateLimited, worded, "limit-page", "429 Too Many Requests"}

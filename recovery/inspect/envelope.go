@@ -83,7 +83,10 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		return cmp.Or(m.Output, text), "", m.HasOutput
 	}
 	v.structured = true
-	if m.HasExit {
+	if v.kind == trajectory.Reader && !m.HasOutput && m.Said == unknown && m.Failure == "" && (m.Message == "" || m.Fields > 3) {
+		return text, "", false
+	}
+	if m.HasExit && (m.HasOutput || m.Errors != "" || m.Fields <= 3) {
 		v.setExit(m.Exit, "json-exit-code")
 		if m.TimedOut {
 			v.decided = finding{true, recovery.ToolTimeout, certain, "json-timed-out", firstLine(m.Errors, m.Output)}
@@ -93,7 +96,10 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		}
 		return join(m.Output, m.Ending), m.Errors, true
 	}
-	if s := m.Failure; s != "" && m.Said != succeeded {
+	if s := m.Failure; s != "" {
+		if v.outcome == failed && v.hasExit || m.Said == succeeded {
+			return text, "", false
+		}
 		v.set(failed, "json-error")
 		if m.Message != "" && !strings.ContainsAny(s, " \n") {
 			s += "\n" + m.Message // a code and its text
@@ -103,7 +109,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 		}
 		return s, "", true
 	}
-	if m.Said == unknown && !m.Logged && !m.Record && m.Message != "" {
+	if m.Said == unknown && !m.Logged && !m.Record && m.Message != "" && !m.HasOutput && m.Fields <= 4 {
 		if r := v.match(m.Message, false); r != nil {
 			v.set(failed, "json-message")
 			return m.Message, "", true
@@ -116,7 +122,7 @@ func (v *view) unwrapJSON(text string) (inner, errors string, ok bool) {
 	if m.Said == succeeded && v.outcome == unknown {
 		v.set(succeeded, "json-status")
 	}
-	if m.HasOutput {
+	if m.HasOutput && m.Fields <= 6 {
 		return m.Output, m.Errors, m.Output != "" || m.Errors != ""
 	}
 	return text, "", false
@@ -152,6 +158,9 @@ func firstLine(texts ...string) string {
 var tag = recovery.NewPattern(`<(returncode|exit_code|exitcode|return_code|output|stdout|stderr|error|tool_use_error|result|` +
 	`function_results|tool_result|tool_response|output_head|output_tail|observation|bash_metadata|shell_metadata|bash-stdout|bash-stderr|system|status|name|message)>\n?`)
 
+// small are parts that have no tags inside; data in XML has elements of the same names.
+var small = map[string]bool{"result": true, "system": true, "status": true, "name": true, "message": true}
+
 // maxTags bounds how many parts are read of a result.
 const maxTags = 8
 
@@ -165,7 +174,7 @@ func nextTag(text string) (name, body, rest string, ok bool) {
 		}
 		_, text, _ = strings.Cut(text, m[0])
 		body, rest, ok = strings.Cut(text, "</"+m[1]+">")
-		if ok {
+		if ok && (!small[m[1]] || !strings.Contains(body, "</")) {
 			return m[1], strings.TrimSuffix(body, "\n"), rest, true
 		}
 	}
@@ -173,6 +182,10 @@ func nextTag(text string) (name, body, rest string, ok bool) {
 
 // unwrapTags reads results made of XML-like tags: mini-swe-agent, Claude Code, Cursor and others.
 func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
+	if body, ok := wholeError(text); ok {
+		v.set(failed, "tag-error")
+		return body, "", true
+	}
 	for range maxTags {
 		name, body, rest, more := nextTag(text)
 		if !more {
@@ -184,12 +197,16 @@ func (v *view) unwrapTags(text string) (inner, errors string, ok bool) {
 			if n, err := strconv.Atoi(strings.TrimSpace(body)); err == nil {
 				v.setExit(n, "tag-exit-code")
 			}
+		case "status":
+			if s := strings.TrimSpace(body); strings.EqualFold(s, "error") || strings.EqualFold(s, "failed") {
+				v.set(failed, "tag-status")
+			}
 		case "error", "tool_use_error":
 			v.set(failed, "tag-error")
 			inner = join(inner, body)
 		case "stderr", "bash-stderr":
 			errors = join(errors, body)
-		case "name", "status":
+		case "name":
 		default:
 			inner = join(inner, body)
 		}
@@ -222,7 +239,9 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 			}
 			break
 		}
-		text, ok = strings.TrimLeft(rest, "\r\n"), true
+		if text, ok = strings.TrimLeft(rest, "\r\n"), true; text == "" {
+			return "", true
+		}
 	}
 	for range near {
 		text = strings.TrimRight(text, " \t\r\n")
@@ -231,7 +250,12 @@ func (v *view) unwrapLines(text string) (inner string, ok bool) {
 		if !v.wraps(&l, false) || l.text == "Output:" && i > 0 {
 			break
 		}
-		text, ok = text[:i], true
+		if text, ok = text[:i], true; text == "" {
+			return "", true
+		}
+	}
+	if i := strings.LastIndex(text, "\nStderr: "); i >= 0 && v.hasExit {
+		return text[:i] + "\n" + text[i+len("\nStderr: "):], true
 	}
 	return text, ok
 }
@@ -268,26 +292,36 @@ var errorName = recovery.NewPattern(`(?m)^\w*Error: `)
 func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 	first, more, _ := strings.Cut(text, "\n")
 	l := line{text: first[:min(len(first), maxWrapperLine)]}
-	hits, s := v.hitsOf(&l), rule.Subject{Raw: l.text}
-	if v.outcome == unknown {
-		if m := v.rules.Submatch(v.rules.of[errorSentence], hits, &s); m != nil {
+	if len(v.hitsOf(&l)) == 0 {
+		return text, "", false
+	}
+	s := rule.Subject{Raw: l.text}
+	if v.outcome == unknown && len(text) < 4000 {
+		if m := v.rules.Submatch(v.rules.of[errorSentence], l.hits, &s); m != nil {
 			v.set(failed, "error-envelope")
 			return text[len(m[0]):], "", true
 		}
 	}
-	if v.outcome == failed || v.rules.FirstOf(v.rules.of[errorHead], hits, &s) < 0 || consoleList.MatchString(text) {
+	m := v.rules.Submatch(v.rules.of[errorHead], l.hits, &s)
+	if m == nil || len(m[0]) == len(text) || v.outcome == failed && !strings.HasPrefix(text, "MCP") {
 		return text, "", false
 	}
-	if v.onlyReads() {
+	if strings.HasPrefix(text, "[ERROR]") && consoleList.MatchString(text) {
+		return text, "", false
+	}
+	if v.outcome == unknown && v.onlyReads() {
 		return text, "", false // what it read
+	}
+	if v.kind == trajectory.Reader && (len(text) > 2000 || strings.Count(text, "\n") > 20) {
+		return text, "", false // a file that begins like that
 	}
 	if v.outcome != succeeded {
 		v.set(failed, "error-envelope")
-	} else if strings.Count(text, "\n") < 3 {
+	} else if strings.HasPrefix(text, "Error: ") && strings.Count(text, "\n") < 3 {
 		v.decided = finding{true, recovery.CategoryNone, possible, "error-line", text}
 		if errorName.MatchString(more) {
 			v.decided = finding{} // a list of errors that was read from somewhere
-		} else if r := v.match(first, false); r != nil {
+		} else if r := v.match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
 			v.decided = v.told(r, first, worded)
 		}
 	}
@@ -299,7 +333,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 
 // namedHead begins the first line of such an answer, namedEnd ends it. A command may
 // have several lines.
-var namedHead = recovery.NewPattern(`^\[[a-z]\w{1,60}(?:\]| for )`)
+var namedHead = recovery.NewPattern(`^\[([a-z]\w{1,60})(?:\]| for )`)
 
 const namedEnd = "] Result:"
 
@@ -314,15 +348,35 @@ func (v *view) unwrapNamed(text string) (inner string, ok bool) {
 	if inner, ok := strings.CutPrefix(text, toolFailed); ok {
 		v.set(failed, "error-envelope")
 		inner, _, _ = strings.Cut(inner, surroundings)
-		return strings.TrimSpace(inner), true
+		inner = strings.TrimSpace(inner)
+		if body, whole := wholeError(inner); whole {
+			return body, true
+		}
+		return inner, inner != ""
 	}
-	if text[0] != '[' || !namedHead.MatchString(text) {
+	if text[0] != '[' {
 		return text, false
 	}
 	end := strings.Index(text, namedEnd)
-	if end < 0 {
+	m := namedHead.FindStringSubmatch(text)
+	if end < 0 || m == nil {
 		return text, false
+	}
+	if v.call.Line() == "" && m[1] == "execute_command" {
+		v.call = trajectory.CommandCall(strings.Trim(text[min(len(m[0]), end):end], "'"))
 	}
 	inner, _, _ = strings.Cut(text[end+len(namedEnd):], surroundings)
 	return strings.TrimLeft(inner, " \t\r\n"), true
+}
+
+// wholeError is the inside of a text that is an error's tag as a whole. What the error
+// quotes may have tags of its own.
+func wholeError(text string) (body string, ok bool) {
+	for _, name := range []string{"error>", "tool_use_error>"} {
+		inner, begun := strings.CutPrefix(text, "<"+name)
+		if inner, ok = strings.CutSuffix(inner, "</"+name); begun && ok && !strings.Contains(inner, "</"+name) {
+			return strings.TrimSpace(inner), true
+		}
+	}
+	return "", false
 }

@@ -79,7 +79,7 @@ func (v *view) verdict(r *recovery.ToolResult) recovery.ToolFailure {
 	}
 	f.Failed, f.Category, f.Confidence, f.Rule = true, found.category, found.confidence, found.rule
 	f.Line = trajectory.Shorten(strings.TrimSpace(found.line), maxLine)
-	if v.call.Prose() != "" {
+	if (f.Category == recovery.CommandNotFound || f.Category == recovery.SyntaxError || f.Category == recovery.ToolTimeout) && v.call.Prose() != "" {
 		// What a shell makes of prose depends on its quotes and brackets: it is one failure.
 		f.Category, f.Fingerprint = recovery.CommandNotFound, fingerprint(r.Tool, recovery.CommandNotFound, "prose")
 		return f
@@ -106,10 +106,13 @@ func (v *view) judge() finding {
 	if v.decided.failed {
 		return v.decided
 	}
-	if v.exit == 1 && len(v.lines) > 0 && diffHead.MatchString(v.lines[0].text) {
+	if v.hasExit && v.exit == 1 && len(v.lines) > 0 && (v.noMatch() || v.call.Command().Programs == nil) && diffHead.MatchString(v.lines[0].text) {
 		return finding{rule: "exit-one-no-match", confidence: possible}
 	}
-	if fileWindow.MatchString(v.text) {
+	if v.outcome == succeeded && v.bare() {
+		return finding{rule: "exit-zero"}
+	}
+	if v.outcome != failed && strings.HasPrefix(strings.TrimLeft(v.text, blanks), fileHead) && fileWindow.MatchString(v.text) {
 		return finding{rule: "file-window"}
 	}
 	if f := v.editRefused(); f.failed {
@@ -141,6 +144,12 @@ func (v *view) errors() finding {
 	}
 	return v.lineRules()
 }
+
+// fileHead is what fileWindow begins with after its white space, of these blanks.
+const (
+	fileHead = "[File: "
+	blanks   = "\t\n\f\r "
+)
 
 // fileWindow begins what SWE-agent's file viewer shows.
 var fileWindow = recovery.NewPattern(`^\s*\[File: \S.{0,300} \(\d+ lines total\)\]\n`)

@@ -46,6 +46,9 @@ func TestLogEntriesDecideNothing(t *testing.T) {
 	if f := judge("bash", "", last); f.Category != recovery.FileNotFound || f.Confidence < Threshold {
 		t.Errorf("%+v", f)
 	}
+	if f := judge("bash", "", wrapped(124, "xargs: ./run.sh: exited with status 255; aborting")); f.Category != recovery.CategoryNone || !f.Failed {
+		t.Errorf("%+v", f)
+	}
 }
 
 // The summary of a test runner closes what stands above it; what follows counts.

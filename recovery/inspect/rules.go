@@ -68,6 +68,7 @@ const (
 	meaning
 	reported
 	opinion
+	errorLine
 	follows
 	hint
 	callError
@@ -98,7 +99,7 @@ const (
 
 // classNames are the names of classes in files.
 var classNames = [categories]string{"none", "failure", "refusal", "ended", "edit_refused", "edit_order", "edit_syntax", "tests_failed", "tests_passed",
-	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "follows",
+	"tests_not_run", "no_error", "quoted", "genuine", "went_on", "log", "source", "carets", "meaning", "reported", "opinion", "error_line", "follows",
 	"hint", "call_error", "reader_error", "numbered", "exit_code", "wrapper", "output_head", "error_sentence", "error_head", "goes_on", "settled", "barren",
 	"complaint", "go_on", "prompted", "asked_times", "asked_until"}
 
@@ -307,7 +308,7 @@ func (r *Rules) Check(n int) error {
 // decide names the rules that decide the lines of an example, of those with which a
 // rule competes. The facts that the rule asks for hold as far as they can.
 func (l *lists) decide(own *rule.Rule, text string) (names []string) {
-	v := view{rules: l, kind: trajectory.Shell, call: new(trajectory.Call), outcome: failed, text: text, hits: new(rule.Hits)}
+	v := view{rules: l, kind: trajectory.Shell, call: new(trajectory.Call), stderr: -1, outcome: failed, text: text, printed: len(text), hits: new(rule.Hits)}
 	about := ""
 	for _, f := range own.When {
 		switch f {

@@ -1,11 +1,15 @@
 package inspect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
+
+// limitAtEnd ends the message of an exception that carries the whole command.
+var limitAtEnd = recovery.NewPattern(`\btimed out after \d+(?:\.\d+)? ?(?:s|sec|seconds|ms|milliseconds|minutes)\.?$`)
 
 // endedCommand is the message of an agent that quotes the command, which may have
 // several lines: mini-swe-agent, SWE-agent.
@@ -14,7 +18,7 @@ var endedCommand = recovery.NewPattern(`(?s)^The (?:last )?command (?:<command>.
 
 // quotedCommand finds that message at the head of what is left of the wrappers.
 func (v *view) quotedCommand() finding {
-	if !strings.HasPrefix(v.text, "The ") || !endedCommand.MatchString(v.text) {
+	if v.outcome == succeeded || !strings.HasPrefix(v.text, "The ") || !endedCommand.MatchString(v.text) {
 		return finding{}
 	}
 	return finding{true, recovery.ToolTimeout, likely, "ended-for-time", firstLine(v.text)}
@@ -23,8 +27,11 @@ func (v *view) quotedCommand() finding {
 // outOfTime finds that the call was ended for its time. Then this is the failure,
 // whatever its output says up to there.
 func (v *view) outOfTime() finding {
+	if len(v.lines) == 0 && v.exit != 124 {
+		return finding{}
+	}
 	f := finding{true, recovery.ToolTimeout, likely, "ended-for-time", ""}
-	if v.outcome == succeeded && len(v.lines) > 0 { // behind a pipe only what nothing else prints counts, and at the head
+	if v.outcome == succeeded { // behind a pipe only what nothing else prints counts, and at the head
 		if r := v.first(0, ended); r != nil && r.Sure == certainly {
 			f.line = v.lines[0].text
 			return f
@@ -34,14 +41,23 @@ func (v *view) outOfTime() finding {
 	if f := v.quotedCommand(); f.failed {
 		return f
 	}
-	last := len(v.lines) - 1
-	for i, l := range v.lines {
-		if r := v.first(i, ended); r != nil && (i < 2 || i >= last-1 || r.Sure == certainly && i > last-maxSummary) {
-			f.line = l.text
+	text := v.lines
+	if v.stderr >= 0 {
+		text = v.lines[:v.stderr]
+		for i := v.stderr; i < len(v.lines); i++ {
+			if v.is(i, ended) || v.hasExit && v.exit < 0 && limitAtEnd.MatchString(v.lines[i].text) {
+				f.line = v.lines[i].text
+				return f
+			}
+		}
+	}
+	for i := range text {
+		if r := v.first(i, ended); r != nil && (i < 2 || i >= len(text)-2 || r.Sure == certainly && i >= len(text)-maxSummary) {
+			f.line = text[i].text
 			return f
 		}
 	}
-	if v.exit == 124 {
+	if v.hasExit && v.exit == 124 && !slices.ContainsFunc(v.lines, byXargs) {
 		f.line, f.rule = v.lastLine(), "exit-124"
 		return f
 	}
@@ -67,7 +83,8 @@ func (v *view) readerStopped() finding {
 	}
 	text := strings.TrimSpace(v.text)
 	above, last := text[:strings.LastIndexByte(text, '\n')+1], v.lastLine()
-	switch first := v.lines[0].text; {
+	first := v.lines[0].text
+	switch {
 	case stopped.MatchString(last) && (above == "" || strings.HasSuffix(above, "\n\n")), stoppedSentence.MatchString(last):
 		return finding{true, recovery.ToolTimeout, likely, "ended-for-time", last}
 	case strings.HasPrefix(first, "command timed out after ") && stopped.MatchString(first):
@@ -75,3 +92,6 @@ func (v *view) readerStopped() finding {
 	}
 	return finding{}
 }
+
+// byXargs tells of xargs, which ends with 124, too, when a program ended with 255.
+func byXargs(l line) bool { return strings.HasPrefix(l.text, "xargs: ") }

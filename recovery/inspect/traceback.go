@@ -11,6 +11,7 @@ import (
 const tracebackSign = "Traceback (most recent call last)"
 
 var (
+	tracebackHead = recovery.NewPattern(`Traceback \(most recent call last\):?`)
 	// exceptionLine is the last line of a Python traceback.
 	exceptionLine = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
 	exceptionName = recovery.NewPattern(`(?:Error|Exception|Expired|Timeout|Interrupt|Exit|Refused|Warning|NotFound|Privileges|Failure|Fault|` +
@@ -20,9 +21,15 @@ var (
 
 // traceback finds the exception at the end of the last Python traceback.
 func (v *view) traceback() finding {
-	at := len(v.lines) - 1
-	for at >= 0 && !strings.Contains(v.lines[at].text, tracebackSign) {
-		at--
+	if !strings.Contains(v.text, tracebackSign) {
+		return v.bareException()
+	}
+	at := -1
+	for i := len(v.lines) - 1; i >= 0; i-- {
+		if tracebackHead.MatchString(v.lines[i].text) {
+			at = i
+			break
+		}
 	}
 	if at < 0 {
 		return v.bareException()
@@ -30,6 +37,9 @@ func (v *view) traceback() finding {
 	first, last := -1, -1
 	for i := at + 1; i < len(v.lines); i++ {
 		line := v.lines[i].text
+		if line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
 		m := exceptionLine.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -71,6 +81,9 @@ func (v *view) traceback() finding {
 		} else if v.outcome == unknown {
 			f.confidence = likely
 		}
+		if v.outcome == succeeded {
+			f.confidence = min(f.confidence, worded)
+		}
 	}
 	return f
 }
@@ -79,10 +92,13 @@ func (v *view) traceback() finding {
 // frames at most, and an exception that tells the kind by its name.
 func (v *view) bareException() finding {
 	n := len(v.lines)
-	if n == 0 || n > shortResult {
+	if n == 0 || n > shortResult || v.stderr >= 0 && v.stderr < n-1 {
 		return finding{}
 	}
 	line := v.lines[n-1].text
+	if name, message, ok := shownException(line); ok && n == 1 && v.kind == trajectory.Code {
+		line = name + ": " + message
+	}
 	m := exceptionLine.FindStringSubmatch(line)
 	if m == nil || strings.HasPrefix(line, "Error") || len(line) > maxRuleLine {
 		return finding{}
@@ -97,6 +113,9 @@ func (v *view) bareException() finding {
 			continue
 		}
 		category, rule := v.exception(line, "")
+		if rule == "" || category == recovery.InvalidArguments {
+			return finding{}
+		}
 		f := finding{true, category, likely, rule, line}
 		switch {
 		case programOrFile(line, joinLines(v.lines[:n-1])):
@@ -112,6 +131,22 @@ func (v *view) bareException() finding {
 // signatureRule is a call with the wrong arguments somewhere in a program: its
 // author's fault as often as the call's.
 const signatureRule = "python-signature"
+
+// exceptionShown is an exception as Python's repr shows it: NameError("name 'x' is not
+// defined"), what runners of code answer that catch them all.
+var exceptionShown = recovery.NewPattern(`^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Timeout|Expired))\((?:(\d{1,3}), )?(?:'(.{0,1000})'|"(.{0,1000})")(?:, .{0,300})?\)$`)
+
+// shownException is the name and the message of one, with its number if it has one.
+func shownException(line string) (name, message string, ok bool) {
+	m := exceptionShown.FindStringSubmatch(line)
+	if m == nil {
+		return "", "", false
+	}
+	if message = m[3] + m[4]; m[2] != "" {
+		message = "[Errno " + m[2] + "] " + message
+	}
+	return m[1], message, true
+}
 
 func nameOf(line string) string {
 	name, _, _ := strings.Cut(line, ":")
@@ -151,12 +186,18 @@ var (
 	errnoNumber = recovery.NewPattern(`\[Errno (-?\d+)\]`)
 	statusError = recovery.NewPattern(`(?:^|\.)(?:HTTPError|HTTPStatusError|ClientResponseError|ClientError|APIStatusError|HttpError|` +
 		`UnexpectedResponse|ApiException|GeocoderInsufficientPrivileges|GeocoderServiceError)$`)
+	netPhrase = recovery.NewPattern(`(?i)Failed to establish a new connection|Name or service not known|Temporary failure in name resolution|` +
+		`nodename nor servname|Connection refused|Connection reset|Remote end closed|Network is unreachable|No route to host|Max retries exceeded|` +
+		`getaddrinfo failed|SSLError|CERTIFICATE_VERIFY_FAILED|server closed the connection|could not connect to server|Cannot connect to host`)
 )
 
 // exception says what an exception means: by its status or error number, its
 // name, then by the rules on lines. frames are the traceback's lines above it.
 func (v *view) exception(line, frames string) (recovery.Category, string) {
 	name, message, _ := strings.Cut(line, ": ")
+	if strings.HasSuffix(name, "AssertionError") {
+		return recovery.CategoryNone, "" // a test's own words
+	}
 	if statusError.MatchString(name) {
 		if r := httpStatus(message); r != recovery.CategoryNone {
 			return r, "python-http-status"
@@ -175,10 +216,20 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 		if !row.names.MatchString(name) {
 			continue
 		}
-		if row.category == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) {
+		c := row.category
+		switch {
+		case c == recovery.NetworkError && strings.Contains(message, "PermissionError("):
+			return recovery.PermissionDenied, "python-cause" // a socket that may not be opened
+		case c == recovery.FileNotFound && subprocess.MatchString(frames):
+			return recovery.CommandNotFound, "python-subprocess"
+		case c == recovery.NetworkError && timedOut.MatchString(message) && !netPhrase.MatchString(message):
+			return recovery.ToolTimeout, "python-timed-out"
+		case c == recovery.InvalidArguments && (v.kind == trajectory.Shell || v.kind == trajectory.Code) && dataRefused.MatchString(name):
 			return recovery.CategoryNone, "" // by a program that checked its data
+		case c == recovery.SyntaxError && strings.Contains(message, "Expecting value: line 1 column 1 (char 0)") && netFrames.MatchString(frames):
+			return recovery.CategoryNone, "" // an answer of a server that was not JSON
 		}
-		return row.category, "python-exception-name"
+		return c, "python-exception-name"
 	}
 	if name == "TypeError" && callSignature.MatchString(message) {
 		return recovery.InvalidArguments, signatureRule
@@ -186,7 +237,13 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 	if name == "subprocess.CalledProcessError" && strings.HasSuffix(message, "exit status 127.") {
 		return recovery.CommandNotFound, "python-subprocess"
 	}
-	if r := v.match(message, false); r != nil {
+	if netPhrase.MatchString(message) {
+		return recovery.NetworkError, "python-network-words"
+	}
+	if r := v.match(message, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
+		return category(r), r.Name
+	}
+	if r := v.match(line, false); r != nil && !(category(r) == recovery.InvalidArguments && ownError.MatchString(name)) {
 		return category(r), r.Name
 	}
 	return recovery.CategoryNone, ""
@@ -194,10 +251,16 @@ func (v *view) exception(line, frames string) (recovery.Category, string) {
 
 var (
 	callSignature = recovery.NewPattern(`\(\) (?:missing (?:\d+ )?required|got an unexpected keyword|takes .{1,60} arguments?|got multiple values for)`)
+	// dataRefused are exceptions of validators: a framework's about a call, a program's about its data.
+	dataRefused = recovery.NewPattern(`ValidationError$`)
+	// ownError are Python's own exceptions: what they say of arguments is about the program's.
+	ownError = recovery.NewPattern(`^(?:Index|Key|Attribute|Name|ZeroDivision|Type|Value|Overflow|Unicode\w*|Lookup|Arithmetic|Recursion|StopIteration)(?:Error)?$`)
 	// frame is a line of a traceback above its end; ownName an exception of Python's own
 	// that is alone on its line.
-	frame   = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
-	ownName = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
+	frame     = recovery.NewPattern(`^(?:\s+\S|During handling of|The above exception)`)
+	ownName   = recovery.NewPattern(`^(?:TimeoutError|FileNotFoundError|PermissionError|NotADirectoryError|Connection(?:Refused|Reset|Aborted)?Error|SyntaxError|IndentationError|TabError)$`)
+	timedOut  = recovery.NewPattern(`(?i)\btimed out\b|\btimeout\b`)
+	netFrames = recovery.NewPattern(`requests/|httpx/|urllib`)
 )
 
 var statusNumber = recovery.NewPattern(`\b([45]\d\d)\b`)
@@ -210,6 +273,10 @@ func httpStatus(message string) recovery.Category {
 		return recovery.ToolRateLimited
 	case "401", "403":
 		return recovery.PermissionDenied
+	case "408", "504":
+		return recovery.ToolTimeout
+	case "500", "502", "503":
+		return recovery.NetworkError
 	}
 	return recovery.CategoryNone
 }

@@ -36,14 +36,17 @@ type view struct {
 	hits    *rule.Hits // of the lines that were scanned
 	reports int        // what report says and one, 0 until it is needed
 	ends    int        // what end says, 0 until it is needed
+	stderr  int        // index of the first line that is known to be an error stream's, -1 if none is
+	printed int        // length of text without the error stream
 
 	outcome    outcome
 	exit       int
 	hasExit    bool
-	onlyErrors bool    // nothing was printed but errors, whatever the exit code
-	structured bool    // the text is JSON: what its fields say is data
-	source     string  // what told the outcome: a rule's name
-	decided    finding // set when the wrapper itself names the failure
+	quiet      []string // programs of the command that print no file
+	onlyErrors bool     // nothing was printed but errors, whatever the exit code
+	structured bool     // the text is JSON: what its fields say is data
+	source     string   // what told the outcome: a rule's name
+	decided    finding  // set when the wrapper itself names the failure
 }
 
 // open takes the wrappers of known agents off a result. Its lines are not read yet.
@@ -58,13 +61,16 @@ func (l *lists) open(r recovery.ToolResult) *view {
 func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	l := v.rules
 	*v.hits = (*v.hits)[:0]
-	*v = view{rules: l, kind: call.Kind(), call: call, room: v.room, hits: v.hits}
+	*v = view{rules: l, kind: call.Kind(), call: call, stderr: -1, room: v.room, hits: v.hits}
 	text := trajectory.Ends(content, headWindow, tailWindow)
 	if whole := strings.TrimSpace(content); len(whole) > len(text) && whole[0] == '{' {
 		text = whole // JSON is only readable as a whole
 	}
 	stderr := ""
 	for range maxLayers {
+		if v.kind == trajectory.Reader && begunPlain(text) {
+			break
+		}
 		inner, errors, ok := v.unwrap(text)
 		if errors != "" {
 			stderr = errors
@@ -79,6 +85,7 @@ func (v *view) open(call *trajectory.Call, content string, flagged bool) {
 	}
 	v.structured = v.structured && len(text) > 1 && (text[0] == '{' || text[0] == '[')
 	v.text = trajectory.WithoutEscapes(trajectory.Ends(text, headWindow, tailWindow))
+	v.printed = len(v.text)
 	if stderr = trajectory.WithoutEscapes(trajectory.Ends(stderr, headWindow, tailWindow)); strings.TrimSpace(stderr) != "" {
 		v.text += "\n" + stderr
 	}
@@ -94,9 +101,22 @@ func (v *view) split() {
 		v.lines = endLines(v.room, v.text)
 	} else {
 		v.lines = textLines(v.room, v.text)
+		if v.printed < len(v.text) {
+			v.stderr = len(textLines(nil, v.text[:v.printed]))
+		}
 	}
 	v.room = v.lines[:0]
 }
+
+// begunPlain reports whether a text begins as no wrapper of a reading tool's
+// result does.
+func begunPlain(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && plainStart(text[0])
+}
+
+// plainStart reports whether no wrapper of a reading tool's result begins with c.
+func plainStart(c byte) bool { return digit(c) || c >= 'a' && c <= 'z' || c == '/' || c == '*' }
 
 // textLines is the lines that are not blank, without white space at their ends, in
 // out's place.
@@ -141,6 +161,9 @@ func trimLine(line string) string {
 	if line == "" {
 		return ""
 	}
+	if i := strings.LastIndexByte(line, '\r'); i >= 0 && i < len(line)-1 && i > len(line)/2 {
+		line = line[i+1:] // a progress bar that was overwritten
+	}
 	if line[0] >= utf8.RuneSelf {
 		if inner := strings.TrimLeft(line, boxes); len(inner) < len(line) {
 			line = strings.TrimLeft(inner, " ")
@@ -156,8 +179,12 @@ func trimLine(line string) string {
 // boxes are what programs draw around messages.
 const boxes = "│┃╷╵╭╰"
 
-// set records an outcome. The innermost wrapper knows best.
+// set records an outcome. The innermost wrapper knows best, but a failure
+// outside stays one.
 func (v *view) set(o outcome, source string) {
+	if v.outcome == failed && o == succeeded {
+		return
+	}
 	v.outcome, v.source = o, source
 }
 
@@ -169,6 +196,9 @@ func (v *view) setExit(code int, source string) {
 		v.set(failed, source)
 	}
 }
+
+// bare reports an empty result.
+func (v *view) bare() bool { return len(v.lines) == 0 }
 
 func (v *view) lastLine() string {
 	if len(v.lines) == 0 {

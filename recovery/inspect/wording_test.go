@@ -133,9 +133,15 @@ func TestNoneOfTheWordsOfAgents(t *testing.T) {
 		{"fetch", "", "Error: Failed to fetch https://a.example.com/old: HTTP 410 Gone"},
 		{"download_file", "", "Failed to download https://a.example.com/x.zip (404)"},
 		{"bash", "find . -exec black {} +", wrapped(1, "error: cannot format a.py: not today")},
+		{"powershell", "", "Get-Process : Cannot find a process with the name \"web\".\n    + CategoryInfo          : ObjectNotFound: " +
+			"(web:String) [Get-Process], ProcessCommandException\n    + FullyQualifiedErrorId : NoProcessFoundForGivenName,Microsoft.PowerShell.Commands.GetProcessCommand"},
+		{"powershell", "", "Import-Module : The specified module 'Az' was not loaded because no valid module file was found in any module " +
+			"directory.\n    + CategoryInfo          : ResourceUnavailable: (Az:String) [Import-Module], Exception\n    + FullyQualifiedErrorId : " +
+			"Modules_ModuleNotFound,Microsoft.PowerShell.Commands.ImportModuleCommand"},
 		{"Write", "", "Claude requested permissions to write to /srv/app/ci.yml, but you haven't granted it yet."},
 		{"execute_command", "", "[execute_command for 'rm -rf build'] Result:\nThe user denied this operation."},
 		{"python_repl", "", `NameError("name 'total' is not defined")`},
+		{"run_shell_command", "", `{"run_shell_command_response": {"error": "x.startsWith is not a function"}}`},
 	} {
 		if f := judge(a.tool, command(a.command), a.content); !f.Failed || f.Category != recovery.CategoryNone && f.Confidence >= Threshold {
 			t.Errorf("%q: %v %s %.2f %s %q", a.content, f.Failed, f.Category, f.Confidence, f.Rule, f.Line)

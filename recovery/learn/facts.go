@@ -26,25 +26,30 @@ type Board interface {
 	Remove(board, field string)
 }
 
-// fact is one thing that was found out about a target. A field of the board is a list of
-// them, as they were found.
+// fact is the value of a field. Edits are few: one per refused field.
 type fact struct {
-	Item    string        `json:"item"` // names it, as in a Mark: facts with one name replace each other
-	Edit    recovery.Edit `json:"edit,omitzero"`
-	Window  int           `json:"window,omitempty"`  // tokens, as a refusal stated it
-	At      int64         `json:"at,omitempty"`      // Unix seconds
-	Request string        `json:"request,omitempty"` // that showed it
+	Edits   []recovery.Edit `json:"edits,omitempty"`
+	Reasons bool            `json:"reasons,omitempty"`
+	Window  int             `json:"window,omitempty"` // tokens, as a refusal stated it
+	Small   bool            `json:"small,omitempty"`  // it refused a request as too long
+	// Origins tell where each of these comes from, under its item (as in a Mark).
+	Origins map[string]origin `json:"origins,omitempty"`
 }
 
-// The items of facts that are no edits.
+// origin is how something was found out.
+type origin struct {
+	At      int64  `json:"at"` // Unix seconds
+	Request string `json:"request,omitempty"`
+}
+
+// The items of a fact that are no edits.
 const (
-	itemWindow  = "window" // it refused a request as too long
+	itemWindow  = "window"
 	itemReasons = "reasoning in silence"
-	itemListed  = "listed window" // a list of models told it: kept in the process only
 )
 
-// itemOf names an edit.
-func itemOf(e recovery.Edit) string {
+// item names an edit: edits with one name replace each other.
+func item(e recovery.Edit) string {
 	switch {
 	case e.Mend != "" && e.Field != "":
 		return "mend " + e.Mend + " " + e.Field
@@ -56,25 +61,26 @@ func itemOf(e recovery.Edit) string {
 	return "field " + e.Field
 }
 
-func (v fact) edits() bool { return v.Item != itemWindow && v.Item != itemReasons }
+// maxRequest bounds the id of a request that is kept, in bytes.
+const maxRequest = 128
 
-// ours reports whether a fact is one that this program would write.
-func (v fact) ours() bool {
-	if len(v.Request) > maxRequest || v.Window < 0 {
-		return false
+// from notes that an item was found out now. What is known already keeps its origin.
+func (v *fact) from(item, request string, known bool) {
+	if _, ok := v.Origins[item]; ok && known {
+		return
 	}
-	return !v.edits() || v.Edit.Known() && v.Item == itemOf(v.Edit)
+	if len(request) > maxRequest {
+		request = ""
+	}
+	v.Origins = maps.Clone(v.Origins) // others read it
+	if v.Origins == nil {
+		v.Origins = map[string]origin{}
+	}
+	v.Origins[item] = origin{time.Now().Unix(), request}
 }
 
-const (
-	// maxRequest bounds the id of a request that is kept, in bytes.
-	maxRequest = 128
-	// maxFacts bounds what is remembered of one model.
-	maxFacts = 32
-	// maxListed bounds how many windows are known from lists of models, and how many
-	// fields are kept decoded.
-	maxListed = 4096
-)
+// maxEdits bounds what is remembered of one model.
+const maxEdits = 32
 
 // Facts remember what targets refuse. Safe for concurrent use.
 type Facts struct {
@@ -93,18 +99,17 @@ type listing struct {
 	at     time.Time
 }
 
-// reading is a field that was decoded. It is never changed.
+// reading is a field that was decoded. Its edits are never changed.
 type reading struct {
 	value []byte
-	facts []fact
-	edits []recovery.Edit
+	fact  fact
 }
 
 var _ recovery.Knowledge = (*Facts)(nil)
 
 // NewFacts returns facts that are kept on board for ttl.
 func NewFacts(board Board, ttl time.Duration) *Facts {
-	f := &Facts{board: board, read: map[recovery.Target]reading{}, listed: map[recovery.Target]listing{}}
+	f := &Facts{board: board}
 	f.ttl.Store(int64(ttl))
 	return f
 }
@@ -113,81 +118,63 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
 // field is the name of a target's facts: all its keys share them.
-func (f *Facts) field(t recovery.Target) string { return f.names.Of(bare(t)) }
+func (f *Facts) field(t recovery.Target) string {
+	t.Key = ""
+	return f.names.Of(t)
+}
 
-// get is what is known of a target.
-func (f *Facts) get(t recovery.Target) reading {
+// get is what is known of a target. Its edits are shared and must not be changed.
+func (f *Facts) get(t recovery.Target) fact {
 	if !f.board.Any(BoardFacts) {
-		return reading{}
+		return fact{}
 	}
 	v, ok := f.board.Lookup(BoardFacts, f.field(t))
 	if !ok || time.Now().After(v.Until) {
-		return reading{}
+		return fact{}
 	}
-	t = bare(t)
+	t.Key = ""
 	f.mu.RLock()
 	r, ok := f.read[t]
 	f.mu.RUnlock()
 	if ok && bytes.Equal(r.value, v.Value) {
-		return r
+		return r.fact
 	}
-	r = reading{value: v.Value, facts: decode(v.Value)}
-	for _, known := range r.facts {
-		if known.edits() {
-			r.edits = append(r.edits, known.Edit)
-		}
-	}
+	got := decode(v.Value)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.read) >= maxListed {
-		clear(f.read)
+	if f.read == nil || len(f.read) >= maxListed {
+		f.read = map[recovery.Target]reading{}
 	}
-	f.read[t] = r
-	return r
+	f.read[t] = reading{v.Value, got}
+	return got
 }
 
 // decode reads a field; what is not ours says nothing.
-func decode(raw []byte) (list []fact) {
-	if json.Unmarshal(raw, &list) != nil {
-		return nil
+func decode(raw []byte) (v fact) {
+	if json.Unmarshal(raw, &v) != nil {
+		return fact{}
 	}
-	return slices.DeleteFunc(list[:min(len(list), maxFacts+2)], func(v fact) bool { return !v.ours() })
+	v.Edits = slices.DeleteFunc(v.Edits, func(e recovery.Edit) bool { return !e.Known() })
+	v.Window = max(0, v.Window)
+	if len(v.Origins) > maxEdits+2 {
+		v.Origins = nil
+	}
+	maps.DeleteFunc(v.Origins, func(_ string, o origin) bool { return len(o.Request) > maxRequest })
+	return v
 }
 
-// item is the fact of that name.
-func (r reading) item(name string) (v fact, ok bool) {
-	if i := slices.IndexFunc(r.facts, func(v fact) bool { return v.Item == name }); i >= 0 {
-		return r.facts[i], true
-	}
-	return v, false
+func (f *Facts) put(t recovery.Target, v fact) {
+	f.post(f.field(t), v, time.Now().Add(time.Duration(f.ttl.Load())))
 }
 
-// put adds facts that a request, named by its id, showed of a target. What is known already
-// stays as it was found, and all live on.
-func (f *Facts) put(t recovery.Target, request string, found ...fact) {
-	list := slices.Clone(f.get(t).facts)
-	for _, v := range found {
-		v.At = time.Now().Unix()
-		if len(request) <= maxRequest {
-			v.Request = request
-		}
-		i := slices.IndexFunc(list, func(o fact) bool { return o.Item == v.Item })
-		switch {
-		case i >= 0 && (list[i].Edit == v.Edit && list[i].Window == v.Window || v.Edit.Value != "" && list[i].Edit.Value == ""): // known; or the whole field is refused
-		case i >= 0:
-			list[i] = v
-		case len(list) < maxFacts || !v.edits():
-			list = append(list, v)
-		}
-	}
-	f.post(f.field(t), list, time.Now().Add(time.Duration(f.ttl.Load())))
-}
-
-// post keeps facts under the name of their field.
-func (f *Facts) post(name string, list []fact, until time.Time) {
-	raw, err := json.Marshal(list)
-	if len(list) == 0 || err != nil {
+// post keeps a fact under the name of its field; one that says nothing is removed.
+func (f *Facts) post(name string, v fact, until time.Time) {
+	if len(v.Edits) == 0 && !v.Reasons && !v.Small {
 		f.board.Remove(BoardFacts, name)
+		return
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
 		return
 	}
 	f.board.Post(BoardFacts, store.Field{Name: name, Value: raw, Until: until}, false)
@@ -195,41 +182,45 @@ func (f *Facts) post(name string, list []fact, until time.Time) {
 
 // Edits returns the edits that requests to this target are known to need. They
 // are shared and must not be changed.
-func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).edits }
+func (f *Facts) Edits(t recovery.Target) []recovery.Edit { return f.get(t).Edits }
 
 // Learn adds edits that made a target accept a request, which is named by its id.
 func (f *Facts) Learn(t recovery.Target, edits []recovery.Edit, request string) {
-	found := make([]fact, len(edits))
-	for i, e := range edits {
-		found[i] = fact{Item: itemOf(e), Edit: e}
+	v := f.get(t)
+	v.Edits = slices.Clone(v.Edits)
+	for _, e := range edits {
+		i := slices.IndexFunc(v.Edits, func(o recovery.Edit) bool { return o.Field == e.Field && o.Role == e.Role && o.Mend == e.Mend })
+		switch {
+		case i >= 0 && e.Value != "" && v.Edits[i].Value == "": // the whole field is known to be refused
+		case i >= 0:
+			v.from(item(e), request, v.Edits[i] == e)
+			v.Edits[i] = e
+		case len(v.Edits) < maxEdits:
+			v.from(item(e), request, false)
+			v.Edits = append(v.Edits, e)
+		}
 	}
-	f.put(t, request, found...)
+	f.put(t, v)
 }
 
 // Forget drops the edits of a target that refused what they made.
 func (f *Facts) Forget(t recovery.Target) {
-	if len(f.get(t).edits) > 0 {
-		f.drop(f.field(t), fact.edits)
-	}
-}
-
-// drop takes facts out of a field; the others do not live longer for it.
-func (f *Facts) drop(name string, gone func(fact) bool) {
-	if old, ok := f.board.Lookup(BoardFacts, name); ok {
-		f.post(name, slices.DeleteFunc(decode(old.Value), gone), old.Until)
+	v := f.get(t)
+	if len(v.Edits) > 0 {
+		v.drop(func(item string) bool { return item != itemWindow && item != itemReasons })
+		f.put(t, v)
 	}
 }
 
 // Reasons reports whether the target was seen to reason before it answers.
-func (f *Facts) Reasons(t recovery.Target) bool {
-	_, ok := f.get(t).item(itemReasons)
-	return ok
-}
+func (f *Facts) Reasons(t recovery.Target) bool { return f.get(t).Reasons }
 
 // SawReasoning remembers that it did so in a request, which is named by its id.
 func (f *Facts) SawReasoning(t recovery.Target, request string) {
-	if !f.Reasons(t) {
-		f.put(t, request, fact{Item: itemReasons})
+	if v := f.get(t); !v.Reasons {
+		v.Reasons = true
+		v.from(itemReasons, request, false)
+		f.put(t, v)
 	}
 }
 
@@ -237,48 +228,53 @@ func (f *Facts) SawReasoning(t recovery.Target, request string) {
 // refused a request, else as its list of models tells; 0 where neither did, or
 // too long ago.
 func (f *Facts) Window(t recovery.Target) int {
-	if v, _ := f.get(t).item(itemWindow); v.Window > 0 {
-		return v.Window
+	if n := f.get(t).Window; n > 0 {
+		return n
 	}
 	if !f.lists.Load() {
 		return 0
 	}
+	t.Key = ""
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.listed[bare(t)].tokens
+	return f.listed[t].tokens
 }
+
+// maxListed bounds how many windows are known from lists of models, and how many
+// fields are kept decoded.
+const maxListed = 4096
 
 // ListWindow remembers what an upstream's list of models tells. What a refusal
 // stated goes before it.
 func (f *Facts) ListWindow(t recovery.Target, tokens int) {
+	t.Key = ""
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.listed) >= maxListed {
-		clear(f.listed)
+	if f.listed == nil || len(f.listed) >= maxListed {
+		f.listed = map[recovery.Target]listing{}
 	}
-	f.listed[bare(t)] = listing{tokens, time.Now()}
+	f.listed[t] = listing{tokens, time.Now()}
 	f.lists.Store(true)
 }
 
 // Overflowed reports whether the target refused a request as too long lately.
-func (f *Facts) Overflowed(t recovery.Target) bool {
-	_, ok := f.get(t).item(itemWindow)
-	return ok
-}
+func (f *Facts) Overflowed(t recovery.Target) bool { return f.get(t).Small }
 
 // LearnWindow remembers an overflow of a request, which is named by its id, and the
 // window if it was stated; 0 leaves what is known. What is known already is told anew
 // when half of its time is over.
 func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
-	known, ok := f.get(t).item(itemWindow)
+	v := f.get(t)
 	if tokens == 0 {
-		tokens = known.Window
+		tokens = v.Window
 	}
-	field, _ := f.board.Lookup(BoardFacts, f.field(t))
-	if ok && known.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
+	field, ok := f.board.Lookup(BoardFacts, f.field(t))
+	if ok && v.Small && v.Window == tokens && time.Until(field.Until) > time.Duration(f.ttl.Load())/2 {
 		return
 	}
-	f.put(t, request, fact{Item: itemWindow, Window: tokens})
+	v.from(itemWindow, request, v.Small && v.Window == tokens)
+	v.Window, v.Small = tokens, true
+	f.put(t, v)
 }
 
 // Listed is a Board whose fields can be listed.
@@ -289,11 +285,12 @@ type Listed interface {
 
 // Marks lists what was learned of targets: on a board, and from lists of models.
 func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
-	board.Each(BoardFacts, func(field store.Field) bool {
-		for _, v := range decode(field.Value) {
-			m := v.mark()
-			if m.Target, m.Until = field.Name, field.Until; v.At == 0 {
-				m.Since = field.Until.Add(-time.Duration(f.ttl.Load()))
+	board.Each(BoardFacts, func(v store.Field) bool {
+		renewed := v.Until.Add(-time.Duration(f.ttl.Load()))
+		for _, m := range decode(v.Value).marks() {
+			m.Target, m.Until = v.Name, v.Until
+			if m.Since.IsZero() {
+				m.Since = renewed // an origin is not known of what an older version kept
 			}
 			marks = append(marks, m)
 		}
@@ -307,6 +304,9 @@ func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
 	return marks
 }
 
+// itemListed is a window that a list of models told.
+const itemListed = "listed window"
+
 // Clear forgets what was learned of a target, as a Mark names both; all of it where item is empty.
 func (f *Facts) Clear(name, item string) {
 	if item == "" || item == itemListed {
@@ -314,23 +314,48 @@ func (f *Facts) Clear(name, item string) {
 		maps.DeleteFunc(f.listed, func(t recovery.Target, _ listing) bool { return t.String() == name })
 		f.mu.Unlock()
 	}
-	f.drop(name, func(v fact) bool { return item == "" || v.Item == item })
+	if old, ok := f.board.Lookup(BoardFacts, name); ok {
+		v := decode(old.Value)
+		v.drop(func(i string) bool { return item == "" || i == item })
+		f.post(name, v, old.Until)
+	}
+}
+
+// drop takes out items. What v shares with others is not changed.
+func (v *fact) drop(gone func(item string) bool) {
+	v.Edits = slices.DeleteFunc(slices.Clone(v.Edits), func(e recovery.Edit) bool { return gone(item(e)) })
+	if gone(itemReasons) {
+		v.Reasons = false
+	}
+	if gone(itemWindow) {
+		v.Window, v.Small = 0, false
+	}
+	v.Origins = maps.Clone(v.Origins)
+	maps.DeleteFunc(v.Origins, func(item string, _ origin) bool { return gone(item) })
 }
 
 func windowOf(n int) string { return fmt.Sprintf("window of %d tokens", n) }
 
-// mark says in a few words what was learned.
-func (v fact) mark() recovery.Mark {
-	m := recovery.Mark{Kind: recovery.MarkLearned, Item: v.Item, Since: time.Unix(v.At, 0), Request: v.Request}
-	switch {
-	case v.Item == itemReasons:
-		m.Detail, m.Evidence = "reasons in silence", "an answer reported reasoning tokens"
-	case v.Item != itemWindow:
-		m.Detail, m.Evidence = v.Edit.String(), "accepted so after a refusal"
-	case v.Window > 0:
-		m.Kind, m.Detail, m.Evidence = recovery.MarkWindow, windowOf(v.Window), "its refusal says so"
-	default:
-		m.Kind, m.Detail, m.Evidence = recovery.MarkWindow, "has refused a request as too long", "it did not say its window"
+// marks says in a few words what was learned, item by item.
+func (v fact) marks() (marks []recovery.Mark) {
+	add := func(kind recovery.MarkKind, item, detail, evidence string) {
+		m := recovery.Mark{Kind: kind, Item: item, Detail: detail, Evidence: evidence}
+		if o, ok := v.Origins[item]; ok {
+			m.Since, m.Request = time.Unix(o.At, 0), o.Request
+		}
+		marks = append(marks, m)
 	}
-	return m
+	for _, e := range v.Edits {
+		add(recovery.MarkLearned, item(e), e.String(), "accepted so after a refusal")
+	}
+	switch {
+	case v.Window > 0:
+		add(recovery.MarkWindow, itemWindow, windowOf(v.Window), "its refusal says so")
+	case v.Small:
+		add(recovery.MarkWindow, itemWindow, "has refused a request as too long", "it did not say its window")
+	}
+	if v.Reasons {
+		add(recovery.MarkLearned, itemReasons, "reasons in silence", "an answer reported reasoning tokens")
+	}
+	return marks
 }

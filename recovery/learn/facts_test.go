@@ -117,9 +117,8 @@ func TestFactsBounded(t *testing.T) {
 
 // TestFactsHostile: what is no fact of ours is no fact.
 func TestFactsHostile(t *testing.T) {
-	for _, v := range []string{"", "x", "null", "{}", "[", `"item"`, `[1]`, `[{"item":1}]`, `[{}]`, `{"edits":[{"field":"seed","drop":true}]}`, "\x00", `[{"item":"window","window":-5}]`,
-		`[{"item":"field seed","edit":{"field":"top_k","drop":true}},{"item":"field messages","edit":{"field":"messages","drop":true}},{"item":"field tools","edit":{"field":"tools","drop":true}}]`,
-		`[{"item":"field model","edit":{"field":"model","rename":"seed"}},{"item":"role user","edit":{"role":"user","rename":"system"}},{"item":"field max_tokens","edit":{"field":"max_tokens","clamp":1}},{"item":"mend nonsense","edit":{"mend":"nonsense"}}]`} {
+	for _, v := range []string{"", "x", "null", "[]", "{", `"edits"`, `{"edits":{}}`, `{"edits":[1]}`, `{"reasons":"yes"}`, `{"edits":null}`, "\x00",
+		`{"edits":[{"field":"messages","drop":true},{"field":"tools","drop":true},{"field":"model","rename":"seed"},{"role":"user","rename":"system"},{"field":"max_tokens","clamp":1},{"mend":"nonsense"}],"window":-5}`} {
 		synctest.Test(t, func(t *testing.T) {
 			m := board(t)
 			f := learn.NewFacts(m, time.Hour)

@@ -3,7 +3,6 @@ package learn_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,20 +77,23 @@ func TestMarks(t *testing.T) {
 	})
 }
 
-// TestMarksOfOthers: what has no origin is as old as its field, and what is not ours is
-// not shown.
+// TestMarksOfOthers: what an older version kept is shown without an origin, and no
+// hostile origin is.
 func TestMarksOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := board(t)
 		f := learn.NewFacts(b, time.Hour)
-		seed := `{"item":"field seed","edit":{"field":"seed","drop":true}}`
-		for _, more := range []string{``, `,{"item":"window","request":"` + strings.Repeat("x", 10_000) + `"}`, strings.Repeat(`,{"item":"field x"}`, 1000)} {
-			b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`[` + seed + more + `]`), Until: time.Now().Add(time.Hour)}, false)
+		long := make([]byte, 10_000)
+		for i := range long {
+			long[i] = 'x'
+		}
+		for _, origins := range []string{``, `,"origins":{"field seed":{"at":5,"request":"` + string(long) + `"}}`, `,"origins":null`} {
+			b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`{"edits":[{"field":"seed","drop":true}]` + origins + `}`), Until: time.Now().Add(time.Hour)}, false)
 			if got := each(f.Marks(b)); !slices.Equal(got, []string{"up/m learned | field seed | refuses seed | 0s 1h0m0s | "}) {
-				t.Errorf("%.40s: %.200q", more, got)
+				t.Errorf("%.40s: %.200q", origins, got)
 			}
 		}
-		b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`[` + seed + `,{"item":[]}]`), Until: time.Now().Add(time.Hour)}, false)
+		b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`{"edits":[{"field":"seed","drop":true}],"origins":[]}`), Until: time.Now().Add(time.Hour)}, false)
 		if got := f.Marks(b); len(got) != 0 {
 			t.Errorf("what is not ours is shown as %v", got)
 		}

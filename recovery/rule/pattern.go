@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // maxPattern bounds an expression with its pieces written out, in bytes.
@@ -18,7 +20,7 @@ type pattern struct {
 	shown string // as the file has it
 	part  string // the same with its pieces, without what its rule's expressions begin and end with
 	expr  string
-	need  []string
+	need  need
 	group bool // it has groups that are asked for
 	once  sync.Once
 	re    *regexp.Regexp
@@ -37,11 +39,18 @@ func newPattern(expr string) (*pattern, error) {
 }
 
 // vague reports whether no text keeps the pattern from being tried on a line.
-func (p *pattern) vague() bool { return p.need == nil && !p.group }
+func (p *pattern) vague() bool { return p.need.texts == nil && !p.group }
 
 func (p *pattern) in(text string) bool {
 	p.once.Do(func() { p.re = regexp.MustCompile(p.expr) })
 	return p.re.MatchString(text)
+}
+
+// need is what every text has that an expression matches. It keeps the expression
+// from being tried on others.
+type need struct {
+	texts []string // one of them, in lower case; nil is not known
+	first *[256]bool
 }
 
 // Bounds of the texts that are gathered of one expression.
@@ -50,9 +59,15 @@ const (
 	maxNeeds = 48
 )
 
-// needOf is what every text has that an expression matches: one of these, in lower case;
-// nil is not known. It keeps the expression from being tried on others.
-func needOf(re *syntax.Regexp) []string { return textsOf(re).best() }
+// needOf finds them.
+func needOf(re *syntax.Regexp) (n need) {
+	if best := textsOf(re).best(); best != nil {
+		n.texts = best
+		return n
+	}
+	n.first = firstBytes(re)
+	return n
+}
 
 // texts is what a part of an expression stands for.
 type texts struct {
@@ -193,4 +208,69 @@ func product(a, b []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// firstBytes are those that a match of an expression can begin with, nil where it
+// may begin anywhere in a text or be empty.
+func firstBytes(re *syntax.Regexp) *[256]bool {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	if re.Op != syntax.OpConcat || re.Sub[0].Op != syntax.OpBeginText {
+		return nil
+	}
+	first := new([256]bool)
+	if begins(re, first) {
+		return nil
+	}
+	return first
+}
+
+// begins adds the bytes that a part of an expression can begin with. empty
+// reports whether it may match nothing.
+func begins(re *syntax.Regexp, first *[256]bool) (empty bool) {
+	add := func(low, high rune) {
+		for c := range 256 {
+			if rune(c) >= low && rune(c) <= high || c >= utf8.RuneSelf && high >= utf8.RuneSelf {
+				first[c] = true
+			}
+		}
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		add(re.Rune[0], re.Rune[0])
+		if re.Flags&syntax.FoldCase != 0 {
+			add(unicode.ToLower(re.Rune[0]), unicode.ToLower(re.Rune[0]))
+			add(unicode.ToUpper(re.Rune[0]), unicode.ToUpper(re.Rune[0]))
+			add(utf8.RuneSelf, utf8.RuneSelf) // other spellings of k and s
+		}
+		return false
+	case syntax.OpCharClass:
+		for i := 0; i < len(re.Rune); i += 2 {
+			add(re.Rune[i], re.Rune[i+1])
+		}
+		return false
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		add(0, utf8.MaxRune)
+		return false
+	case syntax.OpCapture, syntax.OpPlus:
+		return begins(re.Sub[0], first)
+	case syntax.OpStar, syntax.OpQuest:
+		begins(re.Sub[0], first)
+		return true
+	case syntax.OpRepeat:
+		return begins(re.Sub[0], first) || re.Min == 0
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			empty = begins(sub, first) || empty
+		}
+		return empty
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if !begins(sub, first) {
+				return false
+			}
+		}
+	}
+	return true
 }

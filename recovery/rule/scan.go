@@ -15,9 +15,11 @@ type Hits []uint16
 const maxHits = 4096
 
 // scanner finds in one pass over a line which wordings and patterns may match it:
-// each has a text that a line must have. Most lines have none, and cost no expression.
+// each has a text that a line must have, or bytes of which it must begin with one.
+// Most lines have none, and cost no expression.
 type scanner struct {
 	always []uint16              // those of which nothing is known
+	first  [256][]uint16         // by the first byte of the line
 	needs  map[string][]uint16   // by the text; until build
 	marks  [scanBits / 64]uint64 // a bit for what is left of each text's mark
 	texts  [scanBuckets][]scanned
@@ -38,12 +40,20 @@ const (
 	scanBuckets = 1 << 12
 )
 
-func (x *scanner) add(id uint16, need []string) {
-	if need == nil {
+func (x *scanner) add(id uint16, n need) {
+	switch {
+	case n.texts != nil:
+		for _, t := range n.texts {
+			x.needs[t] = append(x.needs[t], id)
+		}
+	case n.first == nil:
 		x.always = append(x.always, id)
-	}
-	for _, t := range need {
-		x.needs[t] = append(x.needs[t], id)
+	default:
+		for c, may := range n.first {
+			if may {
+				x.first[c] = append(x.first[c], id)
+			}
+		}
 	}
 }
 
@@ -91,6 +101,9 @@ func bucketOf(left uint) uint { return (left ^ left>>8) % scanBuckets }
 func (x *scanner) find(dst Hits, line string) Hits {
 	from := len(dst)
 	dst = append(dst, x.always...)
+	if line != "" {
+		dst = append(dst, x.first[line[0]]...)
+	}
 	dst, ascii := x.pass(dst, line)
 	if !ascii { // capitals beyond ASCII, and those that become ASCII
 		dst, _ = x.pass(dst, strings.ToLower(line))
@@ -138,7 +151,7 @@ func beginsLower(s, text string) bool {
 
 // needOfPhrase is the longest run of letters and digits of a wording's parts.
 // Folding leaves those of a text as they are, but for capitals.
-func needOfPhrase(p phrase) []string {
+func needOfPhrase(p phrase) (n need) {
 	best := ""
 	for _, w := range p {
 		for run := range strings.FieldsFuncSeq(w.text, func(r rune) bool { return r < utf8.RuneSelf && !isWord(byte(r)) }) {
@@ -147,10 +160,10 @@ func needOfPhrase(p phrase) []string {
 			}
 		}
 	}
-	if len(best) < minNeed {
-		return nil
+	if len(best) >= minNeed {
+		n.texts = []string{best}
 	}
-	return []string{best}
+	return n
 }
 
 // Scan appends to dst the wordings and patterns that a line may hold: what is not

@@ -83,7 +83,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestAbility: what parameters hold, from their names.
+// TestAbility: what parameters hold, from their names, their schemas, and what they
+// were given.
 func TestAbility(t *testing.T) {
 	tool := func(name, properties string) trajectory.Tool {
 		def := transcript.Tool{Name: name, Parameters: []byte(`{"type":"object","properties":` + properties + `}`), Raw: []byte("{}")}
@@ -95,11 +96,25 @@ func TestAbility(t *testing.T) {
 		}
 		return out
 	}
-	tl := tool("remote_do", `{"command":{"type":"string"},"where":{"type":"string"},"n":{"type":"integer"},"url":{"type":"string"},"file_path":{"type":"string"}}`)
-	if got := fmt.Sprint(holds(tl)); got != "[command=2 where=0 n=0 url=4 file_path=1]" {
-		t.Fatalf("holds %s", got)
+	tl := tool("remote_do", `{"what":{"type":"string"},"where":{"type":"string"},"n":{"type":"integer"},"page":{"type":"string","description":"URL of the page"},"file_path":{"type":"string"}}`)
+	if got := fmt.Sprint(holds(tl)); got != "[what=0 where=0 n=0 page=4 file_path=1]" || tl.Uses != 0 {
+		t.Fatalf("holds %s, uses %b", got, tl.Uses)
 	}
-	if got := tl.Deeds(`{"command":"sudo rm -rf /srv","where":"/"}`); got&(recovery.Elevates|recovery.Deletes) != recovery.Elevates|recovery.Deletes {
+	raw := `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"remote_do",` +
+		`"arguments":"{\"what\":\"grep -rn foo src | head\",\"where\":\"/srv/app\"}"}}]},{"role":"tool","tool_call_id":"1","content":"x"}]}`
+	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, tools := tl.Params, []trajectory.Tool{tl}
+	trajectory.Observe(tools, b.Messages())
+	if got := fmt.Sprint(holds(tools[0])); got != "[what=2 where=1 n=0 page=4 file_path=1]" || tools[0].Uses != trajectory.UseShell || !tools[0].Changes {
+		t.Errorf("after a call it holds %s, uses %b", got, tools[0].Uses)
+	}
+	if kept[0].Holds != 0 {
+		t.Error("what may be shared was changed")
+	}
+	if got := tools[0].Deeds(`{"what":"sudo rm -rf /srv","where":"/"}`); got&(recovery.Elevates|recovery.Deletes) != recovery.Elevates|recovery.Deletes {
 		t.Errorf("a command in a parameter does %s", got)
 	}
 }

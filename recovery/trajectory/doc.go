@@ -10,7 +10,7 @@
 //	Call   → Same, Key: without counters, numbers of jobs, pauses, comments and
 //	         the model's own words on its call
 //	tool   → Ability: what an agent can do with it and what its parameters hold, by
-//	         names and schemas
+//	         names, schemas and what calls gave it
 //	Call   → Deeds: what it does that a person may have ruled out
 //	line   → Invocations: the programs with their words, and the files they write
 //	names  → Distance, Nearest: how far one is from another

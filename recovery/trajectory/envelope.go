@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -57,8 +58,28 @@ func ReadEnvelope(text string) (e Envelope, ok bool) {
 		e.HasOutput = e.Output != ""
 		return e, true
 	}
+	if inner := wrappedObject(root); inner.Exists() {
+		root = inner
+	}
 	e.read(root)
 	return e, true
+}
+
+// wrappedObject is the object in one that has nothing but it, under the name of a
+// response: {"run_shell_command_response": {…}}, {"functionResponse": {"response": {…}}}.
+func wrappedObject(root gjson.Result) (inner gjson.Result) {
+	n := 0
+	root.ForEach(func(key, value gjson.Result) bool {
+		name := strings.ToLower(key.Str)
+		if n++; n == 1 && value.IsObject() && (strings.HasSuffix(name, "response") || name == "result") {
+			inner = value
+		}
+		return n < 2
+	})
+	if n != 1 {
+		return gjson.Result{}
+	}
+	return inner
 }
 
 // cutStatus removes the status that curl -w '%{http_code}' prints below an answer.
@@ -66,6 +87,9 @@ func cutStatus(text string) string {
 	whole := strings.TrimSpace(text)
 	i := strings.LastIndexByte(whole, '\n')
 	if i < 0 || len(whole)-i != 4 || whole[i+1] < '4' || whole[i+1] > '5' {
+		return text
+	}
+	if _, err := strconv.Atoi(whole[i+1:]); err != nil {
 		return text
 	}
 	if body := strings.TrimSpace(whole[:i]); strings.HasSuffix(body, "}") {
@@ -103,6 +127,8 @@ func (m *Envelope) read(root gjson.Result) {
 				switch strings.ToLower(k.Str) {
 				case "exit_code", "exitcode", "exit", "returncode":
 					m.setExit(w)
+				case "timed_out", "timedout", "timeout":
+					m.TimedOut = m.TimedOut || w.Type == gjson.True
 				case "suffix": // OpenHands' word on how the command ended
 					m.Ending = w.String()
 				}
@@ -145,6 +171,8 @@ func (m *Envelope) read(root gjson.Result) {
 				m.Said = Failed
 			case "success", "ok", "succeeded", "completed":
 				m.Said = Succeeded
+			case "timeout", "timed_out":
+				m.Said, m.TimedOut = Failed, true
 			}
 			if n := value.Int(); n >= 100 && n < 600 {
 				m.Status = int(n)
@@ -253,6 +281,8 @@ func describe(value gjson.Result) string {
 		}
 		walk(value, 0)
 		return out
+	case value.Type == gjson.True:
+		return "error: true"
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -16,12 +17,25 @@ var commandNames = map[string]bool{
 	"command": true, "cmd": true, "script": true, "commandline": true, "command_line": true, "bash_command": true, "shell_command": true,
 }
 
+// parameterTag begins the arguments of a text protocol's call, parameter is one of them.
+const parameterTag = "<parameter="
+
+var parameter = recovery.NewPattern(`(?s)<parameter=([\w.-]{1,80})>\s*(.*?)\s*</parameter>`)
+
 // CommandIn is the command line in a call's arguments, by the names that agents'
 // tools have for it; "" if there is none. Arguments that are no JSON object are
 // taken as the command itself, as text protocols have it.
 func CommandIn(arguments string) string {
 	s := strings.TrimSpace(arguments)
 	if len(s) > maxCallArguments {
+		return ""
+	}
+	if strings.HasPrefix(s, parameterTag) {
+		for _, m := range parameter.FindAllStringSubmatch(s, 8) {
+			if commandNames[m[1]] {
+				return m[2]
+			}
+		}
 		return ""
 	}
 	if !strings.HasPrefix(s, "{") {

@@ -46,16 +46,6 @@ func AbilityOf(t transcript.Tool) Ability {
 	return Ability{usesOf(t, params), changes(t, params), params}
 }
 
-// Abilities are those of tools, in their order. Agents send the same definitions with
-// each request: callers may keep what comes of them.
-func Abilities(list []transcript.Tool) []Ability {
-	out := make([]Ability, len(list))
-	for i, t := range list {
-		out[i] = AbilityOf(t)
-	}
-	return out
-}
-
 // UsesOf is the uses of a tool; see [AbilityOf].
 func UsesOf(t transcript.Tool) Use { return usesOf(t, Parameters(t)) }
 
@@ -86,7 +76,8 @@ func usesOf(t transcript.Tool, params []Parameter) (out Use) {
 	switch {
 	case is("clarify", "clarification", "elicit"),
 		is("ask") && (single || person || is("followup", "follow", "question", "questions")),
-		is("question", "questions") && (single || person) && (about == "" || says("user", "human", "person", "ask")):
+		is("question", "questions") && (single || person) && (about == "" || says("user", "human", "person", "ask")),
+		is("input") && person && is("request", "get", "wait"):
 		return UseAsk
 	}
 
@@ -205,6 +196,17 @@ var holding = func() map[string]Holds {
 	return out
 }()
 
+// described are words of a parameter's description that tell the same, where its name does not.
+var described = []struct {
+	holds Holds
+	words []string
+}{
+	{HoldsURL, []string{"url", "uri", "web address"}},
+	{HoldsCommand, []string{"shell command", "bash command", "command to run", "command to execute", "command line"}},
+	{HoldsPattern, []string{"regular expression", "regex", "glob pattern"}},
+	{HoldsPath, []string{"file path", "path to", "path of", "absolute path", "relative path", "directory"}},
+}
+
 // Parameter is one of a tool's own.
 type Parameter struct {
 	Name, Schema string
@@ -232,8 +234,47 @@ func Parameters(t transcript.Tool) (out []Parameter) {
 	}
 	props.ForEach(func(k, v gjson.Result) bool {
 		name := k.String()
-		out = append(out, Parameter{name, v.Raw, required[name], holding[Plain(name)]})
+		out = append(out, Parameter{name, v.Raw, required[name], holdsOf(name, v)})
 		return len(out) < maxParameters
 	})
 	return out
 }
+
+// holdsOf is what a parameter may hold, by its name, else by its schema.
+func holdsOf(name string, schema gjson.Result) Holds {
+	if h := holding[Plain(name)]; h != 0 {
+		return h
+	}
+	if kind := schema.Get("type").Str; kind != "" && kind != "string" && kind != "array" {
+		return 0
+	}
+	if f := schema.Get("format").Str; f == "uri" || f == "url" {
+		return HoldsURL
+	}
+	about := strings.ToLower(schema.Get("description").Str)
+	about = about[:min(len(about), 80)]
+	for _, d := range described {
+		if slices.ContainsFunc(d.words, func(w string) bool { return hasWord(about, w) }) {
+			return d.holds
+		}
+	}
+	return 0
+}
+
+// hasWord reports whether a text has a word, or some, between what is no letter.
+func hasWord(text, word string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		i += from
+		end := i + len(word)
+		if (i == 0 || !letter(text[i-1])) && (end == len(text) || !letter(text[end])) {
+			return true
+		}
+		from = end
+	}
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }

@@ -309,7 +309,7 @@ func (a *App) sharesContent() bool {
 	return a.shared != nil && a.config.Store.Content != configs.ContentOff
 }
 
-// maxVault bounds what is kept of answers in the process, in bytes.
+// maxVault is the memory that the vault may use, in bytes.
 const maxVault = 32 << 20
 
 // newVault makes what keeps parts of answers for the clients that got them.

@@ -126,12 +126,9 @@ func TestStoredBefore(t *testing.T) {
 	if r := g.must(strings.Replace(lived(repeats, 2, failure), "Mend the build", "Another thing", 1)); strings.HasPrefix(gjson.GetBytes(r.body, "id").Str, "chatcmpl-rebound-") {
 		t.Error("another session is stopped")
 	}
-	// A fact that is ignored is learned again from one refusal.
-	for range 3 {
-		g.must(lived(refuses, 1, longResult))
-	}
-	if n := count(up, refuses); n > 3+1 {
-		t.Errorf("what is known to be refused was sent %d times", n-3)
+	g.must(lived(refuses, 1, longResult))
+	if n := count(up, refuses); n > 1 {
+		t.Errorf("what is known to be refused was sent %d times", n-1)
 	}
 	if lines := g.log.lines(t, func(line map[string]any) bool { return troubled(line) && line["event"] == nil }); len(lines) > 0 {
 		t.Errorf("the log has %v", lines)

@@ -83,7 +83,7 @@ func TestRemember(t *testing.T) {
 			ask(c.secret, c.first.body()) // its credential is not known yet
 			ask(c.secret, c.first.body())
 			if note := next("Get it."); strings.Contains(note, once) == c.gone {
-				t.Errorf("the next session was told: %s", note)
+				t.Errorf("the next session got the note %q", note)
 			}
 			report := g.admin("GET", "/rebound/learn", "")
 			if kept := strings.Contains(report, `"ruled_out":["network"]`); kept != (c.gone || c.secret != "sk-client") || strings.Contains(report, "sk-") {
@@ -94,14 +94,14 @@ func TestRemember(t *testing.T) {
 			}
 			g.admin("DELETE", "/rebound/learn", "")
 			if note := next("Get it again."); !strings.Contains(note, once) {
-				t.Errorf("after a reset it was told: %s", note)
+				t.Errorf("after a reset the session got the note %q", note)
 			}
 		})
 	}
 }
 
 // A credential that no upstream has accepted leaves nothing behind.
-func TestRememberNobody(t *testing.T) {
+func TestRememberOnlyAccepted(t *testing.T) {
 	t.Parallel()
 	up := startStrict(t, func([]byte) ruling {
 		return ruling{status: 401, body: `{"error":{"message":"Incorrect API key provided.","code":"invalid_api_key"}}`}
