@@ -148,22 +148,23 @@ func (c *Config) Path() string { return c.origin.path }
 // Default makes the configuration of a gateway without a file. The error is an
 // [Errors] about the environment.
 func Default(env Env) (*Config, error) {
-	c, _, err := read("", nil, env, false)
-	return c, err
+	l, err := read("", nil, env, false)
+	return l.config, err
 }
 
 // Load reads a configuration file. The error is an [Errors], or, when the file
 // itself cannot be read, wraps that reason (fs.ErrNotExist and others).
 func Load(path string, env Env) (*Config, error) {
-	c, _, err := load(path, env, false)
-	return c, err
+	l, err := load(path, env, false)
+	return l.config, err
 }
 
-// Check is Load on a machine that lacks the secrets and certificates which the
-// file names, such as one that only checks it: what is missing is no problem.
-func Check(path string, env Env) (*Config, error) {
-	c, _, err := load(path, env, true)
-	return c, err
+// Check is Load for somebody who wants to know everything about a file: it returns the
+// warnings beside the problems, too. With secretless, secrets and certificates
+// that the file names may be missing on this machine.
+func Check(path string, env Env, secretless bool) (c *Config, warnings []string, err error) {
+	l, err := load(path, env, secretless)
+	return l.config, l.warnings, err
 }
 
 // Warnings are what is valid and yet probably not meant, one sentence each.
@@ -182,27 +183,33 @@ func (c *Config) Warnings() []string {
 // that the text names are read. The error is an [Errors]; nothing panics,
 // whatever the text.
 func Parse(name string, data []byte, env Env) (*Config, error) {
-	c, _, err := read(name, data, env, false)
-	return c, err
+	l, err := read(name, data, env, false)
+	return l.config, err
 }
 
-// load is Load; it also tells which files took part, even if it fails.
-func load(path string, env Env, secretless bool) (*Config, []source, error) {
+// loaded is what reading a configuration brings. Where it fails, config is nil and the
+// rest is as complete as it could be read.
+type loaded struct {
+	config   *Config
+	files    []source // that took part
+	warnings []string // of what has no problem
+}
+
+func load(path string, env Env, secretless bool) (loaded, error) {
 	if path == "" {
 		return read("", nil, env, secretless)
 	}
 	data, err := readBounded(path, maxBytes+1)
 	own := newSource(path, 0, data, err)
 	if err != nil {
-		return nil, []source{own}, fmt.Errorf("reading configuration: %w", err)
+		return loaded{files: []source{own}}, fmt.Errorf("reading configuration: %w", err)
 	}
-	c, files, err := read(path, data, env, secretless)
-	files = append([]source{own}, files...)
-	if err != nil {
-		return nil, files, err
+	l, err := read(path, data, env, secretless)
+	l.files = append([]source{own}, l.files...)
+	if err == nil {
+		l.config.origin.path, l.config.origin.empty, l.config.origin.files = path, len(bytes.TrimSpace(data)) == 0, l.files
 	}
-	c.origin.path, c.origin.empty, c.origin.files = path, len(bytes.TrimSpace(data)) == 0, files
-	return c, files, nil
+	return l, err
 }
 
 // readBounded reads at most limit bytes of a file that is not a folder.
@@ -216,25 +223,30 @@ func readBounded(path string, limit int64) ([]byte, error) {
 }
 
 // read is the whole way from text to a valid Config.
-func read(name string, data []byte, env Env, secretless bool) (*Config, []source, error) {
+func read(name string, data []byte, env Env, secretless bool) (loaded, error) {
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
 	r, c := newReader(name), Defaults()
 	r.secretless = secretless
 	if name != "" && !r.readInto(reflect.ValueOf(&c).Elem(), data) {
-		return nil, nil, sortProblems(r.problems)
+		return loaded{}, sortProblems(r.problems)
 	}
 	r.chooseDefault(&c)
 	r.applyEnv(&c, env)
 	r.fill(&c)
 	r.secrets(&c, env)
 	r.validate(&c)
+	l := loaded{files: r.sources, warnings: slices.DeleteFunc(c.Warnings(), func(w string) bool {
+		key, _, _ := strings.Cut(w, ":")
+		return r.failed(key) || r.unreadable(key)
+	})}
 	if len(r.problems) > 0 {
-		return nil, r.sources, sortProblems(r.problems)
+		return l, sortProblems(r.problems)
 	}
 	c.origin.auth, c.origin.upstreams = r.gives("auth"), r.gives("upstreams")
-	return &c, r.sources, nil
+	l.config = &c
+	return l, nil
 }
 
 // chooseDefault settles which upstream serves what no model names.

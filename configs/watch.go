@@ -105,7 +105,8 @@ func (w *Watcher) run(ctx context.Context) {
 
 // try loads and reports. Forced, it reports also what is not new.
 func (w *Watcher) try(ctx context.Context, forced bool) {
-	c, files, err := load(w.path, w.env, false)
+	l, err := load(w.path, w.env, false)
+	c, files := l.config, l.files
 	if ctx.Err() != nil {
 		return
 	}

@@ -38,15 +38,14 @@ wrong use.`,
 
 // check reports what is wrong with a configuration and returns the exit code.
 func check(file string, verbose, noSecrets, strict bool, env configs.Env, stdout, stderr io.Writer) int {
-	read := configs.Load
-	if noSecrets {
-		read = configs.Check
-	}
-	c, err := read(file, env)
+	c, warnings, err := configs.Check(file, env, noSecrets)
 	var problems configs.Errors
 	switch {
 	case errors.As(err, &problems):
 		fmt.Fprintln(stderr, problems.Detail())
+		for _, w := range warnings {
+			fmt.Fprintf(stderr, "warning: %s\n", w)
+		}
 		noun := "problems"
 		if len(problems) == 1 {
 			noun = "problem"
@@ -59,7 +58,6 @@ func check(file string, verbose, noSecrets, strict bool, env configs.Env, stdout
 	}
 	fmt.Fprintf(stdout, "ok: %s\n", file)
 	summarize(stdout, c)
-	warnings := c.Warnings()
 	for _, w := range warnings {
 		fmt.Fprintf(stdout, "  warning: %s\n", w)
 	}

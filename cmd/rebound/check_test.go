@@ -28,6 +28,8 @@ models:
 	bad := file("bad.yaml", "listne: x\nlog: {level: loud}\n")
 	plain := file("empty.yaml", "")
 	doubtful := file("doubtful.yaml", "upstreams: {default: {url: \"https://api.openai.com/v1/chat/completions\"}}\n")
+	both := file("both.yaml", "upstreams: {default: {url: \"https://api.openai.com/v1/chat/completions\"}}\nlisen: 1\n")
+	leaky := file("leaky.yaml", "upstreams: {default: {url: \"https://user:topsecret4@api.openai.com\"}}\n")
 	env := func(name string) (string, bool) {
 		v, ok := map[string]string{"ALICE": "topsecret1", "ADMIN": "topsecret2", "MAIN": "topsecret3"}[name]
 		return v, ok
@@ -53,6 +55,10 @@ models:
 		{"defaults", []string{plain}, 0, "(hosted; prefill none; the client's credential; default)", ""},
 		{"bad", []string{bad}, 1, "", bad + ":1:1: listne: unknown key: did you mean listen?\n    1 | listne: …\n      | ^\n" + bad + ":2:14: log.level: \"loud\" is none of debug, info, warn, error\n    2 | log: {level: loud}\n      |              ^\n\n2 problems in " + bad + "\n"},
 		{"a warning", []string{doubtful}, 0, "warning: upstreams.default.url", ""},
+		{"a warning beside a problem", []string{both}, 1, "", both + ":2:1: lisen: unknown key: did you mean listen?\n    2 | lisen: …\n      | ^\n" +
+			"warning: upstreams.default.url: https://api.openai.com/v1/chat/completions names an endpoint, " +
+			"and the gateway adds the endpoint itself: probably https://api.openai.com/v1 is meant\n\n1 problem in " + both + "\n"},
+		{"no warning of what is a problem", []string{leaky}, 1, "", "1 problem in "},
 		{"a warning that counts", []string{"--strict", doubtful}, 1, "warning: upstreams.default.url", ""},
 		{"nothing that counts", []string{"--strict", good}, 0, summary, ""},
 		{"no such file", []string{filepath.Join(dir, "none.yaml")}, 2, "", "no such file"},
