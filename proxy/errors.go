@@ -308,7 +308,10 @@ func (k *Core) unreachable(f *recovery.Failure) string {
 func outlook(f *recovery.Failure, x *recovery.Exchange) string {
 	tried := "Tried once"
 	if n := x.Tried(); n > 1 {
-		tried = fmt.Sprintf("Tried %d times in %s", n, time.Since(x.Started).Round(time.Second))
+		tried = fmt.Sprintf("Tried %d times", n)
+		if took := time.Since(x.Started).Round(time.Second); took > 0 {
+			tried += " in " + took.String()
+		}
 	}
 	switch state := x.Body.State(); {
 	case f.Released == recovery.ReleasedText && state.Stored && !state.MayContinue(x.Keeps):

@@ -107,10 +107,10 @@ func overview(gateway adminClient) ([]byte, error) {
 		_ = w.Flush()
 	}
 	if n := all - len(away); n > 0 {
-		fmt.Fprintf(&b, "\n%d facts about targets are known: rebound targets\n", n)
+		fmt.Fprintf(&b, "\nfacts known about targets: %d (rebound targets)\n", n)
 	}
 	if n := parts[2].Get("sessions.#").Int(); n > 0 {
-		fmt.Fprintf(&b, "\n%d stopped sessions: rebound sessions\n", n)
+		fmt.Fprintf(&b, "\nstopped sessions: %d (rebound sessions)\n", n)
 	}
 	fmt.Fprintln(&b)
 	for _, e := range parts[3].Get("events").Array() {

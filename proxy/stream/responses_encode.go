@@ -24,6 +24,8 @@ type responsesEncoder struct {
 	id    string // of the response that the client has, as JSON
 	model string
 	items []shown
+	ids   map[string]bool // of items[:known], see has
+	known int
 	place map[int]place // of this answer's items
 	gone  int           // items that were left out
 
@@ -235,9 +237,15 @@ func (f *responsesEncoder) added(ev *Event, it *item, e *edit) {
 	f.items = append(f.items, shown{raw: []byte(string(it.raw))})
 }
 
-// has reports whether the client has an item of this id.
+// has reports whether the client has an item of this id. Each item is looked at once.
 func (f *responsesEncoder) has(id string) bool {
-	return id != "" && slices.ContainsFunc(f.items, func(s shown) bool { return itemID(s.raw) == id })
+	if f.ids == nil {
+		f.ids = map[string]bool{}
+	}
+	for ; f.known < len(f.items); f.known++ {
+		f.ids[itemID(f.items[f.known].raw)] = true
+	}
+	return id != "" && f.ids[id]
 }
 
 // leave leaves an item out.

@@ -325,11 +325,11 @@ func (p *Pace) Marks() (marks []recovery.Mark) {
 		}
 		form := "whole answers"
 		if k.streamed {
-			form = "streams"
+			form = fmt.Sprintf("streams below %d tokens", 1<<k.size)
 		}
 		silence := p.usual(k)
 		marks = append(marks, recovery.Mark{Target: k.target.String(), Kind: recovery.MarkPace, Item: itemPace,
-			Detail:   fmt.Sprintf("95 %% within %v, %s below %d tokens; may be silent for %v at least", round(r.p95), form, 1<<k.size, round(max(silence, p.cfg.Min))),
+			Detail:   fmt.Sprintf("95 %% within %v, %s; may be silent for %v at least", round(r.p95), form, round(max(silence, p.cfg.Min))),
 			Evidence: fmt.Sprintf("%d answers", r.n), Since: r.at})
 	}
 	return marks
