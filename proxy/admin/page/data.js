@@ -29,10 +29,19 @@ function changed() {
 
 const take = (message) => add(JSON.parse(message.data));
 
+// compareIDs orders events by their ids, which begin with the time and end with a counter.
+const compareIDs = new Intl.Collator('en', { numeric: true }).compare;
+
 function add(event) {
   if (!event.id || known.has(event.id)) return; // after a pause some come twice
   known.add(event.id);
-  data.events.push(event);
+  let [low, high] = [0, data.events.length]; // history that was asked for comes late
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareIDs(data.events[middle].id, event.id) > 0) high = middle;
+    else low = middle + 1;
+  }
+  data.events.splice(low, 0, event);
   if (data.events.length > maxEvents) {
     for (const old of data.events.splice(0, maxEvents / 10)) known.delete(old.id);
   }
@@ -96,7 +105,6 @@ export const refresh = look;
 export async function healthy(query) {
   const answer = await ask('events/history?requests=1&event=request_done&last=1000' + (query || '')).catch(() => ({ events: [] }));
   answer.events.forEach(add);
-  data.events.sort((a, b) => (a.id < b.id ? -1 : 1));
   changed();
   return answer.events.length;
 }

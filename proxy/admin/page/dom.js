@@ -42,7 +42,12 @@ export function duration(ms) {
 // age is a duration in whole seconds.
 export const age = (ms) => (ms < 60000 ? Math.max(0, Math.floor(ms / 1000)) + ' s' : duration(ms));
 
-export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
+// clock is a time of day in the browser's zone, with the date where it is not today's.
+export function clock(time) {
+  const t = new Date(time);
+  const day = t.toDateString() === new Date().toDateString() ? '' : t.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' }) + ' ';
+  return day + t.toLocaleTimeString('en-GB');
+}
 
 // words makes a name readable: error_recovery_attempt, stream_cut.
 export const words = (name) => String(name).replaceAll('_', ' ');

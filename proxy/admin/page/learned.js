@@ -45,7 +45,7 @@ function cell(c) {
     table([
       { name: 'Proposed first', cell: (a) => (a.strategy ? words(a.strategy) : 'no note'), style: 'name' },
       { name: 'Seen', cell: (a) => figure('seen-' + c.chain + '-' + a.strategy, count(a.observations)), right: true, style: 'tight' },
-      { name: 'Estimated success', cell: (a) => range(a.rate, a.interval, a.strategy ? without : undefined) },
+      { name: 'Estimated success', cell: (a) => !a.observations ? '–' : range(a.rate, a.interval, a.strategy ? without : undefined) },
     ], c.arms, { className: 'arms' }));
 }
 

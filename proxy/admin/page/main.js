@@ -26,6 +26,7 @@ function show() {
     view.open(main, argument);
     want(view.lists || []);
     current = place;
+    document.title = [argument, name[0].toUpperCase() + name.slice(1), 'Rebound'].filter(Boolean).join(' · ');
     scrollTo(0, 0);
   }
   for (const a of document.querySelectorAll('nav a')) {
