@@ -270,6 +270,9 @@ func TestPlanObserves(t *testing.T) {
 			if i := slices.IndexFunc(k.notes, func(n string) bool { return strings.Contains(n, "LG-77") }); i >= 0 {
 				t.Errorf("it was told %q", k.notes[i])
 			}
+			if name == "observe" {
+				eventually(t, 10*time.Second, "the plan is made", func() bool { return len(g.log.lines(t, named("plan_made"))) > 0 })
+			}
 			list := g.log.lines(t, named("plan_made"))
 			if name != "observe" && len(list)+len(k.asked) != 0 || name == "observe" && (len(list) != 1 || list[0]["observed"] != true) {
 				t.Errorf("%d questions, events %v", len(k.asked), list)
