@@ -41,6 +41,7 @@ func TestLimitedMemory(t *testing.T) {
 	ask := func(body string) int {
 		resp, err := http.Post(url, "application/json", strings.NewReader(body))
 		if err != nil {
+			t.Log(err)
 			return 0
 		}
 		defer resp.Body.Close()
@@ -60,7 +61,7 @@ func TestLimitedMemory(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got[200] == 0 || got[503] == 0 {
+	if got[200] == 0 || got[503] == 0 || got[200]+got[503] != 400 {
 		t.Errorf("statuses %v", got)
 	}
 	if status := ask(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`); status != 200 {

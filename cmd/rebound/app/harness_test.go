@@ -251,3 +251,17 @@ func eventually(t *testing.T, within time.Duration, what string, cond func() boo
 
 // count is the number of requests for a model that have reached the upstream.
 func count(up *upstreamtest.Running, model string) int { return len(up.Requests(model)) }
+
+// metrics is what the gateway's /metrics says.
+func (g *gateway) metrics() string {
+	resp, err := g.client.Get(g.url + "/metrics")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return string(body)
+}

@@ -405,20 +405,6 @@ func TestPlanIsPaid(t *testing.T) {
 	}
 }
 
-// metrics is what the gateway's /metrics says.
-func (g *gateway) metrics() string {
-	resp, err := g.client.Get(g.url + "/metrics")
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return string(body)
-}
-
 // What a tool prints cannot make a planner that obeys it do more than it may.
 func TestPlanInjection(t *testing.T) {
 	t.Parallel()
