@@ -89,7 +89,7 @@ func (k *Core) authenticate(r *http.Request) (client, error) {
 		}
 	}
 	return client{}, &Error{Status: http.StatusUnauthorized, Code: "invalid_gateway_key",
-		Message: "This gateway needs one of its own keys, as 'Authorization: Bearer KEY'. Ask its operator for one.",
+		Message: "This gateway needs one of its own keys, as the client's API key (Authorization or x-api-key). Ask its operator for one.",
 		Header:  http.Header{"X-Should-Retry": {"false"}}}
 }
 

@@ -87,7 +87,7 @@ func (s *Server) report(c echo.Context, e *Error) {
 		h[requestHeader] = []string{requestID()}
 	}
 	s.core.Load().Observer.Observe(recovery.Event{Name: recovery.EventRequestDone, Time: time.Now(), Request: first(h, requestHeader), Key: e.key, Status: e.Status,
-		Rule: e.Code, Cause: e.Message})
+		Rule: e.Code, Cause: e.Message, Peer: peerOf(c.Request()).Addr().String()})
 }
 
 // onError is echo's error handler: whatever a handler returns becomes an

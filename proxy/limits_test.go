@@ -244,9 +244,9 @@ func TestKeysAreTold(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(resp.Body)
-		told := map[string]string{}
-		gjson.GetBytes(body, "events").ForEach(func(_, e gjson.Result) bool { told[e.Get("event").Str] = e.Get("key").Str; return true })
-		return told["error_recovery_attempt"] == "alice" && told["request_done"] == "alice" && gjson.GetBytes(body, "events.#").Int() == 3
+		told := map[string]bool{}
+		gjson.GetBytes(body, "events").ForEach(func(_, e gjson.Result) bool { told[e.Get("event").Str+" "+e.Get("key").Str] = true; return true })
+		return told["error_recovery_attempt alice"] && told["request_done alice"] && told["request_done bob"] && gjson.GetBytes(body, "events.#").Int() == 4
 	})
 	if got := start(t, "").told("rebound_key_"); got != "" {
 		t.Errorf("without keys: %s", got)

@@ -43,7 +43,7 @@ type Event struct {
 	Model    string // as the client named it
 	Format   string // of request_done, what it speaks: chat, responses or messages; empty for what is forwarded
 	Attempt  int
-	Count    int  // of fallback_used: requests
+	Count    int  // of fallback_used: requests; of a refused request: refusals like it since the last one that was told
 	Fallback bool // of request_done: a target of a later rank answered
 	Class    Class
 	Flaw     FlawKind // of an answer that was asked again; empty for other failures
@@ -68,7 +68,8 @@ type Event struct {
 	Extra    float64 // of request_done: the part of Spent that Cost is
 	Spent    float64 // what the request cost, where prices are configured, in their currency
 	Client   string
-	Others   bool // of request_done: the request had other events, so this one ends what they began
+	Peer     string // address of a client that was turned away
+	Others   bool   // of request_done: the request had other events, so this one ends what they began
 	// Of trajectory_compressed, tool_call_repaired, and those of the agent's own failures.
 	Compressed *Compression
 	Repairs    []Repair

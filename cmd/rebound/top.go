@@ -140,7 +140,7 @@ func writeRates(b *bytes.Buffer, url string, now gjson.Result) {
 		return fmt.Sprintf("%.1f %%", 100*n/of)
 	}
 	up := time.Since(now.Get("started").Time()).Round(time.Second)
-	fmt.Fprintf(b, "rebound %q at %q, up %v, %d replicas, %.0f in flight here; the last %.0f s:\n\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
+	fmt.Fprintf(b, "rebound %q at %q, up %v, replicas: %d, %.0f in flight here; the last %.0f s:\n\n", now.Get("version").Str, url, up, now.Get("replicas").Int(), is.Get("in_flight").Float(), seconds)
 	fmt.Fprintf(b, "requests  %.1f a second   unchanged %s   by fallback %s   recovered %s   failed %s   canceled %.0f   rejected %.0f\n", answered/seconds,
 		share(grew("requests.ok"), answered), share(grew("requests.fallback"), answered), share(grew("requests.recovered"), answered), share(grew("requests.failed"), answered),
 		grew("requests.canceled"), grew("requests.rejected"))

@@ -35,6 +35,7 @@ type Hub struct {
 	started  time.Time
 	samples  samples
 	fallen   fallbacks
+	refused  refusals
 	latest   latest
 	tail     Tail   // of the log that the sink writes; nil for none
 	replica  string // in the ids of events
@@ -252,20 +253,22 @@ func (h *Hub) plain(ev *recovery.Event) bool {
 	return ev.Uneventful() && (slow == 0 || ev.Duration < slow)
 }
 
-// kept reports whether ev belongs to the history that the ring and the sink
-// hold. Requests that were turned away at the door do not: anybody could flush
-// the history with them.
+// kept reports whether ev belongs to the history that the ring and the sink hold.
 func (h *Hub) kept(ev *recovery.Event) bool {
-	return !h.plain(ev) && (ev.Name != recovery.EventRequestDone || ev.Attempt > 0 || ev.Others)
+	if ev.Name == recovery.EventRequestDone && ev.Attempt == 0 && !ev.Others { // turned away at the door
+		return h.refused.first(ev)
+	}
+	return !h.plain(ev)
 }
 
 // deliver renders an event once, for everybody.
 func (h *Hub) deliver(r *renderer, ev *recovery.Event) {
+	history := h.kept(ev)
 	rec := record(ev)
 	line := r.render(rec)
 	id := h.nextID(ev.Time)
 	data := withID(id, line)
-	history, to := h.kept(ev), forAll
+	to := forAll
 	if !history {
 		to = forThose
 	}

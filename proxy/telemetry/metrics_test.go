@@ -302,7 +302,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		target := recovery.Target{Upstream: odd, Model: odd, Key: odd}
 		for _, name := range append(events(), recovery.EventName(odd)) {
 			h.Observe(recovery.Event{Name: name, Model: odd, Target: target, Class: recovery.Class(odd), Strategy: odd, Status: i, Rule: odd,
-				Attempt: 1, Session: odd, Request: odd, Client: odd, Recovery: odd, Until: time.Now().Add(time.Hour),
+				Attempt: 1, Session: odd, Request: odd, Client: odd, Peer: odd, Recovery: odd, Until: time.Now().Add(time.Hour),
 				Attempts: []recovery.Record{{Target: target, Class: recovery.Class(odd), Strategy: odd}}})
 		}
 	}

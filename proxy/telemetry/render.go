@@ -70,6 +70,7 @@ func record(ev *recovery.Event) slog.Record {
 	text("key", ev.Key)
 	text("session", ev.Session)
 	text("client", ev.Client)
+	text("peer", ev.Peer)
 	text("model", ev.Model)
 	text("target", place(ev.Target))
 	text("upstream_key", ev.Target.Key)

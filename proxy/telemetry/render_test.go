@@ -21,7 +21,7 @@ func story() []recovery.Event {
 		return ev
 	}
 	rejected := healthy()
-	rejected.Attempt, rejected.Attempts, rejected.Status, rejected.Target = 0, nil, 404, recovery.Target{}
+	rejected.Attempt, rejected.Attempts, rejected.Status, rejected.Target, rejected.Peer = 0, nil, 404, recovery.Target{}, "10.1.2.3"
 	rejected.Usage, rejected.Duration, rejected.TTFB, rejected.Streamed = recovery.Usage{}, 300*time.Microsecond, 0, false
 	return []recovery.Event{
 		healthy(),

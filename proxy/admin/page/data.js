@@ -136,5 +136,5 @@ export function outcome(r) {
   if (!d) return 'running';
   if (d.status === 499) return 'canceled';
   if (!d.class && (d.status || 0) < 400) return d.recovery ? 'recovered' : d.fallback ? 'fallback' : 'ok';
-  return 'failed';
+  return d.attempt || r.events.length > 1 ? 'failed' : 'rejected';
 }

@@ -186,7 +186,7 @@ function drawBars({ first, last }) {
   parts.classes.replaceChildren(bars(Object.entries(classes), 'failed', 'No attempt failed.', parts.pick));
 }
 
-export const outcomeNames = { ok: 'unchanged', fallback: 'fallback', running: 'running', recovered: 'recovered', failed: 'failed', canceled: 'client left' };
+export const outcomeNames = { ok: 'unchanged', fallback: 'fallback', running: 'running', recovered: 'recovered', failed: 'failed', rejected: 'rejected', canceled: 'client left' };
 
 // did is what was done for a request, shortly.
 export function did(r) {
