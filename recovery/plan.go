@@ -1,5 +1,10 @@
 package recovery
 
+import (
+	"errors"
+	"time"
+)
+
 // PlanStrategy is a way on that a planner proposes.
 type PlanStrategy string
 
@@ -79,3 +84,31 @@ func (p *Plan) Bare() *Plan {
 	}
 	return bare
 }
+
+// MadePlan is a plan that was made lately.
+type MadePlan struct {
+	Session string    `json:"session"`
+	Key     string    `json:"key,omitempty"` // name of the gateway key
+	Model   string    `json:"model"`
+	Made    time.Time `json:"made"`
+	Cause   string    `json:"cause,omitempty"` // why the planner's own was of no use
+	Plan    *Plan     `json:"plan"`
+}
+
+// Approval is a plan for an agent that is stuck, and whether it may be carried out.
+type Approval struct {
+	ID      string    `json:"id"`
+	State   string    `json:"state"` // waiting, approved or refused
+	Session string    `json:"session"`
+	Key     string    `json:"key,omitempty"` // name of the gateway key
+	Model   string    `json:"model"`
+	Made    time.Time `json:"made"`
+	Until   time.Time `json:"until"` // then it is only proposed
+	Plan    *Plan     `json:"plan"`
+}
+
+// Why a plan cannot be decided about.
+var (
+	ErrNoApproval = errors.New("no such plan waits")
+	ErrDecided    = errors.New("that plan was decided already")
+)

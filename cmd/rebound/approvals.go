@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // approvalsCommand lists plans that wait for a person, and decides about them.
@@ -39,7 +39,7 @@ suggested to the agent.`, cobra.NoArgs)
 	return cmd
 }
 
-func writeApproval(w io.Writer, a admin.Approval) {
+func writeApproval(w io.Writer, a recovery.Approval) {
 	if a.Plan != nil {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\t%q\t%.2f\t%q\n", a.ID, a.State, max(time.Until(a.Until), 0).Round(time.Second),
 			a.Session, a.Plan.Strategy, a.Plan.Tool, a.Plan.Parameters, a.Plan.Confidence, a.Plan.Reasoning)

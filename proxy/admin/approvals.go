@@ -6,45 +6,16 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
 
-// Approval is a plan for an agent that is stuck, and whether it may be carried out.
-type Approval struct {
-	ID      string         `json:"id"`
-	State   string         `json:"state"` // waiting, approved or refused
-	Session string         `json:"session"`
-	Key     string         `json:"key,omitempty"` // name of the gateway key
-	Model   string         `json:"model"`
-	Made    time.Time      `json:"made"`
-	Until   time.Time      `json:"until"` // then it is only proposed
-	Plan    *recovery.Plan `json:"plan"`
-}
-
-// Plan is a plan that was made lately.
-type Plan struct {
-	Session string         `json:"session"`
-	Key     string         `json:"key,omitempty"` // name of the gateway key
-	Model   string         `json:"model"`
-	Made    time.Time      `json:"made"`
-	Cause   string         `json:"cause,omitempty"` // why the planner's own was of no use
-	Plan    *recovery.Plan `json:"plan"`
-}
-
-// The errors of Approvals.Decide.
-var (
-	ErrNoApproval = errors.New("no such plan waits")
-	ErrDecided    = errors.New("that plan was decided already")
-)
-
 // Approvals are plans that wait for a person.
 type Approvals interface {
-	Approvals() []Approval
-	Plans() []Plan // the latest first
-	// Decide says whether a plan may be carried out. The errors are ErrNoApproval and
-	// ErrDecided, or that of a store that does not answer.
+	Approvals() []recovery.Approval
+	Plans() []recovery.MadePlan // the latest first
+	// Decide says whether a plan may be carried out. The errors are
+	// [recovery.ErrNoApproval] and [recovery.ErrDecided], or that of a store that does not answer.
 	Decide(id string, approve bool) error
 }
 
@@ -58,10 +29,10 @@ const maxDecision = 4 << 10
 //	POST /rebound/approvals/{id}  {"approve": true|false}: 204; 404 if there is none, 409 if it was decided
 func HandleApprovals(mux *http.ServeMux, a Approvals) {
 	mux.HandleFunc("GET /rebound/plans", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"plans": append([]Plan{}, a.Plans()...)})
+		respond(w, http.StatusOK, map[string]any{"plans": append([]recovery.MadePlan{}, a.Plans()...)})
 	})
 	mux.HandleFunc("GET /rebound/approvals", func(w http.ResponseWriter, _ *http.Request) {
-		respond(w, http.StatusOK, map[string]any{"approvals": append([]Approval{}, a.Approvals()...)})
+		respond(w, http.StatusOK, map[string]any{"approvals": append([]recovery.Approval{}, a.Approvals()...)})
 	})
 	mux.HandleFunc("POST /rebound/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxDecision))
@@ -72,9 +43,9 @@ func HandleApprovals(mux *http.ServeMux, a Approvals) {
 		}
 		id := r.PathValue("id")
 		switch err := a.Decide(id, approve); {
-		case errors.Is(err, ErrDecided):
+		case errors.Is(err, recovery.ErrDecided):
 			refuse(w, http.StatusConflict, "approval_decided", "The plan "+id+" was decided already.")
-		case err != nil && !errors.Is(err, ErrNoApproval):
+		case err != nil && !errors.Is(err, recovery.ErrNoApproval):
 			refuse(w, http.StatusServiceUnavailable, "store_unavailable", "Nothing was decided: "+err.Error())
 		case err != nil:
 			refuse(w, http.StatusNotFound, "approval_not_waiting", "No plan "+id+" waits for approval. GET /rebound/approvals lists those that do.")

@@ -12,14 +12,14 @@ import (
 // decisions notes what is decided.
 type decisions map[string]bool
 
-func (decisions) Approvals() []Approval { return nil }
+func (decisions) Approvals() []recovery.Approval { return nil }
 func (d decisions) Decide(id string, approve bool) error {
 	d[id] = approve
 	return nil
 }
 
-func (decisions) Plans() []Plan {
-	return []Plan{{Session: "s", Plan: &recovery.Plan{Strategy: recovery.PlanRetry, Iterations: 2}}}
+func (decisions) Plans() []recovery.MadePlan {
+	return []recovery.MadePlan{{Session: "s", Plan: &recovery.Plan{Strategy: recovery.PlanRetry, Iterations: 2}}}
 }
 
 // Only a body that can be read in one way decides.

@@ -58,7 +58,7 @@ func NewWebhook(hook Hook, lost func(cause string)) *Webhook {
 func (w *Webhook) Reconfigure(hook Hook) { w.hook.Store(&hook) }
 
 // Tell sends an approval, behind.
-func (w *Webhook) Tell(a Approval) { w.send(a) }
+func (w *Webhook) Tell(a recovery.Approval) { w.send(a) }
 
 // TellStopped sends a session that its budget has ended, behind.
 func (w *Webhook) TellStopped(o recovery.OpenSession) {

@@ -30,7 +30,7 @@ func TestWebhookLoses(t *testing.T) {
 	w := admin.NewWebhook(admin.Hook{URL: srv.URL, Secret: "s"}, func(cause string) { lost <- cause })
 	defer w.Close()
 	for range 100 {
-		w.Tell(admin.Approval{ID: "a", Plan: &recovery.Plan{}})
+		w.Tell(recovery.Approval{ID: "a", Plan: &recovery.Plan{}})
 	}
 	if n := len(lost); n < 30 || n > 36 { // 64 wait, and one is on its way
 		t.Errorf("%d are lost for want of room", n)
@@ -60,7 +60,7 @@ func TestWebhookLoses(t *testing.T) {
 func TestNoWebhook(t *testing.T) {
 	w := admin.NewWebhook(admin.Hook{}, func(cause string) { t.Error(cause) })
 	for range 1000 {
-		w.Tell(admin.Approval{})
+		w.Tell(recovery.Approval{})
 	}
 	w.Close()
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,24 +26,6 @@ const (
 	Expired  = "expired"
 )
 
-// The errors of Decide.
-var (
-	ErrUnknown = errors.New("no such plan waits")
-	ErrDecided = errors.New("that plan was decided already")
-)
-
-// Approval is a plan and whether it may be carried out.
-type Approval struct {
-	ID      string         `json:"id"`
-	State   string         `json:"state"`
-	Session string         `json:"session"`
-	Key     string         `json:"key,omitempty"`
-	Model   string         `json:"model"`
-	Made    time.Time      `json:"made"`
-	Until   time.Time      `json:"until"`
-	Plan    *recovery.Plan `json:"plan"`
-}
-
 // maxWaiting bounds how many plans are listed. Beyond, plans are only proposed.
 const maxWaiting = 256
 
@@ -54,7 +35,8 @@ func (s *Planner) wait(ev recovery.Event, p *recovery.Plan, d time.Duration) (id
 		return ""
 	}
 	now := time.Now()
-	a := Approval{ID: strings.ToLower(rand.Text()[:12]), State: Waiting, Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: now.UTC(), Until: now.Add(d).UTC(), Plan: p}
+	a := recovery.Approval{ID: strings.ToLower(rand.Text()[:12]), State: Waiting, Session: ev.Session, Key: ev.Key, Model: ev.Model,
+		Made: now.UTC(), Until: now.Add(d).UTC(), Plan: p}
 	if !s.post(a) {
 		return ""
 	}
@@ -66,7 +48,7 @@ func (s *Planner) wait(ev recovery.Event, p *recovery.Plan, d time.Duration) (id
 	return a.ID
 }
 
-func (s *Planner) post(a Approval) bool {
+func (s *Planner) post(a recovery.Approval) bool {
 	raw, err := json.Marshal(a)
 	if err != nil || len(raw) > store.MaxField {
 		return false
@@ -76,44 +58,44 @@ func (s *Planner) post(a Approval) bool {
 }
 
 // approval is the one of that id, if it has not expired.
-func (s *Planner) approval(id string) (a Approval, ok bool) {
+func (s *Planner) approval(id string) (a recovery.Approval, ok bool) {
 	f, ok := s.parts.Board.Lookup(BoardApprovals, id)
-	if !ok {
-		return a, false
+	if ok {
+		a, ok = readApproval(f)
 	}
-	return a, a.read(f)
+	return a, ok
 }
 
-// read reads what is on the board; false for what is not ours.
-func (a *Approval) read(f store.Field) bool {
-	return json.Unmarshal(f.Value, a) == nil && a.ID == f.Name && a.Plan != nil
+// readApproval reads what is on the board; false for what is not ours.
+func readApproval(f store.Field) (a recovery.Approval, ok bool) {
+	ok = json.Unmarshal(f.Value, &a) == nil && a.ID == f.Name && a.Plan != nil
+	return a, ok
 }
 
 // Approvals lists what waits for approval or was decided and has not expired, the
 // latest first.
-func (s *Planner) Approvals() (list []Approval) {
+func (s *Planner) Approvals() (list []recovery.Approval) {
 	s.parts.Board.Each(BoardApprovals, func(f store.Field) bool {
-		var a Approval
-		if a.read(f) {
+		if a, ok := readApproval(f); ok {
 			list = append(list, a)
 		}
 		return true
 	})
-	slices.SortFunc(list, func(a, b Approval) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(list, func(a, b recovery.Approval) int { return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(a.ID, b.ID)) })
 	return list
 }
 
-// Decide says whether a plan may be carried out. The errors are ErrUnknown and
-// ErrDecided, or that the store did not say which decision was the first: that one
-// counts, whichever replicas were told. Replicas that have lost the store decide each
-// for itself.
+// Decide says whether a plan may be carried out. The errors are [recovery.ErrNoApproval]
+// and [recovery.ErrDecided], or that the store did not say which decision was the first:
+// that one counts, whichever replicas were told. Replicas that have lost the store decide
+// each for itself.
 func (s *Planner) Decide(id string, approve bool) error {
 	a, ok := s.approval(id)
 	if !ok {
-		return ErrUnknown
+		return recovery.ErrNoApproval
 	}
 	if a.State != Waiting {
-		return ErrDecided
+		return recovery.ErrDecided
 	}
 	mine := []byte(rand.Text())
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
@@ -123,7 +105,7 @@ func (s *Planner) Decide(id string, approve bool) error {
 		return fmt.Errorf("deciding: %w", err)
 	}
 	if len(ring) == 0 || !bytes.Equal(ring[0], mine) {
-		return ErrDecided
+		return recovery.ErrDecided
 	}
 	if a.State = Refused; approve {
 		a.State = Approved

@@ -117,7 +117,7 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 		cause = err.Error()
 	}
 	s.tell(ev, p, cause)
-	s.list(Made{ev.Session, ev.Key, ev.Model, ev.Time.UTC(), cause, p})
+	s.list(recovery.MadePlan{Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: ev.Time.UTC(), Cause: cause, Plan: p})
 	s.keep(cfg, c.event, c.secret, c.acts, &st)
 	s.mu.Lock()
 	c.result = &st

@@ -534,7 +534,7 @@ func TestFirstDecisionCounts(t *testing.T) {
 			if err := two.Decide(waiting[0].ID, approves); err != nil {
 				t.Error(err)
 			}
-			if err := one.Decide(waiting[0].ID, !approves); !errors.Is(err, plan.ErrDecided) {
+			if err := one.Decide(waiting[0].ID, !approves); !errors.Is(err, recovery.ErrDecided) {
 				t.Errorf("the second decision: %v", err)
 			}
 			if got := two.Approvals()[0].State; (got == plan.Approved) != approves {

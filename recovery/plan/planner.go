@@ -66,7 +66,7 @@ type Parts struct {
 	// others nothing is asked and nothing is kept.
 	Accepted func(x *recovery.Exchange) bool
 	// Waiting is told of plans that wait for approval; it must not block. May be nil.
-	Waiting func(Approval)
+	Waiting func(recovery.Approval)
 }
 
 // Planner is the stage that asks a planner. Safe for concurrent use; Close ends its goroutines.
@@ -81,7 +81,7 @@ type Planner struct {
 	closed bool
 	states *store.Cache[string, *state]    // by session
 	spared *store.Cache[target, time.Time] // what is not asked until then
-	made   []Made                          // the latest plans, the oldest first
+	made   []recovery.MadePlan             // the latest plans, the oldest first
 	calls  map[string]*call                // under way, by session
 }
 

@@ -79,17 +79,8 @@ func (s *Planner) rule(x *recovery.Exchange, st *state, n int, slot, cause strin
 	s.apply(x, &next, slot)
 }
 
-// Made is a plan that was made.
-type Made struct {
-	Session string         `json:"session"`
-	Key     string         `json:"key,omitempty"`
-	Model   string         `json:"model"`
-	Made    time.Time      `json:"made"`
-	Cause   string         `json:"cause,omitempty"` // why the planner's own was of no use
-	Plan    *recovery.Plan `json:"plan"`
-}
-
-func (s *Planner) list(m Made) {
+// list keeps a plan for Plans.
+func (s *Planner) list(m recovery.MadePlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made = append(s.made, m)
@@ -97,7 +88,7 @@ func (s *Planner) list(m Made) {
 }
 
 // Plans lists the latest plans that this process made, the latest first.
-func (s *Planner) Plans() []Made {
+func (s *Planner) Plans() []recovery.MadePlan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := slices.Clone(s.made)

@@ -166,7 +166,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	admin.HandleReplicas(mux, a.replicas)
 	admin.HandleSpent(mux, a.spent)
 	admin.HandleKeys(mux, a.limiter)
-	admin.HandleApprovals(mux, approvals{a.planner})
+	admin.HandleApprovals(mux, a.planner)
 	admin.HandleLearned(mux, learned{a.outcomes, a.wishes})
 	admin.HandleRecordings(mux, a.recorder)
 	a.server = proxy.NewServer(a.core, a.hub, a.log, proxy.Handlers{Metrics: a.hub.Handler(), Admin: mux, Ready: a.health.Ready})

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"time"
 
 	"github.com/rebound-llm/rebound/configs"
@@ -20,7 +19,7 @@ func (a *App) newPlanner(cfg *configs.Config) *plan.Planner {
 	parts := plan.Parts{StoreTime: cfg.Store.Redis.Timeout, Board: a.mirror, Decisions: a.store, Reader: repair.New(repair.Defaults()),
 		Rules: func() plan.Rules { return a.notes.Load() }, Observer: priced{a}, Accepted: a.sessions.Accepted,
 		Known:   func(q recovery.Question) (recovery.LearnedPattern, bool) { return a.outcomes.Known(q) },
-		Waiting: func(p plan.Approval) { a.webhook.Tell(admin.Approval(p)) }}
+		Waiting: a.webhook.Tell}
 	if a.sharesContent() {
 		parts.Store = a.shared
 	}
@@ -38,39 +37,8 @@ func (p priced) Observe(ev recovery.Event) {
 	p.hub.Observe(ev)
 }
 
+var _ admin.Approvals = (*plan.Planner)(nil)
+
 func hook(cfg *configs.Config) admin.Hook {
 	return admin.Hook{URL: cfg.Planner.Webhook.URL, Secret: cfg.Planner.Webhook.Secret}
-}
-
-// approvals is what admin shows of the planner.
-type approvals struct{ *plan.Planner }
-
-var _ admin.Approvals = approvals{}
-
-// Approvals implements admin.Approvals.
-func (p approvals) Approvals() (list []admin.Approval) {
-	for _, a := range p.Planner.Approvals() {
-		list = append(list, admin.Approval(a))
-	}
-	return list
-}
-
-// Plans implements admin.Approvals.
-func (p approvals) Plans() (list []admin.Plan) {
-	for _, m := range p.Planner.Plans() {
-		list = append(list, admin.Plan(m))
-	}
-	return list
-}
-
-// Decide implements admin.Approvals.
-func (p approvals) Decide(id string, approve bool) error {
-	err := p.Planner.Decide(id, approve)
-	switch {
-	case errors.Is(err, plan.ErrUnknown):
-		return admin.ErrNoApproval
-	case errors.Is(err, plan.ErrDecided):
-		return admin.ErrDecided
-	}
-	return err
 }
