@@ -98,6 +98,22 @@ type Findings struct {
 	Fitting  Fitting       // makes it smaller after a refusal; nil where nothing can
 }
 
+// Refused reports whether a person or a policy refused a call: another way around that
+// is not for the gateway to suggest.
+func (f *Findings) Refused() bool {
+	return slices.ContainsFunc(f.Results, func(r ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
+}
+
+// Repetition is the loop that occurred most often, nil for none.
+func (f *Findings) Repetition() (most *Loop) {
+	for i := range f.Loops {
+		if l := &f.Loops[i]; l.Count >= 2 && (most == nil || l.Count > most.Count) {
+			most = l
+		}
+	}
+	return most
+}
+
 // Choice is a candidate within one exchange.
 type Choice struct {
 	Candidate
@@ -167,6 +183,14 @@ func (x *Exchange) Client() string {
 		return x.Key
 	}
 	return x.Credential
+}
+
+// Spoken reports whether a person has said something since the tools answered: what they
+// say goes before what the gateway would.
+func (x *Exchange) Spoken() bool {
+	list := x.Body.Messages()
+	last := list[len(list)-1]
+	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r ToolFailure) bool { return r.Index == last.Index })
 }
 
 // Actions returns what was done so far, for the response header.

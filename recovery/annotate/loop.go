@@ -23,7 +23,7 @@ func firmly(l *recovery.Loop) bool {
 // but for what is not for us to forbid.
 func (s *scene) repeating(x *recovery.Exchange, l *recovery.Loop) string {
 	text := stated(x, l)
-	if firmly(l) && !refused(x) && !s.serves() {
+	if firmly(l) && !x.Refused() && !s.serves() {
 		text += " " + forbidden[l.Kind]
 	}
 	return text
@@ -130,7 +130,7 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		step[0] = "The result is in the conversation: use it, or change " + call + "."
 	}
 	switch {
-	case refused(x) || s.serves() && l.Kind != recovery.LoopRephrasing:
+	case x.Refused() || s.serves() && l.Kind != recovery.LoopRephrasing:
 		return s.note(said, unmentioned), advice
 	case step[0] == "":
 		step = advised[recovery.LoopNoProgress]
@@ -152,12 +152,6 @@ func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 	return prefix + fmt.Sprintf("The same call has brought the same result %d times: nothing has changed between the runs.\n", x.Turn.Streak) +
 			"Repeating it may not be enough: look at what its result depends on, or say what you see so far. " + onward,
 		recovery.Advice{Loop: recovery.LoopSameError, Count: x.Turn.Streak, Strategies: []string{recovery.Hint}}
-}
-
-// refused reports whether a person or a policy refused a call: another way around
-// that is not for us to suggest.
-func refused(x *recovery.Exchange) bool {
-	return slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
 }
 
 // serves reports whether none of the tools works on a computer: there the agent

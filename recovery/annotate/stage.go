@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"slices"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -61,8 +60,8 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	if x.Mode == recovery.ModeOff || x.Guidance != "" || x.Reply != nil {
 		return nil
 	}
-	loop := repetition(x)
-	if x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0 || loop == nil && spoken(x) || x.Side != nil && x.Side() {
+	loop := x.Repetition()
+	if x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0 || loop == nil && x.Spoken() || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
@@ -86,14 +85,6 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 // done without a firm note before, not even in the hold-out share.
 func mayStop(x *recovery.Exchange, loop *recovery.Loop) bool {
 	return x.Turn.Waited > 0 || x.Turn.Failure != nil && loop != nil && firmly(loop)
-}
-
-// spoken reports whether a person has said something since the tools answered:
-// what they say goes before what we would.
-func spoken(x *recovery.Exchange) bool {
-	list := x.Body.Messages()
-	last := list[len(list)-1]
-	return last.Role == transcript.RoleUser && !slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Index == last.Index })
 }
 
 // HeldOut reports whether the session belongs to the share that gets no notes.
@@ -125,23 +116,11 @@ func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
 	return nil
 }
 
-// repetition is the loop that a note is about: the one that occurred most
-// often. Nil is none.
-func repetition(x *recovery.Exchange) *recovery.Loop {
-	var best *recovery.Loop
-	for i := range x.Loops {
-		if l := &x.Loops[i]; l.Count >= 2 && (best == nil || l.Count > best.Count) {
-			best = l
-		}
-	}
-	return best
-}
-
 // Note is the note for an exchange whose results, loops, turn and ladder are known, and
 // what it says; "" where there is nothing to say. It is pure: it decides neither on modes
 // nor on the hold-out share.
 func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
-	l, loop := &x.Ladder, repetition(x)
+	l, loop := &x.Ladder, x.Repetition()
 	switch {
 	case x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone:
 		return "", recovery.Advice{}
@@ -154,7 +133,7 @@ func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 		return untilNote(x)
 	case s.heeds(x, s.failure(x)):
 		return s.planNote(x, loop)
-	case l.Failure == nil || refused(x):
+	case l.Failure == nil || x.Refused():
 		return s.loopNote(x, loop)
 	case x.Failing != nil && l.Kind == 1 && (loop == nil || !firmly(loop)):
 		return s.environmentNote(x, l)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -24,15 +25,7 @@ func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 	if x.Ladder.Rung < recovery.RungStuck || x.Turn.Waits || x.Body == nil || x.Body.ToolChoice().Choice == transcript.ChoiceNone {
 		return t, false
 	}
-	for i := range x.Loops {
-		if l := &x.Loops[i]; l.Count >= 2 && l.Kind != recovery.LoopWaiting && (t.loop == nil || l.Count > t.loop.Count) {
-			t.loop = l
-		}
-	}
-	t.failure = x.Turn.Failure
-	if t.failure == nil {
-		t.failure = x.Ladder.Failure
-	}
+	t.loop, t.failure = x.Repetition(), cmp.Or(x.Turn.Failure, x.Ladder.Failure)
 	switch {
 	case t.failure != nil:
 		t.tool, t.count, t.key = t.failure.Tool, max(x.Turn.Streak, x.Turn.Seen, x.Ladder.Same), t.failure.Fingerprint
@@ -46,8 +39,9 @@ func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 	if t.loop != nil {
 		t.count = max(t.count, t.loop.Count)
 	}
-	if spoken(x) || slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed && r.Rule == "refusal" }) {
-		return t, false // what a person said goes before what a planner would
+	// An agent that only talks is told to go on by its program.
+	if len(x.Results) > 0 && x.Spoken() || x.Refused() {
+		return t, false
 	}
 	return t, x.Side == nil || !x.Side()
 }
@@ -57,15 +51,6 @@ func troubleOf(x *recovery.Exchange) (t trouble, ok bool) {
 func Asks(x *recovery.Exchange) bool {
 	_, ok := troubleOf(x)
 	return ok
-}
-
-// spoken reports whether a person has said something since the tools answered. An
-// agent that only talks is told to go on by its program.
-func spoken(x *recovery.Exchange) bool {
-	list := x.Body.Messages()
-	last := list[len(list)-1]
-	return len(x.Results) > 0 && last.Role == transcript.RoleUser &&
-		!slices.ContainsFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Index == last.Index })
 }
 
 // slotOf names the turn that the trouble ended with: the same for a client's retry.
