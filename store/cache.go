@@ -82,6 +82,17 @@ func (c *Cache[K, V]) Delete(k K) {
 	}
 }
 
+// DeleteFunc forgets what del tells. del must not use the cache.
+func (c *Cache[K, V]) DeleteFunc(del func(k K, v V) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.index {
+		if del(k, e.Value.(*cached[K, V]).value) {
+			c.remove(e)
+		}
+	}
+}
+
 // remove forgets a value. The lock is held.
 func (c *Cache[K, V]) remove(e *list.Element) {
 	old := c.recent.Remove(e).(*cached[K, V])

@@ -14,12 +14,12 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7040,
 
-	"recovery/annotate":   3510,
+	"recovery/annotate":   3490,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4900,
-	"recovery/learn":      2200,
-	"recovery/plan":       1914,
+	"recovery/learn":      2135,
+	"recovery/plan":       1880,
 	"recovery/repair":     4970,
 	"recovery/rule":       1310,
 	"recovery/trajectory": 3180,

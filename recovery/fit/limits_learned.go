@@ -79,18 +79,8 @@ func (f *Fitter) Marks() (marks []recovery.Mark) {
 
 // Clear forgets how many bytes a target takes, as a Mark names both, if item is that or empty.
 func (f *Fitter) Clear(name, item string) {
-	if item != "" && item != itemSize {
-		return
-	}
-	var gone []recovery.Target // all keys of one target are one
-	f.bytes.limits.Each(func(t recovery.Target, _ limit) bool {
-		if t.String() == name {
-			gone = append(gone, t)
-		}
-		return true
-	})
-	for _, t := range gone {
-		f.bytes.limits.Delete(t)
+	if item == "" || item == itemSize {
+		f.bytes.limits.DeleteFunc(func(t recovery.Target, _ limit) bool { return t.String() == name })
 	}
 }
 

@@ -31,18 +31,12 @@ func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.silent, k.target)
-	list, ok := p.answered[k]
-	if !ok {
-		room(p.answered)
-	}
-	if slices.ContainsFunc(list, func(o sent) bool { return !o.at.Before(at) && o.tokens >= one.tokens }) {
+	list := entry(p.answered, k)
+	if slices.ContainsFunc(*list, func(o sent) bool { return !o.at.Before(at) && o.tokens >= one.tokens }) {
 		return
 	}
-	list = slices.DeleteFunc(list, func(o sent) bool { return !o.at.After(at) && o.tokens <= one.tokens })
-	if len(list) >= maxSent {
-		list = slices.Delete(list, 0, 1)
-	}
-	p.answered[k] = append(list, one)
+	*list = slices.DeleteFunc(*list, func(o sent) bool { return !o.at.After(at) && o.tokens <= one.tokens })
+	*list = append(slices.Delete(*list, 0, max(0, len(*list)-maxSent+1)), one)
 }
 
 // Overtaken implements recovery.Pace. Inputs are estimated, so that one which is smaller by a sixteenth
@@ -52,7 +46,8 @@ func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Tim
 	tokens := x.Body.EstimateTokens()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.answered[k], func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
+	list := p.answered[k]
+	return list != nil && slices.ContainsFunc(*list, func(o sent) bool { return o.at.After(at) && o.tokens+o.tokens/16+16 >= tokens })
 }
 
 // silence is a series of attempts at one target that showed nothing.
@@ -64,14 +59,11 @@ type silence struct {
 
 // Silent implements recovery.Pace.
 func (p *Pace) Silent(x *recovery.Exchange, t recovery.Target) {
-	t = bare(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.silent[t]
-	if s == nil {
-		room(p.silent)
-		s = &silence{client: x.Client()}
-		p.silent[t] = s
+	s := entry(p.silent, bare(t))
+	if s.n == 0 {
+		s.client = x.Client()
 	}
 	s.n++
 	s.several = s.several || s.client != x.Client()

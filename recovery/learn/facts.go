@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,12 +86,14 @@ type Facts struct {
 	board Board
 	ttl   atomic.Int64
 	names recovery.Names
-	lists atomic.Bool // listed is not empty
 
-	mu     sync.RWMutex
-	read   map[recovery.Target]reading
-	listed map[recovery.Target]listing // windows that an upstream's list of models tells, in this process
+	read   *store.Cache[recovery.Target, reading]
+	listed *store.Cache[recovery.Target, listing] // windows that an upstream's list of models tells, in this process
 }
+
+// maxListed bounds how many windows are known from lists of models, and how many
+// fields are kept decoded.
+const maxListed = 4096
 
 type listing struct {
 	tokens int
@@ -109,7 +110,7 @@ var _ recovery.Knowledge = (*Facts)(nil)
 
 // NewFacts returns facts that are kept on board for ttl.
 func NewFacts(board Board, ttl time.Duration) *Facts {
-	f := &Facts{board: board}
+	f := &Facts{board: board, read: store.NewCache[recovery.Target, reading](maxListed), listed: store.NewCache[recovery.Target, listing](maxListed)}
 	f.ttl.Store(int64(ttl))
 	return f
 }
@@ -118,10 +119,7 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
 // field is the name of a target's facts: all its keys share them.
-func (f *Facts) field(t recovery.Target) string {
-	t.Key = ""
-	return f.names.Of(t)
-}
+func (f *Facts) field(t recovery.Target) string { return f.names.Of(bare(t)) }
 
 // get is what is known of a target. Its edits are shared and must not be changed.
 func (f *Facts) get(t recovery.Target) fact {
@@ -129,24 +127,15 @@ func (f *Facts) get(t recovery.Target) fact {
 		return fact{}
 	}
 	v, ok := f.board.Lookup(BoardFacts, f.field(t))
-	if !ok || time.Now().After(v.Until) {
+	if !ok {
 		return fact{}
 	}
-	t.Key = ""
-	f.mu.RLock()
-	r, ok := f.read[t]
-	f.mu.RUnlock()
-	if ok && bytes.Equal(r.value, v.Value) {
-		return r.fact
+	r, known := f.read.Get(bare(t))
+	if !known || !bytes.Equal(r.value, v.Value) {
+		r = reading{v.Value, decode(v.Value)}
+		f.read.Put(bare(t), r, 1)
 	}
-	got := decode(v.Value)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.read == nil || len(f.read) >= maxListed {
-		f.read = map[recovery.Target]reading{}
-	}
-	f.read[t] = reading{v.Value, got}
-	return got
+	return r.fact
 }
 
 // decode reads a field; what is not ours says nothing.
@@ -231,30 +220,14 @@ func (f *Facts) Window(t recovery.Target) int {
 	if n := f.get(t).Window; n > 0 {
 		return n
 	}
-	if !f.lists.Load() {
-		return 0
-	}
-	t.Key = ""
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	return f.listed[t].tokens
+	l, _ := f.listed.Get(bare(t))
+	return l.tokens
 }
-
-// maxListed bounds how many windows are known from lists of models, and how many
-// fields are kept decoded.
-const maxListed = 4096
 
 // ListWindow remembers what an upstream's list of models tells. What a refusal
 // stated goes before it.
 func (f *Facts) ListWindow(t recovery.Target, tokens int) {
-	t.Key = ""
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.listed == nil || len(f.listed) >= maxListed {
-		f.listed = map[recovery.Target]listing{}
-	}
-	f.listed[t] = listing{tokens, time.Now()}
-	f.lists.Store(true)
+	f.listed.Put(bare(t), listing{tokens, time.Now()}, 1)
 }
 
 // Overflowed reports whether the target refused a request as too long lately.
@@ -296,11 +269,11 @@ func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
 		}
 		return true
 	})
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	for t, l := range f.listed {
-		marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemListed, Detail: windowOf(l.tokens), Evidence: "list of models", Since: l.at})
-	}
+	f.listed.Each(func(t recovery.Target, l listing) bool {
+		marks = append(marks, recovery.Mark{Target: t.String(), Kind: recovery.MarkWindow, Item: itemListed, Detail: windowOf(l.tokens),
+			Evidence: "list of models", Since: l.at})
+		return true
+	})
 	return marks
 }
 
@@ -310,9 +283,7 @@ const itemListed = "listed window"
 // Clear forgets what was learned of a target, as a Mark names both; all of it where item is empty.
 func (f *Facts) Clear(name, item string) {
 	if item == "" || item == itemListed {
-		f.mu.Lock()
-		maps.DeleteFunc(f.listed, func(t recovery.Target, _ listing) bool { return t.String() == name })
-		f.mu.Unlock()
+		f.listed.DeleteFunc(func(t recovery.Target, _ listing) bool { return t.String() == name })
 	}
 	if old, ok := f.board.Lookup(BoardFacts, name); ok {
 		v := decode(old.Value)

@@ -27,7 +27,7 @@ type Pace struct {
 	period   int64
 	reasons  map[string]bool           // by model: whether its name is among cfg.ReasoningModels
 	pauses   map[recovery.Target]*ring // longest pauses of answers, by upstream and model
-	answered map[answerKey][]sent
+	answered map[answerKey]*[]sent
 	silent   map[recovery.Target]*silence // by upstream and model; none of those that answer
 }
 
@@ -59,7 +59,7 @@ const (
 // NewPace returns a pace that has seen nothing.
 func NewPace(cfg FirstTokenConfig, parallel recovery.ParallelConfig, facts *Facts) *Pace {
 	return &Pace{facts: facts, cfg: cfg, parallel: parallel, samples: map[paceKey]*ring{},
-		pauses: map[recovery.Target]*ring{}, answered: map[answerKey][]sent{}, silent: map[recovery.Target]*silence{}}
+		pauses: map[recovery.Target]*ring{}, answered: map[answerKey]*[]sent{}, silent: map[recovery.Target]*silence{}}
 }
 
 // Reconfigure applies new limits; samples stay.
@@ -191,27 +191,29 @@ func (p *Pace) Observe(x *recovery.Exchange, c recovery.Candidate, firstToken ti
 	if firstToken <= 0 {
 		return
 	}
-	k := key(x, c)
-	r, ok := p.samples[k]
-	if !ok {
-		room(p.samples)
-		r = &ring{}
-		p.samples[k] = r
-	}
+	r := entry(p.samples, key(x, c))
 	r.add(firstToken)
 	if r.next%8 == 0 {
 		r.p95 = r.percentile(95)
 	}
 }
 
-// room drops one of a map's entries where there are too many.
-func room[K comparable, V any](m map[K]V) {
-	for old := range m {
-		if len(m) >= maxPaces {
-			delete(m, old)
-		}
-		return
+// entry is the value of a key, made where there is none. Where there are too many
+// another one goes for it.
+func entry[K comparable, V any](m map[K]*V, k K) *V {
+	v := m[k]
+	if v != nil {
+		return v
 	}
+	if len(m) >= maxPaces {
+		for old := range m {
+			delete(m, old)
+			break
+		}
+	}
+	v = new(V)
+	m[k] = v
+	return v
 }
 
 func (r *ring) add(d time.Duration) {
@@ -222,16 +224,9 @@ func (r *ring) add(d time.Duration) {
 
 // Flowed implements recovery.Pace.
 func (p *Pace) Flowed(t recovery.Target, pause time.Duration) {
-	t = bare(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, ok := p.pauses[t]
-	if !ok {
-		room(p.pauses)
-		r = &ring{}
-		p.pauses[t] = r
-	}
-	r.add(pause)
+	entry(p.pauses, bare(t)).add(pause)
 }
 
 // leastIdle is the shortest pause after which another answer is looked for.
@@ -249,25 +244,10 @@ func (p *Pace) Idle(t recovery.Target) time.Duration {
 }
 
 // percentile is the time that so many percent of the answers were faster than.
-// Where that is most of them, only the few slowest have to be put in order.
 func (r *ring) percentile(percent int) time.Duration {
-	few := r.n - r.n*percent/100
-	var memory [len(r.d)]time.Duration
-	slowest := memory[:0] // descending
-	for _, d := range r.d[:r.n] {
-		if len(slowest) == few {
-			if d <= slowest[few-1] {
-				continue
-			}
-			slowest = slowest[:few-1]
-		}
-		i := len(slowest)
-		for i > 0 && slowest[i-1] < d {
-			i--
-		}
-		slowest = slices.Insert(slowest, i, d)
-	}
-	return slowest[few-1]
+	sorted := r.d
+	slices.Sort(sorted[:r.n])
+	return sorted[r.n*percent/100]
 }
 
 // Allow implements recovery.Pace: no parallel start for large inputs, and no more than a share of all requests.

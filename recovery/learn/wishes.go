@@ -46,13 +46,10 @@ func (w *Wishes) On() bool { return w.on.Load() }
 
 // Of is what is known to be ruled out for a client.
 func (w *Wishes) Of(client string) recovery.Deeds {
-	if !w.On() || client == "" || !w.board.Any(BoardWishes) {
+	if !w.On() || client == "" {
 		return 0
 	}
-	f, ok := w.board.Lookup(BoardWishes, client)
-	if !ok || !f.Alive(time.Now()) {
-		return 0
-	}
+	f, _ := w.board.Lookup(BoardWishes, client)
 	return deedsOf(f)
 }
 
@@ -61,11 +58,8 @@ func (w *Wishes) Keep(client string, said recovery.Deeds) {
 	if !w.On() || client == "" || said == 0 {
 		return
 	}
-	f, ok := w.board.Lookup(BoardWishes, client)
-	known := recovery.Deeds(0)
-	if ok && f.Alive(time.Now()) {
-		known = deedsOf(f)
-	}
+	f, _ := w.board.Lookup(BoardWishes, client)
+	known := deedsOf(f)
 	until := time.Now().Add(wishTTL)
 	if known|said == known && until.Sub(f.Until) < wishRenewed {
 		return
