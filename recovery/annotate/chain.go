@@ -44,7 +44,7 @@ type Strategy struct {
 	Does []string `yaml:"does"`
 	// Risky marks what installs, deletes or changes permissions.
 	Risky bool `yaml:"risky"`
-	// Steps are templates, said in order; see [parseTemplate].
+	// Steps are templates, said in order; see [checkTemplate].
 	Steps []string `yaml:"steps"`
 }
 
@@ -156,12 +156,9 @@ func (c Chains) Validate() error {
 		if len(chain) > maxStrategies {
 			errs = append(errs, fmt.Errorf("%s: has more than %d strategies", category, maxStrategies))
 		}
+		errs = append(errs, checkEach(string(category), chain)...)
 		for i, s := range chain {
 			key := fmt.Sprintf("%s[%d]", category, i)
-			errs = append(errs, s.check(key)...)
-			if slices.ContainsFunc(chain[:i], func(o Strategy) bool { return o.Name == s.Name }) {
-				errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
-			}
 			if last := i == len(chain)-1; last != (s.Name == AskUser) {
 				errs = append(errs, fmt.Errorf("%s.name: a chain ends with %s, and has it once", key, AskUser))
 			}
@@ -181,6 +178,18 @@ var elevated = recovery.NewPattern(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bs
 var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|` +
 	`truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|` +
 	`\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
+
+// checkEach reports what is wrong with the parts that the strategies of a chain give.
+func checkEach(chain string, list []Strategy) (errs []error) {
+	for i, s := range list {
+		key := fmt.Sprintf("%s[%d]", chain, i)
+		errs = append(errs, s.check(key)...)
+		if slices.ContainsFunc(list[:i], func(o Strategy) bool { return o.Name == s.Name }) {
+			errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
+		}
+	}
+	return errs
+}
 
 // check reports what is wrong with the parts that are given.
 func (s Strategy) check(key string) (errs []error) {
@@ -228,7 +237,7 @@ func (s Strategy) check(key string) (errs []error) {
 		case s.Name != AskUser && !s.Risky && dangerous.MatchString(step):
 			add(part, "%q installs, deletes or changes permissions: mark the strategy with risky: true", dangerous.FindString(step))
 		}
-		if _, err := parseTemplate(step); err != nil {
+		if err := checkTemplate(step); err != nil {
 			add(part, "%s", err)
 		}
 	}
@@ -255,7 +264,7 @@ func (s Strategy) complete(key string) (errs []error) {
 	}
 	if len(s.Steps) != 1 {
 		errs = append(errs, fmt.Errorf("%s.steps: %s has one step: what a person can do", key, AskUser))
-	} else if st, err := parseTemplate(s.Steps[0]); err == nil && st.plain() == "" {
+	} else if checkTemplate(s.Steps[0]) == nil && plain(s.Steps[0]) == "" {
 		errs = append(errs, fmt.Errorf("%s.steps[0]: the last alternative must have no slot", key))
 	}
 	return errs

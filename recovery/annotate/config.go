@@ -48,15 +48,8 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, category := range slices.Sorted(maps.Keys(c.Chains)) {
-		if !isCategory(category) {
-			continue // With says so, with the names that there are
-		}
-		for i, s := range c.Chains[category] {
-			key := fmt.Sprintf("chains.%s[%d]", category, i)
-			errs = append(errs, s.check(key)...)
-			if slices.ContainsFunc(c.Chains[category][:i], func(o Strategy) bool { return o.Name == s.Name }) {
-				errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
-			}
+		if isCategory(category) { // else With says so, with the names that there are
+			errs = append(errs, checkEach("chains."+category, c.Chains[category])...)
 		}
 	}
 	return errors.Join(errs...)

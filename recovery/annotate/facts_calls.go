@@ -152,13 +152,15 @@ func (s *scene) schemaFlaw() fact {
 			return fact{say: say, call: call}
 		}
 	}
-	def, _ := s.definition(s.f.Tool)
-	for _, p := range def.Params { // required only together with another one
-		if hasWord(s.f.Line, p.Name) && lackingWords.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists() {
-			return fact{say: "The call has no " + quoted(p.Name) + ".", call: "Make the same call with " + quoted(p.Name) + s.declared(p.Name) + "."}
-		}
+	// One that is required only together with another one.
+	lacking := s.declares(func(p trajectory.Parameter) bool {
+		return hasWord(s.f.Line, p.Name) && lackingWords.MatchString(s.f.Line) && !s.args.Get(gjson.Escape(p.Name)).Exists()
+	})
+	if lacking.Name == "" {
+		return fact{}
 	}
-	return fact{}
+	name := quoted(lacking.Name)
+	return fact{say: "The call has no " + name + ".", call: "Make the same call with " + name + s.declared(lacking.Name) + "."}
 }
 
 // lackingWords is what messages say of what is not there.
@@ -166,15 +168,21 @@ var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(
 
 // declared is what the definition says of a parameter, in brackets.
 func (s *scene) declared(name string) string {
-	def, _ := s.definition(s.f.Tool)
-	for _, p := range def.Params {
-		if p.Name == name {
-			if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
-				return " (" + strings.Join(want, " or ") + ")"
-			}
-		}
+	p := s.declares(func(p trajectory.Parameter) bool { return p.Name == name })
+	if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
+		return " (" + strings.Join(want, " or ") + ")"
 	}
 	return ""
+}
+
+// declares is the first parameter of the failing tool's definition that is as asked, the
+// zero one if none is.
+func (s *scene) declares(as func(trajectory.Parameter) bool) (p trajectory.Parameter) {
+	def, _ := s.definition(s.f.Tool)
+	if i := slices.IndexFunc(def.Params, as); i >= 0 {
+		p = def.Params[i]
+	}
+	return p
 }
 
 // runs reports whether the failing tool runs commands or code, so that its message is
@@ -215,21 +223,22 @@ func (s *scene) nearestTool() fact {
 		uses = trajectory.UseList | trajectory.UseRead
 	}
 	var same []string
-	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
-		for _, t := range s.tools() {
-			if uses&use != 0 && t.Uses&use != 0 && t.Name != wrong && !slices.Contains(same, t.Name) && (len(same) == 0 || use != trajectory.UseShell) {
-				same = append(same, t.Name)
-				break
-			}
+	add := func(use trajectory.Use) {
+		i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool {
+			return t.Uses&use != 0 && t.Name != wrong && !slices.Contains(same, t.Name)
+		})
+		if i >= 0 {
+			same = append(same, s.tools()[i].Name)
+		}
+	}
+	for _, use := range []trajectory.Use{trajectory.UseList, trajectory.UseRead, trajectory.UseSearch, trajectory.UseWrite,
+		trajectory.UseShell, trajectory.UseCode, trajectory.UseFetch} {
+		if uses&use != 0 && (len(same) == 0 || use != trajectory.UseShell) {
+			add(use)
 		}
 	}
 	if len(same) == 0 && uses&working != 0 {
-		for _, t := range s.tools() {
-			if t.Uses&trajectory.UseShell != 0 {
-				same = append(same, t.Name)
-				break
-			}
-		}
+		add(trajectory.UseShell)
 	}
 	switch {
 	case len(same) > 0:

@@ -51,28 +51,16 @@ func partial(text string, at, end int) bool {
 	return at < end && text[at] == '/' && at > 0 && strings.IndexByte(")}]$*%", text[at-1]) >= 0 || at > 0 && text[at-1] == '$' || end < len(text) && strings.IndexByte("*$[{", text[end]) >= 0
 }
 
+// trimmed is a path without the full stops of a sentence and slashes behind it.
 func trimmed(t string) string {
-	for t != "" && t[len(t)-1] == '.' {
-		t = t[:len(t)-1]
-	}
-	if len(t) > 1 {
-		for t != "" && isSlash(t[len(t)-1]) {
-			t = t[:len(t)-1]
-		}
+	if t = strings.TrimRight(t, "."); len(t) > 1 {
+		return strings.TrimRight(t, `/\`)
 	}
 	return t
 }
 
 // base is the last element of a path of either system.
-func base(p string) string {
-	i := len(p)
-	for i > 0 && !isSlash(p[i-1]) {
-		i--
-	}
-	return p[i:]
-}
-
-func isSlash(c byte) bool { return c == '/' || c == '\\' }
+func base(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
 
 // lineAt is the line of text that holds position i.
 func lineAt(text string, i int) string {

@@ -240,6 +240,7 @@ func (s *scene) indentation() fact {
 		return fact{}
 	}
 	want, is, seen := -1, indent(put[0]), false
+around:
 	for _, l := range shown {
 		switch {
 		case strings.TrimSpace(l.text) == "":
@@ -250,19 +251,20 @@ func (s *scene) indentation() fact {
 		case l.number == from:
 			seen = indent(l.text) == is
 		case l.number >= from+len(put):
-			if after := indent(l.text); want < 0 || after > want {
-				want = after
-			}
-			if want <= is || !seen {
-				return fact{}
-			}
-			return s.reindent(from, want, is, put)
+			want = max(want, indent(l.text))
+			break around
 		}
 	}
 	if want <= is || !seen {
 		return fact{}
 	}
-	return s.reindent(from, want, is, put)
+	f := fact{say: fmt.Sprintf("Line %d of the replacement is indented by %d; the lines around it by %d.", from, is, want)}
+	if len(put) == 1 {
+		f.call = fmt.Sprintf("Send the same edit with %d blanks in front of %s.", want, quoted(strings.TrimSpace(put[0])))
+	} else {
+		f.say += " Write the replacement with that indentation."
+	}
+	return f
 }
 
 var (
@@ -297,16 +299,6 @@ func (s *scene) leftBehind() fact {
 		}
 	}
 	return fact{}
-}
-
-func (s *scene) reindent(from, want, is int, put []string) fact {
-	f := fact{say: fmt.Sprintf("Line %d of the replacement is indented by %d; the lines around it by %d.", from, is, want)}
-	if len(put) == 1 {
-		f.call = fmt.Sprintf("Send the same edit with %d blanks in front of %s.", want, quoted(strings.TrimSpace(put[0])))
-	} else {
-		f.say += " Write the replacement with that indentation."
-	}
-	return f
 }
 
 // leftOver is an edit whose range left the old last line behind its own.

@@ -12,99 +12,82 @@ import (
 // firmTimes is the count from which a hint about a loop is firm.
 const firmTimes = 3
 
-// firmly reports whether the hint about a loop is firm. It is so only of what is
-// repeated exactly: a call with a higher number each time, or steps that brought
-// nothing so far, may still lead somewhere.
-func firmly(l *recovery.Loop) bool {
-	return l.Count >= firmTimes && l.Kind != recovery.LoopCounter && l.Kind != recovery.LoopRephrasing && l.Kind != recovery.LoopNoProgress
+// loops is what is said of an agent that repeats itself, by the kind of loop.
+var loops = map[recovery.LoopKind]struct {
+	said  string // what it did: with which call, and how often
+	never string // what a firm hint forbids
+	hint  string // what to do about it
+	firm  string // the same firmly; "" where it never is
+}{
+	recovery.LoopSameError: {
+		"made the same call%s %s, with the same error.",
+		"Do not make it again as it is.",
+		"Change what the error complains about before the next call.",
+		"Look at what the error names, then make a call that differs in just that.",
+	},
+	recovery.LoopSameResult: {
+		"made the same call%s %s, with the same result.",
+		"Do not make it again as it is.",
+		"The result is in the conversation: use it, or change the call.",
+		"The result will not change: say in one sentence what it tells you and what is missing, then make the call that gets what is missing.",
+	},
+	recovery.LoopAlternation: {
+		"gone back and forth%s %s, with the same results.",
+		"Do not start another round.",
+		"Compare the two results and decide which way is right before the next call.",
+		"Say in one sentence why each of the two undoes the other. Then choose one and go on from there.",
+	},
+	recovery.LoopCycle: {
+		"made the same round of calls%s %s, with the same results.",
+		"Do not start another round.",
+		"The results are in the conversation: use them, or change what one of them depends on.",
+		"Say in one sentence what the round tells you. Then change something that one of its results depends on.",
+	},
+	// A higher number each time, and steps that brought nothing so far, may still lead somewhere.
+	recovery.LoopCounter: {
+		"made the same call%s %s with only a higher number each time, and nothing new came back.", "",
+		"Work with what you have, or look in another way (another name or filter, a list of what there is, the log of what you wait for).", "",
+	},
+	recovery.LoopRephrasing: {
+		"searched%s %s with the same words in another order, and nothing was found.", "",
+		"Search with other words (another name, a broader term, another source), or say what is known and that it was not found.", "",
+	},
+	recovery.LoopMonologue: {
+		"written the same text%s %s, without calling a tool.",
+		"Do not write it again.",
+		"If there is something to do, make the call now; if all is done, give the final answer.",
+		"Make the call that you announce, now; or, if all is done, give the final answer.",
+	},
+	recovery.LoopNoProgress: {
+		hint: "Say what is known and what is missing, then make the one call that gets what is missing.",
+	},
 }
+
+// firmly reports whether the hint about a loop is firm. It is so only of what is
+// repeated exactly.
+func firmly(l *recovery.Loop) bool { return l.Count >= firmTimes && loops[l.Kind].firm != "" }
 
 // repeating says what is repeated, and from the third time on not to do it again,
 // but for what is not for us to forbid.
 func (s *scene) repeating(x *recovery.Exchange, l *recovery.Loop) string {
 	text := stated(x, l)
 	if firmly(l) && !x.Refused() && !s.serves() {
-		text += " " + forbidden[l.Kind]
+		text += " " + loops[l.Kind].never
 	}
 	return text
 }
 
 // stated says what is repeated, and no more.
 func stated(x *recovery.Exchange, l *recovery.Loop) string {
+	said := loops[l.Kind].said
+	if said == "" {
+		return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
+	}
 	times := "twice"
 	if l.Count != 2 {
 		times = fmt.Sprintf("%d times", l.Count)
 	}
-	tools := listed(l.Tools, 4, "and")
-	switch l.Kind {
-	case recovery.LoopSameError:
-		return fmt.Sprintf("You have made the same call%s %s, with the same error.", repeated(x, l), times)
-	case recovery.LoopSameResult:
-		return fmt.Sprintf("You have made the same call%s %s, with the same result.", repeated(x, l), times)
-	case recovery.LoopAlternation:
-		if len(l.Tools) == 1 {
-			tools = "two calls of " + tools
-		}
-		if tools != "" {
-			tools = " between " + tools
-		}
-		return fmt.Sprintf("You have gone back and forth%s %s, with the same results.", tools, times)
-	case recovery.LoopCycle:
-		if tools != "" {
-			tools = " (" + tools + ")"
-		}
-		return fmt.Sprintf("You have made the same round of calls%s %s, with the same results.", tools, times)
-	case recovery.LoopCounter:
-		return fmt.Sprintf("You have made the same call%s %s with only a higher number each time, and nothing new came back.", named(l), times)
-	case recovery.LoopRephrasing:
-		return fmt.Sprintf("You have searched %s with the same words in another order, and nothing was found.", times)
-	case recovery.LoopMonologue:
-		return fmt.Sprintf("You have written the same text %s, without calling a tool.", times)
-	}
-	return fmt.Sprintf("The last %d steps brought nothing new.", l.Count)
-}
-
-// forbidden is what a firm hint adds.
-var forbidden = map[recovery.LoopKind]string{
-	recovery.LoopSameError:   "Do not make it again as it is.",
-	recovery.LoopSameResult:  "Do not make it again as it is.",
-	recovery.LoopAlternation: "Do not start another round.",
-	recovery.LoopCycle:       "Do not start another round.",
-	recovery.LoopMonologue:   "Do not write it again.",
-}
-
-// advised says what to do about a loop, by kind; the second is the firm one, of
-// those that have one.
-var advised = map[recovery.LoopKind][2]string{
-	recovery.LoopSameError: {
-		"Change what the error complains about before the next call.",
-		"Look at what the error names, then make a call that differs in just that.",
-	},
-	recovery.LoopSameResult: {
-		"The result is in the conversation: use it, or change the call.",
-		"The result will not change: say in one sentence what it tells you and what is missing, then make the call that gets what is missing.",
-	},
-	recovery.LoopAlternation: {
-		"Compare the two results and decide which way is right before the next call.",
-		"Say in one sentence why each of the two undoes the other. Then choose one and go on from there.",
-	},
-	recovery.LoopCycle: {
-		"The results are in the conversation: use them, or change what one of them depends on.",
-		"Say in one sentence what the round tells you. Then change something that one of its results depends on.",
-	},
-	recovery.LoopCounter: {
-		"Work with what you have, or look in another way (another name or filter, a list of what there is, the log of what you wait for).",
-	},
-	recovery.LoopRephrasing: {
-		"Search with other words (another name, a broader term, another source), or say what is known and that it was not found.",
-	},
-	recovery.LoopMonologue: {
-		"If there is something to do, make the call now; if all is done, give the final answer.",
-		"Make the call that you announce, now; or, if all is done, give the final answer.",
-	},
-	recovery.LoopNoProgress: {
-		"Say what is known and what is missing, then make the one call that gets what is missing.",
-	},
+	return fmt.Sprintf("You have "+said, repeated(x, l), times)
 }
 
 // loopScene is what is known where no failure is told of: what the agent has.
@@ -125,22 +108,20 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
 		said += printed(x.Results[i].Line)
 	}
-	step := advised[l.Kind]
+	step := loops[l.Kind]
 	if call := repeatedCall(x, l); call != "" && len(call) < maxLine && l.Kind == recovery.LoopSameResult {
-		step[0] = "The result is in the conversation: use it, or change " + call + "."
+		step.hint = "The result is in the conversation: use it, or change " + call + "."
 	}
 	switch {
 	case x.Refused() || s.serves() && l.Kind != recovery.LoopRephrasing:
 		return s.note(said, unmentioned), advice
-	case step[0] == "":
-		step = advised[recovery.LoopNoProgress]
 	case firmly(l) && l.Count > firmTimes && !x.Turn.Untold:
 		advice.Strategies = append(advice.Strategies, AskUser)
 		return s.note(said, "If you cannot tell what blocks you, ask the user"+s.asking()+". "+unmentioned), advice
 	case firmly(l):
-		return s.note(said, step[1]+" "+onward), advice
+		return s.note(said, step.firm+" "+onward), advice
 	}
-	return s.note(said, step[0]+" "+onward), advice
+	return s.note(said, step.hint+" "+onward), advice
 }
 
 // untilNote is for an agent that repeats something until it ends in a certain way, as a
@@ -158,7 +139,7 @@ func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 // serves a person, under rules that it knows and we do not, and a note only states
 // the repetition.
 func (s *scene) serves() bool {
-	return len(s.tools()) > 0 && !s.text && usesOf(s.tools(), false)&(working&^trajectory.UseSearch) == 0
+	return len(s.tools()) > 0 && !s.text && s.uses()&(working&^trajectory.UseSearch) == 0
 }
 
 // waitNote is for an agent that has waited long.
@@ -175,23 +156,32 @@ func waitNote(x *recovery.Exchange) (string, recovery.Advice) {
 		recovery.Advice{Loop: recovery.LoopWaiting, Count: x.Turn.Streak}
 }
 
-// named is the tool of a loop's call, as data.
-func named(l *recovery.Loop) string {
-	if len(l.Tools) > 0 {
-		if name := quoted(l.Tools[0]); name != "" {
-			return " of " + name
+// repeated names what a loop repeats, as data: the tool with its arguments, or the tools.
+func repeated(x *recovery.Exchange, l *recovery.Loop) string {
+	tools := listed(l.Tools, 4, "and")
+	switch l.Kind {
+	case recovery.LoopSameError, recovery.LoopSameResult, recovery.LoopCounter:
+		out := ""
+		if len(l.Tools) > 0 && quoted(l.Tools[0]) != "" {
+			out = " of " + quoted(l.Tools[0])
+		}
+		if args := repeatedCall(x, l); args != "" && l.Kind != recovery.LoopCounter {
+			out += " (" + args + ")"
+		}
+		return out
+	case recovery.LoopAlternation:
+		if len(l.Tools) == 1 {
+			tools = "two calls of " + tools
+		}
+		if tools != "" {
+			return " between " + tools
+		}
+	case recovery.LoopCycle:
+		if tools != "" {
+			return " (" + tools + ")"
 		}
 	}
 	return ""
-}
-
-// repeated names the call that is repeated, with its arguments, as data.
-func repeated(x *recovery.Exchange, l *recovery.Loop) string {
-	out := named(l)
-	if args := repeatedCall(x, l); args != "" {
-		out += " (" + args + ")"
-	}
-	return out
 }
 
 // repeatedCall is the arguments of the call that is repeated, as data.

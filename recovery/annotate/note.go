@@ -32,10 +32,12 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	advice := recovery.Advice{Category: l.Failure.Category, Count: max(1, l.Same)}
 	said := st.failed(x, l, loop, &advice)
 	known, name := s.fact(l)
-	if loop != nil && len(st.chains[l.Failure.Chain()]) == 0 && known.say+known.call == "" {
+	has, chained := known.say+known.call != "", len(st.chains[l.Failure.Chain()]) > 0
+	switch {
+	case has || chained:
+	case loop != nil:
 		return st.loopNote(x, loop)
-	}
-	if loop == nil && known.say+known.call == "" && len(st.chains[l.Failure.Chain()]) == 0 && l.Same != many {
+	case l.Same != many:
 		return "", advice
 	}
 	firm := l.Same == firmTimes || l.Same == many && loop == nil || loopCount(loop) == firmTimes || x.Turn.Untold
@@ -51,17 +53,17 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		return "", advice
 	case l.Same == 2 && known.call != "":
 		return s.note(said, known.call+" "+onward), advice
-	case l.Same == 2 && loop != nil && len(st.chains[l.Failure.Chain()]) == 0:
+	case l.Same == 2 && loop != nil && !chained:
 		return st.loopNote(x, loop)
 	case firm && known.say != "" && x.Turn.Untold && cmp.Or(loopCount(loop), l.Same) > firmTimes: // the gateway comes late
 		return s.note(said, known.firm()+" "+onward), advice
 	case firm && known.say != "" && !known.general && l.Given < firmTimes:
 		return s.note(said, known.firm()+" "+onward), advice
-	case firm && known.say+known.call != "" && loop != nil && l.Given < firmTimes:
-		return s.note(said+printed(l.Failure.Line), advised[recovery.LoopSameError][1]+" "+onward), advice
-	case firm && known.say+known.call != "":
+	case firm && has && loop != nil && l.Given < firmTimes:
+		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward), advice
+	case firm && has:
 		return s.note(said + " " + unmentioned), advice
-	case known.say+known.call != "":
+	case has:
 		return "", advice
 	}
 	advice.Strategies = nil
@@ -95,7 +97,7 @@ func (s *scene) note(parts ...string) string {
 func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice *recovery.Advice) (text string, asks bool) {
 	var proposals []proposal
 	for _, p := range st.ordered(l.Failure.Chain(), s.uses()) {
-		if said := p.say(s.fill); said != "" && p.deeds()&x.Barred == 0 {
+		if said := s.say(p.Steps); said != "" && p.deeds()&x.Barred == 0 {
 			proposals = append(proposals, proposal{p.Name, said})
 		}
 	}
@@ -110,10 +112,8 @@ func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice
 		return proposals[given].text, false
 	case given == len(proposals) && len(st.chains[l.Failure.Chain()]) > 0:
 		advice.Strategies = append(advice.Strategies, AskUser)
-		to := "say how to go on"
-		if p, ok := st.ask(l.Failure.Chain()); ok {
-			to = cmp.Or(trajectory.Shorten(strings.TrimRight(p.said[0].render(s.fill), "."), maxAsking), to)
-		}
+		step := strings.TrimRight(render(st.ask(l.Failure.Chain()), s.fill), ".")
+		to := cmp.Or(trajectory.Shorten(step, maxAsking), "say how to go on")
 		return "Go on with what does not depend on it. If no other way is left, ask the user" + s.asking() + " to " + to + ".", true
 	}
 	return "", false
@@ -168,14 +168,14 @@ var meanings = map[string]string{
 type proposal struct{ name, text string }
 
 // say is a strategy's steps, as far as the conversation fills them.
-func (p strategy) say(fill func(slot string) string) string {
-	var steps []string
-	for _, st := range p.said {
-		if text := fullStop(st.render(fill)); text != "" {
-			steps = append(steps, text)
+func (s *scene) say(steps []string) string {
+	var said []string
+	for _, step := range steps {
+		if text := fullStop(render(step, s.fill)); text != "" {
+			said = append(said, text)
 		}
 	}
-	return trajectory.Shorten(strings.Join(steps, " "), maxSaid)
+	return trajectory.Shorten(strings.Join(said, " "), maxSaid)
 }
 
 // fullStop ends a text with a full stop.

@@ -20,9 +20,9 @@ const (
 	maxParameters = 1500 // beyond, only the tool is named
 )
 
-// Explains reports whether a chain says what to do about a failure: it is certain
+// explains reports whether a chain says what to do about a failure: it is certain
 // enough, and of a kind that has one.
-func (s *Stage) Explains(f *recovery.ToolFailure) bool {
+func (s *Stage) explains(f *recovery.ToolFailure) bool {
 	chain := f.Chain()
 	// That an editor refused an edit is certain; what to call it may not be.
 	return f.Failed && (f.Confidence >= s.cfg.Confidence || chain == recovery.EditFailed) && len(s.chains[chain]) > 0
@@ -36,19 +36,24 @@ func (s *Stage) Permits(command string) bool {
 		(s.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
 }
 
-// heeds reports whether the note is that of the exchange's plan. f is the failure
-// that a chain explains, nil for none: there the chain knows better than a heuristic,
-// which is about an error.
-func (s *Stage) heeds(x *recovery.Exchange, f *recovery.ToolFailure) bool {
-	p := x.Plan
-	return p != nil && p.Strategy != recovery.PlanHint && (p.Source != recovery.PlanHeuristic || f == nil && x.Turn.Failure != nil)
+// heeds reports whether the note is that of the exchange's plan. Where a chain explains
+// the failure it knows better than a heuristic, which is about an error.
+func (s *Stage) heeds(x *recovery.Exchange) bool {
+	p, f := x.Plan, x.Ladder.Failure
+	switch {
+	case p == nil || p.Strategy == recovery.PlanHint:
+		return false
+	case p.Source == recovery.PlanHeuristic:
+		return x.Turn.Failure != nil && (f == nil || !s.explains(f))
+	}
+	return true
 }
 
 // forced is the tool that a plan has the model call, where the request leaves
 // it to the model which one that is.
 func (s *Stage) forced(x *recovery.Exchange) string {
 	p := x.Plan
-	if p == nil || !s.heeds(x, s.failure(x)) || x.Mode != recovery.ModeAct || !p.Forced {
+	if p == nil || !s.heeds(x) || x.Mode != recovery.ModeAct || !p.Forced {
 		return ""
 	}
 	if c := x.Body.ToolChoice(); c.Choice != transcript.ChoiceAuto || c.Allowed != nil {
@@ -100,19 +105,17 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 func proposed(b *strings.Builder, p *recovery.Plan) {
 	tool := cmp.Or(quoted(p.Tool), "the same tool")
 	parameters, fits := dataLine(p.Parameters)
-	with := ""
-	if parameters != "" && fits {
-		with = " with these parameters (data): <<<" + parameters + ">>>"
+	quotes := parameters != "" && fits
+	call := "call " + tool
+	if quotes {
+		call += " with these parameters (data): <<<" + parameters + ">>>"
 	}
-	call := map[recovery.PlanStrategy]string{
-		recovery.PlanRetry:     "make the call of " + tool + " once more, as it was",
-		recovery.PlanAdjust:    "call " + tool + with,
-		recovery.PlanOtherTool: "call " + tool + with,
-	}[p.Strategy]
 	switch {
+	case p.Strategy == recovery.PlanRetry:
+		call = "make the call of " + tool + " once more, as it was"
 	case p.Strategy == recovery.PlanOtherTool && p.Tool == "":
 		call = "get at the same with another tool that you have"
-	case p.Strategy == recovery.PlanAdjust && with == "":
+	case p.Strategy == recovery.PlanAdjust && !quotes:
 		call = "change the parameter of " + tool + " that the error is about, to a value that an earlier result shows"
 	}
 	if p.Band == recovery.BandAct {

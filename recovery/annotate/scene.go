@@ -73,7 +73,12 @@ func (s *scene) tools() []trajectory.Tool {
 		s.asked = true
 		s.known, s.text = s.stage.offered(s.body, s.list)
 		s.bar()
-		s.can = usesOf(s.known, s.text)
+		for _, t := range s.known {
+			s.can |= t.Uses
+		}
+		if s.text {
+			s.can |= trajectory.UseShell
+		}
 	}
 	return s.known
 }
@@ -144,16 +149,6 @@ func (s *scene) bar() {
 		}
 		s.text = s.text && s.barred&recovery.Runs == 0
 	}
-}
-
-func usesOf(tools []trajectory.Tool, text bool) (out trajectory.Use) {
-	for _, t := range tools {
-		out |= t.Uses
-	}
-	if text {
-		out |= trajectory.UseShell
-	}
-	return out
 }
 
 // working are the uses of tools that work on a computer, shells those that run what

@@ -8,12 +8,6 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// strategy is a Strategy with its steps parsed.
-type strategy struct {
-	Strategy
-	said []template
-}
-
 // needNames name the uses of tools, as chains do, in the order of their bits.
 var needNames = [...]string{"shell", "code", "read", "list", "search", "write", "fetch", "ask"}
 
@@ -33,19 +27,6 @@ func (s Strategy) deeds() recovery.Deeds {
 		return recovery.Installs | recovery.Deletes | recovery.Permits
 	}
 	return recovery.DeedsOf(s.Does...)
-}
-
-// parseStrategy parses the steps of a strategy; the error names the strategy.
-func parseStrategy(st Strategy) (strategy, error) {
-	p := strategy{Strategy: st}
-	for _, text := range st.Steps {
-		said, err := parseTemplate(text)
-		if err != nil {
-			return strategy{}, err
-		}
-		p.said = append(p.said, said)
-	}
-	return p, nil
 }
 
 // score orders strategies: confidence × simplicity, where
@@ -82,21 +63,21 @@ func (s *Stage) Priors() map[string]map[string]float64 {
 }
 
 // permits reports whether the configuration lets a strategy be proposed, and not only asked for at the end.
-func (s *Stage) permits(p *strategy) bool {
+func (s *Stage) permits(p *Strategy) bool {
 	return p.Name != AskUser && (!p.Risky || s.cfg.Risky) && !slices.Contains(s.cfg.Forbid, p.Name)
 }
 
 // ordered is the strategies of a chain that this request can follow, the most
 // promising first, without ask_user.
-func (s *Stage) ordered(chain string, offered trajectory.Use) []strategy {
-	var out []strategy
+func (s *Stage) ordered(chain string, offered trajectory.Use) []Strategy {
+	var out []Strategy
 	for _, st := range s.chains[chain] {
 		if need := needed(st.Needs); !s.permits(&st) || need != 0 && need&offered == 0 {
 			continue
 		}
 		out = append(out, st)
 	}
-	slices.SortStableFunc(out, func(a, b strategy) int {
+	slices.SortStableFunc(out, func(a, b Strategy) int {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.Priority, b.Priority))
 	})
 	return out
@@ -150,11 +131,12 @@ func (s *Stage) weigh(x *recovery.Exchange, l *recovery.Loop, strategy string, h
 	advice.Withheld = advice.Withheld && !handsOver
 }
 
-// ask is the strategy that ends a chain.
-func (s *Stage) ask(name string) (strategy, bool) {
-	chain := s.chains[name]
-	if len(chain) == 0 || chain[len(chain)-1].Name != AskUser {
-		return strategy{}, false
+// ask is the step that ends a chain: what a person can do, as a template. It is "" for a
+// failure without a chain.
+func (s *Stage) ask(chain string) string {
+	list := s.chains[chain]
+	if n := len(list); n > 0 && list[n-1].Name == AskUser && len(list[n-1].Steps) > 0 {
+		return list[n-1].Steps[0]
 	}
-	return chain[len(chain)-1], true
+	return ""
 }

@@ -84,26 +84,17 @@ func (s *scene) toolNames() string {
 
 // parameter is the declared parameter that the message names.
 func (s *scene) parameter() string {
-	def, _ := s.definition(s.f.Tool)
-	for _, p := range def.Params {
-		if !s.runs() && len(p.Name) > 2 && hasWord(s.f.Line, p.Name) {
-			return quoted(p.Name)
-		}
+	if s.runs() {
+		return ""
 	}
-	return ""
+	return quoted(s.declares(func(p trajectory.Parameter) bool { return len(p.Name) > 2 && hasWord(s.f.Line, p.Name) }).Name)
 }
 
 var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
 
 // timeoutParameter is the failing tool's parameter for its time limit.
 func (s *scene) timeoutParameter() string {
-	def, _ := s.definition(s.f.Tool)
-	for _, p := range def.Params {
-		if timeNames.MatchString(p.Name) {
-			return quoted(p.Name)
-		}
-	}
-	return ""
+	return quoted(s.declares(func(p trajectory.Parameter) bool { return timeNames.MatchString(p.Name) }).Name)
 }
 
 // places are the forms in which messages state where a syntax error is, library the

@@ -20,7 +20,7 @@ type Stage struct {
 	Chooser Chooser
 
 	cfg      Config
-	chains   map[string][]strategy
+	chains   Chains
 	observer recovery.Observer
 	seed     maphash.Seed
 	known    *store.Cache[uint64, []trajectory.Ability] // by the hash of tools' definitions
@@ -38,18 +38,17 @@ func New(cfg Config, chains Chains, observer recovery.Observer) (*Stage, error) 
 	if err != nil {
 		return nil, fmt.Errorf("changing recovery chains: %w", err)
 	}
-	s := &Stage{cfg: cfg, chains: map[string][]strategy{}, observer: observer,
-		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}
 	for _, chain := range chainNames() {
 		for _, st := range changed[chain] {
-			p, err := parseStrategy(st)
-			if err != nil {
-				return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", chain, short(st.Name), err)
+			for _, step := range st.Steps {
+				if err := checkTemplate(step); err != nil {
+					return nil, fmt.Errorf("recovery chain %s, strategy %s: %w", chain, short(st.Name), err)
+				}
 			}
-			s.chains[chain] = append(s.chains[chain], p)
 		}
 	}
-	return s, nil
+	return &Stage{cfg: cfg, chains: changed, observer: observer,
+		seed: maphash.MakeSeed(), known: store.NewCache[uint64, []trajectory.Ability](maxDefinitions)}, nil
 }
 
 // Prepare sets the exchange's guidance where the ladder has something to say, and tells
@@ -101,19 +100,7 @@ func (s *Stage) HeldOut(session string) bool {
 // Ask says what a person can do about failures of a category, as a phrase with
 // a full stop; "" for a category without a chain.
 func (s *Stage) Ask(category recovery.Category) string {
-	p, ok := s.ask(string(category))
-	if !ok || len(p.said) == 0 {
-		return ""
-	}
-	return fullStop(p.said[0].plain())
-}
-
-// failure is the one that a chain explains, nil for none.
-func (s *Stage) failure(x *recovery.Exchange) *recovery.ToolFailure {
-	if f := x.Ladder.Failure; f != nil && s.Explains(f) {
-		return f
-	}
-	return nil
+	return fullStop(plain(s.ask(string(category))))
 }
 
 // Note is the note for an exchange whose results, loops, turn and ladder are known, and
@@ -131,7 +118,7 @@ func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 		return waitNote(x)
 	case x.Turn.Until && x.Turn.Failure != nil:
 		return untilNote(x)
-	case s.heeds(x, s.failure(x)):
+	case s.heeds(x):
 		return s.planNote(x, loop)
 	case l.Failure == nil || x.Refused():
 		return s.loopNote(x, loop)

@@ -1,6 +1,7 @@
 package annotate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,82 +10,64 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// template is a step as it is said: alternatives, of which the first is said whose
-// slots are all known.
-type template []alternative
-
-// alternative is text with slots: texts[0] slots[0] texts[1] … A slot may stand
-// inside of backticks, as in `make -C {parent}`; its value then has none of its own.
-type alternative struct {
-	texts  []string
-	slots  []string
-	inside []bool
-}
+// What a step says is a template: alternatives with || between them, of which the first
+// is said whose slots are all known. {name} is a slot, filled from the conversation. It may
+// stand inside of backticks, as in `make -C {parent}`; its value then has none of its own.
 
 var slotForm = recovery.NewPattern(`\{([^{}]*)\}`)
 
-// parseTemplate reads a template. "||" stands between alternatives. {name} is a
-// slot, filled from the conversation; an alternative with a slot that is not
-// known is passed over, and a step without any other is left out.
-func parseTemplate(text string) (template, error) {
-	var out template
+// checkTemplate reports what is wrong with a template.
+func checkTemplate(text string) error {
 	for part := range strings.SplitSeq(text, "||") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			return nil, fmt.Errorf("has an empty alternative: something must stand on both sides of ||")
-		}
-		var a alternative
-		from := 0
-		for _, m := range slotForm.FindAllStringSubmatchIndex(part, -1) {
-			name := part[m[2]:m[3]]
-			if !slices.Contains(slotNames(), name) {
-				if near := trajectory.Nearest(name, slotNames()); near != "" {
-					return nil, fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(name), near)
-				}
-				return nil, fmt.Errorf("has the unknown slot {%s}: there are %s", short(name), strings.Join(slotNames(), ", "))
+		for _, m := range slotForm.FindAllStringSubmatch(part, -1) {
+			if slices.Contains(slotNames(), m[1]) {
+				continue
 			}
-			a.texts = append(a.texts, part[from:m[0]])
-			a.slots = append(a.slots, name)
-			a.inside = append(a.inside, strings.Count(part[:m[0]], "`")%2 == 1)
-			from = m[1]
+			if near := trajectory.Nearest(m[1], slotNames()); near != "" {
+				return fmt.Errorf("has the unknown slot {%s}: did you mean {%s}?", short(m[1]), near)
+			}
+			return fmt.Errorf("has the unknown slot {%s}: there are %s", short(m[1]), strings.Join(slotNames(), ", "))
 		}
-		if strings.Count(part, "`")%2 == 1 {
-			return nil, fmt.Errorf("has a backtick without its partner in an alternative: close the quote")
+		switch {
+		case strings.TrimSpace(part) == "":
+			return errors.New("has an empty alternative: something must stand on both sides of ||")
+		case strings.Count(part, "`")%2 == 1:
+			return errors.New("has a backtick without its partner in an alternative: close the quote")
+		case strings.ContainsAny(slotForm.ReplaceAllString(part, ""), "{}"):
+			return errors.New("has a brace that belongs to no slot: write {path}")
 		}
-		a.texts = append(a.texts, part[from:])
-		if strings.ContainsAny(strings.Join(a.texts, ""), "{}") {
-			return nil, fmt.Errorf("has a brace that belongs to no slot: write {path}")
-		}
-		out = append(out, a)
 	}
-	return out, nil
+	return nil
 }
 
-// render says the first alternative that is known, "" if there is none.
-func (t template) render(fill func(string) string) string {
-next:
-	for _, a := range t {
-		var b strings.Builder
-		for i, text := range a.texts {
-			b.WriteString(text)
-			if i == len(a.slots) {
-				break
-			}
-			value := fill(a.slots[i])
-			if value == "" {
-				continue next
-			}
-			if a.inside[i] {
-				value = strings.ReplaceAll(value, "`", "")
-			}
-			b.WriteString(value)
+// render says the first alternative of a template that is known, "" if there is none.
+func render(text string, fill func(slot string) string) string {
+	for part := range strings.SplitSeq(text, "||") {
+		if said, known := filled(strings.TrimSpace(part), fill); known {
+			return said
 		}
-		return b.String()
 	}
 	return ""
 }
 
-// plain is the first alternative without slots.
-func (t template) plain() string {
-	return t.render(func(string) string { return "" })
+// filled is an alternative with the values of its slots; known reports whether it has all.
+func filled(part string, fill func(slot string) string) (said string, known bool) {
+	from := 0
+	for _, m := range slotForm.FindAllStringSubmatchIndex(part, -1) {
+		value := fill(part[m[2]:m[3]])
+		if value == "" {
+			return "", false
+		}
+		if strings.Count(part[:m[0]], "`")%2 == 1 {
+			value = strings.ReplaceAll(value, "`", "")
+		}
+		said += part[from:m[0]] + value
+		from = m[1]
+	}
+	return said + part[from:], true
+}
+
+// plain is the first alternative of a template without slots.
+func plain(text string) string {
+	return render(text, func(string) string { return "" })
 }

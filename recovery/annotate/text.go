@@ -9,11 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// Bounds of what is quoted, in runes.
-const (
-	maxExcerpt = 200 // a line that a tool printed
-	maxQuoted  = 120 // a path, a name, a command
-)
+// maxQuoted bounds a path, a name or a command that is quoted, in runes.
+const maxQuoted = 120
 
 // marks begin what would look like another speaker, or like a note of ours.
 var marks = recovery.NewPattern(`(?i)\[(\s*/?\s*(?:gateway|inst|sys|system|user|assistant|developer|tool|human|ai)\b)`)
@@ -65,14 +62,10 @@ func oneLine(s string, n int) string {
 		out = marks.ReplaceAllString(out, "($1")
 	}
 	if more {
-		return out[:len(out)-lastRune(out)] + "…"
+		_, last := utf8.DecodeLastRuneInString(out)
+		return out[:len(out)-last] + "…"
 	}
 	return out
-}
-
-func lastRune(s string) int {
-	_, n := utf8.DecodeLastRuneInString(s)
-	return n
 }
 
 // quoted is a name, a path or a command as data, "" for nothing.
