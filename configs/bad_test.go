@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
 // badEnv is what the files in testdata/bad may name.
@@ -272,7 +274,7 @@ func FuzzParse(f *testing.F) {
 		if strings.Contains(text, "topsecret") && !strings.Contains(string(data), "topsecret") {
 			t.Fatal("a secret is shown")
 		}
-		if strings.Contains(text, redacted) {
+		if strings.Contains(text, redact.Hidden) {
 			return
 		}
 		again, err := Parse("fuzz.yaml", []byte(text), environment("SET=topsecret"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery/route"
 )
@@ -59,7 +60,7 @@ func (r *reader) readInto(v reflect.Value, data []byte) bool {
 
 // report adds a problem at a key, or at the nearest of its parents that the file has.
 func (r *reader) report(key, format string, args ...any) {
-	p := Problem{File: r.name, Key: key, Message: mask(fmt.Sprintf(format, args...))}
+	p := Problem{File: r.name, Key: key, Message: redact.Quote(fmt.Sprintf(format, args...))}
 	if name, ok := r.fromEnv[key]; ok {
 		p.File = ""
 		p.Message += " (set by " + name + ")"
@@ -80,7 +81,7 @@ func (r *reader) refuse(n ast.Node, key, format string, args ...any) {
 }
 
 func (r *reader) reportAt(at place, unknown bool, key, format string, args ...any) {
-	p := Problem{File: r.name, Key: key, Message: mask(fmt.Sprintf(format, args...))}
+	p := Problem{File: r.name, Key: key, Message: redact.Quote(fmt.Sprintf(format, args...))}
 	r.problems = append(r.problems, r.locate(p, at, unknown))
 }
 

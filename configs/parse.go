@@ -13,6 +13,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
 // What a configuration may be. The parser is recursive and quadratic in the
@@ -111,7 +113,7 @@ func explain(message string) string {
 			return e.means
 		}
 	}
-	return mask(message)
+	return redact.Quote(message)
 }
 
 // checkTokens bounds number and nesting before the recursive parser runs.

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
 // maxProblems bounds what one report lists; the rest is counted.
@@ -99,9 +101,6 @@ func sortProblems(in []Problem) Errors {
 }
 
 var (
-	secretText = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|hf|ghp|glpat|AIza|csk|nvapi|pplx|tgp)[-_][A-Za-z0-9_-]{6,}`)
-	userInfo   = regexp.MustCompile(`://[^"'\n]*@`)
-	password   = regexp.MustCompile(`[^\s"'/:@]*:[^\s"'/:@]+@`) // the same without a scheme
 	// secretLine finds lines that may hold a secret, by mistake or in a URL.
 	secretLine = regexp.MustCompile(`(?i)(key|secret|token|password|credential|authorization|cookie)["']?\s*:|:.*@`)
 	// secretPath finds keys near which people write secrets; of these, harmless
@@ -109,13 +108,6 @@ var (
 	secretPath   = regexp.MustCompile(`^auth\b|_env$|^upstreams.*[^.]\.(keys|headers|query|proxy)\b`)
 	harmlessLine = regexp.MustCompile(`^[\s-]*((name|weight|models|file|admin_file): [^{]*|([a-z]+_)*env: ([A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]{0,23}))(\s+#.*)?$`)
 )
-
-// mask takes out what looks like a credential, for text that quotes the file.
-func mask(s string) string {
-	s = secretText.ReplaceAllString(s, "[redacted]")
-	s = userInfo.ReplaceAllString(s, "://[redacted]@")
-	return password.ReplaceAllString(s, "[redacted]@")
-}
 
 // sourceLine is a line of the file as it may be shown. One that may hold a
 // secret, by its key or because nobody knows its key, ends after the first
@@ -132,7 +124,7 @@ func sourceLine(line, key string, unknown bool) string {
 		harmless = harmlessLine.MatchString(line)
 	}
 	if harmless && !unknown {
-		line = mask(line)
+		line = redact.Quote(line)
 		if r := []rune(line); len(r) > 160 {
 			line = string(r[:160]) + "…"
 		}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,11 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/store/redis"
 )
-
-// redacted takes the place of a secret.
-const redacted = "[redacted]"
 
 // Redacted renders the effective configuration as YAML, in the order of the
 // reference, without secrets: keys show the variable or file they come from.
@@ -114,10 +111,7 @@ func renderList(b *strings.Builder, name string, v reflect.Value, key, indent st
 	}
 }
 
-var (
-	secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|sign|credential`)
-	plainText  = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
-)
+var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
 
 func scalarText(v reflect.Value, key string) string {
 	switch {
@@ -134,24 +128,11 @@ func scalarText(v reflect.Value, key string) string {
 	}
 	s := v.String()
 	if parent := parentKey(key); strings.HasSuffix(parent, ".headers") || strings.HasSuffix(parent, ".query") {
-		if secretName.MatchString(strings.TrimPrefix(key, parent)) {
-			return plain(redacted)
+		if redact.Names(strings.TrimPrefix(key, parent)) {
+			return plain(redact.Hidden)
 		}
 	}
-	if secretText.MatchString(s) {
-		return plain(redacted)
-	}
-	return plain(hidePassword(s))
-}
-
-var beforeHost = regexp.MustCompile(`://[^?#]*@`)
-
-// hidePassword takes user name and password out of a URL.
-func hidePassword(s string) string {
-	if u, err := url.Parse(s); err == nil && u.User == nil {
-		return s
-	}
-	return beforeHost.ReplaceAllString(s, "://"+redacted+"@")
+	return plain(redact.Value(s))
 }
 
 // plain quotes a string where YAML would read something else.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/proxy"
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery/plan"
 	"github.com/rebound-llm/rebound/recovery/route"
@@ -183,7 +184,7 @@ var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 // checkLabel refuses names that would make metrics and logs unreadable.
 func (r *reader) checkLabel(key, name string) {
 	if name != "" && !label.MatchString(name) {
-		r.report(key, "%s cannot be a name: use up to 64 letters, digits and . _ - @", quote(mask(name)))
+		r.report(key, "%s cannot be a name: use up to 64 letters, digits and . _ - @", quote(redact.Quote(name)))
 	}
 }
 

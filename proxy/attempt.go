@@ -272,8 +272,8 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 	t := time.AfterFunc(errorBodyPatience, func() { cancel(context.DeadlineExceeded) })
 	defer t.Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
-	body = s.core.hidden.Load().hide(body)
-	s.core.hidden.Load().hideIn(resp.Header)
+	body = s.core.hidden.Load().Bytes(body)
+	s.core.hidden.Load().Header(resp.Header)
 	if err := ctx.Err(); err != nil && len(body) == 0 && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: context.Cause(ctx)})
 	}
@@ -286,7 +286,7 @@ func (s *sender) refused(ctx context.Context, cancel context.CancelCauseFunc, a 
 // that is complete but flawed into an answer.
 func (n *answer) broken(b *stream.Broken) (rest recovery.Answer, f *recovery.Failure) {
 	s, phase, resp := n.s, n.phase, n.resp
-	b.Event = s.core.hidden.Load().hide(b.Event)
+	b.Event = s.core.hidden.Load().Bytes(b.Event)
 	ev := recovery.Evidence{Phase: phase, Header: resp.Header, Err: b.Err}
 	switch {
 	case b.Event != nil && b.Err == nil:

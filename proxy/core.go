@@ -11,6 +11,7 @@ import (
 
 	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/proxy/recording"
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/stream"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
@@ -57,8 +58,8 @@ type Core struct {
 	labels  labels
 	plain   *store.Cache[recovery.Target, struct{}] // targets that refused a schema for their answer
 	keys    keyring
-	hidden  atomic.Pointer[secrets] // what no client may read; renewed when a key is
-	guarded bool                    // it adds a credential of its own and asks clients for none
+	hidden  atomic.Pointer[redact.Known] // what no client may read; renewed when a key is
+	guarded bool                         // it adds a credential of its own and asks clients for none
 }
 
 // maxPlain bounds how many targets are known to refuse a schema for their answer.
@@ -84,7 +85,7 @@ func (k *Core) hide() {
 	for _, u := range k.Upstreams {
 		known = append(known, u.Secrets()...)
 	}
-	k.hidden.Store(newSecrets(known))
+	k.hidden.Store(redact.NewKnown(known, redact.Least))
 }
 
 // Router knows the model map.

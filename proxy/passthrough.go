@@ -222,8 +222,8 @@ func (k *Core) hideErrors(resp *http.Response) {
 		k.hideEvents(resp)
 	default:
 		_ = upstream.Decode(resp) // it was not asked to encode anything
-		k.hidden.Load().hideIn(resp.Header)
-		resp.Body = k.hidden.Load().from(resp.Body)
+		k.hidden.Load().Header(resp.Header)
+		resp.Body = k.hidden.Load().Body(resp.Body)
 		resp.Header.Del("Content-Length") // it may become another
 	}
 }
@@ -232,7 +232,7 @@ func (k *Core) hideErrors(resp *http.Response) {
 // in it, where it is passed on as it comes.
 func (k *Core) hideEvents(resp *http.Response) {
 	if k.hidden.Load() != nil && strings.HasPrefix(first(resp.Header, "Content-Type"), "text/event-stream") {
-		resp.Body = k.hidden.Load().from(resp.Body)
+		resp.Body = k.hidden.Load().Body(resp.Body)
 		resp.Header.Del("Content-Length")
 	}
 }

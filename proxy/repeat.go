@@ -90,8 +90,8 @@ func (r *repeated) refused(a recovery.Attempt, resp *http.Response) *recovery.Fa
 	k.returnable(resp)
 	_ = upstream.Decode(resp)
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it is what there is
-	body = k.hidden.Load().hide(body)
-	k.hidden.Load().hideIn(resp.Header)
+	body = k.hidden.Load().Bytes(body)
+	k.hidden.Load().Header(resp.Header)
 	f := k.failed(a, recovery.Evidence{Phase: recovery.PhaseStatus, Status: resp.StatusCode, Header: resp.Header, Body: body})
 	f.Response = recovery.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}
 	return f

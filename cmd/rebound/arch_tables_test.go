@@ -27,6 +27,7 @@ var imports = []row{
 	{pkg: "proxy/*", may: []string{"recovery", "recovery/transcript", "store", "proxy/*"}},
 	{pkg: "proxy/upstream", may: []string{"recovery", "recovery/transcript", "proxy/h1", "proxy/coding"}},
 	{pkg: "proxy/coding"},
+	{pkg: "proxy/redact"},
 	{pkg: "proxy/h1"}, // a transport: it knows HTTP and nothing of ours
 	{pkg: "proxy/upstreamtest"},
 	{pkg: "configs", may: []string{"proxy", "proxy/*", "recovery", "recovery/*", "store", "store/*", "tokenizer"}},

@@ -5,6 +5,8 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+
+	"github.com/rebound-llm/rebound/proxy/redact"
 )
 
 // output is the one writer of log lines: every Write is one whole line. A line that
@@ -44,14 +46,14 @@ func ownKeys(groups []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindString:
 		if a.Key != "request" && a.Key != "session" { // ids, and as random as secrets
-			a.Value = slog.StringValue(Redact(a.Value.String()))
+			a.Value = slog.StringValue(redact.Text(a.Value.String()))
 		}
 	case slog.KindAny:
 		switch v := a.Value.Any().(type) {
 		case error:
-			a.Value = slog.StringValue(Redact(v.Error()))
+			a.Value = slog.StringValue(redact.Text(v.Error()))
 		case fmt.Stringer:
-			a.Value = slog.StringValue(Redact(v.String()))
+			a.Value = slog.StringValue(redact.Text(v.String()))
 		}
 	}
 	return a

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -320,7 +321,7 @@ func cause(s string) string {
 		s = s[:maxRaw]
 		s = s[:strings.LastIndexAny(s, " \t\r\n")+1] + "…"
 	}
-	return clean(Redact(clean(s, 4*maxRaw)), maxCause)
+	return clean(redact.Text(clean(s, 4*maxRaw)), maxCause)
 }
 
 // clean makes text of others fit for one line of at most limit bytes: invalid

@@ -18,8 +18,8 @@ import (
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/coding"
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/stream"
-	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
 	"github.com/rebound-llm/rebound/recovery/conform"
@@ -115,7 +115,7 @@ func readers() (all []reader) {
 	for _, part := range []string{"a", "://", "@", "key=", "Bearer ", "sk-", "A1b", "-----BEGIN ", `"password":"`, `\"`, "cookie: "} {
 		redacted = append(redacted, hostiletest.Family{Name: part, Make: func(n int) string { return strings.Repeat(part, n/len(part)) }})
 	}
-	add("redact", redacted, func(input string) { telemetry.Redact(input) })
+	add("redact", redacted, func(input string) { redact.Text(input) })
 
 	mender := repair.New(repair.Defaults())
 	plain, tools := parsed(`{"model":"m","messages":[{"role":"user","content":"x"}]}`), parsed(hostiletest.Typed("x"))
@@ -272,7 +272,7 @@ func TestReaders(t *testing.T) {
 
 // counted are the packages whose work TestWorkIsLinear counts.
 var counted = []string{
-	"proxy/coding", "proxy/stream", "proxy/telemetry", "recovery/classify", "recovery/conform", "recovery/repair", "recovery/rule", "recovery/session", "recovery/transcript",
+	"proxy/coding", "proxy/stream", "proxy/redact", "recovery/classify", "recovery/conform", "recovery/repair", "recovery/rule", "recovery/session", "recovery/transcript",
 }
 
 // TestWorkIsLinear counts how often each block of code runs, with the counters that

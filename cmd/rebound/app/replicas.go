@@ -12,6 +12,7 @@ import (
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/admin"
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/telemetry"
 	"github.com/rebound-llm/rebound/store"
 )
@@ -122,6 +123,6 @@ func (a *App) refuse(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.state = (health{away: a.state.away}); err != nil {
-		a.state.refused, a.state.at = telemetry.Redact(err.Error()), time.Now()
+		a.state.refused, a.state.at = redact.Text(err.Error()), time.Now()
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/proxy/redact"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
@@ -64,19 +65,10 @@ type probe struct {
 	cuts     int              // how much it reads of a longer prompt, without a word
 }
 
-// say adds a finding.
+// say adds a finding, without the credentials that were used.
 func (p *probe) say(s Status, check, format string, args ...any) {
-	p.report.Findings = append(p.report.Findings, Finding{s, check, p.redact(fmt.Sprintf(format, args...))})
-}
-
-// redact takes out of a text the credentials that were used.
-func (p *probe) redact(text string) string {
-	for _, s := range append(p.up.Secrets(), p.secret) {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "[redacted]")
-		}
-	}
-	return text
+	known := redact.NewKnown(append(p.up.Secrets(), p.secret), 1)
+	p.report.Findings = append(p.report.Findings, Finding{s, check, string(known.Bytes(fmt.Appendf(nil, format, args...)))})
 }
 
 // oneLine makes a server's words fit for a line on a terminal.

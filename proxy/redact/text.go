@@ -1,4 +1,4 @@
-package telemetry
+package redact
 
 import (
 	"bytes"
@@ -6,9 +6,6 @@ import (
 	"regexp"
 	"strings"
 )
-
-// redacted takes the place of a secret.
-const redacted = "[redacted]"
 
 // Names of fields and headers whose values are secret, in any spelling.
 const (
@@ -18,16 +15,20 @@ const (
 	assigned = `\\?["']?\s*[:=]\s*`
 )
 
+// apiKey finds keys by their makers' prefixes, also masked in part, and JSON web tokens.
+var apiKey = regexp.MustCompile(`\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[pousr]|github_pat|glpat|csk|nvapi|pplx|tgp|fw|r8|sess|xox[abeprs])[-_]|ya29\.|AIza|` +
+	`eyJ)[A-Za-z0-9_.*-]{5,}[A-Za-z0-9_*-]|\b(?:AKIA|ASIA)[A-Z0-9]{12,}`)
+
 var (
 	fieldWords = []string{"key", "token", "secret", "passw", "pwd"}
 	makers     = []string{"sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai", "hf-", "hf_", "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "glpat", "nvapi",
 		"pplx", "tgp", "fw-", "fw_", "r8-", "r8_", "sess", "xox", "ya29", "aiza", "eyj", "akia", "asia"}
 )
 
-// secrets are the shapes in which credentials occur in errors and headers.
+// shapes are the forms in which credentials occur in errors and headers.
 // Groups stay: they say what was taken out. Every match has one of need in
 // it, in lower case: looking for that first makes most texts cost next to nothing.
-var secrets = []struct {
+var shapes = []struct {
 	need []string
 	re   *regexp.Regexp
 }{
@@ -43,9 +44,7 @@ var secrets = []struct {
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `\\?")(?:[^"\\]|\\.)+`)},
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `\\?')(?:[^'\\]|\\.)+`)},
 	{fieldWords, regexp.MustCompile(`(?i)(` + secretField + assigned + `)[^\s"',;&\\]+`)},
-	// Keys by their makers' prefixes, also masked in part; JSON web tokens.
-	{makers, regexp.MustCompile(`()\b(?:(?:sk|pk|rk|gsk|xai|hf|gh[pousr]|github_pat|glpat|csk|nvapi|pplx|tgp|fw|r8|sess|xox[abeprs])[-_]|ya29\.|AIza|` +
-		`eyJ)[A-Za-z0-9_.*-]{5,}[A-Za-z0-9_*-]|\b(?:AKIA|ASIA)[A-Z0-9]{12,}`)},
+	{makers, apiKey},
 }
 
 // scheme finds what follows an authentication scheme, wherever it stands.
@@ -60,16 +59,16 @@ var uuid = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$
 // which their support asks for.
 var identifier = regexp.MustCompile(`^(?:req|request|chatcmpl|cmpl|resp|msg|call|toolu|run|gen|batch|trace)[-_]`)
 
-// Redact takes out of a text what looks like a credential: API keys by their
+// Text takes out of a text what looks like a credential: API keys by their
 // prefixes, what follows Bearer and Basic, values of secret headers and fields,
 // credentials in URLs, private keys, and long random words. Ids of requests and
 // UUIDs stay. It is for text that others wrote and a log will keep; it errs on
 // the side of taking out too much. The time is linear in the text's length.
-func Redact(s string) string {
+func Text(s string) string {
 	low := strings.ToLower(s) // what was taken out in between may only make a rule look in vain
-	for _, r := range secrets {
+	for _, r := range shapes {
 		if containsAny(low, r.need) {
-			s = r.re.ReplaceAllString(s, "${1}"+redacted+"${2}")
+			s = r.re.ReplaceAllString(s, "${1}"+Hidden+"${2}")
 		}
 	}
 	if containsAny(low, schemes) {
@@ -98,7 +97,7 @@ func credential(word string) string {
 	if !secret {
 		return word
 	}
-	return word[:len(word)-len(value)] + redacted
+	return word[:len(word)-len(value)] + Hidden
 }
 
 // words redacts random words, wherever they stand.
@@ -117,7 +116,7 @@ func words(s string) string {
 		word := s[start:i]
 		if random(word) && !identifier.MatchString(word) && !uuid.MatchString(word) {
 			b.WriteString(s[done:start])
-			b.WriteString(redacted)
+			b.WriteString(Hidden)
 			for i < len(s) && s[i] == '=' {
 				i++
 			}

@@ -1,4 +1,4 @@
-package telemetry
+package redact
 
 import (
 	"encoding/base64"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRedact(t *testing.T) {
+func TestText(t *testing.T) {
 	const hexKey = "0123456789abcdef0123456789abcdef"
 	for _, tt := range []struct{ name, in, secret, keep string }{
 		{"openai key", "Incorrect API key provided: sk-proj-Ab12Cd34Ef56.", "Ab12Cd34", "Incorrect API key provided: "},
@@ -46,14 +46,14 @@ func TestRedact(t *testing.T) {
 		{"half a private key", "a -----BEGIN PRIVATE KEY----- MIIE abc", "MIIE", "a "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Redact(tt.in)
-			if strings.Contains(got, tt.secret) || !strings.Contains(got, redacted) {
+			got := Text(tt.in)
+			if strings.Contains(got, tt.secret) || !strings.Contains(got, Hidden) {
 				t.Errorf("%q became %q: still has %q", tt.in, got, tt.secret)
 			}
 			if !strings.Contains(got, tt.keep) {
 				t.Errorf("%q became %q: lost %q", tt.in, got, tt.keep)
 			}
-			if again := Redact(got); again != got {
+			if again := Text(got); again != got {
 				t.Errorf("%q became %q the second time", got, again)
 			}
 		})
@@ -61,7 +61,7 @@ func TestRedact(t *testing.T) {
 }
 
 // What an operator needs to find the cause must stay.
-func TestRedactKeeps(t *testing.T) {
+func TestTextKeeps(t *testing.T) {
 	for _, s := range []string{
 		"",
 		"dial tcp 10.0.0.1:443: connect: connection refused",
@@ -84,32 +84,32 @@ func TestRedactKeeps(t *testing.T) {
 		"the task-scheduler and a risk-free disk_full_error",
 		strings.Repeat("a", 300),
 	} {
-		if got := Redact(s); got != s {
+		if got := Text(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
 }
 
-func FuzzRedact(f *testing.F) {
+func FuzzText(f *testing.F) {
 	f.Add("prefix ", []byte("0123456789abcdefghijklmnopqrstuv"))
 	f.Add("Authorization: ", []byte{0xff, 1, 2, 3, 250, 17, 99, 201, 5, 6, 77, 180, 9})
 	f.Fuzz(func(t *testing.T, around string, random []byte) {
-		Redact(around) // whatever it is, it does not panic
+		Text(around) // whatever it is, it does not panic
 		if strings.ContainsAny(around, "\\\"'") || len(random) < 8 || len(random) > 200 {
 			return
 		}
 		key := "sk-" + base64.RawURLEncoding.EncodeToString(random)
-		if got := Redact(around + " " + key + " " + around); strings.Contains(got, key) {
+		if got := Text(around + " " + key + " " + around); strings.Contains(got, key) {
 			t.Errorf("%q kept %q", got, key)
 		}
 	})
 }
 
-func BenchmarkRedact(b *testing.B) {
+func BenchmarkText(b *testing.B) {
 	const s = `Post "https://api.openai.com/v1/chat/completions": read tcp 10.0.0.1:51234->162.159.140.245:443: read: connection reset by peer`
 	b.ReportAllocs()
 	b.SetBytes(int64(len(s)))
 	for b.Loop() {
-		Redact(s)
+		Text(s)
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package redact
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ var known = []string{"sk-abcabcabd", "sk-abcabcabd-longer", "with/slash+and\"quo
 // What is hidden of a whole text is hidden of the same text in pieces, and all
 // else arrives as it was.
 func TestSecretsAreHidden(t *testing.T) {
-	s := newSecrets(known)
+	s := NewKnown(known, Least)
 	for text, want := range map[string]string{
 		"":                                     "",
 		"nothing here":                         "nothing here",
@@ -27,11 +27,11 @@ func TestSecretsAreHidden(t *testing.T) {
 		"aaaaaaaaaaaaaaaaaaaaaab":              "aaaaaaaaaaaaaa[redacted]",
 		strings.Repeat("sk-abcabcabd ", 10000): strings.Repeat("[redacted] ", 10000),
 	} {
-		if got := string(s.hide([]byte(text))); got != want {
+		if got := string(s.Bytes([]byte(text))); got != want {
 			t.Errorf("%.60q became %.60q", text, got)
 		}
 		for name, r := range map[string]io.Reader{"whole": strings.NewReader(text), "bytes": iotest.OneByteReader(strings.NewReader(text)), "halves": iotest.HalfReader(strings.NewReader(text))} {
-			got, err := io.ReadAll(s.from(io.NopCloser(r)))
+			got, err := io.ReadAll(s.Body(io.NopCloser(r)))
 			if err != nil || string(got) != want {
 				t.Errorf("%.60q read as %s became %.60q, %v", text, name, got, err)
 			}
@@ -41,27 +41,27 @@ func TestSecretsAreHidden(t *testing.T) {
 
 // A stream waits for nothing that cannot become a secret.
 func TestHidingHoldsNothingBack(t *testing.T) {
-	s := newSecrets(known)
+	s := NewKnown(known, Least)
 	r, w := io.Pipe()
 	defer r.Close()
 	go func() { _, _ = w.Write([]byte("data: {\"a\":1}\n\n")) }()
 	got := make([]byte, 100)
-	if n, err := s.from(r).Read(got); err != nil || string(got[:n]) != "data: {\"a\":1}\n\n" {
+	if n, err := s.Body(r).Read(got); err != nil || string(got[:n]) != "data: {\"a\":1}\n\n" {
 		t.Errorf("%q, %v", got[:n], err)
 	}
 }
 
 func FuzzSecrets(f *testing.F) {
 	f.Add([]byte("sk-abcabcabd sk-abc"), uint8(3))
-	s := newSecrets(known)
+	s := NewKnown(known, Least)
 	f.Fuzz(func(t *testing.T, text []byte, size uint8) {
-		want := s.hide(bytes.Clone(text))
+		want := s.Bytes(bytes.Clone(text))
 		for _, k := range known {
-			if len(k) >= leastSecret && bytes.Contains(want, []byte(k)) {
+			if len(k) >= Least && bytes.Contains(want, []byte(k)) {
 				t.Fatalf("%q is left in %q", k, want)
 			}
 		}
-		got, err := io.ReadAll(s.from(io.NopCloser(&pieces{text, int(size%16) + 1})))
+		got, err := io.ReadAll(s.Body(io.NopCloser(&pieces{text, int(size%16) + 1})))
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("whole %q, in pieces %q, %v", want, got, err)
 		}

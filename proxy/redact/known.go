@@ -1,4 +1,4 @@
-package proxy
+package redact
 
 import (
 	"encoding/json"
@@ -8,17 +8,14 @@ import (
 	"strings"
 )
 
-// hidden takes the place of a secret.
-const hidden = "[redacted]"
-
-// leastSecret is the length from which on a key is looked for: shorter ones are
+// Least is the length from which on a key is looked for in what clients read: shorter ones are
 // what people invent for servers that want none ("EMPTY"), and stand in texts.
-const leastSecret = 8
+const Least = 8
 
-// secrets finds the keys that the gateway knows in what leaves it, also when
+// Known finds the keys that the gateway knows in what leaves it, also when
 // they are escaped as in JSON or in a URL: an Aho-Corasick automaton, linear in
 // the text however many there are. Immutable; nil finds nothing.
-type secrets struct {
+type Known struct {
 	root  [256]int32
 	nodes []secretNode // 0 is the root
 }
@@ -30,10 +27,11 @@ type secretNode struct {
 	b                   byte
 }
 
-func newSecrets(known []string) *secrets {
-	s := &secrets{nodes: make([]secretNode, 1)}
-	for _, k := range known {
-		if len(k) < leastSecret {
+// NewKnown looks for secrets of at least that many bytes; nil if there are none.
+func NewKnown(secrets []string, least int) *Known {
+	s := &Known{nodes: make([]secretNode, 1)}
+	for _, k := range secrets {
+		if len(k) < least {
 			continue
 		}
 		s.add(k)
@@ -51,7 +49,7 @@ func newSecrets(known []string) *secrets {
 	return s
 }
 
-func (s *secrets) add(word string) {
+func (s *Known) add(word string) {
 	at := int32(0)
 	for i := range len(word) {
 		n := s.child(at, word[i])
@@ -68,7 +66,7 @@ func (s *secrets) add(word string) {
 	s.nodes[at].found = int32(len(word))
 }
 
-func (s *secrets) child(at int32, b byte) int32 {
+func (s *Known) child(at int32, b byte) int32 {
 	if at == 0 {
 		return s.root[b]
 	}
@@ -80,7 +78,7 @@ func (s *secrets) child(at int32, b byte) int32 {
 }
 
 // link leads from each beginning to the longest one that it ends with.
-func (s *secrets) link() {
+func (s *Known) link() {
 	queue := []int32{0}
 	for len(queue) > 0 {
 		at := queue[0]
@@ -97,7 +95,7 @@ func (s *secrets) link() {
 	}
 }
 
-func (s *secrets) step(at int32, b byte) int32 {
+func (s *Known) step(at int32, b byte) int32 {
 	for {
 		if n := s.child(at, b); n != 0 || at == 0 {
 			return n
@@ -106,8 +104,8 @@ func (s *secrets) step(at int32, b byte) int32 {
 	}
 }
 
-// hide replaces the secrets in a text, which it leaves as it is.
-func (s *secrets) hide(text []byte) []byte {
+// Bytes replaces the secrets in a text, which it leaves as it is.
+func (s *Known) Bytes(text []byte) []byte {
 	if s == nil {
 		return text
 	}
@@ -116,7 +114,7 @@ func (s *secrets) hide(text []byte) []byte {
 	for i, b := range text {
 		at = s.step(at, b)
 		if n := int(s.nodes[at].found); n > 0 {
-			out = append(append(out, text[done:i+1-n]...), hidden...)
+			out = append(append(out, text[done:i+1-n]...), Hidden...)
 			at, done = 0, i+1
 		}
 	}
@@ -126,21 +124,21 @@ func (s *secrets) hide(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// hideIn replaces the secrets in the values of headers.
-func (s *secrets) hideIn(h http.Header) {
+// Header replaces the secrets in the values of headers, in place.
+func (s *Known) Header(h http.Header) {
 	if s == nil {
 		return
 	}
 	for _, values := range h {
 		for i, v := range values {
-			values[i] = string(s.hide([]byte(v)))
+			values[i] = string(s.Bytes([]byte(v)))
 		}
 	}
 }
 
-// from is a body without the secrets in it. Only what may be the beginning of
+// Body is a body without the secrets in it. Only what may be the beginning of
 // one waits for what follows.
-func (s *secrets) from(body io.ReadCloser) io.ReadCloser {
+func (s *Known) Body(body io.ReadCloser) io.ReadCloser {
 	if s == nil {
 		return body
 	}
@@ -149,7 +147,7 @@ func (s *secrets) from(body io.ReadCloser) io.ReadCloser {
 
 type hiding struct {
 	io.ReadCloser
-	s     *secrets
+	s     *Known
 	at    int32
 	ready []byte // to be read
 	held  []byte // may begin a secret
@@ -169,7 +167,7 @@ func (h *hiding) Read(p []byte) (int, error) {
 			out = append(out, b)
 			h.at = h.s.step(h.at, b)
 			if n := int(h.s.nodes[h.at].found); n > 0 {
-				out = append(out[:len(out)-n], hidden...)
+				out = append(out[:len(out)-n], Hidden...)
 				h.at = 0
 			}
 		}
