@@ -2,10 +2,13 @@ package repair
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // prose is an answer of about size bytes as models write it: text, code and markup.
@@ -71,5 +74,49 @@ func BenchmarkHealthyWatch(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkRecordedCalls judges the calls of a recorded session, with the outline of
+// their schemas and by the library alone.
+func BenchmarkRecordedCalls(b *testing.B) {
+	raw, err := os.ReadFile(filepath.Join("..", "transcript", "testdata", "pi.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	req, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	known := map[string]*schema{}
+	for _, t := range req.Tools() {
+		known[t.Name] = compile(t.Parameters)
+	}
+	type made struct {
+		schema    *schema
+		arguments string
+	}
+	var calls []made
+	for _, m := range req.Messages() {
+		for _, c := range m.ToolCalls() {
+			calls = append(calls, made{known[c.Name], c.Text()})
+		}
+	}
+	for _, by := range []string{"outline", "library"} {
+		b.Run(by, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, c := range calls {
+					if by == "library" {
+						c.schema.outline = nil
+					}
+					if a := (&arguments{schema: c.schema, work: plenty()}); !a.valid(c.arguments) {
+						b.Fatal(a.problem)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(calls)), "ns/call")
+			b.ReportMetric(float64(len(calls)), "calls")
+		})
 	}
 }

@@ -13,6 +13,10 @@ import (
 // without decoding it: types, required members, enumerations of strings. Most
 // tools demand no more. It only tells that a value certainly passes; whatever
 // else it meets is left to the schema itself. It is immutable.
+//
+// It is there for speed: a call of a recorded session takes 0.9 µs and 2
+// allocations with it, 7.6 µs and 29 with the library alone, which is 4 % of what
+// an agent's request of 57 KB costs. BenchmarkRecordedCalls measures that.
 type outline struct {
 	types   typeSet
 	enum    []string // nil: any value
