@@ -260,7 +260,7 @@ func (s *sender) tell(ctx context.Context, body []byte) {
 	if err := s.sink.Write(stream.Piece{Bytes: stream.End(s.wire.answers, body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
 		return
 	}
-	pause(ctx, beforeBreak)
+	recovery.Wait(ctx, beforeBreak)
 	panic(http.ErrAbortHandler)
 }
 

@@ -320,7 +320,7 @@ func (k *Core) forward(ctx context.Context, targets []recovery.Choice, up upstre
 		if err == nil || !upstream.Unsent(err) || n+1 >= max(connectTries, len(targets)) || up.Reader != nil && n > 0 {
 			return resp, t, err
 		}
-		if !pause(ctx, time.Duration(n)*200*time.Millisecond) {
+		if !recovery.Wait(ctx, time.Duration(n)*200*time.Millisecond) {
 			return nil, t, ctx.Err()
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -247,7 +248,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // idle waits until no request is under way, or ctx ends.
 func (s *Server) idle(ctx context.Context) {
-	for s.active.Load() > 0 && pause(ctx, 10*time.Millisecond) {
+	for s.active.Load() > 0 && recovery.Wait(ctx, 10*time.Millisecond) {
 	}
 }
 
@@ -280,16 +281,4 @@ func requestID() string {
 	binary.BigEndian.PutUint64(n[:], rand.Uint64())
 	var b [len(prefix) + 16]byte
 	return string(hex.AppendEncode(append(b[:0], prefix...), n[:]))
-}
-
-// pause waits d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

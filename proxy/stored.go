@@ -54,7 +54,7 @@ func (s *sender) fetch(ctx context.Context, a recovery.Attempt) (*http.Response,
 		case err != nil, !underway:
 			a.Cancel(nil)
 			return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseBody, Status: resp.StatusCode, Err: stream.ErrEnded})
-		case !pause(ctx, wait):
+		case !recovery.Wait(ctx, wait):
 			return nil, s.fail(a, recovery.Evidence{Phase: recovery.PhaseHeaders, Err: cause(ctx, ctx.Err())})
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 const (
@@ -36,7 +38,7 @@ func (t *tries) wrong(r *http.Request) {
 	if t.allows(peerOf(r), time.Now()) {
 		return
 	}
-	pause(r.Context(), wrongToken)
+	recovery.Wait(r.Context(), wrongToken)
 }
 
 // allows counts a wrong secret and reports whether it may be answered at once.

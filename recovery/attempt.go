@@ -144,7 +144,7 @@ func (r *run) admit(ctx context.Context, a Action) (*racer, *Failure) {
 		}
 		if crowded || st.Cooling && !now.Add(wait).After(inLine) && x.Mode == ModeAct && now.Add(wait).Before(x.deadline) {
 			x.Did("wait")
-			if !r.pause(ctx, wait) {
+			if !Wait(ctx, wait) {
 				err := context.Cause(ctx)
 				return nil, &Failure{Diagnosis: r.Classifier.Classify(Evidence{Phase: PhaseConnect, Err: err, Now: time.Now()}), Target: c.Target, Err: err}
 			}

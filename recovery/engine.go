@@ -246,7 +246,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 			return r.giveUp(f), nil
 		}
 		r.prev = f
-		if !r.pause(ctx, next.Wait) {
+		if !Wait(ctx, next.Wait) {
 			return nil, ErrClientGone
 		}
 	}
@@ -474,21 +474,6 @@ func (r *run) take(a Action, f *Failure) {
 		ev.Duration = x.Attempts[n-1].Duration
 	}
 	r.Observer.Observe(ev)
-}
-
-// pause waits d, unless the client leaves first.
-func (r *run) pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // succeeded settles what the answer proves.

@@ -393,7 +393,7 @@ func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Fa
 	// outlive it.
 	ctx, cancel := context.WithCancelCause(ctx)
 	untie := context.AfterFunc(p.Context, func() { cancel(errSuperseded) })
-	if !r.pause(ctx, next.Wait) {
+	if !Wait(ctx, next.Wait) {
 		cancel(nil)
 		return nil
 	}

@@ -159,18 +159,18 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 	parted := says(v.text, " of tool input", " in the functions")
 	for i := range numbers {
 		n := &numbers[i]
-		if n.unit != "" || n.lowEnd() || says(tail(n.before, 9), "leaves ", "leaving ") {
+		if n.unit != "" || n.lowEnd() || says(recovery.Tail(n.before, 9), "leaves ", "leaving ") {
 			continue
 		}
 		switch {
-		case says(tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
+		case says(recovery.Tail(n.before, 24), " by ", "by at least ", "over by") && strings.HasPrefix(n.after, " token"):
 			s.set(&f.OverflowTokens, n.value)
 		case parted && n.ahead(ofPart):
 		case n.ahead(ofInput):
 			s.set(&f.InputTokens, n.value)
 		case n.ahead(ofOutput):
 			s.set(&f.MaxOutputTokens, n.value)
-		case says(tail(n.before, 9), "needs ", "requires "):
+		case says(recovery.Tail(n.before, 9), "needs ", "requires "):
 			s.set(&f.RequestedTokens, n.value)
 		case i+1 < len(numbers) && n.ahead(outdoes), n.after == "/":
 			s.set(n.usedAs(f), n.value)
@@ -180,10 +180,10 @@ func sizeFacts(v *view, numbers []number, s *stated) {
 			s.set(&f.LimitTokens, n.value)
 		case says(n.before, "max_tokens", "max_completion_tokens", "max_new_tokens", "max_output_tokens"):
 			s.set(&f.MaxOutputTokens, n.value)
-		case amount.MatchString(tail(n.before, 40)):
+		case amount.MatchString(recovery.Tail(n.before, 40)):
 			s.set(n.usedAs(f), n.value)
 		}
-		if f.RequestedTokens == n.value && says(tail(n.before, 28), "input token count", "prompt token count") {
+		if f.RequestedTokens == n.value && says(recovery.Tail(n.before, 28), "input token count", "prompt token count") {
 			s.set(&f.InputTokens, n.value) // what is held against the limit is the input alone
 		}
 	}
@@ -210,7 +210,7 @@ var (
 
 // usedAs tells a count of the prompt alone from a count of the whole request.
 func (n *number) usedAs(f *recovery.Facts) *int {
-	near := tail(n.before, 48)
+	near := recovery.Tail(n.before, 48)
 	if ownInput.MatchString(near) || !whole.MatchString(near) && ofPrompt.MatchString(near) {
 		return &f.InputTokens
 	}
@@ -225,7 +225,7 @@ func outputFacts(numbers []number, s *stated) {
 		if n.unit != "" {
 			continue
 		}
-		near := tail(n.before, 56)
+		near := recovery.Tail(n.before, 56)
 		switch {
 		case strings.HasPrefix(n.after, " (exclusive)"):
 			s.set(&f.MaxOutputLimit, n.value-1)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery/rule"
 
@@ -41,7 +40,7 @@ func (n *number) ahead(expr *recovery.Pattern) bool {
 
 // limits reports whether the words say that the number is a bound.
 func (n *number) limits() bool {
-	near := tail(n.before, 64)
+	near := recovery.Tail(n.before, 64)
 	if n.follows("maximum", "token limit", "limit", "max ", "token context", "-token", "context", "tokens maximum", "tokens max", "tokens limit",
 		"token maximum", "output token maximum", "output token limit") && !n.follows("maximum context length is") {
 		return true
@@ -85,9 +84,9 @@ func lastOf(s string, words ...string) int {
 
 // sized tells a limit from an amount for numbers with a unit.
 func (n *number) sized(limit, amount *int) *int {
-	near := tail(n.before, 64)
+	near := recovery.Tail(n.before, 64)
 	switch {
-	case says(tail(n.before, 20), "requestsize", "request size"):
+	case says(recovery.Tail(n.before, 20), "requestsize", "request size"):
 		return amount
 	case n.follows("bytes >", "byte >", "characters >", "chars >", "b >", "vs"):
 		return amount
@@ -97,18 +96,6 @@ func (n *number) sized(limit, amount *int) *int {
 		return amount
 	}
 	return nil
-}
-
-// tail returns the last n bytes of s.
-func tail(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	i := len(s) - n
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return s[i:]
 }
 
 var (
@@ -186,12 +173,12 @@ func isParamsCode(text string, i, j int) bool {
 // unitIn tells what the number counts: bytes, chars, pixels, other, or "".
 func (n *number) unitIn(text string) string {
 	switch {
-	case n.follows("byte"), says(tail(n.before, 40), "number of bytes"), says(tail(n.before, 10), "(bytes)"):
+	case n.follows("byte"), says(recovery.Tail(n.before, 40), "number of bytes"), says(recovery.Tail(n.before, 10), "(bytes)"):
 		return "bytes"
-	case n.follows("character", "chars", "个字符"), says(tail(n.before, 24), "characters is"),
-		says(tail(n.before, 40), "string with length", "string with maximum length", "number of characters", "string value length"),
+	case n.follows("character", "chars", "个字符"), says(recovery.Tail(n.before, 24), "characters is"),
+		says(recovery.Tail(n.before, 40), "string with length", "string with maximum length", "number of characters", "string value length"),
 		strings.Contains(text, "string value length ("),
-		strings.Contains(text, ": expected maxlength: ") && says(tail(n.before, 20), "maxlength: ", "actual: "):
+		strings.Contains(text, ": expected maxlength: ") && says(recovery.Tail(n.before, 20), "maxlength: ", "actual: "):
 		return "chars"
 	case n.follows("pixel", "px"):
 		return "pixels"

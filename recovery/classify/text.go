@@ -2,7 +2,6 @@ package classify
 
 import (
 	"html"
-	"unicode/utf8"
 
 	"github.com/rebound-llm/rebound/recovery"
 )
@@ -23,15 +22,7 @@ func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	head, tail := limit*3/4, limit/4
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	from := len(s) - tail
-	for from < len(s) && !utf8.RuneStart(s[from]) {
-		from++
-	}
-	return s[:head] + " … " + s[from:]
+	return recovery.Head(s, limit*3/4) + " … " + recovery.Tail(s, limit/4)
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -189,7 +190,7 @@ const quotesHead = "Lines quoted from them, in their order:"
 func (d *digest) fold(text string, beside bool) {
 	_, body, _ := strings.Cut(gjson.Get(text, "summary").String(), "\n")
 	words, quotes, _ := strings.Cut(body, quotesHead)
-	if words = cutBefore(strings.TrimSpace(words), maxWords-len(d.words)); words != "" {
+	if words = recovery.Head(strings.TrimSpace(words), maxWords-len(d.words)); words != "" {
 		d.words = strings.TrimSpace(d.words + "\n" + words)
 	}
 	if beside {
@@ -220,7 +221,7 @@ func (d *digest) discount() {
 	like := map[string]int{}
 	for i := len(d.lines) - 1; i >= 0; i-- {
 		if l := &d.lines[i]; l.worth > 0 && l.worth < worthFact {
-			key := digits.ReplaceAllString(fileName.ReplaceAllString(cutBefore(l.text, 80), "/"), "0")
+			key := digits.ReplaceAllString(fileName.ReplaceAllString(recovery.Head(l.text, 80), "/"), "0")
 			like[key]++
 			l.worth /= float64(like[key])
 		}

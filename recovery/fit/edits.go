@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -182,7 +183,7 @@ func (k *work) tiers(was *work) (names []string) {
 		did[TierResults] = did[TierResults] || was.sealed[i] == nil
 	}
 	if k.cut != nil && (was.cut == nil || k.cut.text != was.cut.text) {
-		did[TierSummary] = strings.Contains(cutBefore(k.cut.text, 64), summaryHead)
+		did[TierSummary] = strings.Contains(recovery.Head(k.cut.text, 64), summaryHead)
 		did[TierDigest] = !did[TierSummary]
 	}
 	for _, name := range [...]string{TierMedia, TierResults, TierArguments, TierLong, TierSummary, TierDigest} {

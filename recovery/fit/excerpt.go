@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // What makes a line worth keeping. Each is looked for in lines of a bounded
@@ -160,7 +162,7 @@ func pieces(text string) (list []piece) {
 	for line := range strings.Lines(bothEnds(text, maxSearched)) {
 		line = strings.TrimRight(line, " \t\r\n")
 		for len(line) > maxLine {
-			cut := cutBefore(line, maxLine)
+			cut := recovery.Head(line, maxLine)
 			if space := strings.LastIndexByte(cut, ' '); space > maxLine/2 {
 				cut = cut[:space+1]
 			}
@@ -181,7 +183,7 @@ func pieces(text string) (list []piece) {
 		if p.score == 0 {
 			continue
 		}
-		like := digits.ReplaceAllString(cutBefore(strings.TrimSpace(p.text), 80), "0")
+		like := digits.ReplaceAllString(recovery.Head(strings.TrimSpace(p.text), 80), "0")
 		if n := seen[like]; n > 0 {
 			p.score /= float64(1 + n)
 		}

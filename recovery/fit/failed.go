@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
@@ -32,7 +33,7 @@ func failed(text string, data bool) bool {
 	}
 	head, tail := trimmed, trimmed
 	if len(trimmed) > ends {
-		head, tail = cutBefore(trimmed, ends), trimmed[cutAfter(trimmed, len(trimmed)-ends):]
+		head, tail = recovery.Head(trimmed, ends), recovery.Tail(trimmed, ends)
 	}
 	if m := lastMatch(exitStatus, tail); m != "" {
 		return m != "0"

@@ -3,6 +3,7 @@ package fit
 import (
 	"strings"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -53,14 +54,14 @@ func pastes(text string, prose bool) (list []transcript.Span) {
 		}
 	}
 	if prose && len(out) == 0 && len(text) > 2*maxTyped+leastPaste {
-		out = append(out, transcript.Span{Start: len(cutBefore(text, maxTyped)), End: cutAfter(text, len(text)-maxTyped)})
+		out = append(out, transcript.Span{Start: len(recovery.Head(text, maxTyped)), End: len(text) - len(recovery.Tail(text, maxTyped))})
 	}
 	return out
 }
 
 // typed reports whether a line reads as a person's own: mostly words.
 func typed(line string) bool {
-	line = cutBefore(line, 2000)
+	line = recovery.Head(line, 2000)
 	words := len(strings.Fields(line))
 	plain, all := 0, 0
 	for _, r := range line {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 func TestFailed(t *testing.T) {
@@ -127,7 +129,7 @@ func TestPartsStayParts(t *testing.T) {
 func TestTextIsCutAtCharacters(t *testing.T) {
 	for n := range 40 {
 		for _, text := range []string{strings.Repeat("äöü€😀", 20), strings.Repeat("\xff\xfe", 30)} {
-			for _, got := range []string{cutBefore(text, n), text[cutAfter(text, n):], bothEnds(text, n)} {
+			for _, got := range []string{recovery.Head(text, n), recovery.Tail(text, n), bothEnds(text, n)} {
 				if strings.HasPrefix(text, "ä") && !isUTF8(got) {
 					t.Errorf("%d: %q", n, got)
 				}

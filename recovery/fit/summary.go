@@ -61,7 +61,7 @@ func (s *summarizer) turns(ctx context.Context, d *digest, tokens int) (string, 
 		return "", false
 	}
 	ask := "Condense this part of the history into at most " + strconv.Itoa(tokens*3/5) + " words.\n\n<history>"
-	answer, ok := s.ask(ctx, summaryRules, ask+cutBefore(d.words+d.render(room*3-len(d.words)), room*3)+"\n</history>", tokens)
+	answer, ok := s.ask(ctx, summaryRules, ask+recovery.Head(d.words+d.render(room*3-len(d.words)), room*3)+"\n</history>", tokens)
 	text := tidy(answer)
 	if !ok {
 		return "", false

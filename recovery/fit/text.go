@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -22,42 +23,22 @@ func characters(n int) string { return strconv.Itoa(max(0, n)) + " characters" }
 // size says how long a text is, for a reader.
 func size(s string) string { return characters(utf8.RuneCountInString(s)) }
 
-// cutBefore is the beginning of s, at most n bytes, not inside a character.
-func cutBefore(s string, n int) string {
-	if n >= len(s) {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:max(n, 0)]
-}
-
-// cutAfter is the first place at or after n that is not inside a character.
-func cutAfter(s string, n int) int {
-	n = max(n, 0)
-	for n < len(s) && !utf8.RuneStart(s[n]) {
-		n++
-	}
-	return min(n, len(s))
-}
-
 // bothEnds is the beginning and the end of s, each of at most n bytes.
 func bothEnds(s string, n int) string {
 	if len(s) <= 2*n {
 		return s
 	}
-	return cutBefore(s, n) + "\n" + s[cutAfter(s, len(s)-n):]
+	return recovery.Head(s, n) + "\n" + recovery.Tail(s, n)
 }
 
 // oneLine is the beginning of a text on one line.
 func oneLine(s string, limit int) string {
 	if len(s) > 4*limit {
-		s = cutBefore(s, 4*limit)
+		s = recovery.Head(s, 4*limit)
 	}
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > limit {
-		s = cutBefore(s, limit) + "…"
+		s = recovery.Head(s, limit) + "…"
 	}
 	return s
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 const (
@@ -87,7 +89,7 @@ func (a *agent) ask(ctx context.Context, f *fault, model string, right ...string
 		if r.hint == 0 {
 			r.hint = wait
 		}
-		if !pause(ctx, r.hint) {
+		if !recovery.Wait(ctx, r.hint) {
 			r.err = ctx.Err()
 			break
 		}
@@ -297,16 +299,4 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())
-}
-
-// pause waits for d; false if ctx ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // CrashOptions say which gateway is tested, and how.
@@ -98,7 +99,7 @@ func Crash(ctx context.Context, o CrashOptions) (*Card, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	pause(ctx, eventsSettle)
+	recovery.Wait(ctx, eventsSettle)
 	up.Close() // requests that a gateway still has there end now, and their records are complete
 	return c.card(began), nil
 }
@@ -147,7 +148,7 @@ func (c *crash) probe(ctx context.Context) outcome {
 // paused upstream, an open breaker) does not count against the next.
 func (c *crash) calm(ctx context.Context) {
 	for end := time.Now().Add(calmWithin); c.probe(ctx).verdict != complete && time.Now().Before(end); {
-		if !pause(ctx, betweenProbes) {
+		if !recovery.Wait(ctx, betweenProbes) {
 			return
 		}
 	}
@@ -172,7 +173,7 @@ func (c *crash) connect(ctx context.Context) error {
 			c.say("Waiting up to %v: %s\n", c.Wait, wrong)
 			said = wrong
 		}
-		if !pause(ctx, betweenProbes) {
+		if !recovery.Wait(ctx, betweenProbes) {
 			return ctx.Err()
 		}
 	}

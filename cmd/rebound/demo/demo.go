@@ -17,6 +17,7 @@ import (
 	"github.com/rebound-llm/rebound/cmd/rebound/app"
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // The credentials of the demo. They open nothing.
@@ -191,7 +192,7 @@ const eventsSettle = 500 * time.Millisecond
 // where it is told to or something failed.
 func (s *scene) play(ctx context.Context, last bool) ([]row, error) {
 	rows := askAll(ctx, s.up.URL(), s.gateway())
-	if !last && pause(ctx, eventsSettle) {
+	if !last && recovery.Wait(ctx, eventsSettle) {
 		return s.judge(rows), nil
 	}
 	if err := s.end(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/rebound-llm/rebound/recovery"
 )
 
 // The pauses between the requests of the show, between this and twice this.
@@ -23,11 +25,11 @@ func (s *scene) show(ctx context.Context) {
 	well := make(chan struct{})
 	go func() {
 		defer close(well)
-		for pause(ctx, spread(betweenWell)) {
+		for recovery.Wait(ctx, spread(betweenWell)) {
 			a.ask(ctx, &list[0], list[0].slug, list[0].text(list[0].answers()))
 		}
 	}()
-	for pause(ctx, spread(betweenFaults)) {
+	for recovery.Wait(ctx, spread(betweenFaults)) {
 		f := &list[1+rand.IntN(len(list)-1)]
 		if f.script(s.up) != nil {
 			return // it was valid before

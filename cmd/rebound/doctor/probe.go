@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -75,11 +74,7 @@ func (p *probe) say(s Status, check, format string, args ...any) {
 func oneLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(text) > maxQuoted {
-		cut := maxQuoted
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
+		return recovery.Head(text, maxQuoted) + "…"
 	}
 	return text
 }

@@ -300,10 +300,8 @@ func (p *probe) continuation(ctx context.Context) {
 	}
 	cut := len(p.begun.text) / 2
 	cut = max(strings.LastIndexAny(p.begun.text[:cut], " \n"), len(p.begun.text)/4)
-	for !utf8.RuneStart(p.begun.text[cut]) {
-		cut--
-	}
-	given, rest := p.begun.text[:cut], p.begun.text[cut:]
+	given := recovery.Head(p.begun.text, cut)
+	rest := p.begun.text[len(given):]
 	last := ""
 	for _, way := range p.ways(known) {
 		body, err := p.body(p.asked, given, way)
