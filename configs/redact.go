@@ -50,7 +50,7 @@ func render(b *strings.Builder, v reflect.Value, key, indent string) {
 		}
 	case reflect.Map:
 		for _, name := range slices.Sorted(maps.Keys(mapNames(v))) {
-			renderEntry(b, plain(name), v.MapIndex(reflect.ValueOf(name)), childKey(key, name), indent)
+			renderEntry(b, Scalar(name), v.MapIndex(reflect.ValueOf(name)), childKey(key, name), indent)
 		}
 	}
 }
@@ -129,14 +129,14 @@ func scalarText(v reflect.Value, key string) string {
 	s := v.String()
 	if parent := parentKey(key); strings.HasSuffix(parent, ".headers") || strings.HasSuffix(parent, ".query") {
 		if redact.Names(strings.TrimPrefix(key, parent)) {
-			return plain(redact.Hidden)
+			return Scalar(redact.Hidden)
 		}
 	}
-	return plain(redact.Value(s))
+	return Scalar(redact.Value(s))
 }
 
-// plain quotes a string where YAML would read something else.
-func plain(s string) string {
+// Scalar is a string as YAML has it, in quotes where it would be taken for something else.
+func Scalar(s string) string {
 	switch strings.ToLower(s) {
 	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
 		return strconv.Quote(s)

@@ -168,7 +168,7 @@ func (c fieldChange) onto(fields map[string]Field, now time.Time) {
 	default:
 		fields[name] = c.field
 		for len(fields) > MaxFields {
-			delete(fields, endsFirst(fields))
+			delete(fields, Soonest(fields))
 		}
 	}
 }
@@ -181,17 +181,6 @@ func living(fields map[string]Field, now time.Time) map[string]Field {
 		}
 	}
 	return next
-}
-
-func endsFirst(fields map[string]Field) string {
-	var first string
-	var end time.Time
-	for name, f := range fields {
-		if first == "" || f.Until.Before(end) {
-			first, end = name, f.Until
-		}
-	}
-	return first
 }
 
 // Append adds an entry to a log, as Store.Append, behind. While the store is

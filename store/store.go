@@ -91,3 +91,15 @@ type Field struct {
 
 // Alive tells whether the field still counts at a moment.
 func (f Field) Alive(now time.Time) bool { return f.Until.After(now) }
+
+// Soonest names the field that ends first, "" of none.
+func Soonest(fields map[string]Field) string {
+	var first string
+	var end time.Time
+	for name, f := range fields {
+		if first == "" || f.Until.Before(end) {
+			first, end = name, f.Until
+		}
+	}
+	return first
+}

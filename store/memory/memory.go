@@ -164,7 +164,7 @@ func (s *Store) Post(ctx context.Context, board string, f store.Field, max bool)
 		it.fields[f.Name] = f
 	}
 	for len(it.fields) > store.MaxFields {
-		delete(it.fields, soonest(it.fields))
+		delete(it.fields, store.Soonest(it.fields))
 	}
 	s.putFields(it, now)
 	return nil
@@ -180,18 +180,6 @@ func (s *Store) putFields(it *item, now time.Time) {
 		}
 	}
 	s.table.put(it, size, end, now)
-}
-
-// soonest names the field that ends first.
-func soonest(m map[string]store.Field) string {
-	var first string
-	var end time.Time
-	for name, f := range m {
-		if first == "" || f.Until.Before(end) {
-			first, end = name, f.Until
-		}
-	}
-	return first
 }
 
 // Remove takes a field off a board.

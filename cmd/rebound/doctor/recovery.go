@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -227,17 +226,13 @@ func defaultOf(c *configs.Config, shown map[string]bool) string {
 	return slices.Sorted(maps.Keys(shown))[0]
 }
 
-// plainText is a string that YAML reads as it stands.
-var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$|^https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]$`)
+// plainURL is an address that YAML reads as it stands.
+var plainURL = regexp.MustCompile(`^https?://[A-Za-z0-9_./:-]*[A-Za-z0-9_/-]$`)
 
 // quoted is a string as YAML has it, in quotes where it might be taken for something else.
 func quoted(s string) string {
-	switch strings.ToLower(s) {
-	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
-		return strconv.Quote(s)
-	}
-	if plainText.MatchString(s) {
+	if plainURL.MatchString(s) {
 		return s
 	}
-	return strconv.Quote(s)
+	return configs.Scalar(s)
 }
