@@ -143,8 +143,6 @@ func snake(name string) string {
 // Known reports whether an edit is one that a strategy makes: what else stands
 // in a store was not written by us.
 func (e Edit) Known() bool {
-	limit := func(name string) bool { return name == "max_tokens" || name == "max_completion_tokens" }
-	last := func(name string) bool { return limit(name) || name == "max_output_tokens" }
 	switch {
 	case e.Mend != "":
 		return mendRank(e.Mend) < mendRank("") && e.Rename+e.Role == "" && !e.Drop && len(e.Field) <= 64
@@ -153,9 +151,20 @@ func (e Edit) Known() bool {
 	case e.Drop:
 		return Droppable(e.Field) && len(e.Value) <= MaxValue
 	case e.Rename != "":
-		return limit(e.Field) && limit(e.Rename)
+		return e.Rename == OtherLimit(e.Field)
 	}
-	return e.Clamp >= 16 && last(e.Field)
+	return e.Clamp >= 16 && (e.Field == "max_output_tokens" || OtherLimit(e.Field) != "")
+}
+
+// OtherLimit returns the other one of the two names that the output limit of a chat completion has, "" for what is neither.
+func OtherLimit(field string) string {
+	switch field {
+	case "max_tokens":
+		return "max_completion_tokens"
+	case "max_completion_tokens":
+		return "max_tokens"
+	}
+	return ""
 }
 
 // lasting returns the edits without those that answer to what one request contains
@@ -215,9 +224,9 @@ func SafeNames(names []string) map[string]string {
 // Only these are taken out where a target refuses them.
 func MessageLabel(field string) bool {
 	switch field {
-	case "name", "reasoning_content", "reasoning", "reasoning_details", "reasoning_opaque", "thinking_blocks", "refusal", "annotations", "audio",
+	case "name", "refusal", "annotations", "audio",
 		"cache_control", "extra_content", "provider_specific_fields", "id", "status", "phase", "metadata", "timestamp", "prefix":
 		return true
 	}
-	return false
+	return transcript.ReasoningField(field)
 }

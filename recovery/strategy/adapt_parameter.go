@@ -70,11 +70,7 @@ func unthinking(s *recovery.Situation, f *recovery.Failure) (recovery.Action, bo
 // adapt finds the edit for one refused field.
 func adapt(s *recovery.Situation, name string, f *recovery.Failure) (recovery.Edit, bool) {
 	x := s.Exchange
-	if name == "max_tokens" || name == "max_completion_tokens" {
-		other := "max_completion_tokens"
-		if name == other {
-			other = "max_tokens"
-		}
+	if other := recovery.OtherLimit(name); other != "" {
 		_, has := x.Body.Field(name)
 		return recovery.Edit{Field: name, Rename: other}, has
 	}

@@ -63,21 +63,8 @@ func (chat) part(raw []byte) (p part) {
 	if isString(raw) {
 		return part{kind: partText, wire: []byte("text"), plain: true, texts: [2][]byte{raw}}
 	}
-	for name, v := range fieldsOf(raw) {
-		switch string(name) {
-		case "type":
-			p.wire = nameOf(v)
-		case "text":
-			p.texts[0] = v
-		case "cache_control":
-			if p.mark = v; isNull(v) {
-				p.mark = nil
-			}
-		}
-	}
-	switch string(p.wire) {
+	switch p = typedPart(raw); string(p.wire) {
 	case "text":
-		p.kind, p.plain = partText, true
 		return p
 	case "thinking", "redacted_thinking", "reasoning":
 		p.kind = partReasoning
@@ -110,16 +97,24 @@ func (chat) asides(b *Body, i int, yield func(aside) bool) bool {
 					a = aside{raw: call, seal: true}
 				}
 			}
-		case "reasoning_content", "reasoning_details", "reasoning", "thinking", "thinking_blocks", "reasoning_opaque":
-			a.words, a.seal = true, true
 		default:
 			a.words = bytes.HasPrefix(name, []byte("reasoning")) || bytes.HasPrefix(name, []byte("thinking"))
+			a.seal = ReasoningField(name)
 		}
 		if (a.words || a.seal || a.mark) && !yield(a) {
 			return false
 		}
 	}
 	return true
+}
+
+// ReasoningField reports whether a field of a chat message holds its reasoning, in the spelling of a provider.
+func ReasoningField[S ~string | ~[]byte](name S) bool {
+	switch string(name) {
+	case "reasoning_content", "reasoning_details", "reasoning", "reasoning_opaque", "thinking", "thinking_blocks":
+		return true
+	}
+	return false
 }
 
 func (c chat) message(role, text string, mark []byte) []byte {

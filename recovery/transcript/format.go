@@ -110,6 +110,26 @@ type part struct {
 	printed bool   // it is what a command printed
 }
 
+// typedPart reads what a part says of itself in two formats: its type, its text, its cache mark.
+func typedPart(raw []byte) (p part) {
+	for name, v := range fieldsOf(raw) {
+		switch string(name) {
+		case "type":
+			p.wire = nameOf(v)
+		case "text":
+			p.texts[0] = v
+		case "cache_control":
+			if p.mark = v; isNull(v) {
+				p.mark = nil
+			}
+		}
+	}
+	if string(p.wire) == "text" {
+		p.kind, p.plain = partText, true
+	}
+	return p
+}
+
 // partKind is what a part is.
 type partKind uint8
 

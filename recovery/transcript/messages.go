@@ -55,27 +55,15 @@ func (messages) entry(b *Body, i int) entry {
 
 // Blocks that are not known stay what they are.
 func (messages) part(raw []byte) (p part) {
-	p.kind = partKept
-	for name, v := range fieldsOf(raw) {
-		switch string(name) {
-		case "type":
-			p.wire = nameOf(v)
-		case "text":
-			p.texts[0] = v
-		case "cache_control":
-			if p.mark = v; isNull(v) {
-				p.mark = nil
-			}
-		}
-	}
-	switch string(p.wire) {
+	switch p = typedPart(raw); string(p.wire) {
 	case "text":
-		p.kind, p.plain = partText, true
 		return p
 	case "thinking", "redacted_thinking":
 		p.kind = partReasoning
 	case "image", "document", "search_result":
 		p.kind, p.payload = partMedia, raw
+	default:
+		p.kind = partKept
 	}
 	p.texts[0] = nil
 	return p
