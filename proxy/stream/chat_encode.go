@@ -257,13 +257,13 @@ func (c *chatEncoder) chunk(like, inside []byte, reason string, last bool) {
 	c.out = appendFrame(c.out, "", append(out, '}'))
 }
 
-func (*chatEncoder) whole(body []byte, e *edit) (list []splice) {
+func (*chatEncoder) whole(body []byte, e *edit) (list []transcript.Splice) {
 	const message = "choices.0.message"
 	put := func(path, name string, value any) {
 		if s, ok := field(body, path, name, value, false); ok {
 			for _, before := range list {
-				if before.start == s.start && s.start == s.end && s.raw[0] != ',' { // the second of an empty object
-					s.raw = append([]byte{','}, s.raw...)
+				if before.Start == s.Start && s.Start == s.End && s.Raw[0] != ',' { // the second of an empty object
+					s.Raw = append([]byte{','}, s.Raw...)
 				}
 			}
 			list = append(list, s)
@@ -362,10 +362,10 @@ func (*chatEncoder) blank(c *Composition, streamed bool) (out []byte) {
 	return append(out, doneEvent...)
 }
 
-func (*chatEncoder) identify(data []byte, request string) (list []splice, id string) {
+func (*chatEncoder) identify(data []byte, request string) (list []transcript.Splice, id string) {
 	value := transcript.String(IDPrefix + request)
 	if s, ok := field(data, "", "id", value, true); ok {
-		list = []splice{s}
+		list = []transcript.Splice{s}
 	}
 	return list, string(value)
 }

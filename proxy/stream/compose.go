@@ -132,7 +132,7 @@ func (a *Answer) brand(ev *Event, d *Delta) []byte {
 	}
 	data := spliced(ev.Data, list)
 	if i := bytes.Index(ev.Raw, ev.Data); i >= 0 {
-		return spliced(ev.Raw, []splice{{i, i + len(ev.Data), data}})
+		return spliced(ev.Raw, []transcript.Splice{{Start: i, End: i + len(ev.Data), Raw: data}})
 	}
 	return appendFrame(nil, string(ev.Name), data)
 }

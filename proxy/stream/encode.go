@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/tidwall/gjson"
@@ -19,12 +18,12 @@ type encoder interface {
 	// false if the client has something else in its place.
 	event(out []byte, ev *Event, d *Delta, e *edit) (_ []byte, ok bool)
 	// whole returns the changes that e makes to a complete answer.
-	whole(body []byte, e *edit) []splice
+	whole(body []byte, e *edit) []transcript.Splice
 	// blank returns an answer of the gateway's own that says nothing yet.
 	blank(c *Composition, streamed bool) []byte
 	// identify returns the changes that give an event or a complete answer the identity of
 	// the gateway's own answer to a request, and that identity.
-	identify(data []byte, request string) (list []splice, id string)
+	identify(data []byte, request string) (list []transcript.Splice, id string)
 	// finish returns the data of an event that gives all choices a finish reason; nil in
 	// formats that end otherwise.
 	finish(id Identity, model []byte, choices int, reason recovery.Finish, legacy bool) []byte
@@ -80,44 +79,28 @@ func appendFrame(out []byte, name string, data []byte) []byte {
 	return append(out, '\n')
 }
 
-// splice replaces the bytes from start to end.
-type splice struct {
-	start, end int
-	raw        []byte
-}
-
-// spliced returns data with all splices, which do not overlap.
-func spliced(data []byte, list []splice) []byte {
-	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
-	size := len(data)
-	for _, s := range list {
-		size += len(s.raw) - (s.end - s.start)
+// spliced returns data with all splices; data itself if they overlap, where a name occurs twice in an odd way.
+func spliced(data []byte, list []transcript.Splice) []byte {
+	if out, err := transcript.Spliced(data, list); err == nil {
+		return out
 	}
-	out, at := make([]byte, 0, size), 0
-	for _, s := range list {
-		if s.start < at {
-			return data // a name occurs twice in an odd way
-		}
-		out = append(append(out, data[at:s.start]...), s.raw...)
-		at = s.end
-	}
-	return append(out, data[at:]...)
+	return data
 }
 
 // valueAt returns the place of a value.
-func valueAt(data []byte, path string) (splice, bool) {
+func valueAt(data []byte, path string) (transcript.Splice, bool) {
 	v := gjson.GetBytes(data, path)
-	return splice{start: v.Index, end: v.Index + len(v.Raw)}, v.Exists() && v.Index > 0
+	return transcript.Splice{Start: v.Index, End: v.Index + len(v.Raw)}, v.Exists() && v.Index > 0
 }
 
 // with returns data with the values at some paths replaced; a path that is not there changes nothing.
 func with(data []byte, pairs ...any) []byte { return spliced(data, changes(data, pairs...)) }
 
 // changes returns the splices of with. Strings and numbers become JSON, bytes are JSON.
-func changes(data []byte, pairs ...any) (list []splice) {
+func changes(data []byte, pairs ...any) (list []transcript.Splice) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if at, ok := valueAt(data, pairs[i].(string)); ok {
-			at.raw = appendValue(nil, pairs[i+1])
+			at.Raw = appendValue(nil, pairs[i+1])
 			list = append(list, at)
 		}
 	}
@@ -126,14 +109,14 @@ func changes(data []byte, pairs ...any) (list []splice) {
 
 // field returns the splice that sets a field of the object at path ("" is data itself), which it
 // adds at the end of the object, or at its beginning if front is set.
-func field(data []byte, path, name string, value any, front bool) (s splice, ok bool) {
+func field(data []byte, path, name string, value any, front bool) (s transcript.Splice, ok bool) {
 	at := name
 	object := gjson.ParseBytes(data)
 	if path != "" {
 		at, object = path+"."+name, gjson.GetBytes(data, path)
 	}
 	if s, ok = valueAt(data, at); ok {
-		s.raw = appendValue(nil, value)
+		s.Raw = appendValue(nil, value)
 		return s, true
 	}
 	if !object.IsObject() {
@@ -149,13 +132,13 @@ func field(data []byte, path, name string, value any, front bool) (s splice, ok 
 		if comma {
 			pair = append(pair, ',')
 		}
-		return splice{begin + 1, begin + 1, pair}, true
+		return transcript.Splice{Start: begin + 1, End: begin + 1, Raw: pair}, true
 	}
 	if comma {
 		pair = append([]byte{','}, pair...)
 	}
 	close := begin + len(object.Raw) - 1
-	return splice{close, close, pair}, true
+	return transcript.Splice{Start: close, End: close, Raw: pair}, true
 }
 
 // appendField appends a field to an object that is not closed yet.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // finished judges a complete answer, and mends it in its buffer. A broken
@@ -127,12 +128,12 @@ func (w *Whole) ranAway(d recovery.Draft, reasoning string) *recovery.Flaw {
 }
 
 // set writes the changed body into the buffer. Space around it stays.
-func (w *Whole) set(body []byte, list []splice) {
+func (w *Whole) set(body []byte, list []transcript.Splice) {
 	all := w.buf.Bytes()
 	_, lead := inside(all)
 	for i := range list {
-		list[i].start += lead
-		list[i].end += lead
+		list[i].Start += lead
+		list[i].End += lead
 	}
 	out := spliced(all, list)
 	w.buf.Reset()

@@ -216,7 +216,7 @@ func (m *messagesEncoder) last(ev *Event, e *edit) {
 		}
 	}
 	m.close()
-	var list []splice
+	var list []transcript.Splice
 	if u := e.usage; u != nil {
 		list = changes(ev.Data, "usage.output_tokens", u.Output, "usage.input_tokens", max(0, u.Input-u.CacheRead-u.CacheWrite))
 	}
@@ -232,7 +232,7 @@ func (m *messagesEncoder) last(ev *Event, e *edit) {
 // put writes an event with this index.
 func (m *messagesEncoder) put(ev *Event, index int) { m.change(ev, changes(ev.Data, "index", index)) }
 
-func (m *messagesEncoder) change(ev *Event, list []splice) {
+func (m *messagesEncoder) change(ev *Event, list []transcript.Splice) {
 	if data := spliced(ev.Data, list); string(data) != string(ev.Data) {
 		m.out = appendFrame(m.out, string(ev.Name), data)
 		return
@@ -245,7 +245,7 @@ func (m *messagesEncoder) say(kind string, fields ...any) {
 	m.out = appendFrame(m.out, kind, object(append([]any{"type", kind}, fields...)...))
 }
 
-func (*messagesEncoder) whole(body []byte, e *edit) []splice {
+func (*messagesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 	var blocks [][]byte
 	n, said := 0, e.text == nil
 	gjson.GetBytes(body, "content").ForEach(func(_, v gjson.Result) bool {
@@ -309,7 +309,7 @@ func (*messagesEncoder) blank(c *Composition, streamed bool) []byte {
 	return append(m.out, m.end(nil)...)
 }
 
-func (*messagesEncoder) identify(data []byte, request string) (list []splice, id string) {
+func (*messagesEncoder) identify(data []byte, request string) (list []transcript.Splice, id string) {
 	raw := transcript.String("msg_" + transcript.OwnMark + "_" + request)
 	list = changes(data, "message.id", raw)
 	if gjson.GetBytes(data, "type").Str == "message" {

@@ -364,7 +364,7 @@ func (f *responsesEncoder) last(ev *Event, e *edit) {
 	f.close()
 	f.unsaid(e)
 	f.complete(nil)
-	var list []splice
+	var list []transcript.Splice
 	if f.follows {
 		list = changes(ev.Data, "response.id", []byte(f.id), "response.output", listOf(f.output()))
 	} else {
@@ -378,7 +378,7 @@ func (f *responsesEncoder) last(ev *Event, e *edit) {
 
 // rest writes the new text and calls that no item came for, and returns the change of the
 // output. Calls that stand nowhere but in the output are changed there.
-func (f *responsesEncoder) rest(data []byte, e *edit) []splice {
+func (f *responsesEncoder) rest(data []byte, e *edit) []transcript.Splice {
 	n, output := 0, gjson.GetBytes(data, "response.output").Array()
 	for i, v := range output {
 		p, came := f.place[i]
@@ -433,7 +433,7 @@ func (f *responsesEncoder) output() (items [][]byte) {
 	return items
 }
 
-func (*responsesEncoder) whole(body []byte, e *edit) []splice {
+func (*responsesEncoder) whole(body []byte, e *edit) []transcript.Splice {
 	f := &responsesEncoder{}
 	said := e.text == nil
 	gjson.GetBytes(body, "output").ForEach(func(_, v gjson.Result) bool {
@@ -498,7 +498,7 @@ func beginning(id []byte, status string, created time.Time, model string) []byte
 }
 
 // identify marks the response and its messages: the ids that clients send back.
-func (*responsesEncoder) identify(data []byte, request string) (list []splice, id string) {
+func (*responsesEncoder) identify(data []byte, request string) (list []transcript.Splice, id string) {
 	raw := transcript.String("resp_" + transcript.OwnMark + "_" + request)
 	list = changes(data, "response.id", raw, "response_id", raw)
 	if gjson.GetBytes(data, "object").Str == "response" {
@@ -576,7 +576,7 @@ func (c *call) asItem() []byte {
 				name = rest
 			} else if before, ok := strings.CutSuffix(c.Name, "."+from.Name); ok && space == "" {
 				name = from.Name
-				list = append(list, splice{1, 1, append(appendField([]byte{'{'}, "namespace", before)[1:], ',')})
+				list = append(list, transcript.Splice{Start: 1, End: 1, Raw: append(appendField([]byte{'{'}, "namespace", before)[1:], ',')})
 			}
 			list = append(list, changes(raw, "name", name)...)
 		}

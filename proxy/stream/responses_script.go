@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // script writes events of a response, one after the other, and numbers them.
@@ -14,13 +16,13 @@ type script struct {
 
 // put writes an event with changes, as which item of the output it now belongs to;
 // negative: to none, or to the same.
-func (s *script) put(ev *Event, index int, list ...splice) {
+func (s *script) put(ev *Event, index int, list ...transcript.Splice) {
 	if at, ok := valueAt(ev.Data, "sequence_number"); ok {
-		at.raw = strconv.AppendInt(nil, int64(s.seq), 10)
+		at.Raw = strconv.AppendInt(nil, int64(s.seq), 10)
 		list = append(list, at)
 	}
 	if at, ok := valueAt(ev.Data, "output_index"); ok && index >= 0 {
-		at.raw = strconv.AppendInt(nil, int64(index), 10)
+		at.Raw = strconv.AppendInt(nil, int64(index), 10)
 		list = append(list, at)
 	}
 	s.seq++

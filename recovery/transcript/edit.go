@@ -15,7 +15,7 @@ type Edit struct {
 	fields  []change
 	history map[int]*elementEdit // by the element
 	tail    [][]byte             // appended messages
-	splices []splice             // given by position
+	splices []Splice             // given by position
 	note    note
 	// The content of the last message with a note in it, and where that stands.
 	inside   [][]byte
@@ -172,7 +172,7 @@ func (e *Edit) Replace(at Span, raw []byte) *Edit {
 		e.fail("no bytes %d to %d in this body", at.Start, at.End)
 	} else if e.accept(raw, "replaced value") {
 		e.general()
-		e.splices = append(e.splices, splice{at.Start, at.End, raw})
+		e.splices = append(e.splices, Splice{at.Start, at.End, raw})
 	}
 	return e
 }
@@ -204,7 +204,7 @@ func (e *Edit) Body() (*Body, error) {
 		if len(splices) == 0 {
 			return e.body, nil
 		}
-		if raw, err = spliced(e.body.raw, splices); err != nil {
+		if raw, err = Spliced(e.body.raw, splices); err != nil {
 			return nil, fmt.Errorf("editing a body: %w", err)
 		}
 	}
@@ -293,7 +293,7 @@ func (e *Edit) element(n int) *elementEdit {
 }
 
 // plan turns the changes into splices.
-func (e *Edit) plan() ([]splice, error) {
+func (e *Edit) plan() ([]Splice, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
@@ -301,7 +301,7 @@ func (e *Edit) plan() ([]splice, error) {
 	e.settle()
 	out := slices.Clone(e.splices)
 	for _, raw := range e.inside {
-		out = append(out, splice{e.insideAt.Start, e.insideAt.End, raw})
+		out = append(out, Splice{e.insideAt.Start, e.insideAt.End, raw})
 	}
 	if len(e.fields) > 0 {
 		slots := make([]slot, len(b.fields), len(b.fields)+len(e.fields))
@@ -351,7 +351,7 @@ func (e *Edit) plan() ([]splice, error) {
 }
 
 // planString makes a list of a history that is one string, the message of a user.
-func (e *Edit) planString(out []splice, list *field) []splice {
+func (e *Edit) planString(out []Splice, list *field) []Splice {
 	h := e.history[0]
 	if h == nil {
 		h = new(elementEdit)
@@ -370,12 +370,12 @@ func (e *Edit) planString(out []splice, list *field) []splice {
 		said = join([]byte{'['}, all)
 		said[len(said)-1] = ']'
 	}
-	return append(out, splice{int(list.val), int(list.valEnd), said})
+	return append(out, Splice{int(list.val), int(list.valEnd), said})
 }
 
 // plan puts the change of a whole element into its slot, and changes inside
 // of it into splices.
-func (h *elementEdit) plan(out []splice, s *slot, raw []byte) ([]splice, error) {
+func (h *elementEdit) plan(out []Splice, s *slot, raw []byte) ([]Splice, error) {
 	s.before = join(nil, h.before)
 	for _, raw := range h.behind {
 		s.behind = append(append(s.behind, ','), raw...)
@@ -406,6 +406,6 @@ func (h *elementEdit) plan(out []splice, s *slot, raw []byte) ([]splice, error) 
 	if h.whole == nil {
 		return emit(out, slots, n, open, true), nil
 	}
-	s.raw, err = spliced(h.whole, emit(nil, slots, n, open, true))
+	s.raw, err = Spliced(h.whole, emit(nil, slots, n, open, true))
 	return out, err
 }

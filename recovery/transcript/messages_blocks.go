@@ -106,7 +106,7 @@ func (b *Body) behindElements() int {
 }
 
 // planBlocks is the part of plan that is about a history of which some messages are split.
-func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
+func (e *Edit) planBlocks(out []Splice, list *field) ([]Splice, error) {
 	b, tail := e.body, e.tail
 	var slots []slot
 	placed := 0 // of what is inserted before element i, how much stands in the message before it
@@ -155,7 +155,7 @@ func (e *Edit) planBlocks(out []splice, list *field) ([]splice, error) {
 }
 
 // planSplit plans the changes to one message that is split, of which outer is the slot.
-func (e *Edit) planSplit(out []splice, at split, outer *slot, appended [][]byte) ([]splice, error) {
+func (e *Edit) planSplit(out []Splice, at split, outer *slot, appended [][]byte) ([]Splice, error) {
 	b := e.body
 	slots := make([]slot, at.count)
 	left := len(appended)

@@ -138,7 +138,7 @@ func changedObject(raw []byte, changes ...change) ([]byte, error) {
 	if slots, err = resolve(slots, changes); err != nil {
 		return nil, err
 	}
-	return spliced(raw, emit(nil, slots, n, open, true))
+	return Spliced(raw, emit(nil, slots, n, open, true))
 }
 
 // filled reports whether a value says anything.

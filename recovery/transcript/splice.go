@@ -7,28 +7,28 @@ import (
 	"slices"
 )
 
-// splice replaces the bytes from start to end.
-type splice struct {
-	start, end int
-	raw        []byte
+// Splice replaces the bytes from Start to End.
+type Splice struct {
+	Start, End int
+	Raw        []byte
 }
 
-// spliced writes src with all splices in one pass.
-func spliced(src []byte, list []splice) ([]byte, error) {
-	slices.SortStableFunc(list, func(a, b splice) int { return cmp.Compare(a.start, b.start) })
+// Spliced writes src with all splices in one pass; they must not overlap.
+func Spliced(src []byte, list []Splice) ([]byte, error) {
+	slices.SortStableFunc(list, func(a, b Splice) int { return cmp.Compare(a.Start, b.Start) })
 	size, at := len(src), 0
 	for _, s := range list {
-		if s.start < at {
-			return nil, fmt.Errorf("two changes touch the bytes at %d", s.start)
+		if s.Start < at {
+			return nil, fmt.Errorf("two changes touch the bytes at %d", s.Start)
 		}
-		at = s.end
-		size += len(s.raw) - (s.end - s.start)
+		at = s.End
+		size += len(s.Raw) - (s.End - s.Start)
 	}
 	out := make([]byte, 0, size)
 	at = 0
 	for _, s := range list {
-		out = append(append(out, src[at:s.start]...), s.raw...)
-		at = s.end
+		out = append(append(out, src[at:s.Start]...), s.Raw...)
+		at = s.End
 	}
 	return append(out, src[at:]...), nil
 }
@@ -100,23 +100,23 @@ func resolve(slots []slot, changes []change) ([]slot, error) {
 // emit appends the splices for slots, of which the first n stand in the source
 // and the rest are new. open is the offset after the opening bracket; named
 // tells an object from an array.
-func emit(out []splice, slots []slot, n, open int, named bool) []splice {
+func emit(out []Splice, slots []slot, n, open int, named bool) []Splice {
 	left := 0
 	for i := 0; i < n; i++ {
 		s := &slots[i]
 		if !s.deleted {
 			left++
 			if len(s.before) > 0 {
-				out = append(out, splice{s.key, s.key, s.before})
+				out = append(out, Splice{s.key, s.key, s.before})
 			}
 			if s.renamed {
-				out = append(out, splice{s.key, s.keyEnd, String(s.name)})
+				out = append(out, Splice{s.key, s.keyEnd, String(s.name)})
 			}
 			if s.raw != nil {
-				out = append(out, splice{s.val, s.valEnd, s.raw})
+				out = append(out, Splice{s.val, s.valEnd, s.raw})
 			}
 			if len(s.behind) > 0 {
-				out = append(out, splice{s.valEnd, s.valEnd, s.behind})
+				out = append(out, Splice{s.valEnd, s.valEnd, s.behind})
 			}
 			continue
 		}
@@ -126,11 +126,11 @@ func emit(out []splice, slots []slot, n, open int, named bool) []splice {
 		}
 		switch {
 		case first > 0: // with the comma before
-			out = append(out, splice{slots[first-1].valEnd, slots[i].valEnd, nil})
+			out = append(out, Splice{slots[first-1].valEnd, slots[i].valEnd, nil})
 		case i+1 < n: // with the comma after
-			out = append(out, splice{slots[0].key, slots[i+1].key, nil})
+			out = append(out, Splice{slots[0].key, slots[i+1].key, nil})
 		default:
-			out = append(out, splice{slots[0].key, slots[i].valEnd, nil})
+			out = append(out, Splice{slots[0].key, slots[i].valEnd, nil})
 		}
 	}
 	if n > 0 {
@@ -151,7 +151,7 @@ func emit(out []splice, slots []slot, n, open int, named bool) []splice {
 		added = append(added, s.raw...)
 	}
 	if len(added) > 0 {
-		out = append(out, splice{open, open, added})
+		out = append(out, Splice{open, open, added})
 	}
 	return out
 }
