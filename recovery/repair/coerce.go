@@ -250,7 +250,7 @@ func (c *coercer) enum(v *value, forms []map[string]any) {
 // object renames members to the properties that they mean, coerces their
 // values, and drops nulls that stand for "not given".
 func (c *coercer) object(v *value, f map[string]any, depth int) {
-	properties, _ := f["properties"].(map[string]any)
+	properties := propertiesOfForm(f)
 	if _, patterned := f["patternProperties"]; !patterned && !c.lossless {
 		c.rename(v, properties, f)
 	}

@@ -16,11 +16,7 @@ import (
 // explain turns a validator's error into what a model can act on: where, what
 // was expected, what came. At most four complaints, sorted, bounded.
 func explain(e *jsonschema.ValidationError) string {
-	var lines []string
-	budget := 400 // complaints that are looked at
-	collect(e, &lines, &budget)
-	slices.Sort(lines)
-	lines = slices.Compact(lines)
+	lines := complaints(400, e)
 	if len(lines) == 0 {
 		return "they do not match the tool's schema"
 	}
@@ -32,6 +28,15 @@ func explain(e *jsonschema.ValidationError) string {
 
 // lacks is how a complaint about a required member begins that is not there.
 const lacks = " lacks the required "
+
+// complaints are those of some errors, sorted; at most so many are looked at.
+func complaints(budget int, of ...*jsonschema.ValidationError) (lines []string) {
+	for _, e := range of {
+		collect(e, &lines, &budget)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
 
 func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 	if *budget--; *budget < 0 {
@@ -60,13 +65,7 @@ func collect(e *jsonschema.ValidationError, lines *[]string, budget *int) {
 
 // forms says what the alternatives complain about, shortly.
 func forms(e *jsonschema.ValidationError) string {
-	var lines []string
-	budget := 40
-	for _, c := range e.Causes {
-		collect(c, &lines, &budget)
-	}
-	slices.Sort(lines)
-	lines = slices.Compact(lines)
+	lines := complaints(40, e.Causes...)
 	if len(lines) == 0 {
 		return ""
 	}

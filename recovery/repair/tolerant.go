@@ -292,7 +292,7 @@ func (r *parser) array() (*value, error) {
 
 // spaced reports whether space stands in front of the place.
 func (r *parser) spaced() bool {
-	return r.i > 0 && strings.IndexByte(" \t\r\n", r.in[r.i-1]) >= 0
+	return r.i > 0 && strings.IndexByte(blanks, r.in[r.i-1]) >= 0
 }
 
 func (r *parser) cut() error {

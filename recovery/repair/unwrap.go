@@ -207,9 +207,7 @@ func unwrapObject(v *value, tool string, doc any) *value {
 
 // propertiesOf are the properties of an object schema at its top.
 func propertiesOf(doc any) map[string]any {
-	m := (&coercer{root: doc}).resolve(doc)
-	p, _ := m["properties"].(map[string]any)
-	return p
+	return propertiesOfForm((&coercer{root: doc}).resolve(doc))
 }
 
 // repeated reads a value that stands several times in a row, each time the
