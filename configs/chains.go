@@ -25,21 +25,6 @@ func Chains() (annotate.Chains, error) {
 	return c, nil
 }
 
-// ParseChains reads a complete set of recovery chains, as strictly as a
-// configuration: every category has its chain, and every strategy all of its
-// parts. The error is an [Errors]; nothing panics, whatever the text.
-func ParseChains(name string, data []byte) (annotate.Chains, error) {
-	var c annotate.Chains
-	r := newReader(name)
-	if r.readInto(reflect.ValueOf(&c).Elem(), data) {
-		r.reportAll("", c.Validate())
-	}
-	if len(r.problems) > 0 {
-		return nil, sortProblems(r.problems)
-	}
-	return c, nil
-}
-
 // checkChains reports what is wrong with an operator's changes at the key, as
 // far as it depends on the chains that they change. Without changes nothing is
 // read: that would be a fifth of the time to start.

@@ -14,7 +14,7 @@ import (
 // TestChains pins the strategies and their prior confidence: metrics and
 // operators' files name them. They are valid, which is not seen to at a start.
 func TestChains(t *testing.T) {
-	c, err := ParseChains("chains.yaml", []byte(ChainsReference()))
+	c, err := parseChains("chains.yaml", []byte(ChainsReference()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestChains(t *testing.T) {
 // TestChainsReferenceExplainsEverySlot: what a template may have stands in the comments.
 func TestChainsReferenceExplainsEverySlot(t *testing.T) {
 	head, _, _ := strings.Cut(ChainsReference(), "command_not_found:")
-	_, err := ParseChains("c", []byte("timeout:\n  - {name: x, confidence: 1, iterations: 1, steps: ['{zzzzzzzzzzzz}']}\n"))
+	_, err := parseChains("c", []byte("timeout:\n  - {name: x, confidence: 1, iterations: 1, steps: ['{zzzzzzzzzzzz}']}\n"))
 	_, list, ok := strings.Cut(err.Error(), "there are tool, ")
 	if !ok {
 		t.Fatalf("the message does not list the slots: %v", err)
@@ -99,7 +99,7 @@ func TestBadChainFiles(t *testing.T) {
 		{"risky", strings.Replace(whole, "    risky: true\n", "", 1), "mark the strategy with risky: true"},
 		{"another user", strings.Replace(whole, "Delete what", "Delete with sudo what", 1), "another user (sudo)"},
 	} {
-		_, err := ParseChains("c.yaml", []byte(c.text))
+		_, err := parseChains("c.yaml", []byte(c.text))
 		var list Errors
 		if !errors.As(err, &list) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
@@ -175,9 +175,24 @@ func FuzzParseChains(f *testing.F) {
 	f.Add([]byte(ChainsReference()))
 	f.Add([]byte("timeout: [{name: x, steps: ['{a} || {b']}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := ParseChains("c.yaml", data)
+		c, err := parseChains("c.yaml", data)
 		if err == nil && c.Validate() != nil {
 			t.Fatal("chains that are not valid pass")
 		}
 	})
+}
+
+// parseChains reads a complete set of recovery chains, as strictly as a
+// configuration: every category has its chain, and every strategy all of its
+// parts. The error is an [Errors]; nothing panics, whatever the text.
+func parseChains(name string, data []byte) (annotate.Chains, error) {
+	var c annotate.Chains
+	r := newReader(name)
+	if r.readInto(reflect.ValueOf(&c).Elem(), data) {
+		r.reportAll("", c.Validate())
+	}
+	if len(r.problems) > 0 {
+		return nil, sortProblems(r.problems)
+	}
+	return c, nil
 }

@@ -198,18 +198,6 @@ func TestCountAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestGet(t *testing.T) {
-	for _, name := range []string{O200K, CL100K, O200KHarmony} {
-		enc, ok := Get(name)
-		if !ok || enc.Name() != name {
-			t.Errorf("Get(%q) = %v, %v", name, enc, ok)
-		}
-	}
-	if enc, ok := Get("p50k_base"); ok || enc != nil {
-		t.Errorf("Get of an unknown name = %v, %v", enc, ok)
-	}
-}
-
 // The package reads no files and opens no connections: its sources import
 // nothing that could.
 func TestImports(t *testing.T) {

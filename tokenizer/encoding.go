@@ -7,14 +7,14 @@ import (
 	"unsafe"
 )
 
-// Names of the encodings that Get knows.
+// Names of the encodings.
 const (
 	O200K        = "o200k_base"
 	CL100K       = "cl100k_base"
 	O200KHarmony = "o200k_harmony"
 )
 
-// Encoding counts tokens of one vocabulary. Obtain it from Get or ForModel; it
+// Encoding counts tokens of one vocabulary. Obtain it from ForModel; it
 // is safe for concurrent use. The first count of an encoding loads its
 // vocabulary (some tens of milliseconds); callers that count at the same time
 // wait for that one load.
@@ -43,27 +43,7 @@ var (
 	o200kHarmony = Encoding{name: O200KHarmony, core: &o200kCore}
 )
 
-// Get returns the encoding of that name: O200K, CL100K or O200KHarmony. It
-// loads nothing.
-func Get(name string) (*Encoding, bool) {
-	switch name {
-	case O200K:
-		return &o200k, true
-	case CL100K:
-		return &cl100k, true
-	case O200KHarmony:
-		return &o200kHarmony, true
-	}
-	return nil, false
-}
-
-// AtMost returns the largest number of tokens that a text of this many bytes,
-// valid UTF-8, can have. Every token stands for at least one byte, so a text
-// whose AtMost fits into a limit need not be counted. Invalid bytes are counted
-// as longer characters; that makes more tokens than bytes in no known case.
-func AtMost(bytes int) int { return bytes }
-
-// Name returns the name under which Get knows the encoding.
+// Name returns the name of the encoding.
 func (e *Encoding) Name() string { return e.name }
 
 // Count returns the number of tokens of text, read as ordinary text without

@@ -28,11 +28,13 @@ var oracles = sync.OnceValue(func() map[string]*tiktoken.Tiktoken {
 
 func mustGet(tb testing.TB, name string) *Encoding {
 	tb.Helper()
-	enc, ok := Get(name)
-	if !ok {
-		tb.Fatalf("no encoding %q", name)
+	for _, enc := range []*Encoding{&o200k, &cl100k, &o200kHarmony} {
+		if enc.Name() == name {
+			return enc
+		}
 	}
-	return enc
+	tb.Fatalf("no encoding %q", name)
+	return nil
 }
 
 // compare counts text with both encodings and with the oracle, and checks the
@@ -41,8 +43,8 @@ func compare(tb testing.TB, text string) {
 	tb.Helper()
 	for _, name := range []string{O200K, CL100K} {
 		got := mustGet(tb, name).Count(text)
-		if got > AtMost(len(text)) {
-			tb.Fatalf("%s: Count(%.300q) = %d, above AtMost(%d)", name, text, got, len(text))
+		if got > len(text) {
+			tb.Fatalf("%s: Count(%.300q) = %d, of %d bytes", name, text, got, len(text))
 		}
 		want := len(oracles()[name].EncodeOrdinary(text))
 		if got != want {

@@ -67,10 +67,6 @@ type options struct {
 	labels   Labels
 }
 
-// WithRegistry takes the registry for the metrics. Without it the hub has one
-// of its own, which also describes the process and the Go runtime.
-func WithRegistry(r *prometheus.Registry) Option { return func(o *options) { o.registry = r } }
-
 // WithVersion sets the version that rebound_build_info shows.
 func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 

@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/rebound-llm/rebound/recovery"
 )
 
@@ -122,3 +124,6 @@ func recovered() recovery.Event {
 }
 
 var at = time.Date(2026, 3, 1, 3, 0, 0, 123456789, time.FixedZone("CET", 3600))
+
+// withRegistry takes the registry for the metrics, which does not describe the process.
+func withRegistry(r *prometheus.Registry) Option { return func(o *options) { o.registry = r } }

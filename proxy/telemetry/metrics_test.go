@@ -23,7 +23,7 @@ import (
 // breaks them and belongs in the change log.
 func TestMetricsGolden(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	newHub(t, Defaults(), &buffer{}, WithRegistry(reg))
+	newHub(t, Defaults(), &buffer{}, withRegistry(reg))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -96,7 +96,7 @@ func TestObservabilityPage(t *testing.T) {
 // described are the metrics of a hub: name, help, labels.
 func described(t *testing.T) (list [][3]string) {
 	reg := prometheus.NewRegistry()
-	newHub(t, Defaults(), &buffer{}, WithRegistry(reg))
+	newHub(t, Defaults(), &buffer{}, withRegistry(reg))
 	ch := make(chan *prometheus.Desc, 1000)
 	reg.Describe(ch)
 	close(ch)

@@ -20,3 +20,10 @@ func Exceeds(ev recovery.Evidence) string {
 	return fmt.Sprintf("%d values, %d texts of %d bytes, %d codes, %d numbers, %d and %d hints", v.nodes, len(v.texts), len(v.text), len(v.codes),
 		len(numbers), len(v.hints.body), len(v.hints.resets))
 }
+
+// Read is what a classification sees of the evidence, before it has a class.
+func Read(ev recovery.Evidence) recovery.Signal {
+	v := read(ev, nil)
+	v.settleRetry(recovery.Unknown)
+	return v.Signal
+}

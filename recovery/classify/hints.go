@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
-	"github.com/tidwall/gjson"
 )
 
 // maxWait bounds what a hint may ask for, so that arithmetic on it is safe.

@@ -7,20 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/rule"
-	"github.com/tidwall/gjson"
 )
-
-// Read takes the wrappers off the evidence: nested JSON in any known or unknown
-// envelope, JSON inside strings, prefixes of gateways, SSE framing, HTML pages.
-// The retry hints of the result are those that hold for any class; Classify
-// refines them once it knows the class.
-func Read(ev recovery.Evidence) recovery.Signal {
-	v := read(ev, nil)
-	v.settleRetry(recovery.Unknown)
-	return v.Signal
-}
 
 // view is a signal together with what rules and facts look at. It lives for
 // one classification.
@@ -49,8 +40,9 @@ type view struct {
 // counts are token counts that servers send as fields.
 type counts struct{ prompt, window int }
 
-// read builds the view. It is total: any evidence has one. What q knows as quoted is
-// left out of the texts.
+// read builds the view, without the wrappers of the evidence: nested JSON in any known
+// or unknown envelope, JSON inside strings, prefixes of gateways, SSE framing, HTML pages.
+// It is total: any evidence has one. What q knows as quoted is left out of the texts.
 func read(ev recovery.Evidence, q *quotes) *view {
 	v := &view{http: ev.Status, quotes: q}
 	v.Phase, v.Status, v.Stream, v.Err = ev.Phase, ev.Status, ev.Stream, ev.Err
