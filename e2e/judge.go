@@ -144,7 +144,8 @@ func (o *options) judge(binary string, j judgement, mode Mode, client string) (g
 	if err != nil {
 		return "", "", err
 	}
-	g, err := startGateway(o.tree, binary, name, listen, fmt.Sprintf("listen: %s\nupstreams: {default: {url: %q}, messages: {url: %q, format: anthropic}}\n", listen, upstream+"/v1", upstream+"/anthropic"))
+	config := fmt.Sprintf("listen: %s\nupstreams: {default: {url: %q}, messages: {url: %q, format: anthropic}}\n", listen, upstream+"/v1", upstream+"/anthropic")
+	g, err := startGateway(o.tree, binary, name, listen, config)
 	if err != nil {
 		return "", "", err
 	}

@@ -64,7 +64,8 @@ func main() {
 
 func parseFlags() (*options, error) {
 	pace := flag.String("pace", "both", "scaled (time limits ten times shorter, all clients), real (the defaults, one client) or both")
-	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), judge (another project's verdict on the gateway), run (agents behind `rebound run`) or all")
+	part := flag.String("part", "all", "faults (client libraries through every fault), agents (agents at their tasks), "+
+		"judge (another project's verdict on the gateway), run (agents behind `rebound run`) or all")
 	match := flag.String("case", "", "run the cases and the agents' scenarios whose names match this `regexp`")
 	client := flag.String("client", "", "run these clients: a `list` of "+strings.Join(append(clientNames(), agents.Clients()...), ",")+
 		" (default: all; for the real pace openai-python,plain,python-responses,plain-responses,anthropic-python,plain-messages)")

@@ -172,7 +172,16 @@ func OtherLimit(field string) string {
 // reasoning a session carries is remembered for the session.
 func (c *Choice) lasting() (out []Edit) {
 	for _, ed := range c.Edits {
-		if !slices.Contains(c.passing, ed) && (ed.Mend != MendMedia || ed.Field != "") && ed.Mend != MendReasoning && ed.Mend != MendItemIDs && ed.Mend != MendOwn && !(ed.Mend == MendSignatures && ed.Field != "") {
+		passing := slices.Contains(c.passing, ed)
+		switch ed.Mend {
+		case MendReasoning, MendItemIDs, MendOwn:
+			passing = true
+		case MendMedia:
+			passing = passing || ed.Field == ""
+		case MendSignatures:
+			passing = passing || ed.Field != ""
+		}
+		if !passing {
 			out = append(out, ed)
 		}
 	}

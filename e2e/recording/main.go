@@ -105,7 +105,8 @@ func provider() *httptest.Server {
 			if n == 1 && float64(i) > broke*float64(len(words)) {
 				panic(http.ErrAbortHandler)
 			}
-			fmt.Fprintf(w, "data: {\"id\":\"c%d\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", n, word)
+			fmt.Fprintf(w, `data: {"id":"c%d","object":"chat.completion.chunk","created":1,"model":"m",`+
+				`"choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`+"\n\n", n, word)
 			_ = http.NewResponseController(w).Flush()
 			time.Sleep(pause)
 		}

@@ -16,7 +16,10 @@ type Targets interface {
 }
 
 // kinds is the order of a listing: what keeps requests away comes first.
-var kinds = []recovery.MarkKind{recovery.MarkDisabled, recovery.MarkSwitched, recovery.MarkBreaker, recovery.MarkClient, recovery.MarkCooldown, recovery.MarkLearned, recovery.MarkWindow, recovery.MarkPace}
+var kinds = []recovery.MarkKind{
+	recovery.MarkDisabled, recovery.MarkSwitched, recovery.MarkBreaker, recovery.MarkClient,
+	recovery.MarkCooldown, recovery.MarkLearned, recovery.MarkWindow, recovery.MarkPace,
+}
 
 // HandleTargets adds the targets' routes to a mux:
 //

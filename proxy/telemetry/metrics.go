@@ -98,7 +98,8 @@ func newMetrics(r prometheus.Registerer, version string) *metrics {
 			"What notes brought within two calls, by arm (note, none) and result (success, other_way, failure, censored).", "arm", "result"),
 		sessions: counter("session_breakers_total", "Breakers of sessions.", "state"),
 		plans: counter("plans_total",
-			"Plans for agents that were stuck, by strategy, band (act, propose, escalate) and source (planner, learned where it need not be asked, heuristic where it was of no use).", "strategy", "band", "source"),
+			"Plans for agents that were stuck, by strategy, band (act, propose, escalate) "+
+				"and source (planner, learned where it need not be asked, heuristic where it was of no use).", "strategy", "band", "source"),
 		approvals: counter("plan_approvals_total", "Plans that waited for a person: waiting, approved, refused, expired.", "result"),
 
 		genDuration: newInstrument(genDurationMetric, "GenAI operation duration.", "s", genDurationBuckets, genOperation, genRequestModel, errorType),

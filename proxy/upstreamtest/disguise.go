@@ -50,7 +50,8 @@ var disguises = map[string]disguise{
 	// https://openrouter.ai/docs/api-reference/overview
 	"openrouter": {server: "cloudflare", owner: "openrouter", listed: `"context_length":N`, window: 131072, script: func(q *request) string {
 		if n := outputLimit(q); n > 131072 {
-			return guarded(q, refusing("invalid_request_error", fmt.Sprintf("This endpoint's maximum context length is 131072 tokens. However, you requested about %d tokens (%d of text input, %d in the output). "+
+			return guarded(q, refusing("invalid_request_error", fmt.Sprintf("This endpoint's maximum context length is 131072 tokens. "+
+				"However, you requested about %d tokens (%d of text input, %d in the output). "+
 				"Please reduce the length of either one, or use the context-compression plugin to compress your prompt automatically.", n+q.promptTokens(), q.promptTokens(), n)))
 		}
 		if q.tools != "" {

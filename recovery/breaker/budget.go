@@ -187,7 +187,8 @@ func (b *Budgets) near(x *recovery.Exchange, u use) {
 	ev := x.Event(recovery.EventGuidance)
 	ev.Advice = &recovery.Advice{Category: BudgetCategory, Strategies: []string{u.rule}, Count: int(100 * u.part)}
 	if ev.Observed = x.Mode == recovery.ModeObserve; !ev.Observed {
-		note := fmt.Sprintf("[gateway note, not from the user] This session has used %s of the %s that it may use; then it ends. Finish what matters most, and tell the user what is left to do.", u.used, u.most)
+		note := fmt.Sprintf("[gateway note, not from the user] This session has used %s of the %s that it may use; then it ends. "+
+			"Finish what matters most, and tell the user what is left to do.", u.used, u.most)
 		x.Guidance = strings.TrimPrefix(x.Guidance+"\n\n"+note, "\n\n")
 	}
 	b.sessions.observer.Observe(ev)

@@ -46,7 +46,8 @@ var historyMends = []struct {
 	{reasoningDemanded, recovery.Edit{Mend: recovery.MendAnswered, Field: recovery.ThoughtField}},
 	{reasoningDemanded, recovery.Edit{Mend: recovery.MendThought}}, // what was empty is refused in the same words
 	{[]string{
-		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments", "arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
+		"unterminated string starting at", "expecting value: line", "expecting property name enclosed", "function arguments json", "function.arguments", "invalid function arguments",
+		"arguments must be valid json", "arguments is not valid json", "arguments are not valid json",
 		"arguments must be in json", "invalid tool call arguments", "arguments must be a json", "tool_use.input: input should be a valid dictionary",
 	}, recovery.Edit{Mend: recovery.MendArguments}},
 	{[]string{

@@ -42,7 +42,7 @@ func (TrimSchema) Propose(s *recovery.Situation, f *recovery.Failure) (recovery.
 			return a, true
 		}
 	}
-	if strings.Contains(lower, "is not of type 'object', 'boolean'") || strings.Contains(lower, "missing items") || strings.Contains(lower, "items: missing") || strings.Contains(lower, "items: field required") {
+	if containsAny(lower, []string{"is not of type 'object', 'boolean'", "missing items", "items: missing", "items: field required"}) {
 		if a, ok := mended(s, f, recovery.Edit{Mend: recovery.MendItems}); ok {
 			return a, true
 		}

@@ -204,7 +204,8 @@ func (t targets) Clear(name, item string) {
 
 // openStore opens Redis behind a local fallback, or local memory alone.
 func (a *App) openStore(cfg redis.Config) error {
-	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted, learn.BoardFacts, learn.BoardMakers, learn.BoardWishes, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
+	boards := []string{breaker.BoardBreakers, breaker.BoardCooldowns, breaker.BoardSessions, breaker.BoardAccepted,
+		learn.BoardFacts, learn.BoardMakers, learn.BoardWishes, plan.BoardApprovals, route.BoardSwitches, boardReplicas, boardSpent}
 	local := memory.New(memory.Defaults())
 	if !cfg.Enabled() {
 		a.store, a.mirror = local, store.NewMirror(local, boards, 0)
@@ -296,7 +297,8 @@ func (a *App) build(cfg *configs.Config) (*proxy.Core, error) {
 	edge := cfg.Proxy
 	edge.Limits = within(edge.Limits, a.allowed)
 	return &proxy.Core{Reasons: a.pace.Reasons,
-		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true), Measure: func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
+		Config: edge, Stream: cfg.Stream, Router: table, Upstreams: ups, Fallback: cfg.DefaultOf(false), Messages: cfg.DefaultOf(true),
+		Measure:    func(body *transcript.Body, model string) int { return a.meter.Measure(body, model).Total },
 		Identifier: identifier{a.conversations}, Classifier: a.rules.upstream, Observer: a.hub, Mender: mender, Windows: a.facts, Accepted: a.sessions.Accept,
 		Tracer: tracer, Owners: owners{a.store, cfg.Store.Redis.Timeout}, Vault: a.vault, Keeping: cfg.Fit.TTL, Limiter: a.limiting(cfg), Budgets: a.budgets, Recorder: recorder,
 		Engine: engine([]recovery.Stage{table, switches, seen, a.sessions, a.planner, notes, a.budgets, a.fitter}, strategy.All()),
