@@ -102,7 +102,8 @@ func TestExtraUsageIsBounded(t *testing.T) {
 	s.core.Limiter = quota.New(shared, quota.Config{Keys: map[string]quota.Limits{"k": {TokensPerDay: 1 << 40}}})
 	defer s.core.Limiter.Close()
 	s.x.Body, s.x.Key = body, "k"
-	if _, used, err := s.Complete(t.Context(), recovery.Prompt{System: "s", User: "u", MaxOutput: 600, Target: recovery.Target{Upstream: "a", Model: "p"}}); err != nil || used.Input == 0 || used.Input > 100 {
+	if _, used, err := s.Complete(t.Context(), recovery.Prompt{System: "s", User: "u", MaxOutput: 600,
+		Target: recovery.Target{Upstream: "a", Model: "p"}}); err != nil || used.Input == 0 || used.Input > 100 {
 		t.Errorf("used %+v, %v", used, err)
 	}
 	charged := func(u recovery.Usage) int64 {

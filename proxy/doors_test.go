@@ -223,7 +223,8 @@ func TestBrowsers(t *testing.T) {
 			if status != x.status || code(answer) != x.code || (len(got) > 0) != (status == 200) {
 				t.Errorf("%s, %s: %d %s, the upstream saw %d", c.name, x.name, status, answer, len(got))
 			}
-			if allowed := strings.Contains(answer, "Access-Control-Allow-Origin: https://ok.example"); allowed != strings.HasPrefix(x.name, "allowed") || strings.Contains(answer, "Access-Control-Allow-Origin: *") {
+			if allowed := strings.Contains(answer, "Access-Control-Allow-Origin: https://ok.example"); allowed != strings.HasPrefix(x.name, "allowed") ||
+				strings.Contains(answer, "Access-Control-Allow-Origin: *") {
 				t.Errorf("%s, %s: %s", c.name, x.name, answer)
 			}
 			if x.status == 204 && !strings.Contains(answer, "Access-Control-Allow-Headers: content-type, x-stainless-os") {

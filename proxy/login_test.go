@@ -58,7 +58,8 @@ func TestLogin(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w
 	}
-	if w := ask("GET", "/rebound/", "", http.Header{}); w.Code != 403 || !strings.Contains(w.Body.String(), `action="/rebound/login"`) || !strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
+	if w := ask("GET", "/rebound/", "", http.Header{}); w.Code != 403 || !strings.Contains(w.Body.String(), `action="/rebound/login"`) ||
+		!strings.Contains(w.Header().Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("the form: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	for _, path := range []string{"/rebound/main.js", "/rebound/events", "/rebound/now", "/rebound/login", "/metrics"} {

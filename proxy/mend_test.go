@@ -379,7 +379,8 @@ func TestReply(t *testing.T) {
 		model := fmt.Sprintf("m%v", stream)
 		h := g.call(t, model, stream, "")
 		e := gjson.GetBytes(h.body, "error")
-		if h.status != 422 || e.Get("code").Str != "session_stopped" || e.Get("type").Str != "rebound_error" || e.Get("message").Str != "stopped" || h.header.Get("X-Should-Retry") != "false" || h.header.Get("X-Rebound-Recovery") != "session_breaker" {
+		if h.status != 422 || e.Get("code").Str != "session_stopped" || e.Get("type").Str != "rebound_error" || e.Get("message").Str != "stopped" ||
+			h.header.Get("X-Should-Retry") != "false" || h.header.Get("X-Rebound-Recovery") != "session_breaker" {
 			t.Errorf("got %d %v %s", h.status, h.header, h.raw)
 		}
 		if done := seen.of(t, model)[recovery.EventRequestDone]; len(done) != 1 || done[0].Status != 422 || done[0].Recovery != "session_breaker" {

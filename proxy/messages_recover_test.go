@@ -447,7 +447,8 @@ func failures(t *testing.T, reminder string) {
 	var last message
 	for n := 1; n <= 6; n++ {
 		before := len(r.sent())
-		last = g.say("/v1/messages", `{"model":"m","max_tokens":1000,`+oneTool+`"messages":[`+strings.ReplaceAll(tooled(n, 0, true), `"is_error":true}`, `"is_error":true}`+reminder)+`]}`, http.Header{"X-Claude-Code-Session-Id": {"s1"}})
+		last = g.say("/v1/messages", `{"model":"m","max_tokens":1000,`+oneTool+`"messages":[`+strings.ReplaceAll(tooled(n, 0, true), `"is_error":true}`,
+			`"is_error":true}`+reminder)+`]}`, http.Header{"X-Claude-Code-Session-Id": {"s1"}})
 		sent := r.sent()
 		if len(sent) == before {
 			break

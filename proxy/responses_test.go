@@ -296,7 +296,8 @@ func TestResponsesExplained(t *testing.T) {
 		!strings.HasPrefix(gjson.Get(answer, "id").Str, "resp_rebound") || !strings.HasPrefix(gjson.Get(answer, "output.0.id").Str, "msg_rebound") {
 		t.Errorf("%d %s", status, answer)
 	}
-	if status, answer := g.do("POST", "/v1/responses", "sk-client", `{"model":"well","previous_response_id":"`+r.id+`","input":"And?"}`); status != 400 || gjson.Get(answer, "error.code").Str != "previous_response_not_found" {
+	if status, answer := g.do("POST", "/v1/responses", "sk-client", `{"model":"well","previous_response_id":"`+r.id+`","input":"And?"}`); status != 400 ||
+		gjson.Get(answer, "error.code").Str != "previous_response_not_found" {
 		t.Errorf("%d %s", status, answer)
 	}
 }

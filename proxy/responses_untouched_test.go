@@ -70,7 +70,8 @@ const healthyTools = `"tools":[{"type":"namespace","name":"files","tools":[{"typ
 // whatever is in them.
 func TestResponsesUntouched(t *testing.T) {
 	t.Parallel()
-	whole := " {\"id\":\"resp_1\", \"object\":\"response\",\"status\":\"completed\",\"output\":[" + strings.Join([]string{rs, search, novel, msg, spaced, patch}, ",\n") + "],\"usage\":{\"input_tokens\":1.0e1},\"zz\":1.50}\n"
+	whole := " {\"id\":\"resp_1\", \"object\":\"response\",\"status\":\"completed\",\"output\":[" +
+		strings.Join([]string{rs, search, novel, msg, spaced, patch}, ",\n") + "],\"usage\":{\"input_tokens\":1.0e1},\"zz\":1.50}\n"
 	for name, c := range map[string]struct{ kind, answer string }{
 		"stream":           {"text/event-stream", healthyStream},
 		"stream with DONE": {"text/event-stream", healthyStream + "data: [DONE]\n\n"},

@@ -178,19 +178,22 @@ func smuggling() (all []string) {
 			}
 		}
 	}
-	for _, length := range []string{"5", " 5 ", "+5", "-5", "0x5", "05", "5 5", "5,5", "5, 6", "5\r\nContent-Length: 5", "5\r\nContent-Length: 6", "5\r\ncontent-length: +5", "5\x00", "\x0b5", "5\xa0", "\u0665", "",
+	for _, length := range []string{"5", " 5 ", "+5", "-5", "0x5", "05", "5 5", "5,5", "5, 6", "5\r\nContent-Length: 5", "5\r\nContent-Length: 6",
+		"5\r\ncontent-length: +5", "5\x00", "\x0b5", "5\xa0", "\u0665", "",
 		"5\r\n ", "\r\n 5", "5\r\n 0", "5;", "5e0", "4294967301", "9223372036854775807", "9223372036854775808", "18446744073709551621", strings.Repeat("0", 40) + "5", strings.Repeat("9", 40)} {
 		for _, method := range []string{"POST", "GET", "HEAD"} {
 			all = append(all, method+" / HTTP/1.1\r\nHost: a\r\nContent-Length: "+length+"\r\n\r\nhello"+next)
 		}
 	}
-	for _, size := range []string{"5", "05", "+5", "-5", "0x5", " 5", "5 ", "5\t", "5;", "5;a=b", "5; a", "5 ;a", "5;a\n", "5\n", "5\r", "5\r\r", "5_", "5g", "", ";", "\x00", "0000000000000005", "00000000000000005", "100000005", "fffffffffffffffb", "10000000000000005"} {
+	for _, size := range []string{"5", "05", "+5", "-5", "0x5", " 5", "5 ", "5\t", "5;", "5;a=b", "5; a", "5 ;a", "5;a\n", "5\n", "5\r", "5\r\r", "5_", "5g", "", ";",
+		"\x00", "0000000000000005", "00000000000000005", "100000005", "fffffffffffffffb", "10000000000000005"} {
 		for _, end := range []string{"\r\n", "\n", "\r", "", "\r\n\r\n", "xx"} {
 			all = append(all, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"+size+"\r\nhello"+end+"0\r\n\r\n"+next)
 		}
 		all = append(all, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0"+size+"\r\n\r\n"+next)
 	}
-	for _, target := range []string{"/", "*", "//", "///x", "/a//b", "/..", "http://b", "http://b/", "http://b?x", "http://", "http:///a", "http:/a", "ftp://b/a", "HTTP://b/", "b:80", "b", "/a#b", "/ä", "/\xff", "/%", "/%00", "/%2", "?", "#", "\\", "/\\", "/\x01", "/a\x00", "http://u:p@b/", "http://[::1]/", "http://[::1", "http://b:x/", "mailto:a", ":", "/:"} {
+	for _, target := range []string{"/", "*", "//", "///x", "/a//b", "/..", "http://b", "http://b/", "http://b?x", "http://", "http:///a", "http:/a", "ftp://b/a",
+		"HTTP://b/", "b:80", "b", "/a#b", "/ä", "/\xff", "/%", "/%00", "/%2", "?", "#", "\\", "/\\", "/\x01", "/a\x00", "http://u:p@b/", "http://[::1]/", "http://[::1", "http://b:x/", "mailto:a", ":", "/:"} {
 		for _, method := range []string{"GET", "CONNECT", "OPTIONS"} {
 			all = append(all, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: a\r\n\r\n%s", method, target, next))
 		}

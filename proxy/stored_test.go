@@ -186,7 +186,8 @@ func TestStoredOfKeys(t *testing.T) {
 	if !r.complete() {
 		t.Fatalf("%v\n%s", r, r.raw)
 	}
-	for _, request := range []string{`"previous_response_id":"` + r.id + `","input":"Again."`, `"input":[{"type":"item_reference","id":"` + r.items[0].Get("id").Str + `"},{"role":"user","content":"Again."}]`} {
+	for _, request := range []string{`"previous_response_id":"` + r.id + `","input":"Again."`, `"input":[{"type":"item_reference","id":"` + r.items[0].Get("id").Str +
+		`"},{"role":"user","content":"Again."}]`} {
 		for key, want := range map[string]int{"A": 200, "B": 400} {
 			if status, answer := g.do("POST", "/v1/responses", gatewayKey(key), `{"model":"n",`+request+`}`); status != want {
 				t.Errorf("key %s: %d %s", key, status, answer)

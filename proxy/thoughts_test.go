@@ -74,7 +74,8 @@ func TestThoughtsAreGivenBack(t *testing.T) {
 				session := func(credential string, turns int) (messages string) {
 					messages = `{"role":"user","content":"List ` + credential + `."}`
 					for n := range turns {
-						status, answer := g.do("POST", "/v1/chat/completions", credential, fmt.Sprintf(`{"model":"m","stream":%v,"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}],"messages":[%s]}`, stream, messages))
+						status, answer := g.do("POST", "/v1/chat/completions", credential,
+							fmt.Sprintf(`{"model":"m","stream":%v,"tools":[{"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}],"messages":[%s]}`, stream, messages))
 						if status != 200 || !strings.Contains(answer, "ls:"+strconv.Itoa(n)) {
 							t.Fatalf("turn %d: %d %s", n, status, answer)
 						}

@@ -50,7 +50,8 @@ func start(t *testing.T, more string, upstreams ...string) *gateway {
 		scripts.ServeHTTP(w, r)
 	}))
 	t.Cleanup(up.Close)
-	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nstrategies: {holdout: 0}\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}%s}\n%s", up.URL+"/v1", strings.Join(append([]string{""}, upstreams...), ", "), more)
+	text := fmt.Sprintf("listen: 127.0.0.1:0\ndrain: 2s\nstrategies: {holdout: 0}\nupstreams: {default: {url: %q, passthrough: true, profile: hosted}%s}\n%s",
+		up.URL+"/v1", strings.Join(append([]string{""}, upstreams...), ", "), more)
 	cfg, err := configs.Parse("page.yaml", []byte(text), func(name string) (string, bool) { return adminToken, name == "TOKEN" || name == "RECORDING" })
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +255,8 @@ func TestFollowARequest(t *testing.T) {
 	b.do(chromedp.KeyEvent("1"))
 	b.await("the counters", "document.querySelector('[data-figure=recovered]')?.textContent === '50 %'")
 	now := g.told("now").Get("now")
-	for name, want := range map[string]string{"ok": "50 %", "failed": "0 %", "in-flight": now.Get("in_flight").Raw, "bar-overloaded": now.Get("attempts.default.overloaded").Raw, "bar-wait": now.Get("strategies.wait").Raw} {
+	for name, want := range map[string]string{"ok": "50 %", "failed": "0 %", "in-flight": now.Get("in_flight").Raw,
+		"bar-overloaded": now.Get("attempts.default.overloaded").Raw, "bar-wait": now.Get("strategies.wait").Raw} {
 		if got := b.figure(name); got != want {
 			t.Errorf("%s is shown as %q, want %q", name, got, want)
 		}

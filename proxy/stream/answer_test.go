@@ -427,7 +427,8 @@ func TestRestart(t *testing.T) {
 		t.Errorf("identity %+v", got)
 	}
 	before := len(x.got())
-	if broken := x.serve(strings.NewReader(two.role() + two.reason("well ") + two.words("It is fine") + two.chunk(`{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"t1"}]}`, "null") + two.finish("stop") + end)); broken != nil {
+	if broken := x.serve(strings.NewReader(two.role() + two.reason("well ") + two.words("It is fine") +
+		two.chunk(`{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"t1"}]}`, "null") + two.finish("stop") + end)); broken != nil {
 		t.Fatalf("broken: %+v", broken)
 	}
 	got := x.read()

@@ -89,7 +89,8 @@ func TestCallsBounded(t *testing.T) {
 		t.Errorf("one message: %+v, %d judged, %d bytes of %d", broken, len(m.drafts), len(x.got()), len(body))
 	}
 	x = newExchange() // so many as are judged at all
-	if broken := x.serve(strings.NewReader(one.role()+one.calls(strings.Join(list[:maxCalls], ","))+one.finish("tool_calls")+end), mended(t, m)); broken == nil || len(m.drafts) != 1 || len(m.drafts[0].Calls) != maxCalls {
+	if broken := x.serve(strings.NewReader(one.role()+one.calls(strings.Join(list[:maxCalls], ","))+one.finish("tool_calls")+end), mended(t, m)); broken == nil ||
+		len(m.drafts) != 1 || len(m.drafts[0].Calls) != maxCalls {
 		t.Errorf("at the bound: %+v, %d judged", broken, len(m.drafts))
 	}
 }

@@ -251,7 +251,8 @@ func FuzzDelta(f *testing.F) {
 			return // which ends a line of an event
 		}
 		ev := Event{Raw: frame(data), Data: data, HasData: true}
-		for i, e := range []edit{{}, {text: &text}, {before: text}, {usage: &recovery.Usage{Input: 1}}, {recall: true, text: &text}, {recall: true, calls: []*call{{DraftCall: fn("a", "f", text)}}}, {unfinish: true}} {
+		for i, e := range []edit{{}, {text: &text}, {before: text}, {usage: &recovery.Usage{Input: 1}}, {recall: true, text: &text},
+			{recall: true, calls: []*call{{DraftCall: fn("a", "f", text)}}}, {unfinish: true}} {
 			enc := &chatEncoder{id: id, follows: !e.recall && !e.unfinish}
 			out, ok := enc.event(nil, &ev, &d, &e)
 			if string(data) != before || !ok {

@@ -212,7 +212,8 @@ func TestAssembly(t *testing.T) {
 // TestOtherForms: calls where clients do not look for them.
 func TestOtherForms(t *testing.T) {
 	want := fmt.Sprint([]recovery.DraftCall{fn("a", "ls", "{}")})
-	inMessage := strings.Replace(one.finish("tool_calls"), `"delta":{}`, `"delta":{},"message":{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}`, 1)
+	inMessage := strings.Replace(one.finish("tool_calls"), `"delta":{}`,
+		`"delta":{},"message":{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"ls","arguments":"{}"}}]}`, 1)
 	again := one.calls(`{"index":0,"id":"a","function":{"name":"ls","arguments":"{}"}}`) + inMessage
 	asObject := one.chunk(`{"tool_calls":{"id":"a","function":{"name":"ls","arguments":"{}"}}}`, "tool_calls")
 	for name, body := range map[string]string{"in the message": inMessage, "once more in the message": again, "no list": asObject} {
@@ -239,7 +240,8 @@ func TestOtherForms(t *testing.T) {
 		t.Errorf("the old form for a client of that time: %+v %s", broken, x.got())
 	}
 	x = newExchange()
-	if broken := x.serve(strings.NewReader(legacy), mended(t, replacing(nil, "", fn("", "ls", `{"a":1}`))), func(o *Options) { o.Request = old }); broken != nil || !strings.Contains(x.got(), `"function_call":{"name":"ls","arguments":"{\"a\":1}"}`) || strings.Contains(x.got(), "tool_calls") {
+	if broken := x.serve(strings.NewReader(legacy), mended(t, replacing(nil, "", fn("", "ls", `{"a":1}`))), func(o *Options) { o.Request = old }); broken != nil ||
+		!strings.Contains(x.got(), `"function_call":{"name":"ls","arguments":"{\"a\":1}"}`) || strings.Contains(x.got(), "tool_calls") {
 		t.Errorf("mended in the old form: %+v %s", broken, x.got())
 	}
 }
@@ -288,7 +290,8 @@ func TestHeldBegan(t *testing.T) {
 		t.Errorf("cut in a call: %+v, began %v, status %d, %q", broken, life.Sign(), x.status, x.got())
 	}
 	x = newExchange(func(c *Config) { c.MaxAnswer = 2000 })
-	if broken := x.serve(strings.NewReader(strings.Repeat(one.calls(`{"index":0,"id":"a","function":{"name":"f","arguments":"x"}}`), 100)), mended(t, judging(nil))); broken == nil || broken.Err != ErrAnswerTooLong || x.got() != "" {
+	if broken := x.serve(strings.NewReader(strings.Repeat(one.calls(`{"index":0,"id":"a","function":{"name":"f","arguments":"x"}}`), 100)),
+		mended(t, judging(nil))); broken == nil || broken.Err != ErrAnswerTooLong || x.got() != "" {
 		t.Errorf("too long: %+v", broken)
 	}
 	x = newExchange()
@@ -330,7 +333,8 @@ func TestHeldStall(t *testing.T) {
 // TestTail: an end that comes with content is one only if nothing follows.
 func TestTail(t *testing.T) {
 	every := one.role() + one.chunk(`{"content":"a "}`, "stop") + one.chunk(`{"content":"b "}`, "stop") + one.chunk(`{"content":"c"}`, "stop")
-	callEvery := one.role() + one.chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":"{"}}]}`, "tool_calls") + one.chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}`, "tool_calls")
+	callEvery := one.role() + one.chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":"{"}}]}`, "tool_calls") +
+		one.chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}`, "tool_calls")
 	for name, c := range map[string]struct {
 		body, text string
 		calls      int

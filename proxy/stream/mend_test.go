@@ -86,13 +86,15 @@ func TestOnlyCalls(t *testing.T) {
 		}
 	}
 	x := newExchange(func(c *Config) { c.MidStream = MidStreamError }) // text that is shown but not kept
-	if broken := x.serve(strings.NewReader(one.role()+one.text("I ")+one.call()+one.finish("tool_calls")+end), mended(t, asking(recovery.FlawName))); broken == nil || broken.Flawed == nil || x.sink.Sent() != "" {
+	if broken := x.serve(strings.NewReader(one.role()+one.text("I ")+one.call()+one.finish("tool_calls")+end), mended(t, asking(recovery.FlawName))); broken == nil ||
+		broken.Flawed == nil || x.sink.Sent() != "" {
 		t.Fatalf("%+v", broken)
 	}
 	other := "other text"
 	m := replacing(&other, "", fn("b", "ls", "{}"))
 	m.hold.Text = true
-	if broken := x.serve(strings.NewReader(two.text("x")+two.call()+two.finish("tool_calls")+end), mended(t, m), func(o *Options) { o.Resume = &recovery.Resume{Calls: true} }); broken != nil || x.read().text != "I " || x.read().calls != 1 {
+	if broken := x.serve(strings.NewReader(two.text("x")+two.call()+two.finish("tool_calls")+end), mended(t, m),
+		func(o *Options) { o.Resume = &recovery.Resume{Calls: true} }); broken != nil || x.read().text != "I " || x.read().calls != 1 {
 		t.Errorf("%+v %s", broken, x.got())
 	}
 	x = start(t) // without a mender, too, only calls go on

@@ -20,7 +20,8 @@ func said(data string) string {
 }
 
 func msgStart(id string) string {
-	return said(`{"type":"message_start","message":{"id":"` + id + `","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":2,"cache_read_input_tokens":30,"output_tokens":1}}}`)
+	return said(`{"type":"message_start","message":{"id":"` + id +
+		`","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":10,"cache_creation_input_tokens":2,"cache_read_input_tokens":30,"output_tokens":1}}}`)
 }
 
 func msgBlock(i int, block string) string {
@@ -207,7 +208,8 @@ func TestMessagesPing(t *testing.T) {
 // FuzzMessages: whatever an upstream sends, reading it ends, what is passed on is what came
 // or events that can be read, and the blocks that a client gets have dense indexes.
 func FuzzMessages(f *testing.F) {
-	whole := msgStart("m1") + msgBlock(0, textBlock) + msgText(0, "The quick brown fox") + msgStop(0) + msgBlock(1, toolBlock) + msgPiece(1, `{"type":"input_json_delta","partial_json":"{}"}`) + msgStop(1) + msgEnd("tool_use")
+	whole := msgStart("m1") + msgBlock(0, textBlock) + msgText(0, "The quick brown fox") + msgStop(0) + msgBlock(1, toolBlock) +
+		msgPiece(1, `{"type":"input_json_delta","partial_json":"{}"}`) + msgStop(1) + msgEnd("tool_use")
 	f.Add(whole, uint16(len(whole)/2), whole)
 	f.Add(whole, uint16(600), strings.ReplaceAll(whole, `"index":0`, `"index":99999999999`))
 	f.Add(whole, uint16(9999), "data: {\"type\":\"content_block_delta\",\"index\":-1,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n")

@@ -62,7 +62,8 @@ func TestMessagesUpstream(t *testing.T) {
 			for n := 1; ; n++ {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, up.URL()+"/v1/messages", strings.NewReader(`{"model":"m@`+script+`","max_tokens":99,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`))
+				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, up.URL()+"/v1/messages",
+					strings.NewReader(`{"model":"m@`+script+`","max_tokens":99,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`))
 				res, err := http.DefaultClient.Do(r)
 				if err != nil {
 					t.Fatal(err)
@@ -92,7 +93,8 @@ func TestMessagesUpstream(t *testing.T) {
 				break
 			}
 			text, thinking, input, reason := message(t, rec.Body.String())
-			if text != upstreamtest.TextFor("m") || thinking != want.thinking || input != want.input || reason != want.reason || strings.Count(rec.Body.String(), "event: message_start") != 1 || !strings.HasSuffix(strings.TrimSpace(rec.Body.String()), `{"type":"message_stop"}`) {
+			if text != upstreamtest.TextFor("m") || thinking != want.thinking || input != want.input || reason != want.reason ||
+				strings.Count(rec.Body.String(), "event: message_start") != 1 || !strings.HasSuffix(strings.TrimSpace(rec.Body.String()), `{"type":"message_stop"}`) {
 				t.Errorf("%q %q %q %q\n%s", text, thinking, input, reason, rec.Body)
 			}
 		})

@@ -37,7 +37,8 @@ func TestHistograms(t *testing.T) {
 				if random.IntN(4) == 0 {
 					v = genDurationBuckets[random.IntN(len(genDurationBuckets))]
 				}
-				oracle.Record(context.Background(), v, api.WithAttributes(attribute.String(genOperation, genChat), attribute.String(genProvider, genOpenAI), attribute.String(genRequestModel, "m"), attribute.String(errorType, "timeout")))
+				oracle.Record(context.Background(), v, api.WithAttributes(attribute.String(genOperation, genChat), attribute.String(genProvider, genOpenAI),
+					attribute.String(genRequestModel, "m"), attribute.String(errorType, "timeout")))
 				mine.genDuration.add(v, genChat, "m", "timeout")
 			}
 			want, got := points(t, own), points(t, collected)

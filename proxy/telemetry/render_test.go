@@ -64,7 +64,8 @@ func story() []recovery.Event {
 			ev.Advice = &recovery.Advice{Category: recovery.FileNotFound, Strategies: []string{"verify_path", "ask_user"}, Count: 2, HeldOut: true, Withheld: true}
 		}),
 		of(recovery.EventPlanMade, func(ev *recovery.Event) {
-			ev.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Steps: []recovery.PlanStep{{Tool: "read", Parameters: `{"never":"shown"}`}}, Iterations: 2, Fallbacks: []recovery.PlanStrategy{recovery.PlanEscalate}, Tool: "read", Confidence: 0.9, Band: recovery.BandAct, Source: recovery.PlanPlanner, Percent: 40, Reasoning: "never shown"}
+			ev.Plan = &recovery.Plan{Strategy: recovery.PlanAdjust, Steps: []recovery.PlanStep{{Tool: "read", Parameters: `{"never":"shown"}`}}, Iterations: 2,
+				Fallbacks: []recovery.PlanStrategy{recovery.PlanEscalate}, Tool: "read", Confidence: 0.9, Band: recovery.BandAct, Source: recovery.PlanPlanner, Percent: 40, Reasoning: "never shown"}
 			ev.Strategy, ev.Duration, ev.Cost = string(ev.Plan.Strategy), 700*time.Millisecond, recovery.Usage{Input: 2000, Output: 90}
 		}),
 		of(recovery.EventApproval, func(ev *recovery.Event) {

@@ -14,7 +14,8 @@ import (
 // said sends a request for a message and returns its status, its body and the types of its events.
 func said(t *testing.T, url, model, rest string) (status int, body, kinds string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages?beta=true", strings.NewReader(`{"model":"`+model+`","max_tokens":100,`+rest+`"messages":[{"role":"user","content":"Hi"}]}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/messages?beta=true",
+		strings.NewReader(`{"model":"`+model+`","max_tokens":100,`+rest+`"messages":[{"role":"user","content":"Hi"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func TestMessages(t *testing.T) {
 		gjson.Get(body, "content.1.name").Str != "ls" || gjson.Get(body, "stop_reason").Str != "tool_use" || gjson.Get(body, "usage.input_tokens").Int() == 0 {
 		t.Error(body)
 	}
-	for script, want := range map[string]string{"429": "rate_limit_error", "529": "overloaded_error", "500": "api_error", "401": "authentication_error", "ctx": "invalid_request_error", "413": "request_too_large"} {
+	for script, want := range map[string]string{"429": "rate_limit_error", "529": "overloaded_error", "500": "api_error", "401": "authentication_error",
+		"ctx": "invalid_request_error", "413": "request_too_large"} {
 		_, body, _ := said(t, up.URL(), "m@"+script, "")
 		if gjson.Get(body, "type").Str != "error" || gjson.Get(body, "error.type").Str != want || script == "ctx" && !strings.Contains(body, "prompt is too long: ") {
 			t.Errorf("%s: %s", script, body)

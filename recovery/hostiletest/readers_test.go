@@ -193,7 +193,8 @@ func readers() (all []reader) {
 		}
 	}
 	add("stream", texts, func(input string) { answer(true, tools, input) })
-	for name, delta := range map[string][2]string{"text": {`{"type":"text","text":""}`, `"text_delta","text"`}, "arguments": {`{"type":"tool_use","id":"a","name":"bash","input":{}}`, `"input_json_delta","partial_json"`}} {
+	for name, delta := range map[string][2]string{"text": {`{"type":"text","text":""}`, `"text_delta","text"`},
+		"arguments": {`{"type":"tool_use","id":"a","name":"bash","input":{}}`, `"input_json_delta","partial_json"`}} {
 		message := func(piece string) {
 			event := func(data string) string { return "data: " + data + "\n\n" }
 			serve(stream.Messages{}, true, tools, event(`{"type":"message_start","message":{"id":"m"}}`)+event(`{"type":"content_block_start","index":0,"content_block":`+delta[0]+`}`)+

@@ -115,7 +115,8 @@ func TestSameConversation(t *testing.T) {
 		"string and parts": {request(system, user, call, result),
 			request(`{"role":"system","content":[{"type":"text","text":"You are a coding agent."}]}`, `{"role":"user","content":[{"type":"text","text":"Fix the tests."}]}`, call, result)},
 		"cache marks": {request(system, user, call, result),
-			request(`{"role":"system","content":[{"type":"text","text":"You are a coding agent.","cache_control":{"type":"ephemeral"}}]}`, `{"role":"user","cache_control":{"type":"ephemeral"},"content":"Fix the tests."}`, call, result)},
+			request(`{"role":"system","content":[{"type":"text","text":"You are a coding agent.","cache_control":{"type":"ephemeral"}}]}`,
+				`{"role":"user","cache_control":{"type":"ephemeral"},"content":"Fix the tests."}`, call, result)},
 		"cache mark on an image": {request(system, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:1"},"cache_control":{}}]}`, call, result),
 			request(system, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:1"}}]}`, call, result)},
 		"empty content":             {request(user, call, result), request(user, strings.Replace(call, `null`, `""`, 1), result)},
@@ -162,7 +163,8 @@ func TestDifferentConversations(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if a, b := id(t, request(strings.Replace(system, "agent.", "Customer 1234.", 1), user, call, result)), id(t, request(strings.Replace(system, "agent.", "Customer 1235.", 1), user, call, result)); a == b {
+	if a, b := id(t, request(strings.Replace(system, "agent.", "Customer 1234.", 1), user, call, result)), id(t,
+		request(strings.Replace(system, "agent.", "Customer 1235.", 1), user, call, result)); a == b {
 		t.Error("two customers are one")
 	}
 	// The border between parts counts, too.

@@ -76,7 +76,8 @@ func TestWriteOut(t *testing.T) {
 // FuzzWriteOut: whatever a request, an answer and a kept turn are, the result parses or is none, and
 // names nothing that was written out.
 func FuzzWriteOut(f *testing.F) {
-	f.Add([]byte(`{"input":"Hi"}`), []byte(`[{"type":"message","id":"m","role":"assistant","content":[]}]`), []byte(`{"previous_response_id":"r","input":[{"id":"m"},{"type":"item_reference","id":"m"}]}`))
+	f.Add([]byte(`{"input":"Hi"}`), []byte(`[{"type":"message","id":"m","role":"assistant","content":[]}]`),
+		[]byte(`{"previous_response_id":"r","input":[{"id":"m"},{"type":"item_reference","id":"m"}]}`))
 	f.Add([]byte(`{"input":[{"role":"user","content":"x"}],"previous_response_id":"p"}`), []byte(`[7,{"type":"function_call","id":"f","call_id":"c"}]`), []byte(`{"previous_response_id":"r"}`))
 	f.Add([]byte(`{"input":null}`), []byte(`{}`), []byte(`{"input":"x","previous_response_id":"r","previous_response_id":"s"}`))
 	f.Fuzz(func(t *testing.T, first, output, then []byte) {

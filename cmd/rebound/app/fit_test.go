@@ -157,7 +157,8 @@ func TestNotesAndFitting(t *testing.T) {
 	s := recorded(t, "pi-large-session-seg0-slice2")
 	for n := 0; n < len(s.ends); n += 5 { // every so often a program is missing that another one stands in for
 		if m := &s.messages[s.ends[n]-1]; gjson.Get(*m, "role").Str == "tool" {
-			*m = fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":"bash: line 1: %s: command not found\n\nCommand exited with code 127"}`, gjson.Get(*m, "tool_call_id").Raw, []string{"rg", "fd", "wget", "which", "eza", "bat", "md5", "ag"}[n/5%8])
+			*m = fmt.Sprintf(`{"role":"tool","tool_call_id":%s,"content":"bash: line 1: %s: command not found\n\nCommand exited with code 127"}`,
+				gjson.Get(*m, "tool_call_id").Raw, []string{"rg", "fd", "wget", "which", "eza", "bat", "md5", "ag"}[n/5%8])
 		}
 	}
 	w := newWindowed(32_000)

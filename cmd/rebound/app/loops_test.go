@@ -34,7 +34,8 @@ var envelopes = map[string]func(n int, command, out string, code int) shown{
 		return shown{"Bash", object("command", command, "description", fmt.Sprintf("Step %d of the plan", n)), out}
 	},
 	"codex": func(n int, command, out string, code int) shown {
-		return shown{"shell", object("command", []string{"bash", "-lc", command}, "timeout_ms", 1000*n), fmt.Sprintf(`{"output":%s,"metadata":{"exit_code":%d,"duration_seconds":%d.3}}`, quote(out), code, n)}
+		return shown{"shell", object("command", []string{"bash", "-lc", command}, "timeout_ms", 1000*n),
+			fmt.Sprintf(`{"output":%s,"metadata":{"exit_code":%d,"duration_seconds":%d.3}}`, quote(out), code, n)}
 	},
 	"codex-exec": func(n int, command, out string, code int) shown {
 		return shown{"exec_command", object("cmd", command, "yield_time_ms", 500*n), fmt.Sprintf("Chunk ID: 9ab%d\nWall time: %d.0412 seconds\nProcess exited with code %d\nOutput:\n%s", n, n, code, out)}
@@ -46,7 +47,8 @@ var envelopes = map[string]func(n int, command, out string, code int) shown{
 		return shown{"bash", object("command", command), out}
 	},
 	"openhands": func(_ int, command, out string, code int) shown {
-		return shown{"execute_bash", object("command", command, "security_risk", "LOW"), fmt.Sprintf("%s\n[The command completed with exit code %d.]\n[Current working directory: /workspace]\n[Command finished with exit code %d]", out, code, code)}
+		return shown{"execute_bash", object("command", command, "security_risk", "LOW"),
+			fmt.Sprintf("%s\n[The command completed with exit code %d.]\n[Current working directory: /workspace]\n[Command finished with exit code %d]", out, code, code)}
 	},
 	"gemini-cli": func(n int, command, out string, code int) shown {
 		return shown{"run_shell_command", object("command", command, "description", fmt.Sprintf("Try %d", n)),
@@ -77,7 +79,8 @@ var (
 
 var situations = []situation{
 	{name: "sed and cargo build", kind: "progress", turn: func(n int) (string, string, int) {
-		return fmt.Sprintf("sed -i 's/a%d/b/' src/m%d.rs && cargo build", n, n), fmt.Sprintf("error[E0308]: mismatched types\n --> src/m%d.rs:%d:9\nerror: could not compile `app` (bin \"app\") due to %d previous errors", n, 14+3*n, 9-n), 101
+		return fmt.Sprintf("sed -i 's/a%d/b/' src/m%d.rs && cargo build", n, n),
+			fmt.Sprintf("error[E0308]: mismatched types\n --> src/m%d.rs:%d:9\nerror: could not compile `app` (bin \"app\") due to %d previous errors", n, 14+3*n, 9-n), 101
 	}},
 	{name: "fix.py and pytest", kind: "progress", turn: func(n int) (string, string, int) {
 		return "python fix.py && pytest -q", fmt.Sprintf("FAILED tests/test_%s.py::test_all - assert 1 == 2\n%d failed, %d passed in 0.%d2s", files5[n], 9-n, 31+n, n), 1
@@ -95,7 +98,8 @@ var situations = []situation{
 		return "curl -fsS https://docs.example.com/" + files5[n], "curl: (22) The requested URL returned error: 404", 22
 	}},
 	{name: "six scripts without one module", kind: "progress", turn: func(n int) (string, string, int) {
-		return "python scripts/" + files5[n] + ".py", "Traceback (most recent call last):\n  File \"/repo/scripts/" + files5[n] + ".py\", line 1, in <module>\n    import requests\nModuleNotFoundError: No module named 'requests'", 1
+		return "python scripts/" + files5[n] + ".py", "Traceback (most recent call last):\n  File \"/repo/scripts/" + files5[n] +
+			".py\", line 1, in <module>\n    import requests\nModuleNotFoundError: No module named 'requests'", 1
 	}},
 	{name: "sleep and kubectl wait", kind: "waits", turn: func(int) (string, string, int) {
 		return "sleep 10; kubectl wait --for=condition=available deployment/web --timeout=60s", "error: timed out waiting for the condition on deployments/web", 1

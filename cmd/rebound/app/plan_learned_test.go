@@ -28,7 +28,8 @@ func TestPlansAreLearned(t *testing.T) {
 		t.Errorf("the note before the plan: %s", hint)
 	}
 	o := gjson.Parse(line)
-	if o.Get("chain").Str != "loop_same_error" || o.Get("strategy").Str != "parameter-adjustment" || o.Get("outcome").Str != "success" || !strings.HasPrefix(o.Get("key").Str, "~") || o.Get("model").Str == "" {
+	if o.Get("chain").Str != "loop_same_error" || o.Get("strategy").Str != "parameter-adjustment" || o.Get("outcome").Str != "success" ||
+		!strings.HasPrefix(o.Get("key").Str, "~") || o.Get("model").Str == "" {
 		t.Fatalf("the corpus is %s", line)
 	}
 	for _, said := range []string{"Zq7mark", "Ada", "LG-77", "E41", "ledger"} {
@@ -58,7 +59,8 @@ func TestPlansAreLearned(t *testing.T) {
 	}
 	g.admin("POST", "/rebound/learn/corpus", others)
 	l := g.learned()
-	if len(l.Patterns) != 1 || l.Patterns[0].Strategy != "parameter-adjustment" || l.Patterns[0].Chain != "loop_same_error" || l.Patterns[0].Key != o.Get("key").Str || l.Patterns[0].Model != o.Get("model").Str {
+	if len(l.Patterns) != 1 || l.Patterns[0].Strategy != "parameter-adjustment" || l.Patterns[0].Chain != "loop_same_error" || l.Patterns[0].Key != o.Get("key").Str ||
+		l.Patterns[0].Model != o.Get("model").Str {
 		t.Fatalf("the patterns are %+v", l.Patterns)
 	}
 	asked := len(k.asked)

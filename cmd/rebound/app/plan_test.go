@@ -480,7 +480,8 @@ func TestPlanApproval(t *testing.T) {
 			}))
 			t.Cleanup(hook.Close)
 			k, g := advised(t, saysOnly(planned("parameter-adjustment", infer, 0.6)),
-				fmt.Sprintf("planner: {upstream: two, model: brain, mode: act, approvals: true, approval_time: %s, webhook: {url: %q, secret_env: KEY_A}}", map[bool]string{true: "1s", false: "10m"}[c.decide == ""], hook.URL),
+				fmt.Sprintf("planner: {upstream: two, model: brain, mode: act, approvals: true, approval_time: %s, webhook: {url: %q, secret_env: KEY_A}}",
+					map[bool]string{true: "1s", false: "10m"}[c.decide == ""], hook.URL),
 				"breaker: {failures: 20}")
 			k.between = func(failures int) {
 				switch {

@@ -67,7 +67,8 @@ func noTextIsKept(t *testing.T, recorded bool) {
 	}
 	said := map[string]string{}
 	var request string // one that needed help
-	for _, path := range []string{"/metrics", "/rebound/events/history?last=1000", "/rebound/now?series=180", "/rebound/sessions", "/rebound/targets", "/rebound/keys", "/rebound/learn", "/rebound/learn/corpus"} {
+	for _, path := range []string{"/metrics", "/rebound/events/history?last=1000", "/rebound/now?series=180", "/rebound/sessions", "/rebound/targets", "/rebound/keys",
+		"/rebound/learn", "/rebound/learn/corpus"} {
 		resp, err := g.client.Get(g.url + path)
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +119,8 @@ func noTextIsKept(t *testing.T, recorded bool) {
 		}
 	}
 	// It was looked where something is.
-	for where, has := range map[string]string{"/rebound/events/history?last=1000": "tool_failure_detected", "the log": "trajectory_compressed", "the traces": "rebound.strategy", "Redis": "request_done", "/metrics": "rebound_tool_failures_total"} {
+	for where, has := range map[string]string{"/rebound/events/history?last=1000": "tool_failure_detected", "the log": "trajectory_compressed",
+		"the traces": "rebound.strategy", "Redis": "request_done", "/metrics": "rebound_tool_failures_total"} {
 		if !strings.Contains(said[where], has) {
 			t.Errorf("%s has no %s: nothing was looked at", where, has)
 		}

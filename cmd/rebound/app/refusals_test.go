@@ -206,7 +206,8 @@ func TestPairingDefects(t *testing.T) {
 // for first, and the next time at once.
 func TestRefusalsTogether(t *testing.T) {
 	t.Parallel()
-	all := talk{fields: `"temperature":0.5,`, tools: []string{shell, `{"type":"function","function":{"name":"lookup","strict":true,"parameters":{"type":"object","additionalProperties":true,"properties":{"a":{"type":"array"}}}}}`},
+	all := talk{fields: `"temperature":0.5,`, tools: []string{shell,
+		`{"type":"function","function":{"name":"lookup","strict":true,"parameters":{"type":"object","additionalProperties":true,"properties":{"a":{"type":"array"}}}}}`},
 		messages: []string{message("system", "S."), `{"role":"user","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}]}`, user("C"), message("system", "late"), user("D"),
 			`{"role":"assistant","reasoning_content":"hm","content":"","tool_calls":[` + call("call_a", "bash", `{"command":"ls"}`) + `,` + call("call_b", "bash", `{"command":"ls"}`) + `]}`, result("call_b", ""),
 			user("E"), `{"role":"assistant","reasoning_content":"hm","content":[{"type":"text","text":"F"}]}`, user("")}}

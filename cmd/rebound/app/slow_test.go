@@ -64,7 +64,8 @@ func TestShareInRealTime(t *testing.T) {
 			realTime(t)
 			primary := upstreamTaking(t, "primary", func() time.Duration { return c.primary })
 			backup := upstreamTaking(t, "backup", func() time.Duration { return c.backup })
-			g := launch(t, strings.NewReplacer("UP/", primary.URL+"/", "BACKUP/", backup.URL+"/", "PROFILE", "profile: hosted").Replace(strings.Replace(plain, "BACKUP/v1\", passthrough", "BACKUP/v1\", profile: hosted, passthrough", 1))+
+			g := launch(t, strings.NewReplacer("UP/", primary.URL+"/", "BACKUP/", backup.URL+"/", "PROFILE",
+				"profile: hosted").Replace(strings.Replace(plain, "BACKUP/v1\", passthrough", "BACKUP/v1\", profile: hosted, passthrough", 1))+
 				"  m: {targets: [{upstream: default}, {upstream: backup}]}\n")
 			var mu sync.Mutex
 			var group sync.WaitGroup
