@@ -158,8 +158,8 @@ func TestScalars(t *testing.T) {
 	}
 	for _, d := range []time.Duration{0, time.Second, time.Minute, time.Hour, 90 * time.Second, 1500 * time.Millisecond, 3*time.Hour + 5*time.Second,
 		10 * time.Minute, 50 * time.Millisecond} {
-		if got, err := parseDuration(formatDuration(d)); err != nil || got != d {
-			t.Errorf("%v is written as %s", d, formatDuration(d))
+		if got, err := parseDuration(Duration(d)); err != nil || got != d {
+			t.Errorf("%v is written as %s", d, Duration(d))
 		}
 	}
 	for _, n := range []int64{0, 1, 1000, 1024, 1500, 64 << 20, 10_000_000, 1 << 40} {

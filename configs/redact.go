@@ -116,7 +116,7 @@ var plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)
 func scalarText(v reflect.Value, key string) string {
 	switch {
 	case v.Type() == durationType:
-		return formatDuration(time.Duration(v.Int()))
+		return Duration(time.Duration(v.Int()))
 	case v.CanInt() && slices.Contains(sizeKeys, key):
 		return formatSize(v.Int())
 	case v.CanInt():

@@ -193,8 +193,8 @@ func parseFloat(s string) (float64, error) {
 	return f, nil
 }
 
-// formatDuration is the shortest spelling that parseDuration reads.
-func formatDuration(d time.Duration) string {
+// Duration is the shortest spelling that parseDuration reads.
+func Duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = s[:len(s)-2]

@@ -3,10 +3,7 @@ package recording
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,24 +93,13 @@ func New(cfg Config, v Values, lost func(why error)) *Recorder {
 func (r *Recorder) Reconfigure(cfg Config) {
 	s := &settings{Config: cfg}
 	if cfg.Enabled() {
-		s.aead = seal(cfg.Key)
+		aead, err := store.Cipher([]byte(cfg.Key), "rebound recording v1")
+		if err != nil {
+			panic(err) // the sizes are right
+		}
+		s.aead = aead
 	}
 	r.now.Store(s)
-}
-
-// seal makes the cipher of a key.
-func seal(secret string) cipher.AEAD {
-	key, err := hkdf.Key(sha256.New, []byte(secret), nil, "rebound recording v1", 32)
-	if err == nil {
-		var block cipher.Block
-		if block, err = aes.NewCipher(key); err == nil {
-			var aead cipher.AEAD
-			if aead, err = cipher.NewGCMWithRandomNonce(block); err == nil {
-				return aead
-			}
-		}
-	}
-	panic(err) // the sizes are right
 }
 
 // Recording is one request, before and after. Until [Recorder.Keep] attempts may be

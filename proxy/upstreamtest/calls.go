@@ -21,23 +21,16 @@ const (
 	formMessage
 )
 
+var callForms = map[string]callForm{
+	"whole": formWhole, "merged": formMerged, "no-index": formNoIndex, "names": formNames, "object": formObject, "message": formMessage,
+}
+
 func setCallForm(st *step, v string) error {
-	switch v {
-	case "whole":
-		st.form = formWhole
-	case "merged":
-		st.form = formMerged
-	case "no-index":
-		st.form = formNoIndex
-	case "names":
-		st.form = formNames
-	case "object":
-		st.form = formObject
-	case "message":
-		st.form = formMessage
-	default:
+	form, ok := callForms[v]
+	if !ok {
 		return fmt.Errorf("%q is not whole, merged, no-index, names, object or message", v)
 	}
+	st.form = form
 	return nil
 }
 

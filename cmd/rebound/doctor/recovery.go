@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/proxy/upstream"
@@ -50,15 +49,15 @@ func (p *probe) recoveries() {
 		add(true, "history too long", "it is shortened and sent again after the first refusal, which teaches the window")
 	}
 	if others+keys > 0 {
-		add(true, "rate limit", "waits of up to %s are waited out, then another target or key is asked", span(c.Recovery.WaitSame))
+		add(true, "rate limit", "waits of up to %s are waited out, then another target or key is asked", configs.Duration(c.Recovery.WaitSame))
 	} else {
-		add(true, "rate limit", "waits of up to %s are waited out; there is no other target", span(c.Recovery.WaitMax))
+		add(true, "rate limit", "waits of up to %s are waited out; there is no other target", configs.Duration(c.Recovery.WaitMax))
 		add(false, "bad credential, quota", "there is neither another key nor another target")
 	}
 	if others > 0 {
 		add(true, "outage", "the request moves to %s", plural(others, "other target"))
 	} else {
-		add(true, "outage", "the request is sent again for up to %s; a longer outage reaches the client: there is no other target", span(c.Recovery.Patience))
+		add(true, "outage", "the request is sent again for up to %s; a longer outage reaches the client: there is no other target", configs.Duration(c.Recovery.Patience))
 	}
 	if c.Repair.Enabled {
 		add(true, "broken tool call", "it is mended, or the model is asked again, up to %s", plural(c.Recovery.Reasks, "time"))
@@ -71,22 +70,11 @@ func (p *probe) recoveries() {
 		add(true, "failing tools, loops", "the model gets notes")
 	}
 	if len(p.edits) > 0 {
-		add(true, "refused parameters", "they are left out or renamed, for %s after each refusal", span(c.Learn.FactTTL))
+		add(true, "refused parameters", "they are left out or renamed, for %s after each refusal", configs.Duration(c.Learn.FactTTL))
 	}
 	if len(p.without) > 0 {
 		add(false, "refused parameters", "requests with %s get the refusal", strings.Join(p.without, ", "))
 	}
-}
-
-// span is a duration without empty units.
-func span(d time.Duration) string {
-	s := d.String()
-	for _, empty := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, empty) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
 }
 
 // mode is the most that is done to requests that go to the target.
