@@ -1,6 +1,9 @@
 package rule
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // First returns the place of the first rule that matches, -1 if none does.
 func (l *List) First(s Subject) int {
@@ -106,48 +109,26 @@ func (c *compiled) found(s *Subject) string {
 }
 
 func within(spans []span, n int) bool {
-	for _, s := range spans {
-		if n >= s.low && n <= s.high {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(spans, func(s span) bool { return n >= s.low && n <= s.high })
 }
 
 func anyCode(codes []code, have []string) int {
-	for i, k := range codes {
-		for _, c := range have {
-			if c == k.text || k.prefix && strings.HasPrefix(c, k.text) || k.suffix && strings.HasSuffix(c, k.text) {
-				return i
-			}
-		}
-	}
-	return -1
+	return slices.IndexFunc(codes, func(k code) bool { return slices.ContainsFunc(have, k.is) })
+}
+
+// is reports whether a code is one of those that k stands for.
+func (k code) is(c string) bool {
+	return c == k.text || k.prefix && strings.HasPrefix(c, k.text) || k.suffix && strings.HasSuffix(c, k.text)
 }
 
 func anyPhrase(ps []phrase, text string) int {
-	for i, p := range ps {
-		if p.in(text) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(ps, func(p phrase) bool { return p.in(text) })
 }
 
 func anyPattern(ps []*pattern, text string) int {
-	for i, p := range ps {
-		if p.in(text) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(ps, func(p *pattern) bool { return p.in(text) })
 }
 
 func (s *Subject) holdsAny(facts []string) bool {
-	for _, f := range facts {
-		if f == s.Fact || s.Scene != nil && s.Scene.Holds(f, s.At) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(facts, func(f string) bool { return f == s.Fact || s.Scene != nil && s.Scene.Holds(f, s.At) })
 }
