@@ -41,13 +41,7 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Concurrent bounds the calls of the planner at once, of this process.
 	Concurrent int `yaml:"concurrent"`
-	// Act is the confidence from which a plan is carried out, and Propose the one
-	// from which it is proposed; below, the user is asked.
-	Act     float64 `yaml:"act"`
-	Propose float64 `yaml:"propose"`
-	// Strategies and Tools (patterns as in path.Match) are those that a plan may use; empty: all.
-	Strategies []recovery.PlanStrategy `yaml:"strategies"`
-	Tools      []string                `yaml:"tools"`
+	Limits     `yaml:",inline"`
 	// Approvals has plans between Propose and Act wait for a person; a Webhook does, too.
 	Approvals bool `yaml:"approvals"`
 	// ApprovalTime is how long they wait.
@@ -57,10 +51,13 @@ type Config struct {
 	Keys map[string]Limits `yaml:"keys"`
 }
 
-// Limits are what plans may do for a gateway key. What is zero is as for all.
+// Limits are what plans may do. What is zero for a gateway key is as for all.
 type Limits struct {
-	Act        float64                 `yaml:"act"`
-	Propose    float64                 `yaml:"propose"`
+	// Act is the confidence from which a plan is carried out, and Propose the one
+	// from which it is proposed; below, the user is asked.
+	Act     float64 `yaml:"act"`
+	Propose float64 `yaml:"propose"`
+	// Strategies and Tools (patterns as in path.Match) are those that a plan may use; empty: all.
 	Strategies []recovery.PlanStrategy `yaml:"strategies"`
 	Tools      []string                `yaml:"tools"`
 }
@@ -75,7 +72,8 @@ type Webhook struct {
 
 // Defaults returns the configuration that applies when none is given: the request's own target plans.
 func Defaults() Config {
-	return Config{Upstream: Same, Mode: ModeAct, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8, Act: 0.8, Propose: 0.5, ApprovalTime: 10 * time.Minute}
+	return Config{Upstream: Same, Mode: ModeAct, Wait: 2 * time.Second, Timeout: 30 * time.Second, Concurrent: 8,
+		Limits: Limits{Act: 0.8, Propose: 0.5}, ApprovalTime: 10 * time.Minute}
 }
 
 // approved reports whether there is somebody to approve plans.
@@ -106,8 +104,7 @@ func (c Config) Validate() error {
 	if c.ApprovalTime < time.Second || c.ApprovalTime > time.Hour {
 		add("approval_time: must be between 1s and 1h")
 	}
-	all := Limits{c.Act, c.Propose, c.Strategies, c.Tools}
-	errs = append(errs, all.check("", 1e-9)...)
+	errs = append(errs, c.Limits.check("", 1e-9)...)
 	for _, name := range slices.Sorted(maps.Keys(c.Keys)) {
 		errs = append(errs, c.limits(name).check("keys: "+name+": ", 0)...)
 	}
@@ -140,8 +137,8 @@ func (l Limits) check(key string, least float64) (errs []error) {
 
 // limits are those of a gateway key.
 func (c Config) limits(key string) Limits {
-	own := c.Keys[key]
-	out := Limits{cmp.Or(own.Act, c.Act), cmp.Or(own.Propose, c.Propose), c.Strategies, c.Tools}
+	own, out := c.Keys[key], c.Limits
+	out.Act, out.Propose = cmp.Or(own.Act, out.Act), cmp.Or(own.Propose, out.Propose)
 	if len(own.Strategies) > 0 {
 		out.Strategies = own.Strategies
 	}
