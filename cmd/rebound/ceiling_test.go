@@ -18,10 +18,10 @@ var ceilings = map[string]int{
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4900,
-	"recovery/learn":      2135,
-	"recovery/plan":       1880,
+	"recovery/learn":      2130,
+	"recovery/plan":       1870,
 	"recovery/repair":     4970,
-	"recovery/rule":       1310,
+	"recovery/rule":       1293,
 	"recovery/trajectory": 3180,
 	"recovery/transcript": 5620,
 }

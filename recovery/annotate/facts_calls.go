@@ -202,12 +202,7 @@ var (
 // for all that works on files.
 func (s *scene) nearestTool() fact {
 	wrong := s.wrongTool()
-	var names []string
-	for _, t := range s.tools() {
-		if t.Name != "" && t.Name != wrong {
-			names = append(names, t.Name)
-		}
-	}
+	names := s.others(wrong)
 	if wrong == "" || len(names) == 0 {
 		return fact{}
 	}
@@ -247,6 +242,16 @@ func (s *scene) nearestTool() fact {
 		return fact{say: "There is no tool " + quoted(wrong) + "; there are " + listed(names, maxNamed, "and") + "."}
 	}
 	return fact{}
+}
+
+// others are the names of the tools but for one.
+func (s *scene) others(but string) (names []string) {
+	for _, t := range s.tools() {
+		if t.Name != "" && t.Name != but {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // kin is the only name that has all but one of the words, in any order.

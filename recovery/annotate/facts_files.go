@@ -241,52 +241,65 @@ func (s *scene) mentions(name string, yield func(full string, listed, searched b
 // directories are the ways in which agents state the working directory.
 var directories = recovery.NewPattern(`(?i)(?:(?:current |primary )?working directory(?: is)?:?|current directory:|<cwd>|"cwd": ?|\bcwd: ) *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})`)
 
-// cwd is the working directory, as a result or the instructions state it; "" if
-// nobody does. The newest statement counts; then pwd's; then the beginning's.
+// cwd is the working directory, "" if nobody states it.
 func (s *scene) cwd() string {
-	if s.cd != nil {
-		return *s.cd
+	if s.cd == nil {
+		found := s.findDirectory()
+		s.cd = &found
 	}
-	found := ""
-	state := func(text string) bool {
-		if !strings.Contains(text, "irectory") && !strings.Contains(text, "cwd") {
-			return false
+	return *s.cd
+}
+
+// findDirectory looks for the working directory: in the call, in the newest statement of a
+// result or the instructions, in what pwd printed, and at the conversation's beginning.
+func (s *scene) findDirectory() string {
+	if given := text(s.args, "workdir", "cwd", "Cwd", "directory"); absolute(given) {
+		return given
+	}
+	newest := []int{s.f.Index}
+	for i := s.turn - 1; i >= max(0, s.turn-24); i-- {
+		newest = append(newest, i)
+	}
+	for _, i := range newest {
+		if found := directoryIn(trajectory.Ends(s.said(i), 600, 600)); found != "" {
+			return found
 		}
-		if all := directories.FindAllStringSubmatch(text, 8); len(all) > 0 && utf8.ValidString(all[len(all)-1][1]) {
-			found = trimmed(all[len(all)-1][1])
-		}
-		return found != ""
-	}
-	at := func(i int) string {
-		if m := s.list[i]; m.Role != transcript.RoleAssistant && m.End-m.Start <= maxMessage {
-			return m.Text()
-		}
-		return ""
-	}
-	if found = text(s.args, "workdir", "cwd", "Cwd", "directory"); !absolute(found) {
-		found = ""
-	}
-	if s.f.Index >= 0 && s.f.Index < len(s.list) && found == "" {
-		state(trajectory.Ends(at(s.f.Index), 600, 600))
-	}
-	for i, n := s.turn-1, 0; i >= 0 && n < 24 && found == ""; i, n = i-1, n+1 {
-		state(trajectory.Ends(at(i), 600, 600))
 	}
 	for _, c := range s.steps() {
-		if found != "" {
-			break
+		if strings.TrimSpace(c.Line()) != "pwd" || !s.worked(c) {
+			continue
 		}
-		if strings.TrimSpace(c.Line()) == "pwd" && s.worked(c) {
-			if first, _, _ := strings.Cut(strings.TrimSpace(output(s.list[c.answer].Text())), "\n"); absolute(first) && len(first) < 300 && utf8.ValidString(first) {
-				found = first
-			}
+		first, _, _ := strings.Cut(strings.TrimSpace(output(s.list[c.answer].Text())), "\n")
+		if absolute(first) && len(first) < 300 && utf8.ValidString(first) {
+			return first
 		}
 	}
-	for i := 0; i < len(s.list) && i < 4 && found == ""; i++ {
-		state(at(i))
+	for i := range 4 {
+		if found := directoryIn(s.said(i)); found != "" {
+			return found
+		}
 	}
-	s.cd = &found
-	return found
+	return ""
+}
+
+// said is the text of a message that is none of the model's, "" where it is too large.
+func (s *scene) said(i int) string {
+	if i < 0 || i >= len(s.list) || s.list[i].Role == transcript.RoleAssistant || s.list[i].End-s.list[i].Start > maxMessage {
+		return ""
+	}
+	return s.list[i].Text()
+}
+
+// directoryIn is the working directory that a text states last.
+func directoryIn(text string) string {
+	if !strings.Contains(text, "irectory") && !strings.Contains(text, "cwd") {
+		return ""
+	}
+	all := directories.FindAllStringSubmatch(text, 8)
+	if len(all) == 0 || !utf8.ValidString(all[len(all)-1][1]) {
+		return ""
+	}
+	return trimmed(all[len(all)-1][1])
 }
 
 // inQuotes is what a message puts between quotes; an apostrophe opens none.
@@ -402,17 +415,18 @@ func (s *scene) foundPath() fact {
 
 // sameRoot reports whether two absolute paths begin with the same directory.
 func sameRoot(a, b string) bool {
-	root := func(p string) string {
-		first, _, _ := strings.Cut(strings.TrimLeft(strings.ReplaceAll(p, `\`, "/"), "/"), "/")
-		return strings.ToLower(first)
-	}
-	return root(a) == root(b)
+	x, y := elements(a), elements(b)
+	return len(x) > 0 && len(y) > 0 && strings.EqualFold(x[0], y[0])
+}
+
+// elements are those of a path of either system.
+func elements(p string) []string {
+	return strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
 }
 
 // common is how many elements two paths have in common at their ends.
 func common(a, b string) (n int) {
-	slash := func(r rune) bool { return r == '/' || r == '\\' }
-	x, y := strings.FieldsFunc(a, slash), strings.FieldsFunc(b, slash)
+	x, y := elements(a), elements(b)
 	for n < len(x) && n < len(y) && strings.EqualFold(x[len(x)-1-n], y[len(y)-1-n]) {
 		n++
 	}

@@ -90,11 +90,6 @@ func stated(x *recovery.Exchange, l *recovery.Loop) string {
 	return fmt.Sprintf("You have "+said, repeated(x, l), times)
 }
 
-// loopScene is what is known where no failure is told of: what the agent has.
-func (st *Stage) loopScene(x *recovery.Exchange) *scene {
-	return &scene{stage: st, barred: x.Barred, body: x.Body, list: x.Body.Messages()}
-}
-
 // loopNote is the note about a repetition: when it is found, firmly the third time, and
 // with the user to ask the fourth; then nothing, until something new happens.
 func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recovery.Advice) {
@@ -103,7 +98,7 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	}
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count, Strategies: []string{recovery.Hint}}
 	st.weigh(x, l, recovery.Hint, false, &advice)
-	s := st.loopScene(x)
+	s := st.newScene(x, nil)
 	said := s.repeating(x, l)
 	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
 		said += printed(x.Results[i].Line)

@@ -40,24 +40,25 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 	case l.Same != many:
 		return "", advice
 	}
-	firm := l.Same == firmTimes || l.Same == many && loop == nil || loopCount(loop) == firmTimes || x.Turn.Untold
+	again := 0
+	if loop != nil {
+		again = loop.Count
+	}
+	firm := l.Same == firmTimes || l.Same == many && loop == nil || again == firmTimes || x.Turn.Untold
+	late := x.Turn.Untold && cmp.Or(again, l.Same) > firmTimes // the gateway has not seen the third time
 	advice.Strategies = []string{name}
 	switch {
 	case known.done && (loop == nil || !firm):
 		return "", advice
 	case l.Same <= 1 && loop == nil && known.say != "":
 		return s.note(known.first(), onward), advice
-	case l.Same <= 2 && l.Kind >= 2 && l.Given == 0 && known.call != "":
+	case known.call != "" && l.Same <= 2 && (l.Kind >= 2 && l.Given == 0 || l.Same == 2 && l.Rung >= recovery.RungAgain):
 		return s.note(said, known.call+" "+onward), advice
 	case l.Rung < recovery.RungAgain:
 		return "", advice
-	case l.Same == 2 && known.call != "":
-		return s.note(said, known.call+" "+onward), advice
 	case l.Same == 2 && loop != nil && !chained:
 		return st.loopNote(x, loop)
-	case firm && known.say != "" && x.Turn.Untold && cmp.Or(loopCount(loop), l.Same) > firmTimes: // the gateway comes late
-		return s.note(said, known.firm()+" "+onward), advice
-	case firm && known.say != "" && !known.general && l.Given < firmTimes:
+	case firm && known.say != "" && (late || !known.general && l.Given < firmTimes):
 		return s.note(said, known.firm()+" "+onward), advice
 	case firm && has && loop != nil && l.Given < firmTimes:
 		return s.note(said+printed(l.Failure.Line), loops[recovery.LoopSameError].firm+" "+onward), advice
@@ -78,13 +79,6 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 		return s.note(said, next+" "+unmentioned), advice
 	}
 	return s.note(said, next+" "+onward), advice
-}
-
-func loopCount(l *recovery.Loop) int {
-	if l == nil {
-		return 0
-	}
-	return l.Count
 }
 
 // note puts a note together.
@@ -127,7 +121,7 @@ const many = 5
 func (st *Stage) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop, advice *recovery.Advice) string {
 	if loop != nil {
 		advice.Loop, advice.Count = loop.Kind, max(advice.Count, loop.Count)
-		return st.loopScene(x).repeating(x, loop)
+		return st.newScene(x, nil).repeating(x, loop)
 	}
 	which := cmp.Or(quoted(l.Failure.Tool), "The command")
 	switch {

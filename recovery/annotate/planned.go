@@ -68,19 +68,19 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
 	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
 	st.weigh(x, l, string(p.Strategy), handsOver, &advice)
-	s := st.loopScene(x)
-	var b strings.Builder
-	b.WriteString(prefix)
+	s := st.newScene(x, nil)
+	said := ""
 	failed := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed })
 	switch {
 	case l != nil && p.Strategy == recovery.PlanRetry:
-		b.WriteString(stated(x, l))
+		said = stated(x, l)
 	case l != nil:
-		b.WriteString(s.repeating(x, l))
+		said = s.repeating(x, l)
 	case x.Turn.Failure == nil:
-		b.WriteString("The last steps brought nothing new.")
+		said = "The last steps brought nothing new."
 	case failed >= 0:
-		fmt.Fprintf(&b, "%s failed in the same way %d times.", cmp.Or(quoted(x.Results[failed].Tool), "The last command"), max(x.Turn.Seen, x.Turn.Streak, 2))
+		which := cmp.Or(quoted(x.Results[failed].Tool), "The last command")
+		said = fmt.Sprintf("%s failed in the same way %d times.", which, max(x.Turn.Seen, x.Turn.Streak, 2))
 	}
 	if l != nil {
 		advice.Loop, advice.Count = l.Kind, l.Count
@@ -89,20 +89,17 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		if advice.Category = x.Results[failed].Category; l == nil {
 			advice.Count = max(x.Turn.Seen, x.Turn.Streak)
 		}
-		b.WriteString(printed(x.Results[failed].Line))
+		said += printed(x.Results[failed].Line)
 	}
-	b.WriteString("\n")
+	next := proposed(p)
 	if handsOver {
-		s.giveOver(&b, p)
-	} else {
-		proposed(&b, p)
+		next = s.givenOver(p)
 	}
-	b.WriteString(" " + unmentioned)
-	return trajectory.Shorten(b.String(), maxPlanNote), advice
+	return trajectory.Shorten(prefix+said+"\n"+next+" "+unmentioned, maxPlanNote), advice
 }
 
 // proposed words a call.
-func proposed(b *strings.Builder, p *recovery.Plan) {
+func proposed(p *recovery.Plan) string {
 	tool := cmp.Or(quoted(p.Tool), "the same tool")
 	parameters, fits := dataLine(p.Parameters)
 	quotes := parameters != "" && fits
@@ -119,28 +116,23 @@ func proposed(b *strings.Builder, p *recovery.Plan) {
 		call = "change the parameter of " + tool + " that the error is about, to a value that an earlier result shows"
 	}
 	if p.Band == recovery.BandAct {
-		b.WriteString("Do this next: " + call + ".")
+		call = "Do this next: " + call + "."
 	} else {
-		b.WriteString("A proposal, which may be wrong: " + call + ". Look whether it fits what you know before you do it.")
+		call = "A proposal, which may be wrong: " + call + ". Look whether it fits what you know before you do it."
 	}
-	b.WriteString(told(" Why", p.Reasoning) + told(" What should come of it", p.Expected))
-	b.WriteString("\nIf it fails again, tell the user what blocks you and ask.")
+	return call + told(" Why", p.Reasoning) + told(" What should come of it", p.Expected) +
+		"\nIf it fails again, tell the user what blocks you and ask."
 }
 
-// giveOver words what only the user can settle.
-func (s *scene) giveOver(b *strings.Builder, p *recovery.Plan) {
+// givenOver words what only the user can settle.
+func (s *scene) givenOver(p *recovery.Plan) string {
 	if p.Strategy == recovery.PlanGiveUp && p.Band != recovery.BandEscalate {
-		b.WriteString("This cannot be done in this way: do not try it again. Go on with what does not depend on it, then tell the user what could not be done and why." +
-			told(" Why", p.Reasoning) + told(" What to tell them", p.Message))
-		return
+		return "This cannot be done in this way: do not try it again. Go on with what does not depend on it, " +
+			"then tell the user what could not be done and why." + told(" Why", p.Reasoning) + told(" What to tell them", p.Message)
 	}
-	b.WriteString("Do not try it again. Ask the user" + s.asking() + " one specific question, in the language of the conversation, and wait for the answer")
-	if question := oneLine(p.Message, maxPlanText); question != "" {
-		b.WriteString(" (data): <<<" + question + ">>>.")
-	} else {
-		b.WriteString(": say what you tried, what the error names, and what you need from them to go on.")
-	}
-	b.WriteString(told(" Why", p.Reasoning))
+	question := cmp.Or(told("", p.Message), ": say what you tried, what the error names, and what you need from them to go on.")
+	return "Do not try it again. Ask the user" + s.asking() + " one specific question, in the language of the conversation, " +
+		"and wait for the answer" + question + told(" Why", p.Reasoning)
 }
 
 // told is what a planner said of something, as data.

@@ -52,10 +52,13 @@ type scene struct {
 	answers map[int]*call
 }
 
-// newScene reads what is needed of a failure. The failure must not be nil.
+// newScene reads what is needed of a failure. Without one it only knows what the agent has.
 func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene {
 	b := x.Body
 	s := &scene{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
+	if f == nil {
+		return s
+	}
 	t, _ := trajectory.TurnBefore(s.list, min(max(f.Index, 0), len(s.list)))
 	s.turn = t.Start
 	if f.Index >= 0 && f.Index < len(s.list) && s.list[f.Index].End-s.list[f.Index].Start <= 4*maxMessage {

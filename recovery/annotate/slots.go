@@ -70,12 +70,7 @@ func (s *scene) parent() string {
 
 // toolNames is the names of the tools, unless there are many.
 func (s *scene) toolNames() string {
-	var names []string
-	for _, t := range s.tools() {
-		if t.Name != "" && t.Name != s.wrongTool() {
-			names = append(names, t.Name)
-		}
-	}
+	names := s.others(s.wrongTool())
 	if len(names) > maxNamed {
 		return ""
 	}

@@ -60,7 +60,8 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 		return nil
 	}
 	loop := x.Repetition()
-	if x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0 || loop == nil && x.Spoken() || x.Side != nil && x.Side() {
+	nothing := x.Ladder.Failure == nil && loop == nil && x.Plan == nil && x.Turn.Waited == 0
+	if nothing || loop == nil && x.Spoken() || x.Side != nil && x.Side() {
 		return nil
 	}
 	text, advice := s.Note(x)
