@@ -25,9 +25,8 @@ func Chains() (annotate.Chains, error) {
 	return c, nil
 }
 
-// checkChains reports what is wrong with an operator's changes at the key, as
-// far as it depends on the chains that they change. Without changes nothing is
-// read: that would be a fifth of the time to start.
+// checkChains reports what is wrong with an operator's changes, which stand at the key.
+// Without changes nothing is read: that would be a fifth of the time to start.
 func (r *reader) checkChains(key string, cfg annotate.Config) {
 	if len(cfg.Chains) == 0 && len(cfg.Forbid) == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7040,
 
-	"recovery/annotate":   3400,
+	"recovery/annotate":   3385,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4900,

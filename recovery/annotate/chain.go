@@ -71,29 +71,18 @@ func (c Chains) With(cfg Config) (Chains, error) {
 	var errs []error
 	out := maps.Clone(c)
 	for _, category := range slices.Sorted(maps.Keys(cfg.Chains)) {
-		chain := slices.Clone(c[category])
-		if len(chain) == 0 || !isCategory(category) {
-			key := "chains"
-			if strategyName.MatchString(category) {
-				key += "." + category
-			}
-			names := slices.Sorted(maps.Keys(c))
-			errs = append(errs, fmt.Errorf("%s: there is no category %q: %s", key, short(category), hint(category, names, "there are "+strings.Join(names, ", "))))
+		if len(c[category]) > 0 && isCategory(category) {
+			chain, problems := changed(c[category], cfg.Chains[category], "chains."+category)
+			out[category], errs = chain, append(errs, problems...)
 			continue
 		}
-		for i, s := range cfg.Chains[category] {
-			at := slices.IndexFunc(chain, func(o Strategy) bool { return o.Name == s.Name })
-			if at < 0 {
-				at = len(chain) - 1 // before ask_user
-				chain = slices.Insert(chain, at, Strategy{Name: s.Name})
-			}
-			chain[at] = chain[at].changed(s)
-			errs = append(errs, chain[at].complete(fmt.Sprintf("chains.%s[%d]", category, i))...)
+		key := "chains"
+		if strategyName.MatchString(category) {
+			key += "." + category
 		}
-		if len(chain) > maxStrategies {
-			errs = append(errs, fmt.Errorf("chains.%s: has more than %d strategies with those that it had", category, maxStrategies))
-		}
-		out[category] = chain
+		names := slices.Sorted(maps.Keys(c))
+		errs = append(errs, fmt.Errorf("%s: there is no category %q: %s", key, short(category),
+			hint(category, names, "there are "+strings.Join(names, ", "))))
 	}
 	var names []string
 	for _, category := range slices.Sorted(maps.Keys(out)) {
@@ -110,6 +99,29 @@ func (c Chains) With(cfg Config) (Chains, error) {
 		return nil, errors.Join(errs...)
 	}
 	return out, nil
+}
+
+// changed is a chain with entries that stand at a key, and what is wrong with them.
+func changed(chain, entries []Strategy, key string) (out []Strategy, errs []error) {
+	out = slices.Clone(chain)
+	for i, s := range entries {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		errs = append(errs, s.check(at)...)
+		if slices.ContainsFunc(entries[:i], func(o Strategy) bool { return o.Name == s.Name }) {
+			errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", at, short(s.Name)))
+		}
+		k := slices.IndexFunc(out, func(o Strategy) bool { return o.Name == s.Name })
+		if k < 0 {
+			k = len(out) - 1 // before ask_user
+			out = slices.Insert(out, k, Strategy{Name: s.Name})
+		}
+		out[k] = out[k].changed(s)
+		errs = append(errs, out[k].complete(at)...)
+	}
+	if len(out) > maxStrategies {
+		errs = append(errs, fmt.Errorf("%s: has more than %d strategies with those that it had", key, maxStrategies))
+	}
+	return out, errs
 }
 
 // hint asks for the name that was probably meant, or says something else.
@@ -143,26 +155,20 @@ func (s Strategy) changed(by Strategy) Strategy {
 func (c Chains) Validate() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(c)) {
+		_, problems := changed(c[name], c[name], name)
 		if !isCategory(name) {
-			errs = append(errs, fmt.Errorf("there is no category %q", short(name)))
+			problems = []error{fmt.Errorf("there is no category %q", short(name))}
 		}
+		errs = append(errs, problems...)
 	}
 	for _, category := range recovery.Categories() {
 		chain := c[string(category)]
-		if len(chain) == 0 {
+		last := len(chain) - 1
+		switch at := slices.IndexFunc(chain, func(s Strategy) bool { return s.Name == AskUser }); {
+		case last < 0:
 			errs = append(errs, fmt.Errorf("%s: has no chain", category))
-			continue
-		}
-		if len(chain) > maxStrategies {
-			errs = append(errs, fmt.Errorf("%s: has more than %d strategies", category, maxStrategies))
-		}
-		errs = append(errs, checkEach(string(category), chain)...)
-		for i, s := range chain {
-			key := fmt.Sprintf("%s[%d]", category, i)
-			if last := i == len(chain)-1; last != (s.Name == AskUser) {
-				errs = append(errs, fmt.Errorf("%s.name: a chain ends with %s, and has it once", key, AskUser))
-			}
-			errs = append(errs, s.complete(key)...)
+		case at != last:
+			errs = append(errs, fmt.Errorf("%s[%d].name: a chain ends with %s, and has it once", category, last, AskUser))
 		}
 	}
 	return errors.Join(errs...)
@@ -178,18 +184,6 @@ var elevated = recovery.NewPattern(`(?i)\b(?:sudo|doas|pkexec|gsudo|runas)\b|\bs
 var dangerous = recovery.NewPattern(`(?i)\b(?:(?:un)?install(?:s|ed|ing)?|delet(?:e|es|ed|ing)|remov(?:e|es|ed|ing)|rm|rmdir|unlink|shred|` +
 	`truncate|mkfs|chmod|chown|chgrp|setfacl|icacls|takeown|kill|pkill|killall|reboot|shutdown)\b|` +
 	`\b(?:apt|apt-get|yum|dnf|apk|brew|pacman|choco|winget|pip3?|npm|pnpm|yarn|cargo|gem|go)\s+(?:add|get|i)\b|\bdd\s+if=|--force\b|\breset --hard\b|\bgit clean\b`)
-
-// checkEach reports what is wrong with the parts that the strategies of a chain give.
-func checkEach(chain string, list []Strategy) (errs []error) {
-	for i, s := range list {
-		key := fmt.Sprintf("%s[%d]", chain, i)
-		errs = append(errs, s.check(key)...)
-		if slices.ContainsFunc(list[:i], func(o Strategy) bool { return o.Name == s.Name }) {
-			errs = append(errs, fmt.Errorf("%s.name: %q is used twice in this chain", key, short(s.Name)))
-		}
-	}
-	return errs
-}
 
 // check reports what is wrong with the parts that are given.
 func (s Strategy) check(key string) (errs []error) {

@@ -3,7 +3,6 @@ package annotate
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -28,9 +27,8 @@ type Config struct {
 // Defaults returns the configuration that applies when none is given.
 func Defaults() Config { return Config{Confidence: 0.9, Holdout: 0.02} }
 
-// Validate reports everything that is wrong in itself, as one joined error; each
-// message begins with the key. What depends on the chains that are changed,
-// [Chains.With] reports.
+// Validate reports everything that is wrong, as one joined error; each message begins
+// with the key. What is wrong with Chains, [Chains.With] reports.
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.Confidence >= 0 && c.Confidence <= 1) {
@@ -45,11 +43,6 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("forbid[%d]: %s cannot be forbidden: every chain ends with it", i, AskUser))
 		case slices.Contains(c.Forbid[:i], name):
 			errs = append(errs, fmt.Errorf("forbid[%d]: %q is named twice", i, short(name)))
-		}
-	}
-	for _, category := range slices.Sorted(maps.Keys(c.Chains)) {
-		if isCategory(category) { // else With says so, with the names that there are
-			errs = append(errs, checkEach("chains."+category, c.Chains[category])...)
 		}
 	}
 	return errors.Join(errs...)
