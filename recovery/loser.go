@@ -30,8 +30,7 @@ const (
 
 // place is the place of an attempt: its target's, or that of its target's probe.
 func (rc *racer) place() Target {
-	t := rc.ticket.Target
-	t.Key = ""
+	t := rc.ticket.Target.Keyless()
 	if rc.probe() {
 		t.Key = "probe"
 	}

@@ -121,16 +121,15 @@ type repeaters struct {
 const maxRepeaters = 1024
 
 func (r *repeaters) saw(t Target) {
-	if t.Key = ""; r.n.Load() >= maxRepeaters {
+	if r.n.Load() >= maxRepeaters {
 		return
 	}
-	if _, known := r.of.LoadOrStore(t, struct{}{}); !known {
+	if _, known := r.of.LoadOrStore(t.Keyless(), struct{}{}); !known {
 		r.n.Add(1)
 	}
 }
 
 func (r *repeaters) know(t Target) bool {
-	t.Key = ""
-	_, known := r.of.Load(t)
+	_, known := r.of.Load(t.Keyless())
 	return known
 }

@@ -19,6 +19,12 @@ func (t Target) String() string {
 	return s
 }
 
+// Keyless is the target without its key: what holds for the model holds for all keys.
+func (t Target) Keyless() Target {
+	t.Key = ""
+	return t
+}
+
 // Mark is one thing that is kept of a target, for operators to see and to clear.
 type Mark struct {
 	Target   string    `json:"target"` // as Target.String says it

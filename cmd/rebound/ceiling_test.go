@@ -14,14 +14,14 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7040,
 
-	"recovery/annotate":   3385,
+	"recovery/annotate":   3384,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4900,
-	"recovery/learn":      2130,
-	"recovery/plan":       1870,
+	"recovery/learn":      2128,
+	"recovery/plan":       1867,
 	"recovery/repair":     4970,
-	"recovery/rule":       1293,
+	"recovery/rule":       1289,
 	"recovery/trajectory": 3180,
 	"recovery/transcript": 5620,
 }

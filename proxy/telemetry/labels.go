@@ -67,8 +67,7 @@ func (m *metrics) setLabels(l Labels) {
 		n.models[name] = true
 		m.showModel(name)
 		for i, target := range targets {
-			target.Key = ""
-			n.targets[target] = true
+			n.targets[target.Keyless()] = true
 			if i > 0 {
 				m.fallbacks.show(name, target.Upstream)
 			}

@@ -112,14 +112,14 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 		next := state.prolonged(o.Failure, now, length)
 		s.open(e, next, now)
 		if !state.open { // a failed probe is no news
-			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Class: recovery.Class(next.class), Until: next.until})
+			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Class: recovery.Class(next.class), Until: next.until})
 		}
 	case what == opens && p != nil && !p.open:
 		events = append(events, p.opens(ticket, o.Failure, now, length)...)
 	case what == closes:
 		e.forget()
 		s.board.Remove(BoardBreakers, e.field)
-		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target)})
+		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: ticket.Target.Keyless()})
 	}
 	if p == nil {
 		return events
@@ -130,7 +130,7 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 	case closes:
 		p.forget()
 		p.opening = opening{}
-		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: bare(ticket.Target), Key: ticket.Client})
+		events = append(events, recovery.Event{Name: recovery.EventBreakerClosed, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client})
 	}
 	return events
 }
@@ -142,7 +142,7 @@ func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.T
 	if was {
 		return nil
 	}
-	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: bare(ticket.Target), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
+	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
 }
 
 // own returns the circuit of a client, which may be nil. Without traffic it closes by itself.

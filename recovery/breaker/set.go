@@ -67,7 +67,7 @@ type target struct {
 }
 
 func (s *Set) target(t recovery.Target) *target {
-	t.Key = ""
+	t = t.Keyless()
 	e, ok := s.targets[t]
 	if !ok {
 		if len(s.targets) >= maxTargets {
@@ -264,5 +264,3 @@ func (e *target) Done(ticket recovery.Ticket, o recovery.Outcome) {
 		s.observer.Observe(ev)
 	}
 }
-
-func bare(t recovery.Target) recovery.Target { t.Key = ""; return t }

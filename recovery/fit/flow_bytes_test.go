@@ -141,7 +141,7 @@ func TestBytesAreShown(t *testing.T) {
 		t.Fatal("not fitted")
 	}
 	marks := f.Marks()
-	if len(marks) != 1 || marks[0].Target != keyless(x.Candidates[0].Target).String() || marks[0].Kind != recovery.MarkWindow || marks[0].Detail != "takes 1048576 bytes at most" ||
+	if len(marks) != 1 || marks[0].Target != x.Candidates[0].Target.Keyless().String() || marks[0].Kind != recovery.MarkWindow || marks[0].Detail != "takes 1048576 bytes at most" ||
 		marks[0].Request != "r1" || time.Since(marks[0].Since) > time.Hour || time.Until(marks[0].Until) <= 0 {
 		t.Fatalf("%+v", marks)
 	}

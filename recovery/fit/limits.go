@@ -86,7 +86,7 @@ type watch struct {
 
 // due reports whether it is time, and if so starts anew.
 func (w watch) due(t recovery.Target) bool {
-	t, now := keyless(t), time.Now()
+	t, now := t.Keyless(), time.Now()
 	if last, ok := w.Get(t); ok && now.Sub(last) < watchEvery {
 		return false
 	}

@@ -31,15 +31,9 @@ func newWindows(ttl time.Duration) *windows {
 	return &windows{ttl, store.NewCache[recovery.Target, limit](maxWindows)}
 }
 
-// keyless is the target without its key: all keys see the same model.
-func keyless(t recovery.Target) recovery.Target {
-	t.Key = ""
-	return t
-}
-
 // Window implements Windows.
 func (w *windows) Window(t recovery.Target) int {
-	if l, _ := w.limits.Get(keyless(t)); time.Now().Before(l.until) {
+	if l, _ := w.limits.Get(t.Keyless()); time.Now().Before(l.until) {
 		return l.tokens
 	}
 	return 0
@@ -47,19 +41,19 @@ func (w *windows) Window(t recovery.Target) int {
 
 // Overflowed implements Windows.
 func (w *windows) Overflowed(t recovery.Target) bool {
-	l, _ := w.limits.Get(keyless(t))
+	l, _ := w.limits.Get(t.Keyless())
 	return time.Now().Before(l.until)
 }
 
 // LearnWindow implements Windows.
 func (w *windows) LearnWindow(t recovery.Target, tokens int, request string) {
 	now := time.Now()
-	l, known := w.limits.Get(keyless(t))
+	l, known := w.limits.Get(t.Keyless())
 	if !known || tokens != 0 && tokens != l.tokens {
 		l = limit{tokens: tokens, since: now, request: request}
 	}
 	l.until = now.Add(w.ttl)
-	w.limits.Put(keyless(t), l, 1)
+	w.limits.Put(t.Keyless(), l, 1)
 }
 
 // itemSize names how many bytes a target takes.

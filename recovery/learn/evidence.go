@@ -26,7 +26,7 @@ const maxSent = 32
 // Answered implements recovery.Pace. Of two attempts the later one with the larger input says all that the
 // other does, so that few have to be remembered.
 func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time) {
-	k := answerKey{bare(c.Target), x.Streaming, p.reasoning(x, c)}
+	k := answerKey{c.Target.Keyless(), x.Streaming, p.reasoning(x, c)}
 	one := sent{at, x.Body.EstimateTokens()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *Pace) Answered(x *recovery.Exchange, c recovery.Candidate, at time.Time
 // Overtaken implements recovery.Pace. Inputs are estimated, so that one which is smaller by a sixteenth
 // counts as equal.
 func (p *Pace) Overtaken(x *recovery.Exchange, c recovery.Candidate, at time.Time) bool {
-	k := answerKey{bare(c.Target), x.Streaming, p.reasoning(x, c)}
+	k := answerKey{c.Target.Keyless(), x.Streaming, p.reasoning(x, c)}
 	tokens := x.Body.EstimateTokens()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ type silence struct {
 func (p *Pace) Silent(x *recovery.Exchange, t recovery.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := entry(p.silent, bare(t))
+	s := entry(p.silent, t.Keyless())
 	if s.n == 0 {
 		s.client = x.Client()
 	}
@@ -73,7 +73,7 @@ func (p *Pace) Silent(x *recovery.Exchange, t recovery.Target) {
 func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s := p.silent[bare(t)]; s != nil {
+	if s := p.silent[t.Keyless()]; s != nil {
 		return s.n, s.several
 	}
 	return 0, false
@@ -83,7 +83,5 @@ func (p *Pace) Silence(t recovery.Target) (n int, several bool) {
 func (p *Pace) Heard(t recovery.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.silent, bare(t))
+	delete(p.silent, t.Keyless())
 }
-
-func bare(t recovery.Target) recovery.Target { t.Key = ""; return t }

@@ -110,7 +110,8 @@ var _ recovery.Knowledge = (*Facts)(nil)
 
 // NewFacts returns facts that are kept on board for ttl.
 func NewFacts(board Board, ttl time.Duration) *Facts {
-	f := &Facts{board: board, read: store.NewCache[recovery.Target, reading](maxListed), listed: store.NewCache[recovery.Target, listing](maxListed)}
+	f := &Facts{board: board, read: store.NewCache[recovery.Target, reading](maxListed),
+		listed: store.NewCache[recovery.Target, listing](maxListed)}
 	f.ttl.Store(int64(ttl))
 	return f
 }
@@ -119,7 +120,7 @@ func NewFacts(board Board, ttl time.Duration) *Facts {
 func (f *Facts) Reconfigure(ttl time.Duration) { f.ttl.Store(int64(ttl)) }
 
 // field is the name of a target's facts: all its keys share them.
-func (f *Facts) field(t recovery.Target) string { return f.names.Of(bare(t)) }
+func (f *Facts) field(t recovery.Target) string { return f.names.Of(t.Keyless()) }
 
 // get is what is known of a target. Its edits are shared and must not be changed.
 func (f *Facts) get(t recovery.Target) fact {
@@ -130,10 +131,10 @@ func (f *Facts) get(t recovery.Target) fact {
 	if !ok {
 		return fact{}
 	}
-	r, known := f.read.Get(bare(t))
+	r, known := f.read.Get(t.Keyless())
 	if !known || !bytes.Equal(r.value, v.Value) {
 		r = reading{v.Value, decode(v.Value)}
-		f.read.Put(bare(t), r, 1)
+		f.read.Put(t.Keyless(), r, 1)
 	}
 	return r.fact
 }
@@ -220,14 +221,14 @@ func (f *Facts) Window(t recovery.Target) int {
 	if n := f.get(t).Window; n > 0 {
 		return n
 	}
-	l, _ := f.listed.Get(bare(t))
+	l, _ := f.listed.Get(t.Keyless())
 	return l.tokens
 }
 
 // ListWindow remembers what an upstream's list of models tells. What a refusal
 // stated goes before it.
 func (f *Facts) ListWindow(t recovery.Target, tokens int) {
-	f.listed.Put(bare(t), listing{tokens, time.Now()}, 1)
+	f.listed.Put(t.Keyless(), listing{tokens, time.Now()}, 1)
 }
 
 // Overflowed reports whether the target refused a request as too long lately.

@@ -70,7 +70,7 @@ func (p *Pace) Reconfigure(cfg FirstTokenConfig, parallel recovery.ParallelConfi
 }
 
 func key(x *recovery.Exchange, c recovery.Candidate) paceKey {
-	t := bare(c.Target)
+	t := c.Target.Keyless()
 	if !x.Streaming {
 		return paceKey{target: t} // how long a whole answer takes, its output says
 	}
@@ -226,7 +226,7 @@ func (r *ring) add(d time.Duration) {
 func (p *Pace) Flowed(t recovery.Target, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	entry(p.pauses, bare(t)).add(pause)
+	entry(p.pauses, t.Keyless()).add(pause)
 }
 
 // leastIdle is the shortest pause after which another answer is looked for.
@@ -236,7 +236,7 @@ const leastIdle = 8 * time.Second
 func (p *Pace) Idle(t recovery.Target) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.pauses[bare(t)]
+	r := p.pauses[t.Keyless()]
 	if r == nil || r.n < enough {
 		return 0
 	}

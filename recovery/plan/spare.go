@@ -38,8 +38,7 @@ func (s *Planner) targetOf(x *recovery.Exchange, cfg *Config) target {
 
 // isSpared reports whether a planner was of no use to this client lately.
 func (s *Planner) isSpared(t target) bool {
-	t.Key = ""
-	until, ok := s.spared.Get(t)
+	until, ok := s.spared.Get(target{t.Keyless(), t.client})
 	return ok && time.Now().Before(until)
 }
 
@@ -50,8 +49,7 @@ func (s *Planner) spare(t target, err error) {
 	if errors.As(err, &f) && (f.Signal.Status < 400 || f.Signal.Status >= 500) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return
 	}
-	t.Key = ""
-	s.spared.Put(t, time.Now().Add(spareTime), 1)
+	s.spared.Put(target{t.Keyless(), t.client}, time.Now().Add(spareTime), 1)
 }
 
 // instead applies the rule that stands in for a planner that may not be asked again:
