@@ -262,15 +262,10 @@ func declared(t transcript.Tool, parameters string) bool {
 	return len(trajectory.Parameters(t)) == 0 || everyParameter(t, parameters, func(_ trajectory.Parameter, declared bool, _ gjson.Result) bool { return declared })
 }
 
-// same reports whether two objects are the same but for space and order.
+// same reports whether the arguments of two calls mean the same.
 func same(a, b string) bool {
-	var x, y any
-	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
-		return a == b
-	}
-	ra, errA := json.Marshal(x)
-	rb, errB := json.Marshal(y)
-	return errA == nil && errB == nil && string(ra) == string(rb)
+	x, y := trajectory.Call{Arguments: a}, trajectory.Call{Arguments: b}
+	return x.Canonical() == y.Canonical()
 }
 
 // only reports whether all texts and numbers of a value, names of members left out, are
