@@ -61,14 +61,13 @@ func (x *Exchange) Stuck(l *Loop) Question {
 	} else if x.Turn.Failure != nil {
 		chain = Unexplained
 	}
+	if f := x.FirstFailed(); f != nil && x.Turn.Failure != nil {
+		return x.About(chain, f)
+	}
 	var last ToolFailure
-	for i := range x.Results {
-		f := &x.Results[i]
-		if x.Turn.Failure != nil && f.Failed {
-			return x.About(chain, f)
-		}
-		if f.Index >= last.Index {
-			last = ToolFailure{Tool: f.Tool, Index: f.Index}
+	for _, r := range x.Results {
+		if r.Index >= last.Index {
+			last = ToolFailure{Tool: r.Tool, Index: r.Index}
 		}
 	}
 	return x.About(chain, &last)

@@ -104,6 +104,14 @@ func (f *Findings) Refused() bool {
 	return slices.ContainsFunc(f.Results, func(r ToolFailure) bool { return r.Failed && r.Rule == "refusal" })
 }
 
+// FirstFailed is the first result of a call that failed, nil for none.
+func (f *Findings) FirstFailed() *ToolFailure {
+	if i := slices.IndexFunc(f.Results, func(r ToolFailure) bool { return r.Failed }); i >= 0 {
+		return &f.Results[i]
+	}
+	return nil
+}
+
 // Repetition is the loop that occurred most often, nil for none.
 func (f *Findings) Repetition() (most *Loop) {
 	for i := range f.Loops {

@@ -3,7 +3,6 @@ package annotate
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
@@ -100,8 +99,8 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	st.weigh(x, l, recovery.Hint, false, &advice)
 	s := st.newScene(x, nil)
 	said := s.repeating(x, l)
-	if i := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed }); i >= 0 && l.Kind == recovery.LoopSameError {
-		said += printed(x.Results[i].Line)
+	if f := x.FirstFailed(); f != nil && l.Kind == recovery.LoopSameError {
+		said += printed(f.Line)
 	}
 	step := loops[l.Kind]
 	if call := repeatedCall(x, l); call != "" && len(call) < maxLine && l.Kind == recovery.LoopSameResult {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -70,7 +69,7 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	st.weigh(x, l, string(p.Strategy), handsOver, &advice)
 	s := st.newScene(x, nil)
 	said := ""
-	failed := slices.IndexFunc(x.Results, func(r recovery.ToolFailure) bool { return r.Failed })
+	failed := x.FirstFailed()
 	switch {
 	case l != nil && p.Strategy == recovery.PlanRetry:
 		said = stated(x, l)
@@ -78,18 +77,18 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		said = s.repeating(x, l)
 	case x.Turn.Failure == nil:
 		said = "The last steps brought nothing new."
-	case failed >= 0:
-		which := cmp.Or(quoted(x.Results[failed].Tool), "The last command")
+	case failed != nil:
+		which := cmp.Or(quoted(failed.Tool), "The last command")
 		said = fmt.Sprintf("%s failed in the same way %d times.", which, max(x.Turn.Seen, x.Turn.Streak, 2))
 	}
 	if l != nil {
 		advice.Loop, advice.Count = l.Kind, l.Count
 	}
-	if failed >= 0 {
-		if advice.Category = x.Results[failed].Category; l == nil {
+	if failed != nil {
+		if advice.Category = failed.Category; l == nil {
 			advice.Count = max(x.Turn.Seen, x.Turn.Streak)
 		}
-		said += printed(x.Results[failed].Line)
+		said += printed(failed.Line)
 	}
 	next := proposed(p)
 	if handsOver {
