@@ -14,12 +14,12 @@ import (
 var ceilings = map[string]int{
 	"proxy/stream": 7040,
 
-	"recovery/annotate":   3384,
+	"recovery/annotate":   3377,
 	"recovery/classify":   2965,
 	"recovery/fit":        4280,
 	"recovery/inspect":    4900,
 	"recovery/learn":      2128,
-	"recovery/plan":       1867,
+	"recovery/plan":       1862,
 	"recovery/repair":     4970,
 	"recovery/rule":       1289,
 	"recovery/trajectory": 3180,

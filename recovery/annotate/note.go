@@ -30,7 +30,7 @@ const (
 func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop) (string, recovery.Advice) {
 	s := st.newScene(x, l.Failure)
 	advice := recovery.Advice{Category: l.Failure.Category, Count: max(1, l.Same)}
-	said := st.failed(x, l, loop, &advice)
+	said := s.failed(x, l, loop, &advice)
 	known, name := s.fact(l)
 	has, chained := known.say+known.call != "", len(st.chains[l.Failure.Chain()]) > 0
 	switch {
@@ -89,22 +89,23 @@ func (s *scene) note(parts ...string) string {
 // next is the strategy of the chain that comes after those that were due before, in
 // words, or who to ask where none is left; "" where that was done, too.
 func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice *recovery.Advice) (text string, asks bool) {
-	var proposals []proposal
+	var names []string
+	said := map[string]string{}
 	for _, p := range st.ordered(l.Failure.Chain(), s.uses()) {
-		if said := s.say(p.Steps); said != "" && p.deeds()&x.Barred == 0 {
-			proposals = append(proposals, proposal{p.Name, said})
+		if text := s.say(p.Steps); text != "" && p.deeds()&x.Barred == 0 {
+			names, said[p.Name] = append(names, p.Name), text
 		}
 	}
-	proposals = st.prefer(x, l.Failure, proposals, advice)
+	names = st.prefer(x, l.Failure, names, advice)
 	given := l.Given
 	if st.HeldOut(x.Session) || advice.Withheld {
 		given = 0 // nothing was said so far
 	}
 	switch {
-	case given < len(proposals):
-		advice.Strategies = append(advice.Strategies, proposals[given].name)
-		return proposals[given].text, false
-	case given == len(proposals) && len(st.chains[l.Failure.Chain()]) > 0:
+	case given < len(names):
+		advice.Strategies = append(advice.Strategies, names[given])
+		return said[names[given]], false
+	case given == len(names) && len(st.chains[l.Failure.Chain()]) > 0:
 		advice.Strategies = append(advice.Strategies, AskUser)
 		step := strings.TrimRight(render(st.ask(l.Failure.Chain()), s.fill), ".")
 		to := cmp.Or(trajectory.Shorten(step, maxAsking), "say how to go on")
@@ -118,10 +119,10 @@ func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice
 const many = 5
 
 // failed says what failed how often.
-func (st *Stage) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop, advice *recovery.Advice) string {
+func (s *scene) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop, advice *recovery.Advice) string {
 	if loop != nil {
 		advice.Loop, advice.Count = loop.Kind, max(advice.Count, loop.Count)
-		return st.newScene(x, nil).repeating(x, loop)
+		return s.repeating(x, loop)
 	}
 	which := cmp.Or(quoted(l.Failure.Tool), "The command")
 	switch {
@@ -157,9 +158,6 @@ var meanings = map[string]string{
 	string(recovery.DiskFull):         "no space left to write to",
 	recovery.EditFailed:               "the edit was not applied",
 }
-
-// proposal is a strategy and what it says here.
-type proposal struct{ name, text string }
 
 // say is a strategy's steps, as far as the conversation fills them.
 func (s *scene) say(steps []string) string {

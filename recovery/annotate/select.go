@@ -89,24 +89,21 @@ type Chooser interface {
 	Choose(recovery.Question) recovery.Preference
 }
 
-// prefer orders what could be proposed by what was learned.
-func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, proposals []proposal, advice *recovery.Advice) []proposal {
-	if s.Chooser == nil || len(proposals) == 0 {
-		return proposals
+// prefer orders the strategies that could be proposed by what was learned.
+func (s *Stage) prefer(x *recovery.Exchange, f *recovery.ToolFailure, names []string, advice *recovery.Advice) []string {
+	if s.Chooser == nil || len(names) == 0 {
+		return names
 	}
 	q := x.About(f.Chain(), f)
-	for _, p := range proposals {
-		q.Strategies = append(q.Strategies, p.name)
-	}
+	q.Strategies = names
 	order := s.choose(q, advice)
-	place := func(p proposal) int {
-		if i := slices.Index(order, p.name); i >= 0 {
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
 			return i
 		}
 		return len(order)
 	}
-	slices.SortStableFunc(proposals, func(a, b proposal) int { return cmp.Compare(place(a), place(b)) })
-	return proposals
+	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // choose orders a question's strategies by what was learned, and notes in advice what
