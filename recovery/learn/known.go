@@ -35,11 +35,9 @@ func (k *known) add(o Observation) bool {
 	}
 	k.ids[o.ID] = true
 	k.list = append(k.list, o)
-	if over := len(k.list) - logSize; over > 0 {
-		for _, old := range k.list[:over] {
-			delete(k.ids, old.ID)
-		}
-		k.list = append([]Observation(nil), k.list[over:]...)
+	if len(k.list) > logSize {
+		delete(k.ids, k.list[0].ID)
+		k.list = slices.Delete(k.list, 0, 1)
 	}
 	return true
 }

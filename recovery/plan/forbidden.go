@@ -87,7 +87,7 @@ func online(t transcript.Tool) bool {
 
 // searches reports whether a call puts words of the planner's own into a search beyond the machine.
 func searches(t transcript.Tool, parameters string) bool {
-	return online(t) && !everyParameter(t, parameters, func(p trajectory.Parameter, _ bool, v gjson.Result) bool {
+	return online(t) && !everyParameter(t, parameters, func(p trajectory.Parameter, v gjson.Result) bool {
 		return v.Type != gjson.String || p.Holds&trajectory.HoldsPattern == 0
 	})
 }

@@ -94,7 +94,7 @@ func (c *call) named(text string) bool {
 // goesWhere reports whether the parameters that are addresses, as far as the tool
 // declares that, are complete ones: without a scheme a host looks like a path.
 func (c *call) goesWhere(t transcript.Tool, parameters string) bool {
-	return everyParameter(t, parameters, func(p trajectory.Parameter, _ bool, v gjson.Result) bool {
+	return everyParameter(t, parameters, func(p trajectory.Parameter, v gjson.Result) bool {
 		if p.Holds&trajectory.HoldsURL == 0 || p.Holds&trajectory.HoldsPath != 0 || v.Type != gjson.String || v.Str == "" {
 			return true
 		}

@@ -242,16 +242,15 @@ func tool(list []transcript.Tool, name string) transcript.Tool {
 }
 
 // everyParameter reports whether all parameters of a call are as one has to be, which is told
-// what the tool declares of it, if it does.
-func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.Parameter, declared bool, v gjson.Result) bool) bool {
+// what the tool declares of it: the zero Parameter where it does not.
+func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.Parameter, v gjson.Result) bool) bool {
 	list, ok := trajectory.Parameters(t), true
 	gjson.Parse(parameters).ForEach(func(key, v gjson.Result) bool {
-		i := slices.IndexFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str })
-		if i < 0 {
-			ok = as(trajectory.Parameter{}, false, v)
-		} else {
-			ok = as(list[i], true, v)
+		var p trajectory.Parameter
+		if i := slices.IndexFunc(list, func(p trajectory.Parameter) bool { return p.Name == key.Str }); i >= 0 {
+			p = list[i]
 		}
+		ok = as(p, v)
 		return ok
 	})
 	return ok
@@ -259,7 +258,8 @@ func everyParameter(t transcript.Tool, parameters string, as func(p trajectory.P
 
 // declared reports whether a tool that declares its parameters declares all of these.
 func declared(t transcript.Tool, parameters string) bool {
-	return len(trajectory.Parameters(t)) == 0 || everyParameter(t, parameters, func(_ trajectory.Parameter, declared bool, _ gjson.Result) bool { return declared })
+	return len(trajectory.Parameters(t)) == 0 ||
+		everyParameter(t, parameters, func(p trajectory.Parameter, _ gjson.Result) bool { return p.Name != "" })
 }
 
 // same reports whether the arguments of two calls mean the same.
