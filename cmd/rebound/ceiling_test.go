@@ -12,11 +12,11 @@ import (
 // ceilings limits the lines of packages, tests left out. A commit that needs more says why
 // in its body; one that removes code lowers the number.
 var ceilings = map[string]int{
-	"proxy/stream": 7040,
+	"proxy/stream": 7020,
 
 	"recovery/annotate":   3377,
-	"recovery/classify":   2965,
-	"recovery/fit":        4280,
+	"recovery/classify":   2940,
+	"recovery/fit":        4255,
 	"recovery/inspect":    4900,
 	"recovery/learn":      2126,
 	"recovery/plan":       1862,

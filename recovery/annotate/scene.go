@@ -300,20 +300,7 @@ func (s *scene) permitted(command string) bool {
 var secret = recovery.NewPattern(`(?i)authorization|token|passw(?:or)?d|secret|api[-_]?key|bearer|credential|x-auth|:@`)
 
 // hasWord reports whether a text has a word, with something else on both sides.
-func hasWord(text, word string) bool {
-	for from := 0; word != ""; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		i += from
-		if (i == 0 || !isWord(text[i-1])) && (i+len(word) == len(text) || !isWord(text[i+len(word)])) {
-			return true
-		}
-		from = i + 1
-	}
-	return false
-}
+func hasWord(text, word string) bool { return trajectory.HasWord(text, word, isWord) }
 
 func isWord(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-'

@@ -254,27 +254,27 @@ func holdsOf(name string, schema gjson.Result) Holds {
 	about := strings.ToLower(schema.Get("description").Str)
 	about = about[:min(len(about), 80)]
 	for _, d := range described {
-		if slices.ContainsFunc(d.words, func(w string) bool { return hasWord(about, w) }) {
+		if slices.ContainsFunc(d.words, func(w string) bool { return HasWord(about, w, letter) }) {
 			return d.holds
 		}
 	}
 	return 0
 }
 
-// hasWord reports whether a text has a word, or some, between what is no letter.
-func hasWord(text, word string) bool {
-	for from := 0; ; {
+// HasWord reports whether a text has a word, or some, with nothing in front of it and behind it that inside takes for a part of words.
+func HasWord(text, word string, inside func(c byte) bool) bool {
+	for from := 0; word != ""; from++ {
 		i := strings.Index(text[from:], word)
 		if i < 0 {
 			return false
 		}
-		i += from
-		end := i + len(word)
-		if (i == 0 || !letter(text[i-1])) && (end == len(text) || !letter(text[end])) {
+		from += i
+		end := from + len(word)
+		if (from == 0 || !inside(text[from-1])) && (end == len(text) || !inside(text[end])) {
 			return true
 		}
-		from = end
 	}
+	return false
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
