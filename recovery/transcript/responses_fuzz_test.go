@@ -46,8 +46,14 @@ func FuzzResponses(f *testing.F) {
 		f.Add([]byte(`{"input":[` + strings.Join(items[i:], ",") + `],"instructions":"i","tools":[{"type":"namespace","name":"s","tools":[{"name":"n"}]},7],"text":{"format":{"type":"json_schema"}}}`))
 	}
 	f.Add([]byte(`{"input":"x"}`))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		b, err := transcript.Parse(raw, transcript.Responses, transcript.Limits{})
+	f.Fuzz(readAndEdited(transcript.Responses))
+}
+
+// readAndEdited reads a body in every way, and makes every edit of its first messages: what is found stands where
+// it is said to stand, an edit makes JSON or is impossible, and the body itself never changes.
+func readAndEdited(format transcript.Format) func(t *testing.T, raw []byte) {
+	return func(t *testing.T, raw []byte) {
+		b, err := transcript.Parse(raw, format, transcript.Limits{})
 		if err != nil {
 			return
 		}
@@ -68,7 +74,7 @@ func FuzzResponses(f *testing.F) {
 					t.Fatalf("a result: %s", r)
 				}
 			}
-			_, _, _, _, _ = m.Text(), m.AppendMedia(nil), m.ToolCallID(), m.Shape(), m.Name()
+			_, _, _, _, _, _ = m.Text(), m.AppendMedia(nil), m.ToolCallID(), m.Shape(), m.Name(), m.Failed()
 		}
 		_, _, _, _, _ = b.State(), b.System(), b.Tools(), b.ToolChoice(), b.HasTools()
 		for name, edit := range edits {
@@ -83,7 +89,7 @@ func FuzzResponses(f *testing.F) {
 		if !bytes.Equal(raw, before) {
 			t.Fatal("the body has changed")
 		}
-	})
+	}
 }
 
 // Whatever turns are taken out of a session, and whatever else is done to it, an upstream
