@@ -105,16 +105,8 @@ func codexLogin(env configs.Env) string {
 	if key, ok := env("OPENAI_API_KEY"); ok && key != "" {
 		return ""
 	}
-	home, ok := env("CODEX_HOME")
-	if !ok {
-		user, err := os.UserHomeDir()
-		if err != nil {
-			return ""
-		}
-		home = filepath.Join(user, ".codex")
-	}
-	raw, err := os.ReadFile(filepath.Join(home, "auth.json"))
-	if err != nil || gjson.GetBytes(raw, "OPENAI_API_KEY").Str != "" || !gjson.GetBytes(raw, "tokens").IsObject() {
+	raw := settings(env, "CODEX_HOME", ".codex", "auth.json")
+	if gjson.GetBytes(raw, "OPENAI_API_KEY").Str != "" || !gjson.GetBytes(raw, "tokens").IsObject() {
 		return ""
 	}
 	return "codex is logged in with a subscription, which only its own back end serves; set OPENAI_API_KEY to use an API key"
@@ -123,19 +115,21 @@ func codexLogin(env configs.Env) string {
 // claudeProvider is the provider that Claude Code's own settings name, "" if they name none. They
 // win over the environment: https://docs.claude.com/en/docs/claude-code/settings.
 func claudeProvider(env configs.Env) string {
-	home, ok := env("CLAUDE_CONFIG_DIR")
+	return gjson.GetBytes(settings(env, "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), "env."+anthropicBase).Str
+}
+
+// settings reads a file of a program, in the folder that a variable names, else in one of the user's home; nil without one.
+func settings(env configs.Env, variable, folder, file string) []byte {
+	home, ok := env(variable)
 	if !ok {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return ""
+			return nil
 		}
-		home = filepath.Join(user, ".claude")
+		home = filepath.Join(user, folder)
 	}
-	raw, err := os.ReadFile(filepath.Join(home, "settings.json"))
-	if err != nil {
-		return ""
-	}
-	return gjson.GetBytes(raw, "env."+anthropicBase).Str
+	raw, _ := os.ReadFile(filepath.Join(home, file))
+	return raw
 }
 
 // claudeCloud recognises a provider that Claude Code asks in that provider's own format.

@@ -126,6 +126,21 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// post sends a request, and returns the answer.
+func post(t *testing.T, url, body string) string {
+	t.Helper()
+	res, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}
+
 // A response is made from the same replies, and its items are held to the rules.
 func TestResponsesModel(t *testing.T) {
 	m, err := NewModel()
@@ -141,16 +156,7 @@ func TestResponsesModel(t *testing.T) {
 	})
 	ask := func(request string) string {
 		t.Helper()
-		res, err := http.Post(m.URL()+"/responses", "application/json", strings.NewReader(`{"model":"m","tools":[{"type":"function","name":"exec_command"}],`+request+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
+		return post(t, m.URL()+"/responses", `{"model":"m","tools":[{"type":"function","name":"exec_command"}],`+request+`}`)
 	}
 	var made struct {
 		Output []json.RawMessage

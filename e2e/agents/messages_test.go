@@ -2,8 +2,6 @@ package agents
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 )
@@ -26,16 +24,7 @@ func TestMessagesModel(t *testing.T) {
 	})
 	ask := func(request string) string {
 		t.Helper()
-		res, err := http.Post(m.URL()+"/messages", "application/json", strings.NewReader(`{"model":"m","max_tokens":9,"tools":[{"name":"bash"}],`+request+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
+		return post(t, m.URL()+"/messages", `{"model":"m","max_tokens":9,"tools":[{"name":"bash"}],`+request+`}`)
 	}
 	const question = `{"role":"user","content":"go"}`
 	var made struct {
