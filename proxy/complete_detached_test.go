@@ -13,6 +13,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/quota"
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 	"github.com/rebound-llm/rebound/store"
 )
@@ -51,10 +52,7 @@ func TestDetachedCompletion(t *testing.T) {
 	c.URL, c.Passthrough = up.URL, true
 	s := completing(t, &ready{}, map[string]upstream.Config{"a": c})
 	raw := []byte(`{"model":"m","max_completion_tokens":50,"messages":[]}`)
-	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := recoverytest.Parse(t, raw, transcript.Chat)
 	shared := &meters{used: map[string]int64{}}
 	s.core.Limiter = quota.New(shared, quota.Config{Keys: map[string]quota.Limits{"k": {TokensPerDay: 1000, Concurrent: 1}}})
 	defer s.core.Limiter.Close()
@@ -94,10 +92,7 @@ func TestExtraUsageIsBounded(t *testing.T) {
 	c.URL, c.Passthrough = up.URL, true
 	s := completing(t, &ready{}, map[string]upstream.Config{"a": c})
 	raw := []byte(`{"model":"m","messages":[]}`)
-	body, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := recoverytest.Parse(t, raw, transcript.Chat)
 	shared := &meters{used: map[string]int64{}}
 	s.core.Limiter = quota.New(shared, quota.Config{Keys: map[string]quota.Limits{"k": {TokensPerDay: 1 << 40}}})
 	defer s.core.Limiter.Close()

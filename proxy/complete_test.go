@@ -13,6 +13,7 @@ import (
 
 	"github.com/rebound-llm/rebound/proxy/upstream"
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -43,10 +44,7 @@ func (ignorant) Classify(recovery.Evidence) recovery.Diagnosis  { return recover
 // completing is a sender whose extra calls go to these upstreams.
 func completing(t *testing.T, h recovery.Health, upstreams map[string]upstream.Config) *sender {
 	t.Helper()
-	body, err := transcript.Parse([]byte(`{"model":"m","messages":[]}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := recoverytest.Parse(t, `{"model":"m","messages":[]}`, transcript.Chat)
 	s := &sender{x: &recovery.Exchange{Body: body}, wire: chatWire(), header: http.Header{"Authorization": {"Bearer sk-client"}}}
 	s.core = &Core{Upstreams: map[string]*upstream.Upstream{}, Classifier: ignorant{}, Engine: &recovery.Engine{Health: h, Knowledge: ignorant{}}}
 	for name, c := range upstreams {

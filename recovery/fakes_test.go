@@ -141,10 +141,7 @@ const plainBody = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 
 func exchange(t testing.TB, body, upstreams string) *recovery.Exchange {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, body, transcript.Chat)
 	x := &recovery.Exchange{ID: "r", Body: b, Model: "m", Mode: recovery.ModeAct, Streaming: true, Started: time.Now()}
 	for i, u := range upstreams {
 		x.Candidates = append(x.Candidates, recovery.Choice{Candidate: recovery.Candidate{

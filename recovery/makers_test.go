@@ -10,6 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
 	"github.com/rebound-llm/rebound/recovery/learn"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -43,17 +44,15 @@ func newAccounts() *accounts {
 // upstreams that were asked, and how many elements of reasoning the last was sent.
 func (s *accounts) turn(t *testing.T, extra string) (asked string, reasoning int, f *recovery.Failure) {
 	t.Helper()
-	b, err := transcript.Parse([]byte(`{"model":"m","store":false,"input":[`+strings.Join(s.items, ",")+`]`+extra+`}`), transcript.Responses, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, `{"model":"m","store":false,"input":[`+strings.Join(s.items, ",")+`]`+extra+`}`, transcript.Responses)
 	x := exchange(t, plainBody, "ab")
 	x.Body, x.Session, x.Affinity = b, "s", 7
 	if s.turns == 0 {
 		x.Session = "" // which it has not before its first answer
 	}
 	from := len(s.attempts)
-	if f, err = s.Run(t.Context(), x, s.rig); err != nil {
+	f, err := s.Run(t.Context(), x, s.rig)
+	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Minute) // cool-downs end

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -44,11 +45,7 @@ func (s *fitter) Settle(*recovery.Choice, recovery.Usage) { s.settled++ }
 
 func parsed(t testing.TB, body string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, body, transcript.Chat)
 }
 
 const smaller = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
@@ -435,10 +432,7 @@ func TestForgetsOnlyWhatMattered(t *testing.T) {
 // whichever name it had when the target told the limit.
 func TestClampAfterRename(t *testing.T) {
 	e := &recovery.Engine{}
-	b, err := transcript.Parse([]byte(`{"model":"m","max_tokens":40000,"messages":[]}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, `{"model":"m","max_tokens":40000,"messages":[]}`, transcript.Chat)
 	rename := recovery.Edit{Field: "max_tokens", Rename: "max_completion_tokens"}
 	for _, field := range []string{rename.Field, rename.Rename} {
 		clamp := recovery.Edit{Field: field, Clamp: 900}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -48,16 +49,13 @@ func TestHeeded(t *testing.T) {
 				if c.note != "" {
 					g.Stages = []recovery.Stage{prepares(func(x *recovery.Exchange) { x.Guidance = c.note })}
 				}
-				b, err := transcript.Parse([]byte(`{"model":"m",`+c.body+`}`), transcript.Responses, transcript.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := recoverytest.Parse(t, `{"model":"m",`+c.body+`}`, transcript.Responses)
 				x := exchange(t, plainBody, "ab")
 				x.Body = b
 				if c.set != nil {
 					c.set(x)
 				}
-				_, err = g.run(t, t.Context(), x)
+				_, err := g.run(t, t.Context(), x)
 				if err != nil || g.asked() != c.asked {
 					t.Errorf("asked %s, want %s: %v", g.asked(), c.asked, err)
 				}
@@ -114,10 +112,7 @@ func TestFetched(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": c.a})
 				g.Config.Continue = []recovery.Way{recovery.WayAsk}
-				b, err := transcript.Parse([]byte(`{"model":"m","stream":true,"input":"hi"}`), transcript.Responses, transcript.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := recoverytest.Parse(t, `{"model":"m","stream":true,"input":"hi"}`, transcript.Responses)
 				x := exchange(t, plainBody, "a")
 				x.Body, x.Keeps = b, c.keeps
 				f, err := g.run(t, t.Context(), x)
@@ -157,13 +152,10 @@ func TestAllowed(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				g := newRig(map[string][]step{"a": {busy, ok}})
 				g.Strategies = always(c.action)
-				b, err := transcript.Parse([]byte(`{"model":"m","previous_response_id":"resp_1","input":"hi"}`), transcript.Responses, transcript.Limits{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				b := recoverytest.Parse(t, `{"model":"m","previous_response_id":"resp_1","input":"hi"}`, transcript.Responses)
 				x := exchange(t, plainBody, "a")
 				x.Body = b
-				_, err = g.run(t, t.Context(), x)
+				_, err := g.run(t, t.Context(), x)
 				if err != nil || g.asked() != c.asked {
 					t.Errorf("asked %s, want %s: %v", g.asked(), c.asked, err)
 				}

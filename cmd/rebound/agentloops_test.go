@@ -67,10 +67,7 @@ type met struct {
 
 func (s *stages) meet(t *testing.T, session string, raw []byte) met {
 	t.Helper()
-	b, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	x := &recovery.Exchange{ID: "r", Session: session, Mode: recovery.ModeAct, Body: b, Trusted: true, Started: time.Now()}
 	for _, st := range s.list {
 		if err := st.Prepare(t.Context(), x); err != nil {

@@ -120,7 +120,7 @@ func forbidden(s source, imported string) string {
 
 // forbiddenOurs is forbidden for one of our packages.
 func forbiddenOurs(s source, imported string) string {
-	if s.external() || s.test() && slices.Contains([]string{"store/storetest", "proxy/upstreamtest"}, imported) {
+	if s.external() || s.test() && slices.Contains([]string{"store/storetest", "proxy/upstreamtest", "recovery/recoverytest"}, imported) {
 		return ""
 	}
 	r, ok := rowOf(s.dir)

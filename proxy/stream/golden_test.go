@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -71,10 +72,7 @@ func (s *scene) play(t *testing.T, first, then []byte) string {
 		if s.Whole {
 			stream = "false"
 		}
-		own, err := transcript.Parse([]byte(`{"model":"m","stream":`+stream+`,"messages":[]}`), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		own := recoverytest.Parse(t, `{"model":"m","stream":`+stream+`,"messages":[]}`, transcript.Chat)
 		if broken := Compose(own, c, nil, x.options()).Deliver(context.Background()); broken != nil {
 			t.Fatalf("%+v", broken)
 		}

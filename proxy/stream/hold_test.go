@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -82,11 +83,7 @@ const toolRequest = `{"model":"m","stream":true,"messages":[{"role":"user","cont
 
 func request(t testing.TB, body string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, body, transcript.Chat)
 }
 
 func mended(t testing.TB, m recovery.Mender) func(*Options) {

@@ -49,10 +49,7 @@ const agent = `{"model":"m","messages":[{"role":"user","content":"go"}],"tools":
 // at is an exchange at a turn. failure 0 is a success.
 func at(t *testing.T, body, slot string, failure, user, success uint64) *recovery.Exchange {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, body, transcript.Chat)
 	x := &recovery.Exchange{ID: "r", Session: "s", Mode: recovery.ModeAct, Body: b, Trusted: true}
 	x.Turn = recovery.Turn{Slot: slot, Key: failure, User: user, Success: success}
 	r := recovery.ToolFailure{Tool: "bash", Arguments: `{"command":"make"}`}

@@ -9,16 +9,14 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 // after is a request after a mend, and whether it says that it changed anything.
 func after(t testing.TB, body string, ed recovery.Edit) (string, bool) {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatalf("%v in %s", err, body)
-	}
+	b := recoverytest.Parse(t, body, transcript.Chat)
 	e := b.Edit()
 	changed := conform.Conformer{}.Conform(b, e, ed)
 	out, err := e.Apply()
@@ -185,10 +183,7 @@ func TestSchemasAreBounded(t *testing.T) {
 	const levels = 60
 	for size, mended := range map[int]bool{100: true, 1 << 20: false} {
 		schema := strings.Repeat(`{"properties":{"a":`, levels) + `{"title":"x","description":"` + strings.Repeat("x", size) + `"}` + strings.Repeat("}}", levels)
-		b, err := transcript.Parse([]byte(`{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]}`), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":`+schema+`}}]}`, transcript.Chat)
 		if got := (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendKeyword, Field: "title"}); got != mended {
 			t.Errorf("%d bytes: mended is %v", size, got)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -53,10 +54,7 @@ func TestMessages(t *testing.T) {
 		if problem := upstreamtest.MessagesProblem(raw); !strings.Contains(problem, tt.refusal) {
 			t.Errorf("%s: the upstream says %q", name, problem)
 		}
-		b, err := transcript.Parse([]byte(raw), transcript.Messages, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Messages)
 		e := b.Edit()
 		if !(conform.Conformer{}).Conform(b, e, tt.edit) {
 			t.Errorf("%s: nothing changes", name)
@@ -70,10 +68,7 @@ func TestMessages(t *testing.T) {
 		}
 	}
 	healthy := `{"model":"m","max_tokens":9,"messages":[` + strings.Join([]string{task, model(text("x"), call("a"), call("b")), user(result("b"), result("a"), text("<system-reminder>x"))}, ",") + `]}`
-	b, err := transcript.Parse([]byte(healthy), transcript.Messages, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, healthy, transcript.Messages)
 	for _, mend := range []string{recovery.MendPairing, recovery.MendEmpty, recovery.MendArguments, recovery.MendReasoning, recovery.MendOwn, recovery.MendItemIDs, recovery.MendMedia} {
 		e := b.Edit()
 		if (conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: mend}) || e.Changed() {

@@ -7,6 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/conform"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -62,10 +63,7 @@ func TestResponses(t *testing.T) {
 			t.Errorf("%s: the upstream says %s", name, why)
 			continue
 		}
-		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Responses)
 		e := b.Edit()
 		if !(conform.Conformer{}).Conform(b, e, tt.edit) {
 			t.Errorf("%s: nothing was mended", name)
@@ -79,10 +77,7 @@ func TestResponses(t *testing.T) {
 		if status, why := ledger.Refuse("me", string(after)); status != 0 || !strings.Contains(string(after), tt.want) {
 			t.Errorf("%s: mended to %s\nwhich lacks %s, or: %s", name, after, tt.want, why)
 		}
-		again, err := transcript.Parse(after, transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := recoverytest.Parse(t, after, transcript.Responses)
 		if e := again.Edit(); tt.edit.Field == "" && (conform.Conformer{}).Conform(again, e, tt.edit) {
 			t.Errorf("%s: mended twice", name)
 		}
@@ -95,10 +90,7 @@ func TestResponsesChained(t *testing.T) {
 		`{"previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"c1","output":"a"}]}`,
 		`{"input":[{"type":"item_reference","id":"fc_1"},{"type":"function_call_output","call_id":"c1","output":"a"}]}`,
 	} {
-		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Responses)
 		if (conform.Conformer{}).Conform(b, b.Edit(), recovery.Edit{Mend: recovery.MendPairing}) {
 			t.Errorf("changed: %s", raw)
 		}
@@ -110,10 +102,7 @@ func TestResponsesFields(t *testing.T) {
 	const raw = `{"input":[{"type":"reasoning","id":"rs_1","status":"completed"},{"type":"function_call","id":"fc_1","call_id":"c","name":"n","arguments":"{}","status":"completed"},` +
 		`{"type":"function_call_output","call_id":"c","output":"x"},{"type":"item_reference","id":"msg_1"}]}`
 	for field, want := range map[string]string{"status": strings.ReplaceAll(raw, `,"status":"completed"`, ""), "id": strings.ReplaceAll(strings.ReplaceAll(raw, `"id":"rs_1",`, ""), `"id":"fc_1",`, "")} {
-		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Responses)
 		e := b.Edit()
 		if !(conform.Conformer{}).Conform(b, e, recovery.Edit{Mend: recovery.MendField, Field: field}) {
 			t.Errorf("%s: nothing was taken out", field)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -18,11 +19,7 @@ func limited(t *testing.T, field string, limit, tokens int) *transcript.Body {
 		s.call("bash", fmt.Sprintf(`{"command":"make part%d"}`, n), strings.Repeat(fmt.Sprintf("part %d is built and is fine\n", n), 45))
 	}
 	raw := strings.Replace(string(s.body(t).Raw()), `{"model"`, fmt.Sprintf(`{"%s":%d,"model"`, field, limit), 1)
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 // refused is a server of a window: its refusal, or nil.
@@ -113,10 +110,7 @@ func TestOutputLimitToTheLeast(t *testing.T) {
 	s.raw(`{"role":"system","content":` + string(transcript.String(strings.Repeat("rules of the house ", 1600))) + `}`)
 	s.call("bash", `{"command":"make"}`, "fine")
 	raw := strings.Replace(string(s.body(t).Raw()), `{"model"`, `{"max_tokens":4000,"model"`, 1)
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, raw, transcript.Chat)
 	window := f.parts.Meter.Measure(b, "gpt-4o").Total*108/100 + 1500
 	x := exchange(b, "", nil)
 	out := f.Fit(context.Background(), x, &x.Candidates[0], refused(f, b, window, true))

@@ -17,6 +17,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
 	"github.com/rebound-llm/rebound/recovery/fit/probetest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -69,11 +70,7 @@ func (c *conversation) body(t testing.TB, n int) *transcript.Body {
 	if c.ledger != nil {
 		raw, format = c.ledger.Converted(account, "s", string(raw)), transcript.Responses
 	}
-	b, err := transcript.Parse(raw, format, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, raw, format)
 }
 
 // turns are the lengths of the history at which the agent asks.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -104,10 +105,7 @@ func TestReserve(t *testing.T) {
 		{`{}`, 0, 4096}, {`{}`, 128_000, 4096}, {`{}`, 8192, 1024}, {`{"max_tokens":100}`, 8192, 100}, {`{"max_completion_tokens":32000,"max_tokens":1}`, 200_000, 32_000},
 		{`{"max_tokens":99999}`, 8192, 8192}, {`{"max_tokens":0}`, 8192, 1024}, {`{"max_tokens":-5}`, 0, 4096}, {`{"max_tokens":null}`, 0, 4096}, {`{"max_tokens":50000}`, 0, 50_000},
 	} {
-		b, err := transcript.Parse([]byte(tt.raw), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, tt.raw, transcript.Chat)
 		if got := Reserve(b, tt.window); got != tt.want {
 			t.Errorf("%s in %d: %d, want %d", tt.raw, tt.window, got, tt.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery/fit/count"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -51,11 +52,7 @@ func (s *script) body(t testing.TB) *transcript.Body {
 	if s.tools != "" {
 		tools = `"tools":` + s.tools + `,`
 	}
-	b, err := transcript.Parse([]byte(`{"model":"gpt-4o",`+tools+`"messages":[`+s.b.String()+`]}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, `{"model":"gpt-4o",`+tools+`"messages":[`+s.b.String()+`]}`, transcript.Chat)
 }
 
 func (s *script) history(t testing.TB) *history {

@@ -7,6 +7,7 @@ import (
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/fit"
 	"github.com/rebound-llm/rebound/recovery/fit/count"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -24,10 +25,7 @@ func TestStateFits(t *testing.T) {
 		`{"input":[` + said + `],"conversation":"conv_1"}`:                       false,
 		`{"input":[` + said + `,{"type":"compaction_trigger"}]}`:                 false,
 	} {
-		b, err := transcript.Parse([]byte(raw), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Responses)
 		x := &recovery.Exchange{Body: b, Mode: recovery.ModeAct, Candidates: []recovery.Choice{{}}}
 		if err := f.Prepare(context.Background(), x); err != nil || (x.Fitting != nil) != fits {
 			t.Errorf("%s: fitting %v, %v", raw, x.Fitting, err)

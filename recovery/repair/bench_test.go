@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -84,10 +85,7 @@ func BenchmarkRecordedCalls(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	req := recoverytest.Parse(b, raw, transcript.Chat)
 	known := map[string]*schema{}
 	for _, t := range req.Tools() {
 		known[t.Name] = compile(t.Parameters)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/hostiletest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/repair"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -14,11 +15,7 @@ import (
 // that is a text, arguments, JSON that was asked for, or a text that comes in pieces.
 func TestHostileTexts(t *testing.T) {
 	parse := func(fields string) *transcript.Body {
-		b, err := transcript.Parse([]byte(`{"model":"m","messages":[],`+fields+`}`), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return recoverytest.Parse(t, `{"model":"m","messages":[],`+fields+`}`, transcript.Chat)
 	}
 	req := parse(`"tools":[{"type":"function","function":{"name":"read_file","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}}]`)
 	form, m := parse(`"response_format":{"type":"json_object"}`), repair.New(repair.Defaults())

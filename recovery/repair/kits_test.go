@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -16,10 +17,7 @@ func TestKits(t *testing.T) {
 	judge := func(parameter string) recovery.Judgement {
 		raw := []byte(`{"messages":[],"tools":[{"type":"function","function":{"name":"look","description":"Looks.","parameters":{"type":"object","properties":{"` +
 			parameter + `":{"type":"string"}},"required":["` + parameter + `"],"additionalProperties":false}}}]}`)
-		req, err := transcript.Parse(raw, transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := recoverytest.Parse(t, raw, transcript.Chat)
 		got := m.Mend(req, call("look", `{"path":"a"}`)).Judgement
 		for i := range raw {
 			raw[i] = 'x'

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -29,11 +30,7 @@ const kit = `[
 
 func request(t testing.TB, fields string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(`{"model":"m","messages":[]`+fields+`}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, `{"model":"m","messages":[]`+fields+`}`, transcript.Chat)
 }
 
 func withKit(t testing.TB, more string) *transcript.Body {
@@ -322,10 +319,7 @@ func TestHostedTools(t *testing.T) {
 		f + `,{"type":"mcp","server_label":"x"}`:            recovery.JudgePass,
 		f + `,{"type":"tool_search"}`:                       recovery.JudgePass,
 	} {
-		req, err := transcript.Parse([]byte(`{"model":"m","input":[],"tools":[`+tools+`]}`), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := recoverytest.Parse(t, `{"model":"m","input":[],"tools":[`+tools+`]}`, transcript.Responses)
 		call := recovery.DraftCall{ID: "1", Kind: "function", Name: "summon_oracle", Arguments: "{}"}
 		if v := mender().Mend(req, recovery.Draft{Calls: []recovery.DraftCall{call}, Finish: recovery.FinishCalls}); v.Judgement != want {
 			t.Errorf("%s: %+v", tools, v)

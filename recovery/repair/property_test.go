@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -498,10 +499,7 @@ func TestWorkOfAnAnswer(t *testing.T) {
 		tools = append(tools, `{"type":"function","function":{"name":"read_`+itoa(i)+`","parameters":`+schema+`}}}}`)
 		d.Calls = append(d.Calls, recovery.DraftCall{ID: itoa(i), Kind: transcript.KindFunction, Name: "read_" + itoa(i), Arguments: `{"n":"1"}`})
 	}
-	body, err := transcript.Parse([]byte(`{"model":"m","messages":[],"tools":[`+strings.Join(tools, ",")+`]}`), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := recoverytest.Parse(t, `{"model":"m","messages":[],"tools":[`+strings.Join(tools, ",")+`]}`, transcript.Chat)
 	d.Finish = recovery.FinishCalls
 	v := mender().Mend(body, d)
 	if most := maxJudged/(compileWork*properties) + 1; v.Judgement != recovery.JudgeReplace || len(v.Repairs) == 0 || len(v.Repairs) > most {

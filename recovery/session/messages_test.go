@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -11,11 +12,7 @@ import (
 // wherever the cache mark stands, and whatever the client tells of its own version.
 func TestMessages(t *testing.T) {
 	parse := func(system, rest string, messages ...string) *transcript.Body {
-		b, err := transcript.Parse([]byte(`{"model":"m","max_tokens":9,"system":`+system+`,"messages":[`+strings.Join(messages, ",")+`]`+rest+`}`), transcript.Messages, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return recoverytest.Parse(t, `{"model":"m","max_tokens":9,"system":`+system+`,"messages":[`+strings.Join(messages, ",")+`]`+rest+`}`, transcript.Messages)
 	}
 	const (
 		system   = `[{"type":"text","text":"x-anthropic-billing-header: cc_version=2.1.330.abc"},{"type":"text","text":"You code.","cache_control":{"type":"ephemeral"}}]`

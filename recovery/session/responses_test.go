@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -11,11 +12,7 @@ import (
 // another run of the same task, whatever the client sends back of an answer.
 func TestResponses(t *testing.T) {
 	parse := func(rest string, items ...string) *transcript.Body {
-		b, err := transcript.Parse([]byte(`{"instructions":"Be brief.","input":[`+strings.Join(items, ",")+`]`+rest+`}`), transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
+		return recoverytest.Parse(t, `{"instructions":"Be brief.","input":[`+strings.Join(items, ",")+`]`+rest+`}`, transcript.Responses)
 	}
 	id := func(b *transcript.Body) string {
 		in := Input{Body: b, Credential: []byte("k")}

@@ -8,16 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func parse(t testing.TB, raw string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 func id(t testing.TB, raw string) ID {

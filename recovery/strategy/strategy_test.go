@@ -10,6 +10,7 @@ import (
 	"github.com/rebound-llm/rebound/configs"
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/classify"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/strategy"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
@@ -63,10 +64,7 @@ func situation(t *testing.T, body string, share float64, d down, list ...recover
 	if body == "" {
 		body = `{"model":"m","messages":[]}`
 	}
-	b, err := transcript.Parse([]byte(body), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := recoverytest.Parse(t, body, transcript.Chat)
 	cfg := recovery.Defaults()
 	return &recovery.Situation{Exchange: &recovery.Exchange{Body: b, Candidates: list}, Config: &cfg, Health: d,
 		Now: time.Now(), Jitter: func() float64 { return share }}

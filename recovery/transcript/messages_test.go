@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -29,11 +30,7 @@ const session = `{"model":"claude","max_tokens":1000, "stream":true,"thinking":{
 
 func messagesBody(t *testing.T, raw string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(raw), transcript.Messages, transcript.Limits{})
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	return b
+	return recoverytest.Parse(t, raw, transcript.Messages)
 }
 
 func TestMessagesRead(t *testing.T) {

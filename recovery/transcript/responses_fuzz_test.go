@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/proxy/upstreamtest"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -110,10 +111,7 @@ func TestResponsesTaken(t *testing.T) {
 			t.Logf("%s is no whole session: %s", file, why)
 			continue
 		}
-		b, err := transcript.Parse(raw, transcript.Responses, transcript.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := recoverytest.Parse(t, raw, transcript.Responses)
 		for seed := range uint64(40) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			e, did := b.Edit(), ""

@@ -5,16 +5,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
 func parsed(t *testing.T, body string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(body), transcript.Responses, transcript.Limits{})
-	if err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
-	return b
+	return recoverytest.Parse(t, body, transcript.Responses)
 }
 
 // TestWriteOut: what a server does not have stands in the place of its names, and nothing else changes.

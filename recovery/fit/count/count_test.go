@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -72,10 +73,7 @@ func TestToolsAsOpenAIReportsThem(t *testing.T) {
 		if tt.functions != "" { // the same definitions in today's spelling
 			raw += `,"tools":` + strings.ReplaceAll(strings.ReplaceAll(tt.functions, `[{"name"`, `[{"type":"function","function":{"name"`), "}]", "}}]")
 		}
-		b, err := transcript.Parse([]byte(raw+"}"), transcript.Chat, transcript.Limits{})
-		if err != nil {
-			t.Fatalf("%s: %v", raw, err)
-		}
+		b := recoverytest.Parse(t, raw+"}", transcript.Chat)
 		c := meter().Measure(b, "gpt-3.5-turbo")
 		if d := c.Total - tt.want; d < -1 || d > 1 {
 			t.Errorf("%s with %s: %d tokens, the API reports %d", tt.messages, tt.functions, c.Total, tt.want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery"
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
@@ -57,11 +58,7 @@ func (r recording) request(t testing.TB, n int) *transcript.Body {
 
 func parse(t testing.TB, raw string) *transcript.Body {
 	t.Helper()
-	b, err := transcript.Parse([]byte(raw), transcript.Chat, transcript.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return recoverytest.Parse(t, raw, transcript.Chat)
 }
 
 // replayed is the relative errors of one session.
