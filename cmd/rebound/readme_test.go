@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
 // What docs/tools.md shows of the offline tools is what they print.
@@ -28,7 +28,9 @@ func TestDocumentShowsWhatIsPrinted(t *testing.T) {
 		var stdin string
 		var args []string
 		if m := unpacked.FindStringSubmatch(line); m != nil {
-			unpack(t, filepath.Join("..", "..", m[1]), file)
+			if err := os.WriteFile(file, recoverytest.Gunzip(t, filepath.Join("..", "..", m[1])), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		} else if m := piped.FindStringSubmatch(line); m != nil {
 			stdin, args = m[1]+"\n", strings.Fields(m[2])
 		} else if m := direct.FindStringSubmatch(line); m != nil {
@@ -52,26 +54,5 @@ func TestDocumentShowsWhatIsPrinted(t *testing.T) {
 	}
 	if shown < 4 {
 		t.Errorf("docs/tools.md shows %d commands that are read", shown)
-	}
-}
-
-// unpack writes what a compressed file holds.
-func unpack(t *testing.T, from, to string) {
-	t.Helper()
-	f, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, raw, 0o600); err != nil {
-		t.Fatal(err)
 	}
 }

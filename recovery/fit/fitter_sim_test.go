@@ -2,12 +2,9 @@ package fit_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,28 +115,10 @@ func recorded(t testing.TB) (list []*conversation) {
 			t.Fatal("no recorded sessions", err)
 		}
 		for _, file := range files {
-			list = append(list, made(t, strings.TrimSuffix(filepath.Base(file), ".json.gz"), gunzip(t, file)))
+			list = append(list, made(t, strings.TrimSuffix(filepath.Base(file), ".json.gz"), recoverytest.Gunzip(t, file)))
 		}
 	}
 	return list
-}
-
-func gunzip(t testing.TB, file string) []byte {
-	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
 }
 
 func synthetic(t testing.TB, seed uint64, size int) *conversation {

@@ -3,18 +3,18 @@ package app_test
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 )
 
 // outsider is a session of testdata/outside.
@@ -68,16 +68,7 @@ func TestSessionsFromOutside(t *testing.T) {
 	t.Cleanup(up.Close)
 	g := launch(t, fmt.Sprintf("listen: 127.0.0.1:0\nupstreams: {default: {url: %q, passthrough: true}}\nstrategies: {holdout: 0}\nlearn: {outcomes: off}\n", up.URL+"/v1"))
 
-	file, err := os.Open("testdata/outside/sessions.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(plain)
+	lines := bufio.NewScanner(bytes.NewReader(recoverytest.Gunzip(t, "testdata/outside/sessions.jsonl.gz")))
 	lines.Buffer(nil, 1<<20)
 	var running sync.WaitGroup
 	places, count := make(chan struct{}, 8), 0

@@ -2,18 +2,16 @@ package app_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/rebound-llm/rebound/recovery/recoverytest"
 	"github.com/rebound-llm/rebound/tokenizer"
 )
 
@@ -173,20 +171,7 @@ func record(t testing.TB, raw []byte) *recording {
 // recorded is a session that the tests of package fit have, too.
 func recorded(t testing.TB, name string) *recording {
 	t.Helper()
-	f, err := os.Open("../../../recovery/fit/testdata/usage/" + name + ".json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return record(t, raw)
+	return record(t, recoverytest.Gunzip(t, "../../../recovery/fit/testdata/usage/"+name+".json.gz"))
 }
 
 // body is the request with the first n messages.

@@ -1,11 +1,9 @@
 package count
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,17 +28,8 @@ type recording struct {
 
 func record(t testing.TB, name string) recording {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "testdata", "usage", name+".json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var r recording
-	if err := json.NewDecoder(z).Decode(&r); err != nil {
+	if err := json.Unmarshal(recoverytest.Gunzip(t, filepath.Join("..", "testdata", "usage", name+".json.gz")), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r

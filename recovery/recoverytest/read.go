@@ -1,6 +1,9 @@
 package recoverytest
 
 import (
+	"compress/gzip"
+	"io"
+	"os"
 	"testing"
 
 	"github.com/rebound-llm/rebound/recovery/transcript"
@@ -14,4 +17,23 @@ func Parse[S ~string | ~[]byte](t testing.TB, raw S, format transcript.Format) *
 		t.Fatalf("%v in %.2000s", err, raw)
 	}
 	return b
+}
+
+// Gunzip is what a compressed file holds.
+func Gunzip(t testing.TB, file string) []byte {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
