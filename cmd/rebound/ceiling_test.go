@@ -18,7 +18,7 @@ var ceilings = map[string]int{
 	"recovery/classify":   2940,
 	"recovery/fit":        4255,
 	"recovery/inspect":    4900,
-	"recovery/learn":      2126,
+	"recovery/learn":      2121,
 	"recovery/plan":       1862,
 	"recovery/repair":     4970,
 	"recovery/rule":       1289,

@@ -25,6 +25,7 @@ type Board interface {
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
 	Remove(board, field string)
+	Each(board string, fn func(store.Field) bool)
 }
 
 // cooldown reads the end of a target's cool-down from the board, where it stays until the
@@ -188,12 +189,12 @@ func (s *Set) cool(t recovery.Target, o recovery.Outcome, now time.Time) (recove
 // a repaired one comes back by itself.
 const credentialCooldown = 5 * time.Minute
 
-// Marks lists the open breakers and the cool-downs on a board.
-func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
+// Marks lists the open breakers and the cool-downs on the board.
+func (s *Set) Marks() (marks []recovery.Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	board.Each(BoardBreakers, func(f store.Field) bool {
+	s.board.Each(BoardBreakers, func(f store.Field) bool {
 		if o := s.openingOf(f, now); o.open {
 			marks = append(marks, recovery.Mark{Target: f.Name, Kind: recovery.MarkBreaker, Item: string(recovery.MarkBreaker),
 				Detail: "probed every " + o.length.String(), Evidence: o.class, Since: o.since, Until: o.until})
@@ -208,7 +209,7 @@ func (s *Set) Marks(board Listed) (marks []recovery.Mark) {
 			}
 		}
 	}
-	board.Each(BoardCooldowns, func(f store.Field) bool {
+	s.board.Each(BoardCooldowns, func(f store.Field) bool {
 		class, begin, until := coolingOf(f)
 		if !time.Now().Before(until) {
 			return true
@@ -230,11 +231,11 @@ func isClass(word string) bool {
 
 // Open lists the targets whose breakers are open or half-open, without their keys. Breakers that are
 // open for one client alone are left out. Safe for concurrent use.
-func (s *Set) Open(board Listed) (open []recovery.Target) {
+func (s *Set) Open() (open []recovery.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	board.Each(BoardBreakers, func(f store.Field) bool {
+	s.board.Each(BoardBreakers, func(f store.Field) bool {
 		if s.openingOf(f, now).open {
 			upstream, model, _ := strings.Cut(f.Name, "/")
 			open = append(open, recovery.Target{Upstream: upstream, Model: model})

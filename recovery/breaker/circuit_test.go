@@ -50,7 +50,7 @@ func TestPersonal(t *testing.T) {
 				if n := l.Count(recovery.EventBreakerOpened); (n == 1) != c.alice {
 					t.Errorf("%d events", n)
 				}
-				if marks := s.Marks(recoverytest.NewBoard()); c.alice && !c.bob && (len(marks) != 1 || marks[0].Evidence != "server_error for a alone") {
+				if marks := s.Marks(); c.alice && !c.bob && (len(marks) != 1 || marks[0].Evidence != "server_error for a alone") {
 					t.Errorf("marks %+v", marks)
 				}
 				for range 4 {

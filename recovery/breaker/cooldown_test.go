@@ -78,7 +78,7 @@ func TestCooldownMarks(t *testing.T) {
 		once(t, s, target, limited(recovery.RateLimit, 7*time.Second))
 		time.Sleep(2 * time.Second)
 		want := recovery.Mark{Target: target.String(), Kind: recovery.MarkCooldown, Item: "cool-down", Evidence: "rate_limit", Since: began, Until: began.Add(7 * time.Second)}
-		if got := s.Marks(board); len(got) != 1 || !got[0].Since.Equal(began) || !got[0].Until.Equal(want.Until) || got[0].Evidence != want.Evidence {
+		if got := s.Marks(); len(got) != 1 || !got[0].Since.Equal(began) || !got[0].Until.Equal(want.Until) || got[0].Evidence != want.Evidence {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		for value, want := range map[string]recovery.Mark{
@@ -91,7 +91,7 @@ func TestCooldownMarks(t *testing.T) {
 			"":                                {},
 		} {
 			board.Post(breaker.BoardCooldowns, store.Field{Name: target.String(), Value: []byte(value), Until: began.Add(time.Minute)}, false)
-			if got := s.Marks(board); len(got) != 1 || got[0].Evidence != want.Evidence || !got[0].Since.Equal(want.Since) {
+			if got := s.Marks(); len(got) != 1 || got[0].Evidence != want.Evidence || !got[0].Since.Equal(want.Since) {
 				t.Errorf("%q: %+v, want %+v", value, got, want)
 			}
 		}

@@ -45,12 +45,6 @@ type Rings interface {
 	Meters
 }
 
-// Listed is a Board whose fields can be listed.
-type Listed interface {
-	Board
-	Each(board string, fn func(store.Field) bool)
-}
-
 // Sessions are the breakers of conversations. Each has a ring of its last
 // failing turns; when nothing moved from one to the next in all of it, and the
 // model was told so firmly, the breaker opens, and no model is called until the
@@ -60,7 +54,7 @@ type Listed interface {
 type Sessions struct {
 	cfg      atomic.Pointer[Config]
 	rings    Rings
-	board    Listed
+	board    Board
 	observer recovery.Observer
 	ask      func(recovery.Category) string
 	posting  sync.Mutex // what is told of a session is told once
@@ -73,7 +67,7 @@ var _ recovery.Stage = (*Sessions)(nil)
 
 // NewSessions returns sessions without failures. ask says what a person can do
 // about a category of failures.
-func NewSessions(cfg Config, rings Rings, board Listed, observer recovery.Observer, ask func(recovery.Category) string) *Sessions {
+func NewSessions(cfg Config, rings Rings, board Board, observer recovery.Observer, ask func(recovery.Category) string) *Sessions {
 	s := &Sessions{rings: rings, board: board, observer: observer, ask: ask}
 	s.cfg.Store(&cfg)
 	return s

@@ -112,7 +112,7 @@ func TestOutage(t *testing.T) {
 		for time.Since(began) < 3*time.Minute {
 			ticket, st := s.Begin(target, time.Now(), false, false)
 			time.Sleep(10 * time.Second) // the upstream hangs, or the breaker is open
-			if open := s.Open(board); len(open) != 1 || open[0] != bare {
+			if open := s.Open(); len(open) != 1 || open[0] != bare {
 				t.Fatalf("after %v the open breakers are %v", time.Since(began), open)
 			}
 			if st.Ready {
@@ -122,7 +122,7 @@ func TestOutage(t *testing.T) {
 		if n := l.Count(recovery.EventBreakerOpened); n != 1 {
 			t.Errorf("the outage began %d times", n)
 		}
-		m := s.Marks(board)
+		m := s.Marks()
 		if len(m) != 1 || !m[0].Since.Equal(began) || m[0].Evidence != string(broken.Failure.Class()) {
 			t.Errorf("marks: %+v, began %v", m, began)
 		}
@@ -135,7 +135,7 @@ func TestOutage(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if open := s.Open(board); len(open) != 0 {
+		if open := s.Open(); len(open) != 0 {
 			t.Errorf("still open: %v", open)
 		}
 	})

@@ -23,6 +23,7 @@ type Board interface {
 	Lookup(board, field string) (store.Field, bool)
 	Post(board string, f store.Field, max bool)
 	Remove(board, field string)
+	Each(board string, fn func(store.Field) bool)
 }
 
 // fact is the value of a field. Edits are few: one per refused field.
@@ -251,15 +252,9 @@ func (f *Facts) LearnWindow(t recovery.Target, tokens int, request string) {
 	f.put(t, v)
 }
 
-// Listed is a Board whose fields can be listed.
-type Listed interface {
-	Board
-	Each(board string, fn func(store.Field) bool)
-}
-
-// Marks lists what was learned of targets: on a board, and from lists of models.
-func (f *Facts) Marks(board Listed) (marks []recovery.Mark) {
-	board.Each(BoardFacts, func(v store.Field) bool {
+// Marks lists what was learned of targets: on the board, and from lists of models.
+func (f *Facts) Marks() (marks []recovery.Mark) {
+	f.board.Each(BoardFacts, func(v store.Field) bool {
 		renewed := v.Until.Add(-time.Duration(f.ttl.Load()))
 		for _, m := range decode(v.Value).marks() {
 			m.Target, m.Until = v.Name, v.Until

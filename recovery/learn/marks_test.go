@@ -34,7 +34,7 @@ func TestMarks(t *testing.T) {
 		f := learn.NewFacts(b, time.Hour)
 		check := func(want ...string) {
 			t.Helper()
-			if got := each(f.Marks(b)); !slices.Equal(got, want) {
+			if got := each(f.Marks()); !slices.Equal(got, want) {
 				t.Errorf("marks are\n%q, want\n%q", got, want)
 			}
 		}
@@ -89,12 +89,12 @@ func TestMarksOfOthers(t *testing.T) {
 		}
 		for _, origins := range []string{``, `,"origins":{"field seed":{"at":5,"request":"` + string(long) + `"}}`, `,"origins":null`} {
 			b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`{"edits":[{"field":"seed","drop":true}]` + origins + `}`), Until: time.Now().Add(time.Hour)}, false)
-			if got := each(f.Marks(b)); !slices.Equal(got, []string{"up/m learned | field seed | refuses seed | 0s 1h0m0s | "}) {
+			if got := each(f.Marks()); !slices.Equal(got, []string{"up/m learned | field seed | refuses seed | 0s 1h0m0s | "}) {
 				t.Errorf("%.40s: %.200q", origins, got)
 			}
 		}
 		b.Post(learn.BoardFacts, store.Field{Name: "up/m", Value: []byte(`{"edits":[{"field":"seed","drop":true}],"origins":[]}`), Until: time.Now().Add(time.Hour)}, false)
-		if got := f.Marks(b); len(got) != 0 {
+		if got := f.Marks(); len(got) != 0 {
 			t.Errorf("what is not ours is shown as %v", got)
 		}
 	})

@@ -27,12 +27,12 @@ const (
 // Wishes remember across sessions what the persons of a client ruled out: names of deeds,
 // no text. Off they remember nothing new, and nothing counts. Safe for concurrent use.
 type Wishes struct {
-	board Listed
+	board Board
 	on    atomic.Bool
 }
 
 // NewWishes returns wishes that are kept on board.
-func NewWishes(board Listed, on bool) *Wishes {
+func NewWishes(board Board, on bool) *Wishes {
 	w := &Wishes{board: board}
 	w.Reconfigure(on)
 	return w

@@ -142,7 +142,7 @@ func New(cfg *configs.Config, out io.Writer, version string) (*App, error) {
 	a.sessions.Stopped = func(o recovery.OpenSession) { a.webhook.TellStopped(o) }
 	a.hub.SetSink(func(event []byte) { a.mirror.Append(eventLog, event, eventLogSize) })
 	a.hub.SetLog(func(ctx context.Context, n int) ([][]byte, error) { return a.store.Tail(ctx, eventLog, n) }, a.shared != nil)
-	a.hub.SetOpen(func() []recovery.Target { return a.health.Open(a.mirror) })
+	a.hub.SetOpen(a.health.Open)
 	var err error
 	if a.core, err = a.build(cfg); err == nil {
 		err = a.listen(cfg)
@@ -192,7 +192,7 @@ func (a *App) listen(cfg *configs.Config) (err error) {
 type targets struct{ *App }
 
 func (t targets) Marks() []recovery.Mark {
-	return slices.Concat(t.switches.Load().Marks(), t.health.Marks(t.mirror), t.facts.Marks(t.mirror), t.fitter.Marks(), t.pace.Marks())
+	return slices.Concat(t.switches.Load().Marks(), t.health.Marks(), t.facts.Marks(), t.fitter.Marks(), t.pace.Marks())
 }
 
 func (t targets) Clear(name, item string) {
