@@ -85,6 +85,9 @@ type Status struct {
 	Cooling bool      // a limit is known to last until Until
 	Open    bool      // its breaker is open or half-open: most of what it was asked lately failed
 	Until   time.Time // when to look again
+	// Opened is when its breaker opened last; zero where probes have succeeded since. A breaker that
+	// nobody probes closes by itself, and proves nothing.
+	Opened time.Time
 	// Refused is what the target would say: it said so a moment ago to this credential,
 	// whose quota is used up. It is shared: it must not be changed.
 	Refused *Failure

@@ -274,11 +274,13 @@ func (r *run) alternative(old *racer, once bool) *racer {
 	return rc
 }
 
-// lost reports whether there is evidence that a silent attempt is lost: its target is known to be down and
-// another may be asked, or one that was sent later was answered long ago.
+// lost reports whether there is evidence that a silent attempt is lost: its target is known to be down, or was
+// found to be since, and another may be asked, or one that was sent later was answered long ago.
 func (r *run) lost(rc *racer, other bool) bool {
-	if other && !rc.probe() && r.Health.Check(rc.ticket.Target).Open {
-		return true
+	if other && !rc.probe() {
+		if st := r.Health.Check(rc.ticket.Target); st.Open || st.Opened.After(rc.started) {
+			return true
+		}
 	}
 	after := rc.limits.Lost
 	if s := rc.life.Sign(); s != SignNone {

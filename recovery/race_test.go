@@ -109,6 +109,40 @@ func TestSilentAndDown(t *testing.T) {
 	}
 }
 
+// TestDownMeanwhile: a breaker that opened while an answer was waited for, and closed by itself because nobody asked its
+// target any more, is evidence when the limit passes; one that probes have closed is none.
+func TestDownMeanwhile(t *testing.T) {
+	for _, mended := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			g := newRig(map[string][]step{"a": {late(5*time.Minute, ok)}, "b": {ok}})
+			g.Config.ExtraInput = 0
+			x := exchange(t, plainBody, "ab")
+			x.Streaming = false
+			outcome := func(o recovery.Outcome, times int) {
+				for range times {
+					ticket, _ := g.health.Set.Begin(x.Candidates[0].Target, time.Now(), false, true)
+					ticket.Place.Done(ticket, o)
+				}
+			}
+			time.AfterFunc(time.Second, func() {
+				outcome(recovery.Outcome{Failure: &recovery.Failure{Diagnosis: recovery.Diagnosis{Spec: table.Spec(recovery.ServerError)}}}, 5)
+			})
+			if mended {
+				time.AfterFunc(10*time.Second, func() { outcome(recovery.Outcome{Success: true}, 2) })
+			}
+			began := time.Now()
+			f, err := g.run(t, t.Context(), x)
+			answered(t, f, err)
+			if got, want := g.asked(), map[bool]string{false: "ab", true: "a"}[mended]; got != want {
+				t.Errorf("mended %v: asked %s, want %s", mended, got, want)
+			}
+			if took := time.Since(began); !mended && took > 65*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
 // TestGivenUp: where no attempt may be made beside it, a silent one is given up only where one that was sent
 // later, with as large an input, was answered, and only once. The target is not asked again where there is another.
 func TestGivenUp(t *testing.T) {

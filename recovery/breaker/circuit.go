@@ -14,7 +14,8 @@ type circuit struct {
 	streak int // failures without a success between them
 	total  [slots]int
 	failed [slots]int
-	slot   int64 // number of the newest slot
+	slot   int64     // number of the newest slot
+	opened time.Time // last; zero once its probes have succeeded
 }
 
 // personal is the circuit of one client, for failures that only its requests meet.
@@ -112,6 +113,7 @@ func (s *Set) book(ticket recovery.Ticket, e *target, o recovery.Outcome, failed
 		next := state.prolonged(o.Failure, now, length)
 		s.open(e, next, now)
 		if !state.open { // a failed probe is no news
+			e.opened = now
 			events = append(events, recovery.Event{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Class: recovery.Class(next.class), Until: next.until})
 		}
 	case what == opens && p != nil && !p.open:
@@ -142,6 +144,7 @@ func (p *personal) opens(ticket recovery.Ticket, f *recovery.Failure, now time.T
 	if was {
 		return nil
 	}
+	p.opened = now
 	return []recovery.Event{{Name: recovery.EventBreakerOpened, Time: now, Target: ticket.Target.Keyless(), Key: ticket.Client, Class: recovery.Class(p.class), Until: p.until}}
 }
 

@@ -160,7 +160,11 @@ func (s *Set) status(t recovery.Target, e *target, p *personal, o opening, now t
 	if next, ok := s.ramping(t, now); ok {
 		return recovery.Status{Cooling: true, Until: next}
 	}
-	return recovery.Status{Ready: true, Open: o.open || p != nil && p.open}
+	st := recovery.Status{Ready: true, Open: o.open || p != nil && p.open, Opened: e.opened}
+	if p != nil && p.opened.After(st.Opened) {
+		st.Opened = p.opened
+	}
+	return st
 }
 
 // status is that of a circuit in this state with so many probes under way; zero where it
