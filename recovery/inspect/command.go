@@ -1,12 +1,20 @@
 package inspect
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/rebound-llm/rebound/recovery"
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
+
+// underOwnName reports whether a program of the command, or the shell, says a line under its own name, as programs do on
+// standard error: "svn: …", "/bin/sh: …".
+func (v *view) underOwnName(line string) bool {
+	name, _, ok := strings.Cut(line, ": ")
+	return ok && (shellName.MatchString(name) || slices.Contains(v.call.Command().Programs, path.Base(name)))
+}
 
 // onlyReads reports whether all that the command runs are reading programs.
 func (v *view) onlyReads() bool {

@@ -183,6 +183,7 @@ var facts = [...]struct {
 	{"exit-127", func(v *view, _ int) bool { return v.hasExit && v.exit == 127 }},
 	{"first-line", func(_ *view, at int) bool { return at == 0 }},
 	{"last-line", func(v *view, at int) bool { return at >= 0 && (at == v.ends-1 || v.ends == 0 && at == len(v.lines)-1) }},
+	{"own-name", func(v *view, at int) bool { return at >= 0 && v.underOwnName(v.lines[at].text) }},
 	{"only-line", func(v *view, at int) bool { return at == 0 && len(v.lines) == 1 }},
 }
 
