@@ -10,7 +10,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GORELEASER  := github.com/goreleaser/goreleaser/v2@v2.14.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run build demo attack test test-long slow race e2e e2e-all llama lab collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs recording servers vuln release publish docker clean
+.PHONY: help run build demo attack check-deploy test test-long slow race e2e e2e-all llama lab collector soak lint fuzz bench bench-quick bench-watched bench-docs learn-docs recording servers vuln release publish docker clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,12 @@ lab: ## a real model, straight and through the gateway (MODEL=FILE.gguf, LLAMA=P
 	$(GO) run ./e2e/llama -lab $(abspath $(MODEL)) $(if $(LLAMA),-server $(abspath $(LLAMA)))
 
 FOR ?= 30m
+check-deploy: ## deploy/: the alerts and what makes them fire, and the Helm chart (with promtool and helm)
+	promtool check rules deploy/alerts.yaml
+	promtool test rules deploy/alerts.test.yaml
+	helm lint deploy/helm/rebound
+	helm template rebound deploy/helm/rebound --kube-version 1.31.0 --set autoscaling.enabled=true,ingress.enabled=true,serviceMonitor.enabled=true >/dev/null
+
 attack: servers ## every attack of docs/security.md: the tests named there, in full (as root, with Chromium and redis-sentinel)
 	$(GO) test -timeout 60m -run "^($$(grep -o '`Test[A-Za-z0-9]*`' docs/security.md | tr -d '`' | sort -u | paste -sd'|'))\$$" ./...
 
