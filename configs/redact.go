@@ -128,7 +128,7 @@ func scalarText(v reflect.Value, key string) string {
 	}
 	s := v.String()
 	if parent := parentKey(key); strings.HasSuffix(parent, ".headers") || strings.HasSuffix(parent, ".query") {
-		if redact.Names(strings.TrimPrefix(key, parent)) {
+		if redact.IsSecretName(strings.TrimPrefix(key, parent)) {
 			return Scalar(redact.Hidden)
 		}
 	}

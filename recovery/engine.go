@@ -85,8 +85,8 @@ type Status struct {
 	Cooling bool      // a limit is known to last until Until
 	Open    bool      // its breaker is open or half-open: most of what it was asked lately failed
 	Until   time.Time // when to look again
-	// Opened is when its breaker opened last; zero where probes have succeeded since. A breaker that
-	// nobody probes closes by itself, and proves nothing.
+	// Opened is when its breaker last opened; zero once probes have succeeded. Without traffic the breaker
+	// closes by itself after a while, so a closed one alone does not show that the target works again.
 	Opened time.Time
 	// Refused is what the target would say: it said so a moment ago to this credential,
 	// whose quota is used up. It is shared: it must not be changed.

@@ -43,7 +43,7 @@ type Event struct {
 	Model    string // as the client named it
 	Format   string // of request_done, what it speaks: chat, responses or messages; empty for what is forwarded
 	Attempt  int
-	Count    int  // of fallback_used: requests; of a refused request: refusals like it since the last one that was told
+	Count    int  // of fallback_used: requests; of a refused request: refusals like it since the last event about them
 	Fallback bool // of request_done: a target of a later rank answered
 	Class    Class
 	Flaw     FlawKind // of an answer that was asked again; empty for other failures

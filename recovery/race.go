@@ -274,8 +274,8 @@ func (r *run) alternative(old *racer, once bool) *racer {
 	return rc
 }
 
-// lost reports whether there is evidence that a silent attempt is lost: its target is known to be down, or was
-// found to be since, and another may be asked, or one that was sent later was answered long ago.
+// lost reports whether there is evidence that a silent attempt will not be answered: its target's breaker is open, or
+// opened during the attempt, and another target may be asked; or a later request to the target was answered long ago.
 func (r *run) lost(rc *racer, other bool) bool {
 	if other && !rc.probe() {
 		if st := r.Health.Check(rc.ticket.Target); st.Open || st.Opened.After(rc.started) {

@@ -104,7 +104,7 @@ func (s *Known) step(at int32, b byte) int32 {
 	}
 }
 
-// Bytes replaces the secrets in a text, which it leaves as it is.
+// Bytes returns text with its secrets replaced. It does not change text itself.
 func (s *Known) Bytes(text []byte) []byte {
 	if s == nil {
 		return text

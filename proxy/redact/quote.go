@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	nameOfOne  = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|sign|credential`)
+	secretName = regexp.MustCompile(`(?i)auth|key|token|secret|cookie|passw|sign|credential`)
 	userInfo   = regexp.MustCompile(`://[^"'\n]*@`)
 	beforeHost = regexp.MustCompile(`://[^?#]*@`)
 	password   = regexp.MustCompile(`[^\s"'/:@]*:[^\s"'/:@]+@`) // user and password without a scheme
@@ -34,4 +34,4 @@ func Value(s string) string {
 }
 
 // Names reports whether the value of a header or parameter of that name is a secret.
-func Names(name string) bool { return nameOfOne.MatchString(name) }
+func IsSecretName(name string) bool { return secretName.MatchString(name) }

@@ -251,8 +251,8 @@ func (h *Hub) plain(ev *recovery.Event) bool {
 
 // kept reports whether ev belongs to the history that the ring and the sink hold.
 func (h *Hub) kept(ev *recovery.Event) bool {
-	if ev.Name == recovery.EventRequestDone && ev.Attempt == 0 && !ev.Others { // turned away at the door
-		return h.refused.first(ev)
+	if ev.Name == recovery.EventRequestDone && ev.Attempt == 0 && !ev.Others { // turned away before any attempt
+		return ev.Peer != "" && h.refused.first(ev)
 	}
 	return !h.plain(ev)
 }

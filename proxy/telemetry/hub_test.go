@@ -83,7 +83,8 @@ func TestWhatIsLogged(t *testing.T) {
 		{"cut", change(func(ev *recovery.Event) { ev.Class = recovery.StreamCut }), true, true},
 		{"client left", change(func(ev *recovery.Event) { ev.Status = 499 }), true, true},
 		{"waited", change(func(ev *recovery.Event) { ev.Recovery = "wait" }), true, true},
-		{"rejected", change(func(ev *recovery.Event) { ev.Status, ev.Attempt = 401, 0 }), true, true},
+		{"rejected", change(func(ev *recovery.Event) { ev.Status, ev.Attempt = 401, 0 }), true, false},
+		{"turned away, with its peer", change(func(ev *recovery.Event) { ev.Status, ev.Attempt, ev.Peer = 401, 0, "10.0.0.1" }), true, true},
 		{"other event", recovery.Event{Name: recovery.EventBreakerClosed}, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

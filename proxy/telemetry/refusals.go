@@ -9,36 +9,36 @@ import (
 // refusedEvery is how often the history has a request of one client that was turned away for one reason.
 const refusedEvery = time.Minute
 
-// maxRefusals limits the clients and reasons that are told apart within that time.
+// maxRefusals limits how many pairs of a client and a reason are counted separately within that time.
 const maxRefusals = 64
 
-// refusals chooses which requests that were turned away at the door belong to the history: the first of a client and
-// reason, and then one a minute, with the number of those since. Otherwise anybody could flush the history. It belongs to
-// one goroutine.
-type refusals struct{ told map[refusal]*tally }
+// refusals chooses which of the requests that were turned away before any attempt belong to the history: the first of a
+// client and reason, and then one a minute, with the number of those since. If all did, anybody could flush the history.
+// Only one goroutine may use it.
+type refusals struct{ counted map[refusal]*tally }
 
 type refusal struct{ peer, key, rule string }
 
 // first reports whether ev belongs to the history, and gives it its number.
 func (r *refusals) first(ev *recovery.Event) bool {
 	who := refusal{ev.Peer, ev.Key, ev.Rule}
-	if r.told[who] == nil {
-		for old, t := range r.told {
+	if r.counted[who] == nil {
+		for old, t := range r.counted {
 			if ev.Time.Sub(t.at) >= refusedEvery {
-				delete(r.told, old)
+				delete(r.counted, old)
 			}
 		}
-		if len(r.told) >= maxRefusals {
-			who = refusal{} // too many to be told apart
+		if len(r.counted) >= maxRefusals {
+			who = refusal{} // the rest is counted together
 		}
 	}
-	t := r.told[who]
+	t := r.counted[who]
 	if t == nil {
-		if r.told == nil {
-			r.told = map[refusal]*tally{}
+		if r.counted == nil {
+			r.counted = map[refusal]*tally{}
 		}
 		t = &tally{}
-		r.told[who] = t
+		r.counted[who] = t
 	}
 	t.count++
 	if ev.Time.Sub(t.at) < refusedEvery {

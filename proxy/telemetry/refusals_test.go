@@ -42,7 +42,7 @@ func TestRefusals(t *testing.T) {
 			kept++
 		}
 	}
-	if kept > maxRefusals || len(r.told) > maxRefusals+1 {
-		t.Errorf("the history has %d, %d are told apart", kept, len(r.told))
+	if kept > maxRefusals || len(r.counted) > maxRefusals+1 {
+		t.Errorf("%d events in the history, %d refusals counted separately", kept, len(r.counted))
 	}
 }

@@ -15,7 +15,7 @@ type circuit struct {
 	total  [slots]int
 	failed [slots]int
 	slot   int64     // number of the newest slot
-	opened time.Time // last; zero once its probes have succeeded
+	opened time.Time // when it last opened; zero once probes have succeeded
 }
 
 // personal is the circuit of one client, for failures that only its requests meet.

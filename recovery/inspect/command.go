@@ -9,8 +9,8 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// underOwnName reports whether a program of the command, or the shell, says a line under its own name, as programs do on
-// standard error: "svn: …", "/bin/sh: …".
+// underOwnName reports whether a line begins with the name of the shell or of a program of the command, as messages on
+// standard error do: "svn: …", "/bin/sh: …".
 func (v *view) underOwnName(line string) bool {
 	name, _, ok := strings.Cut(line, ": ")
 	return ok && (shellName.MatchString(name) || slices.Contains(v.call.Command().Programs, path.Base(name)))

@@ -261,7 +261,8 @@ func holdsOf(name string, schema gjson.Result) Holds {
 	return 0
 }
 
-// HasWord reports whether a text has a word, or some, with nothing in front of it and behind it that inside takes for a part of words.
+// HasWord reports whether text contains word, which may be several words, as a whole: inside says which bytes, right before
+// or behind it, would make it a part of a longer word.
 func HasWord(text, word string, inside func(c byte) bool) bool {
 	for from := 0; word != ""; from++ {
 		i := strings.Index(text[from:], word)
