@@ -100,6 +100,15 @@ func (g *gateway) told(path string) gjson.Result {
 	return gjson.ParseBytes(body)
 }
 
+// done waits for the event of the last request: it is written after the answer.
+func (g *gateway) done() gjson.Result {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if ev := g.told("events/history?event=request_done").Get("events.0"); ev.Exists() || time.Now().After(end) {
+			return ev
+		}
+	}
+}
+
 // browser is a tab of a real browser.
 type browser struct {
 	t   *testing.T
@@ -224,7 +233,7 @@ func TestFollowARequest(t *testing.T) {
 	<-answered
 	b.await("the answer", "document.querySelector('.head .chip.recovered')")
 
-	done := g.told("events/history?event=request_done").Get("events.0")
+	done := g.done()
 	for name, want := range map[string]string{
 		"request":     done.Get("request").Str,
 		"attempts":    done.Get("attempt").Raw,
@@ -307,7 +316,7 @@ func TestResets(t *testing.T) {
 	}
 	b.do(chromedp.EmulateViewport(390, 844))
 	for _, theme := range []string{"light", "dark"} {
-		for _, view := range []string{"now", "sessions", "targets", "request/" + g.told("events/history?event=request_done").Get("events.0.request").Str} {
+		for _, view := range []string{"now", "sessions", "targets", "request/" + g.done().Get("request").Str} {
 			_ = eval[any](b, fmt.Sprintf("document.documentElement.dataset.theme = %q; location.hash = %q", theme, view))
 			b.await(view, "document.querySelector('h1')")
 			if w := eval[int](b, "document.documentElement.scrollWidth"); w > 390 {

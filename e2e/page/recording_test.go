@@ -18,7 +18,7 @@ func TestBeforeAndAfter(t *testing.T) {
 			`{"role":"tool","tool_call_id":"c%d","content":"cat: a: No such file or directory"}`, i, i)
 	}
 	g.ask(fmt.Sprintf(`{"model":"alias","messages":[%s],"tools":[{"type":"function","function":{"name":"bash","parameters":{"type":"object"}}}]}`, history))
-	done := g.told("events/history?event=request_done").Get("events.0")
+	done := g.done()
 	if !strings.Contains(done.Get("recovery").Str, "guidance") {
 		t.Fatalf("there is nothing to show: %s", done)
 	}

@@ -128,7 +128,8 @@ func TestSlowServer(t *testing.T) {
 				}
 				before = passed
 				burst(100, 2)
-				if got := passed - before; got < c.limit-6-2 || got > c.limit {
+				// Each may still have ahead what a sixteenth of its share is: 1,250 tokens, a request and a quarter.
+				if got := passed - before; got < c.limit-6-3 || got > c.limit {
 					t.Errorf("with the server again %d pass", got)
 				}
 			})
