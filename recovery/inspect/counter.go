@@ -60,17 +60,18 @@ func (h *history) rephrasing(first int) []recovery.Loop {
 // order, or one or two more or less, and both found nothing.
 func (h *history) rephrases(j, k int) bool {
 	a, b := h.load(j).steps, h.load(k).steps
-	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool || !a[0].made.Reads() && !a[0].looksUp() {
-		return false
-	}
-	if !h.past(j).steps[0].nothing && !a[0].barren() || !h.past(k).steps[0].nothing && !b[0].barren() {
+	if len(a) != 1 || len(b) != 1 || a[0].Tool != b[0].Tool {
 		return false
 	}
 	x, y := tokens(a[0].Arguments), tokens(b[0].Arguments)
 	if len(x) < len(y) {
 		x, y = y, x
 	}
-	return len(y) > 3 && len(x)-len(y) < 3 && !slices.ContainsFunc(y, func(w string) bool { return !slices.Contains(x, w) })
+	if len(y) <= 3 || len(x)-len(y) >= 3 || slices.ContainsFunc(y, func(w string) bool { return !slices.Contains(x, w) }) {
+		return false
+	}
+	nothing := func(turn int, s *step) bool { return h.past(turn).steps[0].nothing || s.barren() }
+	return (a[0].made.Reads() || a[0].looksUp()) && nothing(j, &a[0]) && nothing(k, &b[0])
 }
 
 // tokens are the words and numbers of a short text.
