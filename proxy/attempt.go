@@ -108,7 +108,7 @@ func (s *sender) ask(ctx context.Context, a recovery.Attempt) (*http.Response, *
 	if a.Resume != nil && a.Resume.Job != nil {
 		method, path, body = http.MethodGet, s.wire.path+"/"+url.PathEscape(a.Resume.Job.ID), nil
 		if !a.Resume.Job.Stored {
-			query = listening(query, a.Resume.Job)
+			query = resumeQuery(query, a.Resume.Job)
 		}
 	}
 	if s.recording != nil && body != nil {
@@ -222,8 +222,8 @@ func (n *answer) open(ctx context.Context, o stream.Options) (begun stream.Deliv
 	return whole, recovery.PhaseBody, nil
 }
 
-// listening is the query that asks for the events of a job that the client has not got.
-func listening(query string, j *recovery.Job) string {
+// resumeQuery returns the query for the events of a job that the client has not received.
+func resumeQuery(query string, j *recovery.Job) string {
 	if query != "" {
 		query += "&"
 	}

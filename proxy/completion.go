@@ -246,7 +246,7 @@ func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.E
 		if !s.x.Streaming || s.x.Mode != recovery.ModeAct {
 			panic(http.ErrAbortHandler)
 		}
-		s.tell(ctx, r.body)
+		s.endWithError(ctx, r.body)
 		return
 	}
 	ev.Status = r.status
@@ -254,9 +254,9 @@ func (s *sender) refuse(ctx context.Context, f *recovery.Failure, ev *recovery.E
 	_ = s.sink.Whole(r.status, r.header, r.body)
 }
 
-// tell ends a stream with an error event, and where clients of its format need that to
-// notice the failure, with a broken connection behind it.
-func (s *sender) tell(ctx context.Context, body []byte) {
+// endWithError ends a stream with an error event and, where clients of its format notice the failure only by that,
+// with a broken connection.
+func (s *sender) endWithError(ctx context.Context, body []byte) {
 	if err := s.sink.Write(stream.Piece{Bytes: stream.End(s.wire.answers, body, s.sink)}); err == nil && s.wire.answers.ErrorEnds() {
 		return
 	}

@@ -2,7 +2,7 @@
 // the engine of package recovery runs it, and what comes of it becomes a response.
 //
 //	server.go                 routes, drain; what a reload replaces is in core.go
-//	doors.go auth.go          who may come in, from where, and with which key
+//	filter.go auth.go         who may come in, from where, and with which key
 //	admin.go login.go         who may see /rebound/
 //	body.go write.go          slow senders, stalled readers, memory of bodies
 //	pool.go limits.go         what all requests share, evenly among gateway keys, and what those may use

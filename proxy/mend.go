@@ -102,7 +102,7 @@ func (s *sender) replied(ctx context.Context, ev *recovery.Event) error {
 	if x.Reply.Error {
 		ev.Rule = codeStopped
 		if s.sink.Committed() { // with 200
-			s.tell(ctx, encode(x.Reply.Text, "rebound_error", "", codeStopped))
+			s.endWithError(ctx, encode(x.Reply.Text, "rebound_error", "", codeStopped))
 			return nil
 		}
 		ev.Status = http.StatusUnprocessableEntity

@@ -372,7 +372,7 @@ func (s *Server) models(c echo.Context) error {
 	defer cancel()
 	asked := &repeated{core: core, up: upstream.Request{Method: http.MethodGet, Path: "/models", Header: header, Narrow: who.restricted()},
 		x: &recovery.Exchange{ID: requestID(), Key: who.name, Mode: core.Engine.Config.Mode, Patience: modelListTime, Started: time.Now()}}
-	asked.take = func(resp *http.Response, _ recovery.Choice) error {
+	asked.deliver = func(resp *http.Response, _ recovery.Choice) error {
 		raw, rerr := io.ReadAll(io.LimitReader(resp.Body, maxModelList))
 		_ = resp.Body.Close()
 		if rerr == nil && resp.StatusCode == http.StatusOK && transcript.Valid(raw, 64) == nil {

@@ -38,12 +38,12 @@ func alike(list []recovery.Choice) []recovery.Choice {
 // repeated is a forwarded request that is waited for and sent again as a completion is. It
 // implements [recovery.Sender].
 type repeated struct {
-	core *Core
-	up   upstream.Request
-	take func(resp *http.Response, from recovery.Choice) error // passes an answer on
+	core    *Core
+	up      upstream.Request
+	deliver func(resp *http.Response, from recovery.Choice) error // passes an answer on
 
 	x       *recovery.Exchange
-	err     error // of take
+	err     error // of deliver
 	aborted bool  // the answer broke on its way to the client
 }
 
@@ -118,7 +118,7 @@ func (n *forwarded) Deliver(ctx context.Context) (rest recovery.Answer, f *recov
 			panic(p)
 		}
 	}()
-	n.r.err = n.r.take(n.resp, recovery.Choice{Candidate: n.a.Target})
+	n.r.err = n.r.deliver(n.resp, recovery.Choice{Candidate: n.a.Target})
 	return nil, nil
 }
 
@@ -155,7 +155,7 @@ func (p *passage) repeat(c echo.Context, targets []recovery.Choice, model string
 		x.Credential = core.labels.of(p.who.credential)
 	}
 	r := &repeated{core: core, up: p.up, x: x}
-	r.take = func(resp *http.Response, from recovery.Choice) error {
+	r.deliver = func(resp *http.Response, from recovery.Choice) error {
 		p.ev.Model, p.ev.Target = from.Model, from.Target
 		return p.deliver(c, resp)
 	}

@@ -107,7 +107,7 @@ func (s *Server) newEcho(lim LimitsConfig) *echo.Echo {
 	e.HTTPErrorHandler = s.onError
 	e.IPExtractor = echo.ExtractIPDirect() // headers that clients set are not believed
 	e.StdLogger = slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)
-	e.Use(s.count, s.watchWrites, s.recoverPanics, s.doors)
+	e.Use(s.count, s.watchWrites, s.recoverPanics, s.filter)
 	configure(e.Server, lim)
 	return e
 }

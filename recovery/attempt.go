@@ -57,7 +57,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		return nil, f
 	}
 	if f := r.start(ctx, first, a); f != nil {
-		r.settle(first, f)
+		r.bookFailure(first, f)
 		return nil, f
 	}
 	if first.untie != nil {
@@ -72,7 +72,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 		if got := <-c.result; got != nil {
 			return got.answer, got.failure
 		}
-		if r.settled(first) { // it broke after it had given this one up
+		if r.booked(first) { // it broke after it had given this one up
 			if answer != nil {
 				answer.Discard()
 			}
@@ -90,7 +90,7 @@ func (r *run) attempt(ctx context.Context, a Action) (Answer, *Failure) {
 // failed books the end of an attempt that was made. A client that left is nobody's failure.
 func (r *run) failed(ctx context.Context, rc *racer, answer Answer, f *Failure) {
 	if ctx.Err() == nil {
-		r.settle(rc, f)
+		r.bookFailure(rc, f)
 		r.keep(answer, f)
 		return
 	}
@@ -299,7 +299,7 @@ func (r *run) deliver(ctx context.Context, a Answer) (Answer, *Failure) {
 		}
 		return nil, f
 	}
-	r.settle(rc, f)
+	r.bookFailure(rc, f)
 	r.keep(rest, f)
 	if rescued != nil {
 		return rescued, nil
@@ -324,9 +324,9 @@ func (r *run) lose(answer Answer) {
 	r.end(rc, Outcome{}, "")
 }
 
-// settle books a failed attempt: what it says of its candidate, and the last
+// bookFailure records a failed attempt: its outcome for the candidate, and the last
 // real error for the client.
-func (r *run) settle(rc *racer, f *Failure) {
+func (r *run) bookFailure(rc *racer, f *Failure) {
 	x := r.x
 	c := &x.Candidates[rc.choice]
 	f.Target, f.Attempt, f.Edited = c.Target, rc.attempt.Number, rc.attempt.Edited
@@ -443,14 +443,14 @@ func (r *run) discard(k kept) {
 	k.answer.Discard()
 }
 
-// supplant drops the answer that was kept for a better one.
-func (r *run) supplant() {
+// dropKept discards the flawed answer that was kept, since a better one came.
+func (r *run) dropKept() {
 	r.discard(r.kept)
 	r.kept = kept{}
 }
 
-// asItIs delivers the answer that was kept.
-func (r *run) asItIs(ctx context.Context) (*Failure, error) {
+// deliverKept delivers the flawed answer that was kept.
+func (r *run) deliverKept(ctx context.Context) (*Failure, error) {
 	x, k := r.x, r.kept
 	r.kept = kept{}
 	by := k.failure.Target
@@ -488,8 +488,8 @@ func (r *run) close(rc *racer, class Class, at time.Time) {
 	rec.Class, rec.Duration = class, max(at.Sub(rc.started), 1)
 }
 
-// settled reports whether an attempt's end was booked.
-func (r *run) settled(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
+// booked reports whether an attempt's end is recorded.
+func (r *run) booked(rc *racer) bool { return r.x.Attempts[rc.attempt.Number-1].Duration != 0 }
 
 // failure classifies what happened on this side of the wire.
 func (r *run) failure(rc *racer, ev Evidence) *Failure {

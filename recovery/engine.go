@@ -224,9 +224,9 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 	if len(x.Candidates) == 0 {
 		return nil, ErrNoTarget
 	}
-	defer r.supplant()
+	defer r.dropKept()
 	defer r.letGo(ctx)
-	r.heed()
+	r.applyServerState()
 	r.known()
 	next := Action{Target: r.firstReady()}
 	for {
@@ -244,7 +244,7 @@ func (e *Engine) Run(ctx context.Context, x *Exchange, s Sender) (*Failure, erro
 		var ok bool
 		if next, ok = r.plan(ctx, f); !ok {
 			if r.kept.fits(f) {
-				return r.asItIs(ctx)
+				return r.deliverKept(ctx)
 			}
 			return r.giveUp(f), nil
 		}
@@ -314,8 +314,8 @@ type kept struct {
 // plan asks the failure's strategies for the next action, within the limits.
 func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 	x := r.x
-	if a, ok := r.listen(f); ok {
-		r.take(a, f)
+	if a, ok := r.reattach(f); ok {
+		r.book(a, f)
 		return a, true
 	}
 	if f.Released >= ReleasedCall || f.Spec == nil || r.over || f.Released > ReleasedNothing && !x.state.MayContinue(x.Keeps) {
@@ -338,7 +338,7 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 		x.deadline = time.Now().Add(r.patience())
 	}
 	if f.Signal.Phase == PhaseStatus {
-		x.Candidates[(&Situation{Exchange: x}).Current(f)].weigh(f.Signal.Message)
+		x.Candidates[(&Situation{Exchange: x}).Current(f)].retractUseless(f.Signal.Message)
 	}
 	s := &Situation{Exchange: x, Config: &r.Config, Health: r.Health, Now: time.Now(), Jitter: rand.Float64, Changes: r.changes}
 	switch x.Mode {
@@ -360,13 +360,13 @@ func (r *run) plan(ctx context.Context, f *Failure) (Action, bool) {
 			continue
 		}
 		a.Strategy = st.Name()
-		a = r.carry(a, f)
+		a = r.keepNote(a, f)
 		r.measure(a)
-		r.take(a, f)
+		r.book(a, f)
 		return a, true
 	}
 	if a, ok := r.original(s, f); ok {
-		r.take(a, f)
+		r.book(a, f)
 		return a, true
 	}
 	return Action{}, false
@@ -378,9 +378,8 @@ func (r *run) propose(st Strategy, s *Situation, f *Failure) (a Action, ok bool)
 	return a, ok
 }
 
-// carry keeps what the failed attempt was made for, a note to the model, where
-// it is merely tried again or elsewhere.
-func (r *run) carry(a Action, f *Failure) Action {
+// keepNote gives an action the note of the failed attempt, where that attempt is merely repeated, here or elsewhere.
+func (r *run) keepNote(a Action, f *Failure) Action {
 	d := r.doing
 	if f.Scope() == ScopeRequest || f.Flaw != nil || a.Reask || a.Explain || a.Resume != nil || !d.Reask && !d.Explain && !d.carried {
 		return a
@@ -440,8 +439,8 @@ func (e *Engine) planned(names []string) iter.Seq[Strategy] {
 	}
 }
 
-// take books an action: edits, waits, and the event.
-func (r *run) take(a Action, f *Failure) {
+// book records an action: its edits, its wait, and an event.
+func (r *run) book(a Action, f *Failure) {
 	x := r.x
 	c := &x.Candidates[a.Target]
 	if len(a.Edits) > 0 {

@@ -154,8 +154,8 @@ func (c *Choice) Had(same func(Edit) bool) bool {
 	return slices.ContainsFunc(c.Edits, same) || slices.ContainsFunc(c.useless, same)
 }
 
-// weigh takes the latest edits back where the same refusal came again.
-func (c *Choice) weigh(message string) {
+// retractUseless removes the latest edits if the target refused them with the same message as before.
+func (c *Choice) retractUseless(message string) {
 	if len(c.latest) > 0 && message == c.message {
 		c.Edits = c.Edits[:max(0, len(c.Edits)-len(c.latest))]
 		c.useless = append(c.useless, c.latest...)

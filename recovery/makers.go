@@ -33,9 +33,9 @@ const maxMade = 8
 // by reports whether a target has the account that made it.
 func (m Made) by(t Target) bool { return m.Upstream == t.Upstream && m.Key == t.Key }
 
-// makers finds out who made the reasoning that the request carries, and takes out of
-// each candidate's copy what that cannot read.
-func (r *run) makers() {
+// applyMakers finds out which accounts made the reasoning in the request, and removes from
+// each candidate's copy what its account cannot decrypt.
+func (r *run) applyMakers() {
 	x := r.x
 	if r.Makers == nil || x.Mode != ModeAct {
 		return

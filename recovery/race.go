@@ -164,7 +164,7 @@ func (r *run) race(ctx context.Context, first *racer, arrivals chan arrival) (An
 		}
 	}
 	for _, rc := range racers {
-		if !r.settled(rc) { // the client left
+		if !r.booked(rc) { // the client left
 			r.end(rc, Outcome{}, "")
 		}
 	}
@@ -182,7 +182,7 @@ func (r *run) look(ctx context.Context, racers []*racer) (second *racer, f *Fail
 	var newest *racer
 	for _, rc := range racers {
 		switch {
-		case r.settled(rc) || rc.replaced:
+		case r.booked(rc) || rc.replaced:
 		case rc.life.Sign() == SignWrites:
 			return nil, nil, 0 // one of them answers
 		default:
@@ -294,7 +294,7 @@ func (r *run) lost(rc *racer, other bool) bool {
 func (r *run) supersede(racers []*racer, winner *racer, arrivals <-chan arrival, live int) {
 	var kept *racer
 	for i, rc := range racers {
-		if rc == winner || r.settled(rc) {
+		if rc == winner || r.booked(rc) {
 			continue
 		}
 		rc.life.Lose()
@@ -402,7 +402,7 @@ func (r *run) replace(ctx context.Context, rc *racer, p *Pause, next Action) *Fa
 	answer, f := r.attempt(ctx, next)
 	switch {
 	case answer == nil:
-		r.supplant() // a flawed end would no longer fit what the paused answer says meanwhile
+		r.dropKept() // a flawed end would no longer fit what the paused answer says meanwhile
 		cancel(nil)
 		return f
 	case untie() && p.Take():

@@ -7,12 +7,12 @@ import (
 )
 
 // What a request leaves to the memory of a server limits what may be done with it
-// ([transcript.State]). The engine heeds that here, whatever stages and strategies
+// ([transcript.State]). The engine enforces that here, whatever stages and strategies
 // propose; [run.plan] and [run.beside] ask it about continuations and parallel starts.
 
-// heed keeps a request that no other account can serve where it is, and takes out of what
-// goes upstream what no server knows, since the gateway answered it.
-func (r *run) heed() {
+// applyServerState limits the candidates to the account that stores the conversation, and removes from what
+// goes upstream the ids of answers that only the gateway knows, because it gave them.
+func (r *run) applyServerState() {
 	x := r.x
 	x.state = x.Body.State()
 	only := func(where func(c Choice) bool) {
@@ -27,7 +27,7 @@ func (r *run) heed() {
 			x.Candidates[i].Edits = append(x.Candidates[i].Edits, Edit{Mend: MendOwn})
 		}
 	}
-	r.makers()
+	r.applyMakers()
 	if !x.state.MayMove() || x.Stays {
 		only(func(c Choice) bool { return len(x.made) > 0 && x.made[len(x.made)-1].by(c.Target) })
 	}
@@ -40,8 +40,8 @@ const StrategyListen = "listen"
 // StrategyFetch is the engine's own: a server was to keep the answer, and is asked once whether it did.
 const StrategyFetch = "fetch"
 
-// listen takes up an answer that its server goes on with, or fetches the rest of one that it may have kept.
-func (r *run) listen(f *Failure) (Action, bool) {
+// reattach proposes to read on an answer that its server is still writing, or to fetch one that the server may have stored.
+func (r *run) reattach(f *Failure) (Action, bool) {
 	x := r.x
 	if f.Job == nil || f.Flaw != nil || x.Mode != ModeAct || r.over || r.exhausted(f.Job.Stored) {
 		return Action{}, false

@@ -283,8 +283,8 @@ func (l *Limiter) charge(p part) store.Charge {
 	return c
 }
 
-// told is a charge without a limit: of what has happened.
-func (l *Limiter) told(a *account, m meter, amount int64) store.Charge {
+// chargeOf returns a charge without a limit, for use that has already happened.
+func (l *Limiter) chargeOf(a *account, m meter, amount int64) store.Charge {
 	if m.unit == held {
 		amount = a.held
 	}
@@ -360,18 +360,18 @@ func (l *Limiter) run() {
 	for {
 		select {
 		case <-l.stop:
-			l.tell(false)
+			l.report(false)
 			return
 		case <-l.wake:
-			l.tell(false)
+			l.report(false)
 		case told := <-l.ask:
-			l.tell(false)
+			l.report(false)
 			close(told)
 			continue
 		case <-tick.C:
-			l.tell(true)
+			l.report(true)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), telling)
+		ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 		l.reserve(ctx)
 		cancel()
 	}
@@ -383,12 +383,11 @@ func (l *Limiter) Close() {
 	<-l.done
 }
 
-// telling bounds one call behind.
-const telling = time.Second
+// reportTimeout limits one call to the store, off the path of requests.
+const reportTimeout = time.Second
 
-// tell charges what is owed, and says what is held: of accounts with changes, or,
-// to renew, of all that are in use.
-func (l *Limiter) tell(renew bool) {
+// report charges what is owed, and renews what is held, of accounts with changes or, if renew, of all that are in use.
+func (l *Limiter) report(renew bool) {
 	var charges []store.Charge
 	l.mu.Lock()
 	for _, a := range l.accounts {
@@ -398,13 +397,13 @@ func (l *Limiter) tell(renew bool) {
 		a.changed = false
 		for _, m := range a.meters {
 			if owed := a.owed[m.name]; owed != 0 || m.unit == held {
-				charges = append(charges, l.told(a, m, owed))
+				charges = append(charges, l.chargeOf(a, m, owed))
 			}
 		}
 		clear(a.owed)
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), telling)
+	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	for some := range slices.Chunk(charges, store.MaxCharges) {
 		_, _ = l.store.Charge(ctx, some...) // an error is that of a store that closes
@@ -423,7 +422,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 		clear(a.owed)
 		for _, m := range a.meters {
 			if m.unit != held {
-				charges = append(charges, l.told(a, m, -store.MaxAmount))
+				charges = append(charges, l.chargeOf(a, m, -store.MaxAmount))
 			}
 		}
 	}
@@ -468,7 +467,7 @@ func (l *Limiter) Now(ctx context.Context) ([]Account, error) {
 		shown, asked, of := Account{Key: name}, []store.Charge{}, []unit{}
 		for _, m := range a.meters {
 			shown.Uses = append(shown.Uses, Use{Limit: m.name, Of: m.unit.shown(m.limit)})
-			asked, of = append(asked, l.told(a, m, 0)), append(of, m.unit)
+			asked, of = append(asked, l.chargeOf(a, m, 0)), append(of, m.unit)
 		}
 		if len(asked) > 0 {
 			list, charges, units = append(list, shown), append(charges, asked), append(units, of)

@@ -17,8 +17,8 @@ const maxFallbacks = 1024
 // at once, those that follow once a minute, with their number. Without it an outage would fill the
 // history with them. Safe for concurrent use.
 type fallbacks struct {
-	mu   sync.Mutex
-	told map[fallback]*tally
+	mu      sync.Mutex
+	counted map[fallback]*tally
 }
 
 type fallback struct {
@@ -36,14 +36,14 @@ func (f *fallbacks) first(ev *recovery.Event) bool {
 	pair := fallback{ev.Model, ev.Target}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t := f.told[pair]; t != nil {
+	if t := f.counted[pair]; t != nil {
 		t.count++
 		return false
 	}
-	if f.told == nil || len(f.told) >= maxFallbacks {
-		f.told = map[fallback]*tally{}
+	if f.counted == nil || len(f.counted) >= maxFallbacks {
+		f.counted = map[fallback]*tally{}
 	}
-	f.told[pair] = &tally{at: ev.Time}
+	f.counted[pair] = &tally{at: ev.Time}
 	*ev = pair.event(ev.Time, 1)
 	return true
 }
@@ -52,11 +52,11 @@ func (f *fallbacks) first(ev *recovery.Event) bool {
 func (f *fallbacks) due(now time.Time) (events []recovery.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for pair, t := range f.told {
+	for pair, t := range f.counted {
 		switch {
 		case now.Sub(t.at) < fallbackEvery:
 		case t.count == 0:
-			delete(f.told, pair)
+			delete(f.counted, pair)
 		default:
 			events = append(events, pair.event(now, t.count))
 			*t = tally{at: now}

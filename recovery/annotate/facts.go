@@ -22,38 +22,38 @@ type fact struct {
 type finder struct {
 	name string
 	of   []string
-	find func(*scene) fact
+	find func(*failureContext) fact
 	// general facts are the same for each failure of their kind: they are said once.
 	general bool
 }
 
 // finders are tried in this order; the first fact counts.
 var finders = [...]finder{
-	{"prose", []string{command, syntax}, (*scene).prose, false},
-	{"blank", []string{command, missingFile}, (*scene).missingBlank, true},
-	{"bashism", []string{command, syntax}, (*scene).bashism, true},
-	{"archive", []string{command}, (*scene).archive, false},
-	{"no-systemd", []string{command}, (*scene).noSystemd, true},
-	{"executable", []string{command}, (*scene).executable, false},
-	{"stand-in", []string{command}, (*scene).standIn, false},
-	{"nearest-tool", []string{string(recovery.ToolNotFound)}, (*scene).nearestTool, false},
-	{"schema", []string{arguments, other}, (*scene).schemaFlaw, false},
-	{"server-fault", []string{arguments}, (*scene).serverFault, true},
-	{"found-path", []string{missingFile}, (*scene).foundPath, false},
-	{"script", []string{string(recovery.PermissionDenied)}, (*scene).notExecutable, false},
-	{"limit", []string{string(recovery.ToolRateLimited)}, (*scene).limit, true},
-	{"input", []string{timeout}, (*scene).waitsForInput, true},
-	{"background", []string{timeout}, (*scene).takesLong, true},
-	{"white-space", []string{recovery.EditFailed}, (*scene).whiteSpace, false},
-	{"left-behind", []string{syntax, other}, (*scene).leftBehind, false},
-	{"indentation", []string{syntax}, (*scene).indentation, false},
-	{"left-over", []string{syntax}, (*scene).leftOver, false},
-	{"language", []string{syntax}, (*scene).language, true},
-	{"no-json", []string{syntax, other}, (*scene).noJSON, true},
-	{"managed", []string{other, string(recovery.PermissionDenied), command}, (*scene).managed, true},
-	{"locked", nil, (*scene).locked, false},
-	{"module", []string{other}, (*scene).module, true},
-	{"names-in-database", nil, (*scene).inDatabase, true},
+	{"prose", []string{command, syntax}, (*failureContext).prose, false},
+	{"blank", []string{command, missingFile}, (*failureContext).missingBlank, true},
+	{"bashism", []string{command, syntax}, (*failureContext).bashism, true},
+	{"archive", []string{command}, (*failureContext).archive, false},
+	{"no-systemd", []string{command}, (*failureContext).noSystemd, true},
+	{"executable", []string{command}, (*failureContext).executable, false},
+	{"stand-in", []string{command}, (*failureContext).standIn, false},
+	{"nearest-tool", []string{string(recovery.ToolNotFound)}, (*failureContext).nearestTool, false},
+	{"schema", []string{arguments, other}, (*failureContext).schemaFlaw, false},
+	{"server-fault", []string{arguments}, (*failureContext).serverFault, true},
+	{"found-path", []string{missingFile}, (*failureContext).foundPath, false},
+	{"script", []string{string(recovery.PermissionDenied)}, (*failureContext).notExecutable, false},
+	{"limit", []string{string(recovery.ToolRateLimited)}, (*failureContext).limit, true},
+	{"input", []string{timeout}, (*failureContext).waitsForInput, true},
+	{"background", []string{timeout}, (*failureContext).takesLong, true},
+	{"white-space", []string{recovery.EditFailed}, (*failureContext).whiteSpace, false},
+	{"left-behind", []string{syntax, other}, (*failureContext).leftBehind, false},
+	{"indentation", []string{syntax}, (*failureContext).indentation, false},
+	{"left-over", []string{syntax}, (*failureContext).leftOver, false},
+	{"language", []string{syntax}, (*failureContext).language, true},
+	{"no-json", []string{syntax, other}, (*failureContext).noJSON, true},
+	{"managed", []string{other, string(recovery.PermissionDenied), command}, (*failureContext).managed, true},
+	{"locked", nil, (*failureContext).locked, false},
+	{"module", []string{other}, (*failureContext).module, true},
+	{"names-in-database", nil, (*failureContext).inDatabase, true},
 }
 
 // Names of chains, short.
@@ -68,7 +68,7 @@ const (
 
 // fact is what is known of the failure, and the name of what found it. Nothing that a
 // person ruled out is named.
-func (s *scene) fact(l *recovery.Ladder) (fact, string) {
+func (s *failureContext) fact(l *recovery.Ladder) (fact, string) {
 	chain := s.f.Chain()
 	for _, f := range finders {
 		if f.of != nil && !slices.Contains(f.of, chain) {
@@ -106,7 +106,7 @@ func (f fact) firm() string {
 }
 
 // run is the call of a command in words, "" where it may not be named.
-func (s *scene) run(line string) string {
+func (s *failureContext) run(line string) string {
 	if line == "" || len(line) > maxQuoted || strings.Contains(line, "\n") || s.uses()&shells == 0 || !s.permitted(line) {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (s *scene) run(line string) string {
 
 // commanded is a fact with a command: the call to make, or a part of what is said where it
 // may not be named so.
-func (s *scene) commanded(say, line, otherwise string) fact {
+func (s *failureContext) commanded(say, line, otherwise string) fact {
 	if call := s.run(line); call != "" {
 		return fact{say: say + ".", call: call}
 	}
@@ -124,7 +124,7 @@ func (s *scene) commanded(say, line, otherwise string) fact {
 
 // says is the first group of a pattern in the failure's line, else in its content; all
 // that matches where there is no group.
-func (s *scene) says(p *recovery.Pattern) string {
+func (s *failureContext) says(p *recovery.Pattern) string {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		if m := p.FindStringSubmatch(text); m != nil {
 			for _, g := range m[1:] {
@@ -139,7 +139,7 @@ func (s *scene) says(p *recovery.Pattern) string {
 }
 
 // missed reports whether an earlier result says that a program is not here.
-func (s *scene) missed(program string) bool {
+func (s *failureContext) missed(program string) bool {
 	missing := false
 	s.results(program, func(_ int, text string) bool {
 		for line := range strings.Lines(text) {

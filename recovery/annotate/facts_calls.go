@@ -18,7 +18,7 @@ var toolInMessage = recovery.NewPattern(`(?i)(?:tool|function)(?: name)?:?\s+['"
 var unavailable = recovery.NewPattern(`unavailable tool '([\w.:/-]{2,100})'`)
 
 // wrongTool is the name that is no tool: the call's, else the message's.
-func (s *scene) wrongTool() string {
+func (s *failureContext) wrongTool() string {
 	for _, m := range unavailable.FindAllStringSubmatch(s.f.Line, 1) {
 		if strings.Contains(s.f.Arguments, m[1]) { // some agents call another in its place
 			return m[1]
@@ -43,7 +43,7 @@ type flaw struct {
 
 // flaws compares the failing call with the definition of its tool: missing and
 // unknown parameters, types, allowed values; only the outermost level.
-func (s *scene) flaws() (out []flaw) {
+func (s *failureContext) flaws() (out []flaw) {
 	def, _ := s.definition(s.f.Tool)
 	params := def.Params
 	if len(params) == 0 {
@@ -138,7 +138,7 @@ func typeOf(v gjson.Result) string {
 
 // schemaFlaw is what of the failing call does not fit the definition, where the message is
 // about it.
-func (s *scene) schemaFlaw() fact {
+func (s *failureContext) schemaFlaw() fact {
 	if s.runs() {
 		return fact{}
 	}
@@ -167,7 +167,7 @@ func (s *scene) schemaFlaw() fact {
 var lackingWords = recovery.NewPattern(`(?i)\b(?:required|missing|must (?:be )?(?:provided?|specified|given)|not (?:provided|specified))\b`)
 
 // declared is what the definition says of a parameter, in brackets.
-func (s *scene) declared(name string) string {
+func (s *failureContext) declared(name string) string {
 	p := s.declares(func(p trajectory.Parameter) bool { return p.Name == name })
 	if want := types(gjson.Parse(p.Schema)); len(want) > 0 {
 		return " (" + strings.Join(want, " or ") + ")"
@@ -177,7 +177,7 @@ func (s *scene) declared(name string) string {
 
 // declares is the first parameter of the failing tool's definition that is as asked, the
 // zero one if none is.
-func (s *scene) declares(as func(trajectory.Parameter) bool) (p trajectory.Parameter) {
+func (s *failureContext) declares(as func(trajectory.Parameter) bool) (p trajectory.Parameter) {
 	def, _ := s.definition(s.f.Tool)
 	if i := slices.IndexFunc(def.Params, as); i >= 0 {
 		p = def.Params[i]
@@ -187,7 +187,7 @@ func (s *scene) declares(as func(trajectory.Parameter) bool) (p trajectory.Param
 
 // runs reports whether the failing tool runs commands or code, so that its message is
 // about those and not about the call.
-func (s *scene) runs() bool {
+func (s *failureContext) runs() bool {
 	return s.made.Line() != "" || s.usedFor(s.f.Tool, trajectory.UseShell|trajectory.UseCode)
 }
 
@@ -200,7 +200,7 @@ var (
 // nearestTool is the offered tool that a name which is none was meant to be: the same in
 // another spelling, a name with its words, or those that are for the same. A shell does
 // for all that works on files.
-func (s *scene) nearestTool() fact {
+func (s *failureContext) nearestTool() fact {
 	wrong := s.wrongTool()
 	names := s.others(wrong)
 	if wrong == "" || len(names) == 0 {
@@ -208,7 +208,7 @@ func (s *scene) nearestTool() fact {
 	}
 	best := trajectory.Nearest(wrong[strings.LastIndexAny(wrong, ".:/")+1:], names)
 	if best == "" {
-		best = s.kin(wrong, names)
+		best = s.similarTool(wrong, names)
 	}
 	if best != "" {
 		return fact{say: "There is no tool " + quoted(wrong) + "; " + quoted(best) + " is there.", call: "Call " + quoted(best) + " instead" + s.needed(best) + "."}
@@ -245,7 +245,7 @@ func (s *scene) nearestTool() fact {
 }
 
 // others are the names of the tools but for one.
-func (s *scene) others(but string) (names []string) {
+func (s *failureContext) others(but string) (names []string) {
 	for _, t := range s.tools() {
 		if t.Name != "" && t.Name != but {
 			names = append(names, t.Name)
@@ -254,8 +254,8 @@ func (s *scene) others(but string) (names []string) {
 	return names
 }
 
-// kin is the only name that has all but one of the words, in any order.
-func (s *scene) kin(wrong string, names []string) (found string) {
+// similarTool returns the only name that shares all words but one with a wrong name, in any order.
+func (s *failureContext) similarTool(wrong string, names []string) (found string) {
 	words := trajectory.NameWords(wrong)
 	for _, n := range names {
 		own, both := trajectory.NameWords(n), 0
@@ -276,7 +276,7 @@ func (s *scene) kin(wrong string, names []string) (found string) {
 }
 
 // needed are the parameters that a tool must get, in words.
-func (s *scene) needed(name string) string {
+func (s *failureContext) needed(name string) string {
 	def, _ := s.definition(name)
 	var list []string
 	for _, p := range def.Params {

@@ -114,7 +114,7 @@ var listers = map[string]bool{"ls": true, "find": true, "fd": true, "tree": true
 	"get-childitem": true, "gci": true, "find_file": true, "search_dir": true, "du": true, "stat": true, "realpath": true, "readlink": true, "exa": true, "eza": true}
 
 // lists reports whether a call lists or searches files.
-func (s *scene) lists(c *call) bool {
+func (s *failureContext) lists(c *call) bool {
 	if c.Line() == "" {
 		return s.usedFor(c.Tool, trajectory.UseList|trajectory.UseSearch)
 	}
@@ -127,7 +127,7 @@ func (s *scene) lists(c *call) bool {
 }
 
 // whereOf reads the call that message i answers.
-func (s *scene) whereOf(i int) (w where) {
+func (s *failureContext) whereOf(i int) (w where) {
 	s.steps()
 	c := s.answers[i]
 	if c == nil {
@@ -198,7 +198,7 @@ const maxAbove = 400
 // mentions calls yield with the paths of that last element that earlier results
 // printed, and that earlier successful calls used, until it returns false. The
 // newest come first.
-func (s *scene) mentions(name string, yield func(full string, listed, searched bool) bool) {
+func (s *failureContext) mentions(name string, yield func(full string, listed, searched bool) bool) {
 	if len(name) < 2 || len(name) > 200 || strings.ContainsAny(name, "*?[]{}$\"'\\\n") {
 		return
 	}
@@ -242,7 +242,7 @@ func (s *scene) mentions(name string, yield func(full string, listed, searched b
 var directories = recovery.NewPattern(`(?i)(?:(?:current |primary )?working directory(?: is)?:?|current directory:|<cwd>|"cwd": ?|\bcwd: ) *[('"\x60]?((?:/|~|[a-z]:\\)[^\s)'"\x60\]<,;]{0,200})`)
 
 // cwd is the working directory, "" if nobody states it.
-func (s *scene) cwd() string {
+func (s *failureContext) cwd() string {
 	if s.cd == nil {
 		found := s.findDirectory()
 		s.cd = &found
@@ -252,7 +252,7 @@ func (s *scene) cwd() string {
 
 // findDirectory looks for the working directory: in the call, in the newest statement of a
 // result or the instructions, in what pwd printed, and at the conversation's beginning.
-func (s *scene) findDirectory() string {
+func (s *failureContext) findDirectory() string {
 	if given := text(s.args, "workdir", "cwd", "Cwd", "directory"); absolute(given) {
 		return given
 	}
@@ -283,7 +283,7 @@ func (s *scene) findDirectory() string {
 }
 
 // said is the text of a message that is none of the model's, "" where it is too large.
-func (s *scene) said(i int) string {
+func (s *failureContext) said(i int) string {
 	if i < 0 || i >= len(s.list) || s.list[i].Role == transcript.RoleAssistant || s.list[i].End-s.list[i].Start > maxMessage {
 		return ""
 	}
@@ -310,7 +310,7 @@ var beforeColon = recovery.NewPattern(`([^\s'"‘’\x60:,()]{2,300}): (?:[Nn]o 
 
 // failedPath is the path that the failure is about: what the call gives, or what the
 // message names; "" if neither does.
-func (s *scene) failedPath() string {
+func (s *failureContext) failedPath() string {
 	if s.f.Category != recovery.FileNotFound && s.f.Category != recovery.PermissionDenied && s.f.Category != recovery.DiskFull {
 		return ""
 	}
@@ -360,7 +360,7 @@ func plainPath(line string) string {
 }
 
 // start is the directory from which the failing call's relative paths were meant.
-func (s *scene) start() string {
+func (s *failureContext) start() string {
 	dir := ""
 	for _, v := range s.parts {
 		if args := v.Operands(); v.Program == "cd" && len(args) == 1 && args[0] != s.failedPath() {
@@ -374,7 +374,7 @@ func (s *scene) start() string {
 // in whatever capitals, and was searched for, or listed where the call has no directory, or
 // its directory has the name as well; it is
 // the only one, and below the same root.
-func (s *scene) foundPath() fact {
+func (s *failureContext) foundPath() fact {
 	want := s.failedPath()
 	name := base(trimmed(want))
 	if len(name) < 3 || slices.ContainsFunc(s.parts, func(v trajectory.Invocation) bool { return slices.Contains(v.Targets, want) }) {

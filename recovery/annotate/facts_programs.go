@@ -17,7 +17,7 @@ var missingProgram = recovery.NewPattern(`(?i)(?:^|/)env: ['"‘]([\w.+/@-]{1,64
 
 // program is the program that failed: the one that the message calls missing, else the
 // one of the command line that it names, else the last that does not only prepare.
-func (s *scene) program() string {
+func (s *failureContext) program() string {
 	line := shellHead.ReplaceAllString(s.f.Line, "")
 	if m := missingProgram.FindStringSubmatch(line); m != nil && s.f.Chain() == command {
 		return cmp.Or(m[1:]...)
@@ -39,7 +39,7 @@ func (s *scene) program() string {
 var shellHead = recovery.NewPattern(`^(?:(?:\S*/)?-?(?:ba|z|da|k|a|fi)?sh|\(eval\))(?:: line \d+|:\d+|: \d+)?: (?:(?:cd|source|\.|exec): )?`)
 
 // prose is a text that a shell ran as a command.
-func (s *scene) prose() fact {
+func (s *failureContext) prose() fact {
 	if first := s.made.Prose(); first != "" {
 		return fact{say: "The code block holds prose (" + quoted(first) + "), which the shell took for a command.",
 			call: "Put only the command into the block, and the words outside of it."}
@@ -61,7 +61,7 @@ func (s *scene) prose() fact {
 var glued = recovery.NewPattern(`^(cd|ls|find|cat|grep|du|tree)(\.{1,2}(?:/\S*)?)$`)
 
 // missingBlank is a program's name with the path that belongs behind it.
-func (s *scene) missingBlank() fact {
+func (s *failureContext) missingBlank() fact {
 	program := s.program()
 	m := glued.FindStringSubmatch(program)
 	if m == nil {
@@ -74,7 +74,7 @@ func (s *scene) missingBlank() fact {
 var ofBash = recovery.NewPattern(`^(?:\S*/)?(?:da|a)?sh: \d{1,6}: (?:(\[\[|source|declare|typeset|shopt|pushd|popd|let): not found|Bad substitution|set: Illegal option -o pipefail)`)
 
 // bashism is a command for bash that another shell was given.
-func (s *scene) bashism() fact {
+func (s *failureContext) bashism() fact {
 	if !ofBash.MatchString(s.f.Line) || strings.Contains(s.made.Line(), "'") {
 		return fact{}
 	}
@@ -85,7 +85,7 @@ func (s *scene) bashism() fact {
 var repository = recovery.NewPattern(`https://(github\.com|gitlab\.com|codeberg\.org)/([\w.-]+)/([\w.-]+?)(?:\.git)?(?:['"\s/]|$)`)
 
 // archive is how to get a repository without git.
-func (s *scene) archive() fact {
+func (s *failureContext) archive() fact {
 	m := repository.FindStringSubmatch(s.made.Line())
 	if s.program() != "git" || m == nil || !strings.Contains(s.made.Line(), "clone") || s.missed("curl") || s.missed("tar") {
 		return fact{}
@@ -102,7 +102,7 @@ func (s *scene) archive() fact {
 }
 
 // noSystemd is how services are started where there is no systemd.
-func (s *scene) noSystemd() fact {
+func (s *failureContext) noSystemd() fact {
 	if s.program() != "systemctl" {
 		return fact{}
 	}
@@ -116,7 +116,7 @@ func (s *scene) noSystemd() fact {
 }
 
 // executable is the path of the missing program, as an earlier result printed it.
-func (s *scene) executable() fact {
+func (s *failureContext) executable() fact {
 	program, found := s.program(), ""
 	if strings.Contains(program, "/") {
 		return fact{}
@@ -145,7 +145,7 @@ var standIns = map[string]string{
 var optional = []string{"curl", "ss", "ip", "docker", "node"}
 
 // standIn is another program, or an offered tool, for the same.
-func (s *scene) standIn() fact {
+func (s *failureContext) standIn() fact {
 	program := s.program()
 	by := standIns[program]
 	first, _, _ := strings.Cut(by, " ")
@@ -160,7 +160,7 @@ func (s *scene) standIn() fact {
 }
 
 // ran reports whether an earlier call ran the program without trouble.
-func (s *scene) ran(program string) bool {
+func (s *failureContext) ran(program string) bool {
 	return slices.ContainsFunc(s.steps(), func(c *call) bool {
 		return slices.ContainsFunc(trajectory.Invocations(c.Line()), func(v trajectory.Invocation) bool { return v.Program == program }) && s.worked(c)
 	})
@@ -170,7 +170,7 @@ func (s *scene) ran(program string) bool {
 var interpreters = map[string]string{".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".rb": "ruby", ".pl": "perl", "gradlew": "sh", "mvnw": "sh", "configure": "sh"}
 
 // notExecutable is how to run a script that may not be executed.
-func (s *scene) notExecutable() fact {
+func (s *failureContext) notExecutable() fact {
 	for _, v := range s.parts {
 		with := cmp.Or(interpreters[path.Ext(v.Program)], interpreters[v.Program])
 		if with == "" || !strings.Contains(v.Words[0], "/") || !strings.Contains(s.f.Line, v.Words[0]) {
@@ -192,7 +192,7 @@ var (
 var yes = recovery.NewPattern(`\[[yY](?:es)?/[nN]o?\]`)
 
 // waitsForInput is a program that waited for what nobody typed.
-func (s *scene) waitsForInput() fact {
+func (s *failureContext) waitsForInput() fact {
 	program := s.longest()
 	lines := strings.Split(strings.TrimSpace(s.printedBefore()), "\n")
 	if program == nil || s.made.Line() == "" || !wanting.MatchString(s.content) || !prompt.MatchString(lines[len(lines)-1]) || strings.Contains(s.made.Line(), "<") {
@@ -209,7 +209,7 @@ func (s *scene) waitsForInput() fact {
 var killed = recovery.NewPattern(`(?is)<output>\s*(.*?)\s*</output>`)
 
 // printedBefore is what a command printed before it was ended.
-func (s *scene) printedBefore() string {
+func (s *failureContext) printedBefore() string {
 	if m := killed.FindStringSubmatch(s.content); m != nil {
 		return m[1]
 	}
@@ -218,7 +218,7 @@ func (s *scene) printedBefore() string {
 
 // longest is the program of the failing command line that takes the time: the last one
 // that does not only prepare or filter.
-func (s *scene) longest() *trajectory.Invocation {
+func (s *failureContext) longest() *trajectory.Invocation {
 	for i := range slices.Backward(s.parts) {
 		if !s.parts[i].Prepares() && !slices.Contains([]string{"grep", "sed", "awk", "cat", "sleep"}, s.parts[i].Program) {
 			return &s.parts[i]
@@ -231,7 +231,7 @@ func (s *scene) longest() *trajectory.Invocation {
 var downloading = recovery.NewPattern(`(?i)^(?:sudo )?(?:\S*/)?(?:pip3?|conda|mamba|apt|apt-get|yum|dnf|apk|npm|yarn|pnpm|cargo|mvn|\S*gradlew?|\S*mvnw|make|cmake|go|docker|git|wget|curl|python3? -m pip)\b.*\b(?:install|create|build|clone|pull|update|compile|test|package|download|get|make|https?:)`)
 
 // takesLong is how to run what takes longer than a call may.
-func (s *scene) takesLong() fact {
+func (s *failureContext) takesLong() fact {
 	v := s.longest()
 	if v == nil || strings.Contains(s.made.Line(), "nohup") || strings.HasSuffix(strings.TrimSpace(s.made.Line()), "&") || !downloading.MatchString(v.Text) || strings.Contains(v.Text, "\n") {
 		return fact{}

@@ -22,7 +22,7 @@ var (
 )
 
 // noJSON is an answer of a server that is no JSON.
-func (s *scene) noJSON() fact {
+func (s *failureContext) noJSON() fact {
 	if !parsesJSON.MatchString(s.made.Line()) || s.says(notJSON) == "" {
 		return fact{}
 	}
@@ -38,7 +38,7 @@ func (s *scene) noJSON() fact {
 var managedWords = recovery.NewPattern(`externally[- ]managed[- ]environment`)
 
 // managed is an installation that the system's own Python refuses.
-func (s *scene) managed() fact {
+func (s *failureContext) managed() fact {
 	if s.says(managedWords) == "" || s.barred&recovery.Installs != 0 {
 		return fact{}
 	}
@@ -63,7 +63,7 @@ func (s *scene) managed() fact {
 var heldBy = recovery.NewPattern(`(?i)(?:lock|locked)\b.{0,80}\bheld by process (\d{1,9})`)
 
 // locked is a lock that another process holds.
-func (s *scene) locked() fact {
+func (s *failureContext) locked() fact {
 	if !strings.Contains(s.content, "process ") {
 		return fact{}
 	}
@@ -79,7 +79,7 @@ var noModule = recovery.NewPattern(`(?:ModuleNotFoundError|ImportError): No modu
 
 // module is a module that the interpreter does not have, where an earlier result shows an
 // environment of the project.
-func (s *scene) module() fact {
+func (s *failureContext) module() fact {
 	name := s.says(noModule)
 	if name == "" {
 		return fact{}
@@ -103,7 +103,7 @@ func (s *scene) module() fact {
 }
 
 // wrote reports whether a call of this session made the file.
-func (s *scene) wrote(file string) bool {
+func (s *failureContext) wrote(file string) bool {
 	return slices.ContainsFunc(s.steps(), func(c *call) bool {
 		return slices.ContainsFunc(c.Files(), func(f trajectory.File) bool { return f.Act == trajectory.Created && base(f.Path) == base(file) })
 	})
@@ -117,7 +117,7 @@ var (
 )
 
 // inDatabase is how to see which tables or columns there are.
-func (s *scene) inDatabase() fact {
+func (s *failureContext) inDatabase() fact {
 	if !slices.ContainsFunc([]string{"exist", "o such ", "nknown column", "nvalid object", "nvalid column"}, func(w string) bool { return strings.Contains(s.content, w) }) {
 		return fact{}
 	}
@@ -159,7 +159,7 @@ const maxWait = 3600
 
 // wait is how long the limit says to wait, in whole seconds; 0 if it does not say, or more
 // than an agent could keep.
-func (s *scene) wait() int {
+func (s *failureContext) wait() int {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		for _, re := range [...]*recovery.Pattern{waitHeader, waitWords} {
 			m := re.FindStringSubmatch(text)
@@ -182,7 +182,7 @@ func (s *scene) wait() int {
 }
 
 // limit is how long a limit lasts.
-func (s *scene) limit() fact {
+func (s *failureContext) limit() fact {
 	n := s.wait()
 	if n == 0 {
 		return fact{}
@@ -209,7 +209,7 @@ var (
 
 // edited is the failing edit of a range of lines: its range, the lines that it puts there,
 // and those that the result shows as they would have become; ok is false for other calls.
-func (s *scene) edited() (from, to int, put []string, shown []shownLine, ok bool) {
+func (s *failureContext) edited() (from, to int, put []string, shown []shownLine, ok bool) {
 	line := s.made.Line()
 	m := editRange.FindStringSubmatch(line)
 	if m == nil {
@@ -231,7 +231,7 @@ func (s *scene) edited() (from, to int, put []string, shown []shownLine, ok bool
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
 // indentation is an edit whose first line does not stand as deep as the lines around it.
-func (s *scene) indentation() fact {
+func (s *failureContext) indentation() fact {
 	if !strings.Contains(s.content, "IndentationError") {
 		return fact{}
 	}
@@ -277,7 +277,7 @@ const minWhole = 6
 
 // leftBehind is an edit that put something whole in the place of a part: what followed the
 // old part stands behind it, and is what the check complains about.
-func (s *scene) leftBehind() fact {
+func (s *failureContext) leftBehind() fact {
 	from, to, put, shown, ok := s.edited()
 	if !ok {
 		return fact{}
@@ -302,7 +302,7 @@ func (s *scene) leftBehind() fact {
 }
 
 // leftOver is an edit whose range left the old last line behind its own.
-func (s *scene) leftOver() fact {
+func (s *failureContext) leftOver() fact {
 	from, to, put, shown, ok := s.edited()
 	for len(put) > 0 && strings.TrimSpace(put[len(put)-1]) == "" {
 		put = put[:len(put)-1]
@@ -333,7 +333,7 @@ var languages = [...]struct {
 }
 
 // language is a file whose text is of another language than its name says.
-func (s *scene) language() fact {
+func (s *failureContext) language() fact {
 	_, _, put, _, ok := s.edited()
 	file := s.says(openFile)
 	if !ok || path.Ext(file) != ".py" || !strings.Contains(s.content, "E999") {
@@ -353,7 +353,7 @@ func (s *scene) language() fact {
 var oldTexts = []string{"old_string", "oldString", "old_str", "old_text", "oldText", "search", "find", "original"}
 
 // whiteSpace is an edit whose text stands in its file with other white space.
-func (s *scene) whiteSpace() fact {
+func (s *failureContext) whiteSpace() fact {
 	var old []string
 	for l := range strings.Lines(text(s.args, oldTexts...)) {
 		if l = strings.TrimRight(l, "\r\n"); strings.TrimSpace(l) != "" && len(old) < maxOldLines {
@@ -399,7 +399,7 @@ func (s *scene) whiteSpace() fact {
 const maxOldLines = 60
 
 // serverFault is an answer of a tool's server that broke the schema of its own results.
-func (s *scene) serverFault() fact {
+func (s *failureContext) serverFault() fact {
 	if !strings.Contains(s.content, `"path"`) || !strings.HasPrefix(strings.TrimSpace(s.content), "[") {
 		return fact{}
 	}

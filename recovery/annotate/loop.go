@@ -68,7 +68,7 @@ func firmly(l *recovery.Loop) bool { return l.Count >= firmTimes && loops[l.Kind
 
 // repeating says what is repeated, and from the third time on not to do it again,
 // but for what is not for us to forbid.
-func (s *scene) repeating(x *recovery.Exchange, l *recovery.Loop) string {
+func (s *failureContext) repeating(x *recovery.Exchange, l *recovery.Loop) string {
 	text := stated(x, l)
 	if firmly(l) && !x.Refused() && !s.serves() {
 		text += " " + loops[l.Kind].never
@@ -96,8 +96,8 @@ func (st *Stage) loopNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 		return "", recovery.Advice{}
 	}
 	advice := recovery.Advice{Loop: l.Kind, Count: l.Count, Strategies: []string{recovery.Hint}}
-	st.weigh(x, l, recovery.Hint, false, &advice)
-	s := st.newScene(x, nil)
+	st.mayWithhold(x, l, recovery.Hint, false, &advice)
+	s := st.newContext(x, nil)
 	said := s.repeating(x, l)
 	if f := x.FirstFailed(); f != nil && l.Kind == recovery.LoopSameError {
 		said += printed(f.Line)
@@ -132,7 +132,7 @@ func untilNote(x *recovery.Exchange) (string, recovery.Advice) {
 // serves reports whether none of the tools works on a computer: there the agent
 // serves a person, under rules that it knows and we do not, and a note only states
 // the repetition.
-func (s *scene) serves() bool {
+func (s *failureContext) serves() bool {
 	return len(s.tools()) > 0 && !s.text && s.uses()&(working&^trajectory.UseSearch) == 0
 }
 

@@ -28,7 +28,7 @@ const (
 // is a fact; then a fact as the call to make, or the chain's next strategy, each once; the
 // user asked once, where no strategy is left; then nothing.
 func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop) (string, recovery.Advice) {
-	s := st.newScene(x, l.Failure)
+	s := st.newContext(x, l.Failure)
 	advice := recovery.Advice{Category: l.Failure.Category, Count: max(1, l.Same)}
 	said := s.failed(x, l, loop, &advice)
 	known, name := s.fact(l)
@@ -82,13 +82,13 @@ func (st *Stage) failureNote(x *recovery.Exchange, l *recovery.Ladder, loop *rec
 }
 
 // note puts a note together.
-func (s *scene) note(parts ...string) string {
+func (s *failureContext) note(parts ...string) string {
 	return trajectory.Shorten(prefix+strings.Join(parts, "\n"), maxNote)
 }
 
 // next is the strategy of the chain that comes after those that were due before, in
 // words, or who to ask where none is left; "" where that was done, too.
-func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice *recovery.Advice) (text string, asks bool) {
+func (st *Stage) next(s *failureContext, x *recovery.Exchange, l *recovery.Ladder, advice *recovery.Advice) (text string, asks bool) {
 	var names []string
 	said := map[string]string{}
 	for _, p := range st.ordered(l.Failure.Chain(), s.uses()) {
@@ -119,7 +119,7 @@ func (st *Stage) next(s *scene, x *recovery.Exchange, l *recovery.Ladder, advice
 const many = 5
 
 // failed says what failed how often.
-func (s *scene) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop, advice *recovery.Advice) string {
+func (s *failureContext) failed(x *recovery.Exchange, l *recovery.Ladder, loop *recovery.Loop, advice *recovery.Advice) string {
 	if loop != nil {
 		advice.Loop, advice.Count = loop.Kind, max(advice.Count, loop.Count)
 		return s.repeating(x, loop)
@@ -160,7 +160,7 @@ var meanings = map[string]string{
 }
 
 // say is a strategy's steps, as far as the conversation fills them.
-func (s *scene) say(steps []string) string {
+func (s *failureContext) say(steps []string) string {
 	var said []string
 	for _, step := range steps {
 		if text := fullStop(render(step, s.fill)); text != "" {
@@ -187,7 +187,7 @@ func printed(line string) string {
 }
 
 // asking is " with " and the tool that asks the user, "" without one.
-func (s *scene) asking() string {
+func (s *failureContext) asking() string {
 	if tool := s.toolFor([]trajectory.Use{trajectory.UseAsk}); tool != "" {
 		return " with " + tool
 	}
@@ -200,7 +200,7 @@ const CheckEnvironment = "check_environment"
 // environmentNote is the one note about failures of many kinds at once, in place of one
 // about each: what they have in common is more likely than that all of them are true.
 func (st *Stage) environmentNote(x *recovery.Exchange, l *recovery.Ladder) (string, recovery.Advice) {
-	s := st.newScene(x, l.Failure)
+	s := st.newContext(x, l.Failure)
 	var kinds []string
 	for _, c := range x.Failing {
 		kinds = append(kinds, meanings[string(c)])

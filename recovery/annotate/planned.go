@@ -31,13 +31,13 @@ func (s *Stage) explains(f *recovery.ToolFailure) bool {
 // user or shows a secret, and a risky one only where that is allowed.
 func (s *Stage) Permits(command string) bool {
 	does := trajectory.DeedsOfLine(command)
-	return (&scene{risky: s.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
+	return (&failureContext{risky: s.cfg.Risky}).permitted(command) && does&recovery.Elevates == 0 &&
 		(s.cfg.Risky || does&(recovery.Installs|recovery.Deletes|recovery.Permits) == 0)
 }
 
-// heeds reports whether the note is that of the exchange's plan. Where a chain explains
-// the failure it knows better than a heuristic, which is about an error.
-func (s *Stage) heeds(x *recovery.Exchange) bool {
+// notesPlan reports whether the note comes from the exchange's plan. A chain that explains the failure
+// goes before a plan of the heuristic.
+func (s *Stage) notesPlan(x *recovery.Exchange) bool {
 	p, f := x.Plan, x.Ladder.Failure
 	switch {
 	case p == nil || p.Strategy == recovery.PlanHint:
@@ -52,7 +52,7 @@ func (s *Stage) heeds(x *recovery.Exchange) bool {
 // it to the model which one that is.
 func (s *Stage) forced(x *recovery.Exchange) string {
 	p := x.Plan
-	if p == nil || !s.heeds(x) || x.Mode != recovery.ModeAct || !p.Forced {
+	if p == nil || !s.notesPlan(x) || x.Mode != recovery.ModeAct || !p.Forced {
 		return ""
 	}
 	if c := x.Body.ToolChoice(); c.Choice != transcript.ChoiceAuto || c.Allowed != nil {
@@ -66,8 +66,8 @@ func (st *Stage) planNote(x *recovery.Exchange, l *recovery.Loop) (string, recov
 	p := x.Plan
 	handsOver := !p.Strategy.Calls() || p.Band == recovery.BandEscalate
 	advice := recovery.Advice{Strategies: []string{string(p.Strategy)}}
-	st.weigh(x, l, string(p.Strategy), handsOver, &advice)
-	s := st.newScene(x, nil)
+	st.mayWithhold(x, l, string(p.Strategy), handsOver, &advice)
+	s := st.newContext(x, nil)
 	said := ""
 	failed := x.FirstFailed()
 	switch {
@@ -119,23 +119,23 @@ func proposed(p *recovery.Plan) string {
 	} else {
 		call = "A proposal, which may be wrong: " + call + ". Look whether it fits what you know before you do it."
 	}
-	return call + told(" Why", p.Reasoning) + told(" What should come of it", p.Expected) +
+	return call + quotedLine(" Why", p.Reasoning) + quotedLine(" What should come of it", p.Expected) +
 		"\nIf it fails again, tell the user what blocks you and ask."
 }
 
 // givenOver words what only the user can settle.
-func (s *scene) givenOver(p *recovery.Plan) string {
+func (s *failureContext) givenOver(p *recovery.Plan) string {
 	if p.Strategy == recovery.PlanGiveUp && p.Band != recovery.BandEscalate {
 		return "This cannot be done in this way: do not try it again. Go on with what does not depend on it, " +
-			"then tell the user what could not be done and why." + told(" Why", p.Reasoning) + told(" What to tell them", p.Message)
+			"then tell the user what could not be done and why." + quotedLine(" Why", p.Reasoning) + quotedLine(" What to tell them", p.Message)
 	}
-	question := cmp.Or(told("", p.Message), ": say what you tried, what the error names, and what you need from them to go on.")
+	question := cmp.Or(quotedLine("", p.Message), ": say what you tried, what the error names, and what you need from them to go on.")
 	return "Do not try it again. Ask the user" + s.asking() + " one specific question, in the language of the conversation, " +
-		"and wait for the answer" + question + told(" Why", p.Reasoning)
+		"and wait for the answer" + question + quotedLine(" Why", p.Reasoning)
 }
 
-// told is what a planner said of something, as data.
-func told(what, text string) string {
+// quotedLine quotes a planner's text as data, behind a label; "" if there is none.
+func quotedLine(what, text string) string {
 	if text = oneLine(text, maxPlanText); text == "" {
 		return ""
 	}

@@ -115,10 +115,9 @@ func (s *Stage) choose(q recovery.Question, advice *recovery.Advice) []string {
 	return got.Strategies
 }
 
-// weigh has it decided whether a note for an agent that is stuck is given, and has its
-// outcome learned. One that hands over to the user is always given: whether that was
-// right only the user knows.
-func (s *Stage) weigh(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
+// mayWithhold asks what was learned whether a note for a stuck agent is given, and has its outcome learned. A note
+// that hands over to the user is always given: only the user knows whether it was right.
+func (s *Stage) mayWithhold(x *recovery.Exchange, l *recovery.Loop, strategy string, handsOver bool, advice *recovery.Advice) {
 	if s.Chooser == nil || l != nil && !slices.Contains(recovery.LearnedLoops(), l.Kind) {
 		return
 	}

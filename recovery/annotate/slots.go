@@ -16,24 +16,24 @@ import (
 // where the conversation does not tell.
 var slots = [...]struct {
 	name string
-	fill func(*scene) string
+	fill func(*failureContext) string
 }{
-	{"tool", func(s *scene) string { return quoted(s.f.Tool) }},
-	{"program", func(s *scene) string { return quoted(s.program()) }},
-	{"cwd", func(s *scene) string { return quoted(s.cwd()) }},
-	{"path", func(s *scene) string { return quoted(s.failedPath()) }},
-	{"name", func(s *scene) string { return quoted(base(trimmed(s.failedPath()))) }},
-	{"parent", func(s *scene) string { return quoted(s.parent()) }},
-	{"finder", (*scene).finder},
-	{"writer", (*scene).writer},
-	{"wrong_tool", func(s *scene) string { return quoted(s.wrongTool()) }},
-	{"tools", (*scene).toolNames},
-	{"parameter", (*scene).parameter},
-	{"edited", func(s *scene) string { return quoted(trajectory.PathIn(s.f.Arguments)) }},
-	{"place", func(s *scene) string { return quoted(s.place()) }},
-	{"host", func(s *scene) string { return quoted(s.host()) }},
-	{"timeout_parameter", (*scene).timeoutParameter},
-	{"created", func(s *scene) string { return listed(s.created(), 4, "and") }},
+	{"tool", func(s *failureContext) string { return quoted(s.f.Tool) }},
+	{"program", func(s *failureContext) string { return quoted(s.program()) }},
+	{"cwd", func(s *failureContext) string { return quoted(s.cwd()) }},
+	{"path", func(s *failureContext) string { return quoted(s.failedPath()) }},
+	{"name", func(s *failureContext) string { return quoted(base(trimmed(s.failedPath()))) }},
+	{"parent", func(s *failureContext) string { return quoted(s.parent()) }},
+	{"finder", (*failureContext).finder},
+	{"writer", (*failureContext).writer},
+	{"wrong_tool", func(s *failureContext) string { return quoted(s.wrongTool()) }},
+	{"tools", (*failureContext).toolNames},
+	{"parameter", (*failureContext).parameter},
+	{"edited", func(s *failureContext) string { return quoted(trajectory.PathIn(s.f.Arguments)) }},
+	{"place", func(s *failureContext) string { return quoted(s.place()) }},
+	{"host", func(s *failureContext) string { return quoted(s.host()) }},
+	{"timeout_parameter", (*failureContext).timeoutParameter},
+	{"created", func(s *failureContext) string { return listed(s.created(), 4, "and") }},
 }
 
 // slotNames are the slots that a template may have.
@@ -45,7 +45,7 @@ func slotNames() (out []string) {
 }
 
 // fill is a slot's value, "" if the conversation does not tell. Values are computed once.
-func (s *scene) fill(name string) string {
+func (s *failureContext) fill(name string) string {
 	v, ok := s.memo[name]
 	if ok {
 		return v
@@ -60,7 +60,7 @@ func (s *scene) fill(name string) string {
 }
 
 // parent is the directory of the path that failed.
-func (s *scene) parent() string {
+func (s *failureContext) parent() string {
 	p := s.failedPath()
 	if i := strings.LastIndexAny(p, `/\`); i > 0 {
 		return p[:i]
@@ -69,7 +69,7 @@ func (s *scene) parent() string {
 }
 
 // toolNames is the names of the tools, unless there are many.
-func (s *scene) toolNames() string {
+func (s *failureContext) toolNames() string {
 	names := s.others(s.wrongTool())
 	if len(names) > maxNamed {
 		return ""
@@ -78,7 +78,7 @@ func (s *scene) toolNames() string {
 }
 
 // parameter is the declared parameter that the message names.
-func (s *scene) parameter() string {
+func (s *failureContext) parameter() string {
 	if s.runs() {
 		return ""
 	}
@@ -88,7 +88,7 @@ func (s *scene) parameter() string {
 var timeNames = recovery.NewPattern(`(?i)time_?out|max_?(?:time|duration|wait)|deadline|yield_time`)
 
 // timeoutParameter is the failing tool's parameter for its time limit.
-func (s *scene) timeoutParameter() string {
+func (s *failureContext) timeoutParameter() string {
 	return quoted(s.declares(func(p trajectory.Parameter) bool { return timeNames.MatchString(p.Name) }).Name)
 }
 
@@ -101,7 +101,7 @@ var (
 
 // place is where the syntax error is, as the message states it: the last place that is
 // in no library and no address.
-func (s *scene) place() string {
+func (s *failureContext) place() string {
 	for _, text := range [...]string{s.f.Line, s.content} {
 		for _, m := range slices.Backward(places.FindAllStringSubmatch(text, 64)) {
 			if !library.MatchString(m[1]) && strings.ContainsAny(m[1], "abcdefghijklmnopqrstuvwxyz") && !strings.Contains(text, "//"+m[1]) {
@@ -121,7 +121,7 @@ var hostForms = [...]*recovery.Pattern{
 }
 
 // host is the one that was not reached, as the message or the call states it.
-func (s *scene) host() string {
+func (s *failureContext) host() string {
 	for _, text := range [...]string{s.f.Line, s.f.Arguments} {
 		for _, form := range hostForms {
 			if m := form.FindStringSubmatch(text); m != nil {
@@ -137,7 +137,7 @@ var temporary = recovery.NewPattern(`(?i)^(?:/private)?/(?:var/)?tmp/|^/var/fold
 
 // created are temporary files that calls of this session made: a call wrote them without
 // trouble, and nothing earlier in the conversation knows them.
-func (s *scene) created() (out []string) {
+func (s *failureContext) created() (out []string) {
 	for _, c := range s.steps() {
 		for _, f := range c.Files() {
 			if f.Act != trajectory.Created || len(out) == 4 || !temporary.MatchString(f.Path) || slices.Contains(out, f.Path) || elevated.MatchString(c.Line()) {

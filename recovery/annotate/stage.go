@@ -119,7 +119,7 @@ func (s *Stage) Note(x *recovery.Exchange) (string, recovery.Advice) {
 		return waitNote(x)
 	case x.Turn.Until && x.Turn.Failure != nil:
 		return untilNote(x)
-	case s.heeds(x):
+	case s.notesPlan(x):
 		return s.planNote(x, loop)
 	case l.Failure == nil || x.Refused():
 		return s.loopNote(x, loop)

@@ -228,7 +228,7 @@ func (s *Sessions) postBudget(x *recovery.Exchange, id string, o recovery.OpenSe
 		return
 	}
 	s.board.Post(BoardSessions, store.Field{Name: id, Value: raw, Until: o.Since.Add(budgetWindow)}, false)
-	s.tell(recovery.EventBreakerOpened, x, &recovery.ToolFailure{Category: o.Category, Rule: o.Rule, Failed: true})
+	s.report(recovery.EventBreakerOpened, x, &recovery.ToolFailure{Category: o.Category, Rule: o.Rule, Failed: true})
 	if s.Stopped != nil && x.Mode != recovery.ModeObserve {
 		s.Stopped(o)
 	}

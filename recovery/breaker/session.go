@@ -338,7 +338,7 @@ func (s *Sessions) open(x *recovery.Exchange, stop *stopping) {
 		return
 	}
 	s.board.Post(BoardSessions, store.Field{Name: x.Session, Value: raw, Until: now.Add(s.cfg.Load().SessionTTL)}, false)
-	s.tell(recovery.EventBreakerOpened, x, f)
+	s.report(recovery.EventBreakerOpened, x, f)
 }
 
 // close takes a session that goes on off the board.
@@ -355,10 +355,10 @@ func (s *Sessions) close(x *recovery.Exchange) {
 	s.board.Remove(BoardSessions, x.Session)
 	var o recovery.OpenSession
 	_ = json.Unmarshal(field.Value, &o) // what is not ours is closed, too
-	s.tell(recovery.EventBreakerClosed, x, &recovery.ToolFailure{Tool: o.Tool, Category: o.Category, Rule: o.Rule, Failed: true})
+	s.report(recovery.EventBreakerClosed, x, &recovery.ToolFailure{Tool: o.Tool, Category: o.Category, Rule: o.Rule, Failed: true})
 }
 
-func (s *Sessions) tell(name recovery.EventName, x *recovery.Exchange, f *recovery.ToolFailure) {
+func (s *Sessions) report(name recovery.EventName, x *recovery.Exchange, f *recovery.ToolFailure) {
 	ev := x.Event(name)
 	ev.Observed, ev.Failure = x.Mode == recovery.ModeObserve, f
 	s.observer.Observe(ev)

@@ -261,10 +261,10 @@ func (d *digest) render(room int) string {
 	return b.String()
 }
 
-// told is the text in place of removed messages, of at most so many tokens if
+// replacement returns the text in place of removed messages, of at most so many tokens if
 // that is possible: the summariser's words, if there are any, and what the
 // program quotes. used is how many it has.
-func (k *work) told(removed []int, words string, d *digest, tokens int) (text string, used int) {
+func (k *work) replacement(removed []int, words string, d *digest, tokens int) (text string, used int) {
 	chars := 0
 	for _, i := range removed {
 		chars += utf8.RuneCountInString(k.v.items[i].text)

@@ -227,11 +227,11 @@ func (p *planner) replaceOldest(ctx context.Context, k *work, prot *protection) 
 	if p.summarizer != nil {
 		words, _ = p.summarizer.turns(ctx, d, min(max(summaryMin, p.goal.budget/summaryShare), summaryMax, room))
 	}
-	text, used := k.told(c.removed, words, d, room)
+	text, used := k.replacement(c.removed, words, d, room)
 	if end := p.before(k, c.end, room-used); end < c.end && p.goal.target > rest {
 		if fewer, _ := p.oldest(k, prot, end); len(fewer.removed) > 1 {
 			c = fewer
-			text, _ = k.told(c.removed, words, k.digest(ctx, c.removed), used)
+			text, _ = k.replacement(c.removed, words, k.digest(ctx, c.removed), used)
 		}
 	}
 	box, ok := k.v.seal(c.removed, text)

@@ -51,7 +51,7 @@ func (v *history) render(i int, r recipe) (out rendered, ok bool) {
 	if m, known := kept.made.Get(key); known {
 		return m.rendered, m.ok
 	}
-	out, ok = v.carry(i, r)
+	out, ok = v.apply(i, r)
 	size := 256 + len(out.text)
 	for _, text := range out.args {
 		size += len(text)
@@ -60,8 +60,8 @@ func (v *history) render(i int, r recipe) (out rendered, ok bool) {
 	return out, ok
 }
 
-// carry carries a recipe out.
-func (v *history) carry(i int, r recipe) (out rendered, ok bool) {
+// apply returns item i as a recipe shortens it; false if the recipe does not fit it.
+func (v *history) apply(i int, r recipe) (out rendered, ok bool) {
 	it, room := &v.items[i], int(min(r.A, maxKeep))
 	switch {
 	case r.Op == opArguments:

@@ -17,7 +17,7 @@ var numerals = map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six":
 // asked is what the person's last message says on repeating the calls of the last turn:
 // how often, if it names the call or says no other, and whether until something comes of it.
 func (h *history) asked() (times int, until bool) {
-	persons := h.findPersons()
+	persons := h.personMessages()
 	if len(persons) == 0 {
 		return 0, false
 	}

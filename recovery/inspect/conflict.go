@@ -49,11 +49,11 @@ func outranked(a, b recovery.Category) bool {
 	return false
 }
 
-// settle looks for evidence of other categories than that of the rule found on
-// line at. It returns the better rule with its line, and whether the category is sure.
-func (v *view) settle(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule, guesses bool, line int, sure bool) {
+// resolveConflict looks for evidence of other categories than that of the rule best, which matched line at. It
+// returns the better rule with its line, and whether the category is certain.
+func (v *view) resolveConflict(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule, guesses bool, line int, sure bool) {
 	text := v.lines[at].text
-	if better, sure := v.onLine(best, guessed, text); !sure {
+	if better, sure := v.bestOnLine(best, guessed, text); !sure {
 		return best, guessed, at, false
 	} else if better != best {
 		best, guessed = better, better.Sure == guess
@@ -76,9 +76,9 @@ func (v *view) settle(best *rule.Rule, guessed bool, at, end int) (r *rule.Rule,
 	return best, guessed, at, true
 }
 
-// onLine weighs the other rules that match the line of a rule. The rules' order
-// decided between forms; a wording decides nothing against a form.
-func (v *view) onLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule, sure bool) {
+// bestOnLine compares a rule with the other rules that match its line. The rules' order already decided between
+// rules on forms; a rule on wordings never outranks one on a form.
+func (v *view) bestOnLine(best *rule.Rule, guessed bool, text string) (better *rule.Rule, sure bool) {
 	hits := v.rules.Scan(nil, short(text))
 	s := rule.Subject{Raw: short(text)}
 	for n := -1; ; {
@@ -97,10 +97,10 @@ func (v *view) onLine(best *rule.Rule, guessed bool, text string) (better *rule.
 	}
 }
 
-// told is the finding of a rule on a line that decides alone, with such a confidence
-// if nothing on the line speaks for another category.
-func (v *view) told(r *rule.Rule, text string, confidence float64) finding {
-	better, sure := v.onLine(r, r.Sure == guess, text)
+// findingOf makes a finding of a rule whose line decides alone. It has that confidence unless
+// another rule on the line speaks for another category.
+func (v *view) findingOf(r *rule.Rule, text string, confidence float64) finding {
+	better, sure := v.bestOnLine(r, r.Sure == guess, text)
 	if !sure {
 		confidence = doubtful
 	}

@@ -31,7 +31,7 @@ func (h *history) counter(first int) []recovery.Loop {
 		return nil
 	}
 	s := &h.turns[n].steps[0]
-	if h.patient(n) && !s.made.Idles() {
+	if h.waiting(n) && !s.made.Idles() {
 		return nil
 	}
 	l := h.loop(recovery.LoopCounter, n-k+1, k, n)
@@ -70,7 +70,7 @@ func (h *history) rephrases(j, k int) bool {
 	if len(y) <= 3 || len(x)-len(y) >= 3 || slices.ContainsFunc(y, func(w string) bool { return !slices.Contains(x, w) }) {
 		return false
 	}
-	nothing := func(turn int, s *step) bool { return h.past(turn).steps[0].nothing || s.barren() }
+	nothing := func(turn int, s *step) bool { return h.summary(turn).steps[0].nothing || s.saysNothing() }
 	return (a[0].made.Reads() || a[0].looksUp()) && nothing(j, &a[0]) && nothing(k, &b[0])
 }
 
@@ -108,15 +108,14 @@ func (s *step) addsNothing(first *step, g *growth) bool {
 		return g.explains(f.Line, e.Line)
 	}
 	x, y := first.essence(), s.essence()
-	if s.barren() || f.Failed && g.part() || s.vain(g) {
+	if s.saysNothing() || f.Failed && g.part() || s.emptyValue(g) {
 		return x.media == y.media && g.explains(x.text, y.text)
 	}
-	return *x == *y && s.tells(g)
+	return *x == *y && s.answers(g)
 }
 
-// tells reports whether the result of a call for a part of something, or for some
-// of it, is what was asked for and not only a receipt.
-func (s *step) tells(g *growth) bool {
+// answers reports whether the result of a call for a part of something is that part, and not only a receipt.
+func (s *step) answers(g *growth) bool {
 	size := len(s.essence().text)
 	if s.made.Reads() {
 		return g.part() && (size == 0 || size >= maxGesture)
@@ -124,23 +123,23 @@ func (s *step) tells(g *growth) bool {
 	return g.pages() && size > maxReceipt
 }
 
-// barren reports whether the result says in words that there is nothing.
-func (s *step) barren() bool {
+// saysNothing reports whether the result says in words that there is nothing.
+func (s *step) saysNothing() bool {
 	text := s.essence().text
 	if len(text) > maxPlain {
 		return false
 	}
 	said := s.history.rules.submatch(text, barren)
-	return said != nil && !s.history.rules.troubled(said[0])
+	return said != nil && !s.history.rules.namesTrouble(said[0])
 }
 
-// vain reports whether the call got an empty value of what it reads, or lets only time pass.
-func (s *step) vain(g *growth) bool {
+// emptyValue reports whether the call read an empty value, or only waited.
+func (s *step) emptyValue(g *growth) bool {
 	text := s.essence().text
 	if s.made.Idles() {
 		return true
 	}
-	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.troubled(text) {
+	if text == "" || !s.history.rules.trivial(text) || s.made.Writes() || s.history.rules.namesTrouble(text) {
 		return false
 	}
 	// A thing that is read by its number may have an empty list among else.
@@ -148,8 +147,8 @@ func (s *step) vain(g *growth) bool {
 	return (text == "null" || text[0] == '[' || text[0] == '{') && (g.pages() || s.made.Reads() && !thing)
 }
 
-// troubled reports whether a text names something that is good not to find.
-func (l *lists) troubled(text string) bool {
+// namesTrouble reports whether a text names something unwanted, whose absence is a success.
+func (l *lists) namesTrouble(text string) bool {
 	text = strings.ToLower(text)
 	for w := range l.words["troubles"] {
 		if strings.Contains(text, w) {

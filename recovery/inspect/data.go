@@ -41,7 +41,7 @@ func (v *view) judgeData() finding {
 			continue
 		}
 		if r := v.failure(&v.lines[i], i, bySelf && v.namesFile(v.lines[i].text)); r != nil && !v.excused(r) {
-			return v.runsProgram(v.told(r, v.lines[i].text, likely))
+			return v.runsProgram(v.findingOf(r, v.lines[i].text, likely))
 		}
 	}
 	strictly := v.failure(&v.lines[0], 0, false)
@@ -50,10 +50,10 @@ func (v *view) judgeData() finding {
 	}
 	if r := strictly; r != nil && (category(r) == recovery.InvalidArguments || category(r) == recovery.ToolNotFound) && len(first) < 300 && len(v.text) < 4000 &&
 		(len(v.lines) <= 2 || v.is(0, callError)) {
-		return v.told(r, first, likely)
+		return v.findingOf(r, first, likely)
 	}
 	if strictly != nil && len(v.lines) <= fewLines/2 && v.namesFile(first) {
-		return v.told(strictly, first, likely)
+		return v.findingOf(strictly, first, likely)
 	}
 	own := v.is(0, readerError)
 	if v.kind != trajectory.Reader || strictly == nil && !own {
@@ -68,11 +68,11 @@ func (v *view) judgeData() finding {
 		return finding{rule: "data"}
 	}
 	if r := strictly; r != nil && (len(v.lines) <= 2 || own) && !v.quoted(0, r) {
-		return v.told(r, first, likely)
+		return v.findingOf(r, first, likely)
 	}
 	if own {
 		if r := v.failure(&v.lines[0], 0, true); r != nil && len(v.lines) <= 2 {
-			return v.told(r, first, worded)
+			return v.findingOf(r, first, worded)
 		}
 		if len(v.lines) <= 3 {
 			return finding{true, recovery.CategoryNone, other, "reader-error", first}

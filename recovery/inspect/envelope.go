@@ -322,7 +322,7 @@ func (v *view) unwrapError(text string) (inner, errors string, ok bool) {
 		if errorName.MatchString(more) {
 			v.decided = finding{} // a list of errors that was read from somewhere
 		} else if r := v.match(first, false); r != nil && (more == "" || stackLine.MatchString(more)) {
-			v.decided = v.told(r, first, worded)
+			v.decided = v.findingOf(r, first, worded)
 		}
 	}
 	return text, "", false

@@ -35,7 +35,7 @@ func (h *history) environment(least float64) []recovery.Category {
 func (h *history) broken(k, first int, least float64) (kinds []recovery.Category) {
 	failed, succeeded := 0, 0
 	for ; k >= first; k-- {
-		steps := h.past(k).steps
+		steps := h.summary(k).steps
 		for i := range steps {
 			f := &steps[i].verdict
 			switch {

@@ -28,7 +28,7 @@ type history struct {
 	rules   *lists
 	turns   []turn // oldest first
 	ordinal int    // of the last turn, from 1
-	persons []person
+	persons []personMessage
 	peopled bool                  // persons are there
 	judged  int                   // results that nobody remembered
 	steps   []step                // room for turns' steps
@@ -43,7 +43,7 @@ type turn struct {
 	trajectory.Turn
 	steps  []step
 	loaded bool
-	past   past
+	past   summary
 	known  bool // past is there
 }
 
@@ -161,7 +161,7 @@ func (s *step) open() *view {
 // judge is Judge, once.
 func (s *step) judge() *recovery.ToolFailure {
 	if !s.judged {
-		if p := s.history.past(s.turn); !s.judged {
+		if p := s.history.summary(s.turn); !s.judged {
 			s.judged, s.verdict = true, p.steps[s.place].verdict
 			s.verdict.Index, s.verdict.CallID, s.verdict.Tool, s.verdict.Arguments = s.Index, s.CallID, s.Tool, s.Arguments
 		}

@@ -19,8 +19,8 @@ const (
 	stuckSteps = 10
 )
 
-// climb is the ladder so far: what the turns of the history failed in.
-type climb struct {
+// failureCounts counts the failures of the turns so far, for the ladder.
+type failureCounts struct {
 	same  map[uint64]int   // turns that failed in this way, by fingerprint
 	kinds map[string][]int // the turns in which a kind failed
 	given map[string]int   // notes that were due for a kind
@@ -29,27 +29,27 @@ type climb struct {
 	volatile map[uint64]bool
 }
 
-// ladder is where the exchange stands whose results and loops are known.
+// ladder returns the rung of an exchange whose results and loops are known.
 func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder) {
 	n := len(h.turns) - 1
-	if h.spoken(n) && len(h.last().steps) > 0 {
+	if h.personSpoke(n) && len(h.last().steps) > 0 {
 		return l
 	}
-	c := climb{same: map[uint64]int{}, kinds: map[string][]int{}, given: map[string]int{}, met: map[string]int{}, volatile: map[uint64]bool{}}
+	c := failureCounts{same: map[uint64]int{}, kinds: map[string][]int{}, given: map[string]int{}, met: map[string]int{}, volatile: map[uint64]bool{}}
 	for k := range h.turns {
-		if k > 0 && h.spoken(k-1) {
+		if k > 0 && h.personSpoke(k-1) {
 			clear(c.same)
 			clear(c.kinds)
 		}
 		l = recovery.Ladder{}
-		p := h.past(k)
+		p := h.summary(k)
 		if i := subject(p.steps, least); i >= 0 {
-			l = c.take(k, &p.steps[i].verdict)
+			l = c.add(k, &p.steps[i].verdict)
 			if k == n {
 				l.Failure = &x.Results[i]
 			}
 		} else if p.changes {
-			c.moved()
+			c.forgetVolatile()
 		}
 	}
 	for i := range x.Loops {
@@ -63,11 +63,11 @@ func (h *history) ladder(x *recovery.Exchange, least float64) (l recovery.Ladder
 	return l
 }
 
-// take adds a failure of turn k.
-func (c *climb) take(k int, f *recovery.ToolFailure) recovery.Ladder {
+// add adds a failure of turn k.
+func (c *failureCounts) add(k int, f *recovery.ToolFailure) recovery.Ladder {
 	kind, known := f.Chain(), f.Category != recovery.CategoryNone
 	c.same[f.Fingerprint]++
-	c.volatile[f.Fingerprint] = !known || passing(kind)
+	c.volatile[f.Fingerprint] = !known || volatileKind(kind)
 	l := recovery.Ladder{Rung: recovery.RungFirst, Same: c.same[f.Fingerprint], Met: c.met[kind], Given: c.given[kind], Kind: 1}
 	c.met[kind]++
 	for _, at := range c.kinds[kind] {
@@ -88,9 +88,8 @@ func (c *climb) take(k int, f *recovery.ToolFailure) recovery.Ladder {
 	return l
 }
 
-// passing reports whether failures of a kind may be others after a change, though their
-// words are the same.
-func passing(kind string) bool {
+// volatileKind reports whether a failure of a kind may be a new one after a change, though its words are the same.
+func volatileKind(kind string) bool {
 	switch kind {
 	case string(recovery.CategoryNone), string(recovery.SyntaxError), string(recovery.ToolTimeout):
 		return true
@@ -98,10 +97,10 @@ func passing(kind string) bool {
 	return false
 }
 
-// moved notes that a call changed something.
-func (c *climb) moved() {
+// forgetVolatile drops the failures that a change may have mended, since a call changed something.
+func (c *failureCounts) forgetVolatile() {
 	for kind := range c.kinds {
-		if passing(kind) {
+		if volatileKind(kind) {
 			delete(c.kinds, kind)
 		}
 	}

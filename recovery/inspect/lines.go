@@ -68,7 +68,7 @@ func (v *view) lineRules() finding {
 	if best == nil {
 		return finding{}
 	}
-	best, guessed, at, sure := v.settle(best, guessed, at, end)
+	best, guessed, at, sure := v.resolveConflict(best, guessed, at, end)
 	text := v.lines[at].text
 	f := finding{true, category(best), certain, best.Name, text}
 	switch {

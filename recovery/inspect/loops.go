@@ -51,7 +51,7 @@ func (h *history) repetitions(noProgress int) []recovery.Loop {
 	if len(t.steps) == 0 {
 		return h.monologue()
 	}
-	if h.spoken(len(h.turns) - 1) {
+	if h.personSpoke(len(h.turns) - 1) {
 		return nil
 	}
 	first := h.since(lookBack)
@@ -77,7 +77,7 @@ func (h *history) round(first, size int) []recovery.Loop {
 		k--
 	}
 	count := (n-k)/size + 1
-	if count < 2 || h.patient(n-size+1) {
+	if count < 2 || h.waiting(n-size+1) {
 		return nil
 	}
 	kind := recovery.LoopSameResult
@@ -105,7 +105,7 @@ func (h *history) round(first, size int) []recovery.Loop {
 // repeats reports whether all that turn k did had been done in turn j, with the
 // same results. What turn j did besides must not have changed anything.
 func (h *history) repeats(j, k int) bool {
-	was, is := h.past(j).steps, h.past(k).steps
+	was, is := h.summary(j).steps, h.summary(k).steps
 	if max(len(was), len(is)) > maxParallel || !slices.ContainsFunc(was, func(a trace) bool { return made(is, a.call) }) {
 		return false
 	}

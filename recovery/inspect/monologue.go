@@ -54,7 +54,7 @@ const maxNudge = 4 << 10
 // nudged reports whether what follows turn k, if anything, only says to go on: in
 // short words, or in a longer message that repeats the one before.
 func (h *history) nudged(k int) bool {
-	list, t := h.findPersons(), &h.turns[k]
+	list, t := h.personMessages(), &h.turns[k]
 	for n := range list {
 		p := &list[n]
 		if p.index < t.Answered || p.index >= t.End {

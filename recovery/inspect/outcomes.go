@@ -31,7 +31,7 @@ const (
 // of, nil without one and where a person spoke since.
 func (s *Stage) failureBefore(h *history) *recovery.ToolFailure {
 	k := len(h.turns) - 2
-	if k < 0 || h.spoken(k) {
+	if k < 0 || h.personSpoke(k) {
 		return nil
 	}
 	steps := h.load(k).steps
@@ -43,8 +43,8 @@ func (s *Stage) failureBefore(h *history) *recovery.ToolFailure {
 	return nil
 }
 
-// tellOutcome tells what the model did after the previous turn's failure.
-func (s *Stage) tellOutcome(x *recovery.Exchange, failure *recovery.ToolFailure) {
+// reportOutcome reports what the model did after the previous turn's failure.
+func (s *Stage) reportOutcome(x *recovery.Exchange, failure *recovery.ToolFailure) {
 	outcome := OutcomeOther
 	for i := range x.Results {
 		if f := &x.Results[i]; !f.Failed {
@@ -55,14 +55,14 @@ func (s *Stage) tellOutcome(x *recovery.Exchange, failure *recovery.ToolFailure)
 		}
 	}
 	ev := x.Event(recovery.EventGuidanceOutcome)
-	ev.Cause, ev.Failure = outcome, bare(failure)
+	ev.Cause, ev.Failure = outcome, withoutText(failure)
 	ev.Advice = &recovery.Advice{Category: failure.Category, HeldOut: s.HeldOut != nil && x.Session != "" && s.HeldOut(x.Session)}
 	s.observer.Observe(ev)
 }
 
-// tellAfter tells what followed the last turns: their failures, or, where something is
+// reportAfter tells what followed the last turns: their failures, or, where something is
 // still awaited, turns in which nothing failed, as agents go round in circles in these, too.
-func (s *Stage) tellAfter(x *recovery.Exchange, h *history) {
+func (s *Stage) reportAfter(x *recovery.Exchange, h *history) {
 	open := s.Outcomes.Open(x.Session)
 	var gains []gain
 	if open {
@@ -70,8 +70,8 @@ func (s *Stage) tellAfter(x *recovery.Exchange, h *history) {
 	}
 	for k := len(h.turns) - 1; k >= max(0, len(h.turns)-lastTold); k-- {
 		steps := h.load(k).steps
-		if open && len(steps) > 0 && h.past(k).print == 0 {
-			s.tell(x, h, k, recovery.After{At: steps[len(steps)-1].Index}, func(j int, a *recovery.After) {
+		if open && len(steps) > 0 && h.summary(k).print == 0 {
+			s.reportSince(x, h, k, recovery.After{At: steps[len(steps)-1].Index}, func(j int, a *recovery.After) {
 				for _, g := range gains {
 					if g.turn == j {
 						a.Calls++
@@ -88,7 +88,7 @@ func (s *Stage) tellAfter(x *recovery.Exchange, h *history) {
 				continue
 			}
 			told++
-			s.tell(x, h, k, recovery.After{At: f.Index, Fingerprint: f.Fingerprint}, func(j int, a *recovery.After) {
+			s.reportSince(x, h, k, recovery.After{At: f.Index, Fingerprint: f.Fingerprint}, func(j int, a *recovery.After) {
 				if len(h.load(j).steps) > 0 {
 					a.Calls++
 					h.load(j).compare(st, a)
@@ -98,9 +98,9 @@ func (s *Stage) tellAfter(x *recovery.Exchange, h *history) {
 	}
 }
 
-// tell tells what the turns after turn k brought, if anything followed: weigh adds what
+// reportSince reports what the turns after turn k brought, if any followed; weigh adds to it what
 // one turn did.
-func (s *Stage) tell(x *recovery.Exchange, h *history, k int, a recovery.After, weigh func(j int, a *recovery.After)) {
+func (s *Stage) reportSince(x *recovery.Exchange, h *history, k int, a recovery.After, weigh func(j int, a *recovery.After)) {
 	for j := k; j < len(h.turns); j++ {
 		if j > k {
 			weigh(j, &a)
@@ -108,7 +108,7 @@ func (s *Stage) tell(x *recovery.Exchange, h *history, k int, a recovery.After, 
 		if a.Target || a.Same {
 			break
 		}
-		if h.spoken(j) {
+		if h.personSpoke(j) {
 			a.Stopped = len(h.load(j).steps) == 0
 			a.Person = !a.Stopped
 			break
@@ -128,7 +128,7 @@ func (t *turn) compare(failed *step, a *recovery.After) {
 		switch {
 		case f.Failed:
 			a.Same = a.Same || f.Fingerprint == failed.verdict.Fingerprint
-		case attains(&failed.made, &s.made):
+		case achieves(&failed.made, &s.made):
 			a.Target = true
 		default:
 			a.Some, a.Again = true, a.Again || runsAgain(&failed.made, &s.made)

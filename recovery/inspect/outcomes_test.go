@@ -102,7 +102,7 @@ func TestAttains(t *testing.T) {
 		{tool("book", `{"amount":5}`), tool("refund", `{"amount":5}`), false},
 		{shell("curl -sS http://a.example/x"), shell("sleep 5"), false},
 	} {
-		if got := attains(c.failed, c.made); got != c.want {
+		if got := achieves(c.failed, c.made); got != c.want {
 			t.Errorf("%v after %v: %v", *c.made, *c.failed, got)
 		}
 	}

@@ -7,16 +7,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// person is a message that a person wrote, or a client in a person's place.
-type person struct {
+// personMessage is a message that a personMessage wrote, or a client in a personMessage's place.
+type personMessage struct {
 	index int
 	words uint64 // hash of what it says, 0 until it is needed
 }
 
-// findPersons lists the messages that a person wrote: those of users that are
-// no observation. In text protocols nobody looks at observations further back
-// than the turns.
-func (h *history) findPersons() []person {
+// personMessages lists the messages that a person wrote. In text protocols it leaves out observations only as
+// far back as the turns reach.
+func (h *history) personMessages() []personMessage {
 	if h.peopled {
 		return h.persons
 	}
@@ -37,13 +36,13 @@ func (h *history) findPersons() []person {
 				continue
 			}
 		}
-		h.persons = append(h.persons, person{index: i})
+		h.persons = append(h.persons, personMessage{index: i})
 	}
 	return h.persons
 }
 
 // words is a hash of what the person's message says, never 0.
-func (h *history) words(p *person) uint64 {
+func (h *history) words(p *personMessage) uint64 {
 	if p.words == 0 {
 		m := h.List[p.index]
 		p.words = trajectory.Hash(m.Text(), string(m.AppendMedia(nil)))
@@ -53,7 +52,7 @@ func (h *history) words(p *person) uint64 {
 
 // personAt is the place of the first person's message at message i or after it, among persons.
 func (h *history) personAt(i int) int {
-	n, _ := slices.BinarySearchFunc(h.findPersons(), i, func(p person, i int) int { return p.index - i })
+	n, _ := slices.BinarySearchFunc(h.personMessages(), i, func(p personMessage, i int) int { return p.index - i })
 	return n
 }
 
@@ -77,10 +76,10 @@ func (h *history) userBefore(i int) uint64 {
 	return last + again
 }
 
-// spoken reports whether a person said something new after turn k: any message
+// personSpoke reports whether a person said something new after turn k: any message
 // after a turn without calls, and after others one that does not repeat the
 // message before it word for word, as reminders do that clients add by themselves.
-func (h *history) spoken(k int) bool {
+func (h *history) personSpoke(k int) bool {
 	t := &h.turns[k]
 	for n := h.personAt(t.Answered); n < len(h.persons) && h.persons[n].index < t.End; n++ {
 		if len(h.load(k).steps) == 0 || n == 0 || h.words(&h.persons[n]) != h.words(&h.persons[n-1]) {
@@ -93,7 +92,7 @@ func (h *history) spoken(k int) bool {
 // since is the first of the last turns, at most n, between which no person said something new.
 func (h *history) since(n int) int {
 	k := len(h.turns) - 1
-	for k > 0 && len(h.turns)-k < n && !h.spoken(k-1) {
+	for k > 0 && len(h.turns)-k < n && !h.personSpoke(k-1) {
 		k--
 	}
 	return k

@@ -27,8 +27,8 @@ func (h *history) position() (p recovery.Turn) {
 	if t == nil || len(t.steps) == 0 || len(t.steps) > maxParallel {
 		return p
 	}
-	now := h.past(n)
-	if now.print == 0 && !((now.waits || now.wrong) && n > 0 && !h.spoken(n-1) && h.repeats(n-1, n)) {
+	now := h.summary(n)
+	if now.print == 0 && !((now.waits || now.wrong) && n > 0 && !h.personSpoke(n-1) && h.repeats(n-1, n)) {
 		return p
 	}
 	p.User, p.Slot, p.Key = h.userBefore(len(h.List)), h.slot(n), now.key
@@ -48,7 +48,7 @@ func (h *history) position() (p recovery.Turn) {
 		return p
 	}
 	for k := range h.turns {
-		if h.past(k).print == now.print {
+		if h.summary(k).print == now.print {
 			p.Seen++
 		}
 	}
@@ -142,7 +142,7 @@ func (h *history) lastSuccess() uint64 {
 // the person said nothing new. What only talked does not count.
 func (h *history) streak(key, user uint64) (n int) {
 	for k := len(h.turns) - 1; k >= 0 && h.userBefore(h.turns[k].Start) == user; k-- {
-		if p := h.past(k); p.key == key {
+		if p := h.summary(k); p.key == key {
 			n++
 		} else if len(p.steps) > 0 {
 			break

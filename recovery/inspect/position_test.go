@@ -151,7 +151,7 @@ func TestJudgingIsBounded(t *testing.T) {
 	}
 	h = readHistory(script(t, one.String()))
 	failed := 0
-	for _, s := range h.past(0).steps {
+	for _, s := range h.summary(0).steps {
 		if s.verdict.Failed {
 			failed++
 		}

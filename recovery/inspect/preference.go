@@ -85,21 +85,21 @@ func (p *Preferences) barred(h *history) (all, said recovery.Deeds) {
 	}
 	all = l.recall(string(clip(h.Body.AppendSystem(nil), maxInstructions)))
 	left := maxAllWords
-	persons := h.findPersons()
+	persons := h.personMessages()
 	for i := len(persons) - 1; i >= 0 && left > 0; i-- {
 		text := clip(h.List[persons[i].index].Text(), min(left, maxWords))
 		deeds := l.recall(text)
 		if all |= deeds; deeds != 0 {
-			said |= l.recall(spoken(text))
+			said |= l.recall(withoutInserts(text))
 		}
 		left -= len(text)
 	}
 	return all, said
 }
 
-// spoken is a user's message without what programs put into it: what stands between tags, from
-// the beginning of a line, and files of instructions.
-func spoken(text string) string {
+// withoutInserts returns a user's message without what programs insert into it: text between tags that begin
+// a line, and files of instructions.
+func withoutInserts(text string) string {
 	var own strings.Builder
 	closing := ""
 	for line := range strings.Lines(text) {

@@ -50,7 +50,7 @@ type gain struct {
 func (h *history) gains() (list []gain, task recovery.Task) {
 	c := course{seen: newSeen(), failures: map[uint64]bool{}, turns: map[uint64]bool{}}
 	for k := max(h.since(progressKnown), 0); k < len(h.turns); k++ {
-		p := h.past(k)
+		p := h.summary(k)
 		if n := len(p.steps); n == 0 || n > maxParallel {
 			continue
 		}
@@ -76,7 +76,7 @@ func (h *history) noProgress(first, steps int) []recovery.Loop {
 	}
 	known, count, from, before := newSeen(), 0, first, false
 	for k := first; k < len(h.turns); k++ {
-		switch p := h.past(k); {
+		switch p := h.summary(k); {
 		case len(p.steps) == 0:
 		case known.progress(p.steps):
 			before = before || count >= steps
@@ -131,7 +131,7 @@ type course struct {
 }
 
 // gain is what a turn with calls brought, 0 to 1; nothing where it waited.
-func (c *course) gain(p *past) (gain float64) {
+func (c *course) gain(p *summary) (gain float64) {
 	progress := c.progress(p.steps)
 	if p.print == 0 {
 		c.row = 0

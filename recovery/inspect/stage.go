@@ -80,7 +80,7 @@ func NewStage(cfg Config, rules *Rules, observer recovery.Observer) *Stage {
 // whether a request is one is only asked where something is wrong. It never
 // returns an error.
 func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
-	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !s.news(x.Body) {
+	if !s.cfg.Enabled || x.Mode == recovery.ModeOff || x.Body == nil || !s.hasNewResults(x.Body) {
 		return nil
 	}
 	l, _ := s.rules.get()
@@ -96,20 +96,20 @@ func (s *Stage) Prepare(_ context.Context, x *recovery.Exchange) error {
 	switch t := h.last(); {
 	case t == nil:
 	case len(t.steps) > 0:
-		s.acted(x, h)
+		s.prepareResults(x, h)
 	default:
 		if loops := h.monologue(); loops != nil && h.agent() && !side(x) {
 			x.Loops = loops
-			s.look(x, h)
+			s.assess(x, h)
 			x.Ladder = h.ladder(x, s.cfg.MinConfidence)
-			s.tellLoops(x)
+			s.reportLoops(x)
 		}
 	}
 	return nil
 }
 
-// acted prepares an exchange whose history ends with results.
-func (s *Stage) acted(x *recovery.Exchange, h *history) {
+// prepareResults prepares an exchange whose history ends with results of tools.
+func (s *Stage) prepareResults(x *recovery.Exchange, h *history) {
 	steps := h.last().steps
 	results := make([]recovery.ToolFailure, len(steps))
 	for i := range steps {
@@ -123,10 +123,10 @@ func (s *Stage) acted(x *recovery.Exchange, h *history) {
 	}
 	x.Results, x.Turn, x.Loops = results, position, loops
 	if failing || loops != nil {
-		s.look(x, h)
+		s.assess(x, h)
 		x.Ladder = h.ladder(x, s.cfg.MinConfidence)
 	} else if s.Wishes != nil && !side(x) {
-		s.heed(x, h)
+		s.findPreferences(x, h)
 	}
 	if failing {
 		x.Failing = h.environment(s.cfg.MinConfidence)
@@ -134,28 +134,27 @@ func (s *Stage) acted(x *recovery.Exchange, h *history) {
 	for i := range x.Results {
 		if f := &x.Results[i]; f.Failed && f.Confidence >= s.cfg.MinConfidence {
 			ev := x.Event(recovery.EventToolFailure)
-			ev.Failure, ev.Progress = bare(f), progressOf(x)
+			ev.Failure, ev.Progress = withoutText(f), progressOf(x)
 			s.observer.Observe(ev)
 		}
 	}
-	s.tellLoops(x)
+	s.reportLoops(x)
 	if before != nil {
-		s.tellOutcome(x, before)
+		s.reportOutcome(x, before)
 	}
 	if awaited {
-		s.tellAfter(x, h)
+		s.reportAfter(x, h)
 	}
 }
 
-// look finds out what only matters where something is wrong: whether the agent gets
-// on, and what is ruled out.
-func (s *Stage) look(x *recovery.Exchange, h *history) {
+// assess sets what matters only if something is wrong: the agent's progress, and what is ruled out.
+func (s *Stage) assess(x *recovery.Exchange, h *history) {
 	x.Progress = h.getsOn()
-	s.heed(x, h)
+	s.findPreferences(x, h)
 }
 
-// heed finds out what persons rule out, here and where that is remembered in earlier sessions.
-func (s *Stage) heed(x *recovery.Exchange, h *history) {
+// findPreferences sets what persons rule out, in this session and, if that is remembered, in earlier ones.
+func (s *Stage) findPreferences(x *recovery.Exchange, h *history) {
 	if s.Preferences == nil {
 		return
 	}
@@ -170,7 +169,7 @@ func progressOf(x *recovery.Exchange) *recovery.Progress { p := x.Progress; retu
 
 func side(x *recovery.Exchange) bool { return x.Side != nil && x.Side() }
 
-func (s *Stage) tellLoops(x *recovery.Exchange) {
+func (s *Stage) reportLoops(x *recovery.Exchange) {
 	for i := range x.Loops {
 		ev := x.Event(recovery.EventLoop)
 		loop := x.Loops[i]
@@ -179,8 +178,8 @@ func (s *Stage) tellLoops(x *recovery.Exchange) {
 	}
 }
 
-// bare is a failure for an event: without what the model or the tool wrote.
-func bare(f *recovery.ToolFailure) *recovery.ToolFailure {
+// withoutText copies a failure for an event, without the text of the model or the tool.
+func withoutText(f *recovery.ToolFailure) *recovery.ToolFailure {
 	out := *f
 	out.Arguments, out.Line = "", ""
 	return &out

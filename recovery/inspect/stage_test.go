@@ -212,17 +212,17 @@ func TestObservable(t *testing.T) {
 		if len(trajectory.Results(b)) != 1 {
 			t.Fatalf("%q makes no calls of code blocks", instruction)
 		}
-		if !(&Stage{rules: RulesForTests()}).news(b) {
+		if !(&Stage{rules: RulesForTests()}).hasNewResults(b) {
 			t.Errorf("%q: missed", instruction)
 		}
 	}
 	for _, action := range []string{"<function=ls></function>", "<command>ls</command>", "<tool_call>{\"name\":\"ls\"}</tool_call>", "Action: ls[.]", "<read_file>a</read_file>", "```\nls\n```"} {
 		b := parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("user", "x"), said("assistant", action), said("user", "Observation: a b")}, ",")+`]}`))
-		if len(trajectory.Results(b)) != 1 || !(&Stage{rules: RulesForTests()}).news(b) {
+		if len(trajectory.Results(b)) != 1 || !(&Stage{rules: RulesForTests()}).hasNewResults(b) {
 			t.Errorf("%q: %d results, missed", action, len(trajectory.Results(b)))
 		}
 	}
-	if (&Stage{rules: RulesForTests()}).news(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"),
+	if (&Stage{rules: RulesForTests()}).hasNewResults(parsed(t, []byte(`{"messages":[`+strings.Join([]string{said("system", "Be kind."), said("user", "x"),
 		said("assistant", "```\n<a>\n```"), said("user", "thanks")}, ",")+`]}`))) {
 		t.Error("a conversation about code is taken for an agent's")
 	}

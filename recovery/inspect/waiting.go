@@ -18,10 +18,10 @@ const maxStatus = 1000
 // against is none.
 func (s *step) awaits() bool {
 	f := s.judge()
-	if f.Failed && lasting(f.Category) {
+	if f.Failed && permanent(f.Category) {
 		return false
 	}
-	if s.made.Awaits() && !s.settled() {
+	if s.made.Awaits() && !s.finished() {
 		return true
 	}
 	text := s.content() // with its wrapper, which may tell
@@ -31,14 +31,14 @@ func (s *step) awaits() bool {
 	return s.history.rules.says(text, goesOn) && !s.made.Writes() && (!f.Failed || s.made.Reads())
 }
 
-// settled reports whether the result says that what is asked for has come to its end.
-func (s *step) settled() bool {
+// finished reports whether the result says that the thing waited for has ended.
+func (s *step) finished() bool {
 	text, l := s.essence().text, s.history.rules
 	return len(text) < maxStatus && l.says(text, settled) && !l.says(text, goesOn)
 }
 
-// lasting are failures that waiting does not help against.
-func lasting(c recovery.Category) bool {
+// permanent reports whether waiting does not help against failures of a category.
+func permanent(c recovery.Category) bool {
 	switch c {
 	case recovery.CommandNotFound, recovery.ToolNotFound, recovery.PermissionDenied, recovery.InvalidArguments, recovery.SyntaxError, recovery.DiskFull:
 		return true
@@ -60,14 +60,13 @@ func (t *turn) waits() bool {
 	return waits
 }
 
-// patient reports whether one of the turns from one on waits for something that may
-// change by itself, or only makes gestures, and nothing that they ask for has come to
-// its end: doing that again is no loop.
-func (h *history) patient(from int) (patient bool) {
+// waiting reports whether one of the turns from the given one on waits for something that may change by itself, or only
+// makes gestures, and nothing that they ask for has ended: repeating such calls is no loop.
+func (h *history) waiting(from int) (patient bool) {
 	for k := from; k < len(h.turns); k++ {
 		steps := h.load(k).steps
-		patient = patient || h.past(k).waits || !slices.ContainsFunc(steps, func(s step) bool { return !s.moves() })
-		if slices.ContainsFunc(steps, func(s step) bool { return (s.made.Awaits() || s.made.Reads()) && s.settled() }) {
+		patient = patient || h.summary(k).waits || !slices.ContainsFunc(steps, func(s step) bool { return !s.onlyAcknowledged() })
+		if slices.ContainsFunc(steps, func(s step) bool { return (s.made.Awaits() || s.made.Reads()) && s.finished() }) {
 			return false
 		}
 	}
@@ -77,11 +76,11 @@ func (h *history) patient(from int) (patient bool) {
 // maxGesture bounds what says no more than that something was done, in bytes.
 const maxGesture = 40
 
-// moves reports whether the call is a gesture that was only acknowledged.
-func (s *step) moves() bool {
+// onlyAcknowledged reports whether the call is a gesture, such as a click, whose result is only an acknowledgement.
+func (s *step) onlyAcknowledged() bool {
 	for _, w := range trajectory.NameWords(s.Tool) {
 		if s.history.rules.words["gestures"][w] {
-			return len(s.essence().text) < maxGesture && !s.judge().Failed && !s.barren()
+			return len(s.essence().text) < maxGesture && !s.judge().Failed && !s.saysNothing()
 		}
 	}
 	return false
@@ -91,12 +90,12 @@ func (s *step) moves() bool {
 // one than the time before, from turn first on and with no other call in between: it
 // changes by itself, as that of a test that fails now and then, and may do so again.
 func (h *history) changed(first, k, n int) (times int) {
-	call := h.past(n).steps
+	call := h.summary(n).steps
 	if len(call) != 1 {
 		return 0
 	}
 	last := h.load(n).steps[0].outcome()
-	for k--; k >= first && len(h.past(k).steps) == 1 && h.past(k).steps[0].call == call[0].call; k-- {
+	for k--; k >= first && len(h.summary(k).steps) == 1 && h.summary(k).steps[0].call == call[0].call; k-- {
 		if was := h.load(k).steps[0].outcome(); was != last {
 			last = was
 			times++

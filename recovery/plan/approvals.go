@@ -41,7 +41,7 @@ func (s *Planner) wait(ev recovery.Event, p *recovery.Plan, d time.Duration) (id
 		return ""
 	}
 	ev.Name, ev.Until = recovery.EventApproval, a.Until
-	s.tell(ev, p, Waiting)
+	s.report(ev, p, Waiting)
 	if s.parts.Waiting != nil {
 		s.parts.Waiting(a)
 	}
@@ -111,6 +111,6 @@ func (s *Planner) Decide(id string, approve bool) error {
 		a.State = Approved
 	}
 	s.post(a)
-	s.tell(recovery.Event{Name: recovery.EventApproval, Time: time.Now(), Session: a.Session, Key: a.Key, Model: a.Model}, a.Plan, a.State)
+	s.report(recovery.Event{Name: recovery.EventApproval, Time: time.Now(), Session: a.Session, Key: a.Key, Model: a.Model}, a.Plan, a.State)
 	return nil
 }

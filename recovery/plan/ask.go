@@ -116,7 +116,7 @@ func (s *Planner) make(cfg *Config, c *call, completer recovery.Completer, promp
 	if err != nil {
 		cause = err.Error()
 	}
-	s.tell(ev, p, cause)
+	s.report(ev, p, cause)
 	s.list(recovery.MadePlan{Session: ev.Session, Key: ev.Key, Model: ev.Model, Made: ev.Time.UTC(), Cause: cause, Plan: p})
 	s.keep(cfg, c.event, c.secret, c.acts, &st)
 	s.mu.Lock()

@@ -33,7 +33,7 @@ func (s *Planner) learned(x *recovery.Exchange, cfg *Config, t trouble, st *stat
 	}
 	ev := x.Event(recovery.EventPlanMade)
 	ev.Observed = !acts
-	s.tell(ev, next.Plan, "")
+	s.report(ev, next.Plan, "")
 	s.keep(cfg, ev, []byte(x.Secret), acts, &next)
 	return &next
 }

@@ -207,7 +207,7 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 			s.remember(x.Session, []byte(x.Secret), &next)
 			return
 		case st.Used == "":
-			s.tell(x.Event(recovery.EventApproval), &p, Expired)
+			s.report(x.Event(recovery.EventApproval), &p, Expired)
 		}
 	}
 	x.Plan = &p
@@ -217,8 +217,8 @@ func (s *Planner) apply(x *recovery.Exchange, st *state, slot string) {
 	}
 }
 
-// tell tells the observer of a plan.
-func (s *Planner) tell(ev recovery.Event, p *recovery.Plan, cause string) {
+// report sends an event about a plan.
+func (s *Planner) report(ev recovery.Event, p *recovery.Plan, cause string) {
 	ev.Plan, ev.Strategy, ev.Cause = p.Bare(), string(p.Strategy), cause
 	s.parts.Observer.Observe(ev)
 }

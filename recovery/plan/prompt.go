@@ -62,7 +62,7 @@ func promptOf(x *recovery.Exchange, t trouble, offered []transcript.Tool, limit 
 	w.latest(x, t)
 	head, tools := w.b.Len(), w.tools(offered, t.tool)
 	w.room = limit - len(system) - head - len(tools)
-	w.past(t)
+	w.earlierSteps(t)
 	w.b.WriteString(tools)
 	return recovery.Prompt{System: fmt.Sprintf(system, w.mark), User: w.b.String(), MaxOutput: maxOutput,
 		Form: recovery.Form{Name: "plan", Schema: []byte(schema), Temperature: temperature, Reasoning: maxReasoning}}
@@ -143,9 +143,9 @@ func (w *writer) latest(x *recovery.Exchange, t trouble) {
 	}
 }
 
-// past is the steps before, the oldest first, what of their results may help, and
-// what was tried. It takes the room that is left.
-func (w *writer) past(t trouble) {
+// earlierSteps writes the steps before the latest, oldest first, those of their results that may help, and
+// the calls that were tried. It uses the room that is left.
+func (w *writer) earlierSteps(t trouble) {
 	type step struct{ call, outcome, full string }
 	var steps []step
 	var tried []string

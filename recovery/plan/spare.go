@@ -73,7 +73,7 @@ func (s *Planner) rule(x *recovery.Exchange, st *state, n int, slot, cause strin
 	next.Plan, next.Until = heuristic(n), time.Now().Add(planTTL)
 	ev := x.Event(recovery.EventPlanMade)
 	ev.Duration = took
-	s.tell(ev, next.Plan, cause)
+	s.report(ev, next.Plan, cause)
 	s.apply(x, &next, slot)
 }
 

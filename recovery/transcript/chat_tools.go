@@ -35,7 +35,7 @@ func (t *Tool) read(whole []byte, w walker) int {
 			kind = w.value()
 		default:
 			w.skip()
-			own.take(w.name, w.value())
+			own.set(w.name, w.value())
 		}
 	}
 	if nested {
@@ -47,11 +47,11 @@ func (t *Tool) read(whole []byte, w walker) int {
 		if inner, _ := member(w.s.data[start:w.i], t.Type); isObject(inner) { // {"type":"custom","custom":{…}}
 			own = definition{}
 			for name, v := range fieldsOf(inner) {
-				own.take(name, v)
+				own.set(name, v)
 			}
 		}
 	}
-	own.tell(t, whole)
+	own.fill(t, whole)
 	return w.i
 }
 
@@ -67,12 +67,12 @@ func (d *definition) read(w walker) int {
 	}
 	in := w.s.walk(w.val, w.depth)
 	for in.step() {
-		d.take(in.name, in.value())
+		d.set(in.name, in.value())
 	}
 	return in.i
 }
 
-func (d *definition) take(name, value []byte) {
+func (d *definition) set(name, value []byte) {
 	switch string(name) {
 	case "name":
 		d.name = value
@@ -85,8 +85,8 @@ func (d *definition) take(name, value []byte) {
 	}
 }
 
-// tell puts it into the tool.
-func (d *definition) tell(t *Tool, whole []byte) {
+// fill sets the fields of a tool from the definition.
+func (d *definition) fill(t *Tool, whole []byte) {
 	t.Name, t.Description = text(d.name), text(d.description)
 	if len(d.parameters) > 0 && !isNull(d.parameters) {
 		t.Parameters, t.Span = clipped(d.parameters), spanIn(whole, d.parameters)

@@ -298,7 +298,7 @@ func (e *Edit) plan() ([]Splice, error) {
 		return nil, e.err
 	}
 	b := e.body
-	e.settle()
+	e.keepReasoning()
 	out := slices.Clone(e.splices)
 	for _, raw := range e.inside {
 		out = append(out, Splice{e.insideAt.Start, e.insideAt.End, raw})

@@ -121,9 +121,9 @@ func (e *Edit) LoseIDs() (changed bool) {
 	return changed
 }
 
-// settle keeps what a server demands of reasoning: behind it stands what it led to,
-// and what has an id stands behind the reasoning that it came with.
-func (e *Edit) settle() {
+// keepReasoning keeps the order that servers demand: behind reasoning stands the item that it led to,
+// and an item with an id stands behind the reasoning that it came with.
+func (e *Edit) keepReasoning() {
 	if len(e.history) == 0 || !e.body.format.layout().items {
 		return
 	}

@@ -120,13 +120,13 @@ func (messages) tools(whole, list []byte) (tools []Tool) {
 				d.parameters = v
 			case "parameters":
 			default:
-				d.take(name, v)
+				d.set(name, v)
 			}
 		}
 		for _, begin := range serverTools {
 			t.Own = t.Own || t.Type != KindFunction && strings.HasPrefix(t.Type, begin)
 		}
-		d.tell(&t, whole)
+		d.fill(&t, whole)
 		tools = append(tools, t)
 	}
 	return tools

@@ -18,7 +18,7 @@ type Turn struct {
 func (b *Body) Turn(output []byte) (t Turn, elements map[string][]byte) {
 	previous, _ := b.Field("previous_response_id")
 	t.Previous = text(previous)
-	list := b.told(nil)
+	list := b.expanded(nil)
 	elements = map[string][]byte{}
 	for raw := range elementsOf(output) {
 		again := retold(raw)
@@ -51,7 +51,7 @@ func (b *Body) Referred(most int) (previous string, ids []string) {
 // WriteOut puts what a server does not have in the place of its names: the turn that the request
 // goes on from, nil for none, and elements by their ids.
 func (e *Edit) WriteOut(previous *Turn, elements map[string][]byte) *Edit {
-	list := e.body.told(elements)
+	list := e.body.expanded(elements)
 	if previous != nil {
 		var before [][]byte
 		for raw := range elementsOf(previous.Elements) {
@@ -74,9 +74,9 @@ func (b *Body) unsealed(i int) bool {
 	return len(text(sealed)) == 0
 }
 
-// told lists the elements of the history. Those that stand for one of elements are that one, or nothing;
+// expanded lists the elements of the history. A reference to one of elements becomes that element, or nothing;
 // what reasoning led to that is gone has no id.
-func (b *Body) told(elements map[string][]byte) (list [][]byte) {
+func (b *Body) expanded(elements map[string][]byte) (list [][]byte) {
 	lost := false
 	for i := range b.elements {
 		raw, kind := b.element(i), kindAt(b, i)

@@ -8,9 +8,9 @@ import (
 	"github.com/rebound-llm/rebound/recovery/transcript"
 )
 
-// news reports cheaply whether the history may end with results, or with an
-// agent that repeats itself. Most requests that are no agent's need no rules for it.
-func (s *Stage) news(b *transcript.Body) bool {
+// hasNewResults reports cheaply whether the history may end with results, or with an agent that repeats itself.
+// For most requests without an agent this needs no rules.
+func (s *Stage) hasNewResults(b *transcript.Body) bool {
 	list := b.Messages()
 	last := len(list) - 1
 	for ; last >= 0 && list[last].Role != transcript.RoleAssistant; last-- {
@@ -58,6 +58,6 @@ func (h *history) agent() bool {
 			return true
 		}
 	}
-	persons := h.findPersons()
+	persons := h.personMessages()
 	return len(persons) > 0 && !h.rules.says(h.List[persons[len(persons)-1].index].Text(), toGoOn)
 }

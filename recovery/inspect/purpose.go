@@ -10,15 +10,15 @@ import (
 	"github.com/rebound-llm/rebound/recovery/trajectory"
 )
 
-// attains reports whether a call that succeeded did what a call that failed was for:
-// one of what that worked on, or the same program or tool where it names nothing. What
-// only looks does not do what was to be done, and finding a file is not reading it.
-func attains(failed, made *trajectory.Call) bool {
+// achieves reports whether the call made, which succeeded, did what the failed call was for: it works on one of the
+// same objects or, if the failed call names none, with the same program or tool. A call that only reads does not
+// achieve a change, and finding a file is not reading it.
+func achieves(failed, made *trajectory.Call) bool {
 	if made.Reads() && !failed.Reads() || locates(made) && !locates(failed) {
 		return false
 	}
-	wants, of := aims(failed)
-	has, by := aims(made)
+	wants, of := objectsOf(failed)
+	has, by := objectsOf(made)
 	if len(wants) > 0 {
 		return slices.ContainsFunc(wants, func(w string) bool { return slices.Contains(has, w) })
 	}
@@ -27,18 +27,18 @@ func attains(failed, made *trajectory.Call) bool {
 
 // runsAgain reports whether a call is of the program or tool that another one was of.
 func runsAgain(failed, made *trajectory.Call) bool {
-	_, of := aims(failed)
-	_, by := aims(made)
+	_, of := objectsOf(failed)
+	_, by := objectsOf(made)
 	return slices.ContainsFunc(of, func(p string) bool { return slices.Contains(by, p) })
 }
 
-// maxAims bounds what is read of one call.
-const maxAims = 32
+// maxObjects limits the objects of one call.
+const maxObjects = 32
 
-// aims are what a call works on, without folders, and by what.
-func aims(c *trajectory.Call) (on, by []string) {
+// objectsOf returns the base names of the files and other objects that a call works on, and its programs or tool.
+func objectsOf(c *trajectory.Call) (on, by []string) {
 	add := func(w string) {
-		if w = path.Base(strings.ReplaceAll(strings.TrimSpace(w), `\`, "/")); len(w) > 1 && w != ".." && len(on) < maxAims {
+		if w = path.Base(strings.ReplaceAll(strings.TrimSpace(w), `\`, "/")); len(w) > 1 && w != ".." && len(on) < maxObjects {
 			on = append(on, w)
 		}
 	}
@@ -62,7 +62,7 @@ func aims(c *trajectory.Call) (on, by []string) {
 			if v.Type == gjson.String && len(v.Str) <= 200 {
 				add(v.Str)
 			}
-			return len(on) < maxAims
+			return len(on) < maxObjects
 		})
 	}
 	return on, []string{c.Tool}
@@ -83,6 +83,6 @@ func locates(c *trajectory.Call) bool {
 		words := trajectory.NameWords(c.Tool)
 		return len(words) > 0 && slices.Contains(locating, words[0])
 	}
-	_, by := aims(c)
+	_, by := objectsOf(c)
 	return len(by) > 0 && !slices.ContainsFunc(by, func(p string) bool { return !slices.Contains(locators, p) })
 }

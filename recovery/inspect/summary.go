@@ -13,8 +13,8 @@ import (
 const (
 	// maxMemory is how much is remembered of turns, in bytes: some 15,000 of them.
 	maxMemory = 4 << 20
-	// sizeOfPast and sizeOfTrace are about what a turn and a step take there, in bytes.
-	sizeOfPast, sizeOfTrace = 160, 200
+	// sizeOfSummary and sizeOfTrace are about what a turn and a step take there, in bytes.
+	sizeOfSummary, sizeOfTrace = 160, 200
 	// maxJudged limits how many results of the last turn are judged, and how many of the
 	// turns before it when the request is not in the memory.
 	maxJudged = 200
@@ -23,21 +23,21 @@ const (
 	maxRead = 200
 )
 
-// memory is what turns came to under one set of rules. An agent sends its whole
+// memory keeps the summaries of turns under one set of rules. An agent sends its whole
 // history again with every request: with the memory a turn is judged once, without it
 // once a request, which took three quarters of the stage's time. It holds hashes, and
 // of a failure the line. Safe for concurrent use.
 type memory struct {
 	seeds [2]maphash.Seed
-	turns *store.Cache[secretName, past]
+	turns *store.Cache[secretName, summary]
 }
 
 // secretName names bytes by hashes whose seeds are secret: nobody can make two turns,
 // or two texts, that share a name.
 type secretName [2]uint64
 
-// past is what a turn came to. It is never changed once it is remembered.
-type past struct {
+// summary is what is remembered of a turn. It is immutable once it is in the memory.
+type summary struct {
 	steps   []trace
 	waits   bool
 	changes bool   // a call may have changed something
@@ -46,7 +46,7 @@ type past struct {
 	key     uint64 // as turn.key says, where it failed or waits
 }
 
-// trace is what a step left.
+// trace is what is remembered of a step.
 type trace struct {
 	verdict recovery.ToolFailure // but for what names the call
 	call    uint64               // a hash, equal for calls that are the same but for what says nothing
@@ -57,11 +57,11 @@ type trace struct {
 }
 
 func newMemory() *memory {
-	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, past](maxMemory)}
+	return &memory{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, turns: store.NewCache[secretName, summary](maxMemory)}
 }
 
-// past is what turn k came to. What is known from earlier requests is not decoded again.
-func (h *history) past(k int) *past {
+// summary returns the summary of turn k. A turn that an earlier request had is not decoded again.
+func (h *history) summary(k int) *summary {
 	t, m := &h.turns[k], h.rules.memory
 	if t.known {
 		return &t.past
@@ -83,8 +83,8 @@ func (h *history) past(k int) *past {
 	if t.past, ok = m.turns.Get(name); ok {
 		return &t.past
 	}
-	if h.weigh(k) {
-		size := sizeOfPast + sizeOfTrace*len(t.past.steps)
+	if h.summarize(k) {
+		size := sizeOfSummary + sizeOfTrace*len(t.past.steps)
 		for i := range t.past.steps {
 			size += len(t.past.steps[i].verdict.Line)
 		}
@@ -93,10 +93,9 @@ func (h *history) past(k int) *past {
 	return &t.past
 }
 
-// weigh finds out what turn k came to, and whether its results were judged. When too
-// many were, those of earlier turns count as successes of which nothing is known: that
-// ends a row of failures.
-func (h *history) weigh(k int) (judged bool) {
+// summarize sets the summary of turn k, and reports whether its results were judged. Beyond maxJudged, the results of
+// earlier turns count as successes about which nothing is known, which ends a row of failures.
+func (h *history) summarize(k int) (judged bool) {
 	t := h.load(k)
 	if judged = k == len(h.turns)-1 || h.judged+len(t.steps) <= maxJudged; judged {
 		h.judged += min(len(t.steps), maxJudged)
@@ -116,7 +115,7 @@ func (h *history) weigh(k int) (judged bool) {
 			awaits:  s.awaits(), changes: !v.Failed && (i >= maxRead || !s.made.Reads()),
 		}
 	}
-	p := past{steps: list, waits: t.waits()}
+	p := summary{steps: list, waits: t.waits()}
 	p.changes = len(t.steps) > maxRead || slices.ContainsFunc(t.steps, func(s step) bool { return s.made.Changes() })
 	f := t.failure()
 	if f != nil {

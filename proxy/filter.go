@@ -13,10 +13,9 @@ import (
 	"github.com/rebound-llm/rebound/proxy/upstream"
 )
 
-// doors stands before everything that goes upstream: it refuses methods and
-// paths that nobody needs, requests that came round to the gateway itself, and
-// pages of other sites where they would spend the gateway's own credential.
-func (s *Server) doors(next echo.HandlerFunc) echo.HandlerFunc {
+// filter is the middleware before everything that goes upstream. It refuses methods and paths that nobody needs,
+// requests that come from the gateway itself, and pages of other sites where they would use the gateway's own credential.
+func (s *Server) filter(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch c.Path() {
 		case "/healthz", "/readyz", "/metrics", "/rebound/*": // nothing there goes upstream
@@ -36,7 +35,7 @@ func (s *Server) doors(next echo.HandlerFunc) echo.HandlerFunc {
 				Message: "This request returned to the gateway that sent it: an upstream's url points to the gateway itself, at once or through another " +
 					"proxy. Correct that url."}
 		}
-		foreign(r, c.Response().Header())
+		isolate(r, c.Response().Header())
 		if answered, err := core.browser(c); answered || err != nil {
 			return err
 		}
@@ -44,11 +43,11 @@ func (s *Server) doors(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// foreign marks an answer as none of the gateway's own: a page among such answers
-// would else run in the origin of /rebound/. Where a browser might show it, which are
+// isolate marks an answer as an upstream's: a page among such answers would otherwise
+// run in the origin of /rebound/. Where a browser might show it, which are
 // GET requests and those that say so (Fetch Standard, main fetch: a navigation accepts
 // text/html), it is shown in an origin of its own and without scripts.
-func foreign(r *http.Request, h http.Header) {
+func isolate(r *http.Request, h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.Contains(strings.Join(r.Header["Accept"], ","), "html") {
 		h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")

@@ -24,9 +24,9 @@ const (
 	maxArguments = 64 << 10  // of one call, in bytes
 )
 
-// scene is one failure in its conversation. It reads the history lazily, and
-// belongs to one goroutine.
-type scene struct {
+// failureContext is a failure with the conversation around it, which it reads lazily. Only one
+// goroutine may use it.
+type failureContext struct {
 	body    *transcript.Body
 	list    []transcript.Message
 	f       *recovery.ToolFailure
@@ -52,10 +52,10 @@ type scene struct {
 	answers map[int]*call
 }
 
-// newScene reads what is needed of a failure. Without one it only knows what the agent has.
-func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene {
+// newContext reads what is needed of a failure. Without one it only knows what the agent has.
+func (st *Stage) newContext(x *recovery.Exchange, f *recovery.ToolFailure) *failureContext {
 	b := x.Body
-	s := &scene{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
+	s := &failureContext{stage: st, barred: x.Barred, risky: st.cfg.Risky, body: b, list: b.Messages(), f: f, memo: map[string]string{}}
 	if f == nil {
 		return s
 	}
@@ -71,7 +71,7 @@ func (st *Stage) newScene(x *recovery.Exchange, f *recovery.ToolFailure) *scene 
 }
 
 // tools are those that the model may call, without what a person rules out.
-func (s *scene) tools() []trajectory.Tool {
+func (s *failureContext) tools() []trajectory.Tool {
 	if !s.asked && s.stage != nil {
 		s.asked = true
 		s.known, s.text = s.stage.offered(s.body, s.list)
@@ -87,7 +87,7 @@ func (s *scene) tools() []trajectory.Tool {
 }
 
 // uses are those of all tools.
-func (s *scene) uses() trajectory.Use {
+func (s *failureContext) uses() trajectory.Use {
 	s.tools()
 	return s.can
 }
@@ -143,7 +143,7 @@ func onlyNamed(name string) trajectory.Tool {
 }
 
 // bar takes from the tools what a person rules out.
-func (s *scene) bar() {
+func (s *failureContext) bar() {
 	for deed, uses := range map[recovery.Deeds]trajectory.Use{recovery.Runs: trajectory.UseShell | trajectory.UseCode, recovery.Reaches: trajectory.UseFetch, recovery.Writes: trajectory.UseWrite} {
 		for i := range s.known {
 			if s.barred&deed != 0 {
@@ -162,7 +162,7 @@ const (
 )
 
 // definition is the tool of that name; one that only the history shows has nothing else.
-func (s *scene) definition(name string) (trajectory.Tool, bool) {
+func (s *failureContext) definition(name string) (trajectory.Tool, bool) {
 	if i := slices.IndexFunc(s.tools(), func(t trajectory.Tool) bool { return t.Name == name }); i >= 0 {
 		return s.tools()[i], true
 	}
@@ -170,14 +170,14 @@ func (s *scene) definition(name string) (trajectory.Tool, bool) {
 }
 
 // usedFor reports whether a tool of that name is for one of the uses.
-func (s *scene) usedFor(name string, uses trajectory.Use) bool {
+func (s *failureContext) usedFor(name string, uses trajectory.Use) bool {
 	t, _ := s.definition(name)
 	return t.Uses&uses != 0
 }
 
 // toolFor is the first offered tool of the first use that has one, but for those
 // whose names have one of the words.
-func (s *scene) toolFor(uses []trajectory.Use, but ...string) string {
+func (s *failureContext) toolFor(uses []trajectory.Use, but ...string) string {
 	for _, u := range uses {
 		for _, t := range s.tools() {
 			if t.Name != "" && t.Uses&u != 0 && !trajectory.AnyOf(trajectory.NameWords(t.Name), but) {
@@ -189,13 +189,13 @@ func (s *scene) toolFor(uses []trajectory.Use, but ...string) string {
 }
 
 // finder is an offered tool that finds files by name: one that searches text does not.
-func (s *scene) finder() string {
+func (s *failureContext) finder() string {
 	return s.toolFor([]trajectory.Use{trajectory.UseSearch, trajectory.UseShell, trajectory.UseList}, "grep", "rg", "ripgrep", "ack", "text", "content", "semantic", "codebase", "regex", "symbol")
 }
 
 // writer is an offered tool that makes files where a shell can run them: none of a service
 // that keeps documents.
-func (s *scene) writer() string {
+func (s *failureContext) writer() string {
 	return s.toolFor([]trajectory.Use{trajectory.UseWrite, trajectory.UseShell, trajectory.UseCode}, "edit", "replace", "insert", "append", "multiedit", "mcp", "doc", "note", "page")
 }
 
@@ -227,7 +227,7 @@ func output(content string) string {
 // results calls yield with the text of messages in which tools and people
 // speak, the newest first, until it returns false. With a needle only those
 // whose bytes have it.
-func (s *scene) results(needle string, yield func(i int, text string) bool) {
+func (s *failureContext) results(needle string, yield func(i int, text string) bool) {
 	find := []byte(needle)
 	for i := len(s.list) - 1; i >= 0 && s.decoded < maxDecoded; i-- {
 		m := s.list[i]
@@ -249,7 +249,7 @@ type call struct {
 }
 
 // steps are the answered calls before the failing turn, the newest turn first, bounded.
-func (s *scene) steps() []*call {
+func (s *failureContext) steps() []*call {
 	if s.answers != nil {
 		return s.earlier
 	}
@@ -282,7 +282,7 @@ var trouble = recovery.NewPattern(`(?i)error|fail|denied|not found|no such|canno
 	`unknown|invalid|unable|exit(?:ed)?(?: with)? code:? *[1-9]|returncode>[1-9]|(?:exit_code|returncode)": *[1-9]`)
 
 // worked reports whether a call was answered without any sign of trouble.
-func (s *scene) worked(c *call) bool {
+func (s *failureContext) worked(c *call) bool {
 	if s.checked >= maxChecked {
 		return false
 	}
@@ -293,7 +293,7 @@ func (s *scene) worked(c *call) bool {
 
 // permitted reports whether a command may be named as a step: none that runs as
 // another user or shows a secret, and a risky one only where that is allowed.
-func (s *scene) permitted(command string) bool {
+func (s *failureContext) permitted(command string) bool {
 	return s.barred&trajectory.DeedsOfLine(command) == 0 && !elevated.MatchString(command) && !secret.MatchString(command) && (s.risky || !dangerous.MatchString(command))
 }
 
